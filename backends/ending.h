@@ -7,44 +7,41 @@
 
 #include <dscomm/backend.h>
 #include <stdatomic.h>
-#include <stdio.h>
 
-#define ENDING_MAX 512
-
-/* Zero: not ended. text is written between begun and status. */
+/* Zero: not ended. failure is written between begun and status. */
 typedef struct {
     atomic_int begun, status;
-    char text[ENDING_MAX];
+    dscomm_failure_t failure;
 } ending_t;
 
 /* 1 where this call is the first, which counts. */
-static inline int ending_mark(ending_t *ending, dscomm_status_t status,
-                              const char *sentence)
+static inline int ending_mark(ending_t *ending, const dscomm_failure_t *failure)
 {
     if (atomic_exchange(&ending->begun, 1))
         return 0;
-    snprintf(ending->text, sizeof ending->text, "%s", sentence);
-    atomic_store_explicit(&ending->status, status, memory_order_release);
+    ending->failure = *failure;
+    atomic_store_explicit(&ending->status, failure->status,
+                          memory_order_release);
     return 1;
 }
 
-/* As the slot status: OK, or why the group has ended, in text unless NULL. */
-static inline dscomm_status_t ending_status(ending_t *ending, char *text,
-                                            size_t size)
+/* As the slot status: OK, or the status of what ended the group. */
+static inline dscomm_status_t ending_status(ending_t *ending,
+                                            dscomm_failure_t *ret_failure)
 {
     int status = atomic_load_explicit(&ending->status, memory_order_acquire);
 
-    if (status && text)
-        snprintf(text, size, "%s", ending->text);
+    if (status && ret_failure)
+        *ret_failure = ending->failure;
     return (dscomm_status_t)status;
 }
 
 /* OK, or the failure of a call on a group that has ended. */
 static inline dscomm_status_t ending_check(ending_t *ending)
 {
-    dscomm_status_t status = ending_status(ending, NULL, 0);
+    dscomm_status_t status = ending_status(ending, NULL);
 
-    return status < 0 ? dscomm_fail(status, "%s", ending->text) : DSCOMM_OK;
+    return status < 0 ? dscomm_backend_fail(&ending->failure) : DSCOMM_OK;
 }
 
 #endif

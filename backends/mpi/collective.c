@@ -362,16 +362,15 @@ static dscomm_status_t
 make_stage(engine_t *engine, const dscomm_coll_args_t *args, void **ret_stage)
 {
     const size_t bytes = ints_bytes(engine, args) + staged(engine, args);
-    char sentence[TEXT_MAX];
 
     *ret_stage = bytes ? g_try_malloc(bytes) : NULL;
     if (*ret_stage || !bytes)
         return DSCOMM_OK;
-    snprintf(sentence, sizeof sentence,
-             "rank %d of group '%s' has no memory for %zu bytes of a "
-             "collective",
-             engine->rank, engine->name, bytes);
-    return engine_give_up(engine, DSCOMM_ERR_NO_MEMORY, sentence);
+    return engine_give_up(
+        engine, dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                            "rank %d of group '%s' has no memory for %zu bytes "
+                            "of a collective",
+                            engine->rank, engine->name, bytes));
 }
 
 static size_t pieces_of(const engine_t *engine, const dscomm_coll_args_t *args)

@@ -9,7 +9,7 @@
 #include <dscomm/backend.h>
 
 /* Grows with every change of what is in this header. */
-#define MPI_ENGINE_VERSION 4
+#define MPI_ENGINE_VERSION 5
 
 /* An engine's requests are no larger. */
 #define MPI_REQUEST_BYTES 384

@@ -56,11 +56,11 @@ void engine_leave(engine_t *engine)
 
 /* Sends the notices at once, because this rank may not make another call for a
  * long time. */
-void engine_revoke(void *impl, dscomm_status_t status, const char *sentence)
+void engine_revoke(void *impl, const dscomm_failure_t *failure)
 {
     engine_t *engine = impl;
 
-    if (!ending_mark(&engine->ending, status, sentence))
+    if (!ending_mark(&engine->ending, failure))
         return;
     atomic_store(&engine->notify_due, 1);
     engine_look(engine);
@@ -71,24 +71,37 @@ dscomm_status_t engine_check(engine_t *engine)
     return ending_check(&engine->ending);
 }
 
-dscomm_status_t engine_status(void *impl, char *text, size_t size)
+dscomm_status_t engine_status(void *impl, dscomm_failure_t *ret_failure)
 {
     engine_t *engine = impl;
 
     engine_listen(engine);
-    return ending_status(&engine->ending, text, size);
+    return ending_status(&engine->ending, ret_failure);
 }
 
-/* Revokes the group. If another thread did so first, its status and sentence
- * are the result. */
-dscomm_status_t engine_give_up(engine_t *engine, dscomm_status_t status,
-                               const char *sentence)
+/* Revokes the group. If another thread did so first, its failure is the
+ * result. */
+dscomm_status_t engine_give_up(engine_t *engine, dscomm_status_t status)
 {
+    dscomm_failure_t failure;
     dscomm_status_t ended;
 
-    engine_revoke(engine, status, sentence);
+    dscomm_backend_failure_last(engine->group, status, &failure);
+    engine_revoke(engine, &failure);
     ended = engine_check(engine);
-    return ended < 0 ? ended : dscomm_fail(status, "%s", sentence);
+    return ended < 0 ? ended : dscomm_backend_fail(&failure);
+}
+
+void engine_revoke_sender(engine_t *engine, int rank, const char *what)
+{
+    dscomm_failure_t failure;
+
+    dscomm_backend_failure(engine->group, DSCOMM_ERR_PROTOCOL,
+                           DSCOMM_FAILURE_PROTOCOL, engine->world_ranks[rank],
+                           0, &failure);
+    dscomm_backend_failure_detail(&failure,
+                                  "%s that it has sent makes no sense", what);
+    engine_revoke(engine, &failure);
 }
 
 static dscomm_status_t failure_status(int code, dscomm_status_t otherwise)
@@ -117,13 +130,15 @@ static const char *last_line(char *text)
 dscomm_status_t engine_fail_as(engine_t *engine, dscomm_status_t otherwise,
                                int code, const char *what)
 {
-    char why[MPI_MAX_ERROR_STRING] = "", text[TEXT_MAX];
+    char why[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
 
     MPI_Error_string(code, why, &length);
-    snprintf(text, sizeof text, "%s on group '%s' (rank %d of %d): MPI: %.250s",
-             what, engine->name, engine->rank, engine->ranks, last_line(why));
-    return engine_give_up(engine, failure_status(code, otherwise), text);
+    return engine_give_up(
+        engine,
+        dscomm_fail(failure_status(code, otherwise),
+                    "%s on group '%s' (rank %d of %d): MPI: %.250s", what,
+                    engine->name, engine->rank, engine->ranks, last_line(why)));
 }
 
 dscomm_status_t engine_fail(engine_t *engine, int code, const char *what)

@@ -20,7 +20,6 @@
 #define ENGINE_NAME "mpich"
 #endif
 
-#define TEXT_MAX 512
 #define LAST_TESTS 64 /* what is about to be complete is better complete */
 
 typedef enum { ENGINE_SEND, ENGINE_RECEIVE } engine_kind_t;
@@ -63,6 +62,7 @@ typedef struct engine {
     const char *name;
     dscomm_group_t *group;
     int rank, ranks, timeout_ms;
+    const int *world_ranks;
     MPI_Comm comm;
     int blocking; /* all ranks: MPI's blocking calls */
     size_t chunk; /* elements of one MPI call at most */
@@ -163,13 +163,16 @@ dscomm_status_t engine_bootstrap(dscomm_bootstrap_t *bootstrap);
 
 /* failure.c */
 
-void engine_revoke(void *impl, dscomm_status_t status, const char *sentence);
-dscomm_status_t engine_status(void *impl, char *text, size_t size);
+void engine_revoke(void *impl, const dscomm_failure_t *failure);
+dscomm_status_t engine_status(void *impl, dscomm_failure_t *ret_failure);
 /* The failure of a call on a group that is revoked, or OK. */
 dscomm_status_t engine_check(engine_t *engine);
-/* Revokes the group, and fails, with status unless it has ended before. */
-dscomm_status_t engine_give_up(engine_t *engine, dscomm_status_t status,
-                               const char *sentence);
+/* Revokes the group for this thread's last failure, which has status, and fails
+ * with that unless the group has ended before. */
+dscomm_status_t engine_give_up(engine_t *engine, dscomm_status_t status);
+/* Revokes the group since rank has sent bytes that make no sense: what names
+ * them. */
+void engine_revoke_sender(engine_t *engine, int rank, const char *what);
 /* MPI call what has failed with code: gives up. */
 dscomm_status_t engine_fail(engine_t *engine, int code, const char *what);
 /* The same with another status than ERR_PEER_FAILED where code does not tell.
@@ -193,8 +196,9 @@ void engine_leave(engine_t *engine);
 #define TAGS_TAKEN 3
 /* With the lock held: sends the notices that are due to the other ranks. */
 void engine_notify(engine_t *engine);
-/* Handles a notice: another rank has revoked the group. */
-void engine_notified(engine_t *engine, MPI_Message *message, size_t bytes);
+/* Handles a notice of source, which has revoked the group. */
+void engine_notified(engine_t *engine, int source, MPI_Message *message,
+                     size_t bytes);
 
 /* active.c: with the lock held. */
 
@@ -234,8 +238,8 @@ void engine_poll(engine_t *engine);
 int engine_tag_bound(void);
 void engine_message_setup(engine_t *engine);
 void engine_message_clear(engine_t *engine);
-void engine_explain(void *impl, const dscomm_request_t *request, char *text,
-                    size_t size);
+int engine_explain(void *impl, const dscomm_request_t *request, char *text,
+                   size_t size);
 
 /* device.c */
 

@@ -39,15 +39,20 @@ static void finalize(void)
  * The other ranks can no longer be told. */
 static int see_finalize(MPI_Comm comm, int key, void *value, void *extra)
 {
+    dscomm_failure_t failure;
     engine_t *engine;
 
     (void)comm, (void)key, (void)value, (void)extra;
     finalized = 1;
     pthread_mutex_lock(&lock);
     TAILQ_FOREACH (engine, &engines, link) {
-        ending_mark(&engine->ending, DSCOMM_ERR_STATE,
-                    "the program has called MPI_Finalize() before "
-                    "dscomm_finalize()");
+        dscomm_backend_failure(engine->group, DSCOMM_ERR_STATE,
+                               DSCOMM_FAILURE_PROTOCOL, -1, 0, &failure);
+        g_strlcpy(failure.detail,
+                  "the program has called MPI_Finalize() before "
+                  "dscomm_finalize()",
+                  sizeof failure.detail);
+        ending_mark(&engine->ending, &failure);
         pthread_mutex_lock(engine->lock);
         pthread_mutex_unlock(engine->lock);
     }

@@ -13,12 +13,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #define NAMES_MOST 8
 #define TEXT_MAX 512
 
 /* The decision: the map of all ranks; or a refusal, which has the map's first
- * members with a status, followed by a sentence. */
+ * members with a status, followed by a packed failure. */
 typedef struct {
     mpi_map_t *map; /* to be given to dscomm_store_free() */
     size_t size;
@@ -62,19 +63,28 @@ static dscomm_status_t decision_store(const dscomm_backend_args_t *args,
 }
 
 static dscomm_status_t decision_refuse(const dscomm_backend_args_t *args,
-                                       dscomm_status_t why,
-                                       const char *sentence,
+                                       const dscomm_failure_t *why,
                                        decision_t *ret_decision)
 {
-    const size_t length = strlen(sentence);
-    mpi_map_t *map = g_malloc0(sizeof *map + length);
+    mpi_map_t *map = g_malloc0(sizeof *map + DSCOMM_FAILURE_PACKED);
+    const size_t bytes = dscomm_backend_failure_pack(why, map->mpi_ranks);
     dscomm_status_t status;
 
-    map->status = why;
-    memcpy(map->mpi_ranks, sentence, length);
-    status = decision_store(args, map, sizeof *map + length, ret_decision);
+    map->status = why->status;
+    status = decision_store(args, map, sizeof *map + bytes, ret_decision);
     g_free(map);
     return status;
+}
+
+/* The same for this thread's last failure, which has status why. */
+static dscomm_status_t decision_refuse_last(const dscomm_backend_args_t *args,
+                                            dscomm_status_t why,
+                                            decision_t *ret_decision)
+{
+    dscomm_failure_t failure;
+
+    dscomm_backend_failure_last(args->group, why, &failure);
+    return decision_refuse(args, &failure, ret_decision);
 }
 
 static void map_draw(mpi_map_t *map)
@@ -107,8 +117,9 @@ static dscomm_status_t decision_make(const dscomm_backend_args_t *args,
         map->based &= cards[r]->based;
         objects = card_object(args, cards, r, text, sizeof text);
     }
-    status = objects ? decision_refuse(args, DSCOMM_ERR_NO_BACKEND, text,
-                                       ret_decision)
+    status = objects ? decision_refuse_last(
+                           args, dscomm_fail(DSCOMM_ERR_NO_BACKEND, "%s", text),
+                           ret_decision)
                      : decision_store(args, map, size, ret_decision);
     g_free(map);
     return status;
@@ -150,8 +161,7 @@ static dscomm_status_t decision_publish(const dscomm_backend_args_t *args,
         status =
             decision_make(args, (const mpi_card_t *const *)cards, ret_decision);
     else
-        status =
-            decision_refuse(args, status, dscomm_last_error(), ret_decision);
+        status = decision_refuse_last(args, status, ret_decision);
     for (int r = 0; r < args->ranks; r++)
         dscomm_store_free(cards[r]);
     g_free(cards);
@@ -201,7 +211,6 @@ static dscomm_status_t decision_await(const dscomm_backend_args_t *args,
                                       decision_t *ret_decision)
 {
     const char *key = "map";
-    char *why;
     void *value;
     dscomm_status_t status = dscomm_backend_creation_get(
         args, &key, 1, args->open_ms, &value, &ret_decision->size);
@@ -212,11 +221,8 @@ static dscomm_status_t decision_await(const dscomm_backend_args_t *args,
     }
     if (status == DSCOMM_ERR_TIMEOUT)
         status = meeting_fail_missing(args);
-    status = dscomm_backend_creation_fail(args, status);
-    why = g_strdup(dscomm_last_error());
-    status = decision_refuse(args, status, why, ret_decision);
-    g_free(why);
-    return status;
+    return decision_refuse_last(
+        args, dscomm_backend_creation_fail(args, status), ret_decision);
 }
 
 static dscomm_status_t cards_exchange(const dscomm_backend_args_t *args,
@@ -248,35 +254,34 @@ static dscomm_status_t decision_check(const dscomm_backend_args_t *args,
 {
     const size_t ranks = (size_t)args->ranks * sizeof(int32_t);
     const mpi_map_t *map = decision->map;
+    dscomm_failure_t failure;
 
-    if (decision_is_refusal(decision))
-        return dscomm_fail((dscomm_status_t)map->status, "%.*s",
-                           (int)(decision->size - sizeof *map),
-                           (const char *)map->mpi_ranks);
-    if (decision->size == sizeof *map + ranks)
+    if (decision_is_refusal(decision) &&
+        dscomm_backend_failure_unpack(map->mpi_ranks,
+                                      decision->size - sizeof *map, &failure))
+        return dscomm_backend_fail(&failure);
+    if (!decision_is_refusal(decision) && decision->size == sizeof *map + ranks)
         return DSCOMM_OK;
     return dscomm_fail(DSCOMM_ERR_PROTOCOL,
                        "group '%s': the ranks' map has %zu bytes, not %zu",
                        args->name, decision->size, sizeof *map + ranks);
 }
 
-/* Refuses for a reason of this rank. The sentence names the rank, unless the
+/* Refuses for a reason of this rank. The record names the rank, unless the
  * reason is a death, which all ranks see. */
 static dscomm_status_t decision_decline(const dscomm_backend_args_t *args,
-                                        dscomm_status_t own, const char *why,
+                                        const dscomm_failure_t *why,
                                         decision_t *ret_decision)
 {
-    char who[DSCOMM_CREATION_RANK_MAX];
-    char *sentence;
-    dscomm_status_t status;
+    dscomm_failure_t failure = *why;
 
-    if (own == DSCOMM_ERR_PEER_FAILED)
-        return decision_refuse(args, own, why, ret_decision);
-    sentence = g_strdup_printf(
-        "%s: %s", dscomm_backend_creation_rank(args, args->rank, who), why);
-    status = decision_refuse(args, own, sentence, ret_decision);
-    g_free(sentence);
-    return status;
+    if (why->status != DSCOMM_ERR_PEER_FAILED && why->rank < 0) {
+        dscomm_backend_failure(
+            args->group, why->status, DSCOMM_FAILURE_RESOURCE,
+            args->world_ranks[args->rank], getpid(), &failure);
+        g_strlcpy(failure.detail, why->detail, sizeof failure.detail);
+    }
+    return decision_refuse(args, &failure, ret_decision);
 }
 
 /* If initialising MPI timed out on this rank (own), another rank's refusal may
@@ -284,20 +289,23 @@ static dscomm_status_t decision_decline(const dscomm_backend_args_t *args,
 dscomm_status_t mpi_meet(const dscomm_backend_args_t *args, dscomm_status_t own,
                          const mpi_card_t *card, mpi_map_t **ret_map)
 {
-    char *why = own < 0 ? g_strdup(dscomm_last_error()) : NULL;
     decision_t decision = {0};
-    dscomm_status_t status = own < 0
-                                 ? decision_decline(args, own, why, &decision)
-                                 : cards_exchange(args, card, &decision);
+    dscomm_failure_t why;
+    dscomm_status_t status;
     int refused;
 
+    if (own < 0) {
+        dscomm_backend_failure_last(args->group, own, &why);
+        status = decision_decline(args, &why, &decision);
+    } else {
+        status = cards_exchange(args, card, &decision);
+    }
     if (status == DSCOMM_OK)
         status = decision_check(args, &decision);
     refused = own == DSCOMM_ERR_TIMEOUT && decision_is_refusal(&decision) &&
               status != DSCOMM_ERR_TIMEOUT;
     if (own < 0 && !refused)
-        status = dscomm_fail(own, "%s", why);
-    g_free(why);
+        status = dscomm_backend_fail(&why);
     if (status == DSCOMM_OK)
         *ret_map = decision.map;
     else

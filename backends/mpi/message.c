@@ -160,8 +160,7 @@ static void read_header(engine_t *engine, engine_arrival_t *arrival)
         MPI_Mrecv(&tag, sizeof tag, MPI_BYTE, &arrival->message,
                   MPI_STATUS_IGNORE) != MPI_SUCCESS ||
         tag < 0)
-        engine_revoke(engine, DSCOMM_ERR_PROTOCOL,
-                      "a rank has sent a tag that makes no sense");
+        engine_revoke_sender(engine, arrival->source, "a tag");
     else
         engine->headers[arrival->source] = tag;
 }
@@ -169,7 +168,8 @@ static void read_header(engine_t *engine, engine_arrival_t *arrival)
 static void arrival_take(engine_t *engine, engine_arrival_t *arrival, int wire)
 {
     if (wire == WIRE_NOTICE(engine)) {
-        engine_notified(engine, &arrival->message, arrival->bytes);
+        engine_notified(engine, arrival->source, &arrival->message,
+                        arrival->bytes);
         return;
     }
     if (wire == WIRE_HEADER(engine)) {
@@ -550,15 +550,17 @@ void engine_message_clear(engine_t *engine)
     g_free(engine->headers);
 }
 
-void engine_explain(void *impl, const dscomm_request_t *head, char *text,
-                    size_t size)
+int engine_explain(void *impl, const dscomm_request_t *head, char *text,
+                   size_t size)
 {
     const engine_request_t *request = (const engine_request_t *)head;
 
     (void)impl;
-    if (!request)
+    if (!request) {
         snprintf(text, size, "nothing is outstanding");
-    else if (request->kind == ENGINE_SEND)
+        return -1;
+    }
+    if (request->kind == ENGINE_SEND)
         snprintf(text, size, "rank %d has not received it",
                  request->message.peer);
     else if (request->parts)
@@ -569,4 +571,7 @@ void engine_explain(void *impl, const dscomm_request_t *head, char *text,
     else
         snprintf(text, size, "nothing has come from rank %d",
                  request->message.peer);
+    return request->kind == ENGINE_RECEIVE && request->parts
+               ? request->head.source
+               : request->message.peer;
 }

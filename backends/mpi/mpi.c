@@ -212,14 +212,14 @@ static unsigned mpi_progress(void *impl)
     return engine.progress(impl);
 }
 
-static void mpi_revoke(void *impl, dscomm_status_t status, const char *sentence)
+static void mpi_revoke(void *impl, const dscomm_failure_t *failure)
 {
-    engine.revoke(impl, status, sentence);
+    engine.revoke(impl, failure);
 }
 
-static dscomm_status_t mpi_status(void *impl, char *text, size_t size)
+static dscomm_status_t mpi_status(void *impl, dscomm_failure_t *ret_failure)
 {
-    return engine.status(impl, text, size);
+    return engine.status(impl, ret_failure);
 }
 
 /* The engine's own slots, more than those above, which are not called from here

@@ -4,15 +4,12 @@
 
 #include "backends/mpi/impl.h"
 
-#include <string.h>
-
 /* A notice: the message by which a rank tells the others that the group has
  * ended. mark: a late notice may be of an earlier group, since MPICH gives the
  * number of its communicator to the next. */
 typedef struct {
-    int32_t status;
     uint32_t mark;
-    char text[ENDING_MAX];
+    unsigned char failure[DSCOMM_FAILURE_PACKED];
 } notice_t;
 
 static int notify(engine_t *engine, int rank, const void *buffer, int bytes,
@@ -31,9 +28,8 @@ void engine_notify(engine_t *engine)
         engine_reserve(engine, 0) < 0)
         return;
     notice = g_new0(notice_t, 1);
-    notice->status = engine->ending.status;
     notice->mark = engine->mark;
-    memcpy(notice->text, engine->ending.text, sizeof notice->text);
+    dscomm_backend_failure_pack(&engine->ending.failure, notice->failure);
     request = g_new0(engine_request_t, 1);
     request->kind = ENGINE_SEND;
     request->orphan = 1;
@@ -54,19 +50,20 @@ void engine_notify(engine_t *engine)
     }
 }
 
-void engine_notified(engine_t *engine, MPI_Message *message, size_t bytes)
+void engine_notified(engine_t *engine, int source, MPI_Message *message,
+                     size_t bytes)
 {
+    dscomm_failure_t failure;
     notice_t notice = {0};
 
     if (bytes != sizeof notice ||
         MPI_Mrecv(&notice, sizeof notice, MPI_BYTE, message,
                   MPI_STATUS_IGNORE) != MPI_SUCCESS ||
-        notice.status >= 0 || !memchr(notice.text, '\0', sizeof notice.text)) {
-        engine_revoke(engine, DSCOMM_ERR_PROTOCOL,
-                      "a rank has sent a notice that makes no sense");
+        !dscomm_backend_failure_unpack(notice.failure, sizeof notice.failure,
+                                       &failure)) {
+        engine_revoke_sender(engine, source, "a notice");
         return;
     }
     if (notice.mark == engine->mark)
-        ending_mark(&engine->ending, (dscomm_status_t)notice.status,
-                    notice.text);
+        ending_mark(&engine->ending, &failure);
 }

@@ -301,6 +301,7 @@ dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl)
     engine->group = args->group;
     engine->rank = args->rank;
     engine->ranks = args->ranks;
+    engine->world_ranks = args->world_ranks;
     engine->timeout_ms = args->timeout_ms;
     pthread_mutex_init(&engine->own_lock, NULL);
     status = engine_join(args, engine);

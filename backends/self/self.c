@@ -50,19 +50,18 @@ static void self_close(void *impl)
     g_free(impl);
 }
 
-static void self_revoke(void *impl, dscomm_status_t status,
-                        const char *sentence)
+static void self_revoke(void *impl, const dscomm_failure_t *failure)
 {
     self_t *self = impl;
 
-    ending_mark(&self->ending, status, sentence);
+    ending_mark(&self->ending, failure);
 }
 
-static dscomm_status_t self_status(void *impl, char *text, size_t size)
+static dscomm_status_t self_status(void *impl, dscomm_failure_t *ret_failure)
 {
     self_t *self = impl;
 
-    return ending_status(&self->ending, text, size);
+    return ending_status(&self->ending, ret_failure);
 }
 
 /* Messages. Sends and receives that find no partner wait in a list; whichever
@@ -348,8 +347,8 @@ static uint64_t self_capabilities(void *impl)
            DSCOMM_CAP_MISMATCH_DETECTION;
 }
 
-static void self_explain(void *impl, const dscomm_request_t *head, char *text,
-                         size_t size)
+static int self_explain(void *impl, const dscomm_request_t *head, char *text,
+                        size_t size)
 {
     const request_t *request = (const request_t *)head;
 
@@ -360,6 +359,7 @@ static void self_explain(void *impl, const dscomm_request_t *head, char *text,
                  request->message.tag);
     else
         snprintf(text, size, "nothing is outstanding");
+    return request ? 0 : -1;
 }
 
 static const char *self_usable(const char *const *hosts, int ranks)

@@ -229,11 +229,8 @@ static dscomm_status_t member_verdict(shm_t *shm,
 
     if (status)
         return status;
-    if (verdict.status)
-        return dscomm_fail(verdict.status, "%.*s", (int)sizeof verdict.text - 1,
-                           verdict.text);
     shm->layout = verdict.layout;
-    return DSCOMM_OK;
+    return shm_connect_told(shm, &verdict);
 }
 
 static dscomm_status_t member_meet_peers(shm_t *shm,
@@ -259,13 +256,15 @@ static dscomm_status_t member_meet_peers(shm_t *shm,
     return DSCOMM_OK;
 }
 
-/* 0, or an errno. */
-static int member_report(int fd, dscomm_status_t status)
+/* Tells rank 0 of failure, or of success if that is NULL; 0, or an errno. */
+static int member_report(int fd, const dscomm_failure_t *failure)
 {
-    verdict_t ready = {.magic = SHM_MAGIC, .status = status};
+    verdict_t ready = {.magic = SHM_MAGIC};
 
-    if (status)
-        snprintf(ready.text, sizeof ready.text, "%s", dscomm_last_error());
+    if (failure) {
+        ready.status = failure->status;
+        dscomm_backend_failure_pack(failure, ready.failure);
+    }
     return shm_message_send(fd, &ready, sizeof ready, NULL, 0, 0);
 }
 
@@ -289,7 +288,7 @@ static dscomm_status_t member_meet(shm_t *shm,
         status = attach(shm);
     if (status)
         return status;
-    failed = member_report(*ret_fd, DSCOMM_OK);
+    failed = member_report(*ret_fd, NULL);
     if (failed)
         return shm_connect_lost(shm, args, 0, "sendmsg", failed);
     return member_verdict(shm, args, *ret_fd, deadline, NULL);
@@ -299,9 +298,13 @@ static dscomm_status_t member_meet(shm_t *shm,
 static dscomm_status_t member_give_up(const dscomm_backend_args_t *args, int fd,
                                       dscomm_status_t status)
 {
+    dscomm_failure_t failure;
+
     status = dscomm_backend_creation_fail(args, status);
-    if (fd >= 0)
-        member_report(fd, status);
+    if (fd < 0)
+        return status;
+    dscomm_backend_failure_last(args->group, status, &failure);
+    member_report(fd, &failure);
     return status;
 }
 

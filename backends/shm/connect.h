@@ -26,9 +26,9 @@ typedef struct {
 /* Rank 0 to a rank (with the segment, the first time), or back. */
 typedef struct {
     uint64_t magic;
-    int32_t status;
+    int32_t status; /* a negative one is that of failure */
     shm_layout_t layout;
-    char text[SHM_TEXT];
+    unsigned char failure[DSCOMM_FAILURE_PACKED];
 } verdict_t;
 
 /* Rank 0 to a rank: pids, with the pidfds of those that have one. */
@@ -71,6 +71,10 @@ socklen_t shm_connect_address(const char *name,
 
 /* A system call failed, as errno says. */
 dscomm_status_t shm_connect_fail(const shm_t *shm, const char *call);
+
+/* Makes the failure that a rank has told this thread's last one; OK if it has
+ * told none. */
+dscomm_status_t shm_connect_told(const shm_t *shm, const verdict_t *verdict);
 
 /* ERR_NO_MEMORY with a sentence. */
 dscomm_status_t shm_connect_no_memory(const shm_t *shm);

@@ -39,6 +39,21 @@ dscomm_status_t shm_connect_fail(const shm_t *shm, const char *call)
         error == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
 }
 
+dscomm_status_t shm_connect_told(const shm_t *shm, const verdict_t *verdict)
+{
+    dscomm_failure_t failure;
+
+    if (!verdict->status)
+        return DSCOMM_OK;
+    if (!dscomm_backend_failure_unpack(verdict->failure,
+                                       sizeof verdict->failure, &failure))
+        return dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                           "group '%s': another rank has told of a failure "
+                           "that makes no sense",
+                           shm->name);
+    return dscomm_backend_fail(&failure);
+}
+
 dscomm_status_t shm_connect_no_memory(const shm_t *shm)
 {
     return dscomm_fail(DSCOMM_ERR_NO_MEMORY,

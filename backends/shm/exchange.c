@@ -327,15 +327,21 @@ static int put_counts(shm_t *shm, shm_op_t *op)
 static int fail_counts(shm_t *shm, const shm_op_t *op, int rank, uint64_t sent,
                        size_t expected)
 {
-    char what[160];
+    char what[160], who[DSCOMM_CREATION_RANK_MAX], own[sizeof who];
+    dscomm_failure_t failure;
 
     dscomm_coll_describe(op->args, what, sizeof what);
-    dscomm_fail(DSCOMM_ERR_MISMATCH,
-                "group '%s': %s: rank %d sends %llu bytes to rank %d, which "
-                "expects %zu; the counts of both must agree",
-                shm->name, what, rank, (unsigned long long)sent, shm->rank,
-                expected);
-    return shm_revoke_last(shm, DSCOMM_ERR_MISMATCH);
+    shm_blame(shm, DSCOMM_ERR_MISMATCH, DSCOMM_FAILURE_MISMATCH, rank,
+              &failure);
+    failure.coll = op->args->coll;
+    failure.sequence = op->args->sequence;
+    dscomm_backend_failure_detail(
+        &failure,
+        "%s: %s sends %llu bytes to %s, which expects %zu; the counts of "
+        "both must agree",
+        what, shm_rank_describe(shm, rank, who), (unsigned long long)sent,
+        shm_rank_describe(shm, shm->rank, own), expected);
+    return shm_fail(shm, &failure);
 }
 
 /* Everyone's lengths are there: compare and find the longest. */

@@ -18,18 +18,21 @@ static size_t text_append(char *text, size_t size, size_t used,
     return n < 0 || (size_t)n >= size - used ? size - 1 : used + (size_t)n;
 }
 
-/* Ranks that have not begun operation sequence, with what is known of them. */
+/* Ranks that have not begun operation sequence, with what is known of them;
+ * returns the first, or -1. */
 static int list_late(const shm_t *shm, uint64_t sequence, char *text,
                      size_t size)
 {
     char word[96];
     size_t used = 0;
-    int late = 0;
+    int late = 0, first = -1;
 
     text[0] = 0;
     for (int r = 0; r < shm->ranks; r++) {
         if (shm_last_sequence(shm, r) >= sequence)
             continue;
+        if (first < 0)
+            first = r;
         if (late++ < NAMED)
             used = text_append(text, size, used,
                                shm_peers_describe(shm, r, word, sizeof word));
@@ -38,7 +41,7 @@ static int list_late(const shm_t *shm, uint64_t sequence, char *text,
         snprintf(word, sizeof word, "and %d more", late - NAMED);
         text_append(text, size, used, word);
     }
-    return late;
+    return first;
 }
 
 /* How far a rank has come in the current operation: the steps whose flags it
@@ -61,13 +64,15 @@ static uint64_t rank_reached(const shm_t *shm, int rank)
                 : 0);
 }
 
-/* All have begun it: then those that came least far, unless all came as far. */
-static void explain_begun(const shm_t *shm, const char *what, char *text,
-                          size_t size)
+/* All have begun it: then those that came least far, unless all came as far.
+ * Returns the first of them, or -1. */
+static int explain_begun(const shm_t *shm, const char *what, char *text,
+                         size_t size)
 {
     char word[96], list[320] = "";
     uint64_t least = UINT64_MAX, most = 0;
     size_t used = 0;
+    int first = -1;
 
     for (int r = 0; r < shm->ranks; r++) {
         uint64_t at = rank_reached(shm, r);
@@ -76,16 +81,20 @@ static void explain_begun(const shm_t *shm, const char *what, char *text,
         most = at > most ? at : most;
     }
     for (int r = 0; r < shm->ranks && least < most; r++)
-        if (rank_reached(shm, r) == least)
+        if (rank_reached(shm, r) == least) {
             used = text_append(list, sizeof list, used,
                                shm_peers_describe(shm, r, word, sizeof word));
+            first = first < 0 ? r : first;
+        }
     snprintf(text, size,
              "all ranks began %s of group '%s', but %s did not finish", what,
              shm->name, list[0] ? list : "some of them");
+    return first;
 }
 
-/* Writes the message that this rank waits for, if there is one. */
-static void explain_messages(const shm_t *shm, char *text, size_t size)
+/* Writes the message that this rank waits for, if there is one; returns the
+ * rank it waits for, or -1. */
+static int explain_messages(const shm_t *shm, char *text, size_t size)
 {
     const shm_request_t *receive = shm->p2p->posted.head;
     char who[96] = "any rank";
@@ -96,8 +105,9 @@ static void explain_messages(const shm_t *shm, char *text, size_t size)
         snprintf(text, size,
                  "rank %d of group '%s' still waits for a message with tag %d "
                  "from %s",
-                 shm->rank, shm->name, receive->p2p.message.tag, who);
-        return;
+                 shm_number(shm, shm->rank), shm->name,
+                 receive->p2p.message.tag, who);
+        return receive->p2p.message.peer;
     }
     for (int r = 0; r < shm->ranks; r++) {
         const shm_pair_t *pair = &shm->p2p->pairs[r];
@@ -108,31 +118,33 @@ static void explain_messages(const shm_t *shm, char *text, size_t size)
             text, size,
             "rank %d of group '%s' still waits for %s to take or to send a "
             "message",
-            shm->rank, shm->name, shm_peers_describe(shm, r, who, sizeof who));
-        return;
+            shm_number(shm, shm->rank), shm->name,
+            shm_peers_describe(shm, r, who, sizeof who));
+        return r;
     }
-    snprintf(text, size, "rank %d of group '%s' waits for nothing", shm->rank,
-             shm->name);
+    snprintf(text, size, "rank %d of group '%s' waits for nothing",
+             shm_number(shm, shm->rank), shm->name);
+    return -1;
 }
 
-void shm_explain(void *impl, const dscomm_request_t *request, char *text,
-                 size_t size)
+int shm_explain(void *impl, const dscomm_request_t *request, char *text,
+                size_t size)
 {
     const shm_t *shm = impl;
     char what[160], list[320];
+    int late;
 
     if (request && request->status == DSCOMM_ERR_PEER_FAILED) {
         shm_left_describe(shm, request->source, text, size);
-        return;
+        return request->source;
     }
-    if (!shm->op_step) {
-        explain_messages(shm, text, size);
-        return;
-    }
+    if (!shm->op_step)
+        return explain_messages(shm, text, size);
     dscomm_coll_describe(shm_call(shm), what, sizeof what);
-    if (list_late(shm, shm->op_args->sequence, list, sizeof list))
-        snprintf(text, size, "%s of group '%s' still waits for %s", what,
-                 shm->name, list);
-    else
-        explain_begun(shm, what, text, size);
+    late = list_late(shm, shm->op_args->sequence, list, sizeof list);
+    if (late < 0)
+        return explain_begun(shm, what, text, size);
+    snprintf(text, size, "%s of group '%s' still waits for %s", what, shm->name,
+             list);
+    return late;
 }

@@ -117,7 +117,7 @@ static dscomm_status_t leader_admit(leader_t *leader, int fd)
 static dscomm_status_t leader_fail_missing(const leader_t *leader)
 {
     const shm_t *shm = leader->shm;
-    char who[DSCOMM_CREATION_RANK_MAX], list[SHM_TEXT] = "";
+    char who[DSCOMM_CREATION_RANK_MAX], list[DSCOMM_FAILURE_DETAIL_MAX] = "";
     int missing = 0;
 
     for (int r = 1; r < shm->ranks; r++) {
@@ -185,16 +185,18 @@ static dscomm_status_t leader_gather(leader_t *leader)
     return status;
 }
 
-/* Same verdict to everyone who came. One that has gone is found later. */
-static dscomm_status_t leader_tell(leader_t *leader, dscomm_status_t status,
-                                   int fd)
+/* Same verdict to everyone who came: failure, or NULL for success. One that has
+ * gone is found later. */
+static dscomm_status_t leader_tell(leader_t *leader,
+                                   const dscomm_failure_t *failure, int fd)
 {
+    const dscomm_status_t status = failure ? failure->status : DSCOMM_OK;
     verdict_t verdict = {.magic = SHM_MAGIC, .status = status};
     int failed;
 
     verdict.layout = leader->shm->layout;
-    if (status)
-        snprintf(verdict.text, sizeof verdict.text, "%s", dscomm_last_error());
+    if (failure)
+        dscomm_backend_failure_pack(failure, verdict.failure);
     for (int r = 1; r < leader->shm->ranks; r++) {
         if (leader->sockets[r] < 0)
             continue;
@@ -262,9 +264,7 @@ static dscomm_status_t leader_hear(const leader_t *leader, int rank)
     if (failed)
         return shm_connect_lost(leader->shm, leader->args, rank, "recvmsg",
                                 failed);
-    return ready.status ? dscomm_fail(ready.status, "%.*s",
-                                      (int)sizeof ready.text - 1, ready.text)
-                        : DSCOMM_OK;
+    return shm_connect_told(leader->shm, &ready);
 }
 
 static dscomm_status_t leader_collect(const leader_t *leader)
@@ -289,7 +289,7 @@ static dscomm_status_t leader_meet(leader_t *leader,
     }
     if (status)
         return status;
-    status = leader_tell(leader, DSCOMM_OK, shm->fd);
+    status = leader_tell(leader, NULL, shm->fd);
     if (!status && leader->with_peers)
         status = leader_introduce(leader);
     if (!status)
@@ -303,16 +303,16 @@ static dscomm_status_t leader_meet(leader_t *leader,
  * for a message. */
 static dscomm_status_t leader_give_up(leader_t *leader, dscomm_status_t status)
 {
-    char sentence[SHM_TEXT];
+    dscomm_failure_t failure;
 
     status = dscomm_backend_creation_fail(leader->args, status);
-    g_strlcpy(sentence, dscomm_last_error(), sizeof sentence);
-    (void)leader_tell(leader, status, -1);
+    dscomm_backend_failure_last(leader->shm->group, status, &failure);
+    (void)leader_tell(leader, &failure, -1);
     if (leader->listener >= 0)
         close(leader->listener);
     leader->listener = -1;
     dscomm_store_set(leader->args->store, SHM_KEY, "", 0);
-    return dscomm_fail(status, "%s", sentence);
+    return dscomm_backend_fail(&failure);
 }
 
 dscomm_status_t shm_connect_leader(shm_t *shm,

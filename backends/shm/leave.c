@@ -41,7 +41,7 @@ void shm_left_describe(const shm_t *shm, int rank, char *text, size_t size)
     else
         snprintf(text, size,
                  "rank %d has left (%s) and does nothing more on group '%s'",
-                 rank,
+                 shm_number(shm, rank),
                  shm_left(shm, rank) == SHM_FREED ? "dscomm_group_free"
                                                   : "dscomm_finalize",
                  shm->name);

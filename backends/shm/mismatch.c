@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAMED 8 /* ranks listed in one sentence */
-
 void shm_counts_publish(shm_t *shm, const dscomm_coll_args_t *args)
 {
     shm_counts_t *counts = &shm->own->counts;
@@ -147,72 +145,94 @@ static bool has_majority(const shm_t *shm, int rank, uint64_t sequence)
     return known > 2 && 2 * alike > known;
 }
 
-/* "rank 0", or "ranks 0, 2" if those agree and are more than half. */
-static void list_alike(const shm_t *shm, int rank, uint64_t sequence,
-                       char *text, size_t size)
+/* The first rank that has made an operation's call as rank has. */
+static int first_alike(const shm_t *shm, int rank, uint64_t sequence)
 {
     shm_record_t one, other;
-    size_t used;
-    int listed = 0;
+    int first = 0;
 
-    if (!has_majority(shm, rank, sequence) ||
-        !record_of(shm, rank, sequence, &one)) {
-        snprintf(text, size, "rank %d", rank);
+    if (!record_of(shm, rank, sequence, &one))
+        return rank;
+    while (!record_of(shm, first, sequence, &other) ||
+           other.fingerprint != one.fingerprint)
+        first++;
+    return first;
+}
+
+/* "rank 0 (pid 811 on b)"; if the ranks that agree with it are more than half,
+ * the first of them and how many others. */
+static void alike_describe(const shm_t *shm, int rank, uint64_t sequence,
+                           char *text, size_t size)
+{
+    char who[DSCOMM_CREATION_RANK_MAX];
+    int known, others = hashes_count_alike(shm, rank, sequence, &known) - 1;
+
+    if (others < 1 || !has_majority(shm, rank, sequence)) {
+        snprintf(text, size, "%s", shm_rank_describe(shm, rank, who));
         return;
     }
-    used = (size_t)snprintf(text, size, "ranks");
-    for (int r = 0; r < shm->ranks && used < size; r++) {
-        if (!record_of(shm, r, sequence, &other) ||
-            other.fingerprint != one.fingerprint)
-            continue;
-        if (listed == NAMED) {
-            snprintf(text + used, size - used, ", ...");
-            return;
-        }
-        used += (size_t)snprintf(text + used, size - used, "%s %d",
-                                 listed++ ? "," : "", r);
-    }
+    rank = first_alike(shm, rank, sequence);
+    snprintf(text, size, "%s and %d other%s", shm_rank_describe(shm, rank, who),
+             others, others > 1 ? "s" : "");
+}
+
+static void call_describe(const shm_t *shm, int rank, uint64_t sequence,
+                          char *text, size_t size)
+{
+    shm_record_t record;
+
+    record_of(shm, rank, sequence, &record);
+    record_describe(shm, rank, &record, text, size);
 }
 
 /* The odd one comes first, if it is known which one that is. */
-static void mismatch_explain(const shm_t *shm, int rank, uint64_t sequence)
+static void mismatch_explain(const shm_t *shm, int rank, uint64_t sequence,
+                             dscomm_failure_t *ret_failure)
 {
     bool mine_is_odd = has_majority(shm, rank, sequence) ||
                        !has_majority(shm, shm->rank, sequence);
     int odd = mine_is_odd ? shm->rank : rank;
     int other = mine_is_odd ? rank : shm->rank;
-    char odd_text[200], other_text[200], others[64];
+    char odd_text[200], other_text[200], others[DSCOMM_CREATION_RANK_MAX + 32];
+    char who[DSCOMM_CREATION_RANK_MAX];
     shm_record_t record;
 
+    call_describe(shm, odd, sequence, odd_text, sizeof odd_text);
+    call_describe(shm, other, sequence, other_text, sizeof other_text);
+    alike_describe(shm, other, sequence, others, sizeof others);
+    shm_blame(shm, DSCOMM_ERR_MISMATCH, DSCOMM_FAILURE_MISMATCH, odd,
+              ret_failure);
     record_of(shm, odd, sequence, &record);
-    record_describe(shm, odd, &record, odd_text, sizeof odd_text);
-    record_of(shm, other, sequence, &record);
-    record_describe(shm, other, &record, other_text, sizeof other_text);
-    list_alike(shm, other, sequence, others, sizeof others);
-    dscomm_fail(DSCOMM_ERR_MISMATCH,
-                "group '%s': rank %d called %s, but %s called %s; all ranks "
-                "must call the same collectives in the same order with "
-                "matching arguments",
-                shm->name, odd, odd_text, others, other_text);
+    ret_failure->coll = record.coll;
+    ret_failure->sequence = record.number;
+    dscomm_backend_failure_detail(
+        ret_failure,
+        "%s called %s, but %s called %s; all ranks must call the same "
+        "collectives in the same order with matching arguments",
+        shm_rank_describe(shm, odd, who), odd_text, others, other_text);
 }
 
 static dscomm_status_t fail_mismatch(shm_t *shm, int rank)
 {
     uint64_t sequence = first_difference(shm, rank, shm->op_args->sequence);
-    char what[160];
+    char what[160], own[DSCOMM_CREATION_RANK_MAX], who[sizeof own];
+    dscomm_failure_t failure;
 
     if (sequence) {
-        mismatch_explain(shm, rank, sequence);
-    } else {
-        dscomm_coll_describe(shm_call(shm), what, sizeof what);
-        dscomm_fail(DSCOMM_ERR_MISMATCH,
-                    "group '%s': before %s, more than %d calls ago, ranks %d "
-                    "and %d called different collectives; all ranks must call "
-                    "the same collectives in the same order with matching "
-                    "arguments",
-                    shm->name, what, SHM_RECORDS, shm->rank, rank);
+        mismatch_explain(shm, rank, sequence, &failure);
+        return shm_fail(shm, &failure);
     }
-    return shm_revoke_last(shm, DSCOMM_ERR_MISMATCH);
+    dscomm_coll_describe(shm_call(shm), what, sizeof what);
+    shm_blame(shm, DSCOMM_ERR_MISMATCH, DSCOMM_FAILURE_MISMATCH, rank,
+              &failure);
+    dscomm_backend_failure_detail(
+        &failure,
+        "before %s, more than %d calls ago, %s and %s called different "
+        "collectives; all ranks must call the same collectives in the "
+        "same order with matching arguments",
+        what, SHM_RECORDS, shm_rank_describe(shm, shm->rank, own),
+        shm_rank_describe(shm, rank, who));
+    return shm_fail(shm, &failure);
 }
 
 /* A line that already carries a later step is no sign: its rank could reuse it

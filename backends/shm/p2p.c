@@ -501,7 +501,7 @@ static dscomm_status_t message_finish(shm_t *shm, shm_request_t *request)
     }
     shm->completed--;
     if (request->head.status == DSCOMM_ERR_PEER_FAILED) {
-        char text[SHM_TEXT];
+        char text[DSCOMM_FAILURE_DETAIL_MAX];
 
         shm_left_describe(shm, request->head.source, text, sizeof text);
         return dscomm_fail(DSCOMM_ERR_PEER_FAILED, "%s", text);

@@ -104,6 +104,7 @@ const char *shm_peers_describe(const shm_t *shm, int rank, char *buffer,
     for (size_t i = 0; i < G_N_ELEMENTS(states); i++)
         if (states[i].letter == letter)
             text = states[i].text;
-    snprintf(buffer, size, "rank %d (pid %ld%s)", rank, (long)pid, text);
+    snprintf(buffer, size, "rank %d (pid %ld%s)", shm_number(shm, rank),
+             (long)pid, text);
     return buffer;
 }

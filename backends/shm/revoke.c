@@ -7,13 +7,12 @@
 
 #include <linux/futex.h>
 #include <sched.h>
-#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <glib.h>
 
-#define REVOKE_US 100000 /* writing a sentence takes less */
+#define REVOKE_US 100000 /* writing a record takes less */
 
 /* Sleepers is never zero where the fence is needed. */
 void shm_wake_slow(shm_t *shm)
@@ -43,7 +42,7 @@ static bool revoked_by_other(const shm_t *shm)
     return true;
 }
 
-void shm_revoke(void *impl, dscomm_status_t status, const char *sentence)
+void shm_revoke(void *impl, const dscomm_failure_t *failure)
 {
     shm_t *shm = impl;
     shm_header_t *header = shm->header;
@@ -52,12 +51,13 @@ void shm_revoke(void *impl, dscomm_status_t status, const char *sentence)
     if (!atomic_compare_exchange_strong(&header->revoking, &free_to_write, 1) &&
         revoked_by_other(shm))
         return;
-    snprintf(header->text, sizeof header->text, "%s", sentence);
-    atomic_store_explicit(&header->revoked, status, memory_order_release);
+    dscomm_backend_failure_pack(failure, header->failure);
+    atomic_store_explicit(&header->revoked, failure->status,
+                          memory_order_release);
     shm_wake_slow(shm);
 }
 
-dscomm_status_t shm_status(void *impl, char *text, size_t size)
+dscomm_status_t shm_status(void *impl, dscomm_failure_t *ret_failure)
 {
     shm_t *shm = impl;
     int32_t status =
@@ -65,21 +65,57 @@ dscomm_status_t shm_status(void *impl, char *text, size_t size)
 
     if (status >= 0)
         return DSCOMM_OK;
-    if (text)
-        snprintf(text, size, "%.*s", SHM_TEXT - 1, shm->header->text);
+    if (ret_failure &&
+        !dscomm_backend_failure_unpack(
+            shm->header->failure, sizeof shm->header->failure, ret_failure))
+        dscomm_backend_failure(shm->group, (dscomm_status_t)status,
+                               DSCOMM_FAILURE_PROTOCOL, -1, 0, ret_failure);
     return (dscomm_status_t)status;
 }
 
 dscomm_status_t shm_revoked(shm_t *shm)
 {
-    char text[SHM_TEXT];
-    dscomm_status_t status = shm_status(shm, text, sizeof text);
+    dscomm_failure_t failure;
+    dscomm_status_t status = shm_status(shm, &failure);
 
-    return status ? dscomm_fail(status, "%s", text) : DSCOMM_OK;
+    return status ? dscomm_backend_fail(&failure) : DSCOMM_OK;
+}
+
+dscomm_status_t shm_fail(shm_t *shm, const dscomm_failure_t *failure)
+{
+    shm_revoke(shm, failure);
+    return shm_revoked(shm);
 }
 
 dscomm_status_t shm_revoke_last(shm_t *shm, dscomm_status_t status)
 {
-    shm_revoke(shm, status, dscomm_last_error());
-    return shm_revoked(shm);
+    dscomm_failure_t failure;
+
+    dscomm_backend_failure_last(shm->group, status, &failure);
+    return shm_fail(shm, &failure);
+}
+
+void shm_blame(const shm_t *shm, dscomm_status_t status,
+               dscomm_failure_kind_t kind, int rank,
+               dscomm_failure_t *ret_failure)
+{
+    dscomm_backend_failure(
+        shm->group, status, kind, rank < 0 ? -1 : shm->world_ranks[rank],
+        rank < 0 ? 0 : shm->peers->pids[shm->peer[rank]], ret_failure);
+    if (!shm->op_step)
+        return;
+    ret_failure->coll = shm_call(shm)->coll;
+    ret_failure->sequence = shm_call(shm)->sequence;
+}
+
+int shm_number(const shm_t *shm, int rank)
+{
+    return dscomm_backend_rank_number(shm->group, shm->world_ranks[rank]);
+}
+
+const char *shm_rank_describe(const shm_t *shm, int rank,
+                              char text[DSCOMM_CREATION_RANK_MAX])
+{
+    return dscomm_backend_rank(shm->group, shm->world_ranks[rank],
+                               shm->peers->pids[shm->peer[rank]], text);
 }

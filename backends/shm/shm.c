@@ -197,7 +197,7 @@ static dscomm_status_t shm_open(const dscomm_backend_args_t *args,
     if (status) {
         /* Others may have the group already: tell them why it ends. */
         if (shm->base)
-            shm_revoke(shm, status, dscomm_last_error());
+            shm_revoke_last(shm, status);
         shm_close(shm);
         return status;
     }

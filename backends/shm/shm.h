@@ -28,7 +28,7 @@
 
 #include <dscomm/backend.h>
 
-#define SHM_MAGIC 0x6473636f6d6d3031u /* "dscomm01" */
+#define SHM_MAGIC 0x6473636f6d6d3032u /* "dscomm02" */
 #define SHM_LINES 256
 #define SHM_LINE 64 /* bytes of a cache line */
 #define SHM_INLINE 56
@@ -36,7 +36,6 @@
 #define SHM_RECORDS 64
 #define SHM_COUNTS 8
 #define SHM_MAX_RANKS 1024
-#define SHM_TEXT 512
 
 /* How a rank leaves in good order. From SHM_LEAVING on it sends nothing more,
  * and begins no collective but a world's last barrier; from SHM_LEFT on its
@@ -123,8 +122,8 @@ typedef struct {
     /* Ranks in a futex wait, and those that must always look for some. */
     _Alignas(SHM_LINE) _Atomic uint32_t sleepers;
     _Alignas(SHM_LINE) _Atomic int32_t revoked; /* status, 0 = not revoked */
-    _Atomic uint32_t revoking; /* 1: somebody writes text */
-    char text[SHM_TEXT];
+    _Atomic uint32_t revoking; /* 1: somebody writes failure */
+    unsigned char failure[DSCOMM_FAILURE_PACKED];
 } shm_header_t;
 
 typedef struct {
@@ -386,16 +385,29 @@ static inline void shm_wake(shm_t *shm)
 }
 
 /* revoke.c: the end of the group. */
-void shm_revoke(void *impl, dscomm_status_t status, const char *sentence);
-dscomm_status_t shm_status(void *impl, char *text, size_t size);
-/* Stores the revocation's sentence as this thread's and returns its status. */
+void shm_revoke(void *impl, const dscomm_failure_t *failure);
+dscomm_status_t shm_status(void *impl, dscomm_failure_t *ret_failure);
+/* Makes what has ended the group this thread's last failure and returns its
+ * status. */
 dscomm_status_t shm_revoked(shm_t *shm);
-/* Revokes with this thread's last sentence and returns the group's status. */
+/* Revokes and returns the group's status: with failure, or with this thread's
+ * last one. */
+dscomm_status_t shm_fail(shm_t *shm, const dscomm_failure_t *failure);
 dscomm_status_t shm_revoke_last(shm_t *shm, dscomm_status_t status);
+/* A record with rank, or -1, as the culprit in the current collective, if there
+ * is one. */
+void shm_blame(const shm_t *shm, dscomm_status_t status,
+               dscomm_failure_kind_t kind, int rank,
+               dscomm_failure_t *ret_failure);
+/* Of a rank: its number in the group, which may have more ranks than shm. */
+int shm_number(const shm_t *shm, int rank);
+/* "rank 1 (pid 812 on b)", with that number; returns text. */
+const char *shm_rank_describe(const shm_t *shm, int rank,
+                              char text[DSCOMM_CREATION_RANK_MAX]);
 
-/* explain.c: sentences about who is late. */
-void shm_explain(void *impl, const dscomm_request_t *request, char *text,
-                 size_t size);
+/* explain.c: sentences about who is late, and the first of them, or -1. */
+int shm_explain(void *impl, const dscomm_request_t *request, char *text,
+                size_t size);
 
 /* leave.c: ranks that leave in good order, without what others need. */
 shm_left_t shm_left(const shm_t *shm, int rank);

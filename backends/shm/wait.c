@@ -97,23 +97,25 @@ static void sleep_announced(shm_t *shm, shm_wait_t *wait, unsigned timeout_us)
 
 static dscomm_status_t wait_fail_dead(shm_t *shm, int rank, const char *during)
 {
-    dscomm_fail(DSCOMM_ERR_PEER_FAILED,
-                "rank %d (pid %ld) of group '%s' died%s%s; the group cannot go "
-                "on; its own output or the kernel log may say why",
-                rank, (long)shm->peers->pids[shm->peer[rank]], shm->name,
-                *during ? " during " : "", during);
-    return shm_revoke_last(shm, DSCOMM_ERR_PEER_FAILED);
+    dscomm_failure_t failure;
+
+    shm_blame(shm, DSCOMM_ERR_PEER_FAILED, DSCOMM_FAILURE_DIED, rank, &failure);
+    dscomm_backend_failure_detail(&failure, "%s%s", *during ? "during " : "",
+                                  during);
+    return shm_fail(shm, &failure);
 }
 
 static dscomm_status_t fail_left(shm_t *shm, int rank, const char *in)
 {
-    char left[160];
+    char left[256];
+    dscomm_failure_t failure;
 
+    shm_blame(shm, DSCOMM_ERR_PEER_FAILED, DSCOMM_FAILURE_LEFT, rank, &failure);
     shm_left_describe(shm, rank, left, sizeof left);
-    dscomm_fail(DSCOMM_ERR_PEER_FAILED,
-                "%s, while rank %d waits for it%s%s; the group cannot go on",
-                left, shm->rank, *in ? " in " : "", in);
-    return shm_revoke_last(shm, DSCOMM_ERR_PEER_FAILED);
+    dscomm_backend_failure_detail(
+        &failure, "%s, while rank %d waits for it%s%s; the group cannot go on",
+        left, shm_number(shm, shm->rank), *in ? " in " : "", in);
+    return shm_fail(shm, &failure);
 }
 
 /* A peer is gone. What it did before counts: the caller looks once more at what
@@ -194,14 +196,17 @@ void shm_wait_hint(void *impl, unsigned timeout_us)
 
 static dscomm_status_t check_deadline(shm_t *shm, uint64_t waited_us)
 {
-    char text[SHM_TEXT - 64];
+    char text[DSCOMM_FAILURE_DETAIL_MAX - 64];
+    dscomm_failure_t failure;
+    int late;
 
     if (shm->timeout_ms < 0 || waited_us < (uint64_t)shm->timeout_ms * 1000)
         return DSCOMM_OK;
-    shm_explain(shm, NULL, text, sizeof text);
-    dscomm_fail(DSCOMM_ERR_TIMEOUT, "no progress for %.1f s: %s",
-                shm->timeout_ms / 1000.0, text);
-    return shm_revoke_last(shm, DSCOMM_ERR_TIMEOUT);
+    late = shm_explain(shm, NULL, text, sizeof text);
+    shm_blame(shm, DSCOMM_ERR_TIMEOUT, DSCOMM_FAILURE_SILENT, late, &failure);
+    dscomm_backend_failure_detail(&failure, "no progress for %.1f s: %s",
+                                  shm->timeout_ms / 1000.0, text);
+    return shm_fail(shm, &failure);
 }
 
 static dscomm_status_t wait_look_around(shm_t *shm, shm_wait_t *wait,

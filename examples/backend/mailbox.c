@@ -24,10 +24,11 @@ typedef struct {
     char data[PIECE];
 } box_t;
 
-/* What the ranks of a group share. revoked: 1 while text is being written. */
+/* What the ranks of a group share. revoked: 1 while failure is being
+ * written. */
 typedef struct {
     atomic_int revoked;
-    char text[512];
+    char failure[DSCOMM_FAILURE_PACKED];
     box_t boxes[]; /* from each rank to each rank */
 } shared_t;
 
@@ -52,6 +53,7 @@ typedef struct request {
 /* One group in one process. Lists have the oldest first. */
 typedef struct {
     int rank, ranks;
+    dscomm_group_t *group;
     size_t size; /* of shared */
     shared_t *shared;
     TAILQ_HEAD(, parcel) parcels;
@@ -59,24 +61,25 @@ typedef struct {
 } impl_t;
 
 /* From any thread: without a lock, and the first call wins. */
-static void stop(void *self, dscomm_status_t status, const char *sentence)
+static void stop(void *self, const dscomm_failure_t *failure)
 {
     shared_t *shared = ((impl_t *)self)->shared;
     int none = 0;
 
     if (!atomic_compare_exchange_strong(&shared->revoked, &none, 1))
         return;
-    snprintf(shared->text, sizeof shared->text, "%s", sentence);
-    shared->revoked = status;
+    dscomm_backend_failure_pack(failure, shared->failure);
+    shared->revoked = failure->status;
 }
 
-static dscomm_status_t status_of(void *self, char *text, size_t size)
+static dscomm_status_t status_of(void *self, dscomm_failure_t *ret_failure)
 {
     shared_t *shared = ((impl_t *)self)->shared;
     int status = shared->revoked;
 
-    if (status < 0 && text)
-        snprintf(text, size, "%s", shared->text);
+    if (status < 0 && ret_failure)
+        dscomm_backend_failure_unpack(shared->failure, sizeof shared->failure,
+                                      ret_failure);
     return status < 0 ? (dscomm_status_t)status : DSCOMM_OK;
 }
 
@@ -128,6 +131,7 @@ static unsigned match(impl_t *impl, request_t *receive)
 static void pull(impl_t *impl, int source)
 {
     box_t *box = &impl->shared->boxes[source * impl->ranks + impl->rank];
+    dscomm_failure_t failure;
     parcel_t *parcel;
     size_t n;
 
@@ -137,7 +141,11 @@ static void pull(impl_t *impl, int source)
         if (parcel->whole.peer == source && parcel->have < parcel->whole.bytes)
             break;
     if (!parcel && !(parcel = calloc(1, sizeof *parcel + box->whole.bytes))) {
-        stop(impl, DSCOMM_ERR_NO_MEMORY, "no memory for a message");
+        dscomm_backend_failure_last(
+            impl->group,
+            dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a message"),
+            &failure);
+        stop(impl, &failure);
         return;
     }
     if (!parcel->have) {
@@ -190,8 +198,10 @@ static unsigned progress(void *self)
 static dscomm_status_t start(impl_t *impl, const dscomm_message_t *message,
                              request_t *request, struct requests *list)
 {
-    if (status_of(impl, NULL, 0) < 0)
-        return dscomm_fail(status_of(impl, NULL, 0), "%s", impl->shared->text);
+    dscomm_failure_t failure;
+
+    if (status_of(impl, &failure) < 0)
+        return dscomm_backend_fail(&failure);
     request->message = *message;
     request->list = list, request->sent = 0;
     TAILQ_INSERT_TAIL(list, request, link);
@@ -285,7 +295,8 @@ static dscomm_status_t join(const dscomm_backend_args_t *args, void **ret_impl)
 
     if (!impl)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a group");
-    *impl = (impl_t){.rank = args->rank, .ranks = args->ranks};
+    *impl = (impl_t){
+        .rank = args->rank, .ranks = args->ranks, .group = args->group};
     impl->size = sizeof(shared_t) + ranks * ranks * sizeof(box_t);
     TAILQ_INIT(&impl->parcels);
     TAILQ_INIT(&impl->receives);

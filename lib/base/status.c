@@ -20,6 +20,7 @@ static const struct {
 };
 
 static _Thread_local char sentence[DSCOMM_ERROR_MAX];
+static _Thread_local uint64_t serial; /* of the sentence, from 1 */
 
 const char *dscomm_strerror(dscomm_status_t status)
 {
@@ -42,6 +43,11 @@ const char *dscomm_status_name(dscomm_status_t status)
 const char *dscomm_last_error(void)
 {
     return sentence;
+}
+
+uint64_t dscomm_priv_fail_serial(void)
+{
+    return serial;
 }
 
 /* Ends text at its last whole character within size - 1 bytes. A character has
@@ -89,6 +95,7 @@ dscomm_status_t dscomm_priv_fail_with(dscomm_status_t status, const char *text)
     if (length < sizeof sentence)
         sentence[length] = '\0';
     clip(sentence, sizeof sentence);
+    serial++;
     return status;
 }
 

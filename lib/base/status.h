@@ -10,6 +10,8 @@
 /* Stores text as it is; for a failure that happened elsewhere (another rank, an
  * earlier work) and is reported now. */
 dscomm_status_t dscomm_priv_fail_with(dscomm_status_t status, const char *text);
+/* How many failures this thread has had: the number of its last sentence. */
+uint64_t dscomm_priv_fail_serial(void);
 
 /* Makes one line of at most size - 1 bytes out of text: cuts before a UTF-8
  * character rather than inside, and writes blanks over control characters. */

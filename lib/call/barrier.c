@@ -16,6 +16,7 @@
 #include "config.h"
 #include "lib/base/clock.h"
 #include "lib/diagnosis/diagnosis.h"
+#include "lib/group/failure.h"
 #include "lib/call/receive.h"
 #include "lib/work/deadline.h"
 #include "lib/work/pending.h"
@@ -103,39 +104,24 @@ static void note_cancel(dscomm_work_t *work)
     dscomm_work_free(work);
 }
 
-/* Returns text without "group 'NAME': ", because the caller's sentence names
- * the group. */
-static const char *without_group(const dscomm_group_t *group, const char *text)
-{
-    static const char before[] = "group '", after[] = "': ";
-    const char *rest = text;
-
-    if (strncmp(rest, before, strlen(before)))
-        return text;
-    rest += strlen(before);
-    if (strncmp(rest, group->identity.name, strlen(group->identity.name)))
-        return text;
-    rest += strlen(group->identity.name);
-    return strncmp(rest, after, strlen(after)) ? text : rest + strlen(after);
-}
-
-/* Adds the call's name to the sentence of a failure. If the group was revoked,
- * that reason replaces the failure: a rank that left because of it is not
- * another cause. */
+/* The sentence of what failed says in which call. If the group has ended, its
+ * reason counts: a rank that left after it is no other failure. What differs
+ * need not name the group again. */
 static dscomm_status_t barrier_explain(dscomm_group_t *group,
                                        dscomm_status_t status)
 {
     char text[DSCOMM_ERROR_MAX];
-    dscomm_status_t ended = DSCOMM_OK;
+    dscomm_failure_t failure;
 
-    if (status < 0)
-        ended = dscomm_priv_group_revoked(group, text, sizeof text);
-    if (ended < 0)
-        status = dscomm_priv_fail_with(ended, text);
-    if (status < 0)
-        dscomm_fail(status, "%s of group '%s': %s", name, group->identity.name,
-                    without_group(group, dscomm_last_error()));
-    return status;
+    if (status >= 0)
+        return status;
+    if (dscomm_priv_group_revoked(group, &failure) == DSCOMM_OK)
+        dscomm_priv_failure_last(status, &failure);
+    return dscomm_fail(failure.status, "%s of group '%s': %s", name,
+                       group->identity.name,
+                       failure.kind == DSCOMM_FAILURE_MISMATCH
+                           ? failure.detail
+                           : dscomm_priv_failure_sentence(&failure, text));
 }
 
 #define FIRST_LOOK_NS (FIRST_LOOK_MS * NS_PER_MS)
@@ -172,10 +158,10 @@ static int64_t watch_next(const watch_t *watch, int64_t deadline)
 static dscomm_status_t watch_look(dscomm_group_t *group, watch_t *watch,
                                   const int *ranks, int count, int64_t deadline)
 {
-    char text[DSCOMM_ERROR_MAX];
+    dscomm_failure_t failure;
     const int before = watch->found;
-    const dscomm_status_t status = dscomm_priv_diagnosis_barrier(
-        group, ranks, count, deadline, text, sizeof text);
+    const dscomm_status_t status =
+        dscomm_priv_diagnosis_barrier(group, ranks, count, deadline, &failure);
 
     watch->found = status < 0;
     if (!before || !watch->found) {
@@ -183,9 +169,9 @@ static dscomm_status_t watch_look(dscomm_group_t *group, watch_t *watch,
         watch->gap_ns *= 2;
         return DSCOMM_OK;
     }
-    dscomm_priv_group_revoke(group, status, text);
-    return dscomm_priv_fail_with(
-        dscomm_priv_group_revoked(group, text, sizeof text), text);
+    dscomm_priv_group_revoke(group, &failure);
+    dscomm_priv_group_revoked(group, &failure);
+    return dscomm_backend_fail(&failure);
 }
 
 /* Waits until the deadline for a message of rank 0, and looks at rank 0

@@ -2,6 +2,7 @@
 /* Coalescing: calls are recorded, then started in order as the children of one
  * compound work. */
 #include "config.h"
+#include "lib/group/failure.h"
 #include "lib/call/dispatch.h"
 #include "lib/call/fusion.h"
 #include "lib/call/receive.h"
@@ -145,7 +146,7 @@ static dscomm_status_t coalesced_start_all(dscomm_group_t *group,
     compound->remaining = 1;
     status = number_receives(compound, calls);
     if (status < 0)
-        dscomm_priv_group_revoke(group, status, dscomm_last_error());
+        dscomm_priv_group_give_up(group, status);
     for (i = 0; i < calls->len && status == DSCOMM_OK; i++)
         status =
             compound_start_child(compound, (dscomm_call_t *)calls->data + i);
@@ -261,7 +262,7 @@ static dscomm_status_t coalesced_start(dscomm_group_t *group,
         status = coalesced_start_all(group, &calls, ret_work);
         pthread_mutex_unlock(&group->works.lock);
     } else {
-        dscomm_priv_group_revoke(group, status, dscomm_last_error());
+        dscomm_priv_group_give_up(group, status);
     }
     calls_free(&calls);
     return status;

@@ -205,7 +205,7 @@ dscomm_status_t dscomm_finalize(dscomm_group_t *group)
         return DSCOMM_OK;
     }
     deadline = dscomm_priv_clock_after(dscomm_priv_clock(), group->timeout_ms);
-    if (group->ops.status(group->impl, NULL, 0) != DSCOMM_OK) {
+    if (group->ops.status(group->impl, NULL) != DSCOMM_OK) {
         world_leave(world, 0, deadline);
         return DSCOMM_OK;
     }

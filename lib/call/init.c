@@ -88,7 +88,7 @@ static dscomm_status_t process_prepare(void)
     dscomm_status_t status;
 
     dscomm_priv_process_set_forked(forked);
-    dscomm_priv_group_set_parts(parts);
+    dscomm_priv_group_parts = parts;
     dscomm_priv_module_set_levels(&dscomm_priv_levels_ops);
     status = dscomm_priv_process_watch();
 

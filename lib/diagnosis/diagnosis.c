@@ -5,6 +5,7 @@
 #include "lib/diagnosis/diagnosis.h"
 #include "lib/diagnosis/history.h"
 #include "lib/base/clock.h"
+#include "lib/group/failure.h"
 #include "lib/rendezvous/processes.h"
 #include "lib/rendezvous/stopped.h"
 #include "lib/store/store.h"
@@ -189,6 +190,27 @@ static int calls_agree(const dscomm_diagnosis_t *diagnosis, int a, int b,
     return one && other && one->fingerprint == other->fingerprint;
 }
 
+/* Asks the store for the processes of the ranks that sentences may name. */
+static void processes_learn(const dscomm_diagnosis_t *diagnosis)
+{
+    const dscomm_group_t *group = diagnosis->group;
+    const dscomm_meeting_t *meeting = &group->identity.world->meeting;
+
+    if (!diagnosis->broken)
+        dscomm_priv_processes_learn(meeting->processes, meeting->store,
+                                    group->identity.world_ranks,
+                                    MIN(group->size, QUERIED));
+}
+
+static const char *rank_describe(const dscomm_diagnosis_t *diagnosis, int rank,
+                                 char text[DSCOMM_PROCESS_MAX])
+{
+    const dscomm_group_t *group = diagnosis->group;
+
+    return dscomm_backend_rank(group, group->identity.world_ranks[rank], 0,
+                               text);
+}
+
 /* Have more than half of the ranks that reported this call, at least three of
  * them, made the same call as rank? */
 static int rank_has_majority(const dscomm_diagnosis_t *diagnosis, int rank,
@@ -203,65 +225,60 @@ static int rank_has_majority(const dscomm_diagnosis_t *diagnosis, int rank,
     return known > 2 && 2 * alike > known;
 }
 
-/* A list of ranks for a sentence: "0, 2". */
-typedef struct {
-    char text[NAMED * 12 + 8];
-    int count;
-} ranks_t;
-
-/* Appends ", RANK", or ", ..." after NAMED ranks. */
-static void ranks_append(ranks_t *list, int rank)
+/* "rank 0 (pid 811 on b)"; if the ranks that made the same call are the
+ * majority, the first of them and how many others. */
+static void alike_describe(const dscomm_diagnosis_t *diagnosis, int rank,
+                           uint64_t sequence, char *text, size_t size)
 {
-    char one[16] = "...";
+    char who[DSCOMM_PROCESS_MAX];
+    int others = -1, first = -1;
 
-    if (++list->count > NAMED + 1)
-        return;
-    if (list->count > 1)
-        g_strlcat(list->text, ", ", sizeof list->text);
-    if (list->count <= NAMED)
-        snprintf(one, sizeof one, "%d", rank);
-    g_strlcat(list->text, one, sizeof list->text);
+    for (int r = 0; r < diagnosis->group->size; r++) {
+        if (!calls_agree(diagnosis, rank, r, sequence))
+            continue;
+        if (!++others)
+            first = r;
+    }
+    if (others > 0 && rank_has_majority(diagnosis, rank, sequence))
+        snprintf(text, size, "%s and %d other%s",
+                 rank_describe(diagnosis, first, who), others,
+                 others > 1 ? "s" : "");
+    else
+        snprintf(text, size, "%s", rank_describe(diagnosis, rank, who));
 }
 
-/* Lists rank, and the ranks that made the same call if these are the
- * majority. */
-static void ranks_list_alike(const dscomm_diagnosis_t *diagnosis, int rank,
-                             uint64_t sequence, ranks_t *list)
-{
-    const int many = rank_has_majority(diagnosis, rank, sequence);
-
-    for (int r = 0; r < diagnosis->group->size; r++)
-        if (r == rank || (many && calls_agree(diagnosis, rank, r, sequence)))
-            ranks_append(list, r);
-}
-
-/* Writes the sentence of a mismatch. It names first the rank that differs from
- * the majority, if there is a majority. */
+/* Makes the record of a mismatch. Its culprit is the rank that differs from the
+ * majority, if there is a majority. */
 static void mismatch_explain(const dscomm_diagnosis_t *diagnosis, int rank,
-                             uint64_t sequence, char *ret_text, size_t size)
+                             uint64_t sequence, dscomm_failure_t *ret_failure)
 {
-    const int own = diagnosis->group->rank;
+    const dscomm_group_t *group = diagnosis->group;
+    const int own = group->rank;
     int mine_is_odd = rank_has_majority(diagnosis, rank, sequence) ||
                       !rank_has_majority(diagnosis, own, sequence);
     int odd = mine_is_odd ? own : rank, other = mine_is_odd ? rank : own;
-    ranks_t others = {0};
+    const dscomm_report_call_t *call =
+        report_find_call(diagnosis, odd, sequence);
+    char others[DSCOMM_PROCESS_MAX + 32], who[DSCOMM_PROCESS_MAX];
 
-    ranks_list_alike(diagnosis, other, sequence, &others);
-    snprintf(
-        ret_text, size,
-        "group '%s': rank %d called %s, but rank%s %s called %s; all "
-        "ranks must call the same collectives in the same order with matching "
-        "arguments",
-        diagnosis->group->identity.name, odd,
-        report_find_call(diagnosis, odd, sequence)->text,
-        others.count > 1 ? "s" : "", others.text,
+    processes_learn(diagnosis);
+    alike_describe(diagnosis, other, sequence, others, sizeof others);
+    dscomm_priv_group_blame(group, DSCOMM_ERR_MISMATCH, DSCOMM_FAILURE_MISMATCH,
+                            odd, NULL, ret_failure);
+    ret_failure->coll = call->coll;
+    ret_failure->sequence = sequence;
+    dscomm_backend_failure_detail(
+        ret_failure,
+        "%s called %s, but %s called %s; all ranks must call the same "
+        "collectives in the same order with matching arguments",
+        rank_describe(diagnosis, odd, who), call->text, others,
         report_find_call(diagnosis, other, sequence)->text);
 }
 
-/* Compares this rank's report with the others: ERR_MISMATCH with a sentence on
+/* Compares this rank's report with the others: ERR_MISMATCH with a record of
  * the oldest call that differs, or OK. */
 static dscomm_status_t reports_compare(const dscomm_diagnosis_t *diagnosis,
-                                       char *ret_text, size_t size)
+                                       dscomm_failure_t *ret_failure)
 {
     const dscomm_report_t *own = &diagnosis->reports[diagnosis->group->rank];
     uint64_t first = 0;
@@ -278,14 +295,14 @@ static dscomm_status_t reports_compare(const dscomm_diagnosis_t *diagnosis,
     }
     if (!first)
         return DSCOMM_OK;
-    mismatch_explain(diagnosis, rank, first, ret_text, size);
+    mismatch_explain(diagnosis, rank, first, ret_failure);
     return DSCOMM_ERR_MISMATCH;
 }
 
 /* After a mismatch has been found: waits up to GRACE_MS for the reports of more
  * ranks, so that the sentence can tell which rank differs. */
 static dscomm_status_t reports_compare_all(dscomm_diagnosis_t *diagnosis,
-                                           char *ret_text, size_t size)
+                                           dscomm_failure_t *ret_failure)
 {
     int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), GRACE_MS);
 
@@ -293,27 +310,27 @@ static dscomm_status_t reports_compare_all(dscomm_diagnosis_t *diagnosis,
         report_fetch_all(diagnosis);
         if (reports_complete(diagnosis) || diagnosis->broken ||
             dscomm_priv_clock() > end)
-            return reports_compare(diagnosis, ret_text, size);
+            return reports_compare(diagnosis, ret_failure);
         g_usleep(5000);
     }
 }
 
 dscomm_status_t dscomm_priv_diagnosis_look(dscomm_diagnosis_t *diagnosis,
-                                           char *ret_text, size_t size)
+                                           dscomm_failure_t *ret_failure)
 {
     report_publish(diagnosis);
     for (int i = 0; i < diagnosis->nwaits; i++)
         report_fetch(diagnosis, diagnosis->waits[i]);
-    if (reports_compare(diagnosis, ret_text, size) == DSCOMM_OK)
+    if (reports_compare(diagnosis, ret_failure) == DSCOMM_OK)
         return DSCOMM_OK;
-    return reports_compare_all(diagnosis, ret_text, size);
+    return reports_compare_all(diagnosis, ret_failure);
 }
 
 dscomm_status_t dscomm_priv_diagnosis_mismatch(dscomm_diagnosis_t *diagnosis,
-                                               char *ret_text, size_t size)
+                                               dscomm_failure_t *ret_failure)
 {
     report_publish(diagnosis);
-    return reports_compare_all(diagnosis, ret_text, size);
+    return reports_compare_all(diagnosis, ret_failure);
 }
 
 /* Has rank reported this collective or a later one? */
@@ -339,24 +356,22 @@ static int rank_is_late(const dscomm_diagnosis_t *diagnosis, int rank)
 
 #define LATE_MAX 240 /* bytes of a list of late ranks */
 
-/* Lists the late ranks with their processes; returns their number. */
-static int late_list(const dscomm_diagnosis_t *diagnosis, char list[LATE_MAX])
+/* Lists the late ranks with their processes; returns their number, and the
+ * first of them. */
+static int late_list(const dscomm_diagnosis_t *diagnosis, char list[LATE_MAX],
+                     int *ret_first)
 {
-    const dscomm_group_t *group = diagnosis->group;
-    const dscomm_meeting_t *meeting = &group->identity.world->meeting;
     char who[DSCOMM_PROCESS_MAX];
     int late = 0, full = 0;
 
     *list = '\0';
-    dscomm_priv_processes_learn(meeting->processes, meeting->store,
-                                group->identity.world_ranks,
-                                MIN(group->size, QUERIED));
-    for (int r = 0; r < group->size; r++) {
+    processes_learn(diagnosis);
+    for (int r = 0; r < diagnosis->group->size; r++) {
         if (!rank_is_late(diagnosis, r) || full)
             continue;
-        late++;
-        dscomm_priv_processes_member(meeting->processes, r,
-                                     group->identity.world_ranks[r], who);
+        if (!late++)
+            *ret_first = r;
+        rank_describe(diagnosis, r, who);
         full = late > NAMED ||
                strlen(list) + strlen(who) + sizeof ", , ..." > LATE_MAX;
         g_strlcat(list, late > 1 ? ", " : "", LATE_MAX);
@@ -365,21 +380,25 @@ static int late_list(const dscomm_diagnosis_t *diagnosis, char list[LATE_MAX])
     return late;
 }
 
-static void late_write(const dscomm_diagnosis_t *diagnosis, char *ret_text,
-                       size_t size)
+static void late_write(const dscomm_diagnosis_t *diagnosis,
+                       dscomm_failure_t *ret_failure)
 {
     char list[LATE_MAX];
-    const int late = late_list(diagnosis, list);
+    int first = -1;
+    const int late = late_list(diagnosis, list, &first);
 
-    if (late)
-        snprintf(ret_text, size, "%s %s not made this call, or stand%s still",
-                 list, late > 1 ? "have" : "has", late > 1 ? "" : "s");
+    if (!late)
+        return;
+    dscomm_priv_group_accuse(diagnosis->group, first, ret_failure);
+    dscomm_backend_failure_detail(
+        ret_failure, "%s %s not made this call, or stand%s still", list,
+        late > 1 ? "have" : "has", late > 1 ? "" : "s");
 }
 
 /* Adds which of the late ranks, and of those that this rank waits for, are
  * stopped processes. */
-static void stopped_append(const dscomm_diagnosis_t *diagnosis, char *ret_text,
-                           size_t size)
+static void stopped_append(const dscomm_diagnosis_t *diagnosis,
+                           dscomm_failure_t *ret_failure)
 {
     const dscomm_group_t *group = diagnosis->group;
     int *ranks = g_try_new(int, (gsize)group->size), count = 0;
@@ -388,23 +407,23 @@ static void stopped_append(const dscomm_diagnosis_t *diagnosis, char *ret_text,
         if (waits_include(diagnosis, r) || rank_is_late(diagnosis, r))
             ranks[count++] = group->identity.world_ranks[r];
     dscomm_priv_stopped_append(&group->identity.world->meeting, ranks, count,
-                               ret_text, size);
+                               ret_failure->detail, sizeof ret_failure->detail);
     g_free(ranks);
 }
 
 dscomm_status_t dscomm_priv_diagnosis_timeout(dscomm_diagnosis_t *diagnosis,
-                                              char *ret_text, size_t size)
+                                              dscomm_failure_t *ret_failure)
 {
     dscomm_status_t status;
 
     report_publish(diagnosis);
     report_fetch_all(diagnosis);
-    status = reports_compare(diagnosis, ret_text, size);
+    status = reports_compare(diagnosis, ret_failure);
     if (status < 0)
         return status;
     if (!diagnosis->broken)
-        late_write(diagnosis, ret_text, size);
-    stopped_append(diagnosis, ret_text, size);
+        late_write(diagnosis, ret_failure);
+    stopped_append(diagnosis, ret_failure);
     return status;
 }
 
@@ -442,10 +461,28 @@ static int rank_find_call(dscomm_diagnosis_t *diagnosis, int rank, char *text,
     return 1;
 }
 
+static void barrier_explain(const dscomm_diagnosis_t *diagnosis, int rank,
+                            const char *call, dscomm_failure_t *ret_failure)
+{
+    char who[DSCOMM_PROCESS_MAX], own[DSCOMM_PROCESS_MAX];
+
+    processes_learn(diagnosis);
+    dscomm_priv_group_blame(diagnosis->group, DSCOMM_ERR_MISMATCH,
+                            DSCOMM_FAILURE_MISMATCH, rank, NULL, ret_failure);
+    ret_failure->sequence = diagnosis->sequence;
+    dscomm_backend_failure_detail(
+        ret_failure,
+        "%s called %s, but %s called dscomm_monitored_barrier; all ranks "
+        "must call the same collectives in the same order with matching "
+        "arguments",
+        rank_describe(diagnosis, rank, who), call,
+        rank_describe(diagnosis, diagnosis->group->rank, own));
+}
+
 dscomm_status_t dscomm_priv_diagnosis_barrier(dscomm_group_t *group,
                                               const int *ranks, int count,
-                                              int64_t end, char *ret_text,
-                                              size_t size)
+                                              int64_t end,
+                                              dscomm_failure_t *ret_failure)
 {
     const int64_t now = dscomm_priv_clock();
     dscomm_diagnosis_t *diagnosis = diagnosis_open(group, group->sequence + 1);
@@ -460,11 +497,7 @@ dscomm_status_t dscomm_priv_diagnosis_barrier(dscomm_group_t *group,
     for (int i = 0; i < MIN(count, QUERIED) && status == DSCOMM_OK; i++) {
         if (!rank_find_call(diagnosis, ranks[i], call, sizeof call))
             continue;
-        snprintf(ret_text, size,
-                 "group '%s': rank %d called %s, but rank %d called "
-                 "dscomm_monitored_barrier; all ranks must call the same "
-                 "collectives in the same order with matching arguments",
-                 group->identity.name, ranks[i], call, group->rank);
+        barrier_explain(diagnosis, ranks[i], call, ret_failure);
         status = DSCOMM_ERR_MISMATCH;
     }
     dscomm_priv_diagnosis_free(diagnosis);

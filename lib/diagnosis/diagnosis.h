@@ -26,23 +26,24 @@ void dscomm_priv_diagnosis_free(dscomm_diagnosis_t *diagnosis);
 
 /* The next functions wait for the store, up to 750 ms in all, so they are
  * called without the group's lock. The state of the group may change meanwhile;
- * but a mismatch, once found, stays true. They write a sentence of at most
- * size - 1 bytes to ret_text, or do not change it. */
+ * but a mismatch, once found, stays true. *ret_failure is the record of the
+ * mismatch. */
 
 /* Returns ERR_MISMATCH if a rank that this one waits for has made another call,
  * else OK. */
 dscomm_status_t dscomm_priv_diagnosis_look(dscomm_diagnosis_t *diagnosis,
-                                           char *ret_text, size_t size);
-/* As above, at the deadline; if the result is OK, the sentence names the ranks
- * that are late, if that is known. */
+                                           dscomm_failure_t *ret_failure);
+/* As above, at the deadline; if the result is OK, and it is known which ranks
+ * are late, the first one becomes the culprit of *ret_failure, a record of the
+ * group, and its detail names them. */
 dscomm_status_t dscomm_priv_diagnosis_timeout(dscomm_diagnosis_t *diagnosis,
-                                              char *ret_text, size_t size);
+                                              dscomm_failure_t *ret_failure);
 /* As the first, after a header has shown a mismatch: reads the reports of more
  * ranks, and waits GRACE_MS for reports that are about to be written. The
  * caller keeps the group's lock: the group is being revoked, and another thread
  * with the lock could only wait for the sentence. */
 dscomm_status_t dscomm_priv_diagnosis_mismatch(dscomm_diagnosis_t *diagnosis,
-                                               char *ret_text, size_t size);
+                                               dscomm_failure_t *ret_failure);
 
 /* For a monitored barrier in which ranks are missing: ERR_MISMATCH if one of
  * them has called a collective that this rank has not called. Such a rank may
@@ -50,7 +51,7 @@ dscomm_status_t dscomm_priv_diagnosis_mismatch(dscomm_diagnosis_t *diagnosis,
  * message of that rank. Waits for the store until end (ns) at most. */
 dscomm_status_t dscomm_priv_diagnosis_barrier(dscomm_group_t *group,
                                               const int *ranks, int count,
-                                              int64_t end, char *ret_text,
-                                              size_t size);
+                                              int64_t end,
+                                              dscomm_failure_t *ret_failure);
 
 #endif

@@ -97,8 +97,9 @@ static void history_write_call(const dscomm_past_call_t *call, writer_t *writer)
 
     if (args.op == DSCOMM_OP_USER)
         args.user = &user;
-    writer_append(writer, "%llu %x ", (unsigned long long)call->args.sequence,
-                  (unsigned)call->args.fingerprint);
+    writer_append(writer, "%llu %x %d ",
+                  (unsigned long long)call->args.sequence,
+                  (unsigned)call->args.fingerprint, call->args.coll);
     if (call->ncounts)
         history_write_counts(call, &args, writer);
     else
@@ -148,6 +149,7 @@ static void report_read_call(const char *text, size_t size,
     g_strlcpy(line, text, MIN(size + 1, sizeof line));
     call->sequence = strtoull(line, &end, 10);
     call->fingerprint = (uint32_t)strtoul(end, &end, 16);
+    call->coll = (int)strtol(end, &end, 10);
     if (*end == ' ')
         end++;
     dscomm_priv_quote(end, call->text, sizeof call->text);

@@ -37,6 +37,7 @@ void dscomm_priv_history_note(dscomm_history_t *history,
 typedef struct {
     uint64_t sequence; /* 0: none */
     uint32_t fingerprint;
+    int coll;
     char text[160];
 } dscomm_report_call_t;
 

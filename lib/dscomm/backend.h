@@ -21,9 +21,10 @@
  * Failure. A slot that fails calls dscomm_fail() with a sentence (operation,
  * group, rank, cause, remedy) and returns the negative status. If a failure
  * leaves peers waiting (death, time-out, mismatch), the backend revokes the
- * group: present and later calls of every rank return that status and sentence,
- * within milliseconds if the transport can do so. A request has no sentence of
- * its own, so the backend revokes the group before a request fails. The one
+ * group: it brings a failure record to every rank, whose present and later
+ * calls return the record's status after dscomm_backend_fail(), within
+ * milliseconds if the transport can do so. A request has no sentence of its
+ * own, so the backend revokes the group before a request fails. The one
  * exception is ERR_TRUNCATED: the group goes on.
  *
  * Waiting. A slot that may wait (run, send, recv) gives up when the group's
@@ -34,6 +35,7 @@
 #ifndef DSCOMM_BACKEND_H
 #define DSCOMM_BACKEND_H
 
+#include <dscomm/failure.h>
 #include <dscomm/group.h>
 #include <dscomm/hook.h>
 #include <dscomm/log.h>
@@ -219,15 +221,15 @@ typedef struct dscomm_backend_ops {
      * may return 1 also if only a part of a long message has moved. A group's
      * deadline restarts whenever the result is not 0. */
     unsigned (*progress)(void *impl);
-    /* Revokes the group for all ranks, with status and sentence; the first
+    /* Revokes the group for all ranks, which all get the failure; the first
      * revocation is kept. Called from any thread; must not take a lock that
-     * another slot may hold. The sentence need not name the collective to which
-     * messages belong: the core adds it. */
-    void (*revoke)(void *impl, dscomm_status_t status, const char *sentence);
-    /* Returns OK, or the status with which the group was revoked; then writes
-     * the sentence to text (size bytes) if text is not NULL. Cheap: called by
-     * every poll. */
-    dscomm_status_t (*status)(void *impl, char *text, size_t size);
+     * another slot may hold. The record need not name the collective to which
+     * messages belong: the core names the call that fails. */
+    void (*revoke)(void *impl, const dscomm_failure_t *failure);
+    /* Returns OK, or the status of the failure with which the group was
+     * revoked, and then writes that failure to *ret_failure if that is not
+     * NULL. Cheap: called by every poll. */
+    dscomm_status_t (*status)(void *impl, dscomm_failure_t *ret_failure);
 
     /* The following slots are optional. */
 
@@ -263,9 +265,10 @@ typedef struct dscomm_backend_ops {
     void (*wait)(void *impl, unsigned timeout_us);
     /* Writes a sentence to text, for the message of a failure: for which ranks
      * request (NULL: the oldest started collective) waits; or, for a request
-     * that failed with ERR_PEER_FAILED on a group that goes on, the reason. */
-    void (*explain)(void *impl, const dscomm_request_t *request, char *text,
-                    size_t size);
+     * that failed with ERR_PEER_FAILED on a group that goes on, the reason.
+     * Returns the first of those ranks, or -1 if it is not known. */
+    int (*explain)(void *impl, const dscomm_request_t *request, char *text,
+                   size_t size);
     /* Memory that the transport moves without copies: whole pages, zeroed. The
      * core frees what is left before close. If mem_alloc returns
      * ERR_UNSUPPORTED, without a sentence, the core gives plain memory to the
@@ -424,6 +427,46 @@ DSCOMM_API dscomm_status_t dscomm_backend_creation_fail(
 DSCOMM_API const char *
 dscomm_backend_creation_rank(const dscomm_backend_args_t *args, int rank,
                              char text[DSCOMM_CREATION_RANK_MAX]);
+
+/* Failure records. group is that of args->group. */
+
+/* A record about group with a culprit, whose number in the world is rank, or
+ * -1. pid is that of the culprit if it runs on this machine; 0: whatever group
+ * knows of that rank. The caller adds collective and detail. Any thread. */
+DSCOMM_API void dscomm_backend_failure(const dscomm_group_t *group,
+                                       dscomm_status_t status,
+                                       dscomm_failure_kind_t kind, int rank,
+                                       int64_t pid,
+                                       dscomm_failure_t *ret_failure);
+/* Sets the detail: one line, which is cut off if it is too long. */
+DSCOMM_API void dscomm_backend_failure_detail(dscomm_failure_t *failure,
+                                              const char *format, ...)
+    DSCOMM_PRINTF(2, 3);
+/* The record of this thread's last failure, which had status: that of the last
+ * dscomm_backend_fail(), or one whose detail is dscomm_last_error(). */
+DSCOMM_API void dscomm_backend_failure_last(const dscomm_group_t *group,
+                                            dscomm_status_t status,
+                                            dscomm_failure_t *ret_failure);
+/* Makes failure this thread's last one: dscomm_last_error() is its sentence.
+ * Returns its status. */
+DSCOMM_API dscomm_status_t dscomm_backend_fail(const dscomm_failure_t *failure);
+/* The number in group of a rank whose number in the world is rank: an impl may
+ * serve some of a group's ranks, but details name all by these. And as text, as
+ * dscomm_backend_creation_rank() does: "rank 1 (pid 812 on b)"; pid as above.
+ * Any thread. */
+DSCOMM_API int dscomm_backend_rank_number(const dscomm_group_t *group,
+                                          int rank);
+DSCOMM_API const char *dscomm_backend_rank(const dscomm_group_t *group,
+                                           int rank, int64_t pid,
+                                           char text[DSCOMM_CREATION_RANK_MAX]);
+/* The same bytes on every machine. pack writes at most DSCOMM_FAILURE_PACKED
+ * bytes and returns how many; unpack returns 1, or 0 if data is no record of
+ * this version; more bytes after one are fine. */
+#define DSCOMM_FAILURE_PACKED 832
+DSCOMM_API size_t dscomm_backend_failure_pack(const dscomm_failure_t *failure,
+                                              void *buffer);
+DSCOMM_API int dscomm_backend_failure_unpack(const void *data, size_t size,
+                                             dscomm_failure_t *ret_failure);
 
 /* 1 where works or messages of any group of the process are incomplete, so that
  * a slot which cannot call the above while it waits has to see to them in

@@ -11,6 +11,7 @@
 #include <dscomm/store.h>
 #include <dscomm/init.h>
 #include <dscomm/env.h>
+#include <dscomm/failure.h>
 #include <dscomm/group.h>
 #include <dscomm/work.h>
 #include <dscomm/collective.h>

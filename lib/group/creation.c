@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "lib/group/creation.h"
+#include "lib/group/failure.h"
 
 #include "lib/base/clock.h"
 #include "lib/rendezvous/processes.h"
@@ -11,7 +12,6 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Most time between looks, and for one of them, in ms. */
@@ -24,8 +24,8 @@
 #define GRACE_MS 500
 #define PAUSE_US 2000
 
-/* Keys of a group: the first failure, as "STATUS\nSENTENCE", and each rank that
- * has read it. */
+/* Keys of a group: the first failure, a packed record, and each rank that has
+ * read it. */
 #define FAILED_KEY "failed"
 #define READ_KEY "read/%d"
 
@@ -115,13 +115,11 @@ static int find_ended(const dscomm_group_t *group)
 static dscomm_status_t parent_status(const dscomm_group_t *group)
 {
     const dscomm_group_t *parent = group->life.creation->parent;
-    char text[DSCOMM_ERROR_MAX];
-    dscomm_status_t status;
+    dscomm_failure_t failure;
 
-    if (!parent)
+    if (!parent || parent->ops.status(parent->impl, &failure) == DSCOMM_OK)
         return DSCOMM_OK;
-    status = parent->ops.status(parent->impl, text, sizeof text);
-    return status < 0 ? dscomm_priv_fail_with(status, text) : DSCOMM_OK;
+    return dscomm_backend_fail(&failure);
 }
 
 /* Whether the parent was revoked and tells all its ranks so by itself. One
@@ -139,20 +137,18 @@ static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
 {
     dscomm_processes_t *processes = meeting_of(group)->processes;
     dscomm_group_t *parent = group->life.creation->parent;
-    char who[DSCOMM_PROCESS_MAX];
+    dscomm_failure_t failure;
 
-    dscomm_fail(DSCOMM_ERR_PEER_FAILED,
-                "%s died%s while group '%s' was made; its own output or the "
-                "kernel log may say why",
-                dscomm_priv_processes_describe(processes, world_rank, who),
-                dscomm_priv_processes_pid(processes, world_rank)
-                    ? ""
-                    : ", or its host cannot be reached any more,",
-                group->identity.name);
+    dscomm_backend_failure(group, DSCOMM_ERR_PEER_FAILED, DSCOMM_FAILURE_DIED,
+                           world_rank, 0, &failure);
+    dscomm_backend_failure_detail(
+        &failure, "while group '%s' was made%s", group->identity.name,
+        dscomm_priv_processes_pid(processes, world_rank)
+            ? ""
+            : ", or its host cannot be reached any more");
     if (!parent)
-        return DSCOMM_ERR_PEER_FAILED;
-    dscomm_priv_group_revoke(parent, DSCOMM_ERR_PEER_FAILED,
-                             dscomm_last_error());
+        return dscomm_backend_fail(&failure);
+    dscomm_priv_group_revoke(parent, &failure);
     return parent_status(group);
 }
 
@@ -208,21 +204,10 @@ static dscomm_status_t unanswered(const dscomm_group_t *group,
     return is_passing(status) ? DSCOMM_OK : fail_store(group);
 }
 
-/* A failure from the store, or status where value is none. */
-static dscomm_status_t repeat_failure(char *value, dscomm_status_t status)
-{
-    char *end;
-    const long number = strtol(value, &end, 10);
-
-    if (number >= 0 || number < -1000 || *end != '\n')
-        return status;
-    dscomm_priv_tidy(end + 1, strlen(end));
-    return dscomm_priv_fail_with((dscomm_status_t)number, end + 1);
-}
-
 /* The first failure of a rank of the group, which is there. */
 static dscomm_status_t stored_failure(const dscomm_group_t *group)
 {
+    dscomm_failure_t failure;
     void *value;
     size_t size;
     dscomm_status_t status = dscomm_store_get(
@@ -230,7 +215,8 @@ static dscomm_status_t stored_failure(const dscomm_group_t *group)
 
     if (status < 0)
         return unanswered(group, status);
-    status = repeat_failure(value, DSCOMM_OK);
+    if (dscomm_backend_failure_unpack(value, size, &failure))
+        status = dscomm_backend_fail(&failure);
     dscomm_store_free(value);
     return status;
 }
@@ -294,7 +280,6 @@ static dscomm_status_t look(const dscomm_group_t *group)
         status = stored_failure(group);
     if (status == DSCOMM_OK && ended >= 0)
         status = explain_end(group, ended);
-    group->life.creation->explained |= status < 0;
     return status;
 }
 
@@ -350,17 +335,17 @@ dscomm_status_t dscomm_backend_creation_get(const dscomm_backend_args_t *args,
         const int left = dscomm_priv_clock_left(end);
         dscomm_status_t status = dscomm_store_multi_get(
             args->store, keys, count, MIN(left, slice), ret_values, ret_sizes);
-        char why[DSCOMM_ERROR_MAX];
+        dscomm_failure_t failure;
 
         if (status != DSCOMM_ERR_TIMEOUT || left <= slice)
             return status;
         status = dscomm_backend_creation_check(args);
         if (status < 0) {
-            g_strlcpy(why, dscomm_last_error(), sizeof why);
+            dscomm_priv_failure_last(status, &failure);
             if (dscomm_store_multi_get(args->store, keys, count, 0, ret_values,
                                        ret_sizes) == DSCOMM_OK)
                 return DSCOMM_OK;
-            return dscomm_priv_fail_with(status, why);
+            return dscomm_backend_fail(&failure);
         }
         slice = MIN(2 * slice, MOST_LOOK_MS);
     }
@@ -389,59 +374,51 @@ static int blames(dscomm_status_t status)
 }
 
 dscomm_status_t dscomm_priv_creation_tell(dscomm_store_t *store,
-                                          dscomm_status_t status,
-                                          const char *sentence,
-                                          void **ret_value)
+                                          dscomm_failure_t *failure)
 {
-    char own[DSCOMM_ERROR_MAX + 16];
+    char packed[DSCOMM_FAILURE_PACKED];
+    const size_t own = dscomm_backend_failure_pack(failure, packed);
     size_t size;
+    void *value;
+    dscomm_status_t status = dscomm_store_compare_set(
+        store, FAILED_KEY, "", 0, packed, own, &value, &size);
 
-    snprintf(own, sizeof own, "%d\n%s", (int)status, sentence);
-    return dscomm_store_compare_set(store, FAILED_KEY, "", 0, own, strlen(own),
-                                    ret_value, &size);
+    if (status < 0)
+        return status;
+    if (blames(failure->status))
+        dscomm_backend_failure_unpack(value, size, failure);
+    dscomm_store_free(value);
+    return DSCOMM_OK;
 }
 
-/* Puts this rank's failure into the store, or takes over the one that is
+/* Puts this rank's last failure into the store, or takes over the one that is
  * there. */
 static dscomm_status_t settle(const dscomm_group_t *group,
-                              dscomm_status_t status, const char *sentence)
+                              dscomm_status_t status)
 {
-    void *value;
-    dscomm_status_t stored =
-        dscomm_priv_creation_tell(group->life.store, status, sentence, &value);
+    dscomm_failure_t failure;
+    dscomm_status_t stored;
 
+    dscomm_backend_failure_last(group, status, &failure);
+    stored = dscomm_priv_creation_tell(group->life.store, &failure);
     if (stored < 0 && blames(status) && !is_passing(stored))
         return fail_store(group);
-    dscomm_priv_fail_with(status, sentence);
-    if (stored < 0)
-        return status;
-    if (blames(status))
-        status = repeat_failure(value, status);
-    dscomm_store_free(value);
-    return status;
+    return dscomm_backend_fail(&failure);
 }
 
 dscomm_status_t dscomm_backend_creation_fail(const dscomm_backend_args_t *args,
                                              dscomm_status_t status)
 {
     const dscomm_group_t *group = args->group;
-    char sentence[DSCOMM_ERROR_MAX], who[DSCOMM_PROCESS_MAX];
 
     if (!creation_of(args) || !group->life.store)
         return status;
-    g_strlcpy(sentence, dscomm_last_error(), sizeof sentence);
-    if (status == DSCOMM_ERR_NO_MEMORY && !group->life.creation->explained)
-        snprintf(sentence, sizeof sentence, "%s: %s",
-                 dscomm_priv_process_self(args->world_ranks[args->rank], who),
-                 dscomm_last_error());
-    group->life.creation->explained = true;
     if (blames(status) && parent_status(group) < 0) {
         status = parent_status(group);
-        g_strlcpy(sentence, dscomm_last_error(), sizeof sentence);
         if (is_told(group))
             return status;
     }
-    return settle(group, status, sentence);
+    return settle(group, status);
 }
 
 static int has_read(const dscomm_group_t *group, int rank)
@@ -480,18 +457,18 @@ dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
                                          dscomm_status_t status)
 {
     dscomm_group_t *group = args->group;
-    char sentence[DSCOMM_ERROR_MAX];
+    dscomm_failure_t failure;
 
     if (status < 0 && group->life.store) {
         status = dscomm_backend_creation_fail(args, status);
-        g_strlcpy(sentence, dscomm_last_error(), sizeof sentence);
+        dscomm_priv_failure_last(status, &failure);
         if (is_served(group) && !is_told(group)) {
             if (meeting_of(group)->rank)
                 say_read(group);
             else
                 await_readers(group);
         }
-        dscomm_priv_fail_with(status, sentence);
+        dscomm_backend_fail(&failure);
     }
     group->life.creation = NULL;
     return status;

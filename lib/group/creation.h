@@ -20,7 +20,6 @@ typedef struct dscomm_creation {
     int64_t next_ns; /* when to look again */
     int pause_ms;
     int learned; /* the processes of this node's ranks are known */
-    bool explained; /* the last failure's sentence names the rank that failed */
     int lost; /* the store was, and rank 0 that serves it did not end soon */
 } dscomm_creation_t;
 
@@ -38,13 +37,11 @@ int dscomm_priv_creation_left(const dscomm_backend_args_t *args);
 dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
                                          dscomm_status_t status);
 
-/* Puts a failure into store, the group's, for the other ranks, unless there is
- * one: *ret_value, to be freed, is the one that counts, as text. ret_value may
- * be NULL. Returns the status of the store. A rank that does not come as far as
- * the backend's open calls it instead of the functions above. */
+/* Puts failure into store, the group's, for the other ranks, unless there is
+ * one: a failure that blames other ranks then becomes that one. Returns the
+ * status of the store. A rank that does not come as far as the backend's open
+ * calls it instead of the functions above. */
 dscomm_status_t dscomm_priv_creation_tell(dscomm_store_t *store,
-                                          dscomm_status_t status,
-                                          const char *sentence,
-                                          void **ret_value);
+                                          dscomm_failure_t *failure);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/group/creation.h"
+#include "lib/group/failure.h"
 #include "lib/device/device.h"
 #include "lib/rendezvous/processes.h"
 #include "lib/base/status.h"
@@ -17,23 +18,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Opening a group: the least time, and how long the store may still be used
  * after the deadline, to tell the others why it failed; in ms. */
 #define OPEN_LEAST_MS 1000
 #define OPEN_GRACE_MS 1000
 
-static const dscomm_group_part_t *const none[] = {NULL};
-static const dscomm_group_part_t *const *all_parts = none;
-
-void dscomm_priv_group_set_parts(const dscomm_group_part_t *const *parts)
-{
-    all_parts = parts;
-}
-
 static bool parts_open(dscomm_group_t *group)
 {
-    for (const dscomm_group_part_t *const *part = all_parts; *part; part++)
+    for (const dscomm_group_part_t *const *part = dscomm_priv_group_parts;
+         *part; part++)
         if ((*part)->open && !(*part)->open(group))
             return false;
     return true;
@@ -41,21 +36,24 @@ static bool parts_open(dscomm_group_t *group)
 
 static void parts_end(dscomm_group_t *group)
 {
-    for (const dscomm_group_part_t *const *part = all_parts; *part; part++)
+    for (const dscomm_group_part_t *const *part = dscomm_priv_group_parts;
+         *part; part++)
         if ((*part)->end)
             (*part)->end(group);
 }
 
 static void parts_close(dscomm_group_t *group)
 {
-    for (const dscomm_group_part_t *const *part = all_parts; *part; part++)
+    for (const dscomm_group_part_t *const *part = dscomm_priv_group_parts;
+         *part; part++)
         if ((*part)->close)
             (*part)->close(group);
 }
 
 static void parts_free(dscomm_group_t *group)
 {
-    for (const dscomm_group_part_t *const *part = all_parts; *part; part++)
+    for (const dscomm_group_part_t *const *part = dscomm_priv_group_parts;
+         *part; part++)
         if ((*part)->free)
             (*part)->free(group);
 }
@@ -161,12 +159,11 @@ void *dscomm_priv_group_memory(dscomm_group_t *group, const char *name,
     void *memory = calloc(count, size);
 
     if (!memory)
-        dscomm_priv_group_revoke(
+        dscomm_priv_group_give_up(
             group,
             dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                         "%s on group '%s': rank %d has no memory for %zu bytes",
-                        name, group->identity.name, group->rank, count * size),
-            dscomm_last_error());
+                        name, group->identity.name, group->rank, count * size));
     return memory;
 }
 
@@ -186,12 +183,13 @@ void dscomm_priv_group_release(dscomm_group_t *group)
 static dscomm_status_t name_group(const dscomm_group_t *group,
                                   dscomm_status_t status)
 {
-    char why[DSCOMM_ERROR_MAX];
+    dscomm_failure_t failure;
 
-    g_strlcpy(why, dscomm_last_error(), sizeof why);
-    if (strstr(why, group->identity.name))
+    if (dscomm_priv_failure_last(status, &failure) ||
+        strstr(failure.detail, group->identity.name))
         return status;
-    return dscomm_fail(status, "group '%s': %s", group->identity.name, why);
+    return dscomm_fail(status, "group '%s': %s", group->identity.name,
+                       failure.detail);
 }
 
 /* The rest of the call's time; at least a second (or the whole time-out), so
@@ -219,15 +217,17 @@ static dscomm_status_t explain_open(const dscomm_group_t *group,
 {
     const dscomm_meeting_t *meeting = &group->identity.world->meeting;
     char text[DSCOMM_ERROR_MAX];
+    dscomm_failure_t failure;
 
     if (status != DSCOMM_ERR_TIMEOUT)
         return status;
-    g_strlcpy(text, dscomm_last_error(), sizeof text);
+    dscomm_backend_failure_last(group, status, &failure);
     if (!group->life.store ||
         !dscomm_priv_store_silent(group->life.store, NULL))
         dscomm_priv_stopped_append(meeting, group->identity.world_ranks,
-                                   group->size, text, sizeof text);
-    dscomm_priv_fail_with(status, text);
+                                   group->size, failure.detail,
+                                   sizeof failure.detail);
+    dscomm_backend_fail(&failure);
     snprintf(text, sizeof text, "group '%s': ", group->identity.name);
     return dscomm_priv_stopped_store(group->life.store, meeting->serves, text,
                                      status);
@@ -299,27 +299,26 @@ static void choose_path(dscomm_group_t *group)
  */
 static dscomm_status_t refuse(const dscomm_group_plan_t *plan)
 {
-    const dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
     dscomm_group_t *parent = plan->parent;
+    const int rank =
+        parent ? parent->identity.world_ranks[parent->rank] : plan->rank;
     dscomm_store_t *store = NULL;
-    char sentence[DSCOMM_ERROR_MAX], who[DSCOMM_PROCESS_MAX];
+    dscomm_failure_t failure;
     dscomm_status_t told;
 
-    snprintf(
-        sentence, sizeof sentence, "%s has no memory for group '%s'",
-        dscomm_priv_process_self(
-            parent ? parent->identity.world_ranks[parent->rank] : plan->rank,
-            who),
-        plan->name);
+    dscomm_backend_failure(parent, DSCOMM_ERR_NO_MEMORY,
+                           DSCOMM_FAILURE_RESOURCE, rank, getpid(), &failure);
+    dscomm_backend_failure_detail(&failure, "no memory for group '%s'",
+                                  plan->name);
     told = open_store(plan, &store);
     if (told == DSCOMM_OK && store) {
         limit_store(store, plan, time_to_open(plan));
-        told = dscomm_priv_creation_tell(store, status, sentence, NULL);
+        told = dscomm_priv_creation_tell(store, &failure);
     }
     if (told < 0 && parent)
-        dscomm_priv_group_revoke(parent, status, sentence);
+        dscomm_priv_group_revoke(parent, &failure);
     dscomm_store_close(store);
-    return dscomm_priv_fail_with(status, sentence);
+    return dscomm_backend_fail(&failure);
 }
 
 dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
@@ -368,75 +367,6 @@ void dscomm_priv_group_drop(dscomm_group_t *group)
     close_impl(group);
 }
 
-static void note_revocation(dscomm_group_t *group)
-{
-    if (dscomm_priv_group_is(group, GROUP_REVOKED))
-        return;
-    dscomm_priv_group_set(group, GROUP_REVOKED);
-    for (const dscomm_group_part_t *const *part = all_parts; *part; part++)
-        if ((*part)->revoked)
-            (*part)->revoked(group);
-}
-
-void dscomm_priv_group_revoke(dscomm_group_t *group, dscomm_status_t status,
-                              const char *sentence)
-{
-    group->ops.revoke(group->impl, status, sentence);
-    note_revocation(group);
-}
-
-dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group, char *text,
-                                          size_t size)
-{
-    dscomm_status_t status = group->ops.status(group->impl, text, size);
-
-    if (status != DSCOMM_OK)
-        note_revocation(group);
-    return status;
-}
-
-dscomm_status_t dscomm_priv_group_alive(const dscomm_group_t *group,
-                                        const char *name)
-{
-    if (!group)
-        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", name);
-    if (dscomm_priv_group_is(group, GROUP_FREED))
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': the group was finalized or freed "
-                           "before; make a new one",
-                           name, group->identity.name);
-    if (dscomm_priv_group_forked(group))
-        return dscomm_fail(DSCOMM_ERR_STATE,
-                           "%s on group '%s': process forked after "
-                           "dscomm_init; call dscomm_init again in the child",
-                           name, group->identity.name);
-    return DSCOMM_OK;
-}
-
-dscomm_status_t dscomm_priv_group_usable(dscomm_group_t *group,
-                                         const char *name)
-{
-    char text[DSCOMM_ERROR_MAX];
-    dscomm_status_t status = dscomm_priv_group_alive(group, name);
-
-    if (status < 0)
-        return status;
-    status = dscomm_priv_group_revoked(group, text, sizeof text);
-    return status < 0 ? dscomm_fail(status, "%s: %s", name, text) : DSCOMM_OK;
-}
-
-dscomm_status_t dscomm_priv_group_ready(dscomm_group_t *group, const char *name)
-{
-    dscomm_status_t status = dscomm_priv_group_usable(group, name);
-
-    if (status == DSCOMM_OK && dscomm_priv_group_is(group, GROUP_COALESCING))
-        return dscomm_fail(DSCOMM_ERR_STATE,
-                           "%s on group '%s': not allowed between "
-                           "coalesce_begin and _end",
-                           name, group->identity.name);
-    return status;
-}
-
 dscomm_status_t dscomm_group_free(dscomm_group_t *group)
 {
     const char *name = "dscomm_group_free";
@@ -453,33 +383,6 @@ dscomm_status_t dscomm_group_free(dscomm_group_t *group)
                            group->identity.name);
     dscomm_priv_group_drop(group);
     return DSCOMM_OK;
-}
-
-dscomm_status_t dscomm_group_abort(dscomm_group_t *group, const char *reason)
-{
-    char text[DSCOMM_ERROR_MAX], quoted[256];
-    dscomm_status_t status =
-        dscomm_priv_group_alive(group, "dscomm_group_abort");
-
-    if (status < 0)
-        return status;
-    snprintf(text, sizeof text, "rank %d aborted group '%s'%s%s", group->rank,
-             group->identity.name, reason ? ": " : "",
-             reason ? dscomm_priv_quote(reason, quoted, sizeof quoted) : "");
-    dscomm_priv_group_revoke(group, DSCOMM_ERR_ABORTED, text);
-    return DSCOMM_OK;
-}
-
-dscomm_status_t dscomm_group_status(const dscomm_group_t *group)
-{
-    char text[DSCOMM_ERROR_MAX];
-    dscomm_status_t status =
-        dscomm_priv_group_alive(group, "dscomm_group_status");
-
-    if (status < 0)
-        return status;
-    status = group->ops.status(group->impl, text, sizeof text);
-    return status < 0 ? dscomm_priv_fail_with(status, text) : DSCOMM_OK;
 }
 
 int dscomm_group_rank(const dscomm_group_t *group)

@@ -193,10 +193,10 @@ typedef struct {
     void (*free)(dscomm_group_t *group);
 } dscomm_group_part_t;
 
-/* Sets the parts of groups: static memory that ends with NULL. Their functions
- * are called in this order. dscomm_init() makes the call before the first group
- * is made. */
-void dscomm_priv_group_set_parts(const dscomm_group_part_t *const *parts);
+/* The parts of groups: static memory that ends with NULL. Their functions are
+ * called in this order. dscomm_init() sets them before the first group is
+ * made. */
+extern const dscomm_group_part_t *const *dscomm_priv_group_parts;
 
 dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
                                        dscomm_group_t **ret_group);
@@ -239,15 +239,6 @@ dscomm_status_t dscomm_priv_group_usable(dscomm_group_t *group,
 /* As above; fails as well while calls are coalesced. */
 dscomm_status_t dscomm_priv_group_ready(dscomm_group_t *group,
                                         const char *name);
-/* Revokes the group for all ranks with status and sentence; the first
- * revocation is kept. From any thread. */
-void dscomm_priv_group_revoke(dscomm_group_t *group, dscomm_status_t status,
-                              const char *sentence);
-/* Returns the status with which the group was revoked, or OK, and writes the
- * sentence to text. Sets GROUP_REVOKED. */
-dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group, char *text,
-                                          size_t size);
-
 /* Parts that end the attachments, see dscomm_group_attach(), and free the
  * memory of dscomm_mem_alloc(). */
 extern const dscomm_group_part_t dscomm_priv_attachments_part;

@@ -285,51 +285,25 @@ int64_t dscomm_priv_processes_pid(dscomm_processes_t *processes, int rank)
     return pid;
 }
 
-const char *dscomm_priv_process_describe(int rank, int world_rank, int64_t pid,
-                                         const char *node,
-                                         char text[DSCOMM_PROCESS_MAX])
+int64_t dscomm_priv_processes_find(dscomm_processes_t *processes, int rank,
+                                   char node[DSCOMM_NODE_MAX])
 {
-    char world[40] = "", process[DSCOMM_NODE_MAX + 32] = "";
-
-    if (rank != world_rank)
-        snprintf(world, sizeof world, "rank %d of the world", world_rank);
-    if (pid)
-        snprintf(process, sizeof process, "pid %lld on %s", (long long)pid,
-                 node);
-    if (*world || *process)
-        snprintf(text, DSCOMM_PROCESS_MAX, "rank %d (%s%s%s)", rank, world,
-                 *world && *process ? ", " : "", process);
-    else
-        snprintf(text, DSCOMM_PROCESS_MAX, "rank %d", rank);
-    return text;
-}
-
-const char *dscomm_priv_process_self(int world_rank,
-                                     char text[DSCOMM_PROCESS_MAX])
-{
-    char node[DSCOMM_NODE_MAX];
-
-    dscomm_priv_node_name(node);
-    return dscomm_priv_process_describe(world_rank, world_rank, getpid(), node,
-                                        text);
-}
-
-const char *dscomm_priv_processes_member(dscomm_processes_t *processes,
-                                         int rank, int world_rank,
-                                         char text[DSCOMM_PROCESS_MAX])
-{
-    const process_t *process = &processes->of[world_rank];
+    const process_t *process = &processes->of[rank];
+    int64_t pid;
 
     pthread_mutex_lock(&processes->lock);
-    dscomm_priv_process_describe(rank, world_rank, process->pid, process->node,
-                                 text);
+    pid = process->pid;
+    memcpy(node, process->node, sizeof process->node);
     pthread_mutex_unlock(&processes->lock);
-    return text;
+    return pid;
 }
 
 const char *dscomm_priv_processes_describe(dscomm_processes_t *processes,
                                            int rank,
                                            char text[DSCOMM_PROCESS_MAX])
 {
-    return dscomm_priv_processes_member(processes, rank, rank, text);
+    char node[DSCOMM_NODE_MAX];
+    const int64_t pid = dscomm_priv_processes_find(processes, rank, node);
+
+    return dscomm_priv_process_describe(rank, rank, pid, node, text);
 }

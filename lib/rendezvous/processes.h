@@ -4,6 +4,8 @@
 #ifndef LIB_PROCESSES_H
 #define LIB_PROCESSES_H
 
+#include "lib/base/failure.h"
+#include "lib/base/node.h"
 #include "lib/store/store.h"
 
 #include <stddef.h>
@@ -57,21 +59,11 @@ int dscomm_priv_processes_ended(dscomm_processes_t *processes, int rank);
  * seen; else 0. */
 int64_t dscomm_priv_processes_pid(dscomm_processes_t *processes, int rank);
 
-#define DSCOMM_PROCESS_MAX 128
-/* "rank 1 (pid 812 on b)" of a rank of a group, or "rank 1 (rank 3 of the
- * world, pid 812 on b)" if that is another number; pid 0: not known. Returns
- * text. */
-const char *dscomm_priv_process_describe(int rank, int world_rank, int64_t pid,
-                                         const char *node,
-                                         char text[DSCOMM_PROCESS_MAX]);
-/* The same of this process, which is that rank of the world. */
-const char *dscomm_priv_process_self(int world_rank,
-                                     char text[DSCOMM_PROCESS_MAX]);
-/* The same of a rank's process, as far as it is known, which in a group has
- * number rank; and of a rank of the world. */
-const char *dscomm_priv_processes_member(dscomm_processes_t *processes,
-                                         int rank, int world_rank,
-                                         char text[DSCOMM_PROCESS_MAX]);
+/* The pid of a rank's process and, in node, the name of its host; 0 and "" if
+ * they are not known. */
+int64_t dscomm_priv_processes_find(dscomm_processes_t *processes, int rank,
+                                   char node[DSCOMM_NODE_MAX]);
+/* The same as dscomm_priv_process_describe() writes it; returns text. */
 const char *dscomm_priv_processes_describe(dscomm_processes_t *processes,
                                            int rank,
                                            char text[DSCOMM_PROCESS_MAX]);

@@ -3,6 +3,7 @@
 
 #include "lib/rendezvous/stopped.h"
 
+#include "lib/base/failure.h"
 #include "lib/base/process.h"
 #include "lib/rendezvous/processes.h"
 #include "lib/base/status.h"
@@ -74,12 +75,13 @@ dscomm_status_t dscomm_priv_stopped_store(const dscomm_store_t *store,
                                           bool by_rank_0, const char *prefix,
                                           dscomm_status_t status)
 {
-    char why[DSCOMM_ERROR_MAX] = "", text[DSCOMM_ERROR_MAX];
+    char why[DSCOMM_ERROR_MAX] = "";
+    dscomm_failure_t failure;
 
     if (status != DSCOMM_ERR_TIMEOUT || !store)
         return status;
-    g_strlcpy(text, dscomm_last_error(), sizeof text);
+    dscomm_priv_failure_last(status, &failure);
     append_store(store, by_rank_0, why, sizeof why);
     return *why ? dscomm_fail(status, "%s%s", prefix, why)
-                : dscomm_priv_fail_with(status, text);
+                : dscomm_backend_fail(&failure);
 }

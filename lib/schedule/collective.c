@@ -3,6 +3,7 @@
 #include "config.h"
 #include "lib/schedule/collective.h"
 #include "lib/base/status.h"
+#include "lib/group/failure.h"
 #include "lib/diagnosis/diagnosis.h"
 #include "lib/diagnosis/history.h"
 #include "lib/schedule/algorithm.h"
@@ -13,13 +14,13 @@
 #include <string.h>
 
 typedef dscomm_status_t (*inquire_t)(dscomm_diagnosis_t *diagnosis,
-                                     char *ret_text, size_t size);
+                                     dscomm_failure_t *ret_failure);
 
 /* Calls inquire and returns its result. The group's lock is released meanwhile,
  * so that other threads can go on with the group, and work may be gone
  * afterwards. */
 static dscomm_status_t ask_others(const dscomm_work_t *work, inquire_t inquire,
-                                  char *ret_text, size_t size)
+                                  dscomm_failure_t *ret_failure)
 {
     dscomm_group_t *group = work->group;
     dscomm_diagnosis_t *diagnosis = dscomm_priv_diagnosis_new(work);
@@ -29,16 +30,16 @@ static dscomm_status_t ask_others(const dscomm_work_t *work, inquire_t inquire,
         return DSCOMM_OK;
     dscomm_priv_pending_add(group);
     pthread_mutex_unlock(&group->works.lock);
-    status = inquire(diagnosis, ret_text, size);
+    status = inquire(diagnosis, ret_failure);
     dscomm_priv_diagnosis_free(diagnosis);
     pthread_mutex_lock(&group->works.lock);
     return status;
 }
 
-static dscomm_status_t collective_look(dscomm_work_t *work, char *ret_text,
-                                       size_t size)
+static dscomm_status_t collective_look(dscomm_work_t *work,
+                                       dscomm_failure_t *ret_failure)
 {
-    return ask_others(work, dscomm_priv_diagnosis_look, ret_text, size);
+    return ask_others(work, dscomm_priv_diagnosis_look, ret_failure);
 }
 
 static dscomm_status_t native_start(dscomm_work_t *work)
@@ -58,34 +59,42 @@ static dscomm_status_t noted_start(dscomm_work_t *work)
 }
 
 /* The backend sees who has not come to one step; the others may tell more. */
-static dscomm_status_t noted_overdue(dscomm_work_t *work, char *ret_text,
-                                     size_t size)
+static dscomm_status_t noted_overdue(dscomm_work_t *work,
+                                     dscomm_failure_t *ret_failure)
 {
     dscomm_group_t *group = work->group;
-    char seen[DSCOMM_ERROR_MAX] = "";
+    char *detail = ret_failure->detail, seen[DSCOMM_FAILURE_DETAIL_MAX] = "";
     dscomm_status_t status;
 
     if (group->ops.explain)
-        group->ops.explain(group->impl, &work->request, seen, sizeof seen);
-    status = ask_others(work, dscomm_priv_diagnosis_timeout, ret_text, size);
+        dscomm_priv_group_accuse(
+            group,
+            group->ops.explain(group->impl, &work->request, seen, sizeof seen),
+            ret_failure);
+    status = ask_others(work, dscomm_priv_diagnosis_timeout, ret_failure);
     if (status == DSCOMM_OK && *seen) {
-        if (*ret_text)
-            g_strlcat(ret_text, "; ", size);
-        g_strlcat(ret_text, seen, size);
+        if (*detail)
+            g_strlcat(detail, "; ", sizeof ret_failure->detail);
+        g_strlcat(detail, seen, sizeof ret_failure->detail);
     }
     return status;
 }
 
-/* A message header has told of another call; what the others were called with
- * may tell more. */
-static void schedule_compare(dscomm_work_t *work)
+/* The failure of a run. If a message header has told of another call, what the
+ * others were called with may tell more. */
+static void schedule_explain(dscomm_work_t *work, dscomm_failure_t *ret_failure)
 {
     dscomm_run_t *run = work->run;
-    dscomm_diagnosis_t *diagnosis = dscomm_priv_diagnosis_new(work);
+    dscomm_diagnosis_t *diagnosis =
+        run->differs ? dscomm_priv_diagnosis_new(work) : NULL;
+    dscomm_status_t status = DSCOMM_OK;
 
     if (diagnosis)
-        dscomm_priv_diagnosis_mismatch(diagnosis, run->text, sizeof run->text);
+        status = dscomm_priv_diagnosis_mismatch(diagnosis, ret_failure);
     dscomm_priv_diagnosis_free(diagnosis);
+    if (status < 0)
+        return;
+    *ret_failure = run->failure;
 }
 
 static void schedule_cancel(dscomm_work_t *work, dscomm_status_t status)
@@ -101,16 +110,16 @@ static void schedule_fail(dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
     dscomm_run_t *run = work->run;
+    dscomm_failure_t failure;
     dscomm_status_t status;
 
-    if (run->differs)
-        schedule_compare(work);
-    dscomm_priv_group_revoke(group, run->status, run->text);
-    status = dscomm_priv_group_revoked(group, run->text, sizeof run->text);
+    schedule_explain(work, &failure);
+    dscomm_priv_group_revoke(group, &failure);
+    status = dscomm_priv_group_revoked(group, &failure);
     if (status < 0)
         run->status = status;
     schedule_cancel(work, run->status);
-    work->text = strdup(run->text);
+    dscomm_priv_work_explain(work, &failure);
 }
 
 /* A schedule that has ended gives its result to the request, where the result
@@ -126,7 +135,8 @@ static dscomm_run_t *take_run(dscomm_group_t *group, const dscomm_call_t *call)
 {
     if (!group->schedules.cache)
         group->schedules.cache = dscomm_priv_cache_new(
-            &(dscomm_port_t){&group->ops, group->impl, group->identity.name},
+            &(dscomm_port_t){&group->ops, group->impl, group->identity.name,
+                             group, group->identity.world_ranks},
             group->rank, group->size, dscomm_priv_group_levels(group));
     if (!group->schedules.cache)
         return NULL;
@@ -145,7 +155,7 @@ static dscomm_status_t schedule_start(dscomm_work_t *work)
                     "%s of group '%s': rank %d has no memory for %s",
                     dscomm_coll_name((dscomm_coll_t)call->coll.coll),
                     group->identity.name, group->rank, call->algorithm->name);
-        return dscomm_priv_work_give_up(group, DSCOMM_ERR_NO_MEMORY);
+        return dscomm_priv_group_give_up(group, DSCOMM_ERR_NO_MEMORY);
     }
     if (!group->works.scheduled++)
         dscomm_priv_group_set(group, GROUP_SCHEDULED);
@@ -197,11 +207,12 @@ static void schedule_listen(dscomm_work_t *work)
     dscomm_priv_early_begin(work->run);
 }
 
-static dscomm_status_t schedule_overdue(dscomm_work_t *work, char *ret_text,
-                                        size_t size)
+static dscomm_status_t schedule_overdue(dscomm_work_t *work,
+                                        dscomm_failure_t *ret_failure)
 {
-    dscomm_priv_run_explain(work->run, ret_text, size);
-    return ask_others(work, dscomm_priv_diagnosis_timeout, ret_text, size);
+    dscomm_priv_run_explain(work->run, ret_failure->detail,
+                            sizeof ret_failure->detail);
+    return ask_others(work, dscomm_priv_diagnosis_timeout, ret_failure);
 }
 
 static const dscomm_work_kind_t native_kind = {.start = native_start};

@@ -9,7 +9,6 @@
  * their source. */
 #include "config.h"
 
-#include "lib/schedule/level-sentence.h"
 #include "lib/schedule/levels.h"
 
 /* The level of message, and the peer's number in it. */
@@ -77,15 +76,15 @@ void dscomm_priv_levels_cancel(void *impl, dscomm_request_t *request)
     level->ops.cancel(level->impl, request);
 }
 
-void dscomm_priv_levels_explain(void *impl, const dscomm_request_t *request,
-                                char *text, size_t size)
+int dscomm_priv_levels_explain(void *impl, const dscomm_request_t *request,
+                               char *text, size_t size)
 {
     const dscomm_level_t *level = request ? *level_of(impl, request) : NULL;
+    int rank = -1;
 
-    if (!level || !level->ops.explain)
-        return;
-    level->ops.explain(level->impl, request, text, size);
-    dscomm_priv_level_translate(impl, level, text, size);
+    if (level && level->ops.explain)
+        rank = level->ops.explain(level->impl, request, text, size);
+    return rank < 0 ? -1 : level->members[rank];
 }
 
 int dscomm_priv_levels_withdraw(void *impl, dscomm_request_t *request)

@@ -4,9 +4,8 @@
 
 #include "lib/schedule/levels.h"
 
-#include "lib/base/status.h"
+#include "lib/group/failure.h"
 #include "lib/group/world.h"
-#include "lib/schedule/level-sentence.h"
 
 #define LOOK_EVERY 64 /* calls of progress between two of LEVEL_RAIL */
 
@@ -20,15 +19,15 @@ uint64_t dscomm_priv_level_capabilities(const dscomm_level_t *level)
 /* LEVEL_RAIL need not be told: LEVEL_NETWORK has its ranks, and nothing more is
  * started. */
 static void revoke_others(dscomm_levels_t *levels, int first,
-                          dscomm_status_t status, const char *sentence)
+                          const dscomm_failure_t *failure)
 {
     for (int i = 0; i < LEVEL_RAIL; i++) {
         const dscomm_level_t *level = &levels->level[i];
 
         if (i == first || !level->impl)
             continue;
-        level->ops.revoke(level->impl, status, sentence);
-        level->ops.status(level->impl, NULL, 0); /* may tell others at once */
+        level->ops.revoke(level->impl, failure);
+        level->ops.status(level->impl, NULL); /* may tell others at once */
     }
 }
 
@@ -39,70 +38,58 @@ static bool end_with(dscomm_levels_t *levels, int first)
     return atomic_compare_exchange_strong(&levels->ended, &none, first + 1);
 }
 
-static dscomm_status_t level_status(const dscomm_levels_t *levels, int which,
-                                    char *text, size_t size)
-{
-    const dscomm_level_t *level = &levels->level[which];
-    dscomm_status_t status = level->ops.status(level->impl, text, size);
-
-    if (status < 0 && text)
-        dscomm_priv_level_sentence(levels, level, text, size);
-    return status;
-}
-
-void dscomm_priv_levels_revoke(void *impl, dscomm_status_t status,
-                               const char *sentence)
+void dscomm_priv_levels_revoke(void *impl, const dscomm_failure_t *failure)
 {
     dscomm_levels_t *levels = impl;
 
     if (end_with(levels, LEVEL_NETWORK))
-        revoke_others(levels, LEVEL_COUNT, status, sentence);
+        revoke_others(levels, LEVEL_COUNT, failure);
 }
 
 /* A level that was revoked revokes the others. All are asked, also when the
  * group has ended: one that has to tell other ranks of it may do so then. */
-dscomm_status_t dscomm_priv_levels_status(void *impl, char *text, size_t size)
+dscomm_status_t dscomm_priv_levels_status(void *impl,
+                                          dscomm_failure_t *ret_failure)
 {
     dscomm_levels_t *levels = impl;
-    char why[DSCOMM_ERROR_MAX];
+    const dscomm_level_t *level;
+    dscomm_failure_t failure;
     int ended;
 
     for (int i = 0; i < LEVEL_COUNT; i++) {
-        dscomm_level_t *level = &levels->level[i];
-        dscomm_status_t status =
-            level->impl ? level->ops.status(level->impl, NULL, 0) : DSCOMM_OK;
-
-        if (status == DSCOMM_OK || !end_with(levels, i))
+        level = &levels->level[i];
+        if (!level->impl || level->ops.status(level->impl, NULL) == DSCOMM_OK ||
+            !end_with(levels, i))
             continue;
-        level_status(levels, i, why, sizeof why);
-        revoke_others(levels, i, status, why);
+        level->ops.status(level->impl, &failure);
+        revoke_others(levels, i, &failure);
     }
     ended = atomic_load_explicit(&levels->ended, memory_order_acquire);
-    return ended ? level_status(levels, ended - 1, text, size) : DSCOMM_OK;
+    level = &levels->level[ended ? ended - 1 : 0];
+    return ended ? level->ops.status(level->impl, ret_failure) : DSCOMM_OK;
 }
 
 dscomm_status_t dscomm_priv_levels_check(dscomm_levels_t *levels)
 {
-    char text[DSCOMM_ERROR_MAX];
-    dscomm_status_t status = dscomm_priv_levels_status(levels, NULL, 0);
+    dscomm_failure_t failure;
 
-    if (status == DSCOMM_OK)
+    if (dscomm_priv_levels_status(levels, NULL) == DSCOMM_OK)
         return DSCOMM_OK;
-    status = dscomm_priv_levels_status(levels, text, sizeof text);
-    return dscomm_priv_fail_with(status, text);
+    dscomm_priv_levels_status(levels, &failure);
+    return dscomm_backend_fail(&failure);
 }
 
 dscomm_status_t dscomm_priv_levels_give_up(dscomm_levels_t *levels,
                                            dscomm_status_t status)
 {
-    char text[DSCOMM_ERROR_MAX];
+    dscomm_failure_t failure;
     dscomm_status_t ended;
 
-    g_strlcpy(text, dscomm_last_error(), sizeof text);
-    dscomm_priv_levels_revoke(levels, status, text);
+    dscomm_backend_failure_last(levels->group, status, &failure);
+    dscomm_priv_levels_revoke(levels, &failure);
     ended = dscomm_priv_levels_check(levels);
     /* Another thread may be about to say why the group has ended. */
-    return ended < 0 ? ended : dscomm_priv_fail_with(status, text);
+    return ended < 0 ? ended : dscomm_backend_fail(&failure);
 }
 
 void dscomm_priv_levels_trim(void *impl, dscomm_backend_ops_t *ops)
@@ -175,19 +162,13 @@ dscomm_status_t dscomm_priv_level_run(dscomm_levels_t *levels,
                                       dscomm_level_t *level,
                                       dscomm_coll_args_t *args)
 {
-    char text[DSCOMM_ERROR_MAX];
     dscomm_status_t status;
 
     args->sequence = ++level->sequence;
     pthread_mutex_lock(&level->lock);
     status = level->ops.run(level->impl, args);
     pthread_mutex_unlock(&level->lock);
-    if (status == DSCOMM_OK)
-        return DSCOMM_OK;
-    g_strlcpy(text, dscomm_last_error(), sizeof text);
-    dscomm_priv_level_sentence(levels, level, text, sizeof text);
-    dscomm_priv_fail_with(status, text);
-    return dscomm_priv_levels_give_up(levels, status);
+    return status < 0 ? dscomm_priv_levels_give_up(levels, status) : status;
 }
 
 static const dscomm_level_t *memory_level(const dscomm_levels_t *levels)

@@ -7,8 +7,8 @@
 #include "lib/base/settings.h"
 #include "lib/base/status.h"
 #include "lib/group/creation.h"
+#include "lib/group/failure.h"
 #include "lib/group/world.h"
-#include "lib/schedule/level-sentence.h"
 #include "lib/store/store.h"
 
 #include <stdio.h>
@@ -18,21 +18,6 @@
 #define SLICE_DEFAULT ((size_t)32 << 10)
 #define PART_MAX 32
 #define ALIGNED(bytes) (((bytes) + 15) & ~(size_t)15)
-
-/* "world (ranks 0, 2)": the ranks of the level have other numbers. */
-static char *level_describe(const dscomm_levels_t *levels, const int *ranks,
-                            int count)
-{
-    GString *text = g_string_new(levels->group->identity.name);
-
-    if (count == levels->ranks)
-        return g_string_free(text, FALSE);
-    g_string_append(text, " (ranks");
-    for (int i = 0; i < count && i < DSCOMM_LEVEL_NUMBERS; i++)
-        g_string_append_printf(text, "%s %d", i ? "," : "", ranks[i]);
-    g_string_append_c(text, ')');
-    return g_string_free(text, FALSE);
-}
 
 /* Finds the module of a level. */
 static dscomm_status_t find_module(int which,
@@ -106,10 +91,11 @@ static dscomm_status_t level_open(dscomm_levels_t *levels, int which,
     dscomm_status_t status = find_module(which, &module);
 
     pthread_mutex_init(&level->lock, NULL);
-    level->name = level_describe(levels, ranks, count);
+    level->opened = true;
     if (status == DSCOMM_OK && !level_fill(level, args, part, ranks, count))
         status =
-            dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %s", level->name);
+            dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %s of group '%s'",
+                        part, args->name);
     if (status == DSCOMM_OK)
         status = dscomm_store_prefix(args->store, part, &level->store);
     if (status < 0)
@@ -117,7 +103,6 @@ static dscomm_status_t level_open(dscomm_levels_t *levels, int which,
     own.size = sizeof own;
     own.parent = which == LEVEL_RAIL ? levels->level[LEVEL_NETWORK].impl
                                      : parent_impl(args, which);
-    own.name = level->name;
     own.id = level->id;
     own.rank = self;
     own.ranks = count;
@@ -133,14 +118,13 @@ static dscomm_status_t level_open(dscomm_levels_t *levels, int which,
 
 static void level_close(dscomm_level_t *level)
 {
-    if (!level->name)
+    if (!level->opened)
         return;
     if (level->impl)
         level->ops.close(level->impl);
     dscomm_store_close(level->store);
     pthread_mutex_destroy(&level->lock);
     g_free(level->members);
-    g_free(level->name);
     g_free(level->id);
 }
 
@@ -238,16 +222,20 @@ static bool is_native(const dscomm_level_t *level)
                               DSCOMM_CAP_NATIVE_COLLECTIVES);
 }
 
+/* Settings and modules concern this rank alone: the others learn which one. */
 static dscomm_status_t name_rank(const dscomm_levels_t *levels,
                                  dscomm_status_t status)
 {
-    char why[DSCOMM_ERROR_MAX];
+    dscomm_failure_t failure, last;
 
-    g_strlcpy(why, dscomm_last_error(), sizeof why);
-    if (!strstr(why, levels->group->identity.name))
-        dscomm_fail(status, "group '%s': rank %d: %s",
-                    levels->group->identity.name, levels->rank, why);
-    return status;
+    if (dscomm_priv_failure_last(status, &last) ||
+        (status != DSCOMM_ERR_ENVIRONMENT && status != DSCOMM_ERR_NO_BACKEND &&
+         status != DSCOMM_ERR_UNSUPPORTED))
+        return status;
+    dscomm_priv_group_blame(levels->group, status, last.kind, levels->rank,
+                            NULL, &failure);
+    memcpy(failure.detail, last.detail, sizeof failure.detail);
+    return dscomm_backend_fail(&failure);
 }
 
 /* The ranks agree before they open LEVEL_RAIL, which may wait for all of its
@@ -388,15 +376,15 @@ static dscomm_status_t abandon(dscomm_levels_t *levels,
                                const dscomm_backend_args_t *args,
                                dscomm_status_t status)
 {
-    char why[DSCOMM_ERROR_MAX];
+    dscomm_failure_t failure;
 
     status = dscomm_backend_creation_fail(args, status);
-    g_strlcpy(why, dscomm_last_error(), sizeof why);
+    dscomm_backend_failure_last(args->group, status, &failure);
     if (status == DSCOMM_ERR_TIMEOUT || status == DSCOMM_ERR_PEER_FAILED ||
         status == DSCOMM_ERR_IO || status == DSCOMM_ERR_NO_MEMORY)
-        dscomm_priv_levels_revoke(levels, status, why);
+        dscomm_priv_levels_revoke(levels, &failure);
     dscomm_priv_levels_close(levels);
-    return dscomm_priv_fail_with(status, why);
+    return dscomm_backend_fail(&failure);
 }
 
 /* A request of the group is one of its level's backend, and behind it the

@@ -27,7 +27,8 @@ typedef struct {
     dscomm_backend_ops_t ops;
     void *impl; /* NULL: this rank does not have the level */
     dscomm_store_t *store;
-    char *name, *id;
+    bool opened; /* or began to be */
+    char *id;
     int *members; /* its ranks in the group */
     int *world_ranks;
     int count;
@@ -68,9 +69,9 @@ void dscomm_priv_levels_close(void *impl);
 void dscomm_priv_levels_trim(void *impl, dscomm_backend_ops_t *ops);
 uint64_t dscomm_priv_levels_capabilities(void *impl);
 unsigned dscomm_priv_levels_progress(void *impl);
-void dscomm_priv_levels_revoke(void *impl, dscomm_status_t status,
-                               const char *sentence);
-dscomm_status_t dscomm_priv_levels_status(void *impl, char *text, size_t size);
+void dscomm_priv_levels_revoke(void *impl, const dscomm_failure_t *failure);
+dscomm_status_t dscomm_priv_levels_status(void *impl,
+                                          dscomm_failure_t *ret_failure);
 dscomm_status_t dscomm_priv_levels_mem_alloc(void *impl, size_t size,
                                              void **ret_memory);
 dscomm_status_t dscomm_priv_levels_mem_free(void *impl, void *memory);
@@ -86,8 +87,8 @@ dscomm_status_t dscomm_priv_levels_irecv(void *impl,
                                          const dscomm_message_t *message,
                                          dscomm_request_t *request);
 void dscomm_priv_levels_cancel(void *impl, dscomm_request_t *request);
-void dscomm_priv_levels_explain(void *impl, const dscomm_request_t *request,
-                                char *text, size_t size);
+int dscomm_priv_levels_explain(void *impl, const dscomm_request_t *request,
+                               char *text, size_t size);
 int dscomm_priv_levels_withdraw(void *impl, dscomm_request_t *request);
 int dscomm_priv_levels_matched(void *impl, const dscomm_request_t *request);
 int dscomm_priv_levels_probe(void *impl, const dscomm_message_t *wanted,
@@ -102,7 +103,7 @@ dscomm_status_t dscomm_priv_levels_check(dscomm_levels_t *levels);
 dscomm_status_t dscomm_priv_level_run(dscomm_levels_t *levels,
                                       dscomm_level_t *level,
                                       dscomm_coll_args_t *args);
-/* Ends the group, with this thread's last error as the sentence. Returns what
+/* Ends the group for this thread's last failure, which has status. Returns what
  * the group has ended with. */
 dscomm_status_t dscomm_priv_levels_give_up(dscomm_levels_t *levels,
                                            dscomm_status_t status);

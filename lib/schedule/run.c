@@ -91,17 +91,44 @@ static const char *call_name(const dscomm_run_t *run)
     return dscomm_coll_name((dscomm_coll_t)run->args.coll);
 }
 
-/* The first failure counts. */
-G_GNUC_PRINTF(3, 4)
-static void fail(dscomm_run_t *run, dscomm_status_t status, const char *format,
-                 ...)
+static int world_rank(const dscomm_run_t *run, int rank)
 {
+    const int *world_ranks = run->port.world_ranks;
+
+    return world_ranks ? world_ranks[rank] : rank;
+}
+
+static const char *rank_describe(const dscomm_run_t *run, int rank,
+                                 char text[DSCOMM_CREATION_RANK_MAX])
+{
+    return dscomm_backend_rank(run->port.group, world_rank(run, rank), 0, text);
+}
+
+/* What a status means if a message with a rank fails and the group goes on. */
+static dscomm_failure_kind_t run_failure_kind(dscomm_status_t status)
+{
+    return status == DSCOMM_ERR_MISMATCH      ? DSCOMM_FAILURE_MISMATCH
+           : status == DSCOMM_ERR_PEER_FAILED ? DSCOMM_FAILURE_LEFT
+                                              : DSCOMM_FAILURE_PROTOCOL;
+}
+
+/* The first failure counts. rank is the culprit. */
+G_GNUC_PRINTF(4, 5)
+static void fail(dscomm_run_t *run, dscomm_status_t status, int rank,
+                 const char *format, ...)
+{
+    dscomm_failure_t *failure = &run->failure;
     va_list list;
 
     if (run->status != DSCOMM_IN_PROGRESS)
         return;
+    dscomm_backend_failure(run->port.group, status, run_failure_kind(status),
+                           world_rank(run, rank), 0, failure);
+    g_strlcpy(failure->group, run->port.name, sizeof failure->group);
+    failure->coll = run->args.coll;
+    failure->sequence = run->args.sequence;
     va_start(list, format);
-    vsnprintf(run->text, sizeof run->text, format, list);
+    vsnprintf(failure->detail, sizeof failure->detail, format, list);
     va_end(list);
     run->status = status;
 }
@@ -159,6 +186,7 @@ static void refuse_header(dscomm_run_t *run, const dscomm_step_t *step,
                           const dscomm_header_t *theirs)
 {
     const dscomm_header_t *ours = &run->schedule->header;
+    char peer[DSCOMM_CREATION_RANK_MAX], own[DSCOMM_CREATION_RANK_MAX];
     char here[128], there[128];
 
     dscomm_priv_header_describe(ours, run->args.sequence, here, sizeof here);
@@ -166,28 +194,29 @@ static void refuse_header(dscomm_run_t *run, const dscomm_step_t *step,
                                 sizeof there);
     run->differs =
         theirs->chain != run->chain || theirs->fingerprint != ours->fingerprint;
+    rank_describe(run, step->peer, peer);
+    rank_describe(run, run->schedule->rank, own);
     if (theirs->fingerprint != ours->fingerprint)
-        fail(run, DSCOMM_ERR_MISMATCH,
-             "group '%s': rank %d called %s, rank %d called %s%s; all ranks "
-             "must make the same calls in the same order",
-             run->port.name, step->peer, there, run->schedule->rank, here,
+        fail(run, DSCOMM_ERR_MISMATCH, step->peer,
+             "%s called %s, %s called %s%s; all ranks must make the same calls "
+             "in the same order",
+             peer, there, own, here,
              strcmp(here, there) ? "" : hidden_difference(ours));
     else if (theirs->chain != run->chain)
-        fail(run, DSCOMM_ERR_MISMATCH,
-             "group '%s': before %s, rank %d and rank %d have made different "
-             "calls; all ranks must make the same calls in the same order",
-             run->port.name, here, step->peer, run->schedule->rank);
+        fail(run, DSCOMM_ERR_MISMATCH, step->peer,
+             "before %s, %s and %s have made different calls; all ranks must "
+             "make the same calls in the same order",
+             here, peer, own);
     else if (theirs->algorithm != ours->algorithm)
-        fail(run, DSCOMM_ERR_MISMATCH,
-             "%s of group '%s': rank %d and rank %d use different algorithms; "
-             "give all ranks the same DSCOMM_ALGORITHM",
-             here, run->port.name, step->peer, run->schedule->rank);
+        fail(run, DSCOMM_ERR_MISMATCH, step->peer,
+             "%s: %s and %s use different algorithms; give all ranks the same "
+             "DSCOMM_ALGORITHM",
+             here, peer, own);
     else
-        fail(run, DSCOMM_ERR_MISMATCH,
-             "%s of group '%s': rank %d sends %llu bytes to rank %d, which "
-             "expects %llu; the counts of the two must agree",
-             here, run->port.name, step->peer,
-             (unsigned long long)theirs->total, run->schedule->rank,
+        fail(run, DSCOMM_ERR_MISMATCH, step->peer,
+             "%s: %s sends %llu bytes to %s, which expects %llu; the counts of "
+             "the two must agree",
+             here, peer, (unsigned long long)theirs->total, own,
              (unsigned long long)step->total);
 }
 
@@ -207,12 +236,15 @@ static void run_compare(dscomm_run_t *run, int peer,
 static void refuse_length(dscomm_run_t *run, const dscomm_step_t *step,
                           size_t bytes)
 {
+    char peer[DSCOMM_CREATION_RANK_MAX], own[DSCOMM_CREATION_RANK_MAX];
+
     run->differs = 1;
-    fail(run, DSCOMM_ERR_MISMATCH,
-         "%s #%llu of group '%s': rank %d sent %zu bytes where rank %d "
-         "expects %zu; the ranks disagree on counts or on the algorithm",
-         call_name(run), (unsigned long long)run->args.sequence, run->port.name,
-         step->peer, bytes, run->schedule->rank, step->bytes);
+    fail(run, DSCOMM_ERR_MISMATCH, step->peer,
+         "%s #%llu: %s sent %zu bytes where %s expects %zu; the ranks disagree "
+         "on counts or on the algorithm",
+         call_name(run), (unsigned long long)run->args.sequence,
+         rank_describe(run, step->peer, peer), bytes,
+         rank_describe(run, run->schedule->rank, own), step->bytes);
 }
 
 /* What the sender was called with tells more, where it comes after it. Until
@@ -242,11 +274,11 @@ static void check_header(dscomm_run_t *run, const dscomm_step_t *step,
     size_t head = dscomm_priv_header_get(stage, bytes, &theirs);
 
     if (!head) {
-        fail(run, DSCOMM_ERR_PROTOCOL,
-             "%s #%llu of group '%s': rank %d sent %zu bytes where a header "
-             "of %d or more is due; it may have another version of libdscomm",
+        fail(run, DSCOMM_ERR_PROTOCOL, step->peer,
+             "%s #%llu of group '%s': %zu bytes have come where a header of %d "
+             "or more is due; the rank may have another version of libdscomm",
              call_name(run), (unsigned long long)run->args.sequence,
-             run->port.name, step->peer, bytes, HEADER_PACKED);
+             run->port.name, bytes, HEADER_PACKED);
         return;
     }
     if (theirs.fingerprint != ours->fingerprint || theirs.chain != run->chain ||
@@ -267,7 +299,7 @@ static void refuse_request(dscomm_run_t *run, const dscomm_step_t *step,
 
     if (request->status == DSCOMM_ERR_PEER_FAILED && port->ops->explain)
         port->ops->explain(port->impl, request, why, sizeof why);
-    fail(run, request->status,
+    fail(run, request->status, step->peer,
          "%s #%llu of group '%s': the message %s rank %d failed: %s",
          call_name(run), (unsigned long long)run->args.sequence, port->name,
          step->kind == STEP_SEND ? "to" : "from", step->peer,
@@ -379,7 +411,8 @@ static void post(dscomm_run_t *run, const dscomm_step_t *step,
         return;
     status = start(run, step, slot);
     if (status < 0) {
-        fail(run, status, "%s", dscomm_last_error());
+        run->status = status;
+        dscomm_backend_failure_last(run->port.group, status, &run->failure);
     } else if (request->status != DSCOMM_IN_PROGRESS) {
         complete(run, step, request);
         slot->outstanding += run->doubted == step;

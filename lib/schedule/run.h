@@ -10,6 +10,8 @@ typedef struct {
     const dscomm_backend_ops_t *ops;
     void *impl;
     const char *name; /* of the group, for sentences */
+    const dscomm_group_t *group; /* or NULL */
+    const int *world_ranks; /* of its ranks; NULL: the same numbers */
 } dscomm_port_t;
 
 /* One chain of the window. */
@@ -50,7 +52,7 @@ typedef struct dscomm_run {
     int held; /* the backend has not given scratch back: never used again */
     int differs; /* why it failed: a rank seems to have made another call */
     uint32_t chain; /* of the message headers; set before the start */
-    char text[512]; /* why it failed */
+    dscomm_failure_t failure; /* why it failed */
 } dscomm_run_t;
 
 /* Bytes of one run of schedule. */
@@ -65,8 +67,8 @@ void dscomm_priv_run_free(dscomm_run_t *run);
 /* Starts it; args must fit the schedule. It may end at once. */
 void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args);
 /* After the backend's progress: goes on. Returns how many messages have
- * arrived. When run->status is OK it has ended. When it is a failure, text says
- * what it was; nobody else has been told, and messages are under way until the
+ * arrived. When run->status is OK it has ended. When it is a failure, so is
+ * run->failure; nobody else has been told, and messages are under way until the
  * run is cancelled. */
 unsigned dscomm_priv_run_advance(dscomm_run_t *run);
 /* Forgets what is under way: the run ends with status. */

@@ -3,6 +3,7 @@
 #include "config.h"
 #include "lib/work/deadline.h"
 #include "lib/base/clock.h"
+#include "lib/group/failure.h"
 #include "lib/work/progress.h"
 #include "lib/base/status.h"
 
@@ -59,25 +60,30 @@ void dscomm_priv_work_describe(const dscomm_work_t *work, char *text,
 }
 
 /* Nothing more can run on the group. */
-static void break_group(dscomm_group_t *group, dscomm_status_t status,
-                        const char *text)
+static void break_group(dscomm_group_t *group, const dscomm_failure_t *failure)
 {
-    dscomm_priv_group_revoke(group, status, text);
+    char text[DSCOMM_ERROR_MAX];
+
+    dscomm_priv_group_revoke(group, failure);
     if (!dscomm_priv_works_broken(group))
-        dscomm_priv_works_cancel(group, status, text);
+        dscomm_priv_works_cancel(group, failure->status,
+                                 dscomm_priv_failure_sentence(failure, text));
 }
 
-/* Who is late, and what for. ERR_MISMATCH, and text is the whole sentence,
- * if the ranks have made different calls. */
+/* Who is late, and what for, to the culprit and the detail of *ret_failure.
+ * ERR_MISMATCH and another record if the ranks have made different calls. */
 static dscomm_status_t timeout_explain(dscomm_group_t *group,
-                                       dscomm_work_t *culprit, char *text,
-                                       size_t size)
+                                       dscomm_work_t *culprit,
+                                       dscomm_failure_t *ret_failure)
 {
     if (culprit && culprit->kind->overdue)
-        return culprit->kind->overdue(culprit, text, size);
+        return culprit->kind->overdue(culprit, ret_failure);
     if (group->ops.explain)
-        group->ops.explain(group->impl, culprit ? &culprit->request : NULL,
-                           text, size);
+        dscomm_priv_group_accuse(
+            group,
+            group->ops.explain(group->impl, culprit ? &culprit->request : NULL,
+                               ret_failure->detail, sizeof ret_failure->detail),
+            ret_failure);
     return DSCOMM_OK;
 }
 
@@ -85,22 +91,31 @@ static dscomm_status_t timeout_explain(dscomm_group_t *group,
 static int work_expire(dscomm_group_t *group, dscomm_work_t *culprit)
 {
     const uint64_t before = group->works.completed;
-    char what[128] = "a coalesced call", why[DSCOMM_ERROR_MAX] = "";
-    char text[DSCOMM_ERROR_MAX];
+    char what[128] = "a coalesced call";
+    const dscomm_coll_args_t *args = NULL;
+    dscomm_failure_t failure;
+    int peer = -1;
 
+    if (culprit && culprit->call.type == CALL_COLLECTIVE)
+        args = &culprit->call.coll;
+    if (culprit && culprit->call.type == CALL_MESSAGE)
+        peer = culprit->call.p2p.message.peer;
+    dscomm_priv_group_blame(group, DSCOMM_ERR_TIMEOUT, DSCOMM_FAILURE_SILENT,
+                            peer, args, &failure);
     if (culprit)
         dscomm_priv_work_describe(culprit, what, sizeof(what));
-    if (timeout_explain(group, culprit, why, sizeof(why)) < 0) {
-        break_group(group, DSCOMM_ERR_MISMATCH, why);
+    if (timeout_explain(group, culprit, &failure) < 0) {
+        break_group(group, &failure);
         return 1;
     }
     if (group->works.completed != before)
         return 0;
-    snprintf(text, sizeof(text),
-             "%s of group '%s' (rank %d of %d) made no progress for %d ms%s%s",
-             what, group->identity.name, group->rank, group->size,
-             group->timeout_ms, *why ? ": " : "", why);
-    break_group(group, DSCOMM_ERR_TIMEOUT, text);
+    dscomm_backend_failure_detail(
+        &failure,
+        "%s of group '%s' (rank %d of %d) made no progress for %d ms%s%s", what,
+        group->identity.name, group->rank, group->size, group->timeout_ms,
+        *failure.detail ? ": " : "", failure.detail);
+    break_group(group, &failure);
     return 1;
 }
 
@@ -125,15 +140,15 @@ static int64_t next_look_ns(const dscomm_group_t *group)
  */
 static int diagnosis_look(dscomm_group_t *group, dscomm_work_t *culprit)
 {
-    char text[DSCOMM_ERROR_MAX];
+    dscomm_failure_t failure;
 
     if (!culprit || !culprit->kind->look ||
         group->works.stalled < next_look_ns(group))
         return 0;
     group->works.looks++;
-    if (culprit->kind->look(culprit, text, sizeof text) == DSCOMM_OK)
+    if (culprit->kind->look(culprit, &failure) == DSCOMM_OK)
         return 0;
-    break_group(group, DSCOMM_ERR_MISMATCH, text);
+    break_group(group, &failure);
     return 1;
 }
 

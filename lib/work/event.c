@@ -4,6 +4,7 @@
  * Backends have no descriptors of their own in common (shm sleeps on futexes,
  * MPI does not sleep), so the progress thread makes progress for the loop. */
 #include "config.h"
+#include "lib/group/failure.h"
 #include "lib/work/event.h"
 
 #include <errno.h>
@@ -83,7 +84,7 @@ void dscomm_priv_event_look(void)
     pthread_mutex_lock(&lock);
     for (group = watched; group; group = group->works.watch_next)
         if (!dscomm_priv_group_is(group, GROUP_REVOKED))
-            dscomm_priv_group_revoked(group, NULL, 0);
+            dscomm_priv_group_revoked(group, NULL);
     pthread_mutex_unlock(&lock);
 }
 
@@ -103,7 +104,7 @@ dscomm_status_t dscomm_priv_event_open(dscomm_group_t *group)
                            "dscomm_group_fd on group '%s': eventfd: %s",
                            group->identity.name, strerror(errno));
     event_watch(group, fd);
-    if (dscomm_priv_group_revoked(group, NULL, 0) != DSCOMM_OK)
+    if (dscomm_priv_group_revoked(group, NULL) != DSCOMM_OK)
         dscomm_priv_event_write(group);
     return DSCOMM_OK;
 }

@@ -3,6 +3,7 @@
  * all of them, so that a rank that waits on one group does not hold up its
  * peers on another. */
 #include "config.h"
+#include "lib/group/failure.h"
 #include "lib/work/progress.h"
 #include "lib/work/deadline.h"
 #include "lib/work/pending.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* See stage.h. */
 #include "config.h"
+#include "lib/group/failure.h"
 #include "lib/work/stage.h"
 
 #include <glib.h>
@@ -332,6 +333,6 @@ dscomm_status_t dscomm_priv_stage_call(dscomm_group_t *group,
                                  : stage_make(group, call, &extent);
 
     if (status < 0 && call->type == CALL_COLLECTIVE)
-        dscomm_priv_group_revoke(group, status, dscomm_last_error());
+        dscomm_priv_group_give_up(group, status);
     return status;
 }

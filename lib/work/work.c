@@ -3,6 +3,7 @@
 #include "config.h"
 #include "lib/work/work.h"
 #include "lib/work/event.h"
+#include "lib/group/failure.h"
 #include "lib/base/op.h"
 #include "lib/work/pending.h"
 #include "lib/base/status.h"
@@ -75,13 +76,6 @@ static dscomm_status_t own_displs(dscomm_work_t *work)
     return DSCOMM_OK;
 }
 
-dscomm_status_t dscomm_priv_work_give_up(dscomm_group_t *group,
-                                         dscomm_status_t status)
-{
-    dscomm_priv_group_revoke(group, status, dscomm_last_error());
-    return status;
-}
-
 dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
                                      const dscomm_work_kind_t *kind,
                                      const dscomm_call_t *call,
@@ -97,7 +91,7 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
         if (status < 0)
             return call->type == CALL_MESSAGE || call->type == CALL_CUSTOM
                        ? status
-                       : dscomm_priv_work_give_up(group, status);
+                       : dscomm_priv_group_give_up(group, status);
     }
     work = group->works.idle;
     group->works.idle = work->next;
@@ -119,7 +113,7 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
     status = call->type == CALL_COLLECTIVE ? own_displs(work) : DSCOMM_OK;
     if (status < 0) {
         dscomm_priv_work_discard(work);
-        return dscomm_priv_work_give_up(group, status);
+        return dscomm_priv_group_give_up(group, status);
     }
     *ret_work = work;
     return DSCOMM_OK;
@@ -217,65 +211,69 @@ dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work)
     return DSCOMM_OK;
 }
 
-/* What went wrong with a request. */
-static void failure_explain(dscomm_work_t *work, dscomm_status_t status,
-                            char *text, size_t size)
+/* Gives work its sentence. A transport knows of messages only, and a group may
+ * have ended in another collective: a collective's sentence begins with the
+ * call, unless that is the one with number sequence, which text names. */
+static void work_set_text(dscomm_work_t *work, const char *text,
+                          uint64_t sequence)
+{
+    const dscomm_coll_args_t *args = &work->call.coll;
+    char what[160], whole[DSCOMM_ERROR_MAX + sizeof what];
+
+    if (work->call.type != CALL_COLLECTIVE || args->sequence == sequence) {
+        work->text = strdup(text);
+        return;
+    }
+    snprintf(whole, sizeof whole, "%s: %s",
+             dscomm_coll_describe(args, what, sizeof what), text);
+    work->text = strdup(whole);
+}
+
+void dscomm_priv_work_explain(dscomm_work_t *work,
+                              const dscomm_failure_t *failure)
+{
+    char text[DSCOMM_ERROR_MAX];
+
+    work_set_text(work, dscomm_priv_failure_sentence(failure, text),
+                  failure->sequence);
+}
+
+/* What went wrong with a request, although the group goes on. */
+static void request_explain(dscomm_work_t *work, dscomm_status_t status)
 {
     dscomm_group_t *group = work->group;
     const dscomm_call_t *call = &work->call;
-    char what[160];
+    char text[DSCOMM_ERROR_MAX], what[160];
 
-    if (dscomm_priv_group_revoked(group, text, size) == status)
-        return;
     if (status == DSCOMM_ERR_TRUNCATED)
-        snprintf(
-            text, size,
-            "recv on group '%s': the message of %zu bytes from rank %d with "
-            "tag %d is longer than the buffer of %zu bytes",
-            group->identity.name, work->request.bytes, work->request.source,
-            work->request.tag, call->p2p.message.bytes);
+        snprintf(text, sizeof text,
+                 "recv on group '%s': the message of %zu bytes from rank %d "
+                 "with tag %d is longer than the buffer of %zu bytes",
+                 group->identity.name, work->request.bytes,
+                 work->request.source, work->request.tag,
+                 call->p2p.message.bytes);
     else if (status == DSCOMM_ERR_PEER_FAILED && group->ops.explain)
-        group->ops.explain(group->impl, &work->request, text, size);
+        group->ops.explain(group->impl, &work->request, text, sizeof text);
     else if (call->type == CALL_COLLECTIVE)
-        snprintf(text, size, "%s of group '%s' failed: %s",
+        snprintf(text, sizeof text, "%s of group '%s' failed: %s",
                  dscomm_coll_describe(&call->coll, what, sizeof what),
                  group->identity.name, dscomm_strerror(status));
     else
-        snprintf(text, size, "%s with rank %d on group '%s' failed: %s",
+        snprintf(text, sizeof text, "%s with rank %d on group '%s' failed: %s",
                  call->p2p.receive ? "recv" : "send", call->p2p.message.peer,
                  group->identity.name, dscomm_strerror(status));
+    work_set_text(work, text,
+                  call->type == CALL_COLLECTIVE ? call->coll.sequence : 0);
 }
 
-/* "all_reduce" and "#17", in whatever sentence. */
-static int names_call(const char *text, const char *what)
+static void failure_explain(dscomm_work_t *work, dscomm_status_t status)
 {
-    const char *number = strrchr(what, '#');
-    size_t length = strlen(number);
-    char name[64];
-    int named;
+    dscomm_failure_t failure;
 
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(what, "("), what);
-    named = strstr(text, name) != NULL;
-    for (; named && (text = strstr(text, number)); text += length)
-        if (!g_ascii_isdigit(text[length]))
-            return 1;
-    return 0;
-}
-
-/* What ended a group tells what one rank saw of it, and a transport knows of
- * messages only: a collective's failure says which one it was. */
-static void name_call(dscomm_work_t *work)
-{
-    char what[160], text[DSCOMM_ERROR_MAX + sizeof what];
-
-    if (work->call.type != CALL_COLLECTIVE || !work->text)
-        return;
-    dscomm_coll_describe(&work->call.coll, what, sizeof what);
-    if (names_call(work->text, what))
-        return;
-    snprintf(text, sizeof text, "%s: %s", what, work->text);
-    free(work->text);
-    work->text = strdup(text);
+    if (dscomm_priv_group_revoked(work->group, &failure) == status)
+        dscomm_priv_work_explain(work, &failure);
+    else
+        request_explain(work, status);
 }
 
 /* The caller's buffers get what has come. */
@@ -291,7 +289,7 @@ static dscomm_status_t finish_bounce(dscomm_work_t *work,
         return status;
     copied = bounce->finish(bounce, bytes);
     if (copied < 0)
-        work->text = strdup(dscomm_last_error());
+        work_set_text(work, dscomm_last_error(), 0);
     return copied < 0 ? copied : status;
 }
 
@@ -299,7 +297,7 @@ static dscomm_status_t finish_bounce(dscomm_work_t *work,
  */
 static dscomm_status_t find_cause(dscomm_group_t *group, dscomm_status_t status)
 {
-    dscomm_status_t ended = dscomm_priv_group_revoked(group, NULL, 0);
+    dscomm_status_t ended = dscomm_priv_group_revoked(group, NULL);
 
     return ended < 0 ? ended : status;
 }
@@ -310,7 +308,6 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
                              const char *text)
 {
     dscomm_group_t *group = work->group;
-    char why[DSCOMM_ERROR_MAX];
 
     unlink_pending(work);
     if (work->call.type == CALL_MESSAGE && work->call.p2p.message.peer >= 0)
@@ -322,14 +319,10 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
     if (work->call.bounce)
         status = finish_bounce(work, status);
     work->group->works.completed++;
-    if (status < 0 && !work->text && !text) {
-        failure_explain(work, status, why, sizeof why);
-        text = why;
-    }
-    if (status < 0 && !work->text)
-        work->text = strdup(text);
-    if (status < 0)
-        name_call(work);
+    if (status < 0 && !work->text && text)
+        work_set_text(work, text, 0);
+    else if (status < 0 && !work->text)
+        failure_explain(work, status);
     dscomm_priv_hook_end(work->group, &work->call, work->span, status);
     if (work->compound) {
         work->compound->kind->child_end(work, status);
@@ -382,14 +375,11 @@ void dscomm_priv_works_scan(dscomm_group_t *group)
 
 int dscomm_priv_works_broken(dscomm_group_t *group)
 {
-    char text[DSCOMM_ERROR_MAX];
-    dscomm_status_t status;
-
-    if (group->ops.status(group->impl, NULL, 0) == DSCOMM_OK)
+    if (group->ops.status(group->impl, NULL) == DSCOMM_OK)
         return 0;
     dscomm_priv_works_scan(group);
-    status = dscomm_priv_group_revoked(group, text, sizeof(text));
-    dscomm_priv_works_cancel(group, status, text);
+    dscomm_priv_works_cancel(group, dscomm_priv_group_revoked(group, NULL),
+                             NULL);
     return 1;
 }
 

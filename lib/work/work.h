@@ -84,16 +84,17 @@ typedef struct dscomm_work_kind {
      * other calls from all ranks, to find a mismatch (see schedule/early.h). */
     void (*listen)(dscomm_work_t *work);
     /* The next two look for a mismatch by the diagnosis. They return
-     * ERR_MISMATCH, with the sentence in ret_text, if another rank has made
-     * another call, else OK. They may release the lock, and the work may be
-     * freed when they return. */
+     * ERR_MISMATCH and *ret_failure if another rank has made another call, else
+     * OK. They may release the lock, and the work may be freed when they
+     * return. */
     /* Called after the work has waited for a while. NULL: this kind has no
      * diagnosis. */
-    dscomm_status_t (*look)(dscomm_work_t *work, char *ret_text, size_t size);
-    /* Called when the group's deadline has passed; with OK, ret_text names the
-     * ranks that are late. NULL: the backend explains it. */
-    dscomm_status_t (*overdue)(dscomm_work_t *work, char *ret_text,
-                               size_t size);
+    dscomm_status_t (*look)(dscomm_work_t *work, dscomm_failure_t *ret_failure);
+    /* Called when the group's deadline has passed. *ret_failure is a record of
+     * the group; with OK, its culprit and detail become the ranks that are
+     * late. NULL: the backend explains it. */
+    dscomm_status_t (*overdue)(dscomm_work_t *work,
+                               dscomm_failure_t *ret_failure);
     /* For a call with a deadline of its own: if that has passed at now (ns),
      * completes the work and returns 1; else 0. */
     int (*expire)(dscomm_work_t *work, int64_t now);
@@ -139,10 +140,10 @@ void dscomm_priv_work_discard(dscomm_work_t *work);
 /* Starts work. On failure nothing was started, and the caller still owns
  * work. */
 dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work);
-/* Revokes the group with status and dscomm_last_error(), because this rank
- * cannot start a collective for which its peers wait. Returns status. */
-dscomm_status_t dscomm_priv_work_give_up(dscomm_group_t *group,
-                                         dscomm_status_t status);
+/* Gives a work that fails the sentence of failure, which has ended its
+ * group. */
+void dscomm_priv_work_explain(dscomm_work_t *work,
+                              const dscomm_failure_t *failure);
 /* Completes a work with status and, if not NULL, the sentence text. Frees the
  * work if its user freed it before. */
 void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,

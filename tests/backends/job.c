@@ -300,6 +300,16 @@ int job_sentence_has(const job_t *job, int rank, const char *text)
     return 0;
 }
 
+int job_count(const job_t *job, int rank, const char *text)
+{
+    const char *at = job->reports[rank].sentence;
+    int count = 0;
+
+    for (; (at = strstr(at, text)); at += strlen(text))
+        count++;
+    return count;
+}
+
 int job_was_told(const job_t *job, int rank, dscomm_status_t status,
                  int limit_ms, const char *const *words)
 {

@@ -24,6 +24,7 @@ typedef struct {
     uint64_t capabilities;
     int64_t value, other_status; /* whatever the scenario says */
     char sentence[600];
+    dscomm_failure_t failure; /* size 0: the scenario did not read it */
 } job_report_t;
 
 /* A rank's own view. arg is the scenario's. */
@@ -89,6 +90,8 @@ int job_slowly(int ms);
 unsigned job_draw(unsigned limit);
 /* 0 and a comment where the sentence lacks text. */
 int job_sentence_has(const job_t *job, int rank, const char *text);
+/* How often a rank's sentence has text. */
+int job_count(const job_t *job, int rank, const char *text);
 /* 1 where rank was told this failure within limit_ms (more where all is slow),
  * in a sentence with all of words, the last of which is NULL; else 0 and a
  * comment. */

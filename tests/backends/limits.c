@@ -213,6 +213,7 @@ static void run_named(const named_t *n)
         passed &= job.reports[r].took_ms < job_slowly(2500);
         passed &= job_sentence_has(&job, r, rank);
         passed &= job_sentence_has(&job, r, "ulimit -n");
+        passed &= job_count(&job, r, "(pid ") == 1; /* and not again */
     }
     job_ok(&job, passed, "%s may open %d files more in %s: all name it", rank,
            n->limit, n->splits ? "a split" : "init");

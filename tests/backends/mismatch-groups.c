@@ -199,6 +199,23 @@ static int told_alike(const job_t *job, const case_t *c, const pid_t *pids)
     return passed;
 }
 
+/* Each sentence of a mismatch with another call names the process of the odd
+ * rank, and that of another one. */
+static int told_processes(const job_t *job, const case_t *c, const pid_t *pids)
+{
+    char odd[64];
+    job_t named = *job;
+    int passed = 1;
+
+    memcpy(named.pids, pids, sizeof named.pids);
+    write_rank(&named, c, c->odd_rank, odd);
+    for (int r = 0; r < RANKS; r++) {
+        passed &= job_sentence_has(job, r, odd);
+        passed &= job_count(job, r, "(pid ") == 2;
+    }
+    return passed;
+}
+
 static void run_case(const case_t *c, const char *how)
 {
     const char *const words[] = {c->odd_words, c->words, NULL};
@@ -218,6 +235,8 @@ static void run_case(const case_t *c, const char *how)
     }
     if (is_agreed(c))
         passed &= told_alike(&job, c, pids);
+    else if (c->status == DSCOMM_ERR_MISMATCH)
+        passed &= told_processes(&job, c, pids);
     job_ok(&job, passed, "%s, %s", c->name, how);
 }
 

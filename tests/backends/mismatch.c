@@ -28,7 +28,7 @@ typedef struct {
     int odd_rank;
     const char *name;
     call_t theirs, odd;
-    const char *words[2];
+    const char *words[3];
 } case_t;
 
 /* One run of a case. */
@@ -176,7 +176,8 @@ static void run_case(const case_t *c, int as_work, int last)
     }
     snprintf(who, sizeof who, "rank %d", c->odd_rank);
     for (int r = 0; r < RANKS; r++) {
-        const char *const words[] = {who, c->words[0], c->words[1], NULL};
+        const char *const words[] = {who, c->words[0], c->words[1], c->words[2],
+                                     NULL};
 
         passed &= job.reports[r].other_status == DSCOMM_OK;
         passed &= was_told(&job, r, words);
@@ -317,24 +318,24 @@ static void test_majority(void)
          {DSCOMM_COLL_GATHER, 6, DSCOMM_INT8, 0, 1},
          "gather(count 6, int8, root 1)"},
     };
-    static const char *const others[] = {"ranks 1, 2", "ranks 0, 2",
-                                         "ranks 0, 1"};
 
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
         for (int odd = 0; odd < RANKS; odd++) {
-            char first[100], rest[100];
+            char first[100], rest[100], called[100];
             const case_t c = {odd,
                               "the odd one comes last",
                               calls[i].theirs,
                               calls[i].odd,
-                              {first, rest}};
+                              {first, called, rest}};
 
             snprintf(first, sizeof first, "rank %d", odd);
+            snprintf(called, sizeof called, "called ");
             snprintf(rest, sizeof rest, "but rank");
             if (!levels) {
-                snprintf(first, sizeof first, "rank %d called %s", odd,
-                         calls[i].called);
-                snprintf(rest, sizeof rest, "but %s called %s", others[odd],
+                snprintf(first, sizeof first, "group 'world': rank %d (pid ",
+                         odd);
+                snprintf(called, sizeof called, ") called %s", calls[i].called);
+                snprintf(rest, sizeof rest, ") and 1 other called %s",
                          dscomm_coll_name(calls[i].theirs.coll));
             }
             run_case(&c, 0, 1);
@@ -460,8 +461,8 @@ static void run_leaving(call_t call)
 {
     const char *name = dscomm_coll_name((dscomm_coll_t)call.coll);
     char called[32];
-    const char *const words[] = {"rank 0 called dscomm_finalize()", called,
-                                 NULL};
+    const char *const words[] = {"rank 0 (pid ", "called dscomm_finalize()",
+                                 called, NULL};
     job_t job;
     int passed =
         job_run(&job, RANKS, job_slowly(5000), leave_early, &call, 8000);

@@ -44,7 +44,7 @@ SCRIPT
         DSCOMM_TWO_LEVEL_BETWEEN=shm $launch -n 4 "$scratch/unable" \
         "$abs_top_builddir/examples/hello/hello" >"$scratch/out" 2>&1
     # All ranks say it, but rank 2 only if it looks before it waits.
-    like "$(grep -c "group 'world': rank 3: there is no backend 'mailbox'" "$scratch/out")" \
+    like "$(grep -c "rank 3 (pid [0-9]* on .*): there is no backend 'mailbox'" "$scratch/out")" \
         '^[34]$' 'the other node hears of a level that cannot be opened' ||
         sed 's/^/# /' "$scratch/out"
 else
@@ -63,7 +63,7 @@ unset DSCOMM_ALGORITHM
 
 # Ranks that leave, die, fall silent, or call something else
 DSCOMM_TWO_LEVEL_BETWEEN=shm DSCOMM_BACKEND=two_level
-export DSCOMM_BACKEND
+export DSCOMM_TWO_LEVEL_BETWEEN DSCOMM_BACKEND
 for hosts in aab aba; do
     for area in leaving death mismatch; do
         [ $hosts = aab ] || [ $area = mismatch ] || continue

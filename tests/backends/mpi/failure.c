@@ -9,6 +9,13 @@
 #include <string.h>
 
 static int alive, polls, notices;
+static const dscomm_failure_t enough = {.size = sizeof enough,
+                                        .status = DSCOMM_ERR_ABORTED,
+                                        .kind = DSCOMM_FAILURE_ABORTED,
+                                        .rank = -1,
+                                        .group_rank = -1,
+                                        .coll = -1,
+                                        .detail = "enough"};
 
 int engine_library_alive(void)
 {
@@ -56,7 +63,8 @@ static void test_half_told(void)
 
     setup(&engine);
     engine.ending.begun = 1;
-    status = engine_give_up(&engine, DSCOMM_ERR_NO_MEMORY, "no room");
+    status =
+        engine_give_up(&engine, dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no room"));
     is_int(status, DSCOMM_ERR_NO_MEMORY, "a failure is one at any time");
     is_str(dscomm_last_error(), "no room", "with its own sentence");
 }
@@ -67,8 +75,9 @@ static void test_told(void)
     dscomm_status_t status;
 
     setup(&engine);
-    engine_revoke(&engine, DSCOMM_ERR_ABORTED, "enough");
-    status = engine_give_up(&engine, DSCOMM_ERR_NO_MEMORY, "no room");
+    engine_revoke(&engine, &enough);
+    status =
+        engine_give_up(&engine, dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no room"));
     is_int(status, DSCOMM_ERR_ABORTED, "the first reason counts");
     is_str(dscomm_last_error(), "enough", "and its sentence");
     is_int(notices, 2, "both others are told, once");
@@ -77,7 +86,7 @@ static void test_told(void)
 
 static void *end_group(void *engine)
 {
-    engine_revoke(engine, DSCOMM_ERR_ABORTED, "enough");
+    engine_revoke(engine, &enough);
     return NULL;
 }
 
@@ -118,7 +127,7 @@ static void test_room(void)
     }
     is_int(least, 3, "there is always room for a handle of each rank");
     engine.active.room = engine.active.count + 3;
-    engine_revoke(&engine, DSCOMM_ERR_ABORTED, "enough");
+    engine_revoke(&engine, &enough);
     is_int(engine.active.room - engine.active.count, 3, "which is enough");
     is_int(notices, 2, "to tell the others");
     engine.active.count = 0;

@@ -8,6 +8,7 @@
 
 #include <glib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RANKS 3
 
@@ -167,13 +168,16 @@ static void test_silent(void)
 /* One that cannot take part waits for nobody, and all hear of it. */
 static void test_unable(void)
 {
+    char host[65] = "", sentence[160];
+
+    gethostname(host, sizeof host - 1);
+    g_snprintf(sentence, sizeof sentence,
+               "rank 1 (pid %ld on %s): no such thing", (long)getpid(), host);
     open_store();
     refused(1, DSCOMM_ERR_ENVIRONMENT, "", DSCOMM_ERR_ENVIRONMENT,
             "no such thing");
-    refused(2, DSCOMM_OK, "openmpi", DSCOMM_ERR_ENVIRONMENT,
-            "rank 1: no such thing");
-    refused(0, DSCOMM_ERR_TIMEOUT, "", DSCOMM_ERR_ENVIRONMENT,
-            "rank 1: no such thing");
+    refused(2, DSCOMM_OK, "openmpi", DSCOMM_ERR_ENVIRONMENT, sentence);
+    refused(0, DSCOMM_ERR_TIMEOUT, "", DSCOMM_ERR_ENVIRONMENT, sentence);
     dscomm_store_close(store);
 }
 

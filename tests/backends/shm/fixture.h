@@ -12,13 +12,24 @@
 #include <glib.h>
 
 #include "backends/shm/shm.h"
+#include "lib/group/group.h"
 #include "tests/tap.h"
 
 static inline shm_t *fixture_rank(int rank, int ranks,
                                   const shm_layout_t *layout, int fd)
 {
+    static char name[] = "test";
+    static int world_ranks[] = {0};
+    static dscomm_group_t group = {.identity.name = name,
+                                   .identity.world_ranks = world_ranks};
     shm_t *shm = g_new0(shm_t, 1);
 
+    shm->group = &group;
+    shm->peers = shm_peers_new(ranks);
+    shm->peer = g_new0(int, (gsize)ranks);
+    shm->world_ranks = g_new0(int, (gsize)ranks);
+    for (int r = 0; r < ranks; r++)
+        shm->peer[r] = shm->world_ranks[r] = r;
     shm->rank = rank;
     shm->ranks = ranks;
     shm->layout = *layout;
@@ -50,6 +61,9 @@ static inline void fixture_close(shm_t **shms, int ranks)
         shm_heap_free(shms[r]);
         shm_segment_unmap(shms[r]);
         close(shms[r]->fd);
+        shm_peers_free(shms[r]->peers);
+        g_free(shms[r]->peer);
+        g_free(shms[r]->world_ranks);
         g_free(shms[r]->path);
         g_free(shms[r]->name);
         g_free(shms[r]);

@@ -114,11 +114,15 @@ static void test_references(shm_t *a, shm_t *b)
  * into memory that was freed here: nobody else gets it. */
 static void test_revoked(shm_t *shm)
 {
+    const dscomm_failure_t broken = {.status = DSCOMM_ERR_ABORTED,
+                                     .kind = DSCOMM_FAILURE_ABORTED,
+                                     .rank = -1,
+                                     .detail = "broken"};
     void *before, *after;
 
     if (shm_mem_alloc(shm, 10000, &before))
         bail("%s", dscomm_last_error());
-    shm_revoke(shm, DSCOMM_ERR_ABORTED, "broken");
+    shm_revoke(shm, &broken);
     is_int(shm_mem_free(shm, before), DSCOMM_OK, "freed on a broken group");
     is_int(shm_mem_alloc(shm, 10000, &after), DSCOMM_OK, "allocated anew");
     ok(after != before, "elsewhere");

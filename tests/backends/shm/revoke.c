@@ -1,39 +1,53 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Revoking a group: the first sentence stays, and whoever fails never goes on
- * as if nothing had happened. */
+/* Revoking a group: the first failure stays, and whoever fails never goes on as
+ * if nothing had happened. */
 #include "tests/backends/shm/fixture.h"
 
 #include <sched.h>
 
+static dscomm_failure_t make(dscomm_status_t status, const char *detail)
+{
+    dscomm_failure_t failure = DSCOMM_FAILURE_INIT;
+
+    failure.status = status;
+    failure.kind = DSCOMM_FAILURE_SILENT;
+    dscomm_backend_failure_detail(&failure, "%s", detail);
+    return failure;
+}
+
 static void test_first_wins(shm_t **shms)
 {
-    char text[SHM_TEXT];
+    const dscomm_failure_t first = make(DSCOMM_ERR_ABORTED, "first");
+    const dscomm_failure_t second = make(DSCOMM_ERR_TIMEOUT, "second");
+    dscomm_failure_t failure;
 
-    is_int(shm_status(shms[1], text, sizeof text), DSCOMM_OK, "all is well");
-    shm_revoke(shms[0], DSCOMM_ERR_ABORTED, "first");
-    shm_revoke(shms[1], DSCOMM_ERR_TIMEOUT, "second");
+    is_int(shm_status(shms[1], &failure), DSCOMM_OK, "all is well");
+    shm_revoke(shms[0], &first);
+    shm_revoke(shms[1], &second);
     for (int r = 0; r < 2; r++) {
-        is_int(shm_status(shms[r], text, sizeof text), DSCOMM_ERR_ABORTED,
+        is_int(shm_status(shms[r], &failure), DSCOMM_ERR_ABORTED,
                "rank %d: the first status counts", r);
-        is_str(text, "first", "and the first sentence");
+        is_str(failure.detail, "first", "and the first record");
     }
 }
 
-/* Whose writer finishes its sentence when somebody waits for that, or NULL. */
+/* Whose writer finishes its record when somebody waits for that, or NULL. */
 static shm_t *writing;
 
 /* libc's, in which those wait. */
 int sched_yield(void)
 {
     if (writing) {
-        strcpy(writing->header->text, "theirs");
+        const dscomm_failure_t failure = make(DSCOMM_ERR_ABORTED, "theirs");
+
+        dscomm_backend_failure_pack(&failure, writing->header->failure);
         atomic_store(&writing->header->revoked, DSCOMM_ERR_ABORTED);
         writing = NULL;
     }
     return 0;
 }
 
-/* A rank that fails while another one still writes its sentence. */
+/* A rank that fails while another one still writes its record. */
 static void test_meanwhile(shm_t **shms)
 {
     atomic_store(&shms[0]->header->revoking, 1);
@@ -50,7 +64,7 @@ static void test_writer_died(shm_t **shms)
     dscomm_fail(DSCOMM_ERR_PEER_FAILED, "ours");
     is_int(shm_revoke_last(shms[1], DSCOMM_ERR_PEER_FAILED),
            DSCOMM_ERR_PEER_FAILED,
-           "a rank that died over its sentence does not keep others from "
+           "a rank that died over its record does not keep others from "
            "revoking");
     is_str(dscomm_last_error(), "ours", "theirs counts then");
 }

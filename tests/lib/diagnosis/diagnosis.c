@@ -131,11 +131,13 @@ static void never_meet(rank_t *self)
     CHECK(self, now_ms() - began < 5000);
     if (is_unspecific())
         return;
-    CHECK(self,
-          strstr(dscomm_last_error(),
-                 "rank 2 called gather(count 1, int32, root 1) #1, but "));
+    CHECK(self, strstr(dscomm_last_error(), "group 'world': rank 2 (pid "));
     CHECK(self, strstr(dscomm_last_error(),
-                       " called gather(count 1, int32, root 0) #1"));
+                       ") called gather(count 1, int32, root 1) #1, but "
+                       "rank 0 (pid "));
+    CHECK(self, strstr(dscomm_last_error(),
+                       ") and 2 others called gather(count 1, int32, root 0) "
+                       "#1"));
 }
 
 /* A broadcast that goes through everywhere, with two roots: no rank waits for

@@ -53,18 +53,16 @@ static unsigned fake_progress(void *impl)
 }
 #endif
 
-static void fake_revoke(void *impl, dscomm_status_t status, const char *text)
+static void fake_revoke(void *impl, const dscomm_failure_t *failure)
 {
     (void)impl;
-    (void)status;
-    (void)text;
+    (void)failure;
 }
 
-static dscomm_status_t fake_status(void *impl, char *text, size_t size)
+static dscomm_status_t fake_status(void *impl, dscomm_failure_t *ret_failure)
 {
     (void)impl;
-    (void)text;
-    (void)size;
+    (void)ret_failure;
     return DSCOMM_OK;
 }
 

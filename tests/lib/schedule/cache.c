@@ -123,7 +123,8 @@ int main(void)
 {
     const loop_plan_t plan = {.ranks = 64, .seed = 1};
     loop_t *loop = loop_new(&plan);
-    const dscomm_port_t port = {loop_ops(), loop_impl(loop, 0), "loop"};
+    const dscomm_port_t port = {loop_ops(), loop_impl(loop, 0), "loop", NULL,
+                                NULL};
     dscomm_schedule_cache_t *cache = dscomm_priv_cache_new(&port, 0, 64, NULL);
 
     test_same(cache);

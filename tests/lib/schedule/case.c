@@ -256,7 +256,8 @@ static void fill(const case_t *c, stage_t *stage, int rank)
 static void begin_rank(const case_t *c, loop_t *loop, uint64_t sequence,
                        stage_t *stage, int rank)
 {
-    dscomm_port_t port = {loop_ops(), loop_impl(loop, rank), "loop"};
+    dscomm_port_t port = {loop_ops(), loop_impl(loop, rank), "loop", NULL,
+                          NULL};
 
     make_args(c, stage, rank, sequence);
     make_buffers(c, stage, rank);
@@ -509,7 +510,7 @@ int case_check(const case_t *c, const stage_t *stage, char *text, size_t size)
                 dscomm_priv_run_explain(stage->runs[r], why, sizeof why);
             snprintf(text, size, "rank %d: %s: %s%s", r,
                      dscomm_status_name(stage->runs[r]->status),
-                     stage->runs[r]->text, why);
+                     stage->runs[r]->failure.detail, why);
             return 0;
         }
         if (!case_check_rank(c, stage, r, text, size) ||

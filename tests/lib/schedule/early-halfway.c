@@ -96,7 +96,7 @@ static void test_halfway(void)
 {
     int32_t send = 5, recv = 0;
     int all, cancels;
-    const dscomm_port_t port = {&ops, NULL, "wire"};
+    const dscomm_port_t port = {&ops, NULL, "wire", NULL, NULL};
     const dscomm_coll_args_t args = {
         .coll = DSCOMM_COLL_ALL_REDUCE,
         .dtype = DSCOMM_INT32,

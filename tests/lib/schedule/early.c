@@ -43,13 +43,13 @@ static void other_root(rank_t *self)
     if (self->rank == 2) {
         CHECK(self, status == DSCOMM_ERR_MISMATCH);
         /* Rank 1 says the same of itself if it is done first. */
-        CHECK(self,
-              strstr(dscomm_last_error(), "rank 0 called scatter(count "
-                                          "1, int32, root 0)") ||
-                  strstr(dscomm_last_error(), "rank 1 called scatter(count "
-                                              "1, int32, root 0)"));
-        CHECK(self, strstr(dscomm_last_error(), "rank 2 called scatter(count "
-                                                "1, int32, root 1)"));
+        CHECK(self, strstr(dscomm_last_error(), ": rank 0 (pid ") ||
+                        strstr(dscomm_last_error(), ": rank 1 (pid "));
+        CHECK(self, strstr(dscomm_last_error(),
+                           ") called scatter(count 1, int32, root 0)"));
+        CHECK(self, strstr(dscomm_last_error(), " rank 2 (pid "));
+        CHECK(self, strstr(dscomm_last_error(),
+                           ") called scatter(count 1, int32, root 1)"));
         CHECK(self, dscomm_barrier(group, NULL) == DSCOMM_ERR_MISMATCH);
     } else {
         CHECK(self, status == DSCOMM_OK && own == 5 + self->rank);

@@ -144,10 +144,11 @@ static void check_dead(try_t *t)
         failed += run->status < 0;
         if (waits_for(run) >> t->plan.culprit & 1)
             snprintf(t->why, sizeof t->why, "rank %d waits for the dead", r);
-        if (run->status < 0 && (run->status != DSCOMM_ERR_PEER_FAILED ||
-                                !names_rank(run->text, t->plan.culprit)))
+        if (run->status < 0 &&
+            (run->status != DSCOMM_ERR_PEER_FAILED ||
+             !names_rank(run->failure.detail, t->plan.culprit)))
             snprintf(t->why, sizeof t->why, "rank %d: %s: %s", r,
-                     dscomm_status_name(run->status), run->text);
+                     dscomm_status_name(run->status), run->failure.detail);
     }
     if (stuck && !failed && !*t->why)
         snprintf(t->why, sizeof t->why, "%d ranks wait, none has failed",
@@ -163,7 +164,8 @@ static void check_silent(try_t *t)
         if (!check_ended(t, r))
             return;
         if (run->status < 0)
-            snprintf(t->why, sizeof t->why, "rank %d failed: %s", r, run->text);
+            snprintf(t->why, sizeof t->why, "rank %d failed: %s", r,
+                     run->failure.detail);
         else if (run->status == DSCOMM_IN_PROGRESS && r != t->plan.culprit &&
                  !leads_to(t, r, t->plan.culprit))
             snprintf(t->why, sizeof t->why,
@@ -306,11 +308,12 @@ static void judge_rank(try_t *t, const case_t *other, int rank)
     else if (run->status == DSCOMM_OK)
         case_check_rank(rank == culprit ? other : &t->c, &t->stage, rank,
                         t->why, sizeof t->why);
-    else if (run->status < 0 && (run->status != DSCOMM_ERR_MISMATCH ||
-                                 !names_rank(run->text, culprit) ||
-                                 !names_calls(run->text, &t->c, other)))
+    else if (run->status < 0 &&
+             (run->status != DSCOMM_ERR_MISMATCH ||
+              !names_rank(run->failure.detail, culprit) ||
+              !names_calls(run->failure.detail, &t->c, other)))
         snprintf(t->why, sizeof t->why, "rank %d: %s: %s", rank,
-                 dscomm_status_name(run->status), run->text);
+                 dscomm_status_name(run->status), run->failure.detail);
 }
 
 static void judge(try_t *t, const case_t *other, verdict_t *verdict)

@@ -17,7 +17,7 @@
 /* One level's impl. */
 typedef struct {
     dscomm_status_t status;
-    char text[64];
+    dscomm_failure_t failure;
     const char *called; /* the last slot of messages */
     int peer;
     dscomm_coll_args_t runs[CALLS];
@@ -26,7 +26,9 @@ typedef struct {
 
 static fake_t fakes[LEVEL_COUNT];
 static char group_name[] = "g";
-static dscomm_group_t group = {.identity.name = group_name};
+static int world_ranks[RANKS];
+static dscomm_group_t group = {.identity.name = group_name,
+                               .identity.world_ranks = world_ranks};
 static dscomm_levels_t levels;
 static int node[RANKS], local[RANKS];
 
@@ -38,8 +40,7 @@ static dscomm_status_t fake_isend(void *impl, const dscomm_message_t *message,
     (void)request;
     fake->called = "isend";
     fake->peer = message->peer;
-    return fake->status < 0 ? dscomm_fail(fake->status, "%s", fake->text)
-                            : DSCOMM_OK;
+    return fake->status < 0 ? dscomm_backend_fail(&fake->failure) : DSCOMM_OK;
 }
 
 static dscomm_status_t fake_irecv(void *impl, const dscomm_message_t *message,
@@ -68,23 +69,22 @@ static int fake_probe(void *impl, const dscomm_message_t *wanted,
     return 1;
 }
 
-static void fake_revoke(void *impl, dscomm_status_t status,
-                        const char *sentence)
+static void fake_revoke(void *impl, const dscomm_failure_t *failure)
 {
     fake_t *fake = impl;
 
     if (fake->status < 0)
         return;
-    fake->status = status;
-    snprintf(fake->text, sizeof fake->text, "%s", sentence);
+    fake->status = failure->status;
+    fake->failure = *failure;
 }
 
-static dscomm_status_t fake_status(void *impl, char *text, size_t size)
+static dscomm_status_t fake_status(void *impl, dscomm_failure_t *ret_failure)
 {
     const fake_t *fake = impl;
 
-    if (text)
-        snprintf(text, size, "%s", fake->text);
+    if (ret_failure)
+        *ret_failure = fake->failure;
     return fake->status;
 }
 
@@ -94,8 +94,24 @@ static dscomm_status_t fake_run(void *impl, const dscomm_coll_args_t *args)
 
     if (fake->count < CALLS)
         fake->runs[fake->count++] = *args;
-    return fake->status < 0 ? dscomm_fail(fake->status, "%s", fake->text)
-                            : DSCOMM_OK;
+    return fake->status < 0 ? dscomm_backend_fail(&fake->failure) : DSCOMM_OK;
+}
+
+static dscomm_failure_t fail_with(dscomm_status_t status, const char *detail)
+{
+    dscomm_failure_t failure = DSCOMM_FAILURE_INIT;
+
+    failure.status = status;
+    failure.kind = DSCOMM_FAILURE_SILENT;
+    dscomm_backend_failure_detail(&failure, "%s", detail);
+    return failure;
+}
+
+/* A level's backend has ended by itself. */
+static void fake_end(int which, dscomm_status_t status, const char *detail)
+{
+    fakes[which] =
+        (fake_t){.status = status, .failure = fail_with(status, detail)};
 }
 
 /* hosts: a letter for each rank. */
@@ -121,7 +137,6 @@ static void begin(const char *hosts, int rank)
         dscomm_level_t *level = &levels.level[i];
 
         level->impl = &fakes[i];
-        level->name = group_name;
         level->ops = (dscomm_backend_ops_t){.isend = fake_isend,
                                             .irecv = fake_irecv,
                                             .cancel = fake_cancel,
@@ -179,25 +194,26 @@ static void test_messages(void)
 static void test_end(void)
 {
     const dscomm_message_t message = {.peer = 1, .tag = 1};
-    char memory[sizeof(dscomm_request_t) + sizeof(void *)], text[64];
+    char memory[sizeof(dscomm_request_t) + sizeof(void *)];
+    const dscomm_failure_t enough = fail_with(DSCOMM_ERR_ABORTED, "enough");
+    dscomm_failure_t failure;
 
     begin("aab", 0);
-    is_int(dscomm_priv_levels_status(&levels, NULL, 0), DSCOMM_OK, "no end");
-    fakes[LEVEL_NODE] =
-        (fake_t){.status = DSCOMM_ERR_PEER_FAILED, .text = "it died"};
-    is_int(dscomm_priv_levels_status(&levels, text, sizeof text),
-           DSCOMM_ERR_PEER_FAILED, "the end of one level");
+    is_int(dscomm_priv_levels_status(&levels, NULL), DSCOMM_OK, "no end");
+    fake_end(LEVEL_NODE, DSCOMM_ERR_PEER_FAILED, "it died");
+    is_int(dscomm_priv_levels_status(&levels, &failure), DSCOMM_ERR_PEER_FAILED,
+           "the end of one level");
     is_int(fakes[LEVEL_NETWORK].status, DSCOMM_ERR_PEER_FAILED,
            "is that of the other");
-    is_str(fakes[LEVEL_NETWORK].text, "it died", "with its sentence");
+    is_str(fakes[LEVEL_NETWORK].failure.detail, "it died", "with its record");
     is_int(fakes[LEVEL_RAIL].status, DSCOMM_OK, "the rail needs none");
-    dscomm_priv_levels_revoke(&levels, DSCOMM_ERR_ABORTED, "enough");
-    is_int(dscomm_priv_levels_status(&levels, text, sizeof text),
-           DSCOMM_ERR_PEER_FAILED, "the first end counts");
-    is_str(text, "it died", "and its sentence");
+    dscomm_priv_levels_revoke(&levels, &enough);
+    is_int(dscomm_priv_levels_status(&levels, &failure), DSCOMM_ERR_PEER_FAILED,
+           "the first end counts");
+    is_str(failure.detail, "it died", "and its record");
     end();
     begin("aab", 0);
-    dscomm_priv_levels_revoke(&levels, DSCOMM_ERR_ABORTED, "enough");
+    dscomm_priv_levels_revoke(&levels, &enough);
     ok(fakes[LEVEL_NODE].status == DSCOMM_ERR_ABORTED &&
            fakes[LEVEL_NETWORK].status == DSCOMM_ERR_ABORTED,
        "both levels are revoked");
@@ -211,9 +227,8 @@ static void test_race(void)
 {
     begin("aab", 0);
     atomic_store(&levels.ended, 1 + LEVEL_NETWORK);
-    dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no room");
-    is_int(dscomm_priv_levels_give_up(&levels, DSCOMM_ERR_NO_MEMORY),
-           DSCOMM_ERR_NO_MEMORY,
+    dscomm_fail(DSCOMM_ERR_IO, "no room");
+    is_int(dscomm_priv_levels_give_up(&levels, DSCOMM_ERR_IO), DSCOMM_ERR_IO,
            "a failure is one before the other thread has said why");
     is_str(dscomm_last_error(), "no room", "with its own sentence");
     end();
@@ -289,8 +304,7 @@ static void test_rails(void)
        "each rank has its slice");
     end();
     begin("abab", 2);
-    fakes[LEVEL_RAIL] =
-        (fake_t){.status = DSCOMM_ERR_TIMEOUT, .text = "nobody came"};
+    fake_end(LEVEL_RAIL, DSCOMM_ERR_TIMEOUT, "nobody came");
     is_int(run(DSCOMM_COLL_ALL_REDUCE, -1, 7), DSCOMM_OK, "by its leader");
     fakes[LEVEL_NODE].count = 0;
     levels.slice = 0;

@@ -277,15 +277,14 @@ static unsigned loop_progress(void *impl)
     return completed;
 }
 
-static void loop_revoke(void *impl, dscomm_status_t status,
-                        const char *sentence)
+static void loop_revoke(void *impl, const dscomm_failure_t *failure)
 {
-    (void)impl, (void)status, (void)sentence;
+    (void)impl, (void)failure;
 }
 
-static dscomm_status_t loop_status(void *impl, char *text, size_t size)
+static dscomm_status_t loop_status(void *impl, dscomm_failure_t *ret_failure)
 {
-    (void)impl, (void)text, (void)size;
+    (void)impl, (void)ret_failure;
     return DSCOMM_OK;
 }
 

@@ -28,11 +28,12 @@ static atomic_int closed;
 /* In place of those that ask the store. */
 dscomm_diagnosis_t *__wrap_dscomm_priv_diagnosis_new(const dscomm_work_t *work);
 void __wrap_dscomm_priv_diagnosis_free(dscomm_diagnosis_t *diagnosis);
-dscomm_status_t __wrap_dscomm_priv_diagnosis_look(dscomm_diagnosis_t *diagnosis,
-                                                  char *ret_text, size_t size);
+dscomm_status_t
+__wrap_dscomm_priv_diagnosis_look(dscomm_diagnosis_t *diagnosis,
+                                  dscomm_failure_t *ret_failure);
 dscomm_status_t
 __wrap_dscomm_priv_diagnosis_timeout(dscomm_diagnosis_t *diagnosis,
-                                     char *ret_text, size_t size);
+                                     dscomm_failure_t *ret_failure);
 
 dscomm_diagnosis_t *__wrap_dscomm_priv_diagnosis_new(const dscomm_work_t *work)
 {
@@ -45,26 +46,26 @@ void __wrap_dscomm_priv_diagnosis_free(dscomm_diagnosis_t *diagnosis)
 }
 
 dscomm_status_t __wrap_dscomm_priv_diagnosis_look(dscomm_diagnosis_t *diagnosis,
-                                                  char *ret_text, size_t size)
+                                                  dscomm_failure_t *ret_failure)
 {
-    (void)diagnosis, (void)ret_text, (void)size;
+    (void)diagnosis, (void)ret_failure;
     return DSCOMM_OK;
 }
 
 dscomm_status_t
 __wrap_dscomm_priv_diagnosis_timeout(dscomm_diagnosis_t *diagnosis,
-                                     char *ret_text, size_t size)
+                                     dscomm_failure_t *ret_failure)
 {
-    (void)diagnosis, (void)ret_text, (void)size;
+    (void)diagnosis, (void)ret_failure;
     sem_post(&begun);
     while (sem_wait(&allowed) && errno == EINTR)
         ;
     return DSCOMM_OK;
 }
 
-static dscomm_status_t get_status(void *impl, char *text, size_t size)
+static dscomm_status_t get_status(void *impl, dscomm_failure_t *ret_failure)
 {
-    (void)impl, (void)text, (void)size;
+    (void)impl, (void)ret_failure;
     return DSCOMM_OK;
 }
 
@@ -196,7 +197,7 @@ static const dscomm_group_part_t *const parts[] = {&dscomm_priv_works_part,
 
 int main(void)
 {
-    dscomm_priv_group_set_parts(parts);
+    dscomm_priv_group_parts = parts;
     sem_init(&begun, 0, 0);
     sem_init(&allowed, 0, 0);
     test_lock();

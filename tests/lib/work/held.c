@@ -36,7 +36,7 @@ static const dscomm_backend_ops_t ops = {
 static int is_reused(void)
 {
     static int32_t send[100], recv[100];
-    const dscomm_port_t port = {&ops, NULL, "wire"};
+    const dscomm_port_t port = {&ops, NULL, "wire", NULL, NULL};
     const dscomm_coll_args_t args = {
         .coll = DSCOMM_COLL_ALL_REDUCE,
         .dtype = DSCOMM_INT32,

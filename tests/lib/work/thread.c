@@ -14,7 +14,6 @@
 #include <string.h>
 
 #define RANKS_MAX 16
-#define TEXT_MAX 512
 #define FAILING "fragile/1.0" /* a group that rank 0 cannot open */
 
 /* One message under way. */
@@ -42,7 +41,7 @@ typedef struct hall {
     parcel_t *mail[RANKS_MAX]; /* for each rank, oldest first */
     round_t *rounds;
     atomic_int revoking, revoked;
-    char text[TEXT_MAX];
+    dscomm_failure_t failure;
 } hall_t;
 
 typedef struct request {
@@ -185,7 +184,7 @@ static void thread_close(void *self)
 }
 
 /* Returns when the hall is revoked, by whomever. */
-static void thread_revoke(void *self, dscomm_status_t status, const char *text)
+static void thread_revoke(void *self, const dscomm_failure_t *failure)
 {
     hall_t *hall = ((impl_t *)self)->hall;
 
@@ -194,17 +193,17 @@ static void thread_revoke(void *self, dscomm_status_t status, const char *text)
             sched_yield();
         return;
     }
-    snprintf(hall->text, sizeof hall->text, "%s", text);
-    atomic_store(&hall->revoked, status);
+    hall->failure = *failure;
+    atomic_store(&hall->revoked, failure->status);
 }
 
-static dscomm_status_t thread_status(void *self, char *text, size_t size)
+static dscomm_status_t thread_status(void *self, dscomm_failure_t *ret_failure)
 {
     hall_t *hall = ((impl_t *)self)->hall;
     int status = atomic_load(&hall->revoked);
 
-    if (status && text)
-        snprintf(text, size, "%s", hall->text);
+    if (status && ret_failure)
+        *ret_failure = hall->failure;
     return (dscomm_status_t)status;
 }
 
@@ -212,8 +211,7 @@ static dscomm_status_t check(impl_t *impl)
 {
     int status = atomic_load(&impl->hall->revoked);
 
-    return status ? dscomm_fail((dscomm_status_t)status, "%s", impl->hall->text)
-                  : DSCOMM_OK;
+    return status ? dscomm_backend_fail(&impl->hall->failure) : DSCOMM_OK;
 }
 
 /* Messages. */
@@ -399,7 +397,7 @@ static round_t *find_round(hall_t *hall, uint64_t sequence)
 static void complete(impl_t *impl, round_t *turn)
 {
     hall_t *hall = impl->hall;
-    char text[TEXT_MAX];
+    dscomm_failure_t failure;
 
     for (int r = 1; r < hall->ranks; r++)
         if (turn->args[r].fingerprint != turn->args[0].fingerprint) {
@@ -407,9 +405,13 @@ static void complete(impl_t *impl, round_t *turn)
 
             dscomm_coll_describe(&turn->args[0], a, sizeof a);
             dscomm_coll_describe(&turn->args[r], b, sizeof b);
-            snprintf(text, sizeof text, "rank 0 called %s, rank %d %s", a, r,
-                     b);
-            thread_revoke(impl, DSCOMM_ERR_MISMATCH, text);
+            dscomm_backend_failure(NULL, DSCOMM_ERR_MISMATCH,
+                                   DSCOMM_FAILURE_MISMATCH, -1, 0, &failure);
+            dscomm_backend_failure_detail(
+                &failure, "rank 0 called %s, rank %d %s", a, r, b);
+            failure.coll = turn->args[r].coll;
+            failure.sequence = turn->args[r].sequence;
+            thread_revoke(impl, &failure);
             return;
         }
     carry_out(hall, turn);
@@ -512,12 +514,13 @@ static dscomm_status_t thread_set_stream(void *self, void *stream)
                       : status;
 }
 
-static void thread_explain(void *self, const dscomm_request_t *request,
-                           char *text, size_t size)
+static int thread_explain(void *self, const dscomm_request_t *request,
+                          char *text, size_t size)
 {
     (void)self;
     (void)request;
     snprintf(text, size, "nobody knows who is late");
+    return -1;
 }
 
 static const dscomm_backend_ops_t ops = {

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The failure record: what has ended a group, as data. */
+#ifndef DSCOMM_FAILURE_H
+#define DSCOMM_FAILURE_H
+
+#include <dscomm/status.h>
+#include <dscomm/types.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Why a group has ended. Values are ABI: append only. */
+typedef enum {
+    DSCOMM_FAILURE_NONE = 0,
+    DSCOMM_FAILURE_DIED = 1, /* the culprit's process has ended */
+    DSCOMM_FAILURE_SILENT = 2, /* the deadline passed without progress */
+    DSCOMM_FAILURE_MISMATCH = 3, /* ranks have called different collectives */
+    DSCOMM_FAILURE_ABORTED = 4, /* dscomm_group_abort() */
+    DSCOMM_FAILURE_PROTOCOL = 5, /* a rank or a library broke its contract */
+    DSCOMM_FAILURE_RESOURCE = 6, /* no memory, descriptors, or the like */
+    DSCOMM_FAILURE_LEFT = 7 /* finalized or freed the group before the others */
+} dscomm_failure_kind_t;
+
+/* Bytes of the texts, each with its 0; longer ones are cut off. */
+#define DSCOMM_FAILURE_HOST_MAX 72
+#define DSCOMM_FAILURE_GROUP_MAX 184
+#define DSCOMM_FAILURE_DETAIL_MAX 512
+
+/* size is that of this structure, as DSCOMM_FAILURE_INIT sets it. The culprit
+ * is the rank that caused the failure; of several ranks, the first. */
+typedef struct dscomm_failure {
+    size_t size;
+    dscomm_status_t status; /* of calls on the group */
+    dscomm_failure_kind_t kind;
+    int rank; /* the culprit's in the world; -1: not known */
+    int group_rank; /* its number in the group that failed; -1: as above */
+    /* dscomm_coll_t of the collective in which the culprit failed, or by which
+     * it differs; -1: none, or not known */
+    int coll;
+    int64_t pid; /* of the culprit; 0: not known */
+    uint64_t sequence; /* of that collective in its group; 0: as coll -1 */
+    char host[DSCOMM_FAILURE_HOST_MAX]; /* the culprit's; "": not known */
+    char group[DSCOMM_FAILURE_GROUP_MAX]; /* name of the group that failed */
+    /* In words, what the members above do not tell: what differs, who is waited
+     * for, the reason of an abort, which resource is missing. */
+    char detail[DSCOMM_FAILURE_DETAIL_MAX];
+} dscomm_failure_t;
+#define DSCOMM_FAILURE_INIT                                                    \
+    {                                                                          \
+        sizeof(dscomm_failure_t), DSCOMM_OK, DSCOMM_FAILURE_NONE, -1, -1, -1,  \
+            0, 0, "", "", ""                                                   \
+    }
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
