@@ -53,6 +53,13 @@ typedef struct dscomm_failure {
             0, 0, "", "", ""                                                   \
     }
 
+/* What has ended the group: *ret_failure is the same on all of its ranks, but
+ * for those that ended on their own before they could be told.
+ * ERR_NOT_FOUND, and *ret_failure is left as it is, while the group works. The
+ * sentence of the failure is that of dscomm_group_status(). MT: safe. */
+DSCOMM_API dscomm_status_t dscomm_group_failure(const dscomm_group_t *group,
+                                                dscomm_failure_t *ret_failure);
+
 #ifdef __cplusplus
 }
 #endif

@@ -87,7 +87,8 @@ DSCOMM_API dscomm_status_t dscomm_group_abort(dscomm_group_t *group,
                                               const char *reason);
 
 /* OK while the group works; else the status with which it was revoked, and the
- * sentence in dscomm_last_error(). MT: safe. */
+ * sentence in dscomm_last_error(); dscomm_group_failure() gives it as data. MT:
+ * safe. */
 DSCOMM_API dscomm_status_t dscomm_group_status(const dscomm_group_t *group);
 
 /* This rank's number in the group, the number of ranks; -1 for NULL. MT:

@@ -4,6 +4,7 @@
 
 #include "lib/group/failure.h"
 
+#include "lib/base/attr.h"
 #include "lib/base/node.h"
 #include "lib/group/world.h"
 #include "lib/rendezvous/processes.h"
@@ -224,4 +225,24 @@ dscomm_status_t dscomm_group_status(const dscomm_group_t *group)
         return status;
     status = group->ops.status(group->impl, &failure);
     return status < 0 ? dscomm_backend_fail(&failure) : DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_group_failure(const dscomm_group_t *group,
+                                     dscomm_failure_t *ret_failure)
+{
+    const char *name = "dscomm_group_failure";
+    dscomm_failure_t failure;
+    dscomm_status_t status = dscomm_priv_group_alive(group, name);
+
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_info_check(name, ret_failure ? &ret_failure->size
+                                                          : NULL);
+    if (status < 0)
+        return status;
+    if (group->ops.status(group->impl, &failure) == DSCOMM_OK)
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
+                           "%s: nothing has ended group '%s'", name,
+                           group->identity.name);
+    dscomm_priv_info_copy(&failure, sizeof failure, ret_failure);
+    return DSCOMM_OK;
 }

@@ -26,7 +26,7 @@ static const conform_area_t *const areas[] = {
     &conform_coalescing,  &conform_blobs,      &conform_hooks,
     &conform_threads,     &conform_arguments,  &conform_stress,
     &conform_crowd,       &conform_aborted,    &conform_receives,
-    &conform_operators,   &conform_events,
+    &conform_operators,   &conform_events,     &conform_failures,
 };
 
 static void complain(const char *text, const char *sentence)

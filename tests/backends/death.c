@@ -164,6 +164,9 @@ static void loop(job_rank_t *me)
         started = job_now_ms();
         status = turn(world);
     }
+    me->report->failure.size = sizeof me->report->failure;
+    if (dscomm_group_failure(world, &me->report->failure) < 0)
+        me->report->failure.size = 0;
     job_tell(me, status, started);
     started = job_now_ms();
     dscomm_finalize(world);
@@ -183,6 +186,14 @@ static int survivor_knows(const job_t *job, int rank, int victim, pid_t pid,
                dscomm_status_name(report->status), report->sentence);
     if (!passed)
         return 0;
+    if (report->failure.size &&
+        (report->failure.kind != DSCOMM_FAILURE_DIED ||
+         report->failure.rank != victim || report->failure.pid != pid)) {
+        printf("# rank %d: the record has kind %d, rank %d, pid %lld: %s\n",
+               rank, report->failure.kind, report->failure.rank,
+               (long long)report->failure.pid, report->failure.detail);
+        passed = 0;
+    }
     snprintf(who, sizeof who, "rank %d", victim);
     snprintf(process, sizeof process, "%d", (int)pid);
     passed &= job_sentence_has(job, rank, who);
