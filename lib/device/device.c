@@ -121,8 +121,9 @@ static int driver_find(void)
 
 _Atomic(struct link_map *) dscomm_priv_device_last, dscomm_priv_device_looked;
 
-/* What an object needs comes behind it in the list; it is bound to stay, in
- * case that it came from somewhere else at the same time. */
+/* Pins all objects that were loaded after map, and so the libraries that map
+ * needs. Another thread may have loaded some of them at the same time; pinning
+ * those does no harm. */
 static void driver_pin(struct link_map *map)
 {
     struct link_map *next;
@@ -142,7 +143,7 @@ void dscomm_priv_device_anchor(void *handle)
         driver_pin(map);
 }
 
-/* Where there is no module: the object that this is in. */
+/* The last pinned object; without a module, the object of this file. */
 static struct link_map *find_last(void)
 {
     struct link_map *map;
@@ -162,7 +163,7 @@ void dscomm_priv_device_anchor_rest(void)
         driver_pin(map);
 }
 
-/* Looks for the driver where anything was loaded since that was done. */
+/* Looks for the driver if any object was loaded since the last look. */
 static int driver_look(void)
 {
     unsigned long long now = 0;
@@ -229,8 +230,8 @@ int dscomm_priv_device_count(void)
     return dscomm_priv_device_present() && !functions.count(&count) ? count : 0;
 }
 
-/* The context that CUDA's runtime uses of a device. Where its memory is in use,
- * that exists; it is kept. */
+/* The primary context of a device, which CUDA's runtime uses. It exists if the
+ * device's memory is in use; it is kept. */
 static int find_primary(int ordinal, void **ret_context)
 {
     int code = 0, device;
@@ -248,9 +249,9 @@ static int find_primary(int ordinal, void **ret_context)
     return code;
 }
 
-/* Makes the context of pointer's memory this thread's, until context_leave();
- * where that memory belongs to none, as a pool's does, its device's own. CUDA's
- * code. */
+/* Makes the context of pointer's memory the thread's current one, until
+ * context_leave(). Memory of a pool has no context; its device's is used.
+ * Returns CUDA's code. */
 static int context_enter(const void *pointer)
 {
     void *context = NULL;
@@ -325,7 +326,8 @@ dscomm_status_t dscomm_device_copy(void *dest, const void *source, size_t bytes,
                   is_dest ? "copying to a device" : "copying from a device");
 }
 
-/* The latest that is large enough, but not by far. */
+/* Takes the last used block of at least size bytes, and at most four times
+ * that, or NULL. */
 static block_t *cache_take(size_t size)
 {
     block_t *block;
@@ -350,7 +352,8 @@ static void drop_oldest(blocks_t *dropped)
     pinned -= block->size;
 }
 
-/* Where the context has gone, so has what it had pinned. */
+/* Unpins and frees blocks. If a block's context has ended, it is no longer
+ * pinned. */
 static void blocks_release(blocks_t *dropped)
 {
     block_t *block;
@@ -365,7 +368,8 @@ static void blocks_release(blocks_t *dropped)
     }
 }
 
-/* May so much more be pinned, if need be in place of what is kept? */
+/* 1 if size more bytes may be pinned; moves blocks from the cache to dropped if
+ * they need the room. */
 static int cache_reserve(size_t size, blocks_t *dropped)
 {
     if (size > PINNED_MOST)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the library was built, what it can load and be told. Nothing here may
- * differ between two builds of one source with one tool chain: no dates, no
+/* How the library was built, what it can load, and its settings. Nothing here
+ * may differ between two builds of one source with one tool chain: no dates, no
  * paths. */
 #include "config.h"
 

@@ -214,7 +214,7 @@ static void folder_scan(void)
     g_strfreev(folders);
 }
 
-/* Has this module what a backend must have? NULL, or why not (to be freed). */
+/* NULL, or which required slot the module lacks (to be freed). */
 static char *check_ops(const dscomm_backend_ops_t *ops)
 {
     const size_t required = offsetof(dscomm_backend_ops_t, capabilities);
@@ -377,7 +377,8 @@ static dscomm_status_t find_between(const dscomm_module_t **ret_module)
         dscomm_priv_setting_text(SETTING_LEVEL_BETWEEN), ret_module);
 }
 
-/* Who asks for it by name may have hosts that only seem to be several. */
+/* Asked for by name, two_level also serves hosts that are in fact one machine.
+ */
 static const char *two_level_usable(const char *const *hosts, int ranks)
 {
     const dscomm_module_t *module;

@@ -25,8 +25,8 @@ dscomm_status_t dscomm_priv_module_find(const char *name,
 /* Module index = 0, 1, ..., loaded if it can be; NULL beyond the last. */
 const dscomm_module_t *dscomm_priv_module_get(size_t index);
 
-/* A group of module's has been opened. What the first one has loaded, which is
- * MPI perhaps, stays loaded as the module does. */
+/* Called when a group of the module was opened: a library that the first group
+ * has loaded, such as MPI, is pinned like the module. */
 void dscomm_priv_module_opened(const dscomm_module_t *module);
 
 /* The built-in backend for groups of one rank. */

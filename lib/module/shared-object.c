@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Is a file a whole shared object? dlopen() of one that was copied in part ends
- * by SIGBUS, so this is looked at before. */
+/* Checks that a file is a complete shared object, because dlopen() of a
+ * truncated one raises SIGBUS. */
 #include "config.h"
 
 #include "lib/module/shared-object.h"
@@ -78,7 +78,7 @@ static int is_whole(const file_t *file)
     return 1;
 }
 
-/* The machine is left to dlopen(), which names it. */
+/* The machine is not checked: dlopen()'s message names it. */
 char *dscomm_priv_check_shared_object(const char *path)
 {
     /* a FIFO must not make this wait */

@@ -5,7 +5,8 @@
 
 #include <glib.h>
 
-/* NULL where path is a whole shared object, else why not (to be freed). */
+/* NULL if path is a complete shared object, else what is wrong (to be freed).
+ */
 char *dscomm_priv_check_shared_object(const char *path);
 
 #endif

@@ -384,7 +384,7 @@ static const dscomm_module_t *module_find_named(const dscomm_join_t *join)
     return module_can_bootstrap(module, join) ? module : NULL;
 }
 
-/* Does status mean that the module lacks what it needs on this machine? */
+/* 1 if status means that the module lacks something on this machine. */
 static int is_unavailable(dscomm_status_t status)
 {
     return status == DSCOMM_ERR_NO_BACKEND || status == DSCOMM_ERR_ENVIRONMENT;

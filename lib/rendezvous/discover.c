@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which rank of how many this process is, and where the ranks meet. Attribute
- * before address before environment; two that contradict are an error. */
+/* Finds rank and world size of this process, and where the ranks meet:
+ * attributes before init_method before environment. Two that contradict are an
+ * error. */
 #include "config.h"
 
 #include "lib/rendezvous/discover.h"
@@ -81,7 +82,7 @@ static dscomm_status_t read_query(const char *text, const char *query,
     return DSCOMM_OK;
 }
 
-/* The port of a tcp:// URL; -1 where it has none, or no host. */
+/* The port of a tcp:// URL; -1 if it has none, or no host. */
 static int port_of(const char *url)
 {
     char *host = NULL;
@@ -93,7 +94,8 @@ static int port_of(const char *url)
     return port;
 }
 
-/* Also where nobody is to be met, since that is how it is tried first. */
+/* Checks the form of init_method, also for one rank, because programs are tried
+ * with one rank first. */
 static dscomm_status_t check_form(const method_t *method, const char *text,
                                   const char *url)
 {
@@ -140,8 +142,7 @@ static int env_is_own(const dscomm_env_t *env, const dscomm_join_t *join)
            dscomm_env_world_size(env) == join->size;
 }
 
-/* A number that a variable tells; what only follows from others does not
- * count. */
+/* number if a variable gave it; -1 if it was only inferred. */
 static int number_given(const dscomm_env_t *env, dscomm_env_field_t field,
                         int number)
 {
@@ -163,8 +164,8 @@ static void join_choose_locality(const dscomm_env_t *env, dscomm_join_t *join)
         number_given(env, DSCOMM_ENV_NODE_RANK, dscomm_env_node_rank(env));
 }
 
-/* The name of the environment's job is that of the world's only where its ranks
- * are; an agent's store has other jobs' keys in any case. */
+/* The environment's job is the world's only if the environment's numbers are,
+ * too. run_id separates the keys of several jobs in a launcher's store. */
 static void choose_job(const dscomm_env_t *env, dscomm_join_t *join)
 {
     const char *job = dscomm_env_job(env), *source = dscomm_env_source(env);
@@ -175,8 +176,8 @@ static void choose_job(const dscomm_env_t *env, dscomm_join_t *join)
     g_strlcpy(join->job, env_is_own(env, join) ? job : "", sizeof join->job);
 }
 
-/* A place to meet is for several; without numbers each of them would be a job
- * of one. */
+/* An init_method is for several ranks: without numbers, each process would be a
+ * job of one rank, so that is an error. */
 static dscomm_status_t check_known(const dscomm_init_attr_t *attr,
                                    const method_t *method,
                                    const dscomm_env_t *env)
@@ -195,7 +196,8 @@ static dscomm_status_t check_known(const dscomm_init_attr_t *attr,
                        dscomm_priv_quote(method->url, quoted, sizeof quoted));
 }
 
-/* Only who serves a free port knows which one it is. */
+/* Port 0 is an error, on all ranks: only the server would know which port it
+ * got. */
 static dscomm_status_t check_port(const method_t *method)
 {
     if (!method->url || !g_str_has_prefix(method->url, "tcp://") ||
@@ -205,7 +207,8 @@ static dscomm_status_t check_port(const method_t *method)
                       "port 0 is a free one, which other ranks cannot know");
 }
 
-/* The world's numbers, from where they are given first. */
+/* Rank and size of the world: from the attributes, else init_method, else the
+ * environment. */
 static dscomm_status_t choose_rank(const dscomm_init_attr_t *attr,
                                    const method_t *method,
                                    const dscomm_env_t *env, dscomm_join_t *join)
@@ -232,15 +235,15 @@ static dscomm_status_t choose_rank(const dscomm_init_attr_t *attr,
     return DSCOMM_OK;
 }
 
-/* A number that the user gave, or an address, is told by a variable. */
+/* 1 if a variable gave the field, a number or an address. */
 static int field_is_given(const dscomm_env_t *env, dscomm_env_field_t field)
 {
     return number_given(env, field, 1) == 1;
 }
 
-/* Which of several nodes rank 0 is on, and at which port, no launcher of an MPI
- * tells, nor is it sure to be the first of those that its scheduler has; but
- * the list of a step begins with it. */
+/* 1 if rank 0's address or port may be wrong. Launchers of an MPI do not give
+ * them, and rank 0 need not be on the first node of the scheduler's list; it is
+ * on the first node of a step's list. */
 static int is_unsure(const dscomm_env_t *env, const dscomm_join_t *join)
 {
     const env_tier_t tier = env->family->tier;
@@ -254,7 +257,8 @@ static int is_unsure(const dscomm_env_t *env, const dscomm_join_t *join)
            !field_is_given(env, DSCOMM_ENV_MASTER_ADDR);
 }
 
-/* A copy, NULL of NULL; without memory for it join is bad. */
+/* A copy of text, NULL if text is NULL. Sets join->bad if there is no memory.
+ */
 static char *join_copy(dscomm_join_t *join, const char *text)
 {
     char *own = text ? strdup(text) : NULL;
@@ -263,7 +267,7 @@ static char *join_copy(dscomm_join_t *join, const char *text)
     return own;
 }
 
-/* The same, of a place's URL. */
+/* A copy of the URL of address and port, in the same way. */
 static char *url_of(dscomm_join_t *join, const char *address, int port)
 {
     const int is_ipv6 = strchr(address, ':') && *address != '[';
@@ -277,7 +281,7 @@ static char *url_of(dscomm_join_t *join, const char *address, int port)
     return url;
 }
 
-/* What is known of the place goes into the question. */
+/* Sets host and port for the bootstrap, as far as the environment has them. */
 static void join_from_env(const dscomm_env_t *env, dscomm_join_t *join)
 {
     const int likely = !field_is_given(env, DSCOMM_ENV_MASTER_ADDR) &&
@@ -289,8 +293,9 @@ static void join_from_env(const dscomm_env_t *env, dscomm_join_t *join)
         join->port = dscomm_env_master_port(env);
 }
 
-/* A scheduler has its MUNGE on all nodes. A place that the user gives may be
- * one where processes that know no secret come, as PyTorch's. */
+/* 1 if all nodes have MUNGE: Slurm installs it. Not if the user gave address
+ * and port, because processes without a secret, such as PyTorch's, may come
+ * there. */
 static bool has_munge(const dscomm_env_t *env, const dscomm_join_t *join)
 {
     return join->serve && env_is_own(env, join) &&
@@ -327,7 +332,7 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
             join->problem = join_copy(join, dscomm_last_error());
         return join->ask ? DSCOMM_OK : status;
     }
-    /* among several a store is known by its job */
+    /* a store at one of several ports is known by its job */
     join->ports =
         dscomm_priv_env_has_ports(env) && *join->job ? DSCOMM_PORTS : 1;
     if (!*address || port < 1)
@@ -387,7 +392,7 @@ static dscomm_status_t choose_world(const dscomm_init_attr_t *attr,
     return status;
 }
 
-/* A backend may know how many ranks there are. */
+/* 1 if only the number of ranks is missing, which a backend may know. */
 static int is_lone(const dscomm_init_attr_t *attr, const method_t *method,
                    const dscomm_env_t *env)
 {
@@ -404,7 +409,7 @@ static void choose_lone(const dscomm_env_t *env, dscomm_join_t *join)
     join->problem = join_copy(join, dscomm_last_error());
 }
 
-/* The sources that are there, but were not taken. */
+/* The names of sources that are present, but were not taken. */
 static void list_losers(const dscomm_env_t *env, char *names, size_t size)
 {
     size_t length = 0;
@@ -421,7 +426,7 @@ static void list_losers(const dscomm_env_t *env, char *names, size_t size)
     }
 }
 
-/* One line for who wonders, and what everybody should know. */
+/* Logs what was discovered, on rank 0, and all warnings. */
 static void env_log(const dscomm_env_t *env)
 {
     const char *text;
@@ -442,7 +447,8 @@ static void env_log(const dscomm_env_t *env)
         dscomm_log(DSCOMM_LOG_WARN, "core", "%s", text);
 }
 
-/* What the launcher says must make sense only where it is needed. */
+/* Discovery. Errors of the environment count only if its numbers or its address
+ * are needed. */
 static dscomm_status_t ask_launcher(const dscomm_init_attr_t *attr,
                                     const method_t *method,
                                     dscomm_env_t **ret_env)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From attributes and environment to what a rendezvous needs. */
+/* Finds, from attributes and environment, what a rendezvous needs. */
 #ifndef LIB_DISCOVER_H
 #define LIB_DISCOVER_H
 

@@ -26,17 +26,19 @@
  * process. */
 enum { HOST_SIZE, HOST_RUN, HOST_PROCESS, HOST_LINES };
 
-/* In the store that dscomm run serves for one job: its TORCHELASTIC_RUN_ID.
- * Agents of torchrun may serve several, and have no such key. */
+/* Key in the store that dscomm run serves for one job: its TORCHELASTIC_RUN_ID.
+ * Agents of torchrun may serve several jobs and do not set it. */
 #define AGENT_KEY "dscomm-run/run"
 
-/* That a store is asked which is perhaps none, or another program's. */
+/* Time allowed for probing a port that may not belong to a dscomm store, in ms.
+ */
 #define TAKEN_MS 500
-/* In which a rank 0 that serves a store says so, and in which one that is late
- * comes. */
+/* Grace periods, in ms: how long rank 0 announces its store, and how long it
+ * waits for late ranks. */
 #define SOON_MS 1000
 #define COME_MS 30000
-/* Between the first and the last rank's end of an earlier job. */
+/* Time between the exits of the first and the last rank of an earlier job, in
+ * ms. */
 #define LEAVE_MS 1000
 #define PAUSE_US 50000
 
@@ -62,8 +64,8 @@ static char *host_of(const dscomm_join_t *join)
     return host;
 }
 
-/* As in 127.0.1.1, with which Debian's /etc/hosts answer for the machine's own
- * name. */
+/* 1 for 127.0.1.1 and its kin, which Debian's /etc/hosts gives to the machine's
+ * own name. */
 static int address_is_own_name(const struct sockaddr *address)
 {
     const struct sockaddr_in *v4 = (const void *)address;
@@ -126,7 +128,7 @@ dscomm_status_t dscomm_priv_address_check_fail(const dscomm_join_t *join)
 
 /* Its job */
 
-/* The lines of rank 0's key, or what became of it; g_strfreev(). */
+/* Reads the lines of rank 0's key (g_strfreev()), or fails. */
 static dscomm_status_t host_read(dscomm_store_t *store, int timeout_ms,
                                  char ***ret_lines)
 {
@@ -153,8 +155,8 @@ static dscomm_status_t host_read(dscomm_store_t *store, int timeout_ms,
                        "the store");
 }
 
-/* *ret_run = the run that dscomm run serves the store for; NULL: it does not.
- * dscomm_store_free() */
+/* Sets *ret_run to the run for which dscomm run serves the store, or NULL;
+ * dscomm_store_free(). */
 static dscomm_status_t host_read_agent(dscomm_store_t *store, void **ret_run)
 {
     size_t size;
@@ -172,7 +174,8 @@ static const char *name_run(const char *quoted, char text[RUN_TEXT_MAX])
     return text;
 }
 
-/* A world that may be this process's ends with the last error. */
+/* Ends the start-up of world number in store, which may be this process's, with
+ * this thread's last error. */
 static void accuse(const dscomm_join_t *join, dscomm_store_t *store,
                    unsigned number, dscomm_status_t status)
 {
@@ -191,8 +194,8 @@ static int is_same_run(const dscomm_join_t *join, char *const *lines)
                    dscomm_priv_quote(join->run_id, run, sizeof run));
 }
 
-/* The other rank 0 is told as well, where it waits in its first world, and may
- * be of this job, which has no name. */
+/* Fails because another rank 0 serves the port. If that one may be of this job,
+ * and waits in its first world, its start-up ends as well. */
 static void fail_second(const dscomm_join_t *join, dscomm_store_t *store,
                         char *const *lines, dscomm_status_t status)
 {
@@ -264,8 +267,7 @@ char *dscomm_priv_host_text(const dscomm_join_t *join)
                            (long)getpid(), node);
 }
 
-/* A store that was opened before the size of the world was known does not have
- * the key yet. */
+/* Sets the key in a store that was opened before the world's size was known. */
 static dscomm_status_t host_announce(const dscomm_join_t *join,
                                      dscomm_store_t *store)
 {
@@ -347,8 +349,8 @@ static dscomm_status_t await_host(const dscomm_join_t *join,
     return status == DSCOMM_ERR_TIMEOUT ? host_fail_late(join) : status;
 }
 
-/* Whether the one that serves the store is this world's rank 0. An earlier
- * job's may just be leaving. */
+/* OK if this world's rank 0 serves the store. Rank 0 of an earlier job may
+ * still be there, so a mismatch is final only after LEAVE_MS. */
 static dscomm_status_t host_check(const dscomm_join_t *join,
                                   dscomm_store_t *store, unsigned number,
                                   int64_t deadline)
@@ -366,8 +368,8 @@ static dscomm_status_t host_check(const dscomm_join_t *join,
             return status;
         status = host_compare(join, lines);
         over = dscomm_priv_clock() >= leave;
-        /* told of another world size, not of another run, it may be of this
-         * job: all its ranks would wait */
+        /* the same run with another size may be a rank of this job: without
+         * this all its ranks would wait */
         if (status < 0 && over && is_same_run(join, lines))
             accuse(join, store, number, status);
         g_strfreev(lines);
@@ -377,7 +379,8 @@ static dscomm_status_t host_check(const dscomm_join_t *join,
     }
 }
 
-/* Runs are called so, or so and the number of the restart. */
+/* OK if run is this process's, whose run_id may end with "/" and the number of
+ * the restart. */
 static dscomm_status_t compare_agent(const dscomm_join_t *join, const char *run)
 {
     const size_t length = strlen(run);
@@ -397,8 +400,8 @@ static dscomm_status_t compare_agent(const dscomm_join_t *join, const char *run)
                        dscomm_priv_quote(join->run_id, shown[1], RUN_MAX));
 }
 
-/* A rank 0 that serves its store itself: the variables that say that an agent
- * does are an earlier job's. Its store has the key from the start. */
+/* ERR_MISMATCH if a rank 0 of another job serves the store, although this job's
+ * is served by an agent. A rank 0's store has the key from the start. */
 static dscomm_status_t refuse_host(const dscomm_join_t *join,
                                    dscomm_store_t *store)
 {

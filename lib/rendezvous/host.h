@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose the store is that rank 0 serves at the place of a rendezvous. */
+/* Checks that the store at the rendezvous belongs to this job. */
 #ifndef LIB_HOST_H
 #define LIB_HOST_H
 
 #include "lib/rendezvous/rendezvous.h"
 
-/* Whether the store is in rank 0's process. */
+/* 1 if rank 0's process serves the store. */
 int dscomm_priv_join_serves(const dscomm_join_t *join);
 
-/* In a store that a rank 0 serves, from the start: for whom. */
+/* Key that describes the world of a store that rank 0 serves. It is there from
+ * the start. */
 #define DSCOMM_HOST_KEY "dscomm/host"
 /* Its value, for g_free(). */
 char *dscomm_priv_host_text(const dscomm_join_t *join);
 
-/* Where rank 0 is to serve the store: rank 0 says so in it; ERR_MISMATCH for
- * one of another job, or another world size, after a moment in which that job's
- * rank 0 may leave; and soon where dscomm run serves it. Where an agent is to:
- * ERR_MISMATCH where dscomm run serves it for another run, or a rank 0 does.
- * number is that of the world at this place. */
+/* Checks the store of world number at this address. If rank 0 serves it:
+ * ERR_MISMATCH if the store is of another job or another world size, after a
+ * moment in which that job may end, or of dscomm run. If an agent serves it:
+ * ERR_MISMATCH if dscomm run serves it for another run, or a rank 0 does. */
 dscomm_status_t dscomm_priv_host_meet(const dscomm_join_t *join,
                                       dscomm_store_t *store, unsigned number,
                                       int64_t deadline);
 
-/* Rank 0 cannot serve: says whether another rank 0 does, which is told too, or
- * dscomm run. Returns status. */
+/* Called if rank 0 cannot serve: makes the sentence, which names another rank 0
+ * or dscomm run if one serves there; another rank 0 is notified, too. Returns
+ * status. */
 dscomm_status_t dscomm_priv_host_taken(const dscomm_join_t *join,
                                        dscomm_status_t status);
 

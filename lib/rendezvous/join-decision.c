@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rank 0 decides for all, from the records, which backend serves the world and
- * which ranks share a node. It tells them by lines of text: "ok", backend,
- * ranks, nodes, hosts, oversubscribed, rank 0's pid, node and host; or "error",
- * status, sentence. */
+/* Rank 0 decides, from the records, which backend serves the world and which
+ * ranks share a node. It publishes the decision as lines of text: "ok",
+ * backend, ranks, nodes, hosts, oversubscribed, rank 0's pid, node and host; or
+ * "error", status, sentence. */
 #include "config.h"
 
 #include "lib/rendezvous/join-decision.h"
@@ -75,7 +75,8 @@ static dscomm_status_t fail_malformed(void)
                        "uses the store");
 }
 
-/* A rank beyond those that rank 0 knows of is in no record that it read. */
+/* ERR_MISMATCH if rank 0's world size differs. Rank 0 does not read the records
+ * of ranks beyond its own size, so these ranks check it. */
 static dscomm_status_t check_size(const dscomm_join_t *join, const char *size)
 {
     char own[16], quoted[32];
@@ -178,8 +179,8 @@ typedef struct {
     int count, oversubscribed;
 } job_t;
 
-/* What the backend says of the hosts; one that can share memory with none is
- * not the host that it seems. */
+/* The backend's answer for the hosts (usable, advisable). Each rank that cannot
+ * share memory counts as a host of its own. */
 static char *backend_query(const job_t *job, const dscomm_backend_t *backend,
                            int by_choice)
 {
@@ -206,8 +207,8 @@ static char *backend_query(const job_t *job, const dscomm_backend_t *backend,
     return g_string_free(text, !why);
 }
 
-/* NULL, or why the module cannot serve these ranks, or by its own choice does
- * not (to be freed). */
+/* NULL, or why the module cannot serve these ranks, or, by_choice, should not
+ * (to be freed). */
 static char *backend_refuse(const job_t *job, const dscomm_module_t *module,
                             int by_choice)
 {

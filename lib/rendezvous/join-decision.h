@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rank 0 decides for all ranks of a world, from their records. */
+/* The decision of rank 0 for all ranks of a world, from their records. */
 #ifndef LIB_JOIN_DECISION_H
 #define LIB_JOIN_DECISION_H
 
@@ -20,18 +20,18 @@ typedef struct {
 
 void dscomm_priv_join_decision_clear(dscomm_join_decision_t *decision);
 
-/* As text, for g_free(); or as the text of a failure. */
+/* The decision as text, for g_free(); or a failure as text. */
 char *dscomm_priv_join_decision_write(const dscomm_join_decision_t *decision);
 char *dscomm_priv_join_decision_write_failure(dscomm_status_t status,
                                               const char *sentence);
-/* And back. Fails with what the text tells of a failure, or if it tells of
- * another size of the world, or makes no sense. */
+/* Reads a decision. Fails with the failure that the text has, or if the text
+ * has another world size or is malformed. */
 dscomm_status_t
 dscomm_priv_join_decision_read(const dscomm_join_t *join, const char *text,
                                dscomm_join_decision_t *ret_decision);
 
-/* In a world's keys: why it can never meet, as the text of a failure. Rank 0,
- * as long as it waits for others, makes that its decision. */
+/* Key of a world: why its start-up must fail, as the text of a failure. While
+ * rank 0 waits for others, it publishes that as its decision. */
 #define DSCOMM_JOIN_WRONG "wrong"
 
 /* Puts this thread's last error into store, as the text of a failure with
@@ -40,11 +40,11 @@ dscomm_status_t dscomm_priv_join_decision_put_failure(dscomm_store_t *store,
                                                       const char *key,
                                                       dscomm_status_t status);
 
-/* The backend for these ranks, or why there is none. */
+/* Chooses the backend for these ranks; fails if there is none. */
 dscomm_status_t dscomm_priv_choose_backend(const dscomm_record_t *records,
                                            int count, int oversubscribed,
                                            const dscomm_module_t **ret_module);
-/* All that rank 0, this process, decides for them; the caller clears it. */
+/* Makes the whole decision, on rank 0; the caller clears it. */
 dscomm_status_t dscomm_priv_decide(const dscomm_record_t *records, int size,
                                    dscomm_join_decision_t *ret_decision);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ranks of a world as members of a roster: their records, and the decision
- * of rank 0, which tells all ranks the backend, or what is wrong in the same
- * words. While they wait, ranks look who has ended. */
+/* The ranks of a world are members of a roster: they exchange records, and rank
+ * 0 publishes its decision: the backend, or a failure in the same words for all
+ * ranks. While ranks wait, they check whether others have ended. */
 #include "config.h"
 
 #include "lib/rendezvous/join.h"
@@ -18,11 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Between looks at what has come, and whether the store is still the same. */
+/* Interval of checks for new records, and of the store: first, longest. */
 #define FIRST_LOOK_MS 50
 #define MOST_LOOK_MS 500
-/* Records that one look reads: its cost does not grow with the world, and no
- * deadline slips. */
+/* The largest number of records that one check reads, so that its time does not
+ * grow with the world. */
 #define LOOK_MOST 1024
 
 typedef struct {
@@ -42,7 +42,8 @@ static char *process_of(const char *token)
     return name;
 }
 
-/* All are told by rank 0, unless they have met before. */
+/* Two processes claim this rank. Rank 0 publishes that to all ranks, unless
+ * they have met before. */
 static dscomm_status_t fail_doubled(const attempt_t *attempt, const char *other,
                                     const char *token)
 {
@@ -61,7 +62,8 @@ static dscomm_status_t fail_doubled(const attempt_t *attempt, const char *other,
                                                  DSCOMM_JOIN_WRONG, status);
 }
 
-/* Who is this rank? The first process that says so, and nobody else. */
+/* Claims this rank for this process; fails if another process has claimed it.
+ */
 static dscomm_status_t rank_claim(const attempt_t *attempt)
 {
     char *other;
@@ -145,7 +147,7 @@ static dscomm_status_t get_record(const attempt_t *attempt, int rank,
     return status;
 }
 
-/* Rank 0, while it waits for the others. */
+/* State of rank 0 while it waits for records. */
 typedef struct {
     const attempt_t *attempt;
     dscomm_record_t *records; /* of each rank; those not seen yet are empty */
@@ -153,8 +155,8 @@ typedef struct {
     int refused; /* ranks whose secret differs, if that ends the watch */
 } watch_t;
 
-/* Whether a record fits this rank's own, the first one. A rank that is told
- * otherwise would make all wait for ranks that do not exist. */
+/* OK if rank's record agrees with rank 0's. A rank with another world size
+ * would make all ranks wait for ranks that do not exist. */
 static dscomm_status_t check_record(const watch_t *watch, int rank)
 {
     const dscomm_record_t *records = watch->records;
@@ -185,7 +187,7 @@ static dscomm_status_t look_at_records(watch_t *watch)
     return status;
 }
 
-/* Why this world can never meet, as somebody has found. */
+/* Reads why the start-up must fail, as another rank has found. */
 static dscomm_status_t read_wrong(const attempt_t *attempt)
 {
     dscomm_join_decision_t decision;
@@ -204,8 +206,8 @@ static dscomm_status_t read_wrong(const attempt_t *attempt)
     return status;
 }
 
-/* A rank that has ended may have been told that the world can never meet: that
- * is the cause then. */
+/* The failure of a rank that has ended; if the start-up must fail for another
+ * reason, that reason, because the rank may have ended for it. */
 static dscomm_status_t join_find_cause(const attempt_t *attempt,
                                        dscomm_status_t status)
 {
@@ -227,7 +229,8 @@ static dscomm_status_t join_find_cause(const attempt_t *attempt,
     return dscomm_priv_fail_with(status, why);
 }
 
-/* A rank whose last will was carried out is missed by no deadline. */
+/* Fails if the last will of a rank was carried out: waiting for it until the
+ * deadline is useless. */
 static dscomm_status_t check_died(const attempt_t *attempt, int count)
 {
     const int rank = dscomm_priv_processes_died(attempt->processes, count,
@@ -243,7 +246,7 @@ static dscomm_status_t check_died(const attempt_t *attempt, int count)
         dscomm_priv_processes_describe(attempt->processes, rank, who));
 }
 
-/* Whether the world can never meet, or one of the first count ranks has died;
+/* Fails if the start-up must fail, or if one of the first count ranks has died;
  * by one request. */
 static dscomm_status_t join_look_in_store(const attempt_t *attempt, int count)
 {
@@ -289,9 +292,9 @@ static const char *server_of(const attempt_t *attempt)
     return dscomm_priv_join_serves(attempt->join) ? "rank 0" : "the launcher";
 }
 
-/* OK if all ranks have come, else who is missing; ERR_MISMATCH if the store has
- * refused ranks whose secret differs, which may be those. *ret_came: so many
- * are known to be there. */
+/* OK if all ranks have come, else an error that names the missing ranks:
+ * ERR_MISMATCH if the store has refused ranks with another secret, which may be
+ * those. *ret_came: the number of ranks known to be there. */
 static dscomm_status_t join_name_missing(const attempt_t *attempt,
                                          int *ret_came)
 {
@@ -314,7 +317,7 @@ static dscomm_status_t join_name_missing(const attempt_t *attempt,
     return dscomm_fail(DSCOMM_ERR_MISMATCH, "%s; %s", missing, refused);
 }
 
-/* What rank 0 looks at while it waits. */
+/* Rank 0's checks while it waits. */
 static dscomm_status_t join_watch(void *arg)
 {
     watch_t *watch = arg;
@@ -361,9 +364,9 @@ static dscomm_status_t get_records(const attempt_t *attempt,
     return status;
 }
 
-/* The others must read why it failed before the store goes with this process.
- * Those that have not come by the deadline, or were refused, are not waited
- * for; if it fails before, they still come, all but a dead one. */
+/* Publishes the failure, and waits until the other ranks have read it, because
+ * the store ends with this process. It does not wait for ranks that were late
+ * or refused, nor for a dead one. */
 static void publish_failure(const attempt_t *attempt, dscomm_status_t status,
                             int came)
 {
@@ -418,8 +421,8 @@ static dscomm_status_t join_lead(const attempt_t *attempt,
     return status;
 }
 
-/* Takes rank 0's decision from its text. It tells who rank 0 is: the store need
- * not answer any more, and may have ended with rank 0. */
+/* Applies rank 0's decision. The text also tells who rank 0 is, so the store is
+ * no longer needed and may have ended with rank 0. */
 static dscomm_status_t decision_apply(const attempt_t *attempt,
                                       const char *text,
                                       dscomm_join_decision_t *ret_decision)
@@ -434,8 +437,8 @@ static dscomm_status_t decision_apply(const attempt_t *attempt,
     return status;
 }
 
-/* A store that has lost this rank's record is not the one it was put in: the
- * client has connected again, to the next world's server. */
+/* Fails if the store does not have this rank's record: then the client has
+ * connected anew, to the server of the next world. */
 static dscomm_status_t check_own_record(const attempt_t *attempt)
 {
     char name[ROSTER_KEY_MAX];
@@ -453,7 +456,7 @@ static dscomm_status_t check_own_record(const attempt_t *attempt)
     return status;
 }
 
-/* Who waits for rank 0's decision waits for its process. */
+/* Fails if rank 0's process has ended. */
 static dscomm_status_t check_leader(const attempt_t *attempt,
                                     dscomm_record_t *leader)
 {
@@ -465,8 +468,8 @@ static dscomm_status_t check_leader(const attempt_t *attempt,
                                                : status;
 }
 
-/* If rank 0 serves the store of this very world, the end of the one is the end
- * of the other. */
+/* If rank 0 serves the store, a lost connection to it means that rank 0 has
+ * ended. */
 static dscomm_status_t check_lost(const attempt_t *attempt,
                                   const dscomm_record_t *leader,
                                   dscomm_status_t status)
@@ -481,13 +484,13 @@ static dscomm_status_t check_lost(const attempt_t *attempt,
                        (long long)leader->pid, leader->node);
 }
 
-/* A rank other than 0, while it waits for the decision. */
+/* State of another rank while it waits for the decision. */
 typedef struct {
     const attempt_t *attempt;
     dscomm_record_t leader; /* rank 0's; empty: not seen yet */
 } follower_t;
 
-/* Whether the decision can still come. */
+/* Fails if the decision cannot come any more. */
 static dscomm_status_t look_at_leader(void *arg)
 {
     follower_t *follower = arg;
@@ -502,8 +505,8 @@ static dscomm_status_t look_at_leader(void *arg)
     return status;
 }
 
-/* Rank 0's decision, as text. Who rank 0 is, is read first: the store that it
- * serves ends with it. */
+/* Waits for rank 0's decision. Rank 0's record is read before, because a store
+ * that rank 0 serves ends with it. */
 static dscomm_status_t await_decision(follower_t *follower, void **ret_value,
                                       size_t *ret_size)
 {
@@ -521,7 +524,7 @@ static dscomm_status_t await_decision(follower_t *follower, void **ret_value,
                                              ret_value, ret_size);
 }
 
-/* Why rank 0's decision did not come in time. */
+/* Explains why rank 0's decision did not come in time. */
 static dscomm_status_t join_explain_late(const attempt_t *attempt,
                                          const dscomm_record_t *leader,
                                          dscomm_status_t status)

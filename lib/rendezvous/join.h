@@ -12,7 +12,8 @@
 typedef struct {
     const dscomm_join_t *join;
     dscomm_store_t *store; /* view of the world's keys */
-    dscomm_store_t *base; /* the store, in which its server reports */
+    dscomm_store_t *base; /* the whole store: its server's reports are outside
+                             the world's keys */
     const char *world; /* how its ranks call it there */
     const char *token; /* names this call: dscomm_priv_roster_token() */
     /* The token of the last call of this process and rank that failed, or "" */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The store of a rendezvous: opened once a process however many worlds meet
- * there, with keys of their own for each, and closed by its server last. */
+/* The store of a rendezvous. A process opens it once for all worlds that meet
+ * there; each world has keys of its own. Its server closes it last. */
 #include "config.h"
 
 #include "lib/rendezvous/rendezvous.h"
@@ -38,8 +38,8 @@
  * missing, and the others read it. */
 #define LAST_WORDS_MS (ROSTER_GRACE_MS + 500)
 
-/* One place where worlds of this process meet others, as one rank of theirs. It
- * stays known when its store is closed, for the sake of count. */
+/* A place where worlds of this process meet other ranks. It is kept after its
+ * store was closed, because it counts the worlds. */
 typedef struct dscomm_point {
     char *url;
     int rank;
@@ -47,7 +47,8 @@ typedef struct dscomm_point {
     pthread_mutex_t lock;
     dscomm_store_t *store; /* open while there are users */
     unsigned users;
-    unsigned count; /* worlds so far: the n-th of every rank is the same one */
+    unsigned count; /* number of worlds so far: world n of all ranks is the same
+                       one */
     unsigned before; /* worlds of processes that were this rank before */
     char *key; /* in a launcher's store: where they are counted */
     char failed[ROSTER_TOKEN_MAX]; /* the last call that did, or "" */
@@ -89,7 +90,7 @@ static int is_tcp(const char *url)
     return g_str_has_prefix(url, "tcp:");
 }
 
-/* The store has not opened in time: who is to blame for that? */
+/* Explains why the store has not opened in time. */
 static dscomm_status_t store_explain_late(const dscomm_join_t *join,
                                           dscomm_address_check_t address)
 {
@@ -113,8 +114,8 @@ static dscomm_status_t store_explain_late(const dscomm_join_t *join,
                            : "");
 }
 
-/* For the server of the store, if it refuses this rank. number: of the world
- * among those of this process that meet there. */
+/* Describes this rank for the reports of a server that refuses it. number: of
+ * the world, among those of this process at this place. */
 static void store_name_rank(const dscomm_join_t *join, unsigned number,
                             dscomm_priv_rank_t *rank)
 {
@@ -174,9 +175,9 @@ static dscomm_status_t open_once(const point_t *point,
     return status;
 }
 
-/* Where this process, or one that was this rank before, has met others, some of
- * them may just be leaving: a file that has had its users goes with the
- * last. */
+/* Opens the store. A file:// store whose worlds have ended is removed by their
+ * last rank, so opening it is tried again for LEAVE_MS, or longer if this
+ * process has met others there before. */
 static dscomm_status_t rendezvous_open_store(const point_t *point,
                                              const dscomm_join_t *join,
                                              int64_t deadline,
@@ -195,9 +196,9 @@ static dscomm_status_t rendezvous_open_store(const point_t *point,
     return status;
 }
 
-/* A launcher's store outlives the processes, so that two programs of a job, one
- * after the other, meet in the same. How many worlds the first has left is kept
- * there. */
+/* Reads how many worlds earlier processes of this rank have left. A launcher's
+ * store outlives them, so that several programs of a job can meet there, one
+ * after the other. */
 static dscomm_status_t count_before(point_t *point, const dscomm_join_t *join)
 {
     int64_t left = 0;
@@ -213,7 +214,8 @@ static dscomm_status_t count_before(point_t *point, const dscomm_join_t *join)
     return status;
 }
 
-/* The others read what rank 0 says at the deadline. */
+/* Limits requests to the deadline and the time in which ranks read a failure
+ * that rank 0 publishes at the deadline. */
 static void rendezvous_limit_store(dscomm_store_t *store, int64_t deadline)
 {
     dscomm_priv_store_limit(store, deadline,
@@ -225,7 +227,7 @@ static void limit_none(dscomm_store_t *store)
     dscomm_priv_store_limit(store, INT64_MAX, INT64_MAX);
 }
 
-/* Does rank 0, which is another rank, serve the store? */
+/* 1 if rank 0 serves the store, and is another rank. */
 static bool is_by_rank_0(const dscomm_join_t *join)
 {
     return dscomm_priv_join_serves(join) && join->rank;
@@ -272,8 +274,8 @@ void dscomm_priv_rendezvous_use(const dscomm_join_t *join,
     pthread_mutex_unlock(&point->lock);
 }
 
-/* The number of this world among those that meet at the point. One that failed
- * does not count where its store is gone with it. */
+/* Enters the point, and returns the number of this world there. A failed world
+ * is not counted if its store has ended with it. */
 static dscomm_status_t enter_point(const dscomm_join_t *join, int64_t deadline,
                                    dscomm_meeting_t *meeting,
                                    dscomm_store_t **ret_store,
@@ -294,8 +296,8 @@ static dscomm_status_t enter_point(const dscomm_join_t *join, int64_t deadline,
     return status;
 }
 
-/* forget: the world does not count if the store goes. One that stays, for the
- * sake of another world, keeps what the failed one has put there. */
+/* Leaves the point. forget: the world is not counted, unless the store stays
+ * open for another world: its keys are still there. */
 static void leave_point(point_t *point, int forget)
 {
     pthread_mutex_lock(&point->lock);
@@ -307,7 +309,7 @@ static void leave_point(point_t *point, int forget)
     pthread_mutex_unlock(&point->lock);
 }
 
-/* In a store of the user's own the store itself counts. */
+/* Numbers the world in a store of the user's, by a counter there. */
 static dscomm_status_t enter_store(const dscomm_join_t *join, int64_t deadline,
                                    unsigned *ret_number)
 {
@@ -350,9 +352,9 @@ static dscomm_status_t rendezvous_enter(const dscomm_join_t *join,
     return status;
 }
 
-/* The server that was found may be an older world's, or that of an attempt that
- * failed, about to end: its end is no failure as long as there is time for the
- * new one to come up. But what rank 0 says is final. */
+/* 1 if another attempt may succeed: the server may have been an older world's,
+ * or a failed attempt's, that was about to end. A decision of rank 0 is final.
+ */
 static int try_again(const dscomm_join_t *join, dscomm_status_t status,
                      int final, int64_t deadline)
 {
@@ -406,8 +408,9 @@ static dscomm_status_t rendezvous_meet(const dscomm_join_t *join,
     return status;
 }
 
-/* Loaded now, a module finds a process without threads of ours, and nobody
- * waits for that. Why one cannot be loaded, its record will tell. */
+/* Loads the modules before the rendezvous: no rank waits for that, and the
+ * library has no threads yet. The rank's record tells why a module cannot be
+ * loaded. */
 static void load_modules(const dscomm_join_t *join)
 {
     const dscomm_module_t *module;
@@ -420,7 +423,7 @@ static void load_modules(const dscomm_join_t *join)
         ;
 }
 
-/* The token of a call that has failed, for the next one. */
+/* Keeps the token of a failed call for the next one. */
 static void remember(const dscomm_join_t *join, const char *token)
 {
     if (join->url)
@@ -507,7 +510,7 @@ static void count_left(point_t *point, int64_t deadline, int64_t most)
 /* The ranks without a leave message, into names. 1: all of them have ended. */
 typedef struct {
     char key[24]; /* that says that it has left */
-    bool ended; /* its process has, or it is not connected to the store */
+    bool ended; /* its process has ended, or is not connected to the store */
 } leaver_t;
 
 /* Learns who the ranks are, as far as that is not known. */
@@ -524,7 +527,8 @@ static void learn_processes(const dscomm_meeting_t *meeting)
 }
 
 /* Looks, by one request, which ranks have left, and whose last will was carried
- * out. That a process has ended is read before: it may have left just then. */
+ * out. The ends of processes are read before, because a rank may have left just
+ * before its end. */
 static dscomm_status_t look_who_left(const dscomm_meeting_t *meeting,
                                      leaver_t *leavers,
                                      dscomm_priv_look_t *looks)
@@ -549,7 +553,7 @@ static dscomm_status_t look_who_left(const dscomm_meeting_t *meeting,
 
 #define AND_MORE ", ..."
 
-/* Adds rank to a list of ranks, or AND_MORE, once, where there is no room. */
+/* Adds rank to a list of ranks, or AND_MORE, once, if there is no room. */
 static void add_name(char *names, size_t size, int rank)
 {
     const size_t length = strlen(names);
@@ -562,8 +566,8 @@ static void add_name(char *names, size_t size, int rank)
         strcpy(names + length, AND_MORE);
 }
 
-/* The ranks that have said nothing, to names; 1 where none of them will, since
- * their processes have ended, or none of them is connected to the store. */
+/* Writes the ranks without a leave message to names. 1: none of them will send
+ * one, because their processes have ended or are not connected to the store. */
 static int find_silent(const dscomm_meeting_t *meeting, char *names,
                        size_t size)
 {
@@ -621,8 +625,8 @@ static void leave_together(const dscomm_meeting_t *meeting, int64_t deadline)
         leave_await(meeting, deadline);
 }
 
-/* Whether the store outlives the world: the launcher's or the user's. A file
- * goes with its last user. */
+/* 1 if the store outlives the world: a launcher's or the user's. A file is
+ * removed by its last user. */
 static bool store_outlives(const dscomm_meeting_t *meeting)
 {
     return !meeting->serves && (!meeting->point || meeting->point->key);

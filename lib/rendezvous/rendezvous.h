@@ -24,7 +24,7 @@
 
 struct dscomm_point;
 
-/* What this process knows before it meets the others. */
+/* What this process knows before the rendezvous. */
 typedef struct {
     int rank, size; /* size 0: not known yet */
     dscomm_store_t *store; /* the user's, or NULL: open url */
@@ -57,7 +57,7 @@ typedef struct {
 /* What a world keeps of it. */
 typedef struct {
     dscomm_store_t *store; /* view of the world's keys; NULL: one rank */
-    struct dscomm_point *point; /* NULL where the store is the user's */
+    struct dscomm_point *point; /* NULL if the store is the user's */
     int rank, size;
     int serves; /* rank 0 serves the store, on all ranks */
     int64_t server_pid; /* of rank 0, if it serves on this machine, or 0 */
