@@ -15,6 +15,7 @@
 #include "tools/perf/measure.h"
 #include "tools/perf/operations.h"
 #include "tools/perf/options.h"
+#include "tools/perf/step.h"
 
 #include <dscomm/codec.h>
 #include <dscomm/compression.h>
@@ -29,105 +30,69 @@ typedef struct {
     gint64 wrong; /* ranks whose result is not that of rank 0; -1: unknown */
 } line_t;
 
-static double get_bytes(const line_t *l)
-{
-    return (double)l->bytes;
-}
-
-static double get_count(const line_t *l)
-{
-    return (double)l->count;
-}
-
-static double get_plain(const line_t *l)
-{
-    return l->plain.p50;
-}
-
-static double get_plain_rate(const line_t *l)
-{
-    return perf_algbw(l->bytes, l->plain.p50);
-}
-
-static double get_time(const line_t *l)
-{
-    return l->compressed.p50;
-}
-
-static double get_min(const line_t *l)
-{
-    return l->compressed.min;
-}
-
-static double get_p99(const line_t *l)
-{
-    return l->compressed.p99;
-}
-
-static double get_rate(const line_t *l)
-{
-    return perf_algbw(l->bytes, l->compressed.p50);
-}
-
-static double get_speedup(const line_t *l)
-{
-    return l->plain.p50 / l->compressed.p50;
-}
-
-static double get_codec(const line_t *l)
-{
-    return l->codec.p50;
-}
-
-static double get_codec_rate(const line_t *l)
-{
-    return perf_algbw(l->bytes, l->codec.p50);
-}
-
-static double get_wire(const line_t *l)
-{
-    return l->wire;
-}
-
-static double get_part(const line_t *l)
-{
-    return l->ring > 0 ? 100 * l->wire / l->ring : 0;
-}
-
-static double get_pays(const line_t *l)
-{
-    double codec = MIN(l->codec.p50, l->compressed.p50);
-
-    return MAX(l->ring - l->wire, 0) / codec / 1e3;
-}
-
-static double get_wrong(const line_t *l)
-{
-    return (double)l->wrong;
-}
+/* The columns, in their order. */
+enum {
+    BYTES,
+    COUNT,
+    PLAIN,
+    PLAIN_RATE,
+    TIME,
+    MIN_TIME,
+    P99_TIME,
+    RATE,
+    SPEEDUP,
+    CODEC,
+    CODEC_RATE,
+    WIRE,
+    PART,
+    PAYS,
+    WRONG,
+    COLUMNS
+};
 
 static const struct {
     const char *title, *unit; /* of the table */
     const char *name; /* of JSON and CSV */
     int width, decimals;
-    double (*value)(const line_t *line);
-} columns[] = {
-    {"size", "(B)", "bytes", 12, 0, get_bytes},
-    {"count", "(elements)", "count", 12, 0, get_count},
-    {"plain", "(us)", "plain_us", 10, 2, get_plain},
-    {"algbw", "(GB/s)", "plain_algbw_gbs", 7, 2, get_plain_rate},
-    {"compr.", "(us)", "time_us", 10, 2, get_time},
-    {"min", "(us)", "min_us", 10, 2, get_min},
-    {"p99", "(us)", "p99_us", 10, 2, get_p99},
-    {"algbw", "(GB/s)", "algbw_gbs", 7, 2, get_rate},
-    {"speedup", "", "speedup", 7, 2, get_speedup},
-    {"codec", "(us)", "codec_us", 10, 2, get_codec},
-    {"rate", "(GB/s)", "codec_gbs", 7, 2, get_codec_rate},
-    {"wire", "(B)", "wire_bytes", 12, 0, get_wire},
-    {"of ring", "(%)", "wire_percent", 7, 2, get_part},
-    {"pays <", "(GB/s)", "pays_below_gbs", 7, 2, get_pays},
-    {"#wrong", "", "wrong", 6, 0, get_wrong},
+} columns[COLUMNS] = {
+    {"size", "(B)", "bytes", 12, 0},
+    {"count", "(elements)", "count", 12, 0},
+    {"plain", "(us)", "plain_us", 10, 2},
+    {"algbw", "(GB/s)", "plain_algbw_gbs", 7, 2},
+    {"compr.", "(us)", "time_us", 10, 2},
+    {"min", "(us)", "min_us", 10, 2},
+    {"p99", "(us)", "p99_us", 10, 2},
+    {"algbw", "(GB/s)", "algbw_gbs", 7, 2},
+    {"speedup", "", "speedup", 7, 2},
+    {"codec", "(us)", "codec_us", 10, 2},
+    {"rate", "(GB/s)", "codec_gbs", 7, 2},
+    {"wire", "(B)", "wire_bytes", 12, 0},
+    {"of ring", "(%)", "wire_percent", 7, 2},
+    {"pays <", "(GB/s)", "pays_below_gbs", 7, 2},
+    {"#wrong", "", "wrong", 6, 0},
 };
+
+/* Values that were not measured are negative or not finite. */
+static void line_values(const line_t *l, double values[COLUMNS])
+{
+    const double codec = MIN(l->codec.p50, l->compressed.p50);
+
+    values[BYTES] = (double)l->bytes;
+    values[COUNT] = (double)l->count;
+    values[PLAIN] = l->plain.p50;
+    values[PLAIN_RATE] = perf_algbw(l->bytes, l->plain.p50);
+    values[TIME] = l->compressed.p50;
+    values[MIN_TIME] = l->compressed.min;
+    values[P99_TIME] = l->compressed.p99;
+    values[RATE] = perf_algbw(l->bytes, l->compressed.p50);
+    values[SPEEDUP] = l->plain.p50 / l->compressed.p50;
+    values[CODEC] = l->codec.p50;
+    values[CODEC_RATE] = perf_algbw(l->bytes, l->codec.p50);
+    values[WIRE] = l->wire;
+    values[PART] = l->ring > 0 ? 100 * l->wire / l->ring : 0;
+    values[PAYS] = MAX(l->ring - l->wire, 0) / codec / 1e3;
+    values[WRONG] = (double)l->wrong;
+}
 
 int perf_compress_check(const perf_options_t *o, char *const *names)
 {
@@ -170,47 +135,23 @@ int perf_compress_check(const perf_options_t *o, char *const *names)
     return TOOL_OK;
 }
 
-static dscomm_status_t step_plain(const perf_call_t *call,
+static dscomm_status_t call_plain(const perf_call_t *call,
                                   dscomm_work_t **ret_work)
 {
     return dscomm_all_reduce(call->group, call->recv, call->recv, call->count,
                              call->dtype, DSCOMM_AVG, ret_work);
 }
 
-static dscomm_status_t step_compressed(const perf_call_t *call,
+static dscomm_status_t call_compressed(const perf_call_t *call,
                                        dscomm_work_t **ret_work)
 {
     return dscomm_compressor_all_reduce(call->compressor, call->recv,
                                         call->dtype, ret_work);
 }
 
-static dscomm_status_t finish(dscomm_status_t status, dscomm_work_t *work)
-{
-    if (status == DSCOMM_OK)
-        status = dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
-    dscomm_work_free(work);
-    return status;
-}
-
-static dscomm_status_t step_plain_async(const perf_call_t *call,
-                                        dscomm_work_t **none)
-{
-    dscomm_work_t *work = NULL;
-    dscomm_status_t status = step_plain(call, &work);
-
-    (void)none;
-    return finish(status, work);
-}
-
-static dscomm_status_t step_compressed_async(const perf_call_t *call,
-                                             dscomm_work_t **none)
-{
-    dscomm_work_t *work = NULL;
-    dscomm_status_t status = step_compressed(call, &work);
-
-    (void)none;
-    return finish(status, work);
-}
+static const perf_operation_t plain = {.run = call_plain, .messages = 1};
+static const perf_operation_t compressed = {.run = call_compressed,
+                                            .messages = 1};
 
 /* Noise that has the same magnitude whatever is averaged how often: the result
  * of one call is the input of the next. */
@@ -256,7 +197,7 @@ static dscomm_status_t check(const perf_run_t *run, perf_call_t *call,
         gint64 wrong = 0;
 
         fill(call);
-        status = step_compressed(call, NULL);
+        status = call_compressed(call, NULL);
         if (status == DSCOMM_OK)
             status = compare_ranks(call, &wrong);
         *ret_wrong = MAX(*ret_wrong, 0) + wrong;
@@ -264,29 +205,32 @@ static dscomm_status_t check(const perf_run_t *run, perf_call_t *call,
     return status;
 }
 
+static dscomm_status_t measure_times(perf_run_t *run, perf_call_t *call,
+                                     const perf_operation_t *operation,
+                                     perf_times_t *ret_times)
+{
+    fill(call);
+    call->operation = operation;
+    return perf_time(run, call, perf_step(run->options, call), ret_times);
+}
+
 /* Times of all three, on compressors that live as long. */
 static dscomm_status_t measure_with(perf_run_t *run, perf_call_t *call,
                                     dscomm_compressor_t *shared,
                                     dscomm_compressor_t *alone, line_t *line)
 {
-    gboolean async = run->options->async;
     dscomm_status_t status;
 
     call->compressor = shared;
     status = check(run, call, &line->wrong);
-    fill(call);
     if (status == DSCOMM_OK)
-        status = perf_time(run, call, async ? step_plain_async : step_plain,
-                           &line->plain);
-    fill(call);
+        status = measure_times(run, call, &plain, &line->plain);
     if (status == DSCOMM_OK)
-        status = perf_time(run, call,
-                           async ? step_compressed_async : step_compressed,
-                           &line->compressed);
+        status = measure_times(run, call, &compressed, &line->compressed);
     fill(call);
     call->compressor = alone;
     if (status == DSCOMM_OK)
-        status = perf_time(run, call, step_compressed, &line->codec);
+        status = perf_time(run, call, call_compressed, &line->codec);
     return status;
 }
 
@@ -345,7 +289,6 @@ static void json_print(JsonBuilder *json)
     g_string_free(text, TRUE);
 }
 
-/* Values that were not measured are negative or not finite. */
 static gboolean is_known(double value)
 {
     return value >= 0 && isfinite(value);
@@ -353,17 +296,18 @@ static gboolean is_known(double value)
 
 static void json_add_line(JsonBuilder *json, const line_t *line)
 {
+    double values[COLUMNS];
+
+    line_values(line, values);
     tool_json_object(json, NULL);
     tool_json_text(json, "type", dscomm_dtype_name(line->dtype));
-    for (size_t i = 0; i < G_N_ELEMENTS(columns); i++) {
-        double value = columns[i].value(line);
-
-        if (!is_known(value))
+    for (int i = 0; i < COLUMNS; i++) {
+        if (!is_known(values[i]))
             tool_json_text(json, columns[i].name, NULL);
         else if (columns[i].decimals)
-            tool_json_real(json, columns[i].name, "%.4f", value);
+            tool_json_real(json, columns[i].name, "%.4f", values[i]);
         else
-            tool_json_number(json, columns[i].name, (gint64)value);
+            tool_json_number(json, columns[i].name, (gint64)values[i]);
     }
     json_builder_end_object(json);
 }
@@ -380,13 +324,13 @@ static void print_titles(const perf_run_t *run)
                run->ranks, o->compress, "type");
     else
         printf("codec,ranks,type");
-    for (size_t i = 0; i < G_N_ELEMENTS(columns); i++)
+    for (int i = 0; i < COLUMNS; i++)
         if (o->csv)
             printf(",%s", columns[i].name);
         else
             printf(" %*s", columns[i].width, columns[i].title);
     printf("%s", o->csv ? "\n" : "\n#         ");
-    for (size_t i = 0; i < G_N_ELEMENTS(columns) && !o->csv; i++)
+    for (int i = 0; i < COLUMNS && !o->csv; i++)
         printf(" %*s", columns[i].width, columns[i].unit);
     printf("%s", o->csv ? "" : "\n");
 }
@@ -395,13 +339,15 @@ static void print_line(const perf_run_t *run, const line_t *line)
 {
     const perf_options_t *o = run->options;
     const char *type = dscomm_dtype_name(line->dtype);
+    double values[COLUMNS];
 
+    line_values(line, values);
     if (o->csv)
         printf("%s,%d,%s", o->compress, run->ranks, type);
     else
         printf("%10s", type);
-    for (size_t i = 0; i < G_N_ELEMENTS(columns); i++) {
-        double value = columns[i].value(line);
+    for (int i = 0; i < COLUMNS; i++) {
+        const double value = values[i];
 
         if (o->csv && !is_known(value))
             printf(",");
@@ -419,8 +365,9 @@ static void print_line(const perf_run_t *run, const line_t *line)
 /* What the last line, the longest buffer, says. */
 static void print_advice(const perf_run_t *run, const line_t *line)
 {
-    double moves = line->ring / line->plain.p50 / 1e3;
+    double moves = line->ring / line->plain.p50 / 1e3, values[COLUMNS];
 
+    line_values(line, values);
     if (run->options->csv || run->ranks == 1)
         return;
     printf(
@@ -429,18 +376,17 @@ static void print_advice(const perf_run_t *run, const line_t *line)
         "than %.2f GB/s. Between these ranks all_reduce\n# moves %.2f GB/s: "
         "%s.\n",
         run->options->compress, line->bytes, line->codec.p50 / 1e3,
-        get_codec_rate(line), get_part(line), get_pays(line), moves,
+        values[CODEC_RATE], values[PART], values[PAYS], moves,
         dscomm_group_local_size(run->group) == run->ranks
             ? "inside one node it does not pay"
-        : get_speedup(line) > 1 ? "here it pays"
-                                : "here it does not pay");
+        : values[SPEEDUP] > 1 ? "here it pays"
+                              : "here it does not pay");
 }
 
 static int measure_sizes(perf_run_t *run, perf_call_t *call,
                          dscomm_group_t *self, line_t *line, JsonBuilder *json)
 {
     const perf_options_t *o = run->options;
-
     size_t last = 0;
 
     for (size_t bytes = o->min, next = 1; next; bytes = next) {
@@ -466,7 +412,6 @@ static int measure_sizes(perf_run_t *run, perf_call_t *call,
 int perf_compress(perf_run_t *run)
 {
     perf_call_t call = {.group = run->group,
-                        .operation = perf_operation_find("all_reduce"),
                         .rank = run->rank,
                         .ranks = run->ranks,
                         .aggregate = 1,

@@ -5,30 +5,10 @@
 
 #include "tools/common/topology.h"
 #include "tools/run/job.h"
-#include "tools/perf/baseline.h"
 #include "tools/perf/options.h"
 #include "tools/perf/run.h"
 
-#include <errno.h>
-
 #define GRACE_US (5 * G_USEC_PER_SEC)
-
-/* Complaints that every rank would have are made once, before there are any. */
-static int check_files(const perf_options_t *options)
-{
-    perf_baseline_t *baseline = NULL;
-    perf_save_t *save = NULL;
-
-    if (options->against &&
-        perf_baseline_load(options->against, &baseline) != TOOL_OK)
-        return TOOL_FAILED;
-    perf_baseline_free(baseline);
-    if (options->save && !(save = perf_save_new(options->save)))
-        return tool_fail(TOOL_FAILED, "perf", "--save %s: %s", options->save,
-                         g_strerror(errno));
-    perf_save_end(save, NULL);
-    return TOOL_OK;
-}
 
 /* The same command line in as many processes. */
 static int start_ranks(const perf_options_t *options, char **words)
@@ -36,7 +16,7 @@ static int start_ranks(const perf_options_t *options, char **words)
     const tool_limits_t limits = {.grace_us = GRACE_US, .ranks_explain = TRUE};
     char *self = g_file_read_link("/proc/self/exe", NULL);
     GPtrArray *argv = g_ptr_array_new();
-    int status = check_files(options);
+    int status = perf_check_files(options);
 
     g_ptr_array_add(argv, self ? self : (char *)"dscomm");
     for (int i = 0; words[i]; i++)

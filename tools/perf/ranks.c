@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks and their processors, see perf-ranks.h. */
+/* Ranks and their processors, see ranks.h. */
 #include "config.h"
 
-#include "tools/perf/processors.h"
+#include "tools/common/topology.h"
 #include "tools/perf/ranks.h"
 
 #include <string.h>
@@ -44,6 +44,66 @@ static dscomm_status_t tell_processors(perf_run_t *run, dscomm_group_t *group,
     return status;
 }
 
+int perf_processor_count(const tool_topology_t *topology)
+{
+    return topology ? hwloc_bitmap_weight(topology->allowed) : 0;
+}
+
+/* The only processor that this process was started on, or -1. */
+static int processor_bound(const tool_topology_t *topology)
+{
+    return perf_processor_count(topology) == 1
+               ? hwloc_bitmap_first(topology->allowed)
+               : -1;
+}
+
+static int processor_nth(hwloc_const_bitmap_t set, int n)
+{
+    int processor = hwloc_bitmap_first(set);
+
+    while (n-- > 0)
+        processor = hwloc_bitmap_next(set, processor);
+    return processor;
+}
+
+/* One processor of each core before all others. */
+static int processor_pick(const tool_topology_t *topology, int index)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_dup(topology->allowed);
+    int cores, processor;
+
+    hwloc_bitmap_singlify_per_core(topology->hwloc, set, 0);
+    cores = hwloc_bitmap_weight(set);
+    if (index >= cores) {
+        hwloc_bitmap_andnot(set, topology->allowed, set);
+        index -= cores;
+    }
+    processor = processor_nth(set, index);
+    hwloc_bitmap_free(set);
+    return processor;
+}
+
+/* Binds this thread, of the local-th of locals ranks on its host, to a
+ * processor of its own, cores before their second threads, if there are enough.
+ * One that is bound to a single processor already stays there. Returns the
+ * processor, or -1: not bound to a single one. */
+static int processor_bind(const tool_topology_t *topology, int local,
+                          int locals)
+{
+    const int count = perf_processor_count(topology);
+    hwloc_bitmap_t one;
+    int processor, result;
+
+    if (count <= 1 || count < locals)
+        return processor_bound(topology);
+    processor = processor_pick(topology, local);
+    one = hwloc_bitmap_alloc();
+    hwloc_bitmap_only(one, (unsigned)processor);
+    result = hwloc_set_cpubind(topology->hwloc, one, HWLOC_CPUBIND_THREAD);
+    hwloc_bitmap_free(one);
+    return result == 0 ? processor : -1;
+}
+
 dscomm_status_t perf_ranks_place(perf_run_t *run, dscomm_group_t *group)
 {
     dscomm_status_t status = meet(run, group);
@@ -54,10 +114,9 @@ dscomm_status_t perf_ranks_place(perf_run_t *run, dscomm_group_t *group)
         return status;
     count_locals(run);
     if (run->options->unpinned)
-        processor = perf_processor_bound(run->topology);
+        processor = processor_bound(run->topology);
     else
-        processor =
-            perf_processor_bind(run->topology, self->local, self->locals);
+        processor = processor_bind(run->topology, self->local, self->locals);
     return tell_processors(run, group, processor);
 }
 

@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "tools/perf/baseline.h"
-#include "tools/perf/processors.h"
+#include "tools/perf/ranks.h"
 #include "tools/perf/report.h"
 #include "tools/perf/roof.h"
 

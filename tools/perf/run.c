@@ -151,12 +151,10 @@ static int measure_all(perf_run_t *run)
     return run->wrong ? TOOL_FAILED : TOOL_OK;
 }
 
-/* On rank 0: the files of --against and --save. */
-static int open_files(perf_run_t *run, perf_save_t **ret_save)
+static int open_files(const perf_options_t *o, perf_baseline_t **ret_baseline,
+                      perf_save_t **ret_save)
 {
-    const perf_options_t *o = run->options;
-
-    if (o->against && perf_baseline_load(o->against, &run->baseline) != TOOL_OK)
+    if (o->against && perf_baseline_load(o->against, ret_baseline) != TOOL_OK)
         return TOOL_FAILED;
     if (!o->save)
         return TOOL_OK;
@@ -165,6 +163,17 @@ static int open_files(perf_run_t *run, perf_save_t **ret_save)
         return TOOL_OK;
     return tool_fail(TOOL_FAILED, "perf", "--save %s: %s", o->save,
                      g_strerror(errno));
+}
+
+int perf_check_files(const perf_options_t *options)
+{
+    perf_baseline_t *baseline = NULL;
+    perf_save_t *save = NULL;
+    int status = open_files(options, &baseline, &save);
+
+    perf_baseline_free(baseline);
+    perf_save_end(save, NULL);
+    return status;
 }
 
 static int close_files(perf_run_t *run, perf_save_t *save, int status)
@@ -205,7 +214,7 @@ static int run_reporting(perf_run_t *run)
     int first, status = TOOL_OK;
 
     if (run->rank == 0)
-        status = open_files(run, &save);
+        status = open_files(run->options, &run->baseline, &save);
     if (perf_agree(run, status == TOOL_OK, &first) != DSCOMM_OK)
         status = perf_fail("start");
     else if (first < run->ranks)

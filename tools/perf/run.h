@@ -5,6 +5,10 @@
 
 #include "tools/perf/perf.h"
 
+/* TOOL_OK if the files of the options can be read and written: complaints that
+ * every rank would have are made once, before there are any. */
+int perf_check_files(const perf_options_t *options);
+
 /* Measures all that options say, on world's ranks; topology may be NULL.
  * Returns the exit status. */
 int perf_run(const perf_options_t *options,
