@@ -118,98 +118,29 @@ static uint64_t first_difference(const shm_t *shm, int rank, uint64_t until)
     return 0;
 }
 
-/* How many ranks have made an operation's call as rank has; and how many are
- * known to have made any. */
-static int hashes_count_alike(const shm_t *shm, int rank, uint64_t sequence,
-                              int *ret_known)
-{
-    shm_record_t one, other;
-    int alike = 0;
+/* The calls of one operation, for dscomm_backend_mismatch(). */
+typedef struct {
+    const shm_t *shm;
+    uint64_t sequence;
+} calls_t;
 
-    *ret_known = 0;
-    if (!record_of(shm, rank, sequence, &one))
+static int call_look(const void *arg, int rank, dscomm_call_seen_t *ret_call)
+{
+    const calls_t *calls = arg;
+    const shm_t *shm = calls->shm;
+    shm_record_t record;
+
+    if (!record_of(shm, rank, calls->sequence, &record))
         return 0;
-    for (int r = 0; r < shm->ranks; r++)
-        if (record_of(shm, r, sequence, &other)) {
-            alike += other.fingerprint == one.fingerprint;
-            ++*ret_known;
-        }
-    return alike;
-}
-
-/* Do more than half of at least three agree with rank? */
-static bool has_majority(const shm_t *shm, int rank, uint64_t sequence)
-{
-    int known, alike = hashes_count_alike(shm, rank, sequence, &known);
-
-    return known > 2 && 2 * alike > known;
-}
-
-/* The first rank that has made an operation's call as rank has. */
-static int first_alike(const shm_t *shm, int rank, uint64_t sequence)
-{
-    shm_record_t one, other;
-    int first = 0;
-
-    if (!record_of(shm, rank, sequence, &one))
-        return rank;
-    while (!record_of(shm, first, sequence, &other) ||
-           other.fingerprint != one.fingerprint)
-        first++;
-    return first;
-}
-
-/* "rank 0 (pid 811 on b)"; if the ranks that agree with it are more than half,
- * the first of them and how many others. */
-static void alike_describe(const shm_t *shm, int rank, uint64_t sequence,
-                           char *text, size_t size)
-{
-    char who[DSCOMM_CREATION_RANK_MAX];
-    int known, others = hashes_count_alike(shm, rank, sequence, &known) - 1;
-
-    if (others < 1 || !has_majority(shm, rank, sequence)) {
-        snprintf(text, size, "%s", shm_rank_describe(shm, rank, who));
-        return;
-    }
-    rank = first_alike(shm, rank, sequence);
-    snprintf(text, size, "%s and %d other%s", shm_rank_describe(shm, rank, who),
-             others, others > 1 ? "s" : "");
-}
-
-static void call_describe(const shm_t *shm, int rank, uint64_t sequence,
-                          char *text, size_t size)
-{
-    shm_record_t record;
-
-    record_of(shm, rank, sequence, &record);
-    record_describe(shm, rank, &record, text, size);
-}
-
-/* The odd one comes first, if it is known which one that is. */
-static void mismatch_explain(const shm_t *shm, int rank, uint64_t sequence,
-                             dscomm_failure_t *ret_failure)
-{
-    bool mine_is_odd = has_majority(shm, rank, sequence) ||
-                       !has_majority(shm, shm->rank, sequence);
-    int odd = mine_is_odd ? shm->rank : rank;
-    int other = mine_is_odd ? rank : shm->rank;
-    char odd_text[200], other_text[200], others[DSCOMM_CREATION_RANK_MAX + 32];
-    char who[DSCOMM_CREATION_RANK_MAX];
-    shm_record_t record;
-
-    call_describe(shm, odd, sequence, odd_text, sizeof odd_text);
-    call_describe(shm, other, sequence, other_text, sizeof other_text);
-    alike_describe(shm, other, sequence, others, sizeof others);
-    shm_blame(shm, DSCOMM_ERR_MISMATCH, DSCOMM_FAILURE_MISMATCH, odd,
-              ret_failure);
-    record_of(shm, odd, sequence, &record);
-    ret_failure->coll = record.coll;
-    ret_failure->sequence = record.number;
-    dscomm_backend_failure_detail(
-        ret_failure,
-        "%s called %s, but %s called %s; all ranks must call the same "
-        "collectives in the same order with matching arguments",
-        shm_rank_describe(shm, odd, who), odd_text, others, other_text);
+    *ret_call = (dscomm_call_seen_t){
+        .rank = shm->world_ranks[rank],
+        .pid = shm->peers->pids[shm->peer[rank]],
+        .fingerprint = record.fingerprint,
+        .coll = record.coll,
+        .sequence = record.number,
+    };
+    record_describe(shm, rank, &record, ret_call->text, sizeof ret_call->text);
+    return 1;
 }
 
 static dscomm_status_t fail_mismatch(shm_t *shm, int rank)
@@ -219,7 +150,8 @@ static dscomm_status_t fail_mismatch(shm_t *shm, int rank)
     dscomm_failure_t failure;
 
     if (sequence) {
-        mismatch_explain(shm, rank, sequence, &failure);
+        dscomm_backend_mismatch(shm->group, shm->ranks, shm->rank, rank,
+                                call_look, &(calls_t){shm, sequence}, &failure);
         return shm_fail(shm, &failure);
     }
     dscomm_coll_describe(shm_call(shm), what, sizeof what);

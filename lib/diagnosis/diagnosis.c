@@ -173,23 +173,6 @@ void dscomm_priv_diagnosis_free(dscomm_diagnosis_t *diagnosis)
     g_free(diagnosis);
 }
 
-static const dscomm_report_call_t *
-report_find_call(const dscomm_diagnosis_t *diagnosis, int rank,
-                 uint64_t sequence)
-{
-    return dscomm_priv_report_call(&diagnosis->reports[rank], sequence);
-}
-
-static int calls_agree(const dscomm_diagnosis_t *diagnosis, int a, int b,
-                       uint64_t sequence)
-{
-    const dscomm_report_call_t *one = report_find_call(diagnosis, a, sequence);
-    const dscomm_report_call_t *other =
-        report_find_call(diagnosis, b, sequence);
-
-    return one && other && one->fingerprint == other->fingerprint;
-}
-
 /* Asks the store for the processes of the ranks that sentences may name. */
 static void processes_learn(const dscomm_diagnosis_t *diagnosis)
 {
@@ -211,68 +194,23 @@ static const char *rank_describe(const dscomm_diagnosis_t *diagnosis, int rank,
                                text);
 }
 
-/* Have more than half of the ranks that reported this call, at least three of
- * them, made the same call as rank? */
-static int rank_has_majority(const dscomm_diagnosis_t *diagnosis, int rank,
-                             uint64_t sequence)
+/* The calls of one collective, for dscomm_backend_mismatch(). */
+typedef struct {
+    const dscomm_diagnosis_t *diagnosis;
+    uint64_t sequence;
+} calls_t;
+
+static int call_look(const void *arg, int rank, dscomm_call_seen_t *ret_call)
 {
-    int known = 0, alike = 0;
+    const calls_t *calls = arg;
+    const dscomm_call_seen_t *call = dscomm_priv_report_call(
+        &calls->diagnosis->reports[rank], calls->sequence);
 
-    for (int r = 0; r < diagnosis->group->size; r++) {
-        known += report_find_call(diagnosis, r, sequence) != NULL;
-        alike += calls_agree(diagnosis, rank, r, sequence);
-    }
-    return known > 2 && 2 * alike > known;
-}
-
-/* "rank 0 (pid 811 on b)"; if the ranks that made the same call are the
- * majority, the first of them and how many others. */
-static void alike_describe(const dscomm_diagnosis_t *diagnosis, int rank,
-                           uint64_t sequence, char *text, size_t size)
-{
-    char who[DSCOMM_PROCESS_MAX];
-    int others = -1, first = -1;
-
-    for (int r = 0; r < diagnosis->group->size; r++) {
-        if (!calls_agree(diagnosis, rank, r, sequence))
-            continue;
-        if (!++others)
-            first = r;
-    }
-    if (others > 0 && rank_has_majority(diagnosis, rank, sequence))
-        snprintf(text, size, "%s and %d other%s",
-                 rank_describe(diagnosis, first, who), others,
-                 others > 1 ? "s" : "");
-    else
-        snprintf(text, size, "%s", rank_describe(diagnosis, rank, who));
-}
-
-/* Makes the record of a mismatch. Its culprit is the rank that differs from the
- * majority, if there is a majority. */
-static void mismatch_explain(const dscomm_diagnosis_t *diagnosis, int rank,
-                             uint64_t sequence, dscomm_failure_t *ret_failure)
-{
-    const dscomm_group_t *group = diagnosis->group;
-    const int own = group->rank;
-    int mine_is_odd = rank_has_majority(diagnosis, rank, sequence) ||
-                      !rank_has_majority(diagnosis, own, sequence);
-    int odd = mine_is_odd ? own : rank, other = mine_is_odd ? rank : own;
-    const dscomm_report_call_t *call =
-        report_find_call(diagnosis, odd, sequence);
-    char others[DSCOMM_PROCESS_MAX + 32], who[DSCOMM_PROCESS_MAX];
-
-    processes_learn(diagnosis);
-    alike_describe(diagnosis, other, sequence, others, sizeof others);
-    dscomm_priv_group_blame(group, DSCOMM_ERR_MISMATCH, DSCOMM_FAILURE_MISMATCH,
-                            odd, NULL, ret_failure);
-    ret_failure->coll = call->coll;
-    ret_failure->sequence = sequence;
-    dscomm_backend_failure_detail(
-        ret_failure,
-        "%s called %s, but %s called %s; all ranks must call the same "
-        "collectives in the same order with matching arguments",
-        rank_describe(diagnosis, odd, who), call->text, others,
-        report_find_call(diagnosis, other, sequence)->text);
+    if (!call)
+        return 0;
+    *ret_call = *call;
+    ret_call->rank = calls->diagnosis->group->identity.world_ranks[rank];
+    return 1;
 }
 
 /* Compares this rank's report with the others: ERR_MISMATCH with a record of
@@ -280,11 +218,12 @@ static void mismatch_explain(const dscomm_diagnosis_t *diagnosis, int rank,
 static dscomm_status_t reports_compare(const dscomm_diagnosis_t *diagnosis,
                                        dscomm_failure_t *ret_failure)
 {
-    const dscomm_report_t *own = &diagnosis->reports[diagnosis->group->rank];
+    const dscomm_group_t *group = diagnosis->group;
+    const dscomm_report_t *own = &diagnosis->reports[group->rank];
     uint64_t first = 0;
     int rank = -1;
 
-    for (int r = 0; r < diagnosis->group->size; r++) {
+    for (int r = 0; r < group->size; r++) {
         uint64_t sequence =
             dscomm_priv_report_difference(own, &diagnosis->reports[r]);
 
@@ -295,7 +234,9 @@ static dscomm_status_t reports_compare(const dscomm_diagnosis_t *diagnosis,
     }
     if (!first)
         return DSCOMM_OK;
-    mismatch_explain(diagnosis, rank, first, ret_failure);
+    processes_learn(diagnosis);
+    dscomm_backend_mismatch(group, group->size, group->rank, rank, call_look,
+                            &(calls_t){diagnosis, first}, ret_failure);
     return DSCOMM_ERR_MISMATCH;
 }
 
@@ -447,16 +388,16 @@ static int rank_find_call(dscomm_diagnosis_t *diagnosis, int rank, char *text,
                           size_t size)
 {
     const dscomm_report_t *report = &diagnosis->reports[rank];
-    const dscomm_report_call_t *call;
+    const dscomm_call_seen_t *call;
 
     if (rank_has_begun(diagnosis->group, rank, diagnosis->sequence, text, size))
         return 1;
     report_fetch(diagnosis, rank);
     if (!rank_has_called(diagnosis, rank))
         return 0;
-    call = report_find_call(diagnosis, rank, diagnosis->sequence);
+    call = dscomm_priv_report_call(report, diagnosis->sequence);
     if (!call)
-        call = report_find_call(diagnosis, rank, report->last);
+        call = dscomm_priv_report_call(report, report->last);
     g_strlcpy(text, call->text, size);
     return 1;
 }

@@ -142,7 +142,7 @@ static void report_read_waits(const char *text, const char *end,
 
 /* Reads a call from the line of size bytes at text. */
 static void report_read_call(const char *text, size_t size,
-                             dscomm_report_call_t *call)
+                             dscomm_call_seen_t *call)
 {
     char line[sizeof call->text + 64], *end;
 
@@ -171,7 +171,7 @@ int dscomm_priv_report_read(const char *text, const char *id,
     ret_report->known = 1;
     report_read_waits(text, end, ret_report);
     for (int i = 0; *end && i < HISTORY_CALLS; i++) {
-        dscomm_report_call_t *call = &ret_report->calls[i];
+        dscomm_call_seen_t *call = &ret_report->calls[i];
 
         text = end + 1;
         end = text + strcspn(text, "\n");
@@ -181,8 +181,8 @@ int dscomm_priv_report_read(const char *text, const char *id,
     return 0;
 }
 
-const dscomm_report_call_t *
-dscomm_priv_report_call(const dscomm_report_t *report, uint64_t sequence)
+const dscomm_call_seen_t *dscomm_priv_report_call(const dscomm_report_t *report,
+                                                  uint64_t sequence)
 {
     for (int i = 0; report->known && sequence && i < HISTORY_CALLS; i++)
         if (report->calls[i].sequence == sequence)
@@ -196,8 +196,8 @@ uint64_t dscomm_priv_report_difference(const dscomm_report_t *a,
     uint64_t first = 0;
 
     for (int i = 0; a->known && i < HISTORY_CALLS; i++) {
-        const dscomm_report_call_t *one = &a->calls[i];
-        const dscomm_report_call_t *other =
+        const dscomm_call_seen_t *one = &a->calls[i];
+        const dscomm_call_seen_t *other =
             dscomm_priv_report_call(b, one->sequence);
 
         if (other && other->fingerprint != one->fingerprint &&

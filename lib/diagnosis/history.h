@@ -33,20 +33,12 @@ extern const dscomm_group_part_t dscomm_priv_history_part;
 void dscomm_priv_history_note(dscomm_history_t *history,
                               const dscomm_coll_args_t *args, int ranks);
 
-/* A call in a report. */
-typedef struct {
-    uint64_t sequence; /* 0: none */
-    uint32_t fingerprint;
-    int coll;
-    char text[160];
-} dscomm_report_call_t;
-
 /* A report that was read from its text. */
 typedef struct {
     int known; /* 0: no report was read */
     uint64_t last; /* sequence of the last call */
     uint64_t waits_for[4]; /* bit r: the rank waits for rank r, below 256 */
-    dscomm_report_call_t calls[HISTORY_CALLS];
+    dscomm_call_seen_t calls[HISTORY_CALLS]; /* without their caller */
 } dscomm_report_t;
 
 /* Bytes of the longest report: an id, ranks, and calls. */
@@ -62,8 +54,8 @@ int dscomm_priv_report_read(const char *text, const char *id,
                             dscomm_report_t *ret_report);
 
 /* The call with that sequence in a report, or NULL. */
-const dscomm_report_call_t *
-dscomm_priv_report_call(const dscomm_report_t *report, uint64_t sequence);
+const dscomm_call_seen_t *dscomm_priv_report_call(const dscomm_report_t *report,
+                                                  uint64_t sequence);
 /* The sequence of the oldest call that is in both reports with different
  * fingerprints; 0 if there is none. */
 uint64_t dscomm_priv_report_difference(const dscomm_report_t *a,

@@ -459,6 +459,24 @@ DSCOMM_API int dscomm_backend_rank_number(const dscomm_group_t *group,
 DSCOMM_API const char *dscomm_backend_rank(const dscomm_group_t *group,
                                            int rank, int64_t pid,
                                            char text[DSCOMM_CREATION_RANK_MAX]);
+/* A collective that a rank has called, as another rank knows it. */
+typedef struct dscomm_call_seen {
+    int rank; /* its caller, in the world */
+    int64_t pid; /* as above */
+    uint32_t fingerprint;
+    int coll;
+    uint64_t sequence;
+    char text[200]; /* dscomm_coll_describe() */
+} dscomm_call_seen_t;
+/* Makes the record of a mismatch: ranks own and other, of so many, have called
+ * different collectives. look writes what a rank has called in their place, or
+ * returns 0 if that is not known; it knows the calls of these two. The culprit
+ * is the rank that differs from most of at least three known ones, if there is
+ * one, else own. */
+DSCOMM_API void dscomm_backend_mismatch(
+    const dscomm_group_t *group, int ranks, int own, int other,
+    int (*look)(const void *arg, int rank, dscomm_call_seen_t *ret_call),
+    const void *arg, dscomm_failure_t *ret_failure);
 /* The same bytes on every machine. pack writes at most DSCOMM_FAILURE_PACKED
  * bytes and returns how many; unpack returns 1, or 0 if data is no record of
  * this version; more bytes after one are fine. */

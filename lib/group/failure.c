@@ -9,6 +9,7 @@
 #include "lib/group/world.h"
 #include "lib/rendezvous/processes.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -110,6 +111,84 @@ void dscomm_priv_group_blame(const dscomm_group_t *group,
         return;
     ret_failure->coll = args->coll;
     ret_failure->sequence = args->sequence;
+}
+
+/* A call that differs from another rank's, and how many ranks made it. */
+typedef struct {
+    dscomm_call_seen_t call;
+    int first; /* the first rank that made it */
+    int alike;
+    bool majority; /* more than half of the known ones, at least three */
+} side_t;
+
+typedef struct {
+    int ranks;
+    int (*look)(const void *arg, int rank, dscomm_call_seen_t *ret_call);
+    const void *arg;
+} calls_t;
+
+static side_t side_count(const calls_t *calls, int rank)
+{
+    side_t side = {.first = rank};
+    dscomm_call_seen_t call;
+    int known = 0;
+
+    calls->look(calls->arg, rank, &side.call);
+    for (int r = 0; r < calls->ranks; r++) {
+        if (!calls->look(calls->arg, r, &call))
+            continue;
+        known++;
+        if (call.fingerprint == side.call.fingerprint && !side.alike++)
+            side.first = r;
+    }
+    side.majority = known > 2 && 2 * side.alike > known;
+    return side;
+}
+
+/* "rank 0 (pid 811 on b)"; if the ranks that made the same call are the
+ * majority, the first of them and how many others. */
+static void side_describe(const dscomm_group_t *group, const calls_t *calls,
+                          const side_t *side, char *text, size_t size)
+{
+    const int others = side->majority ? side->alike - 1 : 0;
+    dscomm_call_seen_t call = side->call;
+    char who[DSCOMM_PROCESS_MAX];
+
+    if (others)
+        calls->look(calls->arg, side->first, &call);
+    dscomm_backend_rank(group, call.rank, call.pid, who);
+    if (others)
+        snprintf(text, size, "%s and %d other%s", who, others,
+                 others > 1 ? "s" : "");
+    else
+        snprintf(text, size, "%s", who);
+}
+
+void dscomm_backend_mismatch(const dscomm_group_t *group, int ranks, int own,
+                             int other,
+                             int (*look)(const void *arg, int rank,
+                                         dscomm_call_seen_t *ret_call),
+                             const void *arg, dscomm_failure_t *ret_failure)
+{
+    const calls_t calls = {ranks, look, arg};
+    const side_t mine = side_count(&calls, own);
+    const side_t theirs = side_count(&calls, other);
+    const bool mine_is_odd = theirs.majority || !mine.majority;
+    const side_t *odd = mine_is_odd ? &mine : &theirs;
+    const side_t *rest = mine_is_odd ? &theirs : &mine;
+    char who[DSCOMM_PROCESS_MAX], others[DSCOMM_PROCESS_MAX + 32];
+
+    side_describe(group, &calls, rest, others, sizeof others);
+    dscomm_backend_failure(group, DSCOMM_ERR_MISMATCH, DSCOMM_FAILURE_MISMATCH,
+                           odd->call.rank, odd->call.pid, ret_failure);
+    ret_failure->coll = odd->call.coll;
+    ret_failure->sequence = odd->call.sequence;
+    dscomm_backend_failure_detail(
+        ret_failure,
+        "%s called %s, but %s called %s; all ranks must call the same "
+        "collectives in the same order with matching arguments",
+        dscomm_backend_rank(group, odd->call.rank, odd->call.pid, who),
+        odd->call.text, others, rest->call.text);
 }
 
 static const dscomm_group_part_t *const none[] = {NULL};

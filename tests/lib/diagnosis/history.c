@@ -28,8 +28,7 @@ static void note(dscomm_history_t *history, uint64_t sequence, int coll,
 
 static const char *text_of(const dscomm_report_t *report, uint64_t sequence)
 {
-    const dscomm_report_call_t *call =
-        dscomm_priv_report_call(report, sequence);
+    const dscomm_call_seen_t *call = dscomm_priv_report_call(report, sequence);
 
     return call ? call->text : NULL;
 }
