@@ -72,12 +72,10 @@ static const dscomm_work_kind_t compound_kind = {
     .release = compound_release,
 };
 
-static const dscomm_work_kind_t *call_kind(const dscomm_group_t *group,
-                                           const dscomm_call_t *call)
+static const dscomm_work_kind_t *call_kind(const dscomm_call_t *call)
 {
-    return call->type == CALL_MESSAGE
-               ? &dscomm_priv_message_kind
-               : dscomm_priv_collective_kind(group, call);
+    return call->type == CALL_MESSAGE ? &dscomm_priv_message_kind
+                                      : dscomm_priv_collective_kind(call);
 }
 
 /* With the group's lock held. */
@@ -88,8 +86,8 @@ static dscomm_status_t compound_start_child(dscomm_work_t *compound,
     dscomm_status_t status;
 
     call_number(compound->group, call);
-    status = dscomm_priv_work_new(
-        compound->group, call_kind(compound->group, call), call, &child);
+    status =
+        dscomm_priv_work_new(compound->group, call_kind(call), call, &child);
     call->bounce = NULL;
     if (status < 0)
         return status;

@@ -156,8 +156,8 @@ dscomm_status_t dscomm_priv_dispatch_block(dscomm_group_t *group,
         return collective_run(group, call);
     if (!call->algorithm && must_run(group))
         return collective_run_locked(group, call);
-    status = dscomm_priv_work_block(
-        group, dscomm_priv_collective_kind(group, call), call, NULL);
+    status = dscomm_priv_work_block(group, dscomm_priv_collective_kind(call),
+                                    call, NULL);
     dscomm_priv_works_await(group);
     return status;
 }
@@ -204,8 +204,8 @@ static dscomm_status_t dispatch_collective(dscomm_group_t *group,
         (status = dscomm_priv_stage_call(group, &call)) < 0)
         return status;
     if (ret_work)
-        return dscomm_priv_work_start(
-            group, dscomm_priv_collective_kind(group, &call), &call, ret_work);
+        return dscomm_priv_work_start(group, dscomm_priv_collective_kind(&call),
+                                      &call, ret_work);
     return dscomm_priv_dispatch_block(group, &call);
 }
 

@@ -41,14 +41,6 @@ static int waits_include(const dscomm_diagnosis_t *diagnosis, int rank)
     return 0;
 }
 
-/* The core does not know which ranks a backend's own collective waits for. */
-static void waits_add_all(dscomm_diagnosis_t *diagnosis)
-{
-    for (int r = 0; r < MIN(diagnosis->group->size, QUERIED); r++)
-        if (r != diagnosis->group->rank)
-            diagnosis->waits[diagnosis->nwaits++] = r;
-}
-
 static void waits_add_peers(dscomm_diagnosis_t *diagnosis,
                             const dscomm_work_t *work)
 {
@@ -150,10 +142,7 @@ dscomm_diagnosis_t *dscomm_priv_diagnosis_new(const dscomm_work_t *work)
 
     if (!diagnosis)
         return NULL;
-    if (work->kind->peer)
-        waits_add_peers(diagnosis, work);
-    else
-        waits_add_all(diagnosis);
+    waits_add_peers(diagnosis, work);
     dscomm_priv_report_write(group->schedules.history, group->identity.id,
                              diagnosis->waits, diagnosis->nwaits,
                              diagnosis->own);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The diagnosis: why a collective does not go on. It serves schedules, and the
- * works of backends that have no blocking collectives, because the core then
- * knows all calls. A rank that has waited for a moment writes a report into the
- * world's store: its last calls, and the ranks that it waits for. It reads the
- * reports of those ranks. Only reports can show
+/* The diagnosis: why a schedule does not go on. A rank that has waited for a
+ * moment writes a report into the world's store: its last calls, and the ranks
+ * that it waits for. It reads the reports of those ranks. Only reports can show
  * - a mismatch between ranks that wait and do not send to each other,
  * - a mismatch in an earlier call that no rank had to wait in,
  * - which call most ranks have made, and which rank caused a time-out.
@@ -18,8 +16,8 @@
 
 typedef struct dscomm_diagnosis dscomm_diagnosis_t;
 
-/* Makes the diagnosis of work, which must be such a collective, with this
- * rank's report. Called with the group's lock held. The diagnosis keeps the
+/* Makes the diagnosis of work, which must be a schedule, with this rank's
+ * report. Called with the group's lock held. The diagnosis keeps the
  * group's memory. NULL if the world has no store, or there is no memory. */
 dscomm_diagnosis_t *dscomm_priv_diagnosis_new(const dscomm_work_t *work);
 void dscomm_priv_diagnosis_free(dscomm_diagnosis_t *diagnosis);

@@ -290,8 +290,6 @@ static void choose_path(dscomm_group_t *group)
         dscomm_priv_device_present() ||
         !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES))
         dscomm_priv_group_set(group, GROUP_SLOW);
-    /* None is hidden in a call of the backend's. */
-    group->schedules.notes = group->ops.start && !group->ops.run;
 }
 
 /* This rank has no memory for the group. The others, which would wait in the

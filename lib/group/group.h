@@ -111,8 +111,7 @@ typedef struct {
 typedef struct {
     const GArray *rules; /* the world's */
     dscomm_schedule_cache_t *cache; /* NULL: no schedule was made yet */
-    dscomm_history_t *history; /* the last calls, see notes */
-    int notes; /* 1: history records all collectives; 0: only schedules */
+    dscomm_history_t *history; /* the last ones */
     uint32_t chain; /* hash of the schedules' fingerprints, in their order */
     uint32_t logged; /* bit c: the choice for dscomm_coll_t c was logged */
 } dscomm_group_schedules_t;

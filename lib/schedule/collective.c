@@ -49,37 +49,6 @@ static dscomm_status_t native_start(dscomm_work_t *work)
     return group->ops.start(group->impl, &work->call.coll, &work->request);
 }
 
-static dscomm_status_t noted_start(dscomm_work_t *work)
-{
-    dscomm_group_t *group = work->group;
-
-    dscomm_priv_history_note(group->schedules.history, &work->call.coll,
-                             group->size);
-    return native_start(work);
-}
-
-/* The backend sees who has not come to one step; the others may tell more. */
-static dscomm_status_t noted_overdue(dscomm_work_t *work,
-                                     dscomm_failure_t *ret_failure)
-{
-    dscomm_group_t *group = work->group;
-    char *detail = ret_failure->detail, seen[DSCOMM_FAILURE_DETAIL_MAX] = "";
-    dscomm_status_t status;
-
-    if (group->ops.explain)
-        dscomm_priv_group_accuse(
-            group,
-            group->ops.explain(group->impl, &work->request, seen, sizeof seen),
-            ret_failure);
-    status = ask_others(work, dscomm_priv_diagnosis_timeout, ret_failure);
-    if (status == DSCOMM_OK && *seen) {
-        if (*detail)
-            g_strlcat(detail, "; ", sizeof ret_failure->detail);
-        g_strlcat(detail, seen, sizeof ret_failure->detail);
-    }
-    return status;
-}
-
 /* The failure of a run. If a message header has told of another call, what the
  * others were called with may tell more. */
 static void schedule_explain(dscomm_work_t *work, dscomm_failure_t *ret_failure)
@@ -217,13 +186,6 @@ static dscomm_status_t schedule_overdue(dscomm_work_t *work,
 
 static const dscomm_work_kind_t native_kind = {.start = native_start};
 
-/* Of a backend whose collectives nobody else takes note of. */
-static const dscomm_work_kind_t noted_kind = {
-    .start = noted_start,
-    .look = collective_look,
-    .overdue = noted_overdue,
-};
-
 static const dscomm_work_kind_t schedule_kind = {
     .start = schedule_start,
     .advance = schedule_advance,
@@ -236,11 +198,7 @@ static const dscomm_work_kind_t schedule_kind = {
     .overdue = schedule_overdue,
 };
 
-const dscomm_work_kind_t *
-dscomm_priv_collective_kind(const dscomm_group_t *group,
-                            const dscomm_call_t *call)
+const dscomm_work_kind_t *dscomm_priv_collective_kind(const dscomm_call_t *call)
 {
-    if (call->algorithm)
-        return &schedule_kind;
-    return group->schedules.notes ? &noted_kind : &native_kind;
+    return call->algorithm ? &schedule_kind : &native_kind;
 }

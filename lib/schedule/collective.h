@@ -7,7 +7,6 @@
 
 /* What carries out a collective whose algorithm has been chosen. */
 const dscomm_work_kind_t *
-dscomm_priv_collective_kind(const dscomm_group_t *group,
-                            const dscomm_call_t *call);
+dscomm_priv_collective_kind(const dscomm_call_t *call);
 
 #endif

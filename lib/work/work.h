@@ -77,8 +77,8 @@ typedef struct dscomm_work_kind {
     void (*release)(dscomm_work_t *work);
 
     /* The work waits for messages, numbered from 0: returns the rank that
-     * message index waits for, or -1 beyond the last. NULL: only the backend
-     * knows for which ranks it waits. */
+     * message index waits for, or -1 beyond the last. Only for a kind that has
+     * a diagnosis. */
     int (*peer)(const dscomm_work_t *work, uint32_t index);
     /* Called when nothing has come for a while: from now on, accepts headers of
      * other calls from all ranks, to find a mismatch (see schedule/early.h). */

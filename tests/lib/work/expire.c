@@ -7,7 +7,9 @@
 #include "lib/base/clock.h"
 #include "lib/work/deadline.h"
 #include "lib/diagnosis/diagnosis.h"
+#include "lib/schedule/algorithm.h"
 #include "lib/schedule/collective.h"
+#include "lib/schedule/run.h"
 #include "lib/work/pending.h"
 #include "lib/work/progress.h"
 #include "tests/tap.h"
@@ -81,6 +83,9 @@ static const dscomm_backend_ops_t ops = {
     .close = close_impl,
 };
 
+static const dscomm_algorithm_t algorithm = {.name = "any"};
+static const dscomm_schedule_t schedule = {.algorithm = &algorithm, .ranks = 2};
+static dscomm_run_t run = {.schedule = &schedule}; /* no message */
 static dscomm_group_t group;
 static dscomm_work_t work;
 static char name[] = "g";
@@ -94,8 +99,9 @@ static void make_group(void)
     group.ops = ops;
     group.identity.name = name;
     group.size = 2;
-    group.schedules.notes = 1;
-    work.kind = dscomm_priv_collective_kind(&group, &work.call);
+    work.run = &run;
+    work.call.algorithm = &algorithm;
+    work.kind = dscomm_priv_collective_kind(&work.call);
     group.timeout_ms = TIMEOUT_MS;
     group.works.pending = &work;
     atomic_init(&group.life.uses, 1);
