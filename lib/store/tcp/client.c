@@ -69,6 +69,7 @@ typedef struct {
     dscomm_status_t (*run)(call_t *call);
     uint8_t wire; /* its number in the protocol */
     bool names_key; /* in the message on a server that refuses it */
+    bool reads; /* it changes nothing, and may be repeated */
     const char *name; /* for messages */
     /* Fails with the reason why the server refuses the request, or returns OK:
      * there is none. NULL: a server refuses none. */
@@ -361,17 +362,31 @@ static dscomm_status_t call_explain(call_t *call)
 }
 
 static const command_t commands[STORE_COMMANDS] = {
-    [STORE_SET] = {call_change, WIRE_SET, true, "SET", NULL},
-    [STORE_APPEND] = {call_change, WIRE_APPEND, true, "APPEND", call_explain},
-    [STORE_GET] = {call_get, WIRE_GET, false, "GET", NULL},
-    [STORE_ADD] = {call_add, WIRE_ADD, true, "ADD", call_explain},
-    [STORE_COMPARE_SET] = {call_compare_set, WIRE_COMPARE_SET, true,
+    [STORE_SET] = {call_change, WIRE_SET, true, false, "SET", NULL},
+    [STORE_APPEND] = {call_change, WIRE_APPEND, true, false, "APPEND",
+                      call_explain},
+    [STORE_GET] = {call_get, WIRE_GET, false, true, "GET", NULL},
+    [STORE_ADD] = {call_add, WIRE_ADD, true, false, "ADD", call_explain},
+    [STORE_COMPARE_SET] = {call_compare_set, WIRE_COMPARE_SET, true, false,
                            "COMPARE_SET", NULL},
-    [STORE_DELETE] = {call_delete, WIRE_DELETE_KEY, false, "DELETE_KEY", NULL},
-    [STORE_LOOK] = {call_look, WIRE_CHECK, false, "CHECK", NULL},
-    [STORE_NUM_KEYS] = {call_num_keys, WIRE_GETNUMKEYS, false, "GETNUMKEYS",
-                        NULL},
+    [STORE_DELETE] = {call_delete, WIRE_DELETE_KEY, false, false, "DELETE_KEY",
+                      NULL},
+    [STORE_LOOK] = {call_look, WIRE_CHECK, false, true, "CHECK", NULL},
+    [STORE_NUM_KEYS] = {call_num_keys, WIRE_GETNUMKEYS, false, true,
+                        "GETNUMKEYS", NULL},
 };
+
+/* Runs the call, and once more if the connection was lost: the network may have
+ * reset it while keys were waited for. */
+static dscomm_status_t call_run(call_t *call)
+{
+    dscomm_status_t status = call->command->run(call);
+
+    if (status != DSCOMM_ERR_PEER_FAILED || !call->command->reads)
+        return status;
+    status = dscomm_priv_link_renew(call->link, call->request->deadline);
+    return status ? status : call->command->run(call);
+}
 
 /* A server can refuse a request only by closing the connection: without memory
  * or room for it, or for a reason that explain finds. Returns why it has. */
@@ -408,7 +423,7 @@ static dscomm_status_t tcp_execute(dscomm_priv_store_t *self,
 
     if (status)
         return status;
-    status = call.command->run(&call);
+    status = call_run(&call);
     if (status == DSCOMM_ERR_PEER_FAILED) {
         status = call_refused(&call);
         call.in_order = true; /* or there is no connection */

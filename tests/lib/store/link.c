@@ -93,6 +93,53 @@ static void test_reconnect(void)
     pthread_join(fake.thread, NULL);
 }
 
+static int port_of(int fd, int (*name)(int fd, struct sockaddr *address,
+                                       socklen_t *length))
+{
+    struct sockaddr_in address = {.sin_port = 0};
+    socklen_t length = sizeof address;
+
+    name(fd, (struct sockaddr *)&address, &length);
+    return ntohs(address.sin_port);
+}
+
+/* Ends the connections of this process's clients to a port, and then sets the
+ * key for which one of them waits. */
+static void *lose_connections(void *arg)
+{
+    const int port = *(const int *)arg;
+    dscomm_store_t *store;
+
+    usleep(300000); /* most often the key is waited for by then */
+    for (int fd = 3; fd < 256; fd++)
+        if (port_of(fd, getpeername) == port &&
+            port_of(fd, getsockname) != port)
+            shutdown(fd, SHUT_RDWR);
+    store = must_open_store(url_of(port), NULL, 0);
+    dscomm_store_set(store, "late", "x", 1);
+    dscomm_store_close(store);
+    return NULL;
+}
+
+/* A connection that is lost while a key is waited for is made again. */
+static void test_lost(void)
+{
+    dscomm_store_t *server = must_open_store("tcp://127.0.0.1:0", NULL, 1);
+    int port = dscomm_store_port(server);
+    dscomm_store_t *store = must_open_store(url_of(port), NULL, 0);
+    void *value = NULL;
+    pthread_t thread;
+    size_t size;
+
+    pthread_create(&thread, NULL, lose_connections, &port);
+    status_is(dscomm_store_get(store, "late", 20000, &value, &size), DSCOMM_OK,
+              "a connection lost in a wait");
+    pthread_join(thread, NULL);
+    dscomm_store_free(value);
+    dscomm_store_close(store);
+    dscomm_store_close(server);
+}
+
 /* What has the port later is another store, even if it would answer. */
 static void test_replaced(void)
 {
@@ -254,6 +301,7 @@ int main(void)
     test_refused();
     test_cancel();
     test_reconnect();
+    test_lost();
     test_replaced();
     test_restarted();
     test_no_server();
