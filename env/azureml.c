@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* DeepSpeed's. The port in AZ_BATCH_MASTER_NODE is another service's. */
+/* DeepSpeed's port, because the one in AZ_BATCH_MASTER_NODE is another
+ * service's. */
 #define PORT 6105
 #define LOCAL_PORT 54965
 

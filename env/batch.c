@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* AWS Batch's jobs of several nodes, one process each. The main node is told to
- * the others only. */
+/* AWS Batch's jobs of several nodes, one process each. Only the other nodes get
+ * the main node's address. */
 #include "config.h"
 
 #include "env/hosts.h"
@@ -58,7 +58,7 @@ static dscomm_status_t batch_find_master(const env_view_t *view,
     return DSCOMM_OK;
 }
 
-/* Nodes have numbers of their own behind "#". */
+/* Each node has a job id of its own, with "#" and its number at the end. */
 static dscomm_status_t find_job(const env_view_t *view, dscomm_env_t *env)
 {
     const char *id = dscomm_priv_view_value(view, "AWS_BATCH_JOB_ID");

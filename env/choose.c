@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which source is taken, and of each source why or why not. */
+/* Chooses the source of rank and world size, and says of each source why it was
+ * taken or not. */
 #include "config.h"
 
 #include "env/env.h"
@@ -134,7 +135,7 @@ static dscomm_status_t choice_refuse_name(const env_view_t *view,
     return status;
 }
 
-/* Both are the user's; one of them was perhaps forgotten. */
+/* Both were set by the user, who may have forgotten one of them. */
 static void warn_explicit(dscomm_env_t *env)
 {
     for (size_t i = 0; i < dscomm_priv_env_family_count; i++) {
@@ -147,7 +148,7 @@ static void warn_explicit(dscomm_env_t *env)
     }
 }
 
-/* What has no marks is there in any case, and not for want of others. */
+/* A source without marks is always present. */
 static void explain_forced(dscomm_env_t *env, size_t index)
 {
     if (env->family->all[0] || env->family->any[0])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DeepSpeed's launcher, which starts a node's processes by itself. It has a
- * word of its own for the number of local ranks, and where nodes have different
- * numbers of them, an order of its own within a node. */
+/* DeepSpeed's launcher, which starts the processes of a node itself. It has its
+ * own variable for the number of local ranks, and if nodes have different
+ * numbers of them, its own order within a node. */
 #include "config.h"
 
 #include "env/family.h"

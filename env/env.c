@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The object that discovery fills, and what it tells. */
+/* The object that discovery fills, and its public getters. */
 #include "config.h"
 
 #include "env/env.h"
@@ -52,7 +52,7 @@ static const char *from_process(const char *name, void *arg)
     return getenv(name);
 }
 
-/* Numbers of an environment that makes no sense are nobody's. */
+/* After an error no number is valid. */
 static void env_forget(dscomm_env_t *env)
 {
     for (int i = 0; i < ENV_NUMBERS; i++)
@@ -82,7 +82,8 @@ static env_view_t view_of(const dscomm_env_attr_t *attr)
     return view;
 }
 
-/* A call that succeeds leaves the thread's sentence alone. */
+/* Keeps an error of the environment in env; the call succeeds, so the thread's
+ * sentence stays as it was before. */
 static void tolerate(dscomm_env_t *env, const char *sentence)
 {
     env->sentence = dscomm_priv_env_text(env, "%s", dscomm_last_error());
@@ -196,7 +197,7 @@ static dscomm_status_t fail_port(const dscomm_env_t *env, const char *title)
                        title);
 }
 
-/* Both at once, where the port is not known either. */
+/* Names both variables if the port is not known either. */
 static dscomm_status_t fail_address(const dscomm_env_t *env, const char *title)
 {
     const char *why = env->no_address ? env->no_address

@@ -5,34 +5,33 @@
 
 #include "env/fields.h"
 
-/* Fills env, which is empty, from what view shows. */
+/* Fills env, which is empty, from view. */
 dscomm_status_t dscomm_priv_env_read(const env_view_t *view, dscomm_env_t *env);
 
-/* Chooses env->family, and says of each why or why not (env/choose.c). */
+/* Chooses env->family; each judgement says why or why not (env/choose.c). */
 dscomm_status_t dscomm_priv_env_choose(const env_view_t *view,
                                        dscomm_env_t *env);
 
-/* The job's name, once the numbers are known (env/job.c). */
+/* Sets the job's name; the numbers must be known (env/job.c). */
 void dscomm_priv_env_name_job(const env_view_t *view, dscomm_env_t *env);
 
-/* Names it after its ancestor, if it is to be (env/job.c); then the port by its
- * name is known as well (env/master.c). MT: safe. */
+/* If the job is named after an ancestor, finds that; then the port that depends
+ * on the name (env/master.c). MT: safe. */
 const dscomm_env_t *dscomm_priv_env_named(const dscomm_env_t *env);
 void dscomm_priv_env_find_port(dscomm_env_t *env);
 
-/* Address and port, once the job has its name (env/master.c). */
+/* Sets address and port; the job must have its name (env/master.c). */
 dscomm_status_t dscomm_priv_env_find_master(const env_view_t *view,
                                             dscomm_env_t *env);
 
-/* The origin of a port that the job's name leads to. */
+/* The origin of a port that follows from the job's name. */
 extern const char dscomm_priv_env_by_name[];
 
-/* 1: the port is the first of several, of which rank 0 takes one that is
- * free (DSCOMM_PORTS of lib/rendezvous/rendezvous.h). */
+/* 1: the port is the first of several; rank 0 takes a free one of them
+ * (DSCOMM_PORTS of lib/rendezvous/rendezvous.h). */
 int dscomm_priv_env_has_ports(const dscomm_env_t *env);
 
-/* The port that a job's name leads to, above those that Linux gives out
- * itself. */
+/* The port for a job's name, above those that Linux assigns itself. */
 int dscomm_priv_env_port(const char *job);
 
 #endif

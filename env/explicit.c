@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the user says in DSCOMM_RANK and its kin, which overrides all else. */
+/* DSCOMM_RANK and its kin, set by the user; they override all other sources. */
 #include "config.h"
 
 #include "env/family.h"

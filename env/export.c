@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What was discovered, as variables for torch's env:// and its kin. */
+/* Exports what was discovered as variables for torch's env:// and its kin. */
 #include "config.h"
 
 #include "env/env.h"
@@ -22,7 +22,7 @@ static const struct {
     {"MASTER_PORT", DSCOMM_ENV_MASTER_PORT},
 };
 
-/* A process that is alone is a job of its own. */
+/* A process without a launcher is a job of its own. */
 static int own_port(void)
 {
     char name[32];
@@ -31,7 +31,7 @@ static int own_port(void)
     return dscomm_priv_env_port(name);
 }
 
-/* The field as text, "" where it is unknown. */
+/* The field as text, "" if it is unknown. */
 static const char *field_text(const dscomm_env_t *env, dscomm_env_field_t field,
                               char *buffer, size_t size)
 {
@@ -58,7 +58,7 @@ static int is_bracketed(const char *text, const char *inner)
     return same;
 }
 
-/* As the reader of the variable would compare. */
+/* Compares as the variable's reader would. */
 static int export_is_same(const char *left, const char *right)
 {
     char *a = g_strstrip(g_strdup(left));

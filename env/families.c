@@ -4,10 +4,11 @@
 
 #include "env/family.h"
 
-/* What the user says; agents, which are started by what follows and so are
- * nearer; managers by name before bare PMI, which Flux, PALS and Slurm export
- * as well, and before Slurm's steps, since every rank of mpirun sees the step
- * of its daemon; names that any program may have left; lists of hosts. */
+/* The user's variables come first. Agents are started by managers or steps, so
+ * they are nearer to the program. Managers come before bare PMI, which Flux,
+ * PALS and Slurm export as well, and before Slurm's steps, because every rank
+ * of mpirun sees the step of its daemon. Then come names that any program may
+ * have left, and lists of hosts. */
 const env_family_t *const dscomm_priv_env_families[] = {
     &dscomm_priv_env_explicit,  &dscomm_priv_env_torchrun,
     &dscomm_priv_env_deepspeed, &dscomm_priv_env_openmpi,

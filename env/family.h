@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sources of rank and world size. A family of launchers is a file, and a row of
- * it a source: which variables show that it is there, which give its numbers,
- * and what has to be worked out. */
+/* Sources of rank and world size. Each family of launchers has a file, and each
+ * source a row: the variables that show that it is present, those with its
+ * numbers, and functions for what must be inferred. */
 #ifndef ENV_FAMILY_H
 #define ENV_FAMILY_H
 
@@ -16,65 +16,67 @@
 /* How near to the program a source is. */
 typedef enum {
     ENV_TIER_EXPLICIT, /* the user says so */
-    ENV_TIER_AGENT, /* started by what follows, so nearer */
+    ENV_TIER_AGENT, /* started by one of the following, so it is nearer */
     ENV_TIER_MANAGER, /* of an MPI, or like one */
     ENV_TIER_STEP, /* of a scheduler, which also starts managers */
-    ENV_TIER_TORCH, /* a common set of names, perhaps left over */
+    ENV_TIER_TORCH, /* common names, which may be left over */
     ENV_TIER_LIST, /* a platform's list of hosts, one process each */
     ENV_TIER_ALONE
 } env_tier_t;
 
-/* A variable, and one to read where that is not set. */
+/* A variable, and another one to read if that is not set. */
 typedef const char *env_names_t[2];
 
 typedef struct {
     const char *name;
     const char *about;
     env_tier_t tier;
-    int on_request; /* 1: only where DSCOMM_LAUNCHER asks for it */
-    /* It is there where all of these are set, and one of those if there are
-     * any. An array ends with NULL, or where it is full. */
+    int on_request; /* 1: only if DSCOMM_LAUNCHER asks for it */
+    /* The source is present if all of these are set, and, if any is not empty,
+     * one of those. Arrays end with NULL, or when they are full. */
     const char *all[ENV_MARKS];
     const char *any[ENV_MARKS];
-    /* 1, and why, where it is not there for all that. */
+    /* 1, and why, if the source is not present although its variables are set.
+     */
     int (*refuses)(const env_view_t *view, char **ret_why);
     /* Variables that give the numbers. */
     env_names_t numbers[ENV_NUMBERS];
-    /* What the variables do not give, and their contradictions. */
+    /* Infers what the variables do not give, and finds contradictions. */
     dscomm_status_t (*complete)(const env_view_t *view, dscomm_env_t *env);
-    /* Address of rank 0, and perhaps port, where the user gives none and there
-     * are several nodes; says why where it cannot tell. */
+    /* Sets the address of rank 0, and the port if it is known. Called if the
+     * user gave no address and there are several nodes; says why if it cannot.
+     */
     dscomm_status_t (*find_master)(const env_view_t *view, dscomm_env_t *env);
-    /* The rest, when everything else is known. */
+    /* Sets the rest, after everything else is known. */
     dscomm_status_t (*finish)(const env_view_t *view, dscomm_env_t *env);
-    /* What names the job: those that are set. */
+    /* The variables that name the job; those that are set are joined. */
     env_names_t job[3];
-    /* A process that all ranks of a node descend from, as the kernel calls it:
-     * names the job where nothing else does and there is one node. */
+    /* The kernel's name of a process from which all ranks of a node descend. It
+     * names the job if nothing else does and there is one node. */
     const char *ancestor;
-    /* Without this variable the job is not told from others that the
-     * scheduler's job has started. */
+    /* If this variable is not set, the job's name is also that of others which
+     * the scheduler's job has started. */
     const char *telling;
-    /* With the scheduler's job, where that names it: a variable that is the
-     * same in all ranks, since one step has started all their proxies. */
+    /* If the scheduler names the job: a variable that is the same in all ranks,
+     * because one step has started all their proxies. */
     const char *step;
     int port; /* 0: none by default */
-    /* 1: where another manager is taken, this one must say the same. Others may
-     * be around it. */
+    /* 1: if another manager is taken, this one must have the same numbers.
+     * Other managers may be around it. */
     int rival;
 } env_family_t;
 
 /* A platform around the source, which gives no numbers. */
 typedef struct {
     const char *name;
-    const char *marker; /* there where this is set, */
-    const char *unless; /* and this is not */
+    const char *marker; /* present if this is set, */
+    const char *unless; /* and this is not set */
     dscomm_status_t (*find_master)(const env_view_t *view, dscomm_env_t *env);
     int port; /* of several nodes; 0: none by default */
-    int local_port; /* of one node, where the job has no name; 0: none */
+    int local_port; /* of one node, if the job has no name; 0: none */
 } env_overlay_t;
 
-/* In the order of precedence; the last is always there. */
+/* In the order of precedence; the last one is always present. */
 extern const env_family_t *const dscomm_priv_env_families[];
 extern const size_t dscomm_priv_env_family_count;
 
@@ -107,24 +109,24 @@ extern const env_overlay_t dscomm_priv_env_azureml;
 extern const env_overlay_t dscomm_priv_env_sagemaker_mpi;
 extern const env_overlay_t dscomm_priv_env_kubernetes;
 
-/* 1: this is a task of a step that a user started, and rank and size, texts or
- * NULL, are its own. */
+/* 1: this is a task of a step that a user started; rank and size, texts or
+ * NULL, are the task's. */
 int dscomm_priv_env_is_step(const env_view_t *view, const char *rank,
                             const char *size);
 
-/* 1: the step is not one that mpiexec is in, whose variables Hydra passes on to
- * its ranks, but the numbers of task and node; among them is the task's
- * process. */
+/* 1: this process descends from the step's task (SLURM_TASK_PID), or no task is
+ * known. 0: the variables are those of a step around mpiexec; Hydra passes them
+ * on to its ranks, except the numbers of task and node. */
 int dscomm_priv_env_is_own_step(const env_view_t *view);
 
-/* ERR_ENVIRONMENT where PMI_RANK or PMI_SIZE contradicts rank or size: mpiexec
- * runs below a manager, all of whose numbers are the same in its ranks then.
- * What Slurm, Flux or PALS around a manager say of its own process is no
- * contradiction. */
+/* ERR_ENVIRONMENT if PMI_RANK or PMI_SIZE contradicts rank or size: then
+ * mpiexec runs below a manager, whose numbers are the same in all of mpiexec's
+ * ranks. The numbers that Slurm, Flux or PALS give to a manager's own process
+ * are no contradiction. */
 dscomm_status_t dscomm_priv_env_compare_pmi(const env_view_t *view,
                                             dscomm_env_t *env);
 
-/* The job by torch elastic's variables, and whether its agent serves the
+/* Sets the job by torch elastic's variables, and whether its agent serves the
  * store. */
 dscomm_status_t dscomm_priv_env_elastic(const env_view_t *view,
                                         dscomm_env_t *env);

@@ -9,13 +9,13 @@
 #include <dscomm/env.h>
 #include <glib.h>
 
-/* One source, judged. */
+/* One source: taken, refused, ignored or absent, and why. */
 typedef struct {
     dscomm_env_verdict_t verdict;
     char *why;
 } env_judgement_t;
 
-/* What a number may be, and how sentences call it. */
+/* The range of a number, and its name in sentences. */
 typedef struct {
     const char *what;
     int min, max;
@@ -26,19 +26,20 @@ struct dscomm_env {
     const env_family_t *family; /* whose numbers these are; NULL: none yet */
     int forced; /* 1: DSCOMM_LAUNCHER asks for it */
     int numbers[ENV_NUMBERS]; /* -1: unknown */
-    int lone_rank; /* where nothing but the number of ranks is missing; or -1 */
+    int lone_rank; /* the rank, if only the number of ranks is missing; else -1
+                    */
     char *address; /* NULL: unknown */
     int port; /* -1: unknown */
     const char *origins[DSCOMM_ENV_FIELD_COUNT];
-    char *no_address; /* why there is none, where somebody can tell */
+    char *no_address; /* why there is none, if a source knows; or NULL */
     int agent_store;
-    int agent_port; /* 1: MASTER_PORT is of an agent's store, not for ours */
+    int agent_port; /* 1: MASTER_PORT belongs to an agent's store */
     char job[128];
-    /* The scheduler's variable that job is after, whose job may have started
-     * several programs that it does not tell apart; NULL: job is unique. */
+    /* The scheduler's variable that names the job, if several programs of the
+     * scheduler's job may have this name; NULL: the name is unique. */
     const char *shared;
-    /* The job is named after an ancestor, or else as job says; found where it
-     * is asked for, since looking at processes takes longer than all else. */
+    /* The job is named after this ancestor, which is looked for when the name
+     * is needed, because reading /proc takes longer than all else. */
     const char *ancestor; /* static; NULL: job is the name */
     char *root; /* of the file system to look at */
     const env_overlay_t *overlays[ENV_OVERLAYS + 1]; /* ends with NULL */
@@ -46,18 +47,18 @@ struct dscomm_env {
     env_judgement_t *judgements; /* one a family */
     dscomm_status_t status;
     char *sentence; /* where status is not OK */
-    int bad; /* 1: something found no memory, and discovery fails */
+    int bad; /* 1: an allocation failed, so discovery fails */
 };
 
-/* A text for g_free(); NULL without memory for it, and env->bad. */
+/* A text for g_free(); NULL, and env->bad, if there is no memory. */
 char *dscomm_priv_env_text(dscomm_env_t *env, const char *format, ...)
     G_GNUC_PRINTF(2, 3);
 
-/* Sets a number and where it is from, static. */
+/* Sets a number and its origin, static. */
 void dscomm_priv_env_set(dscomm_env_t *env, dscomm_env_field_t field,
                          int64_t number, const char *origin);
 
-/* Takes over address, which is NULL where there is none. */
+/* Takes over address, which may be NULL. */
 void dscomm_priv_env_set_address(dscomm_env_t *env, char *address,
                                  const char *origin);
 

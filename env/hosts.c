@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What platforms that list hosts have in common. */
+/* Common parts of platforms that list hosts. */
 #include "config.h"
 
 #include "env/hosts.h"

@@ -16,8 +16,8 @@
         [DSCOMM_ENV_LOCAL_SIZE] = {"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"},       \
     }
 
-/* 1: PMI_JOBID is "JOB.STEP" of this job of Slurm, which names the step and
- * nothing that runs in it. */
+/* 1: PMI_JOBID is "JOB.STEP" of this job of Slurm, so it was set by Slurm's
+ * step. */
 static int has_slurm_id(const env_view_t *view)
 {
     const char *id = dscomm_priv_view_value(view, "PMI_JOBID");
@@ -33,8 +33,9 @@ static int has_hydra_marks(const env_view_t *view)
                                    "MPI_LOCALNRANKS") != NULL;
 }
 
-/* 1: mpiexec has several ranks here, or the step is that of mpiexec. Whoever
- * calls srun below a rank of mpiexec has mostly one. */
+/* 1: mpiexec has several ranks on this node, or the step has started its
+ * proxies. A user who calls srun below a rank of mpiexec mostly has one rank.
+ */
 static int is_within_step(const env_view_t *view)
 {
     const char *here = dscomm_priv_view_value(view, "MPI_LOCALNRANKS");
@@ -46,8 +47,9 @@ static int is_within_step(const env_view_t *view)
             !dscomm_priv_env_is_own_step(view));
 }
 
-/* srun --mpi=pmi2 sets the pair as well; Slurm knows more. Where mpiexec runs
- * inside of a step, the step is that of its proxies. */
+/* srun --mpi=pmi2 sets PMI_RANK and PMI_SIZE as well, and Slurm's variables
+ * tell more. If mpiexec runs inside a step, that step has started its proxies.
+ */
 static int hydra_is_slurm(const env_view_t *view, char **ret_why)
 {
     const char *rank = dscomm_priv_view_value(view, "PMI_RANK");
@@ -60,8 +62,8 @@ static int hydra_is_slurm(const env_view_t *view, char **ret_why)
     return 1;
 }
 
-/* A step with srun --mpi=pmi2 leaves the pair to all that is started in it,
- * also to what other steps start, as that of mpirun's daemons. */
+/* A step of srun --mpi=pmi2 leaves the pair to all processes below it, also to
+ * those of other steps, such as mpirun's daemons. */
 static int is_of_step(const env_view_t *view, char **ret_why)
 {
     if (hydra_is_slurm(view, ret_why))
@@ -72,7 +74,7 @@ static int is_of_step(const env_view_t *view, char **ret_why)
     return 1;
 }
 
-/* Whose pair it may be, of what is around the launcher. */
+/* Names the scheduler or manager that may have set the pair. */
 static const struct {
     const char *rank, *size;
 } others[] = {
@@ -154,7 +156,8 @@ const env_family_t dscomm_priv_env_pmi = {
     .job = {{"PMI_JOBID"}},
 };
 
-/* MPI will know it, so that a backend which uses MPI can do with the rank. */
+/* The number of ranks is missing, but MPI knows it, so a backend that uses MPI
+ * can work with the rank alone. */
 static dscomm_status_t hydra_refuse(const env_view_t *view, dscomm_env_t *env)
 {
     dscomm_status_t status = dscomm_priv_env_number(

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What tells one job from others that may meet at the same place. */
+/* The job's name, which separates it from others that may meet at the same
+ * place. */
 #include "config.h"
 
 #include "env/env.h"
@@ -7,7 +8,8 @@
 #include <pthread.h>
 #include <string.h>
 
-/* By those of its parts that are set. */
+/* Names the job by the family's name and those of its variables that are set.
+ */
 static void name_by_parts(const env_view_t *view, dscomm_env_t *env)
 {
     const env_family_t *family = env->family;
@@ -34,7 +36,7 @@ static void name_by_parts(const env_view_t *view, dscomm_env_t *env)
     g_free(name);
 }
 
-/* Where the job has no name but its ranks a common ancestor. */
+/* Names a job without variables after a common ancestor of its ranks. */
 static void name_by_ancestor(const env_view_t *view, dscomm_env_t *env)
 {
     if (!env->family->ancestor || !dscomm_priv_env_one_node(env))
@@ -66,9 +68,9 @@ const dscomm_env_t *dscomm_priv_env_named(const dscomm_env_t *env)
     return env;
 }
 
-/* The step that the manager has started its proxies as on several nodes, which
- * has a task for each; one that the manager itself is in may have several
- * managers. */
+/* The step by which the manager has started its proxies on several nodes, one
+ * task for each. A step around the manager itself does not count: it may have
+ * several managers. */
 static const char *proxies_step(const env_view_t *view, const dscomm_env_t *env)
 {
     const char *step = dscomm_priv_view_value(view, env->family->step);
@@ -81,8 +83,8 @@ static const char *proxies_step(const env_view_t *view, const dscomm_env_t *env)
     return step;
 }
 
-/* A manager's ranks have at least that of the scheduler around it. Its steps
- * are not theirs, but for one that its proxies are. */
+/* A manager's ranks take the name of the scheduler's job, if they have no
+ * other. Steps do not name them, except the step of their proxies. */
 static void name_by_scheduler(const env_view_t *view, dscomm_env_t *env)
 {
     static const char *const names[] = {"SLURM_JOB_ID", "LSB_JOBID",

@@ -12,7 +12,7 @@
 #define BLANKS " \t\r\n"
 #define DEPTH_MAX 32
 
-/* Where checking has come to; wrong is NULL until something is. */
+/* The position of the check; wrong is NULL until an error is found. */
 typedef struct {
     const char *at;
     const char *wrong;
@@ -74,7 +74,7 @@ static void check_escape(reader_t *reader)
         json_fail(reader, "no such escape");
 }
 
-/* What means nothing but itself in a string. */
+/* 1 for characters of a string that need no escape. */
 static const uint8_t plain[256] = {
     [0x20] = 1,
     [0x21] = 1,
@@ -162,8 +162,8 @@ static void check_member(reader_t *reader)
         json_check_value(reader);
 }
 
-/* Behind strings without escapes, each with a comma: lists have them by the
- * thousand. */
+/* Skips strings without escapes, each with a comma after it: lists have
+ * thousands of them. */
 static const char *after_plain(const char *at)
 {
     while (*at == '"') {
@@ -241,8 +241,8 @@ static const char *after_string(const char *at)
     }
 }
 
-/* Behind a value that is known to be one; *ret_commas: of those directly in
- * it. */
+/* The end of a checked value; *ret_commas: the number of commas directly in it.
+ */
 static const char *scan_value(const char *at, int64_t *ret_commas)
 {
     int64_t commas = 0;

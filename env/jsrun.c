@@ -8,7 +8,7 @@
 
 static const char list_name[] = "LSB_MCPU_HOSTS";
 
-/* Of "h1 n1 h2 n2", with numbers of slots: where reading has come to. */
+/* Reader of "h1 n1 h2 n2", hosts with their numbers of slots. */
 typedef struct {
     const char *at;
     const char *wrong; /* NULL until something is */
@@ -31,14 +31,14 @@ static inline const char *jsrun_after_blanks(const char *at)
     return at;
 }
 
-/* A host of that length, with its slots from there to end. */
+/* Reads one host and its slots, from there to end. */
 static inline int is_right(size_t length, const char *slots, const char *end)
 {
     return length >= 1 && length <= 255 && end > slots && end - slots <= 18 &&
            (is_blank(*end) || !*end);
 }
 
-/* What is wrong with one that is not right. */
+/* Says what is wrong with a malformed element. */
 static const char *jsrun_find_wrong(size_t length, const char *slots,
                                     const char *end)
 {
@@ -51,7 +51,7 @@ static const char *jsrun_find_wrong(size_t length, const char *slots,
     return "what follows a host is no number of slots";
 }
 
-/* The next host, and its length, 0 at the end or where something is wrong. */
+/* The next host, and its length; 0 at the end or after an error. */
 static size_t jsrun_read_host(reader_t *reader, const char **ret_host)
 {
     const char *host = jsrun_after_blanks(reader->at), *at = host, *slots;
@@ -73,7 +73,7 @@ static size_t jsrun_read_host(reader_t *reader, const char **ret_host)
     return 0;
 }
 
-/* The first host of a system with CSM is not one that computes. */
+/* The first host of the list runs no ranks on a system with CSM. */
 static reader_t jsrun_start(const env_view_t *view, const char *text)
 {
     reader_t reader = {text, NULL};
@@ -84,7 +84,7 @@ static reader_t jsrun_start(const env_view_t *view, const char *text)
     return reader;
 }
 
-/* Names may be short or not; own is the short one. */
+/* Compares names, which may be short or full; own is the short one. */
 static int is_same_host(const char *host, size_t length, const char *own,
                         size_t own_length)
 {
@@ -102,7 +102,7 @@ static dscomm_status_t jsrun_refuse(const env_view_t *view,
                                 why);
 }
 
-/* The list has all hosts of the job, of which jsrun may use a part. */
+/* The list has all hosts of the job; jsrun may use only some of them. */
 static void set_node(dscomm_env_t *env, int node)
 {
     const int world = env->numbers[DSCOMM_ENV_WORLD_SIZE];
@@ -112,7 +112,7 @@ static void set_node(dscomm_env_t *env, int node)
         dscomm_priv_env_set(env, DSCOMM_ENV_NODE_RANK, node, list_name);
 }
 
-/* All of it is read: what is malformed beyond this host is so on all ranks. */
+/* Reads the whole list, so that all ranks find an error in it. */
 static dscomm_status_t jsrun_find_node(const env_view_t *view,
                                        dscomm_env_t *env)
 {
@@ -179,7 +179,7 @@ const env_family_t dscomm_priv_env_jsrun = {
         },
     .complete = jsrun_find_node,
     .find_master = jsrun_find_master,
-    /* Several jsrun of one job have each their namespace. */
+    /* Each jsrun of a job has a namespace of its own. */
     .job = {{"LSB_JOBID"}, {"LSB_JOBINDEX"}, {"PMIX_NAMESPACE"}},
     .telling = "PMIX_NAMESPACE",
     .rival = 1,

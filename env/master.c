@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the ranks meet: what the user says, what the platform says, this node
- * where there is no other, what the source's list of nodes says. */
+/* Address and port at which the ranks meet: the user's, else the platform's,
+ * else this node if there is no other, else from the source's list of nodes. */
 #include "config.h"
 
 #include "env/env.h"
@@ -8,8 +8,8 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-/* Ports above those that Linux gives out itself, in blocks of eight: rank 0
- * takes the first of a block that is free. */
+/* Ports above those that Linux assigns itself, in blocks of eight: rank 0 takes
+ * the first free one of a block. */
 #define PORT_BASE 61440
 #define PORT_BLOCK 8
 #define PORT_BLOCKS 511
@@ -42,15 +42,15 @@ static int is_ipv6(const char *text)
     return is_pair;
 }
 
-/* A host that is no URL and has no port. */
+/* 1 if text is a host, without a scheme or a port. */
 static int host_is_plain(const char *text)
 {
     return dscomm_priv_is_host(text) && !strchr(text, '/') &&
            (!strpbrk(text, ":[]") || is_ipv6(text));
 }
 
-/* Without those at its ends; the end of a line is no blank, since who else
- * reads the variable takes it for a part of the name. */
+/* Removes blanks at both ends. An end of line is no blank: other readers of the
+ * variable take it as a part of the name. */
 static char *without_blanks(const char *text)
 {
     size_t length;
@@ -62,8 +62,8 @@ static char *without_blanks(const char *text)
     return g_strndup(text, length);
 }
 
-/* Brackets set an address apart from a port, of which there is none; PyTorch
- * does not read them. */
+/* Removes brackets, which separate an address from a port: there is none, and
+ * PyTorch does not accept brackets. */
 static char *without_brackets(char *text)
 {
     char *end = *text == '[' ? strchr(text, ']') : NULL;
@@ -97,7 +97,7 @@ static dscomm_status_t user_address(const env_view_t *view, dscomm_env_t *env)
     return DSCOMM_OK;
 }
 
-/* Platforms are asked on behalf of managers, which know no address. */
+/* Managers know no address, so the platform around them gives it. */
 static dscomm_status_t ask_overlays(const env_view_t *view, dscomm_env_t *env)
 {
     dscomm_status_t status = DSCOMM_OK;
@@ -147,7 +147,7 @@ int dscomm_priv_env_port(const char *job)
 
 const char dscomm_priv_env_by_name[] = "name of job";
 
-/* For one node, of which a platform's ports for several may be in use. */
+/* For one node, on which a platform's ports for several nodes may be in use. */
 static void ask_overlays_last(dscomm_env_t *env)
 {
     for (size_t i = 0; env->overlays[i]; i++) {

@@ -12,7 +12,8 @@
 #define DIGITS_MAX 18
 #define HOST_BYTES 256
 
-/* One pair of brackets: what is in it, and how many numbers that makes. */
+/* One pair of brackets: its contents, and the number of names that it stands
+ * for. */
 typedef struct {
     const char *start, *end;
     int64_t count;
@@ -34,7 +35,7 @@ typedef struct {
     size_t bytes; /* that the longest number may have */
 } range_t;
 
-/* Where reading has come to; wrong is NULL until something is. */
+/* The position of the reader; wrong is NULL until an error is found. */
 typedef struct {
     const char *at;
     const char *wrong;
@@ -142,7 +143,7 @@ static inline int is_separator(char c)
     return kinds[(unsigned char)c] == 2;
 }
 
-/* Groups that are not counted are left as they are, since a list may have
+/* Does not read brackets that need not be counted, because a list may have
  * thousands of elements. */
 static void read_element(reader_t *reader, element_t *element)
 {
@@ -187,7 +188,7 @@ static char *first_host(const element_t *element)
     return g_string_free(host, FALSE);
 }
 
-/* The next element, or one of no hosts at the end of the list. */
+/* The next element, or one without hosts at the end of the list. */
 static void next_element(reader_t *reader, element_t *element)
 {
     while (is_separator(*reader->at))
@@ -197,8 +198,8 @@ static void next_element(reader_t *reader, element_t *element)
         read_element(reader, element);
 }
 
-/* Most of a long list are names, of which there is nothing more to know. Goes
- * to the last one before what is none; without a branch for each. */
+/* Skips names without brackets, and stops at the last one before another
+ * element; without a branch for each, because long lists are mostly names. */
 static void skip_names(reader_t *reader)
 {
     const char *at = reader->at;
@@ -209,7 +210,7 @@ static void skip_names(reader_t *reader)
     reader->at = at - length;
 }
 
-/* All elements; the first of them is kept. */
+/* Checks all elements; keeps the first one. */
 static env_problem_t nodelist_check(const char *text, element_t *ret_first)
 {
     reader_t reader = {text, NULL};

@@ -14,7 +14,7 @@
  * host at most 255 bytes of letters, digits, '-', '_' and '.'. */
 env_problem_t dscomm_priv_nodelist_first(const char *text, char **ret_host);
 
-/* What a list as "2(x3),1" says: 2, 2, 2 and 1 tasks. */
+/* Reads a list such as "2(x3),1": 2, 2, 2 and 1 tasks. */
 typedef struct {
     int64_t nodes;
     int64_t tasks; /* of all nodes */

@@ -57,7 +57,7 @@ const env_family_t dscomm_priv_env_pals = {
             [DSCOMM_ENV_NODE_RANK] = {"PALS_NODEID"},
         },
     .find_master = pals_find_master,
-    /* Several mpiexec of one job have each their application. */
+    /* Each mpiexec of a job has an application id of its own. */
     .job = {{"PBS_JOBID"}, {"PALS_APID"}},
     .telling = "PALS_APID",
 };

@@ -6,7 +6,7 @@
 #include "env/fields.h"
 #include "lib/base/settings.h"
 
-/* PET_* are what torchrun is to do: "auto" is no number either. */
+/* PET_* are torchrun's options, which may be "auto" instead of a number. */
 static dscomm_status_t check_processes(const env_view_t *view,
                                        dscomm_env_t *env)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Discovery, from the source that is taken to numbers that hold. */
+/* Discovery: from the chosen source to valid numbers. */
 #include "config.h"
 
 #include "env/env.h"
@@ -27,7 +27,7 @@ static dscomm_status_t read_variables(const env_view_t *view, dscomm_env_t *env)
     return DSCOMM_OK;
 }
 
-/* Half a pair is no reason to try the next source, which would be wrong. */
+/* An incomplete pair is an error. The next source would give wrong numbers. */
 static dscomm_status_t check_pair(const env_view_t *view, dscomm_env_t *env)
 {
     const env_family_t *family = env->family;
@@ -77,8 +77,8 @@ static dscomm_status_t check_order(const env_view_t *view, dscomm_env_t *env)
     return DSCOMM_OK;
 }
 
-/* Each of the other nodes has a rank at least, so there are not more of them
- * than ranks elsewhere. */
+/* Each other node has at least one rank, so there are at most as many of them
+ * as ranks elsewhere. */
 static dscomm_status_t check_node(const env_view_t *view, dscomm_env_t *env)
 {
     const int *numbers = env->numbers;
@@ -94,9 +94,9 @@ static dscomm_status_t check_node(const env_view_t *view, dscomm_env_t *env)
         world - local, env->origins[DSCOMM_ENV_LOCAL_SIZE], local, world);
 }
 
-/* A stale RANK is a common cause of jobs in which all are rank 0; one that
- * agrees is normal, since hooks of containers and programs set it. An agent's
- * own RANK is not compared with what has started the agent. */
+/* A stale RANK is a common cause of jobs in which all processes are rank 0. A
+ * RANK that agrees is normal, because container hooks and programs set it. An
+ * agent's own RANK is not compared with the launcher around the agent. */
 static int is_compared(const dscomm_env_t *env)
 {
     return !env->forced && (env->family->tier == ENV_TIER_MANAGER ||
@@ -125,7 +125,7 @@ static dscomm_status_t check_generic(const env_view_t *view, dscomm_env_t *env)
     return DSCOMM_OK;
 }
 
-/* Some programs set it to choose a device. */
+/* Some programs set LOCAL_RANK to choose a device. */
 static dscomm_status_t compare_local(const env_view_t *view, dscomm_env_t *env)
 {
     int own = env->numbers[DSCOMM_ENV_LOCAL_RANK], number;
@@ -162,7 +162,8 @@ static dscomm_status_t compare_rival(const env_view_t *view, dscomm_env_t *env,
     return DSCOMM_OK;
 }
 
-/* Of two that could each be within the other. */
+/* Compares the numbers of sources of which each could have started the other; a
+ * contradiction is an error. */
 static dscomm_status_t check_rivals(const env_view_t *view, dscomm_env_t *env)
 {
     dscomm_status_t status = DSCOMM_OK;
@@ -188,8 +189,8 @@ static dscomm_status_t check_managers(const env_view_t *view, dscomm_env_t *env)
                                : status;
 }
 
-/* A launcher of one rank that has started a larger job's, as srun below mpirun,
- * hides what the other says. */
+/* Warns if this source of one rank hides a larger job, for example because srun
+ * was called below mpirun. */
 static void warn_larger(const env_view_t *view, dscomm_env_t *env)
 {
     const int one = env->numbers[DSCOMM_ENV_WORLD_SIZE] == 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Amazon SageMaker: mpirun's or torchrun's ranks where it starts the program by
- * these (smddp is mpirun as well), one process a host where it starts it
- * itself. */
+/* Amazon SageMaker. If it starts the program by mpirun (also for smddp) or
+ * torchrun, their variables count; if it starts the program itself, there is
+ * one process a host. */
 #include "config.h"
 
 #include "env/hosts.h"
@@ -20,7 +20,7 @@ typedef struct {
     int is_twice;
 } hosts_t;
 
-/* What a host may have, and a string without escapes. */
+/* 1 for characters of hosts, which need no escape. */
 static inline int sagemaker_is_plain(char c)
 {
     return (unsigned char)c > ' ' && c != '"' && c != '\\' && c != 0x7f;
@@ -39,8 +39,8 @@ static void count_host(hosts_t *hosts, int is_own)
     hosts->count++;
 }
 
-/* 1: the text is a list of hosts without escapes, as it is in fact, which is
- * read in one go. */
+/* 1: the text is a list of hosts without escapes, the usual case; it is read in
+ * one pass. */
 static int read_plain(const char *text, const char *own, hosts_t *ret_hosts)
 {
     const size_t own_length = own ? strlen(own) : 0;
@@ -74,7 +74,7 @@ static const char *sagemaker_first_of(const env_view_t *view)
     return dscomm_priv_json_first(text + strspn(text, " \t\r\n"));
 }
 
-/* Any other text; -1: it is no list of hosts. */
+/* Reads any other text; -1: it is no list of hosts. */
 static int read_any(const char *value, const char *own, hosts_t *ret_hosts)
 {
     const char *item = dscomm_priv_json_first(value);
@@ -92,7 +92,7 @@ static int read_any(const char *value, const char *own, hosts_t *ret_hosts)
     return is_host && hosts.count ? 0 : -1;
 }
 
-/* At least one host. A host that is there twice finds that out by itself. */
+/* Fails if there is no host. A host that is listed twice fails itself. */
 static dscomm_status_t read_hosts(const env_view_t *view,
                                   const dscomm_env_t *env, hosts_t *ret_hosts)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nothing tells of others. Where something is there that starts jobs, but did
- * not start this process, that is said. */
+/* No source is present: one rank. Warns if there is a platform that starts
+ * jobs, but did not start this process. */
 #include "config.h"
 
 #include "env/fields.h"
@@ -37,7 +37,8 @@ static void singleton_warn(const env_view_t *view, dscomm_env_t *env)
     }
 }
 
-/* Programs set it to choose a device; so it is no mark of a launcher. */
+/* LOCAL_RANK does not show a launcher, because programs set it to choose a
+ * device. */
 static void warn_local(const env_view_t *view, dscomm_env_t *env)
 {
     const char *text = dscomm_priv_view_value(view, "LOCAL_RANK");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A task of a step that srun started. A batch script and the shell of salloc
- * have most of a task's variables, too, but are none. SLURM_NTASKS and
- * SLURM_NODELIST are those of the job, not always of the step, and
- * SLURM_LAUNCH_NODE_IPADDR is where srun runs. */
+ * have most of a task's variables, but are no tasks. SLURM_NTASKS and
+ * SLURM_NODELIST belong to the job, not always to the step;
+ * SLURM_LAUNCH_NODE_IPADDR is the node of srun. */
 #include "config.h"
 
 #include "env/fields.h"
@@ -26,7 +26,8 @@ static int is_user_step(const env_view_t *view)
            number < STEPS_END;
 }
 
-/* Slurm 26 counts its own from -1 downwards. */
+/* 1 if text is a number, which may be negative: Slurm 26 numbers its own steps
+ * downwards from -1. */
 static int slurm_is_number(const char *text)
 {
     int64_t number;
@@ -35,7 +36,8 @@ static int slurm_is_number(const char *text)
            0;
 }
 
-/* What is no number at all is a mistake, which is told when it is taken. */
+/* A text that is no number is an error, which is reported if the source is
+ * taken. */
 static int is_no_task(const env_view_t *view, char **ret_why)
 {
     if (is_user_step(view) ||
@@ -142,7 +144,7 @@ static dscomm_status_t use_tasks(const env_view_t *view, dscomm_env_t *env,
     return DSCOMM_OK;
 }
 
-/* In a job of several components the list is perhaps that of one. */
+/* In a job of several components the list may be that of one component. */
 static dscomm_status_t slurm_count_local(const env_view_t *view,
                                          dscomm_env_t *env)
 {

@@ -12,7 +12,8 @@ static int torch_has_loopback(const env_view_t *view)
     return name && dscomm_priv_is_loopback(dscomm_priv_view_value(view, name));
 }
 
-/* Without these, platforms number pods so. */
+/* Without these variables, RANK and WORLD_SIZE may be a platform's numbers of
+ * pods. */
 static int is_pod(const env_view_t *view, char **ret_why)
 {
     if (dscomm_priv_view_either(view, "LOCAL_RANK", "LOCAL_WORLD_SIZE") ||
@@ -22,7 +23,7 @@ static int is_pod(const env_view_t *view, char **ret_why)
     return 1;
 }
 
-/* Who meets over the loopback interface is on one node. */
+/* Ranks that meet at a loopback address are on one node. */
 static dscomm_status_t torch_count_local(const env_view_t *view,
                                          dscomm_env_t *env)
 {

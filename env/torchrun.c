@@ -56,8 +56,8 @@ static void warn_agent(dscomm_env_t *env, const char *name, const char *text)
                              dscomm_priv_quote(text, quoted, sizeof quoted));
 }
 
-/* The address is the agent's, unless the user gives another. The agent listens
- * at its port in any case. */
+/* Takes the agent's address, unless the user gives another. The agent always
+ * listens at its own port. */
 static dscomm_status_t torchrun_read_agent(const env_view_t *view,
                                            dscomm_env_t *env)
 {
@@ -87,8 +87,8 @@ static dscomm_status_t torchrun_read_agent(const env_view_t *view,
     return DSCOMM_OK;
 }
 
-/* torchrun's own name for a job is the same for all that it is not told another
- * for; their stores are at different places. */
+/* torchrun's default name of a job is the same for all jobs; their stores are
+ * at different places. */
 static char *name_job(const env_view_t *view, const char *id, int restart)
 {
     const char *address = dscomm_priv_view_value(view, "MASTER_ADDR");

@@ -14,10 +14,10 @@
 
 #define LISTS_MAX 5
 
-/* Instead of a number of hosts: there is no such list. */
+/* Returned instead of a number of hosts: there is no such list. */
 #define NO_LIST (-2)
 
-/* How a variable names the lists of a cluster, in the order of ranks. */
+/* A variable's names of the lists of a cluster, in the order of ranks. */
 typedef struct {
     const char *variable;
     const char *lists[LISTS_MAX + 1];
@@ -49,9 +49,8 @@ static int find_list(const cluster_t *names, const char *key)
     return names->lists[i] ? i : -1;
 }
 
-/* In one go, since lists may have thousands of hosts. Of a name that is there
- * twice the first one counts. *ret_end: of cluster, an object.
- */
+/* Finds a list in one pass, because it may have thousands of hosts. If a name
+ * occurs twice, the first one counts. *ret_end: of cluster, an object */
 static void count_lists(const cluster_t *names, const char *cluster,
                         int64_t counts[LISTS_MAX], const char **ret_end)
 {
@@ -70,8 +69,8 @@ static void count_lists(const cluster_t *names, const char *cluster,
     *ret_end = strchr(*ret_end, '}') + 1;
 }
 
-/* What is in the variable; cluster and task are NULL where they are not
- * there. */
+/* The contents of the variable; cluster and task are NULL if they are missing.
+ */
 typedef struct {
     const char *cluster, *task;
     int64_t counts[LISTS_MAX];
@@ -127,7 +126,7 @@ static place_t find_place(const cluster_t *names, const spec_t *spec,
     return place;
 }
 
-/* The same as read_spec() finds, of a name that is there twice. */
+/* Finds the same list as read_spec(), if a name occurs twice. */
 static const char *find_cluster(const char *value)
 {
     const char *key = dscomm_priv_json_key(value);
@@ -202,7 +201,7 @@ static dscomm_status_t vertex_find_self(const env_view_t *view,
     return status == DSCOMM_OK ? use_task(view, env, names, value) : status;
 }
 
-/* After vertex_find_self(), which has checked the text. */
+/* Called after vertex_find_self(), which has checked the text. */
 static dscomm_status_t vertex_take_first(const env_view_t *view,
                                          dscomm_env_t *env,
                                          const cluster_t *names)

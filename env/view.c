@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Looking at an environment and a file system. */
+/* Reads an environment and a file system. */
 #include "config.h"
 
 #include "env/view.h"
@@ -60,7 +60,7 @@ static char *view_read_all(int fd)
     return text;
 }
 
-/* A pipe without a writer must not be waited for. */
+/* Does not wait for a writer if the file is a pipe. */
 char *dscomm_priv_view_file(const env_view_t *view, const char *path)
 {
     char *full = g_strconcat(view->root, path, NULL);

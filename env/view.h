@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An environment and a file system to look at, those of the process or others:
- * all that discovery knows of the world. */
+/* The environment and the file system that discovery reads: those of the
+ * process, or a test's. Discovery reads nothing else. */
 #ifndef ENV_VIEW_H
 #define ENV_VIEW_H
 
@@ -12,10 +12,10 @@ typedef struct {
     const char *root; /* "" for "/" */
 } env_view_t;
 
-/* A variable's value; NULL where it is not set, or empty. */
+/* A variable's value; NULL if it is not set, or empty. */
 const char *dscomm_priv_view_value(const env_view_t *view, const char *name);
 
-/* The first of two variables that is set; NULL where neither is. */
+/* The first of two variables that is set; NULL if neither is. */
 const char *dscomm_priv_view_either(const env_view_t *view, const char *first,
                                     const char *second);
 
@@ -23,15 +23,15 @@ const char *dscomm_priv_view_either(const env_view_t *view, const char *first,
 int dscomm_priv_view_same(const env_view_t *view, const char *name,
                           const char *other);
 
-/* A regular file's first bytes, at most 4 KiB; NULL where it cannot be read;
+/* A regular file's first bytes, at most 4 KiB; NULL if it cannot be read;
  * g_free(). */
 char *dscomm_priv_view_file(const env_view_t *view, const char *path);
 
-/* This host's name; NULL where it cannot be read; g_free(). */
+/* This host's name; NULL if it cannot be read; g_free(). */
 char *dscomm_priv_view_host(const env_view_t *view);
 
-/* "NAME/PID/START" of the nearest ancestor that the kernel calls name, equal in
- * all that descend from it; NULL where there is none; g_free(). */
+/* "NAME/PID/START" of the nearest ancestor with the kernel's name NAME, equal
+ * in all its descendants; NULL if there is none; g_free(). */
 char *dscomm_priv_view_ancestor(const env_view_t *view, const char *name);
 
 /* 1: process pid, a decimal number, is this one or an ancestor of it. */

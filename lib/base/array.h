@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arrays that grow while a job runs. GLib's end the process where there is no
- * memory; these say so. */
+/* Arrays that grow while a job runs. GLib's arrays abort the process if there
+ * is no memory; these set bad. */
 #ifndef LIB_ARRAY_H
 #define LIB_ARRAY_H
 
@@ -14,8 +14,8 @@ typedef struct {
     int bad; /* an element found no memory */
 } dscomm_array_t;
 
-/* One more element of size bytes, not initialised; NULL, and bad is set, where
- * there is no memory for it. */
+/* Appends an element of size bytes, not initialised; NULL, and bad is set, if
+ * there is no memory. */
 static inline void *dscomm_priv_array_add(dscomm_array_t *array, size_t size)
 {
     if (array->len == array->room) {

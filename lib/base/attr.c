@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* No structure is larger; a size that is was never set. */
+/* An upper limit of all structures. A larger size was not initialised. */
 #define SIZE_MOST 4096
 
 static bool attr_has_size(size_t size)

@@ -17,8 +17,8 @@ static inline int64_t dscomm_priv_clock(void)
     return (int64_t)now.tv_sec * 1000 * NS_PER_MS + now.tv_nsec;
 }
 
-/* The same as it was at the last tick, at most a few ms ago: cheap enough for a
- * call that a program makes in a loop. */
+/* The time of the last tick, at most a few ms ago: cheap enough for a call that
+ * a program makes in a loop. */
 static inline int64_t dscomm_priv_clock_coarse(void)
 {
     struct timespec now;
@@ -27,7 +27,7 @@ static inline int64_t dscomm_priv_clock_coarse(void)
     return (int64_t)now.tv_sec * 1000 * NS_PER_MS + now.tv_nsec;
 }
 
-/* When timeout_ms have passed since now; never where it is negative. */
+/* The time timeout_ms after now; INT64_MAX if it is negative. */
 static inline int64_t dscomm_priv_clock_after(int64_t now, int timeout_ms)
 {
     return timeout_ms < 0 ? INT64_MAX : now + timeout_ms * NS_PER_MS;

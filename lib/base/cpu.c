@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Processor features: what the processor has, the system saves on a context
- * switch, and DSCOMM_CPU leaves. */
+/* Processor features: those that the processor has, whose registers the system
+ * saves on a context switch, and that DSCOMM_CPU allows. */
 #include "config.h"
 
 #include "lib/base/settings.h"
@@ -38,7 +38,8 @@ static const struct {
     {CPU_AVX512BF16, "avx512_bf16"},
 };
 
-/* What each word of DSCOMM_CPU leaves, in the order of the setting's words. */
+/* The features that each word of DSCOMM_CPU allows, in the order of the
+ * setting's words. */
 static const uint64_t masks[] = {
     ~(uint64_t)0,
     0,
@@ -51,7 +52,7 @@ static const uint64_t masks[] = {
 
 #if defined(__x86_64__) || defined(__i386__)
 
-/* Leaves of CPUID that are asked for, its registers, and what the system must
+/* The CPUID leaves in use, their registers, and the state that the system must
  * save for a feature (XCR0). */
 enum { LEAF_1, LEAF_7, LEAF_7_1, LEAVES };
 enum { EAX, EBX, ECX, EDX, REGISTERS };
@@ -125,7 +126,7 @@ static uint64_t cpu_detect(void)
 
 #endif
 
-/* All, where DSCOMM_CPU makes no sense: dscomm_init() refuses it. */
+/* All features if DSCOMM_CPU is invalid: dscomm_init() refuses that. */
 static uint64_t mask(void)
 {
     const char *text = getenv("DSCOMM_CPU");

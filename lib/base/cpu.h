@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the processor can do, as far as a kernel asks. */
+/* Features of the processor that kernels need. */
 #ifndef LIB_CPU_H
 #define LIB_CPU_H
 

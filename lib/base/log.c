@@ -77,7 +77,7 @@ static int *domain_level(levels_t *table, const char *domain)
     return NULL;
 }
 
-/* One word, "LEVEL" or "DOMAIN:LEVEL"; returns 0, or -1 where it is neither. */
+/* Reads one word, "LEVEL" or "DOMAIN:LEVEL"; -1 if it is neither. */
 static int add_word(levels_t *table, char *word)
 {
     char *colon = strchr(word, ':');
@@ -102,8 +102,7 @@ static int add_word(levels_t *table, char *word)
     return 0;
 }
 
-/* The first word that is not understood goes to wrong; it is "" where a word is
- * missing. */
+/* Copies the first invalid word to wrong; "" if a word is missing. */
 static int parse_levels(const char *text, levels_t *ret_levels, char *wrong,
                         size_t size)
 {
@@ -144,8 +143,8 @@ static void install_levels(const levels_t *table)
     atomic_store_explicit(&highest, top, memory_order_relaxed);
 }
 
-/* With lock held. A DSCOMM_LOG that makes no sense is
- * dscomm_priv_log_check()'s. */
+/* Called with lock held. dscomm_priv_log_check() reports an invalid DSCOMM_LOG.
+ */
 static void read_environment(void)
 {
     const char *text = getenv("DSCOMM_LOG");

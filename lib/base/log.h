@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The log, as the library itself steers it. */
+/* The library's own control of the log. */
 #ifndef LIB_LOG_H
 #define LIB_LOG_H
 
@@ -9,8 +9,7 @@
  * Until then it is what DSCOMM_RANK or RANK says. */
 void dscomm_priv_log_rank(int rank);
 
-/* ERR_ENVIRONMENT where DSCOMM_LOG is not understood (the log itself then goes
- * on with "warn"). */
+/* ERR_ENVIRONMENT if DSCOMM_LOG is invalid; the log then uses "warn". */
 dscomm_status_t dscomm_priv_log_check(void);
 
 /* In a forked child: its locks are new. */

@@ -14,11 +14,11 @@ dscomm_status_t dscomm_priv_op_take(dscomm_op_t op, const char *name,
                                     const char *group, size_t common,
                                     dscomm_coll_args_t *args);
 
-/* One call more, or less, that uses user; NULL is fine. */
+/* One call more, or less, uses user; NULL is fine. */
 void dscomm_priv_op_hold(const dscomm_user_op_t *user);
 void dscomm_priv_op_drop(const dscomm_user_op_t *user);
 
-/* The operator of args, which has one, for messages. */
+/* The operator of args, for messages; args must have one. */
 static inline const char *dscomm_priv_op_text(const dscomm_coll_args_t *args)
 {
     if (args->op == DSCOMM_OP_USER)
@@ -26,7 +26,7 @@ static inline const char *dscomm_priv_op_text(const dscomm_coll_args_t *args)
     return dscomm_op_name((dscomm_op_t)args->op);
 }
 
-/* In a forked child: a lock that nobody holds. */
+/* Renews the lock in a forked child, in which another thread may hold it. */
 void dscomm_priv_op_forked(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The word that every operation looks at, and the handler that counts forks. */
+/* The word that every operation reads, and the handler that counts forks. */
 #include "config.h"
 #include "lib/base/process.h"
 #include "lib/base/process-fd.h"

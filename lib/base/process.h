@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every operation must notice about the process: that it was forked, and
- * that hooks are installed. Both live in one word, so that looking costs one
- * load. */
+/* What every operation must notice about the process: a fork, and installed
+ * hooks. Both are in one word, so that a check costs one load. */
 #ifndef LIB_PROCESS_H
 #define LIB_PROCESS_H
 
@@ -25,14 +24,14 @@ static inline unsigned dscomm_priv_generation(void)
 /* Arranges that a fork is noticed; from dscomm_init(), any number of times. */
 dscomm_status_t dscomm_priv_process_watch(void);
 
-/* What rooms above base do in the child of a fork: functions, then NULL, in
- * static memory. dscomm_init() sets them; without it nothing is at stake. */
+/* Functions that other rooms run in the child of a fork, then NULL, in static
+ * memory; dscomm_init() sets them. */
 void dscomm_priv_process_set_forked(void (*const *table)(void));
 
 /* A pidfd, or -1 where the process is gone or there are none to be had. */
 int dscomm_priv_process_open(pid_t pid);
-/* 1 where the process has ended, also while its parent has not waited for it;
- * fd: as above. */
+/* 1 if the process has ended, also while its parent has not waited for it; fd:
+ * as above. */
 int dscomm_priv_process_ended(pid_t pid, int fd);
 /* " by a signal" or " by a debugger" if the process is stopped; NULL if it
  * runs, or nothing is known of it. */

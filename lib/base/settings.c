@@ -122,7 +122,7 @@ const dscomm_setting_t *dscomm_priv_setting(int index)
     return &settings[index];
 }
 
-/* Digits at *text, which moves behind them; -1 where there are none or the
+/* Reads digits at *text and moves it behind them; -1 if there are none or the
  * number is beyond INT64_MAX. */
 static int read_digits(const char **text, int64_t *ret_value)
 {
@@ -193,7 +193,7 @@ static int parse_bytes(const char *text, int64_t *ret_value)
     return 0;
 }
 
-/* Seconds, to milliseconds; what is finer is cut off. */
+/* Reads seconds as milliseconds; further digits are cut off. */
 static int parse_msec(const char *text, int64_t *ret_value)
 {
     int64_t seconds, value;
@@ -440,7 +440,7 @@ static void setting_warn_unknown(const char *name,
 
 #define KNOWN_MAX 128 /* bytes; no known name is as long */
 
-/* A copy of a name that stays, one for each name; NULL without memory. */
+/* A permanent copy of a name, one for each name; NULL without memory. */
 static const char *name_intern(const char *name, size_t length)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -463,7 +463,8 @@ static const char *name_intern(const char *name, size_t length)
     return one ? one->name : NULL;
 }
 
-/* The name in the environment's entry, if it is one that no table knows. */
+/* The name in an entry of the environment, if it begins with DSCOMM_ and is in
+ * no table. */
 static const char *unknown_name(const char *entry,
                                 const dscomm_setting_t *const *tables,
                                 size_t count)

@@ -59,15 +59,16 @@ dscomm_status_t dscomm_priv_setting_parse(const dscomm_setting_t *row,
 int dscomm_priv_setting_try(const dscomm_setting_t *row, const char *text,
                             int64_t *ret_value);
 
-/* What row accepts, as text: "1 to 65535", "caller or thread"; static. */
+/* The values that row accepts, as text: "1 to 65535", "caller or thread";
+ * static. */
 const char *dscomm_priv_setting_accepted(const dscomm_setting_t *row);
 
-/* What the environment says about row, or NULL. Paths are left out in set-uid
+/* The environment's value of row, or NULL. Paths are ignored in set-uid
  * programs. */
 const char *dscomm_priv_setting_value(const dscomm_setting_t *row);
 
-/* ERR_ENVIRONMENT with a sentence where the environment's value of any row of
- * the core's table makes no sense. */
+/* ERR_ENVIRONMENT with a sentence if a row of the core's table has an invalid
+ * value in the environment. */
 dscomm_status_t dscomm_priv_settings_validate(void);
 
 /* The setting whose name is most like name, or NULL if none is like it. */
@@ -88,8 +89,8 @@ void dscomm_priv_settings_check(char *const *environment,
                                 const dscomm_setting_t *const *tables,
                                 size_t count);
 
-/* A decimal number, with blanks around it and nothing else: 0 and *ret_value,
- * or -1. A sign is no digit. */
+/* Reads a decimal number without sign; blanks around it are allowed: 0 and
+ * *ret_value, or -1. */
 int dscomm_priv_parse_decimal(const char *text, int64_t *ret_value);
 
 #endif

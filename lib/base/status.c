@@ -99,7 +99,8 @@ dscomm_status_t dscomm_priv_fail_with(dscomm_status_t status, const char *text)
     return status;
 }
 
-/* The text is made aside, since the sentence may be among the arguments. */
+/* Formats into another buffer, because the thread's sentence may be among the
+ * arguments. */
 dscomm_status_t dscomm_fail(dscomm_status_t status, const char *format, ...)
 {
     int saved = errno;

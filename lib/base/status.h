@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread's error sentence, as the library itself handles it. */
+/* The library's own functions on the thread's error sentence. */
 #ifndef LIB_STATUS_H
 #define LIB_STATUS_H
 

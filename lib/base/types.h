@@ -18,7 +18,7 @@ static inline size_t dscomm_priv_element_of(dscomm_dtype_t dtype)
                                                 : 0;
 }
 
-/* What must be equal on all ranks, in 32 bits. */
+/* A 32-bit hash of all arguments that must be equal on all ranks. */
 static inline uint32_t dscomm_priv_fingerprint(int coll, int dtype, int op,
                                                int root, size_t count)
 {
