@@ -10,16 +10,14 @@
 static void test_slow(void)
 {
     enum { SLOW = 200 };
-    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
-    dscomm_priv_server_t *server;
+    const dscomm_priv_server_limits_t limits = {.validate_ms = 300,
+                                                .stall_ms = 300};
     raw_t part = {.size = 0};
     int fds[SLOW], port, closed = 0;
     uint8_t byte = 0;
     double start;
+    dscomm_priv_server_t *server = start_server(&limits, NULL, &port);
 
-    limits.validate_ms = 300;
-    limits.stall_ms = 300;
-    server = start_server(&limits, NULL, &port);
     raw_put(&part, 1, 1);
     raw_put(&part, 3, 8);
     raw_put(&part, 'k', 1);
@@ -58,13 +56,11 @@ static void test_slow(void)
 /* Dripping a request does not buy time. */
 static void test_drip(void)
 {
-    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
-    dscomm_priv_server_t *server;
+    const dscomm_priv_server_limits_t limits = {.stall_ms = 200};
     raw_t raw = {.size = 0};
     int port, fd, sent = 0;
+    dscomm_priv_server_t *server = start_server(&limits, NULL, &port);
 
-    limits.stall_ms = 200;
-    server = start_server(&limits, NULL, &port);
     fd = raw_client(port);
     raw_put(&raw, 1, 1);
     raw_put(&raw, 4000, 8);
@@ -85,25 +81,19 @@ static void test_drip(void)
 static void test_deaf(void)
 {
     enum { ASKS = 400 };
-    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
-    dscomm_priv_server_t *server;
+    const dscomm_priv_server_limits_t limits = {.stall_ms = 400};
     static uint8_t value[1 << 20];
     raw_t raw = {.size = 0};
     int port, fd, setter;
+    dscomm_priv_server_t *server = start_server(&limits, NULL, &port);
 
-    limits.stall_ms = 400;
-    server = start_server(&limits, NULL, &port);
     setter = raw_client(port);
     raw_command(&raw, 1, "/large", NULL, NULL);
     raw_put(&raw, sizeof value, 8);
-    raw_send(setter, raw.data, raw.size);
+    raw_flush(setter, &raw);
     raw_send(setter, value, sizeof value);
-    raw.size = 0;
-    raw_ping(&raw, 5);
-    raw_send(setter, raw.data, raw.size);
-    is_int(raw_recv(setter, value, 4, WAIT_MS), 4, "a large value is set");
+    is_int(raw_echo(setter, &raw, 5), 5, "a large value is set");
     fd = raw_client(port);
-    raw.size = 0;
     for (int i = 0; i < ASKS; i++)
         raw_command(&raw, 3, "/large", NULL, NULL);
     raw_send(fd, raw.data, raw.size);
@@ -139,12 +129,10 @@ static void test_deaf(void)
 
 static void test_crowd(void)
 {
-    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
-    dscomm_priv_server_t *server;
+    const dscomm_priv_server_limits_t limits = {.connections = 8};
     int port, fds[8];
+    dscomm_priv_server_t *server = start_server(&limits, NULL, &port);
 
-    limits.connections = 8;
-    server = start_server(&limits, NULL, &port);
     for (int i = 0; i < 8; i++)
         fds[i] = raw_client(port);
     usleep(100000);
@@ -197,24 +185,19 @@ static void test_no_descriptors(void)
     tight.rlim_cur = (rlim_t)lowest;
     setrlimit(RLIMIT_NOFILE, &tight);
     {
-        struct sockaddr_in address = {.sin_family = AF_INET,
-                                      .sin_port = htons((uint16_t)port),
-                                      .sin_addr = {htonl(INADDR_LOOPBACK)}};
+        struct sockaddr_in address = raw_loopback(port);
 
         is_int(connect(late, (struct sockaddr *)&address, sizeof address), 0,
                "the kernel takes the connection");
     }
     raw_hello(&raw);
     raw_ping(&raw, 99);
-    raw_send(late, raw.data, raw.size);
+    raw_flush(late, &raw);
     before = cpu_ms();
     is_int(raw_recv(late, &echo, 4, 600), 0, "but the server cannot");
     ok(cpu_ms() - before < 200, "and does not spin: %.0f ms of processor time",
        cpu_ms() - before);
-    raw.size = 0;
-    raw_ping(&raw, 98);
-    raw_send(fd, raw.data, raw.size);
-    is_int(raw_recv(fd, &echo, 4, WAIT_MS), 4, "it serves who is connected");
+    is_int(raw_echo(fd, &raw, 98), 98, "it serves who is connected");
     setrlimit(RLIMIT_NOFILE, &old);
     is_int(raw_recv(late, &echo, 4, WAIT_MS), 4, "and the new one when it can");
     is_int(echo, 99, "rightly");
@@ -230,24 +213,20 @@ static void test_shut_down(void)
     dscomm_priv_server_t *server;
     int port = 0, fd = raw_listen(&port), old;
     raw_t raw = {.size = 0};
-    uint32_t echo = 0;
     double before;
 
     if (dscomm_priv_listen_adopt(fd, port, &listening) ||
         dscomm_priv_server_open(&listening, NULL, NULL, &server))
         bail("server: %s", dscomm_last_error());
     old = raw_client(port);
-    raw_ping(&raw, 7);
-    raw_send(old, raw.data, raw.size);
-    is_int(raw_recv(old, &echo, 4, WAIT_MS), 4, "a client of before");
+    is_int(raw_echo(old, &raw, 7), 7, "a client of before");
     shutdown(fd, SHUT_RDWR);
     before = cpu_ms();
     usleep(500 * 1000);
     ok(cpu_ms() - before < 200,
        "a socket that is shut down is left alone: %.0f ms of processor time",
        cpu_ms() - before);
-    raw_send(old, raw.data, raw.size);
-    is_int(raw_recv(old, &echo, 4, WAIT_MS), 4, "and the client is served");
+    is_int(raw_echo(old, &raw, 8), 8, "and the client is served");
     close(old);
     close(fd);
     dscomm_priv_server_close(server);

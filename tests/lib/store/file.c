@@ -214,8 +214,7 @@ static void test_left_over(void)
     ok(access(path, F_OK) == 0, "the file stays for the second");
     status_is(open_for(2, 300, &b), DSCOMM_OK, "the second of two");
     status_is(open_for(2, 300, &c), DSCOMM_ERR_STATE, "a third");
-    ok(strstr(dscomm_last_error(), "earlier run") != NULL, "%s",
-       dscomm_last_error());
+    error_says("earlier run");
     dscomm_store_close(b);
     ok(access(path, F_OK) != 0, "the second has removed it");
     status_is(open_for(2, 300, &c), DSCOMM_OK, "a new run");

@@ -11,11 +11,19 @@ dscomm_priv_server_t *start_server(const dscomm_priv_server_limits_t *limits,
                                    const dscomm_priv_job_t *job, int *ret_port)
 {
     const dscomm_priv_place_t place = {"127.0.0.1", 0, 1, false, false};
+    dscomm_priv_server_limits_t all = SERVER_LIMITS_INIT;
     dscomm_priv_listen_t listening;
     dscomm_priv_server_t *server;
 
+    if (limits) {
+        all.connections = limits->connections ?: all.connections;
+        all.validate_ms = limits->validate_ms ?: all.validate_ms;
+        all.stall_ms = limits->stall_ms ?: all.stall_ms;
+        all.kept = limits->kept ?: all.kept;
+        all.under_way = limits->under_way ?: all.under_way;
+    }
     if (dscomm_priv_listen(&place, dscomm_priv_deadline(WAIT_MS), &listening) ||
-        dscomm_priv_server_open(&listening, limits, job, &server))
+        dscomm_priv_server_open(&listening, &all, job, &server))
         bail("server: %s", dscomm_last_error());
     *ret_port = listening.port;
     return server;
@@ -36,11 +44,8 @@ int is_alive(int port)
 {
     raw_t raw = {.size = 0};
     int fd = raw_client(port);
-    uint32_t echo = 0;
+    const uint32_t echo = raw_echo(fd, &raw, 0x12345678);
 
-    raw_ping(&raw, 0x12345678);
-    raw_send(fd, raw.data, raw.size);
-    raw_recv(fd, &echo, 4, WAIT_MS);
     close(fd);
     return echo == 0x12345678;
 }
@@ -132,6 +137,22 @@ void fake_start(fake_t *fake)
     if (!fake->connections)
         fake->connections = 1;
     pthread_create(&fake->thread, NULL, fake_run, fake);
+}
+
+dscomm_store_t *fake_open(fake_t *fake)
+{
+    dscomm_store_t *store = NULL;
+
+    fake_start(fake);
+    status_is(open_store(url_of(fake->port), NULL, 0, 2000, &store), DSCOMM_OK,
+              "open");
+    return store;
+}
+
+void fake_close(fake_t *fake, dscomm_store_t *store)
+{
+    dscomm_store_close(store);
+    pthread_join(fake->thread, NULL);
 }
 
 dscomm_status_t call_store(dscomm_store_t *store, int which)

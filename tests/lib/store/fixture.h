@@ -17,7 +17,8 @@
 
 #define WAIT_MS 5000
 
-/* A server of one's own for job, or NULL; limits NULL: the default. */
+/* A server of one's own for job, or NULL; limits NULL, or 0 of one: the
+ * default. */
 dscomm_priv_server_t *start_server(const dscomm_priv_server_limits_t *limits,
                                    const dscomm_priv_job_t *job, int *ret_port);
 /* A connection to it that has said VALIDATE. */
@@ -62,6 +63,16 @@ typedef struct {
 } fake_t;
 
 void fake_start(fake_t *fake);
+/* A store of that server, which fake_close() closes. */
+dscomm_store_t *fake_open(fake_t *fake);
+void fake_close(fake_t *fake, dscomm_store_t *store);
+
+/* The last error has text in it. */
+static inline int error_says(const char *text)
+{
+    return ok(strstr(dscomm_last_error(), text) != NULL, "  %s",
+              dscomm_last_error());
+}
 
 static inline int status_is(dscomm_status_t got, dscomm_status_t want,
                             const char *what)

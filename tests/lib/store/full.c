@@ -39,7 +39,7 @@ static void test_table(void)
     is_int((long long)budget->used, 1000 + 2 + 512, "counts as one");
     status_is(put(table, "/b", value, 1000), DSCOMM_OK, "a second");
     status_is(put(table, "/c", value, 1000), DSCOMM_ERR_NO_MEMORY, "a third");
-    ok(strstr(dscomm_last_error(), "full") != NULL, "%s", dscomm_last_error());
+    error_says("full");
     status_is(dscomm_priv_table_join(table, key, more, &joined),
               DSCOMM_ERR_NO_MEMORY,
               "a longer value has no room beside the old one");
@@ -119,18 +119,16 @@ static void test_file(void)
 /* The client's calls at a server that is full. */
 static void test_client(void)
 {
-    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    const dscomm_priv_server_limits_t limits = {.kept = LIMIT};
     static const char value[LIMIT];
     const char *keys[] = {"large"};
-    dscomm_priv_server_t *server;
     dscomm_store_t *store = NULL;
     int port, present = 0;
     void *got = NULL;
     size_t size = 0;
     int64_t sum = 0;
+    dscomm_priv_server_t *server = start_server(&limits, NULL, &port);
 
-    limits.kept = LIMIT;
-    server = start_server(&limits, NULL, &port);
     store = must_open_store(url_of(port), NULL, 0);
     status_is(dscomm_store_set(store, "n", "1", 1), DSCOMM_OK, "a counter");
     status_is(dscomm_store_set(store, "large", value, 97000), DSCOMM_OK,
@@ -145,7 +143,7 @@ static void test_client(void)
         DSCOMM_ERR_NO_MEMORY, "compare_set");
     status_is(dscomm_store_append(store, "more", value, 9000),
               DSCOMM_ERR_NO_MEMORY, "append");
-    ok(strstr(dscomm_last_error(), "full") != NULL, "%s", dscomm_last_error());
+    error_says("full");
     status_is(dscomm_store_add(store, "n", 1, &sum), DSCOMM_OK, "add");
     is_int(sum, 2, "to what is there");
     status_is(dscomm_store_check(store, keys, 1, &present), DSCOMM_OK, "check");
@@ -165,9 +163,8 @@ static void test_commands(void)
 {
     enum { SET = 1, ADD = 4, MULTI_SET = 11, QUEUE_PUSH = 14, BARRIER = 18 };
     static const int commands[] = {SET, ADD, MULTI_SET, QUEUE_PUSH, BARRIER};
-    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    const dscomm_priv_server_limits_t limits = {.kept = LIMIT};
 
-    limits.kept = LIMIT;
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         int port, sent, fd;
         dscomm_priv_server_t *server = start_server(&limits, NULL, &port);
@@ -211,13 +208,11 @@ static void test_commands(void)
 static void test_requests(void)
 {
     enum { CLIENTS = 12, PART = 40000 };
-    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    const dscomm_priv_server_limits_t limits = {.under_way = 5 * PART};
     static raw_t raw;
-    dscomm_priv_server_t *server;
     int port, fds[CLIENTS], closed = 0;
+    dscomm_priv_server_t *server = start_server(&limits, NULL, &port);
 
-    limits.under_way = 5 * PART;
-    server = start_server(&limits, NULL, &port);
     raw_put(&raw, 1, 1);
     raw_text(&raw, "/k");
     raw_put(&raw, 1 << 20, 8);
@@ -246,34 +241,27 @@ static void test_requests(void)
 static void test_answers(void)
 {
     enum { ASKS = 3000, WAITS = 2000 };
-    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    const dscomm_priv_server_limits_t limits = {.under_way = 1 << 20};
     static uint8_t value[4000];
     static raw_t raw;
-    dscomm_priv_server_t *server;
     int port, fd, setter;
-    uint32_t echo;
+    dscomm_priv_server_t *server = start_server(&limits, NULL, &port);
 
-    limits.under_way = 1 << 20;
-    server = start_server(&limits, NULL, &port);
     setter = raw_client(port);
     raw_put(&raw, 1, 1);
     raw_text(&raw, "/k");
     raw_put(&raw, sizeof value, 8);
     memcpy(raw.data + raw.size, value, sizeof value);
     raw.size += sizeof value;
-    raw_ping(&raw, 5);
-    raw_send(setter, raw.data, raw.size);
-    is_int(raw_recv(setter, &echo, 4, WAIT_MS), 4, "a value is set");
-    raw.size = 0;
+    is_int(raw_echo(setter, &raw, 5), 5, "a value is set");
     raw_put(&raw, 10, 1);
     raw_put(&raw, ASKS, 8);
     for (int i = 0; i < ASKS; i++)
         raw_text(&raw, "/k");
     fd = raw_client(port);
-    raw_send(fd, raw.data, raw.size);
+    raw_flush(fd, &raw);
     ok(raw_closes(fd, WAIT_MS), "12 MB of answers are refused");
     close(fd);
-    raw.size = 0;
     raw_put(&raw, 6, 1);
     raw_put(&raw, WAITS, 8);
     for (int i = 0; i < WAITS; i++) {
@@ -283,10 +271,9 @@ static void test_answers(void)
         raw_text(&raw, key);
     }
     fd = raw_client(port);
-    raw_send(fd, raw.data, raw.size);
+    raw_flush(fd, &raw);
     ok(raw_closes(fd, WAIT_MS), "so are waits for %d keys", WAITS);
     close(fd);
-    raw.size = 0;
     raw_command(&raw, 3, "/k", NULL, NULL);
     raw_send(setter, raw.data, raw.size);
     is_int(raw_recv(setter, raw.data, sizeof value + 8, WAIT_MS),

@@ -45,8 +45,7 @@ static void client_is(const dscomm_priv_job_t *job, int port,
         status_is(dscomm_store_set(store, "key", "value", 5), DSCOMM_OK,
                   "  and has the keys");
     if (says)
-        ok(strstr(dscomm_last_error(), says) != NULL, "  %s",
-           dscomm_last_error());
+        error_says(says);
     dscomm_store_close(store);
 }
 

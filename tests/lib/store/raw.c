@@ -59,7 +59,7 @@ double raw_now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-static struct sockaddr_in loopback(int port)
+struct sockaddr_in raw_loopback(int port)
 {
     return (struct sockaddr_in){.sin_family = AF_INET,
                                 .sin_port = htons((uint16_t)port),
@@ -68,7 +68,7 @@ static struct sockaddr_in loopback(int port)
 
 int raw_connect(int port)
 {
-    struct sockaddr_in address = loopback(port);
+    struct sockaddr_in address = raw_loopback(port);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     if (fd >= 0 &&
@@ -81,7 +81,7 @@ int raw_connect(int port)
 
 int raw_listen(int *ret_port)
 {
-    struct sockaddr_in address = loopback(0);
+    struct sockaddr_in address = raw_loopback(0);
     socklen_t length = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -118,6 +118,22 @@ int raw_send(int fd, const void *data, size_t size)
         }
     }
     return 1;
+}
+
+void raw_flush(int fd, raw_t *raw)
+{
+    raw_send(fd, raw->data, raw->size);
+    raw->size = 0;
+}
+
+uint32_t raw_echo(int fd, raw_t *raw, uint32_t nonce)
+{
+    uint32_t echo = 0;
+
+    raw_ping(raw, nonce);
+    raw_flush(fd, raw);
+    raw_recv(fd, &echo, sizeof echo, 5000);
+    return echo;
 }
 
 long raw_recv(int fd, void *data, size_t size, int ms)

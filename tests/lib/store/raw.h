@@ -33,7 +33,9 @@ void raw_keys(raw_t *raw, int command, const char *a, const char *b);
 void raw_ping(raw_t *raw, uint32_t nonce);
 
 double raw_now_ms(void);
-/* A blocking connection to 127.0.0.1, or -1. */
+/* 127.0.0.1 at port. */
+struct sockaddr_in raw_loopback(int port);
+/* A blocking connection to it, or -1. */
 int raw_connect(int port);
 /* A socket that listens on a free port of 127.0.0.1, or -1. */
 int raw_listen(int *ret_port);
@@ -41,6 +43,11 @@ int raw_listen(int *ret_port);
 int raw_free_port(void);
 /* 1, or 0 where the other end does not take it. */
 int raw_send(int fd, const void *data, size_t size);
+/* Sends all of raw, and empties it. */
+void raw_flush(int fd, raw_t *raw);
+/* The same with a PING behind it; returns what that is answered with, or 0
+ * after 5 s. */
+uint32_t raw_echo(int fd, raw_t *raw, uint32_t nonce);
 /* How many of size bytes came within ms; -1 where the end or a reset comes
  * first. */
 long raw_recv(int fd, void *data, size_t size, int ms);

@@ -61,8 +61,7 @@ static void find_is(const char *want, const char *says, const char *about)
 
     if (says) {
         is_int(status, DSCOMM_ERR_ENVIRONMENT, "%s: refused", about);
-        ok(strstr(dscomm_last_error(), says) != NULL, "  %s",
-           dscomm_last_error());
+        error_says(says);
         ok(!strstr(dscomm_last_error(), "letters"), "  which keeps it");
     } else {
         is_int(status, DSCOMM_OK, "%s: taken", about);
@@ -121,9 +120,8 @@ static void test_sources(void)
 static dscomm_priv_server_t *serve_job(const char *secret, int *ret_port)
 {
     const dscomm_priv_job_t job = {.ports = 1, .secret = secret};
-    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    const dscomm_priv_server_limits_t limits = {.validate_ms = LATE_MS};
 
-    limits.validate_ms = LATE_MS;
     return start_server(&limits, &job, ret_port);
 }
 
@@ -154,8 +152,7 @@ static void test_clients(void)
                "server %s, client %s", rows[i].server ? rows[i].server : "-",
                rows[i].client ? rows[i].client : "-");
         if (rows[i].says)
-            ok(strstr(dscomm_last_error(), rows[i].says) != NULL, "  %s",
-               dscomm_last_error());
+            error_says(rows[i].says);
         else
             is_int(dscomm_store_set(store, "k", "v", 1), DSCOMM_OK,
                    "  is served");
@@ -169,7 +166,6 @@ static void test_own(void)
 {
     dscomm_store_t *store;
     raw_t raw = {.size = 0};
-    uint32_t echo = 0;
     int fd;
 
     setenv("DSCOMM_JOB_SECRET", SECRET, 1);
@@ -177,11 +173,8 @@ static void test_own(void)
     unsetenv("DSCOMM_JOB_SECRET");
     is_int(dscomm_store_set(store, "k", "v", 1), DSCOMM_OK, "one's own store");
     fd = raw_client(dscomm_store_port(store));
-    raw_ping(&raw, 0x12345678);
-    raw_send(fd, raw.data, raw.size);
-    raw_recv(fd, &echo, 4, WAIT_MS);
-    ok(echo == ~UINT32_C(0x12345678), "torch's client is told that it is not "
-                                      "served");
+    ok(raw_echo(fd, &raw, 0x12345678) == ~UINT32_C(0x12345678),
+       "torch's client is told that it is not served");
     close(fd);
     dscomm_store_close(store);
 }
@@ -201,14 +194,11 @@ static void challenge(int fd, uint8_t answer[49])
 static int send_proof(int fd, const uint8_t proof[32])
 {
     raw_t raw = {.size = 0};
-    uint32_t echo = 0;
 
     raw_put(&raw, PROOF, 1);
     memcpy(raw.data + raw.size, proof, 32);
     raw.size += 32;
-    raw_ping(&raw, 0xCAFE0003);
-    raw_send(fd, raw.data, raw.size);
-    return raw_recv(fd, &echo, 4, WAIT_MS) == 4 && echo == 0xCAFE0003;
+    return raw_echo(fd, &raw, 0xCAFE0003) == 0xCAFE0003;
 }
 
 static void test_handshake(void)
@@ -258,14 +248,13 @@ static void test_strangers(void)
         raw_put(&raw, (uint64_t)command, 1);
         memset(raw.data + raw.size, 0, 100000);
         raw.size += 100000;
-        raw_send(fd, raw.data, raw.size);
+        raw_flush(fd, &raw);
         is_int(raw_recv(fd, got, 1, 20), 0, "command %d: no answer", command);
         ok(raw_closes(fd, WAIT_MS), "command %d: and an end", command);
         close(fd);
     }
     for (int command = 19; command <= 69; command += 50) {
         fd = raw_client(port);
-        raw.size = 0;
         raw_put(&raw, (uint64_t)command, 1);
         raw_send(fd, raw.data, raw.size);
         ok(raw_closes(fd, LATE_MS / 2), "command %d is none", command);
@@ -274,7 +263,7 @@ static void test_strangers(void)
     fd = raw_client(port);
     raw.size = 0;
     raw_command(&raw, SET, "/k", "v", NULL);
-    raw_send(fd, raw.data, raw.size);
+    raw_flush(fd, &raw);
     challenge(raw_client(port), answer);
     close(fd);
     fd = raw_client(port);
@@ -282,7 +271,6 @@ static void test_strangers(void)
     memcpy(nonces + 16, answer + 1, 16);
     dscomm_priv_secret_prove(SECRET, SECRET_CLIENT, nonces, proof);
     ok(send_proof(fd, proof), "one who knows it");
-    raw.size = 0;
     raw_put(&raw, 7, 1);
     raw_send(fd, raw.data, raw.size);
     is_int(raw_recv(fd, got, 8, WAIT_MS), 8, "asks for the number of keys,");
@@ -306,7 +294,6 @@ static dscomm_priv_server_t *serve_world(int *ret_port)
 static void say_refused(int port, const char *world, const char *name)
 {
     raw_t raw = {.size = 0};
-    uint32_t echo;
     int fd = raw_client(port);
 
     raw_put(&raw, REFUSED, 1);
@@ -314,9 +301,7 @@ static void say_refused(int port, const char *world, const char *name)
     strncpy((char *)raw.data + raw.size, world, 192);
     strncpy((char *)raw.data + raw.size + 192, name, 128);
     raw.size += 192 + 128;
-    raw_ping(&raw, 0x12345678);
-    raw_send(fd, raw.data, raw.size);
-    raw_recv(fd, &echo, 4, WAIT_MS);
+    raw_echo(fd, &raw, 0x12345678);
     close(fd);
 }
 
@@ -354,8 +339,7 @@ static void refused_are(int port, int believed, int all, const char *says,
     is_int(dscomm_priv_roster_refused(store, WORLD, "rank 0", false), all,
            "  and all");
     if (says)
-        ok(strstr(dscomm_last_error(), says) != NULL, "  %s",
-           dscomm_last_error());
+        error_says(says);
     dscomm_store_close(store);
 }
 
@@ -388,10 +372,7 @@ static void test_refused(void)
 /* A socket whose ends are here, but which is none of TCP: nobody's. */
 static int connect_udp(void)
 {
-    const struct sockaddr_in address = {.sin_family = AF_INET,
-                                        .sin_port = htons(9),
-                                        .sin_addr.s_addr =
-                                            htonl(INADDR_LOOPBACK)};
+    const struct sockaddr_in address = raw_loopback(9);
     const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
     if (connect(fd, (const struct sockaddr *)&address, sizeof address))

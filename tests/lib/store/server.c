@@ -139,10 +139,9 @@ static void put_traffic(raw_t *raw, raw_t *answers)
 static void test_segments(void)
 {
     static const size_t portions[] = {RAW_MAX, 1, 2, 3, 7, 64, 255};
-    dscomm_priv_server_t *server;
     int port, fd;
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
-    server = start_server(NULL, NULL, &port);
     for (size_t i = 0; i < sizeof portions / sizeof portions[0]; i++) {
         static raw_t raw, answers;
         static uint8_t got[RAW_MAX];
@@ -200,10 +199,9 @@ static void test_malformed(void)
          "\6\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0B",
          36, 0},
     };
-    dscomm_priv_server_t *server;
     int port;
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
-    server = start_server(NULL, NULL, &port);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         raw_t raw = {.size = 0};
         int fd = raw_client(port);
@@ -250,11 +248,10 @@ static void test_strangers(void)
         "\1abcdefgh",
         "\r1234",
     };
-    dscomm_priv_server_t *server;
     raw_t raw = {.size = 0};
     int port, fd;
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
-    server = start_server(NULL, NULL, &port);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         fd = raw_connect(port);
         raw_send(fd, rows[i], strlen(rows[i]));
@@ -275,10 +272,9 @@ static void test_strangers(void)
 static void test_truncated(void)
 {
     static raw_t raw, answers;
-    dscomm_priv_server_t *server;
     int port;
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
-    server = start_server(NULL, NULL, &port);
     raw.size = answers.size = 0;
     put_traffic(&raw, &answers);
     for (size_t cut = 0; cut < raw.size; cut++) {
@@ -306,13 +302,11 @@ static uint32_t next_random(void)
 static void test_fuzz(void)
 {
     static raw_t raw, answers;
-    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
     double end = raw_now_ms() + 1000;
-    dscomm_priv_server_t *server;
     unsigned long rounds = 0;
     int port;
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
-    server = start_server(&limits, NULL, &port);
     for (; raw_now_ms() < end; rounds++) {
         int fd = raw_connect(port), changes = (int)(next_random() % 8);
         size_t cut;
@@ -336,10 +330,9 @@ static void test_fuzz(void)
 /* A server whose end cannot be told by its eventfd ends all the same. */
 static void test_close(void)
 {
-    dscomm_priv_server_t *server;
     int port, fd;
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
-    server = start_server(NULL, NULL, &port);
     fd = raw_client(port);
     write_fails = 1;
     dscomm_priv_server_close(server);
@@ -351,36 +344,31 @@ static void test_close(void)
 /* Waits that are fulfilled, cancelled, doubled and left. */
 static void test_waits(void)
 {
-    dscomm_priv_server_t *server;
     raw_t raw = {.size = 0};
     int port, a, b, c;
     uint8_t bytes[3];
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
-    server = start_server(NULL, NULL, &port);
     a = raw_client(port);
     b = raw_client(port);
     c = raw_client(port);
     raw_keys(&raw, 6, "/x", "/x");
     raw_send(a, raw.data, raw.size);
-    raw_send(b, raw.data, raw.size);
+    raw_flush(b, &raw);
     is_int(raw_recv(a, bytes, 1, 50), 0, "a wait waits");
     close(b); /* leaves in the middle */
-    raw.size = 0;
     raw_command(&raw, 1, "/x", "", NULL);
-    raw_send(c, raw.data, raw.size);
+    raw_flush(c, &raw);
     is_int(raw_recv(a, bytes, 1, WAIT_MS), 1, "the key wakes it");
     is_int(bytes[0], 0, "with STOP_WAITING");
-    raw.size = 0;
     raw_keys(&raw, 6, "/y", "/x");
     raw_put(&raw, 12, 1);
-    raw_send(a, raw.data, raw.size);
+    raw_flush(a, &raw);
     is_int(raw_recv(a, bytes, 2, 100), 1, "CANCEL_WAIT answers once");
     is_int(bytes[0], 1, "with WAIT_CANCELED");
-    raw.size = 0;
     raw_command(&raw, 1, "/y", "", NULL);
-    raw_send(c, raw.data, raw.size);
+    raw_flush(c, &raw);
     is_int(raw_recv(a, bytes, 1, 50), 0, "the key wakes no one any more");
-    raw.size = 0;
     raw_keys(&raw, 6, "/x", NULL);
     raw_put(&raw, 12, 1);
     raw_send(a, raw.data, raw.size);
@@ -412,10 +400,9 @@ static void test_answers_own_their_bytes(void)
     static const size_t sizes[] = {4096, 4097, 5000, 65000, 150000};
     static raw_t raw[2], answers[2];
     static uint8_t got[RAW_MAX];
-    dscomm_priv_server_t *server;
     int port, fds[2];
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
-    server = start_server(NULL, NULL, &port);
     for (int i = 0; i < 2; i++)
         fds[i] = raw_client(port);
     for (size_t n = 0; n < sizeof sizes / sizeof sizes[0]; n++) {
@@ -444,22 +431,20 @@ static void test_answers_own_their_bytes(void)
 
 static void test_queues_and_barriers(void)
 {
-    dscomm_priv_server_t *server;
     raw_t raw = {.size = 0};
     uint8_t bytes[2];
     int port, a, b, c;
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
-    server = start_server(NULL, NULL, &port);
     a = raw_client(port);
     b = raw_client(port);
     c = raw_client(port);
     raw_keys(&raw, 6, "/q", NULL);
     raw_send(a, raw.data, raw.size);
-    raw_send(b, raw.data, raw.size);
+    raw_flush(b, &raw);
     usleep(50000);
-    raw.size = 0;
     raw_command(&raw, 14, "/q", "x", NULL);
-    raw_send(c, raw.data, raw.size);
+    raw_flush(c, &raw);
     {
         int woken = (raw_recv(a, bytes, 1, 200) == 1) +
                     (raw_recv(b, bytes, 1, 200) == 1);
@@ -470,7 +455,6 @@ static void test_queues_and_barriers(void)
     close(b);
     a = raw_client(port);
     b = raw_client(port);
-    raw.size = 0;
     raw_command(&raw, 18, "/b", NULL, NULL);
     raw_put(&raw, 3, 8);
     raw_send(a, raw.data, raw.size);
@@ -490,18 +474,15 @@ static void test_queues_and_barriers(void)
  * connections, or of the process's descriptors. */
 static void test_silent(int short_of_files)
 {
-    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    const dscomm_priv_server_limits_t limits = {
+        .connections = short_of_files ? 1000 : 8, .validate_ms = 60000};
     const struct timespec moment = {0, 700000000};
     const char *what = short_of_files ? "descriptors" : "connections";
     struct rlimit before, few;
-    dscomm_priv_server_t *server;
     int port, fds[8], closed = 0, early;
     raw_t raw = {.size = 0};
-    uint32_t echo = 0;
+    dscomm_priv_server_t *server = start_server(&limits, NULL, &port);
 
-    limits.connections = short_of_files ? 1000 : 8;
-    limits.validate_ms = 60000;
-    server = start_server(&limits, NULL, &port);
     for (int i = 0; i < 8; i++)
         fds[i] = i == 3 ? raw_client(port) : raw_connect(port);
     early = raw_closes(fds[0], 100);
@@ -518,10 +499,8 @@ static void test_silent(int short_of_files)
         closed += i != 3 && raw_closes(fds[i], 1000);
     is_int(early, 0, "no %s: the silent had time", what);
     is_int(closed, 7, "no %s: the silent are closed", what);
-    raw_ping(&raw, 0xCAFE0002);
-    raw_send(fds[3], raw.data, raw.size);
-    raw_recv(fds[3], &echo, 4, WAIT_MS);
-    ok(echo == 0xCAFE0002, "no %s: a client among them stays", what);
+    ok(raw_echo(fds[3], &raw, 0xCAFE0002) == 0xCAFE0002,
+       "no %s: a client among them stays", what);
     for (int i = 0; i < 8; i++)
         close(fds[i]);
     dscomm_priv_server_close(server);

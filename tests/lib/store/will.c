@@ -19,17 +19,13 @@ enum { GET = 3, CHECK = 5, WAIT = 6, WILL = 66 };
 static void give(int fd, char name, const char *key, const char *value)
 {
     raw_t raw = {.size = 0};
-    uint32_t echo = 0;
 
     raw_put(&raw, WILL, 1);
     for (int i = 0; i < 16; i++)
         raw_put(&raw, (uint64_t)name, 1);
     raw_text(&raw, key);
     raw_text(&raw, value);
-    raw_ping(&raw, 0xCAFE0004);
-    raw_send(fd, raw.data, raw.size);
-    raw_recv(fd, &echo, 4, WAIT_MS);
-    if (echo != 0xCAFE0004)
+    if (raw_echo(fd, &raw, 0xCAFE0004) != 0xCAFE0004)
         bail("the will is refused");
 }
 
@@ -164,20 +160,17 @@ static void test_connections(void)
 /* What the server closes tells nothing about the client. */
 static void test_closed(void)
 {
-    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    const dscomm_priv_server_limits_t limits = {.stall_ms = 100};
     static raw_t raw;
     int port, fd;
-    dscomm_priv_server_t *server;
+    dscomm_priv_server_t *server = start_server(&limits, NULL, &port);
 
-    limits.stall_ms = 100;
-    server = start_server(&limits, NULL, &port);
     fd = client_with(port, 'a');
     raw_put(&raw, GET, 1);
-    raw_send(fd, raw.data, raw.size);
+    raw_flush(fd, &raw);
     ok(raw_closes(fd, WAIT_MS), "a request that stalls is closed");
     close(fd);
     fd = raw_client(port);
-    raw.size = 0;
     raw_put(&raw, WILL, 1);
     raw.size += 16;
     raw_text(&raw, "/died");
