@@ -33,8 +33,9 @@ ARITHMETIC float float_of(uint32_t bits)
     return x;
 }
 
-/* Behind 65504 and a half there is infinity; below 2^-14 the last place has a
- * fixed weight, which adding 0.5 shifts to that of a float32. */
+/* Above 65504 and a half unit in the last place is infinity; below 2^-14 the
+ * last place has a fixed weight, which adding 0.5 shifts to that of a float32.
+ */
 ARITHMETIC uint16_t half_of(float x)
 {
     uint32_t bits = bits_of(x), sign = bits >> 16 & 0x8000;
@@ -88,7 +89,7 @@ ARITHMETIC float onebit_scale(double squares, size_t count)
     return norm / (float)sqrt((double)count);
 }
 
-/* What the code of u says, and what it says too little. */
+/* The value of u's code, and the remainder. */
 ARITHMETIC float onebit_value(float u, float scale)
 {
     return u < 0 ? -scale : scale;

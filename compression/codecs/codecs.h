@@ -14,8 +14,8 @@ extern const dscomm_codec_t dscomm_priv_codec_onebit;
 extern const dscomm_codec_t dscomm_priv_codec_int8;
 extern const dscomm_codec_t dscomm_priv_codec_topk;
 
-/* A block of negative zeros, for values that are NULL: they change nothing that
- * they are added to. */
+/* A block of negative zeros, for values that are NULL: adding them changes
+ * nothing. */
 extern const float dscomm_priv_zeros[DSCOMM_CODEC_BLOCK];
 
 /* values, or zeros. */
@@ -24,8 +24,8 @@ static inline const float *dscomm_priv_values(const float *values)
     return values ? values : dscomm_priv_zeros;
 }
 
-/* Errors that nobody asks for, or wants to keep, go to scratch, a block: a copy
- * of what is there. */
+/* If the caller wants no errors, they go to scratch, a block; it holds a copy
+ * of the old ones, if there are any. */
 float *dscomm_priv_errors(const dscomm_codec_args_t *args, float *errors,
                           size_t count, float *scratch);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A byte an element: each 256 of them have a scale, the largest magnitude by
- * 127, which stands before their codes. A NaN or an infinity makes those 256
- * NaN. */
+/* A byte an element. Each 256 elements have a scale, their largest magnitude
+ * divided by 127, which precedes their codes. A NaN or an infinity makes these
+ * 256 elements NaN. */
 #include "config.h"
 
 #include "compression/codecs/codecs.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plain C, to which all other rows are held. */
+/* Plain C. All other rows must give the same bits. */
 #include "config.h"
 
 #include "compression/codecs/arithmetic.h"

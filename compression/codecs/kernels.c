@@ -27,7 +27,7 @@ const dscomm_codec_kernels_t *dscomm_priv_codec_kernels_row(size_t index)
     return index < G_N_ELEMENTS(rows) ? rows[index] : NULL;
 }
 
-/* Whether name is one of the words of list. */
+/* 1 if name is one of the words of list. */
 static int list_names(const char *list, const char *name)
 {
     const size_t length = strlen(name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Of each block the largest magnitudes, as they are; the rest is error. Of
- * equal magnitudes the first ones count; a NaN is larger than all. */
+/* Keeps the largest magnitudes of each block unchanged; the rest becomes error.
+ * Of equal magnitudes the first ones are kept; a NaN is larger than all. */
 #include "config.h"
 
 #include "compression/codecs/codecs.h"
@@ -11,7 +11,7 @@
 #define PLACE_BYTES sizeof(uint16_t)
 #define ENTRY_BYTES (PLACE_BYTES + sizeof(float))
 
-/* Of a block of count elements: at least one. */
+/* The number of elements kept of a block of count: at least one. */
 static size_t kept(const dscomm_codec_args_t *args, size_t count)
 {
     size_t k = (size_t)(args->parameter * (double)count + 0.5);

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A call from its beginning to its end, or failure: by the caller, who waits,
- * or as a work. Nothing is allocated once the channel has had a call as
- * large. */
+/* One call, from its start to its end or failure: run by the caller, who waits,
+ * or as a work. Nothing is allocated if the channel has had a call of this size
+ * before. */
 #include "config.h"
 
 #include "compression/device/device.h"
 
 #include <dscomm/dscomm.h>
 
-/* Between looks at the group by a call that blocks. */
+/* Interval at which a blocking call checks its group, in ms. */
 #define LOOK_MS 100
 
-/* Frees all works; the group has ended. Where one was not complete before, the
- * backend may still read or write its rows, and nobody tells until when or
- * whether it does: they are never used again. */
+/* Frees all works after the group has ended. If one of them was not complete,
+ * the backend may still use its rows, so that memory is never used again. */
 static void drop(dscomm_exchange_t *x)
 {
     const size_t works = dscomm_priv_exchange_works(x);
@@ -27,8 +26,7 @@ static void drop(dscomm_exchange_t *x)
     }
 }
 
-/* A failure: the other ranks' calls end as well. The sentence is this thread's
- * afterwards. */
+/* Ends the calls of all ranks. Afterwards the sentence is this thread's. */
 static dscomm_status_t call_fail(dscomm_exchange_t *x, dscomm_status_t status)
 {
     char text[512]; /* as long as a sentence may be */
@@ -54,7 +52,8 @@ static size_t steps(const dscomm_exchange_t *x)
            x->sent + (size_t)x->acknowledged;
 }
 
-/* As far as it goes, up to the end of the call; with the channel's lock. */
+/* Makes all progress that is possible, up to the end of the call; with the
+ * channel's lock. */
 static dscomm_status_t call_progress(dscomm_exchange_t *x)
 {
     size_t before = steps(x);
@@ -82,9 +81,9 @@ static dscomm_status_t advance(void *state)
     return status;
 }
 
-/* Without the channel's lock: this thread may be inside another call of it,
- * whose look at a work has come round to here, or another thread that waits for
- * a lock of ours. */
+/* Does not take the channel's lock: this thread may hold it, in another call
+ * that tests a work; or another thread may hold it and wait for a lock of ours.
+ */
 static void call_cancel(void *state, dscomm_status_t status)
 {
     dscomm_exchange_t *x = state;
@@ -94,8 +93,8 @@ static void call_cancel(void *state, dscomm_status_t status)
     call_fail(x, status);
 }
 
-/* The result is looked at again. This is no time in which nobody looks, however
- * long it takes. */
+/* Waits for what the call needs next. This time counts as looking at the
+ * device, however long it takes. */
 static void wait(dscomm_exchange_t *x)
 {
     int most_ms = x->waits ? 0 : MIN(LOOK_MS, x->timeout_ms / 8 + 1);
@@ -107,7 +106,8 @@ static void wait(dscomm_exchange_t *x)
     x->seen = g_get_monotonic_time();
 }
 
-/* Where the group has ended, nobody tells the compressors' own. */
+/* Runs the call. Fails if the compressors' group has ended, of which nobody
+ * notifies the channel's own group. */
 static dscomm_status_t call_run(dscomm_exchange_t *x)
 {
     dscomm_channel_t *channel = x->channel;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of a channel, with what hangs on it: idle calls and windows. It
- * stays until the group ends, so that ranks may free their last compressors at
- * different times, and as long as it has compressors. */
+/* The life of a channel, its idle calls and its windows. A channel stays until
+ * its group ends, because ranks may free their last compressors at different
+ * times, and as long as it has compressors. */
 #include "config.h"
 
 #include "compression/core/window.h"
@@ -19,15 +19,15 @@ static void channel_destroy(dscomm_channel_t *channel)
     g_free(channel);
 }
 
-/* Whoever has just ended the last call, perhaps another thread, is out of it
- * afterwards. */
+/* Takes and releases the lock, so that another thread which has just ended the
+ * last call has left it. */
 static void mutex_pass(pthread_mutex_t *mutex)
 {
     pthread_mutex_lock(mutex);
     pthread_mutex_unlock(mutex);
 }
 
-/* The group ends; calls have been cancelled. */
+/* Called when the group ends, after its calls were cancelled. */
 static void channel_end(void *value)
 {
     dscomm_channel_t *channel = value;

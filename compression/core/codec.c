@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of codecs: ours, and those that the program adds. */
+/* The table of codecs: the library's, and those that the program adds. */
 #include "config.h"
 
 #include "compression/codecs/codecs.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define NAME_MAX_BYTES 15
-/* Up to the last member that the first release had, whatever comes later. */
+/* The size of the structure in the first release. */
 #define SIZE_LEAST                                                             \
     (offsetof(dscomm_codec_t, decode) + sizeof((dscomm_codec_t *)0)->decode)
 
@@ -21,7 +21,8 @@ static const dscomm_codec_t *const own[] = {
 };
 static const char own_names[] = "none float16 bfloat16 onebit int8 topk";
 
-/* A codec of the program, which stays: so does a list that somebody has. */
+/* A codec that the program has added. It is never removed, because a caller may
+ * have a list of codecs. */
 typedef struct added {
     struct added *next;
     const dscomm_codec_t *codec;

@@ -17,7 +17,7 @@
 #define TEXT_BYTES 184
 #define ELEMENTS_MOST ((size_t)PTRDIFF_MAX / sizeof(double) / 4)
 
-/* What all ranks must agree on, */
+/* The terms of a compressor, which must be equal on all ranks. */
 typedef struct {
     char codec[NAME_BYTES];
     uint64_t count, padded;
@@ -25,16 +25,17 @@ typedef struct {
     int32_t geometry, op, feedback, unused;
 } terms_t;
 
-/* and what each of them sends of it, as it is. */
+/* What each rank sends to all before a compressor is made, in memory order. */
 typedef struct {
     terms_t terms;
     int64_t window; /* its wish */
     uint32_t oldest; /* page that it has */
-    int32_t refusal; /* a status: why it refuses, in words in text */
+    int32_t
+        refusal; /* a status, DSCOMM_OK if it agrees; text has the sentence */
     char text[TEXT_BYTES];
 } offer_t;
 
-/* What all ranks together wish of windows. */
+/* All ranks' requests for a new window. */
 typedef struct {
     int64_t least, most;
     int rank; /* that with the least */
@@ -57,7 +58,7 @@ static size_t common_divisor(size_t a, size_t b)
     return a;
 }
 
-/* DeepSpeed's: a multiple of n * lcm(n, 8). */
+/* The padded count in DeepSpeed's geometry: a multiple of n * lcm(n, 8). */
 static size_t padding_unit(size_t ranks)
 {
     return ranks * (ranks / common_divisor(ranks, 8) * 8);
@@ -166,7 +167,7 @@ static void compressor_destroy(dscomm_compressor_t *c)
     g_free(c);
 }
 
-/* What differs between two ranks' terms, in words; NULL: nothing. */
+/* Names what differs between two ranks' terms; NULL: nothing. */
 static const char *difference(const terms_t *a, const terms_t *b)
 {
     if (memcmp(a->codec, b->codec, sizeof a->codec))
@@ -182,7 +183,7 @@ static const char *difference(const terms_t *a, const terms_t *b)
     return NULL;
 }
 
-/* The first rank that has refused speaks for all. */
+/* Fails if a rank has refused, with the sentence of the first one. */
 static dscomm_status_t offers_check_refusals(const char *name,
                                              const dscomm_group_t *group,
                                              const offer_t *all)
@@ -259,8 +260,9 @@ static wishes_t offers_collect(const offer_t *all, int ranks)
     return wishes;
 }
 
-/* All ranks learn whether one has refused, with refusal, and whether they have
- * asked for the same. Where ranks cannot talk the own refusal comes first. */
+/* Exchanges offers, and fails on all ranks if one has refused or has other
+ * terms. If the exchange itself fails, this rank's own refusal is the failure.
+ */
 static dscomm_status_t offers_exchange(const char *name, dscomm_group_t *group,
                                        dscomm_compressor_t *c,
                                        dscomm_status_t refusal,

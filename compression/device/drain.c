@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waiting for what a device has begun; memory that it may use longer than that,
- * and memory that it does not have. */
+/* Waits for a device's queue; keeps memory that a device may use for longer;
+ * limits allocations on a full device. */
 #include "config.h"
 
 #include "compression/device/device.h"
@@ -8,10 +8,11 @@
 #include <dscomm/dscomm.h>
 #include <pthread.h>
 
-/* A device is asked again and again for so long, and then with pauses. */
+/* A device is polled without pauses for so long, then with pauses. */
 #define EAGER_US 2000
 #define PAUSE_US 50
-/* Calls for which a full device is not asked, at first and at most. */
+/* The number of calls that do not try to allocate on a full device: first,
+ * most. */
 #define SHORT_FIRST 16
 #define SHORT_MOST 1024
 
@@ -28,8 +29,8 @@ void dscomm_priv_exchange_rest(const dscomm_exchange_t *x)
     rest(x->since);
 }
 
-/* It stays where tools that look for leaks find it, if there is memory to note
- * it. */
+/* Retained memory stays in a list, so that leak checkers find it, if there is
+ * memory for the entry. */
 void dscomm_priv_retain(void *memory)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -44,8 +45,8 @@ void dscomm_priv_retain(void *memory)
     pthread_mutex_unlock(&lock);
 }
 
-/* Until the queue has ended what it has, or so long, or, where channel is not
- * NULL, until one of its groups ends: the table's code. */
+/* Waits until the queue is empty, or for at most so long, or until one of
+ * channel's groups ends, if channel is not NULL. Returns the table's code. */
 static int queue_look(const dscomm_channel_t *channel,
                       dscomm_device_queue_t *queue, void **event, int most_ms,
                       int *ret_reached)

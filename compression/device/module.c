@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the table for devices comes from: cuda.so, loaded when a buffer of a
- * device first comes, or a test. */
+/* The table of device functions: from cuda.so, which is loaded for the first
+ * buffer in device memory, or from a test. */
 #define _GNU_SOURCE
 #include "config.h"
 
@@ -28,8 +28,8 @@ static const dscomm_device_ops_t *foreign; /* a test's */
 static char why[512] = "it was not looked for";
 static dscomm_device_queue_t *queues[DEVICES_MAX];
 
-/* Beside the library that this is in, so that an installation may be moved; a
- * build has it in the library's own folder. Else where configure said. */
+/* The folder of this library, so that an installation may be moved; a build has
+ * the module in the library's own folder. Otherwise the configured folder. */
 static void path_of_module(char *path, size_t size)
 {
     const char *folder, *below;

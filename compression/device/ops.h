@@ -43,8 +43,9 @@ typedef struct {
     size_t stride, ranks, chunk;
 } dscomm_device_rows_t;
 
-/* u = x + e; writes the bits of u to rows, and (u, scale) as the new errors.
- * The scale goes to all rows, those without elements too. next may be c. */
+/* Encoding, with e the worker error (c, s), see above: u = x + e; writes the
+ * bits of u to rows, and (u, scale) as the new errors to next and ret_s. The
+ * scale goes to all rows, also to those without elements. next may be c. */
 typedef struct {
     dscomm_device_format_t format;
     const void *x; /* count elements; those from there to padded are zeros */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the buffers of a call are: which parts a device does, and which way
- * their rows go. What is on a device and cannot be done there goes by a copy.
- */
+/* Finds where the buffers of a call are, which parts a device computes, and how
+ * their rows travel. A part in device memory that the device cannot compute
+ * uses a copy on the host. */
 #include "config.h"
 
 #include "compression/codecs/codecs.h"
@@ -19,7 +19,7 @@ int dscomm_priv_device_format(dscomm_dtype_t dtype)
                                       : -1;
 }
 
-/* Whether a device can do the arithmetic. */
+/* 1 if a device can compute the part. */
 static int suits(const dscomm_exchange_t *x, const part_t *part)
 {
     const dscomm_compressor_t *c = part->c;
@@ -36,7 +36,8 @@ static size_t part_bytes(const dscomm_exchange_t *x, const part_t *part)
 
 static const char what[] = "copying a buffer";
 
-/* Between a device and a copy on the host, after what the stream has; waits. */
+/* Copies between a device and the host, after the work on the program's stream;
+ * waits. */
 static dscomm_status_t transfer(const dscomm_exchange_t *x, part_t *part,
                                 char *to, const char *from)
 {
@@ -53,8 +54,8 @@ static dscomm_status_t transfer(const dscomm_exchange_t *x, part_t *part,
     if (status == DSCOMM_OK)
         status = dscomm_priv_device_result(device_ops()->follow(queue, stream),
                                            what);
-    /* To put a copy there may wait for what is before it, for as long as it
-     * takes. */
+    /* Drains the queue before, with a deadline, because a copy may block until
+     * earlier work is done. */
     if (status == DSCOMM_OK)
         status = dscomm_priv_exchange_drain(x, queue);
     if (status < 0)
@@ -95,7 +96,8 @@ static dscomm_status_t part_follow(const part_t *part)
         "beginning with a device");
 }
 
-/* Said once: there may be a little room again later, and none. */
+/* Logs once that the device is full, because it may be full and not full in
+ * turn. */
 static void log_full(void)
 {
     static gint logged;
@@ -107,8 +109,9 @@ static void log_full(void)
                    dscomm_last_error());
 }
 
-/* The call's device is that of its first part that one can do; it has regions
- * there, if there is room. To read what others show there has to be one. */
+/* The call's device is that of the first part that a device computes. It gets
+ * regions there, if there is room; reading other ranks' windows needs a device.
+ */
 static dscomm_status_t find_device(dscomm_exchange_t *x)
 {
     const dscomm_windows_t *windows = &x->channel->windows;
@@ -191,8 +194,8 @@ static void log_way(const dscomm_exchange_t *x, way_t way)
                    way == WAY_HOST ? why : "");
 }
 
-/* What messages are given is ready, so they need not look at any stream; a
- * process without CUDA's driver has none. */
+/* Tells the group that rows are ready when they are sent, so that messages need
+ * not wait for a stream; not without CUDA's driver. */
 static dscomm_status_t take_stream(const dscomm_exchange_t *x)
 {
     dscomm_group_t *group = x->channel->group;
@@ -208,7 +211,7 @@ static dscomm_status_t take_stream(const dscomm_exchange_t *x)
                        dscomm_group_backend(group), dscomm_last_error());
 }
 
-/* Messages can go from and to the device where all rows are there. */
+/* 1 if messages can use device memory: all rows must be there. */
 static dscomm_status_t choose_way(dscomm_exchange_t *x)
 {
     dscomm_group_t *group = x->channel->group;
@@ -236,7 +239,7 @@ static dscomm_status_t choose_way(dscomm_exchange_t *x)
     return status;
 }
 
-/* Nothing is known of where others have their rows. */
+/* Clears what is known of other ranks' windows. */
 static dscomm_status_t mapped_clear(dscomm_exchange_t *x)
 {
     const size_t ranks = (size_t)x->channel->ranks;

@@ -22,7 +22,7 @@ void dscomm_priv_device_leave(dscomm_exchange_t *x)
     *mirror = (mirror_t){0};
 }
 
-/* Places for marks, of which none is set; events stay. */
+/* Makes room for marks and clears them; events are kept. */
 static dscomm_status_t take_marks(mirror_t *mirror, size_t count)
 {
     mark_t *marks = mirror->marks;
@@ -68,7 +68,8 @@ static dscomm_status_t take_own(dscomm_exchange_t *x, int device, size_t room)
                            device, device_ops()->text(code));
     mirror->own = memory;
     mirror->room = room;
-    /* It may still be cleared when messages come. */
+    /* Allocates the device's regions. Clearing them may still run when messages
+     * arrive. */
     return dscomm_group_capabilities(x->channel->group) &
                    DSCOMM_CAP_DEVICE_MEMORY
                ? dscomm_priv_exchange_drain(x, mirror->queue)
@@ -137,7 +138,7 @@ static size_t header_there(const dscomm_exchange_t *x, const segment_t *segment)
                : 0;
 }
 
-/* bytes at offset of so many regions, beginning with these. */
+/* Copies bytes at offset of so many regions, beginning with these. */
 typedef struct {
     char *to;
     const char *from;
@@ -155,7 +156,8 @@ static int copy_piece(const dscomm_exchange_t *x, const piece_t *piece)
                               piece->bytes, (size_t)piece->regions);
 }
 
-/* That much of the packet; neighbours go together. piece has the regions. */
+/* Copies a part of the packet, adjacent regions in one piece. piece has the
+ * regions. */
 static int copy_packet(const dscomm_exchange_t *x, size_t p, piece_t piece,
                        extent_t extent, int *ret_any)
 {
@@ -180,7 +182,7 @@ static int copy_packet(const dscomm_exchange_t *x, size_t p, piece_t piece,
     return code ? code : copy_piece(x, &piece);
 }
 
-/* Between the host's regions and those there, of ranks [first, end). */
+/* Copies between the host's regions and the device's, of ranks [first, end). */
 static int copy_down(const dscomm_exchange_t *x, size_t p, char *regions,
                      int first, int end, extent_t extent, int *ret_any)
 {
@@ -217,8 +219,8 @@ static int copy_others(const dscomm_exchange_t *x, size_t p, int *ret_any)
                 : copy_down(x, p, x->in, own + 1, end, header_there, ret_any);
 }
 
-/* What rank shows: to the device, or to the host, which has the headers, and
- * then waits for it. */
+/* Reads rank's rows in its window to the device, or to the host, which has the
+ * headers and then waits for the rows. */
 static int read_mapped(const dscomm_exchange_t *x, stage_t stage, size_t p,
                        int rank, int *ret_waits)
 {
@@ -236,7 +238,7 @@ static int read_mapped(const dscomm_exchange_t *x, stage_t stage, size_t p,
     return code ? code : copy_packet(x, p, piece, all_there, &any);
 }
 
-/* Of what some show, and others have sent. */
+/* Takes the rows of a packet: from windows, and from messages. */
 static int read_others(const dscomm_exchange_t *x, stage_t stage, size_t p,
                        int *ret_waits)
 {
@@ -353,7 +355,7 @@ dscomm_status_t dscomm_priv_device_reached(dscomm_exchange_t *x, stage_t stage,
         wanted->is_set = 0;
     else
         x->waits = 1;
-    /* Without regions there, to read is all that the device does. */
+    /* A device without regions only reads windows. */
     if (is_there && stage == STAGES && (p == MARK_END || !x->mirror.memory))
         x->unfinished = NULL;
     return is_there ? DSCOMM_OK : DSCOMM_IN_PROGRESS;

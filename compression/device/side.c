@@ -8,7 +8,7 @@
 
 #define ALIGNMENT 256
 
-/* A place for bytes behind *end, which moves. */
+/* Reserves bytes at *end, and moves it. */
 static size_t side_reserve(size_t *end, size_t bytes)
 {
     size_t at = *end;
@@ -17,7 +17,8 @@ static size_t side_reserve(size_t *end, size_t bytes)
     return at;
 }
 
-/* The deepspeed geometry keeps no errors from before a call. */
+/* DeepSpeed's geometry keeps no errors from before a call, so it needs no
+ * second array. */
 static dscomm_status_t furnish(dscomm_device_side_t *side,
                                dscomm_compressor_t *c)
 {
@@ -46,7 +47,7 @@ static dscomm_status_t furnish(dscomm_device_side_t *side,
     return DSCOMM_OK;
 }
 
-/* Until the queue has ended what it has. */
+/* Waits until the queue is empty. */
 static dscomm_status_t await(dscomm_device_side_t *side,
                              const dscomm_compressor_t *c)
 {
@@ -90,7 +91,7 @@ void dscomm_priv_device_free(dscomm_compressor_t *c)
         side_retain(c);
 }
 
-/* Of one piece of bytes, which may be none. */
+/* Copies bytes in one piece; 0 is allowed. */
 static int side_copy(const dscomm_device_side_t *side, void *to,
                      const void *from, size_t bytes)
 {
@@ -99,8 +100,8 @@ static int side_copy(const dscomm_device_side_t *side, void *to,
                  : 0;
 }
 
-/* What is done with the host's errors; its result is there afterwards. To put
- * it there may wait for what is before it, for as long as it takes. */
+/* Calls work with the errors on the host, and copies the result to the device.
+ * Putting the copy on the queue may wait for earlier work, for any time. */
 static dscomm_status_t
 with_host(dscomm_device_side_t *side, const dscomm_compressor_t *c,
           int (*put)(dscomm_device_side_t *side, const dscomm_compressor_t *c),
@@ -191,7 +192,7 @@ static int side_clear(dscomm_device_side_t *side, const dscomm_compressor_t *c)
                                       3 * sizeof(float));
 }
 
-/* Where the device fails the next call will tell. */
+/* A failure of the device is reported by the next call. */
 dscomm_status_t dscomm_priv_device_discard(const dscomm_compressor_t *c,
                                            int zero)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The arithmetic of the parts that are a device's: those that one kernel can
- * do go there together, and nothing here waits for it. Results count as there
- * when the program's stream comes to them, or, without one, at the end of the
- * call. */
+/* The arithmetic of parts on a device. Parts that one kernel can compute go
+ * there together; nothing here waits. Results are valid for work that the
+ * program puts on its stream after the call, or, without a stream, at the end
+ * of the call. */
 #include "config.h"
 
 #include "compression/device/rows.h"
@@ -18,7 +18,7 @@ static dscomm_device_format_t format_of(const dscomm_exchange_t *x)
     return (dscomm_device_format_t)dscomm_priv_device_format(x->dtype);
 }
 
-/* Parts that one kernel does, and how many they are. */
+/* Parts that one kernel computes, and their number. */
 typedef struct {
     part_t *at[TOGETHER];
     size_t count;
@@ -34,7 +34,7 @@ static int is_server(const part_t *part)
     return part->side && !part->not_finite && side_server_count(part->c);
 }
 
-/* The next ones from *at, which moves on. */
+/* Collects the next parts from *at on, and moves *at. */
 static void batch_gather(const dscomm_exchange_t *x, size_t *at, size_t end,
                          int (*wants)(const part_t *part), batch_t *ret_batch)
 {
@@ -94,7 +94,7 @@ static int work(const dscomm_exchange_t *x, const batch_t *batch)
     return code ? code : device_ops()->worker(x->queue, args, batch->count);
 }
 
-/* Of what all ranks have sent to this one, its own is there already. */
+/* This rank's own part needs no copy: it is already in the region. */
 static int keep_own(const dscomm_exchange_t *x)
 {
     const int own = x->channel->rank;
@@ -105,7 +105,7 @@ static int keep_own(const dscomm_exchange_t *x)
                               x->region, 1);
 }
 
-/* The rows of parts that are done leave, while others are being done. */
+/* Packets whose parts are encoded are sent while others are being encoded. */
 dscomm_status_t dscomm_priv_device_encode(dscomm_exchange_t *x)
 {
     size_t at = 0, p = 0;
@@ -126,7 +126,7 @@ dscomm_status_t dscomm_priv_device_encode(dscomm_exchange_t *x)
                                      "encoding on a device");
 }
 
-/* Headers say more than the scale, which is all that devices know of. */
+/* Devices write only the scale of a header; the host writes the rest. */
 void dscomm_priv_device_encoded(const dscomm_exchange_t *x, part_t *part)
 {
     part->scale = dscomm_priv_scale_of(part, x->out);
@@ -140,8 +140,8 @@ static char *result_of(const dscomm_exchange_t *x)
     return region_of(x, x->in, x->channel->rank);
 }
 
-/* Whether there is anything to reduce; the header of the result, without its
- * scale where the device is to say it. */
+/* 1 if the part has something to reduce. Writes the header of the result; the
+ * device writes the scale later. */
 static int part_judge(const dscomm_exchange_t *x, part_t *part,
                       char *const *rows)
 {
@@ -178,7 +178,7 @@ static int batch_reduce(const dscomm_exchange_t *x, const batch_t *batch)
     return code;
 }
 
-/* As above, the results of packets leave as soon as there are some. */
+/* As above, packets of results are sent as soon as they are complete. */
 dscomm_status_t dscomm_priv_device_reduce(dscomm_exchange_t *x, size_t first,
                                           size_t end, char *const *rows)
 {
@@ -226,8 +226,8 @@ dscomm_status_t dscomm_priv_device_reduced(const dscomm_exchange_t *x,
     return dscomm_priv_device_result(code, "reducing on a device");
 }
 
-/* As dscomm_priv_take_back(), for the part of rank; the errors have been
- * materialised. */
+/* Does for the part of rank what dscomm_priv_take_back() does; the errors were
+ * materialised before. */
 static int part_take_back(const dscomm_exchange_t *x, const part_t *part,
                           int rank)
 {
@@ -264,8 +264,9 @@ static int take_back_all(const dscomm_exchange_t *x, const part_t *part)
     return code;
 }
 
-/* What a packet says of a part; before the first of it, errors get back what
- * has led to no result, for which the buffer must be whole. */
+/* Prepares decoding a packet's rows of a part. Before the first packet, parts
+ * without a result are added to the errors again, which needs the whole buffer.
+ */
 static int unpack_prepare(const dscomm_exchange_t *x, const segment_t *segment,
                           dscomm_device_unpack_t *ret_args)
 {
@@ -300,7 +301,8 @@ dscomm_status_t dscomm_priv_device_decode(dscomm_exchange_t *x, size_t p)
     return dscomm_priv_device_result(code, "decoding on a device");
 }
 
-/* Streams wait for the call's end, and where there are none the host does. */
+/* Makes streams wait for the end of the call; without streams, the host waits.
+ */
 dscomm_status_t dscomm_priv_device_complete(dscomm_exchange_t *x)
 {
     const part_t *last = NULL;

@@ -6,9 +6,9 @@
 
 #include <dscomm/dscomm.h>
 
-/* Messages have the deadline of their group, which ends them; a device has
- * none. Its deadline counts from when the call last went on. Only time in which
- * somebody has looked counts: what came while nobody did could not be seen. */
+/* Messages have the deadline of their group; a device has none. Its deadline
+ * counts from the call's last progress, and only time in which somebody looks
+ * counts: progress in between could not be seen. */
 dscomm_status_t dscomm_priv_exchange_watch(dscomm_exchange_t *x, int moved)
 {
     gint64 now = g_get_monotonic_time(), limit = (gint64)x->timeout_ms * 1000;
@@ -24,8 +24,8 @@ dscomm_status_t dscomm_priv_exchange_watch(dscomm_exchange_t *x, int moved)
                        x->channel->rank, x->timeout_ms);
 }
 
-/* To look at any of its messages lets all of the group's go on. A failure where
- * one of the groups has ended. */
+/* Testing any message makes progress on all messages of the group. Fails if one
+ * of the groups has ended. */
 static dscomm_status_t messages_progress(const dscomm_exchange_t *x)
 {
     size_t works = x->packet_count * (size_t)x->channel->ranks, i = 0;

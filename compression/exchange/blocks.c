@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Block by block through the buffers: conversion to and from float32, masks,
- * and the codec's functions. */
+/* Works through the buffers block by block: conversion to and from float32,
+ * masks, and the codec's functions. */
 #include "config.h"
 
 #include "compression/codecs/codecs.h"
@@ -74,7 +74,8 @@ static void values_clear_masked(const uint8_t *mask, size_t count,
         values[i] = mask[i] ? values[i] : 0;
 }
 
-/* How many of count elements from first are the buffer's, not padding. */
+/* The number of elements, of count from first on, that are in the buffer and
+ * not padding. */
 static size_t inside(const dscomm_compressor_t *c, size_t first, size_t count)
 {
     return first >= c->count ? 0 : MIN(count, c->count - first);
@@ -88,8 +89,9 @@ static void clear_masked_errors(const dscomm_compressor_t *c, size_t first,
         values_clear_masked(c->mask + first, inside(c, first, count), errors);
 }
 
-/* A NaN, once in the errors, would stay there for good. A codec with a scale
- * tells by that what is not finite, and DeepSpeed keeps it. */
+/* A NaN in the errors would stay there for good, so errors that are not finite
+ * become zero. A codec with a scale detects such values by the scale;
+ * DeepSpeed's geometry keeps them. */
 static void forget_lost(const dscomm_compressor_t *c, size_t count,
                         float *errors)
 {
@@ -106,7 +108,7 @@ static int buffer_is_plain(const dscomm_exchange_t *x,
            (uintptr_t)buffer % sizeof(float) == 0;
 }
 
-/* Elements of the buffer as float32, where they are or in scratch. */
+/* Elements of the buffer as float32, in place or converted to scratch. */
 static const float *values_fetch(const dscomm_exchange_t *x, const part_t *part,
                                  size_t first, size_t count, float *scratch)
 {
@@ -124,7 +126,7 @@ static const float *values_fetch(const dscomm_exchange_t *x, const part_t *part,
     return scratch;
 }
 
-/* How many elements of a segment rank has in its part. */
+/* The number of a segment's elements that rank has in its part. */
 static size_t segment_extent(const dscomm_compressor_t *c,
                              const segment_t *segment, int rank)
 {
@@ -226,7 +228,7 @@ static float factor_of(const dscomm_exchange_t *x, const dscomm_compressor_t *c)
     return c->op == DSCOMM_AVG ? 1.0f / (float)x->channel->ranks : 1;
 }
 
-/* The sum of all ranks' codes of one block, in their order. */
+/* Adds all ranks' codes of one block, in the order of ranks. */
 static int add_up(const dscomm_exchange_t *x, const part_t *part, size_t from,
                   size_t count, char *const *rows, float *sum)
 {
@@ -244,8 +246,8 @@ static int add_up(const dscomm_exchange_t *x, const part_t *part, size_t from,
     return bad;
 }
 
-/* A sum of signs with such scales may be beyond float32. What it was made of
- * could not be had back from it, so it is not made. */
+/* 1 if the sum of signs with these scales may be beyond float32. Such a sum is
+ * not made, because the errors could not be recovered from it. */
 static int is_too_large(const dscomm_compressor_t *c, double scales)
 {
     return c->geometry == DSCOMM_GEOMETRY_NATIVE &&
@@ -308,8 +310,8 @@ void dscomm_priv_settle(const dscomm_exchange_t *x, part_t *part)
         part->scale = NAN;
     else if (c->codec->settle && count)
         part->scale = c->codec->settle(&args, part->sums, count);
-    /* The sum was finite, but not with the server's errors: what these were is
-     * unknown. */
+    /* The sum was finite, but not with the server's errors, which are lost:
+     * they become zero. */
     if (!part->not_finite && dscomm_priv_keeps(c, part->scale))
         memset(c->server, 0, count * sizeof *c->server);
 }
@@ -399,7 +401,7 @@ int dscomm_priv_decode(const dscomm_exchange_t *x, part_t *part,
             values_clear_masked(c->mask + base + i, count, values);
         values_store(x->dtype, values, count, to);
     }
-    if (x->stream) /* other threads see what went around the caches */
+    if (x->stream) /* makes streaming stores visible to other threads */
         atomic_thread_fence(memory_order_seq_cst);
     return bad ? -1 : 0;
 }

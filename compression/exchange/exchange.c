@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The steps of a call: encode and send, reduce what came, send that on, decode.
- * Everything travels in packets, so that the arithmetic of one runs while
- * others are on their way; a device's run to their marks. */
+/* The steps of a call: encode and send, reduce the received parts, send the
+ * results, decode. All data travels in packets, so that arithmetic on one
+ * packet overlaps with the messages of others, and a device's work up to their
+ * marks. */
 #include "config.h"
 
 #include "compression/device/rows.h"
@@ -10,7 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Where what rank has sent to be reduced lies. */
+/* The region with rank's part to be reduced. */
 static char *gathered(const dscomm_exchange_t *x, int rank)
 {
     return region_of(x, rank == x->channel->rank ? x->out : x->in, rank);
@@ -22,21 +23,23 @@ static dscomm_work_t **slot(const dscomm_exchange_t *x, dscomm_work_t **works,
     return &works[packet * (size_t)x->channel->ranks + (size_t)rank];
 }
 
-/* All calls send what is to be reduced in the order of the program, with one
- * tag, so that those of ranks that are out of step meet. */
+/* The tag of a phase. All calls use one tag for parts to be reduced, in program
+ * order, so that calls of ranks that are out of step meet and are found to
+ * differ. */
 static int tag_of(const dscomm_exchange_t *x, int phase)
 {
     return phase ? part_at(x, 0)->c->tag + 1 : 0;
 }
 
-/* Where messages find what the host has, or would have, here. */
+/* The address that messages use for here: the device's, if messages use device
+ * memory. */
 static char *on_wire(const dscomm_exchange_t *x, char *here)
 {
     return x->direct ? dscomm_priv_device_there(x, here) : here;
 }
 
-/* What the other ranks send of packet p: of this rank's part, or the result of
- * theirs. */
+/* Posts receives of packet p from all other ranks: of this rank's part, or of
+ * their results. */
 static dscomm_status_t receive(dscomm_exchange_t *x, size_t p,
                                dscomm_work_t **works, int phase)
 {
@@ -55,14 +58,14 @@ static dscomm_status_t receive(dscomm_exchange_t *x, size_t p,
     return status;
 }
 
-/* A rank that shows its rows says where they are behind the number of the
- * phase. */
+/* A header's phase also has SHOWS if the rank's rows are in a window, and then
+ * the page in the window. */
 #define PHASE 1
 #define SHOWS 2
 #define PAGE_SHIFT 2
 
-/* What is sent of a packet whose rows others read: the headers that the region
- * has, as they go to any rank; where it has none, any byte. */
+/* The message for a packet whose rows other ranks read in a window: the
+ * packet's headers, or one byte of any value if it has none. */
 static char *note_of(const dscomm_exchange_t *x, size_t p, int phase)
 {
     size_t at = packet_at(x, p)->first + (phase ? x->segment_count : 0);
@@ -100,8 +103,9 @@ static void take_notes(const dscomm_exchange_t *x, size_t p, char *region,
     }
 }
 
-/* Headers that came in such a form go where they belong, the last one first,
- * since none lies before its place in the packet. */
+/* Moves headers received in this form to their places in the region, the last
+ * one first, because no header's place is before its position in the message.
+ */
 static void put_notes(const dscomm_exchange_t *x, size_t p, char *region)
 {
     const packet_t *packet = packet_at(x, p);
@@ -117,7 +121,7 @@ static void put_notes(const dscomm_exchange_t *x, size_t p, char *region)
     }
 }
 
-/* The second half of sends is that of results. */
+/* The first half of sends is for parts, the second one for results. */
 static dscomm_status_t send(dscomm_exchange_t *x, size_t p, char *region,
                             int rank, int phase)
 {
@@ -136,13 +140,13 @@ static dscomm_status_t send(dscomm_exchange_t *x, size_t p, char *region,
         slot(x, x->sends, p + (phase ? x->packet_count : 0), rank));
 }
 
-/* Each rank begins with the next one, so that not all send to the same. */
+/* Each rank begins with the next rank, so that not all send to the same one. */
 static int peer_at(const dscomm_exchange_t *x, int i)
 {
     return (x->channel->rank + i) % x->channel->ranks;
 }
 
-/* A device has encoded whole parts before. */
+/* Parts on a device were encoded as a whole before. */
 static void note_encoded(const dscomm_exchange_t *x, const packet_t *packet)
 {
     for (size_t s = packet->first; s < packet->last; s++) {
@@ -208,7 +212,7 @@ static dscomm_status_t fail_order(const dscomm_compressor_t *c, int rank,
         rank, what, c->calls, c->count, c->codec->name);
 }
 
-/* OK where the work in that place is complete; it is freed. */
+/* OK if the work in that slot is complete; it is then freed. */
 static dscomm_status_t work_look(dscomm_exchange_t *x, dscomm_work_t **work,
                                  int rank)
 {
@@ -236,7 +240,8 @@ static dscomm_status_t look_all(dscomm_exchange_t *x, dscomm_work_t **works,
     return status;
 }
 
-/* Where rank shows its rows, if it does: the call's first header says so. */
+/* Maps rank's window, if the first header of its call says that its rows are
+ * there. */
 static dscomm_status_t see(dscomm_exchange_t *x, int rank)
 {
     dscomm_row_header_t header;
@@ -252,7 +257,7 @@ static dscomm_status_t see(dscomm_exchange_t *x, int rank)
                            : fail_order(part_at(x, 0)->c, rank, another);
 }
 
-/* After a packet has come. */
+/* Reads the headers of a packet that has arrived. */
 static dscomm_status_t look_for_notes(dscomm_exchange_t *x, stage_t stage,
                                       size_t p)
 {
@@ -269,7 +274,8 @@ static dscomm_status_t look_for_notes(dscomm_exchange_t *x, stage_t stage,
     return status;
 }
 
-/* What a row with signature got is of, where one with want is due. */
+/* Names the call that sent a row with signature got, although want was
+ * expected. */
 static const char *what_came(const dscomm_compressor_t *c, uint32_t want,
                              uint32_t got)
 {
@@ -291,7 +297,7 @@ static const char *what_came(const dscomm_compressor_t *c, uint32_t want,
     return another;
 }
 
-/* The row of another rank must be one of the same call. */
+/* Fails if the row of another rank is not of the same call. */
 static dscomm_status_t check_row(const dscomm_exchange_t *x, const part_t *part,
                                  int rank, uint32_t phase, char *region)
 {
@@ -329,7 +335,7 @@ static dscomm_status_t fail_code(const dscomm_exchange_t *x, const part_t *part,
                        dscomm_group_name(x->channel->parent));
 }
 
-/* A device does whole parts, afterwards. */
+/* Parts on a device are reduced as a whole later. */
 static dscomm_status_t exchange_reduce_segment(dscomm_exchange_t *x,
                                                part_t *part,
                                                const segment_t *segment,
@@ -384,7 +390,8 @@ static dscomm_status_t encode_result(const dscomm_exchange_t *x, size_t s,
     return DSCOMM_OK;
 }
 
-/* From all others, which have then read what this rank shows. */
+/* Posts receives of acknowledgements from all other ranks, which have then read
+ * this rank's window. */
 static dscomm_status_t await_thanks(dscomm_exchange_t *x)
 {
     dscomm_status_t status = DSCOMM_OK;
@@ -397,7 +404,7 @@ static dscomm_status_t await_thanks(dscomm_exchange_t *x)
     return status;
 }
 
-/* Nobody reads what has come to be reduced any more. */
+/* Encodes and sends results. The region of parts may be overwritten now. */
 static dscomm_status_t spread_packet(dscomm_exchange_t *x, size_t p)
 {
     const packet_t *packet = packet_at(x, p);
@@ -455,8 +462,8 @@ static dscomm_status_t decode_packet(dscomm_exchange_t *x, size_t p)
     return status;
 }
 
-/* One step of each kind: OK where it was done, IN_PROGRESS where it cannot be
- * yet, or there is none left. */
+/* Steps of a call: OK if a step was done, IN_PROGRESS if it is not possible yet
+ * or none is left. */
 
 static dscomm_status_t receive_next(dscomm_exchange_t *x, dscomm_work_t **works,
                                     stage_t stage, size_t *packet)
@@ -481,7 +488,7 @@ static dscomm_status_t gather_next(dscomm_exchange_t *x)
                : DSCOMM_IN_PROGRESS;
 }
 
-/* What is done with a packet as soon as a device has passed a mark of it. */
+/* Does work with a packet if the device has reached its mark. */
 static dscomm_status_t
 work_next(dscomm_exchange_t *x, int may, int stage,
           dscomm_status_t (*work)(dscomm_exchange_t *, size_t), size_t *packet)
@@ -503,7 +510,7 @@ static dscomm_status_t reduce_next(dscomm_exchange_t *x)
                      &x->reduced);
 }
 
-/* Once all parts of the packet are reduced. */
+/* The results of a packet are sent after all of its parts are reduced. */
 static dscomm_status_t spread_next(dscomm_exchange_t *x)
 {
     return work_next(
@@ -524,7 +531,7 @@ static dscomm_status_t decode_next(dscomm_exchange_t *x)
                      &x->decoded);
 }
 
-/* Tells those that show their rows that they were read. */
+/* Acknowledges to ranks with windows that their rows were read. */
 static dscomm_status_t acknowledge(dscomm_exchange_t *x)
 {
     dscomm_status_t status = DSCOMM_IN_PROGRESS;
@@ -542,7 +549,8 @@ static dscomm_status_t acknowledge(dscomm_exchange_t *x)
     return status;
 }
 
-/* Thanks, of both kinds, are behind the sends. */
+/* The number of all sends; acknowledgements, received and sent, follow them in
+ * the same array. */
 static size_t all_sends(const dscomm_exchange_t *x)
 {
     return 2 * (x->packet_count + 1) * (size_t)x->channel->ranks;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls that do not run: where one comes from, its memory and places for works,
- * and where it goes. */
+/* Idle calls of a channel: their memory and room for works. */
 #include "config.h"
 
 #include "compression/device/device.h"
@@ -110,8 +109,8 @@ void dscomm_priv_exchange_retire(dscomm_exchange_t *x)
     pthread_mutex_unlock(&channel->idle_lock);
 }
 
-/* What devices copy from and to is memory of their own kind, as long as there
- * is any: then they do with what there is. */
+/* Memory for copies from and to a device is pinned, if possible; if not,
+ * ordinary memory is used. */
 static void *take_pinned(dscomm_exchange_t *x, size_t room)
 {
     void *memory = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What goes to a rank, cut into packets. */
+/* Divides the rows for a rank into packets. */
 #include "config.h"
 
 #include "compression/exchange/exchange.h"
@@ -7,7 +7,7 @@
 #include <dscomm/dscomm.h>
 
 #define PACKET_BYTES ((size_t)256 << 10)
-/* Longer outputs leave nothing in the caches that is worth keeping. */
+/* From this size on, outputs leave nothing useful in the caches. */
 #define STREAM_BYTES ((size_t)16 << 20)
 
 dscomm_status_t dscomm_priv_room_grow(room_t *room, size_t bytes)
@@ -38,7 +38,7 @@ static void add_segment(dscomm_exchange_t *x, const segment_t *segment)
     x->segments[x->segment_count++] = *segment;
 }
 
-/* The elements of a row that are sent in one piece, whole blocks. */
+/* The number of elements of a row that are sent in one piece; whole blocks. */
 static size_t packet_step(const dscomm_compressor_t *c)
 {
     return MAX(PACKET_BYTES / MAX(c->block, 1), 1) * (size_t)DSCOMM_CODEC_BLOCK;
@@ -63,7 +63,7 @@ static void packet_cut(dscomm_exchange_t *x, size_t index)
     }
 }
 
-/* Places for n parts, and for the pieces that they are cut into. */
+/* Allocates n parts, and the pieces into which they are divided. */
 static dscomm_status_t plan_allocate(dscomm_exchange_t *x,
                                      dscomm_compressor_t *const *compressors,
                                      size_t n)
