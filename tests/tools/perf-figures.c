@@ -99,14 +99,12 @@ static void test_sizes(void)
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
-        size_t arrays[4][4];
+        size_t arrays[2][4];
         perf_call_t call = {.operation = perf_operation_find(rows[i].name),
                             .ranks = rows[i].ranks,
                             .size = 4,
-                            .send_counts = arrays[0],
-                            .send_displs = arrays[1],
-                            .recv_counts = arrays[2],
-                            .recv_displs = arrays[3]};
+                            .counts = arrays[0],
+                            .displs = arrays[1]};
         perf_call_size(&call, rows[i].bytes);
         ok(call.total == rows[i].total && call.count == rows[i].count,
            "%s of %zu bytes: %zu elements, count %zu", rows[i].name,
@@ -118,14 +116,12 @@ static void test_sizes(void)
  * sends to another is what that one receives. */
 static void test_blocks(void)
 {
-    size_t arrays[4][5], sent = 0, received = 0, at = 0;
+    size_t arrays[2][5], sent = 0, received = 0, at = 0;
     perf_call_t call = {.operation = perf_operation_find("all_gather_v"),
                         .ranks = 4,
                         .size = 1,
-                        .send_counts = arrays[0],
-                        .send_displs = arrays[1],
-                        .recv_counts = arrays[2],
-                        .recv_displs = arrays[3]};
+                        .counts = arrays[0],
+                        .displs = arrays[1]};
 
     perf_call_size(&call, 100);
     for (int i = 0; i < 4; i++) {

@@ -22,18 +22,14 @@ static void call_new(perf_call_t *call, const char *name, int ranks,
     call->dtype = dtype;
     call->size = dscomm_dtype_size(dtype);
     call->op = op;
-    call->send_counts = calloc((size_t)ranks, sizeof(size_t));
-    call->send_displs = calloc((size_t)ranks, sizeof(size_t));
-    call->recv_counts = calloc((size_t)ranks, sizeof(size_t));
-    call->recv_displs = calloc((size_t)ranks, sizeof(size_t));
+    call->counts = calloc((size_t)ranks, sizeof(size_t));
+    call->displs = calloc((size_t)ranks, sizeof(size_t));
 }
 
 static void call_free(perf_call_t *call)
 {
-    free(call->send_counts);
-    free(call->send_displs);
-    free(call->recv_counts);
-    free(call->recv_displs);
+    free(call->counts);
+    free(call->displs);
 }
 
 /* Codes from the formats' definitions: OCP's E4M3 and E5M2, IEEE 754's

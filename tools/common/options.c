@@ -38,16 +38,12 @@ static numbers_t numbers_new(const GOptionEntry *wanted)
 /* FALSE: text is no decimal number that an int holds. */
 static gboolean read_decimal(const char *text, int *ret_number)
 {
-    const char *digits = text + (*text == '-');
-    gint64 number = 0;
+    gint64 number;
 
-    if (!*digits || digits[strspn(digits, "0123456789")])
+    if (*text == '+' ||
+        !g_ascii_string_to_signed(text, 10, -G_MAXINT, G_MAXINT, &number, NULL))
         return FALSE;
-    for (; *digits && number <= G_MAXINT; digits++)
-        number = number * 10 + *digits - '0';
-    if (number > G_MAXINT)
-        return FALSE;
-    *ret_number = (int)(*text == '-' ? -number : number);
+    *ret_number = (int)number;
     return TRUE;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The two buffers of a rank, see perf-ranks.h. */
+/* The two buffers of a rank, see ranks.h. */
 #include "config.h"
 
 #include "tools/perf/ranks.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Integers as elements of any type, see perf-verify.h. Of floats every code is
+/* Integers as elements of any type, see verify.h. Of floats every code is
  * taken apart by the definition of its format, until one is the number wanted:
  * slow, and independent of the conversions that are to be verified. */
 #include "config.h"

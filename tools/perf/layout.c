@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which elements of which buffer belong to whom, see perf-operations.h. */
+/* Which elements of which buffer belong to whom, see operations.h. */
 #include "config.h"
 
 #include "tools/perf/operations.h"
@@ -53,8 +53,8 @@ static void fill_arrays(perf_call_t *call)
     for (int i = 0; i < call->ranks; i++) {
         perf_block_t block = exchange ? perf_call_exchanged(call, call->rank, i)
                                       : perf_call_block(call, i);
-        call->send_counts[i] = call->recv_counts[i] = block.count;
-        call->send_displs[i] = call->recv_displs[i] = block.offset;
+        call->counts[i] = block.count;
+        call->displs[i] = block.offset;
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two threads that hand a cache line to and fro, see perf-line.h. */
+/* Two threads that hand a cache line to and fro, see line.h. */
 #include "config.h"
 
 #include "tools/perf/line.h"

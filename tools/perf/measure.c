@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The measuring loop, see perf-measure.h.
+/* The measuring loop, see measure.h.
  *
  * A figure is made of batches: after a barrier, every rank reads its clock,
  * makes so many calls that the clock does not count, and reads it again. No

@@ -18,20 +18,20 @@
         return dscomm_##name(c->group, __VA_ARGS__, work);                     \
     }
 
-CALL(reduce_scatter_v, c->send, c->recv, c->recv_counts, c->dtype, c->op)
+CALL(reduce_scatter_v, c->send, c->recv, c->counts, c->dtype, c->op)
 CALL(broadcast, c->recv, c->count, c->dtype, c->root)
 CALL(all_gather, c->send, c->recv, c->count, c->dtype)
-CALL(all_gather_v, c->send, c->recv_counts[c->rank], c->recv, c->recv_counts,
-     c->recv_displs, c->dtype)
+CALL(all_gather_v, c->send, c->counts[c->rank], c->recv, c->counts, c->displs,
+     c->dtype)
 CALL(gather, c->send, c->recv, c->count, c->dtype, c->root)
-CALL(gather_v, c->send, c->recv_counts[c->rank], c->recv, c->recv_counts,
-     c->recv_displs, c->dtype, c->root)
+CALL(gather_v, c->send, c->counts[c->rank], c->recv, c->counts, c->displs,
+     c->dtype, c->root)
 CALL(scatter, c->send, c->recv, c->count, c->dtype, c->root)
-CALL(scatter_v, c->send, c->send_counts, c->send_displs, c->recv,
-     c->send_counts[c->rank], c->dtype, c->root)
+CALL(scatter_v, c->send, c->counts, c->displs, c->recv, c->counts[c->rank],
+     c->dtype, c->root)
 CALL(all_to_all, c->send, c->recv, c->count, c->dtype)
-CALL(all_to_all_v, c->send, c->send_counts, c->send_displs, c->recv,
-     c->recv_counts, c->recv_displs, c->dtype)
+CALL(all_to_all_v, c->send, c->counts, c->displs, c->recv, c->counts, c->displs,
+     c->dtype)
 
 /* The same of a reduction, which has another call for PREMUL_SUM; what follows
  * the operator goes last. */
@@ -80,21 +80,20 @@ static dscomm_status_t call_broadcast_blob(const perf_call_t *c,
     return DSCOMM_OK;
 }
 
-/* The lengths go where a _v call would put what is received. */
+/* The lengths go where a _v call has its offsets. */
 static dscomm_status_t call_all_gather_blob(const perf_call_t *c,
                                             dscomm_work_t **work)
 {
     void *blob;
     size_t size = 0;
     dscomm_status_t status = dscomm_all_gather_blob(
-        c->group, c->send, c->send_counts[c->rank] * c->size, &blob,
-        c->recv_displs);
+        c->group, c->send, c->counts[c->rank] * c->size, &blob, c->displs);
 
     (void)work;
     if (status != DSCOMM_OK)
         return status;
     for (int i = 0; i < c->ranks; i++)
-        size += c->recv_displs[i];
+        size += c->displs[i];
     if (c->keep && size == c->total * c->size)
         memcpy(c->keep, blob, size);
     dscomm_blob_free(blob);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line, see perf-options.h. */
+/* The command line, see options.h. */
 #include "config.h"
 
 #include "tools/perf/compress.h"
@@ -7,7 +7,6 @@
 #include "tools/perf/options.h"
 
 #include <float.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Options that are numbers. */
@@ -276,21 +275,18 @@ static int read_list(const char *option, const char *what, const char *list,
 
 static int read_root(const char *text, int *ret_root)
 {
-    char *end;
-    long root;
+    guint64 root = 0;
 
-    *ret_root = 0;
     if (text && strcmp(text, "rotate") == 0)
         *ret_root = PERF_ROOT_ROTATES;
     else if (text && (strcmp(text, "all") == 0 || strcmp(text, "-1") == 0))
         *ret_root = PERF_ROOT_ALL;
-    if (!text || *ret_root < 0)
-        return TOOL_OK;
-    root = strtol(text, &end, 10);
-    if (*end || end == text || root < 0 || root >= G_MAXINT)
+    else if (!text ||
+             g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT - 1, &root, NULL))
+        *ret_root = (int)root;
+    else
         return tool_fail(TOOL_USAGE, "perf",
                          "-r %s is no rank, nor 'all' or 'rotate'", text);
-    *ret_root = (int)root;
     return TOOL_OK;
 }
 

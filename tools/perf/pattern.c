@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inputs, and what their reductions are, see perf-verify.h. */
+/* Inputs, and what their reductions are, see verify.h. */
 #include "config.h"
 
 #include "tools/perf/operations.h"

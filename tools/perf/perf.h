@@ -62,8 +62,9 @@ typedef struct {
     size_t total; /* elements of the larger buffer: nccl-tests' size */
     size_t count; /* elements that the call is told: nccl-tests' count */
     void *send, *recv;
-    /* of _v calls, ranks entries each */
-    size_t *send_counts, *send_displs, *recv_counts, *recv_displs;
+    /* Of _v calls, ranks entries each. In all_to_all_v they are of both
+     * buffers: each rank sends as much to another as it receives from it. */
+    size_t *counts, *displs;
     int aggregate;
     size_t apart; /* bytes from the buffers of one coalesced call to the next */
     double work; /* --overlap: turns of the computation */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The report, see perf-report.h: to stdout in one form, and to a file. */
+/* The report, see report.h: to stdout in one form, and to a file. */
 #include "config.h"
 
 #include "tools/perf/baseline.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The machine's limits, see perf-roof.h. */
+/* The machine's limits, see roof.h. */
 #include "config.h"
 
 #include "tools/perf/line.h"

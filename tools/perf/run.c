@@ -78,18 +78,14 @@ static void call_new(const perf_run_t *run, perf_call_t *call)
                           .ranks = run->ranks,
                           .factor = 1 + run->rank % 2,
                           .aggregate = run->options->aggregate};
-    call->send_counts = g_new0(size_t, run->ranks);
-    call->send_displs = g_new0(size_t, run->ranks);
-    call->recv_counts = g_new0(size_t, run->ranks);
-    call->recv_displs = g_new0(size_t, run->ranks);
+    call->counts = g_new0(size_t, run->ranks);
+    call->displs = g_new0(size_t, run->ranks);
 }
 
 static void call_clear(perf_call_t *call)
 {
-    g_free(call->send_counts);
-    g_free(call->send_displs);
-    g_free(call->recv_counts);
-    g_free(call->recv_displs);
+    g_free(call->counts);
+    g_free(call->displs);
 }
 
 static int measure_operation(perf_run_t *run, const perf_operation_t *operation)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file that is complete or is not there, see perf-baseline.h. */
+/* A file that is complete or is not there, see baseline.h. */
 #include "config.h"
 
 #include "tools/perf/baseline.h"

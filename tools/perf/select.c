@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which operations, with which types and operators, see perf-options.h. */
+/* Which operations, with which types and operators, see options.h. */
 #include "config.h"
 
 #include "lib/base/nearest.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The steps, see perf-step.h. */
+/* The steps, see step.h. */
 #include "config.h"
 
 #include "tools/perf/measure.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Filling buffers and counting what is wrong in them, see perf-verify.h. */
+/* Filling buffers and counting what is wrong in them, see verify.h. */
 #include "config.h"
 
 #include "tools/perf/operations.h"
