@@ -42,20 +42,20 @@ static void call_number(dscomm_group_t *group, dscomm_call_t *call)
 /* One child less, or the last one was started. */
 static void compound_count(dscomm_work_t *compound)
 {
-    if (--compound->remaining == 0)
-        dscomm_priv_work_retire(compound, compound->failure, NULL);
+    if (--compound->children.remaining == 0)
+        dscomm_priv_work_retire(compound, compound->children.failure, NULL);
 }
 
 static void compound_child_end(dscomm_work_t *child, dscomm_status_t status)
 {
     dscomm_work_t *compound = child->compound;
 
-    if (dscomm_priv_receive_is(child) && compound->received)
+    if (dscomm_priv_receive_is(child) && compound->children.received)
         dscomm_priv_message_info_fill(
-            &compound->received[child->call.p2p.place], status,
+            &compound->children.received[child->call.p2p.place], status,
             &child->request);
-    if (status < 0 && compound->failure == DSCOMM_OK) {
-        compound->failure = status;
+    if (status < 0 && compound->children.failure == DSCOMM_OK) {
+        compound->children.failure = status;
         compound->text = g_steal_pointer(&child->text);
     }
     dscomm_priv_work_discard(child);
@@ -64,7 +64,7 @@ static void compound_child_end(dscomm_work_t *child, dscomm_status_t status)
 
 static void compound_release(dscomm_work_t *compound)
 {
-    g_clear_pointer(&compound->received, g_free);
+    g_clear_pointer(&compound->children.received, g_free);
 }
 
 static const dscomm_work_kind_t compound_kind = {
@@ -92,10 +92,10 @@ static dscomm_status_t compound_start_child(dscomm_work_t *compound,
     if (status < 0)
         return status;
     child->compound = compound;
-    compound->remaining++;
+    compound->children.remaining++;
     status = dscomm_priv_work_launch(child);
     if (status < 0) {
-        compound->remaining--;
+        compound->children.remaining--;
         dscomm_priv_work_discard(child);
     }
     return status;
@@ -109,19 +109,21 @@ static dscomm_status_t number_receives(dscomm_work_t *compound,
         dscomm_call_t *call = (dscomm_call_t *)calls->data + i;
 
         if (call->type == CALL_MESSAGE && call->p2p.receive)
-            call->p2p.place = compound->receives++;
+            call->p2p.place = compound->children.receives++;
     }
-    if (!compound->receives)
+    if (!compound->children.receives)
         return DSCOMM_OK;
-    compound->received = g_try_new0(dscomm_message_info_t, compound->receives);
-    if (!compound->received)
+    compound->children.received =
+        g_try_new0(dscomm_message_info_t, compound->children.receives);
+    if (!compound->children.received)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "dscomm_coalesce_end on group '%s': rank %d has no "
                            "memory for what %zu receives get",
                            compound->group->identity.name,
-                           compound->group->rank, compound->receives);
-    for (size_t i = 0; i < compound->receives; i++)
-        compound->received[i].size = sizeof *compound->received;
+                           compound->group->rank, compound->children.receives);
+    for (size_t i = 0; i < compound->children.receives; i++)
+        compound->children.received[i].size =
+            sizeof *compound->children.received;
     return DSCOMM_OK;
 }
 
@@ -141,7 +143,7 @@ static dscomm_status_t coalesced_start_all(dscomm_group_t *group,
     status = dscomm_priv_work_new(group, &compound_kind, &call, &compound);
     if (status < 0)
         return status;
-    compound->remaining = 1;
+    compound->children.remaining = 1;
     status = number_receives(compound, calls);
     if (status < 0)
         dscomm_priv_group_give_up(group, status);

@@ -197,14 +197,14 @@ dscomm_status_t dscomm_work_received_at(const dscomm_work_t *work, size_t index,
         return dscomm_fail(DSCOMM_ERR_STATE,
                            "%s: the work is not complete; wait for it first",
                            name);
-    receives = dscomm_priv_receive_is(work) ? 1 : work->receives;
+    receives = dscomm_priv_receive_is(work) ? 1 : work->children.receives;
     if (index >= receives)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: the work has %zu receives; there is no number "
                            "%zu",
                            name, receives, index);
-    if (work->received)
-        info = work->received[index];
+    if (work->children.received)
+        info = work->children.received[index];
     else
         dscomm_priv_message_info_fill(
             &info, atomic_load_explicit(&work->status, memory_order_acquire),

@@ -119,10 +119,12 @@ struct dscomm_work {
     dscomm_hook_span_t span;
     struct dscomm_run *run; /* of a schedule */
     dscomm_work_t *compound; /* the compound of which this is a child */
-    size_t remaining; /* of a compound: children not retired */
-    dscomm_status_t failure; /* of a compound: the first one */
-    dscomm_message_info_t *received; /* of a compound: results of receives */
-    size_t receives; /* their number */
+    struct {
+        size_t remaining; /* children not retired */
+        dscomm_status_t failure; /* the first one */
+        dscomm_message_info_t *received; /* results of receives */
+        size_t receives; /* their number */
+    } children; /* of a compound */
     _Alignas(64) dscomm_request_t request; /* and what follows, request_size */
 };
 
