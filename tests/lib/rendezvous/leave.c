@@ -160,8 +160,8 @@ static void check_silent_rank(const char *host)
         &meeting, 1, dscomm_priv_clock_after(dscomm_priv_clock(), 10000));
     ok(dscomm_priv_clock() - begin < INT64_C(3000000000),
        "rank 0 does not wait for one that died%s", host ? " elsewhere" : "");
-    ok(!strncmp(logged, "rank 1 did not leave", 20),
-       "and names it, alone: %s", logged);
+    ok(!strncmp(logged, "rank 1 did not leave", 20), "and names it, alone: %s",
+       logged);
     dscomm_log_set_handler(NULL, NULL);
     dscomm_log_set_levels("error");
     dscomm_store_close(client);
