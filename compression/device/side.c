@@ -100,8 +100,9 @@ static int side_copy(const dscomm_device_side_t *side, void *to,
                  : 0;
 }
 
-/* Calls work with the errors on the host, and copies the result to the device.
- * Putting the copy on the queue may wait for earlier work, for any time. */
+/* Calls put, which copies between the host's errors and the device, and waits
+ * for its result. It first empties the queue, with a deadline, because put may
+ * block until earlier work is done. */
 static dscomm_status_t
 with_host(dscomm_device_side_t *side, const dscomm_compressor_t *c,
           int (*put)(dscomm_device_side_t *side, const dscomm_compressor_t *c),

@@ -392,7 +392,7 @@ static dscomm_status_t encode_result(const dscomm_exchange_t *x, size_t s,
 
 /* Posts receives of acknowledgements from all other ranks, which have then read
  * this rank's window. */
-static dscomm_status_t await_thanks(dscomm_exchange_t *x)
+static dscomm_status_t await_acks(dscomm_exchange_t *x)
 {
     dscomm_status_t status = DSCOMM_OK;
 
@@ -418,7 +418,7 @@ static dscomm_status_t spread_packet(dscomm_exchange_t *x, size_t p)
     for (int i = 1; i < x->channel->ranks && status == DSCOMM_OK; i++)
         status = send(x, p, region, peer_at(x, i), 1);
     if (status == DSCOMM_OK && x->shows && p + 1 == x->packet_count)
-        status = await_thanks(x);
+        status = await_acks(x);
     return status;
 }
 

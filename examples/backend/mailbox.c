@@ -84,7 +84,7 @@ static dscomm_status_t status_of(void *self, dscomm_failure_t *ret_failure)
 }
 
 /* The status comes last: from there on the request is the library's. */
-static unsigned complete(request_t *request, dscomm_status_t status)
+static unsigned request_complete(request_t *request, dscomm_status_t status)
 {
     TAILQ_REMOVE(request->list, request, link);
     request->common.status = status;
@@ -92,7 +92,7 @@ static unsigned complete(request_t *request, dscomm_status_t status)
 }
 
 /* The oldest message that a receive takes, if it is whole. */
-static parcel_t *find(impl_t *impl, const dscomm_message_t *want)
+static parcel_t *parcel_find(impl_t *impl, const dscomm_message_t *want)
 {
     parcel_t *parcel = want->taken;
 
@@ -107,10 +107,10 @@ static parcel_t *find(impl_t *impl, const dscomm_message_t *want)
 }
 
 /* Gives receive its message. */
-static unsigned match(impl_t *impl, request_t *receive)
+static unsigned receive_match(impl_t *impl, request_t *receive)
 {
     const dscomm_message_t *want = &receive->message, *got;
-    parcel_t *parcel = find(impl, want);
+    parcel_t *parcel = parcel_find(impl, want);
 
     if (!parcel)
         return 0;
@@ -120,15 +120,15 @@ static unsigned match(impl_t *impl, request_t *receive)
     receive->common.source = got->peer;
     receive->common.tag = got->tag;
     receive->common.bytes = got->bytes;
-    complete(receive,
-             got->bytes > want->bytes ? DSCOMM_ERR_TRUNCATED : DSCOMM_OK);
+    request_complete(receive, got->bytes > want->bytes ? DSCOMM_ERR_TRUNCATED
+                                                       : DSCOMM_OK);
     TAILQ_REMOVE(&impl->parcels, parcel, link);
     free(parcel);
     return 1;
 }
 
 /* Takes in the piece that has come from source. */
-static void pull(impl_t *impl, int source)
+static void box_pull(impl_t *impl, int source)
 {
     box_t *box = &impl->shared->boxes[source * impl->ranks + impl->rank];
     dscomm_failure_t failure;
@@ -159,7 +159,7 @@ static void pull(impl_t *impl, int source)
 }
 
 /* Sends the next piece to a rank, if its box is empty. */
-static unsigned push(impl_t *impl, int to)
+static unsigned box_push(impl_t *impl, int to)
 {
     box_t *box = &impl->shared->boxes[impl->rank * impl->ranks + to];
     request_t *request = TAILQ_FIRST(&impl->sends[to]);
@@ -175,7 +175,7 @@ static unsigned push(impl_t *impl, int to)
     box->whole.peer = impl->rank;
     box->full = 1;
     return request->sent == request->message.bytes &&
-           complete(request, DSCOMM_OK);
+           request_complete(request, DSCOMM_OK);
 }
 
 static unsigned progress(void *self)
@@ -185,18 +185,19 @@ static unsigned progress(void *self)
     unsigned completed = 0;
 
     for (int r = 0; r < impl->ranks; r++) {
-        completed += push(impl, r);
-        pull(impl, r);
+        completed += box_push(impl, r);
+        box_pull(impl, r);
     }
     for (; receive; receive = next) {
         next = TAILQ_NEXT(receive, link);
-        completed += match(impl, receive);
+        completed += receive_match(impl, receive);
     }
     return completed;
 }
 
-static dscomm_status_t start(impl_t *impl, const dscomm_message_t *message,
-                             request_t *request, struct requests *list)
+static dscomm_status_t request_start(impl_t *impl,
+                                     const dscomm_message_t *message,
+                                     request_t *request, struct requests *list)
 {
     dscomm_failure_t failure;
 
@@ -211,34 +212,34 @@ static dscomm_status_t start(impl_t *impl, const dscomm_message_t *message,
 static dscomm_status_t isend(void *self, const dscomm_message_t *message,
                              dscomm_request_t *request)
 {
-    return start(self, message, (request_t *)request,
-                 &((impl_t *)self)->sends[message->peer]);
+    return request_start(self, message, (request_t *)request,
+                         &((impl_t *)self)->sends[message->peer]);
 }
 
 static dscomm_status_t irecv(void *self, const dscomm_message_t *message,
                              dscomm_request_t *request)
 {
-    return start(self, message, (request_t *)request,
-                 &((impl_t *)self)->receives);
+    return request_start(self, message, (request_t *)request,
+                         &((impl_t *)self)->receives);
 }
 
-static void cancel(void *self, dscomm_request_t *request)
+static void mailbox_cancel(void *self, dscomm_request_t *request)
 {
     (void)self;
     TAILQ_REMOVE(((request_t *)request)->list, (request_t *)request, link);
 }
 
-/* match() gives a receive its message all at once. */
+/* receive_match() gives a receive its message all at once. */
 static int withdraw(void *self, dscomm_request_t *request)
 {
-    cancel(self, request);
+    mailbox_cancel(self, request);
     return 1;
 }
 
-static int probe(void *self, const dscomm_message_t *want,
-                 dscomm_request_t *found, void **ret_taken)
+static int mailbox_probe(void *self, const dscomm_message_t *want,
+                         dscomm_request_t *found, void **ret_taken)
 {
-    parcel_t *parcel = find(self, want);
+    parcel_t *parcel = parcel_find(self, want);
 
     if (!parcel)
         return 0;
@@ -251,7 +252,7 @@ static int probe(void *self, const dscomm_message_t *want,
     return 1;
 }
 
-static void leave(void *self)
+static void mailbox_leave(void *self)
 {
     impl_t *impl = self;
     parcel_t *parcel;
@@ -285,7 +286,8 @@ static int open_file(const dscomm_backend_args_t *args, char path[64])
 }
 
 /* Returns when all ranks have mapped the file. */
-static dscomm_status_t join(const dscomm_backend_args_t *args, void **ret_impl)
+static dscomm_status_t mailbox_join(const dscomm_backend_args_t *args,
+                                    void **ret_impl)
 {
     const size_t ranks = (size_t)args->ranks;
     impl_t *impl = calloc(1, sizeof *impl + ranks * sizeof *impl->sends);
@@ -320,23 +322,23 @@ static dscomm_status_t join(const dscomm_backend_args_t *args, void **ret_impl)
     if (status == DSCOMM_OK)
         *ret_impl = impl;
     else
-        leave(impl);
+        mailbox_leave(impl);
     return status;
 }
 
 static const dscomm_backend_ops_t ops = {
     .size = sizeof(dscomm_backend_ops_t),
     .request_size = sizeof(request_t),
-    .open = join,
-    .close = leave,
+    .open = mailbox_join,
+    .close = mailbox_leave,
     .isend = isend,
     .irecv = irecv,
-    .cancel = cancel,
+    .cancel = mailbox_cancel,
     .progress = progress,
     .revoke = stop,
     .status = status_of,
     .withdraw = withdraw,
-    .probe = probe,
+    .probe = mailbox_probe,
 };
 
 DSCOMM_BACKEND_EXPORT const dscomm_backend_t dscomm_backend_mailbox = {

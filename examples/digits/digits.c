@@ -73,7 +73,7 @@ typedef struct {
     dscomm_group_t *world;
     const unsigned char *rows;
     network_t net, velocity, *grad;
-    optimizer_t *optimizer; /* NULL: step() */
+    optimizer_t *optimizer; /* NULL: net_step() */
 } learner_t;
 
 /* splitmix64: the same numbers on every machine. */
@@ -151,7 +151,7 @@ static int read_rows(gzFile file, unsigned char *rows, char *error, size_t size)
 }
 
 /* blob = 'D' and the images, or 'E' and the reason why there are none. */
-static size_t load(const char *name, char *blob, size_t size)
+static size_t digits_load(const char *name, char *blob, size_t size)
 {
     gzFile file = gzopen(name, "rb");
     char error[256];
@@ -178,7 +178,7 @@ static unsigned char *share_images(dscomm_group_t *world, const char *name)
     size_t size = 0;
 
     if (dscomm_group_rank(world) == 0)
-        size = load(name, blob, sizeof(blob));
+        size = digits_load(name, blob, sizeof(blob));
     DSCOMM_CHECK(dscomm_broadcast_blob(world, blob, size, 0, &shared, &size));
     if (*(char *)shared == 'D')
         return shared;
@@ -237,7 +237,7 @@ static void backward(const network_t *net, const unsigned char *row,
     }
 }
 
-static void step(float *net, float *velocity, const float *grad, int batch)
+static void net_step(float *net, float *velocity, const float *grad, int batch)
 {
     for (int i = 0; i < FLOATS - 1; i++) { /* all but the loss */
         velocity[i] = momentum * velocity[i] - learning_rate * grad[i] / batch;
@@ -246,7 +246,7 @@ static void step(float *net, float *velocity, const float *grad, int batch)
 }
 
 /* The first of count things that rank of ranks takes: even shares. */
-static int share(int count, int rank, int ranks)
+static int even_share(int count, int rank, int ranks)
 {
     return (int)((long)count * rank / ranks);
 }
@@ -255,10 +255,10 @@ static int share(int count, int rank, int ranks)
 static void add_share(learner_t *l, const int *order, int batch)
 {
     int rank = dscomm_group_rank(l->world), ranks = dscomm_group_size(l->world);
-    int end = share(batch, rank + 1, ranks);
+    int end = even_share(batch, rank + 1, ranks);
 
     memset(l->grad, 0, sizeof(*l->grad));
-    for (int i = share(batch, rank, ranks); i < end; i++) {
+    for (int i = even_share(batch, rank, ranks); i < end; i++) {
         const unsigned char *row = l->rows + order[i] * ROW;
         activation_t act;
         forward(&l->net, row, &act);
@@ -291,8 +291,8 @@ static double train_epoch(learner_t *l, const int *order)
         } else {
             DSCOMM_CHECK(dscomm_all_reduce(l->world, l->grad, l->grad, FLOATS,
                                            DSCOMM_FLOAT32, DSCOMM_SUM, NULL));
-            step((float *)&l->net, (float *)&l->velocity, (float *)l->grad,
-                 batch);
+            net_step((float *)&l->net, (float *)&l->velocity, (float *)l->grad,
+                     batch);
         }
         loss += (double)l->grad->loss;
     }
@@ -310,8 +310,8 @@ static double test(dscomm_group_t *world, const unsigned char *rows,
     const int count = IMAGES - TRAIN;
     int64_t correct = 0;
 
-    for (int i = share(count, rank, ranks); i < share(count, rank + 1, ranks);
-         i++) {
+    for (int i = even_share(count, rank, ranks);
+         i < even_share(count, rank + 1, ranks); i++) {
         const unsigned char *row = rows + order[i] * ROW;
         activation_t act;
         int best = 0;
@@ -366,8 +366,8 @@ static void tell_traffic(const learner_t *l, int speaks)
                (double)bytes[1] / (double)bytes[0]);
 }
 
-static void learn(dscomm_group_t *world, const unsigned char *rows,
-                  const options_t *options)
+static void net_learn(dscomm_group_t *world, const unsigned char *rows,
+                      const options_t *options)
 {
     static learner_t l;
     unsigned long long state = options->seed;
@@ -457,7 +457,7 @@ int main(int argc, char **argv)
     }
     DSCOMM_CHECK(dscomm_init(NULL, &world));
     unsigned char *blob = share_images(world, options.file);
-    learn(world, blob + 1, &options);
+    net_learn(world, blob + 1, &options);
     dscomm_blob_free(blob);
     DSCOMM_CHECK(dscomm_finalize(world));
     return 0;

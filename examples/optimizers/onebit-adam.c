@@ -26,7 +26,7 @@
 #include "common.h"
 #include <math.h>
 
-static void move(const optimizer_t *o, float *weights)
+static void adam_move(const optimizer_t *o, float *weights)
 {
     for (size_t i = 0; i < o->count; i++)
         weights[i] -= o->attr.rate * o->momentum[i] /
@@ -34,7 +34,7 @@ static void move(const optimizer_t *o, float *weights)
 }
 
 /* Adam on the mean gradient; after the last such step the variance stays. */
-static dscomm_status_t warm_up(optimizer_t *o, const float *gradient)
+static dscomm_status_t adam_warm_up(optimizer_t *o, const float *gradient)
 {
     dscomm_status_t status = optimizer_average(o, gradient);
 
@@ -47,25 +47,25 @@ static dscomm_status_t warm_up(optimizer_t *o, const float *gradient)
     return status;
 }
 
-static dscomm_status_t step(optimizer_t *optimizer, float *weights,
-                            const float *gradient)
+static dscomm_status_t adam_step(optimizer_t *optimizer, float *weights,
+                                 const float *gradient)
 {
     optimizer_t *o = optimizer;
     dscomm_status_t status;
 
     if (o->steps < o->attr.warmup) {
-        status = warm_up(o, gradient);
+        status = adam_warm_up(o, gradient);
     } else {
         optimizer_decay(o->momentum, gradient, o->attr.beta1, o->count);
         status = optimizer_average_signs(o, o->momentum);
     }
     if (status == DSCOMM_OK)
-        move(o, weights);
+        adam_move(o, weights);
     return status;
 }
 
 static const optimizer_kind_t kind = {.bytes = sizeof(optimizer_t),
-                                      .step = step};
+                                      .step = adam_step};
 
 dscomm_status_t onebit_adam_create(dscomm_group_t *group,
                                    const optimizer_attr_t *attr,

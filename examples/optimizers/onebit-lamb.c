@@ -59,16 +59,16 @@ static double norm(const float *vector, size_t count)
     return sqrt(sum);
 }
 
-static float step_of(const optimizer_t *o, size_t i)
+static float lamb_step_size(const optimizer_t *o, size_t i)
 {
     return o->momentum[i] / (sqrtf(o->variance[i]) + o->attr.epsilon);
 }
 
-static void move(const optimizer_t *o, size_t first, size_t size,
-                 float coefficient, float *weights)
+static void lamb_move(const optimizer_t *o, size_t first, size_t size,
+                      float coefficient, float *weights)
 {
     for (size_t i = first; i < first + size; i++)
-        weights[i] -= o->attr.rate * coefficient * step_of(o, i);
+        weights[i] -= o->attr.rate * coefficient * lamb_step_size(o, i);
 }
 
 /* 1 where a norm is zero, as of biases that begin so */
@@ -78,7 +78,7 @@ static float coefficient_of(const optimizer_t *o, size_t first, size_t size,
     double sum = 0, length = norm(weights + first, size);
 
     for (size_t i = first; i < first + size; i++)
-        sum += (double)step_of(o, i) * step_of(o, i);
+        sum += (double)lamb_step_size(o, i) * lamb_step_size(o, i);
     if (length == 0 || sum == 0)
         return 1;
     return within((float)(length / sqrt(sum)), o->attr.coefficient_min,
@@ -112,8 +112,8 @@ static dscomm_status_t end_warm_up(optimizer_t *o)
     return optimizer_mask(o);
 }
 
-static dscomm_status_t warm_up(optimizer_t *o, float *weights,
-                               const float *gradient)
+static dscomm_status_t lamb_warm_up(optimizer_t *o, float *weights,
+                                    const float *gradient)
 {
     dscomm_status_t status = optimizer_average(o, gradient);
     size_t first = 0;
@@ -126,7 +126,7 @@ static dscomm_status_t warm_up(optimizer_t *o, float *weights,
          first += l++->size) {
         float c = coefficient_of(o, first, l->size, weights);
         optimizer_decay(&l->coefficient, &c, o->attr.coefficient_beta, 1);
-        move(o, first, l->size, c, weights);
+        lamb_move(o, first, l->size, c, weights);
     }
     return o->steps + 1 == o->attr.warmup ? end_warm_up(o) : DSCOMM_OK;
 }
@@ -188,21 +188,21 @@ static dscomm_status_t compressed(optimizer_t *o, float *weights,
     for (optimizer_layer_t *l = o->layers; l < o->layers + o->layer_count;
          first += l++->size) {
         l->ratio = next_ratio(o, first, l->size, l->ratio);
-        move(o, first, l->size, l->coefficient * l->ratio, weights);
+        lamb_move(o, first, l->size, l->coefficient * l->ratio, weights);
     }
     return DSCOMM_OK;
 }
 
-static dscomm_status_t step(optimizer_t *optimizer, float *weights,
-                            const float *gradient)
+static dscomm_status_t lamb_step(optimizer_t *optimizer, float *weights,
+                                 const float *gradient)
 {
     if (optimizer->steps < optimizer->attr.warmup)
-        return warm_up(optimizer, weights, gradient);
+        return lamb_warm_up(optimizer, weights, gradient);
     return compressed(optimizer, weights, gradient);
 }
 
 static const optimizer_kind_t kind = {
-    .bytes = sizeof(optimizer_t), .vectors = 2, .step = step};
+    .bytes = sizeof(optimizer_t), .vectors = 2, .step = lamb_step};
 
 dscomm_status_t onebit_lamb_create(dscomm_group_t *group,
                                    const optimizer_attr_t *attr,

@@ -64,15 +64,15 @@ static float *start_of(const optimizer_t *o)
 }
 
 /* weights = from - way / sqrt(v + epsilon) */
-static void move(const optimizer_t *o, const float *from, const float *way,
-                 float rate, float *weights)
+static void zero_one_move(const optimizer_t *o, const float *from,
+                          const float *way, float rate, float *weights)
 {
     for (size_t i = 0; i < o->count; i++)
         weights[i] =
             from[i] - rate * way[i] / sqrtf(o->variance[i] + o->attr.epsilon);
 }
 
-static dscomm_status_t meet(optimizer_t *optimizer, float *weights)
+static dscomm_status_t zero_one_meet(optimizer_t *optimizer, float *weights)
 {
     zero_one_t *z = (zero_one_t *)optimizer;
     optimizer_t *o = optimizer;
@@ -86,7 +86,7 @@ static dscomm_status_t meet(optimizer_t *optimizer, float *weights)
         return status;
     for (size_t i = 0; i < o->count; i++)
         o->momentum[i] = way[i] / z->rates;
-    move(o, start, way, 1, weights);
+    zero_one_move(o, start, way, 1, weights);
     memcpy(start, weights, o->count * sizeof(float));
     memset(way, 0, o->count * sizeof(float));
     z->rates = 0;
@@ -124,7 +124,7 @@ static dscomm_status_t update_variance(zero_one_t *z, const float *gradient)
     return optimizer_mask(o);
 }
 
-static void walk(zero_one_t *z, float *weights, const float *gradient)
+static void zero_one_walk(zero_one_t *z, float *weights, const float *gradient)
 {
     optimizer_t *o = &z->base;
     float *way = way_of(o);
@@ -134,12 +134,12 @@ static void walk(zero_one_t *z, float *weights, const float *gradient)
         o->momentum[i] = o->mask[i] ? o->momentum[i] : 0;
         way[i] += o->attr.rate * o->momentum[i];
     }
-    move(o, weights, o->momentum, o->attr.rate, weights);
+    zero_one_move(o, weights, o->momentum, o->attr.rate, weights);
     z->rates += o->attr.rate;
 }
 
-static dscomm_status_t step(optimizer_t *optimizer, float *weights,
-                            const float *gradient)
+static dscomm_status_t zero_one_step(optimizer_t *optimizer, float *weights,
+                                     const float *gradient)
 {
     zero_one_t *z = (zero_one_t *)optimizer;
     optimizer_t *o = optimizer;
@@ -151,9 +151,9 @@ static dscomm_status_t step(optimizer_t *optimizer, float *weights,
     }
     if (status != DSCOMM_OK)
         return status;
-    walk(z, weights, gradient);
+    zero_one_walk(z, weights, gradient);
     if (o->steps == z->next_meeting) {
-        status = meet(o, weights);
+        status = zero_one_meet(o, weights);
         plan_meeting(z);
     }
     if (status == DSCOMM_OK && o->steps == z->next_variance &&
@@ -162,8 +162,10 @@ static dscomm_status_t step(optimizer_t *optimizer, float *weights,
     return status;
 }
 
-static const optimizer_kind_t kind = {
-    .bytes = sizeof(zero_one_t), .vectors = 2, .step = step, .sync = meet};
+static const optimizer_kind_t kind = {.bytes = sizeof(zero_one_t),
+                                      .vectors = 2,
+                                      .step = zero_one_step,
+                                      .sync = zero_one_meet};
 
 dscomm_status_t zero_one_adam_create(dscomm_group_t *group,
                                      const optimizer_attr_t *attr,

@@ -107,8 +107,8 @@ static void note_cancel(dscomm_work_t *work)
 /* The sentence of what failed says in which call. If the group has ended, its
  * reason counts: a rank that left after it is no other failure. What differs
  * need not name the group again. */
-static dscomm_status_t barrier_explain(dscomm_group_t *group,
-                                       dscomm_status_t status)
+static dscomm_status_t barrier_fail(dscomm_group_t *group,
+                                    dscomm_status_t status)
 {
     char text[DSCOMM_ERROR_MAX];
     dscomm_failure_t failure;
@@ -211,7 +211,7 @@ static dscomm_status_t note_await(dscomm_group_t *group, const note_t *note,
         status = wait_watching(group, work, deadline);
         note_cancel(work);
     } while (status == DSCOMM_OK && *number != group->life.barriers);
-    return barrier_explain(group, status);
+    return barrier_fail(group, status);
 }
 
 /* The answer of a rank. */
@@ -367,7 +367,7 @@ static dscomm_status_t answers_collect(dscomm_group_t *group, roll_t *roll,
         if (status == DSCOMM_IN_PROGRESS) {
             status = answers_look(group, roll);
             if (status < 0)
-                return barrier_explain(group, status);
+                return barrier_fail(group, status);
             if (dscomm_priv_clock() >= roll->deadline)
                 break;
             continue;
@@ -375,12 +375,12 @@ static dscomm_status_t answers_collect(dscomm_group_t *group, roll_t *roll,
         g_clear_pointer(&roll->works[rank], dscomm_work_free);
         if (status < 0) {
             outcome_set(outcome, LOST, (int)rank);
-            return barrier_explain(group, status);
+            return barrier_fail(group, status);
         }
         if (roll->answers[rank].number == group->life.barriers)
             answer_take(roll, outcome, (int)rank);
         else if ((status = answer_receive(group, roll, (int)rank)) < 0)
-            return barrier_explain(group, status);
+            return barrier_fail(group, status);
     }
     return DSCOMM_OK;
 }
@@ -413,7 +413,7 @@ static dscomm_status_t barrier_call_all(dscomm_group_t *group, roll_t *roll)
         if (status == DSCOMM_OK)
             status = note_post_copy(group, &note);
     }
-    return barrier_explain(group, status);
+    return barrier_fail(group, status);
 }
 
 /* Sends the outcome, also to late ranks: they then return as soon as they
@@ -430,7 +430,7 @@ static dscomm_status_t outcome_send_all(dscomm_group_t *group,
         if (outcome->end != LOST || !outcome_names(outcome, rank))
             status = note_post_copy(group, &note);
     }
-    return barrier_explain(group, status);
+    return barrier_fail(group, status);
 }
 
 static dscomm_status_t barrier_lead(dscomm_group_t *group, outcome_t *outcome,
@@ -470,7 +470,7 @@ static dscomm_status_t barrier_give_up(dscomm_group_t *group, answer_t *answer)
     dscomm_status_t status = note_post_copy(group, &note);
 
     if (status < 0)
-        return barrier_explain(group, status);
+        return barrier_fail(group, status);
     return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                        "%s of group '%s': rank 0 of %d did not come within %d "
                        "ms",
@@ -500,7 +500,7 @@ static dscomm_status_t barrier_follow(dscomm_group_t *group, outcome_t *outcome,
     answer.left_ms = MAX((uint64_t)dscomm_priv_clock_left(deadline), 1);
     status = note_post_copy(group, &here);
     if (status < 0)
-        return barrier_explain(group, status);
+        return barrier_fail(group, status);
     status = note_await(group, &told, deadline);
     if (status == DSCOMM_IN_PROGRESS)
         return dscomm_fail(DSCOMM_ERR_TIMEOUT,
@@ -519,7 +519,7 @@ dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group, int timeout_ms)
     if (status == DSCOMM_ERR_INVALID || status == DSCOMM_ERR_STATE)
         return status;
     if (status < 0) /* broken before; the sentence is of another call */
-        return barrier_explain(group, status);
+        return barrier_fail(group, status);
     if (timeout_ms < DSCOMM_TIMEOUT_DEFAULT)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: timeout_ms is %d", name,
                            timeout_ms);

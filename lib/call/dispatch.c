@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <string.h>
 
-static int is_native(dscomm_group_t *group, const dscomm_coll_args_t *args)
+static int call_is_native(dscomm_group_t *group, const dscomm_coll_args_t *args)
 {
     if (args->user && !(group->capabilities & DSCOMM_CAP_USER_OPS))
         return 0;
@@ -47,7 +47,7 @@ dscomm_priv_dispatch_peek(dscomm_group_t *group, const dscomm_coll_args_t *args,
     if (rule && rule->algorithm && group->size > 1)
         return rule->algorithm;
     if (async ? group->ops.start != NULL : group->ops.run || group->ops.start)
-        native = is_native(group, args);
+        native = call_is_native(group, args);
     return native ? NULL : dscomm_priv_choice_default(args, group->size, nodes);
 }
 
@@ -179,7 +179,7 @@ static dscomm_status_t collective_record(dscomm_group_t *group,
 static int is_simple(dscomm_group_t *group, const dscomm_coll_args_t *args)
 {
     return group->asks && dscomm_priv_group_busy(group) == GROUP_SLOW &&
-           is_native(group, args) && !dscomm_priv_device_present();
+           call_is_native(group, args) && !dscomm_priv_device_present();
 }
 
 static dscomm_status_t dispatch_collective(dscomm_group_t *group,

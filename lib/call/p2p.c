@@ -307,9 +307,9 @@ dscomm_status_t dscomm_recv_matched(dscomm_matched_t *matched, void *buffer,
     return status;
 }
 
-static dscomm_status_t message_begin(dscomm_group_t *group, dscomm_call_t *call,
-                                     const void *buffer, const char *name,
-                                     dscomm_work_t **ret_work)
+static dscomm_status_t p2p_begin(dscomm_group_t *group, dscomm_call_t *call,
+                                 const void *buffer, const char *name,
+                                 dscomm_work_t **ret_work)
 {
     dscomm_status_t status = DSCOMM_OK;
 
@@ -343,7 +343,7 @@ dscomm_status_t dscomm_isend(dscomm_group_t *group, const void *buffer,
     dscomm_call_t call =
         message_describe(buffer, NULL, count, dtype, dest, tag);
 
-    return message_begin(group, &call, buffer, "isend", ret_work);
+    return p2p_begin(group, &call, buffer, "isend", ret_work);
 }
 
 dscomm_status_t dscomm_irecv(dscomm_group_t *group, void *buffer, size_t count,
@@ -354,5 +354,5 @@ dscomm_status_t dscomm_irecv(dscomm_group_t *group, void *buffer, size_t count,
         message_describe(NULL, buffer, count, dtype, source, tag);
 
     call.p2p.receive = 1;
-    return message_begin(group, &call, buffer, "irecv", ret_work);
+    return p2p_begin(group, &call, buffer, "irecv", ret_work);
 }

@@ -81,7 +81,7 @@ static int receive_expire(dscomm_work_t *work, int64_t now)
     return 0;
 }
 
-static dscomm_status_t message_start(dscomm_work_t *work)
+static dscomm_status_t receive_start(dscomm_work_t *work)
 {
     const dscomm_group_t *group = work->group;
     const dscomm_message_t *message = &work->call.p2p.message;
@@ -92,7 +92,7 @@ static dscomm_status_t message_start(dscomm_work_t *work)
 }
 
 const dscomm_work_kind_t dscomm_priv_message_kind = {
-    .start = message_start,
+    .start = receive_start,
     .expire = receive_expire,
 };
 

@@ -16,7 +16,7 @@ struct dscomm_attachment {
 typedef struct dscomm_attachment attachment_t;
 
 /* Takes what is there under key, if anything, out of the list. */
-static attachment_t *take(dscomm_group_t *group, const void *key)
+static attachment_t *attachment_take(dscomm_group_t *group, const void *key)
 {
     attachment_t **link = &group->life.attachments, *found;
 
@@ -39,7 +39,7 @@ dscomm_status_t dscomm_group_attach(dscomm_group_t *group, const void *key,
         return status;
     if (!key)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: key is NULL", name);
-    g_free(take(group, key));
+    g_free(attachment_take(group, key));
     if (!value)
         return DSCOMM_OK;
     attachment = g_try_new(attachment_t, 1);

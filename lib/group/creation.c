@@ -80,7 +80,7 @@ static bool is_silent(const dscomm_group_t *group)
 
 /* Who the ranks of this node are. Only a wait that takes long, or
  * a sentence about a rank, asks for it. */
-static void learn(const dscomm_group_t *group)
+static void creation_learn_local(const dscomm_group_t *group)
 {
     const dscomm_meeting_t *meeting = meeting_of(group);
     const int *node = meeting->nodes.node;
@@ -98,7 +98,7 @@ static void learn(const dscomm_group_t *group)
 static void learn_once(const dscomm_group_t *group)
 {
     if (!group->life.creation->learned && !is_silent(group))
-        learn(group);
+        creation_learn_local(group);
 }
 
 /* The rank in the world of one whose process has ended, or -1. */
@@ -268,7 +268,7 @@ static dscomm_status_t explain_end(const dscomm_group_t *group, int world_rank)
 /* One whose process has ended may have failed before, for a reason that it has
  * told: so the reasons are read after the processes. What the store tells of
  * last wills counts at the next look. */
-static dscomm_status_t look(const dscomm_group_t *group)
+static dscomm_status_t creation_look(const dscomm_group_t *group)
 {
     const int ended = find_ended(group);
     dscomm_status_t status = parent_status(group);
@@ -291,7 +291,7 @@ dscomm_status_t dscomm_backend_creation_check(const dscomm_backend_args_t *args)
 
     if (!creation || now < creation->next_ns)
         return DSCOMM_OK;
-    status = look(args->group);
+    status = creation_look(args->group);
     creation->next_ns =
         dscomm_priv_clock_after(dscomm_priv_clock(), creation->pause_ms);
     creation->pause_ms = MIN(2 * creation->pause_ms, MOST_LOOK_MS);
@@ -307,7 +307,7 @@ dscomm_status_t dscomm_backend_creation_lost(const dscomm_backend_args_t *args,
 
     while (creation_of(args) && status == DSCOMM_OK &&
            dscomm_priv_clock() < end) {
-        status = look(args->group);
+        status = creation_look(args->group);
         if (status == DSCOMM_OK)
             g_usleep(PAUSE_US);
     }
@@ -445,7 +445,7 @@ static void await_readers(const dscomm_group_t *group)
             g_usleep(PAUSE_US);
 }
 
-static void say_read(const dscomm_group_t *group)
+static void creation_note_read(const dscomm_group_t *group)
 {
     char key[32];
 
@@ -464,7 +464,7 @@ dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
         dscomm_priv_failure_last(status, &failure);
         if (is_served(group) && !is_told(group)) {
             if (meeting_of(group)->rank)
-                say_read(group);
+                creation_note_read(group);
             else
                 await_readers(group);
         }

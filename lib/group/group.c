@@ -34,7 +34,7 @@ static bool parts_open(dscomm_group_t *group)
     return true;
 }
 
-static void parts_end(dscomm_group_t *group)
+static void group_parts_end(dscomm_group_t *group)
 {
     for (const dscomm_group_part_t *const *part = dscomm_priv_group_parts;
          *part; part++)
@@ -71,8 +71,8 @@ static void map_ranks(dscomm_group_t *group, const dscomm_group_plan_t *plan)
 }
 
 /* The store of a group is a view of the world's; a group of one has none. */
-static dscomm_status_t open_store(const dscomm_group_plan_t *plan,
-                                  dscomm_store_t **ret_store)
+static dscomm_status_t group_open_store(const dscomm_group_plan_t *plan,
+                                        dscomm_store_t **ret_store)
 {
     dscomm_store_t *base = plan->world->meeting.store;
     char prefix[DSCOMM_GROUP_ID_MAX + 8];
@@ -104,7 +104,7 @@ static bool group_fill(dscomm_group_t *group, const dscomm_group_plan_t *plan)
         nodes, group->identity.world_ranks, &group->identity.nodes, group->rank,
         &group->identity.local_rank, &group->identity.local_size,
         &group->identity.node_rank);
-    return open_store(plan, &group->life.store) == DSCOMM_OK;
+    return group_open_store(plan, &group->life.store) == DSCOMM_OK;
 }
 
 /* NULL where there is no memory. */
@@ -150,7 +150,7 @@ void dscomm_priv_group_destroy(dscomm_group_t *group)
     g_clear_pointer(&group->identity.world_ranks, g_free);
     dscomm_priv_nodes_clear(&group->identity.nodes);
     group->identity.world = NULL;
-    dscomm_priv_world_bury(group);
+    dscomm_priv_world_defer_free(group);
 }
 
 void *dscomm_priv_group_memory(dscomm_group_t *group, const char *name,
@@ -233,8 +233,8 @@ static dscomm_status_t explain_open(const dscomm_group_t *group,
                                      status);
 }
 
-static dscomm_status_t open_impl(dscomm_group_t *group,
-                                 const dscomm_group_plan_t *plan)
+static dscomm_status_t group_open_impl(dscomm_group_t *group,
+                                       const dscomm_group_plan_t *plan)
 {
     dscomm_group_t *parent = plan->parent;
     dscomm_backend_args_t args = {
@@ -295,7 +295,7 @@ static void choose_path(dscomm_group_t *group)
 /* This rank has no memory for the group. The others, which would wait in the
  * backend's open, are told by the store; where that cannot be, the parent ends.
  */
-static dscomm_status_t refuse(const dscomm_group_plan_t *plan)
+static dscomm_status_t group_refuse(const dscomm_group_plan_t *plan)
 {
     dscomm_group_t *parent = plan->parent;
     const int rank =
@@ -308,7 +308,7 @@ static dscomm_status_t refuse(const dscomm_group_plan_t *plan)
                            DSCOMM_FAILURE_RESOURCE, rank, getpid(), &failure);
     dscomm_backend_failure_detail(&failure, "no memory for group '%s'",
                                   plan->name);
-    told = open_store(plan, &store);
+    told = group_open_store(plan, &store);
     if (told == DSCOMM_OK && store) {
         limit_store(store, plan, time_to_open(plan));
         told = dscomm_priv_creation_tell(store, &failure);
@@ -326,8 +326,8 @@ dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
     dscomm_status_t status;
 
     if (!group)
-        return refuse(plan);
-    status = open_impl(group, plan);
+        return group_refuse(plan);
+    status = group_open_impl(group, plan);
     if (status < 0) {
         dscomm_store_close(group->life.store);
         dscomm_priv_group_destroy(group);
@@ -361,7 +361,7 @@ static void close_impl(dscomm_group_t *group)
 
 void dscomm_priv_group_drop(dscomm_group_t *group)
 {
-    parts_end(group);
+    group_parts_end(group);
     close_impl(group);
 }
 

@@ -133,7 +133,7 @@ static void memory_forget(dscomm_group_t *group)
     }
 }
 
-static void memory_close(dscomm_group_t *group)
+static void group_memory_close(dscomm_group_t *group)
 {
     if (!group->works.held)
         for (area_t *area = group->memory.allocated; area; area = area->next)
@@ -142,6 +142,6 @@ static void memory_close(dscomm_group_t *group)
 }
 
 const dscomm_group_part_t dscomm_priv_memory_part = {
-    .close = memory_close,
+    .close = group_memory_close,
     .free = memory_forget,
 };

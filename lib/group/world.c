@@ -7,10 +7,10 @@
 static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
 static dscomm_world_t *live;
 
-#define GRAVES_MAX 256 /* as group.h promises */
+#define FREED_MAX 256 /* as group.h promises */
 /* By world_next, oldest first. */
-static dscomm_group_t *graves, **graves_end = &graves;
-static int graves_count;
+static dscomm_group_t *freed, **freed_end = &freed;
+static int freed_count;
 
 dscomm_world_t *dscomm_priv_world_new(int size)
 {
@@ -57,18 +57,18 @@ void dscomm_priv_world_delist(dscomm_group_t *group)
     pthread_mutex_unlock(&world->lock);
 }
 
-void dscomm_priv_world_bury(dscomm_group_t *group)
+void dscomm_priv_world_defer_free(dscomm_group_t *group)
 {
     dscomm_group_t *oldest = NULL;
 
     group->life.world_next = NULL;
     pthread_mutex_lock(&live_lock);
-    *graves_end = group;
-    graves_end = &group->life.world_next;
-    if (++graves_count > GRAVES_MAX) {
-        oldest = graves;
-        graves = oldest->life.world_next;
-        graves_count--;
+    *freed_end = group;
+    freed_end = &group->life.world_next;
+    if (++freed_count > FREED_MAX) {
+        oldest = freed;
+        freed = oldest->life.world_next;
+        freed_count--;
     }
     pthread_mutex_unlock(&live_lock);
     g_free(oldest);

@@ -25,7 +25,7 @@ void dscomm_priv_world_enlist(dscomm_group_t *group);
 void dscomm_priv_world_delist(dscomm_group_t *group);
 /* Takes over a group whose contents are freed; frees the struct when many more
  * have come. */
-void dscomm_priv_world_bury(dscomm_group_t *group);
+void dscomm_priv_world_defer_free(dscomm_group_t *group);
 
 /* Puts world among the live ones; takes the world that group is out again, or
  * returns NULL where group is no live world. */

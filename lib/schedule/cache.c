@@ -169,8 +169,9 @@ static void put_on(dscomm_schedule_cache_t *cache, shape_t *shape)
 }
 
 /* Calls with counts of their own for every rank come and go. */
-static shape_t *find(dscomm_schedule_cache_t *cache, const shape_key_t *key,
-                     const dscomm_coll_args_t *args)
+static shape_t *cache_find(dscomm_schedule_cache_t *cache,
+                           const shape_key_t *key,
+                           const dscomm_coll_args_t *args)
 {
     shape_t *shape, **set = find_board(cache, key);
 
@@ -200,7 +201,7 @@ dscomm_run_t *dscomm_priv_cache_take(dscomm_schedule_cache_t *cache,
     key.dtype = args->dtype;
     key.op = args->op;
     key.root = args->root;
-    shape = find(cache, &key, args);
+    shape = cache_find(cache, &key, args);
     if (!shape)
         return NULL;
     shape->used = ++cache->clock;

@@ -95,7 +95,7 @@ static const struct {
     {COLL(BARRIER), 5, ANY, 0, END},
 };
 
-static const dscomm_algorithm_t *find(int coll, const char *name)
+static const dscomm_algorithm_t *algorithm_find(int coll, const char *name)
 {
     const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
 
@@ -119,12 +119,13 @@ static void resolve(void)
             .coll = rows[i].coll,
             .ranks = rows[i].ranks,
             .to = rows[i].to,
-            .algorithm = find(rows[i].coll, rows[i].algorithm),
+            .algorithm = algorithm_find(rows[i].coll, rows[i].algorithm),
         };
         firsts[rows[i].coll] = &table[i];
     }
     for (size_t i = 0; i < G_N_ELEMENTS(two_levels); i++)
-        levelled[two_levels[i].coll] = find(two_levels[i].coll, "two_level");
+        levelled[two_levels[i].coll] =
+            algorithm_find(two_levels[i].coll, "two_level");
 }
 
 const dscomm_choice_t *dscomm_priv_choice_row(size_t index)
@@ -403,7 +404,7 @@ static int read_range(const char *text, dscomm_choice_t *rule)
     return wrong || rule->from > rule->to;
 }
 
-static char *list_names(int coll)
+static char *algorithm_list_names(int coll)
 {
     GString *names = g_string_new("native");
     const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
@@ -414,9 +415,9 @@ static char *list_names(int coll)
     return g_string_free(names, FALSE);
 }
 
-static dscomm_status_t refuse_name(int coll, const char *name)
+static dscomm_status_t algorithm_refuse_name(int coll, const char *name)
 {
-    char *names = list_names(coll), quoted[64];
+    char *names = algorithm_list_names(coll), quoted[64];
     dscomm_status_t status = dscomm_fail(
         DSCOMM_ERR_ENVIRONMENT,
         "DSCOMM_ALGORITHM: '%s' is no algorithm of %s; there are %s",
@@ -483,8 +484,8 @@ static dscomm_status_t read_rule(const char *text, dscomm_choice_t *rule)
     else if (count == 3 && read_range(words[1], rule))
         status = refuse_range(words[1]);
     else if (g_ascii_strcasecmp(name, "native") &&
-             !(rule->algorithm = find(rule->coll, name)))
-        status = refuse_name(rule->coll, name);
+             !(rule->algorithm = algorithm_find(rule->coll, name)))
+        status = algorithm_refuse_name(rule->coll, name);
     g_strfreev(words);
     return status;
 }

@@ -19,8 +19,9 @@ typedef dscomm_status_t (*inquire_t)(dscomm_diagnosis_t *diagnosis,
 /* Calls inquire and returns its result. The group's lock is released meanwhile,
  * so that other threads can go on with the group, and work may be gone
  * afterwards. */
-static dscomm_status_t ask_others(const dscomm_work_t *work, inquire_t inquire,
-                                  dscomm_failure_t *ret_failure)
+static dscomm_status_t schedule_inquire(const dscomm_work_t *work,
+                                        inquire_t inquire,
+                                        dscomm_failure_t *ret_failure)
 {
     dscomm_group_t *group = work->group;
     dscomm_diagnosis_t *diagnosis = dscomm_priv_diagnosis_new(work);
@@ -39,7 +40,7 @@ static dscomm_status_t ask_others(const dscomm_work_t *work, inquire_t inquire,
 static dscomm_status_t collective_look(dscomm_work_t *work,
                                        dscomm_failure_t *ret_failure)
 {
-    return ask_others(work, dscomm_priv_diagnosis_look, ret_failure);
+    return schedule_inquire(work, dscomm_priv_diagnosis_look, ret_failure);
 }
 
 static dscomm_status_t native_start(dscomm_work_t *work)
@@ -181,7 +182,7 @@ static dscomm_status_t schedule_overdue(dscomm_work_t *work,
 {
     dscomm_priv_run_explain(work->run, ret_failure->detail,
                             sizeof ret_failure->detail);
-    return ask_others(work, dscomm_priv_diagnosis_timeout, ret_failure);
+    return schedule_inquire(work, dscomm_priv_diagnosis_timeout, ret_failure);
 }
 
 static const dscomm_work_kind_t native_kind = {.start = native_start};

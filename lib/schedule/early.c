@@ -48,7 +48,7 @@ static uint8_t *find_received(const dscomm_run_t *run)
              i < schedule->chains[chain + 1]; i++) {
             const dscomm_step_t *step = &schedule->steps[i];
 
-            if (step->greets && step->kind == STEP_RECV &&
+            if (step->has_header && step->kind == STEP_RECV &&
                 step_begun(run, chain, i))
                 received[step->peer] = 1;
         }

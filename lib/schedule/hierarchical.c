@@ -97,7 +97,7 @@ static size_t bytes_of(const compose_t *c, size_t count)
     return count * c->args->element;
 }
 
-static char *address(const compose_t *c, dscomm_place_t place)
+static char *compose_address(const compose_t *c, dscomm_place_t place)
 {
     return c->base[place.at] ? c->base[place.at] + place.offset : NULL;
 }
@@ -125,19 +125,19 @@ static dscomm_place_t room(compose_t *c, size_t bytes)
     return dscomm_priv_at(AT_SCRATCH + c->rooms++, 0);
 }
 
-static void copy(compose_t *c, dscomm_place_t to, dscomm_place_t from,
-                 size_t bytes)
+static void compose_copy(compose_t *c, dscomm_place_t to, dscomm_place_t from,
+                         size_t bytes)
 {
     if (c->plan)
         dscomm_priv_plan_copy(c->plan, to, from, bytes);
     else if (c->status == DSCOMM_OK && bytes &&
-             address(c, to) != address(c, from))
-        memcpy(address(c, to), address(c, from), bytes);
+             compose_address(c, to) != compose_address(c, from))
+        memcpy(compose_address(c, to), compose_address(c, from), bytes);
 }
 
 /* dest = source by op, whose factor or divisor is given. */
-static void apply(const compose_t *c, dscomm_op_t op, void *dest,
-                  const void *source, size_t count, double factor)
+static void compose_apply(const compose_t *c, dscomm_op_t op, void *dest,
+                          const void *source, size_t count, double factor)
 {
     if (c->status == DSCOMM_OK && count)
         dscomm_reduce_kernel((dscomm_dtype_t)c->args->dtype,
@@ -145,16 +145,16 @@ static void apply(const compose_t *c, dscomm_op_t op, void *dest,
 }
 
 /* What this rank brings: its input, or what its factor makes of it, in to. */
-static dscomm_place_t load(compose_t *c, dscomm_place_t own, dscomm_place_t to,
-                           size_t count)
+static dscomm_place_t compose_load(compose_t *c, dscomm_place_t own,
+                                   dscomm_place_t to, size_t count)
 {
     if (!is_premul(c))
         return own;
     if (c->plan)
         dscomm_priv_plan_load(c->plan, to, own, count);
     else
-        apply(c, DSCOMM_PREMUL_SUM, address(c, to), address(c, own), count,
-              c->args->factor);
+        compose_apply(c, DSCOMM_PREMUL_SUM, compose_address(c, to),
+                      compose_address(c, own), count, c->args->factor);
     return to;
 }
 
@@ -232,8 +232,8 @@ static void run_step(compose_t *c, bool far, dscomm_coll_args_t *args,
                        coll == DSCOMM_COLL_SCATTER_V;
     const bool takes = coll == DSCOMM_COLL_REDUCE || coll == DSCOMM_COLL_GATHER;
 
-    args->send = gives && self != args->root ? NULL : address(c, send);
-    args->recv = takes && self != args->root ? NULL : address(c, recv);
+    args->send = gives && self != args->root ? NULL : compose_address(c, send);
+    args->recv = takes && self != args->root ? NULL : compose_address(c, recv);
     args->factor = 1.0;
     args->fingerprint = fingerprint(c->args, coll);
     args->of = c->args;
@@ -241,14 +241,14 @@ static void run_step(compose_t *c, bool far, dscomm_coll_args_t *args,
         c->status = dscomm_priv_level_run(
             c->levels, &c->levels->level[far ? LEVEL_RAIL : LEVEL_NODE], args);
     if (far && c->args->op == DSCOMM_AVG && reduces(coll) && args->recv)
-        apply(c, DSCOMM_AVG, args->recv, args->recv, args->count,
-              c->layout->ranks);
+        compose_apply(c, DSCOMM_AVG, args->recv, args->recv, args->count,
+                      c->layout->ranks);
 }
 
 /* A collective inside this node, or between nodes if far; args has what is not
  * the whole's. */
-static void step(compose_t *c, bool far, dscomm_coll_args_t args,
-                 dscomm_place_t send, dscomm_place_t recv)
+static void compose_step(compose_t *c, bool far, dscomm_coll_args_t args,
+                         dscomm_place_t send, dscomm_place_t recv)
 {
     const int op = c->args->op;
 
@@ -272,7 +272,7 @@ static void near(compose_t *c, int coll, size_t count, dscomm_place_t send,
     const dscomm_coll_args_t args = {
         .coll = coll, .root = c->leader, .count = count};
 
-    step(c, false, args, send, recv);
+    compose_step(c, false, args, send, recv);
 }
 
 static void far(compose_t *c, int coll, size_t count, dscomm_place_t send,
@@ -284,7 +284,7 @@ static void far(compose_t *c, int coll, size_t count, dscomm_place_t send,
                                          root < 0 ? -1 : c->layout->node[root],
                                      .count = count};
 
-    step(c, true, args, send, recv);
+    compose_step(c, true, args, send, recv);
 }
 
 /* With the counts and displacements of the layout. */
@@ -297,7 +297,7 @@ static void step_v(compose_t *c, bool is_far, int coll, size_t count,
                                      .recv_counts = c->layout->counts,
                                      .recv_displs = c->layout->displs};
 
-    step(c, is_far, args, send, recv);
+    compose_step(c, is_far, args, send, recv);
 }
 
 /* The collectives */
@@ -311,12 +311,12 @@ static void barrier(compose_t *c)
     if (c->plan)
         near(c, DSCOMM_COLL_GATHER, 0, nowhere, nowhere);
     else
-        step(c, false, args, nowhere, nowhere);
-    step(c, true, args, nowhere, nowhere);
+        compose_step(c, false, args, nowhere, nowhere);
+    compose_step(c, true, args, nowhere, nowhere);
     if (c->plan)
         near(c, DSCOMM_COLL_BROADCAST, 0, nowhere, nowhere);
     else
-        step(c, false, args, nowhere, nowhere);
+        compose_step(c, false, args, nowhere, nowhere);
 }
 
 /* In pieces that follow each other from level to level; a blocking call is
@@ -358,7 +358,7 @@ static void broadcast_piece(compose_t *c, const piece_t *piece)
     };
 
     if (is_beside_root(c))
-        step(c, false, from_root, place, place);
+        compose_step(c, false, from_root, place, place);
     far(c, DSCOMM_COLL_BROADCAST, piece->count, place, place);
     if (!is_beside_root(c))
         near(c, DSCOMM_COLL_BROADCAST, piece->count, place, place);
@@ -385,10 +385,10 @@ static void hand_over(compose_t *c, dscomm_place_t from)
     memset(layout->counts, 0, (size_t)node_size(c) * sizeof(size_t));
     memset(layout->displs, 0, (size_t)node_size(c) * sizeof(size_t));
     layout->counts[layout->local[c->args->root]] = c->args->count;
-    step(c, false, args, from, dscomm_priv_at(AT_RECV, 0));
+    compose_step(c, false, args, from, dscomm_priv_at(AT_RECV, 0));
 }
 
-static void reduce_piece(compose_t *c, const piece_t *piece)
+static void compose_reduce_piece(compose_t *c, const piece_t *piece)
 {
     dscomm_place_t own = dscomm_priv_at(AT_SEND, piece->offset);
     dscomm_place_t result = dscomm_priv_at(AT_RECV, piece->offset);
@@ -398,23 +398,23 @@ static void reduce_piece(compose_t *c, const piece_t *piece)
         sum = room(c, piece->bytes);
     if (is_beside_root(c) && leads(c))
         result = sum;
-    own = load(c, own, sum, piece->count);
+    own = compose_load(c, own, sum, piece->count);
     near(c, DSCOMM_COLL_REDUCE, piece->count, own, sum);
     far(c, DSCOMM_COLL_REDUCE, piece->count, is_alone(c) ? own : sum, result);
     if (is_beside_root(c))
         hand_over(c, sum);
 }
 
-static void reduce(compose_t *c)
+static void compose_reduce(compose_t *c)
 {
-    go_in_pieces(c, reduce_piece);
+    go_in_pieces(c, compose_reduce_piece);
 }
 
-static void all_reduce_piece(compose_t *c, const piece_t *piece)
+static void compose_all_reduce_piece(compose_t *c, const piece_t *piece)
 {
     const dscomm_place_t result = dscomm_priv_at(AT_RECV, piece->offset);
-    const dscomm_place_t own =
-        load(c, dscomm_priv_at(AT_SEND, piece->offset), result, piece->count);
+    const dscomm_place_t own = compose_load(
+        c, dscomm_priv_at(AT_SEND, piece->offset), result, piece->count);
 
     near(c, DSCOMM_COLL_REDUCE, piece->count, own, result);
     far(c, DSCOMM_COLL_ALL_REDUCE, piece->count, is_alone(c) ? own : result,
@@ -428,7 +428,7 @@ static void all_reduce_on_rails(compose_t *c)
     const dscomm_place_t result = dscomm_priv_at(AT_RECV, 0);
     const size_t count = c->args->count, parts = (size_t)node_size(c);
     const dscomm_place_t input =
-        load(c, dscomm_priv_at(AT_SEND, 0), result, count);
+        compose_load(c, dscomm_priv_at(AT_SEND, 0), result, count);
     dscomm_layout_t *layout = c->layout;
     dscomm_place_t own;
     size_t part;
@@ -452,7 +452,7 @@ static void all_reduce(compose_t *c)
         c->args->count >= (size_t)node_size(c))
         all_reduce_on_rails(c);
     else
-        go_in_pieces(c, all_reduce_piece);
+        go_in_pieces(c, compose_all_reduce_piece);
 }
 
 /* The blocks of nodes, one after the other: counts and displacements. Returns
@@ -479,11 +479,11 @@ static void sort(compose_t *c, dscomm_place_t by_rank, dscomm_place_t by_node,
         dscomm_place_t here = dscomm_priv_beyond(by_node, (size_t)i * bytes);
         dscomm_place_t there = dscomm_priv_beyond(by_rank, rank * bytes);
 
-        copy(c, unpack ? there : here, unpack ? here : there, bytes);
+        compose_copy(c, unpack ? there : here, unpack ? here : there, bytes);
     }
 }
 
-static void all_gather(compose_t *c)
+static void compose_all_gather(compose_t *c)
 {
     const size_t count = c->args->count;
     const size_t total = count * (size_t)c->layout->ranks;
@@ -494,7 +494,7 @@ static void all_gather(compose_t *c)
     const dscomm_place_t own = set_blocks(c, all);
 
     if (is_alone(c))
-        copy(c, own, input, bytes_of(c, count));
+        compose_copy(c, own, input, bytes_of(c, count));
     near(c, DSCOMM_COLL_GATHER, count, input, own);
     step_v(c, true, DSCOMM_COLL_ALL_GATHER_V, c->layout->counts[c->node], own,
            all);
@@ -503,7 +503,7 @@ static void all_gather(compose_t *c)
     near(c, DSCOMM_COLL_BROADCAST, total, result, result);
 }
 
-static void reduce_scatter(compose_t *c)
+static void compose_reduce_scatter(compose_t *c)
 {
     const size_t count = c->args->count;
     const size_t total = count * (size_t)c->layout->ranks;
@@ -512,7 +512,7 @@ static void reduce_scatter(compose_t *c)
 
     if (leads(c) || is_premul(c))
         sum = room(c, bytes_of(c, total));
-    own = load(c, dscomm_priv_at(AT_SEND, 0), sum, total);
+    own = compose_load(c, dscomm_priv_at(AT_SEND, 0), sum, total);
     near(c, DSCOMM_COLL_REDUCE, total, own, sum);
     if (is_alone(c))
         sum = own;
@@ -534,10 +534,10 @@ static const struct {
 } table[DSCOMM_COLL_SEND] = {
     [DSCOMM_COLL_BARRIER] = {barrier, DSCOMM_COLL_BARRIER},
     [DSCOMM_COLL_BROADCAST] = {broadcast, DSCOMM_COLL_BROADCAST},
-    [DSCOMM_COLL_REDUCE] = {reduce, DSCOMM_COLL_REDUCE},
+    [DSCOMM_COLL_REDUCE] = {compose_reduce, DSCOMM_COLL_REDUCE},
     [DSCOMM_COLL_ALL_REDUCE] = {all_reduce, DSCOMM_COLL_ALL_REDUCE},
-    [DSCOMM_COLL_ALL_GATHER] = {all_gather, DSCOMM_COLL_ALL_GATHER_V},
-    [DSCOMM_COLL_REDUCE_SCATTER] = {reduce_scatter,
+    [DSCOMM_COLL_ALL_GATHER] = {compose_all_gather, DSCOMM_COLL_ALL_GATHER_V},
+    [DSCOMM_COLL_REDUCE_SCATTER] = {compose_reduce_scatter,
                                     DSCOMM_COLL_REDUCE_SCATTER_V},
 };
 

@@ -5,8 +5,8 @@
 #include "lib/schedule/algorithm.h"
 #include "lib/schedule/hierarchical.h"
 
-static bool is_native(const dscomm_level_t *level,
-                      const dscomm_coll_args_t *args)
+static bool level_runs_native(const dscomm_level_t *level,
+                              const dscomm_coll_args_t *args)
 {
     if (dscomm_priv_level_capabilities(level) & DSCOMM_CAP_NATIVE_COLLECTIVES)
         return true;
@@ -33,19 +33,20 @@ static bool can_compose(dscomm_levels_t *levels, const dscomm_coll_args_t *args)
             counts[r] = args->count;
         question.recv_counts = question.recv_displs = counts;
     }
-    return is_native(&levels->level[LEVEL_NETWORK], &question);
+    return level_runs_native(&levels->level[LEVEL_NETWORK], &question);
 }
 
 static int levels_native(void *impl, const dscomm_coll_args_t *args)
 {
     dscomm_levels_t *levels = impl;
 
-    return levels->blocking && (can_compose(levels, args) ||
-                                is_native(&levels->level[LEVEL_NETWORK], args));
+    return levels->blocking &&
+           (can_compose(levels, args) ||
+            level_runs_native(&levels->level[LEVEL_NETWORK], args));
 }
 
-static dscomm_status_t run(dscomm_levels_t *levels,
-                           const dscomm_coll_args_t *args)
+static dscomm_status_t levels_run_call(dscomm_levels_t *levels,
+                                       const dscomm_coll_args_t *args)
 {
     dscomm_coll_args_t own = *args;
 
@@ -68,7 +69,7 @@ static dscomm_status_t levels_run(void *impl, const dscomm_coll_args_t *args)
         return status;
     if (helped)
         dscomm_help_begin(&help);
-    status = run(levels, args);
+    status = levels_run_call(levels, args);
     if (helped)
         dscomm_help_end(&help);
     return status;

@@ -49,9 +49,10 @@ static void *parent_impl(const dscomm_backend_args_t *args, int which)
     return levels->level[which == LEVEL_RAIL ? LEVEL_NETWORK : which].impl;
 }
 
-static dscomm_status_t open_impl(const dscomm_backend_args_t *args,
-                                 const dscomm_module_t *module,
-                                 dscomm_backend_ops_t *ops, void **ret_impl)
+static dscomm_status_t level_open_impl(const dscomm_backend_args_t *args,
+                                       const dscomm_module_t *module,
+                                       dscomm_backend_ops_t *ops,
+                                       void **ret_impl)
 {
     dscomm_status_t status = module->ops.open(args, ret_impl);
 
@@ -109,7 +110,7 @@ static dscomm_status_t level_open(dscomm_levels_t *levels, int which,
     own.world_ranks = level->world_ranks;
     own.store = level->store;
     own.open_ms = dscomm_priv_creation_left(args);
-    status = open_impl(&own, module, &level->ops, &level->impl);
+    status = level_open_impl(&own, module, &level->ops, &level->impl);
     dscomm_priv_store_limit(level->store, INT64_MAX, INT64_MAX);
     if (status == DSCOMM_OK && level->ops.trim)
         level->ops.trim(level->impl, &level->ops);
@@ -216,7 +217,7 @@ static bool is_blocking(const dscomm_level_t *level)
            (dscomm_priv_level_capabilities(level) & DSCOMM_CAP_BLOCKING_APART);
 }
 
-static bool is_native(const dscomm_level_t *level)
+static bool level_is_native(const dscomm_level_t *level)
 {
     return level->ops.run && (dscomm_priv_level_capabilities(level) &
                               DSCOMM_CAP_NATIVE_COLLECTIVES);
@@ -253,9 +254,9 @@ static dscomm_status_t open_levels(dscomm_levels_t *levels,
     if (status < 0)
         return name_rank(levels, status);
     levels->blocking = is_blocking(&levels->level[LEVEL_NETWORK]);
-    status =
-        agree(levels, args, "levels",
-              levels->blocking && (!node->impl || is_native(node)), &rails);
+    status = agree(levels, args, "levels",
+                   levels->blocking && (!node->impl || level_is_native(node)),
+                   &rails);
     if (status < 0 || !rails)
         return status;
     if (layout->even || layout->local[levels->rank] == 0)
@@ -279,7 +280,7 @@ static dscomm_status_t open_alone(const dscomm_backend_args_t *args, int which,
         status = dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a request");
     own.parent = parent_impl(args, which);
     if (status == DSCOMM_OK)
-        status = open_impl(&own, module, &group->ops, ret_impl);
+        status = level_open_impl(&own, module, &group->ops, ret_impl);
     if (status == DSCOMM_OK) {
         g_free(group->works.request);
         group->works.request = request;

@@ -30,7 +30,7 @@ static void free_requests(dscomm_run_t *run)
 }
 
 /* Cache lines of its own, and pages only where they are used. */
-static void *allocate(size_t bytes)
+static void *run_allocate(size_t bytes)
 {
     void *memory;
 
@@ -48,8 +48,8 @@ static int allocate_all(dscomm_run_t *run)
     run->idle = g_try_new0(dscomm_request_t *, count + 1);
     run->pointers = g_try_new0(const void *, most + 1);
     run->factors = g_try_new0(double, most + 1);
-    run->requests = allocate(count * size);
-    run->base[AT_SCRATCH] = allocate(schedule->scratch);
+    run->requests = run_allocate(count * size);
+    run->base[AT_SCRATCH] = run_allocate(schedule->scratch);
     return run->slots && run->messages && run->idle && run->pointers &&
            run->factors && run->requests && run->base[AT_SCRATCH];
 }
@@ -98,8 +98,8 @@ static int world_rank(const dscomm_run_t *run, int rank)
     return world_ranks ? world_ranks[rank] : rank;
 }
 
-static const char *rank_describe(const dscomm_run_t *run, int rank,
-                                 char text[DSCOMM_CREATION_RANK_MAX])
+static const char *run_describe_rank(const dscomm_run_t *run, int rank,
+                                     char text[DSCOMM_CREATION_RANK_MAX])
 {
     return dscomm_backend_rank(run->port.group, world_rank(run, rank), 0, text);
 }
@@ -114,8 +114,8 @@ static dscomm_failure_kind_t run_failure_kind(dscomm_status_t status)
 
 /* The first failure counts. rank is the culprit. */
 G_GNUC_PRINTF(4, 5)
-static void fail(dscomm_run_t *run, dscomm_status_t status, int rank,
-                 const char *format, ...)
+static void run_fail(dscomm_run_t *run, dscomm_status_t status, int rank,
+                     const char *format, ...)
 {
     dscomm_failure_t *failure = &run->failure;
     va_list list;
@@ -134,12 +134,12 @@ static void fail(dscomm_run_t *run, dscomm_status_t status, int rank,
 }
 
 /* The base may be NULL, where nothing is read or written. */
-static void *address(const dscomm_run_t *run, const dscomm_place_t *place)
+static void *run_address(const dscomm_run_t *run, const dscomm_place_t *place)
 {
     return (void *)((uintptr_t)run->base[place->at] + place->offset);
 }
 
-static void reduce(dscomm_run_t *run, const dscomm_step_t *step)
+static void run_reduce(dscomm_run_t *run, const dscomm_step_t *step)
 {
     const dscomm_schedule_t *schedule = run->schedule;
     const dscomm_place_t *sources = schedule->sources + step->source;
@@ -149,25 +149,25 @@ static void reduce(dscomm_run_t *run, const dscomm_step_t *step)
 
     run->factors[0] = schedule->ranks;
     for (uint32_t i = 0; i < step->nsources; i++) {
-        run->pointers[i] = address(run, &sources[i]);
+        run->pointers[i] = run_address(run, &sources[i]);
         if (schedule->factors)
             run->factors[i] =
                 sources[i].owner < 0 ? 1.0 : known[sources[i].owner];
     }
     if (run->args.user) {
-        dscomm_reduce_user(&run->args, address(run, &step->place),
+        dscomm_reduce_user(&run->args, run_address(run, &step->place),
                            run->pointers, step->nsources, step->bytes);
         return;
     }
-    kernel(address(run, &step->place), run->pointers, step->nsources,
+    kernel(run_address(run, &step->place), run->pointers, step->nsources,
            step->bytes, run->factors);
 }
 
-static void copy(dscomm_run_t *run, const dscomm_step_t *step)
+static void run_copy(dscomm_run_t *run, const dscomm_step_t *step)
 {
     const dscomm_place_t *from = &run->schedule->sources[step->source];
-    char *dest = address(run, &step->place);
-    const char *source = address(run, from);
+    char *dest = run_address(run, &step->place);
+    const char *source = run_address(run, from);
 
     if (dest != source)
         memcpy(dest, source, step->bytes);
@@ -194,30 +194,34 @@ static void refuse_header(dscomm_run_t *run, const dscomm_step_t *step,
                                 sizeof there);
     run->differs =
         theirs->chain != run->chain || theirs->fingerprint != ours->fingerprint;
-    rank_describe(run, step->peer, peer);
-    rank_describe(run, run->schedule->rank, own);
+    run_describe_rank(run, step->peer, peer);
+    run_describe_rank(run, run->schedule->rank, own);
     if (theirs->fingerprint != ours->fingerprint)
-        fail(run, DSCOMM_ERR_MISMATCH, step->peer,
-             "%s called %s, %s called %s%s; all ranks must make the same calls "
-             "in the same order",
-             peer, there, own, here,
-             strcmp(here, there) ? "" : hidden_difference(ours));
+        run_fail(
+            run, DSCOMM_ERR_MISMATCH, step->peer,
+            "%s called %s, %s called %s%s; all ranks must make the same calls "
+            "in the same order",
+            peer, there, own, here,
+            strcmp(here, there) ? "" : hidden_difference(ours));
     else if (theirs->chain != run->chain)
-        fail(run, DSCOMM_ERR_MISMATCH, step->peer,
-             "before %s, %s and %s have made different calls; all ranks must "
-             "make the same calls in the same order",
-             here, peer, own);
+        run_fail(
+            run, DSCOMM_ERR_MISMATCH, step->peer,
+            "before %s, %s and %s have made different calls; all ranks must "
+            "make the same calls in the same order",
+            here, peer, own);
     else if (theirs->algorithm != ours->algorithm)
-        fail(run, DSCOMM_ERR_MISMATCH, step->peer,
-             "%s: %s and %s use different algorithms; give all ranks the same "
-             "DSCOMM_ALGORITHM",
-             here, peer, own);
+        run_fail(
+            run, DSCOMM_ERR_MISMATCH, step->peer,
+            "%s: %s and %s use different algorithms; give all ranks the same "
+            "DSCOMM_ALGORITHM",
+            here, peer, own);
     else
-        fail(run, DSCOMM_ERR_MISMATCH, step->peer,
-             "%s: %s sends %llu bytes to %s, which expects %llu; the counts of "
-             "the two must agree",
-             here, peer, (unsigned long long)theirs->total, own,
-             (unsigned long long)step->total);
+        run_fail(
+            run, DSCOMM_ERR_MISMATCH, step->peer,
+            "%s: %s sends %llu bytes to %s, which expects %llu; the counts of "
+            "the two must agree",
+            here, peer, (unsigned long long)theirs->total, own,
+            (unsigned long long)step->total);
 }
 
 /* Fails if peer, which sends theirs, was called with something else. */
@@ -239,26 +243,27 @@ static void refuse_length(dscomm_run_t *run, const dscomm_step_t *step,
     char peer[DSCOMM_CREATION_RANK_MAX], own[DSCOMM_CREATION_RANK_MAX];
 
     run->differs = 1;
-    fail(run, DSCOMM_ERR_MISMATCH, step->peer,
-         "%s #%llu: %s sent %zu bytes where %s expects %zu; the ranks disagree "
-         "on counts or on the algorithm",
-         call_name(run), (unsigned long long)run->args.sequence,
-         rank_describe(run, step->peer, peer), bytes,
-         rank_describe(run, run->schedule->rank, own), step->bytes);
+    run_fail(
+        run, DSCOMM_ERR_MISMATCH, step->peer,
+        "%s #%llu: %s sent %zu bytes where %s expects %zu; the ranks disagree "
+        "on counts or on the algorithm",
+        call_name(run), (unsigned long long)run->args.sequence,
+        run_describe_rank(run, step->peer, peer), bytes,
+        run_describe_rank(run, run->schedule->rank, own), step->bytes);
 }
 
 /* What the sender was called with tells more, where it comes after it. Until
  * then the round does not end. */
-static void doubt_length(dscomm_run_t *run, const dscomm_step_t *step,
-                         size_t bytes)
+static void run_suspect_length(dscomm_run_t *run, const dscomm_step_t *step,
+                               size_t bytes)
 {
     for (uint32_t i = 0; i < run->nmessages; i++) {
         const dscomm_step_t *other = run->messages[i].step;
 
-        if (other->greets && other->kind == STEP_RECV &&
+        if (other->has_header && other->kind == STEP_RECV &&
             other->peer == step->peer) {
-            run->doubted = step;
-            run->doubted_bytes = bytes;
+            run->suspect = step;
+            run->suspect_bytes = bytes;
             return;
         }
     }
@@ -274,21 +279,22 @@ static void check_header(dscomm_run_t *run, const dscomm_step_t *step,
     size_t head = dscomm_priv_header_get(stage, bytes, &theirs);
 
     if (!head) {
-        fail(run, DSCOMM_ERR_PROTOCOL, step->peer,
-             "%s #%llu of group '%s': %zu bytes have come where a header of %d "
-             "or more is due; the rank may have another version of libdscomm",
-             call_name(run), (unsigned long long)run->args.sequence,
-             run->port.name, bytes, HEADER_PACKED);
+        run_fail(
+            run, DSCOMM_ERR_PROTOCOL, step->peer,
+            "%s #%llu of group '%s': %zu bytes have come where a header of %d "
+            "or more is due; the rank may have another version of libdscomm",
+            call_name(run), (unsigned long long)run->args.sequence,
+            run->port.name, bytes, HEADER_PACKED);
         return;
     }
     if (theirs.fingerprint != ours->fingerprint || theirs.chain != run->chain ||
         theirs.algorithm != ours->algorithm || theirs.total != step->total ||
         bytes != head + step->bytes)
         refuse_header(run, step, &theirs);
-    else if (run->doubted && run->doubted->peer == step->peer)
-        refuse_length(run, run->doubted, run->doubted_bytes);
+    else if (run->suspect && run->suspect->peer == step->peer)
+        refuse_length(run, run->suspect, run->suspect_bytes);
     else if (step->bytes)
-        memcpy(address(run, &step->place), stage + head, step->bytes);
+        memcpy(run_address(run, &step->place), stage + head, step->bytes);
 }
 
 static void refuse_request(dscomm_run_t *run, const dscomm_step_t *step,
@@ -299,25 +305,25 @@ static void refuse_request(dscomm_run_t *run, const dscomm_step_t *step,
 
     if (request->status == DSCOMM_ERR_PEER_FAILED && port->ops->explain)
         port->ops->explain(port->impl, request, why, sizeof why);
-    fail(run, request->status, step->peer,
-         "%s #%llu of group '%s': the message %s rank %d failed: %s",
-         call_name(run), (unsigned long long)run->args.sequence, port->name,
-         step->kind == STEP_SEND ? "to" : "from", step->peer,
-         *why ? why : dscomm_strerror(request->status));
+    run_fail(run, request->status, step->peer,
+             "%s #%llu of group '%s': the message %s rank %d failed: %s",
+             call_name(run), (unsigned long long)run->args.sequence, port->name,
+             step->kind == STEP_SEND ? "to" : "from", step->peer,
+             *why ? why : dscomm_strerror(request->status));
 }
 
 /* A message has come to its end. */
-static void complete(dscomm_run_t *run, const dscomm_step_t *step,
-                     const dscomm_request_t *request)
+static void run_complete(dscomm_run_t *run, const dscomm_step_t *step,
+                         const dscomm_request_t *request)
 {
     if (request->status < 0 && request->status != DSCOMM_ERR_TRUNCATED)
         refuse_request(run, step, request);
     else if (step->kind == STEP_SEND)
         return;
-    else if (step->greets)
+    else if (step->has_header)
         check_header(run, step, request->bytes);
     else if (request->status || request->bytes != step->bytes)
-        doubt_length(run, step, request->bytes);
+        run_suspect_length(run, step, request->bytes);
 }
 
 /* Into step's stage, with what is sent behind it; the bytes of both. */
@@ -331,19 +337,19 @@ static size_t put_header(const dscomm_run_t *run, const dscomm_step_t *step)
     header.chain = run->chain;
     head = dscomm_priv_header_put(stage, &header);
     if (step->bytes)
-        memcpy(stage + head, address(run, &step->place), step->bytes);
+        memcpy(stage + head, run_address(run, &step->place), step->bytes);
     return head + step->bytes;
 }
 
 static dscomm_message_t make_message(const dscomm_run_t *run,
                                      const dscomm_step_t *step, uint32_t chain)
 {
-    char *data = address(run, &step->place);
+    char *data = run_address(run, &step->place);
     size_t bytes = step->bytes;
     uint32_t field = 1 + chain % run->schedule->window;
     dscomm_message_t message = {.peer = step->peer};
 
-    if (step->greets) {
+    if (step->has_header) {
         field = 0;
         bytes = step->kind == STEP_SEND ? put_header(run, step)
                                         : HEADER_WHOLE + HEADER_MOST;
@@ -359,8 +365,9 @@ static dscomm_message_t make_message(const dscomm_run_t *run,
 }
 
 /* Starts a message with the last idle request. */
-static dscomm_status_t start(dscomm_run_t *run, const dscomm_step_t *step,
-                             const dscomm_run_slot_t *slot)
+static dscomm_status_t run_start_message(dscomm_run_t *run,
+                                         const dscomm_step_t *step,
+                                         const dscomm_run_slot_t *slot)
 {
     const dscomm_backend_ops_t *ops = run->port.ops;
     dscomm_request_t *request = run->idle[run->nidle - 1];
@@ -374,8 +381,8 @@ static dscomm_status_t start(dscomm_run_t *run, const dscomm_step_t *step,
 }
 
 /* A message has been started. */
-static void follow(dscomm_run_t *run, const dscomm_step_t *step,
-                   dscomm_run_slot_t *slot, dscomm_request_t *request)
+static void run_follow(dscomm_run_t *run, const dscomm_step_t *step,
+                       dscomm_run_slot_t *slot, dscomm_request_t *request)
 {
     run->messages[run->nmessages++] =
         (dscomm_run_message_t){step, slot, request};
@@ -386,51 +393,51 @@ static void follow(dscomm_run_t *run, const dscomm_step_t *step,
 static int run_take_early(dscomm_run_t *run, const dscomm_step_t *step,
                           dscomm_run_slot_t *slot)
 {
-    dscomm_request_t *request = step->greets && step->kind == STEP_RECV
+    dscomm_request_t *request = step->has_header && step->kind == STEP_RECV
                                     ? dscomm_priv_early_take(run, step)
                                     : NULL;
 
     if (!request)
         return 0;
     if (request->status == DSCOMM_IN_PROGRESS) {
-        follow(run, step, slot, request);
+        run_follow(run, step, slot, request);
     } else {
         dscomm_priv_early_give(run, step, request);
-        complete(run, step, request);
+        run_complete(run, step, request);
     }
     return 1;
 }
 
-static void post(dscomm_run_t *run, const dscomm_step_t *step,
-                 dscomm_run_slot_t *slot)
+static void run_post(dscomm_run_t *run, const dscomm_step_t *step,
+                     dscomm_run_slot_t *slot)
 {
     dscomm_request_t *request = run->idle[run->nidle - 1];
     dscomm_status_t status;
 
     if (run->early && run_take_early(run, step, slot))
         return;
-    status = start(run, step, slot);
+    status = run_start_message(run, step, slot);
     if (status < 0) {
         run->status = status;
         dscomm_backend_failure_last(run->port.group, status, &run->failure);
     } else if (request->status != DSCOMM_IN_PROGRESS) {
-        complete(run, step, request);
-        slot->outstanding += run->doubted == step;
+        run_complete(run, step, request);
+        slot->outstanding += run->suspect == step;
     } else {
         run->nidle--;
-        follow(run, step, slot, request);
+        run_follow(run, step, slot, request);
     }
 }
 
-static void execute(dscomm_run_t *run, const dscomm_step_t *step,
-                    dscomm_run_slot_t *slot)
+static void run_execute(dscomm_run_t *run, const dscomm_step_t *step,
+                        dscomm_run_slot_t *slot)
 {
     if (step->kind == STEP_COPY)
-        copy(run, step);
+        run_copy(run, step);
     else if (step->kind == STEP_REDUCE)
-        reduce(run, step);
+        run_reduce(run, step);
     else
-        post(run, step, slot);
+        run_post(run, step, slot);
 }
 
 /* The slot's next chain; 0 where there is none. */
@@ -462,7 +469,7 @@ static void proceed(dscomm_run_t *run, dscomm_run_slot_t *slot)
         }
         do {
             step = &run->schedule->steps[slot->next++];
-            execute(run, step, slot);
+            run_execute(run, step, slot);
             if (run->status != DSCOMM_IN_PROGRESS)
                 return;
         } while (!step->last);
@@ -480,7 +487,7 @@ void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args)
     run->status = DSCOMM_IN_PROGRESS;
     run->differs = 0;
     run->nmessages = 0;
-    run->doubted = NULL;
+    run->suspect = NULL;
     run->nidle = schedule->most_messages;
     run->open = schedule->window;
     if (schedule->factors)
@@ -530,8 +537,8 @@ unsigned dscomm_priv_run_advance(dscomm_run_t *run)
         run->messages[i] = run->messages[--run->nmessages];
         if (!dscomm_priv_early_give(run, message.step, message.request))
             run->idle[run->nidle++] = message.request;
-        complete(run, message.step, message.request);
-        if (run->status == DSCOMM_IN_PROGRESS && run->doubted != message.step &&
+        run_complete(run, message.step, message.request);
+        if (run->status == DSCOMM_IN_PROGRESS && run->suspect != message.step &&
             --message.slot->outstanding == 0)
             proceed(run, message.slot);
     }

@@ -46,8 +46,8 @@ typedef struct dscomm_run {
     double *factors; /* and their factors */
     dscomm_early_t *early; /* early receives; NULL: none, see early.h */
     /* a message of the wrong length, whose sender's header has yet to come */
-    const dscomm_step_t *doubted;
-    size_t doubted_bytes;
+    const dscomm_step_t *suspect;
+    size_t suspect_bytes;
     dscomm_status_t status; /* IN_PROGRESS until it ends */
     int held; /* the backend has not given scratch back: never used again */
     int differs; /* why it failed: a rank seems to have made another call */

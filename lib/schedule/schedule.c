@@ -36,7 +36,7 @@ static dscomm_place_t translate(const dscomm_plan_t *plan, dscomm_place_t place)
     return place;
 }
 
-static void add(dscomm_plan_t *plan, const dscomm_step_t *step)
+static void plan_add_step(dscomm_plan_t *plan, const dscomm_step_t *step)
 {
     dscomm_step_t *own = dscomm_priv_array_add(&plan->steps, sizeof *own);
 
@@ -55,7 +55,7 @@ static void grow_scratch(dscomm_plan_t *plan, size_t bytes)
 }
 
 /* The slots lie behind the rest of the scratch, whose size is not known before
- * the end, nor is theirs: finish() moves them there. */
+ * the end, nor is theirs: plan_finish() moves them there. */
 static dscomm_place_t find_slot(const dscomm_plan_t *plan)
 {
     const uint32_t chain = plan->chains.len - 1;
@@ -155,20 +155,20 @@ static void message(dscomm_plan_t *plan, dscomm_step_t step, int32_t *first)
 {
     if (plan->part)
         step.peer = plan->part->members[step.peer];
-    step.greets = first[step.peer] < 0;
+    step.has_header = first[step.peer] < 0;
     plan->round_messages++;
-    if (step.greets) {
+    if (step.has_header) {
         dscomm_step_t header = step;
 
         first[step.peer] = (int32_t)plan->steps.len;
-        step.greets = step.bytes <= HEADER_MOST;
-        if (!step.greets) {
+        step.has_header = step.bytes <= HEADER_MOST;
+        if (!step.has_header) {
             header.bytes = 0;
-            add(plan, &header);
+            plan_add_step(plan, &header);
             plan->round_messages++;
         }
     }
-    add(plan, &step);
+    plan_add_step(plan, &step);
     if (!plan->steps.bad)
         step_at(plan, (guint)first[step.peer])->total += step.bytes;
 }
@@ -216,7 +216,7 @@ void dscomm_priv_plan_copy(dscomm_plan_t *plan, dscomm_place_t to,
         return;
     step.source = add_sources(plan, &from, 1);
     step.nsources = 1;
-    add(plan, &step);
+    plan_add_step(plan, &step);
 }
 
 void dscomm_priv_plan_reduce(dscomm_plan_t *plan, dscomm_place_t to,
@@ -233,7 +233,7 @@ void dscomm_priv_plan_reduce(dscomm_plan_t *plan, dscomm_place_t to,
     if (!count)
         return;
     step.source = add_sources(plan, from, nfrom);
-    add(plan, &step);
+    plan_add_step(plan, &step);
 }
 
 void dscomm_priv_plan_fold(dscomm_plan_t *plan, dscomm_place_t to,
@@ -291,13 +291,14 @@ static void add_stages(dscomm_plan_t *plan)
         dscomm_step_t *step = step_at(plan, i);
         size_t room = step->kind == STEP_SEND ? step->bytes : HEADER_MOST;
 
-        if (step->greets)
+        if (step->has_header)
             step->stage =
                 dscomm_priv_plan_scratch(plan, HEADER_WHOLE + room).offset;
     }
 }
 
-static void move(const dscomm_plan_t *plan, dscomm_place_t *place, size_t slots)
+static void plan_move(const dscomm_plan_t *plan, dscomm_place_t *place,
+                      size_t slots)
 {
     if (place->at < AT_COUNT)
         return;
@@ -310,9 +311,9 @@ static void add_slots(dscomm_plan_t *plan)
     size_t slots = plan->scratch;
 
     for (guint i = 0; i < plan->steps.len; i++)
-        move(plan, &step_at(plan, i)->place, slots);
+        plan_move(plan, &step_at(plan, i)->place, slots);
     for (guint i = 0; i < plan->sources.len; i++)
-        move(plan, (dscomm_place_t *)plan->sources.data + i, slots);
+        plan_move(plan, (dscomm_place_t *)plan->sources.data + i, slots);
     for (uint32_t i = 0; i < plan->window; i++)
         grow_scratch(plan, plan->slot);
 }
@@ -350,8 +351,8 @@ static int is_bad(const dscomm_plan_t *plan)
            plan->sources.bad;
 }
 
-static dscomm_schedule_t *finish(dscomm_plan_t *plan,
-                                 const dscomm_algorithm_t *algorithm)
+static dscomm_schedule_t *plan_finish(dscomm_plan_t *plan,
+                                      const dscomm_algorithm_t *algorithm)
 {
     dscomm_schedule_t *schedule = calloc(1, sizeof *schedule);
 
@@ -440,7 +441,7 @@ dscomm_schedule_t *dscomm_priv_schedule_new(const dscomm_algorithm_t *algorithm,
             reduce_alone(&plan);
         else
             algorithm->build(&plan);
-        schedule = finish(&plan, algorithm);
+        schedule = plan_finish(&plan, algorithm);
     }
     free(plan.first_send);
     free(plan.first_recv);

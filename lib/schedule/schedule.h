@@ -55,13 +55,13 @@ enum { STEP_SEND, STEP_RECV, STEP_COPY, STEP_REDUCE };
 typedef struct {
     uint8_t kind;
     uint8_t last; /* of its round */
-    uint8_t greets; /* the message begins with a header */
+    uint8_t has_header; /* the message begins with a header */
     uint8_t final; /* a reduction that leaves a result, not a partial one */
     int32_t peer;
     dscomm_place_t place; /* of the message; where copy and reduce write */
     size_t bytes; /* of the message, or to copy; elements to reduce */
-    size_t stage; /* greets: offset in scratch of header and message */
-    uint64_t total; /* greets: as in the header */
+    size_t stage; /* has_header: offset in scratch of header and message */
+    uint64_t total; /* has_header: as in the header */
     uint32_t source, nsources; /* of copy and reduce: in sources */
 } dscomm_step_t;
 

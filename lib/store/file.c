@@ -75,8 +75,8 @@ static dscomm_status_t file_put(dscomm_priv_local_t *self, const char *key,
 
 /* Counters */
 
-static dscomm_status_t count(file_t *file, const char *counter, int64_t delta,
-                             int64_t *ret_sum)
+static dscomm_status_t file_count(file_t *file, const char *counter,
+                                  int64_t delta, int64_t *ret_sum)
 {
     dscomm_priv_bytes_t *text;
     dscomm_status_t status;
@@ -176,9 +176,9 @@ static dscomm_status_t sign_out(file_t *file)
                                       dscomm_priv_deadline(CLOSE_MS));
     if (status)
         return status;
-    status = count(file, CLEANUPS, 1, &closed);
+    status = file_count(file, CLEANUPS, 1, &closed);
     if (!status)
-        status = count(file, REFERENCES, -1, &open);
+        status = file_count(file, REFERENCES, -1, &open);
     if (!status && file->world_size && closed >= file->world_size && open <= 0)
         dscomm_priv_records_unlink(&file->records);
     dscomm_priv_records_unlock(&file->records);
@@ -215,7 +215,7 @@ static dscomm_status_t sign_in(file_t *file, dscomm_priv_deadline_t deadline)
 
     if (status)
         return status;
-    status = count(file, USERS, 0, &users);
+    status = file_count(file, USERS, 0, &users);
     if (!status && file->world_size && users >= file->world_size)
         status = dscomm_fail(
             DSCOMM_ERR_STATE,
@@ -223,9 +223,9 @@ static dscomm_status_t sign_in(file_t *file, dscomm_priv_deadline_t deadline)
             "run; remove it, or give every run a name of its own",
             file->records.path, file->world_size);
     if (!status)
-        status = count(file, USERS, 1, &users);
+        status = file_count(file, USERS, 1, &users);
     if (!status)
-        status = count(file, REFERENCES, 1, &open);
+        status = file_count(file, REFERENCES, 1, &open);
     dscomm_priv_records_unlock(&file->records);
     return status;
 }

@@ -46,7 +46,7 @@ static bool is_in_public_folder(const char *path)
 
 /* Refuses a file that another user may have put there to read, or to answer,
  * what the ranks tell each other. */
-static dscomm_status_t check_file(const records_t *records)
+static dscomm_status_t records_check_file(const records_t *records)
 {
     const char *path = records->path;
     struct stat info;
@@ -85,7 +85,7 @@ dscomm_status_t dscomm_priv_records_open(records_t *records, const char *path)
             path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600);
     } while (records->fd < 0 && errno == EINTR);
     if (records->fd >= 0)
-        status = check_file(records);
+        status = records_check_file(records);
     else if (errno == ELOOP)
         status = dscomm_fail(DSCOMM_ERR_INVALID,
                              "store file %s is a symbolic link: name the file "
@@ -170,9 +170,9 @@ static dscomm_status_t read_length(records_t *records, size_t offset,
     return read_until(records, offset + sizeof length + length);
 }
 
-static dscomm_status_t apply(records_t *records, const uint8_t *key,
-                             size_t key_size, const uint8_t *value,
-                             size_t value_size)
+static dscomm_status_t records_apply(records_t *records, const uint8_t *key,
+                                     size_t key_size, const uint8_t *value,
+                                     size_t value_size)
 {
     const bool removes = key[0] == '-';
     const dscomm_priv_data_t name = {key + removes, key_size - removes};
@@ -207,7 +207,8 @@ static dscomm_status_t read_record(records_t *records)
     if (status)
         return status;
     record = records->buffer.data + records->taken;
-    status = apply(records, record + 4, key, record + 4 + key + 4, value);
+    status =
+        records_apply(records, record + 4, key, record + 4 + key + 4, value);
     if (status)
         return status;
     records->end += (off_t)(4 + key + 4 + value);

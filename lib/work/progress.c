@@ -69,9 +69,9 @@ unsigned dscomm_priv_progress(dscomm_group_t *group)
 }
 
 void dscomm_priv_progress_rest(dscomm_group_t *group, int64_t at_most_ns,
-                               int hurry)
+                               int shared)
 {
-    int64_t us = MIN(at_most_ns / 1000 + 1, hurry ? SHORT_REST_US : REST_US);
+    int64_t us = MIN(at_most_ns / 1000 + 1, shared ? SHORT_REST_US : REST_US);
 
     if (group->ops.wait)
         group->ops.wait(group->impl, (unsigned)us);
@@ -88,22 +88,22 @@ typedef struct {
  * that are their callers' own. */
 static unsigned walk_visit(dscomm_group_t *group, void *arg)
 {
-    const walk_t *walk = arg;
+    const walk_t *progress_walk = arg;
     unsigned completed;
 
-    if (walk->locked && group->works.custom)
+    if (progress_walk->locked && group->works.custom)
         return 0;
     completed = dscomm_priv_progress(group);
     if (!completed)
         dscomm_priv_works_broken(group);
-    if (walk->now)
-        dscomm_priv_works_expire(group, walk->now);
+    if (progress_walk->now)
+        dscomm_priv_works_expire(group, progress_walk->now);
     return completed;
 }
 
 /* What a work of its caller's own does on other groups comes here again. */
-static unsigned walk(const dscomm_group_t *except, int locked, uint64_t unless,
-                     int64_t now)
+static unsigned progress_walk(const dscomm_group_t *except, int locked,
+                              uint64_t unless, int64_t now)
 {
     unsigned completed = 0;
 
@@ -118,7 +118,8 @@ static unsigned walk(const dscomm_group_t *except, int locked, uint64_t unless,
 
 static int progress_others(const dscomm_group_t *group, int locked)
 {
-    return dscomm_priv_pending_others(group) && walk(group, locked, 0, 0);
+    return dscomm_priv_pending_others(group) &&
+           progress_walk(group, locked, 0, 0);
 }
 
 /* In a call that waits. The group has works of its callers' own only while it
@@ -176,7 +177,7 @@ int dscomm_backend_has_works(void)
 
 unsigned dscomm_priv_progress_all(int64_t now)
 {
-    return walk(NULL, 0, DSCOMM_CAP_CALLER_PROGRESS, now);
+    return progress_walk(NULL, 0, DSCOMM_CAP_CALLER_PROGRESS, now);
 }
 
 void dscomm_priv_progress_forked(void)

@@ -14,7 +14,7 @@ unsigned dscomm_priv_progress(dscomm_group_t *group);
 /* With the group's lock held: sleeps for a moment, where the backend can be
  * woken; hurry: others need this thread as well. */
 void dscomm_priv_progress_rest(dscomm_group_t *group, int64_t at_most_ns,
-                               int hurry);
+                               int shared);
 /* With the group's lock held, which may be let go of meanwhile: lets works on
  * other groups go on. */
 void dscomm_priv_progress_others(dscomm_group_t *group);

@@ -13,12 +13,12 @@
 #include "lib/schedule/algorithms/algorithms.h"
 #include "lib/schedule/algorithms/knomial.h"
 
-static int rank_of(const dscomm_plan_t *plan, int number)
+static int binomial_rank(const dscomm_plan_t *plan, int number)
 {
     return (number + plan->args->root) % plan->ranks;
 }
 
-static dscomm_knomial_t find_node(const dscomm_plan_t *plan)
+static dscomm_knomial_t binomial_find_node(const dscomm_plan_t *plan)
 {
     return dscomm_priv_knomial(plan, 2, plan->args->root);
 }
@@ -80,7 +80,7 @@ static void gather_at_root(dscomm_plan_t *plan)
     dscomm_place_t wrapped = {0};
 
     for (int far = 1; far < plan->ranks; far *= 2) {
-        const int child = rank_of(plan, far), all = below(plan, far, far);
+        const int child = binomial_rank(plan, far), all = below(plan, far, far);
         dscomm_place_t place;
 
         if (place_blocks(plan, dscomm_priv_at(AT_RECV, 0), child, all,
@@ -100,7 +100,7 @@ static void gather_at_root(dscomm_plan_t *plan)
 
 void dscomm_priv_binomial_gather(dscomm_plan_t *plan)
 {
-    const dscomm_knomial_t node = find_node(plan);
+    const dscomm_knomial_t node = binomial_find_node(plan);
     const int all = below(plan, node.number, node.reach);
     const size_t bytes = plan->args->count * plan->args->element;
     dscomm_place_t own = dscomm_priv_at(AT_SEND, 0), place = own;
@@ -114,7 +114,7 @@ void dscomm_priv_binomial_gather(dscomm_plan_t *plan)
         dscomm_priv_plan_copy(plan, place, own, bytes);
     }
     for (int far = 1; far < all; far *= 2)
-        dscomm_priv_plan_recv(plan, rank_of(plan, node.number + far),
+        dscomm_priv_plan_recv(plan, binomial_rank(plan, node.number + far),
                               dscomm_priv_beyond(place, (size_t)far * bytes),
                               (size_t)below(plan, node.number + far, far) *
                                   bytes);
@@ -128,7 +128,7 @@ static void scatter_at_root(dscomm_plan_t *plan, int reach)
     const size_t bytes = args->count * args->element;
 
     for (int far = reach / 2; far; far /= 2) {
-        const int child = rank_of(plan, far), all = below(plan, far, far);
+        const int child = binomial_rank(plan, far), all = below(plan, far, far);
         dscomm_place_t place;
 
         if (place_blocks(plan, dscomm_priv_at(AT_SEND, 0), child, all, &place))
@@ -141,7 +141,7 @@ static void scatter_at_root(dscomm_plan_t *plan, int reach)
 
 void dscomm_priv_binomial_scatter(dscomm_plan_t *plan)
 {
-    const dscomm_knomial_t node = find_node(plan);
+    const dscomm_knomial_t node = binomial_find_node(plan);
     const int all = below(plan, node.number, node.reach);
     const size_t bytes = plan->args->count * plan->args->element;
     dscomm_place_t own = dscomm_priv_at(AT_RECV, 0), place = own;
@@ -157,7 +157,7 @@ void dscomm_priv_binomial_scatter(dscomm_plan_t *plan)
     for (int far = node.reach / 2; far; far /= 2)
         if (far < all)
             dscomm_priv_plan_send(
-                plan, rank_of(plan, node.number + far),
+                plan, binomial_rank(plan, node.number + far),
                 dscomm_priv_beyond(place, (size_t)far * bytes),
                 (size_t)below(plan, node.number + far, far) * bytes);
     if (all > 1)

@@ -39,8 +39,8 @@ static void exchange_factors(dscomm_plan_t *plan, int peer, int first,
 
 /* The blocks of this rank, the next, and so on round to the one before come to
  * lie at place one behind the other; starts[i]: bytes before the i-th. */
-static void collect(dscomm_plan_t *plan, dscomm_place_t place,
-                    const size_t *starts)
+static void bruck_collect(dscomm_plan_t *plan, dscomm_place_t place,
+                          const size_t *starts)
 {
     for (int have = 1; have < plan->ranks; have *= 2) {
         const int count = MIN(have, plan->ranks - have);
@@ -73,7 +73,7 @@ void dscomm_priv_bruck_all_gather(dscomm_plan_t *plan)
                                         args->element;
     place = dscomm_priv_plan_scratch(plan, starts[ranks]);
     dscomm_priv_plan_copy(plan, place, dscomm_priv_at(AT_SEND, 0), starts[1]);
-    collect(plan, place, starts);
+    bruck_collect(plan, place, starts);
     for (int i = 0; i < ranks; i++)
         dscomm_priv_plan_copy(plan, recv_block(args, (plan->rank + i) % ranks),
                               dscomm_priv_beyond(place, starts[i]),
@@ -81,7 +81,7 @@ void dscomm_priv_bruck_all_gather(dscomm_plan_t *plan)
     free(starts);
 }
 
-static void reduce_piece(dscomm_plan_t *plan, const piece_t *piece)
+static void bruck_reduce_piece(dscomm_plan_t *plan, const piece_t *piece)
 {
     const dscomm_place_t slot = dscomm_priv_plan_slot(plan);
     const int ranks = plan->ranks;
@@ -98,7 +98,7 @@ static void reduce_piece(dscomm_plan_t *plan, const piece_t *piece)
     if (!plan->bad) {
         dscomm_priv_plan_copy(
             plan, slot, dscomm_priv_at(AT_SEND, piece->offset), piece->bytes);
-        collect(plan, slot, starts);
+        bruck_collect(plan, slot, starts);
         dscomm_priv_plan_reduce(plan, dscomm_priv_at(AT_RECV, piece->offset),
                                 inputs, (uint32_t)ranks, piece->count, 1);
     }
@@ -117,7 +117,7 @@ void dscomm_priv_bruck_all_reduce(dscomm_plan_t *plan)
         piece_t piece = cut(args, args->count, pieces, i);
 
         dscomm_priv_plan_chain(plan);
-        reduce_piece(plan, &piece);
+        bruck_reduce_piece(plan, &piece);
     }
 }
 

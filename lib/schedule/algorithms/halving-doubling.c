@@ -43,7 +43,7 @@ typedef struct {
     halving_t halvings[HALVINGS_MOST];
 } lap_t;
 
-static size_t start(const lap_t *lap, int part)
+static size_t lap_start(const lap_t *lap, int part)
 {
     if (lap->starts)
         return lap->starts[part];
@@ -54,8 +54,8 @@ static size_t start(const lap_t *lap, int part)
 /* Elements and bytes of one side of a halving. */
 static piece_t side(const lap_t *lap, const halving_t *halving, int upper)
 {
-    size_t first = start(lap, upper ? halving->middle : halving->first);
-    size_t end = start(lap, upper ? halving->end : halving->middle);
+    size_t first = lap_start(lap, upper ? halving->middle : halving->first);
+    size_t end = lap_start(lap, upper ? halving->end : halving->middle);
 
     return (piece_t){first, end - first, first * lap->element,
                      (end - first) * lap->element};
@@ -64,7 +64,7 @@ static piece_t side(const lap_t *lap, const halving_t *halving, int upper)
 /* Ranks are numbered from root on. nearest: the longest messages go to the
  * nearest rank, and parts come in any order; else each number gets the part of
  * that number. */
-static lap_t begin(const dscomm_plan_t *plan, int root, int nearest)
+static lap_t lap_begin(const dscomm_plan_t *plan, int root, int nearest)
 {
     const int own = wrap(plan->rank - root, plan->ranks);
     lap_t lap = {.world = fold(own, plan->ranks), .partner = -1};
@@ -169,7 +169,7 @@ static void gather(dscomm_plan_t *plan, const lap_t *lap)
 }
 
 /* Folds need the product with the factor. */
-static void load(dscomm_plan_t *plan, lap_t *lap)
+static void lap_load(dscomm_plan_t *plan, lap_t *lap)
 {
     if (plan->args->op != DSCOMM_PREMUL_SUM)
         return;
@@ -177,13 +177,13 @@ static void load(dscomm_plan_t *plan, lap_t *lap)
     lap->own = lap->result;
 }
 
-static void all_reduce_piece(dscomm_plan_t *plan, lap_t lap, piece_t piece)
+static void lap_all_reduce_piece(dscomm_plan_t *plan, lap_t lap, piece_t piece)
 {
     lap.count = piece.count;
     lap.own = dscomm_priv_at(AT_SEND, piece.offset);
     lap.result = dscomm_priv_at(AT_RECV, piece.offset);
     lap.came = dscomm_priv_plan_slot(plan);
-    load(plan, &lap);
+    lap_load(plan, &lap);
     if (lap.world.number >= 0) {
         halve(plan, &lap);
         double_up(plan, &lap);
@@ -200,18 +200,18 @@ void dscomm_priv_halving_doubling_all_reduce(dscomm_plan_t *plan)
 {
     const dscomm_coll_args_t *args = plan->args;
     const size_t pieces = count_pieces(args, args->count, PIECE);
-    const lap_t lap = begin(plan, 0, 1);
+    const lap_t lap = lap_begin(plan, 0, 1);
 
     dscomm_priv_plan_window(plan, WINDOW,
                             cut(args, args->count, pieces, 0).bytes);
     for (size_t i = 0; i < pieces; i++) {
         dscomm_priv_plan_chain(plan);
-        all_reduce_piece(plan, lap, cut(args, args->count, pieces, i));
+        lap_all_reduce_piece(plan, lap, cut(args, args->count, pieces, i));
     }
 }
 
-static void reduce_piece(dscomm_plan_t *plan, lap_t lap, piece_t piece,
-                         size_t room)
+static void lap_reduce_piece(dscomm_plan_t *plan, lap_t lap, piece_t piece,
+                             size_t room)
 {
     lap.count = piece.count;
     lap.own = dscomm_priv_at(AT_SEND, piece.offset);
@@ -219,7 +219,7 @@ static void reduce_piece(dscomm_plan_t *plan, lap_t lap, piece_t piece,
     lap.result = plan->rank == plan->args->root
                      ? dscomm_priv_at(AT_RECV, piece.offset)
                      : dscomm_priv_beyond(lap.came, room);
-    load(plan, &lap);
+    lap_load(plan, &lap);
     if (lap.world.number < 0) {
         dscomm_priv_plan_send(plan, lap.partner, lap.own, piece.bytes);
         return;
@@ -233,17 +233,17 @@ void dscomm_priv_halving_doubling_reduce(dscomm_plan_t *plan)
     const dscomm_coll_args_t *args = plan->args;
     const size_t pieces = count_pieces(args, args->count, PIECE);
     const size_t room = aligned(cut(args, args->count, pieces, 0).bytes);
-    const lap_t lap = begin(plan, args->root, 1);
+    const lap_t lap = lap_begin(plan, args->root, 1);
 
     dscomm_priv_plan_window(plan, WINDOW, 2 * room);
     for (size_t i = 0; i < pieces; i++) {
         dscomm_priv_plan_chain(plan);
-        reduce_piece(plan, lap, cut(args, args->count, pieces, i), room);
+        lap_reduce_piece(plan, lap, cut(args, args->count, pieces, i), room);
     }
 }
 
 /* A rank that stands for two has both blocks side by side. */
-static void share(dscomm_plan_t *plan, const lap_t *lap)
+static void lap_share(dscomm_plan_t *plan, const lap_t *lap)
 {
     const dscomm_coll_args_t *args = plan->args;
     dscomm_place_t own = input_block(args, plan->rank);
@@ -257,7 +257,7 @@ static void share(dscomm_plan_t *plan, const lap_t *lap)
                           recv_count(args, plan->rank) * args->element);
 }
 
-static void reduce_scatter(dscomm_plan_t *plan, lap_t *lap)
+static void lap_reduce_scatter(dscomm_plan_t *plan, lap_t *lap)
 {
     const size_t bytes = lap->count * lap->element;
 
@@ -266,11 +266,11 @@ static void reduce_scatter(dscomm_plan_t *plan, lap_t *lap)
     lap->came = dscomm_priv_plan_scratch(plan, bytes);
     lap->last = dscomm_priv_at(AT_RECV, 0);
     lap->folds_in_place = lap->partner >= 0;
-    load(plan, lap);
+    lap_load(plan, lap);
     if (lap->world.number >= 0) {
         halve(plan, lap);
         if (lap->partner >= 0)
-            share(plan, lap);
+            lap_share(plan, lap);
         return;
     }
     dscomm_priv_plan_send(plan, lap->partner, lap->own, bytes);
@@ -282,7 +282,7 @@ static void reduce_scatter(dscomm_plan_t *plan, lap_t *lap)
 void dscomm_priv_halving_doubling_reduce_scatter(dscomm_plan_t *plan)
 {
     const dscomm_coll_args_t *args = plan->args;
-    lap_t lap = begin(plan, 0, 0);
+    lap_t lap = lap_begin(plan, 0, 0);
     const int power = lap.world.power;
     size_t *starts =
         dscomm_priv_plan_memory(plan, (size_t)power + 1, sizeof *starts);
@@ -297,6 +297,6 @@ void dscomm_priv_halving_doubling_reduce_scatter(dscomm_plan_t *plan)
     }
     lap.starts = starts;
     lap.count = sum;
-    reduce_scatter(plan, &lap);
+    lap_reduce_scatter(plan, &lap);
     free(starts);
 }

@@ -15,8 +15,8 @@
 #define PIECE ((size_t)64 << 10)
 #define WINDOW 4
 
-static int rank_of(const dscomm_plan_t *plan, const dscomm_knomial_t *node,
-                   int number)
+static int knomial_rank(const dscomm_plan_t *plan, const dscomm_knomial_t *node,
+                        int number)
 {
     return (number + node->root) % plan->ranks;
 }
@@ -33,7 +33,8 @@ dscomm_knomial_t dscomm_priv_knomial(const dscomm_plan_t *plan, int radix,
     if (node.number) {
         int digit = node.number / node.reach % radix;
 
-        node.parent = rank_of(plan, &node, node.number - digit * node.reach);
+        node.parent =
+            knomial_rank(plan, &node, node.number - digit * node.reach);
     }
     return node;
 }
@@ -50,16 +51,17 @@ void dscomm_priv_knomial_down(dscomm_plan_t *plan, const dscomm_knomial_t *node,
             int child = node->number + digit * far;
 
             if (child < plan->ranks)
-                dscomm_priv_plan_send(plan, rank_of(plan, node, child), place,
-                                      bytes);
+                dscomm_priv_plan_send(plan, knomial_rank(plan, node, child),
+                                      place, bytes);
         }
 }
 
 /* The children far, 2 far, ... away; own is folded with what they have. */
-static dscomm_place_t join(dscomm_plan_t *plan, const dscomm_knomial_t *node,
-                           const piece_t *piece, dscomm_place_t own,
-                           dscomm_place_t sum, dscomm_place_t slot, size_t room,
-                           int far)
+static dscomm_place_t knomial_join(dscomm_plan_t *plan,
+                                   const dscomm_knomial_t *node,
+                                   const piece_t *piece, dscomm_place_t own,
+                                   dscomm_place_t sum, dscomm_place_t slot,
+                                   size_t room, int far)
 {
     const int last = node->parent < 0 && far * node->radix >= plan->ranks;
     dscomm_place_t from[KNOMIAL_RADIX] = {own};
@@ -69,8 +71,8 @@ static dscomm_place_t join(dscomm_plan_t *plan, const dscomm_knomial_t *node,
     for (int child = node->number + far; nfrom < most && child < plan->ranks;
          child += far) {
         from[nfrom] = dscomm_priv_beyond(slot, (nfrom - 1) * room);
-        dscomm_priv_plan_recv(plan, rank_of(plan, node, child), from[nfrom],
-                              piece->bytes);
+        dscomm_priv_plan_recv(plan, knomial_rank(plan, node, child),
+                              from[nfrom], piece->bytes);
         nfrom++;
     }
     if (nfrom == 1)
@@ -91,7 +93,7 @@ void dscomm_priv_knomial_up(dscomm_plan_t *plan, const dscomm_knomial_t *node,
         own = sum;
     }
     for (int far = 1; far < node->reach; far *= node->radix)
-        own = join(plan, node, piece, own, sum, slot, room, far);
+        own = knomial_join(plan, node, piece, own, sum, slot, room, far);
     if (node->parent >= 0)
         dscomm_priv_plan_send(plan, node->parent, own, piece->bytes);
 }

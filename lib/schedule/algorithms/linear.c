@@ -114,7 +114,8 @@ void dscomm_priv_linear_all_to_all(dscomm_plan_t *plan)
 }
 
 /* All inputs of a piece, side by side in the slot, become one result. */
-static void reduce_piece(dscomm_plan_t *plan, const piece_t *piece, size_t room)
+static void linear_reduce_piece(dscomm_plan_t *plan, const piece_t *piece,
+                                size_t room)
 {
     const dscomm_place_t slot = dscomm_priv_plan_slot(plan);
     dscomm_place_t *inputs =
@@ -137,7 +138,7 @@ static void reduce_piece(dscomm_plan_t *plan, const piece_t *piece, size_t room)
 }
 
 /* to: all ranks, or the root. */
-static void reduce(dscomm_plan_t *plan, int root)
+static void linear_reduce(dscomm_plan_t *plan, int root)
 {
     const dscomm_coll_args_t *args = plan->args;
     const size_t pieces = count_pieces(args, args->count, PIECE);
@@ -162,16 +163,16 @@ static void reduce(dscomm_plan_t *plan, int root)
                 plan, r, dscomm_priv_at(AT_SEND, piece.offset), piece.bytes);
         }
         if (receives)
-            reduce_piece(plan, &piece, room);
+            linear_reduce_piece(plan, &piece, room);
     }
 }
 
 void dscomm_priv_linear_reduce(dscomm_plan_t *plan)
 {
-    reduce(plan, plan->args->root);
+    linear_reduce(plan, plan->args->root);
 }
 
 void dscomm_priv_linear_all_reduce(dscomm_plan_t *plan)
 {
-    reduce(plan, -1);
+    linear_reduce(plan, -1);
 }

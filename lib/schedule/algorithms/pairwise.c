@@ -117,8 +117,8 @@ void dscomm_priv_pairwise_reduce_scatter(dscomm_plan_t *plan)
 }
 
 /* Everyone's result goes to everyone. */
-static void spread(dscomm_plan_t *plan, const dscomm_place_t *results,
-                   const piece_t *parts)
+static void pairwise_spread(dscomm_plan_t *plan, const dscomm_place_t *results,
+                            const piece_t *parts)
 {
     for (int i = 1; i < plan->ranks; i++) {
         int from = wrap(plan->rank - i, plan->ranks);
@@ -149,7 +149,7 @@ static void bring(dscomm_plan_t *plan, const dscomm_place_t *results,
 }
 
 /* root: -1 where all get the result. */
-static void reduce(dscomm_plan_t *plan, int root)
+static void pairwise_reduce(dscomm_plan_t *plan, int root)
 {
     const dscomm_coll_args_t *args = plan->args;
     const size_t ranks = (size_t)plan->ranks;
@@ -185,7 +185,7 @@ static void reduce(dscomm_plan_t *plan, int root)
                            .room = room,
                        });
         if (root < 0)
-            spread(plan, results, parts);
+            pairwise_spread(plan, results, parts);
         else
             bring(plan, results, parts);
     }
@@ -196,10 +196,10 @@ static void reduce(dscomm_plan_t *plan, int root)
 
 void dscomm_priv_pairwise_all_reduce(dscomm_plan_t *plan)
 {
-    reduce(plan, -1);
+    pairwise_reduce(plan, -1);
 }
 
 void dscomm_priv_pairwise_reduce(dscomm_plan_t *plan)
 {
-    reduce(plan, plan->args->root);
+    pairwise_reduce(plan, plan->args->root);
 }

@@ -16,8 +16,8 @@
 #include "lib/schedule/algorithms/fold.h"
 
 /* Joins what came from peer to what is here, the lower ranks' first. */
-static void join(dscomm_plan_t *plan, dscomm_place_t own, dscomm_place_t came,
-                 int peer, int final)
+static void doubling_join(dscomm_plan_t *plan, dscomm_place_t own,
+                          dscomm_place_t came, int peer, int final)
 {
     dscomm_place_t result = dscomm_priv_at(AT_RECV, 0);
     int first = plan->rank < peer;
@@ -50,7 +50,7 @@ void dscomm_priv_recursive_doubling_all_reduce(dscomm_plan_t *plan)
     if (paired) {
         dscomm_priv_plan_recv(plan, partner, came, bytes);
         dscomm_priv_plan_round(plan);
-        join(plan, own, came, partner, 0);
+        doubling_join(plan, own, came, partner, 0);
         own = result;
     }
     for (int distance = 1; distance < world.power; distance *= 2) {
@@ -59,7 +59,7 @@ void dscomm_priv_recursive_doubling_all_reduce(dscomm_plan_t *plan)
         dscomm_priv_plan_send(plan, peer, own, bytes);
         dscomm_priv_plan_recv(plan, peer, came, bytes);
         dscomm_priv_plan_round(plan);
-        join(plan, own, came, peer, 2 * distance == world.power);
+        doubling_join(plan, own, came, peer, 2 * distance == world.power);
         own = result;
     }
     if (paired)

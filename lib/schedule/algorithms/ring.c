@@ -131,8 +131,8 @@ void dscomm_priv_ring_all_gather(dscomm_plan_t *plan)
 
 /* Partial results of the same piece of every rank's block go round; the one of
  * rank's own block comes home complete. */
-static void reduce_piece(dscomm_plan_t *plan, size_t pieces, size_t i,
-                         dscomm_place_t scratch, size_t room)
+static void ring_reduce_piece(dscomm_plan_t *plan, size_t pieces, size_t i,
+                              dscomm_place_t scratch, size_t room)
 {
     const dscomm_coll_args_t *args = plan->args;
     const int next = (plan->rank + 1) % plan->ranks;
@@ -180,6 +180,6 @@ void dscomm_priv_ring_reduce_scatter(dscomm_plan_t *plan)
     dscomm_priv_plan_window(plan, WINDOW, 3 * room);
     for (size_t i = 0; i < pieces; i++) {
         dscomm_priv_plan_chain(plan);
-        reduce_piece(plan, pieces, i, dscomm_priv_plan_slot(plan), room);
+        ring_reduce_piece(plan, pieces, i, dscomm_priv_plan_slot(plan), room);
     }
 }

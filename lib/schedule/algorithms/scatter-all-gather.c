@@ -19,7 +19,7 @@
 #define WINDOW 4
 
 /* Ranks are numbered from the root on. */
-static int rank_of(const dscomm_plan_t *plan, int number)
+static int scatter_rank(const dscomm_plan_t *plan, int number)
 {
     return (number + plan->args->root) % plan->ranks;
 }
@@ -35,7 +35,7 @@ static int reach_of(const dscomm_plan_t *plan, int number)
 }
 
 /* After the scatter a number has the parts from its own on to this one. */
-static int parts_end(const dscomm_plan_t *plan, int number)
+static int scatter_parts_end(const dscomm_plan_t *plan, int number)
 {
     return MIN(number + reach_of(plan, number), plan->ranks);
 }
@@ -58,9 +58,10 @@ static void scatter(dscomm_plan_t *plan, const piece_t *piece, int number)
     const int reach = reach_of(plan, number);
 
     if (number) {
-        piece_t own = parts(plan, piece, number, parts_end(plan, number));
+        piece_t own =
+            parts(plan, piece, number, scatter_parts_end(plan, number));
 
-        dscomm_priv_plan_recv(plan, rank_of(plan, number - reach),
+        dscomm_priv_plan_recv(plan, scatter_rank(plan, number - reach),
                               dscomm_priv_at(AT_RECV, own.offset), own.bytes);
         dscomm_priv_plan_round(plan);
     }
@@ -68,9 +69,10 @@ static void scatter(dscomm_plan_t *plan, const piece_t *piece, int number)
         const int child = number + far;
 
         if (child < plan->ranks) {
-            piece_t part = parts(plan, piece, child, parts_end(plan, child));
+            piece_t part =
+                parts(plan, piece, child, scatter_parts_end(plan, child));
 
-            dscomm_priv_plan_send(plan, rank_of(plan, child),
+            dscomm_priv_plan_send(plan, scatter_rank(plan, child),
                                   dscomm_priv_at(AT_RECV, part.offset),
                                   part.bytes);
         }
@@ -79,10 +81,12 @@ static void scatter(dscomm_plan_t *plan, const piece_t *piece, int number)
 }
 
 /* Nobody is sent what it has from the scatter. */
-static void all_gather(dscomm_plan_t *plan, const piece_t *piece, int number)
+static void scatter_all_gather(dscomm_plan_t *plan, const piece_t *piece,
+                               int number)
 {
     const int next = (number + 1) % plan->ranks;
-    const int end = parts_end(plan, number), next_end = parts_end(plan, next);
+    const int end = scatter_parts_end(plan, number),
+              next_end = scatter_parts_end(plan, next);
 
     for (int s = 0; s < plan->ranks - 1; s++) {
         const int out = wrap(number - s, plan->ranks);
@@ -92,10 +96,10 @@ static void all_gather(dscomm_plan_t *plan, const piece_t *piece, int number)
 
         if (in < number || in >= end)
             dscomm_priv_plan_recv(
-                plan, rank_of(plan, wrap(number - 1, plan->ranks)),
+                plan, scatter_rank(plan, wrap(number - 1, plan->ranks)),
                 dscomm_priv_at(AT_RECV, got.offset), got.bytes);
         if (out < next || out >= next_end)
-            dscomm_priv_plan_send(plan, rank_of(plan, next),
+            dscomm_priv_plan_send(plan, scatter_rank(plan, next),
                                   dscomm_priv_at(AT_RECV, sent.offset),
                                   sent.bytes);
         dscomm_priv_plan_round(plan);
@@ -115,6 +119,6 @@ void dscomm_priv_scatter_all_gather_broadcast(dscomm_plan_t *plan)
 
         dscomm_priv_plan_chain(plan);
         scatter(plan, &piece, number);
-        all_gather(plan, &piece, number);
+        scatter_all_gather(plan, &piece, number);
     }
 }

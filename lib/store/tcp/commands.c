@@ -156,13 +156,13 @@ static const uint8_t *span_data(const request_t *request, size_t i)
 /* A key or value of the request without a copy, for looking up and comparing
  * alone: its bytes live only as long as the request, so that it is neither
  * stored nor part of an answer. */
-static data_t look(const request_t *request, size_t i)
+static data_t request_look(const request_t *request, size_t i)
 {
     return (data_t){span_data(request, i), request->spans[i].size};
 }
 
 /* There was no room or no memory for it. */
-static void refuse(commands_t *commands, request_t *request)
+static void request_refuse(commands_t *commands, request_t *request)
 {
     if (!commands->full)
         dscomm_log(DSCOMM_LOG_WARN, "store", "closing %s: %s",
@@ -172,14 +172,14 @@ static void refuse(commands_t *commands, request_t *request)
 }
 
 /* A copy to be stored; NULL closes the connection. */
-static bytes_t *copy(commands_t *commands, request_t *request, size_t i)
+static bytes_t *request_copy(commands_t *commands, request_t *request, size_t i)
 {
     bytes_t *bytes =
         dscomm_priv_budget_copy(dscomm_priv_table_budget(commands->table),
                                 span_data(request, i), request->spans[i].size);
 
     if (!bytes)
-        refuse(commands, request);
+        request_refuse(commands, request);
     return bytes;
 }
 
@@ -187,7 +187,7 @@ static void store(commands_t *commands, request_t *request, data_t key,
                   bytes_t *value)
 {
     if (dscomm_priv_table_set(commands->table, key, value))
-        refuse(commands, request);
+        request_refuse(commands, request);
     else
         dscomm_priv_waiters_wake(&commands->waiters, WAITERS_KEY, key);
 }
@@ -221,7 +221,7 @@ static void answer_span(const request_t *request, size_t i)
 
 static void run_validate(commands_t *commands, request_t *request)
 {
-    request->session->greeted = true;
+    request->session->validate_received = true;
     if (!commands->secret)
         request->session->validated = true;
 }
@@ -291,23 +291,23 @@ static void run_refused(commands_t *commands, request_t *request)
 static void run_set(commands_t *commands, request_t *request)
 {
     for (size_t i = 0; i < request->count && !request->problem; i += 2) {
-        bytes_t *value = copy(commands, request, i + 1);
+        bytes_t *value = request_copy(commands, request, i + 1);
 
         if (value)
-            store(commands, request, look(request, i), value);
+            store(commands, request, request_look(request, i), value);
         dscomm_priv_bytes_unref(value);
     }
 }
 
 static void run_compare_set(commands_t *commands, request_t *request)
 {
-    const data_t key = look(request, 0);
-    bytes_t *desired = copy(commands, request, 2), *found;
+    const data_t key = request_look(request, 0);
+    bytes_t *desired = request_copy(commands, request, 2), *found;
 
     if (!desired)
         return;
-    if (dscomm_priv_table_compare(commands->table, key, look(request, 1),
-                                  &found)) {
+    if (dscomm_priv_table_compare(commands->table, key,
+                                  request_look(request, 1), &found)) {
         dscomm_priv_session_answer_value(request->session, desired);
         store(commands, request, key, desired);
     } else if (found) {
@@ -324,19 +324,19 @@ static void run_get(commands_t *commands, request_t *request)
     for (size_t i = 0; i < request->count; i++)
         dscomm_priv_session_answer_value(
             request->session,
-            dscomm_priv_table_get(commands->table, look(request, i)));
+            dscomm_priv_table_get(commands->table, request_look(request, i)));
 }
 
 /* FALSE: the value is no number, or there is no room or no memory. */
-static gboolean add(commands_t *commands, request_t *request, int64_t delta,
-                    data_t key, int64_t *ret_sum)
+static gboolean commands_add(commands_t *commands, request_t *request,
+                             int64_t delta, data_t key, int64_t *ret_sum)
 {
     dscomm_status_t status;
     bytes_t *text;
 
     status = dscomm_priv_table_sum(commands->table, key, delta, ret_sum, &text);
     if (status == DSCOMM_ERR_NO_MEMORY) {
-        refuse(commands, request);
+        request_refuse(commands, request);
     } else if (status) {
         request->problem = "it adds to what is no number";
     } else {
@@ -350,7 +350,8 @@ static void run_add(commands_t *commands, request_t *request)
 {
     int64_t sum;
 
-    if (add(commands, request, integer(request, 1), look(request, 0), &sum))
+    if (commands_add(commands, request, integer(request, 1),
+                     request_look(request, 0), &sum))
         answer_integer(request, sum);
 }
 
@@ -359,7 +360,7 @@ static void run_check(commands_t *commands, request_t *request)
     bool ready = true;
 
     for (size_t i = 0; i < request->count && ready; i++)
-        ready = is_there(commands, look(request, i));
+        ready = is_there(commands, request_look(request, i));
     answer_byte(request, ready ? WIRE_READY : WIRE_NOT_READY);
 }
 
@@ -379,7 +380,7 @@ static void run_wait(commands_t *commands, request_t *request)
     if (!may_wait(request))
         return;
     for (size_t i = 0; i < request->count; i++) {
-        const data_t key = look(request, i);
+        const data_t key = request_look(request, i);
 
         if (!is_there(commands, key) &&
             !dscomm_priv_waiters_add(&commands->waiters, WAITERS_KEY, key,
@@ -419,20 +420,20 @@ static void run_num_keys(commands_t *commands, request_t *request)
 
 static void run_delete_key(commands_t *commands, request_t *request)
 {
-    answer_integer(request,
-                   dscomm_priv_table_remove(commands->table, look(request, 0)));
+    answer_integer(request, dscomm_priv_table_remove(commands->table,
+                                                     request_look(request, 0)));
 }
 
 static void run_append(commands_t *commands, request_t *request)
 {
-    const data_t key = look(request, 0);
-    const dscomm_status_t status =
-        dscomm_priv_table_append(commands->table, key, look(request, 1));
+    const data_t key = request_look(request, 0);
+    const dscomm_status_t status = dscomm_priv_table_append(
+        commands->table, key, request_look(request, 1));
 
     if (status == DSCOMM_ERR_INVALID)
         request->problem = "it appends beyond what a value may have";
     else if (status)
-        refuse(commands, request);
+        request_refuse(commands, request);
     else
         dscomm_priv_waiters_wake(&commands->waiters, WAITERS_KEY, key);
 }
@@ -452,14 +453,15 @@ static void run_ping(commands_t *commands, request_t *request)
 
 static void run_queue_push(commands_t *commands, request_t *request)
 {
-    bytes_t *key = copy(commands, request, 0),
-            *value = copy(commands, request, 1);
+    bytes_t *key = request_copy(commands, request, 0),
+            *value = request_copy(commands, request, 1);
     dscomm_priv_list_t *queue =
         key && value ? dscomm_priv_list_ensure(&commands->queues, key) : NULL;
 
     if (queue && dscomm_priv_queue_push(&queue->items, value)) {
         value = NULL;
-        dscomm_priv_waiters_wake_one(&commands->waiters, look(request, 0));
+        dscomm_priv_waiters_wake_one(&commands->waiters,
+                                     request_look(request, 0));
     } else if (!request->problem) {
         request->problem = no_memory;
     }
@@ -478,7 +480,7 @@ static void answer_length(const request_t *request,
 static void run_queue_pop(commands_t *commands, request_t *request)
 {
     dscomm_priv_list_t *queue =
-        dscomm_priv_map_find(&commands->queues, look(request, 0));
+        dscomm_priv_map_find(&commands->queues, request_look(request, 0));
     bytes_t *value;
 
     answer_length(request, queue);
@@ -492,11 +494,11 @@ static void run_queue_pop(commands_t *commands, request_t *request)
 
 static void run_queue_len(commands_t *commands, request_t *request)
 {
-    answer_length(request,
-                  dscomm_priv_map_find(&commands->queues, look(request, 0)));
+    answer_length(request, dscomm_priv_map_find(&commands->queues,
+                                                request_look(request, 0)));
 }
 
-static bool is_own(data_t key)
+static bool key_is_own(data_t key)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(own_keys); i++)
         if (dscomm_priv_data_equal(key, dscomm_priv_data_text(own_keys[i])))
@@ -511,16 +513,16 @@ static void run_list_keys(commands_t *commands, request_t *request)
 
     answer_integer(request, (int64_t)count_keys(commands));
     while ((key = dscomm_priv_table_next_key(commands->table, &cursor)) != NULL)
-        if (!is_own(key->data))
+        if (!key_is_own(key->data))
             dscomm_priv_session_answer_value(request->session, key);
 }
 
 static void run_barrier(commands_t *commands, request_t *request)
 {
-    const data_t key = look(request, 0);
+    const data_t key = request_look(request, 0);
     int64_t sum;
 
-    if (!may_wait(request) || !add(commands, request, 1, key, &sum))
+    if (!may_wait(request) || !commands_add(commands, request, 1, key, &sum))
         return;
     if (!dscomm_priv_waiters_add(&commands->waiters, WAITERS_BARRIER, key,
                                  request->session)) {
@@ -548,9 +550,9 @@ dscomm_priv_wills_t *dscomm_priv_commands_wills(commands_t *commands)
 
 static void give_will(commands_t *commands, request_t *request)
 {
-    bytes_t *client = copy(commands, request, 0);
-    bytes_t *key = client ? copy(commands, request, 1) : NULL;
-    bytes_t *value = key ? copy(commands, request, 2) : NULL;
+    bytes_t *client = request_copy(commands, request, 0);
+    bytes_t *key = client ? request_copy(commands, request, 1) : NULL;
+    bytes_t *value = key ? request_copy(commands, request, 2) : NULL;
     dscomm_status_t status = DSCOMM_OK;
 
     if (value)
@@ -577,8 +579,8 @@ static void run_will(commands_t *commands, request_t *request)
     else if (request->spans[1].size && request->spans[2].size)
         give_will(commands, request);
     else
-        dscomm_priv_wills_withdraw(commands->wills, look(request, 0),
-                                   look(request, 1));
+        dscomm_priv_wills_withdraw(commands->wills, request_look(request, 0),
+                                   request_look(request, 1));
 }
 
 static void (*const handlers[WIRE_COMMANDS])(commands_t *commands,

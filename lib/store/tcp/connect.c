@@ -37,7 +37,7 @@ gboolean dscomm_priv_link_init(link_t *link, const char *host, int port,
                                const dscomm_priv_job_t *job, const char *peer)
 {
     *link = (link_t){
-        .port = port, .ports = 1, .fd = -1, .parked = -1, .first = link};
+        .port = port, .ports = 1, .fd = -1, .old_fd = -1, .first = link};
     link->host = strdup(host);
     if (job && job->name)
         link->job = strdup(job->name);
@@ -71,8 +71,8 @@ static void clear_one(link_t *link)
 {
     link->bound = false;
     dscomm_priv_link_disconnect(link);
-    if (link->parked >= 0)
-        dscomm_priv_fd_close(link->parked);
+    if (link->old_fd >= 0)
+        dscomm_priv_fd_close(link->old_fd);
     dscomm_priv_own_wills_free(link);
     dscomm_priv_gate_clear(&link->turn);
     dscomm_priv_gate_clear(&link->gate);
@@ -100,7 +100,7 @@ static void set_reset(const link_t *link)
     const struct linger at_once = {.l_onoff = 1};
 
     setsockopt(link->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    setsockopt(link->parked, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    setsockopt(link->old_fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
 void dscomm_priv_link_clear(link_t *link)

@@ -169,7 +169,7 @@ static int rank_name(const char *name)
     return 1;
 }
 
-static gint compare(gconstpointer a, gconstpointer b)
+static gint interface_compare(gconstpointer a, gconstpointer b)
 {
     const dscomm_interface_t *first = a, *second = b;
 
@@ -189,7 +189,7 @@ static int is_of_use(const struct ifaddrs *entry)
             !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr));
 }
 
-static void add(GArray *list, const struct ifaddrs *entry)
+static void interface_add(GArray *list, const struct ifaddrs *entry)
 {
     dscomm_interface_t row = {0};
 
@@ -244,7 +244,7 @@ dscomm_status_t dscomm_priv_interfaces(const char *variable, const char *choice,
         if (is_of_use(next) &&
             (!choice || dscomm_priv_interface_matches(choice, next->ifa_name,
                                                       next->ifa_addr)))
-            add(list, next);
+            interface_add(list, next);
     if (!status && choice && !list->len)
         status = fail_none(variable, choice, all);
     if (all)
@@ -253,7 +253,7 @@ dscomm_status_t dscomm_priv_interfaces(const char *variable, const char *choice,
         g_array_unref(list);
         return status;
     }
-    g_array_sort(list, compare);
+    g_array_sort(list, interface_compare);
     *ret_interfaces = list;
     return DSCOMM_OK;
 }

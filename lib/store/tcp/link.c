@@ -41,8 +41,8 @@ static void close_fd(int *fd)
 
 void dscomm_priv_link_disconnect(link_t *link)
 {
-    if (link->bound && link->parked < 0) {
-        link->parked = link->fd;
+    if (link->bound && link->old_fd < 0) {
+        link->old_fd = link->fd;
         link->fd = -1;
     }
     link->bound = false;
@@ -267,8 +267,8 @@ static dscomm_status_t prove(link_t *link, dscomm_priv_deadline_t deadline)
  * five bytes of VALIDATE at once. The name, and the job, are for a server that
  * has none. One that is met while looking for the job's among several ports is
  * a stranger then, and gets no job. */
-static dscomm_status_t greet(link_t *link, uint32_t nonce,
-                             dscomm_priv_deadline_t deadline)
+static dscomm_status_t link_validate(link_t *link, uint32_t nonce,
+                                     dscomm_priv_deadline_t deadline)
 {
     dscomm_priv_buffer_t hello = {0};
     uint8_t name[WIRE_NAME_SIZE];
@@ -392,7 +392,7 @@ dscomm_status_t dscomm_priv_handshake(link_t *link,
     if (!status && *link->secret)
         status = prove(link, deadline);
     if (!status)
-        status = greet(link, nonce, deadline);
+        status = link_validate(link, nonce, deadline);
     if (!status)
         status = dscomm_priv_link_echo(link, nonce, deadline);
     if (!status)

@@ -28,7 +28,7 @@ typedef struct dscomm_priv_link {
     char peer[LINK_PEER_MAX]; /* the address, for messages */
     int fd; /* -1: to be connected again */
     bool bound; /* the server knows that fd is a connection of the client */
-    int parked; /* one that was bound before and is out of step, or -1 */
+    int old_fd; /* one that was bound before and is out of step, or -1 */
     uint8_t server[WIRE_NAME_SIZE]; /* of the first connection, */
     gboolean met; /* if there was one */
 

@@ -47,8 +47,9 @@ static bool is_bound(const dscomm_priv_listen_t *listening,
 
 /* Adds a socket for address, on the port of the first one if there is one and
  * room. Returns 0 or an errno. */
-static int add(dscomm_priv_listen_t *listening, const struct sockaddr *wanted,
-               socklen_t length, gboolean dual)
+static int listen_add(dscomm_priv_listen_t *listening,
+                      const struct sockaddr *wanted, socklen_t length,
+                      gboolean dual)
 {
     struct sockaddr_storage own;
     struct sockaddr *address = (struct sockaddr *)&own;
@@ -76,16 +77,18 @@ static int add(dscomm_priv_listen_t *listening, const struct sockaddr *wanted,
 }
 
 /* All interfaces: one socket for both families, or IPv4 where IPv6 is off. */
-static int add_all(dscomm_priv_listen_t *listening)
+static int listen_add_all(dscomm_priv_listen_t *listening)
 {
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6,
                               .sin6_addr = IN6ADDR_ANY_INIT};
     struct sockaddr_in v4 = {.sin_family = AF_INET,
                              .sin_addr = {htonl(INADDR_ANY)}};
-    int problem = add(listening, (struct sockaddr *)&v6, sizeof v6, TRUE);
+    int problem =
+        listen_add(listening, (struct sockaddr *)&v6, sizeof v6, TRUE);
 
     if (problem && problem != EADDRINUSE)
-        problem = add(listening, (struct sockaddr *)&v4, sizeof v4, FALSE);
+        problem =
+            listen_add(listening, (struct sockaddr *)&v4, sizeof v4, FALSE);
     return problem;
 }
 
@@ -106,13 +109,14 @@ static int add_loopback(dscomm_priv_listen_t *listening,
 {
     struct sockaddr_in usual = {.sin_family = AF_INET,
                                 .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    int problem = add(listening, (struct sockaddr *)&usual, sizeof usual, 0);
+    int problem =
+        listen_add(listening, (struct sockaddr *)&usual, sizeof usual, 0);
     const struct addrinfo *next = list;
 
     for (; next && !problem && listening->count < LISTEN_MAX / 2;
          next = next->ai_next) {
         if (is_own_name(next->ai_addr))
-            problem = add(listening, next->ai_addr, next->ai_addrlen, 0);
+            problem = listen_add(listening, next->ai_addr, next->ai_addrlen, 0);
         if (problem == EADDRNOTAVAIL || problem == EAFNOSUPPORT)
             problem = 0;
     }
@@ -131,7 +135,7 @@ static int add_interfaces(dscomm_priv_listen_t *listening, const GArray *list)
         struct sockaddr *address = (struct sockaddr *)&row->address;
 
         if (!dscomm_priv_address_is_loopback(address))
-            problem = add(listening, address, row->length, FALSE);
+            problem = listen_add(listening, address, row->length, FALSE);
         if (problem == EADDRNOTAVAIL) {
             absent = problem;
             problem = 0;
@@ -175,7 +179,7 @@ static int add_interfaces_chosen(dscomm_priv_listen_t *listening,
         dscomm_log(DSCOMM_LOG_WARN, "store", "%s", dscomm_last_error());
         problem = ENODEV;
     }
-    return problem == ENODEV && all ? add_all(listening) : problem;
+    return problem == ENODEV && all ? listen_add_all(listening) : problem;
 }
 
 static gboolean is_literal(const char *host)
@@ -204,8 +208,8 @@ static gboolean is_any_v6(const struct sockaddr *address)
 
 /* Binds every address of the list that is this machine's. Of several, one in
  * use is an error only where the port was asked for. */
-static int add_list(dscomm_priv_listen_t *listening, struct addrinfo *list,
-                    gboolean loopback_is_fine)
+static int listen_add_list(dscomm_priv_listen_t *listening,
+                           struct addrinfo *list, gboolean loopback_is_fine)
 {
     gboolean chosen = listening->port != 0;
     int problem = EADDRNOTAVAIL;
@@ -215,8 +219,8 @@ static int add_list(dscomm_priv_listen_t *listening, struct addrinfo *list,
 
         if (!loopback_is_fine && dscomm_priv_address_is_loopback(next->ai_addr))
             continue;
-        one = add(listening, next->ai_addr, next->ai_addrlen,
-                  is_any_v6(next->ai_addr));
+        one = listen_add(listening, next->ai_addr, next->ai_addrlen,
+                         is_any_v6(next->ai_addr));
         if (one == EADDRINUSE && chosen)
             return one;
         if (one && one != EADDRNOTAVAIL && one != EAFNOSUPPORT)
@@ -291,16 +295,17 @@ static int add_unnamed(dscomm_priv_listen_t *listening,
 }
 
 /* What the host names. */
-static int add_named(dscomm_priv_listen_t *listening,
-                     const dscomm_priv_place_t *place, struct addrinfo *list)
+static int listen_add_named(dscomm_priv_listen_t *listening,
+                            const dscomm_priv_place_t *place,
+                            struct addrinfo *list)
 {
     const char *host = place->host;
     int problem;
 
     if (is_all(host))
         return add_interfaces_chosen(listening, NULL, true);
-    problem =
-        add_list(listening, list, is_literal(host) || is_local_name(host));
+    problem = listen_add_list(listening, list,
+                              is_literal(host) || is_local_name(host));
     return problem == EADDRNOTAVAIL ? add_unnamed(listening, place, list)
                                     : problem;
 }
@@ -312,8 +317,8 @@ static int add_widened(dscomm_priv_listen_t *listening, const char *choice,
     int problem;
 
     if (is_all(choice))
-        return add_all(listening);
-    problem = add_list(listening, list, false);
+        return listen_add_all(listening);
+    problem = listen_add_list(listening, list, false);
     if (problem && problem != EADDRNOTAVAIL)
         return problem;
     return add_choice(listening,
@@ -327,7 +332,7 @@ static int try_port(const dscomm_priv_place_t *place, struct addrinfo *list,
 {
     const char *choice = dscomm_priv_setting_text(SETTING_STORE_LISTEN);
     int problem = choice ? add_widened(listening, choice, list)
-                         : add_named(listening, place, list);
+                         : listen_add_named(listening, place, list);
 
     if (problem)
         dscomm_priv_listen_close(listening);

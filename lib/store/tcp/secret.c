@@ -31,7 +31,7 @@ static dscomm_status_t fail_file(const char *path, const char *why)
 }
 
 /* Reads what there is of at most size bytes; -1 with errno. */
-static ssize_t read_all(int fd, char *text, size_t size)
+static ssize_t secret_read_all(int fd, char *text, size_t size)
 {
     size_t have = 0;
 
@@ -48,7 +48,7 @@ static ssize_t read_all(int fd, char *text, size_t size)
 }
 
 /* Another user who owns the file, or may open it, knows the secret. */
-static dscomm_status_t check_file(const char *path, int fd)
+static dscomm_status_t secret_check_file(const char *path, int fd)
 {
     struct stat status;
     char why[128];
@@ -71,12 +71,12 @@ static dscomm_status_t check_file(const char *path, int fd)
 
 static dscomm_status_t read_open(const char *path, int fd, char *text)
 {
-    dscomm_status_t status = check_file(path, fd);
+    dscomm_status_t status = secret_check_file(path, fd);
     ssize_t got;
 
     if (status)
         return status;
-    got = read_all(fd, text, SECRET_MAX + 1);
+    got = secret_read_all(fd, text, SECRET_MAX + 1);
     if (got < 0)
         return fail_file(path, strerror(errno));
     text[got] = '\0';
@@ -85,7 +85,7 @@ static dscomm_status_t read_open(const char *path, int fd, char *text)
     return DSCOMM_OK;
 }
 
-static dscomm_status_t read_file(const char *path, char *text)
+static dscomm_status_t secret_read_file(const char *path, char *text)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     dscomm_status_t status;
@@ -101,8 +101,8 @@ static dscomm_status_t read_file(const char *path, char *text)
 }
 
 /* Copies text, if its length is one of a secret. */
-static dscomm_status_t take(const char *text, const char *variable,
-                            char **ret_secret)
+static dscomm_status_t secret_take(const char *text, const char *variable,
+                                   char **ret_secret)
 {
     const size_t size = strlen(text);
 
@@ -126,12 +126,13 @@ dscomm_status_t dscomm_priv_secret_find(char **ret_secret)
 
     *ret_secret = NULL;
     if (text)
-        return take(text, "DSCOMM_JOB_SECRET", ret_secret);
+        return secret_take(text, "DSCOMM_JOB_SECRET", ret_secret);
     if (!path)
         return DSCOMM_OK;
-    status = read_file(path, read);
+    status = secret_read_file(path, read);
     if (status == DSCOMM_OK)
-        status = take(g_strstrip(read), "DSCOMM_JOB_SECRET_FILE", ret_secret);
+        status =
+            secret_take(g_strstrip(read), "DSCOMM_JOB_SECRET_FILE", ret_secret);
     explicit_bzero(read, sizeof read);
     return status;
 }

@@ -51,7 +51,7 @@ typedef dscomm_priv_session_t session_t;
 
 /* A session that is known is watched for other events without fail; a new one
  * needs memory of the kernel's. */
-static bool watch(server_t *server, session_t *session, int how)
+static bool session_watch(server_t *server, session_t *session, int how)
 {
     struct epoll_event event = {.events = session->events, .data.ptr = session};
 
@@ -85,7 +85,8 @@ static void end_silence(server_t *server, session_t *session)
 
 /* problem: why the server closes the connection; NULL: the client has ended
  * it. */
-static void bury(server_t *server, session_t *session, const char *problem)
+static void session_end(server_t *server, session_t *session,
+                        const char *problem)
 {
     if (session->dead)
         return;
@@ -130,7 +131,7 @@ static void update(server_t *server, session_t *session)
         events |= EPOLLOUT;
     if (events != session->events) {
         session->events = events;
-        watch(server, session, EPOLL_CTL_MOD);
+        session_watch(server, session, EPOLL_CTL_MOD);
     }
     if (may_be_late(session))
         need_tick(server);
@@ -140,7 +141,7 @@ static void update(server_t *server, session_t *session)
 
 /* Where room is short, those that hold it without a word must not keep others
  * out; TRUE where some did. */
-static gboolean bury_silent(server_t *server)
+static gboolean session_end_silent(server_t *server)
 {
     gint64 since = g_get_monotonic_time() - SILENT_US;
     gboolean any = FALSE;
@@ -148,13 +149,13 @@ static gboolean bury_silent(server_t *server)
 
     while ((session = g_queue_peek_head(&server->silent)) != NULL &&
            session->accepted <= since) {
-        bury(server, session, "it sent no VALIDATE, and room is short");
+        session_end(server, session, "it sent no VALIDATE, and room is short");
         any = TRUE;
     }
     return any;
 }
 
-static void refuse(int fd, const char *reason)
+static void server_refuse(int fd, const char *reason)
 {
     dscomm_log(DSCOMM_LOG_DEBUG, "store", "refusing a connection: %s", reason);
     close(fd);
@@ -167,9 +168,9 @@ static void admit(server_t *server, int fd, const struct sockaddr *address,
     session_t *session;
 
     if (server->sessions.length >= server->plenty)
-        bury_silent(server);
+        session_end_silent(server);
     if (server->sessions.length >= server->limits.connections) {
-        refuse(fd, "there are as many as there may be");
+        server_refuse(fd, "there are as many as there may be");
         return;
     }
     dscomm_priv_socket_tune(fd);
@@ -178,20 +179,20 @@ static void admit(server_t *server, int fd, const struct sockaddr *address,
         dscomm_priv_session_new(fd, peer, &server->touched, &server->under_way,
                                 &dscomm_priv_commands_handlers);
     if (!session) {
-        refuse(fd, "no memory");
+        server_refuse(fd, "no memory");
         return;
     }
     g_queue_push_tail_link(&server->sessions, &session->link);
     session->silent.data = session;
     g_queue_push_tail_link(&server->silent, &session->silent);
     session->events = EPOLLIN;
-    if (watch(server, session, EPOLL_CTL_ADD)) {
+    if (session_watch(server, session, EPOLL_CTL_ADD)) {
         need_tick(server);
         return;
     }
     dscomm_log(DSCOMM_LOG_WARN, "store", "cannot serve %s: epoll_ctl: %s", peer,
                strerror(errno));
-    bury(server, session, "it cannot be watched");
+    session_end(server, session, "it cannot be watched");
 }
 
 static void pause_accepting(server_t *server, int problem)
@@ -230,7 +231,8 @@ static void accept_some(server_t *server, int listening)
                    errno == ENOMEM) {
             int problem = errno;
 
-            if (!bury_silent(server)) /* else there is room in the next round */
+            if (!session_end_silent(
+                    server)) /* else there is room in the next round */
                 pause_accepting(server, problem);
             return;
         } else if (errno == EINVAL) {
@@ -259,7 +261,7 @@ static const char *is_late(const server_t *server, const session_t *session,
     return NULL;
 }
 
-static void tick(server_t *server, gint64 now)
+static void server_tick(server_t *server, gint64 now)
 {
     gboolean again = FALSE;
     GList *next;
@@ -269,7 +271,7 @@ static void tick(server_t *server, gint64 now)
 
         next = link->next;
         if (problem)
-            bury(server, link->data, problem);
+            session_end(server, link->data, problem);
         else
             again = again || may_be_late(link->data);
     }
@@ -304,7 +306,7 @@ static void do_due(server_t *server)
 
     dscomm_priv_wills_carry_out(server->wills, now);
     if (server->tick_at && now >= server->tick_at)
-        tick(server, now);
+        server_tick(server, now);
     if (server->accept_at && now >= server->accept_at) {
         server->accept_at = 0;
         watch_listening(server, EPOLLIN);
@@ -335,7 +337,7 @@ static void serve_session(server_t *server, session_t *session, uint32_t events)
     if (session->validated)
         end_silence(server, session);
     if (!good)
-        bury(server, session, problem);
+        session_end(server, session, problem);
     else if (!session->queued) /* else send_touched() does */
         update(server, session);
 }
@@ -353,13 +355,13 @@ static void send_touched(server_t *server)
         if (session->dead)
             continue;
         if (!dscomm_priv_session_write(session, server->commands, &problem))
-            bury(server, session, problem);
+            session_end(server, session, problem);
         else
             update(server, session);
     }
 }
 
-static void *run(void *data)
+static void *server_run(void *data)
 {
     server_t *server = data;
     struct epoll_event events[EVENTS];
@@ -415,7 +417,7 @@ static dscomm_status_t start_thread(server_t *server)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    problem = pthread_create(&server->thread, NULL, run, server);
+    problem = pthread_create(&server->thread, NULL, server_run, server);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (problem)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
@@ -438,7 +440,8 @@ static size_t find_plenty(size_t connections)
 static void server_free(server_t *server)
 {
     while (server->sessions.length)
-        bury(server, g_queue_peek_head(&server->sessions), "the store ends");
+        session_end(server, g_queue_peek_head(&server->sessions),
+                    "the store ends");
     free_dead(server);
     if (server->commands)
         dscomm_priv_commands_free(server->commands);

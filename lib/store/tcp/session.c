@@ -58,7 +58,7 @@ void dscomm_priv_session_free(dscomm_priv_session_t *session)
 
 /* Answers */
 
-static void touch(dscomm_priv_session_t *session)
+static void session_touch(dscomm_priv_session_t *session)
 {
     if (!session->queued)
         g_queue_push_tail_link(session->touched, &session->touch);
@@ -77,7 +77,8 @@ static gboolean is_too_much(const dscomm_priv_session_t *session)
 }
 
 /* Adds a segment. Without memory for it the session is given up. */
-static void push(dscomm_priv_session_t *session, dscomm_priv_bytes_t *bytes)
+static void session_push(dscomm_priv_session_t *session,
+                         dscomm_priv_bytes_t *bytes)
 {
     if (bytes && dscomm_priv_queue_push(&session->out, bytes))
         return;
@@ -95,7 +96,7 @@ static void seal(dscomm_priv_session_t *session)
         return;
     bytes = dscomm_priv_bytes_take(session->under_way, tail->data, tail->size,
                                    tail->room + BUDGET_COPY_COST);
-    push(session, bytes);
+    session_push(session, bytes);
     if (!bytes)
         return;
     tail->data = NULL;
@@ -110,7 +111,7 @@ void dscomm_priv_session_answer(dscomm_priv_session_t *session,
     session->out_bytes += size;
     if (session->tail.size >= SEAL_SIZE)
         seal(session);
-    touch(session);
+    session_touch(session);
 }
 
 void dscomm_priv_session_answer_copy(dscomm_priv_session_t *session,
@@ -137,7 +138,7 @@ void dscomm_priv_session_answer_value(dscomm_priv_session_t *session,
     seal(session);
     if (session->tail.bad)
         return;
-    push(session, dscomm_priv_bytes_ref(value));
+    session_push(session, dscomm_priv_bytes_ref(value));
     session->out_bytes += size;
 }
 
@@ -215,7 +216,8 @@ static void consume(dscomm_priv_buffer_t *in, size_t done)
     *in = rest;
 }
 
-static gboolean count(dscomm_priv_session_t *session, const char **ret_problem)
+static gboolean session_count(dscomm_priv_session_t *session,
+                              const char **ret_problem)
 {
     dscomm_priv_budget_hold(session->under_way, &session->held,
                             session->in.room);
@@ -230,7 +232,7 @@ static gboolean count(dscomm_priv_session_t *session, const char **ret_problem)
  * keys after the proof of the secret, if there is one. */
 static bool may_give(const dscomm_priv_session_t *session, int command)
 {
-    if (!session->greeted)
+    if (!session->validate_received)
         return command == WIRE_VALIDATE;
     return session->validated || command == WIRE_VALIDATE ||
            command == WIRE_PING || command == WIRE_CHALLENGE ||
@@ -257,7 +259,7 @@ static gboolean execute_all(dscomm_priv_session_t *session,
             return FALSE;
         }
         if (scan->command >= 0 && !may_give(session, scan->command)) {
-            if (!session->greeted) {
+            if (!session->validate_received) {
                 *ret_problem = "its first command is not VALIDATE";
                 return FALSE;
             }
@@ -280,7 +282,7 @@ static gboolean execute_all(dscomm_priv_session_t *session,
         session->request_began = 0;
     else if (!session->request_began)
         session->request_began = g_get_monotonic_time();
-    return count(session, ret_problem);
+    return session_count(session, ret_problem);
 }
 
 gboolean dscomm_priv_session_read(dscomm_priv_session_t *session,

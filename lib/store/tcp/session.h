@@ -42,8 +42,9 @@ struct dscomm_priv_session {
     dscomm_priv_budget_t *under_way; /* bytes of all sessions; the server's */
     size_t held; /* of them, by in */
 
-    bool greeted; /* has sent VALIDATE */
-    bool validated; /* may use the keys: greeted, and knows the job's secret */
+    bool validate_received; /* has sent VALIDATE */
+    bool validated; /* may use the keys: validate_received, and knows the job's
+                       secret */
     bool refused; /* does not: what it sends is dropped */
     bool challenged;
     uint8_t nonces[2 * SECRET_NONCE_SIZE]; /* its own and ours, if challenged */

@@ -133,7 +133,8 @@ int dscomm_priv_socket_port(int fd)
 }
 
 /* Waits until fd is ready for events. FALSE: the deadline came first. */
-static gboolean wait_for(int fd, short events, dscomm_priv_deadline_t deadline)
+static gboolean socket_wait(int fd, short events,
+                            dscomm_priv_deadline_t deadline)
 {
     struct pollfd entry = {.fd = fd, .events = events};
 
@@ -176,7 +177,7 @@ dscomm_status_t dscomm_priv_send_all(int fd, const char *peer, const void *data,
             next += sent;
             size -= (size_t)sent;
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            if (!wait_for(fd, POLLOUT, deadline))
+            if (!socket_wait(fd, POLLOUT, deadline))
                 return late(peer, deadline);
         } else if (errno != EINTR) {
             return gone(peer, errno);
@@ -200,7 +201,7 @@ dscomm_status_t dscomm_priv_recv_all(int fd, const char *peer, void *data,
         } else if (got == 0) {
             return gone(peer, 0);
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            if (!wait_for(fd, POLLIN, deadline))
+            if (!socket_wait(fd, POLLIN, deadline))
                 return late(peer, deadline);
         } else if (errno != EINTR) {
             return gone(peer, errno);
@@ -449,7 +450,7 @@ static lookup_t *lookup_new(const char *host, int port)
 }
 
 /* Locked; unlocks, and frees what the last one leaves. */
-static void leave(lookup_t *lookup)
+static void lookup_leave(lookup_t *lookup)
 {
     int users = --lookup->users;
 
@@ -463,7 +464,7 @@ static void leave(lookup_t *lookup)
     free(lookup);
 }
 
-static int ask(lookup_t *lookup)
+static int lookup_ask(lookup_t *lookup)
 {
     int problem = getaddrinfo(lookup->host, lookup->service, &lookup->hints,
                               &lookup->list);
@@ -477,18 +478,18 @@ static int ask(lookup_t *lookup)
 static void *lookup_run(void *arg)
 {
     lookup_t *lookup = arg;
-    int problem = ask(lookup);
+    int problem = lookup_ask(lookup);
 
     pthread_mutex_lock(&lookup->mutex);
     lookup->problem = problem;
     lookup->done = TRUE;
     pthread_cond_signal(&lookup->changed);
-    leave(lookup);
+    lookup_leave(lookup);
     return NULL;
 }
 
 /* The thread takes no signal that is meant for the program. */
-static int start(lookup_t *lookup)
+static int lookup_start(lookup_t *lookup)
 {
     sigset_t all, before;
     pthread_attr_t attr;
@@ -506,7 +507,7 @@ static int start(lookup_t *lookup)
     return problem;
 }
 
-static dscomm_status_t fail(const lookup_t *lookup, gboolean *ret_again)
+static dscomm_status_t lookup_fail(const lookup_t *lookup, gboolean *ret_again)
 {
     int problem = lookup->problem;
     char shown[64];
@@ -523,11 +524,11 @@ static dscomm_status_t fail(const lookup_t *lookup, gboolean *ret_again)
 }
 
 /* In a thread. */
-static dscomm_status_t ask_others(lookup_t *lookup,
-                                  dscomm_priv_deadline_t deadline,
-                                  gboolean *ret_again)
+static dscomm_status_t lookup_ask_thread(lookup_t *lookup,
+                                         dscomm_priv_deadline_t deadline,
+                                         gboolean *ret_again)
 {
-    int problem = start(lookup);
+    int problem = lookup_start(lookup);
     char shown[64];
 
     pthread_mutex_lock(&lookup->mutex);
@@ -547,7 +548,7 @@ static dscomm_status_t ask_others(lookup_t *lookup,
             "the name of store host '%s' found no answer within %d ms: is its "
             "name server reachable? Its address needs none",
             dscomm_priv_quote(lookup->host, shown, sizeof shown), deadline.ms);
-    return lookup->problem ? fail(lookup, ret_again) : DSCOMM_OK;
+    return lookup->problem ? lookup_fail(lookup, ret_again) : DSCOMM_OK;
 }
 
 dscomm_status_t dscomm_priv_resolve(const char *host, int port,
@@ -563,14 +564,14 @@ dscomm_status_t dscomm_priv_resolve(const char *host, int port,
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "no memory to look up a store's host");
     lookup->hints.ai_flags |= AI_NUMERICHOST;
-    if (ask(lookup) == 0) {
+    if (lookup_ask(lookup) == 0) {
         pthread_mutex_lock(&lookup->mutex);
     } else {
         lookup->hints.ai_flags &= ~AI_NUMERICHOST;
-        status = ask_others(lookup, deadline, ret_again);
+        status = lookup_ask_thread(lookup, deadline, ret_again);
     }
     if (!status)
         *ret_list = g_steal_pointer(&lookup->list);
-    leave(lookup);
+    lookup_leave(lookup);
     return status;
 }

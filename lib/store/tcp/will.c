@@ -374,9 +374,9 @@ dscomm_status_t dscomm_priv_own_wills_bind(link_t *link,
         return status;
     status = own_wills_send(link, true, deadline);
     dscomm_priv_gate_leave(turn);
-    if (!status && link->parked >= 0) {
-        dscomm_priv_fd_close(link->parked);
-        link->parked = -1;
+    if (!status && link->old_fd >= 0) {
+        dscomm_priv_fd_close(link->old_fd);
+        link->old_fd = -1;
     }
     return status;
 }
