@@ -72,7 +72,7 @@ static void message(sim_t *sim, const dscomm_step_t *step, slot_t *slot)
     const int tag = 1 + (int)(slot - sim->slots);
     const size_t header = sizeof(dscomm_header_t);
 
-    if (!step->greets) {
+    if (!step->has_header) {
         post(sim, step, slot, step->bytes, tag);
     } else if (step->bytes <= GREETING_MOST) {
         post(sim, step, slot, header + step->bytes, 0);

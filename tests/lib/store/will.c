@@ -352,7 +352,7 @@ static void test_dropped(void)
         use_link(&link, DSCOMM_OK);
         ok(!is_there(port, "/died", LONG_MS), "and the next one");
     }
-    is_int(link.parked, -1, "the dropped one is closed then");
+    is_int(link.old_fd, -1, "the dropped one is closed then");
     dscomm_priv_link_clear(&link);
     comes(port, "/died", "8", "the end without a word");
     dscomm_priv_server_close(server);
