@@ -222,7 +222,7 @@ node 1 -n 1 true
 finish
 DSCOMM_JOB_SECRET=$secret
 is "$statuses" 125,125 'another secret on another host: statuses'
-like "$(err 0)" 'dscomm run: node 1 of 2 did not come to .* within 3 s; 1 connection was refused at node 0.s store, from 10\.99\.0\.2:[0-9]+, which says that it is dscomm run \(pid [0-9]+ on host1\): it has another job secret than node 0, or none; give all processes of the job the same DSCOMM_JOB_SECRET' \
+like "$(err 0)" 'dscomm run: node 1 of 2 did not come to .* within 3 s; 1 connection was refused at node 0.s store, from 10\.99\.0\.2:[0-9]+, which says that it is dscomm run --nnodes 2 --max-restarts 0 \(pid [0-9]+ on host1\): it has another job secret than node 0, or none; give all processes of the job the same DSCOMM_JOB_SECRET' \
     'another secret on another host: node 0'
 like "$(err 1)" '^dscomm run: node 0 of 2 did not come: the store at .* has another secret' \
     'another secret on another host: node 1'
@@ -239,7 +239,6 @@ like "$(err 0)" '^dscomm run: node 1 of 2 did not come to .+:[0-9]+ within 2 s; 
     'a master on loopback: node 0'
 like "$(err 1)" '^dscomm run: node 0 of 2 did not come: no store within' \
     'a master on loopback: node 1'
-nodes=1
 bounds='--master 10.99.0.77 --join-timeout 10 --node-timeout 2'
 node 0 -n 1 sleep 600
 finish
