@@ -137,16 +137,13 @@ static dscomm_status_t file_look(file_t *file, bool locked,
 }
 
 static dscomm_status_t file_get(dscomm_priv_local_t *self,
-                                dscomm_priv_request_t *request)
+                                dscomm_priv_request_t *request,
+                                uint8_t *present)
 {
     gint64 now, looked = 0, pause = FIRST_PAUSE_US;
-    uint8_t *present = g_try_malloc(request->count);
     dscomm_status_t status;
     bool all, last;
 
-    if (!present)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu keys",
-                           request->count);
     for (;;) {
         now = g_get_monotonic_time();
         last = now >= request->deadline.at;
@@ -158,10 +155,7 @@ static dscomm_status_t file_get(dscomm_priv_local_t *self,
             break;
         dscomm_priv_back_off(request->deadline, &pause, MOST_PAUSE_US);
     }
-    if (!status && !all)
-        status = dscomm_priv_fail_missing(request, present);
-    g_free(present);
-    return status;
+    return status || all ? status : dscomm_priv_fail_missing(request, present);
 }
 
 /* Opening and closing */
@@ -185,13 +179,6 @@ static dscomm_status_t sign_out(file_t *file)
     return status;
 }
 
-static void file_free(file_t *file)
-{
-    dscomm_priv_records_close(&file->records);
-    dscomm_priv_gate_clear(&file->gate);
-    g_free(file);
-}
-
 static void file_close(dscomm_priv_store_t *self)
 {
     file_t *file = (file_t *)self;
@@ -199,7 +186,9 @@ static void file_close(dscomm_priv_store_t *self)
     if (sign_out(file))
         dscomm_log(DSCOMM_LOG_INFO, "store", "closing %s: %s",
                    file->records.path, dscomm_last_error());
-    file_free(file);
+    dscomm_priv_records_close(&file->records);
+    dscomm_priv_gate_clear(&file->gate);
+    g_free(file);
 }
 
 static const dscomm_priv_store_ops_t ops = {

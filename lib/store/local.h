@@ -14,9 +14,10 @@ typedef struct dscomm_priv_local {
     dscomm_status_t (*enter)(struct dscomm_priv_local *self, bool exclusive,
                              dscomm_priv_deadline_t deadline);
     void (*leave)(struct dscomm_priv_local *self);
-    /* Executes STORE_GET; the table is not locked. */
+    /* Executes STORE_GET; the table is not locked. present has room for the
+     * keys. */
     dscomm_status_t (*get)(struct dscomm_priv_local *self,
-                           dscomm_priv_request_t *request);
+                           dscomm_priv_request_t *request, uint8_t *present);
     /* Stores value, whose reference it takes, in the locked table; NULL deletes
      * key, which is there. */
     dscomm_status_t (*put)(struct dscomm_priv_local *self, const char *key,

@@ -125,6 +125,19 @@ static dscomm_status_t local_num_keys(local_t *self, request_t *request)
     return DSCOMM_OK;
 }
 
+static dscomm_status_t local_get(local_t *self, request_t *request)
+{
+    uint8_t *present = g_try_malloc(request->count);
+    dscomm_status_t status;
+
+    if (!present)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu keys",
+                           request->count);
+    status = self->get(self, request, present);
+    g_free(present);
+    return status;
+}
+
 dscomm_status_t dscomm_priv_local_execute(dscomm_priv_store_t *store,
                                           request_t *request)
 {
@@ -144,7 +157,7 @@ dscomm_status_t dscomm_priv_local_execute(dscomm_priv_store_t *store,
     dscomm_status_t status;
 
     if (request->command == STORE_GET)
-        return self->get(self, request);
+        return local_get(self, request);
     status = self->enter(self, commands[request->command].changes,
                          request->deadline);
     if (status)
@@ -217,21 +230,17 @@ static dscomm_status_t memory_wait(memory_t *memory, const request_t *request,
     return DSCOMM_OK;
 }
 
-static dscomm_status_t memory_get(local_t *self, request_t *request)
+static dscomm_status_t memory_get(local_t *self, request_t *request,
+                                  uint8_t *present)
 {
     memory_t *memory = (memory_t *)self;
-    uint8_t *present = g_try_malloc(request->count);
     dscomm_status_t status;
 
-    if (!present)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu keys",
-                           request->count);
     pthread_mutex_lock(&memory->mutex);
     status = memory_wait(memory, request, present);
     if (!status)
         status = dscomm_priv_local_copy(self, request);
     pthread_mutex_unlock(&memory->mutex);
-    g_free(present);
     return status;
 }
 

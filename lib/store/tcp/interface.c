@@ -189,13 +189,16 @@ static int is_of_use(const struct ifaddrs *entry)
             !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr));
 }
 
+static socklen_t address_length(const struct sockaddr *address)
+{
+    return address->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+                                         : sizeof(struct sockaddr_in6);
+}
+
 static void interface_add(GArray *list, const struct ifaddrs *entry)
 {
-    dscomm_interface_t row = {0};
+    dscomm_interface_t row = {.length = address_length(entry->ifa_addr)};
 
-    row.length = entry->ifa_addr->sa_family == AF_INET
-                     ? sizeof(struct sockaddr_in)
-                     : sizeof(struct sockaddr_in6);
     g_strlcpy(row.name, entry->ifa_name, sizeof row.name);
     memcpy(&row.address, entry->ifa_addr, row.length);
     g_array_append_val(list, row);
@@ -208,14 +211,10 @@ static dscomm_status_t fail_none(const char *variable, const char *choice,
     char quoted[80], name[SOCKET_NAME_MAX], *colon;
 
     for (; all; all = all->ifa_next) {
-        socklen_t length;
-
         if (!is_of_use(all))
             continue;
-        length = all->ifa_addr->sa_family == AF_INET
-                     ? sizeof(struct sockaddr_in)
-                     : sizeof(struct sockaddr_in6);
-        dscomm_priv_address_name(all->ifa_addr, length, name);
+        dscomm_priv_address_name(all->ifa_addr, address_length(all->ifa_addr),
+                                 name);
         colon = strrchr(name, ':'); /* before the port, which is 0 */
         if (colon)
             *colon = '\0';

@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <glib.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,34 +218,29 @@ typedef struct {
     const char *(*text)(int error);
 } munge_t;
 
-#define SLOT(member, symbol)                                                   \
-    {                                                                          \
-        offsetof(munge_t, member), symbol                                      \
-    }
-static const struct {
-    size_t offset;
-    const char *symbol;
-} munge_slots[] = {
-    SLOT(create, "munge_ctx_create"), SLOT(destroy, "munge_ctx_destroy"),
-    SLOT(set, "munge_ctx_set"),       SLOT(encode, "munge_encode"),
-    SLOT(decode, "munge_decode"),     SLOT(text, "munge_strerror"),
-};
-
 static munge_t munge;
 static bool munge_loaded;
+
+static bool munge_symbol(void *handle, const char *name, void *ret_function)
+{
+    void *symbol = dlsym(handle, name);
+
+    memcpy(ret_function, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
 
 /* The library stays loaded from here on. */
 static void munge_load(void)
 {
     void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 
-    munge_loaded = handle != NULL;
-    for (size_t i = 0; munge_loaded && i < G_N_ELEMENTS(munge_slots); i++) {
-        void *symbol = dlsym(handle, munge_slots[i].symbol);
-
-        memcpy((char *)&munge + munge_slots[i].offset, &symbol, sizeof symbol);
-        munge_loaded = symbol != NULL;
-    }
+    munge_loaded = handle &&
+                   munge_symbol(handle, "munge_ctx_create", &munge.create) &&
+                   munge_symbol(handle, "munge_ctx_destroy", &munge.destroy) &&
+                   munge_symbol(handle, "munge_ctx_set", &munge.set) &&
+                   munge_symbol(handle, "munge_encode", &munge.encode) &&
+                   munge_symbol(handle, "munge_decode", &munge.decode) &&
+                   munge_symbol(handle, "munge_strerror", &munge.text);
 }
 
 static bool munge_find(void)

@@ -389,24 +389,27 @@ static void *server_run(void *data)
 
 /* Opening and closing */
 
+/* Watches *fd, and marks its events with fd. */
+static bool watch_fd(const server_t *server, int *fd)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = fd};
+
+    return epoll_ctl(server->epoll, EPOLL_CTL_ADD, *fd, &event) == 0;
+}
+
 static dscomm_status_t watch_first(server_t *server)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &server->stop};
+    bool good;
 
     server->epoll = epoll_create1(EPOLL_CLOEXEC);
     server->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (server->epoll < 0 || server->stop < 0 ||
-        epoll_ctl(server->epoll, EPOLL_CTL_ADD, server->stop, &event) != 0)
-        return dscomm_fail(DSCOMM_ERR_IO, "start the store's server: %s",
-                           strerror(errno));
-    for (int i = 0; i < server->listening.count; i++) {
-        event.data.ptr = &server->listening.fds[i];
-        if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, server->listening.fds[i],
-                      &event) != 0)
-            return dscomm_fail(DSCOMM_ERR_IO, "start the store's server: %s",
-                               strerror(errno));
-    }
-    return DSCOMM_OK;
+    good = server->epoll >= 0 && server->stop >= 0 &&
+           watch_fd(server, &server->stop);
+    for (int i = 0; i < server->listening.count && good; i++)
+        good = watch_fd(server, &server->listening.fds[i]);
+    return good ? DSCOMM_OK
+                : dscomm_fail(DSCOMM_ERR_IO, "start the store's server: %s",
+                              strerror(errno));
 }
 
 /* The thread takes no signal that is meant for the program. */
