@@ -198,17 +198,10 @@ static void log_way(const dscomm_exchange_t *x, way_t way)
  * not wait for a stream; not without CUDA's driver. */
 static dscomm_status_t take_stream(const dscomm_exchange_t *x)
 {
-    dscomm_group_t *group = x->channel->group;
-    dscomm_status_t status =
-        dscomm_group_set_stream(group, device_ops()->idle(x->queue));
+    dscomm_status_t status = dscomm_group_set_stream(
+        x->channel->group, device_ops()->idle(x->queue));
 
-    if (status == DSCOMM_OK || status == DSCOMM_ERR_UNSUPPORTED)
-        return DSCOMM_OK;
-    return dscomm_fail(status,
-                       "backend %s takes device memory, but no stream for it "
-                       "(%s); DSCOMM_CUDA_AWARE=no has messages of mpi go by "
-                       "host memory",
-                       dscomm_group_backend(group), dscomm_last_error());
+    return status == DSCOMM_ERR_UNSUPPORTED ? DSCOMM_OK : status;
 }
 
 /* 1 if messages can use device memory: all rows must be there. */

@@ -275,7 +275,6 @@ typedef struct dscomm_backend_ops {
      * user instead. */
     dscomm_status_t (*mem_alloc)(void *impl, size_t size, void **ret_memory);
     dscomm_status_t (*mem_free)(void *impl, void *memory);
-    dscomm_status_t (*set_stream)(void *impl, void *stream);
     /* Called last on a group that ends in order, after its final barrier. From
      * then on, a peer that leaves has not died. */
     void (*quiesce)(void *impl);

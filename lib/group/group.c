@@ -483,18 +483,11 @@ dscomm_status_t dscomm_group_set_stream(dscomm_group_t *group, void *stream)
 
     if (status < 0)
         return status;
-    if (group->ops.set_stream &&
-        (group->capabilities & DSCOMM_CAP_DEVICE_MEMORY)) {
-        pthread_mutex_lock(&group->works.lock);
-        status = group->ops.set_stream(group->impl, stream);
-        pthread_mutex_unlock(&group->works.lock);
-    } else if (!dscomm_priv_device_present()) {
-        status = dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
-                             "%s on group '%s': this process has no CUDA "
-                             "driver loaded, so there are no streams",
-                             name, group->identity.name);
-    } else {
-        group->memory.stream = stream;
-    }
-    return status;
+    if (!dscomm_priv_device_present())
+        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                           "%s on group '%s': this process has no CUDA "
+                           "driver loaded, so there are no streams",
+                           name, group->identity.name);
+    group->memory.stream = stream;
+    return DSCOMM_OK;
 }

@@ -363,35 +363,6 @@ static void fail_everywhere(void)
        at);
 }
 
-FAKE_EXPORT extern dscomm_status_t fake_device_stream; /* backend thread's */
-dscomm_status_t fake_device_stream = DSCOMM_ERR_UNSUPPORTED;
-
-/* There is one, and a backend does not take it. */
-static void no_stream(rank_t *self)
-{
-    pair_t pair;
-    dscomm_status_t status;
-
-    fake_device_choose(self->rank);
-    pair = pair_new(self, SHORT);
-    pair_fill(self, &pair);
-    status =
-        dscomm_compressor_all_reduce(pair.there, pair.x, DSCOMM_FLOAT32, NULL);
-    CHECK(self, status == DSCOMM_ERR_IO || status == DSCOMM_ERR_ABORTED);
-    CHECK(self, strstr(dscomm_last_error(), "backend thread takes device "
-                                            "memory, but no stream for it"));
-    pair_free(self, &pair);
-}
-
-static void each_stream(void)
-{
-    fake_device_stream = DSCOMM_ERR_IO;
-    ranks_run(2, 20000, no_stream, "a stream that is not taken");
-    fake_device_stream = DSCOMM_OK;
-    ranks_run(2, 20000, short_calls, "a stream that is taken");
-    fake_device_stream = DSCOMM_ERR_UNSUPPORTED;
-}
-
 /* How rows travel. */
 typedef enum { STAGED, AWARE, WINDOWS, WAYS } way_t;
 static way_t way;
@@ -468,7 +439,6 @@ int main(void)
     }
     is_int(fake_device_early(), 0, "no memory went that others had mapped");
     choose(AWARE);
-    each_stream();
     ranks_run(2, 20000, headers_only, "headers alone come to the host");
     ranks_run(3, 20000, headers_only, "headers alone come to the host");
     choose(STAGED);

@@ -63,9 +63,6 @@ typedef struct {
 extern int fake_device_aware __attribute__((weak));
 extern void *fake_device_shadow(const void *pointer) __attribute__((weak));
 
-/* What it says to a stream. */
-extern dscomm_status_t fake_device_stream __attribute__((weak));
-
 /* Of programs that look after buffers which a transport might keep: where the
  * last receive that was cancelled would have put its message. */
 extern void *thread_kept __attribute__((weak));
@@ -503,17 +500,6 @@ static uint64_t thread_capabilities(void *self)
                                                     : 0);
 }
 
-static dscomm_status_t thread_set_stream(void *self, void *stream)
-{
-    dscomm_status_t status =
-        &fake_device_stream ? fake_device_stream : DSCOMM_ERR_UNSUPPORTED;
-
-    (void)self;
-    (void)stream;
-    return status < 0 ? dscomm_fail(status, "the fake takes no stream")
-                      : status;
-}
-
 static int thread_explain(void *self, const dscomm_request_t *request,
                           char *text, size_t size)
 {
@@ -538,7 +524,6 @@ static const dscomm_backend_ops_t ops = {
     .native = thread_native,
     .start = thread_start,
     .explain = thread_explain,
-    .set_stream = thread_set_stream,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_thread;
