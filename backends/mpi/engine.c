@@ -14,7 +14,7 @@ static uint64_t capabilities(void *impl)
            (engine_device_why() ? 0 : DSCOMM_CAP_DEVICE_MEMORY) |
            (engine->lock == &engine->own_lock ? 0
                                               : DSCOMM_CAP_CALLER_PROGRESS) |
-           (engine->blocking ? DSCOMM_CAP_BLOCKING_APART : 0);
+           (engine->blocking ? DSCOMM_CAP_SEPARATE_MATCHING : 0);
 }
 
 static const dscomm_backend_ops_t ops = {

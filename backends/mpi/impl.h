@@ -94,7 +94,7 @@ typedef struct engine {
     int met_all; /* at the end, all of MPI's ranks */
 } engine_t;
 
-/* apart.c */
+/* latch.c */
 
 /* Set when a call of MPI has returned. */
 typedef struct {

@@ -237,7 +237,7 @@ static int group_has_plain_messages(const dscomm_group_t *group)
 {
     return group->recording.calls.len == 1 && group->recording.last == 1 &&
            group->ops.start &&
-           !(group->capabilities & DSCOMM_CAP_BLOCKING_APART);
+           !(group->capabilities & DSCOMM_CAP_SEPARATE_MATCHING);
 }
 
 static dscomm_status_t calls_run_plain(dscomm_group_t *group)

@@ -141,7 +141,7 @@ static dscomm_status_t collective_run_locked(dscomm_group_t *group,
 static int must_run(const dscomm_group_t *group)
 {
     return !group->ops.start ||
-           (group->capabilities & DSCOMM_CAP_BLOCKING_APART) != 0;
+           (group->capabilities & DSCOMM_CAP_SEPARATE_MATCHING) != 0;
 }
 
 /* A blocking call returns after the collectives before it. To wait for them

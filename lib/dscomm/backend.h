@@ -245,8 +245,8 @@ typedef struct dscomm_backend_ops {
      * start are incomplete. Without slot start, the core runs a call with a
      * work over messages; then all ranks must make a collective in the same
      * form, blocking or with a work. The same holds with
-     * DSCOMM_CAP_BLOCKING_APART, where a collective of start never matches one
-     * of run. */
+     * DSCOMM_CAP_SEPARATE_MATCHING, where a collective of start never matches
+     * one of run. */
     dscomm_status_t (*run)(void *impl, const dscomm_coll_args_t *args);
     /* Starts one collective. Collectives of one impl take effect in the order
      * in which they were started. The backend copies args; arrays in it stay

@@ -145,7 +145,7 @@ DSCOMM_API uint64_t dscomm_group_sequence(const dscomm_group_t *group);
 /* Blocking collectives are the transport's own: they match no call with a work,
  * so that all ranks must make a call in the same form, and neither time-out nor
  * abort ends one that waits. */
-#define DSCOMM_CAP_BLOCKING_APART ((uint64_t)1 << 6)
+#define DSCOMM_CAP_SEPARATE_MATCHING ((uint64_t)1 << 6)
 /* Collectives by operators of dscomm_op_create(). */
 #define DSCOMM_CAP_USER_OPS ((uint64_t)1 << 7)
 /* Only the program's own calls make progress: no thread of the library does, so

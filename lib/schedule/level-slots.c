@@ -122,7 +122,7 @@ uint64_t dscomm_priv_levels_capabilities(void *impl)
     return (all & (node->impl ? own : noticed) & noticed) |
            (own & DSCOMM_CAP_ZERO_COPY) | (all & DSCOMM_CAP_CALLER_PROGRESS) |
            (levels->direct ? 0 : all & DSCOMM_CAP_ANY_SOURCE) |
-           (levels->blocking ? DSCOMM_CAP_BLOCKING_APART : 0) |
+           (levels->blocking ? DSCOMM_CAP_SEPARATE_MATCHING : 0) |
            (levels->composes ? all & DSCOMM_CAP_NATIVE_COLLECTIVES : 0);
 }
 

@@ -213,8 +213,8 @@ static dscomm_status_t agree(const dscomm_levels_t *levels,
 /* Blocking calls of the network match no others. */
 static bool is_blocking(const dscomm_level_t *level)
 {
-    return level->ops.run &&
-           (dscomm_priv_level_capabilities(level) & DSCOMM_CAP_BLOCKING_APART);
+    return level->ops.run && (dscomm_priv_level_capabilities(level) &
+                              DSCOMM_CAP_SEPARATE_MATCHING);
 }
 
 static bool level_is_native(const dscomm_level_t *level)

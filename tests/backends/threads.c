@@ -193,7 +193,7 @@ static void test_abort_blocking(void)
         conform_skip("needs 2 ranks");
         return;
     }
-    if (dscomm_group_capabilities(my.group) & DSCOMM_CAP_BLOCKING_APART) {
+    if (dscomm_group_capabilities(my.group) & DSCOMM_CAP_SEPARATE_MATCHING) {
         conform_skip("blocking calls are the transport's own");
         return;
     }

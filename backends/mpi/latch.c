@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Calls of MPI that wait for all ranks, whether they come or not, and know no
- * deadline. Each runs in a thread of its own, so that the caller can watch the
- * other ranks meanwhile, and leave it alone when they do not come. */
+ * deadline. Each runs in a thread of its own, which sets a latch after the
+ * call, so that the caller can watch the other ranks meanwhile, and leave the
+ * thread alone when they do not come. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"
