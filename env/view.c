@@ -166,22 +166,13 @@ int dscomm_priv_view_descends(const env_view_t *view, const char *pid)
     return 0;
 }
 
-int dscomm_priv_is_host_of(const char *text, size_t length)
-{
-    if (length < 1 || length > HOST_MAX_BYTES)
-        return 0;
-    for (size_t i = 0; i < length; i++) {
-        const unsigned char c = (unsigned char)text[i];
-
-        if (c <= ' ' || c == 0x7f)
-            return 0;
-    }
-    return 1;
-}
-
 int dscomm_priv_is_host(const char *text)
 {
-    return dscomm_priv_is_host_of(text, strlen(text));
+    const unsigned char *c = (const unsigned char *)text;
+
+    while (*c > ' ' && *c != 0x7f)
+        c++;
+    return !*c && *text && (const char *)c - text <= HOST_MAX_BYTES;
 }
 
 int dscomm_priv_is_loopback(const char *text)

@@ -39,7 +39,6 @@ int dscomm_priv_view_descends(const env_view_t *view, const char *pid);
 
 /* 1: text may be a host: not empty, at most 255 bytes, none of them blank. */
 int dscomm_priv_is_host(const char *text);
-int dscomm_priv_is_host_of(const char *text, size_t length);
 
 /* 1: text is an address, or the name, of the loopback interface. */
 int dscomm_priv_is_loopback(const char *text);

@@ -24,7 +24,7 @@ static void failure_look(engine_t *engine)
 
 /* As above, if this thread may call MPI: if MPI allows only one thread at a
  * time in the whole program, only the thread that opened the group may. */
-void engine_look(engine_t *engine)
+static void engine_look(engine_t *engine)
 {
     if (engine->lock == &engine->own_lock ||
         pthread_equal(pthread_self(), engine->opener))

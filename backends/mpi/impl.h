@@ -179,10 +179,9 @@ dscomm_status_t engine_fail(engine_t *engine, int code, const char *what);
  */
 dscomm_status_t engine_fail_as(engine_t *engine, dscomm_status_t otherwise,
                                int code, const char *what);
-/* Takes in what others have said. Any thread, with or without the lock. */
-void engine_look(engine_t *engine);
-/* The same every few ms: whoever asks often, or only makes blocking calls,
- * hears of a failure nevertheless. */
+/* Takes in what others have said, every few ms: whoever asks often, or only
+ * makes blocking calls, hears of a failure nevertheless. Any thread, with or
+ * without the lock. */
 void engine_listen(engine_t *engine);
 /* Gives the lock back. */
 void engine_leave(engine_t *engine);

@@ -6,7 +6,7 @@
 
 #include <glib.h>
 
-bool shm_match(const dscomm_message_t *wanted, int source, int tag)
+static bool shm_match(const dscomm_message_t *wanted, int source, int tag)
 {
     return (wanted->peer == source || wanted->peer == DSCOMM_ANY_SOURCE) &&
            (wanted->tag == tag || (wanted->tag == DSCOMM_ANY_TAG && tag >= 0));

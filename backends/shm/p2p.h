@@ -115,7 +115,6 @@ static inline bool shm_list_remove(shm_list_t *list, shm_request_t *request)
 void shm_drains_free(shm_pair_t *pair);
 
 /* match.c: which message belongs to which receive. */
-bool shm_match(const dscomm_message_t *wanted, int source, int tag);
 /* The oldest posted receive that takes a message, removed; or NULL. */
 shm_request_t *shm_posted_take(shm_p2p_t *p2p, int source, int tag);
 /* The oldest early message that a receive takes, or NULL; take removes it. */

@@ -74,7 +74,9 @@ static int is_free(dscomm_window_t *window, int most_ms)
            dscomm_priv_device_is_idle(window->queue, MAX(most_ms, MOMENT_MS));
 }
 
-void dscomm_priv_window_reap(int most_ms)
+/* Releases windows of freed channels that no other process has mapped any more.
+ * Waits for a busy device for at most so long. */
+static void window_reap(int most_ms)
 {
     dscomm_window_t **at = &waiting;
 
@@ -100,7 +102,7 @@ void dscomm_priv_window_reap(int most_ms)
 
 void dscomm_priv_device_use(const dscomm_device_ops_t *device_ops)
 {
-    dscomm_priv_window_reap(DSCOMM_SETTLE_MS);
+    window_reap(DSCOMM_SETTLE_MS);
     dscomm_priv_device_replace(device_ops);
 }
 
@@ -142,7 +144,7 @@ void dscomm_priv_window_leave(dscomm_channel_t *channel)
             discard(window, most_ms);
     }
     windows->abandoned = 0;
-    dscomm_priv_window_reap(most_ms);
+    window_reap(most_ms);
 }
 
 size_t dscomm_priv_window_need(const dscomm_compressor_t *c, int ranks)
@@ -337,7 +339,7 @@ static dscomm_status_t window_make(dscomm_channel_t *channel, size_t bytes)
         g_free(all);
     if (status < 0 || windows->refused) {
         discard(window, DSCOMM_SETTLE_MS);
-        dscomm_priv_window_reap(0);
+        window_reap(0);
         return status;
     }
     windows->pages += (uint32_t)(bytes / PAGE);
@@ -354,7 +356,7 @@ dscomm_status_t dscomm_priv_window_agree(dscomm_channel_t *channel,
     pthread_mutex_lock(&windows->lock);
     windows->from = from;
     pthread_mutex_unlock(&windows->lock);
-    dscomm_priv_window_reap(0);
+    window_reap(0);
     if (least == NO_DEVICE)
         windows_refuse(channel, rank,
                        "had no device when its compressor was made");

@@ -38,9 +38,6 @@ dscomm_status_t dscomm_priv_window_agree(dscomm_channel_t *channel,
                                          uint32_t from);
 /* Called when the last compressor of the channel is freed. */
 void dscomm_priv_window_leave(dscomm_channel_t *channel);
-/* Releases windows of freed channels that no other process has mapped any more.
- * Waits for a busy device for at most so long. */
-void dscomm_priv_window_reap(int most_ms);
 
 /* For tests: replaces the table of devices; NULL: the module's. No call may be
  * outstanding, and no compressor may have used a device. */

@@ -17,8 +17,6 @@ static inline const dscomm_device_ops_t *device_ops(void)
 {
     return dscomm_priv_device_table();
 }
-/* Why there is no table; static text. */
-const char *dscomm_priv_device_why(void);
 /* Ends all queues and replaces the table; see dscomm_priv_device_use(). */
 void dscomm_priv_device_replace(const dscomm_device_ops_t *ops);
 /* 1 if buffer is device memory. *ret_device: its device, -1 without a table. */

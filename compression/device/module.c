@@ -91,12 +91,6 @@ const dscomm_device_ops_t *dscomm_priv_device_table(void)
     return foreign ? foreign : table;
 }
 
-const char *dscomm_priv_device_why(void)
-{
-    dscomm_priv_device_table();
-    return why;
-}
-
 const char *dscomm_codec_device_problem(void)
 {
     return dscomm_priv_device_table() ? NULL : why;

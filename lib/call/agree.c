@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-dscomm_status_t dscomm_priv_agree_explain(const dscomm_group_t *group,
-                                          const char *name,
-                                          dscomm_status_t status)
+/* The sentence of a failure within name, a call that the user knows. */
+static dscomm_status_t agree_explain(const dscomm_group_t *group,
+                                     const char *name, dscomm_status_t status)
 {
     char why[DSCOMM_ERROR_MAX];
 
@@ -40,7 +40,7 @@ dscomm_status_t dscomm_priv_agree_gather(dscomm_group_t *group, int root,
     /* The sentence of a mismatch names the public call itself. */
     if (status == DSCOMM_OK || status == DSCOMM_ERR_MISMATCH)
         return status;
-    return dscomm_priv_agree_explain(group, dscomm_priv_caller(root), status);
+    return agree_explain(group, dscomm_priv_caller(root), status);
 }
 
 static void caller_describe(const dscomm_group_t *group, const char *what,

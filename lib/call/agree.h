@@ -24,9 +24,4 @@ dscomm_status_t dscomm_priv_agree_fail(dscomm_group_t *group, int root, int odd,
                                        int other, int others, const char *what,
                                        const char *remedy);
 
-/* The sentence of a failure within name, a call that the user knows. */
-dscomm_status_t dscomm_priv_agree_explain(const dscomm_group_t *group,
-                                          const char *name,
-                                          dscomm_status_t status);
-
 #endif

@@ -89,7 +89,9 @@ void dscomm_priv_works_await(dscomm_group_t *group)
     pthread_mutex_unlock(&group->works.lock);
 }
 
-void dscomm_priv_work_wait_locked(dscomm_work_t *work, int timeout_ms)
+/* Waits until work is complete, at most timeout_ms. May release the lock while
+ * it waits. */
+static void work_wait_locked(dscomm_work_t *work, int timeout_ms)
 {
     const goal_t goal = {work->group, work};
 
@@ -99,7 +101,9 @@ void dscomm_priv_work_wait_locked(dscomm_work_t *work, int timeout_ms)
     dscomm_priv_pending_settle(goal.group);
 }
 
-dscomm_status_t dscomm_priv_work_result(dscomm_work_t *work)
+/* Returns the status of a complete work; the sentence of a failure becomes
+ * dscomm_last_error(). */
+static dscomm_status_t work_result(dscomm_work_t *work)
 {
     dscomm_status_t status =
         atomic_load_explicit(&work->status, memory_order_acquire);
@@ -116,10 +120,10 @@ dscomm_status_t dscomm_priv_work_wait(dscomm_work_t *work, int timeout_ms)
 
     if (!dscomm_priv_work_done(work)) {
         pthread_mutex_lock(&group->works.lock);
-        dscomm_priv_work_wait_locked(work, timeout_ms);
+        work_wait_locked(work, timeout_ms);
         pthread_mutex_unlock(&group->works.lock);
     }
-    return dscomm_priv_work_result(work);
+    return work_result(work);
 }
 
 /* Starts call; held: nobody else will look after it. */
@@ -168,8 +172,8 @@ dscomm_status_t dscomm_priv_work_block(dscomm_group_t *group,
     pthread_mutex_lock(&group->works.lock);
     status = start_locked(group, kind, call, 1, &work);
     if (status == DSCOMM_OK) {
-        dscomm_priv_work_wait_locked(work, DSCOMM_TIMEOUT_DEFAULT);
-        status = dscomm_priv_work_result(work);
+        work_wait_locked(work, DSCOMM_TIMEOUT_DEFAULT);
+        status = work_result(work);
         if (ret_request)
             *ret_request = work->request;
         dscomm_priv_work_discard(work);
@@ -245,7 +249,7 @@ dscomm_status_t dscomm_work_wait_all(dscomm_work_t *const *works, size_t count,
             first = status;
         }
     }
-    return failed ? dscomm_priv_work_result(failed) : first;
+    return failed ? work_result(failed) : first;
 }
 
 /* Looks after one of several works; slow: also at clock and state. */
@@ -311,7 +315,7 @@ static dscomm_status_t wait_any(dscomm_work_t *const *works, size_t count,
         rest_any(works, count);
     }
     *ret_index = i;
-    return dscomm_priv_work_result(works[i]);
+    return work_result(works[i]);
 }
 
 dscomm_status_t dscomm_work_wait_any(dscomm_work_t *const *works, size_t count,

@@ -161,9 +161,6 @@ void dscomm_priv_works_cancel(dscomm_group_t *group, dscomm_status_t status,
 void dscomm_priv_works_scan(dscomm_group_t *group);
 /* If the group is revoked, ends all its works and returns 1. */
 int dscomm_priv_works_broken(dscomm_group_t *group);
-/* Waits until work is complete, at most timeout_ms. May release the lock while
- * it waits. */
-void dscomm_priv_work_wait_locked(dscomm_work_t *work, int timeout_ms);
 /* Waits until all collectives of the group are complete. May release the lock
  * while it waits. */
 void dscomm_priv_works_drain(dscomm_group_t *group);
@@ -187,9 +184,6 @@ dscomm_status_t dscomm_priv_work_block(dscomm_group_t *group,
                                        dscomm_request_t *ret_request);
 /* Waits until all collectives of the group are complete. */
 void dscomm_priv_works_await(dscomm_group_t *group);
-/* Returns the status of a complete work; the sentence of a failure becomes
- * dscomm_last_error(). */
-dscomm_status_t dscomm_priv_work_result(dscomm_work_t *work);
 /* Waits until work is complete, at most timeout_ms. */
 dscomm_status_t dscomm_priv_work_wait(dscomm_work_t *work, int timeout_ms);
 
