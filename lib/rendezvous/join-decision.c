@@ -179,31 +179,42 @@ typedef struct {
     int count, oversubscribed;
 } job_t;
 
-/* The backend's answer for the hosts (usable, advisable). Each rank that cannot
- * share memory counts as a host of its own. */
+/* The hosts of the ranks. Each rank that cannot share memory counts as a host
+ * of its own. g_strfreev() */
+static char **hosts_new(const dscomm_record_t *records, int count)
+{
+    char **hosts = g_new0(char *, (gsize)count + 1);
+
+    for (int i = 0; i < count; i++)
+        hosts[i] = *records[i].alone
+                       ? g_strdup_printf("%d %s", i, records[i].alone)
+                       : g_strdup(records[i].host);
+    return hosts;
+}
+
+/* The backend's answer for the hosts (usable, advisable). */
 static char *backend_query(const job_t *job, const dscomm_backend_t *backend,
                            int by_choice)
 {
-    const char **hosts = g_new(const char *, (guint)job->count), *why = NULL;
+    char **hosts = hosts_new(job->records, job->count);
+    const char *const *given = (const char *const *)hosts, *why = NULL;
     GString *text = g_string_new(NULL);
     int alone = -1;
 
-    for (int rank = job->count - 1; rank >= 0; rank--) {
-        hosts[rank] = job->records[rank].host;
+    for (int rank = job->count - 1; rank >= 0; rank--)
         if (*job->records[rank].alone)
-            hosts[alone = rank] = job->records[rank].alone;
-    }
+            alone = rank;
     if (backend->usable)
-        why = backend->usable(hosts, job->count);
+        why = backend->usable(given, job->count);
     if (!why && by_choice && backend->advisable)
-        why = backend->advisable(hosts, job->count, job->oversubscribed);
+        why = backend->advisable(given, job->count, job->oversubscribed);
     if (why)
         g_string_append(text, why);
     if (why && alone >= 0)
         g_string_append_printf(text, "; rank %d on %s can share no memory (%s)",
                                alone, job->records[alone].node,
                                job->records[alone].alone);
-    g_free(hosts);
+    g_strfreev(hosts);
     return g_string_free(text, !why);
 }
 
@@ -299,6 +310,7 @@ static void find_nodes(const dscomm_record_t *records, int size,
                        dscomm_nodes_t *ret_nodes, dscomm_nodes_t *ret_hosts)
 {
     dscomm_locality_t *localities = g_new0(dscomm_locality_t, (gsize)size);
+    char **hosts = hosts_new(records, size);
     GString *warning = g_string_new(NULL);
 
     for (int i = 0; i < size; i++)
@@ -313,13 +325,14 @@ static void find_nodes(const dscomm_record_t *records, int size,
         dscomm_log(DSCOMM_LOG_WARN, "core", "%s", warning->str);
     for (int i = 0; i < size; i++)
         localities[i] = (dscomm_locality_t){
-            .host = *records[i].alone ? records[i].alone : records[i].host,
+            .host = hosts[i],
             .local_rank = -1,
             .local_size = -1,
             .node_rank = -1,
         };
     dscomm_priv_nodes_find(localities, size, ret_hosts, warning);
     g_string_free(warning, TRUE);
+    g_strfreev(hosts);
     g_free(localities);
 }
 

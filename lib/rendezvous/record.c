@@ -44,17 +44,42 @@ static int resize(int fd, size_t size)
     return !failed;
 }
 
+/* Processes that share kernel, network and pid namespace can pass each other
+ * descriptors and watch each other. The machine comes first: DSCOMM_HOST_ID as
+ * one word, or what the kernel says. Returns 0, or an errno: others here may
+ * have another text. */
+static int host_identity(char text[DSCOMM_HOST_ID_MAX])
+{
+    const char *told = dscomm_priv_setting_text(SETTING_HOST_ID);
+    char machine[DSCOMM_HOST_ID_MAX - 128] = "", net[56], pid[56];
+    int error = 0;
+
+    if (told)
+        g_strlcpy(machine, told, sizeof machine);
+    g_strdelimit(machine, " \t\r\n", '_');
+    if (!*machine)
+        error = dscomm_priv_node_machine(machine, sizeof machine);
+    read_link("/proc/self/ns/net", net, sizeof net);
+    read_link("/proc/self/ns/pid", pid, sizeof pid);
+    snprintf(text, DSCOMM_HOST_ID_MAX, "%s %s %s", machine, net, pid);
+    dscomm_priv_tidy(text, DSCOMM_HOST_ID_MAX);
+    return error;
+}
+
 /* Can this process have memory that others map, and pass it on? A filter of
- * system calls may say no. "", or the call that failed. */
-static void record_find_alone(char why[ALONE_MAX])
+ * system calls may say no. "", or the call that failed. It also fills host. */
+static void record_find_host(char host[DSCOMM_HOST_ID_MAX], char why[ALONE_MAX])
 {
     const size_t size = 4096;
+    const int error = host_identity(host);
     int fd = memfd_create("dscomm-probe", MFD_CLOEXEC);
     int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     const char *call = NULL;
     void *memory;
 
-    if (fd < 0)
+    if (error)
+        call = "open of the machine's identifier";
+    else if (fd < 0)
         call = "memfd_create";
     else if (sock < 0)
         call = "socket";
@@ -68,7 +93,7 @@ static void record_find_alone(char why[ALONE_MAX])
     *why = '\0';
     if (call)
         snprintf(why, ALONE_MAX, "pid %ld: %s: %s", (long)getpid(), call,
-                 strerror(errno));
+                 strerror(error ? error : errno));
     dscomm_priv_tidy(why, ALONE_MAX);
     if (sock >= 0)
         close(sock);
@@ -76,31 +101,11 @@ static void record_find_alone(char why[ALONE_MAX])
         close(fd);
 }
 
-/* Processes that share kernel, network and pid namespace can pass each other
- * descriptors and watch each other. The machine comes first: DSCOMM_HOST_ID as
- * one word, or what the kernel says. */
-static void host_identity(char text[DSCOMM_HOST_ID_MAX])
-{
-    const char *told = dscomm_priv_setting_text(SETTING_HOST_ID);
-    char machine[DSCOMM_HOST_ID_MAX - 128] = "", net[56], pid[56];
-
-    if (told)
-        g_strlcpy(machine, told, sizeof machine);
-    g_strdelimit(machine, " \t\r\n", '_');
-    if (!*machine)
-        dscomm_priv_node_machine(machine, sizeof machine);
-    read_link("/proc/self/ns/net", net, sizeof net);
-    read_link("/proc/self/ns/pid", pid, sizeof pid);
-    snprintf(text, DSCOMM_HOST_ID_MAX, "%s %s %s", machine, net, pid);
-    dscomm_priv_tidy(text, DSCOMM_HOST_ID_MAX);
-}
-
 void dscomm_priv_record_host(char *text, size_t size)
 {
     char host[DSCOMM_HOST_ID_MAX], alone[ALONE_MAX];
 
-    host_identity(host);
-    record_find_alone(alone);
+    record_find_host(host, alone);
     snprintf(text, size, "%s%s%s", host, *alone ? " " : "", alone);
 }
 
@@ -188,8 +193,7 @@ void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record)
         return;
     room = (room_t){record->memory, record->memory + TEXTS_MAX};
     dscomm_priv_node_name(node);
-    host_identity(host);
-    record_find_alone(alone);
+    record_find_host(host, alone);
     dscomm_priv_processors_own(processors);
     record->node = room_put(&room, "%s", node);
     record->host = room_put(&room, "%s", host);

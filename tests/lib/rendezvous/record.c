@@ -6,8 +6,30 @@
 #include "lib/rendezvous/join.h"
 #include "tests/tap.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <glib.h>
+#include <stdarg.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+/* Why the machine's identifier cannot be opened, or 0. */
+static int denied;
+
+int open(const char *path, int flags, ...)
+{
+    va_list args;
+    mode_t mode;
+
+    va_start(args, flags);
+    mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+    va_end(args);
+    if (denied && g_str_has_suffix(path, "/boot_id")) {
+        errno = denied;
+        return -1;
+    }
+    return openat(AT_FDCWD, path, flags, mode);
+}
 
 #define GOOD                                                                   \
     "dscomm-record 3\n1000\n1\n4\n77\n1\n2\n-1\nnode\nhost\n\nauto\n self "    \
@@ -48,6 +70,53 @@ static void check_round_trip(void)
     dscomm_priv_record_clear(&record);
     dscomm_priv_record_clear(&copy);
     g_free(text);
+}
+
+/* If it cannot be read now, others of the machine may have another text for the
+ * host; if it never can, all have the host name. */
+static void check_machine(void)
+{
+    static const struct {
+        int error;
+        const char *alone;
+    } cases[] = {{EMFILE, "Too many open files"}, {ENOENT, ""}};
+    const dscomm_join_t join = {.size = 2, .backend = (char *)"auto"};
+    dscomm_record_t record;
+    char name[256];
+
+    gethostname(name, sizeof name);
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        denied = cases[i].error;
+        dscomm_priv_record_own(&join, &record);
+        denied = 0;
+        ok(strstr(record.alone, cases[i].alone) &&
+               !*record.alone == !*cases[i].alone,
+           "%s: can it share memory? '%s'", strerror(cases[i].error),
+           record.alone);
+        ok(g_str_has_prefix(record.host, name), "  its host is '%s'",
+           record.host);
+        dscomm_priv_record_clear(&record);
+    }
+}
+
+/* In two containers, whose host and pid are called the same. */
+static void check_alone(void)
+{
+    const char *text = "dscomm-record 3\n1000\n1\n2\n1\n-1\n-1\n-1\nnode\n"
+                       "host\npid 1: memfd_create: no\nauto\n self two_level "
+                       "\n\n\n";
+    const dscomm_module_t *module;
+    dscomm_record_t records[2];
+
+    for (int i = 0; i < 2; i++)
+        if (dscomm_priv_record_read(text, strlen(text), &records[i]))
+            bail("'%s' is no record", text);
+    is_int(dscomm_priv_choose_backend(records, 2, 0, &module),
+           DSCOMM_ERR_NO_BACKEND, "two ranks, neither of which shares memory");
+    ok(strstr(dscomm_last_error(), "every rank has a host of its own") != NULL,
+       "each is a host: %s", dscomm_last_error());
+    for (int i = 0; i < 2; i++)
+        dscomm_priv_record_clear(&records[i]);
 }
 
 static void check_known(void)
@@ -138,7 +207,10 @@ int main(void)
      */
     setenv("DSCOMM_BACKEND_PATH", "/", 1);
     setenv("DSCOMM_ALGORITHM", "barrier:linear", 1);
+    setenv("DSCOMM_TWO_LEVEL_BETWEEN", "self", 1); /* a backend that is there */
     check_round_trip();
+    check_machine();
+    check_alone();
     check_known();
     check_refused();
     check_decision();
