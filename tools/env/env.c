@@ -22,24 +22,29 @@ typedef struct {
     char *mpirun_path, *devices;
 } options_t;
 
-/* In one piece, so that ranks that share a pipe do not mix within lines. */
-static int print(const GString *text)
+/* In one piece, so that ranks that share a pipe do not mix within lines. Frees
+ * text. */
+static int print(GString *text)
 {
-    const char *at = text->str;
     size_t left = text->len;
+    char *line = g_string_free(text, FALSE), *at = line;
+    int status = TOOL_OK;
 
-    while (left) {
+    while (left && status == TOOL_OK) {
         ssize_t written = write(STDOUT_FILENO, at, left);
 
         if (written < 0 && errno == EINTR)
             continue;
-        if (written < 0)
-            return tool_fail(TOOL_FAILED, "env", "cannot write: %s",
-                             g_strerror(errno));
+        if (written < 0) {
+            status = tool_fail(TOOL_FAILED, "env", "cannot write: %s",
+                               g_strerror(errno));
+            continue;
+        }
         at += written;
         left -= (size_t)written;
     }
-    return TOOL_OK;
+    g_free(line);
+    return status;
 }
 
 /* Wrong use; with JSON an object says so. */
@@ -58,7 +63,6 @@ static G_GNUC_PRINTF(2, 3) int refuse(const options_t *options,
     else
         tool_fail(0, "env", "%s", problem);
     print(text);
-    g_string_free(text, TRUE);
     g_free(problem);
     return TOOL_USAGE;
 }
@@ -73,7 +77,6 @@ static int show(const dscomm_env_t *env, const options_t *options)
     else
         tool_env_print(env, options->explain, text);
     status = print(text);
-    g_string_free(text, TRUE);
     if (status == TOOL_OK && dscomm_env_status(env) < 0)
         status = options->json
                      ? TOOL_FAILED
@@ -102,9 +105,7 @@ static int print_exports(const dscomm_env_t *env)
         return status;
     text = g_string_new(NULL);
     tool_env_print_exports(text);
-    status = print(text);
-    g_string_free(text, TRUE);
-    return status;
+    return print(text);
 }
 
 static int show_placement(const dscomm_env_t *env, const options_t *options)
@@ -119,7 +120,6 @@ static int show_placement(const dscomm_env_t *env, const options_t *options)
     else
         tool_fail(0, "env", "%s", dscomm_last_error());
     printed = print(text);
-    g_string_free(text, TRUE);
     return status == TOOL_OK ? printed : status;
 }
 
@@ -151,7 +151,6 @@ static int advise(const options_t *options, char **argv)
     int status = tool_env_mpirun(&asked, text);
     int printed = print(text);
 
-    g_string_free(text, TRUE);
     return status == TOOL_OK ? printed : status;
 }
 

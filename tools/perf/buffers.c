@@ -12,48 +12,40 @@
 /* What is left to everyone else, and to the library. */
 #define MARGIN ((size_t)64 << 20)
 
-/* "KEY  NUMBER kB" in /proc/meminfo. */
-static size_t read_meminfo(const char *key)
-{
-    char *text = NULL;
-    size_t bytes = SIZE_MAX;
-
-    if (g_file_get_contents("/proc/meminfo", &text, NULL, NULL)) {
-        const char *at = strstr(text, key);
-        if (at)
-            bytes = (size_t)strtoull(at + strlen(key), NULL, 10) << 10;
-    }
-    g_free(text);
-    return bytes;
-}
-
-/* A number in a file, or SIZE_MAX ("max"). */
-static size_t read_number(const char *path)
+/* The number behind key in a file; SIZE_MAX: none. */
+static size_t read_number(const char *path, const char *key)
 {
     char *text = NULL;
     size_t number = SIZE_MAX;
+    const char *at = NULL;
 
-    if (g_file_get_contents(path, &text, NULL, NULL) &&
-        g_ascii_isdigit(text[0]))
-        number = strtoull(text, NULL, 10);
+    if (g_file_get_contents(path, &text, NULL, NULL))
+        at = strstr(text, key);
+    if (at)
+        at += strlen(key) + strspn(at + strlen(key), " ");
+    if (at && g_ascii_isdigit(*at))
+        number = strtoull(at, NULL, 10);
     g_free(text);
     return number;
 }
 
-/* What a container's limit leaves. */
+/* What a container's limit leaves, or SIZE_MAX: none. */
 static size_t read_container(void)
 {
-    size_t limit = read_number("/sys/fs/cgroup/memory.max");
-    size_t used = read_number("/sys/fs/cgroup/memory.current");
+    size_t limit = read_number("/sys/fs/cgroup/memory.max", "");
+    size_t used = read_number("/sys/fs/cgroup/memory.current", "");
 
     if (limit == SIZE_MAX || used == SIZE_MAX)
         return SIZE_MAX;
     return limit > used ? limit - used : 0;
 }
 
-size_t perf_memory_available(void)
+/* Bytes that processes of this host can still have, as far as is known. */
+static size_t memory_available(void)
 {
-    size_t available = MIN(read_meminfo("MemAvailable:"), read_container());
+    size_t kib = read_number("/proc/meminfo", "MemAvailable:");
+    size_t bytes = MIN(kib, SIZE_MAX >> 10) << 10;
+    size_t available = MIN(bytes, read_container());
 
     return available > MARGIN ? available - MARGIN : 0;
 }
@@ -63,7 +55,7 @@ static gboolean is_enough(const perf_run_t *run, size_t bytes,
 {
     size_t locals = (size_t)run->everyone[run->rank].locals;
 
-    *ret_available = perf_memory_available();
+    *ret_available = memory_available();
     return bytes <= *ret_available / 2 / locals;
 }
 

@@ -16,9 +16,6 @@ int perf_processor_count(const struct tool_topology *topology);
 int perf_buffers_new(perf_run_t *run);
 void perf_buffers_free(perf_run_t *run);
 
-/* Bytes that processes of this host can still have, as far as is known. */
-size_t perf_memory_available(void);
-
 /* Whether ok is true on all ranks; where it is not, *ret_first is the first
  * rank that says so. Collective. */
 dscomm_status_t perf_agree(const perf_run_t *run, gboolean ok, int *ret_first);
