@@ -42,7 +42,7 @@ typedef struct dscomm_priv_link {
     bool binds; /* its connections are to be bound, if there are wills */
     uint8_t client[WIRE_NAME_SIZE]; /* the first one's: names the client */
     dscomm_priv_own_will_t *wills; /* the first one's, see will.h */
-    dscomm_priv_gate_t turn; /* the first one's: to tell the server of wills */
+    dscomm_priv_gate_t turn; /* the first one's: to send wills */
     struct sockaddr_storage address; /* the first one's: of the server */
     atomic_bool silent; /* the first one's: the last answer did not come */
 } dscomm_priv_link_t;
