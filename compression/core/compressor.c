@@ -2,8 +2,8 @@
 /* Compressors: made and freed. */
 #include "config.h"
 
-#include "compression/device/device.h"
 #include "compression/core/window.h"
+#include "compression/device/device.h"
 #include "lib/base/attr.h"
 
 #include <dscomm/dscomm.h>

@@ -2,10 +2,10 @@
 /* See window.h. */
 #include "config.h"
 
-#include "compression/core/window.h"
 #include "compression/codecs/codecs.h"
-#include "compression/device/device.h"
 #include "compression/core/lease.h"
+#include "compression/core/window.h"
+#include "compression/device/device.h"
 
 #include <dscomm/dscomm.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
 #define COMPRESSION_EXCHANGE_H
 
 #include "compression/core/compressor.h"
-#include "compression/device/ops.h"
 #include "compression/core/window.h"
+#include "compression/device/ops.h"
 
 /* A compressor and its buffer. */
 typedef struct {

@@ -3,8 +3,8 @@
  * saves on a context switch, and that DSCOMM_CPU allows. */
 #include "config.h"
 
-#include "lib/base/settings.h"
 #include "lib/base/cpu.h"
+#include "lib/base/settings.h"
 
 #include <dscomm/info.h>
 #include <glib.h>

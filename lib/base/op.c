@@ -10,8 +10,8 @@
 #include <dscomm/op.h>
 #include <glib.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

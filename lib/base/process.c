@@ -2,9 +2,9 @@
 /* The word that every operation reads, and the handler that counts forks. */
 #include "config.h"
 #include "lib/base/process.h"
-#include "lib/base/process-fd.h"
 #include "lib/base/log.h"
 #include "lib/base/op.h"
+#include "lib/base/process-fd.h"
 
 #include <dscomm/backend.h>
 #include <errno.h>

@@ -4,8 +4,8 @@
 
 #include "lib/base/settings.h"
 
-#include "lib/base/nearest.h"
 #include "lib/base/log.h"
+#include "lib/base/nearest.h"
 #include "lib/base/status.h"
 
 #include <glib.h>

@@ -4,10 +4,10 @@
 #include "lib/call/agree.h"
 
 #include "lib/base/describe.h"
-#include "lib/call/dispatch.h"
-#include "lib/rendezvous/processes.h"
 #include "lib/base/node.h"
 #include "lib/base/status.h"
+#include "lib/call/dispatch.h"
+#include "lib/rendezvous/processes.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -15,12 +15,12 @@
  * not match them. */
 #include "config.h"
 #include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/call/receive.h"
 #include "lib/diagnosis/diagnosis.h"
 #include "lib/group/failure.h"
-#include "lib/call/receive.h"
 #include "lib/work/deadline.h"
 #include "lib/work/pending.h"
-#include "lib/base/status.h"
 
 #include <stdio.h>
 #include <string.h>

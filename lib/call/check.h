@@ -4,8 +4,8 @@
 #ifndef LIB_CHECK_H
 #define LIB_CHECK_H
 
-#include "lib/group/group.h"
 #include "lib/base/types.h"
+#include "lib/group/group.h"
 
 /* Checks everything about a collective: OK, or ERR_INVALID with a sentence.
  * args is filled in, except for element where dtype makes no sense. */

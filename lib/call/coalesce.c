@@ -2,11 +2,11 @@
 /* Coalescing: calls are recorded, then started in order as the children of one
  * compound work. */
 #include "config.h"
-#include "lib/group/failure.h"
 #include "lib/call/dispatch.h"
 #include "lib/call/fusion.h"
 #include "lib/call/receive.h"
 #include "lib/call/recording.h"
+#include "lib/group/failure.h"
 #include "lib/schedule/collective.h"
 
 #include <dscomm/hook.h>

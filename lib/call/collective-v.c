@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives with a count for every rank. */
 #include "config.h"
-#include "lib/call/dispatch.h"
 #include "lib/base/op.h"
+#include "lib/call/dispatch.h"
 
 /* Counts that all ranks must give alike. */
 static void sign_counts(dscomm_coll_args_t *args, int size)

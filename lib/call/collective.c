@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives with one count: check, describe, dispatch. */
 #include "config.h"
-#include "lib/call/recording.h"
-#include "lib/call/dispatch.h"
 #include "lib/base/op.h"
+#include "lib/call/dispatch.h"
+#include "lib/call/recording.h"
 
 /* A call whose quick check said no goes on only if the thorough one finds
  * nothing. Straight line otherwise: see lib/call/dispatch.h. */

@@ -4,11 +4,11 @@
 #include "config.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/status.h"
 #include "lib/call/dispatch.h"
+#include "lib/group/world.h"
 #include "lib/work/pending.h"
 #include "lib/work/progress.h"
-#include "lib/base/status.h"
-#include "lib/group/world.h"
 
 #include <dscomm/init.h>
 

@@ -5,10 +5,10 @@
 
 #include "lib/call/group-new.h"
 
-#include "lib/call/agree.h"
 #include "lib/base/attr.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/call/agree.h"
 #include "lib/group/world.h"
 
 #include <stdio.h>

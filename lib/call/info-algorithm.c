@@ -3,10 +3,10 @@
  * call. */
 #include "config.h"
 
-#include "lib/base/settings.h"
-#include "lib/call/dispatch.h"
 #include "lib/base/attr.h"
 #include "lib/base/op.h"
+#include "lib/base/settings.h"
+#include "lib/call/dispatch.h"
 
 #include <dscomm/info.h>
 

@@ -2,17 +2,18 @@
 /* Joining a job: discover, meet, open the group of all ranks. */
 #include "config.h"
 
-#include "lib/base/settings.h"
 #include "lib/base/attr.h"
 #include "lib/base/clock.h"
-#include "lib/rendezvous/discover.h"
-#include "lib/rendezvous/bootstrap.h"
 #include "lib/base/log.h"
 #include "lib/base/process.h"
-#include "lib/call/recording.h"
+#include "lib/base/settings.h"
 #include "lib/call/group-new.h"
 #include "lib/call/receive.h"
+#include "lib/call/recording.h"
 #include "lib/diagnosis/history.h"
+#include "lib/group/world.h"
+#include "lib/rendezvous/bootstrap.h"
+#include "lib/rendezvous/discover.h"
 #include "lib/schedule/cache.h"
 #include "lib/schedule/choice.h"
 #include "lib/schedule/levels.h"
@@ -21,7 +22,6 @@
 #include "lib/work/hook.h"
 #include "lib/work/pending.h"
 #include "lib/work/progress.h"
-#include "lib/group/world.h"
 
 #include <dscomm/init.h>
 #include <string.h>

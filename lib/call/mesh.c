@@ -2,12 +2,12 @@
 /* A mesh: one group along each dimension. */
 #include "config.h"
 
-#include "lib/call/agree.h"
 #include "lib/base/clock.h"
-#include "lib/call/group-new.h"
 #include "lib/base/status.h"
-#include "lib/rendezvous/stopped.h"
+#include "lib/call/agree.h"
+#include "lib/call/group-new.h"
 #include "lib/group/world.h"
+#include "lib/rendezvous/stopped.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /* Point to point: check, describe, hand to the backend. */
 #include "config.h"
 #include "lib/call/check.h"
-#include "lib/call/recording.h"
 #include "lib/call/receive.h"
+#include "lib/call/recording.h"
 #include "lib/work/stage.h"
 
 #include <stdbool.h>

@@ -2,9 +2,9 @@
 /* Probes: what has come that a receive would take. */
 #include "config.h"
 #include "lib/base/clock.h"
+#include "lib/call/receive.h"
 #include "lib/work/pending.h"
 #include "lib/work/progress.h"
-#include "lib/call/receive.h"
 
 #define SPINS 64
 

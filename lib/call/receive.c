@@ -3,9 +3,9 @@
 #include "config.h"
 #include "lib/call/receive.h"
 #include "lib/base/clock.h"
+#include "lib/base/status.h"
 #include "lib/work/pending.h"
 #include "lib/work/progress.h"
-#include "lib/base/status.h"
 
 #include <stdio.h>
 #include <string.h>

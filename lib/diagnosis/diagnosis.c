@@ -3,13 +3,13 @@
  * world, so a later report replaces it, of whichever group. */
 #include "config.h"
 #include "lib/diagnosis/diagnosis.h"
-#include "lib/diagnosis/history.h"
 #include "lib/base/clock.h"
+#include "lib/diagnosis/history.h"
 #include "lib/group/failure.h"
+#include "lib/group/world.h"
 #include "lib/rendezvous/processes.h"
 #include "lib/rendezvous/stopped.h"
 #include "lib/store/store.h"
-#include "lib/group/world.h"
 
 #include <stdio.h>
 #include <string.h>

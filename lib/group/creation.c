@@ -5,10 +5,10 @@
 #include "lib/group/failure.h"
 
 #include "lib/base/clock.h"
-#include "lib/rendezvous/processes.h"
 #include "lib/base/status.h"
-#include "lib/store/store.h"
 #include "lib/group/world.h"
+#include "lib/rendezvous/processes.h"
+#include "lib/store/store.h"
 
 #include <stdbool.h>
 #include <stdio.h>

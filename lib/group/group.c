@@ -5,14 +5,14 @@
 #include "lib/group/group.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/device/device.h"
 #include "lib/group/creation.h"
 #include "lib/group/failure.h"
-#include "lib/device/device.h"
+#include "lib/group/world.h"
 #include "lib/rendezvous/processes.h"
-#include "lib/base/status.h"
 #include "lib/rendezvous/stopped.h"
 #include "lib/store/store.h"
-#include "lib/group/world.h"
 
 #include <stdbool.h>
 #include <stdio.h>

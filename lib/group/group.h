@@ -11,9 +11,9 @@
 #include <stdbool.h>
 
 #include "lib/base/array.h"
+#include "lib/base/process.h"
 #include "lib/module/module.h"
 #include "lib/rendezvous/nodes.h"
-#include "lib/base/process.h"
 
 struct dscomm_world;
 typedef struct dscomm_schedule_cache dscomm_schedule_cache_t;

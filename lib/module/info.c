@@ -4,10 +4,10 @@
  * paths. */
 #include "config.h"
 
-#include "lib/base/settings.h"
 #include "lib/base/attr.h"
-#include "lib/module/module.h"
+#include "lib/base/settings.h"
 #include "lib/base/status.h"
+#include "lib/module/module.h"
 
 #include <dscomm/backend.h>
 #include <dscomm/info.h>

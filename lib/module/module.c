@@ -3,13 +3,13 @@
  * knows no transport by name, except self and two_level, which are built in. */
 #include "config.h"
 
-#include "lib/module/module.h"
 #include "lib/device/device.h"
+#include "lib/module/module.h"
 
-#include "lib/base/settings.h"
 #include "lib/base/log.h"
-#include "lib/module/shared-object.h"
+#include "lib/base/settings.h"
 #include "lib/base/status.h"
+#include "lib/module/shared-object.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -7,10 +7,10 @@
  * no arithmetic and keep theirs. */
 #include "config.h"
 
-#include "lib/reduce/table.h"
-#include "lib/reduce/kernels.h"
 #include "lib/base/lanes.h"
 #include "lib/base/minifloat.h"
+#include "lib/reduce/kernels.h"
+#include "lib/reduce/table.h"
 
 #include <math.h>
 

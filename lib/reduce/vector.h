@@ -18,9 +18,9 @@
 #ifndef LIB_KERNELS_VECTOR_H
 #define LIB_KERNELS_VECTOR_H
 
+#include "lib/base/minifloat.h"
 #include "lib/reduce/call.h"
 #include "lib/reduce/table.h"
-#include "lib/base/minifloat.h"
 
 #define BITS 8
 #include "lib/reduce/vector-integer.h"

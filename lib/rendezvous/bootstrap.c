@@ -6,15 +6,15 @@
 
 #include "lib/rendezvous/bootstrap.h"
 
-#include "lib/rendezvous/join.h"
-#include "lib/rendezvous/roster.h"
 #include "lib/base/clock.h"
-#include "lib/store/tcp/interface.h"
 #include "lib/base/log.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"
-#include "lib/store/tcp/socket.h"
+#include "lib/rendezvous/join.h"
+#include "lib/rendezvous/roster.h"
 #include "lib/store/store.h"
+#include "lib/store/tcp/interface.h"
+#include "lib/store/tcp/socket.h"
 
 #include <glib.h>
 #include <netdb.h>

@@ -7,8 +7,8 @@
 #include "lib/rendezvous/discover.h"
 
 #include "env/env.h"
-#include "lib/base/settings.h"
 #include "lib/base/log.h"
+#include "lib/base/settings.h"
 #include "lib/base/status.h"
 #include "lib/store/tcp/socket.h"
 

@@ -8,9 +8,9 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/node.h"
+#include "lib/base/status.h"
 #include "lib/rendezvous/join-decision.h"
 #include "lib/rendezvous/roster.h"
-#include "lib/base/status.h"
 #include "lib/store/tcp/socket.h"
 
 #include <arpa/inet.h>

@@ -7,8 +7,8 @@
 #include "lib/rendezvous/join.h"
 
 #include "lib/base/clock.h"
-#include "lib/base/status.h"
 #include "lib/base/process.h"
+#include "lib/base/status.h"
 #include "lib/rendezvous/host.h"
 #include "lib/rendezvous/roster.h"
 #include "lib/store/store.h"

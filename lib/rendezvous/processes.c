@@ -4,10 +4,10 @@
 #include "lib/rendezvous/processes.h"
 
 #include "lib/base/clock.h"
-#include "lib/base/process.h"
 #include "lib/base/node.h"
-#include "lib/rendezvous/record.h"
+#include "lib/base/process.h"
 #include "lib/base/status.h"
+#include "lib/rendezvous/record.h"
 #include "lib/store/store.h"
 
 #include <glib.h>

@@ -5,11 +5,11 @@
 #include "lib/base/node.h"
 #include "lib/rendezvous/record.h"
 
-#include "lib/base/settings.h"
 #include "lib/base/process.h"
+#include "lib/base/settings.h"
+#include "lib/base/status.h"
 #include "lib/rendezvous/processors.h"
 #include "lib/rendezvous/roster.h"
-#include "lib/base/status.h"
 
 #include <dscomm/version.h>
 #include <errno.h>

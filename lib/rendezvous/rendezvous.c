@@ -6,16 +6,16 @@
 #include "lib/rendezvous/rendezvous.h"
 
 #include "lib/base/clock.h"
-#include "lib/rendezvous/host.h"
-#include "lib/store/tcp/interface.h"
-#include "lib/base/process.h"
 #include "lib/base/node.h"
+#include "lib/base/process.h"
+#include "lib/base/status.h"
+#include "lib/rendezvous/host.h"
 #include "lib/rendezvous/join.h"
 #include "lib/rendezvous/roster.h"
-#include "lib/base/status.h"
 #include "lib/rendezvous/stopped.h"
-#include "lib/store/tcp/connect.h"
 #include "lib/store/store.h"
+#include "lib/store/tcp/connect.h"
+#include "lib/store/tcp/interface.h"
 
 #include <glib.h>
 #include <pthread.h>

@@ -5,10 +5,10 @@
 
 #include "lib/base/failure.h"
 #include "lib/base/process.h"
-#include "lib/rendezvous/processes.h"
 #include "lib/base/status.h"
-#include "lib/store/tcp/peer.h"
+#include "lib/rendezvous/processes.h"
 #include "lib/store/store.h"
+#include "lib/store/tcp/peer.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,9 +2,9 @@
 /* How schedules run. */
 #include "config.h"
 #include "lib/schedule/run.h"
+#include "lib/base/status.h"
 #include "lib/schedule/algorithm.h"
 #include "lib/schedule/early.h"
-#include "lib/base/status.h"
 
 #include <stdarg.h>
 #include <stdio.h>

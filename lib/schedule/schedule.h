@@ -19,8 +19,8 @@
 #define LIB_SCHEDULE_H
 
 #include "lib/base/array.h"
-#include "lib/schedule/header.h"
 #include "lib/rendezvous/nodes.h"
+#include "lib/schedule/header.h"
 
 #include <dscomm/backend.h>
 #include <dscomm/hook.h>

@@ -6,9 +6,9 @@
 #ifndef LIB_STORE_RECORDS_H
 #define LIB_STORE_RECORDS_H
 
+#include "lib/store/store.h"
 #include "lib/store/table.h"
 #include "lib/store/tcp/wire.h"
-#include "lib/store/store.h"
 
 #include <sys/types.h>
 

@@ -2,8 +2,8 @@
 /* Works of their callers' own, see dscomm_work_create(). */
 #include "config.h"
 #include "lib/base/attr.h"
-#include "lib/work/progress.h"
 #include "lib/base/status.h"
+#include "lib/work/progress.h"
 
 #include <string.h>
 

@@ -3,9 +3,9 @@
 #include "config.h"
 #include "lib/work/deadline.h"
 #include "lib/base/clock.h"
+#include "lib/base/status.h"
 #include "lib/group/failure.h"
 #include "lib/work/progress.h"
-#include "lib/base/status.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
  * Backends have no descriptors of their own in common (shm sleeps on futexes,
  * MPI does not sleep), so the progress thread makes progress for the loop. */
 #include "config.h"
-#include "lib/group/failure.h"
 #include "lib/work/event.h"
+#include "lib/group/failure.h"
 
 #include <errno.h>
 #include <string.h>

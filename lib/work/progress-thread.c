@@ -3,13 +3,13 @@
  * (DSCOMM_PROGRESS=thread) or waits for descriptors (dscomm_group_fd()): one a
  * process, as long as there is a world. */
 #include "config.h"
-#include "lib/base/settings.h"
 #include "lib/base/clock.h"
+#include "lib/base/settings.h"
+#include "lib/store/store.h"
 #include "lib/work/event.h"
 #include "lib/work/helper.h"
 #include "lib/work/pending.h"
 #include "lib/work/progress.h"
-#include "lib/store/store.h"
 
 #include <signal.h>
 #include <stdbool.h>

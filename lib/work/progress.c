@@ -3,11 +3,11 @@
  * all of them, so that a rank that waits on one group does not hold up its
  * peers on another. */
 #include "config.h"
-#include "lib/group/failure.h"
 #include "lib/work/progress.h"
+#include "lib/base/status.h"
+#include "lib/group/failure.h"
 #include "lib/work/deadline.h"
 #include "lib/work/pending.h"
-#include "lib/base/status.h"
 
 #include <sched.h>
 #include <stdbool.h>

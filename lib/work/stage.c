@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* See stage.h. */
 #include "config.h"
-#include "lib/group/failure.h"
 #include "lib/work/stage.h"
+#include "lib/group/failure.h"
 
 #include <glib.h>
 

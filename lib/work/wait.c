@@ -3,10 +3,10 @@
  * state and the other groups, and sleep where the backend can be woken. */
 #include "config.h"
 #include "lib/base/clock.h"
+#include "lib/base/status.h"
 #include "lib/work/deadline.h"
 #include "lib/work/pending.h"
 #include "lib/work/progress.h"
-#include "lib/base/status.h"
 
 #define SPINS 256
 

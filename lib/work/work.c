@@ -2,11 +2,11 @@
 /* Works: their memory, how they start and end. */
 #include "config.h"
 #include "lib/work/work.h"
-#include "lib/work/event.h"
-#include "lib/group/failure.h"
 #include "lib/base/op.h"
-#include "lib/work/pending.h"
 #include "lib/base/status.h"
+#include "lib/group/failure.h"
+#include "lib/work/event.h"
+#include "lib/work/pending.h"
 
 #include <stdio.h>
 #include <stdlib.h>

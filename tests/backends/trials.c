@@ -3,8 +3,8 @@
 #define _GNU_SOURCE
 #include "config.h"
 
-#include "tests/backends/trials.h"
 #include "tests/backends/job.h"
+#include "tests/backends/trials.h"
 #include "tests/tap.h"
 
 #include <dirent.h>

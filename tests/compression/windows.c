@@ -5,8 +5,8 @@
  * threads that stand for processes; how rows travel is in device-packets.c. */
 #include "config.h"
 
-#include "compression/device/device.h"
 #include "compression/core/window.h"
+#include "compression/device/device.h"
 #include "tests/compression/pairs.h"
 
 #include <stdatomic.h>

@@ -12,9 +12,9 @@
 #include "config.h"
 
 #include "lib/rendezvous/join-decision.h"
+#include "lib/store/records.h"
 #include "lib/store/tcp/commands.h"
 #include "lib/store/tcp/connect.h"
-#include "lib/store/records.h"
 #include "lib/store/tcp/session.h"
 
 #include <dscomm/log.h>

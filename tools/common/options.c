@@ -3,8 +3,8 @@
 #include "config.h"
 
 #include "lib/base/nearest.h"
-#include "tools/run/spawn.h"
 #include "tools/common/tool.h"
+#include "tools/run/spawn.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,10 +3,10 @@
  * variables, and how to start a job with mpirun. */
 #include "config.h"
 
+#include "tools/common/tool.h"
+#include "tools/env/env.h"
 #include "tools/env/mpirun.h"
 #include "tools/env/show-placement.h"
-#include "tools/env/env.h"
-#include "tools/common/tool.h"
 
 #include <dscomm/status.h>
 #include <errno.h>

@@ -2,8 +2,8 @@
 /* `dscomm env --json`: the same for programs, a line a rank. */
 #include "config.h"
 
-#include "tools/env/env.h"
 #include "tools/common/json.h"
+#include "tools/env/env.h"
 
 #include <dscomm/status.h>
 

@@ -2,8 +2,8 @@
 /* `dscomm env --mpirun --json`: the same for programs. */
 #include "config.h"
 
-#include "tools/env/mpirun.h"
 #include "tools/common/json.h"
+#include "tools/env/mpirun.h"
 
 static void add_parts(JsonBuilder *builder, const char *name,
                       const GPtrArray *parts)

@@ -2,10 +2,10 @@
 /* `dscomm env --mpirun`: advice about each mpirun that is there, for people. */
 #include "config.h"
 
-#include "tools/env/mpirun.h"
-#include "tools/env/mpirun-version.h"
 #include "tools/common/tool.h"
 #include "tools/common/topology.h"
+#include "tools/env/mpirun-version.h"
+#include "tools/env/mpirun.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -3,10 +3,10 @@
  * and for programs, and binding to them. */
 #include "config.h"
 
-#include "tools/env/show-placement.h"
 #include "tools/common/json.h"
-#include "tools/env/placement.h"
 #include "tools/common/tool.h"
+#include "tools/env/placement.h"
+#include "tools/env/show-placement.h"
 
 #include <dscomm/status.h>
 #include <errno.h>

@@ -2,8 +2,8 @@
 /* `dscomm env` for people and for the shell. */
 #include "config.h"
 
-#include "tools/env/env.h"
 #include "tools/common/tool.h"
+#include "tools/env/env.h"
 
 #include <dscomm/status.h>
 #include <stdlib.h>

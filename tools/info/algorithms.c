@@ -2,8 +2,8 @@
 /* `dscomm info --algorithms`: what carries out each collective, by bytes. */
 #include "config.h"
 
-#include "tools/info/info.h"
 #include "tools/common/tool.h"
+#include "tools/info/info.h"
 
 #include <dscomm/info.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * can be told. */
 #include "config.h"
 
-#include "tools/info/info.h"
 #include "tools/common/tool.h"
+#include "tools/info/info.h"
 
 #include <dscomm/codec.h>
 #include <dscomm/info.h>

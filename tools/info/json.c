@@ -2,8 +2,8 @@
 /* `dscomm info --json`: the same for programs. */
 #include "config.h"
 
-#include "tools/info/info.h"
 #include "tools/common/json.h"
+#include "tools/info/info.h"
 
 #include <dscomm/codec.h>
 #include <dscomm/info.h>

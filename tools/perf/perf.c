@@ -4,9 +4,9 @@
 #include "config.h"
 
 #include "tools/common/topology.h"
-#include "tools/run/job.h"
 #include "tools/perf/options.h"
 #include "tools/perf/run.h"
+#include "tools/run/job.h"
 
 #define GRACE_US (5 * G_USEC_PER_SEC)
 

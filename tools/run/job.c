@@ -4,11 +4,11 @@
 
 #include "lib/base/random.h"
 #include "tools/common/errors.h"
+#include "tools/common/tool.h"
 #include "tools/run/guard.h"
 #include "tools/run/job.h"
 #include "tools/run/nodes-common.h"
 #include "tools/run/options.h"
-#include "tools/common/tool.h"
 
 #include <dscomm/status.h>
 #include <dscomm/store.h>

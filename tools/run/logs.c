@@ -2,8 +2,8 @@
 /* The ranks' log files, see logs.h. */
 #include "config.h"
 
-#include "tools/run/logs.h"
 #include "tools/common/tool.h"
+#include "tools/run/logs.h"
 
 #include <errno.h>
 #include <fcntl.h>

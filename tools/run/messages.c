@@ -3,8 +3,8 @@
 #include "config.h"
 
 #include "tools/common/errors.h"
-#include "tools/run/supervisor.h"
 #include "tools/common/tool.h"
+#include "tools/run/supervisor.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,9 +8,9 @@
 #include "lib/base/clock.h"
 #include "lib/base/node.h"
 #include "lib/rendezvous/roster.h"
+#include "tools/common/tool.h"
 #include "tools/run/loopback.h"
 #include "tools/run/nodes-common.h"
-#include "tools/common/tool.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -5,8 +5,8 @@
 #include "config.h"
 
 #include "lib/rendezvous/roster.h"
-#include "tools/run/nodes-common.h"
 #include "tools/common/tool.h"
+#include "tools/run/nodes-common.h"
 
 #include <pthread.h>
 #include <signal.h>

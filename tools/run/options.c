@@ -2,8 +2,8 @@
 /* The options of `dscomm run`: its own, and torchrun's words for the same. */
 #include "config.h"
 
-#include "tools/run/options.h"
 #include "tools/common/tool.h"
+#include "tools/run/options.h"
 
 #include <arpa/inet.h>
 #include <dscomm/env.h>

@@ -5,8 +5,8 @@
  * is slow, or stopped, never blocks the loop that also passes on signals. */
 #include "config.h"
 
-#include "tools/run/output.h"
 #include "tools/common/tool.h"
+#include "tools/run/output.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,9 +3,9 @@
 #include "config.h"
 
 #include "tools/common/errors.h"
+#include "tools/common/tool.h"
 #include "tools/run/logs.h"
 #include "tools/run/supervisor.h"
-#include "tools/common/tool.h"
 
 #include <errno.h>
 #include <string.h>

@@ -5,9 +5,9 @@
  * is left of the job. */
 #include "config.h"
 
+#include "tools/common/tool.h"
 #include "tools/run/supervise.h"
 #include "tools/run/supervisor.h"
-#include "tools/common/tool.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -9,8 +9,8 @@
  * Steinmacher-Burow, Zheng, "Optimization of MPI Collective Communication on
  * BlueGene/L Systems", ICS 2005; the binomial tree is its radix 2. */
 #include "config.h"
-#include "lib/schedule/algorithms/algorithms.h"
 #include "lib/schedule/algorithms/knomial.h"
+#include "lib/schedule/algorithms/algorithms.h"
 
 #define PIECE ((size_t)64 << 10)
 #define WINDOW 4

@@ -3,10 +3,10 @@
  * torch's, and the server too where this process hosts it. */
 #include "config.h"
 
+#include "lib/store/table.h"
 #include "lib/store/tcp/connect.h"
 #include "lib/store/tcp/peer.h"
 #include "lib/store/tcp/server.h"
-#include "lib/store/table.h"
 
 #include "lib/base/status.h"
 

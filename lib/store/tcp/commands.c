@@ -3,8 +3,8 @@
 
 #include "lib/store/tcp/commands.h"
 
-#include "lib/store/tcp/peer.h"
 #include "lib/store/table.h"
+#include "lib/store/tcp/peer.h"
 #include "lib/store/tcp/session.h"
 
 #include "lib/base/status.h"

@@ -4,10 +4,10 @@
 
 #include "lib/store/tcp/socket.h"
 
-#include "lib/base/settings.h"
-#include "lib/store/tcp/interface.h"
 #include "lib/base/process-fd.h"
+#include "lib/base/settings.h"
 #include "lib/base/status.h"
+#include "lib/store/tcp/interface.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

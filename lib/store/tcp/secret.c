@@ -4,8 +4,8 @@
 
 #include "lib/store/tcp/secret.h"
 
-#include "lib/base/settings.h"
 #include "lib/base/random.h"
+#include "lib/base/settings.h"
 #include "lib/base/status.h"
 
 #include <dlfcn.h>

@@ -3,12 +3,12 @@
  * kept. */
 #include "config.h"
 
-#include "lib/schedule/algorithm.h"
 #include "lib/call/check.h"
+#include "lib/schedule/algorithm.h"
 #include "lib/schedule/cache.h"
-#include "tests/lib/work/hungry.h"
 #include "tests/lib/schedule/find.h"
 #include "tests/lib/schedule/loop.h"
+#include "tests/lib/work/hungry.h"
 #include "tests/tap.h"
 
 #include <string.h>

@@ -4,8 +4,8 @@
 #ifndef TESTS_LIB_CASE_H
 #define TESTS_LIB_CASE_H
 
-#include "lib/schedule/run.h"
 #include "lib/schedule/algorithm.h"
+#include "lib/schedule/run.h"
 #include "tests/lib/schedule/loop.h"
 
 #define CASE_RANKS 32

@@ -7,11 +7,11 @@
 #include "tests/tap.h"
 
 #include <arpa/inet.h>
-#include <stdint.h>
-#include <netdb.h>
 #include <dlfcn.h>
 #include <dscomm/log.h>
+#include <netdb.h>
 #include <netinet/in.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

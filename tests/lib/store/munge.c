@@ -5,8 +5,8 @@
 
 #include "tests/lib/store/fixture.h"
 
-#include "lib/store/tcp/secret.h"
 #include "lib/store/store.h"
+#include "lib/store/tcp/secret.h"
 
 #include <dlfcn.h>
 #include <dscomm/log.h>

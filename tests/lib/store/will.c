@@ -3,9 +3,9 @@
  */
 #include "tests/lib/store/fixture.h"
 
+#include "lib/store/store.h"
 #include "lib/store/tcp/connect.h"
 #include "lib/store/tcp/will.h"
-#include "lib/store/store.h"
 
 #include <signal.h>
 #include <stdlib.h>

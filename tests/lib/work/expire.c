@@ -5,11 +5,11 @@
 #include "config.h"
 
 #include "lib/base/clock.h"
-#include "lib/work/deadline.h"
 #include "lib/diagnosis/diagnosis.h"
 #include "lib/schedule/algorithm.h"
 #include "lib/schedule/collective.h"
 #include "lib/schedule/run.h"
+#include "lib/work/deadline.h"
 #include "lib/work/pending.h"
 #include "lib/work/progress.h"
 #include "tests/tap.h"

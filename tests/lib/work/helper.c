@@ -2,8 +2,8 @@
 /* The thread beside calls that cannot go on with works themselves. */
 #include "config.h"
 
-#include "lib/work/helper.h"
 #include "lib/base/process.h"
+#include "lib/work/helper.h"
 #include "tests/tap.h"
 
 #include <dirent.h>
