@@ -42,8 +42,9 @@ static void check_stdout(void)
     _exit(current ? current->unwritten : TOOL_FAILED);
 }
 
-/* In place of streams that are closed, what cannot be used as they would be:
- * else other files took their numbers. */
+/* Opens /dev/null for closed standard streams, because other files would get
+ * their numbers. The wrong direction makes their use fail, as it would if they
+ * were closed. */
 static void open_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of a compressor: forgotten, masked, looked at, saved and loaded.
+/* The state of a compressor: reset, masked, queried, saved and loaded.
  *
  * A saved state is little-endian: magic, version, codec, geometry, operator,
  * ranks, rank, count, padded, elements of the worker and the server error;

@@ -307,8 +307,8 @@ static int exceeds_limit(off_t size)
            limit.rlim_cur != RLIM_INFINITY && (rlim_t)size > limit.rlim_cur;
 }
 
-/* What everyone could not read again must not be written. Removals always fit,
- * and so do the counters of users. */
+/* Fails if the table has no room: no user could read the file again after such
+ * a write. Removals always fit, and so do the counters of users. */
 static dscomm_status_t check_room(const records_t *records, const char *key,
                                   size_t size)
 {

@@ -82,7 +82,7 @@ static char *read_all(int fd)
     return text;
 }
 
-/* Neither a link nor a pipe without a writer may be followed, or waited for. */
+/* Reads a file. Does not follow a link, or wait for a pipe's writer. */
 static char *read_file(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

@@ -12,8 +12,8 @@
 
 typedef struct tool_output tool_output_t;
 
-/* For that many ranks from first on, to this process's stdout and stderr.
- * command is ours, for messages. */
+/* Tags the output of so many ranks, from first on, and writes it to this
+ * process's stdout and stderr. command: this command's name, for messages. */
 tool_output_t *tool_output_new(const char *command, int first, int ranks);
 void tool_output_free(tool_output_t *output);
 

@@ -39,8 +39,8 @@ static void read_choice(const char *text, choice_t *choice)
         g_strstrip(*item);
 }
 
-/* 0 where item is a network, -1 where it is the name of an interface, 1 where
- * it is neither. */
+/* Reads an item of the list: 0 if it is a network, -1 if it is the name of an
+ * interface, 1 if it is neither. */
 static int read_network(const char *item, network_t *network)
 {
     const char *slash = strchr(item, '/');

@@ -63,7 +63,7 @@ void dscomm_priv_stopped_server(const char *peer,
  * kept: 1 if the kernel vouches for it, its world, the address, the process. */
 #define REFUSED_KEY "dscomm/refused"
 #define REFUSED_LOOKUPS_MAX 16 /* reports whose user a server looks for */
-#define REFUSED_KEPT_MAX 4 /* reports of strangers that are kept */
+#define REFUSED_KEPT_MAX 4 /* kept reports that are not verified */
 #define REFUSED_TEXT_MAX                                                       \
     ((REFUSED_LOOKUPS_MAX + REFUSED_KEPT_MAX) *                                \
      (sizeof(dscomm_priv_rank_t) + SOCKET_NAME_MAX + 8))

@@ -53,7 +53,7 @@ struct dscomm_priv_session {
 
     GQueue out; /* bytes that were not sent yet (dscomm_priv_queue_push()) */
     size_t out_sent; /* bytes of the first that were */
-    size_t out_bytes; /* that are to be sent, tail included */
+    size_t out_bytes; /* bytes of out and tail that are to be sent */
     dscomm_priv_buffer_t tail; /* small answers, not yet in out */
 
     dscomm_priv_bytes_t *client; /* whose last will it holds, or NULL */

@@ -103,7 +103,8 @@ void dscomm_priv_put_u64(dscomm_priv_buffer_t *buffer, uint64_t value);
 void dscomm_priv_put_bytes(dscomm_priv_buffer_t *buffer, const void *data,
                            size_t size);
 void dscomm_priv_put_key(dscomm_priv_buffer_t *buffer, const char *key);
-/* A new name of WIRE_NAME_SIZE bytes. */
+/* A new random name of WIRE_NAME_SIZE bytes, of which the first one is named,
+ * its kind. */
 void dscomm_priv_wire_name(uint8_t *name, uint8_t named);
 /* A whole request of many keys. */
 void dscomm_priv_put_keys(dscomm_priv_buffer_t *request, int command,

@@ -51,8 +51,8 @@ typedef struct {
  * said; g_free(). */
 char *tool_advice_check(int nodes, int ranks_per_node);
 
-/* NULL and a sentence in *ret_problem, g_free(), where version is of no mpirun
- * that is known, or the counts make no sense. */
+/* Returns NULL and a sentence in *ret_problem (g_free()) if the version is of
+ * no known mpirun or the counts contradict each other. */
 tool_advice_t *tool_advise(const tool_advice_question_t *question,
                            char **ret_problem);
 void tool_advice_free(tool_advice_t *advice);

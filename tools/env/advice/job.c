@@ -120,7 +120,7 @@ static int mapping_each(const char *value)
     return tool_advice_decimal(count, ADVICE_RANKS_MAX);
 }
 
-/* The number of ranks on each node that given arguments say, or 0. */
+/* The number of ranks on each node by the given arguments, or 0. */
 static int given_each(const advice_state_t *state)
 {
     char **names =
