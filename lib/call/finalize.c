@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/failure.h"
 #include "lib/base/status.h"
 #include "lib/call/dispatch.h"
 #include "lib/group/world.h"
@@ -11,6 +12,7 @@
 #include "lib/work/progress.h"
 
 #include <dscomm/init.h>
+#include <string.h>
 
 #define LAST_TURNS 8
 
@@ -187,8 +189,25 @@ static void world_leave(dscomm_world_t *world, int orderly, int64_t deadline)
     dscomm_priv_world_free(world);
 }
 
+/* Leaves a world that has failed. If that was in a collective that this rank
+ * has not begun, as the last barrier, no call has told it: this one does. */
+static dscomm_status_t world_leave_failed(dscomm_world_t *world,
+                                          const dscomm_failure_t *failure,
+                                          int64_t deadline)
+{
+    const dscomm_group_t *group = world->group;
+    const bool told = failure->sequence <= group->sequence ||
+                      strcmp(failure->group, group->identity.name) != 0;
+    char text[DSCOMM_ERROR_MAX];
+
+    world_leave(world, 0, deadline);
+    dscomm_priv_failure_sentence(failure, text);
+    return told ? DSCOMM_OK : dscomm_priv_fail_with(failure->status, text);
+}
+
 dscomm_status_t dscomm_finalize(dscomm_group_t *group)
 {
+    dscomm_failure_t failure;
     dscomm_world_t *world;
     dscomm_status_t status;
     int64_t deadline;
@@ -205,10 +224,8 @@ dscomm_status_t dscomm_finalize(dscomm_group_t *group)
         return DSCOMM_OK;
     }
     deadline = dscomm_priv_clock_after(dscomm_priv_clock(), group->timeout_ms);
-    if (group->ops.status(group->impl, NULL) != DSCOMM_OK) {
-        world_leave(world, 0, deadline);
-        return DSCOMM_OK;
-    }
+    if (group->ops.status(group->impl, &failure) != DSCOMM_OK)
+        return world_leave_failed(world, &failure, deadline);
     status = meet_again(world, deadline);
     world_leave(world, status == DSCOMM_OK, deadline);
     return status;

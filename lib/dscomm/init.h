@@ -52,7 +52,8 @@ DSCOMM_API dscomm_status_t dscomm_init(const dscomm_init_attr_t *attr,
  * Collective: waits until this rank's earlier sends are delivered and then for
  * all ranks to arrive, at most the world's time-out each; where one calls
  * another collective on the world instead, both get ERR_MISMATCH. A world that
- * was aborted or lost a peer is freed without waiting. The handle is gone
+ * was aborted or lost a peer is freed without waiting; the return is OK, unless
+ * it failed in a collective that this rank has not begun. The handle is gone
  * whatever is returned (calls on it are ERR_INVALID, as group.h tells); NULL is
  * fine; a second call with the same handle is ERR_STATE. In a forked child it
  * only frees memory. MT: world. */

@@ -5,6 +5,8 @@
 #include "tests/backends/job.h"
 #include "tests/tap.h"
 
+#include <signal.h>
+
 /* Rank 1 does not come to finalize. */
 static void stay_away(job_rank_t *me)
 {
@@ -31,6 +33,37 @@ static void test_finalize_timeout(void)
                   job.reports[r].took_ms < 2.5 * timeout &&
                   job_sentence_has(&job, r, "rank 1");
     job_ok(&job, passed, "finalize names who does not come");
+}
+
+/* Rank 1 dies before dscomm_finalize(), which rank 0 calls at once, and rank 2
+ * when rank 0 has most often failed there. */
+static void die_before(job_rank_t *me)
+{
+    dscomm_group_t *world;
+    dscomm_status_t status;
+    double started;
+
+    if (job_init(me, &world) < 0)
+        return;
+    status = dscomm_barrier(world, NULL); /* may see the death already */
+    if (me->rank == 1)
+        raise(SIGKILL);
+    if (me->rank == 2)
+        job_sleep_ms(500);
+    started = job_now_ms();
+    job_tell(me, status ? status : dscomm_finalize(world), started);
+}
+
+static void test_died_before(void)
+{
+    job_t job;
+    int passed;
+
+    passed = job_run(&job, 3, 0, die_before, NULL, 10000);
+    for (int r = 0; r < 3; r += 2)
+        passed &= job.reports[r].status == DSCOMM_ERR_PEER_FAILED &&
+                  job_sentence_has(&job, r, "rank 1");
+    job_ok(&job, passed, "a death before the end is told to all survivors");
 }
 
 static void finalize_twice(job_rank_t *me)
@@ -63,6 +96,7 @@ static void test_finalize_twice(void)
 int main(void)
 {
     test_finalize_timeout();
+    test_died_before();
     test_finalize_twice();
     is_int(job_leftovers(), 0, "nothing is left of any job");
     return tap_done();
