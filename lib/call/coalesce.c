@@ -26,8 +26,8 @@ dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group)
     return DSCOMM_OK;
 }
 
-/* Calls that go as one have the number of the first, by which ranks that put
- * others together find out. */
+/* Fused calls have the sequence of the first one, so that ranks which fused
+ * other calls find the difference. */
 static void call_number(dscomm_group_t *group, dscomm_call_t *call)
 {
     if (call->type == CALL_COLLECTIVE) {
@@ -39,7 +39,7 @@ static void call_number(dscomm_group_t *group, dscomm_call_t *call)
     }
 }
 
-/* One child less, or the last one was started. */
+/* Called when a child has ended, or the last one was started. */
 static void compound_count(dscomm_work_t *compound)
 {
     if (--compound->children.remaining == 0)
@@ -101,7 +101,7 @@ static dscomm_status_t compound_start_child(dscomm_work_t *compound,
     return status;
 }
 
-/* Room for what the receives among calls will get. */
+/* Allocates results of the receives among calls. */
 static dscomm_status_t number_receives(dscomm_work_t *compound,
                                        const dscomm_array_t *calls)
 {
@@ -197,8 +197,8 @@ static dscomm_status_t calls_part_messages(dscomm_group_t *group)
     return DSCOMM_OK;
 }
 
-/* What is to be started for what was recorded: small calls of one kind go as
- * one. */
+/* The calls to start for the recorded ones: small calls of one kind are fused.
+ */
 static dscomm_status_t calls_plan(dscomm_group_t *group, dscomm_array_t *calls)
 {
     const dscomm_call_t *call = dscomm_priv_recording_calls(group);
@@ -250,7 +250,8 @@ static dscomm_status_t calls_run_plain(dscomm_group_t *group)
     return dscomm_priv_dispatch_block(group, &call);
 }
 
-/* Where memory is short peers wait in vain, so the group ends. */
+/* Ends the group if there is no memory, because peers would wait for this rank.
+ */
 static dscomm_status_t coalesced_start(dscomm_group_t *group,
                                        dscomm_work_t **ret_work)
 {

@@ -51,7 +51,7 @@ dscomm_priv_dispatch_peek(dscomm_group_t *group, const dscomm_coll_args_t *args,
     return native ? NULL : dscomm_priv_choice_default(args, group->size, nodes);
 }
 
-/* Once for each rule, in all groups of this process. */
+/* Logged once for each rule, for all groups of this process. */
 static int choice_is_logged(guint index)
 {
     static _Atomic uint64_t told; /* a bit each, of those from 63 on one */
@@ -137,7 +137,8 @@ static dscomm_status_t collective_run_locked(dscomm_group_t *group,
     return status;
 }
 
-/* Blocking calls that match no call with a work cannot be made of one. */
+/* If blocking calls match no calls with a work, a blocking call cannot be made
+ * of a work. */
 static int must_run(const dscomm_group_t *group)
 {
     return !group->ops.start ||

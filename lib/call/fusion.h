@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fusion: small coalesced calls of one kind go as one: on their own buffers,
- * where those follow one another, else on a packed one. */
+/* Fusion: small coalesced calls of one kind become one call, on their own
+ * buffers if these are adjacent, else on a packed buffer. */
 #ifndef LIB_FUSION_H
 #define LIB_FUSION_H
 
@@ -43,8 +43,8 @@ static inline int dscomm_priv_fusion_alike(const dscomm_coll_args_t *a,
            a->root == b->root;
 }
 
-/* Whether a call goes together with last, the collective recorded before it;
- * bytes: of all that go together with that. */
+/* 1 if a call can be fused with last, the collective recorded before it; bytes:
+ * the sum of all calls fused so far. */
 static inline int dscomm_priv_fusion_joins(const dscomm_call_t *last,
                                            size_t bytes,
                                            const dscomm_coll_args_t *args)
@@ -56,8 +56,8 @@ static inline int dscomm_priv_fusion_joins(const dscomm_call_t *last,
            bytes + more <= FUSION_WHOLE_MOST;
 }
 
-/* How many of the calls from calls[0] on can go as one; 1 where the first must
- * go alone. Equal on all ranks that make the same calls. */
+/* The number of calls from calls[0] on that can be fused; 1 if the first must
+ * run alone. Equal on all ranks that make the same calls. */
 size_t dscomm_priv_fusion_extent(const dscomm_call_t *calls, size_t count);
 
 /* The one call for count calls, on a buffer with their inputs,

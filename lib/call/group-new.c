@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* New groups out of a parent's ranks: who agrees, who is in, what it is
- * called. */
+/* New groups of a parent's ranks: agreement, members and names. */
 #include "config.h"
 
 #include "lib/call/group-new.h"
@@ -14,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What attr says, over what the parent has. */
+/* The attributes: those of attr, else the parent's. */
 static dscomm_status_t group_attr_merge(const dscomm_group_t *parent,
                                         const char *name,
                                         const dscomm_group_attr_t *attr,
@@ -65,8 +64,8 @@ dscomm_status_t dscomm_priv_group_attr(dscomm_group_t *parent, const char *name,
     return DSCOMM_OK;
 }
 
-/* Groups of one rank never reach a module, but a wrong name is wrong there,
- * too. */
+/* Checks the backend's name also for groups of one rank, which use no module.
+ */
 static dscomm_status_t choose_module(const char *backend, int count,
                                      const dscomm_module_t **ret_module)
 {
@@ -176,8 +175,8 @@ static void lists_free(dscomm_group_t *group)
 
 const dscomm_group_part_t dscomm_priv_lists_part = {.free = lists_free};
 
-/* How often this list was asked for, without the other ranks. 0 where there is
- * no memory: the group has ended, as this rank cannot count any more. */
+/* Counts the groups made of this list. 0: there is no memory, and the group has
+ * ended, because this rank can no longer count. */
 static unsigned count_call(dscomm_group_t *parent, uint64_t hash)
 {
     struct dscomm_list *list = parent->life.lists;
@@ -211,8 +210,8 @@ static void list_text(const int *ranks, int count, char *text, size_t size)
         g_strlcat(text, "...", size);
 }
 
-/* The members alone have the list, and how often they asked for it, in common,
- * so that's what they meet by. */
+/* The id of the new group is made of the list and its count, which only the
+ * members have in common. */
 static dscomm_status_t open_apart(dscomm_group_t *parent, const int *ranks,
                                   int count, const dscomm_group_attr_t *attr,
                                   dscomm_group_t **ret_group)

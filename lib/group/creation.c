@@ -78,8 +78,8 @@ static bool is_silent(const dscomm_group_t *group)
     return dscomm_priv_store_silent(meeting_of(group)->store, NULL);
 }
 
-/* Who the ranks of this node are. Only a wait that takes long, or
- * a sentence about a rank, asks for it. */
+/* Reads the processes of this node's ranks. Only a long wait, or a sentence
+ * about a rank, needs them. */
 static void creation_learn_local(const dscomm_group_t *group)
 {
     const dscomm_meeting_t *meeting = meeting_of(group);
@@ -101,7 +101,7 @@ static void learn_once(const dscomm_group_t *group)
         creation_learn_local(group);
 }
 
-/* The rank in the world of one whose process has ended, or -1. */
+/* The world rank of a process that has ended, or -1. */
 static int find_ended(const dscomm_group_t *group)
 {
     learn_once(group);
@@ -122,9 +122,9 @@ static dscomm_status_t parent_status(const dscomm_group_t *group)
     return dscomm_backend_fail(&failure);
 }
 
-/* Whether the parent was revoked and tells all its ranks so by itself. One
- * whose ranks tell each other by messages may not: they are lost with a rank
- * that ends soon after. */
+/* 1 if the parent was revoked and notifies all its ranks itself. A parent that
+ * notifies by messages may fail to: messages are lost if their sender ends
+ * soon. */
 static bool is_told(const dscomm_group_t *group)
 {
     const dscomm_group_t *parent = group->life.creation->parent;
@@ -190,7 +190,8 @@ static dscomm_status_t fail_store(const dscomm_group_t *group)
                        group->identity.name, why);
 }
 
-/* The store does not answer in time, or this rank has no memory to ask it. */
+/* The store did not answer in time, or this rank has no memory for a request.
+ */
 static int is_passing(dscomm_status_t status)
 {
     return status == DSCOMM_ERR_TIMEOUT || status == DSCOMM_ERR_NO_MEMORY;
@@ -204,7 +205,7 @@ static dscomm_status_t unanswered(const dscomm_group_t *group,
     return is_passing(status) ? DSCOMM_OK : fail_store(group);
 }
 
-/* The first failure of a rank of the group, which is there. */
+/* Reads the first failure of a rank of the group. */
 static dscomm_status_t stored_failure(const dscomm_group_t *group)
 {
     dscomm_failure_t failure;
@@ -391,8 +392,8 @@ dscomm_status_t dscomm_priv_creation_tell(dscomm_store_t *store,
     return DSCOMM_OK;
 }
 
-/* Puts this rank's last failure into the store, or takes over the one that is
- * there. */
+/* Publishes this rank's last failure, or takes over the one that is in the
+ * store. */
 static dscomm_status_t settle(const dscomm_group_t *group,
                               dscomm_status_t status)
 {

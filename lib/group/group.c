@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups: opening and freeing them, and what they tell about themselves. */
+/* Groups: opening, freeing and queries. */
 #include "config.h"
 
 #include "lib/group/group.h"
@@ -83,7 +83,8 @@ static dscomm_status_t group_open_store(const dscomm_group_plan_t *plan,
     return dscomm_store_prefix(base, prefix, ret_store);
 }
 
-/* All that group needs besides itself; false where there is no memory. */
+/* Allocates all that group needs besides itself; false if there is no memory.
+ */
 static bool group_fill(dscomm_group_t *group, const dscomm_group_plan_t *plan)
 {
     const gsize count = (gsize)plan->count;
