@@ -144,7 +144,8 @@ static const char *find_cluster(const char *value)
     return NULL;
 }
 
-static const char *first_host(const cluster_t *names, const char *cluster)
+static const char *vertex_first_host(const cluster_t *names,
+                                     const char *cluster)
 {
     const char *host = NULL;
 
@@ -211,7 +212,7 @@ static dscomm_status_t vertex_take_first(const env_view_t *view,
     char *text;
 
     value += strspn(value, " \t\r\n");
-    host = first_host(names, find_cluster(value));
+    host = vertex_first_host(names, find_cluster(value));
     text = dscomm_priv_json_string(host);
     if (text && dscomm_priv_hosts_set_master(env, text, names->variable))
         return DSCOMM_OK;

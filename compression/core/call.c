@@ -27,7 +27,8 @@ static void drop(dscomm_exchange_t *x)
 }
 
 /* Ends the calls of all ranks. Afterwards the sentence is this thread's. */
-static dscomm_status_t call_fail(dscomm_exchange_t *x, dscomm_status_t status)
+static dscomm_status_t compressed_call_fail(dscomm_exchange_t *x,
+                                            dscomm_status_t status)
 {
     char text[512]; /* as long as a sentence may be */
 
@@ -62,7 +63,7 @@ static dscomm_status_t call_progress(dscomm_exchange_t *x)
     if (status == DSCOMM_IN_PROGRESS)
         status = dscomm_priv_exchange_watch(x, steps(x) != before);
     if (status < 0)
-        status = call_fail(x, status);
+        status = compressed_call_fail(x, status);
     else if (status == DSCOMM_OK)
         dscomm_priv_exchange_retire(x);
     return status;
@@ -90,7 +91,7 @@ static void call_cancel(void *state, dscomm_status_t status)
 
     if (dscomm_group_status(x->channel->parent) != status)
         dscomm_fail(status, "the group has ended");
-    call_fail(x, status);
+    compressed_call_fail(x, status);
 }
 
 /* Waits for what the call needs next. This time counts as looking at the
@@ -108,7 +109,7 @@ static void wait(dscomm_exchange_t *x)
 
 /* Runs the call. Fails if the compressors' group has ended, of which nobody
  * notifies the channel's own group. */
-static dscomm_status_t call_run(dscomm_exchange_t *x)
+static dscomm_status_t compressed_call_run(dscomm_exchange_t *x)
 {
     dscomm_channel_t *channel = x->channel;
     dscomm_status_t status;
@@ -116,7 +117,8 @@ static dscomm_status_t call_run(dscomm_exchange_t *x)
     for (;;) {
         pthread_mutex_lock(&channel->lock);
         status = dscomm_group_status(channel->parent);
-        status = status < 0 ? call_fail(x, status) : call_progress(x);
+        status =
+            status < 0 ? compressed_call_fail(x, status) : call_progress(x);
         pthread_mutex_unlock(&channel->lock);
         if (status != DSCOMM_IN_PROGRESS)
             return status;
@@ -167,16 +169,16 @@ dscomm_status_t dscomm_priv_exchange(const char *name,
     if (status == DSCOMM_OK)
         status = dscomm_priv_exchange_start(x);
     if (status < 0)
-        status = call_fail(x, status);
+        status = compressed_call_fail(x, status);
     pthread_mutex_unlock(&channel->lock);
     if (status < 0)
         return status;
     if (!ret_work)
-        return call_run(x);
+        return compressed_call_run(x);
     status = dscomm_work_create(channel->parent, &ops, x, ret_work);
     if (status < 0) {
         pthread_mutex_lock(&channel->lock);
-        status = call_fail(x, status);
+        status = compressed_call_fail(x, status);
         pthread_mutex_unlock(&channel->lock);
     }
     return status;

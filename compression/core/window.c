@@ -294,8 +294,9 @@ static void open_view(dscomm_window_t *window, int r, const card_t *theirs,
 /* All ranks learn what all say; the first that has met with something speaks
  * for all. Not over the channel's own group, which outstanding calls use
  * meanwhile. */
-static dscomm_status_t cards_exchange(dscomm_channel_t *channel,
-                                      const card_t *mine, card_t *ret_all)
+static dscomm_status_t window_cards_exchange(dscomm_channel_t *channel,
+                                             const card_t *mine,
+                                             card_t *ret_all)
 {
     dscomm_windows_t *windows = &channel->windows;
     dscomm_status_t status = dscomm_all_gather(
@@ -326,12 +327,12 @@ static dscomm_status_t window_make(dscomm_channel_t *channel, size_t bytes)
         open_own(window, windows->device, &mine);
     else
         fill_why(&mine, "cannot share its memory", "no memory to note it");
-    status = cards_exchange(channel, &mine, all);
+    status = window_cards_exchange(channel, &mine, all);
     if (status == DSCOMM_OK && !windows->refused) {
         for (int r = 0; r < channel->ranks && !*mine.why; r++)
             if (r != channel->rank)
                 open_view(window, r, &all[r], &mine);
-        status = cards_exchange(channel, &mine, all);
+        status = window_cards_exchange(channel, &mine, all);
     }
     if (status < 0) /* a backend may still write there */
         dscomm_priv_retain(all);

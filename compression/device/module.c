@@ -51,7 +51,7 @@ static void path_of_module(char *path, size_t size)
 
 /* The table of the module at path, or NULL and why. It stays loaded: kernels
  * are registered by then. */
-static const dscomm_device_ops_t *module_load(const char *path)
+static const dscomm_device_ops_t *cuda_module_load(const char *path)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     const dscomm_device_ops_t *ops;
@@ -82,7 +82,7 @@ const dscomm_device_ops_t *dscomm_priv_device_table(void)
     if (!tried && !foreign) {
         tried = 1;
         path_of_module(path, sizeof path);
-        table = module_load(path);
+        table = cuda_module_load(path);
         dscomm_log(DSCOMM_LOG_INFO, "compression",
                    "buffers of a device are compressed %s%s",
                    table ? "there" : "in host memory: ", table ? "" : why);

@@ -260,11 +260,11 @@ static mark_t *mark_at(const dscomm_exchange_t *x, stage_t stage, size_t p)
     return &x->mirror.marks[(size_t)stage * x->packet_count + p];
 }
 
-static int queue_mark(const dscomm_exchange_t *x, mark_t *queue_mark)
+static int mirror_mark(const dscomm_exchange_t *x, mark_t *mirror_mark)
 {
-    int code = device_ops()->mark(x->queue, &queue_mark->event);
+    int code = device_ops()->mark(x->queue, &mirror_mark->event);
 
-    queue_mark->is_set = !code;
+    mirror_mark->is_set = !code;
     return code;
 }
 
@@ -278,7 +278,7 @@ int dscomm_priv_device_down(dscomm_exchange_t *x, stage_t stage, size_t p)
         code = copy_down(x, p, x->out, 0, end, extent, &any);
     else
         code = copy_down(x, p, x->in, own, own + 1, extent, &any);
-    return code || !any ? code : queue_mark(x, mark_at(x, stage, p));
+    return code || !any ? code : mirror_mark(x, mark_at(x, stage, p));
 }
 
 static int sees(const dscomm_exchange_t *x)
@@ -300,12 +300,12 @@ int dscomm_priv_device_came(dscomm_exchange_t *x, stage_t stage, size_t p)
         x->unfinished = x->queue;
         code = read_others(x, stage, p, &any);
         if (!code && is_last)
-            code = queue_mark(x, mark_at(x, STAGES, MARK_READ));
+            code = mirror_mark(x, mark_at(x, STAGES, MARK_READ));
     } else {
         code = copy_others(x, p, &any);
         any &= x->direct;
     }
-    return code || !any ? code : queue_mark(x, mark_at(x, stage, p));
+    return code || !any ? code : mirror_mark(x, mark_at(x, stage, p));
 }
 
 int dscomm_priv_device_headers(const dscomm_exchange_t *x, const part_t *part,
@@ -320,7 +320,7 @@ int dscomm_priv_device_headers(const dscomm_exchange_t *x, const part_t *part,
 
 int dscomm_priv_device_mark_end(dscomm_exchange_t *x)
 {
-    return queue_mark(x, mark_at(x, STAGES, MARK_END));
+    return mirror_mark(x, mark_at(x, STAGES, MARK_END));
 }
 
 dscomm_status_t dscomm_priv_device_settle(dscomm_exchange_t *x, int most_ms)

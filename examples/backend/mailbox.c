@@ -84,7 +84,7 @@ static dscomm_status_t status_of(void *self, dscomm_failure_t *ret_failure)
 }
 
 /* The status comes last: from there on the request is the library's. */
-static unsigned request_complete(request_t *request, dscomm_status_t status)
+static unsigned mailbox_complete(request_t *request, dscomm_status_t status)
 {
     TAILQ_REMOVE(request->list, request, link);
     request->common.status = status;
@@ -120,7 +120,7 @@ static unsigned receive_match(impl_t *impl, request_t *receive)
     receive->common.source = got->peer;
     receive->common.tag = got->tag;
     receive->common.bytes = got->bytes;
-    request_complete(receive, got->bytes > want->bytes ? DSCOMM_ERR_TRUNCATED
+    mailbox_complete(receive, got->bytes > want->bytes ? DSCOMM_ERR_TRUNCATED
                                                        : DSCOMM_OK);
     TAILQ_REMOVE(&impl->parcels, parcel, link);
     free(parcel);
@@ -175,7 +175,7 @@ static unsigned box_push(impl_t *impl, int to)
     box->whole.peer = impl->rank;
     box->full = 1;
     return request->sent == request->message.bytes &&
-           request_complete(request, DSCOMM_OK);
+           mailbox_complete(request, DSCOMM_OK);
 }
 
 static unsigned progress(void *self)

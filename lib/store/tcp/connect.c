@@ -225,7 +225,7 @@ static dscomm_status_t fail_silent(link_t *link)
 }
 
 /* A process that is no rank, as a launcher, has its program's name. */
-static void name_program(dscomm_priv_rank_t *rank)
+static void rank_name_program(dscomm_priv_rank_t *rank)
 {
     const char *program = g_get_prgname();
     char node[DSCOMM_NODE_MAX];
@@ -252,7 +252,7 @@ static dscomm_status_t link_report(link_t *link, const struct addrinfo *list,
         return status;
     link->reported |= bit;
     if (!*link->rank.world)
-        name_program(&link->rank);
+        rank_name_program(&link->rank);
     g_strlcpy(cause, dscomm_last_error(), sizeof cause);
     if (dscomm_priv_connect_list(list, port, deadline, &link->fd, &again) ==
         DSCOMM_OK) {
