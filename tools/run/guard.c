@@ -44,7 +44,7 @@ static void guard(int fd, const tool_guard_t *shared, int count, int node)
         continue;
     /* before the other nodes' ranks fail for lack of ours */
     if (*shared->url)
-        tool_nodes_bury(shared->url, node, guarded);
+        tool_nodes_report_killed(shared->url, node, guarded);
     for (int i = 0; i < count; i++)
         if (groups[i] > 0)
             kill(-groups[i], SIGKILL);

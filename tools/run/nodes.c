@@ -31,7 +31,7 @@ struct tool_nodes {
     int restarts_max;
     char **hosts;
     char *url;
-    char *grave; /* shared with the guard: url while we should be mourned */
+    char *guard_url; /* shared with the guard: url, "" once the node may end */
     gint64 silence_us;
     dscomm_store_t *joined; /* the server of node 0 */
     dscomm_store_t *store; /* the thread's */
@@ -50,7 +50,7 @@ struct tool_nodes {
     gint64 next_beat;
     int64_t *beats; /* node 0: of each node, and when they last changed */
     gint64 *heard;
-    int lost; /* node 0: how many will say no goodbye */
+    int lost; /* node 0: nodes that will send no leave message */
 };
 
 char *tool_nodes_url(const char *host, int port)
@@ -111,7 +111,7 @@ tool_nodes_t *tool_nodes_new(const tool_job_t *job, const tool_place_t *place,
     n->silence_us = place->silence_us;
     n->hosts = g_strdupv((char **)hosts);
     n->url = g_strdup(url);
-    n->grave = job->guard.url;
+    n->guard_url = job->guard.url;
     n->joined = store;
     n->posts = g_queue_new();
     n->events = g_queue_new();
@@ -497,7 +497,7 @@ void tool_nodes_watch(tool_nodes_t *n)
     int error;
 
     if (n->own > 0)
-        g_strlcpy(n->grave, n->url, PATH_MAX);
+        g_strlcpy(n->guard_url, n->url, PATH_MAX);
     if (tool_nodes_open(n->url, 0, (int)(n->silence_us / 1000), NULL,
                         &n->store) < 0) {
         lose_store(n);
@@ -527,7 +527,7 @@ void tool_nodes_leave(tool_nodes_t *n)
 {
     if (!n)
         return;
-    *n->grave = '\0';
+    *n->guard_url = '\0';
     pthread_mutex_lock(&n->lock);
     n->leaving = TRUE;
     pthread_cond_signal(&n->wake);
@@ -551,7 +551,7 @@ void tool_nodes_leave(tool_nodes_t *n)
     g_free(n);
 }
 
-void tool_nodes_bury(const char *url, int node, pid_t pid)
+void tool_nodes_report_killed(const char *url, int node, pid_t pid)
 {
     char *what = g_strdup_printf("dscomm run (pid %d) was killed", (int)pid);
     char *text = write_text(node, TOOL_INTERNAL, what);

@@ -65,6 +65,6 @@ void tool_nodes_leave(tool_nodes_t *nodes);
 
 /* In a process that outlives a dscomm run which was killed: ends the job, whose
  * store is at url, in the name of node. */
-void tool_nodes_bury(const char *url, int node, pid_t pid);
+void tool_nodes_report_killed(const char *url, int node, pid_t pid);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "lib/store/tcp/link.h"
 
-/* How long a server may stay for clients that have not said goodbye, whatever
+/* How long a server may stay for clients that have not left, whatever
  * comes to its port in the meantime. */
 #define STORE_LINGER_MS 5000
 
