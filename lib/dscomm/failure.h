@@ -29,7 +29,9 @@ typedef enum {
 #define DSCOMM_FAILURE_DETAIL_MAX 512
 
 /* size is that of this structure, as DSCOMM_FAILURE_INIT sets it. The culprit
- * is the rank that caused the failure; of several ranks, the first. */
+ * is the rank that caused the failure; of several ranks, the first; of a
+ * mismatch, one of the two ranks whose calls differ, and the detail tells
+ * both. */
 typedef struct dscomm_failure {
     size_t size;
     dscomm_status_t status; /* of calls on the group */

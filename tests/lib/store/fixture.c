@@ -144,8 +144,8 @@ dscomm_store_t *fake_open(fake_t *fake)
     dscomm_store_t *store = NULL;
 
     fake_start(fake);
-    status_is(open_store(url_of(fake->port), NULL, 0, 2000, &store), DSCOMM_OK,
-              "open");
+    if (open_store(url_of(fake->port), NULL, 0, 2000, &store))
+        bail("open %s: %s", url_of(fake->port), dscomm_last_error());
     return store;
 }
 
