@@ -144,8 +144,10 @@ static void join_aloud(void)
 static void die(void)
 {
     join_aloud();
-    if (rank == ranks - 1)
+    if (rank == ranks - 1) {
+        usleep(500000); /* the launcher drops output that it has not read */
         raise(SIGKILL);
+    }
     sleep(1);
     dscomm_barrier(world, NULL);
     sleep(30);
@@ -265,7 +267,7 @@ static void stop(void)
 
     join("mpi");
     DSCOMM_CHECK(dscomm_all_gather(world, &own, pids, 1, DSCOMM_INT32, NULL));
-    attr.timeout_ms = 1000;
+    attr.timeout_ms = 3000;
     DSCOMM_CHECK(dscomm_group_new(world, first, 2, &attr, &group));
     DSCOMM_CHECK(dscomm_group_new(world, others, 2, NULL, &other));
     if (rank == 0)
