@@ -91,7 +91,7 @@ static const tool_command_t *find_command(const char *name)
     return NULL;
 }
 
-static int refuse(const char *word)
+static int command_refuse(const char *word)
 {
     if (*word)
         print_unknown(word);
@@ -111,7 +111,7 @@ static int help(const char *word)
     }
     current = find_command(word);
     if (!current)
-        return refuse(word);
+        return command_refuse(word);
     g_strlcpy(name, current->name, sizeof name);
     return current->main(2, words);
 }
@@ -133,5 +133,5 @@ int main(int argc, char **argv)
         return help("");
     if (strcmp(word, "help") == 0)
         return help(argc > 2 ? argv[2] : "");
-    return refuse(word);
+    return command_refuse(word);
 }

@@ -183,12 +183,12 @@ static void *maker_run(void *arg)
 }
 
 /* Only where any thread may call MPI. */
-static void maker_start(maker_t *maker, bool is_apart)
+static void maker_start(maker_t *maker, bool on_own_thread)
 {
     pthread_t thread;
 
     engine_library_enter(1);
-    if (is_apart && engine_thread_start(maker_run, maker, &thread) == 0)
+    if (on_own_thread && engine_thread_start(maker_run, maker, &thread) == 0)
         pthread_detach(thread);
     else
         maker_run(maker);

@@ -218,19 +218,20 @@ static dscomm_status_t member_receive(const shm_t *shm,
 }
 
 /* Receives rank 0's decision; *ret_fd may be NULL. */
-static dscomm_status_t member_verdict(shm_t *shm,
-                                      const dscomm_backend_args_t *args, int fd,
-                                      int64_t deadline, int *ret_fd)
+static dscomm_status_t member_receive_result(shm_t *shm,
+                                             const dscomm_backend_args_t *args,
+                                             int fd, int64_t deadline,
+                                             int *ret_fd)
 {
-    verdict_t verdict;
+    join_result_t result;
     dscomm_status_t status =
-        member_receive(shm, args, fd, &verdict, sizeof verdict, ret_fd,
+        member_receive(shm, args, fd, &result, sizeof result, ret_fd,
                        ret_fd ? 1 : 0, deadline);
 
     if (status)
         return status;
-    shm->layout = verdict.layout;
-    return shm_connect_told(shm, &verdict);
+    shm->layout = result.layout;
+    return shm_connect_result(shm, &result);
 }
 
 static dscomm_status_t member_meet_peers(shm_t *shm,
@@ -259,7 +260,7 @@ static dscomm_status_t member_meet_peers(shm_t *shm,
 /* Tells rank 0 of failure, or of success if that is NULL; 0, or an errno. */
 static int member_report(int fd, const dscomm_failure_t *failure)
 {
-    verdict_t ready = {.magic = SHM_MAGIC};
+    join_result_t ready = {.magic = SHM_MAGIC};
 
     if (failure) {
         ready.status = failure->status;
@@ -279,7 +280,7 @@ static dscomm_status_t member_meet(shm_t *shm,
     int failed;
 
     if (!status)
-        status = member_verdict(shm, args, *ret_fd, deadline, &shm->fd);
+        status = member_receive_result(shm, args, *ret_fd, deadline, &shm->fd);
     if (!status)
         status = shm_segment_check(shm);
     if (!status && !args->parent)
@@ -291,7 +292,7 @@ static dscomm_status_t member_meet(shm_t *shm,
     failed = member_report(*ret_fd, NULL);
     if (failed)
         return shm_connect_lost(shm, args, 0, "sendmsg", failed);
-    return member_verdict(shm, args, *ret_fd, deadline, NULL);
+    return member_receive_result(shm, args, *ret_fd, deadline, NULL);
 }
 
 /* Rank 0 learns it from the store, or from the connection if there is one. */

@@ -29,7 +29,7 @@ typedef struct {
     int32_t status; /* a negative one is that of failure */
     shm_layout_t layout;
     unsigned char failure[DSCOMM_FAILURE_PACKED];
-} verdict_t;
+} join_result_t;
 
 /* Rank 0 to a rank: pids, with the pidfds of those that have one. */
 typedef struct {
@@ -74,7 +74,8 @@ dscomm_status_t shm_connect_fail(const shm_t *shm, const char *call);
 
 /* Makes the failure that a rank has told this thread's last one; OK if it has
  * told none. */
-dscomm_status_t shm_connect_told(const shm_t *shm, const verdict_t *verdict);
+dscomm_status_t shm_connect_result(const shm_t *shm,
+                                   const join_result_t *result);
 
 /* ERR_NO_MEMORY with a sentence. */
 dscomm_status_t shm_connect_no_memory(const shm_t *shm);

@@ -39,14 +39,15 @@ dscomm_status_t shm_connect_fail(const shm_t *shm, const char *call)
         error == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
 }
 
-dscomm_status_t shm_connect_told(const shm_t *shm, const verdict_t *verdict)
+dscomm_status_t shm_connect_result(const shm_t *shm,
+                                   const join_result_t *result)
 {
     dscomm_failure_t failure;
 
-    if (!verdict->status)
+    if (!result->status)
         return DSCOMM_OK;
-    if (!dscomm_backend_failure_unpack(verdict->failure,
-                                       sizeof verdict->failure, &failure))
+    if (!dscomm_backend_failure_unpack(result->failure, sizeof result->failure,
+                                       &failure))
         return dscomm_fail(DSCOMM_ERR_PROTOCOL,
                            "group '%s': another rank has told of a failure "
                            "that makes no sense",

@@ -185,23 +185,23 @@ static dscomm_status_t leader_gather(leader_t *leader)
     return status;
 }
 
-/* Same verdict to everyone who came: failure, or NULL for success. One that has
+/* Same result to everyone who came: failure, or NULL for success. One that has
  * gone is found later. */
 static dscomm_status_t leader_tell(leader_t *leader,
                                    const dscomm_failure_t *failure, int fd)
 {
     const dscomm_status_t status = failure ? failure->status : DSCOMM_OK;
-    verdict_t verdict = {.magic = SHM_MAGIC, .status = status};
+    join_result_t result = {.magic = SHM_MAGIC, .status = status};
     int failed;
 
-    verdict.layout = leader->shm->layout;
+    result.layout = leader->shm->layout;
     if (failure)
-        dscomm_backend_failure_pack(failure, verdict.failure);
+        dscomm_backend_failure_pack(failure, result.failure);
     for (int r = 1; r < leader->shm->ranks; r++) {
         if (leader->sockets[r] < 0)
             continue;
         failed =
-            shm_message_send(leader->sockets[r], &verdict, sizeof verdict, &fd,
+            shm_message_send(leader->sockets[r], &result, sizeof result, &fd,
                              status || fd < 0 ? 0 : 1, leader->deadline);
         if (!status && shm_message_is_own(failed)) {
             errno = failed;
@@ -246,7 +246,7 @@ static dscomm_status_t leader_hear(const leader_t *leader, int rank)
     char who[DSCOMM_CREATION_RANK_MAX];
     dscomm_status_t status = shm_connect_await(
         leader->args, leader->sockets[rank], leader->deadline);
-    verdict_t ready;
+    join_result_t ready;
     int failed;
 
     if (status == DSCOMM_ERR_TIMEOUT)
@@ -264,7 +264,7 @@ static dscomm_status_t leader_hear(const leader_t *leader, int rank)
     if (failed)
         return shm_connect_lost(leader->shm, leader->args, rank, "recvmsg",
                                 failed);
-    return shm_connect_told(leader->shm, &ready);
+    return shm_connect_result(leader->shm, &ready);
 }
 
 static dscomm_status_t leader_collect(const leader_t *leader)

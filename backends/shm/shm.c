@@ -224,9 +224,9 @@ static unsigned shm_progress(void *impl)
     shm_p2p_progress(shm);
     advanced = shm->completed;
     shm->completed = 0;
-    if (!advanced && shm->moves != shm->told)
+    if (!advanced && shm->moves != shm->moves_seen)
         advanced = 1;
-    shm->told = shm->moves;
+    shm->moves_seen = shm->moves;
     if (advanced)
         shm->fruitless = 0;
     else if (++shm->fruitless % WATCH == 0)

@@ -206,8 +206,8 @@ struct shm {
     uint32_t chain;
     unsigned spin_limit;
     uint64_t moves; /* grows with all that gets done */
-    uint64_t told; /* moves when progress was last called */
-    unsigned completed; /* requests, not yet told by progress */
+    uint64_t moves_seen; /* value of moves when progress was last called */
+    unsigned completed; /* requests that progress has not reported yet */
     unsigned fruitless; /* calls of progress in a row */
     shm_header_t *header;
     shm_control_t *own;

@@ -60,7 +60,7 @@ void tool_errors_forget(const char *folder, int rank)
     g_free(path);
 }
 
-static char *read_all(int fd)
+static char *errors_read(int fd)
 {
     struct stat st;
     char *text = NULL;
@@ -86,7 +86,7 @@ static char *read_all(int fd)
 static char *read_file(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    char *text = fd < 0 ? NULL : read_all(fd);
+    char *text = fd < 0 ? NULL : errors_read(fd);
 
     if (fd >= 0)
         close(fd);

@@ -101,9 +101,10 @@ static char *describe(const GOptionEntry *entries, char *const *words,
     return text;
 }
 
-static gboolean parse(int *argc, char ***argv, const GOptionEntry *entries,
-                      const char *parameters, const char *description,
-                      gboolean strict, char **ret_problem)
+static gboolean context_parse(int *argc, char ***argv,
+                              const GOptionEntry *entries,
+                              const char *parameters, const char *description,
+                              gboolean strict, char **ret_problem)
 {
     const char *command = (*argv)[0];
     GOptionContext *context = g_option_context_new(parameters);
@@ -140,8 +141,8 @@ static gboolean parse_or_say(int *argc, char ***argv,
 {
     const char *command = (*argv)[0];
     char *problem = NULL;
-    gboolean parsed =
-        parse(argc, argv, entries, parameters, description, strict, &problem);
+    gboolean parsed = context_parse(argc, argv, entries, parameters,
+                                    description, strict, &problem);
 
     if (!parsed)
         tool_fail(TOOL_USAGE, command, "%s", problem);
@@ -159,8 +160,8 @@ gboolean tool_parse_quietly(int *argc, char ***argv,
                             const GOptionEntry *entries, const char *parameters,
                             const char *description, char **ret_problem)
 {
-    return parse(argc, argv, entries, parameters, description, TRUE,
-                 ret_problem);
+    return context_parse(argc, argv, entries, parameters, description, TRUE,
+                         ret_problem);
 }
 
 gboolean tool_parse_anywhere(int *argc, char ***argv,

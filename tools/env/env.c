@@ -24,7 +24,7 @@ typedef struct {
 
 /* In one piece, so that ranks that share a pipe do not mix within lines. Frees
  * text. */
-static int print(GString *text)
+static int text_print(GString *text)
 {
     size_t left = text->len;
     char *line = g_string_free(text, FALSE), *at = line;
@@ -62,7 +62,7 @@ static G_GNUC_PRINTF(2, 3) int refuse(const options_t *options,
         tool_env_mpirun_error(problem, text);
     else
         tool_fail(0, "env", "%s", problem);
-    print(text);
+    text_print(text);
     g_free(problem);
     return TOOL_USAGE;
 }
@@ -76,7 +76,7 @@ static int show(const dscomm_env_t *env, const options_t *options)
         tool_env_print_json(env, options->explain, text);
     else
         tool_env_print(env, options->explain, text);
-    status = print(text);
+    status = text_print(text);
     if (status == TOOL_OK && dscomm_env_status(env) < 0)
         status = options->json
                      ? TOOL_FAILED
@@ -105,7 +105,7 @@ static int print_exports(const dscomm_env_t *env)
         return status;
     text = g_string_new(NULL);
     tool_env_print_exports(text);
-    return print(text);
+    return text_print(text);
 }
 
 static int show_placement(const dscomm_env_t *env, const options_t *options)
@@ -119,7 +119,7 @@ static int show_placement(const dscomm_env_t *env, const options_t *options)
         tool_env_placement_error(dscomm_last_error(), text);
     else
         tool_fail(0, "env", "%s", dscomm_last_error());
-    printed = print(text);
+    printed = text_print(text);
     return status == TOOL_OK ? printed : status;
 }
 
@@ -149,7 +149,7 @@ static int advise(const options_t *options, char **argv)
     };
     GString *text = g_string_new(NULL);
     int status = tool_env_mpirun(&asked, text);
-    int printed = print(text);
+    int printed = text_print(text);
 
     return status == TOOL_OK ? printed : status;
 }
@@ -196,7 +196,7 @@ static int check_placement(const options_t *options)
     return TOOL_OK;
 }
 
-static int check_options(const options_t *options, char **argv)
+static int env_check_options(const options_t *options, char **argv)
 {
     int status = check_mpirun(options);
 
@@ -259,7 +259,8 @@ static gboolean wants_json(char *const *argv)
     return FALSE;
 }
 
-static gboolean parse(int *argc, char ***argv, options_t *o, char **ret_problem)
+static gboolean env_parse(int *argc, char ***argv, options_t *o,
+                          char **ret_problem)
 {
     const GOptionEntry entries[] = {
         {"explain", 0, 0, G_OPTION_ARG_NONE, &o->explain,
@@ -306,7 +307,7 @@ int tool_env(int argc, char **argv)
     char *problem = NULL;
     int status;
 
-    if (!parse(&argc, &argv, &o, &problem)) {
+    if (!env_parse(&argc, &argv, &o, &problem)) {
         o.json = json;
         status = refuse(&o, "%s", problem);
         g_free(problem);
@@ -317,7 +318,7 @@ int tool_env(int argc, char **argv)
         argv++;
     o.place.devices = o.devices;
     o.place.json = o.json;
-    status = check_options(&o, argv);
+    status = env_check_options(&o, argv);
     if (status == TOOL_OK)
         status = o.mpirun ? advise(&o, argv) : run(&o, argv);
     g_free(o.devices);

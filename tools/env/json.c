@@ -42,7 +42,7 @@ static void add_list(JsonBuilder *builder, const char *name,
     json_builder_end_array(builder);
 }
 
-static void add_candidates(JsonBuilder *builder, const dscomm_env_t *env)
+static void json_add_candidates(JsonBuilder *builder, const dscomm_env_t *env)
 {
     dscomm_env_candidate_t info = {.size = sizeof info};
 
@@ -87,7 +87,7 @@ void tool_env_print_json(const dscomm_env_t *env, gboolean explain,
     add_list(builder, "warnings", env, dscomm_env_warning);
     add_problems(builder, env);
     if (explain)
-        add_candidates(builder, env);
+        json_add_candidates(builder, env);
     json_builder_end_object(builder);
     tool_json_end(builder, FALSE, text);
 }

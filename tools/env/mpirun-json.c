@@ -5,8 +5,8 @@
 #include "tools/common/json.h"
 #include "tools/env/mpirun.h"
 
-static void add_parts(JsonBuilder *builder, const char *name,
-                      const GPtrArray *parts)
+static void json_add_parts(JsonBuilder *builder, const char *name,
+                           const GPtrArray *parts)
 {
     tool_json_array(builder, name);
     for (guint i = 0; i < parts->len; i++) {
@@ -37,7 +37,7 @@ static void add_judgements(JsonBuilder *builder, const GPtrArray *judgements)
     json_builder_end_array(builder);
 }
 
-static void add_notes(JsonBuilder *builder, const GPtrArray *notes)
+static void json_add_notes(JsonBuilder *builder, const GPtrArray *notes)
 {
     tool_json_array(builder, "notes");
     for (guint i = 0; i < notes->len; i++)
@@ -45,7 +45,7 @@ static void add_notes(JsonBuilder *builder, const GPtrArray *notes)
     json_builder_end_array(builder);
 }
 
-static void add_advice(JsonBuilder *builder, const tool_advice_t *advice)
+static void json_add_advice(JsonBuilder *builder, const tool_advice_t *advice)
 {
     char *line = tool_advice_line(advice);
 
@@ -57,11 +57,11 @@ static void add_advice(JsonBuilder *builder, const tool_advice_t *advice)
     tool_json_number(builder, "ranks_per_node", advice->ranks_per_node);
     tool_json_number(builder, "ranks", advice->ranks);
     tool_json_text(builder, "line", line);
-    add_parts(builder, "environment", advice->variables);
-    add_parts(builder, "arguments", advice->parts);
+    json_add_parts(builder, "environment", advice->variables);
+    json_add_parts(builder, "arguments", advice->parts);
     tool_json_texts(builder, "command", advice->command);
     add_judgements(builder, advice->judgements);
-    add_notes(builder, advice->notes);
+    json_add_notes(builder, advice->notes);
     json_builder_end_object(builder);
     g_free(line);
 }
@@ -72,7 +72,7 @@ void tool_env_mpirun_json(const GPtrArray *list, GString *text)
 
     tool_json_array(builder, NULL);
     for (guint i = 0; i < list->len; i++)
-        add_advice(builder, g_ptr_array_index(list, i));
+        json_add_advice(builder, g_ptr_array_index(list, i));
     json_builder_end_array(builder);
     tool_json_end(builder, FALSE, text);
 }

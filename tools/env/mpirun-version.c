@@ -24,7 +24,7 @@ static const char *const names[] = {
     "mpiexec.openmpi", "mpiexec.hydra", "mpiexec",
 };
 
-static void add(GPtrArray *list, GHashTable *seen, char *path)
+static void program_add(GPtrArray *list, GHashTable *seen, char *path)
 {
     char *real = path ? realpath(path, NULL) : NULL;
 
@@ -45,9 +45,10 @@ char **tool_mpirun_find(void)
     GPtrArray *list = g_ptr_array_new();
 
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
-        add(list, seen, g_find_program_in_path(names[i]));
+        program_add(list, seen, g_find_program_in_path(names[i]));
     if (intel && *intel)
-        add(list, seen, g_build_filename(intel, "bin", "mpiexec.hydra", NULL));
+        program_add(list, seen,
+                    g_build_filename(intel, "bin", "mpiexec.hydra", NULL));
     g_hash_table_unref(seen);
     g_ptr_array_add(list, NULL);
     return (char **)g_ptr_array_free(list, FALSE);
@@ -55,7 +56,7 @@ char **tool_mpirun_find(void)
 
 /* Starts it as the leader of a group of its own, so that all of it can be
  * killed. */
-static int start(const char *program, int output, pid_t *ret_pid)
+static int version_start(const char *program, int output, pid_t *ret_pid)
 {
     char *const argv[] = {(char *)program, (char *)"--version", NULL};
     posix_spawn_file_actions_t actions;
@@ -85,7 +86,7 @@ static int left(gint64 deadline)
 }
 
 /* FALSE: neither its end nor enough of it came in time. */
-static gboolean read_all(int fd, gint64 deadline, GString *text)
+static gboolean version_read(int fd, gint64 deadline, GString *text)
 {
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
     char buffer[4096];
@@ -111,7 +112,7 @@ static gboolean read_all(int fd, gint64 deadline, GString *text)
 /* It has said all: it may still end by itself until the deadline, so that it
  * tidies up; then it, and what it has left behind, is killed. Returns how it
  * has ended, as waitpid() says, 0 where it was killed. */
-static int end(pid_t pid, gint64 deadline)
+static int version_reap(pid_t pid, gint64 deadline)
 {
     siginfo_t info = {.si_pid = 0};
     int status = 0;
@@ -156,7 +157,7 @@ char *tool_mpirun_version(const char *program, int msec, char **ret_problem)
             g_strdup_printf("cannot make a pipe: %s", g_strerror(errno));
         return NULL;
     }
-    error = start(program, fds[1], &pid);
+    error = version_start(program, fds[1], &pid);
     close(fds[1]);
     if (error) {
         close(fds[0]);
@@ -165,8 +166,8 @@ char *tool_mpirun_version(const char *program, int msec, char **ret_problem)
         return NULL;
     }
     text = g_string_new(NULL);
-    ended = read_all(fds[0], deadline, text);
-    status = end(pid, ended && text->len < TEXT_MAX ? deadline : 0);
+    ended = version_read(fds[0], deadline, text);
+    status = version_reap(pid, ended && text->len < TEXT_MAX ? deadline : 0);
     close(fds[0]);
     if (!ended)
         *ret_problem = g_strdup_printf(

@@ -12,7 +12,7 @@
 
 #define VERSION_MSEC 10000
 
-static void add_line(GString *text, const char *what, const char *more)
+static void text_add_line(GString *text, const char *what, const char *more)
 {
     char *printable = tool_printable(what);
     char *rest = tool_printable(more);
@@ -22,13 +22,13 @@ static void add_line(GString *text, const char *what, const char *more)
     g_free(printable);
 }
 
-static void add_parts(const GPtrArray *parts, GString *text)
+static void text_add_parts(const GPtrArray *parts, GString *text)
 {
     for (guint i = 0; i < parts->len; i++) {
         const tool_advice_part_t *part = g_ptr_array_index(parts, i);
         char *words = tool_advice_quote(part->words);
 
-        add_line(text, words, part->why);
+        text_add_line(text, words, part->why);
         g_free(words);
     }
 }
@@ -41,25 +41,25 @@ static void add_judgement(const tool_advice_judgement_t *judgement,
                         judgement->instead ? ". Instead: " : "",
                         judgement->instead ? judgement->instead : "");
 
-    add_line(text, judgement->text, why);
+    text_add_line(text, judgement->text, why);
     g_free(why);
 }
 
-static void add_advice(const tool_advice_t *advice, GString *text)
+static void text_add_advice(const tool_advice_t *advice, GString *text)
 {
     char *line = tool_advice_line(advice);
     char *printable = tool_printable(line);
 
     g_string_append_printf(text, "# %s %s: %s\n%s\n", advice->library,
                            advice->version, advice->program, printable);
-    add_parts(advice->variables, text);
-    add_parts(advice->parts, text);
+    text_add_parts(advice->variables, text);
+    text_add_parts(advice->parts, text);
     if (advice->judgements->len)
         g_string_append(text, "given:\n");
     for (guint i = 0; i < advice->judgements->len; i++)
         add_judgement(g_ptr_array_index(advice->judgements, i), text);
     for (guint i = 0; i < advice->notes->len; i++)
-        add_line(text, "note", g_ptr_array_index(advice->notes, i));
+        text_add_line(text, "note", g_ptr_array_index(advice->notes, i));
     g_free(printable);
     g_free(line);
 }
@@ -85,8 +85,8 @@ static tool_advice_question_t make_question(const tool_env_mpirun_t *options)
 }
 
 /* Advice about one program, or NULL and a sentence. */
-static tool_advice_t *ask(tool_advice_question_t question, const char *program,
-                          char **ret_problem)
+static tool_advice_t *advice_query(tool_advice_question_t question,
+                                   const char *program, char **ret_problem)
 {
     char *version = tool_mpirun_version(program, VERSION_MSEC, ret_problem);
     tool_advice_t *advice;
@@ -116,7 +116,7 @@ static GPtrArray *ask_all(const tool_env_mpirun_t *options, GPtrArray *problems)
 
     for (int i = 0; found[i]; i++) {
         char *problem = NULL;
-        tool_advice_t *advice = ask(question, found[i], &problem);
+        tool_advice_t *advice = advice_query(question, found[i], &problem);
 
         g_ptr_array_add(advice ? list : problems,
                         advice ? (void *)advice : (void *)problem);
@@ -156,7 +156,7 @@ int tool_env_mpirun(const tool_env_mpirun_t *options, GString *text)
     for (guint i = 0; !options->json && i < list->len; i++) {
         if (i)
             g_string_append_c(text, '\n');
-        add_advice(g_ptr_array_index(list, i), text);
+        text_add_advice(g_ptr_array_index(list, i), text);
     }
     g_ptr_array_unref(list);
     g_ptr_array_unref(problems);

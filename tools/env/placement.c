@@ -100,7 +100,7 @@ static void read_devices(state_t *s)
 
 /* One domain for each NUMA node with processors that may be used. If there is
  * none, the only domain is the whole machine. */
-static void read_nodes(state_t *s)
+static void placement_read_nodes(state_t *s)
 {
     const tool_topology_t *topology = s->topology;
     hwloc_const_bitmap_t allowed = topology->allowed;
@@ -267,7 +267,7 @@ tool_placement_t *tool_place(const tool_placement_question_t *question)
         if (s->devices)
             read_devices(s);
         else
-            read_nodes(s);
+            placement_read_nodes(s);
         decide(s);
     }
     for (int i = 0; i < s->count; i++) {

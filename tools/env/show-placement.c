@@ -70,9 +70,9 @@ static void warn_local_rank(int local_rank, tool_placement_t *placement)
 }
 
 /* NULL: a sentence went to stderr. */
-static tool_placement_t *ask(const dscomm_env_t *env,
-                             const tool_env_placement_t *options,
-                             const tool_topology_t *topology)
+static tool_placement_t *placement_query(const dscomm_env_t *env,
+                                         const tool_env_placement_t *options,
+                                         const tool_topology_t *topology)
 {
     char **devices =
         options->devices ? g_strsplit(options->devices, ",", -1) : NULL;
@@ -92,8 +92,8 @@ static tool_placement_t *ask(const dscomm_env_t *env,
     return placement;
 }
 
-static void print(const dscomm_env_t *env, const tool_placement_t *placement,
-                  GString *text)
+static void placement_print(const dscomm_env_t *env,
+                            const tool_placement_t *placement, GString *text)
 {
     char *list = tool_topology_text(placement->processors);
 
@@ -145,7 +145,7 @@ int tool_env_placement(const dscomm_env_t *env,
                        const tool_env_placement_t *options, GString *text)
 {
     tool_topology_t *topology = tool_topology_new(options->devices != NULL);
-    tool_placement_t *placement = ask(env, options, topology);
+    tool_placement_t *placement = placement_query(env, options, topology);
 
     tool_topology_free(topology);
     if (!placement)
@@ -153,13 +153,13 @@ int tool_env_placement(const dscomm_env_t *env,
     if (options->json)
         print_json(env, placement, NULL, text);
     else
-        print(env, placement, text);
+        placement_print(env, placement, text);
     tool_placement_free(placement);
     return TOOL_OK;
 }
 
-static int apply(const tool_placement_t *placement,
-                 const tool_topology_t *topology)
+static int placement_apply(const tool_placement_t *placement,
+                           const tool_topology_t *topology)
 {
     char threads[16];
 
@@ -177,13 +177,13 @@ static int apply(const tool_placement_t *placement,
 int tool_env_bind(const dscomm_env_t *env, const tool_env_placement_t *options)
 {
     tool_topology_t *topology = tool_topology_new(options->devices != NULL);
-    tool_placement_t *placement = ask(env, options, topology);
+    tool_placement_t *placement = placement_query(env, options, topology);
     int status = placement ? TOOL_OK : TOOL_USAGE;
 
     if (placement && placement->warning)
         tool_fail(0, "env", "%s", placement->warning);
     if (placement && placement->bind)
-        status = apply(placement, topology);
+        status = placement_apply(placement, topology);
     tool_placement_free(placement);
     tool_topology_free(topology);
     return status;

@@ -46,8 +46,8 @@ static const char *about(const dscomm_env_t *env)
     return "";
 }
 
-static void add_line(GString *text, const char *name, const char *value,
-                     const char *origin)
+static void table_add_line(GString *text, const char *name, const char *value,
+                           const char *origin)
 {
     char *label = g_strdelimit(g_strdup(name), "_", ' ');
     char *printable = tool_printable(value ? value : "unknown");
@@ -61,18 +61,18 @@ static void add_line(GString *text, const char *name, const char *value,
     g_free(label);
 }
 
-static void add_notes(const dscomm_env_t *env, GString *text)
+static void table_add_notes(const dscomm_env_t *env, GString *text)
 {
     const char *note;
 
     for (size_t i = 0; (note = dscomm_env_overlay(env, i)); i++)
-        add_line(text, "platform", note, NULL);
+        table_add_line(text, "platform", note, NULL);
     if (*dscomm_env_job(env))
-        add_line(text, "job", dscomm_env_job(env), NULL);
+        table_add_line(text, "job", dscomm_env_job(env), NULL);
     for (size_t i = 0; (note = dscomm_env_warning(env, i)); i++)
-        add_line(text, "warning", note, NULL);
+        table_add_line(text, "warning", note, NULL);
     if (dscomm_env_world_size(env) > 1 && dscomm_env_check_master(env) < 0)
-        add_line(text, "warning", dscomm_last_error(), NULL);
+        table_add_line(text, "warning", dscomm_last_error(), NULL);
 }
 
 static void add_values(const dscomm_env_t *env, GString *text)
@@ -84,14 +84,14 @@ static void add_values(const dscomm_env_t *env, GString *text)
         dscomm_env_field_t field = (dscomm_env_field_t)i;
         char *value = tool_env_field(env, field);
 
-        add_line(text, tool_env_fields[i], value,
-                 dscomm_env_origin(env, field));
+        table_add_line(text, tool_env_fields[i], value,
+                       dscomm_env_origin(env, field));
         g_free(value);
     }
-    add_notes(env, text);
+    table_add_notes(env, text);
 }
 
-static void add_candidates(const dscomm_env_t *env, GString *text)
+static void table_add_candidates(const dscomm_env_t *env, GString *text)
 {
     dscomm_env_candidate_t info = {.size = sizeof info};
 
@@ -107,7 +107,7 @@ void tool_env_print(const dscomm_env_t *env, gboolean explain, GString *text)
     if (dscomm_env_status(env) == DSCOMM_OK)
         add_values(env, text);
     if (explain)
-        add_candidates(env, text);
+        table_add_candidates(env, text);
 }
 
 void tool_env_print_exports(GString *text)

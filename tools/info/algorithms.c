@@ -59,8 +59,8 @@ static char *choice_text(const dscomm_choice_info_t *info)
                            info->by_default);
 }
 
-static gboolean is_same(const dscomm_choice_info_t *a,
-                        const dscomm_choice_info_t *b)
+static gboolean choice_is_same(const dscomm_choice_info_t *a,
+                               const dscomm_choice_info_t *b)
 {
     return a->by_default == b->by_default && a->by_setting == b->by_setting;
 }
@@ -89,7 +89,7 @@ static void print_row(const char *name, const dscomm_choice_info_t *info,
     char *choice = choice_text(info), *other = choice_text(narrow);
 
     printf("  %-*s %-*s ", NAME_WIDTH, name, BYTES_WIDTH, range);
-    if (is_same(info, narrow))
+    if (choice_is_same(info, narrow))
         printf("%s\n", choice);
     else
         printf("%-*s %s\n", ALGORITHM_WIDTH, choice, other);

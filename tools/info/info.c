@@ -120,7 +120,7 @@ static void warn_refused(void)
                       info.name, info.value, info.accepted);
 }
 
-static void print(const tool_info_parts_t *parts)
+static void info_print(const tool_info_parts_t *parts)
 {
     const char *gap = "";
 
@@ -199,7 +199,7 @@ int tool_info(int argc, char **argv)
     if (json)
         tool_info_print_json(&parts);
     else
-        print(&parts);
+        info_print(&parts);
     if ((parts.settings || parts.build) && !json)
         warn_refused();
     if (parts.settings && !json)

@@ -18,7 +18,7 @@ static gboolean text_is(JsonNode *node, const char *name, const char *text)
 }
 
 /* What is wrong with it, or NULL. */
-static const char *interpret(perf_baseline_t *b)
+static const char *baseline_interpret(perf_baseline_t *b)
 {
     b->root = json_parser_get_root(b->parser);
     if (!b->root || !JSON_NODE_HOLDS_OBJECT(b->root))
@@ -45,7 +45,7 @@ int perf_baseline_load(const char *path, perf_baseline_t **ret_baseline)
 
     b->parser = json_parser_new();
     if (json_parser_load_from_file(b->parser, path, &error))
-        why = interpret(b);
+        why = baseline_interpret(b);
     else
         why = error->message;
     if (!why) {
@@ -76,7 +76,7 @@ static gboolean root_is(JsonNode *old, int root)
            tool_json_get_number(old, "root") == root;
 }
 
-static gboolean is_same(JsonNode *old, const perf_row_t *row)
+static gboolean baseline_is_same(JsonNode *old, const perf_row_t *row)
 {
     return text_is(old, "operation", row->operation->name) &&
            tool_json_get_number(old, "bytes") == (double)row->bytes &&
@@ -92,7 +92,7 @@ double perf_baseline_time(const perf_baseline_t *b, const perf_row_t *row,
     for (guint i = 0; i < json_array_get_length(b->rows); i++) {
         JsonNode *old = json_array_get_element(b->rows, i);
 
-        if (is_same(old, row))
+        if (baseline_is_same(old, row))
             return MAX(
                 tool_json_get_number(tool_json_get(old, name), "time_us"), 0);
     }

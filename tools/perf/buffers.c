@@ -80,7 +80,7 @@ static void touch(perf_run_t *run, size_t bytes)
     memset(run->recv, 0x3f, bytes);
 }
 
-static int fail(const perf_run_t *run, size_t bytes, size_t available)
+static int buffers_fail(const perf_run_t *run, size_t bytes, size_t available)
 {
     int locals = run->everyone[run->rank].locals;
     char *each = g_format_size_full(2 * bytes, G_FORMAT_SIZE_IEC_UNITS);
@@ -112,7 +112,7 @@ int perf_buffers_new(perf_run_t *run)
     else if (first == run->rank && enough && run->options->registered)
         return perf_fail("buffers");
     else if (first == run->rank)
-        return fail(run, bytes, available);
+        return buffers_fail(run, bytes, available);
     return first == run->ranks ? TOOL_OK : TOOL_FAILED;
 }
 

@@ -187,8 +187,8 @@ static dscomm_status_t compare_ranks(const perf_call_t *call, gint64 *ret_wrong)
     return status;
 }
 
-static dscomm_status_t check(const perf_run_t *run, perf_call_t *call,
-                             gint64 *ret_wrong)
+static dscomm_status_t compressor_check(const perf_run_t *run,
+                                        perf_call_t *call, gint64 *ret_wrong)
 {
     dscomm_status_t status = DSCOMM_OK;
 
@@ -222,7 +222,7 @@ static dscomm_status_t measure_with(perf_run_t *run, perf_call_t *call,
     dscomm_status_t status;
 
     call->compressor = shared;
-    status = check(run, call, &line->wrong);
+    status = compressor_check(run, call, &line->wrong);
     if (status == DSCOMM_OK)
         status = measure_times(run, call, &plain, &line->plain);
     if (status == DSCOMM_OK)
@@ -383,8 +383,9 @@ static void print_advice(const perf_run_t *run, const line_t *line)
                               : "here it does not pay");
 }
 
-static int measure_sizes(perf_run_t *run, perf_call_t *call,
-                         dscomm_group_t *self, line_t *line, JsonBuilder *json)
+static int compressor_measure_sizes(perf_run_t *run, perf_call_t *call,
+                                    dscomm_group_t *self, line_t *line,
+                                    JsonBuilder *json)
 {
     const perf_options_t *o = run->options;
     size_t last = 0;
@@ -432,7 +433,7 @@ int perf_compress(perf_run_t *run)
             continue;
         call.dtype = (dscomm_dtype_t)dtype;
         call.size = dscomm_dtype_size(call.dtype);
-        status = measure_sizes(run, &call, self, &line, json);
+        status = compressor_measure_sizes(run, &call, self, &line, json);
     }
     if (json && status == TOOL_OK)
         json_print(g_steal_pointer(&json));

@@ -6,7 +6,7 @@
 #include "tools/perf/report.h"
 #include "tools/perf/roof.h"
 
-static void begin(const perf_run_t *run)
+static void csv_begin(const perf_run_t *run)
 {
     (void)run;
     printf("operation,bytes,count,type,redop,root,place,algorithm,ranks,"
@@ -22,8 +22,8 @@ static void print_known(gboolean known, double value)
     putchar(',');
 }
 
-static void print_figure(const perf_run_t *run, const perf_row_t *row,
-                         perf_place_t place)
+static void csv_print_figure(const perf_run_t *run, const perf_row_t *row,
+                             perf_place_t place)
 {
     const perf_figure_t *f = &row->figures[place];
     double roof = perf_roof_percent(f);
@@ -43,14 +43,14 @@ static void print_figure(const perf_run_t *run, const perf_row_t *row,
     printf(",%zu,%zu\n", f->times.batches, f->times.calls);
 }
 
-static void row(const perf_run_t *run, const perf_row_t *r)
+static void csv_row(const perf_run_t *run, const perf_row_t *r)
 {
     for (perf_place_t place = 0; place < PERF_PLACES; place++)
         if (r->figures[place].valid)
-            print_figure(run, r, place);
+            csv_print_figure(run, r, place);
 }
 
-static void end(const perf_run_t *run, char *const *warnings)
+static void csv_end(const perf_run_t *run, char *const *warnings)
 {
     char tuning[PERF_TUNING_TEXT];
 
@@ -60,4 +60,4 @@ static void end(const perf_run_t *run, char *const *warnings)
         fprintf(stderr, "dscomm perf: warning: %s\n", warnings[i]);
 }
 
-const perf_form_t perf_form_csv = {begin, NULL, row, end};
+const perf_form_t perf_form_csv = {csv_begin, NULL, csv_row, csv_end};

@@ -43,7 +43,7 @@ static void *answer(void *data)
 }
 
 /* The best of the repetitions. */
-static double ask(exchange_t *x)
+static double exchange_measure(exchange_t *x)
 {
     double best = 0;
     unsigned turn = 0;
@@ -88,7 +88,7 @@ double perf_line_measure(int processor)
     x.deadline = perf_now() + GIVE_UP_US;
     if (start_bound(&x, processor, &thread) != 0)
         return 0;
-    line = ask(&x);
+    line = exchange_measure(&x);
     pthread_join(thread, NULL);
     return line;
 }

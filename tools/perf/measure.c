@@ -197,7 +197,7 @@ static char *spread(const loop_t *loop)
     return memory;
 }
 
-static dscomm_status_t check(const loop_t *loop, gint64 *ret_wrong)
+static dscomm_status_t loop_check(const loop_t *loop, gint64 *ret_wrong)
 {
     const perf_call_t call = *loop->call;
     char *memory = call.aggregate > 1 ? spread(loop) : NULL;
@@ -273,7 +273,7 @@ static dscomm_status_t measure_place(perf_run_t *run, perf_call_t *call,
     figure->wrong = -1;
     perf_fill(call, 0);
     if (run->options->checks > 0)
-        status = check(&loop, &figure->wrong);
+        status = loop_check(&loop, &figure->wrong);
     loop.rotates = call->operation->flags & PERF_ROOTED &&
                    run->options->root == PERF_ROOT_ROTATES;
     if (status == DSCOMM_OK)

@@ -101,8 +101,8 @@ static dscomm_status_t call_all_gather_blob(const perf_call_t *c,
 }
 
 /* Waits for all and frees them; NULL entries were never started. */
-static dscomm_status_t finish(dscomm_work_t **works, size_t count,
-                              dscomm_status_t status)
+static dscomm_status_t works_finish(dscomm_work_t **works, size_t count,
+                                    dscomm_status_t status)
 {
     if (status == DSCOMM_OK)
         status = dscomm_work_wait_all(works, count, DSCOMM_TIMEOUT_DEFAULT);
@@ -123,7 +123,7 @@ static dscomm_status_t call_sendrecv(const perf_call_t *c, dscomm_work_t **work)
     if (status == DSCOMM_OK)
         status = dscomm_isend(c->group, c->send, c->count, c->dtype, next, TAG,
                               &works[1]);
-    return finish(works, 2, status);
+    return works_finish(works, 2, status);
 }
 
 static dscomm_status_t call_latency(const perf_call_t *c, dscomm_work_t **work)
@@ -153,7 +153,7 @@ static dscomm_status_t run_window(const perf_call_t *c)
                                              c->dtype, 1, TAG, &works[i])
                               : dscomm_irecv(c->group, c->recv, c->count,
                                              c->dtype, 0, TAG, &works[i]);
-    return finish(works, WINDOW, status);
+    return works_finish(works, WINDOW, status);
 }
 
 static dscomm_status_t call_bandwidth(const perf_call_t *c,

@@ -112,7 +112,8 @@ static char *describe_operations(void)
     return g_string_free(text, FALSE);
 }
 
-static gboolean parse(int *argc, char ***argv, perf_options_t *o, words_t *w)
+static gboolean options_parse(int *argc, char ***argv, perf_options_t *o,
+                              words_t *w)
 {
     const GOptionEntry entries[] = {
         {"ranks", 'n', 0, G_OPTION_ARG_STRING, &w->numbers[RANKS],
@@ -338,7 +339,7 @@ static int check_modes(const perf_options_t *o)
     return TOOL_OK;
 }
 
-static int interpret(const words_t *w, char **names, perf_options_t *o)
+static int options_interpret(const words_t *w, char **names, perf_options_t *o)
 {
     int status = read_numbers(w, o);
 
@@ -381,8 +382,8 @@ int perf_options_read(int argc, char **argv, perf_options_t *ret_options)
     int status = TOOL_USAGE;
 
     prepare_words(argc, argv);
-    if (parse(&argc, &argv, &o, &words))
-        status = interpret(&words, argv + 1, &o);
+    if (options_parse(&argc, &argv, &o, &words))
+        status = options_interpret(&words, argv + 1, &o);
     clear_words(&words);
     if (status == TOOL_OK)
         *ret_options = o;

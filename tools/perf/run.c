@@ -16,7 +16,7 @@
 #include <errno.h>
 #include <string.h>
 
-static void compare(perf_run_t *run, perf_row_t *row)
+static void row_compare(perf_run_t *run, perf_row_t *row)
 {
     for (perf_place_t place = 0; place < PERF_PLACES && run->baseline;
          place++) {
@@ -29,7 +29,7 @@ static void compare(perf_run_t *run, perf_row_t *row)
 }
 
 /* Every size, except those that round to the one before. */
-static int measure_sizes(perf_run_t *run, perf_call_t *call)
+static int run_measure_sizes(perf_run_t *run, perf_call_t *call)
 {
     const perf_options_t *o = run->options;
     size_t last = SIZE_MAX;
@@ -46,7 +46,7 @@ static int measure_sizes(perf_run_t *run, perf_call_t *call)
         if (status != TOOL_OK)
             return status;
         if (run->report) {
-            compare(run, &row);
+            row_compare(run, &row);
             perf_report_row(run, &row);
         }
     }
@@ -65,7 +65,7 @@ static int measure_roots(perf_run_t *run, perf_call_t *call)
          call->root <= (all ? run->ranks - 1 : first) && status == TOOL_OK;
          call->root++) {
         int now = call->root;
-        status = measure_sizes(run, call);
+        status = run_measure_sizes(run, call);
         call->root = now;
     }
     return status;

@@ -60,7 +60,7 @@ static int check_one(const perf_options_t *options,
     return TOOL_OK;
 }
 
-static void add(GPtrArray *chosen, const perf_operation_t *operation)
+static void operation_add(GPtrArray *chosen, const perf_operation_t *operation)
 {
     g_ptr_array_add(chosen, (gpointer)operation);
 }
@@ -73,7 +73,7 @@ static void add_all(const perf_options_t *options, GPtrArray *chosen)
     for (size_t i = 0; (operation = perf_operation(i)); i++)
         if ((operation->flags & PERF_WORKS || !needs_works(options)) &&
             has_any(options, operation))
-            add(chosen, operation);
+            operation_add(chosen, operation);
 }
 
 static int refuse_name(const char *name)
@@ -101,7 +101,7 @@ static int add_named(const perf_options_t *options, GPtrArray *chosen,
         return refuse_name(name);
     status = check_one(options, operation);
     if (status == TOOL_OK)
-        add(chosen, operation);
+        operation_add(chosen, operation);
     return status;
 }
 

@@ -15,7 +15,7 @@ double perf_now(void)
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-static int compare(const void *a, const void *b)
+static int time_compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
@@ -32,7 +32,7 @@ static double percentile(const double *sorted, size_t count, size_t percent)
 
 void perf_times_fill(double *times, size_t count, perf_times_t *ret_times)
 {
-    qsort(times, count, sizeof *times, compare);
+    qsort(times, count, sizeof *times, time_compare);
     ret_times->min = times[0];
     ret_times->max = times[count - 1];
     ret_times->p50 = percentile(times, count, 50);

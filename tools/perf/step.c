@@ -30,14 +30,15 @@ static dscomm_status_t start_coalesced(const perf_call_t *call,
     return dscomm_coalesce_end(call->group, ret_work);
 }
 
-static dscomm_status_t start(const perf_call_t *call, dscomm_work_t **ret_work)
+static dscomm_status_t step_start(const perf_call_t *call,
+                                  dscomm_work_t **ret_work)
 {
     if (call->aggregate > 1)
         return start_coalesced(call, ret_work);
     return call->operation->run(call, ret_work);
 }
 
-static dscomm_status_t finish(dscomm_work_t *work)
+static dscomm_status_t work_finish(dscomm_work_t *work)
 {
     dscomm_status_t status = dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
 
@@ -48,22 +49,22 @@ static dscomm_status_t finish(dscomm_work_t *work)
 static dscomm_status_t step_async(const perf_call_t *call, dscomm_work_t **none)
 {
     dscomm_work_t *work;
-    dscomm_status_t status = start(call, &work);
+    dscomm_status_t status = step_start(call, &work);
 
     (void)none;
-    return status == DSCOMM_OK ? finish(work) : status;
+    return status == DSCOMM_OK ? work_finish(work) : status;
 }
 
 dscomm_status_t perf_step_overlap(const perf_call_t *call, dscomm_work_t **none)
 {
     dscomm_work_t *work;
-    dscomm_status_t status = start(call, &work);
+    dscomm_status_t status = step_start(call, &work);
 
     (void)none;
     if (status != DSCOMM_OK)
         return status;
     perf_compute(call->work);
-    return finish(work);
+    return work_finish(work);
 }
 
 dscomm_status_t perf_step_compute(const perf_call_t *call, dscomm_work_t **none)

@@ -16,7 +16,7 @@ static const char *mode(const perf_options_t *options)
     return options->async ? "async" : "blocking";
 }
 
-static void begin(const perf_run_t *run)
+static void table_begin(const perf_run_t *run)
 {
     const perf_options_t *o = run->options;
 
@@ -91,7 +91,7 @@ static void print_time(double time)
     printf("  %7.*f", digits, time);
 }
 
-static void print_figure(const perf_figure_t *figure)
+static void table_print_figure(const perf_figure_t *figure)
 {
     if (!figure->valid) {
         printf("  %7s  %6s  %6s  %5s", "N/A", "N/A", "N/A", "N/A");
@@ -136,18 +136,18 @@ static void print_more(const perf_run_t *run, const perf_row_t *row)
     printf("  %s\n", row->algorithm);
 }
 
-static void row(const perf_run_t *run, const perf_row_t *r)
+static void table_row(const perf_run_t *run, const perf_row_t *r)
 {
     char root[PERF_ROOT_TEXT];
 
     printf("%12zu  %12zu  %8s  %6s  %6s", r->bytes, r->count,
            dscomm_dtype_name(r->dtype), perf_row_op(r), perf_row_root(r, root));
-    print_figure(&r->figures[PERF_OUT_OF_PLACE]);
-    print_figure(&r->figures[PERF_IN_PLACE]);
+    table_print_figure(&r->figures[PERF_OUT_OF_PLACE]);
+    table_print_figure(&r->figures[PERF_IN_PLACE]);
     print_more(run, r);
 }
 
-static void end(const perf_run_t *run, char *const *warnings)
+static void table_end(const perf_run_t *run, char *const *warnings)
 {
     char tuning[PERF_TUNING_TEXT];
     size_t bytes;
@@ -170,4 +170,5 @@ static void end(const perf_run_t *run, char *const *warnings)
         printf("# Warning: %s\n", warnings[i]);
 }
 
-const perf_form_t perf_form_table = {begin, operation, row, end};
+const perf_form_t perf_form_table = {table_begin, operation, table_row,
+                                     table_end};

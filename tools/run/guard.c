@@ -60,7 +60,7 @@ static pid_t fork_apart(void)
     return (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
 }
 
-static int start(int count, int node, tool_guard_t *own)
+static int guard_start(int count, int node, tool_guard_t *own)
 {
     int ends[2];
 
@@ -90,7 +90,7 @@ int tool_guard_start(int count, int node, tool_guard_t *ret_guard)
         return errno;
     own.url = memory + PATH_MAX;
     own.groups = (pid_t *)(void *)(memory + 2 * PATH_MAX);
-    int error = start(count, node, &own);
+    int error = guard_start(count, node, &own);
     if (error)
         munmap(memory, size);
     else

@@ -143,7 +143,7 @@ static int prepare(tool_job_t *job, const tool_limits_t *limits)
     return TOOL_OK;
 }
 
-static int open_store(tool_job_t *job, dscomm_store_t **ret_store)
+static int job_open_store(tool_job_t *job, dscomm_store_t **ret_store)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
 
@@ -162,7 +162,7 @@ static int open_store(tool_job_t *job, dscomm_store_t **ret_store)
 static int run_here(tool_job_t *job, const tool_limits_t *limits)
 {
     dscomm_store_t *store;
-    int status = open_store(job, &store);
+    int status = job_open_store(job, &store);
 
     if (status != TOOL_OK)
         return status;

@@ -18,7 +18,7 @@ typedef struct {
     int fd;
 } folder_t;
 
-static int fail(const tool_job_t *job, const char *path, int error)
+static int logs_fail(const tool_job_t *job, const char *path, int error)
 {
     return tool_fail(TOOL_INTERNAL, job->command, "cannot make '%s': %s", path,
                      g_strerror(error));
@@ -45,7 +45,8 @@ static int open_entry(int parent, const char *name)
 
 /* Goes down to the folder name on the way to DIR. Another user may have put a
  * symbolic link there: his are not followed. */
-static int follow(const tool_job_t *job, folder_t *folder, const char *name)
+static int folder_enter(const tool_job_t *job, folder_t *folder,
+                        const char *name)
 {
     int parent = folder->fd;
     char *path = g_build_filename(folder->path, name, NULL);
@@ -56,7 +57,7 @@ static int follow(const tool_job_t *job, folder_t *folder, const char *name)
     folder->path = path;
     folder->fd = open_entry(parent, name);
     if (folder->fd < 0 || fstat(folder->fd, &info) != 0) {
-        status = fail(job, path, errno);
+        status = logs_fail(job, path, errno);
     } else if (S_ISLNK(info.st_mode) && !is_own(&info)) {
         status = tool_fail(TOOL_INTERNAL, job->command,
                            "cannot use '%s': it is a symbolic link of user "
@@ -66,7 +67,7 @@ static int follow(const tool_job_t *job, folder_t *folder, const char *name)
         close(folder->fd);
         folder->fd = openat(parent, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (folder->fd < 0)
-            status = fail(job, path, errno);
+            status = logs_fail(job, path, errno);
     }
     close(parent);
     return status;
@@ -82,10 +83,10 @@ static int open_top(const tool_job_t *job, folder_t *top)
     top->path = g_strdup(is_absolute ? "/" : "");
     top->fd = open(is_absolute ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (top->fd < 0)
-        status = fail(job, job->log_dir, errno);
+        status = logs_fail(job, job->log_dir, errno);
     for (char **name = names; *name && status == TOOL_OK; name++)
         if (**name)
-            status = follow(job, top, *name);
+            status = folder_enter(job, top, *name);
     g_strfreev(names);
     return status;
 }
@@ -98,7 +99,7 @@ static int check_folder(const tool_job_t *job, const folder_t *folder)
     struct stat info;
 
     if (fstat(folder->fd, &info) != 0)
-        return fail(job, folder->path, errno);
+        return logs_fail(job, folder->path, errno);
     if (!is_own(&info))
         return tool_fail(TOOL_INTERNAL, job->command,
                          "cannot use '%s': it belongs to user %u; give another "
@@ -135,7 +136,7 @@ static int descend(const tool_job_t *job, folder_t *folder, const char *name,
                          "are not followed below --log-dir",
                          path);
     if (folder->fd < 0)
-        return fail(job, path, problem);
+        return logs_fail(job, path, problem);
     return check_folder(job, folder);
 }
 
@@ -146,7 +147,7 @@ static int check_file(const tool_job_t *job, const char *path, int fd)
     struct stat info;
 
     if (fstat(fd, &info) != 0)
-        return fail(job, path, errno);
+        return logs_fail(job, path, errno);
     if (S_ISREG(info.st_mode) && is_own(&info))
         return TOOL_OK;
     return tool_fail(TOOL_INTERNAL, job->command,
@@ -163,7 +164,8 @@ static int open_one(const tool_job_t *job, const folder_t *folder,
     const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
     char *path = g_build_filename(folder->path, name, NULL);
     int fd = openat(folder->fd, name, flags | O_NONBLOCK, 0644);
-    int status = fd < 0 ? fail(job, path, errno) : check_file(job, path, fd);
+    int status =
+        fd < 0 ? logs_fail(job, path, errno) : check_file(job, path, fd);
 
     g_free(path);
     if (status == TOOL_OK) {

@@ -77,7 +77,7 @@ static char *own_host(void)
     return tool_printable(host);
 }
 
-static int fail(const join_t *j)
+static int join_fail(const join_t *j)
 {
     return tool_fail(TOOL_INTERNAL, j->job->command, "the nodes' store: %s",
                      dscomm_last_error());
@@ -112,7 +112,7 @@ static int claim(const join_t *j)
     g_free(space);
     status = dscomm_priv_roster_claim(&j->roster, token, is_dead, &other);
     if (status < 0)
-        return fail(j);
+        return join_fail(j);
     if (!other)
         return TOOL_OK;
     tool_fail(TOOL_INTERNAL, j->job->command,
@@ -132,7 +132,7 @@ static int put_own_record(join_t *j)
              : dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a record");
 
     g_free(text);
-    return status < 0 ? fail(j) : TOOL_OK;
+    return status < 0 ? join_fail(j) : TOOL_OK;
 }
 
 /* Node 0 */
@@ -295,7 +295,7 @@ static int lead(join_t *j)
     plan = wrong ? g_strconcat(ROSTER_FAILURE, wrong, NULL) : write_plan(j);
     status = dscomm_priv_roster_publish(&j->roster, plan, came - 1);
     if (!wrong && status < 0)
-        result = fail(j);
+        result = join_fail(j);
     g_free(plan);
     g_free(wrong);
     return result;
@@ -304,7 +304,7 @@ static int lead(join_t *j)
 /* The others */
 
 /* Not to be one of the nodes is this one's end alone; node 0 gets a note. */
-static int refuse(const join_t *j, const char *why)
+static int join_refuse(const join_t *j, const char *why)
 {
     dscomm_store_compare_set(j->roster.store, NOTE_KEY, "", 0, why,
                              MIN(strlen(why), NOTE_MAX), NULL, NULL);
@@ -367,7 +367,7 @@ static int compare_first(const join_t *j)
         wrong = g_strdup("what node 0 says of itself makes no sense: give all "
                          "nodes the same version of dscomm");
     if (wrong)
-        status = refuse(j, wrong);
+        status = join_refuse(j, wrong);
     g_free(wrong);
     g_free(memory);
     dscomm_store_free(value);
@@ -419,7 +419,7 @@ static int fail_replaced(const join_t *j, int planned)
     return status;
 }
 
-static int apply(join_t *j, const char *plan)
+static int plan_apply(join_t *j, const char *plan)
 {
     char **lines = g_strsplit(plan, "\n", j->place->nodes + 3);
     int status = TOOL_OK;
@@ -439,7 +439,7 @@ static int apply(join_t *j, const char *plan)
     return status;
 }
 
-static int follow(join_t *j)
+static int plan_follow(join_t *j)
 {
     const int64_t end = j->roster.deadline + GRACE_MS * NS_PER_MS;
     dscomm_roster_wait_t wait = {.slice_ms = G_MAXINT};
@@ -452,7 +452,7 @@ static int follow(join_t *j)
         return tool_fail(TOOL_INTERNAL, j->job->command,
                          "node 0 came, but is gone, or said nothing: %s",
                          dscomm_last_error());
-    status = apply(j, value);
+    status = plan_apply(j, value);
     dscomm_store_free(value);
     return status;
 }
@@ -475,7 +475,7 @@ static dscomm_status_t await_store(join_t *j)
                            &j->roster.store);
 }
 
-static int open_store(join_t *j)
+static int join_open_store(join_t *j)
 {
     const int serve = j->place->node_rank == 0;
     dscomm_status_t status =
@@ -527,7 +527,7 @@ static void take_plan(join_t *j)
 
 static int join(join_t *j)
 {
-    int status = open_store(j);
+    int status = join_open_store(j);
 
     if (status == TOOL_OK && j->place->node_rank)
         status = compare_first(j);
@@ -536,7 +536,7 @@ static int join(join_t *j)
     if (status == TOOL_OK)
         status = put_own_record(j);
     if (status == TOOL_OK)
-        status = j->place->node_rank ? follow(j) : lead(j);
+        status = j->place->node_rank ? plan_follow(j) : lead(j);
     return status;
 }
 

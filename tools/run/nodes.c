@@ -48,8 +48,8 @@ struct tool_nodes {
     gboolean waiting; /* for the others to be ready */
     gboolean over, ended; /* nothing to look for; the store says so */
     gint64 next_beat;
-    int64_t *beats; /* node 0: of each node, and when they last changed */
-    gint64 *heard;
+    int64_t *beats; /* node 0: the heartbeats of each node, */
+    gint64 *changed_us; /* and when their number last changed */
     int lost; /* node 0: nodes that will send no leave message */
 };
 
@@ -116,7 +116,7 @@ tool_nodes_t *tool_nodes_new(const tool_job_t *job, const tool_place_t *place,
     n->posts = g_queue_new();
     n->events = g_queue_new();
     n->beats = g_new0(int64_t, n->count);
-    n->heard = g_new0(gint64, n->count);
+    n->changed_us = g_new0(gint64, n->count);
     n->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     init_lock(n);
     return n;
@@ -397,10 +397,10 @@ static dscomm_status_t look_at_beats(tool_nodes_t *n)
         gint64 now = g_get_monotonic_time();
         int64_t count = 0;
         status = beat(n, i, 0, &count);
-        if (count != n->beats[i] || !n->heard[i])
-            n->heard[i] = now;
+        if (count != n->beats[i] || !n->changed_us[i])
+            n->changed_us[i] = now;
         n->beats[i] = count;
-        if (status == DSCOMM_OK && now - n->heard[i] > n->silence_us)
+        if (status == DSCOMM_OK && now - n->changed_us[i] > n->silence_us)
             return declare_lost(n, i);
     }
     return status;
@@ -544,7 +544,7 @@ void tool_nodes_leave(tool_nodes_t *n)
     g_strfreev(n->hosts);
     g_free(n->url);
     g_free(n->beats);
-    g_free(n->heard);
+    g_free(n->changed_us);
     close(n->event_fd);
     pthread_mutex_destroy(&n->lock);
     pthread_cond_destroy(&n->wake);

@@ -54,7 +54,7 @@ static const char *const with_value[] = {
     NULL,
 };
 
-static int refuse(const char *text)
+static int options_refuse(const char *text)
 {
     return tool_fail(TOOL_USAGE, "run", "%s", text);
 }
@@ -70,7 +70,7 @@ static gboolean read_count(const char *text, int most, int *ret_count)
     return TRUE;
 }
 
-static int read_nodes(options_t *o)
+static int options_read_nodes(options_t *o)
 {
     if (!o->nodes) {
         o->nodes_count = 1;
@@ -134,27 +134,29 @@ static int read_master(options_t *o)
 {
     o->port = PORT_DEFAULT;
     if (o->master && (o->master_addr || o->master_port))
-        return refuse("give --master HOST:PORT, or --master-addr and "
-                      "--master-port, not both");
+        return options_refuse("give --master HOST:PORT, or --master-addr and "
+                              "--master-port, not both");
     if (o->master_port < 0 || o->master_port > 65535)
-        return refuse("--master-port must be 1 to 65535");
+        return options_refuse("--master-port must be 1 to 65535");
     if (lacks_brackets(o->master))
         return tool_fail(TOOL_USAGE, "run",
                          "--master '%s': an IPv6 address needs brackets, as "
                          "in [::1]:29500",
                          o->master);
     if (o->master && !split_master(o->master, o))
-        return refuse("--master must be HOST:PORT, with a port of 1 to 65535, "
-                      "and brackets around an address of IPv6 alone");
+        return options_refuse(
+            "--master must be HOST:PORT, with a port of 1 to 65535, "
+            "and brackets around an address of IPv6 alone");
     if (o->master_addr && !read_address(o->master_addr, o))
-        return refuse(
+        return options_refuse(
             "--master-addr must be the name or address of a host; with "
             "a port, an IPv6 address needs brackets");
     if (o->master_port)
         o->port = o->master_port;
     if (o->nodes_count > 1 && !o->host)
-        return refuse("where do the nodes meet? Give all of them the same "
-                      "--master HOST:PORT, of node 0");
+        return options_refuse(
+            "where do the nodes meet? Give all of them the same "
+            "--master HOST:PORT, of node 0");
     if (!o->host && o->master_port)
         o->host = "127.0.0.1";
     return TOOL_OK;
@@ -182,7 +184,7 @@ static int check_times(const options_t *o)
     return TOOL_OK;
 }
 
-static int check_options(options_t *o)
+static int run_check_options(options_t *o)
 {
     int status;
 
@@ -192,7 +194,7 @@ static int check_options(options_t *o)
                          TOOL_RANKS_MAX);
     status = check_times(o);
     if (status == TOOL_OK)
-        status = read_nodes(o);
+        status = options_read_nodes(o);
     if (status == TOOL_OK)
         status = read_master(o);
     if (status != TOOL_OK)
@@ -201,13 +203,14 @@ static int check_options(options_t *o)
         return tool_fail(TOOL_USAGE, "run", "--max-restarts must be 0 to %d",
                          RESTARTS_MAX);
     if (o->id && !tool_is_id(o->id))
-        return refuse("--rdzv-id must be 1 to 100 letters, digits, '.', '_' "
-                      "and '-'");
+        return options_refuse(
+            "--rdzv-id must be 1 to 100 letters, digits, '.', '_' "
+            "and '-'");
     if (o->log_dir && !*o->log_dir)
-        return refuse("--log-dir must be the path of a folder");
+        return options_refuse("--log-dir must be the path of a folder");
     if (!o->argv[0])
-        return refuse("which program? Usage: dscomm run -n N PROGRAM "
-                      "[ARGUMENTS]");
+        return options_refuse("which program? Usage: dscomm run -n N PROGRAM "
+                              "[ARGUMENTS]");
     return TOOL_OK;
 }
 
@@ -354,7 +357,7 @@ static gint64 to_us(double seconds)
     return seconds > 0 ? MAX(us, 1) : 0;
 }
 
-static void take(const options_t *o, tool_run_options_t *run)
+static void options_take(const options_t *o, tool_run_options_t *run)
 {
     run->ranks = o->ranks;
     run->argv = o->argv;
@@ -446,10 +449,10 @@ int tool_run_options(int argc, char **argv, tool_run_options_t *options)
     o.argv = argv + 1;
     if (o.argv[0] && strcmp(o.argv[0], "--") == 0)
         o.argv++;
-    int status = check_options(&o);
+    int status = run_check_options(&o);
     if (status == TOOL_OK)
         status = check_launcher();
     if (status == TOOL_OK)
-        take(&o, options);
+        options_take(&o, options);
     return status;
 }

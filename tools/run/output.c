@@ -206,7 +206,7 @@ static void keep(tool_output_t *output, stream_t *stream, const guint8 *bytes,
 }
 
 /* One read of stream i; FALSE where there is nothing to read now. */
-static gboolean take(tool_output_t *output, int i)
+static gboolean stream_read(tool_output_t *output, int i)
 {
     stream_t *stream = &output->streams[i];
     const int rank = output->first + i / 2;
@@ -268,7 +268,7 @@ void tool_output_dispatch(tool_output_t *output, const GArray *fds)
 {
     for (int i = 0; i < 2 * output->ranks; i++)
         if (is_ready(fds, output->streams[i].slot))
-            take(output, i);
+            stream_read(output, i);
     for (int i = 0; i < 2; i++)
         if (is_ready(fds, output->sinks[i].slot))
             give(output, &output->sinks[i]);
@@ -277,10 +277,10 @@ void tool_output_dispatch(tool_output_t *output, const GArray *fds)
 void tool_output_end(tool_output_t *output)
 {
     for (int i = 0; i < 2 * output->ranks; i++) {
-        while (take(output, i))
+        while (stream_read(output, i))
             continue;
         close_stream(&output->streams[i]);
-        take(output, i);
+        stream_read(output, i);
     }
 }
 

@@ -127,20 +127,20 @@ static void make_name(char name[2 * NAME + 1], unsigned number)
 static void serve_wrong(int listener, const wrong_t *wrong)
 {
     int64_t soon = g_get_monotonic_time() + 5 * G_USEC_PER_SEC;
-    verdict_t verdict = {.magic = SHM_MAGIC};
+    join_result_t result = {.magic = SHM_MAGIC};
     int fd = accept(listener, NULL, NULL);
     int file = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     hello_t hello;
 
-    shm_layout_make(2, &verdict.layout);
-    if (ftruncate(file, (off_t)verdict.layout.total - wrong->shorter) ||
+    shm_layout_make(2, &result.layout);
+    if (ftruncate(file, (off_t)result.layout.total - wrong->shorter) ||
         fcntl(file, F_ADD_SEALS, wrong->seals))
         return;
     if (wrong->change)
-        wrong->change(&verdict.layout);
+        wrong->change(&result.layout);
     shm_message_receive(fd, &hello, sizeof hello, NULL, 0, soon);
-    shm_message_send(fd, &verdict, sizeof verdict, &file, 1, soon);
-    shm_message_receive(fd, &verdict, sizeof verdict, NULL, 0, soon);
+    shm_message_send(fd, &result, sizeof result, &file, 1, soon);
+    shm_message_receive(fd, &result, sizeof result, NULL, 0, soon);
     close(file);
     close(fd);
 }
