@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all kinds of store need: deadlines, copies of values, and the sentence
- * on keys that did not come. */
+/* What all kinds of store share: deadlines, copies of values, and the sentence
+ * about missing keys. */
 #include "config.h"
 
 #include "lib/store/store.h"
@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Time for an answer once a call's deadline has passed. */
+/* Time for an answer after a call's deadline. */
 #define GRACE_MS 1000
-/* The same from a server that has not answered the last request. */
+/* The same, if the server has not answered the last request. */
 #define SILENT_MS 300
 /* The same after the deadline of a call that makes several requests. */
 #define DUE_MS 100
@@ -28,8 +28,9 @@ dscomm_priv_deadline_t dscomm_priv_deadline(int timeout_ms)
     return (dscomm_priv_deadline_t){at, at + GRACE_MS * 1000, timeout_ms};
 }
 
-/* The last moment for an answer to a request of now. A server that owes none is
- * given the usual grace, also after due. */
+/* The last moment for an answer to a request that is made now. A server that
+ * has answered all requests so far gets the usual grace period, also after due.
+ */
 static gint64 answer_limit(dscomm_priv_limit_t limit, gint64 now, bool silent)
 {
     const gint64 due = MIN(limit.due, G_MAXINT64 - DUE_MS * 1000);
@@ -77,12 +78,13 @@ dscomm_priv_deadline_t dscomm_priv_grace(dscomm_priv_deadline_t deadline)
     return deadline;
 }
 
-/* Not g_random_int(), whose numbers a forked child has as its parent. */
+/* A random number below the given one. g_random_int() would give a forked child
+ * the numbers of its parent. */
 static gint64 draw(gint64 now, gint64 below)
 {
     uint64_t mixed = (uint64_t)now ^ (uint64_t)getpid() << 32;
 
-    mixed += (uintptr_t)&mixed; /* another in each thread */
+    mixed += (uintptr_t)&mixed; /* differs in each thread */
 
     mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -144,7 +146,7 @@ dscomm_status_t dscomm_priv_gate_enter(dscomm_priv_gate_t *gate,
             break;
     }
     mine = !gate->taken;
-    gate->taken = TRUE; /* as it is where it is not mine */
+    gate->taken = TRUE; /* no change if another thread has it */
     pthread_mutex_unlock(&gate->mutex);
     if (!mine)
         return dscomm_fail(DSCOMM_ERR_TIMEOUT,
@@ -187,7 +189,7 @@ void dscomm_priv_values_drop(void **values, size_t count)
     }
 }
 
-/* Long keys differ at their ends. */
+/* Of a long key the sentence shows the end, because long keys differ there. */
 dscomm_status_t dscomm_priv_fail_missing(const dscomm_priv_request_t *request,
                                          const uint8_t *present)
 {

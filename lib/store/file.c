@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* file://: a store in a file that all ranks see, which torch's FileStore can
- * share. Waiting is polling, since a network file system tells no one. */
+/* file://: a store in a file that all ranks see, in the format of torch's
+ * FileStore. Waiting is polling, because a network file system sends no
+ * notifications. */
 #include "config.h"
 
 #include "lib/store/local.h"
@@ -11,21 +12,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FIRST_PAUSE_US 1000 /* between looks at the file */
+#define FIRST_PAUSE_US 1000 /* between reads of the file */
 #define MOST_PAUSE_US 10000
 #define LOCKED_LOOK_US 1000000 /* NFS may show an old size until then */
 #define CLOSE_MS 5000
 
-/* Keys without '/', which no user's key can be. torch counts those who have the
- * file open in the first, and those who have closed it in the second. The third
- * counts whoever opened it with dscomm, and is never lowered: that tells the
- * file of an earlier run. */
+/* Keys without '/', so no user's key collides with them. REFERENCES and
+ * CLEANUPS are torch's counts of processes that have opened and closed the
+ * file. The third key counts the processes that have opened it with dscomm, and
+ * never falls: it shows that a file is left over from an earlier run. */
 #define REFERENCES "refcount/"
 #define CLEANUPS "cleanup/"
 #define USERS "users/"
 
 typedef struct {
-    dscomm_priv_local_t local; /* its table: of records */
+    dscomm_priv_local_t local; /* its table holds the records */
     dscomm_priv_gate_t gate;
     dscomm_priv_records_t records;
     int world_size;
@@ -54,7 +55,7 @@ static void file_leave(dscomm_priv_local_t *self)
     dscomm_priv_gate_leave(&file->gate);
 }
 
-/* Appends a record, which the next lock brings into the table. */
+/* Appends a record. The table gets it at the next lock. */
 static dscomm_status_t file_put(dscomm_priv_local_t *self, const char *key,
                                 dscomm_priv_bytes_t *value)
 {
@@ -109,8 +110,8 @@ static int file_count_own(const dscomm_priv_local_t *self)
 
 /* Waiting */
 
-/* One look; *ret_all tells whether all keys were there. locked: also if the
- * file seems not to have changed. */
+/* Checks once whether all keys are there, and copies their values if so.
+ * locked: reads the file also if it seems unchanged. */
 static dscomm_status_t file_look(file_t *file, bool locked,
                                  dscomm_priv_request_t *request,
                                  uint8_t *present, bool *ret_all)
@@ -160,7 +161,7 @@ static dscomm_status_t file_get(dscomm_priv_local_t *self,
 
 /* Opening and closing */
 
-/* The last user takes the file away; torch's own do so by the same counters. */
+/* The last process removes the file, by the counters that torch uses too. */
 static dscomm_status_t sign_out(file_t *file)
 {
     int64_t closed = 0, open = 0;
@@ -238,7 +239,7 @@ dscomm_status_t dscomm_priv_store_file(const char *path,
     file->world_size = attr->world_size;
     dscomm_priv_gate_init(&file->gate);
     do {
-        /* the last user of an earlier run may just remove the file */
+        /* the last process of an earlier run may be removing the file */
         status = dscomm_priv_records_open(&file->records, path);
         if (status)
             break;

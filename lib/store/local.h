@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A store whose keys are in a table of this process: memory.c, and file.c,
- * whose table follows the file. */
+/* A store whose keys are in a table of this process: memory.c and file.c. The
+ * latter keeps its table equal to the file. */
 #ifndef LIB_STORE_LOCAL_H
 #define LIB_STORE_LOCAL_H
 
@@ -10,7 +10,7 @@
 typedef struct dscomm_priv_local {
     dscomm_priv_store_t head;
     dscomm_priv_table_t *table;
-    /* Locks the table; exclusively, if it is to be changed. */
+    /* Locks the table; exclusively, if the caller will change it. */
     dscomm_status_t (*enter)(struct dscomm_priv_local *self, bool exclusive,
                              dscomm_priv_deadline_t deadline);
     void (*leave)(struct dscomm_priv_local *self);
@@ -22,21 +22,22 @@ typedef struct dscomm_priv_local {
      * key, which is there. */
     dscomm_status_t (*put)(struct dscomm_priv_local *self, const char *key,
                            dscomm_priv_bytes_t *value);
-    /* How many keys of the locked table are no user's; NULL: none. */
+    /* The number of keys in the locked table that are the store's own, not the
+     * user's. NULL: the store has none. */
     int (*count_own)(const struct dscomm_priv_local *self);
 } dscomm_priv_local_t;
 
-/* How many of the keys are in the locked table; present[i]: whether key i
+/* Returns how many of the keys are in the locked table; present[i] = 1 if key i
  * is. */
 size_t dscomm_priv_local_present(const dscomm_priv_local_t *self,
                                  const char *const *keys, size_t count,
                                  uint8_t *present);
-/* Copies the values of the keys, which are in the locked table; nothing if the
- * request wants none. */
+/* Copies the values of the keys, all of which are in the locked table. Does
+ * nothing if the request wants no values. */
 dscomm_status_t dscomm_priv_local_copy(const dscomm_priv_local_t *self,
                                        dscomm_priv_request_t *request);
 
-/* The operation of the table of functions. */
+/* The operation execute of dscomm_priv_store_ops_t. */
 dscomm_status_t dscomm_priv_local_execute(dscomm_priv_store_t *store,
                                           dscomm_priv_request_t *request);
 

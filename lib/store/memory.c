@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stores with a table in this process, and memory:// among them: a table behind
- * a mutex, for the threads of one process. */
+/* Stores with a table in this process; memory:// is one with a mutex, for the
+ * threads of one process. */
 #include "config.h"
 
 #include "lib/store/local.h"

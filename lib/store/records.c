@@ -20,7 +20,7 @@
 #define FIRST_PAUSE_US 200 /* between attempts to get the lock */
 #define MOST_PAUSE_US 10000
 #define READ_SIZE ((size_t)64 << 10)
-#define KEY_MAX (WHOLE_KEY_MAX + 1) /* with the '-' that removes */
+#define KEY_MAX (WHOLE_KEY_MAX + 1) /* with the '-' of a removal */
 #define COUNTERS_ROOM ((size_t)16 << 10)
 
 typedef dscomm_priv_records_t records_t;
@@ -33,7 +33,7 @@ static dscomm_status_t fail_io(const records_t *records, const char *what)
                        records->path, strerror(problem));
 }
 
-/* Whether everybody may put files in the folder of path, as in /tmp. */
+/* True if every user may create files in the folder of path, as in /tmp. */
 static bool is_in_public_folder(const char *path)
 {
     char folder[PATH_MAX];
@@ -44,8 +44,8 @@ static bool is_in_public_folder(const char *path)
            (info.st_mode & S_IWOTH);
 }
 
-/* Refuses a file that another user may have put there to read, or to answer,
- * what the ranks tell each other. */
+/* Refuses a file that another user may have created in order to read or forge
+ * what the ranks exchange. */
 static dscomm_status_t records_check_file(const records_t *records)
 {
     const char *path = records->path;
@@ -121,7 +121,8 @@ static dscomm_status_t fail_record(const records_t *records, off_t offset,
                        records->path, (long long)offset, problem);
 }
 
-/* Makes buffer hold at least need bytes of the file from end on. */
+/* Reads until buffer holds at least need bytes of the file, counted from end.
+ */
 static dscomm_status_t read_until(records_t *records, size_t need)
 {
     dscomm_priv_buffer_t *buffer = &records->buffer;
@@ -281,7 +282,7 @@ gboolean dscomm_priv_records_changed(const records_t *records)
 
 /* Writing */
 
-/* 0, or an errno. */
+/* Returns 0 or an errno. */
 static int write_all(int fd, const uint8_t *data, size_t size, off_t offset)
 {
     while (size) {
@@ -298,7 +299,8 @@ static int write_all(int fd, const uint8_t *data, size_t size, off_t offset)
     return 0;
 }
 
-/* A write beyond the limit would raise SIGXFSZ. */
+/* A write beyond the limit would raise SIGXFSZ, so the limit is checked first.
+ */
 static int exceeds_limit(off_t size)
 {
     struct rlimit limit;
@@ -307,8 +309,8 @@ static int exceeds_limit(off_t size)
            limit.rlim_cur != RLIM_INFINITY && (rlim_t)size > limit.rlim_cur;
 }
 
-/* Fails if the table has no room: no user could read the file again after such
- * a write. Removals always fit, and so do the counters of users. */
+/* Fails if the table has no room: a file with more could not be read by any
+ * process. Removals and the counters of processes always fit. */
 static dscomm_status_t check_room(const records_t *records, const char *key,
                                   size_t size)
 {
@@ -321,7 +323,8 @@ static dscomm_status_t check_room(const records_t *records, const char *key,
     return dscomm_priv_budget_fail(budget, more);
 }
 
-/* In one piece, and taken back where it does not fit. */
+/* Appends a whole record, or nothing: if it does not fit, the file is truncated
+ * to its old size. */
 dscomm_status_t dscomm_priv_records_append(records_t *records, const char *key,
                                            const void *value, size_t size)
 {

@@ -15,10 +15,10 @@
 typedef struct {
     char *path;
     int fd;
-    off_t end; /* of what table knows */
+    off_t end; /* end of the part that is in table */
     dscomm_priv_table_t *table;
-    dscomm_priv_buffer_t buffer; /* bytes of the file, */
-    size_t taken; /* of which so many come before end */
+    dscomm_priv_buffer_t buffer; /* bytes of the file, of which */
+    size_t taken; /* this many come before end */
 } dscomm_priv_records_t;
 
 /* Opens the file, or creates it with mode 0600. A symbolic link is refused, and
@@ -28,23 +28,23 @@ dscomm_status_t dscomm_priv_records_open(dscomm_priv_records_t *records,
                                          const char *path);
 void dscomm_priv_records_close(dscomm_priv_records_t *records);
 
-/* Locks the file and reads what is new in it. Fails with ERR_NOT_FOUND where
- * the file has been removed meanwhile. On failure it is not locked. */
+/* Locks the file and reads its new records into the table. ERR_NOT_FOUND if the
+ * file has been removed meanwhile. On failure the file is not locked. */
 dscomm_status_t dscomm_priv_records_lock(dscomm_priv_records_t *records,
                                          gboolean exclusive,
                                          dscomm_priv_deadline_t deadline);
 void dscomm_priv_records_unlock(dscomm_priv_records_t *records);
 
-/* Appends a record; the next lock brings it into the table. Locked
- * exclusively. */
+/* Appends a record; the table gets it at the next lock. The caller has locked
+ * the file exclusively. */
 dscomm_status_t dscomm_priv_records_append(dscomm_priv_records_t *records,
                                            const char *key, const void *value,
                                            size_t size);
 
-/* TRUE if a lock would find something, be it an error. */
+/* TRUE if there is something new to read, or an error to report. */
 gboolean dscomm_priv_records_changed(const dscomm_priv_records_t *records);
 
-/* Removes the file by its name, if that still leads to it. */
+/* Removes the file, unless its name now leads to another file. */
 void dscomm_priv_records_unlink(const dscomm_priv_records_t *records);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dscomm_store_t: a view of a store with a prefix. Checks arguments, makes
- * whole keys of them, and hands over to the kind. */
+/* dscomm_store_t: a view of a store, with a prefix. Checks arguments, puts the
+ * prefix before keys, and calls the kind of store. */
 #include "config.h"
 
 #include "lib/store/store.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define TIMEOUT_MS 300000
-#define DIAGNOSIS_US 20000 /* for requests to a silent server, in all */
+#define DIAGNOSIS_US 20000 /* for all requests to a silent server */
 
 struct dscomm_store {
     dscomm_priv_store_t *shared;
@@ -92,8 +92,8 @@ static dscomm_status_t open_kind(const char *url,
                        dscomm_priv_quote(url, shown, sizeof shown));
 }
 
-/* The keys of the view start with prefix and name, and the latter, if it is not
- * empty, with a slash. NULL after dscomm_fail(): no memory. */
+/* Returns a view whose keys start with prefix and, unless name is empty, with
+ * name and a slash. NULL after dscomm_fail(): no memory. */
 static dscomm_store_t *view_new(dscomm_priv_store_t *shared, const char *prefix,
                                 const char *name, int timeout_ms,
                                 dscomm_priv_limit_t limit)
@@ -177,9 +177,9 @@ dscomm_status_t dscomm_store_prefix(dscomm_store_t *store, const char *prefix,
     return DSCOMM_OK;
 }
 
-/* In a forked child: sockets, locks and threads are the parent's, and may have
- * been in the middle of anything. So all of it is kept as it is, where a search
- * for leaks finds it. */
+/* Called in a forked child. Sockets, locks and threads are the parent's, and
+ * their state is undefined here, so nothing is freed. The list keeps the memory
+ * reachable for leak checkers. */
 static void leave_behind(dscomm_priv_store_t *shared)
 {
     static dscomm_priv_store_t *list;
@@ -264,7 +264,8 @@ static dscomm_status_t check_keys(const dscomm_store_t *store,
     return DSCOMM_OK;
 }
 
-/* Keys with the store's prefix, in one piece of memory, for g_free(). */
+/* Puts the view's prefix before the keys. The result is one block of memory,
+ * for g_free(). */
 static dscomm_status_t whole_keys(const dscomm_store_t *store,
                                   const char *const *keys, size_t count,
                                   char ***ret_whole)
@@ -317,7 +318,7 @@ static dscomm_priv_deadline_t deadline_of(const dscomm_store_t *store,
 
 /* Calls */
 
-/* Executes request on keys of the view; no keys need none of the kind's. */
+/* Executes request on keys of the view. Without keys there is nothing to do. */
 static dscomm_status_t execute(dscomm_store_t *store, const char *const *keys,
                                size_t count, int timeout_ms,
                                dscomm_priv_request_t *request)
@@ -343,7 +344,7 @@ static dscomm_status_t execute(dscomm_store_t *store, const char *const *keys,
     return status;
 }
 
-/* The same for one key, whose request waits for no other. */
+/* The same for one key, by a command that does not wait for keys. */
 static dscomm_status_t execute_one(dscomm_store_t *store, const char *key,
                                    dscomm_priv_request_t *request)
 {
@@ -375,7 +376,8 @@ dscomm_status_t dscomm_store_append(dscomm_store_t *store, const char *key,
     return change(store, key, value, size, STORE_APPEND);
 }
 
-/* Fills values and sizes on success only; both may be NULL. */
+/* Waits for the keys. Fills values and sizes on success only; both may be NULL.
+ */
 static dscomm_status_t get(dscomm_store_t *store, const char *const *keys,
                            size_t count, int timeout_ms, void **values,
                            size_t *sizes)
@@ -513,7 +515,7 @@ dscomm_status_t dscomm_store_check(dscomm_store_t *store,
     return status;
 }
 
-/* The keys with the prefixes of their views; each is to be freed. */
+/* The keys with the prefixes of their views; the caller frees each. */
 static dscomm_status_t whole_looks(const dscomm_priv_look_t *looks,
                                    size_t count, char ***wholes)
 {

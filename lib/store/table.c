@@ -39,7 +39,7 @@ dscomm_status_t dscomm_priv_budget_fail(const dscomm_priv_budget_t *budget,
                        more, budget->used, budget->most);
 }
 
-/* With room for own bytes. */
+/* own: bytes of memory after the structure. */
 static bytes_t *bytes_make(dscomm_priv_budget_t *budget, size_t size,
                            size_t cost, size_t own)
 {
@@ -118,7 +118,7 @@ typedef dscomm_priv_node_t node_t;
 
 static uint32_t seed = 2166136261u;
 
-/* Where the system gives no random numbers it stays as FNV-1a has it. */
+/* Without random numbers the seed stays that of FNV-1a. */
 static void draw_seed(void)
 {
     uint32_t drawn;
@@ -127,8 +127,8 @@ static void draw_seed(void)
         seed = drawn;
 }
 
-/* FNV-1a, with a seed of the process: strangers choose keys, and shall not
- * choose those of one chain. */
+/* FNV-1a, with a random seed for each process. Clients choose keys; without the
+ * seed they could choose many keys of one chain. */
 static uint32_t hash_of(dscomm_priv_data_t key)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -350,7 +350,7 @@ dscomm_priv_bytes_t *dscomm_priv_table_get(const dscomm_priv_table_t *table,
     return pair ? pair->value : NULL;
 }
 
-/* A new pair of the table, without a value. NULL after dscomm_fail(). */
+/* Adds a pair to the table, without a value. NULL after dscomm_fail(). */
 static pair_t *pair_add(dscomm_priv_table_t *table, dscomm_priv_data_t key)
 {
     dscomm_priv_bytes_t *own =
@@ -409,8 +409,8 @@ dscomm_priv_table_next_key(const dscomm_priv_table_t *table,
     return *cursor ? (*cursor)->key : NULL;
 }
 
-/* The whole text must be one number; torch, which uses stoll, takes "12 apples"
- * for 12. Not by GLib, which ends the process at its first number if there is
+/* Reads value as one decimal number; false if it is not one. torch's stoll
+ * would take "12 apples" for 12. GLib's function ends the process if there is
  * no memory for a locale. */
 static bool number_of(dscomm_priv_data_t value, int64_t *ret_number)
 {
@@ -516,9 +516,9 @@ static dscomm_priv_bytes_t *copy_into(dscomm_priv_table_t *table,
     return copy;
 }
 
-/* Bytes count, and not the room behind them: a table at its limit holds as much
- * as one whose values were set. Growing leaves as much room as bytes at most.
- */
+/* Only the bytes in use count in the budget, not the room after them. So a full
+ * table holds as much as one whose values were set at once. The room is at most
+ * as large as the bytes. */
 static void value_resize(dscomm_priv_bytes_t *value, size_t size)
 {
     value->data.size = size;
@@ -554,7 +554,7 @@ dscomm_status_t dscomm_priv_table_join(dscomm_priv_table_t *table,
     return DSCOMM_OK;
 }
 
-/* Hands value over to the table. False after dscomm_fail(). */
+/* Stores value and drops the caller's reference. False after dscomm_fail(). */
 static bool value_replace(dscomm_priv_table_t *table, dscomm_priv_data_t key,
                           dscomm_priv_bytes_t *value)
 {
@@ -564,9 +564,10 @@ static bool value_replace(dscomm_priv_table_t *table, dscomm_priv_data_t key,
     return status == DSCOMM_OK;
 }
 
-/* Replaces the value of key, which may be NULL, by a copy with room for size
- * bytes, and for as many again if the table has room for them: n bytes that
- * come one by one are copied 2 n times, not n * n. NULL after dscomm_fail(). */
+/* Replaces the value of key by a copy with room for size bytes, or for 2 * size
+ * if the table has room for that: n bytes that are appended one by one then
+ * cost 2 n byte copies instead of n * n. value may be NULL. NULL after
+ * dscomm_fail(). */
 static dscomm_priv_bytes_t *value_grow(dscomm_priv_table_t *table,
                                        dscomm_priv_data_t key,
                                        const dscomm_priv_bytes_t *value,
@@ -603,7 +604,7 @@ dscomm_status_t dscomm_priv_table_append(dscomm_priv_table_t *table,
     return DSCOMM_OK;
 }
 
-/* Where the first line of data begins that begins with part, or NULL. */
+/* Returns the first line of data that begins with part, or NULL. */
 static const char *find_line(dscomm_priv_data_t data, dscomm_priv_data_t part)
 {
     const char *at = data.data, *end = at + data.size;
@@ -632,7 +633,7 @@ void dscomm_priv_table_cut(dscomm_priv_table_t *table, dscomm_priv_data_t key,
         dscomm_priv_table_remove(table, key);
         return;
     }
-    if (value->refs > 1) { /* a copy counts, room or not */
+    if (value->refs > 1) { /* the copy counts even if the budget is full */
         value = dscomm_priv_bytes_new(&table->budget, value->data.data,
                                       value->data.size,
                                       value->data.size + BUDGET_COPY_COST);

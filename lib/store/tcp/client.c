@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tcp://: a client of torch's TCPStore protocol, whose server may be ours or
- * torch's, and the server too where this process hosts it. */
+/* tcp://: a client of torch's TCPStore protocol. The server is ours or torch's;
+ * if this process hosts it, the store owns the server too. */
 #include "config.h"
 
 #include "lib/store/table.h"
@@ -15,9 +15,10 @@
 #include <unistd.h>
 
 #define CHUNK 1024 /* keys in one request */
-/* Longest time in which rank 0 tells the others that it cannot serve them. */
+/* The longest time for which rank 0 announces that it cannot serve the others.
+ */
 #define ANNOUNCE_MS 30000
-#define WORKERS_PAUSE_US 10000 /* between looks at how many have come */
+#define WORKERS_PAUSE_US 10000 /* between queries of the client count */
 
 typedef struct {
     dscomm_priv_store_t head;
@@ -67,24 +68,26 @@ typedef struct call call_t;
 
 typedef struct {
     dscomm_status_t (*run)(call_t *call);
-    uint8_t wire; /* its number in the protocol */
-    bool names_key; /* in the message on a server that refuses it */
-    bool reads; /* it changes nothing, and may be repeated */
+    uint8_t wire; /* its code in the protocol */
+    bool names_key; /* messages about a refusal name the key */
+    bool reads; /* changes nothing, so it may be repeated */
     const char *name; /* for messages */
-    /* Fails with the reason why the server refuses the request, or returns OK:
-     * there is none. NULL: a server refuses none. */
+    /* Finds out why the server has refused the request, and fails with that
+     * reason; OK if there is none. NULL: the server never refuses this command.
+     */
     dscomm_status_t (*explain)(call_t *call);
 } command_t;
 
-/* A request on a connection that dscomm_priv_link_enter() has given. */
+/* A request on a connection from dscomm_priv_link_enter(). */
 struct call {
     link_t *link;
     dscomm_priv_request_t *request;
     const command_t *command;
-    bool in_order; /* the connection is, though the request has failed */
+    /* the connection can be used on, although the request failed */
+    bool in_order;
 };
 
-/* The request's command and key. */
+/* Writes the request's command and key. */
 static void call_put(const call_t *call, buffer_t *bytes)
 {
     dscomm_priv_put_u8(bytes, call->command->wire);
@@ -116,7 +119,7 @@ static dscomm_status_t call_fail(const call_t *call, const char *command,
     return dscomm_priv_link_fail_answer(call->link, command, got);
 }
 
-/* Whether each of the keys is there, which is asked for each one alone. */
+/* Finds which of the keys are there, by one CHECK for each key. */
 static dscomm_status_t call_find(call_t *call, uint8_t *present)
 {
     const char *const *keys = call->request->keys;
@@ -139,7 +142,7 @@ static dscomm_status_t call_find(call_t *call, uint8_t *present)
     return status;
 }
 
-/* The values of count keys from first on, which are there. */
+/* Gets the values of count keys, which are there, from number first on. */
 static dscomm_status_t call_fetch(call_t *call, size_t first, size_t count,
                                   void **ret_values, size_t *ret_sizes)
 {
@@ -160,8 +163,8 @@ static dscomm_status_t call_fetch(call_t *call, size_t first, size_t count,
     return status;
 }
 
-/* SET and APPEND. PING makes the server say that it went well, and what is set
- * is there for everyone when the call returns. */
+/* SET and APPEND. These have no answer, so a PING follows: after its answer the
+ * value is there for every client. */
 static dscomm_status_t call_change(call_t *call)
 {
     const dscomm_priv_data_t value = call->request->value;
@@ -228,8 +231,8 @@ static dscomm_status_t call_look(call_t *call)
     return call_find(call, call->request->present);
 }
 
-/* torch's counter of clients, and the name and job that a client has given to
- * torch's server, are no keys of the user's. */
+/* Subtracts the keys that are not the user's: torch's counter of clients, and
+ * the name and job that a client has given to torch's server. */
 static dscomm_status_t call_num_keys(call_t *call)
 {
     static const char *const counter = WIRE_INIT_KEY;
@@ -253,8 +256,8 @@ static dscomm_status_t call_num_keys(call_t *call)
     return status;
 }
 
-/* The deadline has passed. The answer to WAIT may be on its way all the same:
- * then the keys have come. If not, returns ERR_TIMEOUT. */
+/* Ends a WAIT whose deadline has passed. ERR_TIMEOUT if keys are still missing;
+ * OK if the answer to WAIT was already on its way. */
 static dscomm_status_t call_cancel_wait(call_t *call)
 {
     dscomm_status_t status;
@@ -298,7 +301,7 @@ static dscomm_status_t call_wait(call_t *call, size_t first, size_t count)
                                      : call_fail(call, "WAIT", byte);
 }
 
-/* The connection is in order, but not all keys came. */
+/* Fails with the missing keys. The connection is in order. */
 static dscomm_status_t call_fail_late(call_t *call)
 {
     uint8_t *present = g_try_malloc0(call->request->count);
@@ -331,8 +334,9 @@ static dscomm_status_t call_get(call_t *call)
     return status;
 }
 
-/* Why ADD or APPEND is refused, by the value of the key, which may be absent.
- * It is that of now: another client may have changed it since. */
+/* Finds out why the server refused ADD or APPEND, from the key's present value.
+ * Another client may have changed the value since the refusal. There may be
+ * none. */
 static dscomm_status_t call_explain(call_t *call)
 {
     const dscomm_priv_request_t *request = call->request;
@@ -376,8 +380,8 @@ static const command_t commands[STORE_COMMANDS] = {
                         "GETNUMKEYS", NULL},
 };
 
-/* Runs the call, and once more if the connection was lost: the network may have
- * reset it while keys were waited for. */
+/* Runs the call. If the connection was lost and the command only reads, runs it
+ * once more on a new connection. */
 static dscomm_status_t call_run(call_t *call)
 {
     dscomm_status_t status = call->command->run(call);
@@ -388,8 +392,9 @@ static dscomm_status_t call_run(call_t *call)
     return status ? status : call->command->run(call);
 }
 
-/* A server can refuse a request only by closing the connection: without memory
- * or room for it, or for a reason that explain finds. Returns why it has. */
+/* Finds out why the server has closed the connection instead of answering: it
+ * is gone, or has refused the request for the reason that explain finds, or for
+ * want of memory or room. */
 static dscomm_status_t call_refused(call_t *call)
 {
     const dscomm_priv_request_t *request = call->request;
@@ -426,13 +431,14 @@ static dscomm_status_t tcp_execute(dscomm_priv_store_t *self,
     status = call_run(&call);
     if (status == DSCOMM_ERR_PEER_FAILED) {
         status = call_refused(&call);
-        call.in_order = true; /* or there is no connection */
+        call.in_order = true; /* in order, or already closed */
     }
     dscomm_priv_link_leave(call.link, call.in_order ? DSCOMM_OK : status);
     return status;
 }
 
-/* The server's own process needs none: the store ends with it. */
+/* Gives the server a last will. The server's own process gives none, because
+ * the store ends with it. */
 static dscomm_status_t tcp_will(dscomm_priv_store_t *self, const char *key,
                                 dscomm_priv_data_t value,
                                 dscomm_priv_deadline_t deadline)
@@ -475,8 +481,8 @@ static dscomm_status_t tcp_count(tcp_t *tcp, int delta,
     return status;
 }
 
-/* torch's wait_for_workers: clients count themselves, the host waits for
- * all. */
+/* torch's wait_for_workers: every client counts itself, and the host waits
+ * until all have. */
 static dscomm_status_t wait_workers(tcp_t *tcp, int world_size,
                                     dscomm_priv_deadline_t deadline)
 {
@@ -496,7 +502,7 @@ static dscomm_status_t wait_workers(tcp_t *tcp, int world_size,
     return status;
 }
 
-/* What is to be opened. */
+/* A store that is being opened. */
 typedef struct {
     char *host;
     int port;
@@ -532,8 +538,8 @@ static dscomm_status_t serve(const opening_t *opening,
     return status;
 }
 
-/* The client of the server's own process goes straight to it, not through
- * names, nor does it ask whose it is. NULL: no memory. */
+/* Makes a client. In the server's own process it connects to a local address,
+ * without name resolution and without comparing job names. NULL: no memory. */
 static tcp_t *tcp_new(const opening_t *opening, dscomm_priv_server_t *server)
 {
     const dscomm_priv_job_t own_job = {.ports = 1,
@@ -595,8 +601,7 @@ static dscomm_status_t open_at(opening_t *opening,
     return DSCOMM_OK;
 }
 
-/* Waits until so many processes have reported that they do not use the store.
- */
+/* Waits until count processes have reported that they do not use the store. */
 static void await_reports(dscomm_priv_store_t *store, int count,
                           dscomm_priv_deadline_t deadline)
 {
@@ -622,9 +627,10 @@ static void await_reports(dscomm_priv_store_t *store, int count,
     }
 }
 
-/* Rank 0, which cannot make a secret, as the last error says: tells the other
- * ranks, in place of a credential. Nobody can use the store meanwhile, because
- * nobody knows its secret. Returns status. */
+/* Called on rank 0 if it cannot make a secret; the reason is the last error.
+ * Serves a store whose credential is that reason, until all other ranks have
+ * read it. Nobody can use that store, because nobody knows its secret. Returns
+ * status. */
 static dscomm_status_t announce(opening_t *opening, dscomm_status_t status)
 {
     dscomm_priv_job_t *job = &opening->job;
@@ -647,8 +653,9 @@ static dscomm_status_t announce(opening_t *opening, dscomm_status_t status)
     return dscomm_priv_fail_with(status, why);
 }
 
-/* A job without a secret of its own has that of the environment, else, if its
- * launcher has MUNGE, one that the server makes. */
+/* Opens the store with the job's secret. Without one it uses the secret of the
+ * environment, or else, if the launcher has MUNGE, a secret that the server
+ * makes. */
 static dscomm_status_t open_guarded(opening_t *opening,
                                     dscomm_priv_store_t **ret_store)
 {

@@ -16,10 +16,10 @@ struct dscomm_priv_commands {
     dscomm_priv_map_t queues; /* lists of bytes (dscomm_priv_queue_push()) */
     dscomm_priv_waiters_t waiters;
     dscomm_priv_wills_t *wills;
-    gboolean full; /* and the log knows */
-    char *secret; /* that clients must know, or NULL */
-    char *credential; /* that the secret is in, or NULL */
-    bool refused; /* one that does not, and the log knows */
+    gboolean full; /* out of room, and that was logged */
+    char *secret; /* required of clients; or NULL */
+    char *credential; /* holds the secret; or NULL */
+    bool refused; /* a client was refused, and that was logged */
     dscomm_priv_refused_t reports; /* of processes that were refused */
 };
 
@@ -35,7 +35,7 @@ typedef struct {
     const uint8_t *data;
     const dscomm_priv_span_t *spans;
     size_t count;
-    const char *problem; /* why the connection is to be closed */
+    const char *problem; /* reason to close the connection */
 } request_t;
 
 static void free_queue(dscomm_priv_node_t *node)
@@ -44,7 +44,7 @@ static void free_queue(dscomm_priv_node_t *node)
     dscomm_priv_list_free(node);
 }
 
-/* Nobody's keys, see wire.h. */
+/* Keys that are no client's, see wire.h. */
 static const char *const own_keys[] = {WIRE_SERVER_KEY, WIRE_JOB_KEY};
 
 static dscomm_status_t set_own(commands_t *commands, const char *key,
@@ -125,7 +125,7 @@ void dscomm_priv_commands_free(commands_t *commands)
     g_free(commands);
 }
 
-/* Who may use the keys */
+/* Access to the keys */
 
 static void commands_refuse(commands_t *commands, session_t *session)
 {
@@ -153,15 +153,15 @@ static const uint8_t *span_data(const request_t *request, size_t i)
     return request->data + request->spans[i].offset;
 }
 
-/* A key or value of the request without a copy, for looking up and comparing
- * alone: its bytes live only as long as the request, so that it is neither
- * stored nor part of an answer. */
+/* A key or value of the request, not copied, for lookups and comparisons. Its
+ * bytes live only as long as the request, so it is neither stored nor put in an
+ * answer. */
 static data_t request_look(const request_t *request, size_t i)
 {
     return (data_t){span_data(request, i), request->spans[i].size};
 }
 
-/* There was no room or no memory for it. */
+/* Refuses a request for which there is no room or no memory. */
 static void request_refuse(commands_t *commands, request_t *request)
 {
     if (!commands->full)
@@ -171,7 +171,7 @@ static void request_refuse(commands_t *commands, request_t *request)
     request->problem = "no room or no memory for what it stores";
 }
 
-/* A copy to be stored; NULL closes the connection. */
+/* A copy to be stored. NULL: no room, and the connection will be closed. */
 static bytes_t *request_copy(commands_t *commands, request_t *request, size_t i)
 {
     bytes_t *bytes =
@@ -210,7 +210,7 @@ static void answer_byte(const request_t *request, uint8_t value)
     dscomm_priv_session_answer(request->session, &value, sizeof value);
 }
 
-/* Answers a key or value of the request itself. */
+/* Answers with a key or value of the request itself. */
 static void answer_span(const request_t *request, size_t i)
 {
     dscomm_priv_session_answer_copy(request->session, span_data(request, i),
@@ -226,8 +226,9 @@ static void run_validate(commands_t *commands, request_t *request)
         request->session->validated = true;
 }
 
-/* The server proves first that it knows the secret, so that a client does not
- * give its keys to a stranger that has the port. */
+/* Answers with the server's own proof of the secret. The server proves it
+ * first, so that a client gives no keys to a program that has taken the port.
+ */
 static void run_challenge(commands_t *commands, request_t *request)
 {
     session_t *session = request->session;
@@ -249,7 +250,7 @@ static void run_challenge(commands_t *commands, request_t *request)
     dscomm_priv_session_answer(session, &answer, sizeof answer);
 }
 
-/* One try for each challenge. */
+/* Checks the client's proof: one attempt for each challenge. */
 static void run_proof(commands_t *commands, request_t *request)
 {
     session_t *session = request->session;
@@ -272,7 +273,8 @@ static void run_credential(commands_t *commands, request_t *request)
     dscomm_priv_session_answer_copy(request->session, text, strlen(text));
 }
 
-/* Without memory for it a report is lost: who waits learns less. */
+/* Notes a report of a refused process. If there is no memory, the report is
+ * lost, and the sentence of those who wait is less precise. */
 static void run_refused(commands_t *commands, request_t *request)
 {
     const data_t key = dscomm_priv_data_text("/" REFUSED_KEY);
@@ -327,7 +329,7 @@ static void run_get(commands_t *commands, request_t *request)
             dscomm_priv_table_get(commands->table, request_look(request, i)));
 }
 
-/* FALSE: the value is no number, or there is no room or no memory. */
+/* False if the value is not a number, or there is no room or no memory. */
 static gboolean commands_add(commands_t *commands, request_t *request,
                              int64_t delta, data_t key, int64_t *ret_sum)
 {
@@ -401,7 +403,7 @@ static void run_cancel_wait(commands_t *commands, request_t *request)
     answer_byte(request, WIRE_CANCELED);
 }
 
-/* Those of clients. */
+/* Counts the keys of clients. */
 static size_t count_keys(const commands_t *commands)
 {
     size_t count = dscomm_priv_table_count(commands->table);
@@ -438,8 +440,9 @@ static void run_append(commands_t *commands, request_t *request)
         dscomm_priv_waiters_wake(&commands->waiters, WAITERS_KEY, key);
 }
 
-/* Inverted, a client learns that it must prove that it knows the secret, and
- * torch's that it is not served. */
+/* Inverts the nonce in the answer to a client that has not proved the secret.
+ * Our client learns from it that it must, torch's that the server is not for
+ * it. */
 static void run_ping(commands_t *commands, request_t *request)
 {
     uint32_t nonce;

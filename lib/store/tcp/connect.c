@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A store's connections: made, shared by threads, and made again after a
- * failure that left one out of step. */
+/* A store's connections: connecting, sharing among threads, and reconnecting
+ * after a failure. */
 #include "config.h"
 
 #include "lib/store/tcp/connect.h"
@@ -18,16 +18,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RESOLVE_MS 30000 /* for a name that has no address yet */
-/* Handshakes that may end in a closed connection: with the pauses between them
- * 2 s, in which a server without memory may get some. */
+#define RESOLVE_MS 30000 /* for a name that does not resolve yet */
+/* Connections that the server may close during the handshake. With the pauses
+ * between them that takes 2 s, in which a server may get memory again. */
 #define CLOSED_MAX 12
-#define OTHER_JOB_MS (STORE_LINGER_MS + 1000) /* for another job's to end */
-#define REFUSE_MS 1000 /* for a report to a server that it is not used */
-/* Time for withdrawing a will, in ms, while another thread uses the connection
- * or sends wills, and for the server's answer. */
+/* for a store of another job to end */
+#define OTHER_JOB_MS (STORE_LINGER_MS + 1000)
+#define REFUSE_MS 1000 /* to report to a server that it is not used */
+/* Time limit of withdrawing a will, in ms: for the turn on the connection, and
+ * for the server's answer. */
 #define WITHDRAW_MS 100
-#define PROBE_MS 1000 /* for one of several places, where others may be */
+#define PROBE_MS 1000 /* for one of several addresses or ports */
 #define FIRST_PAUSE_US 1000
 #define MOST_PAUSE_US 500000
 
@@ -93,8 +94,8 @@ static void links_free(link_t *link)
     }
 }
 
-/* A connection that ends with a reset tells the server nothing about the
- * client: no last will is carried out. */
+/* Makes connections end with a reset, after which the server carries out no
+ * last will. */
 static void set_reset(const link_t *link)
 {
     const struct linger at_once = {.l_onoff = 1};
@@ -112,8 +113,7 @@ void dscomm_priv_link_clear(link_t *link)
     clear_one(link);
 }
 
-/* Another connection to the server that the first one has found; NULL: no
- * memory. */
+/* Adds a connection to the server of the first one; NULL: no memory. */
 static link_t *link_add(link_t *first)
 {
     const dscomm_priv_job_t job = {
@@ -136,8 +136,8 @@ static link_t *link_add(link_t *first)
     return link;
 }
 
-/* Takes the connections that have been idle for long out of the list; returns
- * the list of them. A client with wills keeps those that are bound. */
+/* Removes and returns the connections that have been idle for LINK_IDLE_US. The
+ * connections on which wills were given stay. */
 static link_t *links_take_idle(link_t *first)
 {
     const gint64 since = g_get_monotonic_time() - LINK_IDLE_US;
@@ -224,7 +224,7 @@ static dscomm_status_t fail_silent(link_t *link)
     return dscomm_priv_fail_with(DSCOMM_ERR_TIMEOUT, text);
 }
 
-/* A process that is no rank, as a launcher, has its program's name. */
+/* Names a process that is no rank, such as a launcher, by its program. */
 static void rank_name_program(dscomm_priv_rank_t *rank)
 {
     const char *program = g_get_prgname();
@@ -238,8 +238,9 @@ static void rank_name_program(dscomm_priv_rank_t *rank)
                (long)getpid(), node);
 }
 
-/* Reports to the server at port that this process does not come, once. A server
- * reads nothing more on the connection where it refused the client. */
+/* Reports once to the server at port that this process does not use it. That
+ * takes a new connection: the server reads nothing more on one that it has
+ * refused. */
 static dscomm_status_t link_report(link_t *link, const struct addrinfo *list,
                                    int port, dscomm_status_t status)
 {
@@ -263,8 +264,7 @@ static dscomm_status_t link_report(link_t *link, const struct addrinfo *list,
     return dscomm_priv_fail_with(status, cause);
 }
 
-/* One port of one server; *ret_again tells whether another attempt may end
- * better. */
+/* Connects to one port of one host. *ret_again: another attempt may succeed. */
 static dscomm_status_t connect_port(link_t *link, const struct addrinfo *list,
                                     int port, dscomm_priv_deadline_t deadline,
                                     gboolean *ret_again)
@@ -286,7 +286,7 @@ static dscomm_status_t connect_port(link_t *link, const struct addrinfo *list,
     return link->unproven ? link_report(link, list, port, status) : status;
 }
 
-/* This is where it is. */
+/* From now on the store is looked for at this port only. */
 static void settle_port(link_t *link, int port)
 {
     link->port = port;
@@ -294,8 +294,8 @@ static void settle_port(link_t *link, int port)
     dscomm_priv_link_peer(link->peer, link->host, port, 1);
 }
 
-/* Notes a server that does not know the secret, for the sentence on all places:
- * it may be the job's. */
+/* Notes a server that does not know the secret: it may be the job's, so the
+ * sentence about all places names it. */
 static void note_unproven(const link_t *link, dscomm_status_t status,
                           char refused[DSCOMM_ERROR_MAX])
 {
@@ -303,8 +303,8 @@ static void note_unproven(const link_t *link, dscomm_status_t status,
         snprintf(refused, DSCOMM_ERROR_MAX, "; %s", dscomm_last_error());
 }
 
-/* The port where the job's store is. What others answer on the rest is no
- * failure, as long as the store may still come. */
+/* Looks for the job's store among several ports. Answers of other programs are
+ * no failure, because the store may still start. */
 static dscomm_status_t probe(link_t *link, const struct addrinfo *list,
                              dscomm_priv_deadline_t deadline,
                              gboolean *ret_again)
@@ -350,8 +350,8 @@ static dscomm_status_t connect_host(link_t *link, const char *host,
     return status;
 }
 
-/* Several addresses of one host, some of which lead nowhere from here, or to
- * another one. */
+/* Tries the addresses of one host in turn. Some may be unreachable from here,
+ * or belong to another host. */
 static dscomm_status_t try_hosts(link_t *link, dscomm_priv_deadline_t deadline,
                                  gboolean *ret_again)
 {
@@ -369,7 +369,8 @@ static dscomm_status_t try_hosts(link_t *link, dscomm_priv_deadline_t deadline,
         note_unproven(link, status, refused);
         if (status)
             continue;
-        memmove(link->host, *host, strlen(*host) + 1); /* a part of it */
+        /* *host is a part of it */
+        memmove(link->host, *host, strlen(*host) + 1);
         settle_port(link, link->port);
     }
     g_strfreev(hosts);
@@ -380,7 +381,7 @@ static dscomm_status_t try_hosts(link_t *link, dscomm_priv_deadline_t deadline,
                        link->peer, refused);
 }
 
-/* One attempt. */
+/* Makes one attempt to connect. */
 static dscomm_status_t
 connect_once(link_t *link, dscomm_priv_deadline_t deadline, gboolean *ret_again)
 {
@@ -389,8 +390,8 @@ connect_once(link_t *link, dscomm_priv_deadline_t deadline, gboolean *ret_again)
     return connect_host(link, link->host, deadline, ret_again);
 }
 
-/* Whether to try again after the attempt that began at start and failed. A
- * server with another secret has answered, and goes on to say the same. */
+/* True if another attempt is worthwhile after one that began at start and
+ * failed. A server with another secret would only answer the same again. */
 static gboolean is_worth_it(const link_t *link, dscomm_status_t status,
                             gint64 start, int *closed)
 {
@@ -450,9 +451,9 @@ static dscomm_status_t fail_unanswered(const link_t *link)
                        link->peer);
 }
 
-/* Connects to the server that the link has met. One that has ended accepts no
- * connection; one that accepts connections and closes them lives, but has no
- * memory for them, or as many as it may have. */
+/* Connects again to the same server. If it has ended, nobody accepts. If it
+ * accepts and closes the connection, it has no memory, or as many clients as
+ * allowed. */
 static dscomm_status_t reconnect(link_t *link, dscomm_priv_deadline_t deadline)
 {
     const dscomm_priv_deadline_t grace = dscomm_priv_grace(deadline);
@@ -473,7 +474,7 @@ static dscomm_status_t reconnect(link_t *link, dscomm_priv_deadline_t deadline)
                        link->peer);
 }
 
-/* Through the gate, to a connection that is in order. */
+/* Enters the gate, and reconnects if the connection is out of step. */
 static dscomm_status_t link_take(link_t *link, dscomm_priv_deadline_t deadline)
 {
     const dscomm_priv_deadline_t now = {0};
@@ -492,7 +493,7 @@ static dscomm_status_t link_take(link_t *link, dscomm_priv_deadline_t deadline)
     dscomm_priv_gate_leave(&link->gate);
     if (status != DSCOMM_ERR_IO)
         return status;
-    /* A stopped server accepts nothing, until its backlog is full. */
+    /* The kernel accepts for a stopped server until its backlog is full. */
     if (atomic_load(&link->first->silent) && is_over(deadline))
         return fail_unanswered(link);
     return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
@@ -521,7 +522,7 @@ dscomm_status_t dscomm_priv_link_enter(link_t **link, gboolean waits,
     return status;
 }
 
-/* After a failure on the way no one knows what comes next on the connection. */
+/* After a failure the connection is out of step, so it is closed. */
 dscomm_status_t dscomm_priv_link_leave(link_t *link, dscomm_status_t status)
 {
     if (status)
@@ -559,18 +560,17 @@ dscomm_status_t dscomm_priv_link_give_will(link_t *first, const char *key,
     if (link->server[0] != WIRE_NAMED_ITSELF)
         return dscomm_priv_link_leave(link, DSCOMM_OK);
     if (!dscomm_priv_own_will_note(first, key, value)) {
-        dscomm_priv_link_leave(link, DSCOMM_OK); /* nothing was sent on it */
+        dscomm_priv_link_leave(link, DSCOMM_OK); /* nothing was sent */
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a last will");
     }
     link->binds = true;
     status = dscomm_priv_own_wills_bind(link, dscomm_priv_grace(deadline));
-    if (status == DSCOMM_ERR_PEER_FAILED) /* the next connection is bound */
+    if (status == DSCOMM_ERR_PEER_FAILED) /* reconnecting gives the wills */
         status = dscomm_priv_link_renew(link, deadline);
     return dscomm_priv_link_leave(link, status);
 }
 
-/* Any connection can withdraw the wills of the client, but none is made for
- * that. */
+/* Uses any connection, but opens none for this. */
 void dscomm_priv_link_withdraw_will(link_t *first, const char *key)
 {
     dscomm_priv_deadline_t deadline = dscomm_priv_deadline(WITHDRAW_MS);

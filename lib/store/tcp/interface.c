@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Choosing interfaces: NCCL's syntax, and networks beside names. */
+/* Choosing network interfaces: NCCL's syntax, and networks besides names. */
 #include "config.h"
 
 #include "lib/store/tcp/interface.h"
@@ -18,9 +18,9 @@
 #include <string.h>
 
 typedef struct {
-    int family; /* 0: no network */
+    int family; /* 0: not a network */
     uint8_t bytes[16];
-    unsigned bits; /* of them that count */
+    unsigned bits; /* length of the prefix */
 } network_t;
 
 typedef struct {
@@ -109,7 +109,7 @@ int dscomm_priv_interface_matches(const char *text, const char *name,
     return found != choice.exclude;
 }
 
-/* The number, from 1, of the first item that makes no sense, or 0. */
+/* Returns the number, from 1, of the first malformed item, or 0. */
 static int find_bad(char *const *items)
 {
     network_t network;
@@ -152,10 +152,11 @@ const char *dscomm_priv_interface_choice(const char **ret_variable)
         return own;
     }
     *ret_variable = "NCCL_SOCKET_IFNAME";
-    return other && other[0] && other[1] ? other : NULL; /* as NCCL does */
+    /* NCCL ignores values of one character */
+    return other && other[0] && other[1] ? other : NULL;
 }
 
-/* Smaller is better. */
+/* Order of preference; smaller is better. */
 static int rank_name(const char *name)
 {
     static const struct {
@@ -176,7 +177,7 @@ static gint interface_compare(gconstpointer a, gconstpointer b)
     return rank_name(first->name) - rank_name(second->name);
 }
 
-/* Up, and with an address that needs no interface beside it. */
+/* True if the interface is up and its address needs no scope. */
 static int is_of_use(const struct ifaddrs *entry)
 {
     const struct sockaddr_in6 *v6 = (const void *)entry->ifa_addr;

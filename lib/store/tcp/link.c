@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One connection of a client: requests and answers, and what client and server
- * say first: that both know the job's secret, which server it is, and whose. */
+/* One connection of a client: requests, answers, and the handshake, in which
+ * both sides prove the job's secret and the server gives its name and job. */
 #include "config.h"
 
 #include "lib/store/tcp/link.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A server that has not answered for so long is silent. */
+/* A server that has not answered for this long counts as silent. */
 #define LATE_US 50000
 
 typedef dscomm_priv_link_t link_t;
@@ -59,8 +59,8 @@ gboolean dscomm_priv_link_is_out_of_step(const link_t *link)
 
 /* Requests and answers */
 
-/* A request or its answer, begun at that moment, has met its deadline. If that
- * was about to pass before, nothing is known of the server. */
+/* A request or answer that began at begun (us) has met its deadline. If less
+ * than LATE_US was left then, that says nothing about the server. */
 static void note_late(link_t *link, gint64 begun)
 {
     if (g_get_monotonic_time() - begun >= LATE_US)
@@ -155,8 +155,8 @@ static dscomm_status_t fail_secret(link_t *link, const char *what)
                        link->peer, what);
 }
 
-/* A server without a credential is one of a job without MUNGE, if this machine
- * has none either; else a stranger. */
+/* A server without a credential is acceptable only if this machine has no MUNGE
+ * either: then it is that of a job without MUNGE. */
 static dscomm_status_t check_no_credential(link_t *link)
 {
     char *own;
@@ -182,8 +182,9 @@ static dscomm_status_t fail_credential(link_t *link)
                        link->peer, why);
 }
 
-/* What a rank 0 says that cannot make a credential. Among several ports, one of
- * another job may say so, which is no concern of this one. */
+/* Fails with the reason that rank 0 gives in place of a credential. If the
+ * server belongs to another job, found while several ports are tried, it does
+ * not count. */
 static dscomm_status_t fail_announced(link_t *link, const char *text)
 {
     char **lines = g_strsplit(text + 1, "\n", 2);
@@ -203,8 +204,8 @@ static dscomm_status_t fail_announced(link_t *link, const char *text)
     return status;
 }
 
-/* The job's secret, out of the credential that every server has of its own. One
- * that has been met is known by its secret. */
+/* Reads the job's secret from the server's credential. On reconnection the
+ * secret is known already, and identifies the server. */
 static dscomm_status_t fetch_secret(link_t *link,
                                     dscomm_priv_deadline_t deadline)
 {
@@ -263,10 +264,10 @@ static dscomm_status_t prove(link_t *link, dscomm_priv_deadline_t deadline)
     return dscomm_priv_link_send(link, &request, deadline);
 }
 
-/* VALIDATE, PING and COMPARE_SET leave in one packet: torch's server wants the
- * five bytes of VALIDATE at once. The name, and the job, are for a server that
- * has none. One that is met while looking for the job's among several ports is
- * a stranger then, and gets no job. */
+/* Sends VALIDATE, PING and COMPARE_SET in one packet, because torch's server
+ * reads the five bytes of VALIDATE at once. COMPARE_SET gives a name and a job
+ * to a server that has none, which is torch's. While several ports are tried,
+ * such a server is not the job's, so it gets an empty job. */
 static dscomm_status_t link_validate(link_t *link, uint32_t nonce,
                                      dscomm_priv_deadline_t deadline)
 {
@@ -274,7 +275,7 @@ static dscomm_status_t link_validate(link_t *link, uint32_t nonce,
     uint8_t name[WIRE_NAME_SIZE];
 
     dscomm_priv_wire_name(name, WIRE_NAMED_BY_CLIENT);
-    if (!*link->secret) /* else prove() has */
+    if (!*link->secret) /* otherwise prove() has sent it */
         put_validate(&hello);
     dscomm_priv_put_u8(&hello, WIRE_PING);
     dscomm_priv_put_u32(&hello, nonce);
@@ -361,14 +362,14 @@ static dscomm_status_t receive_job(link_t *link,
     return status;
 }
 
-/* The answer to PING, whatever it is, tells that the server knows it, and that
- * it has seen whose socket this is. */
+/* Waits for the answer to PING, whatever it is: after it the server has the
+ * report, and has looked up the user of this socket. */
 void dscomm_priv_handshake_refuse(link_t *link, dscomm_priv_deadline_t deadline)
 {
     dscomm_priv_buffer_t request = {0};
     uint32_t echo;
 
-    deadline.end = deadline.at; /* no answer has a grace period here */
+    deadline.end = deadline.at; /* no grace period here */
     put_validate(&request);
     dscomm_priv_put_u8(&request, WIRE_REFUSED);
     dscomm_priv_buffer_put(&request, &link->rank, sizeof link->rank);
@@ -385,7 +386,7 @@ dscomm_status_t dscomm_priv_handshake(link_t *link,
     uint32_t nonce = (uint32_t)getpid() ^ 0x5CA1AB1E;
     dscomm_status_t status = DSCOMM_OK;
 
-    deadline.end = deadline.at; /* no answer has a grace period here */
+    deadline.end = deadline.at; /* no grace period here */
     link->unproven = link->replaced = false;
     if (link->munge && !link->met)
         status = fetch_secret(link, deadline);

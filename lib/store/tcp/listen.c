@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Listening sockets: which addresses a server takes. */
+/* Listening sockets: which addresses a server binds. */
 #include "config.h"
 
 #include "lib/store/tcp/socket.h"
@@ -21,15 +21,15 @@
 void dscomm_priv_listen_close(dscomm_priv_listen_t *listening)
 {
     for (int i = 0; i < listening->count; i++) {
-        if (!listening->adopted) /* a forked child may have it as well */
+        if (!listening->adopted) /* a forked child may have a copy */
             shutdown(listening->fds[i], SHUT_RDWR);
         dscomm_priv_fd_close(listening->fds[i]);
     }
     listening->count = 0;
 }
 
-/* Whether the server listens at address already: a file of hosts may give a
- * name the same address twice, and settings may repeat what a name leads to. */
+/* True if the server listens at address already. Addresses repeat: /etc/hosts
+ * may list one twice, and a setting may name what a host name resolves to. */
 static bool is_bound(const dscomm_priv_listen_t *listening,
                      const struct sockaddr *address, socklen_t length)
 {
@@ -45,8 +45,8 @@ static bool is_bound(const dscomm_priv_listen_t *listening,
     return false;
 }
 
-/* Adds a socket for address, on the port of the first one if there is one and
- * room. Returns 0 or an errno. */
+/* Adds a socket for address unless there are LISTEN_MAX. Its port is that of
+ * the first socket. Returns 0 or an errno. */
 static int listen_add(dscomm_priv_listen_t *listening,
                       const struct sockaddr *wanted, socklen_t length,
                       gboolean dual)
@@ -76,7 +76,8 @@ static int listen_add(dscomm_priv_listen_t *listening,
     return 0;
 }
 
-/* All interfaces: one socket for both families, or IPv4 where IPv6 is off. */
+/* Listens on all interfaces, by one socket for both families; by IPv4 only if
+ * IPv6 is off. */
 static int listen_add_all(dscomm_priv_listen_t *listening)
 {
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6,
@@ -92,7 +93,7 @@ static int listen_add_all(dscomm_priv_listen_t *listening)
     return problem;
 }
 
-/* One of loopback that is not the usual one. */
+/* True for a loopback address other than 127.0.0.1. */
 static gboolean is_own_name(const struct sockaddr *address)
 {
     const struct sockaddr_in *v4 = (const void *)address;
@@ -102,8 +103,9 @@ static gboolean is_own_name(const struct sockaddr *address)
              v4->sin_addr.s_addr == htonl(INADDR_LOOPBACK));
 }
 
-/* The ways to oneself: the usual one, which must be free, and what the host's
- * name leads to, as 127.0.1.1, where this machine's other ranks come. */
+/* Listens on the loopback: on 127.0.0.1, which must be free, and on the
+ * loopback addresses of the host's name, such as 127.0.1.1, to which ranks on
+ * this machine may connect. */
 static int add_loopback(dscomm_priv_listen_t *listening,
                         const struct addrinfo *list)
 {
@@ -123,8 +125,8 @@ static int add_loopback(dscomm_priv_listen_t *listening,
     return problem;
 }
 
-/* An address that the kernel lists may be none that it gives yet, as one of
- * IPv6 that is new: one that works is enough. */
+/* Listens on the interfaces of list. The kernel may list an address that cannot
+ * be bound yet, such as a new IPv6 one, so one success is enough. */
 static int add_interfaces(dscomm_priv_listen_t *listening, const GArray *list)
 {
     const int before = listening->count;
@@ -144,11 +146,11 @@ static int add_interfaces(dscomm_priv_listen_t *listening, const GArray *list)
     return problem || listening->count > before ? problem : absent;
 }
 
-/* In place of an errno: dscomm_last_error() tells the cause. */
+/* Returned in place of an errno; dscomm_last_error() has the cause. */
 #define CAUSE_KNOWN (-1)
 
-/* The loopback and the interfaces that choice, the value of variable, names.
- * CAUSE_KNOWN: it makes no sense, or there are none. */
+/* Listens on the loopback and on the interfaces that choice, the value of
+ * variable, selects. CAUSE_KNOWN: choice is malformed, or selects none. */
 static int add_choice(dscomm_priv_listen_t *listening, const char *variable,
                       const char *choice, const struct addrinfo *host)
 {
@@ -165,9 +167,10 @@ static int add_choice(dscomm_priv_listen_t *listening, const char *variable,
     return problem;
 }
 
-/* The interfaces of DSCOMM_SOCKET_IFNAME, whose mistakes are errors; else those
- * of NCCL_SOCKET_IFNAME, which was not written for dscomm and is passed over
- * with a warning if it chooses none; else all, or ENODEV if not all. */
+/* Listens on the interfaces of DSCOMM_SOCKET_IFNAME; a mistake in it is an
+ * error. Without it, on those of NCCL_SOCKET_IFNAME; a mistake there is only a
+ * warning, because it was not written for dscomm. Otherwise on all interfaces
+ * if all is true, else returns ENODEV. */
 static int add_interfaces_chosen(dscomm_priv_listen_t *listening,
                                  const struct addrinfo *host, bool all)
 {
@@ -197,7 +200,7 @@ static gboolean is_local_name(const char *host)
            g_str_has_prefix(host, "ip6-localhost");
 }
 
-/* "::" stands for both families. */
+/* True for "::", by which a socket accepts both families. */
 static gboolean is_any_v6(const struct sockaddr *address)
 {
     const struct sockaddr_in6 *v6 = (const void *)address;
@@ -206,8 +209,8 @@ static gboolean is_any_v6(const struct sockaddr *address)
            IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr);
 }
 
-/* Binds every address of the list that is this machine's. Of several, one in
- * use is an error only where the port was asked for. */
+/* Binds every address of list that this machine has. An address in use is an
+ * error if the caller has given the port; otherwise it is skipped. */
 static int listen_add_list(dscomm_priv_listen_t *listening,
                            struct addrinfo *list, gboolean loopback_is_fine)
 {
@@ -280,7 +283,7 @@ static bool has_loopback(const struct addrinfo *list)
     return false;
 }
 
-/* The host has no address here that others reach. */
+/* Listens for a host that has no address here that other machines can reach. */
 static int add_unnamed(dscomm_priv_listen_t *listening,
                        const dscomm_priv_place_t *place,
                        const struct addrinfo *list)
@@ -294,7 +297,7 @@ static int add_unnamed(dscomm_priv_listen_t *listening,
     return problem;
 }
 
-/* What the host names. */
+/* Listens where the host's name leads. */
 static int listen_add_named(dscomm_priv_listen_t *listening,
                             const dscomm_priv_place_t *place,
                             struct addrinfo *list)
@@ -310,7 +313,8 @@ static int listen_add_named(dscomm_priv_listen_t *listening,
                                     : problem;
 }
 
-/* What the host names and this machine has, and what the user adds to it. */
+/* Listens where the host's name leads, and on the interfaces of
+ * DSCOMM_STORE_LISTEN. */
 static int add_widened(dscomm_priv_listen_t *listening, const char *choice,
                        struct addrinfo *list)
 {
@@ -326,7 +330,7 @@ static int add_widened(dscomm_priv_listen_t *listening, const char *choice,
                       list);
 }
 
-/* One port, with all sockets or none. */
+/* Opens all sockets on one port, or none. */
 static int try_port(const dscomm_priv_place_t *place, struct addrinfo *list,
                     dscomm_priv_listen_t *listening)
 {
@@ -393,8 +397,9 @@ dscomm_status_t dscomm_priv_listen_adopt(int fd, int port,
     return DSCOMM_OK;
 }
 
-/* All interfaces of either family; IPv6 may be switched off even for the
- * loopback, IPv4 is not where a socket takes both. */
+/* Returns a loopback address by which this process reaches a socket of all
+ * interfaces; NULL for other sockets. A socket of both families is reached by
+ * IPv4, because IPv6 may be off even on the loopback. */
 static const char *loopback_of(int fd, const struct sockaddr *address)
 {
     int only = 0;
@@ -427,8 +432,8 @@ const char *dscomm_priv_listen_host(const dscomm_priv_listen_t *listening,
     return buffer;
 }
 
-/* Whether other machines may reach the server; *ret_name, of SOCKET_NAME_MAX
- * bytes, is an address that they come to. */
+/* True if other machines can reach the server; *ret_name, of SOCKET_NAME_MAX
+ * bytes, is then an address that they use. */
 static bool is_public(const dscomm_priv_listen_t *listening, char *ret_name)
 {
     for (int i = 0; i < listening->count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kernel tells about the other end of a connection, and reports of
+/* What the kernel shows about the other end of a connection, and reports of
  * processes with another secret. */
 #include "config.h"
 
@@ -17,9 +17,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define UID_UNMAPPED 65534 /* of users that this namespace does not know */
-#define LINE_BYTES 512 /* more than a line of tcp6 has */
-#define HEX "%32[0-9A-F]" /* an address, in words of 8 digits */
+/* the kernel's id for users outside this namespace */
+#define UID_UNMAPPED 65534
+#define LINE_BYTES 512 /* longer than a line of tcp6 */
+#define HEX "%32[0-9A-F]" /* an address, in groups of 8 digits */
 #define HEX_BYTES 33
 #define WORDS 4 /* of an IPv6 address, in network byte order */
 
@@ -58,7 +59,8 @@ bool dscomm_priv_socket_end_equal(const socket_end_t *a, const socket_end_t *b)
     return a->port == b->port && IN6_ARE_ADDR_EQUAL(&a->address, &b->address);
 }
 
-/* Each word is the number that this machine reads in the address's bytes. */
+/* Reads an address. The kernel prints each 32-bit word in this machine's byte
+ * order. */
 static bool end_parse(socket_end_t *end, const char *hex, unsigned port)
 {
     unsigned words[WORDS];
@@ -111,17 +113,17 @@ void dscomm_priv_socket_table(bool (*visit)(const socket_row_t *row, void *arg),
 
 /* A server that does not answer */
 
-/* The kernel's table of TCP sockets gives the inode of the server's socket, and
- * the process that has it open is the server. */
+/* The kernel's table of TCP sockets shows the inode of the server's socket. The
+ * process that has that inode open is the server. */
 
-/* Sockets of the server. */
+/* The server's sockets in that table. */
 typedef struct {
     socket_end_t end;
-    bool here; /* the address is this machine's */
-    unsigned long accepted, listening; /* their inodes, or 0 */
+    bool here; /* the server is on this machine */
+    unsigned long accepted, listening; /* inodes, or 0 */
 } sockets_t;
 
-/* A socket that listens on all interfaces. */
+/* True for a socket that listens on all interfaces. */
 static bool is_any(const socket_end_t *end)
 {
     const struct sockaddr_storage v4 = {.ss_family = AF_INET};
@@ -132,8 +134,9 @@ static bool is_any(const socket_end_t *end)
            IN6_ARE_ADDR_EQUAL(&end->address, &any.address);
 }
 
-/* Any connection to the server's address shows that it is here, also one that a
- * stopped server has not accepted, which has no inode. */
+/* A connection to the server's address shows that the server is on this
+ * machine. A connection without an inode has not been accepted, because the
+ * server is stopped. */
 static bool note_socket(const socket_row_t *row, void *arg)
 {
     sockets_t *sockets = arg;
@@ -152,7 +155,7 @@ static bool note_socket(const socket_row_t *row, void *arg)
     return true;
 }
 
-/* Does the process have the socket open, as far as this one may know? */
+/* True if the process has the socket open, and this process may see that. */
 static bool has_socket(const char *pid, unsigned long inode)
 {
     char path[300], link[64], wanted[64];
@@ -175,8 +178,8 @@ static bool has_socket(const char *pid, unsigned long inode)
     return found;
 }
 
-/* The stopped process that has the socket open, or 0. Few processes are
- * stopped, so their states are read first. */
+/* Finds the stopped process that has the socket open, or 0. Few processes are
+ * stopped, so the state of a process is read before its files. */
 static long find_stopped(unsigned long inode, const char **ret_how)
 {
     DIR *folder = opendir("/proc");
@@ -236,10 +239,10 @@ void dscomm_priv_refused_init(refused_t *refused, const char *world,
     g_strlcpy(refused->world, world, sizeof refused->world);
 }
 
-/* Looks for the socket with these ends. */
+/* A search for the socket with these ends. */
 typedef struct {
     socket_end_t near, far;
-    bool own_user; /* it is there, and of this user */
+    bool own_user; /* found, and owned by this user */
 } lookup_t;
 
 static bool look_at(const socket_row_t *row, void *arg)
@@ -260,9 +263,9 @@ static bool is_loopback(const struct in6_addr *address)
            (IN6_IS_ADDR_V4MAPPED(address) && address->s6_addr[12] == 127);
 }
 
-/* Prepares to look for the other end of fd; false: it is on another machine,
- * since the kernel gives both ends of a connection here one address, or two of
- * the loopback network. */
+/* Prepares the search for the other end of fd. False if that end is on another
+ * machine: if both are here, their addresses are equal, or both are loopback
+ * addresses. */
 static bool lookup_init(lookup_t *lookup, int fd)
 {
     struct sockaddr_storage peer, own;
@@ -278,9 +281,9 @@ static bool lookup_init(lookup_t *lookup, int fd)
             is_loopback(&lookup->far.address));
 }
 
-/* Whether rank, on the connection fd, is of the server's world and this user. A
- * lookup takes longer the more connections this machine has, so there are few;
- * ranks on other machines need none. */
+/* True if rank, on the connection fd, belongs to the server's world and user. A
+ * search takes longer the more connections this machine has, so their number is
+ * limited. A rank on another machine costs none. */
 static bool is_member(refused_t *refused, int fd,
                       const dscomm_priv_rank_t *rank)
 {
@@ -294,7 +297,7 @@ static bool is_member(refused_t *refused, int fd,
     return lookup.own_user;
 }
 
-/* There is room for all members, and for some strangers. */
+/* Keeps the report. There is room for all members, and for a few others. */
 static void refused_keep(refused_t *refused, bool member, const char *peer,
                          const dscomm_priv_rank_t *rank)
 {
@@ -306,8 +309,8 @@ static void refused_keep(refused_t *refused, bool member, const char *peer,
              "%d\t%s\t%s\t%s\n", member, rank->world, peer, rank->name);
 }
 
-/* Whether rank looks for its job's server among several ports, and has found
- * this one. A world ends with its job's name. */
+/* True if rank belongs to another job and found this server while it tried
+ * several ports. A world's name ends with the job's name. */
 static bool is_of_other_job(const refused_t *refused,
                             const dscomm_priv_rank_t *rank)
 {

@@ -29,7 +29,7 @@ static dscomm_status_t fail_file(const char *path, const char *why)
                        dscomm_priv_quote(path, shown, sizeof shown), why);
 }
 
-/* Reads what there is of at most size bytes; -1 with errno. */
+/* Reads up to size bytes; -1 with errno. */
 static ssize_t secret_read_all(int fd, char *text, size_t size)
 {
     size_t have = 0;
@@ -46,7 +46,8 @@ static ssize_t secret_read_all(int fd, char *text, size_t size)
     return (ssize_t)have;
 }
 
-/* Another user who owns the file, or may open it, knows the secret. */
+/* Fails if another user owns the file or may open it: that user would know the
+ * secret. */
 static dscomm_status_t secret_check_file(const char *path, int fd)
 {
     struct stat status;
@@ -99,7 +100,7 @@ static dscomm_status_t secret_read_file(const char *path, char *text)
     return status;
 }
 
-/* Copies text, if its length is one of a secret. */
+/* Copies text if its length is valid. */
 static dscomm_status_t secret_take(const char *text, const char *variable,
                                    char **ret_secret)
 {
@@ -198,10 +199,10 @@ bool dscomm_priv_secret_check(const char *secret,
 
 /* MUNGE */
 
-/* Of libmunge's munge.h, whose numbers are part of the library's ABI. */
+/* From libmunge's munge.h; these numbers are part of its ABI. */
 enum {
     OPT_UID_RESTRICTION = 9,
-    SOCKET_FAILED = 6, /* no daemon answers */
+    SOCKET_FAILED = 6, /* no daemon */
     CRED_EXPIRED = 15,
     CRED_REWOUND = 16,
     CRED_REPLAYED = 17,
@@ -229,7 +230,7 @@ static bool munge_symbol(void *handle, const char *name, void *ret_function)
     return symbol != NULL;
 }
 
-/* The library stays loaded from here on. */
+/* Loads the library for the rest of the process's life. */
 static void munge_load(void)
 {
     void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -280,8 +281,8 @@ dscomm_status_t dscomm_priv_munge_encode(const char *secret,
                        "munge: %s", munge.text(error));
 }
 
-/* Whether error is none, or only the credential's age or repetition, which come
- * with its contents. */
+/* True if the credential's contents could be read. An expired or repeated one
+ * is accepted too. */
 static bool munge_is_read(int error)
 {
     return !error || error == CRED_EXPIRED || error == CRED_REWOUND ||
@@ -318,10 +319,11 @@ dscomm_status_t dscomm_priv_munge_decode(const char *credential,
     return status;
 }
 
-/* A machine without libmunge is one of a cluster without MUNGE. One that has
- * the library, but no daemon, may be a container, or its daemon has ended: the
- * job goes on without a secret, and its user learns it. If the daemon answers
- * but fails, the job ends, since other machines of it may have a secret. */
+/* Decides what follows if no credential can be made. Without libmunge, the
+ * cluster has no MUNGE, and the job has no secret. With libmunge but without a
+ * daemon (a container, or munged has ended), the same with a warning. If the
+ * daemon answers but fails, this is an error, because other machines of the job
+ * may have a secret. */
 static dscomm_status_t munge_make_without(dscomm_status_t status)
 {
     char why[DSCOMM_ERROR_MAX];

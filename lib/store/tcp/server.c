@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server's thread: accepts, reads and writes as sockets become ready, and
- * closes who is late. No client can make another one wait. */
+/* The server's thread: accepts, reads and writes when sockets are ready, and
+ * closes late connections. No client can make another one wait. */
 #define _GNU_SOURCE
 #include "config.h"
 
@@ -22,35 +22,35 @@
 
 #define EVENTS 64
 #define ACCEPT_BATCH 64
-#define TICK_US 1000000 /* how often late sessions are looked for, */
-#define TICK_LEAST_US 10000 /* or a quarter of the limit if that is less */
-#define SILENT_US 500000 /* a client says VALIDATE at once */
-#define ACCEPT_PAUSE_US 200000 /* after accept found no file descriptor */
+#define TICK_US 1000000 /* time between checks for late sessions, */
+#define TICK_LEAST_US 10000 /* or a quarter of the limit if that is shorter */
+#define SILENT_US 500000 /* a session without VALIDATE is silent after this */
+#define ACCEPT_PAUSE_US 200000 /* after a lack of file descriptors */
 
 struct dscomm_priv_server {
     dscomm_priv_listen_t listening;
     dscomm_priv_server_limits_t limits;
-    int epoll, stop; /* stop: an eventfd, readable when it is over */
+    int epoll, stop; /* stop: an eventfd, readable when the server must end */
     pthread_t thread;
     dscomm_priv_commands_t *commands;
     dscomm_priv_wills_t *wills; /* of commands */
-    GQueue sessions; /* all that are connected */
-    gint clients; /* that have a last will, for other threads */
+    GQueue sessions; /* all connected sessions */
+    gint clients; /* number with a last will, for other threads */
     GQueue touched; /* sessions with new answers */
-    GQueue dead; /* sessions to be freed */
+    GQueue dead; /* closed sessions, to be freed */
     dscomm_priv_budget_t under_way;
-    GQueue silent; /* sessions that said no VALIDATE yet, oldest first */
-    size_t plenty; /* so many sessions that there is no room for those */
+    GQueue silent; /* sessions without VALIDATE, oldest first */
+    size_t plenty; /* with this many sessions, silent ones are closed */
     gint64 tick_us, tick_at;
-    gint64 accept_at; /* 0: accepting; else when to try again */
-    gboolean starved; /* of file descriptors, and the log knows */
+    gint64 accept_at; /* when to accept again; 0: now */
+    gboolean starved; /* out of file descriptors, and that was logged */
 };
 
 typedef dscomm_priv_server_t server_t;
 typedef dscomm_priv_session_t session_t;
 
-/* A session that is known is watched for other events without fail; a new one
- * needs memory of the kernel's. */
+/* Sets the events of a session. Only adding a new session can fail, because the
+ * kernel needs memory for it. */
 static bool session_watch(server_t *server, session_t *session, int how)
 {
     struct epoll_event event = {.events = session->events, .data.ptr = session};
@@ -69,7 +69,8 @@ static void watch_listening(server_t *server, uint32_t events)
     }
 }
 
-/* Late sessions are looked for only while any could be late. */
+/* Schedules the check for late sessions, while any session could become late.
+ */
 static void need_tick(server_t *server)
 {
     if (!server->tick_at)
@@ -83,8 +84,8 @@ static void end_silence(server_t *server, session_t *session)
     session->silent.data = NULL;
 }
 
-/* problem: why the server closes the connection; NULL: the client has ended
- * it. */
+/* Closes a session. problem: why the server closes it; NULL: the client has
+ * closed the connection. */
 static void session_end(server_t *server, session_t *session,
                         const char *problem)
 {
@@ -101,7 +102,8 @@ static void session_end(server_t *server, session_t *session,
     g_queue_push_tail_link(&server->dead, &session->link);
 }
 
-/* After the events of one round, which may still name the dead. */
+/* Frees closed sessions. Called at the end of a round, because the round's
+ * events may still refer to them. */
 static void free_dead(server_t *server)
 {
     GList *link;
@@ -139,8 +141,8 @@ static void update(server_t *server, session_t *session)
 
 /* Accepting */
 
-/* Where room is short, those that hold it without a word must not keep others
- * out; TRUE where some did. */
+/* Closes sessions that have sent nothing for SILENT_US, to make room for
+ * others; TRUE if there were any. */
 static gboolean session_end_silent(server_t *server)
 {
     gint64 since = g_get_monotonic_time() - SILENT_US;
@@ -207,7 +209,8 @@ static void pause_accepting(server_t *server, int problem)
     server->accept_at = g_get_monotonic_time() + ACCEPT_PAUSE_US;
 }
 
-/* Shut down, by someone else who has it: it would be ready for ever. */
+/* Stops listening at a socket that another process has shut down; it would be
+ * ready at all times. */
 static void retire(server_t *server, int listening)
 {
     dscomm_log(DSCOMM_LOG_ERROR, "store",
@@ -232,7 +235,7 @@ static void accept_some(server_t *server, int listening)
             int problem = errno;
 
             if (!session_end_silent(
-                    server)) /* else there is room in the next round */
+                    server)) /* otherwise the next round has room */
                 pause_accepting(server, problem);
             return;
         } else if (errno == EINVAL) {
@@ -283,7 +286,7 @@ static int time_left(gint64 at, gint64 now)
     return at > now ? (int)((at - now + 999) / 1000) : 0;
 }
 
-/* For epoll_wait: milliseconds until something is due, -1 for never. */
+/* For epoll_wait: milliseconds until the next task; -1: none. */
 static int next_due(const server_t *server)
 {
     const gint64 now = g_get_monotonic_time();
@@ -338,11 +341,11 @@ static void serve_session(server_t *server, session_t *session, uint32_t events)
         end_silence(server, session);
     if (!good)
         session_end(server, session, problem);
-    else if (!session->queued) /* else send_touched() does */
+    else if (!session->queued) /* send_touched() updates the others */
         update(server, session);
 }
 
-/* Sends the answers that this round has made, of whichever session. */
+/* Sends the answers that this round has made, to all sessions. */
 static void send_touched(server_t *server)
 {
     GList *link;
@@ -389,7 +392,7 @@ static void *server_run(void *data)
 
 /* Opening and closing */
 
-/* Watches *fd, and marks its events with fd. */
+/* Watches *fd; its events carry the pointer fd. */
 static bool watch_fd(const server_t *server, int *fd)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = fd};
@@ -412,7 +415,8 @@ static dscomm_status_t watch_first(server_t *server)
                               strerror(errno));
 }
 
-/* The thread takes no signal that is meant for the program. */
+/* Starts the thread with all signals blocked, so that the program's own threads
+ * get them. */
 static dscomm_status_t start_thread(server_t *server)
 {
     sigset_t all, before;
@@ -430,7 +434,7 @@ static dscomm_status_t start_thread(server_t *server)
     return DSCOMM_OK;
 }
 
-/* Three quarters of what the process may have. */
+/* Returns three quarters of the connections that the process may have. */
 static size_t find_plenty(size_t connections)
 {
     struct rlimit files;
@@ -491,8 +495,8 @@ dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
     return DSCOMM_OK;
 }
 
-/* Wakes the thread for its end. An eventfd that cannot be written is watched
- * for room to write, which it always has. */
+/* Tells the thread to end. If the eventfd cannot be written, it is watched for
+ * being writable instead, which it always is. */
 static bool stop_thread(server_t *server)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT,
@@ -511,7 +515,7 @@ void dscomm_priv_server_close(server_t *server)
 {
     if (!server)
         return;
-    if (!stop_thread(server)) { /* better to serve on than to hang here */
+    if (!stop_thread(server)) { /* better to go on than to hang here */
         dscomm_log(DSCOMM_LOG_ERROR, "store",
                    "the server cannot be stopped, and goes on: %s",
                    strerror(errno));

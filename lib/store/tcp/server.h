@@ -6,12 +6,13 @@
 #include "lib/store/tcp/socket.h"
 
 typedef struct {
-    size_t connections; /* beyond them, new ones are closed */
-    int validate_ms; /* for the first command of a connection */
-    int stall_ms; /* for the rest of a request, and for a reader of
-                     answers to take some */
+    size_t connections; /* number at which new ones are closed */
+    int validate_ms; /* time for the first command of a connection */
+    /* time for the rest of a request, and for a client to read some of its
+     * answers */
+    int stall_ms;
     size_t kept; /* bytes of keys and values */
-    size_t under_way; /* bytes of requests and answers that are incomplete */
+    size_t under_way; /* bytes of incomplete requests and answers */
 } dscomm_priv_server_limits_t;
 
 #define SERVER_LIMITS_INIT                                                     \
@@ -21,19 +22,19 @@ typedef struct {
 
 typedef struct dscomm_priv_server dscomm_priv_server_t;
 
-/* Serves job, which clients are told that ask, on the sockets, which it takes
- * over if it succeeds. If job has a secret, nobody is served without it. limits
- * and job may be NULL. */
+/* Starts a server for job on the sockets, which it owns if it succeeds. Clients
+ * get the job's name on request, and must prove the job's secret, if it has
+ * one. limits and job may be NULL. */
 dscomm_status_t
 dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
                         const dscomm_priv_server_limits_t *limits,
                         const dscomm_priv_job_t *job,
                         dscomm_priv_server_t **ret_server);
-/* Closes all connections and joins the thread; NULL is fine. */
+/* Closes all connections and joins the thread. server may be NULL. */
 void dscomm_priv_server_close(dscomm_priv_server_t *server);
 const dscomm_priv_listen_t *
 dscomm_priv_server_listening(const dscomm_priv_server_t *server);
-/* How many clients are connected and have a last will. Any thread. */
+/* Number of connected clients with a last will. Any thread may call it. */
 int dscomm_priv_server_clients(const dscomm_priv_server_t *server);
 
 #endif

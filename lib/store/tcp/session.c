@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes in, bytes out, for one client of the server. Never blocks. */
+/* Reads requests of one client and writes the answers. Never blocks. */
 #include "config.h"
 
 #include "lib/store/tcp/session.h"
@@ -11,15 +11,16 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define READ_SIZE ((size_t)64 << 10) /* in one go, so that all get a turn */
-#define LITTLE ((size_t)16 << 10) /* what a session always may have */
-#define SEAL_SIZE ((size_t)64 << 10) /* small answers in one piece */
+/* read at a time, so that all clients get a turn */
+#define READ_SIZE ((size_t)64 << 10)
+#define LITTLE ((size_t)16 << 10) /* room that every session has */
+/* small answers are joined up to this size */
+#define SEAL_SIZE ((size_t)64 << 10)
 #define COPY_MAX ((size_t)4 << 10) /* larger values are referenced */
-#define OUT_MAX ((size_t)1 << 20) /* then requests have to wait */
+#define OUT_MAX ((size_t)1 << 20) /* with more to send, requests wait */
 #define VECTORS 64
-#define TURN_MAX                                                               \
-    ((size_t)4 << 20) /* sent at a time, so that all get a turn                \
-                       */
+/* sent at a time, so that all clients get a turn */
+#define TURN_MAX ((size_t)4 << 20)
 #define TURNS 4
 
 dscomm_priv_session_t *
@@ -51,7 +52,7 @@ void dscomm_priv_session_free(dscomm_priv_session_t *session)
     dscomm_priv_buffer_clear(&session->in);
     dscomm_priv_budget_hold(session->under_way, &session->held, 0);
     dscomm_priv_scan_clear(&session->scan);
-    shutdown(session->fd, SHUT_RDWR); /* a forked child may have it as well */
+    shutdown(session->fd, SHUT_RDWR); /* a forked child may have a copy */
     dscomm_priv_fd_close(session->fd);
     g_free(session);
 }
@@ -67,7 +68,8 @@ static void session_touch(dscomm_priv_session_t *session)
         session->answer_moved = g_get_monotonic_time();
 }
 
-/* Too much is under way, and this session has its part in it. */
+/* True if the server's budget is used up and this session uses more than
+ * LITTLE. */
 static gboolean is_too_much(const dscomm_priv_session_t *session)
 {
     size_t own = session->held + session->out_bytes +
@@ -76,7 +78,8 @@ static gboolean is_too_much(const dscomm_priv_session_t *session)
     return !dscomm_priv_budget_has_room(session->under_way, 0) && own > LITTLE;
 }
 
-/* Adds a segment. Without memory for it the session is given up. */
+/* Appends a segment to the answers. If there is no memory, the session is given
+ * up. */
 static void session_push(dscomm_priv_session_t *session,
                          dscomm_priv_bytes_t *bytes)
 {
@@ -86,7 +89,7 @@ static void session_push(dscomm_priv_session_t *session,
     session->tail.bad = TRUE;
 }
 
-/* Makes a segment of the tail. */
+/* Turns the tail into a segment. */
 static void seal(dscomm_priv_session_t *session)
 {
     dscomm_priv_buffer_t *tail = &session->tail;
@@ -162,7 +165,7 @@ static void drop_sent(dscomm_priv_session_t *session, size_t sent)
     session->out_sent = sent;
 }
 
-/* What sendmsg made of the first answers: -1 with errno. */
+/* Sends the first answers. Returns sendmsg()'s result: -1 with errno. */
 static ssize_t send_some(dscomm_priv_session_t *session)
 {
     struct iovec vectors[VECTORS];
@@ -182,7 +185,7 @@ static ssize_t send_some(dscomm_priv_session_t *session)
     return sendmsg(session->fd, &message, MSG_NOSIGNAL);
 }
 
-/* FALSE where the client has left. */
+/* FALSE if the client has left. */
 static gboolean send_answers(dscomm_priv_session_t *session)
 {
     size_t turn = 0;
@@ -206,7 +209,7 @@ static gboolean send_answers(dscomm_priv_session_t *session)
 
 /* Requests */
 
-/* Forgets the first done bytes, and their memory. */
+/* Drops the first done bytes and frees their memory. */
 static void consume(dscomm_priv_buffer_t *in, size_t done)
 {
     dscomm_priv_buffer_t rest = {0};
@@ -228,8 +231,8 @@ static gboolean session_count(dscomm_priv_session_t *session,
     return !*ret_problem;
 }
 
-/* Whether session may give command now: VALIDATE comes first, and what uses the
- * keys after the proof of the secret, if there is one. */
+/* True if the session may send command now. VALIDATE must be first; if there is
+ * a secret, commands on keys need its proof. */
 static bool may_give(const dscomm_priv_session_t *session, int command)
 {
     if (!session->validate_received)
@@ -298,8 +301,9 @@ gboolean dscomm_priv_session_read(dscomm_priv_session_t *session,
     while (got < 0 && errno == EINTR);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return TRUE;
-    /* A process that dies ends its connection in order; one that was reset, or
-     * that keepalive has given up, may belong to a client that is alive. */
+    /* A connection that is closed in order shows that the client has ended. One
+     * that is reset, or given up by keepalive, may belong to a client that
+     * lives. */
     if (got < 0)
         *ret_problem = "the connection is lost";
     if (got <= 0)
@@ -343,9 +347,9 @@ typedef dscomm_priv_session_t session_t;
 /* A session that waits for a key. */
 typedef struct {
     session_t *session;
-    dscomm_priv_map_t *map; /* that has list */
-    dscomm_priv_list_t *list; /* all that wait for the key */
-    dscomm_priv_bytes_t *key; /* counts among the bytes under way */
+    dscomm_priv_map_t *map; /* the map that has list */
+    dscomm_priv_list_t *list; /* all waits for the key */
+    dscomm_priv_bytes_t *key; /* counts in the budget */
     GList of_list, of_session; /* links of list->items and session->waits */
 } wait_t;
 
@@ -355,8 +359,8 @@ void dscomm_priv_waiters_clear(waiters_t *waiters)
         dscomm_priv_map_clear(&waiters->of[kind], dscomm_priv_list_free);
 }
 
-/* Whether session is in list, whose sessions wait for one key. A session adds
- * its waits in a row, so only the last in a list can be one of its own. */
+/* True if session is in list, the sessions that wait for one key. A session
+ * adds its waits in a row, so it can only be the last one in the list. */
 static bool list_has(dscomm_priv_list_t *list, const session_t *session)
 {
     const wait_t *last = list ? g_queue_peek_tail(&list->items) : NULL;
@@ -374,7 +378,7 @@ bool dscomm_priv_waiters_add(waiters_t *waiters, waiters_kind_t kind,
 
     if (list_has(list, session))
         return true;
-    /* no larger than the request, which had room */
+    /* fits: it is no larger than the request, which had room */
     own = dscomm_priv_bytes_new(session->under_way, key.data, key.size,
                                 key.size + SESSION_NOTE_COST);
     wait = own ? g_try_new0(wait_t, 1) : NULL;
@@ -414,7 +418,7 @@ void dscomm_priv_waiters_answer(session_t *session)
     dscomm_priv_session_answer(session, &answer, 1);
 }
 
-/* The first session of list has one key less to wait for. */
+/* Ends the first wait of list; answers its session if that was its last. */
 static void list_wake_one(dscomm_priv_list_t *list)
 {
     wait_t *wait = g_queue_peek_head(&list->items);
@@ -430,7 +434,7 @@ void dscomm_priv_waiters_wake(waiters_t *waiters, waiters_kind_t kind,
 {
     dscomm_priv_list_t *list = dscomm_priv_map_find(&waiters->of[kind], key);
 
-    /* the last one frees list */
+    /* the last iteration frees list */
     for (guint left = list ? list->items.length : 0; left; left--)
         list_wake_one(list);
 }

@@ -30,7 +30,7 @@ static dscomm_status_t bad_address(const char *address, const char *problem)
                        problem);
 }
 
-/* Without GLib's function, which allocates at its first call. */
+/* Without GLib's function, which allocates when it is first called. */
 static bool read_port(const char *text, int *ret_port)
 {
     const size_t digits = strspn(text, "0123456789");
@@ -132,7 +132,7 @@ int dscomm_priv_socket_port(int fd)
     return 0;
 }
 
-/* Waits until fd is ready for events. FALSE: the deadline came first. */
+/* Waits until fd is ready for events. FALSE: the deadline has passed. */
 static gboolean socket_wait(int fd, short events,
                             dscomm_priv_deadline_t deadline)
 {
@@ -210,25 +210,29 @@ dscomm_status_t dscomm_priv_recv_all(int fd, const char *peer, void *data,
     return DSCOMM_OK;
 }
 
-/* Connecting to a host of several addresses, some of which may be dead: side by
- * side, each a little after the one before, in the manner of RFC 8305. */
+/* Connecting to a host with several addresses, of which some may be dead:
+ * attempts run side by side, each started a little after the one before, as in
+ * RFC 8305. */
 
 #define ADDRESSES_MAX 16
-/* For all; the caller may try anew, as a lost packet is sent again after ever
- * longer times. */
+/* Limit for all attempts. The caller may connect anew; that helps against lost
+ * packets, which TCP sends again at ever longer intervals. */
 #define ATTEMPT_MS 10000
-#define STAGGER_MS 250 /* before the next, while one does not answer */
+/* Before the next attempt, if the last one has no answer. */
+#define STAGGER_MS 250
 
 typedef struct {
     const struct addrinfo *addresses[ADDRESSES_MAX];
-    struct pollfd waiting[ADDRESSES_MAX]; /* of each; fd -1: none */
+    /* one for each attempt; fd -1: none */
+    struct pollfd waiting[ADDRESSES_MAX];
     int count, begun;
     int port;
-    int problem; /* an errno, of the last that counts */
-    char name[SOCKET_NAME_MAX]; /* of its address */
+    int problem; /* errno of the last failure worth reporting */
+    char name[SOCKET_NAME_MAX]; /* the address of that failure */
 } attempt_t;
 
-/* The other family second, as the preferred one may lead nowhere. */
+/* Sorts addresses so that the second is of the other family: the first family
+ * may be unreachable. */
 static void attempt_sort(attempt_t *attempt, const struct addrinfo *list)
 {
     const struct addrinfo *kinds[2] = {list, list};
@@ -247,8 +251,8 @@ static void attempt_sort(attempt_t *attempt, const struct addrinfo *list)
     }
 }
 
-/* A connection to a free local port may meet itself: the kernel picks as its
- * own port the very one that it calls. */
+/* True if the socket is connected to itself. The kernel may choose the called
+ * port, if it is free and local, as the caller's own. */
 static gboolean talks_to_itself(int fd)
 {
     struct sockaddr_storage own, peer;
@@ -261,7 +265,7 @@ static gboolean talks_to_itself(int fd)
            own_length == peer_length && memcmp(&own, &peer, own_length) == 0;
 }
 
-/* What this process lacks, and no server can help. */
+/* True for errors of this process, whatever the server does. */
 static gboolean is_own_problem(int problem)
 {
     return problem == EMFILE || problem == ENFILE || problem == ENOMEM ||
@@ -279,7 +283,8 @@ static socklen_t attempt_address(const attempt_t *attempt, int i,
     return address->ai_addrlen;
 }
 
-/* Notes why address i failed. That it is of no family here says least. */
+/* Notes why address i failed. An unsupported family is the least useful reason.
+ */
 static void attempt_note(attempt_t *attempt, int i, int problem)
 {
     struct sockaddr_storage storage;
@@ -295,7 +300,7 @@ static void attempt_note(attempt_t *attempt, int i, int problem)
                              attempt->name);
 }
 
-/* Begins with address i; TRUE where it has begun, or is done already. */
+/* Starts the attempt for address i; TRUE if it is under way or done. */
 static gboolean attempt_begin(attempt_t *attempt, int i)
 {
     struct sockaddr_storage storage;
@@ -317,7 +322,7 @@ static gboolean attempt_begin(attempt_t *attempt, int i)
     return FALSE;
 }
 
-/* What became of a socket that is ready: 0 and *ret_fd, or -1. */
+/* Finishes an attempt whose socket is ready: 0 and *ret_fd, or -1. */
 static int attempt_settle(attempt_t *attempt, int i, int *ret_fd)
 {
     int fd = attempt->waiting[i].fd, problem = 0;
@@ -346,7 +351,8 @@ static int attempt_waiting(const attempt_t *attempt)
     return waiting;
 }
 
-/* Until one is connected (0), all have failed or it is too late (-1). */
+/* Runs until an attempt succeeds (0), or all have failed or the deadline has
+ * passed (-1). */
 static int attempt_run(attempt_t *attempt, dscomm_priv_deadline_t deadline,
                        int *ret_fd)
 {
@@ -376,7 +382,7 @@ static int attempt_run(attempt_t *attempt, dscomm_priv_deadline_t deadline,
     }
 }
 
-/* Those that are not needed, or never answered. */
+/* Closes the sockets of all other attempts. */
 static void attempt_close(attempt_t *attempt)
 {
     for (int i = 0; i < attempt->begun; i++) {
@@ -418,15 +424,15 @@ dscomm_status_t dscomm_priv_connect_list(const struct addrinfo *list, int port,
     return DSCOMM_OK;
 }
 
-/* Addresses of a name, within a deadline that getaddrinfo() has not: it runs in
- * a thread of its own, which is left alone when it takes too long. */
+/* Resolving a name with a deadline, which getaddrinfo() does not have. It runs
+ * in a thread, which is abandoned if it takes too long. */
 
 typedef struct {
     char service[8];
     struct addrinfo hints, *list;
-    int problem, system; /* what getaddrinfo() says, and errno */
+    int problem, system; /* results of getaddrinfo(), and errno */
     gboolean done;
-    int users; /* the caller and the thread, until they have left */
+    int users; /* caller and thread, until each has left */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     char host[];
@@ -449,7 +455,7 @@ static lookup_t *lookup_new(const char *host, int port)
     return lookup;
 }
 
-/* Locked; unlocks, and frees what the last one leaves. */
+/* Called with the lock, which it releases. The last user frees the memory. */
 static void lookup_leave(lookup_t *lookup)
 {
     int users = --lookup->users;
@@ -488,7 +494,8 @@ static void *lookup_run(void *arg)
     return NULL;
 }
 
-/* The thread takes no signal that is meant for the program. */
+/* Starts the thread with all signals blocked, so that the program's own threads
+ * get them. */
 static int lookup_start(lookup_t *lookup)
 {
     sigset_t all, before;
@@ -523,7 +530,7 @@ static dscomm_status_t lookup_fail(const lookup_t *lookup, gboolean *ret_again)
                                              : gai_strerror(problem));
 }
 
-/* In a thread. */
+/* Resolves in a thread. */
 static dscomm_status_t lookup_ask_thread(lookup_t *lookup,
                                          dscomm_priv_deadline_t deadline,
                                          gboolean *ret_again)

@@ -13,41 +13,39 @@
 dscomm_status_t dscomm_priv_address_split(const char *address, char **ret_host,
                                           int *ret_port);
 
-/* "127.0.0.1:29500", "[::1]:29500"; returns buffer. */
+/* Writes "127.0.0.1:29500" or "[::1]:29500"; returns buffer. */
 #define SOCKET_NAME_MAX 72
 const char *dscomm_priv_address_name(const struct sockaddr *address,
                                      socklen_t length, char *buffer);
 
 void dscomm_priv_address_set_port(struct sockaddr *address, int port);
-/* 1 where address is of the loopback network. */
+/* 1 if address is of the loopback network. */
 gboolean dscomm_priv_address_is_loopback(const struct sockaddr *address);
 
-/* What every connection of the protocol gets: no delay of small requests, and
- * notice of an end that vanished, after some minutes. */
+/* Sets the options of a connection: no delay of small packets, and keepalive,
+ * which detects a vanished peer after some minutes. */
 void dscomm_priv_socket_tune(int fd);
 
 /* The port of a bound socket, or 0. */
 int dscomm_priv_socket_port(int fd);
 
-/* The addresses of host, with port, for freeaddrinfo(). ERR_NOT_FOUND where it
- * has none, *ret_again telling whether that may change; ERR_TIMEOUT where no
- * name server answers. */
+/* Resolves host; the list is for freeaddrinfo(). ERR_NOT_FOUND: it has no
+ * address; *ret_again: that may change. ERR_TIMEOUT: no name server answers. */
 struct addrinfo;
 dscomm_status_t dscomm_priv_resolve(const char *host, int port,
                                     dscomm_priv_deadline_t deadline,
                                     struct addrinfo **ret_list,
                                     gboolean *ret_again);
 
-/* One attempt at each address of the list, at port, side by side. ERR_IO where
- * none answers, ERR_NO_MEMORY where this process has no means to ask;
- * *ret_again tells whether it may end better later. */
+/* Attempts each address of the list once, at port, side by side. ERR_IO: none
+ * answers; ERR_NO_MEMORY: this process lacks memory or file descriptors.
+ * *ret_again: a later attempt may succeed. */
 dscomm_status_t dscomm_priv_connect_list(const struct addrinfo *list, int port,
                                          dscomm_priv_deadline_t deadline,
                                          int *ret_fd, gboolean *ret_again);
 
 /* Sends or receives all of size bytes. ERR_TIMEOUT at the deadline,
- * ERR_PEER_FAILED where the other end is gone, with sentences that name
- * peer. */
+ * ERR_PEER_FAILED if the peer is gone; the sentences name peer. */
 dscomm_status_t dscomm_priv_send_all(int fd, const char *peer, const void *data,
                                      size_t size,
                                      dscomm_priv_deadline_t deadline);
@@ -61,42 +59,42 @@ typedef struct {
     int fds[LISTEN_MAX];
     int count;
     int port;
-    gboolean adopted; /* someone else may go on with the socket */
+    gboolean adopted; /* other processes may go on using the socket */
 } dscomm_priv_listen_t;
 
-/* Where a server is to listen. */
+/* Where a server listens. */
 typedef struct {
     const char *host;
     int port; /* 0: any */
-    int ports; /* the first free one of so many, from port on */
+    int ports; /* tries this many ports, from port on */
     bool remote; /* some clients are known to be on other machines */
-    bool guarded; /* nobody is served without the job's secret */
+    bool guarded; /* clients must prove the job's secret */
 } dscomm_priv_place_t;
 
-/* Binds to the addresses of host that are this machine's, the loopback only if
- * host is a loopback address or "localhost". "*" is all interfaces. A host
- * without an address here that others reach (a proxy's; the machine's own name
- * with a loopback address in /etc/hosts) is served on the interfaces of
- * DSCOMM_SOCKET_IFNAME and the loopback, else on all interfaces if guarded,
- * else on host's loopback address alone, which is ERR_ENVIRONMENT if remote.
- * DSCOMM_STORE_LISTEN adds interfaces in any case. */
+/* Binds the addresses of host that this machine has; the loopback only if host
+ * is a loopback address or "localhost". "*" means all interfaces. Host may have
+ * no address here that other machines reach: a proxy, or this machine's name
+ * with a loopback address in /etc/hosts. Then the server binds the interfaces
+ * of DSCOMM_SOCKET_IFNAME and the loopback; without that setting, all
+ * interfaces if guarded, else host's loopback address alone, which is
+ * ERR_ENVIRONMENT if remote. DSCOMM_STORE_LISTEN adds interfaces in any case.
+ */
 dscomm_status_t dscomm_priv_listen(const dscomm_priv_place_t *place,
                                    dscomm_priv_deadline_t deadline,
                                    dscomm_priv_listen_t *ret_listen);
-/* A duplicate of fd, a listening socket made elsewhere; port 0: whichever it
- * has. */
+/* Uses a duplicate of fd, a listening socket of the caller; port 0: whichever
+ * port it has. */
 dscomm_status_t dscomm_priv_listen_adopt(int fd, int port,
                                          dscomm_priv_listen_t *ret_listen);
 void dscomm_priv_listen_close(dscomm_priv_listen_t *listening);
 
-/* An address of this machine at which the server answers, as text. */
+/* Returns, as text, an address of this machine at which the server answers. */
 #define LISTEN_HOST_MAX 64
 const char *dscomm_priv_listen_host(const dscomm_priv_listen_t *listening,
                                     char *buffer);
 
-/* Logs that every machine may use the server's store, which has no secret, if
- * other machines may reach it: one line a process, however many worlds it
- * makes. */
+/* If the store has no secret and other machines can reach its server, logs that
+ * any machine may use it: one line a process, however many worlds it makes. */
 void dscomm_priv_listen_warn(const dscomm_priv_listen_t *listening);
 
 #endif

@@ -21,19 +21,19 @@ typedef struct will {
 typedef struct {
     dscomm_priv_node_t node; /* its name */
     will_t *wills;
-    int count; /* of them */
+    int count; /* number of wills */
     unsigned connections;
-    gint64 due; /* in the queue of that name */
-    GQueue *queue; /* due or kept of all wills, or NULL: it is connected */
+    gint64 due; /* when they are carried out, if queue is due */
+    GQueue *queue; /* due or kept of wills_t; NULL: connected */
     GList link; /* in queue */
-    bool counted; /* in clients of all wills */
+    bool counted; /* counts in clients of wills_t */
 } client_t;
 
 struct dscomm_priv_wills {
     dscomm_priv_map_t of; /* of client_t, by name */
-    GQueue due; /* of client_t without connections, the next one first */
-    GQueue kept; /* of client_t whose wills are carried out, the oldest first */
-    int clients; /* that are connected and have a will */
+    GQueue due; /* client_t without connections, the next one first */
+    GQueue kept; /* client_t whose wills were carried out, oldest first */
+    int clients; /* number that are connected and have a will */
     dscomm_priv_table_t *table;
     dscomm_priv_waiters_t *waiters;
 };
@@ -117,7 +117,7 @@ static void client_remove(wills_t *wills, client_t *client)
     client_free(&client->node);
 }
 
-/* A will for which the store has no room is lost, as any other key. */
+/* Appends a will's value to its key. If the store is full, the will is lost. */
 static void will_carry_out(wills_t *wills, const will_t *will)
 {
     const data_t key = will->key->data;
@@ -173,7 +173,7 @@ bool dscomm_priv_wills_join(wills_t *wills, bytes_t **slot, bytes_t *name)
     return true;
 }
 
-/* The link to the will for key, or to the end of the list. */
+/* Returns the link to the will for key, or to the end of the list. */
 static will_t **client_find(client_t *client, data_t key)
 {
     will_t **at = &client->wills;
@@ -259,8 +259,8 @@ void dscomm_priv_wills_carry_out(wills_t *wills, gint64 now)
 
 struct dscomm_priv_own_will {
     struct dscomm_priv_own_will *next;
-    bool withdrawn; /* and the server may not know it yet */
-    bool sent; /* that it is withdrawn is in the request under way */
+    bool withdrawn; /* the server may not have been told yet */
+    bool sent; /* the request under way withdraws it */
     size_t size; /* of the value, which follows the key */
     char key[];
 };
@@ -277,7 +277,7 @@ static own_will_t *own_will_find(const link_t *first, const char *key)
     return will;
 }
 
-/* False: no memory. The first will names the client. */
+/* Adds a will. The first one makes the client's name. False: no memory. */
 static bool own_will_add(link_t *first, const char *key,
                          dscomm_priv_data_t value)
 {
@@ -305,8 +305,8 @@ static void own_will_put(const link_t *first, const own_will_t *will,
                           will->withdrawn ? 0 : will->size);
 }
 
-/* The requests that withdraw wills, then those that give all others if given is
- * true: a key may have both. */
+/* Writes the requests that withdraw wills. If given is true, requests that give
+ * all others follow; a key may have both. */
 static void own_wills_put(link_t *first, bool given,
                           dscomm_priv_buffer_t *request)
 {
@@ -322,7 +322,7 @@ static void own_wills_put(link_t *first, bool given,
     pthread_mutex_unlock(&first->lock);
 }
 
-/* The server has executed what own_wills_put() has made. */
+/* Forgets withdrawn wills, after the server has executed the requests. */
 static void own_wills_forget(link_t *first)
 {
     own_will_t **at = &first->wills, *will;
@@ -339,8 +339,8 @@ static void own_wills_forget(link_t *first)
     pthread_mutex_unlock(&first->lock);
 }
 
-/* Sends what own_wills_put() makes, and waits until the server has executed it.
- */
+/* Sends the requests of own_wills_put() and waits until the server has executed
+ * them. */
 static dscomm_status_t own_wills_send(link_t *link, bool given,
                                       dscomm_priv_deadline_t deadline)
 {
@@ -348,7 +348,7 @@ static dscomm_status_t own_wills_send(link_t *link, bool given,
     dscomm_priv_buffer_t request = {0};
     dscomm_status_t status;
 
-    deadline.end = deadline.at; /* no answer has a grace period here */
+    deadline.end = deadline.at; /* no grace period here */
     own_wills_put(link->first, given, &request);
     if (!request.size && !request.bad)
         return DSCOMM_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writing requests and answers, and finding where a request ends. */
+/* Writing requests and answers, and scanning a request for its end. */
 #include "config.h"
 
 #include "lib/store/tcp/wire.h"
@@ -9,11 +9,11 @@
 
 #include <string.h>
 
-#define SPANS_KEPT 1024 /* a request of more gives the memory back */
+#define SPANS_KEPT 1024 /* a request with more frees the memory */
 
-/* What follows a command byte: m magic, u 32 bits, i 64 bits, k key, v value,
- * o a nonce or a client's identifier, p a proof, r a rank, n a count of
- * repetitions of all that follows. NULL: there is no such command. */
+/* The fields after a command byte: m magic, u 32 bits, i 64 bits, k key, v
+ * value, o a nonce or a client's identifier, p a proof, r a rank; n is a count,
+ * and the fields after it repeat that often. NULL: no such command. */
 static const char *const layouts[WIRE_COMMANDS] = {
     [WIRE_VALIDATE] = "m",      [WIRE_SET] = "kv",
     [WIRE_COMPARE_SET] = "kvv", [WIRE_GET] = "k",
@@ -138,7 +138,7 @@ static dscomm_priv_scan_result_t scan_bad(dscomm_priv_scan_t *scan,
     return SCAN_BAD;
 }
 
-/* The next size bytes are one span. */
+/* Takes the next size bytes as one span. */
 static dscomm_priv_scan_result_t scan_take(dscomm_priv_scan_t *scan,
                                            size_t available, size_t size)
 {
@@ -203,7 +203,7 @@ scan_field(dscomm_priv_scan_t *scan, const uint8_t *data, size_t available)
     const uint32_t magic = WIRE_MAGIC;
     const char field = *scan->field;
 
-    /* the wrong one is known by its first wrong byte */
+    /* a wrong magic shows at its first wrong byte */
     if (field == 'm' &&
         memcmp(data + scan->end, &magic, MIN(available, sizeof magic)) != 0)
         return scan_bad(scan, "no magic number of TCPStore");
