@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See diagnosis.h. The key of a report in the store is the rank's number in the
- * world, so a later report replaces it, of whichever group. */
+/* See diagnosis.h. A report's key in the store is the rank's number in the
+ * world. So a later report replaces it, whichever group it is about. */
 #include "config.h"
 #include "lib/diagnosis/diagnosis.h"
 #include "lib/base/clock.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define QUERIED 64 /* the first ranks, whose reports are always read */
-#define NAMED 8 /* ranks waits_include in one sentence */
+#define NAMED 8 /* ranks that one sentence names */
 #define CALL_MS 200 /* time-out of one request to the store */
 #define ALL_MS 500 /* time-out of all requests of one diagnosis */
 #define GRACE_MS 250 /* wait for reports that others are about to write */
@@ -162,7 +162,7 @@ void dscomm_priv_diagnosis_free(dscomm_diagnosis_t *diagnosis)
     g_free(diagnosis);
 }
 
-/* Asks the store for the processes of the ranks that sentences may name. */
+/* Reads from the store the processes of the ranks that sentences may name. */
 static void processes_learn(const dscomm_diagnosis_t *diagnosis)
 {
     const dscomm_group_t *group = diagnosis->group;
@@ -183,7 +183,7 @@ static const char *rank_describe(const dscomm_diagnosis_t *diagnosis, int rank,
                                text);
 }
 
-/* The calls of one collective, for dscomm_backend_mismatch(). */
+/* The calls of one collective, passed to dscomm_backend_mismatch(). */
 typedef struct {
     const dscomm_diagnosis_t *diagnosis;
     uint64_t sequence;
@@ -229,8 +229,8 @@ static dscomm_status_t reports_compare(const dscomm_diagnosis_t *diagnosis,
     return DSCOMM_ERR_MISMATCH;
 }
 
-/* After a mismatch has been found: waits up to GRACE_MS for the reports of more
- * ranks, so that the sentence can tell which rank differs. */
+/* After a mismatch was found: waits up to GRACE_MS for the reports of more
+ * ranks, so that the sentence can name the rank that differs from most. */
 static dscomm_status_t reports_compare_all(dscomm_diagnosis_t *diagnosis,
                                            dscomm_failure_t *ret_failure)
 {
@@ -263,14 +263,14 @@ dscomm_status_t dscomm_priv_diagnosis_mismatch(dscomm_diagnosis_t *diagnosis,
     return reports_compare_all(diagnosis, ret_failure);
 }
 
-/* Has rank reported this collective or a later one? */
+/* 1 if rank has reported this collective or a later one. */
 static int rank_has_called(const dscomm_diagnosis_t *diagnosis, int rank)
 {
     return diagnosis->reports[rank].last >= diagnosis->sequence;
 }
 
-/* Has rank not called this collective although another rank waits for it, in
- * this collective or a later one? */
+/* 1 if rank has not called this collective, although another rank waits for it
+ * there or in a later one. */
 static int rank_is_late(const dscomm_diagnosis_t *diagnosis, int rank)
 {
     if (rank_has_called(diagnosis, rank))
@@ -325,8 +325,8 @@ static void late_write(const dscomm_diagnosis_t *diagnosis,
         late > 1 ? "have" : "has", late > 1 ? "" : "s");
 }
 
-/* Adds which of the late ranks, and of those that this rank waits for, are
- * stopped processes. */
+/* Adds which of the late ranks, and of the ranks that this one waits for, are
+ * stopped. */
 static void stopped_append(const dscomm_diagnosis_t *diagnosis,
                            dscomm_failure_t *ret_failure)
 {
@@ -357,7 +357,7 @@ dscomm_status_t dscomm_priv_diagnosis_timeout(dscomm_diagnosis_t *diagnosis,
     return status;
 }
 
-/* Does the backend know that rank has begun this collective? */
+/* 1 if the backend has seen that rank has begun this collective. */
 static int rank_has_begun(dscomm_group_t *group, int rank, uint64_t sequence,
                           char *text, size_t size)
 {

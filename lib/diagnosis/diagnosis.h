@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The diagnosis: why a schedule does not go on. A rank that has waited for a
- * moment writes a report into the world's store: its last calls, and the ranks
- * that it waits for. It reads the reports of those ranks. Only reports can show
+/* The diagnosis finds why a schedule makes no progress. A rank that waited for
+ * a moment writes a report into the world's store: its last calls, and the
+ * ranks that it waits for. It reads the reports of those ranks. Only reports
+ * can show
  * - a mismatch between ranks that wait and do not send to each other,
  * - a mismatch in an earlier call that no rank had to wait in,
  * - which call most ranks have made, and which rank caused a time-out.

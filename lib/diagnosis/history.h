@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The call history of a rank: its last collectives. And reports: a rank whose
- * collective does not go on writes its history, and the ranks that it waits
- * for, as text for the other ranks. */
+/* The call history of a rank: its last collectives. A rank whose collective
+ * makes no progress writes a report for the other ranks, as text: its history,
+ * and the ranks that it waits for. */
 #ifndef LIB_HISTORY_H
 #define LIB_HISTORY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attachments: what other libraries keep with a group. */
+/* Attachments: values that other libraries keep with a group. */
 #include "config.h"
 
 #include "lib/group/group.h"
@@ -15,7 +15,7 @@ struct dscomm_attachment {
 
 typedef struct dscomm_attachment attachment_t;
 
-/* Takes the attachment of key out of the list, or returns NULL. */
+/* Removes the attachment of key from the list and returns it, or NULL. */
 static attachment_t *attachment_take(dscomm_group_t *group, const void *key)
 {
     attachment_t **link = &group->life.attachments, *found;

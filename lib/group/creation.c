@@ -14,18 +14,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Most time between looks, and for one of them, in ms. */
+/* Longest time between two checks, and time limit of one check, in ms. */
 #define MOST_LOOK_MS 100
 #define LOOK_MS 1000
-/* Most time between a rank's end as its connections show it, and the reason, in
- * ms: the kernel closes a process's sockets before the process has ended. */
+/* Longest time from a lost connection to the rank's reason, in ms. The kernel
+ * closes a process's sockets before the process has ended. */
 #define LOST_MS 1000
-/* How long rank 0 stays for ranks that have not read why it failed, in ms. */
+/* Time that rank 0 waits for ranks that have not read the failure, in ms. */
 #define GRACE_MS 500
 #define PAUSE_US 2000
 
-/* Keys of a group: the first failure, a packed record, and each rank that has
- * read it. */
+/* Keys of a group: the first failure, as a packed record, and one key for each
+ * rank that has read it. */
 #define FAILED_KEY "failed"
 #define READ_KEY "read/%d"
 
@@ -60,7 +60,7 @@ static const dscomm_meeting_t *meeting_of(const dscomm_group_t *group)
     return &group->identity.world->meeting;
 }
 
-/* Rank 0 of the world serves the store. */
+/* True if rank 0 of the world serves the store. */
 static int is_served(const dscomm_group_t *group)
 {
     return meeting_of(group)->serves && group->identity.world->size > 1;
@@ -78,8 +78,8 @@ static bool is_silent(const dscomm_group_t *group)
     return dscomm_priv_store_silent(meeting_of(group)->store, NULL);
 }
 
-/* Reads the processes of this node's ranks. Only a long wait, or a sentence
- * about a rank, needs them. */
+/* Reads the processes of this node's ranks. They are needed only in a long
+ * wait, or for a sentence about a rank. */
 static void creation_learn_local(const dscomm_group_t *group)
 {
     const dscomm_meeting_t *meeting = meeting_of(group);
@@ -101,7 +101,7 @@ static void learn_once(const dscomm_group_t *group)
         creation_learn_local(group);
 }
 
-/* The world rank of a process that has ended, or -1. */
+/* Returns the world rank of a process that has ended, or -1. */
 static int find_ended(const dscomm_group_t *group)
 {
     learn_once(group);
@@ -111,7 +111,7 @@ static int find_ended(const dscomm_group_t *group)
     return -1;
 }
 
-/* OK, or why the parent was revoked. */
+/* OK, or the failure with which the parent was revoked. */
 static dscomm_status_t parent_status(const dscomm_group_t *group)
 {
     const dscomm_group_t *parent = group->life.creation->parent;
@@ -122,9 +122,9 @@ static dscomm_status_t parent_status(const dscomm_group_t *group)
     return dscomm_backend_fail(&failure);
 }
 
-/* 1 if the parent was revoked and notifies all its ranks itself. A parent that
- * notifies by messages may fail to: messages are lost if their sender ends
- * soon. */
+/* True if the parent was revoked and its backend notifies all its ranks. A
+ * backend that notifies by messages may fail to, because messages are lost if
+ * the sender ends soon. */
 static bool is_told(const dscomm_group_t *group)
 {
     const dscomm_group_t *parent = group->life.creation->parent;
@@ -152,7 +152,7 @@ static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
     return parent_status(group);
 }
 
-/* The store that rank 0 serves does not answer any more. */
+/* Fails because the store that rank 0 serves does not answer any more. */
 static dscomm_status_t fail_served(const dscomm_group_t *group)
 {
     const dscomm_meeting_t *meeting = meeting_of(group);
@@ -177,7 +177,7 @@ static dscomm_status_t fail_served(const dscomm_group_t *group)
         here ? "has left" : "died or cannot be reached", group->identity.name);
 }
 
-/* The store has failed, as the last sentence says. */
+/* Fails with the cause of the last failure of a request to the store. */
 static dscomm_status_t fail_store(const dscomm_group_t *group)
 {
     char why[DSCOMM_ERROR_MAX];
@@ -190,22 +190,22 @@ static dscomm_status_t fail_store(const dscomm_group_t *group)
                        group->identity.name, why);
 }
 
-/* The store did not answer in time, or this rank has no memory for a request.
- */
+/* True if the store did not answer in time, or this rank has no memory for a
+ * request. */
 static int is_passing(dscomm_status_t status)
 {
     return status == DSCOMM_ERR_TIMEOUT || status == DSCOMM_ERR_NO_MEMORY;
 }
 
-/* A request to the store has failed. That there is no answer now is no reason:
- * the caller knows whom it waits for. */
+/* Handles a failed request to the store. A lack of answer is no failure of the
+ * group: the caller knows the ranks that it waits for. */
 static dscomm_status_t unanswered(const dscomm_group_t *group,
                                   dscomm_status_t status)
 {
     return is_passing(status) ? DSCOMM_OK : fail_store(group);
 }
 
-/* Reads the first failure of a rank of the group. */
+/* Reads the first failure of a rank of the group from the store. */
 static dscomm_status_t stored_failure(const dscomm_group_t *group)
 {
     dscomm_failure_t failure;
@@ -222,9 +222,9 @@ static dscomm_status_t stored_failure(const dscomm_group_t *group)
     return status;
 }
 
-/* Looks in the store for a failure of the group and for last wills, by one
- * request. A store that does not answer costs a moment, since the group may be
- * made without it, and after the deadline nothing. */
+/* Reads from the store, in one request, whether the group has failed, and the
+ * last wills. The request to a store that does not answer is short, because the
+ * group may be made without it; after the deadline there is none. */
 static dscomm_status_t look_in_store(const dscomm_group_t *group,
                                      bool *ret_failed)
 {
@@ -251,9 +251,9 @@ static dscomm_status_t look_in_store(const dscomm_group_t *group,
     return DSCOMM_OK;
 }
 
-/* A rank has ended, and no failure of it is known. While the store does not
- * answer, that is most likely the end of its own wait for the store: its
- * process is not the cause. The caller adds what it knows of the store. */
+/* Fails because a rank has ended without a known failure. If the store does not
+ * answer, the rank most likely gave up waiting for the store, so it is not the
+ * culprit. The caller adds what is known of the store. */
 static dscomm_status_t explain_end(const dscomm_group_t *group, int world_rank)
 {
     char who[DSCOMM_PROCESS_MAX];
@@ -266,9 +266,9 @@ static dscomm_status_t explain_end(const dscomm_group_t *group, int world_rank)
                            meeting_of(group)->processes, world_rank, who));
 }
 
-/* One whose process has ended may have failed before, for a reason that it has
- * told: so the reasons are read after the processes. What the store tells of
- * last wills counts at the next look. */
+/* Looks for a reason to give up. A process that has ended may have published a
+ * failure before, so failures are read after processes. Last wills that are
+ * read here count in the next check. */
 static dscomm_status_t creation_look(const dscomm_group_t *group)
 {
     const int ended = find_ended(group);
@@ -392,8 +392,7 @@ dscomm_status_t dscomm_priv_creation_tell(dscomm_store_t *store,
     return DSCOMM_OK;
 }
 
-/* Publishes this rank's last failure, or takes over the one that is in the
- * store. */
+/* Publishes this rank's last failure, or takes over the one in the store. */
 static dscomm_status_t settle(const dscomm_group_t *group,
                               dscomm_status_t status)
 {
@@ -433,7 +432,8 @@ static int has_read(const dscomm_group_t *group, int rank)
            present;
 }
 
-/* Rank 0's store ends with its process, or with dscomm_init(). */
+/* Waits until the other ranks have read the failure: rank 0's store ends with
+ * its process or with dscomm_init(). */
 static void await_readers(const dscomm_group_t *group)
 {
     const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), GRACE_MS);

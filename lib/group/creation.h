@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making a group: what its ranks look at while they wait for each other, so
- * that none waits for one that will not come, and the first reason why the
- * group cannot be made, which all of them then give.
+/* Making a group. While ranks wait for each other they check whether one cannot
+ * come any more. The first failure becomes that of all ranks.
  *
- * The reason travels in two ways. A death ends the group that the new one is
- * made from as well. If the backend detects deaths, that reaches all its ranks,
- * also those that have come further or not so far. Everything else, and all of
- * a world, goes through the new group's part of the store. */
+ * The failure travels in two ways. A death also revokes the parent, the group
+ * from which the new one is made. If the parent's backend detects deaths, all
+ * its ranks get that, wherever they are. All other failures, and all failures
+ * of a world, go through the new group's part of the store. */
 #ifndef LIB_CREATION_H
 #define LIB_CREATION_H
 
@@ -15,32 +14,32 @@
 #include <stdbool.h>
 
 typedef struct dscomm_creation {
-    dscomm_group_t *parent; /* or NULL */
-    int64_t end_ns; /* when the time for open is over, all levels included */
-    int64_t next_ns; /* when to look again */
+    dscomm_group_t *parent; /* NULL for a world */
+    int64_t end_ns; /* when open must have ended, on all levels */
+    int64_t next_ns; /* when to check again */
     int pause_ms;
-    int learned; /* the processes of this node's ranks are known */
-    int lost; /* the store was, and rank 0 that serves it did not end soon */
+    int learned; /* this node's processes are known */
+    int lost; /* the store was lost, but rank 0, which serves it, goes on */
 } dscomm_creation_t;
 
-/* Around the backend's open, which has open_ms: what
- * dscomm_backend_creation_... work on. parent is what group is made from, or
- * NULL; creation stays until the end. */
+/* Begins before the backend's open, which has open_ms. The functions
+ * dscomm_backend_creation_... use creation until the end. parent is the group
+ * from which group is made, or NULL. */
 void dscomm_priv_creation_begin(dscomm_creation_t *creation,
                                 dscomm_group_t *group, dscomm_group_t *parent,
                                 int open_ms);
-/* Returns how much of args->open_ms is left since then, in ms. */
+/* Returns how much is left of the time for open, in ms. */
 int dscomm_priv_creation_left(const dscomm_backend_args_t *args);
-/* Returns status, or where that is a failure the one that all ranks give, with
- * its sentence. A rank 0 whose store the others read that from stays until they
- * have, or are dead, and at most half a second. */
+/* Returns status; if it is a failure, the status that all ranks return, with
+ * its sentence. If the others read that from rank 0's store, rank 0 waits until
+ * they have done so or have ended, at most half a second. */
 dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
                                          dscomm_status_t status);
 
-/* Puts failure into store, the group's, for the other ranks, unless there is
- * one: a failure that blames other ranks then becomes that one. Returns the
- * status of the store. A rank that does not come as far as the backend's open
- * calls it instead of the functions above. */
+/* Publishes failure in store, the group's, unless there is one already. If
+ * failure blames other ranks, it is replaced by that one. Returns the status of
+ * the store. A rank that does not reach the backend's open calls this instead
+ * of the functions above. */
 dscomm_status_t dscomm_priv_creation_tell(dscomm_store_t *store,
                                           dscomm_failure_t *failure);
 

@@ -15,7 +15,7 @@
 
 #define REASON_MAX 256 /* bytes of an abort's reason */
 
-/* A rank that is not in group keeps its number. */
+/* Returns the number in group. A rank outside group keeps its world number. */
 int dscomm_backend_rank_number(const dscomm_group_t *group, int rank)
 {
     const dscomm_group_identity_t *identity = group ? &group->identity : NULL;
@@ -26,8 +26,9 @@ int dscomm_backend_rank_number(const dscomm_group_t *group, int rank)
     return identity->from_world[rank];
 }
 
-/* The process of a rank of the world: pid, on this machine, or what is known of
- * it without asking. */
+/* Returns the pid of a rank of the world, and its node's name. pid is given if
+ * the process runs on this machine; 0: returns what is known without a request
+ * to the store. */
 static int64_t rank_find_process(const dscomm_group_t *group, int rank,
                                  int64_t pid, char node[DSCOMM_NODE_MAX])
 {
@@ -118,7 +119,7 @@ typedef struct {
     dscomm_call_seen_t call;
     int first; /* the first rank that made it */
     int alike;
-    bool majority; /* more than half of the known ones, at least three */
+    bool majority; /* more than half of the known calls, of at least three */
 } side_t;
 
 typedef struct {
@@ -145,8 +146,8 @@ static side_t side_count(const calls_t *calls, int rank)
     return side;
 }
 
-/* "rank 0 (pid 811 on b)"; if the ranks that made the same call are the
- * majority, the first of them and how many others. */
+/* Writes "rank 0 (pid 811 on b)". If the ranks with the same call are the
+ * majority, writes the first of them and the number of others. */
 static void side_describe(const dscomm_group_t *group, const calls_t *calls,
                           const side_t *side, char *text, size_t size)
 {

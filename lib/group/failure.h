@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The failure of a group: how it ends, and why it has. */
+/* The failure of a group: revoking it, and the record of the cause. */
 #ifndef LIB_GROUP_FAILURE_H
 #define LIB_GROUP_FAILURE_H
 
 #include "lib/base/failure.h"
 #include "lib/group/group.h"
 
-/* Ends the group for all ranks, unless that has happened before. Any thread. */
+/* Revokes the group on all ranks, unless it was revoked before. Any thread. */
 void dscomm_priv_group_revoke(dscomm_group_t *group,
                               const dscomm_failure_t *failure);
-/* The same for this thread's last failure, which has status; returns status. */
+/* Revokes the group with this thread's last failure, which has status; returns
+ * status. */
 dscomm_status_t dscomm_priv_group_give_up(dscomm_group_t *group,
                                           dscomm_status_t status);
-/* OK, or the status with which the backend was revoked, and then *ret_failure
- * unless that is NULL; notes a revocation in state. */
+/* Returns OK, or the status with which the backend was revoked; then also sets
+ * GROUP_REVOKED, and *ret_failure unless that is NULL. */
 dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group,
                                           dscomm_failure_t *ret_failure);
-/* A record whose culprit has the number rank in group, or -1, and fails in the
- * collective args, or NULL. */
+/* Makes a record. Its culprit has the number rank in group, or -1: none; args
+ * is the collective that fails, or NULL. */
 void dscomm_priv_group_blame(const dscomm_group_t *group,
                              dscomm_status_t status, dscomm_failure_kind_t kind,
                              int rank, const dscomm_coll_args_t *args,

@@ -20,8 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Opening a group: the least time, and how long the store may still be used
- * after the deadline, to tell the others why it failed; in ms. */
+/* Times of opening a group, in ms: the least time to open, and how long the
+ * store may be used after the deadline to publish the failure. */
 #define OPEN_LEAST_MS 1000
 #define OPEN_GRACE_MS 1000
 
@@ -70,7 +70,8 @@ static void map_ranks(dscomm_group_t *group, const dscomm_group_plan_t *plan)
     }
 }
 
-/* The store of a group is a view of the world's; a group of one has none. */
+/* Opens the group's store, a view of the world's. A group of one rank has none.
+ */
 static dscomm_status_t group_open_store(const dscomm_group_plan_t *plan,
                                         dscomm_store_t **ret_store)
 {
@@ -83,8 +84,7 @@ static dscomm_status_t group_open_store(const dscomm_group_plan_t *plan,
     return dscomm_store_prefix(base, prefix, ret_store);
 }
 
-/* Allocates all that group needs besides itself; false if there is no memory.
- */
+/* Allocates the members of group; false if there is no memory. */
 static bool group_fill(dscomm_group_t *group, const dscomm_group_plan_t *plan)
 {
     const gsize count = (gsize)plan->count;
@@ -108,7 +108,7 @@ static bool group_fill(dscomm_group_t *group, const dscomm_group_plan_t *plan)
     return group_open_store(plan, &group->life.store) == DSCOMM_OK;
 }
 
-/* NULL where there is no memory. */
+/* NULL: no memory. */
 static dscomm_group_t *group_new(const dscomm_group_plan_t *plan)
 {
     const size_t name = strlen(plan->name) + 1, id = strlen(plan->id) + 1;
@@ -137,8 +137,9 @@ static dscomm_group_t *group_new(const dscomm_group_plan_t *plan)
     return NULL;
 }
 
-/* The struct itself stays for a while, so that whoever uses the handle still is
- * told: what that reads is its state, numbers and name. */
+/* Frees what the group owns. The structure itself is freed later, so that calls
+ * on the handle can fail with a sentence; they read only its state, numbers and
+ * name. */
 void dscomm_priv_group_destroy(dscomm_group_t *group)
 {
     dscomm_priv_world_delist(group);
@@ -180,7 +181,7 @@ void dscomm_priv_group_release(dscomm_group_t *group)
         dscomm_priv_group_destroy(group);
 }
 
-/* In the sentence, if the backend has not. */
+/* Adds the group's name to the sentence, unless the backend has. */
 static dscomm_status_t name_group(const dscomm_group_t *group,
                                   dscomm_status_t status)
 {
@@ -193,9 +194,9 @@ static dscomm_status_t name_group(const dscomm_group_t *group,
                        failure.detail);
 }
 
-/* The rest of the call's time; at least a second (or the whole time-out), so
- * that ranks which met in the last moment can still open what they agreed on.
- */
+/* Returns the rest of the call's time, in ms. It is at least a second, or the
+ * whole time-out, so that ranks that agreed at the last moment can still open
+ * the group. */
 static int time_to_open(const dscomm_group_plan_t *plan)
 {
     return MAX(dscomm_priv_clock_left(plan->deadline),
@@ -211,8 +212,9 @@ static void limit_store(dscomm_store_t *store, const dscomm_group_plan_t *plan,
             OPEN_GRACE_MS * NS_PER_MS);
 }
 
-/* Who is stopped, after a time-out; or that the store does not answer, in place
- * of ranks that cannot reach each other without it. */
+/* Adds to the sentence of a time-out which ranks are stopped. If the store does
+ * not answer, that becomes the reason, because ranks cannot connect without it.
+ */
 static dscomm_status_t explain_open(const dscomm_group_t *group,
                                     dscomm_status_t status)
 {
@@ -276,7 +278,7 @@ static dscomm_status_t group_open_impl(dscomm_group_t *group,
     return DSCOMM_OK;
 }
 
-/* Decides, once, how a blocking collective goes to the backend. */
+/* Chooses how blocking collectives go to the backend. */
 static void choose_path(dscomm_group_t *group)
 {
     if (group->ops.trim)
@@ -293,9 +295,9 @@ static void choose_path(dscomm_group_t *group)
         dscomm_priv_group_set(group, GROUP_SLOW);
 }
 
-/* This rank has no memory for the group. The others, which would wait in the
- * backend's open, are told by the store; where that cannot be, the parent ends.
- */
+/* Fails because this rank has no memory for the group. The others would wait in
+ * the backend's open, so the failure is published in the store; if that fails,
+ * the parent is revoked. */
 static dscomm_status_t group_refuse(const dscomm_group_plan_t *plan)
 {
     dscomm_group_t *parent = plan->parent;
@@ -343,7 +345,7 @@ dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
     return DSCOMM_OK;
 }
 
-/* The last user of the impl is gone. */
+/* Drops a use of the impl; the last one closes it. */
 static void close_impl(dscomm_group_t *group)
 {
     dscomm_group_t *parent = group->life.parent;

@@ -22,7 +22,7 @@ typedef struct dscomm_history dscomm_history_t;
 /* Bits of dscomm_group.state. Any of them sends an operation to the slow
  * path. */
 enum {
-    GROUP_REVOKED = 1 << 0, /* ended; the backend's status tells why */
+    GROUP_REVOKED = 1 << 0, /* ended; the backend's status has the failure */
     GROUP_COALESCING = 1 << 1, /* calls are recorded */
     GROUP_PENDING = 1 << 2, /* works run: calls to the backend need the lock */
     GROUP_SLOW = 1 << 3, /* the backend has no slot run, or native must be
@@ -43,7 +43,7 @@ typedef struct {
     struct dscomm_call *call; /* the extended call; NULL: none */
     const char *send, *recv; /* the ends of its buffers */
     size_t element; /* bytes of one element */
-    size_t most_count, most; /* limits: elements of one part, bytes of all */
+    size_t most_count, most; /* limits: elements of one call, bytes of all */
     dscomm_dtype_t dtype;
     dscomm_op_t op;
     uint32_t parts;
@@ -66,7 +66,7 @@ typedef struct {
 typedef struct {
     atomic_int uses; /* the open handle and open children: keep impl open */
     atomic_int holds; /* the open impl and works not freed: keep the memory */
-    dscomm_group_t *parent; /* its impl may be in use by this group's impl */
+    dscomm_group_t *parent; /* this group's impl may use the parent's impl */
     struct dscomm_creation *creation; /* while open runs, see creation.h */
     dscomm_store_t *store;
     uint64_t children, messages, barriers; /* counters for ids */

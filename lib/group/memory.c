@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory for buffers: the backend's own where it has some, plain pages
- * elsewhere. Addresses are remembered, so that a wrong one is refused and the
- * rest is given back with the group. */
+/* Memory for buffers: the backend's if it has some, else plain pages. The
+ * addresses are listed, so that a wrong address is refused and the rest is
+ * freed with the group. */
 #include "config.h"
 #include "lib/group/group.h"
 
@@ -25,8 +25,8 @@ static dscomm_status_t map_pages(size_t size, void **ret_memory)
     return DSCOMM_OK;
 }
 
-/* A backend may decline; *ret_mapped is the size of plain pages, 0 where the
- * memory is the backend's. */
+/* Allocates memory; the backend may decline. *ret_mapped is the size if it is
+ * plain pages, 0 if it is the backend's. */
 static dscomm_status_t obtain(dscomm_group_t *group, size_t size,
                               void **ret_memory, size_t *ret_mapped)
 {
@@ -47,7 +47,7 @@ static dscomm_status_t give_back(dscomm_group_t *group, void *memory,
     return DSCOMM_OK;
 }
 
-/* A group has few of these. */
+/* One allocation. A group has few. */
 struct dscomm_area {
     struct dscomm_area *next;
     void *memory;
@@ -122,7 +122,7 @@ dscomm_status_t dscomm_mem_free(dscomm_group_t *group, void *memory)
     return status;
 }
 
-/* Forgets the memory and touches none of it. */
+/* Drops the list without touching the memory. */
 static void memory_forget(dscomm_group_t *group)
 {
     while (group->memory.allocated) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Worlds: their groups, and which of them are alive. */
+/* Worlds: their groups, and the list of live worlds. */
 #include "config.h"
 
 #include "lib/group/world.h"
@@ -7,8 +7,8 @@
 static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
 static dscomm_world_t *live;
 
-#define FREED_MAX 256 /* as group.h promises */
-/* By world_next, oldest first. */
+#define FREED_MAX 256 /* the number is documented in group.h */
+/* Freed groups, linked by world_next, oldest first. */
 static dscomm_group_t *freed, **freed_end = &freed;
 static int freed_count;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Works of their callers' own, see dscomm_work_create(). */
+/* Custom works, see dscomm_work_create(). */
 #include "config.h"
 #include "lib/base/attr.h"
 #include "lib/base/status.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See deadline.h. */
+/* Deadlines of works, see deadline.h. */
 #include "config.h"
 #include "lib/work/deadline.h"
 #include "lib/base/clock.h"
@@ -12,12 +12,12 @@
 
 #define LISTEN_AFTER_MS 1000
 #define LAST_LOOK_MS 600 /* before the deadline */
-/* Time between two looks at a work counts for at most this part of its
- * deadline: a program that was stopped, or computed for long, has not waited.
- */
+/* The time between two tests or waits counts for at most this part of the
+ * deadline: a program that was stopped or computed for long has not waited. */
 #define GAP_PART 4
 
-/* The oldest started part of work, for a message. */
+/* Returns the oldest pending child of a compound, else work; for messages. NULL
+ * if no child is pending. */
 static dscomm_work_t *part(dscomm_work_t *work)
 {
     dscomm_work_t *child;
@@ -30,7 +30,7 @@ static dscomm_work_t *part(dscomm_work_t *work)
     return NULL;
 }
 
-/* Into text, which has size bytes; returns it. */
+/* Writes "rank 3" or "any rank" to text, of size bytes; returns text. */
 static const char *append_number(char *text, size_t size, const char *what,
                                  int which)
 {
@@ -59,7 +59,7 @@ void dscomm_priv_work_describe(const dscomm_work_t *work, char *text,
                  call->p2p.message.peer, call->p2p.message.tag);
 }
 
-/* Nothing more can run on the group. */
+/* Revokes the group and ends all its works. */
 static void break_group(dscomm_group_t *group, const dscomm_failure_t *failure)
 {
     char text[DSCOMM_ERROR_MAX];
@@ -70,7 +70,7 @@ static void break_group(dscomm_group_t *group, const dscomm_failure_t *failure)
                                  dscomm_priv_failure_sentence(failure, text));
 }
 
-/* Who is late, and what for, to the culprit and the detail of *ret_failure.
+/* Puts the first late rank, and what it is waited for, into *ret_failure.
  * ERR_MISMATCH and another record if the ranks have made different calls. */
 static dscomm_status_t timeout_explain(dscomm_group_t *group,
                                        dscomm_work_t *culprit,
@@ -87,7 +87,8 @@ static dscomm_status_t timeout_explain(dscomm_group_t *group,
     return DSCOMM_OK;
 }
 
-/* The group's own deadline has passed. 0 if something has come since. */
+/* Ends the group because its deadline has passed. 0 if there was progress
+ * meanwhile. */
 static int work_expire(dscomm_group_t *group, dscomm_work_t *culprit)
 {
     const uint64_t before = group->works.completed;
@@ -119,9 +120,9 @@ static int work_expire(dscomm_group_t *group, dscomm_work_t *culprit)
     return 1;
 }
 
-/* How long a collective waits for the next look: each time twice as long, and
- * once more shortly before the deadline, so that the diagnosis then knows
- * whether the store answers. */
+/* Time without progress, in ns, after which the next diagnosis is made. It
+ * doubles each time. The last diagnosis comes shortly before the deadline, to
+ * find out whether the store answers. */
 static int64_t next_look_ns(const dscomm_group_t *group)
 {
     const int64_t first =
@@ -136,7 +137,7 @@ static int64_t next_look_ns(const dscomm_group_t *group)
     return group->works.looks && next / 2 >= last ? INT64_MAX : last;
 }
 
-/* A collective has waited for longer and longer: 1 if that ends the group.
+/* Makes a diagnosis if it is time for the next one. 1 if that ends the group.
  */
 static int diagnosis_look(dscomm_group_t *group, dscomm_work_t *culprit)
 {
@@ -152,9 +153,9 @@ static int diagnosis_look(dscomm_group_t *group, dscomm_work_t *culprit)
     return 1;
 }
 
-/* Nothing has come for a while. That costs time only if somebody is late, or
- * was called with something else, which listening may tell. The oldest schedule
- * is the first that others may not have. */
+/* Called after LISTEN_AFTER_MS without progress: lets the oldest pending
+ * schedule post early receives, which show whether another rank has made
+ * another call. Other ranks may lack the oldest schedule first. */
 static void listen(dscomm_group_t *group)
 {
     dscomm_work_t *work = group->works.pending;
@@ -165,8 +166,8 @@ static void listen(dscomm_group_t *group)
         work->kind->listen(work);
 }
 
-/* Who waits again and again, for a short time each or for none, must learn of a
- * mismatch as well. */
+/* Counts time without progress over all waits and tests, so that a program that
+ * only waits for short times learns of a mismatch too. */
 static void count_wait(dscomm_group_t *group, int64_t now)
 {
     if (group->works.wait_seen != group->works.completed) {
@@ -183,8 +184,8 @@ static void count_wait(dscomm_group_t *group, int64_t now)
         listen(group);
 }
 
-/* Has work been waited for and tested in vain as long as the group's deadline
- * allows, in however many calls? */
+/* True if the waits and tests of work have together taken as long as the
+ * group's deadline, without progress. */
 static bool is_overdue(dscomm_work_t *work, int64_t now)
 {
     const dscomm_group_t *group = work->group;
@@ -206,7 +207,7 @@ int dscomm_priv_work_over(dscomm_work_t *work, int64_t now)
 
     if (dscomm_priv_works_broken(group))
         return 1;
-    /* A program that tests in a loop does so many times within a tick. */
+    /* A loop of tests runs many times within a tick. */
     if (now == work->looked_ns && work->seen == group->works.completed)
         return 0;
     count_wait(group, now);
@@ -219,8 +220,8 @@ int dscomm_priv_work_over(dscomm_work_t *work, int64_t now)
     return work_expire(group, part(work));
 }
 
-/* Lets the own deadlines of receives pass, and returns a work for which the
- * group's deadline has passed, or NULL. */
+/* Ends receives whose own deadlines have passed. Returns a work that has
+ * exceeded the group's deadline, or NULL. */
 static dscomm_work_t *find_overdue(dscomm_group_t *group, int64_t now)
 {
     dscomm_work_t *overdue = NULL, *work, *next;

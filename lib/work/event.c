@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptors for event loops: an eventfd a group, to which every work of the
- * program's that becomes complete adds one, and so does the group's failure.
- * Backends have no descriptors of their own in common (shm sleeps on futexes,
- * MPI does not sleep), so the progress thread makes progress for the loop. */
+/* Descriptors for event loops: one eventfd a group. Each completed work of the
+ * program adds one to it, and so does the group's failure. Backends have no
+ * descriptors that could be polled (shm sleeps on futexes, MPI does not sleep),
+ * so the progress thread makes progress for the event loop. */
 #include "config.h"
 #include "lib/work/event.h"
 #include "lib/group/failure.h"
@@ -22,7 +22,7 @@ int dscomm_priv_event_fd(const dscomm_group_t *group)
     return atomic_load(&group->works.event) - 1;
 }
 
-/* The counter cannot be full: that would take 2^64 - 2 completions. */
+/* The counter cannot overflow: that would take 2^64 - 2 completions. */
 void dscomm_priv_event_write(dscomm_group_t *group)
 {
     const uint64_t one = 1;
@@ -33,7 +33,7 @@ void dscomm_priv_event_write(dscomm_group_t *group)
     while (written < 0 && errno == EINTR);
 }
 
-/* The progress thread looks at the group from now on. */
+/* Adds the group to the list that the progress thread checks. */
 static void event_watch(dscomm_group_t *group, int fd)
 {
     pthread_mutex_lock(&lock);
@@ -44,7 +44,7 @@ static void event_watch(dscomm_group_t *group, int fd)
     pthread_mutex_unlock(&lock);
 }
 
-/* Before its impl is closed. */
+/* Called before the group's impl is closed. */
 static void event_close(dscomm_group_t *group)
 {
     dscomm_group_t **link = &watched;
@@ -74,7 +74,8 @@ int dscomm_priv_event_wanted(void)
     return atomic_load_explicit(&wanted, memory_order_relaxed) != 0;
 }
 
-/* The group's state tells whether its failure was signalled. */
+/* Checks the groups whose failure has not been signalled; their state shows
+ * that. */
 void dscomm_priv_event_look(void)
 {
     dscomm_group_t *group;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread beside calls that cannot go on with works themselves: one a
- * process, from the first such call to the end of the last world. While calls
- * come it looks in often, and helps those that it finds again; else it sleeps,
- * so that a short call costs two turns of a lock. */
+/* The helper thread of calls that cannot make progress on works themselves.
+ * There is one a process, from the first such call to the end of the last
+ * world. While there are calls it wakes often, and takes turns for those that
+ * have lasted a whole pause; otherwise it sleeps. So a short call costs only
+ * two lock operations. */
 #include "config.h"
 
 #include "lib/work/helper.h"
@@ -15,19 +16,20 @@
 #include <time.h>
 
 #define PAUSE_NS 50000
-#define PAUSES_MOST 20 /* without a call, before it sleeps */
-#define DOUBLED_MOST 3 /* times that a pause is, where nothing moves */
+#define PAUSES_MOST 20 /* pauses without a call, before it sleeps */
+#define DOUBLED_MOST 3 /* doublings of a pause without progress */
 
-/* NEW: since the last pause. Then it takes turns, and is BUSY meanwhile. */
+/* States of a call. NEW: it began in the current pause; OLD: it has lasted a
+ * pause or had a turn; DUE: its turn comes; BUSY: its turn runs. */
 enum { NEW, OLD, DUE, BUSY };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t came; /* as long as there is the thread */
+static pthread_cond_t came; /* initialised while the thread runs */
 static pthread_cond_t turned = PTHREAD_COND_INITIALIZER;
 static pthread_t thread;
 static int running, stopping, asleep;
 static dscomm_help_t *calls;
-static unsigned begun; /* calls */
+static unsigned begun; /* calls begun so far */
 static unsigned
     idle_turns; /* turns since a call began in which nothing moved */
 
@@ -58,14 +60,16 @@ static dscomm_help_t *find_due(void)
     return call;
 }
 
-/* A turn may take the processor from the very call that it helps, and is for
- * nothing while a receive just stands there. */
+/* Counts turns without progress, which make pauses longer: a turn may take the
+ * processor from the call that it helps, and is useless while that call only
+ * waits. */
 static void count_turn(int moved)
 {
     idle_turns = moved ? 0 : MIN(idle_turns + 1, DOUBLED_MOST);
 }
 
-/* Calls may come and go during a turn. */
+/* Takes a turn for each call that is due. Calls may begin and end during a
+ * turn. */
 static void help_calls(void)
 {
     dscomm_help_t *call;
@@ -102,7 +106,8 @@ static void *helper_loop(void *arg)
     return arg;
 }
 
-/* Signals are for the program's own threads. */
+/* Starts the thread with all signals blocked, so that the program's own threads
+ * get them. */
 static void helper_start(void)
 {
     pthread_condattr_t attr;
@@ -122,7 +127,7 @@ static void helper_start(void)
 
 void dscomm_help_begin(dscomm_help_t *help)
 {
-    int wake; /* out of sleep, or a pause that another call made longer */
+    int wake; /* the thread sleeps, or its pause was made longer */
 
     pthread_mutex_lock(&lock);
     wake = asleep || (idle_turns && !calls);
@@ -153,7 +158,7 @@ void dscomm_help_end(dscomm_help_t *help)
     pthread_mutex_unlock(&lock);
 }
 
-/* No call is under way. */
+/* Called when no call is under way. */
 void dscomm_priv_helper_stop(void)
 {
     pthread_mutex_lock(&lock);

@@ -9,8 +9,9 @@
 #include <dscomm/backend.h>
 #include <pthread.h>
 
-/* Tables are never freed, since operations in flight end with the one they
- * began with; one that comes back is found again. */
+/* A table that was installed. Tables are never freed, because operations in
+ * flight end with the table that they began with. Installing an equal table
+ * again uses the old copy. */
 typedef struct node {
     dscomm_hooks_t hooks;
     struct node *next;
@@ -20,7 +21,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static node_t *nodes;
 static _Atomic(node_t *) current;
 
-/* NULL: no memory. */
+/* Returns the copy of hooks, and makes it if there is none; NULL: no memory. */
 static node_t *hooks_intern(const dscomm_hooks_t *hooks)
 {
     node_t *node;
@@ -74,7 +75,7 @@ dscomm_status_t dscomm_hooks_set(const dscomm_hooks_t *hooks)
     return status;
 }
 
-/* Collectives whose size is that of the whole, p blocks. */
+/* True for collectives whose size counts p blocks. */
 static int counts_all_ranks(int coll)
 {
     return coll == DSCOMM_COLL_ALL_GATHER ||

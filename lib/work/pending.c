@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of groups with works, in the whole process. */
+/* The list of all groups of the process that have works. */
 #include "config.h"
 #include "lib/work/pending.h"
 
@@ -41,15 +41,16 @@ void dscomm_priv_pending_add(dscomm_group_t *group)
     wake();
 }
 
-/* Whether group leaves the list. */
+/* True if group must leave the list. */
 static bool is_settled(const dscomm_group_t *group)
 {
     return group->works.listed && !group->works.pending &&
            !group->works.expiring;
 }
 
-/* With both locks held. Clearing GROUP_PENDING hands the group back to its own
- * thread: nothing of the backend is touched after it. */
+/* Removes the group from the list. Called with both locks. Clearing
+ * GROUP_PENDING returns the group to its own thread, so the backend must not be
+ * used after it. */
 static void pending_settle(dscomm_group_t *group)
 {
     if (!is_settled(group))
@@ -86,9 +87,9 @@ bool dscomm_priv_pending_none(void)
     return atomic_load_explicit(&listed, memory_order_relaxed) == 0;
 }
 
-/* The list's lock is not held during visit. A group stays on the list as long
- * as its lock is held or it is expiring, so next is still right when the list's
- * lock is taken again. */
+/* The list's lock is released during visit. A group stays on the list while its
+ * lock is held or it is expiring, so next is still valid when the list is
+ * locked again. */
 unsigned dscomm_priv_pending_walk(const dscomm_group_t *except, uint64_t unless,
                                   unsigned (*visit)(dscomm_group_t *group,
                                                     void *arg),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread that makes progress while the program computes
- * (DSCOMM_PROGRESS=thread) or waits for descriptors (dscomm_group_fd()): one a
- * process, as long as there is a world. */
+/* The progress thread: makes progress while the program computes
+ * (DSCOMM_PROGRESS=thread) or polls descriptors (dscomm_group_fd()). There is
+ * one a process, as long as there is a world. */
 #include "config.h"
 #include "lib/base/clock.h"
 #include "lib/base/settings.h"
@@ -19,27 +19,27 @@
 
 #define NAP_MIN_US 1
 #define NAP_MAX_US 256
-/* Between two looks at idle groups for whose failure an event loop waits. */
+/* Time between checks of idle groups with a descriptor for failures. */
 #define LOOK_MS 50
-/* Between two looks at the deadlines of works. */
+/* Time between checks of the deadlines of works. */
 #define DEADLINES_MS 10
 
-/* Held while the thread is started or joined, so that no other is started
- * meanwhile. */
+/* Held while the thread is started or joined, so that no second one is started.
+ */
 static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned users;
 static pthread_t thread;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Made with the first thread, and never destroyed: whoever saw that the thread
- * runs may signal after it has ended. */
+/* Initialised with the first thread and never destroyed, because another thread
+ * may signal it after the progress thread has ended. */
 static pthread_cond_t work_came;
 static bool made;
 static int stopping;
 static atomic_int running;
 
-/* Sleeps until works come, or it is time to look whether groups have failed.
- * With the lock held. */
+/* Sleeps until works are started, or groups must be checked for failures.
+ * Called with the lock held. */
 static void thread_sleep_idle(void)
 {
     struct timespec until;
@@ -59,7 +59,7 @@ static void thread_sleep_idle(void)
     pthread_mutex_lock(&lock);
 }
 
-/* Sleeps until a group has works; 0 when the thread shall end. */
+/* Sleeps until a group has works; 0 if the thread must end. */
 static int thread_sleep(void)
 {
     int go_on;
@@ -72,7 +72,7 @@ static int thread_sleep(void)
     return go_on;
 }
 
-/* The time, if deadlines are to be looked at again; else 0. */
+/* Returns the time, in ns, if deadlines must be checked now; else 0. */
 static int64_t time_of_deadlines(int64_t *last_ns)
 {
     if (dscomm_priv_clock_coarse() - *last_ns < DEADLINES_MS * NS_PER_MS)
@@ -97,7 +97,8 @@ static void *thread_loop(void *arg)
     return arg;
 }
 
-/* Signals are the program's business. */
+/* Creates the thread with all signals blocked, so that the program's own
+ * threads get them. */
 static int thread_create(void)
 {
     sigset_t all, old;
@@ -114,7 +115,8 @@ static int thread_create(void)
     return error;
 }
 
-/* Works have come, or the first group with a descriptor. */
+/* Wakes the thread: a group has works, or the first group has got a descriptor.
+ */
 static void thread_wake(void)
 {
     if (!atomic_load_explicit(&running, memory_order_relaxed))
@@ -124,7 +126,7 @@ static void thread_wake(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Starts the thread, unless it runs. With users_lock held. */
+/* Starts the thread unless it runs. Called with users_lock held. */
 static dscomm_status_t thread_run(void)
 {
     int error;
@@ -158,7 +160,7 @@ dscomm_status_t dscomm_priv_progress_start(void)
     return status;
 }
 
-/* Starts the thread whatever the settings say; it ends with its last user. */
+/* Starts the thread whatever the settings are; it ends with its last user. */
 static dscomm_status_t thread_demand(void)
 {
     dscomm_status_t status;
@@ -225,6 +227,6 @@ void dscomm_priv_progress_thread_forked(void)
     pthread_mutex_init(&lock, NULL);
     users = 0;
     stopping = 0;
-    made = false; /* the parent's threads may have been in it */
+    made = false; /* the parent's threads may have used it during the fork */
     atomic_store(&running, 0);
 }

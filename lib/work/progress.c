@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Progress: of one group, and of all groups with works. Whoever waits advances
- * all of them, so that a rank that waits on one group does not hold up its
- * peers on another. */
+/* Progress of one group, and of all groups with works. Each waiting thread
+ * advances all groups, so that a rank that waits on one group does not delay
+ * its peers on another. */
 #include "config.h"
 #include "lib/work/progress.h"
 #include "lib/base/status.h"
@@ -13,15 +13,15 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define REST_US 1000 /* where nothing else needs this thread */
-#define SHORT_REST_US 20 /* where it does */
-/* Between two looks whether a diagnosis is over. */
+#define REST_US 1000 /* if only this group needs the thread */
+#define SHORT_REST_US 20 /* if other groups need it too */
+/* Pause between checks whether a diagnosis has ended. */
 #define CLOSE_PAUSE_US 1000
 
-static atomic_uint custom; /* works that are their callers' own */
+static atomic_uint custom; /* number of custom works */
 static _Thread_local int walking;
 
-/* Takes the lock of a group that is to be closed, after the progress thread has
+/* Takes the lock of a group that will be closed, after the progress thread has
  * ended its diagnosis. */
 static void lock_to_close(dscomm_group_t *group)
 {
@@ -80,12 +80,12 @@ void dscomm_priv_progress_rest(dscomm_group_t *group, int64_t at_most_ns,
 }
 
 typedef struct {
-    int64_t now; /* deadlines pass, unless it is 0 */
+    int64_t now; /* time at which deadlines are checked; 0: not checked */
     bool locked;
 } walk_t;
 
-/* locked: the caller has another group's lock, and so must not come to works
- * that are their callers' own. */
+/* locked: the caller holds another group's lock, so it must not advance custom
+ * works, which take the locks of other groups. */
 static unsigned walk_visit(dscomm_group_t *group, void *arg)
 {
     const walk_t *progress_walk = arg;
@@ -101,7 +101,8 @@ static unsigned walk_visit(dscomm_group_t *group, void *arg)
     return completed;
 }
 
-/* What a work of its caller's own does on other groups comes here again. */
+/* Custom works make progress on other groups and so call this again; walking
+ * ends the recursion. */
 static unsigned progress_walk(const dscomm_group_t *except, int locked,
                               uint64_t unless, int64_t now)
 {
@@ -122,8 +123,9 @@ static int progress_others(const dscomm_group_t *group, int locked)
            progress_walk(group, locked, 0, 0);
 }
 
-/* In a call that waits. The group has works of its callers' own only while it
- * is pending, and then that call has its lock. 1: something moved. */
+/* Advances the group's custom works, in a blocking call on the group. There are
+ * such works only while the group is pending, and then the call holds its lock.
+ * Returns 1 if something moved. */
 static int advance_own(dscomm_group_t *group)
 {
     dscomm_work_t *work, *next;
@@ -156,9 +158,9 @@ void dscomm_priv_progress_custom(int more)
     atomic_fetch_add_explicit(&custom, (unsigned)more, memory_order_relaxed);
 }
 
-/* A work of its caller's own takes the locks of other groups. Whoever held this
- * one meanwhile could meet another thread that does the same the other way
- * round. */
+/* Custom works take the locks of other groups. This group's lock is released
+ * meanwhile: otherwise two threads that do this in opposite order would block
+ * each other. */
 void dscomm_priv_progress_others(dscomm_group_t *group)
 {
     if (!atomic_load_explicit(&custom, memory_order_relaxed)) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Progress on groups that have works, by whoever waits and by a thread. */
+/* Progress on groups that have works, by waiting threads and by the progress
+ * thread. */
 #ifndef LIB_PROGRESS_H
 #define LIB_PROGRESS_H
 
@@ -8,27 +9,29 @@
 /* The works of a group. */
 extern const dscomm_group_part_t dscomm_priv_works_part;
 
-/* With the group's lock held: lets the backend advance and retires what is
- * complete; returns how many. */
+/* Called with the group's lock held: makes progress in the backend and retires
+ * complete works. Returns their number, or 1 if only part of a message has
+ * moved. */
 unsigned dscomm_priv_progress(dscomm_group_t *group);
-/* With the group's lock held: sleeps for a moment, where the backend can be
- * woken; hurry: others need this thread as well. */
+/* Called with the group's lock held: sleeps briefly, if the backend can be
+ * woken. shared: other groups need this thread too. */
 void dscomm_priv_progress_rest(dscomm_group_t *group, int64_t at_most_ns,
                                int shared);
-/* With the group's lock held, which may be let go of meanwhile: lets works on
- * other groups go on. */
+/* Called with the group's lock held, which it may release meanwhile: makes
+ * progress on other groups. */
 void dscomm_priv_progress_others(dscomm_group_t *group);
-/* One more, or less, of the works that are their callers' own. */
+/* Adds more, which may be negative, to the number of custom works. */
 void dscomm_priv_progress_custom(int more);
-/* For the thread: advances all groups; deadlines pass if now is not 0. */
+/* For the progress thread: advances all groups, and checks deadlines if now is
+ * not 0. */
 unsigned dscomm_priv_progress_all(int64_t now);
 
-/* In progress-thread.c: one user more, or less, of the progress thread, if the
- * settings ask for one. */
+/* In progress-thread.c: start adds a user of the progress thread, if the
+ * settings require the thread; stop removes one. */
 dscomm_status_t dscomm_priv_progress_start(void);
 void dscomm_priv_progress_stop(void);
 
-/* In a forked child: forgets groups, thread and locks of the parent. */
+/* In a forked child: drops the parent's groups, thread and locks. */
 void dscomm_priv_progress_forked(void);
 void dscomm_priv_progress_thread_forked(void);
 

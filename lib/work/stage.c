@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See stage.h. */
+/* Staging of device buffers, see stage.h. */
 #include "config.h"
 #include "lib/work/stage.h"
 #include "lib/group/failure.h"
 
 #include <glib.h>
 
-/* What a call reads and writes. */
+/* The memory that a call reads and writes. */
 typedef struct {
     const char *send;
     char *recv;
     size_t sends, recvs; /* bytes */
-    int gaps; /* not all bytes of recv are written */
+    int gaps; /* parts of recv are not written */
 } extent_t;
 
-/* host stands for bytes bytes at device. */
+/* Host memory in place of bytes at device. */
 typedef struct {
     char *device, *host;
     size_t bytes;
@@ -22,10 +22,10 @@ typedef struct {
 
 typedef struct {
     dscomm_bounce_t bounce;
-    cover_t send, recv; /* one of them alone where they overlap */
-    char *result; /* on the device: what the call has written */
+    cover_t send, recv; /* if they overlap, only recv */
+    char *result; /* on the device: written by the call */
     size_t results;
-    void *stream; /* the group's at the time of the call */
+    void *stream; /* the group's stream at the time of the call */
 } stage_t;
 
 static size_t counts_extent(const size_t *counts, const size_t *displs,
@@ -39,12 +39,12 @@ static size_t counts_extent(const size_t *counts, const size_t *displs,
     return most;
 }
 
-/* How many elements a collective reads (which = 0) or writes: its own count,
- * that of all ranks, what the counts say, or none. */
+/* The number of elements that a collective reads or writes: its own count, that
+ * of all ranks, the extent of counts and displacements, or none. */
 enum { NONE, OWN, ALL, COUNTS };
 static const struct {
     unsigned char send, recv,
-        rooted; /* rooted: 1 send, 2 recv, on root alone */
+        rooted; /* 1: send on root only; 2: recv on root only */
 } shapes[DSCOMM_COLL_SEND] = {
     [DSCOMM_COLL_BARRIER] = {NONE, NONE, 0},
     [DSCOMM_COLL_BROADCAST] = {OWN, OWN, 1},
@@ -83,7 +83,7 @@ static extent_t collective_extent(const dscomm_group_t *group,
 {
     const int is_root = args->root < 0 || args->root == group->rank;
     const int rooted = shapes[args->coll].rooted;
-    /* The counts of a reduce_scatter_v are of what it reads. */
+    /* In reduce_scatter_v, recv_counts describe what is read. */
     const int by_recv = args->coll == DSCOMM_COLL_REDUCE_SCATTER_V;
     extent_t extent = {.send = args->send, .recv = args->recv};
 
@@ -131,7 +131,8 @@ int dscomm_priv_stage_wanted(const dscomm_group_t *group,
            on_device(extent.recv, extent.recvs);
 }
 
-/* read: from the device, of which this much. */
+/* Allocates host memory for bytes at device, and copies reads bytes at read
+ * into it. */
 static dscomm_status_t cover(const stage_t *stage, cover_t *ret_cover,
                              char *device, size_t bytes, const char *read,
                              size_t reads)
@@ -159,7 +160,7 @@ static int extents_overlap(const extent_t *extent)
            recv < send + extent->sends;
 }
 
-/* Both in one, as they lie. */
+/* Covers both buffers, which overlap, by one block of host memory. */
 static dscomm_status_t cover_both(stage_t *stage, const extent_t *extent)
 {
     const char *begin = MIN(extent->send, (const char *)extent->recv);
@@ -184,7 +185,7 @@ static dscomm_status_t cover_each(stage_t *stage, const extent_t *extent)
     return status;
 }
 
-/* Where the host has what is at pointer. */
+/* Returns the host address that replaces pointer, or pointer itself. */
 static void *moved(const stage_t *stage, const void *pointer)
 {
     const cover_t *covers[] = {&stage->send, &stage->recv};
@@ -208,7 +209,7 @@ static void replace(const stage_t *stage, dscomm_call_t *call)
     }
 }
 
-/* Asks the backend, once for each group. */
+/* True if the backend takes device buffers; queries it once for each group. */
 static int takes_devices(dscomm_group_t *group)
 {
     const char *why = "it takes none";
@@ -257,8 +258,9 @@ static void stage_free(dscomm_bounce_t *bounce)
     g_free(stage);
 }
 
-/* Collectives that move or reduce elements and nothing else. What is divided or
- * multiplied, or must not be overwritten too early, goes by the host. */
+/* True for collectives that only move or reduce elements. Collectives that
+ * divide or multiply, or whose buffers overlap (except in all_reduce and
+ * broadcast), are staged. */
 static int buffers_are_plain(const dscomm_coll_args_t *args,
                              const extent_t *extent)
 {
@@ -269,7 +271,8 @@ static int buffers_are_plain(const dscomm_coll_args_t *args,
            args->coll == DSCOMM_COLL_BROADCAST;
 }
 
-/* 1 where the backend takes call: its run, or isend and irecv. */
+/* 1 if the backend can take the device buffers of call: by run, or by isend and
+ * irecv. */
 static int is_spared(dscomm_group_t *group, const dscomm_call_t *call,
                      const extent_t *extent)
 {
@@ -281,7 +284,8 @@ static int is_spared(dscomm_group_t *group, const dscomm_call_t *call,
            group->ops.run && buffers_are_plain(&call->coll, extent);
 }
 
-/* What the stream has before the call; every device has a default one. */
+/* Waits for what is on the stream before the call. Each device has a default
+ * stream, so both buffers' devices may have to be waited for. */
 static dscomm_status_t stream_await(const dscomm_group_t *group,
                                     const extent_t *extent)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Starting works and waiting for them: spin, then watch the clock, the group's
- * state and the other groups, and sleep where the backend can be woken. */
+/* Starting works and waiting for them: spins first; then also checks the clock,
+ * the group's state and other groups, and sleeps if the backend can be woken.
+ */
 #include "config.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
@@ -10,11 +11,11 @@
 
 #define SPINS 256
 
-/* What a wait is for: the end of a work, or of all collectives that were
- * started on the group. */
+/* The goal of a wait: the end of one work, or of all collectives started on the
+ * group. */
 typedef struct {
     dscomm_group_t *group;
-    dscomm_work_t *work; /* NULL: the collectives */
+    dscomm_work_t *work; /* NULL: all collectives */
 } goal_t;
 
 static dscomm_work_t *first_collective(const dscomm_group_t *group)
@@ -26,8 +27,9 @@ static dscomm_work_t *first_collective(const dscomm_group_t *group)
     return work;
 }
 
-/* What is still to be waited for, or NULL. Collectives that nobody holds any
- * more are gone when they end, so only the list tells of them. */
+/* Returns the work that must still be waited for, or NULL. A collective without
+ * an owner is freed when it ends, so only the pending list shows whether it has
+ * ended. */
 static dscomm_work_t *awaited(const goal_t *goal)
 {
     if (!goal->work)
@@ -126,7 +128,7 @@ dscomm_status_t dscomm_priv_work_wait(dscomm_work_t *work, int timeout_ms)
     return work_result(work);
 }
 
-/* Starts call; held: nobody else will look after it. */
+/* Starts call. held: the work belongs to a blocking call. */
 static dscomm_status_t start_locked(dscomm_group_t *group,
                                     const dscomm_work_kind_t *kind,
                                     const dscomm_call_t *call, int held,
@@ -159,8 +161,8 @@ dscomm_status_t dscomm_priv_work_start(dscomm_group_t *group,
     return status;
 }
 
-/* The lock is held all the time, so that nobody else needs to know of it; a
- * wait that takes long makes an exception. */
+/* The lock is held from start to end, so no other thread sees the work. Only a
+ * long wait releases it. */
 dscomm_status_t dscomm_priv_work_block(dscomm_group_t *group,
                                        const dscomm_work_kind_t *kind,
                                        const dscomm_call_t *call,
@@ -252,7 +254,7 @@ dscomm_status_t dscomm_work_wait_all(dscomm_work_t *const *works, size_t count,
     return failed ? work_result(failed) : first;
 }
 
-/* Looks after one of several works; slow: also at clock and state. */
+/* Makes progress for one of several works. slow: checks clock and state too. */
 static int visit(dscomm_work_t *work, int slow, int64_t now)
 {
     dscomm_group_t *group = work->group;
@@ -268,7 +270,7 @@ static int visit(dscomm_work_t *work, int slow, int64_t now)
     return dscomm_priv_work_done(work);
 }
 
-/* Sleeps for a moment; the works' groups are in no order. */
+/* Sleeps briefly, on the group of the first work. */
 static void rest_any(dscomm_work_t *const *works, size_t count)
 {
     size_t i;
@@ -281,7 +283,7 @@ static void rest_any(dscomm_work_t *const *works, size_t count)
     pthread_mutex_unlock(&works[i]->group->works.lock);
 }
 
-/* Index of a complete one, or count. */
+/* Returns the index of a complete work, or count. */
 static size_t visit_all(dscomm_work_t *const *works, size_t count, int slow,
                         int64_t now)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Works: their memory, how they start and end. */
+/* Works: their memory, start and end. */
 #include "config.h"
 #include "lib/work/work.h"
 #include "lib/base/op.h"
@@ -13,14 +13,14 @@
 #include <string.h>
 
 #define SLAB_WORKS 16
-/* Of a slab, before its works, which start on cache lines. */
+/* head of a slab; its works begin on a cache line */
 #define SLAB_HEAD 64
 
 struct dscomm_work_slab {
     struct dscomm_work_slab *next;
 };
 
-/* Room for the request, and for the next work to start on a cache line. */
+/* Bytes of a work with its request, rounded up to cache lines. */
 static size_t work_size(const dscomm_group_t *group)
 {
     size_t size = offsetof(dscomm_work_t, request) + group->ops.request_size;
@@ -53,7 +53,7 @@ static dscomm_status_t slots_grow(dscomm_group_t *group)
     return DSCOMM_OK;
 }
 
-/* A work outlives the call, so it cannot point into the scratch space. */
+/* Copies the displacements, because the work outlives the scratch space. */
 static dscomm_status_t own_displs(dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
@@ -95,7 +95,8 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
     }
     work = group->works.idle;
     group->works.idle = work->next;
-    /* All but call; in parts, since one is long enough to cost a start. */
+    /* Clears all but call, in two parts, because one would be long enough to
+     * slow a start. */
     memset(work, 0, offsetof(dscomm_work_t, call));
     memset(&work->next, 0,
            offsetof(dscomm_work_t, span) - offsetof(dscomm_work_t, next));
@@ -129,7 +130,8 @@ static void drop_op(dscomm_work_t *work)
     call->coll.user = NULL;
 }
 
-/* What a backend may use until the process ends stays. */
+/* Frees the memory of a work, except what the backend may use until the process
+ * ends. */
 static void work_free_memory(dscomm_work_t *work)
 {
     if (!work->request.held) {
@@ -145,7 +147,8 @@ static void work_free_memory(dscomm_work_t *work)
     drop_op(work);
 }
 
-/* The group's memory stays: its impl is open, or the caller holds it. */
+/* The group's memory stays valid: its impl is open, or the caller has a
+ * reference. */
 void dscomm_priv_work_discard(dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
@@ -211,9 +214,10 @@ dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work)
     return DSCOMM_OK;
 }
 
-/* Gives work its sentence. A transport knows of messages only, and a group may
- * have ended in another collective: a collective's sentence begins with the
- * call, unless that is the one with number sequence, which text names. */
+/* Sets the work's sentence. A collective's sentence begins with the call,
+ * because transports know only messages, and the group may have ended in
+ * another collective. If text names the collective with number sequence, and
+ * that is this one, text is enough. */
 static void work_set_text(dscomm_work_t *work, const char *text,
                           uint64_t sequence)
 {
@@ -238,7 +242,7 @@ void dscomm_priv_work_explain(dscomm_work_t *work,
                   failure->sequence);
 }
 
-/* What went wrong with a request, although the group goes on. */
+/* Makes the sentence of a request that failed while the group goes on. */
 static void request_explain(dscomm_work_t *work, dscomm_status_t status)
 {
     dscomm_group_t *group = work->group;
@@ -276,7 +280,7 @@ static void failure_explain(dscomm_work_t *work, dscomm_status_t status)
         request_explain(work, status);
 }
 
-/* The caller's buffers get what has come. */
+/* Copies the results to the caller's buffers. */
 static dscomm_status_t finish_bounce(dscomm_work_t *work,
                                      dscomm_status_t status)
 {
@@ -293,7 +297,8 @@ static dscomm_status_t finish_bounce(dscomm_work_t *work,
     return copied < 0 ? copied : status;
 }
 
-/* A rank that left because the group had ended told the backend of that first.
+/* Returns the group's failure if there is one, else status. A rank that left
+ * because the group had ended revoked it before, so that failure is the cause.
  */
 static dscomm_status_t find_cause(dscomm_group_t *group, dscomm_status_t status)
 {
@@ -346,7 +351,7 @@ void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,
         else
             work->group->ops.cancel(work->group->impl, &work->request);
         work->group->works.held |=
-            work->request.held; /* may still use buffers */
+            work->request.held; /* the backend may use buffers */
         dscomm_priv_work_retire(work, status, text);
     } else {
         dscomm_priv_work_retire(work, work->request.status, NULL);
