@@ -49,8 +49,8 @@ static int folds_on_levels(const dscomm_coll_args_t *args, int ranks,
 
 #define COLL(name) DSCOMM_COLL_##name
 
-/* Of each collective, the first that fits anything is what serves where the
- * table of choices has nothing better. */
+/* The table. For each collective, the first row that fits serves if the table
+ * of choices has none. */
 const dscomm_algorithm_t dscomm_priv_algorithms[] = {
     {COLL(BROADCAST), "binomial", NULL, dscomm_priv_binomial_broadcast},
     {COLL(BROADCAST), "linear", NULL, dscomm_priv_linear_broadcast},

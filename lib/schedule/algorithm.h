@@ -1,40 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Algorithms: what turns a collective into a schedule, and which one serves
- * when. */
+/* Algorithms: each turns a collective into a schedule, if it fits. */
 #ifndef LIB_ALGORITHM_H
 #define LIB_ALGORITHM_H
 
 #include "lib/schedule/schedule.h"
 
-/* One way to carry out one collective. Cost and source stand at the head of
- * lib/schedule/algorithms/NAME.c. */
+/* One way to carry out one collective. lib/schedule/algorithms/NAME.c gives
+ * cost and source. */
 typedef struct dscomm_algorithm {
     int coll; /* dscomm_coll_t */
     const char *name;
-    /* 1 where it can carry out args on so many ranks, on nodes, which is NULL
-     * where there are not two levels of them; the same answer on all of them.
-     * NULL: always. */
+    /* 1 if the algorithm can carry out args on so many ranks; the result is the
+     * same on all ranks. nodes: which ranks share memory; NULL without two
+     * levels. NULL: always fits. */
     int (*fits)(const dscomm_coll_args_t *args, int ranks,
                 const dscomm_nodes_t *nodes);
     void (*build)(dscomm_plan_t *plan);
 } dscomm_algorithm_t;
 
-/* All of them; ends with a row whose name is NULL. Numbers are rows. */
+/* The table; it ends with a row whose name is NULL. An algorithm's number is
+ * its row. */
 extern const dscomm_algorithm_t dscomm_priv_algorithms[];
 int dscomm_priv_algorithm_number(const dscomm_algorithm_t *algorithm);
-/* 1: it fits powers of two only. */
+/* 1 if the algorithm fits only powers of two. */
 int dscomm_priv_algorithm_needs_power(const dscomm_algorithm_t *algorithm);
-/* 1: it fits two levels of nodes only. */
+/* 1 if the algorithm fits only two levels of nodes. */
 int dscomm_priv_algorithm_needs_levels(const dscomm_algorithm_t *algorithm);
-/* Why an algorithm whose fits refused cannot serve: static, "it needs ...".
- * nodes: as fits got them. */
+/* The reason why fits refused, "it needs ..."; static text. nodes: as for fits.
+ */
 const char *dscomm_priv_algorithm_unfit(const dscomm_algorithm_t *algorithm,
                                         const dscomm_nodes_t *nodes);
 
-/* 1 where partial results may be made in the dtype itself and folded on: not
- * for floats of 16 and 8 bits, which are rounded once, when all inputs have
- * been added, nor for averages of small integers, whose sum needs more
- * bits. */
+/* 1 if partial results may be made in the dtype itself. Not for floats of 16
+ * and 8 bits, which are rounded once, after all inputs were added; nor for
+ * averages of small integers, whose sum needs more bits. */
 int dscomm_priv_foldable(const dscomm_coll_args_t *args);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cache: sets of a few shapes each; in each the one not used for longest
- * makes room. A shape has its place in one set, so it is found at once, and a
- * program that goes through more shapes than there is room for still finds
- * most. */
+/* The schedule cache has sets of WAYS shapes each. A shape belongs to one set,
+ * so lookup is short. In a full set the least recently used shape is evicted.
+ */
 #include "config.h"
 #include "lib/schedule/cache.h"
 #include "lib/schedule/choice.h"
@@ -12,11 +11,11 @@
 
 #define SETS 64 /* a power of two */
 #define WAYS 4
-/* What schedules may take, and idle runs of them. */
+/* Limits of cached schedules, and of idle runs, in bytes. */
 #define CACHED_BYTES ((size_t)16 << 20)
 #define KEPT_BYTES ((size_t)64 << 20)
 
-/* What makes a schedule: equal bytes, equal schedule. */
+/* The key of a schedule; equal keys have equal schedules. */
 typedef struct {
     const dscomm_algorithm_t *algorithm;
     size_t count;
@@ -30,7 +29,7 @@ typedef struct dscomm_shape {
     size_t run_bytes;
     dscomm_run_t *idle;
     unsigned taken; /* runs under way */
-    int cached; /* 0: goes with its last run */
+    int cached; /* 0: freed with its last run */
     uint64_t used;
 } shape_t;
 
@@ -64,7 +63,7 @@ static void shape_free(shape_t *shape)
     free(shape);
 }
 
-/* Its runs under way outlive it in the cache. */
+/* Removes the shape from the cache. It is freed after its last run. */
 static void cache_evict(dscomm_schedule_cache_t *cache, shape_t **place)
 {
     shape_t *shape = *place;
@@ -129,15 +128,15 @@ static shape_t *shape_new(dscomm_schedule_cache_t *cache,
     return shape;
 }
 
-/* The fingerprint is a hash of the rest. */
-static shape_t **find_board(dscomm_schedule_cache_t *cache,
-                            const shape_key_t *key)
+/* Returns the set of key; the fingerprint is a hash of the other members. */
+static shape_t **cache_set_of(dscomm_schedule_cache_t *cache,
+                              const shape_key_t *key)
 {
     return cache->shapes[key->fingerprint % SETS];
 }
 
-/* A free place, or the place of what was not used for longest. */
-static shape_t **oldest(shape_t **set)
+/* Returns a free place of the set, or that of the least recently used shape. */
+static shape_t **set_find_victim(shape_t **set)
 {
     shape_t **place = set;
 
@@ -150,8 +149,8 @@ static shape_t **oldest(shape_t **set)
     return place;
 }
 
-/* What is larger than all that may be cached together stays with its runs. */
-static void put_on(dscomm_schedule_cache_t *cache, shape_t *shape)
+/* Caches the shape, unless it is larger than the whole cache. */
+static void cache_insert(dscomm_schedule_cache_t *cache, shape_t *shape)
 {
     const size_t bytes = shape->schedule->bytes;
     shape_t **place;
@@ -160,7 +159,7 @@ static void put_on(dscomm_schedule_cache_t *cache, shape_t *shape)
         return;
     if (cache->cached + bytes > CACHED_BYTES)
         cache_evict_all(cache);
-    place = oldest(find_board(cache, &shape->key));
+    place = set_find_victim(cache_set_of(cache, &shape->key));
     if (*place)
         cache_evict(cache, place);
     *place = shape;
@@ -168,12 +167,13 @@ static void put_on(dscomm_schedule_cache_t *cache, shape_t *shape)
     shape->cached = 1;
 }
 
-/* Calls with counts of their own for every rank come and go. */
+/* Finds or makes the shape. Calls with one count for each rank are not cached,
+ * because they rarely come again. */
 static shape_t *cache_find(dscomm_schedule_cache_t *cache,
                            const shape_key_t *key,
                            const dscomm_coll_args_t *args)
 {
-    shape_t *shape, **set = find_board(cache, key);
+    shape_t *shape, **set = cache_set_of(cache, key);
 
     if (args->send_counts || args->recv_counts)
         return shape_new(cache, key, args);
@@ -182,7 +182,7 @@ static shape_t *cache_find(dscomm_schedule_cache_t *cache,
             return set[i];
     shape = shape_new(cache, key, args);
     if (shape)
-        put_on(cache, shape);
+        cache_insert(cache, shape);
     return shape;
 }
 

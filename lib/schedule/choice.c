@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rules: the defaults, and what users write over them. */
+/* Rules of choice: the defaults, and the user's, which come first. */
 #include "config.h"
 #include "lib/schedule/choice.h"
 #include "lib/base/settings.h"
@@ -12,7 +12,7 @@
 #define END UINT64_MAX
 #define K *UINT64_C(1024)
 
-/* One row of defaults, by name; resolved when first asked for. */
+/* One row of defaults, with names; resolved at first use. */
 typedef struct {
     int coll, ranks;
     uint64_t to;
@@ -21,8 +21,8 @@ typedef struct {
 
 #define COLL(name) DSCOMM_COLL_##name
 
-/* One collective's rows stand together, and of them the first row whose limits
- * hold and whose algorithm fits. Thresholds: doc/performance.md. */
+/* The rows of one collective are adjacent. The first row whose limits hold and
+ * whose algorithm fits serves. Thresholds: doc/performance.md. */
 static const row_t rows[] = {
     {COLL(BROADCAST), 2, END, "linear"},
     {COLL(BROADCAST), ANY, 16 K, "knomial"},
@@ -78,9 +78,9 @@ static const row_t rows[] = {
     {COLL(BARRIER), ANY, END, "dissemination"},
 };
 
-/* Where there are two levels of nodes these come first: from least to most
- * ranks, and from so many bytes to so many; on average of two ranks a node or
- * more. Figures: doc/performance.md and doc/scaling.md. */
+/* The rows for two levels of nodes, which come before the others: ranks from
+ * least to most, bytes from one limit to the other. They need two ranks a node
+ * or more, on average. Figures: doc/performance.md and doc/scaling.md. */
 static const struct {
     int coll, least, most;
     uint64_t from, to;
@@ -109,7 +109,8 @@ static const dscomm_algorithm_t *algorithm_find(int coll, const char *name)
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static dscomm_choice_t table[G_N_ELEMENTS(rows)];
 static const dscomm_choice_t *table_end = table + G_N_ELEMENTS(rows);
-static const dscomm_choice_t *firsts[DSCOMM_COLL_COUNT]; /* of each coll */
+/* first row of each collective */
+static const dscomm_choice_t *firsts[DSCOMM_COLL_COUNT];
 static const dscomm_algorithm_t *levelled[DSCOMM_COLL_COUNT];
 
 static void resolve(void)
@@ -190,8 +191,8 @@ static int fits(const dscomm_algorithm_t *algorithm,
     return !algorithm->fits || algorithm->fits(args, ranks, nodes);
 }
 
-/* From number from on. ret_passed = the first that matches as well, but does
- * not fit; or NULL. */
+/* Returns the first rule, from number from on, that matches and fits.
+ * *ret_passed = the first before it that matches but does not fit, or NULL. */
 static const dscomm_choice_t *find_rule(const GArray *rules, guint from,
                                         const dscomm_coll_args_t *args,
                                         int ranks, const dscomm_nodes_t *nodes,
@@ -212,7 +213,7 @@ static const dscomm_choice_t *find_rule(const GArray *rules, guint from,
     return NULL;
 }
 
-/* NULL where two levels are not the better choice. */
+/* Returns the algorithm for two levels, or NULL if another one is faster. */
 static const dscomm_algorithm_t *find_levelled(const dscomm_coll_args_t *args,
                                                int ranks,
                                                const dscomm_nodes_t *nodes,
@@ -288,7 +289,7 @@ dscomm_priv_choice_default(const dscomm_coll_args_t *args, int ranks,
                         dscomm_priv_choice_bytes(args, ranks));
 }
 
-/* The first of the limits of choice beyond bytes; END where there is none. */
+/* Returns the smallest limit of choice above bytes, or END. */
 static uint64_t beyond(const dscomm_choice_t *choice, uint64_t bytes)
 {
     if (choice->from > bytes)
@@ -296,7 +297,7 @@ static uint64_t beyond(const dscomm_choice_t *choice, uint64_t bytes)
     return choice->to >= bytes && choice->to < END ? choice->to + 1 : END;
 }
 
-/* The same of the table of two levels. */
+/* The same for the table of two levels. */
 static uint64_t beyond_levels(int coll, uint64_t bytes)
 {
     uint64_t next = END;
@@ -311,7 +312,7 @@ static uint64_t beyond_levels(int coll, uint64_t bytes)
     return next;
 }
 
-/* Where something else may serve. */
+/* Returns the next size at which the choice may change. */
 static uint64_t next_limit(const GArray *rules, int coll, uint64_t bytes)
 {
     const dscomm_choice_t *row;
@@ -381,7 +382,7 @@ static int find_coll(const char *name)
     return -1;
 }
 
-/* "8K-1M", "64K-", "-4K"; 0 where it is right. */
+/* Reads "8K-1M", "64K-" or "-4K"; returns 0 if it is valid. */
 static int read_range(const char *text, dscomm_choice_t *rule)
 {
     static const dscomm_setting_t bytes = {
@@ -465,7 +466,7 @@ static dscomm_status_t refuse_rule(const char *text)
         dscomm_priv_quote(text, quoted, sizeof quoted));
 }
 
-/* COLLECTIVE:[FROM-TO:]ALGORITHM, with blanks anywhere between words */
+/* Reads COLLECTIVE:[FROM-TO:]ALGORITHM, with blanks anywhere between words. */
 static dscomm_status_t read_rule(const char *text, dscomm_choice_t *rule)
 {
     char **words = g_strsplit(text, ":", 3);

@@ -1,64 +1,64 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which algorithm serves a collective: what DSCOMM_ALGORITHM says, else the
- * table of defaults. */
+/* Choosing the algorithm of a collective, by DSCOMM_ALGORITHM or the table of
+ * defaults. */
 #ifndef LIB_CHOICE_H
 #define LIB_CHOICE_H
 
 #include "lib/schedule/algorithm.h"
 
-/* One rule: the first that matches serves, unless its algorithm does not
- * fit. */
+/* One rule. The first rule that matches and whose algorithm fits serves. */
 typedef struct {
     int coll;
-    int ranks; /* up to so many */
+    int ranks; /* largest number of ranks */
     uint64_t from, to; /* bytes, both included; see below */
-    const dscomm_algorithm_t *algorithm; /* NULL: what the backend has */
+    const dscomm_algorithm_t *algorithm; /* NULL: the backend's own */
 } dscomm_choice_t;
 
-/* The rules of text (DSCOMM_ALGORITHM's syntax, see doc/dscomm.7.rst), to be
- * freed with g_array_free(); ERR_ENVIRONMENT where it makes no sense. NULL text
- * makes none. */
+/* Reads the rules in text (syntax of DSCOMM_ALGORITHM, see doc/dscomm.7.rst),
+ * to be freed with g_array_free(). ERR_ENVIRONMENT if text is malformed. NULL
+ * text gives no rules. */
 dscomm_status_t dscomm_priv_choices_read(const char *text, GArray **ret_rules);
 
-/* The bytes by which a collective is chosen, equal on all ranks: those of the
- * longest buffer of a rank. 0 for gather_v, scatter_v and all_to_all_v, whose
- * counts no rank knows all of. Without recv_counts, count is everyone's. */
+/* The size by which an algorithm is chosen, in bytes, equal on all ranks: the
+ * longest buffer of a rank. 0 for gather_v, scatter_v and all_to_all_v, because
+ * no rank knows all their counts. If recv_counts is NULL, count is that of
+ * every rank. */
 uint64_t dscomm_priv_choice_bytes(const dscomm_coll_args_t *args, int ranks);
 
-/* The user's rule for args, or NULL. nodes: as algorithms' fits wants them. */
+/* The user's rule for args, or NULL. nodes: as for fits. */
 const dscomm_choice_t *dscomm_priv_choice_rule(const GArray *rules,
                                                const dscomm_coll_args_t *args,
                                                int ranks,
                                                const dscomm_nodes_t *nodes);
-/* The first of the user's rules, from number from on, that is for args, but
- * whose algorithm does not fit, if it comes before the one that serves; or
+/* The first of the user's rules, from number from on, that matches args but
+ * whose algorithm does not fit, if it comes before the rule that serves; or
  * NULL. */
 const dscomm_choice_t *dscomm_priv_choice_passed(const GArray *rules,
                                                  guint from,
                                                  const dscomm_coll_args_t *args,
                                                  int ranks,
                                                  const dscomm_nodes_t *nodes);
-/* What serves where there is no rule. */
+/* The algorithm that serves without a rule. */
 const dscomm_algorithm_t *
 dscomm_priv_choice_default(const dscomm_coll_args_t *args, int ranks,
                            const dscomm_nodes_t *nodes);
 
-/* What serves calls of from to to bytes, both included. */
+/* The choice for calls of from to to bytes, both included. */
 typedef struct {
     uint64_t from, to;
     const dscomm_choice_t *rule; /* the user's, or NULL */
     const dscomm_choice_t *passed; /* see dscomm_priv_choice_passed() */
-    const dscomm_algorithm_t *algorithm; /* where there is no rule */
+    const dscomm_algorithm_t *algorithm; /* used without a rule */
 } dscomm_choice_span_t;
 
-/* The span of calls like args that bytes lies in; their count does not
- * matter. */
+/* Finds the range of sizes around bytes with the same choice, for calls like
+ * args; their count does not matter. */
 void dscomm_priv_choice_span(const GArray *rules,
                              const dscomm_coll_args_t *args, int ranks,
                              const dscomm_nodes_t *nodes, uint64_t bytes,
                              dscomm_choice_span_t *ret_span);
 
-/* The table of defaults, row by row; NULL beyond the last. */
+/* A row of the table of defaults; NULL after the last. */
 const dscomm_choice_t *dscomm_priv_choice_row(size_t index);
 
 #endif

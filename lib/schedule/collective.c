@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See collective.h. */
+/* The kinds of collective works, see collective.h. */
 #include "config.h"
 #include "lib/schedule/collective.h"
 #include "lib/base/status.h"
@@ -17,8 +17,7 @@ typedef dscomm_status_t (*inquire_t)(dscomm_diagnosis_t *diagnosis,
                                      dscomm_failure_t *ret_failure);
 
 /* Calls inquire and returns its result. The group's lock is released meanwhile,
- * so that other threads can go on with the group, and work may be gone
- * afterwards. */
+ * so other threads can use the group, and work may be freed afterwards. */
 static dscomm_status_t schedule_inquire(const dscomm_work_t *work,
                                         inquire_t inquire,
                                         dscomm_failure_t *ret_failure)
@@ -50,8 +49,8 @@ static dscomm_status_t native_start(dscomm_work_t *work)
     return group->ops.start(group->impl, &work->call.coll, &work->request);
 }
 
-/* The failure of a run. If a message header has told of another call, what the
- * others were called with may tell more. */
+/* Makes the failure record of a run. If a header showed another call, the
+ * diagnosis may name the culprit better. */
 static void schedule_explain(dscomm_work_t *work, dscomm_failure_t *ret_failure)
 {
     dscomm_run_t *run = work->run;
@@ -74,8 +73,8 @@ static void schedule_cancel(dscomm_work_t *work, dscomm_status_t status)
     work->group->works.held |= work->run->held;
 }
 
-/* What a failed schedule leaves: peers that wait, so the group ends. If it had
- * ended before, that is why this one failed. */
+/* Revokes the group, because peers wait for this failed schedule. If the group
+ * had ended before, that failure is the cause of this one. */
 static void schedule_fail(dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
@@ -92,8 +91,8 @@ static void schedule_fail(dscomm_work_t *work)
     dscomm_priv_work_explain(work, &failure);
 }
 
-/* A schedule that has ended gives its result to the request, where the result
- * of a native collective would be. */
+/* Copies the result of an ended schedule to the request, as a native collective
+ * would. */
 static void schedule_settle(dscomm_work_t *work)
 {
     if (work->run->status < 0)

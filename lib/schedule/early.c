@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Early receives: one for the header of each rank that has none posted. */
+/* Early receives: one for the header of each rank for which no step has posted
+ * a receive. */
 #include "config.h"
 #include "lib/schedule/early.h"
 
@@ -8,8 +9,8 @@
 
 #define MESSAGE_MOST (HEADER_WHOLE + HEADER_MOST)
 
-/* CONSUMED: a step's receive, from its beginning on; to cancel it could lose a
- * message that is halfway here. */
+/* CONSUMED: a step has taken the receive. The receive is not cancelled and
+ * posted anew, because that could lose a message that is arriving. */
 enum { IDLE, POSTED, RECEIVED, CONSUMED };
 
 typedef struct {
@@ -19,22 +20,23 @@ typedef struct {
 } early_receive_t;
 
 struct dscomm_early {
-    early_receive_t *receives; /* of each rank */
+    early_receive_t *receives; /* one for each rank */
     char *memory;
 };
 
-/* Whether the step has begun, or has ended. */
+/* True if the step has begun or ended. */
 static int step_begun(const dscomm_run_t *run, uint32_t chain, uint32_t step)
 {
     const dscomm_run_slot_t *slot = &run->slots[chain % run->schedule->window];
 
-    /* a slot that has not begun has a chain below 0 */
+    /* before its first chain, the slot's chain is negative */
     if ((int32_t)slot->chain < 0 || chain > slot->chain)
         return 0;
     return chain < slot->chain || step < slot->next;
 }
 
-/* Ranks whose header has come, or has a receive; NULL: no memory. */
+/* Marks the ranks whose header a step has received or waits for; NULL: no
+ * memory. */
 static uint8_t *find_received(const dscomm_run_t *run)
 {
     const dscomm_schedule_t *schedule = run->schedule;
@@ -132,8 +134,8 @@ bool dscomm_priv_early_header(const dscomm_run_t *run, int peer,
                                   ret_header);
 }
 
-/* Returns 1 if the backend may still write to it. A run that ended with OK has
- * received everything that was sent for it. */
+/* Returns 1 if the backend may still write to the receive's memory. After OK
+ * nothing is on its way: the run has received all messages sent to it. */
 static int early_close(dscomm_run_t *run, early_receive_t *receive)
 {
     if (receive->state == POSTED &&

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Coalesced calls that go as one have a fingerprint of all of them. */
+/* 1 if the header is of several coalesced calls; it then has the fingerprint of
+ * all. */
 static int is_fused(const dscomm_header_t *header)
 {
     return (header->coll == DSCOMM_COLL_ALL_REDUCE ||

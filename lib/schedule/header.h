@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Message headers: what the first message from one rank to another in a
- * collective begins with. Those of small calls are packed, so that header and
- * payload of a few elements share a cache line. */
+/* Message headers. The first message from one rank to another in a collective
+ * begins with one. Headers of small calls are packed, so that header and a few
+ * elements share a cache line. */
 #ifndef LIB_HEADER_H
 #define LIB_HEADER_H
 
@@ -15,17 +15,17 @@ typedef struct {
     int8_t op;
     uint8_t algorithm; /* number in the table */
     int32_t root;
-    uint32_t chain; /* of all the fingerprints up to this one */
+    uint32_t chain; /* hash of all fingerprints up to this one */
     uint64_t count;
-    uint64_t total; /* bytes from this rank to that one, in all messages */
+    uint64_t total; /* bytes from sender to receiver, in all messages */
 } dscomm_header_t;
 
-/* Bytes in a message: of a packed one, and of any at most. */
+/* Bytes of a packed header, and of the longest one. */
 #define HEADER_PACKED 16
 #define HEADER_WHOLE 40
 
-/* In the second word of a packed one. 15 stands for no dtype, and for an
- * operator of the program's own. */
+/* Fields in the second word of a packed header. 15 means no dtype, or a user's
+ * operator. */
 enum {
     HEADER_IS_PACKED = 1,
     HEADER_COLL_AT = 1,
@@ -45,13 +45,13 @@ static inline int dscomm_priv_header_is_small(const dscomm_header_t *g)
            g->total <= UINT16_MAX;
 }
 
-/* A message is written and read word by word: a wider load of what was stored
- * in pieces has to wait until these have left the processor, and with them all
- * that was stored before, such as to lines that other ranks look at. */
+/* Messages are written and read word by word. A wider load of recently stored
+ * words would wait until these, and all earlier stores, have left the store
+ * buffer. */
 typedef volatile uint64_t __attribute__((may_alias)) dscomm_header_word_t;
 
-/* Writes header to a message, an address of words with room for
- * HEADER_WHOLE bytes; how many it takes. */
+/* Writes header to a message, which is aligned to words and has room for
+ * HEADER_WHOLE bytes. Returns the header's size. */
 static inline size_t dscomm_priv_header_put(void *to, const dscomm_header_t *g)
 {
     dscomm_header_word_t *words = to;
@@ -90,8 +90,8 @@ static inline void dscomm_priv_header_unpack(uint64_t word,
     header->total = word >> HEADER_TOTAL_AT;
 }
 
-/* Reads the header that a message of so many bytes begins with; how many it
- * takes, or 0 if they are too few. */
+/* Reads the header at the beginning of a message of so many bytes. Returns the
+ * header's size, or 0 if the message is too short. */
 static inline size_t dscomm_priv_header_get(const void *from, size_t bytes,
                                             dscomm_header_t *ret_header)
 {
@@ -123,7 +123,7 @@ static inline size_t dscomm_priv_header_get(const void *from, size_t bytes,
     return HEADER_WHOLE;
 }
 
-/* Writes the collective that header is of, for messages. */
+/* Describes the collective of header, for messages. */
 void dscomm_priv_header_describe(const dscomm_header_t *header,
                                  uint64_t sequence, char *text, size_t size);
 

@@ -35,25 +35,26 @@
 
 #define PIECE ((size_t)128 << 10)
 #define WINDOW 4
-#define CHAINED 16 /* ranks, of which long calls are chains by default */
-#define ROOMS 2 /* of one collective, at most */
+/* most ranks for which chains are the default of long calls */
+#define CHAINED 16
+#define ROOMS 2 /* buffers of one collective, at most */
 
-/* A collective that is composed. Either plan is set, or levels. */
+/* A composed collective. Either plan or levels is set. */
 typedef struct {
     const dscomm_coll_args_t *args;
     dscomm_layout_t *layout;
     int rank, node, local;
-    bool rails; /* this rank's rail, not the leaders, are the far level */
-    int leader; /* of this node, its local number */
-    dscomm_plan_t *plan; /* steps are written here */
-    dscomm_levels_t *levels; /* steps are carried out */
+    bool rails; /* the far level is this rank's rail, not the leaders */
+    int leader; /* local number of this node's leader */
+    dscomm_plan_t *plan; /* a schedule is built here */
+    dscomm_levels_t *levels; /* blocking calls run here */
     char *base[AT_SCRATCH + ROOMS];
     int rooms;
     dscomm_status_t status;
 } compose_t;
 
-/* The local number of node's leader: that of the root, so that leaders are on
- * one rail, else the first. A blocking call needs a rail. */
+/* Returns the local number of node's leader: that of the root, so that all
+ * leaders are on one rail; else 0. A blocking call can only use a rail. */
 static int leader_of(const compose_t *c, int node)
 {
     const int root = c->args->root;
@@ -102,7 +103,7 @@ static char *compose_address(const compose_t *c, dscomm_place_t place)
     return c->base[place.at] ? c->base[place.at] + place.offset : NULL;
 }
 
-/* Memory of this rank's own. */
+/* Returns a new buffer of this rank. */
 static dscomm_place_t room(compose_t *c, size_t bytes)
 {
     dscomm_room_t *own;
@@ -135,7 +136,7 @@ static void compose_copy(compose_t *c, dscomm_place_t to, dscomm_place_t from,
         memcpy(compose_address(c, to), compose_address(c, from), bytes);
 }
 
-/* dest = source by op, whose factor or divisor is given. */
+/* dest = source by op, with the given factor or divisor. */
 static void compose_apply(const compose_t *c, dscomm_op_t op, void *dest,
                           const void *source, size_t count, double factor)
 {
@@ -144,7 +145,8 @@ static void compose_apply(const compose_t *c, dscomm_op_t op, void *dest,
                              op)(dest, &source, 1, count, &factor);
 }
 
-/* What this rank brings: its input, or what its factor makes of it, in to. */
+/* Returns this rank's input; with PREMUL_SUM, its product with the factor, in
+ * to. */
 static dscomm_place_t compose_load(compose_t *c, dscomm_place_t own,
                                    dscomm_place_t to, size_t count)
 {
@@ -158,7 +160,7 @@ static dscomm_place_t compose_load(compose_t *c, dscomm_place_t own,
     return to;
 }
 
-/* Steps: collectives of one level */
+/* Collectives of one level */
 
 static bool reduces(int coll)
 {
@@ -166,8 +168,9 @@ static bool reduces(int coll)
            coll == DSCOMM_COLL_REDUCE_SCATTER_V;
 }
 
-/* The default, but of a call in pieces by all its bytes: to send each piece of
- * a long one to several ranks would take several times as long. */
+/* Returns the default algorithm. For a call in pieces, the size of the whole
+ * call decides: a tree that sends each piece to several ranks would take
+ * several times as long. */
 static const dscomm_algorithm_t *
 choose(const compose_t *c, const dscomm_coll_args_t *args, int ranks)
 {
@@ -181,8 +184,8 @@ choose(const compose_t *c, const dscomm_coll_args_t *args, int ranks)
     return c->plan->choose(&whole, MIN(ranks, CHAINED), NULL);
 }
 
-/* The ranks of the far level, node by node, to be freed; NULL without memory.
- */
+/* Returns the ranks of the far level, node by node, for free(); NULL: no
+ * memory. */
 static int *far_members(compose_t *c)
 {
     const dscomm_layout_t *layout = c->layout;
@@ -214,9 +217,9 @@ static void write_step(compose_t *c, bool far, const dscomm_coll_args_t *args,
     free(own);
 }
 
-/* What all must have alike contains what the whole collective has, and its
- * number: of two ranks that made different calls one may have come to a later
- * one without this level. */
+/* The fingerprint of a level's collective contains that of the whole collective
+ * and its number. Without the number, ranks that have made different calls
+ * could match in a later one that does not use this level. */
 static uint32_t fingerprint(const dscomm_coll_args_t *args, int coll)
 {
     return (args->fingerprint ^ (uint32_t)args->sequence * 0x9e3779b1) * 31 +
@@ -245,8 +248,8 @@ static void run_step(compose_t *c, bool far, dscomm_coll_args_t *args,
                       c->layout->ranks);
 }
 
-/* A collective inside this node, or between nodes if far; args has what is not
- * the whole's. */
+/* Adds a collective inside this node, or between nodes if far. args has the
+ * members that differ from those of the whole collective. */
 static void compose_step(compose_t *c, bool far, dscomm_coll_args_t args,
                          dscomm_place_t send, dscomm_place_t recv)
 {
@@ -287,7 +290,7 @@ static void far(compose_t *c, int coll, size_t count, dscomm_place_t send,
     compose_step(c, true, args, send, recv);
 }
 
-/* With the counts and displacements of the layout. */
+/* The same, with the counts and displacements of the layout. */
 static void step_v(compose_t *c, bool is_far, int coll, size_t count,
                    dscomm_place_t send, dscomm_place_t recv)
 {
@@ -319,8 +322,8 @@ static void barrier(compose_t *c)
         compose_step(c, false, args, nowhere, nowhere);
 }
 
-/* In pieces that follow each other from level to level; a blocking call is
- * one. */
+/* Adds pieces that follow each other from level to level. A blocking call is
+ * one piece. */
 static void go_in_pieces(compose_t *c,
                          void (*add_piece)(compose_t *c, const piece_t *piece))
 {
@@ -338,8 +341,7 @@ static void go_in_pieces(compose_t *c,
     }
 }
 
-/* 1: this node's leader has the result for the root, which is here, or the
- * root's data to come. */
+/* True if the root is on this node, but is not its leader. */
 static bool is_beside_root(const compose_t *c)
 {
     const int root = c->args->root;
@@ -369,7 +371,7 @@ static void broadcast(compose_t *c)
     go_in_pieces(c, broadcast_piece);
 }
 
-/* From the leader of the root's node to the root. */
+/* Moves data from the leader of the root's node to the root. */
 static void hand_over(compose_t *c, dscomm_place_t from)
 {
     const bool is_root = c->rank == c->args->root;
@@ -422,7 +424,8 @@ static void compose_all_reduce_piece(compose_t *c, const piece_t *piece)
     near(c, DSCOMM_COLL_BROADCAST, piece->count, result, result);
 }
 
-/* Every rank of a node takes a slice of the result, all rails at once. */
+/* On each node, every rank takes a slice of the result, and all rails run at
+ * once. */
 static void all_reduce_on_rails(compose_t *c)
 {
     const dscomm_place_t result = dscomm_priv_at(AT_RECV, 0);
@@ -455,8 +458,8 @@ static void all_reduce(compose_t *c)
         go_in_pieces(c, compose_all_reduce_piece);
 }
 
-/* The blocks of nodes, one after the other: counts and displacements. Returns
- * where this node's begin in all. */
+/* Sets counts and displacements to the blocks of nodes, one after the other.
+ * Returns the place of this node's blocks in all. */
 static dscomm_place_t set_blocks(compose_t *c, dscomm_place_t all)
 {
     dscomm_layout_t *layout = c->layout;
@@ -468,7 +471,7 @@ static dscomm_place_t set_blocks(compose_t *c, dscomm_place_t all)
     return dscomm_priv_beyond(all, bytes_of(c, layout->displs[c->node]));
 }
 
-/* Between blocks rank by rank and node by node. */
+/* Copies between blocks in order of ranks and blocks in order of nodes. */
 static void sort(compose_t *c, dscomm_place_t by_rank, dscomm_place_t by_node,
                  bool unpack)
 {
@@ -527,7 +530,7 @@ static void compose_reduce_scatter(compose_t *c)
     near(c, DSCOMM_COLL_SCATTER, count, own, result);
 }
 
-/* between: the collective between nodes. */
+/* between: the collective used between nodes. */
 static const struct {
     void (*compose)(compose_t *c);
     int between;

@@ -7,13 +7,13 @@
 #include "lib/schedule/levels.h"
 #include "lib/schedule/schedule.h"
 
-/* The algorithm two_level of plan->args->coll: the parts are schedules. */
+/* Builds the schedule of the algorithm two_level; its parts are schedules. */
 void dscomm_priv_hierarchical_build(dscomm_plan_t *plan);
 
-/* The collective between nodes of which coll is composed, or -1 if coll is not
- * composed. */
+/* Returns the collective between nodes of which coll is composed, or -1 if it
+ * is not composed. */
 int dscomm_priv_hierarchical_between(int coll);
-/* Carries out args, which is composed, by blocking calls of the levels. */
+/* Runs args, a composed collective, by blocking calls of the levels. */
 dscomm_status_t dscomm_priv_hierarchical_run(dscomm_levels_t *levels,
                                              const dscomm_coll_args_t *args);
 

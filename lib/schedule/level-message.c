@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages of a group with levels: each goes by the level that joins its two
- * ranks, and its request is one of that level's backend.
+/* Messages of a group with levels. A message goes by the level that has both
+ * its ranks, and its request is one of that level's backend.
  *
- * A receive from any source must be matched in the order of posting with the
- * messages of both levels, and a receive once posted cannot be taken back from
- * a level without loss. So if such receives are possible, what the user sends
- * goes by LEVEL_NETWORK, whoever it is for; the core's own messages always name
- * their source. */
+ * A receive from any source must match messages of both levels in the order of
+ * posting, and a posted receive cannot be taken back from a level without loss.
+ * So if such receives are possible, all messages of the user go by
+ * LEVEL_NETWORK. Messages of the core always name their source, so they go by
+ * either level. */
 #include "config.h"
 
 #include "lib/schedule/levels.h"
 
-/* The level of message, and the peer's number in it. */
+/* Returns the level of message, and the peer's number in that level. */
 static dscomm_level_t *route(dscomm_levels_t *levels,
                              const dscomm_message_t *message, int *ret_peer)
 {
@@ -27,15 +27,15 @@ static dscomm_level_t *route(dscomm_levels_t *levels,
     return &levels->level[LEVEL_NODE];
 }
 
-/* Where a request has its level. */
+/* Returns where a request stores its level. */
 static dscomm_level_t **level_of(const dscomm_levels_t *levels,
                                  const dscomm_request_t *request)
 {
     return (void *)((char *)request + levels->level_at);
 }
 
-/* A level that was revoked by another one does not tell whose failure it was.
- */
+/* Returns the group's failure if there is one: the level itself may have been
+ * revoked on behalf of another level, and does not know the culprit. */
 static dscomm_status_t end_start(dscomm_levels_t *levels,
                                  dscomm_status_t status)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Blocking collectives of a group with levels, and the table of its slots. */
+/* Blocking collectives of a group with levels, and the table of slots. */
 #include "config.h"
 
 #include "lib/schedule/algorithm.h"
@@ -13,9 +13,9 @@ static bool level_runs_native(const dscomm_level_t *level,
     return level->ops.native && level->ops.native(level->impl, args);
 }
 
-/* Has this collective a composition, on all ranks alike? LEVEL_NETWORK is asked
- * in place of the rail, which not all ranks have: about a call of as many
- * elements in all. */
+/* True if this collective is composed, equally on all ranks. Not all ranks have
+ * LEVEL_RAIL, so LEVEL_NETWORK's backend is queried instead, with the same
+ * total number of elements. */
 static bool can_compose(dscomm_levels_t *levels, const dscomm_coll_args_t *args)
 {
     dscomm_coll_args_t question = *args;
@@ -56,8 +56,8 @@ static dscomm_status_t levels_run_call(dscomm_levels_t *levels,
     return dscomm_priv_level_run(levels, &levels->level[LEVEL_NETWORK], &own);
 }
 
-/* Messages of the group go on meanwhile: a level sees to its own while it runs,
- * and a thread to those of the others, if there are any. */
+/* Messages of the group make progress meanwhile: the running level advances its
+ * own, and the helper thread those of the others, if there are any. */
 static dscomm_status_t levels_run(void *impl, const dscomm_coll_args_t *args)
 {
     dscomm_levels_t *levels = impl;

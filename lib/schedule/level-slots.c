@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Levels: the slots that concern all of them. */
+/* Slots of a group with levels that concern all levels. */
 #include "config.h"
 
 #include "lib/schedule/levels.h"
@@ -7,7 +7,7 @@
 #include "lib/group/failure.h"
 #include "lib/group/world.h"
 
-#define LOOK_EVERY 64 /* calls of progress between two of LEVEL_RAIL */
+#define LOOK_EVERY 64 /* calls of progress between two for LEVEL_RAIL */
 
 uint64_t dscomm_priv_level_capabilities(const dscomm_level_t *level)
 {
@@ -16,8 +16,8 @@ uint64_t dscomm_priv_level_capabilities(const dscomm_level_t *level)
     return level->ops.capabilities(level->impl);
 }
 
-/* LEVEL_RAIL need not be told: LEVEL_NETWORK has its ranks, and nothing more is
- * started. */
+/* Revokes the other levels. LEVEL_RAIL needs no revocation: LEVEL_NETWORK has
+ * its ranks, and nothing more is started. */
 static void revoke_others(dscomm_levels_t *levels, int first,
                           const dscomm_failure_t *failure)
 {
@@ -27,7 +27,8 @@ static void revoke_others(dscomm_levels_t *levels, int first,
         if (i == first || !level->impl)
             continue;
         level->ops.revoke(level->impl, failure);
-        level->ops.status(level->impl, NULL); /* may tell others at once */
+        /* may notify other ranks at once */
+        level->ops.status(level->impl, NULL);
     }
 }
 
@@ -46,8 +47,9 @@ void dscomm_priv_levels_revoke(void *impl, const dscomm_failure_t *failure)
         revoke_others(levels, LEVEL_COUNT, failure);
 }
 
-/* A level that was revoked revokes the others. All are asked, also when the
- * group has ended: one that has to tell other ranks of it may do so then. */
+/* Returns the group's status. A level that was revoked revokes the others. All
+ * levels are polled even after the end, because a level may then send its
+ * notices. */
 dscomm_status_t dscomm_priv_levels_status(void *impl,
                                           dscomm_failure_t *ret_failure)
 {
@@ -88,7 +90,7 @@ dscomm_status_t dscomm_priv_levels_give_up(dscomm_levels_t *levels,
     dscomm_backend_failure_last(levels->group, status, &failure);
     dscomm_priv_levels_revoke(levels, &failure);
     ended = dscomm_priv_levels_check(levels);
-    /* Another thread may be about to say why the group has ended. */
+    /* Another thread may be storing the group's failure. */
     return ended < 0 ? ended : dscomm_backend_fail(&failure);
 }
 
@@ -108,7 +110,7 @@ void dscomm_priv_levels_trim(void *impl, dscomm_backend_ops_t *ops)
         ops->run = NULL;
 }
 
-/* What holds for the group if it does so for each of its levels. */
+/* Returns the capabilities that all levels have. */
 uint64_t dscomm_priv_levels_capabilities(void *impl)
 {
     const uint64_t noticed =
@@ -126,7 +128,7 @@ uint64_t dscomm_priv_levels_capabilities(void *impl)
            (levels->composes ? all & DSCOMM_CAP_NATIVE_COLLECTIVES : 0);
 }
 
-/* LEVEL_RAIL has no messages, but a peer's death may show there. */
+/* LEVEL_RAIL carries no messages, but it may detect a peer's death. */
 unsigned dscomm_priv_levels_progress(void *impl)
 {
     dscomm_levels_t *levels = impl;
@@ -206,8 +208,8 @@ void dscomm_priv_levels_quiesce(void *impl)
     }
 }
 
-/* The world's last barrier still needs LEVEL_RAIL, which leans on LEVEL_NETWORK
- * and so is no world itself. */
+/* The world's last barrier still uses LEVEL_RAIL. That level has LEVEL_NETWORK
+ * as its parent, so its backend does not treat it as a world. */
 void dscomm_priv_levels_leave(void *impl)
 {
     dscomm_levels_t *levels = impl;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Levels: how they are opened and closed. */
+/* Opening and closing levels. */
 #include "config.h"
 
 #include "lib/schedule/levels.h"
@@ -37,7 +37,7 @@ static dscomm_status_t find_module(int which,
     return status;
 }
 
-/* The impl on which that of a level of the group may lean. */
+/* Returns the impl that serves as parent of a level's impl. */
 static void *parent_impl(const dscomm_backend_args_t *args, int which)
 {
     const dscomm_group_t *parent =
@@ -80,7 +80,7 @@ static bool level_fill(dscomm_level_t *level, const dscomm_backend_args_t *args,
     return true;
 }
 
-/* ranks: count ranks of the group, of which this one has number self. */
+/* Opens a level with count ranks of the group; this one has number self. */
 static dscomm_status_t level_open(dscomm_levels_t *levels, int which,
                                   const dscomm_backend_args_t *args,
                                   const char *part, const int *ranks, int count,
@@ -176,8 +176,8 @@ static dscomm_status_t open_rail(dscomm_levels_t *levels,
     return status;
 }
 
-/* All ranks come here, or the group cannot be made: returns whether all of them
- * agree. key is unique in the group. */
+/* Finds out whether all ranks agree. Every rank must call this, or the group
+ * cannot be made. key is unique in the group. */
 static dscomm_status_t agree(const dscomm_levels_t *levels,
                              const dscomm_backend_args_t *args, const char *key,
                              bool yes, bool *ret_all)
@@ -210,7 +210,7 @@ static dscomm_status_t agree(const dscomm_levels_t *levels,
     return DSCOMM_OK;
 }
 
-/* Blocking calls of the network match no others. */
+/* True if blocking calls of the network match no others. */
 static bool is_blocking(const dscomm_level_t *level)
 {
     return level->ops.run && (dscomm_priv_level_capabilities(level) &
@@ -223,7 +223,8 @@ static bool level_is_native(const dscomm_level_t *level)
                               DSCOMM_CAP_NATIVE_COLLECTIVES);
 }
 
-/* Settings and modules concern this rank alone: the others learn which one. */
+/* Adds this rank as culprit to a failure of its settings or modules, for the
+ * other ranks. */
 static dscomm_status_t name_rank(const dscomm_levels_t *levels,
                                  dscomm_status_t status)
 {
@@ -239,8 +240,9 @@ static dscomm_status_t name_rank(const dscomm_levels_t *levels,
     return dscomm_backend_fail(&failure);
 }
 
-/* The ranks agree before they open LEVEL_RAIL, which may wait for all of its
- * ranks without a deadline, and after it, since not all of them have it. */
+/* The ranks agree before they open LEVEL_RAIL, because that may wait for its
+ * ranks without a deadline; and afterwards, because not all ranks have that
+ * level. */
 static dscomm_status_t open_levels(dscomm_levels_t *levels,
                                    const dscomm_backend_args_t *args)
 {
@@ -266,7 +268,7 @@ static dscomm_status_t open_levels(dscomm_levels_t *levels,
     return agree(levels, args, "rails", true, &levels->composes);
 }
 
-/* A group of one level has its impl and slots. */
+/* Opens a group of one level, with that backend's impl and slots. */
 static dscomm_status_t open_alone(const dscomm_backend_args_t *args, int which,
                                   void **ret_impl)
 {
@@ -290,7 +292,7 @@ static dscomm_status_t open_alone(const dscomm_backend_args_t *args, int which,
     return status;
 }
 
-/* The settings of this rank. All ranks come to the same slice. */
+/* Reads the settings of this rank. slice is the same on all ranks. */
 static dscomm_status_t read_settings(dscomm_levels_t *levels,
                                      int oversubscribed)
 {
@@ -309,7 +311,8 @@ static dscomm_status_t read_settings(dscomm_levels_t *levels,
     return DSCOMM_OK;
 }
 
-/* Fails where another rank has other settings. The first one tells its own. */
+/* Fails if another rank has other settings. The first rank publishes its own.
+ */
 static dscomm_status_t compare_settings(const dscomm_levels_t *levels,
                                         const dscomm_backend_args_t *args)
 {
@@ -338,7 +341,7 @@ static dscomm_status_t compare_settings(const dscomm_levels_t *levels,
     return status;
 }
 
-/* NULL if there is no memory. */
+/* NULL: no memory. */
 static dscomm_levels_t *levels_new(const dscomm_backend_args_t *args)
 {
     const dscomm_group_t *group = args->group;
@@ -371,8 +374,9 @@ void dscomm_priv_levels_close(void *impl)
     g_free(levels);
 }
 
-/* Levels that were opened are told where another rank may be in trouble: they
- * may have to leave alone what waits for all ranks. */
+/* Closes the levels after a failure. If another rank may have failed, the
+ * levels are revoked first, so that closing them does not wait for all ranks.
+ */
 static dscomm_status_t abandon(dscomm_levels_t *levels,
                                const dscomm_backend_args_t *args,
                                dscomm_status_t status)
@@ -388,9 +392,8 @@ static dscomm_status_t abandon(dscomm_levels_t *levels,
     return dscomm_backend_fail(&failure);
 }
 
-/* A request of the group is one of its level's backend, and behind it the
- * level.
- */
+/* Sets the size of the group's requests: a request of a level's backend, and
+ * after it the level. */
 static dscomm_status_t set_request_size(dscomm_levels_t *levels)
 {
     dscomm_group_t *group = levels->group;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How schedules run. */
+/* Running a schedule. */
 #include "config.h"
 #include "lib/schedule/run.h"
 #include "lib/base/status.h"
@@ -19,7 +19,7 @@ size_t dscomm_priv_run_bytes(const dscomm_schedule_t *schedule,
                                       sizeof(dscomm_run_message_t));
 }
 
-/* None is under way. */
+/* Makes all requests idle. */
 static void free_requests(dscomm_run_t *run)
 {
     run->nmessages = 0;
@@ -29,7 +29,8 @@ static void free_requests(dscomm_run_t *run)
                                 i * dscomm_priv_port_request_size(&run->port));
 }
 
-/* Cache lines of its own, and pages only where they are used. */
+/* Allocates memory that begins on a cache line; untouched pages cost nothing.
+ */
 static void *run_allocate(size_t bytes)
 {
     void *memory;
@@ -104,7 +105,7 @@ static const char *run_describe_rank(const dscomm_run_t *run, int rank,
     return dscomm_backend_rank(run->port.group, world_rank(run, rank), 0, text);
 }
 
-/* What a status means if a message with a rank fails and the group goes on. */
+/* Returns the kind of failure of a message while the group goes on. */
 static dscomm_failure_kind_t run_failure_kind(dscomm_status_t status)
 {
     return status == DSCOMM_ERR_MISMATCH      ? DSCOMM_FAILURE_MISMATCH
@@ -112,7 +113,7 @@ static dscomm_failure_kind_t run_failure_kind(dscomm_status_t status)
                                               : DSCOMM_FAILURE_PROTOCOL;
 }
 
-/* The first failure counts. rank is the culprit. */
+/* Notes the first failure of the run. rank is the culprit. */
 G_GNUC_PRINTF(4, 5)
 static void run_fail(dscomm_run_t *run, dscomm_status_t status, int rank,
                      const char *format, ...)
@@ -133,7 +134,7 @@ static void run_fail(dscomm_run_t *run, dscomm_status_t status, int rank,
     run->status = status;
 }
 
-/* The base may be NULL, where nothing is read or written. */
+/* The base may be NULL if nothing is read or written. */
 static void *run_address(const dscomm_run_t *run, const dscomm_place_t *place)
 {
     return (void *)((uintptr_t)run->base[place->at] + place->offset);
@@ -173,7 +174,7 @@ static void run_copy(dscomm_run_t *run, const dscomm_step_t *step)
         memcpy(dest, source, step->bytes);
 }
 
-/* What differs between calls that read alike. */
+/* Describes a difference between calls whose texts are equal. */
 static const char *hidden_difference(const dscomm_header_t *header)
 {
     return header->op == DSCOMM_OP_USER
@@ -181,7 +182,7 @@ static const char *hidden_difference(const dscomm_header_t *header)
                : " with other counts";
 }
 
-/* What another rank was called with, and what this one: why they differ. */
+/* Fails with the difference between another rank's header and this rank's. */
 static void refuse_header(dscomm_run_t *run, const dscomm_step_t *step,
                           const dscomm_header_t *theirs)
 {
@@ -224,7 +225,7 @@ static void refuse_header(dscomm_run_t *run, const dscomm_step_t *step,
             (unsigned long long)step->total);
 }
 
-/* Fails if peer, which sends theirs, was called with something else. */
+/* Fails if the header of peer, theirs, is of another call. */
 static void run_compare(dscomm_run_t *run, int peer,
                         const dscomm_header_t *theirs)
 {
@@ -236,7 +237,7 @@ static void run_compare(dscomm_run_t *run, int peer,
         refuse_header(run, &step, theirs);
 }
 
-/* A message's length is not what it should be. */
+/* Fails because a message has not the expected length. */
 static void refuse_length(dscomm_run_t *run, const dscomm_step_t *step,
                           size_t bytes)
 {
@@ -252,8 +253,8 @@ static void refuse_length(dscomm_run_t *run, const dscomm_step_t *step,
         run_describe_rank(run, run->schedule->rank, own), step->bytes);
 }
 
-/* What the sender was called with tells more, where it comes after it. Until
- * then the round does not end. */
+/* Handles a message of unexpected length. If the sender's header is still due,
+ * it shows more, so the round waits for it. */
 static void run_suspect_length(dscomm_run_t *run, const dscomm_step_t *step,
                                size_t bytes)
 {
@@ -312,7 +313,7 @@ static void refuse_request(dscomm_run_t *run, const dscomm_step_t *step,
              *why ? why : dscomm_strerror(request->status));
 }
 
-/* A message has come to its end. */
+/* Handles the end of a message. */
 static void run_complete(dscomm_run_t *run, const dscomm_step_t *step,
                          const dscomm_request_t *request)
 {
@@ -326,7 +327,7 @@ static void run_complete(dscomm_run_t *run, const dscomm_step_t *step,
         run_suspect_length(run, step, request->bytes);
 }
 
-/* Into step's stage, with what is sent behind it; the bytes of both. */
+/* Writes header and message to step's stage; returns the bytes of both. */
 static size_t put_header(const dscomm_run_t *run, const dscomm_step_t *step)
 {
     char *stage = run->base[AT_SCRATCH] + step->stage;
@@ -380,7 +381,7 @@ static dscomm_status_t run_start_message(dscomm_run_t *run,
                : ops->irecv(run->port.impl, &message, request);
 }
 
-/* A message has been started. */
+/* Adds a started message to those under way. */
 static void run_follow(dscomm_run_t *run, const dscomm_step_t *step,
                        dscomm_run_slot_t *slot, dscomm_request_t *request)
 {
@@ -389,7 +390,7 @@ static void run_follow(dscomm_run_t *run, const dscomm_step_t *step,
     slot->outstanding++;
 }
 
-/* Receives step's message by its early receive, if there is one. */
+/* Receives step's message by its early receive; 0 if it has none. */
 static int run_take_early(dscomm_run_t *run, const dscomm_step_t *step,
                           dscomm_run_slot_t *slot)
 {
@@ -440,7 +441,7 @@ static void run_execute(dscomm_run_t *run, const dscomm_step_t *step,
         run_post(run, step, slot);
 }
 
-/* The slot's next chain; 0 where there is none. */
+/* Goes to the slot's next chain; 0 if there is none. */
 static int next_chain(dscomm_run_t *run, dscomm_run_slot_t *slot,
                       uint32_t chain)
 {
@@ -454,7 +455,7 @@ static int next_chain(dscomm_run_t *run, dscomm_run_slot_t *slot,
     return 1;
 }
 
-/* Goes on with rounds until one has to wait. */
+/* Runs rounds until one must wait. */
 static void proceed(dscomm_run_t *run, dscomm_run_slot_t *slot)
 {
     while (!slot->outstanding) {
@@ -504,8 +505,8 @@ void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args)
             proceed(run, &run->slots[i]);
 }
 
-/* Headers that came before the step that takes them: of the same call, they
- * wait for it. Returns how many came. */
+/* Compares headers that came before their step; equal ones wait for it. Returns
+ * the number of headers that came. */
 static unsigned run_advance_early(dscomm_run_t *run)
 {
     dscomm_header_t theirs;
@@ -562,7 +563,7 @@ void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status)
         run->status = status;
 }
 
-/* Does a message of that kind wait for peer? */
+/* 1 if a message of that kind with peer is under way. */
 static int waits_for(const dscomm_run_t *run, int kind, int peer)
 {
     for (uint32_t i = 0; i < run->nmessages; i++)
@@ -572,7 +573,7 @@ static int waits_for(const dscomm_run_t *run, int kind, int peer)
     return 0;
 }
 
-/* " from ranks 1, 3", each once; nothing where there are none. */
+/* Writes " from ranks 1, 3", each rank once; nothing if there are none. */
 static void list_peers(const dscomm_run_t *run, int kind,
                        char text[DSCOMM_ERROR_MAX])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How schedules are built. */
+/* Building schedules. */
 #include "config.h"
 #include "lib/schedule/schedule.h"
 #include "lib/schedule/algorithm.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define ALIGNED(bytes) (((bytes) + 63) & ~(size_t)63)
-#define SCRATCH_MOST (SIZE_MAX / 2 & ~(size_t)63) /* no memory has so much */
+#define SCRATCH_MOST (SIZE_MAX / 2 & ~(size_t)63) /* more than any memory */
 
 static dscomm_step_t *step_at(const dscomm_plan_t *plan, guint index)
 {
@@ -19,8 +19,9 @@ static guint chain_start(const dscomm_plan_t *plan)
     return ((uint32_t *)plan->chains.data)[plan->chains.len - 1];
 }
 
-/* Buffers of a part are places of the whole. What lies there is nobody's
- * untouched input: of those the whole has taken care. */
+/* Translates a place in a part's buffers to the whole's. It has no owner,
+ * because the whole has already applied the factors of PREMUL_SUM to its
+ * inputs. */
 static dscomm_place_t translate(const dscomm_plan_t *plan, dscomm_place_t place)
 {
     if (!plan->part)
@@ -54,8 +55,9 @@ static void grow_scratch(dscomm_plan_t *plan, size_t bytes)
         plan->scratch += ALIGNED(bytes);
 }
 
-/* The slots lie behind the rest of the scratch, whose size is not known before
- * the end, nor is theirs: plan_finish() moves them there. */
+/* Returns the beginning of this chain's slot. Slots lie after the rest of the
+ * scratch, whose size is known only at the end; plan_finish() then moves them.
+ */
 static dscomm_place_t find_slot(const dscomm_plan_t *plan)
 {
     const uint32_t chain = plan->chains.len - 1;
@@ -84,7 +86,7 @@ dscomm_place_t dscomm_priv_plan_scratch(dscomm_plan_t *plan, size_t bytes)
     return place;
 }
 
-/* A part goes through its chains one after the other. */
+/* The chains of a part run one after the other. */
 void dscomm_priv_plan_window(dscomm_plan_t *plan, uint32_t window, size_t bytes)
 {
     g_assert(window && window <= WINDOW_MOST);
@@ -245,7 +247,7 @@ void dscomm_priv_plan_fold(dscomm_plan_t *plan, dscomm_place_t to,
     dscomm_priv_plan_reduce(plan, to, from, 2, count, final);
 }
 
-/* The factors' place is only made when one of them is asked for. */
+/* The factors get a place when the first one is used. */
 dscomm_place_t dscomm_priv_plan_factor(dscomm_plan_t *plan, int rank)
 {
     if (!plan->factors)
@@ -283,8 +285,8 @@ void dscomm_priv_plan_recv_factor(dscomm_plan_t *plan, int peer)
                               sizeof(double));
 }
 
-/* Room for message headers, and for as long a message behind them: what comes
- * may be another than what is awaited. */
+/* Makes room for message headers and the longest message after them, because
+ * the message that arrives may be that of another call. */
 static void add_stages(dscomm_plan_t *plan)
 {
     for (guint i = 0; i < plan->steps.len; i++) {
@@ -385,7 +387,8 @@ static dscomm_schedule_t *plan_finish(dscomm_plan_t *plan,
     return schedule;
 }
 
-/* A rank alone has nobody to fold its input with, which algorithms rely on. */
+/* Writes the steps of a single rank. Algorithms assume that there are others.
+ */
 static void reduce_alone(dscomm_plan_t *plan)
 {
     const dscomm_place_t own =
@@ -405,7 +408,7 @@ void *dscomm_priv_plan_memory(dscomm_plan_t *plan, size_t count, size_t size)
     return memory;
 }
 
-/* Of each rank, the index of a first step. */
+/* Returns an array of -1 for each rank. */
 static int32_t *none_yet(dscomm_plan_t *plan)
 {
     const size_t ranks = (size_t)plan->ranks;

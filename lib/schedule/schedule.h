@@ -28,22 +28,22 @@
 
 struct dscomm_algorithm;
 
-/* Returns the algorithm that carries out args on so many ranks, as
- * dscomm_priv_choice_default() does. An algorithm that is composed of others
- * gets this function by its plan: the choice knows all algorithms, so no
- * algorithm may call it by name. */
+/* Returns the algorithm for args on so many ranks, as
+ * dscomm_priv_choice_default() does. The plan passes it to algorithms that are
+ * composed of others. They cannot call the choice by name, because the choice
+ * refers to all algorithms. */
 typedef const struct dscomm_algorithm *(*dscomm_choose_fn)(
     const dscomm_coll_args_t *args, int ranks, const dscomm_nodes_t *nodes);
 
-/* Messages up to so many bytes travel with the header, others follow it. */
+/* Messages up to this size travel with the header; longer ones follow it. */
 #define HEADER_MOST 1024
-/* Chains side by side, at most. */
+/* Largest number of chains side by side. */
 #define WINDOW_MOST 31
 
 enum { AT_SEND, AT_RECV, AT_SCRATCH, AT_COUNT };
 
-/* Somewhere in a buffer. owner: the rank whose untouched input lies there, or
- * -1 for a partial result; only PREMUL_SUM asks. */
+/* A place in a buffer. owner: the rank whose unmodified input is there, or -1
+ * for a partial result; only PREMUL_SUM uses it. */
 typedef struct {
     int32_t at;
     int32_t owner;
@@ -54,13 +54,13 @@ enum { STEP_SEND, STEP_RECV, STEP_COPY, STEP_REDUCE };
 
 typedef struct {
     uint8_t kind;
-    uint8_t last; /* of its round */
+    uint8_t last; /* last step of its round */
     uint8_t has_header; /* the message begins with a header */
-    uint8_t final; /* a reduction that leaves a result, not a partial one */
+    uint8_t final; /* a reduction whose result is complete */
     int32_t peer;
-    dscomm_place_t place; /* of the message; where copy and reduce write */
-    size_t bytes; /* of the message, or to copy; elements to reduce */
-    size_t stage; /* has_header: offset in scratch of header and message */
+    dscomm_place_t place; /* of the message; destination of copy and reduce */
+    size_t bytes; /* of message or copy; elements of a reduction */
+    size_t stage; /* has_header: offset in scratch of header, message */
     uint64_t total; /* has_header: as in the header */
     uint32_t source, nsources; /* of copy and reduce: in sources */
 } dscomm_step_t;
@@ -69,91 +69,91 @@ typedef struct {
     const struct dscomm_algorithm *algorithm;
     int rank, ranks;
     dscomm_step_t *steps;
-    uint32_t *chains; /* nchains + 1: first steps */
+    uint32_t *chains; /* first steps of the chains; nchains + 1 entries */
     dscomm_place_t *sources;
     uint32_t nchains, window;
-    uint32_t most_messages; /* under way at the same time, at most */
-    uint32_t most_sources; /* of one reduction */
+    uint32_t most_messages; /* most messages under way at the same time */
+    uint32_t most_sources; /* most sources of one reduction */
     size_t bytes; /* of steps, chains and sources */
     size_t scratch; /* bytes */
-    size_t factors; /* offset in scratch of ranks factors; 0: none are needed */
+    size_t factors; /* offset in scratch of all factors; 0: not needed */
     dscomm_reduce_fn partial, final; /* of one step, see dscomm_step_t */
     dscomm_header_t header;
 } dscomm_schedule_t;
 
-/* Some of the ranks, for which an algorithm writes a part of a schedule: a
- * collective of their own. */
+/* Some of the ranks, for which an algorithm writes part of a schedule: a
+ * collective among them. */
 typedef struct {
-    const int *members; /* ranks of the whole */
+    const int *members; /* their numbers in the whole */
     int count, self; /* self: this rank's number among them */
     dscomm_place_t send, recv; /* its buffers */
-    int final; /* its results are those of the whole */
+    int final; /* its results are final */
 } dscomm_part_t;
 
-/* What an algorithm writes its steps to. */
+/* The plan: the schedule while an algorithm writes it. */
 typedef struct {
     const dscomm_coll_args_t *args;
     int rank, ranks;
     const dscomm_nodes_t *nodes; /* NULL: all ranks are on one */
-    dscomm_choose_fn choose; /* chooses the algorithms of parts */
+    dscomm_choose_fn choose; /* chooses algorithms for parts */
     const dscomm_part_t *part; /* NULL: the whole */
-    /* What finds no memory is left out; the schedule is then thrown away. */
+    /* If memory is short, entries are left out, and the schedule is discarded.
+     */
     dscomm_array_t steps, chains, sources;
     int bad; /* no memory for something else */
     int32_t *first_send, *first_recv; /* ranks: index of a step, or -1 */
     int chained;
     uint32_t window;
-    size_t slot; /* bytes of scratch for each chain in the window */
-    size_t used; /* of this chain's */
+    size_t slot; /* bytes of scratch for each slot of the window */
+    size_t used; /* bytes of the present chain's slot in use */
     dscomm_place_t part_slot;
     size_t scratch;
     uint32_t round_messages, most_messages, most_sources;
     size_t factors;
 } dscomm_plan_t;
 
-/* Returns the schedule of args by algorithm, which must fit, or NULL without
- * memory; to be freed with dscomm_priv_schedule_free(). nodes tells which ranks
- * share memory, and choose chooses algorithms for parts of the schedule;
- * without nodes, both may be NULL. args and nodes are not kept. The caller sets
- * header.algorithm. */
+/* Returns the schedule of args by algorithm, which must fit; NULL: no memory.
+ * Free it with dscomm_priv_schedule_free(). nodes: which ranks share memory;
+ * choose: chooses algorithms for parts; both may be NULL without nodes. args
+ * and nodes are not kept. The caller sets header.algorithm. */
 dscomm_schedule_t *
 dscomm_priv_schedule_new(const struct dscomm_algorithm *algorithm,
                          const dscomm_coll_args_t *args, int rank, int ranks,
                          const dscomm_nodes_t *nodes, dscomm_choose_fn choose);
 void dscomm_priv_schedule_free(dscomm_schedule_t *schedule);
 
-/* Memory that an algorithm works with, for free(); NULL where there is none:
- * then it returns, and the schedule is not used. */
+/* Allocates memory for an algorithm's own use, for free(). NULL: no memory; the
+ * algorithm must return, and the schedule is discarded. */
 void *dscomm_priv_plan_memory(dscomm_plan_t *plan, size_t count, size_t size);
 
-/* For algorithms. Sizes are in bytes unless they say elements; what has no
- * bytes is left out, except messages. */
+/* Functions for algorithms. Sizes are in bytes unless "elements" is said. Steps
+ * of no bytes are left out, except messages. */
 
-/* Bytes of scratch for the whole schedule; before the first chain. */
+/* Scratch for the whole schedule; called before the first chain. */
 dscomm_place_t dscomm_priv_plan_scratch(dscomm_plan_t *plan, size_t bytes);
-/* How many chains may run side by side, on all ranks as many, and how much
- * scratch each has. */
+/* Sets how many chains may run side by side, which must be equal on all ranks,
+ * and the bytes of scratch of each. */
 void dscomm_priv_plan_window(dscomm_plan_t *plan, uint32_t window,
                              size_t bytes);
-/* Begins a chain: before any step, or not at all where there is one. All ranks
- * must have the same number of them, since messages of one chain only meet
- * those of the same; a chain may be empty. */
+/* Begins a chain; called before any step, or never for a single chain. All
+ * ranks must have the same number of chains, because messages of a chain match
+ * only messages of the same chain. A chain may be empty. */
 void dscomm_priv_plan_chain(dscomm_plan_t *plan);
-/* This chain's own scratch. */
+/* The scratch of this chain. */
 dscomm_place_t dscomm_priv_plan_slot(const dscomm_plan_t *plan);
-/* More of it, in a schedule that has asked for none by its window. */
+/* More scratch of this chain, in a schedule whose window has none. */
 dscomm_place_t dscomm_priv_plan_room(dscomm_plan_t *plan, size_t bytes);
-/* All steps of args by algorithm, carried out by part one after the other, as
- * rounds of this chain. args: in numbers of the members; PREMUL_SUM is none of
- * its operators. part, args and their arrays are not kept. */
+/* Writes all steps of args by algorithm, carried out by the ranks of part, as
+ * rounds of this chain. args counts ranks as part does; its op is not
+ * PREMUL_SUM. part, args and their arrays are not kept. */
 void dscomm_priv_plan_part(dscomm_plan_t *plan, const dscomm_part_t *part,
                            const struct dscomm_algorithm *algorithm,
                            const dscomm_coll_args_t *args);
-/* Ends a round: what follows waits for its messages. */
+/* Ends a round: later steps wait for its messages. */
 void dscomm_priv_plan_round(dscomm_plan_t *plan);
 
-/* Both sides must have the same first message in a collective; after it,
- * messages between two ranks arrive in order within a chain. */
+/* Send or receive. The first message of a pair in a collective must be the same
+ * on both sides; later messages of the pair arrive in order within a chain. */
 void dscomm_priv_plan_send(dscomm_plan_t *plan, int peer, dscomm_place_t from,
                            size_t bytes);
 void dscomm_priv_plan_recv(dscomm_plan_t *plan, int peer, dscomm_place_t to,
@@ -161,7 +161,7 @@ void dscomm_priv_plan_recv(dscomm_plan_t *plan, int peer, dscomm_place_t to,
 void dscomm_priv_plan_copy(dscomm_plan_t *plan, dscomm_place_t to,
                            dscomm_place_t from, size_t bytes);
 /* to = all of from, folded in this order; count elements. final: no other
- * reduction follows on these elements. to may be one of from. */
+ * reduction of these elements follows. to may be one of from. */
 void dscomm_priv_plan_reduce(dscomm_plan_t *plan, dscomm_place_t to,
                              const dscomm_place_t *from, uint32_t nfrom,
                              size_t count, int final);
@@ -169,16 +169,16 @@ void dscomm_priv_plan_reduce(dscomm_plan_t *plan, dscomm_place_t to,
 void dscomm_priv_plan_fold(dscomm_plan_t *plan, dscomm_place_t to,
                            dscomm_place_t a, dscomm_place_t b, size_t count,
                            int final);
-/* This rank's input at from, made ready for folds: a copy, or what PREMUL_SUM's
- * factor makes of it. */
+/* Prepares this rank's input at from for folds: a copy, or its product with the
+ * factor of PREMUL_SUM. */
 void dscomm_priv_plan_load(dscomm_plan_t *plan, dscomm_place_t to,
                            dscomm_place_t from, size_t count);
-/* With PREMUL_SUM: this rank's factor goes to a rank that gets its untouched
- * input, or that rank's comes. Nothing for other operators. */
+/* With PREMUL_SUM: send this rank's factor to a rank that gets its unmodified
+ * input, or receive that rank's factor. Nothing for other operators. */
 void dscomm_priv_plan_send_factor(dscomm_plan_t *plan, int peer);
 void dscomm_priv_plan_recv_factor(dscomm_plan_t *plan, int peer);
-/* With PREMUL_SUM: where rank's factor lies, a double; those of the next ranks
- * follow. For algorithms that pass on what is not their own. */
+/* With PREMUL_SUM: the place of rank's factor, a double; those of the next
+ * ranks follow. For algorithms that forward inputs of other ranks. */
 dscomm_place_t dscomm_priv_plan_factor(dscomm_plan_t *plan, int rank);
 
 static inline dscomm_place_t dscomm_priv_at(int at, size_t offset)
@@ -186,7 +186,7 @@ static inline dscomm_place_t dscomm_priv_at(int at, size_t offset)
     return (dscomm_place_t){at, -1, offset};
 }
 
-/* place, offset bytes further on. */
+/* place + offset bytes. */
 static inline dscomm_place_t dscomm_priv_beyond(dscomm_place_t place,
                                                 size_t offset)
 {
@@ -194,15 +194,15 @@ static inline dscomm_place_t dscomm_priv_beyond(dscomm_place_t place,
     return place;
 }
 
-/* place, as holding rank's untouched input. */
+/* place, marked as holding rank's unmodified input. */
 static inline dscomm_place_t dscomm_priv_input(dscomm_place_t place, int rank)
 {
     place.owner = rank;
     return place;
 }
 
-/* Elements and first element of part i of n elements in so many parts, which
- * differ by one at most. */
+/* Number of elements, and first element, of part i of n elements; parts differ
+ * by one element at most. */
 static inline size_t dscomm_priv_part_start(size_t n, size_t parts, size_t i)
 {
     size_t more = n % parts;

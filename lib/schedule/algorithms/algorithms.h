@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What lib/schedule/algorithms/ offers to the table in
- * lib/schedule/algorithm.c. */
+/* The algorithms, for the table in lib/schedule/algorithm.c. */
 #ifndef LIB_ALGORITHMS_ALGORITHMS_H
 #define LIB_ALGORITHMS_ALGORITHMS_H
 

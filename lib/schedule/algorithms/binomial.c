@@ -33,16 +33,15 @@ void dscomm_priv_binomial_reduce(dscomm_plan_t *plan)
     dscomm_priv_knomial_fold_up(plan, 2);
 }
 
-/* Ranks in the part of the tree below number, itself included; those have the
- * next numbers. */
+/* Number of ranks in the subtree of number, itself included; they have
+ * consecutive numbers. */
 static int below(const dscomm_plan_t *plan, int number, int reach)
 {
     return MIN(reach, plan->ranks - number);
 }
 
-/* Where at the root the blocks of so many ranks lie that begin with first. They
- * may go on at the buffer's beginning: then scratch stands for them, and 1 is
- * returned. */
+/* Finds the root's blocks of the count ranks from first on. If they wrap around
+ * the end of the buffer, *ret_place is scratch instead, and 1 is returned. */
 static int place_blocks(dscomm_plan_t *plan, dscomm_place_t buffer, int first,
                         int count, dscomm_place_t *ret_place)
 {
@@ -54,7 +53,7 @@ static int place_blocks(dscomm_plan_t *plan, dscomm_place_t buffer, int first,
     return wraps;
 }
 
-/* Blocks that begin with first, in the root's buffer and in scratch. */
+/* Copies the blocks from first on, between the root's buffer and scratch. */
 static void copy_blocks(dscomm_plan_t *plan, int first, int count,
                         dscomm_place_t scratch, int to_scratch)
 {
@@ -76,7 +75,7 @@ static void gather_at_root(dscomm_plan_t *plan)
 {
     const dscomm_coll_args_t *args = plan->args;
     const size_t bytes = args->count * args->element;
-    int first = 0, count = 0; /* of those that wrap */
+    int first = 0, count = 0; /* blocks that wrap around */
     dscomm_place_t wrapped = {0};
 
     for (int far = 1; far < plan->ranks; far *= 2) {

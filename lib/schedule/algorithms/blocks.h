@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What algorithms have in common: the ranks' blocks, with one count or one for
- * each rank, and pieces of long ones. */
+/* Common to algorithms: blocks of the ranks, with one count or one for each
+ * rank, and pieces of long blocks. */
 #ifndef LIB_ALGORITHMS_BLOCKS_H
 #define LIB_ALGORITHMS_BLOCKS_H
 
 #include "lib/schedule/algorithm.h"
 
-/* Chains of one schedule, at most: what is longer has longer pieces. */
+/* Largest number of chains in a schedule; longer buffers have longer pieces. */
 #define PIECES_MOST 1024
 
-/* The elements that rank sends, or receives, as one of the ranks' blocks. */
+/* The elements that rank sends, or receives, in its block. */
 static inline size_t send_count(const dscomm_coll_args_t *args, int rank)
 {
     return args->send_counts ? args->send_counts[rank] : args->count;
@@ -20,7 +20,7 @@ static inline size_t recv_count(const dscomm_coll_args_t *args, int rank)
     return args->recv_counts ? args->recv_counts[rank] : args->count;
 }
 
-/* Where rank's block is in a buffer with a block for every rank. */
+/* The place of rank's block in a buffer with a block for every rank. */
 static inline dscomm_place_t send_block(const dscomm_coll_args_t *args,
                                         int rank)
 {
@@ -39,7 +39,7 @@ static inline dscomm_place_t recv_block(const dscomm_coll_args_t *args,
     return dscomm_priv_at(AT_RECV, first * args->element);
 }
 
-/* reduce_scatter: rank's block in send. */
+/* The place of rank's block in send, in reduce_scatter. */
 static inline dscomm_place_t input_block(const dscomm_coll_args_t *args,
                                          int rank)
 {
@@ -58,8 +58,8 @@ static inline size_t most_recv_count(const dscomm_coll_args_t *args, int ranks)
     return most;
 }
 
-/* Into how many pieces of at most so many bytes count elements are cut; 1
- * where there is nothing. */
+/* The number of pieces of count elements, each of at most so many bytes; 1 if
+ * there are none. */
 static inline size_t count_pieces(const dscomm_coll_args_t *args, size_t count,
                                   size_t bytes)
 {
@@ -69,7 +69,7 @@ static inline size_t count_pieces(const dscomm_coll_args_t *args, size_t count,
     return MIN(MAX(pieces, 1), PIECES_MOST);
 }
 
-/* Piece number i of so many of a block of count elements. */
+/* Piece i of a block of count elements. */
 typedef struct {
     size_t first, count; /* elements */
     size_t offset, bytes;
@@ -84,7 +84,7 @@ static inline piece_t cut(const dscomm_coll_args_t *args, size_t count,
     return (piece_t){first, part, first * args->element, part * args->element};
 }
 
-/* Bytes on cache lines of their own. */
+/* Rounds bytes up to cache lines. */
 static inline size_t aligned(size_t bytes)
 {
     return (bytes + 63) & ~(size_t)63;

@@ -19,7 +19,7 @@
 #define PIECE ((size_t)64 << 10)
 #define WINDOW 2
 
-/* With PREMUL_SUM: the factors of count ranks from first on. */
+/* With PREMUL_SUM: exchanges the factors of count ranks from first on. */
 static void exchange_factors(dscomm_plan_t *plan, int peer, int first,
                              int count, int receive)
 {
@@ -37,8 +37,8 @@ static void exchange_factors(dscomm_plan_t *plan, int peer, int first,
     }
 }
 
-/* The blocks of this rank, the next, and so on round to the one before come to
- * lie at place one behind the other; starts[i]: bytes before the i-th. */
+/* Collects the blocks of all ranks at place, in the order of ranks from this
+ * one on, with wrap-around. starts[i]: offset of the i-th block in bytes. */
 static void bruck_collect(dscomm_plan_t *plan, dscomm_place_t place,
                           const size_t *starts)
 {
@@ -121,8 +121,8 @@ void dscomm_priv_bruck_all_reduce(dscomm_plan_t *plan)
     }
 }
 
-/* The block that has i ranks to go moves 2^k of them in round k where bit k of
- * i is set; places[i]: where it is now, or what has come instead. */
+/* Round k moves the blocks whose distance to their rank has bit k set, by 2^k
+ * ranks. places[i] is the present place of the block with distance i. */
 static void pass_on(dscomm_plan_t *plan, dscomm_place_t *places,
                     dscomm_place_t out, int distance)
 {

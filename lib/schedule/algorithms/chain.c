@@ -15,7 +15,7 @@
 #define SEGMENT ((size_t)64 << 10)
 #define WINDOW 4
 
-/* The neighbours towards the root and away from it, -1 where there is none. */
+/* The neighbours towards the root and away from it; -1: none. */
 typedef struct {
     int near, far;
 } link_t;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Dissemination: in round k every rank tells the one 2^k further on, and hears
- * from the one 2^k before it.
+/* Dissemination: in round k every rank sends to the rank 2^k after it, and
+ * receives from the rank 2^k before it.
  *
- * Cost: ceil(log2 p) rounds of one empty message; no extra memory.
- * Source: Hensgen, Finkel, Manber, "Two Algorithms for Barrier
- * Synchronization", International Journal of Parallel Programming 17(1),
- * 1988. */
+ * Cost: ceil(log2 p) rounds of one empty message; no extra memory. Source:
+ * Hensgen, Finkel, Manber, "Two Algorithms for Barrier Synchronization",
+ * International Journal of Parallel Programming 17(1), 1988. */
 #include "config.h"
 #include "lib/schedule/algorithms/algorithms.h"
 #include "lib/schedule/algorithms/blocks.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A power of two of ranks out of any number of them: the first ones are paired,
- * and the even one of each pair stands for both. */
+/* Reduces the number of ranks to a power of two: the first ranks form pairs,
+ * and the even rank of each pair acts for both. */
 #ifndef LIB_ALGORITHMS_FOLD_H
 #define LIB_ALGORITHMS_FOLD_H
 
-/* Of so many ranks the first 2 * extra are paired; the even ones of those, and
- * all others, have a number below power. */
+/* The first 2 * extra ranks form pairs. The even ranks of these, and all other
+ * ranks, have a number below power. */
 typedef struct {
     int power, extra;
-    int number; /* -1: another rank stands for this one */
+    int number; /* -1: another rank acts for this one */
 } fold_t;
 
 static inline fold_t fold(int rank, int ranks)
@@ -25,8 +25,8 @@ static inline fold_t fold(int rank, int ranks)
     return fold;
 }
 
-/* The rank that has the number, and the first of those it stands for; all
- * before the next number's are its. */
+/* The rank with that number, and the first rank that it acts for. It acts for
+ * all ranks before those of the next number. */
 static inline int fold_rank(const fold_t *fold, int number)
 {
     return number < fold->extra ? 2 * number : number + fold->extra;

@@ -23,7 +23,7 @@
 #define WINDOW 4
 #define HALVINGS_MOST 31
 
-/* One round: of the parts first ... end - 1 this rank keeps those on one side
+/* One round. Of the parts first ... end - 1, this rank keeps those on one side
  * of middle, and peer the others. */
 typedef struct {
     int peer, upper;
@@ -32,13 +32,14 @@ typedef struct {
 
 typedef struct {
     fold_t world;
-    int partner; /* the other one of the pair, or -1 */
-    size_t element, count; /* count: of all parts */
-    const size_t *starts; /* power + 1: elements before each part; or NULL */
-    dscomm_place_t own; /* what to fold: the input, later result */
+    int partner; /* other rank of the pair, or -1 */
+    size_t element, count; /* count: elements of all parts */
+    /* elements before each part, power + 1 entries; or NULL */
+    const size_t *starts;
+    dscomm_place_t own; /* input of the folds, later the result */
     dscomm_place_t result, came;
-    dscomm_place_t last; /* where the last fold goes */
-    int folds_in_place; /* which is its place in result */
+    dscomm_place_t last; /* destination of the last fold */
+    int folds_in_place; /* last is its place in the result */
     int nhalvings;
     halving_t halvings[HALVINGS_MOST];
 } lap_t;
@@ -62,8 +63,8 @@ static piece_t side(const lap_t *lap, const halving_t *halving, int upper)
 }
 
 /* Ranks are numbered from root on. nearest: the longest messages go to the
- * nearest rank, and parts come in any order; else each number gets the part of
- * that number. */
+ * nearest rank, and the order of parts is free; otherwise each number gets the
+ * part of that number. */
 static lap_t lap_begin(const dscomm_plan_t *plan, int root, int nearest)
 {
     const int own = wrap(plan->rank - root, plan->ranks);
@@ -95,7 +96,7 @@ static lap_t lap_begin(const dscomm_plan_t *plan, int root, int nearest)
     return lap;
 }
 
-/* The input of the rank that this one stands for. */
+/* Adds the input of the rank for which this one acts. */
 static void join_partner(dscomm_plan_t *plan, lap_t *lap)
 {
     if (lap->partner < 0)
@@ -108,7 +109,7 @@ static void join_partner(dscomm_plan_t *plan, lap_t *lap)
     lap->own = lap->result;
 }
 
-/* The lower numbers' part comes first in each fold. */
+/* In each fold the part of the lower numbers comes first. */
 static void halve(dscomm_plan_t *plan, lap_t *lap)
 {
     join_partner(plan, lap);
@@ -151,7 +152,7 @@ static void double_up(dscomm_plan_t *plan, const lap_t *lap)
     }
 }
 
-/* What double_up() does, but for number 0 only. */
+/* Like double_up(), but only number 0 gets the result. */
 static void gather(dscomm_plan_t *plan, const lap_t *lap)
 {
     for (int i = lap->nhalvings - 1; i >= 0; i--) {
@@ -168,7 +169,7 @@ static void gather(dscomm_plan_t *plan, const lap_t *lap)
     }
 }
 
-/* Folds need the product with the factor. */
+/* With PREMUL_SUM, folds use the product with the factor. */
 static void lap_load(dscomm_plan_t *plan, lap_t *lap)
 {
     if (plan->args->op != DSCOMM_PREMUL_SUM)
@@ -242,7 +243,7 @@ void dscomm_priv_halving_doubling_reduce(dscomm_plan_t *plan)
     }
 }
 
-/* A rank that stands for two has both blocks side by side. */
+/* A rank that acts for two has both their blocks side by side. */
 static void lap_share(dscomm_plan_t *plan, const lap_t *lap)
 {
     const dscomm_coll_args_t *args = plan->args;

@@ -56,7 +56,7 @@ void dscomm_priv_knomial_down(dscomm_plan_t *plan, const dscomm_knomial_t *node,
         }
 }
 
-/* The children far, 2 far, ... away; own is folded with what they have. */
+/* Folds own with the data of the children, which are far, 2 far, ... away. */
 static dscomm_place_t knomial_join(dscomm_plan_t *plan,
                                    const dscomm_knomial_t *node,
                                    const piece_t *piece, dscomm_place_t own,

@@ -113,7 +113,7 @@ void dscomm_priv_linear_all_to_all(dscomm_plan_t *plan)
                           send_count(args, own) * args->element);
 }
 
-/* All inputs of a piece, side by side in the slot, become one result. */
+/* Receives all inputs of a piece side by side in the slot, and folds them. */
 static void linear_reduce_piece(dscomm_plan_t *plan, const piece_t *piece,
                                 size_t room)
 {
@@ -137,7 +137,7 @@ static void linear_reduce_piece(dscomm_plan_t *plan, const piece_t *piece,
     free(inputs);
 }
 
-/* to: all ranks, or the root. */
+/* root: the rank that gets the result, or -1 for all. */
 static void linear_reduce(dscomm_plan_t *plan, int root)
 {
     const dscomm_coll_args_t *args = plan->args;

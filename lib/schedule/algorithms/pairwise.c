@@ -16,9 +16,10 @@
 
 #define PIECE ((size_t)128 << 10)
 #define PIECE_LEAST ((size_t)4 << 10)
-#define SCRATCH ((size_t)64 << 20) /* of a reduction, where pieces permit */
+/* bytes of a reduction's scratch, if pieces allow it */
+#define SCRATCH ((size_t)64 << 20)
 #define WINDOW 4
-#define PARTNERS 8 /* exchanges of all_to_all under way */
+#define PARTNERS 8 /* all_to_all: exchanges under way */
 
 void dscomm_priv_pairwise_all_to_all(dscomm_plan_t *plan)
 {
@@ -43,14 +44,14 @@ void dscomm_priv_pairwise_all_to_all(dscomm_plan_t *plan)
     }
 }
 
-/* Bytes of a block's piece: of many ranks, small ones. */
+/* Bytes of a piece of a block; with many ranks the pieces are small. */
 static size_t piece_of(size_t ranks)
 {
     return CLAMP(SCRATCH / WINDOW / ranks, PIECE_LEAST, PIECE);
 }
 
-/* The same piece of all blocks: blocks[r] is rank r's place in send. Leaves the
- * fold of this rank's block in result. */
+/* The same piece of all blocks. blocks[r] is the place of rank r's block in
+ * send. The fold of this rank's block goes to result. */
 typedef struct {
     const dscomm_place_t *inputs;
     const piece_t *pieces;
@@ -116,7 +117,7 @@ void dscomm_priv_pairwise_reduce_scatter(dscomm_plan_t *plan)
     free(parts);
 }
 
-/* Everyone's result goes to everyone. */
+/* Sends each rank's result to all ranks. */
 static void pairwise_spread(dscomm_plan_t *plan, const dscomm_place_t *results,
                             const piece_t *parts)
 {
@@ -130,7 +131,7 @@ static void pairwise_spread(dscomm_plan_t *plan, const dscomm_place_t *results,
     }
 }
 
-/* Everyone's result goes to the root. */
+/* Sends each rank's result to the root. */
 static void bring(dscomm_plan_t *plan, const dscomm_place_t *results,
                   const piece_t *parts)
 {
@@ -148,7 +149,7 @@ static void bring(dscomm_plan_t *plan, const dscomm_place_t *results,
     }
 }
 
-/* root: -1 where all get the result. */
+/* root: -1 if all ranks get the result. */
 static void pairwise_reduce(dscomm_plan_t *plan, int root)
 {
     const dscomm_coll_args_t *args = plan->args;

@@ -15,7 +15,7 @@
 #include "lib/schedule/algorithms/blocks.h"
 #include "lib/schedule/algorithms/fold.h"
 
-/* Joins what came from peer to what is here, the lower ranks' first. */
+/* Folds own with what peer sent; the lower rank's part comes first. */
 static void doubling_join(dscomm_plan_t *plan, dscomm_place_t own,
                           dscomm_place_t came, int peer, int final)
 {

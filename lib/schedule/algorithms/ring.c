@@ -27,7 +27,7 @@ static piece_t block(const dscomm_plan_t *plan, const lap_t *lap, int rank)
                (size_t)wrap(rank, plan->ranks));
 }
 
-/* Afterwards block rank + 1 is complete here. */
+/* After the lap, block rank + 1 is complete on this rank. */
 static void reduce_lap(dscomm_plan_t *plan, const lap_t *lap)
 {
     const int next = (plan->rank + 1) % plan->ranks;
@@ -90,7 +90,7 @@ void dscomm_priv_ring_all_reduce(dscomm_plan_t *plan)
     }
 }
 
-/* The same piece of every rank's block goes round. */
+/* Passes the same piece of every rank's block round the ring. */
 static void gather_piece(dscomm_plan_t *plan, size_t pieces, size_t i)
 {
     const dscomm_coll_args_t *args = plan->args;
@@ -129,8 +129,9 @@ void dscomm_priv_ring_all_gather(dscomm_plan_t *plan)
     }
 }
 
-/* Partial results of the same piece of every rank's block go round; the one of
- * rank's own block comes home complete. */
+/* Passes partial results of the same piece of every rank's block round the
+ * ring. The result of this rank's own block is complete when it arrives here.
+ */
 static void ring_reduce_piece(dscomm_plan_t *plan, size_t pieces, size_t i,
                               dscomm_place_t scratch, size_t room)
 {

@@ -24,7 +24,7 @@ static int scatter_rank(const dscomm_plan_t *plan, int number)
     return (number + plan->args->root) % plan->ranks;
 }
 
-/* How far from a number its part of the tree reaches: its lowest set bit. */
+/* The size of the subtree of number: its lowest set bit. */
 static int reach_of(const dscomm_plan_t *plan, int number)
 {
     int reach = 1;
@@ -34,7 +34,8 @@ static int reach_of(const dscomm_plan_t *plan, int number)
     return reach;
 }
 
-/* After the scatter a number has the parts from its own on to this one. */
+/* After the scatter, number has the parts from its own up to this one,
+ * excluded. */
 static int scatter_parts_end(const dscomm_plan_t *plan, int number)
 {
     return MIN(number + reach_of(plan, number), plan->ranks);
@@ -80,7 +81,7 @@ static void scatter(dscomm_plan_t *plan, const piece_t *piece, int number)
     dscomm_priv_plan_round(plan);
 }
 
-/* Nobody is sent what it has from the scatter. */
+/* No rank is sent parts that it has from the scatter. */
 static void scatter_all_gather(dscomm_plan_t *plan, const piece_t *piece,
                                int number)
 {
