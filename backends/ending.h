@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A group's end as one rank knows it: what the slots revoke and status of a
- * backend share, where it has no place of its own for that. Any thread may call
- * any of these at any time. */
+/* How a group has ended, as this rank knows it: the state behind the slots
+ * revoke and status of a backend that has no place of its own for it. Any
+ * thread may call these functions at any time. */
 #ifndef BACKENDS_ENDING_H
 #define BACKENDS_ENDING_H
 
@@ -14,7 +14,8 @@ typedef struct {
     dscomm_failure_t failure;
 } ending_t;
 
-/* 1 where this call is the first, which counts. */
+/* Records how the group has ended. Returns 1 for the first call; later ones
+ * change nothing and return 0. */
 static inline int ending_mark(ending_t *ending, const dscomm_failure_t *failure)
 {
     if (atomic_exchange(&ending->begun, 1))

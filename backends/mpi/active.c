@@ -56,7 +56,7 @@ void engine_add(engine_t *engine, MPI_Request handle, engine_request_t *owner)
 
 static const char *const kinds[] = {"a send", "a receive"};
 
-/* Where the buffer may be a device's, MPI alone can write there. */
+/* If the buffer may be device memory, only MPI can write to it. */
 static void copy_beginning(const engine_t *engine,
                            const dscomm_message_t *message, const char *from)
 {
@@ -74,7 +74,7 @@ static void copy_beginning(const engine_t *engine,
     }
 }
 
-/* All parts of a message are through. */
+/* All parts of a message are complete. */
 static dscomm_status_t finish_receive(const engine_t *engine,
                                       engine_request_t *request)
 {
@@ -114,7 +114,7 @@ static void request_complete(engine_t *engine, engine_request_t *request,
         request_retire(engine, request);
 }
 
-/* Closes the gaps, and keeps the order. */
+/* Removes empty entries; the order stays. */
 static void active_pack(engine_active_t *active)
 {
     int kept = 0;
@@ -168,7 +168,7 @@ void engine_orphan(engine_t *engine, engine_request_t *request)
             active->owners[i] = orphan;
 }
 
-/* So that what looks for leaks finds them. */
+/* Keeps the requests reachable for leak checkers. */
 static void active_keep(engine_active_t *active)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -180,8 +180,8 @@ static void active_keep(engine_active_t *active)
     pthread_mutex_unlock(&lock);
 }
 
-/* What is not complete after a few turns stays with MPI, and so does the memory
- * that it may still write to. */
+/* Tests a few times. Requests that are still incomplete stay with MPI, and so
+ * does the memory that MPI may still write to. */
 void engine_active_clear(engine_t *engine)
 {
     engine_active_t *active = &engine->active;

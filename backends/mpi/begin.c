@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI_Init_thread(), which waits for all ranks of the job, whether they come or
- * not. So it runs in a thread of its own, and is left alone when it takes too
- * long. That thread stays, since MPI is finalised where it was initialised. */
+/* MPI_Init_thread() waits for all ranks of the job, without a deadline. So it
+ * runs in a thread of its own, which the caller abandons after a time-out.
+ * That thread lives on, because MPI must be finalised by the thread that
+ * initialised it. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"
@@ -10,14 +11,15 @@
 #include <pthread.h>
 
 static struct {
-    engine_latch_t latch; /* MPI_Init_thread() has come back */
+    engine_latch_t latch; /* MPI_Init_thread() has returned */
     pthread_t thread;
     int begun, rc, level;
-    int ending; /* MPI_Finalize() is wanted; under the latch's lock */
+    int ending; /* the thread must call MPI_Finalize(); under the latch's lock
+                 */
 } own;
 
-/* MPI may use the device of the thread that initialises it: context is the
- * caller's. */
+/* MPI may use the current device of the thread that initialises it. context is
+ * the caller's CUDA context. */
 static void *begin_serve(void *context)
 {
     int level = 0, rc;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives: which are MPI's, and what comes before and after MPI's part.
+/* Collectives: which of them MPI carries out, and what is done before and
+ * after MPI's call.
  *
- * Blocking calls are MPI's blocking ones where all ranks agreed on that when
- * the group was made. Works are schedules over messages, not MPI's non-blocking
- * collectives: nothing ends one of those before all ranks have come, not even
- * MPI_Cancel() and MPI_Request_free(), so that after a time-out or an abort MPI
- * would go on to read and write buffers that are the caller's again; nor does
- * it tell who is late, or was called with something else. What needs more than
- * MPI's ints, or counts that only one rank knows, or is rounded once over all
- * inputs, is a schedule in any case. */
+ * Blocking calls use MPI's blocking ones if all ranks agreed on that when the
+ * group was made. Works are schedules over messages, not MPI's non-blocking
+ * collectives. Nothing ends one of those before all ranks have called it, not
+ * even MPI_Cancel() and MPI_Request_free(): after a time-out or an abort MPI
+ * would still read and write the caller's buffers. Nor does MPI tell which
+ * rank is late, or made a different call. Calls that exceed MPI's ints, have
+ * counts that only one rank knows, or round once over all inputs, are always
+ * schedules. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"
@@ -41,7 +42,7 @@ static size_t counts_sum(const size_t *counts, int many)
     return total;
 }
 
-/* Where part begins in its whole. */
+/* Offset of part in its buffer. */
 static const void *own_part(const engine_t *engine,
                             const dscomm_coll_args_t *args)
 {
@@ -167,7 +168,7 @@ static int call_all_gather(const engine_t *engine,
                          engine->comm);
 }
 
-/* Into the stage, packed, where displacements are too large. */
+/* Receives packed into the stage if displacements are too large. */
 static int call_all_gather_v(const engine_t *engine,
                              const dscomm_coll_args_t *args, void *stage)
 {
@@ -189,7 +190,7 @@ static int call_all_gather_v(const engine_t *engine,
                           engine->comm);
 }
 
-/* Where MPI puts this rank's part; it wants a place for no bytes as well. */
+/* Where MPI writes this rank's part; MPI needs a pointer even for no bytes. */
 static void *collective_result(const engine_t *engine,
                                const dscomm_coll_args_t *args, void *stage)
 {
@@ -263,8 +264,8 @@ static int call_all_to_all(const engine_t *engine,
                         engine->comm);
 }
 
-/* What a limit of MPI is about: elements of one call, or of all ranks'
- * blocks. divisible: it can be cut into pieces. */
+/* What a limit of MPI counts: elements of one call, or of all ranks' blocks.
+ * divisible: the call can be cut into pieces. */
 static const struct {
     call_t call;
     int divisible;
@@ -282,7 +283,7 @@ static const struct {
     [DSCOMM_COLL_ALL_TO_ALL] = {call_all_to_all, 0},
 };
 
-/* Only an all-reduce has room for the products, in recv. */
+/* Only an all-reduce has room for the products: in recv. */
 static int coll_reduces(const dscomm_coll_args_t *args)
 {
     int op = args->op;
@@ -295,7 +296,7 @@ static int coll_reduces(const dscomm_coll_args_t *args)
     return op < 0 || engine_op(args->dtype, op) != MPI_OP_NULL;
 }
 
-/* The last barrier of all has a deadline, which no call of MPI has. */
+/* The last barrier of the world has a deadline, which no call of MPI has. */
 int engine_native(void *impl, const dscomm_coll_args_t *args)
 {
     const engine_t *engine = impl;
@@ -311,7 +312,7 @@ int engine_native(void *impl, const dscomm_coll_args_t *args)
     return total <= engine->chunk;
 }
 
-/* AVG is the sum over the number of ranks. */
+/* AVG is the sum divided by the number of ranks. */
 static void result_divide(const engine_t *engine,
                           const dscomm_coll_args_t *args)
 {
@@ -357,7 +358,7 @@ static void collective_finish(const engine_t *engine,
         result_divide(engine, args);
 }
 
-/* Sets *ret_stage; NULL where none is needed. */
+/* Sets *ret_stage; NULL if none is needed. */
 static dscomm_status_t
 make_stage(engine_t *engine, const dscomm_coll_args_t *args, void **ret_stage)
 {
@@ -429,8 +430,8 @@ static int run_pieces(engine_t *engine, const dscomm_coll_args_t *args,
     return code;
 }
 
-/* What works of this and other groups need is not MPI's alone to give, since
- * their messages are matched here and schedules are the core's. */
+/* Works of this and other groups need this module's progress, not only MPI's:
+ * their messages are matched here, and their schedules are the core's. */
 static int go_on(void *arg)
 {
     engine_t *engine = arg;
@@ -439,7 +440,7 @@ static int go_on(void *arg)
     return dscomm_backend_progress_others(engine->group) || moved;
 }
 
-/* While this thread is inside MPI, another one goes on with works. */
+/* While this thread is inside MPI, another one makes progress on works. */
 static int collective_run_helped(engine_t *engine,
                                  const dscomm_coll_args_t *args, void *stage)
 {
@@ -474,7 +475,7 @@ static dscomm_status_t run_blocking(engine_t *engine,
     return status;
 }
 
-/* 1 where there is nothing to do but MPI's call. */
+/* 1 if the call needs only MPI's. */
 static int is_bare(const engine_t *engine, const dscomm_coll_args_t *args)
 {
     return args->op != DSCOMM_AVG && !args->recv_counts &&

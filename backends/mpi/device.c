@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Does this MPI take buffers in the memory of a device? */
+/* Whether this MPI accepts buffers in device memory. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"
 
-/* Of the library that the process really has, whatever it was compiled with:
- * MPIX_CUDA_AWARE_SUPPORT is of the header. */
+/* Asks the library that is loaded, because MPIX_CUDA_AWARE_SUPPORT describes
+ * the header of the compilation. */
 __attribute__((weak)) extern int MPIX_Query_cuda_support(void);
 
 const char *engine_device_why(void)
@@ -22,7 +22,7 @@ const char *engine_device_why(void)
     return MPIX_Query_cuda_support() ? NULL : "this MPI is not CUDA-aware";
 }
 
-/* An Open MPI with support says so where there is no device as well. */
+/* An Open MPI with support reports it also if there is no device. */
 const char *engine_device(void *impl, int devices)
 {
     const char *why = engine_device_why();

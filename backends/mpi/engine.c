@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an engine offers. */
+/* The table of an engine's functions. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between backend mpi, which needs no MPI to be loaded, and its engines, of
- * which there is one for each MPI library: the same sources, compiled with that
- * library's header. An engine is MPI/NAME.so beside mpi.so, and exports the
- * constant dscomm_mpi_engine. A process uses one at most. */
+/* The interface between backend mpi, which needs no MPI to be loaded, and its
+ * engines. There is one engine for each MPI library, compiled from the same
+ * sources with that library's header. An engine is MPI/NAME.so beside mpi.so,
+ * and exports the constant dscomm_mpi_engine. A process uses at most one. */
 #ifndef BACKENDS_MPI_ENGINE_H
 #define BACKENDS_MPI_ENGINE_H
 
 #include <dscomm/backend.h>
 
-/* Grows with every change of what is in this header. */
+/* Incremented with every change of this header. */
 #define MPI_ENGINE_VERSION 5
 
-/* An engine's requests are no larger. */
+/* Bytes of an engine's request, at most. */
 #define MPI_REQUEST_BYTES 384
 
 typedef struct {
@@ -30,35 +30,39 @@ typedef enum {
     MPI_SETTINGS, /* of its own */
     MPI_SETTING_PROGRESS
 } mpi_setting_t;
-enum { MPI_AUTO, MPI_YES, MPI_NO }; /* words of the settings that have them */
+enum {
+    MPI_AUTO,
+    MPI_YES,
+    MPI_NO
+}; /* words of those settings that accept words */
 extern const dscomm_setting_t mpi_settings[];
 
-/* Families of MPI libraries: those that engines are named after. */
+/* Families of MPI libraries; engines are named after them. */
 #define MPI_FAMILIES 2
 extern const char *const mpi_families[MPI_FAMILIES];
-/* The family that the launcher seems to be of; NULL: no process manager of any
- * MPI has started this process. */
+/* The family that the launcher belongs to, judged by its variables; NULL: no
+ * process manager of any MPI has started this process. */
 const char *mpi_family_launched(void);
 /* The family whose library this process has loaded, or NULL. */
 const char *mpi_family_loaded(void);
 
-/* Whether a family's blocking calls leave others the processor as they must;
+/* Whether a family's blocking calls yield the processor, if they must.
  * oversubscribed: as in dscomm_backend_args_t. */
 int mpi_family_blocks(const char *family, int oversubscribed);
 
 /* meet.c */
 
-/* What a rank says of itself: where it is in MPI_COMM_WORLD, and what all must
- * have alike. */
+/* What a rank publishes: its rank in MPI_COMM_WORLD, and the values that must
+ * be equal on all ranks. */
 typedef struct {
     char engine[16];
     int32_t mpi_rank, blocking, chunk;
     int32_t based; /* has a communicator of all ranks to make others from */
 } mpi_card_t;
 
-/* What holds for all ranks of a group. Two groups may have equal names and be
- * made at the same time, by libraries that know nothing of each other: tag and
- * mark tell them apart. */
+/* What all ranks of a group agree on. Two groups may have equal names and be
+ * made at the same time, by independent libraries: tag and mark differ between
+ * them. */
 typedef struct {
     int32_t status, blocking, based;
     uint32_t tag; /* of the call that makes the communicator */
@@ -66,9 +70,9 @@ typedef struct {
     int32_t mpi_ranks[];
 } mpi_map_t;
 
-/* Collective over the group's ranks: all get the map, to be given to
- * dscomm_store_free(), or none. own < 0: this rank cannot take part, for which
- * there is a sentence; card is not needed then. */
+/* Collective over the group's ranks: either all get the map, to be freed with
+ * dscomm_store_free(), or none. own < 0: this rank cannot take part; the
+ * sentence is set, and card may be NULL. */
 dscomm_status_t mpi_meet(const dscomm_backend_args_t *args, dscomm_status_t own,
                          const mpi_card_t *card, mpi_map_t **ret_map);
 
@@ -83,7 +87,7 @@ typedef struct {
     int ranks, mpi_ranks;
 } mpi_wiring_t;
 
-/* ERR_ENVIRONMENT where MPI has fewer ranks than the group, with what to do. */
+/* ERR_ENVIRONMENT, with the remedy, if MPI has fewer ranks than the group. */
 dscomm_status_t mpi_check_wiring(const mpi_wiring_t *wiring);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which MPI: what the process has loaded, and what its launcher is made for. */
+/* Which MPI library: the one that the process has loaded, or the one that its
+ * launcher belongs to. */
 #define _GNU_SOURCE
 #include "config.h"
 
@@ -16,9 +17,9 @@
 
 const char *const mpi_families[MPI_FAMILIES] = {OPENMPI, MPICH};
 
-/* What process managers set, the most telling first. Slurm's srun sets those of
- * PMIx, of PMI, or on Cray of PALS. Which of them a library can speak with is
- * for it to say: PMI-2 is Open MPI's as well, up to version 4. */
+/* Variables of process managers, the most specific first. Slurm's srun sets
+ * those of PMIx, of PMI, or on Cray of PALS. They do not identify the library:
+ * Open MPI up to version 4 uses PMI-2, too. */
 static const struct {
     const char *variable, *family;
 } marks[] = {
@@ -79,8 +80,8 @@ const char *mpi_family_loaded(void)
     return family;
 }
 
-/* Open MPI yields the processor while it waits where it is told so, as by its
- * mpirun where ranks outnumber processors; MPICH never does. */
+/* While it waits, Open MPI yields the processor only if a parameter says so;
+ * its mpirun sets that if ranks outnumber processors. MPICH never yields. */
 int mpi_family_blocks(const char *family, int oversubscribed)
 {
     return !oversubscribed || strcmp(family, MPICH) != 0;

@@ -20,7 +20,8 @@
 #define ENGINE_NAME "mpich"
 #endif
 
-#define LAST_TESTS 64 /* what is about to be complete is better complete */
+/* Tests of a request before it is left to MPI; most complete meanwhile. */
+#define LAST_TESTS 64
 
 typedef enum { ENGINE_SEND, ENGINE_RECEIVE } engine_kind_t;
 
@@ -28,17 +29,18 @@ typedef enum { ENGINE_SEND, ENGINE_RECEIVE } engine_kind_t;
 typedef struct engine_request {
     dscomm_request_t head;
     engine_kind_t kind;
-    unsigned parts; /* MPI requests that are not complete */
+    unsigned parts; /* incomplete MPI requests */
     int orphan; /* cancelled: memory of ours, freed when complete */
     int delayed; /* not begun: see engine_may_call() */
     dscomm_status_t failure;
-    TAILQ_ENTRY(engine_request) link; /* of one that MPI does not know yet */
+    TAILQ_ENTRY(engine_request)
+    link; /* of a message that MPI has not been given yet */
     dscomm_message_t message;
     int64_t key; /* of its tag, see message.c */
-    void *stage; /* until complete: where a message is that is too long */
+    void *stage; /* until complete: buffer of a message that is too long */
 } engine_request_t;
 
-/* A message that has come before its receive. */
+/* A message that arrived before its receive was posted. */
 typedef struct engine_arrival {
     TAILQ_ENTRY(engine_arrival) link;
     MPI_Message message;
@@ -48,7 +50,7 @@ typedef struct engine_arrival {
     int taken; /* set aside by a probe */
 } engine_arrival_t;
 
-/* MPI's requests and whose they are, packed. */
+/* Incomplete MPI requests and their owners, without gaps. */
 typedef struct {
     MPI_Request *handles;
     engine_request_t **owners;
@@ -65,8 +67,8 @@ typedef struct engine {
     const int *world_ranks;
     MPI_Comm comm;
     int blocking; /* all ranks: MPI's blocking calls */
-    size_t chunk; /* elements of one MPI call at most */
-    int tag_limit; /* tags of users below it go as they are */
+    size_t chunk; /* most elements of one MPI call */
+    int tag_limit; /* user tags below it are MPI tags */
     int tag_room; /* the core's tags, from there on */
 
     /* lock is own_lock, or one lock for all groups if MPI allows only one
@@ -75,7 +77,7 @@ typedef struct engine {
     pthread_mutex_t own_lock, *lock;
     pthread_t opener;
     int funneled; /* 1: only thread opener may call MPI */
-    TAILQ_HEAD(, engine_request) delayed; /* what others have started */
+    TAILQ_HEAD(, engine_request) delayed; /* what other threads have started */
     engine_active_t active;
     TAILQ_HEAD(, engine_request) receives; /* oldest first */
     TAILQ_HEAD(, engine_arrival) arrivals;
@@ -105,7 +107,7 @@ typedef struct {
 
 void engine_latch_init(engine_latch_t *latch);
 void engine_latch_set(engine_latch_t *latch);
-/* 1 once it is set, 0 at end_us (g_get_monotonic_time()), or a negative status:
+/* 1 if it is set, 0 at end_us (g_get_monotonic_time()), or a negative status:
  * why the group of args, which may be NULL, can no longer be made. */
 int engine_latch_await(engine_latch_t *latch, const dscomm_backend_args_t *args,
                        int64_t end_us);
@@ -115,47 +117,48 @@ int engine_thread_start(void *(*body)(void *arg), void *arg,
 
 /* begin.c */
 
-/* MPI_Init_thread(), or what is left of an earlier call, within a time; ends as
- * soon as the group of args, which may be NULL, can no longer be made.
- * *ret_level is what MPI provides. */
+/* Calls MPI_Init_thread(), or waits for an earlier call of it, within a time.
+ * Returns as soon as the group of args, which may be NULL, can no longer be
+ * made. *ret_level is the level that MPI provides. */
 dscomm_status_t engine_begin(const dscomm_backend_args_t *args, int timeout_ms,
                              int *ret_level);
-/* 1 where MPI was, or will be, initialised by the call above. */
+/* 1 if the call above has initialised MPI, or will do so. */
 int engine_has_begun(void);
-/* MPI_Finalize(), after that. */
+/* Calls MPI_Finalize(), if the call above initialised MPI. */
 void engine_end(void);
 
 /* library.c */
 
-/* Initialises MPI, if nobody has, as engine_begin(). *ret_level: who may call
- * it, as MPI_Query_thread(). */
+/* Initialises MPI as engine_begin() does, unless it is initialised.
+ * *ret_level: which threads may call it, as MPI_Query_thread(). */
 dscomm_status_t engine_library_open(const dscomm_backend_args_t *args,
                                     int timeout_ms, int *ret_level);
-/* The lock of processes where MPI takes one thread at a time. */
+/* One lock for the whole process, if MPI allows one thread at a time. */
 extern pthread_mutex_t engine_library_lock;
-/* Between the two, errors of calls that belong to no group come back, and do
- * not end the program, whatever it has asked MPI for. */
+/* Between these two calls, errors of MPI calls without a group are returned
+ * and do not end the program, whatever error handler the program has set. */
 void engine_errors_hold(void);
 void engine_errors_release(void);
-/* Groups that must be told when the program finalises MPI. 0 where it has. */
+/* Groups to notify when the program finalises MPI. 0 if it has done so. */
 void engine_library_enlist(engine_t *engine);
 void engine_library_delist(engine_t *engine);
 int engine_library_alive(void);
-/* Whether a rank may not come to MPI_Finalize(). */
+/* Whether some rank may never call MPI_Finalize(). */
 void engine_library_set_unsafe(int so);
-/* A group has ended with a message that nobody has received: MPICH 4.2 over UCX
- * aborts the process in MPI_Finalize() then, so it is not finalised. Older ones
- * are, because Hydra ends the other ranks by SIGKILL if one ends without it. */
+/* Records that a group has ended with a message that nobody has received.
+ * MPICH 4.2 over UCX then aborts the process in MPI_Finalize(), so it is not
+ * finalised. Older versions are, because Hydra kills the other ranks (SIGKILL)
+ * if one ends without finalising. */
 void engine_library_strand(void);
-/* A thread goes into MPI, or has come out of it (by is 1, or -1). One that
- * its group has left behind there may never come out: MPI is not finalised. */
+/* A thread enters MPI (by is 1) or has returned from it (-1). A thread that
+ * its group has abandoned there may never return; then MPI is not finalised. */
 void engine_library_enter(int by);
 
 /* open.c */
 dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl);
 void engine_quiesce(void *impl);
 void engine_close(void *impl);
-/* ERR_ENVIRONMENT where MPI has fewer ranks than the group. */
+/* ERR_ENVIRONMENT if MPI has fewer ranks than the group. */
 dscomm_status_t engine_check_world(const char *group, int ranks);
 
 /* bootstrap.c */
@@ -170,25 +173,24 @@ dscomm_status_t engine_check(engine_t *engine);
 /* Revokes the group for this thread's last failure, which has status, and fails
  * with that unless the group has ended before. */
 dscomm_status_t engine_give_up(engine_t *engine, dscomm_status_t status);
-/* Revokes the group since rank has sent bytes that make no sense: what names
- * them. */
+/* Revokes the group because rank has sent invalid bytes; what names them. */
 void engine_revoke_sender(engine_t *engine, int rank, const char *what);
-/* MPI call what has failed with code: gives up. */
+/* MPI call what has failed with code: revokes the group. */
 dscomm_status_t engine_fail(engine_t *engine, int code, const char *what);
-/* The same with another status than ERR_PEER_FAILED where code does not tell.
- */
+/* The same with status, if code does not tell a better one than
+ * ERR_PEER_FAILED. */
 dscomm_status_t engine_fail_as(engine_t *engine, dscomm_status_t otherwise,
                                int code, const char *what);
-/* Takes in what others have said, every few ms: whoever asks often, or only
- * makes blocking calls, hears of a failure nevertheless. Any thread, with or
+/* Looks for notices every few ms, so that a rank that calls this often, or
+ * makes only blocking calls, also learns of a failure. Any thread, with or
  * without the lock. */
 void engine_listen(engine_t *engine);
-/* Gives the lock back. */
+/* Releases the lock. */
 void engine_leave(engine_t *engine);
 
 /* notice.c */
 
-/* The last of the users' tags, which are the engine's own. */
+/* User tags that the engine reserves: the last ones. */
 #define WIRE_HEADER(engine) ((engine)->tag_limit - 1)
 #define WIRE_FOLLOW(engine) ((engine)->tag_limit - 2)
 #define WIRE_NOTICE(engine) ((engine)->tag_limit - 3)
@@ -201,16 +203,16 @@ void engine_notified(engine_t *engine, int source, MPI_Message *message,
 
 /* active.c: with the lock held. */
 
-/* Room for so many handles more, and as many as there are ranks: the group's
- * end can be told also when memory is short. */
+/* Reserves room for so many more handles, and for one a rank, so that notices
+ * can be sent when memory is short. */
 dscomm_status_t engine_reserve(engine_t *engine, size_t count);
 void engine_add(engine_t *engine, MPI_Request handle, engine_request_t *owner);
-/* Looks which are complete. */
+/* Tests which requests are complete. */
 void engine_test(engine_t *engine);
-/* Takes request from the core: what MPI still has is completed, in time, for
- * nobody. */
+/* Takes request over from the core; what MPI still has of it completes later,
+ * and is dropped. */
 void engine_orphan(engine_t *engine, engine_request_t *request);
-/* Gives up what is left. */
+/* Abandons the requests that are left. */
 void engine_active_clear(engine_t *engine);
 
 /* message.c */
@@ -225,8 +227,8 @@ int engine_matched(void *impl, const dscomm_request_t *request);
 int engine_probe(void *impl, const dscomm_message_t *wanted,
                  dscomm_request_t *found, void **ret_taken);
 unsigned engine_progress(void *impl);
-/* Whether this thread may call MPI. Below MPI_THREAD_SERIALIZED one thread may,
- * and what others start is begun when that one comes. */
+/* Whether this thread may call MPI. Below MPI_THREAD_SERIALIZED only one
+ * thread may; what other threads start begins when that one makes progress. */
 static inline int engine_may_call(const engine_t *engine)
 {
     return !engine->funneled || pthread_equal(pthread_self(), engine->opener);
@@ -243,13 +245,13 @@ int engine_explain(void *impl, const dscomm_request_t *request, char *text,
 /* device.c */
 
 const char *engine_device(void *impl, int devices);
-/* The same, should there be a device. */
+/* As engine_device() if there were a device. */
 const char *engine_device_why(void);
 
 /* types.c */
 
 extern const MPI_Datatype engine_types[DSCOMM_DTYPE_COUNT];
-/* What reduces dtype as op does, or MPI_OP_NULL; for AVG the sum. */
+/* MPI's operator for op on dtype, or MPI_OP_NULL; for AVG that of the sum. */
 MPI_Op engine_op(int dtype, int op);
 dscomm_status_t engine_types_setup(void);
 

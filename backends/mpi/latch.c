@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls of MPI that wait for all ranks, whether they come or not, and know no
- * deadline. Each runs in a thread of its own, which sets a latch after the
- * call, so that the caller can watch the other ranks meanwhile, and leave the
- * thread alone when they do not come. */
+/* Calls of MPI that wait for all ranks, without a deadline. Each runs in a
+ * thread of its own, which sets a latch after the call. So the caller can
+ * watch the other ranks meanwhile, and abandon the thread if they do not
+ * arrive. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"
@@ -70,7 +70,7 @@ int engine_latch_await(engine_latch_t *latch, const dscomm_backend_args_t *args,
     }
 }
 
-/* Signals are for the program's own threads. */
+/* The program's own threads handle the signals. */
 int engine_thread_start(void *(*body)(void *arg), void *arg,
                         pthread_t *ret_thread)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The MPI library as a whole: who initialises and finalises it.
+/* The MPI library: initialising and finalising it.
  *
- * MPI can be initialised once in a process. So what is initialised here is
- * finalised when the program ends, and may serve one world after the other. */
+ * MPI can be initialised once in a process. So an MPI that was initialised
+ * here is finalised when the program ends, and may serve several worlds, one
+ * after the other. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"
@@ -34,9 +35,9 @@ static void finalize(void)
         engine_end();
 }
 
-/* MPI_Finalize() deletes what hangs on MPI_COMM_SELF first. Whoever has the
- * lock may be inside MPI still; who comes after sees that the group has ended.
- * The other ranks can no longer be told. */
+/* MPI_Finalize() deletes the attributes of MPI_COMM_SELF first. The thread
+ * that has the lock may still be inside MPI; later ones see that the group has
+ * ended. The other ranks can no longer be notified. */
 static int see_finalize(MPI_Comm comm, int key, void *value, void *extra)
 {
     dscomm_failure_t failure;
@@ -154,8 +155,8 @@ static dscomm_status_t library_start(const dscomm_backend_args_t *args,
     return status;
 }
 
-/* Two threads that make groups would wait for each other in different orders on
- * different ranks, since only one at a time may be inside MPI. */
+/* One at a time may be inside MPI: two threads that make groups would wait for
+ * each other, in different orders on different ranks. */
 static dscomm_status_t check_threads(void)
 {
     int64_t progress = 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages. Receives are not MPI's: what has come is matched here, in the order
- * that MPI shows it, and then received into the right buffer. So a message that
- * is too long does no harm (MPI may write beyond the buffer), a receive can be
- * withdrawn at any time, and revocations arrive by the same way.
+/* Messages. Receives are not posted to MPI: arrived messages are matched here,
+ * in the order in which MPI shows them, and then received into the right
+ * buffer. So a message that is too long does no harm (MPI may write beyond the
+ * buffer), a receive can be withdrawn at any time, and notices arrive in the
+ * same way.
  *
- * MPI has few tags: those of users go as they are below tag_limit, the core's
- * lie behind it, and others are announced by a message of their own. */
+ * MPI has few tags: user tags below tag_limit are MPI tags, the core's tags
+ * follow them, and other tags are announced by a message of their own. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"
@@ -32,7 +33,8 @@ static int wire_of(const engine_t *engine, int64_t key)
                                                 : WIRE_FOLLOW(engine);
 }
 
-/* So many blocks, and what is left of one. */
+/* A datatype of that many bytes: whole blocks of MOST_AT_ONCE bytes, and the
+ * rest. */
 static int make_large_type(size_t bytes, MPI_Datatype *ret_type)
 {
     MPI_Aint displs[2] = {0, (MPI_Aint)(bytes / MOST_AT_ONCE * MOST_AT_ONCE)};
@@ -52,8 +54,8 @@ static int make_large_type(size_t bytes, MPI_Datatype *ret_type)
     return code;
 }
 
-/* bytes bytes as so many elements of a type, which is MPI_BYTE or to be
- * freed. */
+/* Expresses bytes as a number of elements of a type, which is MPI_BYTE or must
+ * be freed. */
 static int bytes_type(size_t bytes, int *ret_count, MPI_Datatype *ret_type)
 {
     *ret_count = 1;
@@ -76,7 +78,7 @@ static int receive_matches(const engine_request_t *receive,
     return receive->key == arrival->key;
 }
 
-/* Into the buffer, or where there is room for all of it. */
+/* Receives into the buffer, or into memory that holds the whole message. */
 static int post_receive(engine_request_t *receive, engine_arrival_t *arrival,
                         MPI_Request *ret_handle)
 {
@@ -97,7 +99,7 @@ static int post_receive(engine_request_t *receive, engine_arrival_t *arrival,
     return code;
 }
 
-/* A receive gets its message. */
+/* Matches a receive with its message. */
 static void message_deliver(engine_t *engine, engine_request_t *receive,
                             engine_arrival_t *arrival)
 {
@@ -119,7 +121,7 @@ static void message_deliver(engine_t *engine, engine_request_t *receive,
     receive->head.status = engine_fail(engine, code, "a receive");
 }
 
-/* One message less that may be on its way for nobody. */
+/* One message less that may be under way without a receiver. */
 static void cross_off(engine_t *engine, const engine_arrival_t *arrival)
 {
     engine_request_t *owed;
@@ -151,7 +153,7 @@ static void match(engine_t *engine, engine_arrival_t *arrival)
     TAILQ_INSERT_TAIL(&engine->arrivals, kept, link);
 }
 
-/* What source sends next has a tag that MPI has no room for. */
+/* The next message of source has a tag that is too large for MPI. */
 static void read_header(engine_t *engine, engine_arrival_t *arrival)
 {
     int32_t tag = -1;
@@ -196,7 +198,7 @@ static void request_prepare(engine_request_t *request, engine_kind_t kind,
     request->key = key;
 }
 
-/* Says which tag the next message has; goes by itself. */
+/* Announces the tag of the next message; nobody waits for this send. */
 static int post_header(engine_t *engine, const dscomm_message_t *message)
 {
     engine_request_t *header = g_new0(engine_request_t, 1);
@@ -262,7 +264,7 @@ static dscomm_status_t begin_send(engine_t *engine, engine_request_t *request)
     return status;
 }
 
-/* The oldest message that has come for it, if there is one. */
+/* The oldest arrived message that matches the receive, or NULL. */
 static engine_arrival_t *find_arrival(engine_t *engine,
                                       const engine_request_t *receive)
 {
@@ -302,7 +304,7 @@ static dscomm_status_t message_begin(engine_t *engine,
     return status;
 }
 
-/* What has failed to begin has ended. */
+/* A request that failed to begin is complete. */
 static void begin_delayed(engine_t *engine)
 {
     engine_request_t *request;
@@ -412,7 +414,8 @@ static void receive_forget(engine_t *engine, engine_request_t *receive)
     TAILQ_INSERT_TAIL(&engine->owed, owed, link);
 }
 
-/* What MPI has begun to move goes on, which is why there are last tests. */
+/* MPI continues a transfer that it has begun, so the request is tested a last
+ * time. */
 static void receive_withdraw(engine_t *engine, engine_request_t *request)
 {
     if (request->kind == ENGINE_RECEIVE && !request->parts) {
@@ -431,7 +434,7 @@ static void receive_withdraw(engine_t *engine, engine_request_t *request)
     engine_orphan(engine, request);
 }
 
-/* A look from another thread may have completed it meanwhile. */
+/* Another thread's progress may have completed it meanwhile. */
 void engine_cancel(void *impl, dscomm_request_t *head)
 {
     engine_t *engine = impl;
@@ -451,7 +454,7 @@ int engine_withdraw(void *impl, dscomm_request_t *head)
     pthread_mutex_lock(engine->lock);
     unmatched = head->status == DSCOMM_IN_PROGRESS && !request->parts;
     if (unmatched) {
-        head->never_sent = 1; /* what comes later finds another receive */
+        head->never_sent = 1; /* later messages match another receive */
         receive_forget(engine, request);
     }
     engine_leave(engine);
@@ -517,7 +520,7 @@ void engine_message_setup(engine_t *engine)
         engine->headers[r] = -1;
 }
 
-/* MPI wants to get rid of what it has shown. */
+/* A message that MPI has returned from a matched probe must be received. */
 static void arrival_discard(engine_t *engine, engine_arrival_t *arrival)
 {
     engine_request_t *request = g_new0(engine_request_t, 1);

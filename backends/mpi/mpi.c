@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Backend mpi: finds the engine for the MPI library in question, loads it when
- * it is first needed, and hands everything on to it. So a program that
- * does without MPI never loads one. */
+/* Backend mpi: finds the engine for the MPI library, loads it when it is first
+ * needed, and forwards all calls to it. So a program that does not use MPI
+ * never loads one. */
 #define _GNU_SOURCE
 #include "config.h"
 
@@ -34,7 +34,7 @@ static char *find_folder(void)
     return folder ? folder : g_strdup(FOLDER);
 }
 
-/* The file of an engine, to be freed; NULL where there is none. */
+/* The file of an engine, to be freed; NULL if there is none. */
 static char *find_file(const char *name)
 {
     char *folder = find_folder();
@@ -62,8 +62,8 @@ static const char *first_family(void)
     return NULL;
 }
 
-/* The modules for MPI libraries that are installed; whether their libraries
- * are, only loading one would tell. */
+/* The engines that are installed. Whether their MPI libraries are installed is
+ * known only by loading one. */
 static const char *mpi_describe(void)
 {
     GString *text = g_string_new(NULL);
@@ -80,7 +80,7 @@ static const char *mpi_describe(void)
     return found;
 }
 
-/* Two MPI libraries in one process would take each other's symbols. */
+/* Two MPI libraries in one process would use each other's symbols. */
 static dscomm_status_t family_choose(const char **ret_name)
 {
     const char *asked = dscomm_setting_text(&mpi_settings[MPI_SETTING_LIBRARY]);
@@ -136,8 +136,8 @@ static dscomm_status_t family_load(const char *name)
     return status;
 }
 
-/* Where nobody has asked for the one chosen, another may do: a module can be
- * there without its library. */
+/* If the family was not asked for by name, another engine may serve: an engine
+ * can be installed without its library. */
 static dscomm_status_t load_any(const char *chosen)
 {
     const int is_free =
@@ -222,15 +222,15 @@ static dscomm_status_t mpi_status(void *impl, dscomm_failure_t *ret_failure)
     return engine.status(impl, ret_failure);
 }
 
-/* The engine's own slots, more than those above, which are not called from here
- * on: they are what every module must have. */
+/* The engine's own slots, more than the required ones above, which are not
+ * called once the engine is loaded. */
 static void mpi_trim(void *impl, dscomm_backend_ops_t *ops)
 {
     (void)impl;
     *ops = engine;
 }
 
-/* Whether MPI connects these hosts, only its launcher knows. */
+/* Only MPI's launcher knows whether MPI connects these hosts. */
 static const char *mpi_usable(const char *const *hosts, int ranks)
 {
     const char *asked = dscomm_setting_text(&mpi_settings[MPI_SETTING_LIBRARY]);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How ranks tell each other that the group has ended. */
+/* Notices: how ranks notify each other that the group has ended. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"
 
-/* A notice: the message by which a rank tells the others that the group has
- * ended. mark: a late notice may be of an earlier group, since MPICH gives the
- * number of its communicator to the next. */
+/* A notice: a rank's message to the others that the group has ended. mark: a
+ * late notice may be from an earlier group, because MPICH reuses the number of
+ * its communicator. */
 typedef struct {
     uint32_t mark;
     unsigned char failure[DSCOMM_FAILURE_PACKED];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making a group's communicator, when the ranks have met. */
+/* Makes a group's communicator after the ranks have met. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"
@@ -8,19 +8,20 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How long a death is looked for where MPI has failed, and the pause between
- * two looks. */
+/* After a failure of MPI: how long to look for a dead rank, and the pause
+ * between two looks. */
 #define LOST_US (1000 * 1000)
 #define PAUSE_US (10 * 1000)
 
-/* Has all ranks, and no message but those of MPI_Comm_create_group(), which in
- * Open MPI a program's receive from any source on MPI_COMM_WORLD would take. */
+/* A communicator of all ranks that carries only the messages of
+ * MPI_Comm_create_group(). In Open MPI a program's receive from any source on
+ * MPI_COMM_WORLD would take these. */
 static MPI_Comm base;
 static atomic_int based;
 static pthread_mutex_t base_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Where only one thread at a time may be inside MPI, nothing else would go on
- * meanwhile. */
+/* If only one thread at a time may be inside MPI, nothing else would make
+ * progress meanwhile. */
 static int wants_blocking(int multiple, int oversubscribed)
 {
     int64_t value = MPI_AUTO;
@@ -88,9 +89,9 @@ static dscomm_status_t engine_prepare(const dscomm_backend_args_t *args,
     return DSCOMM_OK;
 }
 
-/* For a group of all ranks, which have met. Should two such groups be made at
- * the same time, each rank comes here for one of them, and then has it for
- * both. MPI_Comm_dup() would copy what the program has attached. */
+/* For a group of all ranks, which have met. If two such groups are made at the
+ * same time, each rank gets here for one of them, and makes both.
+ * MPI_Comm_dup() would copy the attributes that the program has attached. */
 static int make_base(MPI_Group world)
 {
     int code = MPI_SUCCESS;
@@ -107,10 +108,10 @@ static int make_base(MPI_Group world)
 }
 
 /* Makes a communicator, in a thread that may outlive the opening of its group:
- * MPI waits for ranks that have met and died since. */
+ * MPI waits also for ranks that have died after they met. */
 typedef struct {
     engine_latch_t latch;
-    atomic_int users; /* the thread, and who waits for it */
+    atomic_int users; /* the thread, and the caller that waits for it */
     int ranks, code;
     MPI_Comm comm;
     mpi_map_t *map;
@@ -182,7 +183,7 @@ static void *maker_run(void *arg)
     return NULL;
 }
 
-/* Only where any thread may call MPI. */
+/* on_own_thread: allowed only if any thread may call MPI. */
 static void maker_start(maker_t *maker, bool on_own_thread)
 {
     pthread_t thread;
@@ -208,8 +209,8 @@ maker_await(maker_t *maker, const dscomm_backend_args_t *args, int64_t end_us)
                        args->name, args->open_ms / 1000.0);
 }
 
-/* MPI has failed, of a rank that has died, perhaps: its death is seen a little
- * later than MPI saw it. */
+/* Looks for a death after MPI has failed: MPI may see it a little earlier than
+ * the watch of processes. */
 static dscomm_status_t find_death(const dscomm_backend_args_t *args)
 {
     const int64_t end_us = g_get_monotonic_time() + LOST_US;
@@ -271,8 +272,8 @@ static dscomm_status_t engine_join(const dscomm_backend_args_t *args,
     return status;
 }
 
-/* A rank that did not come to a group may not come to MPI_Finalize() either.
- * Where all of them have come, they are there. */
+/* A rank that did not join a group may not call MPI_Finalize() either. If all
+ * ranks have joined, all are alive. */
 static void judge_opening(const engine_t *engine, dscomm_status_t status)
 {
     int ranks = 0;
@@ -333,9 +334,9 @@ void engine_quiesce(void *impl)
     pthread_mutex_unlock(engine->lock);
 }
 
-/* Where a group has failed, a rank may be dead, or for ever in a call that
- * nobody else will make: MPI_Finalize() would wait for it. But not where all
- * ranks have met at the end. */
+/* After a group has failed, a rank may be dead, or stay for ever in a call
+ * that no other rank makes: MPI_Finalize() would wait for it. This does not
+ * apply if all ranks have met at the end. */
 static void engine_judge(const engine_t *engine)
 {
     if (engine->met_all)
@@ -344,10 +345,10 @@ static void engine_judge(const engine_t *engine)
         engine_library_set_unsafe(1);
 }
 
-/* MPI calls the end of a communicator collective, but Open MPI 4.1 and
- * MPICH 4.0 just forget it where only some of its ranks come, and MPICH gives
- * its number to the next one. So one in which messages may still be on their
- * way is kept. */
+/* Freeing a communicator is collective by the standard, but if only some ranks
+ * do it, Open MPI 4.1 and MPICH 4.0 just forget it, and MPICH reuses its
+ * number. So a communicator with messages that may still be under way is kept.
+ */
 void engine_close(void *impl)
 {
     engine_t *engine = impl;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What dtypes and operators are in MPI's words.
+/* MPI's datatypes and operators.
  *
- * MPI's own operators serve where they do what the library promises: integers,
- * truth values, sums and products of float32 and float64. Sums of short
- * integers are cut off at the largest by Open MPI 4.1 where the processor has
- * AVX, and minimum and maximum of floats treat NaN and -0 in some way; so these
- * are done by the library's kernels, in operators made here. Sums of shorter
- * floats are rounded once, after all inputs, which no operator of two operands
- * can do, so there is none. */
+ * MPI's own operators are used if they give the results that the library
+ * promises: integers, truth values, sums and products of float32 and float64.
+ * With AVX, Open MPI 4.1 saturates sums of short integers; and minimum and
+ * maximum of floats treat NaN and -0 in an undefined way. These use the
+ * library's kernels, in operators made here. Sums of shorter floats are
+ * rounded once, after all inputs. No operator of two operands can do that, so
+ * there is none. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"
@@ -73,7 +73,7 @@ static const MPI_Op of_truth[DSCOMM_OP_COUNT] = {
     X(FLOAT8_E5M2, MIN)                                                        \
     X(FLOAT8_E5M2, MAX)
 
-/* MPI gives an operator nothing to tell the dtype by but its address. */
+/* Only the address of its datatype tells an operator the dtype. */
 #define DEFINE(dtype, op)                                                      \
     static void fold_##dtype##_##op(void *in, void *inout, int *count,         \
                                     MPI_Datatype *type)                        \

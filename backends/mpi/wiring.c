@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Is MPI's world as large as the launcher's? Where a process manager and an MPI
- * library do not speak with each other, every process is a world of its own,
- * and MPI says nothing. */
+/* Compares the size of MPI's world with the launcher's. If process manager and
+ * MPI library do not understand each other, every process is a world of its
+ * own, and MPI does not report that. */
 #include "config.h"
 
 #include "backends/mpi/engine.h"
 
 #include <string.h>
 
-/* What a library that begins so speaks with Slurm; "": any other. */
+/* How Slurm starts a library whose name begins so; "": any other library. */
 static const struct {
     const char *library, *remedy;
 } dialects[] = {
@@ -18,7 +18,7 @@ static const struct {
     {"", "use srun --mpi=pmix or --mpi=pmi2, whichever this MPI speaks"},
 };
 
-/* By what discovery calls the launcher; NULL: any other. */
+/* The launcher's name in discovery; NULL: any other. */
 static const struct {
     const char *source, *remedy; /* NULL: by library */
 } remedies[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The backend for groups of one rank: every collective is a copy or a reduction
- * of one input, and messages go from this rank to itself. It is built in,
- * complete, and the one to copy when writing another. */
+/* The backend for groups of one rank: every collective is a copy or a
+ * reduction of one input, and messages go from this rank to itself. It is
+ * built in and complete; copy it to write another backend. */
 #include "config.h"
 
 #include "backends/ending.h"
@@ -9,8 +9,7 @@
 #include <glib.h>
 #include <string.h>
 
-/* What a request of this backend is: the head that the core knows, then our
- * own. */
+/* A request of this backend: the core's head, then the backend's members. */
 typedef struct request {
     dscomm_request_t head;
     dscomm_message_t message;
@@ -20,7 +19,7 @@ typedef struct request {
 
 typedef struct {
     dscomm_group_t *group;
-    request_t *sends, *receives; /* without a partner yet, oldest first */
+    request_t *sends, *receives; /* not matched yet, oldest first */
     ending_t ending;
     char name[];
 } self_t;
@@ -64,8 +63,8 @@ static dscomm_status_t self_status(void *impl, dscomm_failure_t *ret_failure)
     return ending_status(&self->ending, ret_failure);
 }
 
-/* Messages. Sends and receives that find no partner wait in a list; whichever
- * comes second moves the bytes. */
+/* Messages. Sends and receives without a match wait in a list; the later one
+ * of two that match moves the bytes. */
 
 static int message_matches(const dscomm_message_t *send,
                            const dscomm_message_t *recv)
@@ -107,7 +106,7 @@ static void deliver(const dscomm_message_t *send, const dscomm_message_t *recv,
         send->bytes > recv->bytes ? DSCOMM_ERR_TRUNCATED : DSCOMM_OK;
 }
 
-/* Gives the message to the oldest receive that takes it; 0 where none does. */
+/* Delivers the message to the oldest receive that matches; 0 if none does. */
 static int send_now(self_t *self, const dscomm_message_t *message)
 {
     request_t *recv = self->receives;
@@ -121,7 +120,7 @@ static int send_now(self_t *self, const dscomm_message_t *message)
     return 1;
 }
 
-/* The oldest send that a receive takes, or NULL. */
+/* The oldest send that matches a receive, or NULL. */
 static request_t *find_send(const self_t *self, const dscomm_message_t *recv)
 {
     request_t *send = self->sends;
@@ -196,8 +195,8 @@ static dscomm_status_t self_irecv(void *impl, const dscomm_message_t *message,
     return DSCOMM_OK;
 }
 
-/* Nobody else can come to the rescue of a blocking call, so it fails at
- * once. */
+/* A blocking call without a match fails at once, because no other rank can
+ * match it. */
 static dscomm_status_t self_send(void *impl, const dscomm_message_t *message)
 {
     self_t *self = impl;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cancelling a message. What a peer was told must still be kept: a sender that
- * may send sends, so somebody takes it. */
+/* Cancelling a message. A rank keeps what it has announced to a peer: a sender
+ * that was allowed to send sends, so its peer must receive and discard the
+ * bytes. */
 #include "config.h"
 
 #include "backends/shm/p2p.h"
 
 #include <glib.h>
 
-/* A large message of this rank to itself waits for no receive any more. */
+/* Removes a large message of this rank to itself, which has no receive. */
 static void forget_self(shm_p2p_t *p2p, const shm_request_t *request)
 {
     for (shm_early_t **link = &p2p->early; *link; link = &(*link)->next) {
@@ -23,8 +24,8 @@ static void forget_self(shm_p2p_t *p2p, const shm_request_t *request)
     }
 }
 
-/* The sender has no answer yet: its message is the oldest one for the next
- * receive. */
+/* The sender has no answer yet: its message becomes the oldest one for the
+ * next receive. */
 static void put_back(shm_t *shm, const shm_request_t *request)
 {
     shm_p2p_t *p2p = shm->p2p;
@@ -46,7 +47,7 @@ static void put_back(shm_t *shm, const shm_request_t *request)
     p2p->early = early;
 }
 
-/* The sender sends: the rest of its chunks must leave the ring. */
+/* The sender is sending: the rest of its chunks must be read from the ring. */
 static void request_drain(shm_t *shm, int source, shm_request_t *request)
 {
     shm_list_t *list = &shm_pair(shm, source)->arriving;

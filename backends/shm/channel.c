@@ -9,15 +9,16 @@
 
 #include <glib.h>
 
-/* Frames stay in the first cache of both ranks. What long frames carry does not
- * fit there, and lines that the other rank still has in its second cache are
- * slow to write again: their ring is larger than that. */
+/* Frames stay in the first-level cache of both ranks. Payloads of long frames
+ * do not fit there, and cache lines that the other rank still has in its
+ * second-level cache are slow to write again, so their ring is larger than
+ * that cache. */
 #define RING_MOST ((size_t)8 << 10)
 #define INSIDE_MOST ((size_t)17 * SHM_LINE - FRAME_HEAD)
 #define EAGER_MOST ((size_t)16 << 10)
 #define CHUNK_MOST ((size_t)16 << 10)
 #define RUN ((size_t)4) /* chunks at once */
-#define RUN_LEAST ((size_t)256 << 10) /* while so much is left */
+#define RUN_LEAST ((size_t)256 << 10) /* while at least this much is left */
 
 G_STATIC_ASSERT(offsetof(shm_frame_t, payload) == FRAME_HEAD);
 G_STATIC_ASSERT(EAGER_MOST <= UINT16_MAX);
@@ -61,8 +62,9 @@ void shm_end_init(shm_end_t *end, const shm_t *shm, int from, int to)
     end->nchunks = bulk / (end->chunk_bytes + SHM_LINE);
     end->inside = MIN(ring / 4, INSIDE_MOST);
     end->flag = (shm_line_t *)(end->ring + ring);
-    /* At the end, so on whole pages: a copy to somewhat beyond its source,
-     * modulo a page, is a slow one, and buffers often begin with a page. */
+    /* The chunks are at the end, on whole pages: a copy is slow if its
+     * destination lies slightly beyond its source, modulo a page, and buffers
+     * often begin with a page. */
     end->data = base + size - data;
     end->data_bytes = data;
     end->chunk = end->data - end->nchunks * end->chunk_bytes;
@@ -77,7 +79,7 @@ static inline shm_frame_t *frame_at(const shm_end_t *end, uint64_t position)
     return (shm_frame_t *)(end->ring + (position & (end->ring_bytes - 1)));
 }
 
-/* Room for the frame and the zero flag behind it. */
+/* Whether there is room for the frame and the zero flag after it. */
 static bool has_room(shm_end_t *end, uint64_t until)
 {
     until += SHM_LINE;
@@ -89,7 +91,7 @@ static bool has_room(shm_end_t *end, uint64_t until)
     return until <= end->frames_free_to;
 }
 
-/* The flag behind the next frame. */
+/* The flag after the next frame. */
 static void put_end(shm_end_t *end, size_t bytes)
 {
     atomic_store_explicit(&frame_at(end, end->frames + bytes)->flag, 0,
@@ -104,7 +106,7 @@ static void commit(shm_end_t *end, shm_frame_t *frame, size_t bytes)
     atomic_store_explicit(&frame->flag, position + 1, memory_order_release);
 }
 
-/* Where the next long payload begins: none wraps around. */
+/* Position of the next long payload; payloads do not wrap around. */
 static inline uint64_t long_start(const shm_end_t *end, size_t payload)
 {
     size_t left = end->data_bytes - (end->longs & (end->data_bytes - 1));
@@ -112,7 +114,7 @@ static inline uint64_t long_start(const shm_end_t *end, size_t payload)
     return end->longs + (payload > left ? left : 0);
 }
 
-/* Goes beyond the payload of a frame, if that is a long one. */
+/* Skips the payload of a frame, if that is a long one. */
 static bool pass_long(shm_end_t *end, size_t payload)
 {
     if (payload <= end->inside)
@@ -195,8 +197,8 @@ void shm_frame_release(shm_end_t *end, const shm_frame_t *frame)
                           memory_order_release);
 }
 
-/* Chunks that are handed over together, from slot on: short messages go in
- * small pieces, so that both ranks copy at a time, long ones in fewer. */
+/* Number of chunks that are passed at once, from slot on: few for short
+ * messages, so that both ranks copy at the same time, more for long ones. */
 static inline size_t run_of(const shm_end_t *end, size_t slot, size_t size)
 {
     return MIN(size >= RUN_LEAST ? RUN : 1, end->nchunks - slot);

@@ -3,10 +3,10 @@
  * small messages and control, a ring for the payloads of longer frames, and a
  * ring of chunks for the bytes of large messages.
  *
- * A frame begins with a flag, its position in the stream plus one, which is
- * written last; the flag behind the last frame is always zero. Frames are whole
- * cache lines, and none wraps around. Chunks have their flags in lines of their
- * own. Positions never wrap. */
+ * A frame begins with a flag: its position in the stream plus one, written
+ * last. The flag after the last frame is always zero. Frames are whole cache
+ * lines, and none wraps around. Chunks have their flags in separate lines.
+ * Positions never wrap. */
 #ifndef SHM_CHANNEL_H
 #define SHM_CHANNEL_H
 
@@ -21,7 +21,7 @@ typedef enum {
     FRAME_SKIP = 1, /* nothing; the next frame is at the ring's beginning */
     FRAME_EAGER, /* a whole message */
     FRAME_READY, /* a large message is ready to be sent, or read in place */
-    FRAME_GRANT, /* its receiver takes the bytes now */
+    FRAME_GRANT, /* its receiver is ready for the bytes */
     FRAME_FINISHED /* its receiver has read it in place */
 } shm_frame_kind_t;
 
@@ -59,14 +59,16 @@ typedef struct {
     size_t chunk_bytes, nchunks, eager;
     shm_path_t *path; /* from this rank to the other one */
     uint64_t frames, longs, chunks; /* position of this end */
-    uint64_t frames_free_to; /* sender: may write below */
+    uint64_t
+        frames_free_to; /* sender: first position that it must not write yet */
     uint64_t long_free_to, chunks_free_to;
 } shm_end_t;
 
 void shm_end_init(shm_end_t *end, const shm_t *shm, int from, int to);
 
-/* Room for a frame with that much payload, or NULL. Fill all but flag, and the
- * first cache line last: its reader looks at it all the time. */
+/* Reserves room for a frame with that much payload; NULL if there is none.
+ * Write flag last, and the rest of the first cache line just before it,
+ * because the reader polls that line. */
 shm_frame_t *shm_frame_reserve(shm_end_t *end, size_t payload);
 /* The payload of the frame reserved, or peeked at. */
 unsigned char *shm_frame_payload(const shm_end_t *end, shm_frame_t *frame,
@@ -76,9 +78,9 @@ void shm_frame_commit(shm_end_t *end, shm_frame_t *frame, size_t payload);
 shm_frame_t *shm_frame_peek(shm_end_t *end);
 void shm_frame_release(shm_end_t *end, const shm_frame_t *frame);
 
-/* Copies at most size bytes into, or out of, the next chunk; the bytes copied,
- * 0 where there is no room, or nothing to read. The receiver asks for the same
- * sizes as the sender; dest may be NULL, or shorter than size. */
+/* Copies at most size bytes into, or out of, the next chunk. Returns the bytes
+ * copied; 0 if there is no room, or nothing to read. The receiver passes the
+ * same sizes as the sender; dest may be NULL, or shorter than size. */
 size_t shm_chunk_put(shm_end_t *end, const void *source, size_t size);
 size_t shm_chunk_get(shm_end_t *end, void *dest, size_t size, size_t keep);
 

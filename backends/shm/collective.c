@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Native collectives: the shortest ones in a straight line, the others as
+/* Native collectives: the shortest ones without a state machine, the others as
  * machines that run blocking or in a queue. */
 #include "config.h"
 
@@ -27,8 +27,8 @@ static dscomm_status_t await_raised_slow(shm_t *shm, int rank, uint64_t step)
     return status;
 }
 
-/* Everyone raises one flag and waits for everyone's: the line of a barrier or
- * of a small all_reduce. */
+/* Every rank raises one flag and waits for those of all others: a barrier, or
+ * a small all_reduce whose data is in the flag's cache line. */
 static inline dscomm_status_t barrier_meet(shm_t *shm, uint64_t step)
 {
     shm_raise(shm, step);
@@ -163,8 +163,8 @@ static dscomm_status_t run_machine(shm_t *shm, const dscomm_coll_args_t *args)
     return DSCOMM_OK;
 }
 
-/* Bytes of an all_reduce that runs in a straight line. For an operator of the
- * program they are 0, because the machine calls its function. */
+/* Most bytes of an all_reduce without a state machine. 0 for an operator of
+ * the program, because only the machine calls its function. */
 static const uint8_t line_most[DSCOMM_OP_USER + 1] = {
     [DSCOMM_SUM] = SHM_INLINE,
     [DSCOMM_PRODUCT] = SHM_INLINE,
@@ -214,7 +214,7 @@ dscomm_status_t shm_start(void *impl, const dscomm_coll_args_t *args,
     own->kind = SHM_COLLECTIVE;
     own->next = NULL;
     own->collective.args = *args;
-    /* Begins when it is its turn. */
+    /* Begins the operation if those before it in the queue have ended. */
     memset(&own->collective.op, 0, sizeof own->collective.op);
     own->head.status = DSCOMM_IN_PROGRESS;
     if (shm->queue_tail)
@@ -258,7 +258,7 @@ void shm_collective_cancel(shm_t *shm, shm_request_t *request)
     unqueue(shm, request);
 }
 
-/* The head of the queue: begun if it is not, and moved on. */
+/* Begins the first operation of the queue if necessary, and advances it. */
 static int queue_advance_head(shm_t *shm)
 {
     shm_request_t *head = shm->queue_head;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the ranks of a group come together, as those see it that are not rank 0:
- * a unix socket without a file, whose name and password are in the store, gives
- * the segment and everyone's pidfd. */
+/* How ranks other than rank 0 join a group: they connect to rank 0's unix
+ * socket, which has no file, and receive the segment and the pidfds of all
+ * ranks. The socket's name and password are in the store. */
 #include "config.h"
 
 #include "backends/shm/connect.h"
@@ -17,12 +17,12 @@
 
 #include <glib.h>
 
-#define OFFER_PAUSE_US 10000 /* until an offer that is not rank 0's is gone */
-/* After the deadline: rank 0 gives up first, and says why. The store answers as
- * long as that. */
+#define OFFER_PAUSE_US 10000 /* after an offer that is not rank 0's */
+/* After the deadline: rank 0 gives up first, and gives the reason. The store
+ * may take that long to answer. */
 #define LEADER_FIRST_US G_USEC_PER_SEC
 
-/* Peers of a group that is made from another one are known already. */
+/* The processes of a group with a parent group are known already. */
 static void share_peers(shm_t *shm, const shm_t *parent)
 {
     shm->peers = parent->peers;
@@ -76,8 +76,8 @@ static dscomm_status_t member_get_offer(const dscomm_backend_args_t *args,
     return DSCOMM_OK;
 }
 
-/* Connects to whoever has made an offer: rank 0, which may have given up or
- * died since, or a process of another user. */
+/* Connects to the process that has made an offer: rank 0, which may have given
+ * up or died since, or a process of another user. */
 static dscomm_status_t member_take_offer(const shm_t *shm, char *offer, int fd,
                                          unsigned char *ret_password,
                                          offer_t *ret_offer)
@@ -94,7 +94,7 @@ static dscomm_status_t member_take_offer(const shm_t *shm, char *offer, int fd,
     do
         failed = connect(fd, (struct sockaddr *)&address, length);
     while (failed && errno == EINTR);
-    /* EAGAIN: the listener's queue is full; the caller comes again. */
+    /* EAGAIN: the listener's queue is full; the caller tries again. */
     if (failed)
         return errno == ECONNREFUSED || errno == EAGAIN
                    ? DSCOMM_OK
@@ -136,8 +136,9 @@ static dscomm_status_t fail_offer(const dscomm_backend_args_t *args,
                        args->open_ms / 1000.0, why);
 }
 
-/* Connects to rank 0. Whoever may write to the store can put another offer in
- * the place of rank 0's. It is passed over: rank 0 soon makes its own again. */
+/* Connects to rank 0. Another process that may write to the store can replace
+ * rank 0's offer. Such an offer is ignored: rank 0 soon writes its own again.
+ */
 static dscomm_status_t member_connect(const shm_t *shm,
                                       const dscomm_backend_args_t *args,
                                       int *ret_fd, unsigned char *ret_password)
@@ -192,8 +193,9 @@ static dscomm_status_t member_join(shm_t *shm,
     return status;
 }
 
-/* Receives from rank 0; fails as soon as the group can no longer be made. Rank
- * 0 may send why in place of what is due: the same reason is in the store. */
+/* Receives a message from rank 0; fails as soon as the group can no longer be
+ * made. Rank 0 may send a failure instead of the message; the store has the
+ * same failure. */
 static dscomm_status_t member_receive(const shm_t *shm,
                                       const dscomm_backend_args_t *args, int fd,
                                       void *message, size_t size, int *ret_fds,
@@ -217,7 +219,7 @@ static dscomm_status_t member_receive(const shm_t *shm,
                   : DSCOMM_OK;
 }
 
-/* Receives rank 0's decision; *ret_fd may be NULL. */
+/* Receives rank 0's result; *ret_fd may be NULL. */
 static dscomm_status_t member_receive_result(shm_t *shm,
                                              const dscomm_backend_args_t *args,
                                              int fd, int64_t deadline,
@@ -257,7 +259,8 @@ static dscomm_status_t member_meet_peers(shm_t *shm,
     return DSCOMM_OK;
 }
 
-/* Tells rank 0 of failure, or of success if that is NULL; 0, or an errno. */
+/* Sends rank 0 the failure, or success if failure is NULL. Returns 0 or an
+ * errno. */
 static int member_report(int fd, const dscomm_failure_t *failure)
 {
     join_result_t ready = {.magic = SHM_MAGIC};
@@ -295,7 +298,8 @@ static dscomm_status_t member_meet(shm_t *shm,
     return member_receive_result(shm, args, *ret_fd, deadline, NULL);
 }
 
-/* Rank 0 learns it from the store, or from the connection if there is one. */
+/* Rank 0 gets the failure from the store, or from the connection if there is
+ * one. */
 static dscomm_status_t member_give_up(const dscomm_backend_args_t *args, int fd,
                                       dscomm_status_t status)
 {

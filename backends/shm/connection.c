@@ -14,7 +14,7 @@
 
 #include <glib.h>
 
-#define MOST_SLICE_US 100000 /* of a wait, between looks at the other ranks */
+#define MOST_SLICE_US 100000 /* of a wait, between two checks */
 socklen_t shm_connect_address(const char *name, struct sockaddr_un *ret_address)
 {
     *ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};

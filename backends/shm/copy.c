@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Of somewhat more glibc makes one string instruction, which waits for every
- * line that comes from another cache. */
+/* Above this size glibc copies by one string instruction, which waits for
+ * every line that another cache has. */
 #define SHORT 2048
 #define LONG ((size_t)16 << 10)
 
@@ -54,7 +54,8 @@ void shm_copy_stream(void *dest, const void *source, size_t size)
         _mm_stream_si128((__m128i *)(to + 48), d);
     }
     memcpy(to, from, size);
-    /* Streamed stores are ordered by no later release store, only by this. */
+    /* Only this fence orders streaming stores; a later release store does not.
+     */
     _mm_sfence();
 }
 #else

@@ -10,11 +10,11 @@
 
 #define SHM_LOOK_MIN ((size_t)1 << 10) /* smaller copies cost too little */
 
-/* memcpy whose stores go to memory and leave the cache alone; visible to others
- * after the next release store, as a memcpy's would be. */
+/* memcpy() with streaming stores, which bypass the cache; visible to other
+ * ranks after the next release store, as after memcpy(). */
 void shm_copy_stream(void *dest, const void *source, size_t size);
 
-/* memcpy of what another rank has just written. */
+/* memcpy() of bytes that another rank has just written. */
 void shm_copy_out(void *dest, const void *source, size_t size);
 
 /* Returns the stores for a message: those that the pair's collectives have
@@ -29,7 +29,7 @@ static inline uint8_t shm_path_store(shm_path_t *path,
     return path->store;
 }
 
-/* A copy to where the rank of a path will read it. */
+/* Copies to memory that the rank of a path will read. */
 static inline void shm_path_copy(shm_path_t *path, const _Atomic uint64_t *word,
                                  void *dest, const void *source, size_t size)
 {
@@ -39,8 +39,9 @@ static inline void shm_path_copy(shm_path_t *path, const _Atomic uint64_t *word,
         memcpy(dest, source, size);
 }
 
-/* Loads as wide as the stores that a schedule has just made its message with; a
- * wider one would wait until these have left the processor. */
+/* Copies with loads as wide as the stores with which a schedule has just made
+ * its message; a wider load would wait until these stores have left the
+ * processor. */
 static inline void shm_copy_words(unsigned char *to, const unsigned char *from,
                                   size_t bytes)
 {

@@ -12,7 +12,7 @@
 #include "backends/shm/steps.h"
 
 #define CHUNK ((size_t)64 << 10) /* bytes of a piece, at most */
-#define REFERENCE_MIN ((size_t)4096) /* in-place reading pays from here */
+#define REFERENCE_MIN ((size_t)4096) /* from here on in-place reads win */
 
 enum { ROOT = 1, OTHERS = 2, ALL = ROOT | OTHERS };
 enum { STAGE_COUNTS, STAGE_DATA, STAGE_DRAIN };
@@ -20,7 +20,7 @@ enum { STAGE_COUNTS, STAGE_DATA, STAGE_DRAIN };
 typedef struct {
     unsigned char senders, receivers;
     bool each; /* one part for each rank */
-    bool counts; /* lengths are known to their owners only */
+    bool counts; /* only their owners know the lengths */
 } shape_t;
 
 static const shape_t shapes[DSCOMM_COLL_COUNT] = {
@@ -51,7 +51,7 @@ static inline bool takes_part(const shm_op_t *op, unsigned char who, int rank)
     return who & (rank == op->args->root ? ROOT : OTHERS);
 }
 
-/* What this rank sends to rank. */
+/* The part that this rank sends to rank. */
 static part_t part_out(const shm_op_t *op, int rank)
 {
     const dscomm_coll_args_t *a = op->args;
@@ -65,7 +65,7 @@ static part_t part_out(const shm_op_t *op, int rank)
     return (part_t){shm_at(a->send, 0), n};
 }
 
-/* What this rank receives from rank. */
+/* The part that this rank receives from rank. */
 static part_t part_in(const shm_op_t *op, int rank)
 {
     const dscomm_coll_args_t *a = op->args;
@@ -79,7 +79,7 @@ static part_t part_in(const shm_op_t *op, int rank)
     return (part_t){shm_at(a->recv, (size_t)rank * n), n};
 }
 
-/* Bytes of a part that fall into a piece. */
+/* The bytes of a part that belong to a piece. */
 static inline size_t piece_bytes(const shm_op_t *op, size_t part, size_t piece)
 {
     size_t from = piece * op->chunk;
@@ -101,7 +101,7 @@ static void copy_own_part(shm_t *shm, shm_op_t *op)
         memmove(to.start, from.start, to.bytes);
 }
 
-/* The longest part of the whole operation is known: cut it into pieces. */
+/* Cuts the operation into pieces, once its longest part is known. */
 static void exchange_plan(shm_t *shm, shm_op_t *op, size_t longest)
 {
     size_t parts = shape_of(op)->each ? (size_t)shm->ranks : 1;
@@ -117,7 +117,7 @@ static void exchange_plan(shm_t *shm, shm_op_t *op, size_t longest)
     op->region = op->inlined ? 0 : parts * op->chunk;
 }
 
-/* The own ring's bytes of a piece, or its line's. */
+/* This rank's bytes of a piece, in its ring or its line. */
 static inline unsigned char *place(shm_t *shm, const shm_op_t *op, int rank,
                                    uint64_t step)
 {
@@ -147,7 +147,8 @@ static void put_parts(shm_t *shm, shm_op_t *op, uint64_t step)
     }
 }
 
-/* A buffer that peers can read where it is: all parts in one range. */
+/* Whether peers can read this rank's buffer in place: all parts in one range.
+ */
 static uint64_t reference_of(const shm_t *shm, const shm_op_t *op)
 {
     const dscomm_coll_args_t *a = op->args;
@@ -159,8 +160,9 @@ static uint64_t reference_of(const shm_t *shm, const shm_op_t *op)
     return shm_heap_reference(shm, a->send, bytes);
 }
 
-/* Writes and raises piece `published`, whose step was taken. All ranks raise
- * the first piece, so that a mismatch is seen; then only senders. */
+/* Writes piece `published`, whose step was taken, and raises its flag. All
+ * ranks raise the flag of the first piece, so that a mismatch is detected;
+ * later ones only senders. */
 static int exchange_put(shm_t *shm, shm_op_t *op)
 {
     uint64_t step = op->taken;
@@ -210,7 +212,7 @@ static bool read_in_place(const shm_op_t *op, int rank)
     return op->references[rank / 64] >> (rank % 64) & 1;
 }
 
-/* Takes a peer's whole part from its own buffer. */
+/* Copies a peer's whole part from the peer's buffer. */
 static int get_reference(shm_t *shm, shm_op_t *op, int rank, uint64_t reference)
 {
     part_t part = part_in(op, rank);
@@ -221,7 +223,7 @@ static int get_reference(shm_t *shm, shm_op_t *op, int rank, uint64_t reference)
     if (!from)
         return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
     memcpy(part.start, from + skip, part.bytes);
-    /* Its owner may have freed it, but only after a revocation. */
+    /* The owner may have freed it, but only after a revocation. */
     atomic_thread_fence(memory_order_acquire);
     if (shm_is_revoked(shm))
         return shm_revoked(shm);
@@ -256,7 +258,7 @@ static int exchange_get(shm_t *shm, shm_op_t *op, int rank)
     return SHM_DONE;
 }
 
-/* Reads piece `finished` from everyone, beginning with the next rank. */
+/* Reads piece `finished` from all ranks, beginning with the next rank. */
 static int consume_piece(shm_t *shm, shm_op_t *op)
 {
     const shape_t *shape = shape_of(op);
@@ -296,8 +298,8 @@ static int exchange_consume(shm_t *shm, shm_op_t *op)
     return SHM_DONE;
 }
 
-/* Lengths that only their owners know: everyone puts what it sends to each rank
- * into its ring, and the longest into its line. */
+/* Publishes lengths that only their owners know: every rank writes the lengths
+ * that it sends to each rank into its ring, and the longest into its line. */
 static int put_counts(shm_t *shm, shm_op_t *op)
 {
     const shape_t *shape = shape_of(op);
@@ -344,7 +346,7 @@ static int fail_counts(shm_t *shm, const shm_op_t *op, int rank, uint64_t sent,
     return shm_fail(shm, &failure);
 }
 
-/* Everyone's lengths are there: compare and find the longest. */
+/* Called when all lengths have arrived: compares them and finds the longest. */
 static int get_counts(shm_t *shm, shm_op_t *op)
 {
     const shape_t *shape = shape_of(op);

@@ -18,7 +18,7 @@ static size_t text_append(char *text, size_t size, size_t used,
     return n < 0 || (size_t)n >= size - used ? size - 1 : used + (size_t)n;
 }
 
-/* Ranks that have not begun operation sequence, with what is known of them;
+/* Lists ranks that have not begun operation sequence, with their state;
  * returns the first, or -1. */
 static int list_late(const shm_t *shm, uint64_t sequence, char *text,
                      size_t size)
@@ -44,8 +44,8 @@ static int list_late(const shm_t *shm, uint64_t sequence, char *text,
     return first;
 }
 
-/* How far a rank has come in the current operation: the steps whose flags it
- * raised, then those it has read. */
+/* The progress of a rank in the current operation: steps whose flags it has
+ * raised, plus steps that it has read. */
 static uint64_t rank_reached(const shm_t *shm, int rank)
 {
     uint64_t raised = shm->op_step;
@@ -64,8 +64,8 @@ static uint64_t rank_reached(const shm_t *shm, int rank)
                 : 0);
 }
 
-/* All have begun it: then those that came least far, unless all came as far.
- * Returns the first of them, or -1. */
+/* All ranks have begun it: lists those with the least progress, unless all
+ * have the same. Returns the first of them, or -1. */
 static int explain_begun(const shm_t *shm, const char *what, char *text,
                          size_t size)
 {

@@ -15,12 +15,12 @@
 
 #define PAGE ((size_t)4096)
 
-/* A part of this rank's heap. All parts, in order, make the whole; two that are
- * free never follow each other. */
+/* A part of this rank's heap. The parts, in order, cover the heap; no two free
+ * ones are adjacent. */
 typedef struct part {
     struct part *next;
     size_t offset, size;
-    bool used; /* not to be given out */
+    bool used; /* allocated, or lost */
     bool lost; /* freed in a broken group, and never given out again */
 } part_t;
 
@@ -81,7 +81,7 @@ static dscomm_status_t fail_full(const shm_t *shm, size_t size)
                        (unsigned long long)shm->layout.heap_size);
 }
 
-/* First fit; what is left over becomes a part of its own. */
+/* First fit; the rest becomes a part of its own. */
 static dscomm_status_t take_part(shm_t *shm, size_t size, part_t **ret_part)
 {
     part_t *part = shm->heap->parts, *rest;
@@ -187,7 +187,7 @@ dscomm_status_t shm_mem_free(void *impl, void *memory)
                    part->size, strerror(errno));
         memset(memory, 0, part->size);
     }
-    /* Of a broken group a peer may still be writing its result here. */
+    /* In a revoked group a peer may still be writing its result here. */
     part->lost = shm_is_revoked(shm);
     if (!part->lost)
         give_part(shm->heap, part);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rank 0 of a group that is made: it listens on a unix socket without a file,
- * whose name and password go through the store, and hands out the segment and
- * everyone's pidfd. */
+/* Rank 0's part of making a group: it listens on a unix socket without a file,
+ * whose name and password it puts into the store, and sends the segment and
+ * the pidfds of all ranks to every rank. */
 #include "config.h"
 
 #include "backends/shm/connect.h"
@@ -18,7 +18,7 @@
 #include <glib.h>
 
 #define NAMED 16
-#define OFFER_US 250000 /* after which the offer is made again */
+#define OFFER_US 250000 /* between repetitions of the offer */
 
 static void to_hex(const unsigned char *bytes, size_t count, char *ret_hex)
 {
@@ -30,7 +30,7 @@ typedef struct {
     shm_t *shm;
     const dscomm_backend_args_t *args;
     int listener;
-    int *sockets; /* of each rank, -1 = not here yet */
+    int *sockets; /* of each rank, -1 = not connected yet */
     unsigned char password[PASSWORD];
     char offer[OFFER + 1]; /* what the store's key holds */
     bool with_peers;
@@ -42,7 +42,7 @@ static dscomm_status_t leader_offer(const leader_t *leader)
     return dscomm_store_set(leader->args->store, SHM_KEY, leader->offer, OFFER);
 }
 
-/* Blocks, and may be interrupted, until the kernel's generator is seeded. */
+/* May block, and be interrupted, until the kernel's generator is seeded. */
 static bool secret_draw(unsigned char *ret_bytes, size_t size)
 {
     ssize_t got;
@@ -75,7 +75,7 @@ static dscomm_status_t leader_listen(leader_t *leader)
     return leader_offer(leader);
 }
 
-/* Takes one connection; strangers are closed and forgotten. */
+/* Accepts one connection; those of strangers are closed and not counted. */
 static dscomm_status_t leader_admit(leader_t *leader, int fd)
 {
     shm_t *shm = leader->shm;
@@ -136,8 +136,8 @@ static dscomm_status_t leader_fail_missing(const leader_t *leader)
         leader->args->open_ms / 1000.0);
 }
 
-/* Waits for the next connection. Whoever may write to the store can overwrite
- * the offer, so it is made again from time to time. */
+/* Waits for the next connection. Another process that may write to the store
+ * can overwrite the offer, so it is repeated from time to time. */
 static dscomm_status_t leader_await(const leader_t *leader)
 {
     for (;;) {
@@ -156,7 +156,7 @@ static dscomm_status_t leader_await(const leader_t *leader)
     }
 }
 
-/* Every rank, however many strangers connect meanwhile. */
+/* Accepts every rank, whatever number of strangers connect meanwhile. */
 static dscomm_status_t leader_gather(leader_t *leader)
 {
     dscomm_status_t status = DSCOMM_OK;
@@ -185,8 +185,8 @@ static dscomm_status_t leader_gather(leader_t *leader)
     return status;
 }
 
-/* Same result to everyone who came: failure, or NULL for success. One that has
- * gone is found later. */
+/* Sends the same result to every connected rank: failure, or success if that
+ * is NULL. A rank that has gone is detected later. */
 static dscomm_status_t leader_tell(leader_t *leader,
                                    const dscomm_failure_t *failure, int fd)
 {
@@ -211,7 +211,8 @@ static dscomm_status_t leader_tell(leader_t *leader,
     return DSCOMM_OK;
 }
 
-/* Everyone's pid and pidfd to everyone, in messages of PEER_BATCH. */
+/* Sends the pids and pidfds of all ranks to every rank, in messages of
+ * PEER_BATCH. */
 static dscomm_status_t leader_introduce(const leader_t *leader)
 {
     const shm_t *shm = leader->shm;
@@ -240,7 +241,7 @@ static dscomm_status_t leader_introduce(const leader_t *leader)
     return DSCOMM_OK;
 }
 
-/* How it went on a rank. */
+/* Receives the result of a rank. */
 static dscomm_status_t leader_hear(const leader_t *leader, int rank)
 {
     char who[DSCOMM_CREATION_RANK_MAX];
@@ -299,8 +300,8 @@ static dscomm_status_t leader_meet(leader_t *leader,
     return status;
 }
 
-/* Tells why it failed to those that wait for an address, for a connection or
- * for a message. */
+/* Sends the failure to the ranks that wait for an address, a connection or a
+ * message. */
 static dscomm_status_t leader_give_up(leader_t *leader, dscomm_status_t status)
 {
     dscomm_failure_t failure;
@@ -341,7 +342,7 @@ dscomm_status_t shm_connect_leader(shm_t *shm,
         status = leader_tell(&leader, DSCOMM_OK, -1);
     if (status)
         status = leader_give_up(&leader, status);
-    else /* all have it, so that only the store's memory is at stake */
+    else /* if this fails, only memory of the store is lost */
         (void)dscomm_store_delete(args->store, SHM_KEY, NULL);
     for (int r = 1; r < shm->ranks; r++)
         if (leader.sockets[r] >= 0)

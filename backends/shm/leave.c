@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ranks that leave in good order, while others wait for something that they
- * will not do. What they did before counts. */
+ * will not do. Their earlier calls count. */
 #include "config.h"
 
 #include "backends/shm/p2p.h"
@@ -19,8 +19,8 @@ void shm_leave(shm_t *shm, shm_left_t how)
     shm_wake(shm);
 }
 
-/* A rank that leaves the world still comes to its last barrier; one that calls
- * something else there is told of a mismatch. */
+/* A rank that leaves the world still calls its last barrier; a rank that calls
+ * something else there gets a mismatch. */
 int shm_left_early(const shm_t *shm)
 {
     shm_left_t enough = shm->world ? SHM_LEFT : SHM_LEAVING;
@@ -55,10 +55,10 @@ static bool all_others_left(const shm_t *shm)
     return true;
 }
 
-/* Can no rank send to this receive any more, because its source has left? With
- * any source, this rank itself could still send, unless it waits in this call.
- * In the world's last barrier, which may be messages of the core, ranks that
- * are leaving still send. */
+/* Whether no rank can send to this receive any more, because its source has
+ * left. With any source, this rank itself could still send, unless it waits in
+ * this call. In the world's last barrier, which may be messages of the core,
+ * ranks that are leaving still send. */
 static bool receive_is_orphaned(const shm_t *shm, const shm_request_t *receive)
 {
     const dscomm_message_t *message = &receive->p2p.message;
@@ -71,8 +71,8 @@ static bool receive_is_orphaned(const shm_t *shm, const shm_request_t *receive)
            shm_left(shm, source) >= (last ? SHM_LEFT : SHM_LEAVING);
 }
 
-/* Fails the receives whose source has left. A receive must be orphaned before
- * all messages that have arrived are matched, and still wait after that. */
+/* Fails the receives whose source has left: those that are orphaned before all
+ * messages that have arrived are matched, and still wait afterwards. */
 void shm_left_receives(shm_t *shm)
 {
     shm_request_t *receive, *next;

@@ -53,8 +53,8 @@ int shm_message_send(int fd, const void *message, size_t size, const int *fds,
     while ((n = sendmsg(fd, &header, MSG_NOSIGNAL)) < 0) {
         int error = errno;
 
-        /* A user's descriptors in flight are limited like open files; they get
-         * fewer as the receivers take them. */
+        /* A user's descriptors in flight are limited like open files; there
+         * are fewer as the receivers accept them. */
         if (error == ETOOMANYREFS && g_get_monotonic_time() < deadline)
             g_usleep(500);
         else if (error != EINTR)
@@ -63,7 +63,7 @@ int shm_message_send(int fd, const void *message, size_t size, const int *fds,
     return 0;
 }
 
-/* Descriptors that came along: the first max_fds are kept, others closed. */
+/* Keeps the first max_fds descriptors of the message, and closes the others. */
 static void take_descriptors(struct msghdr *header, int *ret_fds, int max_fds)
 {
     int taken = 0;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks that call different collectives: which one is it, and what did it
- * call? */
+/* Finds which rank called a different collective, and what it called. */
 #include "config.h"
 
 #include "backends/shm/shm.h"
@@ -51,7 +50,8 @@ static void counts_describe(const shm_t *shm, const shm_counts_t *counts,
                  (unsigned long long)counts->sum);
 }
 
-/* The operator of a recorded call; text is where that of the program is put. */
+/* The operator's name of a recorded call; text is room for the name of a
+ * program's own. */
 static const char *operator_of(const shm_t *shm, int rank,
                                const shm_record_t *record, char *text)
 {
@@ -103,8 +103,8 @@ static bool record_of(const shm_t *shm, int rank, uint64_t sequence,
     return ret_record->sequence == sequence;
 }
 
-/* The oldest operation that two ranks remember and that was not the same; 0
- * if there is none. */
+/* The oldest operation in the records of both ranks that differs; 0 if there
+ * is none. */
 static uint64_t first_difference(const shm_t *shm, int rank, uint64_t until)
 {
     uint64_t from = until > SHM_RECORDS ? until - SHM_RECORDS + 1 : 1;
@@ -167,8 +167,8 @@ static dscomm_status_t fail_mismatch(shm_t *shm, int rank)
     return shm_fail(shm, &failure);
 }
 
-/* A line that already carries a later step is no sign: its rank could reuse it
- * only because this one had read what was there. */
+/* A line that already has a later step is no sign of a mismatch: its rank
+ * reuses the line only after this rank has read it. */
 dscomm_status_t shm_mismatch(shm_t *shm)
 {
     if (!shm->op_step)

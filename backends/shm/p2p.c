@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages. A small one travels in a frame and is buffered there, or aside if
- * its receive is not posted yet. Of a large one a READY frame goes ahead; when
- * its receive is there, a GRANT comes back and the bytes follow in chunks. One
- * that lies in the sender's heap is read in place, and FINISHED comes back. */
+/* Messages. A small one travels in a frame; if its receive is not posted yet,
+ * it stays there or is copied aside. For a large one a READY frame is sent
+ * first; when its receive is posted, a GRANT frame comes back and the bytes
+ * follow in chunks. If it lies in the sender's heap, the receiver reads it in
+ * place and sends FINISHED back. */
 #include "config.h"
 
 #include "backends/shm/copy.h"
@@ -13,7 +14,7 @@
 #include <glib.h>
 
 #define REFERENCE_MIN ((size_t)16 << 10)
-/* Bytes of a message that is asked for all at once. */
+/* Bytes of a message that is granted at once. */
 #define PREFETCHED ((size_t)17 * SHM_LINE)
 
 /* Reserves the channel to a rank before its first use. */
@@ -39,7 +40,8 @@ static dscomm_status_t channel_open(shm_t *shm, int rank)
     return DSCOMM_OK;
 }
 
-/* May frames of a rank be looked at? Its channel has memory once it says so. */
+/* Whether frames of a rank may be read: its channel has memory once the rank
+ * says so. */
 static bool incoming(shm_t *shm, int rank)
 {
     shm_pair_t *pair = shm_pair(shm, rank);
@@ -55,7 +57,7 @@ static bool incoming(shm_t *shm, int rank)
 
 /* --- frames out --- */
 
-/* The first line last, see shm_frame_reserve(). */
+/* Writes the first line last, see shm_frame_reserve(). */
 static void fill_frame(const shm_end_t *end, shm_frame_t *frame,
                        const dscomm_message_t *message)
 {
@@ -73,8 +75,8 @@ static void fill_frame(const shm_end_t *end, shm_frame_t *frame,
     shm_copy_words(to, send, first);
 }
 
-/* The next frame of a request; false where there is no room. Afterwards the
- * request is complete or in the list where it waits. */
+/* Sends the next frame of a request; false if there is no room. Afterwards the
+ * request is complete, or in the list in which it waits. */
 static bool send_message(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
 {
     const dscomm_message_t *message = &request->p2p.message;
@@ -107,8 +109,8 @@ static bool send_message(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
     return true;
 }
 
-/* A receive answers a large message: GRANT, or FINISHED if it was read in place
- * (moved is all of it then). */
+/* Answers a large message with its receive: GRANT, or FINISHED if it was read
+ * in place (moved is then all of it). */
 static bool send_answer(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
 {
     bool finished = request->p2p.moved > 0;
@@ -142,7 +144,7 @@ static bool send_frame(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
     return sent;
 }
 
-/* Sends the request's frame, now or when there is room. */
+/* Sends the request's frame, now or when there is room for it. */
 static dscomm_status_t queue_frame(shm_t *shm, shm_request_t *request, int rank)
 {
     shm_pair_t *pair = shm_pair(shm, rank);
@@ -160,7 +162,7 @@ static dscomm_status_t queue_frame(shm_t *shm, shm_request_t *request, int rank)
 
 /* --- messages in --- */
 
-/* A receive meets a large message. */
+/* Matches a receive with a large message. */
 static dscomm_status_t accept_large(shm_t *shm, shm_request_t *request,
                                     int source, int tag, uint64_t bytes,
                                     uint64_t id, uint64_t reference)
@@ -230,7 +232,7 @@ static dscomm_status_t frame_message(shm_t *shm, int source, shm_frame_t *frame)
     return DSCOMM_OK;
 }
 
-/* An answer to a large send. */
+/* Handles the answer to a large send. */
 static dscomm_status_t frame_answer(shm_t *shm, int source,
                                     const shm_frame_t *frame)
 {
@@ -452,7 +454,7 @@ dscomm_status_t shm_irecv(void *impl, const dscomm_message_t *message,
     return DSCOMM_OK;
 }
 
-/* Frames are taken in only while a receive wants them, so a probe does. */
+/* Frames are read only while a receive needs them, so a probe reads them. */
 int shm_probe(void *impl, const dscomm_message_t *wanted,
               dscomm_request_t *found, void **ret_taken)
 {
@@ -475,8 +477,8 @@ int shm_probe(void *impl, const dscomm_message_t *wanted,
     return 1;
 }
 
-/* Waits for a request of the caller's own; what completes meanwhile besides is
- * told by the next progress. */
+/* Waits for a request of the caller; the next progress reports other requests
+ * that complete meanwhile. */
 static dscomm_status_t message_finish(shm_t *shm, shm_request_t *request)
 {
     shm_wait_t wait = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Point to point: the queues behind the channels. */
+/* Point to point: the queues of messages above the channels. */
 #ifndef SHM_P2P_H
 #define SHM_P2P_H
 
@@ -10,19 +10,19 @@ typedef struct {
     shm_request_t *head, *tail;
 } shm_list_t;
 
-/* What this rank knows of one peer. */
+/* The state of messages with one peer. */
 typedef struct {
     bool sends, receives; /* the channel to it, from it, is in use */
     shm_end_t out, in;
     unsigned interest; /* requests that need its frames */
-    shm_list_t frames; /* requests whose next frame found no room */
-    shm_list_t waiting; /* large sends that it has not asked for yet */
-    shm_list_t sending; /* large sends that it takes, in order */
+    shm_list_t frames; /* requests whose next frame has no room */
+    shm_list_t waiting; /* large sends that it has not granted yet */
+    shm_list_t sending; /* large sends that it has granted, in order */
     shm_list_t arriving; /* large receives from it, in order */
     uint64_t next_id;
 } shm_pair_t;
 
-/* A message that came before its receive. */
+/* A message that arrived before its receive was posted. */
 typedef struct shm_early {
     struct shm_early *next;
     int source, tag;
@@ -37,7 +37,7 @@ struct shm_p2p {
     shm_list_t posted; /* receives without a message, oldest first */
     unsigned any; /* of them, those from any source */
     unsigned busy; /* pairs->interest of all, and any */
-    int first; /* rank looked at first; another one each time */
+    int first; /* the rank that is polled first; rotates */
     shm_early_t *early, **early_tail;
     shm_pair_t pairs[]; /* of each rank */
 };
@@ -59,7 +59,7 @@ static inline void shm_unwant(shm_t *shm, int rank)
     shm->p2p->busy--;
 }
 
-/* A posted receive needs the frames of its source, or of all. */
+/* Whether a posted receive needs the frames of its source, or of all ranks. */
 static inline void shm_want_source(shm_t *shm, int source)
 {
     if (source == DSCOMM_ANY_SOURCE) {
@@ -111,21 +111,21 @@ static inline bool shm_list_remove(shm_list_t *list, shm_request_t *request)
     return true;
 }
 
-/* cancel.c: receives of nobody that are cancelled halfway, see SHM_DRAIN. */
+/* cancel.c: receives that were cancelled halfway, see SHM_DRAIN. */
 void shm_drains_free(shm_pair_t *pair);
 
-/* match.c: which message belongs to which receive. */
-/* The oldest posted receive that takes a message, removed; or NULL. */
+/* match.c: matches messages with receives. */
+/* Removes and returns the oldest posted receive that matches a message; or
+ * NULL. */
 shm_request_t *shm_posted_take(shm_p2p_t *p2p, int source, int tag);
-/* The oldest early message that a receive takes, or NULL; take removes it. */
+/* The oldest early message that matches a receive, or NULL; take removes it. */
 shm_early_t *shm_early_find(const shm_p2p_t *p2p,
                             const dscomm_message_t *wanted);
 shm_early_t *shm_early_take(shm_p2p_t *p2p, const dscomm_message_t *wanted);
-/* A new early message with room for bytes of data, appended; NULL without
- * memory. */
+/* Appends a new early message with room for bytes of data; NULL: no memory. */
 shm_early_t *shm_early_add(shm_p2p_t *p2p, int source, int tag, size_t bytes);
-/* There is no memory for a message of source that must be kept: the group
- * ends. */
+/* Ends the group, because there is no memory for a message of source that must
+ * be kept. */
 dscomm_status_t shm_early_fail(shm_t *shm, int source);
 /* Marks a receive complete: bytes of the message, OK or ERR_TRUNCATED. */
 void shm_received(shm_t *shm, shm_request_t *request, int source, int tag,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The processes on the other side: whether they live, and what they do. */
+/* The processes of the other ranks: whether they live, and their state. */
 #include "config.h"
 
 #include "backends/shm/shm.h"
@@ -36,7 +36,7 @@ void shm_peers_free(shm_peers_t *peers)
     g_free(peers);
 }
 
-/* Has a process ended before it was through with the group? */
+/* Whether a process has ended before it left the group. */
 static bool peer_is_dead(const shm_t *shm, int rank, const struct pollfd *entry)
 {
     return entry->revents & POLLIN && shm_left(shm, rank) < SHM_LEFT;

@@ -14,8 +14,8 @@
 #include "backends/shm/steps.h"
 
 #define KIB ((size_t)1 << 10)
-#define FLAT_MOST (128 * KIB) /* two ranks: flat up to here */
-#define FLAT_MOST_READ (48 * KIB) /* more ranks: while all inputs are below */
+#define FLAT_MOST (128 * KIB) /* flat up to here, with two ranks */
+#define FLAT_MOST_READ (48 * KIB) /* of all inputs, with more ranks */
 #define FLAT_PIECE (32 * KIB)
 #define SCATTER_LEAST (32 * KIB) /* bytes of a ring that a piece takes */
 #define SCATTER_MOST (512 * KIB)
@@ -42,8 +42,9 @@ static bool scatters(const shm_op_t *op)
            op->args->coll == DSCOMM_COLL_REDUCE_SCATTER_V;
 }
 
-/* Rank's part of the input: of all_reduce and reduce a p-th in whole cache
- * lines, of reduce_scatter what the caller says. */
+/* The part of the input that rank folds: for all_reduce and reduce one of p
+ * equal parts in whole cache lines, for reduce_scatter the part that the
+ * caller gives. */
 static part_t part_of(const shm_op_t *op, int rank)
 {
     const dscomm_coll_args_t *a = op->args;
@@ -78,8 +79,8 @@ static part_t reduce_piece(const shm_op_t *op, int rank, size_t piece)
     return part;
 }
 
-/* Factors of AVG and PREMUL_SUM for the kernels; all have arrived at the first
- * step. */
+/* Sets the factors of AVG and PREMUL_SUM for the kernels; the ranks' factors
+ * arrive with the first step. */
 static void read_factors(shm_t *shm, const shm_op_t *op)
 {
     shm->factors[0] = shm->ranks;
@@ -108,7 +109,8 @@ static void fold(shm_t *shm, const shm_op_t *op, void *dest, size_t bytes)
         op->kernel(dest, shm->sources, (size_t)shm->ranks, count, shm->factors);
 }
 
-/* Have all ranks raised a step? op->peer remembers how far it looked. */
+/* Whether all ranks have raised a step. op->peer remembers how far it has
+ * checked. */
 static bool all_raised(shm_t *shm, shm_op_t *op, uint64_t step)
 {
     while (op->peer < shm->ranks && shm_raised(shm, op->peer, step))
@@ -230,7 +232,7 @@ static inline uint64_t result_step(const shm_op_t *op, size_t piece)
     return op->data + 2 * piece + 1;
 }
 
-/* Where a rank's part of a piece lies in a ring. */
+/* The position of a rank's part of a piece in a ring. */
 static inline unsigned char *reduce_slot(const shm_t *shm, const shm_op_t *op,
                                          int ring, int part, size_t piece)
 {
@@ -279,8 +281,8 @@ static void copy_result(const shm_op_t *op, size_t offset, const void *from,
         memcpy(to, from, bytes);
 }
 
-/* Folds the own part into the ring, and from there into the own result; or,
- * where peers are far, the other way round. */
+/* Folds this rank's part into the ring and copies it to its own result; or, if
+ * peers are far, the other way round. */
 static void show_result(shm_t *shm, shm_op_t *op, part_t piece,
                         unsigned char *own)
 {
@@ -299,7 +301,8 @@ static void show_result(shm_t *shm, shm_op_t *op, part_t piece,
         copy_result(op, piece.offset, own, piece.bytes);
 }
 
-/* Folds the own part of piece `reduced` and shows it to whoever wants it. */
+/* Folds this rank's part of piece `reduced` and publishes it to the ranks that
+ * need it. */
 static int scatter_fold(shm_t *shm, shm_op_t *op)
 {
     part_t piece = reduce_piece(op, shm->rank, op->reduced);
@@ -327,7 +330,7 @@ static int scatter_fold(shm_t *shm, shm_op_t *op)
     return SHM_DONE;
 }
 
-/* Copies the others' results of piece `finished` out. */
+/* Copies the other ranks' results of piece `finished`. */
 static int scatter_collect(shm_t *shm, shm_op_t *op)
 {
     for (; wants_all(shm, op) && op->next < shm->ranks; op->next++) {
@@ -418,7 +421,7 @@ static bool all_in_heaps(const shm_t *shm, const shm_op_t *op)
     return true;
 }
 
-/* Folds one block of the own part into all outputs. */
+/* Folds one block of this rank's part into all outputs. */
 static dscomm_status_t direct_block(shm_t *shm, const shm_op_t *op,
                                     size_t offset, size_t bytes)
 {
@@ -486,7 +489,8 @@ static int direct_put(shm_t *shm, shm_op_t *op)
     return SHM_DONE;
 }
 
-/* All ranks say where their buffers are; one answer for all decides. */
+/* All ranks publish the positions of their buffers, and decide alike by all of
+ * them. */
 static int direct_advance(shm_t *shm, shm_op_t *op)
 {
     int result = op->taken ? direct_put(shm, op) : SHM_DONE;
@@ -507,7 +511,7 @@ static int direct_advance(shm_t *shm, shm_op_t *op)
     }
     if (!all_raised(shm, op, op->data))
         return SHM_AGAIN;
-    /* Buffers may have been freed under way, but only after a revocation. */
+    /* Buffers may have been freed meanwhile, but only after a revocation. */
     return shm_is_revoked(shm) ? (int)shm_revoked(shm) : SHM_DONE;
 }
 
@@ -527,7 +531,8 @@ int shm_reduce_begin(shm_t *shm, shm_op_t *op)
     const dscomm_coll_args_t *a = op->args;
     size_t total = a->count * a->element, p = (size_t)shm->ranks;
     size_t flat = p == 2 ? FLAT_MOST : FLAT_MOST_READ / (p - 1);
-    /* Also by many ranks: peers may run the same one in a straight line. */
+    /* Also with many ranks: peers may run the same call without a state
+     * machine. */
     bool inlined = total <= SHM_INLINE;
     size_t share = (total / p + SHM_LINE - 1) / SHM_LINE * SHM_LINE;
 

@@ -5,12 +5,13 @@
 
 #include "backends/shm/shm.h"
 
-/* What a running operation says after each turn: negative = dscomm_status_t. */
+/* The result of one turn of a running operation; negative: a dscomm_status_t.
+ */
 enum { SHM_AGAIN = 0, SHM_DONE = 1 };
 
-/* A collective as a machine that never waits: advance does what can be done
- * now. Pieces are numbered from 0; a piece is one step (or two, for reductions
- * with a scattered result) and some bytes of every ring. */
+/* A collective as a state machine that never waits: advance does what can be
+ * done now. Pieces are numbered from 0. A piece takes one step (two, for
+ * reductions with a scattered result) and some bytes of every ring. */
 struct shm_op {
     const dscomm_coll_args_t *args;
     int (*advance)(shm_t *shm, shm_op_t *op);
@@ -19,8 +20,8 @@ struct shm_op {
     size_t chunk; /* bytes of one part in one piece */
     size_t region; /* bytes of a ring that one piece takes */
     size_t pieces;
-    size_t published; /* pieces put into the own ring */
-    size_t reduced; /* pieces whose own part is reduced */
+    size_t published; /* pieces put into this rank's ring */
+    size_t reduced; /* pieces whose part is reduced by this rank */
     size_t finished; /* pieces read to the end */
     uint64_t first; /* step of the operation */
     uint64_t data; /* step of piece 0 */
@@ -36,8 +37,8 @@ struct shm_op {
     uint64_t references[SHM_MAX_RANKS / 64]; /* ranks read in place already */
 };
 
-/* SHM_DRAIN: takes the place of a receive that was cancelled while its message
- * came, and throws the rest away. */
+/* SHM_DRAIN: replaces a receive that was cancelled while its message arrived,
+ * and discards the rest of the message. */
 typedef enum { SHM_COLLECTIVE, SHM_SEND, SHM_RECV, SHM_DRAIN } shm_kind_t;
 
 struct shm_request {
@@ -53,9 +54,9 @@ struct shm_request {
             dscomm_message_t message;
             size_t moved; /* bytes through the channel so far */
             uint64_t id; /* of a large message, given by its sender */
-            uint64_t reference; /* where it lies, if it is read in place */
+            uint64_t reference; /* its position, if it is read in place */
             uint64_t total; /* bytes of the message that a receive matched */
-            bool blocking; /* nothing else happens before it ends */
+            bool blocking; /* the caller waits for it */
             bool orphaned; /* see leave.c */
         } p2p;
     };
@@ -63,7 +64,7 @@ struct shm_request {
 
 void shm_collective_cancel(shm_t *shm, shm_request_t *request);
 
-/* How each kind of collective begins; exchange.c and reduce.c. */
+/* The functions that begin each kind of collective */
 int shm_exchange_begin(shm_t *shm, shm_op_t *op);
 int shm_reduce_begin(shm_t *shm, shm_op_t *op);
 

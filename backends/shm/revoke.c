@@ -14,7 +14,7 @@
 
 #define REVOKE_US 100000 /* writing a record takes less */
 
-/* Sleepers is never zero where the fence is needed. */
+/* Sleepers is never zero if the fence is needed. */
 void shm_wake_slow(shm_t *shm)
 {
     atomic_thread_fence(memory_order_seq_cst);
@@ -28,8 +28,8 @@ void shm_wake_slow(shm_t *shm)
     }
 }
 
-/* Somebody else writes why the group is revoked. That takes a moment; false if
- * it does not end, since its writer has died over it. */
+/* Waits while another rank writes the reason of the revocation, which takes a
+ * moment; false if that does not end, because the writer has died. */
 static bool revoked_by_other(const shm_t *shm)
 {
     int64_t start = g_get_monotonic_time();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The segment of a group: an anonymous file, mapped by every rank. Nothing of
- * it has a name, so nothing can outlive the processes. */
+/* The segment of a group: an anonymous file, mapped by every rank. It has no
+ * name, so it cannot outlive the processes. */
 #include "config.h"
 
 #include "backends/shm/shm.h"
@@ -38,8 +38,8 @@ static uint64_t segment_share(uint64_t total, int ranks, uint64_t low,
     return bytes;
 }
 
-/* The setting, or where that is 0 (automatic) the value given, in whole
- * pages. */
+/* The setting, or, if that is 0 (automatic), the given value, in whole pages.
+ */
 static dscomm_status_t size_setting(int setting, uint64_t automatic,
                                     uint64_t *ret_size)
 {
@@ -59,7 +59,8 @@ static shm_layout_t layout_place(uint64_t ranks, uint64_t ring,
 {
     shm_layout_t l = {.ranks = ranks};
 
-    /* A piece takes a line a rank at least, and eight of them must fit. */
+    /* A piece needs at least one line for each rank, and eight pieces must
+     * fit. */
     l.ring_size = size_round_up(MAX(ring, 8 * SHM_LINE * ranks), PAGE);
     l.channel_size = size_round_up(channel, PAGE);
     l.heap_size = size_round_up(heap, PAGE);
@@ -89,14 +90,14 @@ dscomm_status_t shm_layout_make(int ranks, shm_layout_t *ret_layout)
     return DSCOMM_OK;
 }
 
-/* Within the limits of its setting. */
+/* Whether a size is within the limits of its setting. */
 static bool is_size(uint64_t size, uint64_t least, int setting)
 {
     return size >= least && size <= (uint64_t)shm_settings[setting].max;
 }
 
-/* Rank 0's settings decide on three sizes; everything else must be what this
- * rank computes from them. */
+/* Checks a layout: three sizes follow from rank 0's settings; all else must be
+ * what this rank computes from them. */
 static bool is_layout(const shm_layout_t *l, int ranks)
 {
     shm_layout_t own;
@@ -110,8 +111,8 @@ static bool is_layout(const shm_layout_t *l, int ranks)
     return !memcmp(l, &own, sizeof own);
 }
 
-/* The file is sparse, but a size limit counts its end: give up the heap
- * first. */
+/* The file is sparse, but a size limit of the process counts its end: then the
+ * heap is left out first. */
 static dscomm_status_t fit_file_limit(const char *name, shm_layout_t *layout)
 {
     struct rlimit limit;

@@ -12,9 +12,9 @@
 
 #include <glib.h>
 
-#define WATCH 64 /* fruitless calls of progress between looks at the clock */
+#define WATCH 64 /* fruitless calls of progress between reads of the clock */
 
-#define SPIN_DEFAULT 2000 /* looks with a pause in between, 20 to 100 us */
+#define SPIN_DEFAULT 2000 /* polls with a pause in between, 20 to 100 us */
 
 /* Words of DSCOMM_SHM_STORE, in order. */
 enum { STORE_AUTO, STORE_PLAIN, STORE_STREAM };
@@ -43,7 +43,8 @@ static dscomm_status_t attach(shm_t *shm)
     return status;
 }
 
-/* Ranks that take different ways through a collective would not meet. */
+/* Ranks that disagree on this would run different implementations of a
+ * collective. */
 static dscomm_status_t compare_native(const shm_t *shm)
 {
     bool native = shm_control(shm, 0)->native;
@@ -67,8 +68,8 @@ static int rank_of_peer(const shm_t *shm, int peer)
     return rank;
 }
 
-/* Stores as DSCOMM_SHM_STORE says; else by measuring, from where the parent
- * group has got. */
+/* Chooses the stores as DSCOMM_SHM_STORE says; else by measuring, starting
+ * from the state of the parent group. */
 static dscomm_status_t choose_stores(shm_t *shm, const shm_t *parent)
 {
     static const int stores[] = {[STORE_AUTO] = -1,
@@ -130,8 +131,7 @@ static void shm_close(void *impl)
     g_free(shm);
 }
 
-/* The lists of ranks, the name and the queues; false where there is no memory.
- */
+/* Makes the lists of ranks, the name and the queues; false: no memory */
 static bool shm_fill(shm_t *shm, const dscomm_backend_args_t *args)
 {
     gsize ranks = (gsize)args->ranks;
@@ -149,7 +149,7 @@ static bool shm_fill(shm_t *shm, const dscomm_backend_args_t *args)
     return true;
 }
 
-/* NULL where there is no memory. */
+/* NULL: no memory. */
 static shm_t *shm_new(const dscomm_backend_args_t *args)
 {
     shm_t *shm = g_try_new0(shm_t, 1);
@@ -195,7 +195,8 @@ static dscomm_status_t shm_open(const dscomm_backend_args_t *args,
     if (!status)
         status = tune(shm, args);
     if (status) {
-        /* Others may have the group already: tell them why it ends. */
+        /* Other ranks may have made the group already: notifies them of the
+         * reason why it ends. */
         if (shm->base)
             shm_revoke_last(shm, status);
         shm_close(shm);

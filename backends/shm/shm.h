@@ -42,7 +42,7 @@
  * process may end. */
 typedef enum { SHM_STAYS, SHM_LEAVING, SHM_LEFT, SHM_FREED } shm_left_t;
 
-/* A flag and the bytes that ride in its cache line. */
+/* A flag and the bytes in its cache line. */
 typedef struct {
     _Alignas(SHM_LINE) _Atomic uint64_t flag;
     union {
@@ -54,7 +54,7 @@ typedef struct {
 /* word[] of the first line of an operation whose data is not inline. */
 enum { WORD_REFERENCE = 0, WORD_LONGEST = 1, WORD_RESULT = 2, WORD_FACTOR = 6 };
 
-/* What a rank did last, for messages about mismatches and time-outs. */
+/* A rank's last calls, for sentences about mismatches and time-outs. */
 typedef struct {
     uint64_t sequence;
     uint64_t count;
@@ -79,8 +79,8 @@ typedef struct {
 /* A timed call on one rank. */
 typedef struct {
     uint64_t begin_ns; /* 0: the call does not count */
-    uint32_t ns; /* until its end */
-    bool ahead; /* the rank only sent, so that it waited for no data */
+    uint32_t ns; /* ns from its beginning to its end */
+    bool ahead; /* the rank only sent, and waited for no data */
 } shm_span_t;
 
 /* Size classes, each of which chooses its stores by a trial: see trial.c. */
@@ -119,10 +119,11 @@ typedef struct {
 typedef struct {
     uint64_t magic;
     uint32_t ranks;
-    /* Ranks in a futex wait, and those that must always look for some. */
+    /* Number of ranks in a futex wait, plus those that always need the slow
+     * wake-up. */
     _Alignas(SHM_LINE) _Atomic uint32_t sleepers;
     _Alignas(SHM_LINE) _Atomic int32_t revoked; /* status, 0 = not revoked */
-    _Atomic uint32_t revoking; /* 1: somebody writes failure */
+    _Atomic uint32_t revoking; /* 1: a rank is writing failure */
     unsigned char failure[DSCOMM_FAILURE_PACKED];
 } shm_header_t;
 
@@ -153,26 +154,27 @@ typedef struct {
     uint64_t total;
 } shm_layout_t;
 
-/* The processes of a world: shared by its groups, counted. */
+/* The processes of a world: shared by its groups, with a reference count. */
 typedef struct {
     _Atomic int references;
     int count;
-    int *fds; /* pidfds; -1 where the kernel has none; behind pids */
+    int *fds; /* pidfds, in the memory after pids; -1 if the kernel has none */
     pid_t pids[];
 } shm_peers_t;
 
-/* How a payload is handed over: by plain stores, which leave it in the cache,
- * or by non-temporal ones, which is faster between distant caches. */
+/* The stores by which a payload is written: plain ones, which leave it in the
+ * cache, or streaming (non-temporal) ones, which are faster between distant
+ * caches. */
 typedef enum { SHM_PLAIN, SHM_STREAM } shm_store_t;
 
-/* What this rank knows of the way to a rank, or to all: see store.c. */
+/* What this rank has measured about the path to a rank, or to all: see
+ * store.c. */
 typedef struct {
     uint8_t store; /* shm_store_t in use */
     uint8_t samples; /* of those at the beginning */
     uint16_t left; /* copies until the next look; 0: none */
-    unsigned
-        line_ns; /* a cache line of the other rank comes over; 0: unknown */
-    uint64_t seen; /* what the last look found there */
+    unsigned line_ns; /* ns until a cache line of the other rank arrives */
+    uint64_t seen; /* value found at the last look */
     const shm_trial_t *trial; /* of each class, between two ranks, or NULL */
 } shm_path_t;
 
@@ -187,10 +189,10 @@ typedef struct shm_heap shm_heap_t;
 typedef struct {
     unsigned spins;
     unsigned rounds; /* calls of shm_wait_slow() */
-    bool sleepy; /* waits so long that it sleeps */
-    bool announced; /* others know that this rank sleeps */
+    bool sleepy; /* the wait is so long that it sleeps */
+    bool announced; /* the sleep is announced to other ranks */
     uint32_t ticket; /* futex value at that time */
-    int suspect; /* rank + 1 that has died; revoked in the next round */
+    int suspect; /* rank + 1 of a rank that has died; revoked */
     uint64_t moves; /* shm->moves when last looked at */
     uint64_t since_us; /* start of the fruitless time, 0 = not yet known */
     uint64_t checked_us; /* when peers were last looked at */
@@ -200,12 +202,12 @@ struct shm {
     int rank, ranks;
     /* Hot: steps of collectives. */
     uint64_t step; /* next one */
-    uint64_t floor; /* steps below are read by everyone, as far as known */
-    uint64_t place; /* next byte of the ring, never wraps */
+    uint64_t floor; /* all steps below are known to be read by all ranks */
+    uint64_t place; /* position of the ring's next byte, never wraps */
     uint64_t tail; /* oldest step whose ring bytes are not reused */
     uint32_t chain;
     unsigned spin_limit;
-    uint64_t moves; /* grows with all that gets done */
+    uint64_t moves; /* grows with every progress */
     uint64_t moves_seen; /* value of moves when progress was last called */
     unsigned completed; /* requests that progress has not reported yet */
     unsigned fruitless; /* calls of progress in a row */
@@ -236,8 +238,8 @@ struct shm {
     shm_peers_t *peers;
     int *peer; /* index in peers of each rank */
     /* Functions that advance works while this rank waits for something else.
-     * Pointers, as wait.c and leave.c lie below the files of collectives and
-     * messages, which wait themselves. */
+     * They are pointers because wait.c and leave.c lie below the files of
+     * collectives and messages, which themselves wait. */
     unsigned (*advance_collectives)(shm_t *shm);
     unsigned (*advance_messages)(shm_t *shm);
     dscomm_group_t *group;
@@ -247,7 +249,7 @@ struct shm {
     int fd;
 };
 
-/* What this rank is in, as its user knows it. */
+/* The operation that this rank runs, in the user's terms. */
 static inline const dscomm_coll_args_t *shm_call(const shm_t *shm)
 {
     return shm->op_args->of ? shm->op_args->of : shm->op_args;
@@ -283,9 +285,9 @@ void shm_segment_unmap(shm_t *shm);
 dscomm_status_t shm_segment_reserve(shm_t *shm, uint64_t offset, uint64_t size,
                                     const char *what);
 
-/* connect.c: how the ranks of a group come together. Fills in fd, layout and,
- * if there is no parent, peers; returns when all ranks have mapped the segment.
- * attach is called in between, on every rank. */
+/* connect.c: how ranks form a group. Fills in fd, layout and, if there is no
+ * parent, peers; returns when all ranks have mapped the segment. attach is
+ * called in between, on every rank. */
 dscomm_status_t shm_connect(shm_t *shm, const dscomm_backend_args_t *args,
                             dscomm_status_t (*attach)(shm_t *shm));
 
@@ -298,8 +300,8 @@ bool shm_trial_next(shm_trial_t *trial, shm_key_t key, uint64_t place,
  * its number in the trial. */
 unsigned shm_trial_timed(shm_trial_t *trial, uint64_t place, uint64_t step,
                          uint64_t ring);
-/* The better stores, by the spans of each rank, `calls` a turn. *ret_ns: the
- * time of a call by each kind, or UINT64_MAX where none counts. */
+/* The better stores, by the times of each rank, `calls` a turn. *ret_ns: the
+ * time of a call by each kind, or UINT64_MAX if none counts. */
 shm_store_t shm_trial_judge(const shm_span_t *const *spans, int ranks,
                             unsigned calls, uint64_t ret_ns[2]);
 /* Ends a trial at place. */
@@ -308,7 +310,7 @@ void shm_trial_conclude(shm_trial_t *trial, shm_store_t choice, uint64_t place);
 void shm_trial_begin(shm_t *shm, shm_op_t *op);
 /* Before shm_end(). */
 void shm_trial_end(shm_t *shm, const shm_op_t *op);
-/* What was chosen, in words. */
+/* The choice as text. */
 void shm_tuning(void *impl, char *text, size_t size);
 
 /* The size class of a payload; nothing is tried in class 0. */
@@ -321,13 +323,14 @@ static inline int shm_class(size_t bytes)
 /* store.c: chooses the stores of a path by measuring, as it is used. store: a
  * shm_store_t, or -1: by measuring. */
 void shm_path_init(shm_path_t *path, int store);
-/* A line of the other rank took ns to come over. A shorter time is believed at
- * once, a longer one, which may come from an interruption, by and by. */
+/* Notes that a line of the other rank took ns to arrive. A shorter time counts
+ * at once, a longer one, which may come from an interruption, gradually. */
 void shm_path_learn(shm_path_t *path, uint64_t ns);
-/* Looks at a word that the other rank writes. */
+/* Times the read of a word that the other rank writes. */
 void shm_path_look(shm_path_t *path, const _Atomic uint64_t *word);
 
-/* peers.c: other processes: are they alive, and what do they do? */
+/* peers.c: the processes of other ranks: whether they are alive, and their
+ * state. */
 /* NULL where there is no memory. */
 shm_peers_t *shm_peers_new(int count);
 void shm_peers_free(shm_peers_t *peers);
@@ -338,15 +341,17 @@ bool shm_peers_ended(const shm_t *shm, int rank);
 const char *shm_peers_describe(const shm_t *shm, int rank, char *buffer,
                                size_t size);
 
-/* wait.c: see shm_wait_t. First every rank says whether membarrier(2) works for
- * it; when all have, every rank makes up for those for which it does not. */
+/* wait.c: see shm_wait_t. First every rank publishes whether membarrier(2)
+ * works for it; after all have, every rank compensates for those for which it
+ * does not. */
 void shm_wait_register(shm_t *shm);
 void shm_wait_agree(shm_t *shm);
 dscomm_status_t shm_wait_slow(shm_t *shm, shm_wait_t *wait);
 void shm_wait_end_slow(shm_t *shm, shm_wait_t *wait);
 /* The wait slot: sleeps once, unless progress is possible. */
 void shm_wait_hint(void *impl, unsigned timeout_us);
-/* Looks at peers, now and then, for whoever tests works and never waits. */
+/* Checks peers from time to time, for callers that test works and never wait.
+ */
 void shm_watch(shm_t *shm);
 /* revoke.c: wakes the ranks that sleep. */
 void shm_wake_slow(shm_t *shm);
@@ -375,8 +380,9 @@ static inline void shm_wait_end(shm_t *shm, shm_wait_t *wait)
         shm_wait_end_slow(shm, wait);
 }
 
-/* After raising a flag or a counter. The load may not move before the store:
- * wait.c sees to it on the sleeper's side, or has sleepers never be zero. */
+/* Call after raising a flag or a counter. The load must not move before the
+ * store: wait.c ensures that on the sleeper's side, or keeps sleepers above
+ * zero. */
 static inline void shm_wake(shm_t *shm)
 {
     atomic_signal_fence(memory_order_seq_cst);
@@ -387,29 +393,30 @@ static inline void shm_wake(shm_t *shm)
 /* revoke.c: the end of the group. */
 void shm_revoke(void *impl, const dscomm_failure_t *failure);
 dscomm_status_t shm_status(void *impl, dscomm_failure_t *ret_failure);
-/* Makes what has ended the group this thread's last failure and returns its
+/* Makes the failure of the group this thread's last one and returns its
  * status. */
 dscomm_status_t shm_revoked(shm_t *shm);
 /* Revokes and returns the group's status: with failure, or with this thread's
  * last one. */
 dscomm_status_t shm_fail(shm_t *shm, const dscomm_failure_t *failure);
 dscomm_status_t shm_revoke_last(shm_t *shm, dscomm_status_t status);
-/* A record with rank, or -1, as the culprit in the current collective, if there
- * is one. */
+/* Fills a failure record with rank, or -1, as the culprit in the current
+ * collective, if there is one. */
 void shm_blame(const shm_t *shm, dscomm_status_t status,
                dscomm_failure_kind_t kind, int rank,
                dscomm_failure_t *ret_failure);
-/* Of a rank: its number in the group, which may have more ranks than shm. */
+/* A rank's number in the group, which may have more ranks than shm. */
 int shm_number(const shm_t *shm, int rank);
 /* "rank 1 (pid 812 on b)", with that number; returns text. */
 const char *shm_rank_describe(const shm_t *shm, int rank,
                               char text[DSCOMM_CREATION_RANK_MAX]);
 
-/* explain.c: sentences about who is late, and the first of them, or -1. */
+/* explain.c: sentences about ranks that are late; returns the first of them,
+ * or -1. */
 int shm_explain(void *impl, const dscomm_request_t *request, char *text,
                 size_t size);
 
-/* leave.c: ranks that leave in good order, without what others need. */
+/* leave.c: ranks that leave in good order, without doing what others need. */
 shm_left_t shm_left(const shm_t *shm, int rank);
 void shm_leave(shm_t *shm, shm_left_t how);
 /* A rank that left without beginning the current collective, or -1. */
@@ -418,10 +425,10 @@ int shm_left_early(const shm_t *shm);
 void shm_left_describe(const shm_t *shm, int rank, char *text, size_t size);
 /* Ends receives that wait for ranks that have left. The group goes on. */
 void shm_left_receives(shm_t *shm);
-/* A rank that left while messages with it were half on their way, or -1. */
+/* A rank that left while messages with it were incomplete, or -1. */
 int shm_left_halfway(const shm_t *shm);
 
-/* mismatch.c. Shows others the counts that must be the same on all ranks. */
+/* mismatch.c: publishes the counts that must be the same on all ranks. */
 void shm_counts_publish(shm_t *shm, const dscomm_coll_args_t *args);
 /* The same for the operator, if it is the program's own. Its text is written
  * only if the last one was of another operator. */
@@ -463,10 +470,11 @@ unsigned shm_p2p_progress(shm_t *shm);
 dscomm_status_t shm_mem_alloc(void *impl, size_t size, void **ret_memory);
 dscomm_status_t shm_mem_free(void *impl, void *memory);
 void shm_heap_free(shm_t *shm);
-/* Offset + 1 of [memory, memory + size) in this rank's heap, or 0. */
+/* Offset + 1 of [memory, memory + size) in this rank's heap; 0 if it is not
+ * there. */
 uint64_t shm_heap_reference(const shm_t *shm, const void *memory, size_t size);
-/* The address of a peer's reference; NULL (and a sentence) where it cannot be
- * mapped or does not lie in the peer's heap. */
+/* The address of a peer's reference; NULL, with a sentence, if it cannot be
+ * mapped or is not in the peer's heap. */
 void *shm_heap_resolve(shm_t *shm, int rank, uint64_t reference, size_t size);
 
 /* settings.c. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rare turns of a step: looking how far all ranks have come, and the ring's
+/* The rare parts of a step: reading the progress of all ranks, and the ring's
  * first use. */
 #include "config.h"
 

@@ -8,7 +8,7 @@
 #include "backends/shm/copy.h"
 #include "backends/shm/request.h"
 
-/* offset bytes into a buffer, which may be NULL where it is not used. */
+/* Pointer offset bytes into a buffer, which may be NULL if it is not used. */
 static inline unsigned char *shm_at(const void *buffer, size_t offset)
 {
     return (unsigned char *)((uintptr_t)buffer + offset);
@@ -24,7 +24,7 @@ static inline uint64_t shm_flag(const shm_t *shm, uint64_t step)
     return step << 32 | shm->chain;
 }
 
-/* Has rank raised its flag of a step of the current operation? */
+/* Whether rank has raised its flag of a step of the current operation. */
 static inline bool shm_raised(const shm_t *shm, int rank, uint64_t step)
 {
     return atomic_load_explicit(&shm_line(shm, rank, step)->flag,
@@ -38,7 +38,7 @@ static inline void shm_raise(shm_t *shm, uint64_t step)
     shm_wake(shm);
 }
 
-/* This rank has read all it wants of the steps below. */
+/* Publishes that this rank has read all it needs of the steps below. */
 static inline void shm_done(shm_t *shm, uint64_t step)
 {
     atomic_store_explicit(&shm->own->done, step, memory_order_release);
@@ -46,7 +46,7 @@ static inline void shm_done(shm_t *shm, uint64_t step)
 }
 
 /* Takes the next step, and size bytes of every ring for it. The same sequence
- * of calls on all ranks gives the same places. */
+ * of calls gives the same positions on all ranks. */
 static inline uint64_t shm_take(shm_t *shm, size_t size)
 {
     uint64_t ring = shm->layout.ring_size;
@@ -70,8 +70,8 @@ static inline unsigned char *shm_region(const shm_t *shm, int rank,
 
 bool shm_floor_reached(shm_t *shm, uint64_t need);
 
-/* May this rank write its line and its bytes of step, the last one taken? Then
- * everyone has read what was there before. */
+/* Whether this rank may write its line and its bytes of step, the last one
+ * taken: whether all ranks have read what was there before. */
 static inline bool shm_writable(shm_t *shm, uint64_t step)
 {
     uint64_t need = step >= SHM_LINES ? step - SHM_LINES + 1 : 0;
@@ -86,8 +86,8 @@ static inline bool shm_writable(shm_t *shm, uint64_t step)
     return shm->floor >= need || shm_floor_reached(shm, need);
 }
 
-/* Everyone has raised a flag of the operation that begins with step: so
- * everyone has finished what was before. */
+/* Notes that all ranks have raised a flag of the operation that begins with
+ * step, so that all have finished the operations before. */
 static inline void shm_all_arrived(shm_t *shm, uint64_t step)
 {
     if (shm->floor < step)
@@ -130,7 +130,7 @@ static inline dscomm_status_t shm_ring_ready(shm_t *shm)
     return shm->ring_reserved ? DSCOMM_OK : shm_ring_reserve(shm);
 }
 
-/* Copies a payload to where others will read it. */
+/* Copies a payload to a place that other ranks will read. */
 static inline void shm_hand_over(const shm_t *shm, void *dest,
                                  const void *source, size_t size)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which stores hand a message over faster? A message is over for its sender
- * before it is read, so no time of it tells (trial.c does better for
- * collectives). On most processors plain stores between caches that are not
- * shared wait for every line to come over first, and bytes cost several times
- * what they cost by way of memory; in a shared cache it is the other way round.
- * Ranks move from processor to processor while they run (and virtual processors
- * do, too), so this is not asked once: now and then, a line that the other rank
- * has written since the last look is read, and the time tells how far away it
- * is. */
+/* Chooses between plain and streaming stores for messages. A message has left
+ * its sender before it is read, so the sender cannot time it (trial.c times
+ * collectives). Between caches that are not shared, plain stores on most
+ * processors wait until every line has come over, and bytes cost several times
+ * what they cost through memory; in a shared cache it is the other way round.
+ * Ranks move from processor to processor while they run (virtual processors
+ * do, too), so one measurement is not enough: from time to time this rank
+ * reads a line that the other rank has written since the last look, and the
+ * time shows how far away it is. */
 #include "config.h"
 
 #include "backends/shm/copy.h"
@@ -16,7 +16,7 @@
 
 #define FIRST_SAMPLES 4 /* these follow each other at once */
 #define PERIOD 32 /* copies from one look to the next */
-#define HIT_NS 12 /* below, the line was here already */
+#define HIT_NS 12 /* below, the line was in this cache already */
 #define MOST_NS 200 /* more is an interruption */
 #define FAR_NS 70 /* 20 to 30 in one cache, else 110 to 200 */
 

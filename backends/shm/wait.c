@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waiting that takes longer than a few microseconds: yield, then sleep, and
- * look at times whether there is still something to wait for. */
+/* Waiting longer than a few microseconds: yield, then sleep, and check from
+ * time to time whether the wait can still end. */
 #include "config.h"
 
 #include "backends/shm/p2p.h"
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define YIELD_US 2000 /* yield that long before sleeping */
-#define CHECK_US 1000 /* look at peers and clock that often */
+#define CHECK_US 1000 /* turns between checks of peers and clock */
 #define SLEEP_SHORT_US 2000 /* first sleep; what a lost wake-up costs */
 #define SLEEP_LONG_US 20000
 
@@ -28,10 +28,10 @@ static uint64_t now_us(void)
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-/* The flags that others raise are plain stores followed by a plain load of
- * sleepers. The barrier here, on all processors that run such code, takes the
- * place of the fence that they would need in between. Kernels before 4.16 and
- * some sandboxes do not have it. */
+/* Other ranks raise flags by a plain store followed by a plain load of
+ * sleepers. The barrier here, on all processors that run such code, replaces
+ * the fence that they would need in between. Kernels before 4.16 and some
+ * sandboxes do not have it. */
 static void barrier_everywhere(void)
 {
     atomic_thread_fence(memory_order_seq_cst);
@@ -44,9 +44,10 @@ static long register_self(void)
                    0);
 }
 
-/* With several threads, as rank 0 has that serves a store, the kernel takes
- * some 10 ms for it, at a time when all ranks wait for each other. So it is
- * done when the module is loaded, which the core does before it starts any. */
+/* In a process with several threads, such as rank 0 with a store's server, the
+ * kernel takes some 10 ms for this, while all ranks wait for each other. So it
+ * is done when the module is loaded; the core loads modules before it starts
+ * threads. */
 __attribute__((constructor)) static void register_early(void)
 {
     register_self();
@@ -57,8 +58,8 @@ void shm_wait_register(shm_t *shm)
     shm->own->unordered = register_self() != 0;
 }
 
-/* One rank without it can neither order others' stores nor have its own
- * ordered: then all that raise a flag go to shm_wake_slow(). */
+/* A rank without it can neither order the stores of other ranks nor have its
+ * own ordered: then all ranks that raise a flag call shm_wake_slow(). */
 void shm_wait_agree(shm_t *shm)
 {
     for (int r = 0; r < shm->ranks; r++)
@@ -68,8 +69,8 @@ void shm_wait_agree(shm_t *shm)
         }
 }
 
-/* Says that this rank is about to sleep. The caller looks once more at what it
- * waits for before it does. */
+/* Announces that this rank is about to sleep. The caller must check its
+ * condition once more before it does. */
 static void announce_sleep(shm_t *shm, shm_wait_t *wait)
 {
     wait->ticket = atomic_load(&shm->own->wake);
@@ -118,9 +119,9 @@ static dscomm_status_t fail_left(shm_t *shm, int rank, const char *in)
     return shm_fail(shm, &failure);
 }
 
-/* A peer is gone. What it did before counts: the caller looks once more at what
- * it waits for, and only then the group is given up. What messages are for is
- * known to the core, which says it. */
+/* A peer's process has ended. Its earlier calls count: the caller checks its
+ * condition once more, and only then the group is revoked. The core explains
+ * failures of messages, because it knows their purpose. */
 static dscomm_status_t fail_peer(shm_t *shm, int rank)
 {
     bool left = shm_left(shm, rank) != SHM_STAYS && !shm_peers_ended(shm, rank);
@@ -147,7 +148,8 @@ static dscomm_status_t check_peers(shm_t *shm, shm_wait_t *wait)
     return DSCOMM_OK;
 }
 
-/* Works have no wait of their own, so what it would remember stays in shm. */
+/* Works have no wait of their own, so the state of their waiting is kept in
+ * shm. */
 void shm_watch(shm_t *shm)
 {
     shm_wait_t *wait = &shm->hint;
