@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LIST_MAX 512 /* bytes of ENV_MARKS names and what is between them */
+#define LIST_MAX 512 /* bytes of ENV_MARKS names and their separators */
 
 static void list_append(char *text, const char *between, const char *name)
 {
@@ -69,7 +69,7 @@ static char *describe_marks(const env_view_t *view, const env_family_t *family,
     return dscomm_priv_env_text(env, present ? "%s set" : "%s not set", names);
 }
 
-/* By its own variables alone. */
+/* Judges a source by its own variables only. */
 static env_judgement_t family_judge(const env_view_t *view,
                                     const env_family_t *family, int asked,
                                     dscomm_env_t *env)
@@ -178,7 +178,7 @@ static dscomm_status_t take_named(const env_view_t *view, const char *name,
     return choice_refuse_name(view, env);
 }
 
-/* Of those present that were not taken. */
+/* Judges the sources that are present, but were not taken. */
 static void explain_ignored(dscomm_env_t *env)
 {
     int taken = 0;

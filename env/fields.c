@@ -13,7 +13,7 @@
 
 #define QUOTED 96
 
-/* What each field may be. */
+/* Range and name of each field. */
 static const env_limits_t limits[] = {
     [DSCOMM_ENV_RANK] = {"a rank", 0, DSCOMM_RANKS_MAX - 1,
                          "the number of ranks"},

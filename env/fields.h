@@ -23,7 +23,7 @@ typedef struct {
 } env_limits_t;
 
 struct dscomm_env {
-    const env_family_t *family; /* whose numbers these are; NULL: none yet */
+    const env_family_t *family; /* gave the numbers; NULL: none yet */
     int forced; /* 1: DSCOMM_LAUNCHER asks for it */
     int numbers[ENV_NUMBERS]; /* -1: unknown */
     int lone_rank; /* the rank, if only the number of ranks is missing; else -1
@@ -31,7 +31,7 @@ struct dscomm_env {
     char *address; /* NULL: unknown */
     int port; /* -1: unknown */
     const char *origins[DSCOMM_ENV_FIELD_COUNT];
-    char *no_address; /* why there is none, if a source knows; or NULL */
+    char *no_address; /* why there is no address, if a source knows; or NULL */
     int agent_store;
     int agent_port; /* 1: MASTER_PORT belongs to an agent's store */
     char job[128];
@@ -88,15 +88,15 @@ dscomm_status_t dscomm_priv_env_fail(const env_view_t *view,
                                      const char *format, ...)
     G_GNUC_PRINTF(4, 5);
 
-/* A decimal number within limit in variable name, or *ret_number = -1 where it
- * is not set. */
+/* Reads a decimal number within limit from variable name; *ret_number = -1 if
+ * it is not set. */
 dscomm_status_t dscomm_priv_env_count(const env_view_t *view,
                                       const dscomm_env_t *env, const char *name,
                                       const env_limits_t *limit,
                                       int *ret_number);
 
-/* A decimal number of field's range in variable name, or *ret_number = -1 where
- * it is not set. */
+/* Reads a decimal number within field's range from variable name; *ret_number
+ * = -1 if it is not set. */
 dscomm_status_t dscomm_priv_env_number(const env_view_t *view,
                                        const dscomm_env_t *env,
                                        const char *name,

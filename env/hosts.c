@@ -33,8 +33,8 @@ void dscomm_priv_hosts_set(dscomm_env_t *env, int64_t rank, int64_t world,
     dscomm_priv_env_set(env, DSCOMM_ENV_NODE_RANK, rank, origin);
 }
 
-/* The colon of "host:port" and "[::1]:port", not one of "::1"; NULL where
- * there is none. */
+/* The colon of "host:port" and "[::1]:port", not one of "::1"; NULL if there
+ * is none. */
 static char *find_colon(char *text)
 {
     char *first = strchr(text, ':'), *last = strrchr(text, ':');
@@ -44,8 +44,7 @@ static char *find_colon(char *text)
     return first == last ? last : NULL;
 }
 
-/* "[::1]" becomes "::1", as torch wants it; 0 where the brackets are no pair.
- */
+/* "[::1]" becomes "::1", as torch reads it; 0 if the brackets are no pair */
 static int strip_brackets(char *text)
 {
     size_t length = strlen(text);

@@ -28,7 +28,7 @@ static int json_fail(reader_t *reader, const char *wrong)
     return 0;
 }
 
-/* Mostly there is none. */
+/* Most texts have no blanks here. */
 static inline const char *json_after_blanks(const char *at)
 {
     while ((unsigned char)*at <= ' ' &&
@@ -178,7 +178,7 @@ static const char *after_plain(const char *at)
     return at;
 }
 
-/* Behind the bracket that opens. */
+/* Called after the opening bracket. */
 static void check_list(reader_t *reader, char close,
                        void (*check)(reader_t *reader))
 {

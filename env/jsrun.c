@@ -11,7 +11,7 @@ static const char list_name[] = "LSB_MCPU_HOSTS";
 /* Reader of "h1 n1 h2 n2", hosts with their numbers of slots. */
 typedef struct {
     const char *at;
-    const char *wrong; /* NULL until something is */
+    const char *wrong; /* NULL until an error is found */
 } reader_t;
 
 static inline int is_blank(char c)

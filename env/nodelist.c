@@ -80,7 +80,7 @@ static range_t nodelist_read_range(reader_t *reader)
     return range;
 }
 
-/* Behind "[", to behind "]". */
+/* Reads from after "[" to after "]". */
 static group_t read_group(reader_t *reader)
 {
     group_t group = {.start = reader->at};
@@ -125,8 +125,8 @@ static void add_group(reader_t *reader, element_t *element)
         element->count *= group.count;
 }
 
-/* What a host's name consists of, and an address of IPv4: 1; and what is
- * between elements: 2. */
+/* 1: characters of a host's name and of an IPv4 address; 2: separators of
+ * elements. */
 static const char kinds[256] = {
     ['-'] = 1,         ['.'] = 1,         ['_'] = 1, ['0' ... '9'] = 1,
     ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1, [','] = 2, [' '] = 2,

@@ -47,7 +47,7 @@ static dscomm_status_t check_pair(const env_view_t *view, dscomm_env_t *env)
         family->numbers[DSCOMM_ENV_WORLD_SIZE][0]);
 }
 
-/* What must hold between two numbers. */
+/* Checks the relation between two numbers. */
 static const struct {
     dscomm_env_field_t low, high;
     int may_equal;

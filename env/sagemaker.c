@@ -16,7 +16,7 @@ static const char host_name[] = "SM_CURRENT_HOST";
 
 /* The list, and where this host is in it. */
 typedef struct {
-    gint64 count, index; /* index: -1 where it is not there */
+    gint64 count, index; /* index: -1 if it is not in the list */
     int is_twice;
 } hosts_t;
 

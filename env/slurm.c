@@ -71,8 +71,8 @@ int dscomm_priv_env_is_own_step(const env_view_t *view)
     return !task || dscomm_priv_view_descends(view, task);
 }
 
-/* SLURM_GTIDS, "0,2", lists the ranks of this node, each less than world: how
- * many; or -1, where it is no such list. */
+/* SLURM_GTIDS, "0,2", lists the ranks of this node, each less than world.
+ * Returns their number, or -1 if it is no such list. */
 static int count_ranks(const char *text, int world)
 {
     int count = 0;

@@ -108,7 +108,7 @@ static int has_others(const cluster_t *names, const spec_t *spec)
     return 0;
 }
 
-/* own: -1 where type is no list of the cluster's names. */
+/* own: -1 if type is no list of the cluster's names. */
 static place_t find_place(const cluster_t *names, const spec_t *spec,
                           const char *type)
 {

@@ -77,7 +77,7 @@ char *dscomm_priv_view_file(const env_view_t *view, const char *path)
     return text;
 }
 
-/* The same as in the file, and faster. */
+/* The same text as in the file, but faster to get. */
 static char *view_own_host(void)
 {
     char host[HOST_MAX_BYTES + 1];

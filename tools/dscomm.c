@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program `dscomm`: finds the subcommand and hands over. */
+/* The program `dscomm`: finds the subcommand and runs it. */
 #include "config.h"
 
 #include "lib/base/nearest.h"
@@ -25,26 +25,26 @@ static const tool_command_t commands[] = {
      TOOL_FAILED},
 };
 
-/* What is being run, if it is a command. */
+/* The running command, or NULL. */
 static const tool_command_t *current;
 
-/* At exit, however it is reached: GLib prints --help, and exits. A process that
- * was forked without a program of its own ends by _exit(). */
+/* Runs at every exit, also that of GLib after --help. A forked process that
+ * executes no program ends by _exit(). */
 static void check_stdout(void)
 {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return;
-    if (!errno && write(STDOUT_FILENO, "\n", 1) > 0) /* why it failed before */
+    if (!errno && write(STDOUT_FILENO, "\n", 1) > 0) /* sets errno again */
         errno = EIO;
     fprintf(stderr, "dscomm%s%s: cannot write: %s\n", current ? " " : "",
             current ? current->name : "", g_strerror(errno));
     _exit(current ? current->unwritten : TOOL_FAILED);
 }
 
-/* Opens /dev/null for closed standard streams, because other files would get
- * their numbers. The wrong direction makes their use fail, as it would if they
- * were closed. */
+/* Opens /dev/null for closed standard streams, because otherwise other files
+ * would get their numbers. It is opened in the wrong direction, so that using
+ * the stream fails as if it were closed. */
 static void open_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

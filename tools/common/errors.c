@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ranks' error files, see errors.h. What is read there was written by any
- * program, perhaps badly. */
+/* The ranks' error files, see errors.h. Any program may have written their
+ * contents. */
 #include "config.h"
 
 #include "tools/common/errors.h"
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define SIZE_MAX_READ ((off_t)1 << 20)
-/* The parser recurses. */
+/* Depth limit, because the parser recurses. */
 #define DEPTH_MAX 32
 
 #define FOLDER "dscomm-run-"
@@ -136,8 +136,8 @@ char *tool_errors_read(const char *folder, int rank)
     return message;
 }
 
-/* A file in the job's folder is made once an attempt, by whoever comes first.
- */
+/* Creates a file in the job's folder, once an attempt: the first rank that
+ * asks succeeds */
 gboolean tool_errors_is_first(const char *sentence)
 {
     const char *own = g_getenv("TORCHELASTIC_ERROR_FILE");
@@ -149,7 +149,7 @@ gboolean tool_errors_is_first(const char *sentence)
         g_strdup_printf("%s/%s.%s.said", folder, sum, attempt ? attempt : "0");
     int fd = -1, known = 0;
 
-    if (g_str_has_prefix(name, FOLDER)) { /* not another launcher's */
+    if (g_str_has_prefix(name, FOLDER)) { /* only in this launcher's folder */
         fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         known = fd < 0 && errno == EEXIST;
     }

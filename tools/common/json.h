@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tools write as JSON, and read of it. Texts may be any bytes; in JSON
+/* JSON for the tools: writing and reading. Texts may be any bytes; in JSON
  * they are UTF-8. */
 #ifndef TOOLS_JSON_H
 #define TOOLS_JSON_H
@@ -11,7 +11,8 @@ void tool_json_object(JsonBuilder *builder, const char *name);
 void tool_json_array(JsonBuilder *builder, const char *name);
 void tool_json_flag(JsonBuilder *builder, const char *name, gboolean flag);
 void tool_json_number(JsonBuilder *builder, const char *name, gint64 number);
-/* The number that the format of printf(3) shows; null if it is not finite. */
+/* Adds the number that the format of printf(3) prints; null if it is not
+ * finite. */
 void tool_json_real(JsonBuilder *builder, const char *name, const char *format,
                     double number);
 /* NULL becomes null. */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Options with their whole numbers as texts, since GLib takes 010 for 8. */
+/* Options with their whole numbers as texts, because GLib reads 010 as 8. */
 typedef struct {
     const GOptionEntry *wanted;
     GOptionEntry *entries; /* the same, with numbers as texts */
@@ -69,8 +69,8 @@ static void numbers_free(numbers_t *numbers)
     g_free(numbers->entries);
 }
 
-/* The word that error refuses as unknown, without its value; NULL: none. The
- * sentence of GLib, in any language, ends with it. */
+/* The word that error reports as unknown, without its value; NULL: none.
+ * GLib's sentence ends with it in every language. */
 static char *find_unknown(char *const *words, const GError *error)
 {
     if (!g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION))
@@ -133,7 +133,7 @@ static gboolean context_parse(int *argc, char ***argv,
     return FALSE;
 }
 
-/* With a sentence to stderr. */
+/* Prints a sentence to stderr if parsing fails. */
 static gboolean parse_or_say(int *argc, char ***argv,
                              const GOptionEntry *entries,
                              const char *parameters, const char *description,

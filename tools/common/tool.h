@@ -21,7 +21,7 @@ typedef struct {
     const char *name;
     int (*main)(int argc, char **argv);
     const char *summary;
-    int unwritten; /* the status where stdout could not be written */
+    int unwritten; /* the status if stdout could not be written */
 } tool_command_t;
 
 int tool_run(int argc, char **argv);
@@ -29,10 +29,10 @@ int tool_env(int argc, char **argv);
 int tool_info(int argc, char **argv);
 int tool_perf(int argc, char **argv);
 
-/* Parses the options before the first other word, and removes them; --help
- * prints and exits. Whole numbers are decimal. FALSE: a sentence went to
- * stderr, the exit status is TOOL_USAGE. parameters and description appear in
- * the help. */
+/* Parses and removes the options before the first other word; --help prints
+ * and exits. Whole numbers are decimal. FALSE: a sentence went to stderr, and
+ * the exit status is TOOL_USAGE. The help contains parameters and description.
+ */
 gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
                     const char *parameters, const char *description);
 
@@ -41,7 +41,7 @@ gboolean tool_parse_quietly(int *argc, char ***argv,
                             const GOptionEntry *entries, const char *parameters,
                             const char *description, char **ret_problem);
 
-/* The same for options that may stand behind other words, which stay. */
+/* The same for options that may follow other words; these stay. */
 gboolean tool_parse_anywhere(int *argc, char ***argv,
                              const GOptionEntry *entries,
                              const char *parameters, const char *description);
@@ -50,7 +50,7 @@ gboolean tool_parse_anywhere(int *argc, char ***argv,
  * "..": fit for a run id, and a folder's name. */
 gboolean tool_is_id(const char *text);
 
-/* text with what no terminal should get as "\x1b"; g_free(). */
+/* text with control characters and the like as "\x1b"; g_free(). */
 char *tool_printable(const char *text);
 
 /* "dscomm COMMAND: sentence" and an end of line, printable; g_free(). */

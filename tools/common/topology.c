@@ -4,10 +4,10 @@
 
 #include "tools/common/topology.h"
 
-/* The environment while hwloc loads a topology. Job managers give their jobs
- * the topology of this machine by HWLOC_XMLFILE; hwloc takes it for another
+/* Environment variables for loading a topology. Job managers give their jobs
+ * the topology of this machine by HWLOC_XMLFILE; hwloc treats it as another
  * machine's unless THISSYSTEM is set. Plugins find OpenCL and NVML devices and
- * X displays, which nobody asks for here, and take longer than the rest. */
+ * X displays, which the tools do not need, and take longer than the rest. */
 static const struct {
     const char *name, *value;
 } variables[] = {
@@ -30,7 +30,7 @@ static int load(hwloc_topology_t *hwloc, gboolean devices)
     return hwloc_topology_load(*hwloc);
 }
 
-/* Loads with these variables, but those that the user has set stay. */
+/* Loads with these variables; those that the user has set stay. */
 static int load_quickly(hwloc_topology_t *hwloc, gboolean devices)
 {
     gboolean set[G_N_ELEMENTS(variables)];
@@ -98,8 +98,9 @@ int tool_topology_count_cores(const tool_topology_t *topology,
     return count;
 }
 
-/* hwloc says that a node without processors of its own, such as high-bandwidth
- * memory, has those near it. At least one other node has the same or fewer. */
+/* For a node without processors of its own, such as high-bandwidth memory,
+ * hwloc gives the processors near it. At least one other node then has the
+ * same processors, or some of them. */
 static gboolean is_memory_only(hwloc_topology_t hwloc, hwloc_obj_t node)
 {
     const int depth = HWLOC_TYPE_DEPTH_NUMANODE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `dscomm env`: who this process is, the same for a program that reads torch's
- * variables, and how to start a job with mpirun. */
+/* `dscomm env`: the rank of this process, for people and programs, and advice
+ * on mpirun. */
 #include "config.h"
 
 #include "tools/common/tool.h"
@@ -22,8 +22,8 @@ typedef struct {
     char *mpirun_path, *devices;
 } options_t;
 
-/* In one piece, so that ranks that share a pipe do not mix within lines. Frees
- * text. */
+/* Writes text in one piece, so that lines of ranks that share a pipe do not
+ * mix. Frees text. */
 static int text_print(GString *text)
 {
     size_t left = text->len;
@@ -84,7 +84,7 @@ static int show(const dscomm_env_t *env, const options_t *options)
     return status;
 }
 
-/* What a table would show; these print none. */
+/* Options of a table, which these forms do not print. */
 static int export(const dscomm_env_t *env)
 {
     const char *warning;
@@ -154,7 +154,7 @@ static int advise(const options_t *options, char **argv)
     return status == TOOL_OK ? printed : status;
 }
 
-/* What is not said counts as 0 further on, and a 0 that is said as wrong. */
+/* A number that was not given becomes 0; a given 0 is an error. */
 static int counted(int number)
 {
     return number == NOT_SAID ? 0 : number == 0 ? -1 : number;
@@ -242,7 +242,7 @@ static int run(const options_t *options, char **argv)
     return status;
 }
 
-/* --json as an option, also where those before it are wrong. */
+/* Whether --json is given, also if options before it are wrong. */
 static gboolean wants_json(char *const *argv)
 {
     static const char *const valued[] = {"--device", "--nodes",

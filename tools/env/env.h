@@ -10,7 +10,7 @@
 extern const char *const tool_env_fields[DSCOMM_ENV_FIELD_COUNT];
 extern const char *const tool_env_verdicts[];
 
-/* A field as text, or NULL where it is unknown; g_free(). */
+/* A field as text, or NULL if it is unknown; g_free(). */
 char *tool_env_field(const dscomm_env_t *env, dscomm_env_field_t field);
 
 /* For people, lines; explain: each source, too. Appended to text. */

@@ -17,7 +17,7 @@
 #define TEXT_MAX 16384
 #define SENTENCE_MAX 200
 
-/* The plain name comes last but one: it is mostly another name of one of the
+/* Plain mpirun comes late because it is mostly another name of one of the
  * others. */
 static const char *const names[] = {
     "mpirun.openmpi",  "mpirun.mpich",  "mpirun",
@@ -54,8 +54,8 @@ char **tool_mpirun_find(void)
     return (char **)g_ptr_array_free(list, FALSE);
 }
 
-/* Starts it as the leader of a group of its own, so that all of it can be
- * killed. */
+/* Starts the program as leader of its own process group, so that its children
+ * can be killed with it. */
 static int version_start(const char *program, int output, pid_t *ret_pid)
 {
     char *const argv[] = {(char *)program, (char *)"--version", NULL};
@@ -85,7 +85,8 @@ static int left(gint64 deadline)
     return (int)CLAMP(msec, 0, G_MAXINT);
 }
 
-/* FALSE: neither its end nor enough of it came in time. */
+/* Reads the output; FALSE: neither its end nor TEXT_MAX bytes arrived in time.
+ */
 static gboolean version_read(int fd, gint64 deadline, GString *text)
 {
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
@@ -109,9 +110,9 @@ static gboolean version_read(int fd, gint64 deadline, GString *text)
     return TRUE;
 }
 
-/* It has said all: it may still end by itself until the deadline, so that it
- * tidies up; then it, and what it has left behind, is killed. Returns how it
- * has ended, as waitpid() says, 0 where it was killed. */
+/* Waits until the deadline for the program to end by itself, so that it can
+ * clean up; then kills it and its children. Returns its status as waitpid()
+ * does, 0 if it was killed. */
 static int version_reap(pid_t pid, gint64 deadline)
 {
     siginfo_t info = {.si_pid = 0};
@@ -126,7 +127,7 @@ static int version_reap(pid_t pid, gint64 deadline)
     return info.si_pid ? status : 0;
 }
 
-/* How it has failed, and what it has said first; g_free(). */
+/* How the program has failed, and the beginning of its output; g_free(). */
 static char *describe_failure(const char *program, int status, const char *text)
 {
     char *how =

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `dscomm env --mpirun`: advice about each mpirun that is there, for people. */
+/* `dscomm env --mpirun`: advice about each mpirun that is installed, for
+ * people. */
 #include "config.h"
 
 #include "tools/common/tool.h"
@@ -64,7 +65,7 @@ static void text_add_advice(const tool_advice_t *advice, GString *text)
     g_free(line);
 }
 
-/* What does not depend on the program. */
+/* The part of the question that does not depend on the program. */
 static tool_advice_question_t make_question(const tool_env_mpirun_t *options)
 {
     tool_topology_t *topology = tool_topology_new(FALSE);
@@ -105,8 +106,8 @@ static void free_advice(void *advice)
     tool_advice_free(advice);
 }
 
-/* Programs that are no mpirun that is known are passed over, with a sentence;
- * one that is named must be. */
+/* Skips programs that are no known mpirun, with a sentence; a program that the
+ * user names must be one. */
 static GPtrArray *ask_all(const tool_env_mpirun_t *options, GPtrArray *problems)
 {
     char *named[] = {(char *)options->program, NULL};
@@ -129,7 +130,7 @@ static GPtrArray *ask_all(const tool_env_mpirun_t *options, GPtrArray *problems)
     return list;
 }
 
-/* With JSON and no advice, in it. */
+/* If there is no advice, JSON has the sentence. */
 static void tell_problems(GPtrArray *problems, gboolean json, GString *text)
 {
     char *all;

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Processors among which ranks choose: a NUMA node, or what is near a device.
- */
+/* Processors among which ranks choose: those of a NUMA node, or those near a
+ * device */
 typedef struct {
     hwloc_const_bitmap_t set; /* NULL: unknown; part of the topology */
     int node; /* -1: unknown */
     char *name; /* for sentences; NULL: nothing is known */
-    char *absent; /* a device that is not there; or NULL */
+    char *absent; /* a device that does not exist; or NULL */
 } domain_t;
 
 typedef struct {
@@ -122,7 +122,8 @@ static void placement_read_nodes(state_t *s)
     s->count = 1;
 }
 
-/* Devices go round; NUMA nodes get neighbours. */
+/* The domain of a rank: devices are assigned round robin, NUMA nodes to blocks
+ * of neighbouring ranks. */
 static int domain_of(const state_t *s, int local_rank)
 {
     if (s->devices)
@@ -177,8 +178,8 @@ static void take_cores(const state_t *s, hwloc_const_bitmap_t set, int first,
     hwloc_bitmap_and(taken, taken, set);
 }
 
-/* Contiguous shares; the first ranks have one core more where they are not
- * equal. */
+/* Takes this rank's contiguous share; if the shares are unequal, the first
+ * ranks have one core more. */
 static void share(const state_t *s, const domain_t *domain,
                   hwloc_const_bitmap_t set)
 {
@@ -202,7 +203,7 @@ static void share(const state_t *s, const domain_t *domain,
                                   sharers == 1 ? "" : "s");
 }
 
-/* Decides among the processors of a domain that is known. */
+/* Chooses among the processors of a domain that is known. */
 static void decide_in(const state_t *s, const domain_t *domain)
 {
     const tool_topology_t *topology = s->topology;

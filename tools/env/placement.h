@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which processors a rank should have: those near its device, or of its share
- * of the NUMA nodes, whole cores, of which no two ranks of a node have the
- * same. */
+/* Chooses processors for a rank: those near its device, or of its share of the
+ * NUMA nodes; whole cores, and no core for two ranks of a node. */
 #ifndef TOOLS_PLACEMENT_H
 #define TOOLS_PLACEMENT_H
 
@@ -14,7 +13,7 @@ typedef struct {
      * how many there are; NULL at the end, or NULL */
     const char *const *devices;
     int local_rank, local_size;
-    gboolean force; /* also where the process is bound already */
+    gboolean force; /* also if the process is bound already */
 } tool_placement_question_t;
 
 typedef struct {
@@ -29,8 +28,8 @@ typedef struct {
 tool_placement_t *tool_place(const tool_placement_question_t *question);
 void tool_placement_free(tool_placement_t *placement);
 
-/* "0000:1a:00.0" of any of the forms that tools print; NULL where text is no
- * PCI address; g_free(). */
+/* Normalises a PCI address, in any form that tools print, to "0000:1a:00.0";
+ * NULL if text is no PCI address; g_free(). */
 char *tool_pci_address(const char *text);
 
 #endif

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* FALSE, and a sentence, where one of them is no PCI address. */
+/* FALSE, and a sentence to stderr, if one of them is no PCI address. */
 static gboolean check_devices(char *const *devices)
 {
     if (devices && !devices[0]) {
@@ -36,9 +36,9 @@ static gboolean check_devices(char *const *devices)
     return TRUE;
 }
 
-/* With --virtual-local-rank torchrun tells all ranks of a node that they are
- * its rank 0; which they are follows from RANK where nodes have equally many.
- */
+/* With --virtual-local-rank, torchrun sets local rank 0 in all ranks of a
+ * node. The true local rank follows from RANK if all nodes have equally many
+ * ranks. */
 static int find_local_rank(const dscomm_env_t *env)
 {
     const int local = dscomm_env_local_rank(env);
@@ -57,7 +57,7 @@ static int find_local_rank(const dscomm_env_t *env)
     return (int)own;
 }
 
-/* Tells it where the launcher has said something else. */
+/* Adds a warning if the launcher gave another local rank. */
 static void warn_local_rank(int local_rank, tool_placement_t *placement)
 {
     char *more = placement->warning;

@@ -11,15 +11,14 @@ typedef struct {
     gboolean rebind, json;
 } tool_env_placement_t;
 
-/* Appends to text what is advised. Other than TOOL_OK: a sentence went to
- * stderr. */
+/* Appends the placement to text. */
 int tool_env_placement(const dscomm_env_t *env,
                        const tool_env_placement_t *options, GString *text);
 
-/* Appends an object with the reason why nothing can be advised. */
+/* Appends an object with the reason why there is no placement. */
 void tool_env_placement_error(const char *sentence, GString *text);
 
-/* Does it. No thread may have been started. */
+/* Binds the process. No other thread may exist. */
 int tool_env_bind(const dscomm_env_t *env, const tool_env_placement_t *options);
 
 #endif

@@ -20,7 +20,7 @@ gboolean tool_info_reduces(dscomm_coll_t coll)
            coll == DSCOMM_COLL_REDUCE_SCATTER_V;
 }
 
-/* "16K" where that is exact, as DSCOMM_ALGORITHM reads it. */
+/* "16K" if that is exact, as DSCOMM_ALGORITHM reads it. */
 static char *size_text(guint64 bytes)
 {
     static const char units[] = {'\0', 'K', 'M', 'G', 'T'};
@@ -47,8 +47,8 @@ static char *range_text(guint64 from, guint64 to)
     return text;
 }
 
-/* What serves, and what would without DSCOMM_ALGORITHM; the reason why that is
- * passed over is in the notes. */
+/* The algorithm used, and the one without DSCOMM_ALGORITHM; the notes say why
+ * a rule is skipped. */
 static char *choice_text(const dscomm_choice_info_t *info)
 {
     if (!info->by_setting)
@@ -162,7 +162,7 @@ gboolean tool_info_algorithms_known(void)
                               DSCOMM_SUM, 0, &info) == DSCOMM_OK;
 }
 
-/* The setting, and which of its rules do not serve. */
+/* Prints the setting, and the notes about its rules. */
 static void print_setting(const GPtrArray *notes)
 {
     const char *setting = tool_info_algorithm_setting();

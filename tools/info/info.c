@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `dscomm info`: what the library was built with, what it can load, and what it
- * can be told. */
+/* `dscomm info`: how the library was built, what it can load, and its
+ * settings. */
 #include "config.h"
 
 #include "tools/common/tool.h"
@@ -61,7 +61,7 @@ static void print_codecs(void)
     g_strfreev(names);
 }
 
-/* "enum: a or b"; the accepted values alone where they name the type. */
+/* "enum: a or b"; only the accepted values if they name the type. */
 static void print_accepted(const dscomm_setting_info_t *info)
 {
     const char *accepted = info->accepted ? info->accepted : "";
@@ -107,8 +107,8 @@ static void warn_unknown(void)
     }
 }
 
-/* What dscomm_init() would refuse; the library looks at some before, and does
- * as if they were not set. */
+/* Warns of values that dscomm_init() refuses; the library reads some settings
+ * earlier, and ignores wrong values there. */
 static void warn_refused(void)
 {
     dscomm_setting_info_t info = {.size = sizeof(info)};

@@ -12,12 +12,12 @@ typedef struct {
     int nodes; /* that the ranks are on */
 } tool_info_parts_t;
 
-/* Whether DSCOMM_ALGORITHM makes sense; else dscomm_last_error() tells. */
+/* Whether DSCOMM_ALGORITHM is valid; if not, see dscomm_last_error(). */
 gboolean tool_info_algorithms_known(void);
-/* Whether it serves so many ranks on so many nodes. */
+/* Whether an algorithm can be used with that many ranks on that many nodes. */
 gboolean tool_info_fits(const dscomm_algorithm_info_t *info, int ranks,
                         int nodes);
-/* What it says, or NULL. */
+/* The note, or NULL. */
 const char *tool_info_algorithm_setting(void);
 gboolean tool_info_reduces(dscomm_coll_t coll);
 

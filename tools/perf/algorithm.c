@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the library runs for a call. */
+/* The algorithm that carries out a call. */
 #include "config.h"
 
 #include "tools/perf/operations.h"
@@ -17,7 +17,7 @@ static const char *name_of(const perf_call_t *call, size_t count, int async)
     return name;
 }
 
-/* Those that the library may put together, if they are small. */
+/* Collectives that the library may fuse, if they are small. */
 static gboolean can_fuse(const perf_call_t *call)
 {
     return call->operation->coll == DSCOMM_COLL_ALL_REDUCE ||

@@ -17,7 +17,7 @@ static gboolean text_is(JsonNode *node, const char *name, const char *text)
     return g_strcmp0(tool_json_get_text(node, name), text) == 0;
 }
 
-/* What is wrong with it, or NULL. */
+/* Reads the baseline's parts; returns what is wrong, or NULL. */
 static const char *baseline_interpret(perf_baseline_t *b)
 {
     b->root = json_parser_get_root(b->parser);

@@ -17,7 +17,7 @@ void perf_baseline_free(perf_baseline_t *baseline);
 /* Median time of the same measurement there, in microseconds; 0: none. */
 double perf_baseline_time(const perf_baseline_t *baseline,
                           const perf_row_t *row, perf_place_t place);
-/* "async" and so on: whether that run had it. */
+/* Whether that run had an option, such as "async". */
 gboolean perf_baseline_option(const perf_baseline_t *baseline,
                               const char *name);
 /* Calls that it coalesced into one. */
@@ -25,12 +25,11 @@ int perf_baseline_aggregate(const perf_baseline_t *baseline);
 int perf_baseline_ranks(const perf_baseline_t *baseline);
 const char *perf_baseline_backend(const perf_baseline_t *baseline);
 
-/* Opens path to be written; a regular file takes its name only when all of it
- * is there. NULL: errno says why. */
+/* Opens path for writing; a regular file gets its name only when it is
+ * complete. NULL: errno has the reason. */
 typedef struct perf_save perf_save_t;
 perf_save_t *perf_save_new(const char *path);
-/* Writes text and completes the file; if text is NULL, forgets it. 0, or an
- * errno. */
+/* Writes text and completes the file; discards the file if text is NULL. */
 int perf_save_end(perf_save_t *save, const char *text);
 
 #endif

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define ALIGNMENT 4096
-/* What is left to everyone else, and to the library. */
+/* Bytes that stay free for other processes, and for the library. */
 #define MARGIN ((size_t)64 << 20)
 
 /* The number behind key in a file; SIZE_MAX: none. */
@@ -29,7 +29,7 @@ static size_t read_number(const char *path, const char *key)
     return number;
 }
 
-/* What a container's limit leaves, or SIZE_MAX: none. */
+/* Bytes that a container's limit leaves, or SIZE_MAX: no limit. */
 static size_t read_container(void)
 {
     size_t limit = read_number("/sys/fs/cgroup/memory.max", "");
@@ -40,7 +40,7 @@ static size_t read_container(void)
     return limit > used ? limit - used : 0;
 }
 
-/* Bytes that processes of this host can still have, as far as is known. */
+/* Bytes that processes of this host can still allocate, as far as is known. */
 static size_t memory_available(void)
 {
     size_t kib = read_number("/proc/meminfo", "MemAvailable:");

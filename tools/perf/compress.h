@@ -5,7 +5,7 @@
 
 #include "tools/perf/perf.h"
 
-/* TOOL_OK where the other options fit to --compress. */
+/* TOOL_OK if the other options are compatible with --compress. */
 int perf_compress_check(const perf_options_t *options, char *const *names);
 
 /* Measures and reports all sizes. */

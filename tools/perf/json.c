@@ -31,7 +31,7 @@ static void options_add(JsonBuilder *json, const perf_options_t *o)
     json_builder_end_object(json);
 }
 
-/* What is not known is null. */
+/* Adds a number; null if it is unknown. */
 static void number_add(JsonBuilder *json, const char *name, gboolean known,
                        gint64 number)
 {

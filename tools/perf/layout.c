@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which elements of which buffer belong to whom, see operations.h. */
+/* The blocks of buffers that belong to each rank, see operations.h. */
 #include "config.h"
 
 #include "tools/perf/operations.h"
@@ -27,8 +27,8 @@ perf_block_t perf_call_block(const perf_call_t *call, int who)
     return (perf_block_t){even * (size_t)who, even};
 }
 
-/* What two ranks exchange depends on their sum, so that every rank sends as
- * much as it receives. */
+/* The size of an exchange depends on the sum of both ranks, so that every rank
+ * sends as much as it receives. */
 static size_t exchanged_count(const perf_call_t *call, int from, int to)
 {
     if (call->operation->flags & PERF_UNEVEN)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two threads that hand a cache line to and fro, see line.h. */
+/* Two threads that pass a cache line back and forth, see line.h. */
 #include "config.h"
 
 #include "tools/perf/line.h"
@@ -11,7 +11,7 @@
 
 #define ROUNDS 2000
 #define REPEATS 9
-/* Neither waits for ever for the other, should that not get to run. */
+/* Time limit for a thread, in case the other one does not get to run. */
 #define GIVE_UP_US (PERF_LINE_US / 2.0)
 
 typedef struct {
@@ -19,7 +19,7 @@ typedef struct {
     _Alignas(128) double deadline;
 } exchange_t;
 
-/* Waits for value in the line; FALSE after the deadline. */
+/* Waits until the line holds value; FALSE after the deadline. */
 static gboolean wait_for(exchange_t *x, unsigned value)
 {
     unsigned turns = 0;
@@ -42,7 +42,7 @@ static void *answer(void *data)
     return NULL;
 }
 
-/* The best of the repetitions. */
+/* The shortest time of the repetitions. */
 static double exchange_measure(exchange_t *x)
 {
     double best = 0;
@@ -62,7 +62,8 @@ static double exchange_measure(exchange_t *x)
     return best;
 }
 
-/* Bound before it runs: it would start on this processor, which is busy. */
+/* The thread is bound before it runs: otherwise it would start on this
+ * processor, which is busy. */
 static int start_bound(exchange_t *x, int processor, pthread_t *ret_thread)
 {
     pthread_attr_t attr;

@@ -14,13 +14,14 @@
 #include "tools/perf/step.h"
 #include "tools/perf/verify.h"
 
-/* A batch takes so long or is one call. */
+/* Least duration of a batch that has more than one call. */
 #define BATCH_US 500.0
 #define BATCHES_MIN 3
 #define BATCHES_MAX 1000
-/* Batches by which the time of a call is estimated before. */
+/* Batches for the estimate of a call's time. */
 #define TRIES 3
-/* An interquartile range of so many percent of the median is noise. */
+/* Interquartile range, in percent of the median, from which on the figure is
+ * noise. */
 #define NOISY 10.0
 /* Bytes of inputs, and of results, of coalesced calls that are verified. */
 #define CHECKED_MOST ((size_t)128 << 20)
@@ -56,7 +57,8 @@ static dscomm_status_t slowest(const loop_t *loop, double *times, size_t count)
                              DSCOMM_FLOAT64, DSCOMM_MAX, NULL);
 }
 
-/* The best of a few batches: one that was interrupted says nothing. */
+/* The shortest of a few batches, because an interruption makes a batch too
+ * long. */
 static dscomm_status_t best_batch(const loop_t *loop, size_t calls,
                                   double *ret_time)
 {
@@ -75,7 +77,7 @@ static dscomm_status_t best_batch(const loop_t *loop, size_t calls,
     return DSCOMM_OK;
 }
 
-/* The time of one call, roughly, alike on all ranks. */
+/* An estimate of the time of one call, the same on all ranks. */
 static dscomm_status_t estimate(const loop_t *loop, double *ret_time)
 {
     dscomm_status_t status = DSCOMM_OK;
@@ -146,7 +148,7 @@ dscomm_status_t perf_time(perf_run_t *run, perf_call_t *call, perf_call_fn step,
     return time_loop(&loop, ret_times);
 }
 
-/* *ret_wrong grows by what is wrong on any rank. */
+/* Adds the wrong elements of all ranks to *ret_wrong. */
 static dscomm_status_t count_wrong(const perf_call_t *call, guint32 seed,
                                    gint64 *ret_wrong)
 {
@@ -211,8 +213,8 @@ static dscomm_status_t loop_check(const loop_t *loop, gint64 *ret_wrong)
     return status;
 }
 
-/* The part of the call's time that a computation as long as it hides, as OSU
- * defines it. */
+/* The part of the call's time that is hidden by a computation of equal length,
+ * as OSU defines it. */
 static dscomm_status_t measure_hidden(const loop_t *loop, perf_figure_t *figure)
 {
     loop_t compute = *loop, both = *loop;
@@ -237,7 +239,7 @@ static dscomm_status_t measure_hidden(const loop_t *loop, perf_figure_t *figure)
     return DSCOMM_OK;
 }
 
-/* What follows from the times. */
+/* Computes the figures that follow from the times. */
 static void rate(perf_run_t *run, const perf_call_t *call, size_t bytes,
                  perf_figure_t *figure)
 {

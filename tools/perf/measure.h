@@ -16,7 +16,7 @@ dscomm_status_t perf_time(perf_run_t *run, perf_call_t *call, perf_call_fn step,
 /* Sorts count > 0 times and sums them up; batches and calls are left alone. */
 void perf_times_fill(double *times, size_t count, perf_times_t *ret_times);
 
-/* A computation of so many turns, which touches no memory to speak of. */
+/* A computation of so many turns, almost without memory accesses. */
 void perf_compute(double turns);
 
 #endif

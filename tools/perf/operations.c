@@ -10,7 +10,7 @@
 /* Messages in flight in bandwidth, as in OSU's. */
 #define WINDOW 64
 
-/* A call that the library has as it is. */
+/* An operation that is one call of the library. */
 #define CALL(name, ...)                                                        \
     static dscomm_status_t call_##name(const perf_call_t *c,                   \
                                        dscomm_work_t **work)                   \

@@ -10,7 +10,7 @@
 typedef dscomm_status_t (*perf_call_fn)(const perf_call_t *call,
                                         dscomm_work_t **ret_work);
 
-/* What a buffer holds, and on which ranks it matters. */
+/* The contents of a buffer, and the ranks that use it. */
 typedef enum {
     PERF_NOTHING,
     PERF_WHOLE, /* all elements */
@@ -19,7 +19,7 @@ typedef enum {
     PERF_FIRST_TWO /* all, on ranks 0 and 1 */
 } perf_shape_t;
 
-/* What a rank ends with. */
+/* The result of a rank. */
 typedef enum {
     PERF_GETS_NOTHING,
     PERF_GETS_ROOT, /* root's elements */
@@ -36,7 +36,7 @@ typedef enum {
 } perf_gets_t;
 
 enum {
-    PERF_OUT = 1 << PERF_OUT_OF_PLACE, /* the places that there are */
+    PERF_OUT = 1 << PERF_OUT_OF_PLACE, /* the possible places */
     PERF_IN = 1 << PERF_IN_PLACE,
     PERF_REDUCES = 1 << 2,
     PERF_PREMUL = 1 << 3, /* also with PREMUL_SUM */
@@ -83,15 +83,17 @@ void perf_call_place(perf_call_t *call, perf_place_t place, void *send_buffer,
 
 /* Rank who's block of the elements of an operation that gathers or scatters. */
 perf_block_t perf_call_block(const perf_call_t *call, int who);
-/* What rank from sends rank to, in from's buffer, in all_to_all and its _v. */
+/* The block that rank from sends to rank to, in from's buffer, in all_to_all
+ * and its _v. */
 perf_block_t perf_call_exchanged(const perf_call_t *call, int from, int to);
 
 /* GB/s (10^9 bytes) for one call in so many microseconds. */
 double perf_algbw(size_t bytes, double time);
 double perf_busbw(const perf_operation_t *operation, int ranks, double algbw);
 
-/* What each rank would copy, could ranks only copy, as a part of the row's
- * bytes: half of all that must be read and written, by rank. */
+/* The bytes that each rank would copy if the operation only copied, as a
+ * fraction of the row's bytes: half of all bytes that must be read and
+ * written, divided by the ranks. */
 double perf_copied(const perf_operation_t *operation, int ranks,
                    perf_place_t place);
 

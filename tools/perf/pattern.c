@@ -12,7 +12,7 @@
 /* Integers of 64 bits whose sum must not wrap around: AVG. */
 #define AVG_BITS 40
 
-/* A number that looks like chance (splitmix64). */
+/* A pseudo-random number (splitmix64). */
 static guint64 mix(guint64 x)
 {
     x += 0x9e3779b97f4a7c15;

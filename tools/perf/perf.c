@@ -30,7 +30,7 @@ static int start_ranks(const perf_options_t *options, char **words)
     return status;
 }
 
-/* Who knows of no others is alone, or started without a launcher. */
+/* A process without other ranks is alone, or was started without a launcher. */
 static int join_or_start(const perf_options_t *options,
                          const tool_topology_t *topology, char **words)
 {

@@ -79,7 +79,7 @@ typedef struct {
     size_t batches, calls; /* calls in one batch */
 } perf_times_t;
 
-/* What a row says of one place. */
+/* The figures of a row for one place. */
 typedef struct {
     gboolean valid; /* else the operation has no such place */
     perf_times_t times;
@@ -100,7 +100,7 @@ typedef struct {
     perf_figure_t figures[PERF_PLACES];
 } perf_row_t;
 
-/* A rank, as all others know it. */
+/* The description of a rank that all ranks have. */
 typedef struct {
     char host[64];
     int pid;
@@ -148,7 +148,7 @@ const char *perf_algorithm(const perf_options_t *options,
 #define PERF_TUNING_TEXT 256
 gboolean perf_tuning(dscomm_group_t *group, char text[PERF_TUNING_TEXT]);
 
-/* What is being done, on a terminal's stderr; NULL wipes it away. */
+/* Shows the current step on a terminal's stderr; NULL wipes it away. */
 void perf_progress(const perf_run_t *run, const char *format, ...)
     G_GNUC_PRINTF(2, 3);
 

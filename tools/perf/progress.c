@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Words to the person in front: progress, and failures of the library. */
+/* Messages to the user: progress, and failures of the library. */
 #include "config.h"
 
 #include "tools/common/errors.h"

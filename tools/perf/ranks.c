@@ -66,7 +66,7 @@ static int processor_nth(hwloc_const_bitmap_t set, int n)
     return processor;
 }
 
-/* One processor of each core before all others. */
+/* The order of processors: one of each core, then the others. */
 static int processor_pick(const tool_topology_t *topology, int index)
 {
     hwloc_bitmap_t set = hwloc_bitmap_dup(topology->allowed);

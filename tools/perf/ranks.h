@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who takes part, where, and with how much memory. */
+/* The ranks, their processors, and their memory. */
 #ifndef TOOLS_PERF_RANKS_H
 #define TOOLS_PERF_RANKS_H
 
 #include "tools/perf/perf.h"
 
-/* Fills run->everyone and binds this rank to a processor where there is one for
+/* Fills run->everyone and binds this rank to a processor if there is one for
  * each rank of its host. Collective over group. */
 dscomm_status_t perf_ranks_place(perf_run_t *run, dscomm_group_t *group);
 
@@ -16,8 +16,8 @@ int perf_processor_count(const struct tool_topology *topology);
 int perf_buffers_new(perf_run_t *run);
 void perf_buffers_free(perf_run_t *run);
 
-/* Whether ok is true on all ranks; where it is not, *ret_first is the first
- * rank that says so. Collective. */
+/* Whether ok is true on all ranks; if not, *ret_first is the first rank on
+ * which it is false. Collective. */
 dscomm_status_t perf_agree(const perf_run_t *run, gboolean ok, int *ret_first);
 
 #endif

@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* The cache line's way has become longer or shorter by so much: the processors
- * are not where they were. */
+/* A change of the cache line's time by this factor shows that the processors
+ * have moved. */
 #define MOVED 1.5
 
 const char *perf_row_root(const perf_row_t *row, char text[PERF_ROOT_TEXT])
@@ -64,7 +64,7 @@ static void warn(const perf_run_t *run, const char *format, ...)
     va_end(args);
 }
 
-/* Ranks that take turns measure the scheduler. */
+/* Ranks that share a processor measure the scheduler. */
 static void warn_of_sharing(const perf_run_t *run)
 {
     int processors = perf_processor_count(run->topology);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rows on their way to a reader: a table in nccl-tests' form or CSV, a line a
- * row as they come, or JSON when all are there. */
+/* Output of rows: a table in nccl-tests' form or CSV, a line for each row when
+ * it is complete, or JSON at the end. */
 #ifndef TOOLS_PERF_REPORT_H
 #define TOOLS_PERF_REPORT_H
 

@@ -30,12 +30,12 @@ typedef void (*copy_fn)(void *to, const void *from, size_t bytes);
 static void copy_plain(void *to, const void *from, size_t bytes)
 {
     memcpy(to, from, bytes);
-    /* The compiler must not find out that nobody reads it. */
+    /* Keeps the compiler from removing the copies, which are never read. */
     __asm__ __volatile__("" : : "r"(to) : "memory");
 }
 
 #ifdef __SSE2__
-/* Past the caches; both aligned to 16. */
+/* Copies with streaming stores; both pointers are aligned to 16. */
 static void copy_streaming(void *to, const void *from, size_t bytes)
 {
     __m128i *t = to;
@@ -181,8 +181,8 @@ gboolean perf_roof_has_line(const perf_run_t *run)
            a->processor != b->processor;
 }
 
-/* The other ranks sleep while rank 0 uses the processor of rank 1; where that
- * is busy with something else, once more. */
+/* Measures on the processors of ranks 0 and 1, while the other ranks sleep;
+ * repeats if the processor of rank 1 is busy. */
 double perf_roof_line(const perf_run_t *run)
 {
     double line = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the machine itself allows: the time in which all ranks at once copy so
- * many bytes, and that in which a cache line goes from rank 0 to rank 1. */
+/* The limits of the machine: the time in which all ranks at once copy a number
+ * of bytes, and the time in which a cache line goes from rank 0 to rank 1. */
 #ifndef TOOLS_PERF_ROOF_H
 #define TOOLS_PERF_ROOF_H
 
@@ -10,8 +10,8 @@
 perf_roof_t *perf_roof_new(perf_run_t *run);
 void perf_roof_free(perf_roof_t *roof);
 
-/* Microseconds below which a call that makes each rank copy so many bytes
- * cannot be. Collective: measures a number that was not asked for before.
+/* The least time, in microseconds, of a call that makes each rank copy that
+ * many bytes. Collective: measures a size that was not measured before.
  * Negative: a call failed. */
 double perf_roof_time(perf_run_t *run, size_t bytes);
 

@@ -108,7 +108,8 @@ static int measure_operation(perf_run_t *run, const perf_operation_t *operation)
     return status;
 }
 
-/* What depends on the number of ranks: NULL, or what is wrong; g_free(). */
+/* Checks options that depend on the number of ranks: NULL, or what is wrong;
+ * g_free(). */
 static char *check_ranks(const perf_run_t *run)
 {
     const perf_options_t *o = run->options;
@@ -225,8 +226,8 @@ static int run_reporting(perf_run_t *run)
     return status;
 }
 
-/* The group that is measured is made when all ranks are where they stay: some
- * backends look at distances when they make one. */
+/* The measured group is made after all ranks are bound, because some backends
+ * measure distances when they make a group. */
 static int run_in_group(perf_run_t *run, dscomm_group_t *world)
 {
     dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;

@@ -20,7 +20,7 @@ gboolean perf_is_selected(const perf_options_t *options,
            (op != DSCOMM_PREMUL_SUM || operation->flags & PERF_PREMUL);
 }
 
-/* Is there any type and operator for it? */
+/* Whether any type and operator can be measured with this operation. */
 static gboolean has_any(const perf_options_t *options,
                         const perf_operation_t *operation)
 {

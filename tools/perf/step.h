@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is repeated: a call, blocking or not, alone or with others, with a
- * computation beside it or without. */
+/* The steps that are repeated: a call, blocking or not, alone or coalesced
+ * with others, with or without a computation beside it. */
 #ifndef TOOLS_PERF_STEP_H
 #define TOOLS_PERF_STEP_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table: nccl-tests' columns, byte for byte, so that what reads its output
- * reads this one; columns of our own stand behind them. */
+/* The table: nccl-tests' columns, byte for byte, so that programs that read
+ * its output can read this one; this program's own columns follow them. */
 #include "config.h"
 
 #include "tools/perf/operations.h"
@@ -113,7 +113,7 @@ static void print_ratio(const perf_figure_t *figure)
         printf(" %5s", "-");
 }
 
-/* Columns of our own: those of the first place that there is. */
+/* This program's own columns, for the first place that was measured. */
 static void print_more(const perf_run_t *run, const perf_row_t *row)
 {
     const perf_figure_t *figure =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Filling buffers and counting what is wrong in them, see verify.h. */
+/* Fills buffers and counts wrong elements, see verify.h. */
 #include "config.h"
 
 #include "tools/perf/operations.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* No result, but for chance. */
+/* A value that no result has, except by chance. */
 #define POISON 0xa5
 
 /* Elements of 8 bytes, which every type's fit into. */
@@ -65,7 +65,7 @@ static int one_piece(perf_piece_t *piece, size_t count, int source,
     return count > 0;
 }
 
-/* What all_gather leaves: rank i's own elements from its first one on. */
+/* The result of all_gather: rank i's own elements from its first one on. */
 static int gathered_pieces(const perf_call_t *call, perf_piece_t *pieces)
 {
     for (int i = 0; i < call->ranks; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The guard, see guard.h. It reads from a pipe whose other end only the guarded
- * process has, and so wakes up when that is gone, however it went. */
+/* The guard, see guard.h. It reads from a pipe whose other end only the
+ * guarded process has, and so it wakes up when that process ends for any
+ * reason. */
 #include "config.h"
 
 #include "tools/common/errors.h"
@@ -42,7 +43,7 @@ static void guard(int fd, const tool_guard_t *shared, int count, int node)
     detach();
     while (read(fd, &byte, 1) < 0 && errno == EINTR)
         continue;
-    /* before the other nodes' ranks fail for lack of ours */
+    /* before ranks of other nodes fail because these ranks are gone */
     if (*shared->url)
         tool_nodes_report_killed(shared->url, node, guarded);
     for (int i = 0; i < count; i++)
@@ -52,10 +53,10 @@ static void guard(int fd, const tool_guard_t *shared, int count, int node)
     _exit(0);
 }
 
-/* As fork(), but without a signal at the child's end: such children are not
- * among those that waitpid() waits for unless asked. All arguments are 0, in
- * whatever order a machine has them. */
-static pid_t fork_apart(void)
+/* As fork(), but the child's end sends no signal: waitpid() does not wait for
+ * such children unless asked. All arguments are 0, because their order differs
+ * between machines. */
+static pid_t guard_fork(void)
 {
     return (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
 }
@@ -66,7 +67,7 @@ static int guard_start(int count, int node, tool_guard_t *own)
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return errno;
-    own->pid = fork_apart();
+    own->pid = guard_fork();
     if (own->pid == 0) {
         close(ends[1]);
         guard(ends[0], own, count, node);

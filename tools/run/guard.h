@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A process that outlives this one by a moment: should this one be killed, with
- * no time to clean up, the guard tells the other nodes of the job, kills the
+/* A process that outlives this one by a moment. If this process is killed and
+ * cannot clean up, the guard notifies the other nodes of the job, kills the
  * ranks' process groups and removes their error files. */
 #ifndef TOOLS_GUARD_H
 #define TOOLS_GUARD_H
@@ -10,7 +10,7 @@
 
 typedef struct {
     pid_t pid;
-    int fd; /* whose end means ours */
+    int fd; /* write end; closed when this process ends */
     /* Shared with the guard: */
     char *folder; /* PATH_MAX bytes: what to remove (tools/common/errors.h), or
                      "" */

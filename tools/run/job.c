@@ -52,7 +52,7 @@ static int raise_file_limit(const tool_job_t *job, const tool_limits_t *limits)
                      (unsigned long long)need, g_strerror(errno));
 }
 
-/* Ours must not get the numbers of stdin, stdout and stderr. */
+/* The job's own files must not get the numbers of stdin, stdout and stderr. */
 static void fill_standard_fds(void)
 {
     int fd;

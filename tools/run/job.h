@@ -5,10 +5,11 @@
 
 #include "tools/run/supervise.h"
 
-/* Starts argv (NULL at the end; searched in PATH) as so many ranks here, and
- * other nodes theirs if limits names a place among them, and returns
- * the exit status to end with, when nothing of the job is left; ends by a
- * signal that ended it. command is ours, for messages. */
+/* Starts argv (NULL at the end; searched in PATH) as the ranks of this
+ * machine; if limits gives a place among several nodes, other nodes start
+ * theirs. Returns the exit status for the program when no process of the job
+ * is left here; ends by a signal that ended the job. command is this command's
+ * name in messages. */
 int tool_job_run(const char *command, char **argv, int ranks,
                  const tool_limits_t *limits);
 

@@ -30,8 +30,8 @@ static bool is_own(const struct stat *info)
     return info->st_uid == geteuid() || info->st_uid == 0;
 }
 
-/* Opens name in the folder parent, made if it is absent; not what a symbolic
- * link of that name leads to. */
+/* Opens folder name in the folder parent, created if it is missing; a symbolic
+ * link is not followed. */
 static int open_entry(int parent, const char *name)
 {
     const int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
@@ -43,8 +43,8 @@ static int open_entry(int parent, const char *name)
     return fd;
 }
 
-/* Goes down to the folder name on the way to DIR. Another user may have put a
- * symbolic link there: his are not followed. */
+/* Enters the folder name on the way to DIR. It may be a symbolic link, unless
+ * another user owns the link. */
 static int folder_enter(const tool_job_t *job, folder_t *folder,
                         const char *name)
 {
@@ -91,9 +91,9 @@ static int open_top(const tool_job_t *job, folder_t *top)
     return status;
 }
 
-/* Folders below DIR belong to whoever runs the job, or to root, and nobody else
- * writes there: another user could put links, or files of his, where the logs
- * go. */
+/* Folders below DIR must belong to the user who runs the job, or to root, and
+ * nobody else may write there: another user could put links, or files of his
+ * own, in place of the logs. */
 static int check_folder(const tool_job_t *job, const folder_t *folder)
 {
     struct stat info;
@@ -113,7 +113,7 @@ static int check_folder(const tool_job_t *job, const folder_t *folder)
     return TOOL_OK;
 }
 
-/* Goes down to the folder name, which is made if it is absent. It must not be a
+/* Enters the folder name, which is created if it is missing. It must not be a
  * symbolic link. */
 static int descend(const tool_job_t *job, folder_t *folder, const char *name,
                    mode_t mode)
@@ -140,8 +140,7 @@ static int descend(const tool_job_t *job, folder_t *folder, const char *name,
     return check_folder(job, folder);
 }
 
-/* A file that is there already may be a FIFO, a device, or of another user who
- * reads it. */
+/* An existing file may be a FIFO, a device, or another user's file. */
 static int check_file(const tool_job_t *job, const char *path, int fd)
 {
     struct stat info;

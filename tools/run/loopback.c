@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hosts that only their own machine reaches, see loopback.h. */
+/* Names and addresses of the loopback interface, see loopback.h. */
 #include "config.h"
 
 #include "tools/run/loopback.h"

@@ -5,9 +5,9 @@
 
 #include <glib.h>
 
-/* Whether host is an address of the loopback interface, or a name to which the
- * file, as /etc/hosts, gives one first. No name server is asked, which may take
- * longer than anyone waits. */
+/* Whether host is an address of the loopback interface, or a name for which
+ * the file, such as /etc/hosts, gives one first. No name server is queried,
+ * because that may take too long. */
 gboolean tool_host_is_loopback(const char *file, const char *host);
 
 #endif

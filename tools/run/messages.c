@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a supervisor says of its ranks. */
+/* Messages of a supervisor about its ranks. */
 #include "config.h"
 
 #include "tools/common/errors.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* Of what a rank says about its failure. */
+/* Limits of a rank's message about its failure. */
 #define MESSAGE_LINES 20
 #define MESSAGE_LINE_MAX 1000
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the nodes of a job meet, as members of a roster: each node puts a record
- * of itself there, and node 0 decides the plan, or tells all nodes in the same
- * words what is wrong. A node that contradicts node 0's record is of another
- * job: it finds that out by itself, leaves a note, and does not join. */
+/* How the nodes of a job meet, as members of a roster: each node writes a
+ * record of itself, and node 0 publishes the plan, or a failure, which is the
+ * same on all nodes. A node whose record contradicts that of node 0 belongs to
+ * another job: it detects that itself, leaves a note, and does not join. */
 #include "config.h"
 
 #include "lib/base/clock.h"
@@ -18,18 +18,18 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How much longer than node 0 the others wait for its plan. */
+/* Additional time that the other nodes wait for node 0's plan. */
 #define GRACE_MS 2000
-/* After which a node says for whom it waits. */
+/* Time until a node prints for which nodes it waits. */
 #define NOTICE_MS 5000
-/* Between looks for notes of strangers, and for what is there already. */
+/* Time between looks for notes of strangers, and for records. */
 #define LOOK_MS 500
-/* What the first stranger says. */
+/* Key of the first stranger's note. */
 #define NOTE_KEY "stranger"
 #define NOTE_MAX 1024
 #define RECORD_MAX 1024
 
-/* What a node tells the others of itself. */
+/* The record of a node. */
 typedef struct {
     int64_t nodes, ranks, restarts; /* of the job, here, and at most */
     int64_t pid; /* of this process */
@@ -83,7 +83,8 @@ static int join_fail(const join_t *j)
                      dscomm_last_error());
 }
 
-/* Whether the process that other names ran here, as mine does, and is gone. */
+/* Whether other names an ended process of this host; mine is the description
+ * of this process. */
 static bool is_dead(const char *other, const char *mine)
 {
     char **theirs = g_strsplit(other, ", ", 3);
@@ -100,8 +101,9 @@ static bool is_dead(const char *other, const char *mine)
     return dead;
 }
 
-/* The first one with a number has it: two nodes were given the same, most
- * often. One that was ended while it waited may come again. */
+/* Claims this node's number. Fails if another node has it: mostly, two nodes
+ * were given the same one. A node whose earlier process ended while it waited
+ * may join again. */
 static int claim(const join_t *j)
 {
     char *space = g_file_read_link("/proc/self/ns/pid", NULL);
@@ -137,7 +139,7 @@ static int put_own_record(join_t *j)
 
 /* Node 0 */
 
-/* Keeps what the plan needs of a record. */
+/* Keeps the parts of a record that the plan needs. */
 static dscomm_status_t take_record(void *arg, int node, const void *value,
                                    size_t size)
 {
@@ -161,8 +163,8 @@ static dscomm_status_t take_record(void *arg, int node, const void *value,
     return status;
 }
 
-/* Debian's /etc/hosts gives a machine's own name to 127.0.1.1: nobody else
- * comes to a server there. */
+/* Debian's /etc/hosts gives a machine's own name to 127.0.1.1, where no other
+ * machine can reach a server. */
 static const char *explain_missing(const join_t *j)
 {
     return tool_host_is_loopback("/etc/hosts", j->place->host)
@@ -174,7 +176,7 @@ static const char *explain_missing(const join_t *j)
                  "address";
 }
 
-/* The first stranger is told of, once. */
+/* Prints the first stranger's note, once. */
 static void look_for_note(join_t *j)
 {
     void *value;
@@ -193,8 +195,8 @@ static void look_for_note(join_t *j)
     tool_fail(0, j->job->command, "refused a node of another job: %s", j->note);
 }
 
-/* "nodes 1, 2 of 3"; NULL: none is missing, or none is known to be. *ret_came:
- * so many are known to have come. g_free() */
+/* "nodes 1, 2 of 3"; NULL: none is known to be missing. *ret_came: how many
+ * are known to have arrived. g_free() */
 static char *name_missing(const join_t *j, int *ret_came)
 {
     char *names;
@@ -204,7 +206,7 @@ static char *name_missing(const join_t *j, int *ret_came)
     return names;
 }
 
-/* Says at some time for whom it waits. */
+/* After a while, prints for which nodes it waits. */
 static void give_notice(join_t *j)
 {
     int came;
@@ -237,7 +239,7 @@ static dscomm_status_t look_around(void *arg)
     return j->refused ? DSCOMM_ERR_MISMATCH : DSCOMM_OK;
 }
 
-/* Who did not come, and what may be the reason. */
+/* Fails with the missing nodes, and possible reasons. */
 static char *explain_late(join_t *j, int *ret_came)
 {
     char *names = name_missing(j, ret_came), *text;
@@ -303,7 +305,8 @@ static int lead(join_t *j)
 
 /* The others */
 
-/* Not to be one of the nodes is this one's end alone; node 0 gets a note. */
+/* Fails on this node only, because it is none of the job's nodes; leaves a
+ * note for node 0. */
 static int join_refuse(const join_t *j, const char *why)
 {
     dscomm_store_compare_set(j->roster.store, NOTE_KEY, "", 0, why,
@@ -345,7 +348,7 @@ static char *record_compare(const record_t *first, int node,
     return contradict(texts[0], node, own, texts[1]);
 }
 
-/* Whether this node is one of node 0's, whose record comes first. */
+/* Compares this node's record with that of node 0, which comes first. */
 static int compare_first(const join_t *j)
 {
     record_t first;
@@ -400,8 +403,8 @@ static gboolean read_plan(join_t *j, char **lines)
     return TRUE;
 }
 
-/* The plan was made before this node came in the place of one that was ended:
- * all the others learn by it that they wait in vain. */
+/* Fails because the plan was made with an earlier process of this node. Ends
+ * the job, because all other nodes wait in vain. */
 static int fail_replaced(const join_t *j, int planned)
 {
     const int node = j->place->node_rank;
@@ -459,7 +462,7 @@ static int plan_follow(join_t *j)
 
 /* Together */
 
-/* Says at some time that it waits for node 0. */
+/* After a while, prints that it waits for node 0. */
 static dscomm_status_t await_store(join_t *j)
 {
     const int left = dscomm_priv_clock_left(j->roster.deadline);

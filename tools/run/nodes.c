@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Watching the nodes of a job, see nodes.h. One thread asks the store in turn:
- * has the job ended, is it to start again, is everyone alive? What the main
- * thread has to say wakes it up; what it hears makes an eventfd readable. */
+/* Watching the nodes of a job, see nodes.h. One thread polls the store: has
+ * the job ended, does it start again, is every node alive? Posts of the main
+ * thread wake it; an eventfd notifies the main thread of its events. */
 #include "config.h"
 
 #include "lib/rendezvous/roster.h"
@@ -35,18 +35,18 @@ struct tool_nodes {
     gint64 silence_us;
     dscomm_store_t *joined; /* the server of node 0 */
     dscomm_store_t *store; /* the thread's */
-    gboolean watching; /* is there a thread? */
+    gboolean watching; /* the thread exists */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     GQueue *posts, *events;
     gboolean leaving;
     int event_fd;
-    /* of the thread alone: */
+    /* used by the thread only: */
     int attempt;
-    gboolean restarting; /* the main thread is told, and not ready */
+    gboolean restarting; /* the main thread was notified, and is not ready */
     gboolean waiting; /* for the others to be ready */
-    gboolean over, ended; /* nothing to look for; the store says so */
+    gboolean over, ended; /* nothing to look for; the end is in the store */
     gint64 next_beat;
     int64_t *beats; /* node 0: the heartbeats of each node, */
     gint64 *changed_us; /* and when their number last changed */
@@ -254,7 +254,7 @@ static dscomm_status_t say_restart(tool_nodes_t *n, const char *text)
     return status;
 }
 
-/* The last node ends the job. */
+/* The last node that is done ends the job. */
 static dscomm_status_t say_done(tool_nodes_t *n, const char *text)
 {
     gboolean all;
@@ -388,7 +388,7 @@ static dscomm_status_t declare_lost(tool_nodes_t *n, int node)
     return status;
 }
 
-/* Node 0 looks after the others. */
+/* Node 0 checks the heartbeats of the others. */
 static dscomm_status_t look_at_beats(tool_nodes_t *n)
 {
     dscomm_status_t status = DSCOMM_OK;
@@ -448,8 +448,7 @@ static void lose_store(tool_nodes_t *n)
     g_free(text);
 }
 
-/* Until there is something to say, or a moment has passed; TRUE while this
- * node has not left. */
+/* Waits for a post, or for the next look; TRUE unless this node has left. */
 static gboolean pause_watch(tool_nodes_t *n)
 {
     struct timespec end;

@@ -11,13 +11,13 @@
 
 typedef struct tool_nodes tool_nodes_t;
 
-/* What the command line says. */
+/* This node's place, from the command line. */
 typedef struct {
     int nodes, node_rank;
     const char *host; /* of node 0, for all nodes */
     int port;
     const char *id; /* of the job; NULL: node 0's random one */
-    gint64 join_us; /* for all nodes to come */
+    gint64 join_us; /* for all nodes to arrive */
     gint64 silence_us; /* after which a node is lost */
 } tool_place_t;
 
@@ -40,7 +40,7 @@ typedef struct {
 int tool_nodes_join(tool_job_t *job, const tool_place_t *place,
                     tool_nodes_t **ret_nodes);
 
-/* From now on the other nodes hear of this one, and it of them. */
+/* Starts watching: events go to the other nodes, and theirs come here. */
 void tool_nodes_watch(tool_nodes_t *nodes);
 
 /* Readable when there is an event. */
@@ -51,8 +51,8 @@ void tool_nodes_event_free(tool_nodes_event_t *event);
 /* The name of a node, for messages. */
 const char *tool_nodes_host(const tool_nodes_t *nodes, int node);
 
-/* What happened here. Of several that end the job or start it again the first
- * one counts, on all nodes. None of these blocks. */
+/* Post events of this node. If several end the job or start it again, the
+ * first one counts, on all nodes. None of these functions blocks. */
 void tool_nodes_end(tool_nodes_t *nodes, int status, const char *text);
 void tool_nodes_restart(tool_nodes_t *nodes, const char *text);
 /* All ranks here have ended with status 0. */
@@ -60,7 +60,7 @@ void tool_nodes_done(tool_nodes_t *nodes);
 /* No rank is left here; the next attempt may begin. */
 void tool_nodes_ready(tool_nodes_t *nodes);
 
-/* Says the last words and closes the store; NULL is fine. */
+/* Sends the remaining posts and closes the store; NULL is fine. */
 void tool_nodes_leave(tool_nodes_t *nodes);
 
 /* In a process that outlives a dscomm run which was killed: ends the job, whose

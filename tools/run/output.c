@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* No more is read while a sink has this much to write. */
+/* Pipes are not read while a sink has this many bytes to write. */
 #define QUEUE_MAX ((gsize)1 << 20)
 
 typedef struct {
@@ -184,7 +184,7 @@ static void feed(stream_t *stream, int rank, const guint8 *bytes, gsize size)
     }
 }
 
-/* A log that cannot be written is told, and given up. */
+/* Prints that a log cannot be written, and closes it. */
 static void keep(tool_output_t *output, stream_t *stream, const guint8 *bytes,
                  gsize size)
 {
@@ -205,7 +205,7 @@ static void keep(tool_output_t *output, stream_t *stream, const guint8 *bytes,
     }
 }
 
-/* One read of stream i; FALSE where there is nothing to read now. */
+/* Reads stream i once; FALSE if there is nothing to read now. */
 static gboolean stream_read(tool_output_t *output, int i)
 {
     stream_t *stream = &output->streams[i];
@@ -224,8 +224,8 @@ static gboolean stream_read(tool_output_t *output, int i)
     return size > 0;
 }
 
-/* Nobody reads what goes to sink: a rank that goes on writing gets SIGPIPE, as
- * it would without us. One that writes into a log as well goes on to do so. */
+/* The reader of sink has closed it: a rank that goes on writing gets SIGPIPE,
+ * as without this program, unless it also writes into a log. */
 static void lose_sink(tool_output_t *output, sink_t *sink)
 {
     sink->fd = -1;
@@ -291,7 +291,7 @@ void tool_output_say(tool_output_t *output, const char *line)
                             (guint)strlen(line));
 }
 
-/* stderr may be what nobody reads. */
+/* stderr may have no reader. */
 static gboolean is_writable(int fd)
 {
     struct pollfd poll_fd = {fd, POLLOUT, 0};

@@ -35,9 +35,10 @@ void tool_output_dispatch(tool_output_t *output, const GArray *fds);
 
 /* No rank is left: takes what the pipes still hold and closes them. */
 void tool_output_end(tool_output_t *output);
-/* Drops what nobody has read, and says so where that does not block. */
+/* Discards the output that was not read, and prints that if printing does not
+ * block. */
 void tool_output_give_up(tool_output_t *output);
-/* When somebody has last taken something, in microseconds; 0: never. */
+/* When a reader last took output, in microseconds; 0: never. */
 gint64 tool_output_taken(const tool_output_t *output);
 /* Whether something could not be written, other than for lack of a reader. */
 gboolean tool_output_failed(const tool_output_t *output);

@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Who a process is, in words that only its launcher may speak: set for an outer
- * job, they would be wrong in ours. */
+/* Variables of a process's identity that only its launcher may set: those of
+ * an outer job would be wrong here. */
 static const char *const stale[] = {
     "DSCOMM_RANK",        "DSCOMM_WORLD_SIZE",
     "DSCOMM_LOCAL_RANK",  "DSCOMM_LOCAL_SIZE",
@@ -29,7 +29,8 @@ typedef struct {
     int number;
 } variable_t;
 
-/* What stays as the user has it; torchrun's defaults otherwise. */
+/* Variables that stay if the user has set them; torchrun's defaults otherwise.
+ */
 static const variable_t defaults[] = {
     {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT", 0},
     {"TORCH_NCCL_ASYNC_ERROR_HANDLING", NULL, 1},
@@ -105,12 +106,13 @@ static void child_stdio(const tool_job_t *job, int rank, const int *fds)
     }
 }
 
-/* What stops a process from a terminal, for all of its group. */
+/* Signals by which a terminal stops all processes of a group. */
 static const int stop_signals[] = {SIGTSTP, SIGTTIN, SIGTTOU};
 
-/* A child of vfork() that stopped would hold its parent, which could not even
- * stop: these signals are blocked meanwhile, and what came is dropped here. The
- * parent has it too, and stops; whoever reads then gets another. */
+/* Discards pending stop signals. A child of vfork() that stopped would block
+ * its parent, which could not stop either: so these signals are blocked
+ * meanwhile. The parent gets the same signal, and stops; a rank that then
+ * reads the terminal gets another. */
 static void drop_stops(void)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -130,7 +132,7 @@ static void child_execute(const tool_job_t *job, int rank, const int *fds,
         return;
     if (!(job->terminal && rank == 0)) {
         setpgid(0, 0);
-        /* or its output would stop it where "stty tostop" is set */
+        /* or writing would stop it if "stty tostop" is set */
         signal(SIGTTOU, SIG_IGN);
     }
     drop_stops();

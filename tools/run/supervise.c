@@ -21,8 +21,8 @@
 /* A process that survives SIGKILL so long hangs in the kernel. */
 #define GIVE_UP_US (10 * G_USEC_PER_SEC)
 
-/* The same wish twice: timeout(1) signals its child, and then its child's
- * group. A person who insists takes longer. */
+/* A repeated signal within this time counts once: timeout(1) signals its
+ * child, and then its child's group. A person who repeats it takes longer. */
 #define REPEAT_US (G_USEC_PER_SEC / 4)
 
 static const int end_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -123,7 +123,7 @@ static void kill_all(supervisor_t *s)
     enter(s, KILLING, SIGKILL, GIVE_UP_US);
 }
 
-/* TRUE where the ranks are to start again because one of them failed. */
+/* TRUE if the ranks start again because one of them failed. */
 static gboolean fail_attempt(supervisor_t *s, const char *text)
 {
     const gboolean again = s->job->attempt < s->job->max_restarts;
@@ -137,14 +137,14 @@ static gboolean fail_attempt(supervisor_t *s, const char *text)
     return again;
 }
 
-/* What this node alone has to say ends the job. */
+/* Ends the job on the other nodes, with this node's text. */
 static void end_job(const supervisor_t *s, const char *text)
 {
     if (s->nodes)
         tool_nodes_end(s->nodes, s->status, text);
 }
 
-/* How a rank failed, to stderr and to the other nodes. */
+/* Reports how a rank failed, to stderr and to the other nodes. */
 static void report(supervisor_t *s, int rank, pid_t pid, int wait_status)
 {
     char *text = tool_name_failure(s->job, rank, pid, wait_status);
@@ -153,7 +153,8 @@ static void report(supervisor_t *s, int rank, pid_t pid, int wait_status)
 
     tool_say(s, "%s%s", text, then);
     tool_quote_rank(s, rank);
-    /* of nobody who takes what it writes, which is ours to tell */
+    /* its failure may be the lack of a reader, for which this program is
+     * responsible */
     if (s->output && tool_output_failed(s->output))
         s->status = TOOL_INTERNAL;
     g_free(then);
@@ -180,7 +181,8 @@ static void rank_ended(supervisor_t *s, int rank, int wait_status)
     end_all(s, SIGTERM);
 }
 
-/* It would hang, and its peers with it; it is not ours to wake it up. */
+/* A stopped rank would hang, and its peers with it; this program must not wake
+ * it up. */
 static void rank_stopped(const supervisor_t *s, int rank, int signal)
 {
     if (rank > 0 && (signal == SIGTTIN || signal == SIGTTOU))
@@ -213,7 +215,7 @@ static gboolean reap_one(supervisor_t *s, pid_t which)
     return TRUE;
 }
 
-/* SIGCHLD tells of the child that ended first: of several, that is the one to
+/* SIGCHLD names the child that ended first: of several, that is the one to
  * blame. */
 static void reap(supervisor_t *s, pid_t first)
 {
@@ -358,7 +360,7 @@ static void start_again(supervisor_t *s)
     start_all(s);
 }
 
-/* Tells what another node has to say, unless we were told to end. */
+/* Prints the event of another node, unless this job was signalled to end. */
 static void quote_node(const supervisor_t *s, const tool_nodes_event_t *event,
                        gboolean again)
 {
@@ -423,17 +425,17 @@ static void attempt_ended(supervisor_t *s)
     s->restarting = s->succeeded = FALSE;
 }
 
-/* Nothing is left but what somebody has to read. */
+/* Only output that a reader has not taken is left. */
 static gboolean awaits_reader(const supervisor_t *s)
 {
     return s->output && !s->children && !(s->nodes && !s->over);
 }
 
-/* A pause of so much is not yet that of somebody who does not read. */
+/* A reader that pauses for less than this still reads. */
 #define READER_US G_USEC_PER_SEC
 
-/* Who reads may take as long as the job may, and then go on as long as no pause
- * is longer than what ranks get to end. */
+/* A reader may take as long as the job may, and then as long as no pause
+ * between its reads is longer than the grace period of ranks. */
 static gint64 current_deadline(const supervisor_t *s)
 {
     if (s->children || awaits_nodes(s))

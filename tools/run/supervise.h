@@ -11,7 +11,7 @@ typedef struct {
     gint64 timeout_us; /* of the whole job; 0 = none */
     gint64 grace_us; /* from being told to end to SIGKILL */
     gboolean tag_output;
-    gboolean ranks_explain; /* why they exit with a status other than 0 */
+    gboolean ranks_explain; /* ranks write why they fail, see errors.h */
     int max_restarts; /* of all ranks after one has failed */
     const char *log_dir; /* NULL: none */
     gboolean no_secret; /* of the job */

@@ -17,13 +17,13 @@ typedef struct {
     int signal_fd;
     pid_t *pids; /* job's */
     int running; /* ranks */
-    gboolean children; /* is any process left, the ranks' own included? */
+    gboolean children; /* some process of the job is left */
     stage_t stage;
     gint64 job_deadline; /* monotonic time, G_MAXINT64 = none */
     gint64 deadline; /* of the stage */
     gint64 ended; /* when only output was left; 0: not yet */
-    int end_signal; /* what processes are told in this stage */
-    gboolean from_terminal; /* is that the terminal's signal? */
+    int end_signal; /* the signal that processes get in this stage */
+    gboolean from_terminal; /* that signal came from the terminal */
     GHashTable *told; /* pids that were */
     int status; /* to exit with */
     int signal; /* to end by */
@@ -33,11 +33,12 @@ typedef struct {
     gboolean over; /* on all nodes */
 } supervisor_t;
 
-/* Starts all ranks; FALSE where one cannot be: a sentence went to stderr, and
- * status is set. */
+/* Starts all ranks; FALSE if one cannot be started: then a sentence went to
+ * stderr, and status is set. */
 gboolean tool_start_ranks(supervisor_t *s);
 
-/* A sentence to stderr; where that is tagged output's too, as a line of it. */
+/* Prints a sentence to stderr; if tagged output goes there, too, as a line of
+ * it. */
 void tool_say(const supervisor_t *s, const char *format, ...)
     G_GNUC_PRINTF(2, 3);
 /* "rank 3" or "ranks 0, 2-5": those that run; g_free(). */
@@ -47,7 +48,7 @@ char *tool_name_consequence(const supervisor_t *s, gboolean again);
 /* "rank 3 (pid 7) exited with status 1"; g_free(). */
 char *tool_name_failure(const tool_job_t *job, int rank, pid_t pid,
                         int wait_status);
-/* What rank said about its failure, to stderr. */
+/* Prints rank's message about its failure to stderr. */
 void tool_quote_rank(const supervisor_t *s, int rank);
 
 #endif

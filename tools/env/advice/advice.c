@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From a question to advice: the facts, what follows from them for the command
- * line by the rules, and what becomes of given arguments. */
+/* Makes advice for a question: collects the facts, applies the rules to the
+ * command line, and decides about the given arguments. */
 #include "config.h"
 
 #include "tools/env/advice/given.h"
@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many ranks share what. */
+/* Sets the facts about how the ranks of a node share its cores and NUMA nodes.
+ */
 static void facts_set_placement(advice_state_t *state)
 {
     const tool_advice_question_t *question = state->question;
@@ -29,7 +30,7 @@ static void facts_set_placement(advice_state_t *state)
     tool_advice_set_fact(state, "numa-even", even);
 }
 
-/* A network that is given counts more than what the machine has. */
+/* A given network takes precedence over those of the machine. */
 static void facts_set_network(advice_state_t *state)
 {
     const advice_given_t *given =
@@ -50,8 +51,8 @@ static void part_free(void *part)
     g_free(p);
 }
 
-/* Why other nodes need a variable of the environment; NULL or "": they do not,
- * or are given it. */
+/* Returns why other nodes need a variable of the environment; NULL or "" if
+ * they do not need it, or get it anyway. */
 static const char *forward_why(const advice_state_t *state, const char *name)
 {
     static const char plain[] = G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "_";
@@ -73,8 +74,8 @@ static int name_compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A part for each variable that other nodes lack, sorted; their names are fact
- * forward. g_ptr_array_unref() */
+/* Returns a part for each variable that other nodes lack, sorted; sets fact
+ * forward to their names. g_ptr_array_unref() */
 static GPtrArray *forward_parts(advice_state_t *state)
 {
     GPtrArray *parts = g_ptr_array_new_with_free_func(part_free);
@@ -99,7 +100,7 @@ static GPtrArray *forward_parts(advice_state_t *state)
     return parts;
 }
 
-/* NAME and the value of a rule, as words. */
+/* Adds NAME and the value of a rule as words. */
 static void part_apply(advice_state_t *state, const advice_rule_t *rule,
                        const char *why)
 {
@@ -117,7 +118,7 @@ static void part_apply(advice_state_t *state, const advice_rule_t *rule,
     g_free(text);
 }
 
-/* Once, or for each of a list of variables that is set. */
+/* Applies a note once, or once for each variable of a list that is set. */
 static void note_apply(advice_state_t *state, const advice_rule_t *rule,
                        const char *why)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How to start a job with a given mpirun: its command line, each part with the
- * reason, and the verdict on given arguments. Nothing is read but the question
- * and the files below its root. */
+/* Advice on starting a job with a given mpirun: its command line, a reason for
+ * each part, and a decision about each given argument. Input is only the
+ * question and the files below its root. */
 #ifndef TOOLS_ADVICE_H
 #define TOOLS_ADVICE_H
 
 #include <glib.h>
 
 typedef struct {
-    const char *program; /* the mpirun, as it is to be printed */
+    const char *program; /* the mpirun, as the advice prints it */
     const char *version; /* what its --version prints */
     const char *root; /* "" for "/" */
     char *const *environment; /* "NAME=VALUE", NULL at the end */
@@ -26,7 +26,7 @@ typedef struct {
 } tool_advice_part_t;
 
 typedef struct {
-    char *text; /* what was given */
+    char *text; /* the given argument */
     /* "kept": right as it is, or already there; "replaced"; "dropped"; or
      * "unknown": kept, but not in the rules */
     const char *verdict;
@@ -44,27 +44,27 @@ typedef struct {
     GPtrArray *parts; /* of the command line, in its order */
     GPtrArray *judgements; /* of the given arguments, in their order */
     GPtrArray *notes; /* sentences */
-    char **command; /* the program and its arguments, where they were given */
+    char **command; /* the program and its arguments, if they were given */
 } tool_advice_t;
 
-/* NULL, or what is wrong with counts of the command line, of which 0 is not
- * said; g_free(). */
+/* Returns NULL, or what is wrong with the counts of the command line (0: not
+ * given); g_free(). */
 char *tool_advice_check(int nodes, int ranks_per_node);
 
-/* Returns NULL and a sentence in *ret_problem (g_free()) if the version is of
- * no known mpirun or the counts contradict each other. */
+/* Returns the advice, or NULL and a sentence in *ret_problem (g_free()) if the
+ * version is of no known mpirun or the counts contradict each other. */
 tool_advice_t *tool_advise(const tool_advice_question_t *question,
                            char **ret_problem);
 void tool_advice_free(tool_advice_t *advice);
 
-/* Sets launcher, library and version of advice from what --version
- * prints; FALSE if that is of no mpirun that is known. */
+/* Sets launcher, library and version of advice from the output of --version;
+ * FALSE if no known mpirun prints it. */
 gboolean tool_advice_version(const char *text, tool_advice_t *advice);
 
-/* The whole command line, for a shell; g_free(). */
+/* The command line, quoted for a shell; g_free(). */
 char *tool_advice_line(const tool_advice_t *advice);
 
-/* words for a shell; g_free(). */
+/* words, quoted for a shell; g_free(). */
 char *tool_advice_quote(char *const *words);
 
 #endif

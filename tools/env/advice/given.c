@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Given arguments, cut up into options with their values, and what becomes of
- * each by the rules or by the line. */
+/* Given arguments: splits them into options with values, and decides about
+ * each by the rules or by the new command line. */
 #include "config.h"
 
 #include "tools/env/advice/given.h"
@@ -17,7 +17,8 @@ void tool_advice_given_free(void *given)
     g_free(g);
 }
 
-/* How many words follow an option; sets its kind, and whether it is known. */
+/* Returns the number of words after an option; sets its kind, and whether it
+ * is known. */
 static int option_words(const advice_state_t *state, advice_given_t *given)
 {
     static const char *const groups[] = {"options 0", "options 1", "options 2"};
@@ -44,7 +45,7 @@ static int option_words(const advice_state_t *state, advice_given_t *given)
     return words;
 }
 
-/* What a parameter, or a variable, is called, and its value. */
+/* Sets the name and the value of a parameter or variable. */
 static void given_name_pair(advice_given_t *given)
 {
     const char *name = given->words[1];
@@ -62,7 +63,8 @@ static void given_name_pair(advice_given_t *given)
         given->value = g_strdup(equals + 1);
 }
 
-/* Cuts one option off words; returns how many words it takes. */
+/* Parses one option at the beginning of words; returns the number of words
+ * that it takes. */
 static int given_cut(advice_state_t *state, char *const *words)
 {
     const char *name = words[0] + 1 + (words[0][1] == '-');
@@ -151,7 +153,7 @@ void tool_advice_part_add(GPtrArray *parts, char **words, const char *why)
     g_ptr_array_add(parts, part);
 }
 
-/* The part whose words begin so, as text, or NULL; g_free(). */
+/* The part whose words begin with this text, as text, or NULL; g_free(). */
 static char *part_find(const advice_state_t *state, const char *begin)
 {
     const GPtrArray *parts = state->advice->parts;
@@ -167,7 +169,7 @@ static char *part_find(const advice_state_t *state, const char *begin)
     return NULL;
 }
 
-/* Takes over instead. */
+/* Adds a decision; takes ownership of instead. */
 static void judge(advice_state_t *state, const advice_given_t *given,
                   const char *verdict, const char *why, char *instead)
 {
@@ -180,8 +182,8 @@ static void judge(advice_state_t *state, const advice_given_t *given,
     g_ptr_array_add(state->advice->judgements, judgement);
 }
 
-/* The same in words of this mpirun joins the line, unless it is of the
- * environment, whose rest is not in the line either; g_free(). */
+/* Adds the equivalent argument of this mpirun to the line, unless it is from
+ * the environment, which is not in the line; g_free(). */
 static char *part_add_other(advice_state_t *state, const advice_given_t *given,
                             const char *template)
 {
@@ -196,7 +198,7 @@ static char *part_add_other(advice_state_t *state, const advice_given_t *given,
     return text;
 }
 
-/* What to write instead by a rule, or NULL; g_free(). */
+/* The replacement that a rule gives, or NULL; g_free(). */
 static char *judge_instead(advice_state_t *state, const advice_rule_t *rule,
                            const advice_given_t *given)
 {
@@ -211,14 +213,15 @@ static char *judge_instead(advice_state_t *state, const advice_rule_t *rule,
     return text ? tool_advice_expand(state, text) : NULL;
 }
 
-/* FALSE: no rule fits, or nothing is to be said. */
+/* Decides by the rules; FALSE: no rule matches, or the argument needs no
+ * comment. */
 static gboolean judge_by_rule(advice_state_t *state,
                               const advice_given_t *given)
 {
     static const char *const verdicts[] = {"kept", "replaced", "dropped"};
     const advice_rule_t *rule = tool_advice_rule(state, given);
     const char *why = NULL;
-    int i = given->ambient; /* what is kept of the environment needs no word */
+    int i = given->ambient; /* variables that are kept need no comment */
 
     for (; rule && i < 3; i++) {
         why = tool_advice_rules_get(state, rule->group, verdicts[i]);
@@ -238,7 +241,7 @@ static gboolean judge_by_rule(advice_state_t *state,
     return TRUE;
 }
 
-/* Whether part is about the same as given. */
+/* Whether part sets the same option as given. */
 static gboolean part_is_about(const tool_advice_part_t *part,
                               const advice_given_t *given)
 {
@@ -257,7 +260,7 @@ static gboolean part_is_about(const tool_advice_part_t *part,
     return strcmp(option + strspn(option, "-"), name) == 0;
 }
 
-/* What the line itself says about it, or NULL. */
+/* The part of the line that sets the same as given, or NULL. */
 static const tool_advice_part_t *part_about(const advice_state_t *state,
                                             const advice_given_t *given)
 {
@@ -294,7 +297,7 @@ static void judge_kept(advice_state_t *state, const advice_given_t *given,
     judge(state, given, verdict, why, NULL);
 }
 
-/* -x NAME=VALUE is of Open MPI, -genv NAME VALUE of the others. */
+/* Open MPI has -x NAME=VALUE, the others have -genv NAME VALUE. */
 static void judge_variable(advice_state_t *state, const advice_given_t *given)
 {
     gboolean openmpi = tool_advice_holds(state, "openmpi");

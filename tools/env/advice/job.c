@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The size of a job, its hosts, and where rank 0 is: no mpirun tells ranks of
- * several nodes where they meet. */
+/* The size of a job, its hosts, and the host of rank 0: no mpirun tells ranks
+ * of several nodes where they meet. */
 #include "config.h"
 
 #include "env/nodelist.h"
@@ -12,13 +12,13 @@
 
 /* Hosts that given arguments list. */
 typedef struct {
-    const advice_given_t *option; /* NULL: none gives the hosts */
+    const advice_given_t *option; /* NULL: no option gives the hosts */
     gboolean is_file;
     GPtrArray *names;
     GHashTable *slots; /* by name */
     int count; /* 0: unknown */
     int least, most, all; /* slots */
-    gboolean said; /* by a number, or by a name that is there twice */
+    gboolean said; /* some host has a number, or is named twice */
 } hosts_t;
 
 /* The last argument of the first option that is given, of those that a key of
@@ -36,8 +36,9 @@ static const advice_given_t *given_of_list(const advice_state_t *state,
     return given;
 }
 
-/* "a" and "a:4", more of which add up; FALSE if word is no name: Open MPI has
- * relative ones, and IPv6 comes in brackets. */
+/* Adds a host "a" or "a:4"; the slots of repeated names add up. FALSE if word
+ * is no name: Open MPI has relative ones, and IPv6 addresses are in brackets.
+ */
 static gboolean hosts_add(hosts_t *hosts, const char *word)
 {
     const char *colon = strchr(word, ':');
@@ -96,7 +97,7 @@ static void hosts_clear(hosts_t *hosts)
     g_hash_table_unref(hosts->slots);
 }
 
-/* Each host with as many slots as it has ranks, for Open MPI. */
+/* Sets the list of hosts with as many slots as ranks, for Open MPI. */
 static void hosts_set_list(advice_state_t *state, const hosts_t *hosts)
 {
     GString *list = g_string_new(NULL);
@@ -144,7 +145,8 @@ static int job_divide(int ranks, int nodes)
     return ranks / nodes + (ranks % nodes > 0);
 }
 
-/* From the given arguments, if ranks on each node are not asked for. */
+/* Sets the counts by the given arguments; called if the number of ranks on
+ * each node was not asked for. */
 static void job_count_given(const advice_state_t *state, const hosts_t *hosts)
 {
     tool_advice_t *advice = state->advice;
@@ -192,7 +194,7 @@ static char *first_word(const char *text, const char *ends)
     return g_strndup(text, strcspn(text, ends));
 }
 
-/* The host of a list that is this one, by short names, or NULL. */
+/* The host of a list that is this machine, compared by short names, or NULL. */
 static char *master_own(const char *root, const char *list)
 {
     char *own = tool_root_file(root, "proc/sys/kernel/hostname");
@@ -209,8 +211,8 @@ static char *master_own(const char *root, const char *list)
     return found;
 }
 
-/* Open MPI 4 begins with the node that mpirun is on, wherever that is in the
- * list; else rank 0 is on the first host. */
+/* Open MPI 4 puts rank 0 on the node that mpirun runs on, at any position of
+ * the list; others on the first host. */
 static char *master_by_list(const advice_state_t *state, const char *list)
 {
     char *own = tool_advice_holds(state, "openmpi<5")
@@ -234,7 +236,7 @@ static char *master_by_scheduler(const advice_state_t *state)
         dscomm_priv_nodelist_first(slurm, &host);
         return host;
     }
-    /* With CSM the first host is not one that computes. */
+    /* On systems with CSM the first host runs no ranks. */
     if (lsf && !tool_advice_variable(question, "CSM_ALLOCATION_ID"))
         return first_word(lsf, " \t\n");
     text = pbs ? tool_root_file(question->root, pbs + (*pbs == '/')) : NULL;

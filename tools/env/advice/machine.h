@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What of a machine matters to an mpirun, read below the root of a question. */
+/* The properties of a machine that matter to an mpirun, read below the root of
+ * a question. */
 #ifndef TOOLS_ADVICE_MACHINE_H
 #define TOOLS_ADVICE_MACHINE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which network to use, from Linux's table of IPv4 routes. Interfaces have
- * other names on other hosts; their network is the same. */
+/* Chooses the IPv4 network, from Linux's routing table. Names of interfaces
+ * differ between hosts; their network is the same. */
 #include "config.h"
 
 #include "tools/env/advice/machine.h"
@@ -41,8 +41,9 @@ static gboolean route_fits(const route_t *route, const char *item,
     return *item && g_str_has_prefix(route->interface, item);
 }
 
-/* As of DSCOMM_SOCKET_IFNAME: beginnings of names and networks with commas
- * between, "^" excludes, "=" wants whole names. */
+/* Whether an interface matches, as for DSCOMM_SOCKET_IFNAME: prefixes of
+ * names, or networks, separated by commas; "^" excludes, "=" requires whole
+ * names. */
 static gboolean route_is_wanted(const route_t *route, const char *wanted)
 {
     gboolean exclude = *wanted == '^', exact, found = FALSE;
@@ -63,8 +64,8 @@ static gboolean route_parse(const char *line, route_t *route)
                   &route->destination, &route->gateway, &route->mask) == 4;
 }
 
-/* The network of a host's own interface; the default and a single host are
- * none, nor is that of addresses given by chance, 169.254. */
+/* Whether a route is to the network of an interface: not the default route, a
+ * single host, or link-local addresses, 169.254. */
 static gboolean route_is_network(const route_t *route)
 {
     return route->destination && route->mask && !route->gateway &&
@@ -83,7 +84,7 @@ static void route_set(advice_state_t *state, const route_t *route)
     tool_advice_set(state, "interface", "%s", route->interface);
 }
 
-/* Of two the better has more; 0 is not to be used. */
+/* The rank of a route: higher is better, 0 is unusable. */
 static int route_rank(const advice_state_t *state, const route_t *route,
                       const char *wanted, const char *by_default)
 {

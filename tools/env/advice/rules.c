@@ -252,7 +252,7 @@ static const struct {
     {"network(", test_network},
 };
 
-/* A value that is not there passes no check. */
+/* A missing value passes no check. */
 static gboolean value_passes(const advice_state_t *state, const char *check,
                              const char *value)
 {
@@ -292,7 +292,7 @@ const advice_given_t *tool_advice_given(const advice_state_t *state,
     return found;
 }
 
-/* "mca:pml=ucx": whether the argument that counts passes a check. */
+/* Term "mca:pml=ucx": whether the effective argument passes a check. */
 static gboolean term_given(const advice_state_t *state, char *term, char *name,
                            const char *value)
 {
@@ -304,7 +304,7 @@ static gboolean term_given(const advice_state_t *state, char *term, char *name,
            (!value || value_passes(state, value, given->value));
 }
 
-/* A fact or a variable, compared by sign with operand, or not empty. */
+/* Term of a fact or a variable, compared with operand by sign, or not empty. */
 static gboolean term_compare(const char *value, char sign, const char *operand)
 {
     if (!value || !*value)
