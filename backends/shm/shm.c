@@ -178,6 +178,7 @@ static shm_t *shm_new(const dscomm_backend_args_t *args)
 static dscomm_status_t shm_open(const dscomm_backend_args_t *args,
                                 void **ret_impl)
 {
+    dscomm_failure_t failure;
     dscomm_status_t status;
     shm_t *shm;
 
@@ -197,8 +198,9 @@ static dscomm_status_t shm_open(const dscomm_backend_args_t *args,
     if (status) {
         /* Other ranks may have made the group already: notifies them of the
          * reason why it ends. */
+        dscomm_backend_failure_last(shm->group, status, &failure);
         if (shm->base)
-            shm_revoke_last(shm, status);
+            shm_revoke(shm, &failure);
         shm_close(shm);
         return status;
     }
