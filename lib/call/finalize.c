@@ -190,14 +190,17 @@ static void world_leave(dscomm_world_t *world, int orderly, int64_t deadline)
 }
 
 /* Leaves a world that has failed. If that was in a collective that this rank
- * has not begun, as the last barrier, no call has told it: this one does. */
+ * has not begun, as the last barrier, and no call has returned the failure,
+ * this one does. */
 static dscomm_status_t world_leave_failed(dscomm_world_t *world,
                                           const dscomm_failure_t *failure,
                                           int64_t deadline)
 {
     const dscomm_group_t *group = world->group;
-    const bool told = failure->sequence <= group->sequence ||
-                      strcmp(failure->group, group->identity.name) != 0;
+    const bool told =
+        dscomm_priv_group_is(group, GROUP_REVOKED | GROUP_STATUS_READ) ||
+        failure->sequence <= group->sequence ||
+        strcmp(failure->group, group->identity.name) != 0;
     char text[DSCOMM_ERROR_MAX];
 
     world_leave(world, 0, deadline);

@@ -295,6 +295,18 @@ dscomm_status_t dscomm_group_abort(dscomm_group_t *group, const char *reason)
     return DSCOMM_OK;
 }
 
+/* The status for the user. It changes no group but for the bit, which any
+ * thread may set. */
+static dscomm_status_t status_read(const dscomm_group_t *group,
+                                   dscomm_failure_t *ret_failure)
+{
+    const dscomm_status_t status = group->ops.status(group->impl, ret_failure);
+
+    if (status < 0)
+        dscomm_priv_group_set((dscomm_group_t *)group, GROUP_STATUS_READ);
+    return status;
+}
+
 dscomm_status_t dscomm_group_status(const dscomm_group_t *group)
 {
     dscomm_failure_t failure;
@@ -303,7 +315,7 @@ dscomm_status_t dscomm_group_status(const dscomm_group_t *group)
 
     if (status < 0)
         return status;
-    status = group->ops.status(group->impl, &failure);
+    status = status_read(group, &failure);
     return status < 0 ? dscomm_backend_fail(&failure) : DSCOMM_OK;
 }
 
@@ -319,7 +331,7 @@ dscomm_status_t dscomm_group_failure(const dscomm_group_t *group,
                                                           : NULL);
     if (status < 0)
         return status;
-    if (group->ops.status(group->impl, &failure) == DSCOMM_OK)
+    if (status_read(group, &failure) == DSCOMM_OK)
         return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
                            "%s: nothing has ended group '%s'", name,
                            group->identity.name);

@@ -29,6 +29,7 @@ enum {
                             called before each call of run */
     GROUP_FREED = 1 << 4, /* the user freed it; later members are invalid */
     GROUP_SCHEDULED = 1 << 5, /* some pending works are schedules */
+    GROUP_STATUS_READ = 1 << 6, /* the user has asked why the group ended */
 };
 
 /* What is done with buffers in device memory: passed to the backend, or
