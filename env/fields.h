@@ -46,7 +46,7 @@ struct dscomm_env {
     dscomm_array_t warnings; /* char *, g_free() */
     env_judgement_t *judgements; /* one a family */
     dscomm_status_t status;
-    char *sentence; /* where status is not OK */
+    char *sentence; /* if status is not OK */
     int bad; /* 1: an allocation failed, so discovery fails */
 };
 

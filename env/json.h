@@ -36,7 +36,7 @@ const char *dscomm_priv_json_value(const char *key);
 /* The object's member of that name. */
 const char *dscomm_priv_json_member(const char *object, const char *name);
 
-/* A string's bytes, UTF-8 where the text was; g_free(). NULL for one that holds
+/* A string's bytes, UTF-8 if the text is; g_free(). NULL for one that holds
  * "\u0000". */
 char *dscomm_priv_json_string(const char *value);
 

@@ -66,7 +66,7 @@ static int read_plain(const char *text, const char *own, hosts_t *ret_hosts)
     return 1;
 }
 
-/* Where the list begins, once read_hosts() has accepted it. */
+/* The beginning of the list, after read_hosts() has accepted it. */
 static const char *sagemaker_first_of(const env_view_t *view)
 {
     const char *text = dscomm_priv_view_value(view, list_name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The environment and the file system that discovery reads: those of the
- * process, or a test's. Discovery reads nothing else. */
+/* The environment and the file system from which discovery reads everything:
+ * those of the process, or of a test. */
 #ifndef ENV_VIEW_H
 #define ENV_VIEW_H
 

@@ -190,7 +190,8 @@ static int call_all_gather_v(const engine_t *engine,
                           engine->comm);
 }
 
-/* Where MPI writes this rank's part; MPI needs a pointer even for no bytes. */
+/* The address to which MPI writes this rank's part; MPI needs a pointer even
+ * for no bytes. */
 static void *collective_result(const engine_t *engine,
                                const dscomm_coll_args_t *args, void *stage)
 {
@@ -264,8 +265,9 @@ static int call_all_to_all(const engine_t *engine,
                         engine->comm);
 }
 
-/* What a limit of MPI counts: elements of one call, or of all ranks' blocks.
- * divisible: the call can be cut into pieces. */
+/* MPI's call for each collective. divisible: a call that exceeds MPI's limit
+ * of elements can be cut into pieces; otherwise the limit is that of all
+ * ranks' blocks. */
 static const struct {
     call_t call;
     int divisible;

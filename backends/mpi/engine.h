@@ -52,17 +52,17 @@ int mpi_family_blocks(const char *family, int oversubscribed);
 
 /* meet.c */
 
-/* What a rank publishes: its rank in MPI_COMM_WORLD, and the values that must
- * be equal on all ranks. */
+/* The values that a rank publishes: its rank in MPI_COMM_WORLD, and those that
+ * must be equal on all ranks. */
 typedef struct {
     char engine[16];
     int32_t mpi_rank, blocking, chunk;
     int32_t based; /* has a communicator of all ranks to make others from */
 } mpi_card_t;
 
-/* What all ranks of a group agree on. Two groups may have equal names and be
- * made at the same time, by independent libraries: tag and mark differ between
- * them. */
+/* The values that all ranks of a group agree on. Two groups may have equal
+ * names and be made at the same time, by independent libraries: tag and mark
+ * differ between them. */
 typedef struct {
     int32_t status, blocking, based;
     uint32_t tag; /* of the call that makes the communicator */

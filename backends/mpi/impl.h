@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the sources of an engine share: a group in a process, and its
- * requests. */
+/* Types and functions that the sources of an engine share: a group in a
+ * process, and its requests. */
 #ifndef BACKENDS_MPI_IMPL_H
 #define BACKENDS_MPI_IMPL_H
 

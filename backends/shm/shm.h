@@ -331,7 +331,7 @@ void shm_path_look(shm_path_t *path, const _Atomic uint64_t *word);
 
 /* peers.c: the processes of other ranks: whether they are alive, and their
  * state. */
-/* NULL where there is no memory. */
+/* NULL: no memory. */
 shm_peers_t *shm_peers_new(int count);
 void shm_peers_free(shm_peers_t *peers);
 /* A rank of the group whose process has ended, or -1. */
@@ -449,7 +449,7 @@ int shm_native(void *impl, const dscomm_coll_args_t *args);
 unsigned shm_collective_progress(shm_t *shm);
 
 /* p2p.c: messages. */
-/* false where there is no memory. */
+/* False: no memory. */
 bool shm_p2p_new(shm_t *shm);
 void shm_p2p_free(shm_t *shm);
 dscomm_status_t shm_isend(void *impl, const dscomm_message_t *message,

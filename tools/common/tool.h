@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the subcommands of the program `dscomm` share. */
+/* Functions that the subcommands of the program `dscomm` share. */
 #ifndef TOOLS_TOOL_H
 #define TOOLS_TOOL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What `dscomm env` prints. */
+/* The outputs of `dscomm env`. */
 #ifndef TOOLS_ENV_H
 #define TOOLS_ENV_H
 

@@ -131,7 +131,7 @@ static int domain_of(const state_t *s, int local_rank)
     return (int)((gint64)local_rank * s->count / s->question->local_size);
 }
 
-/* How many of the ranks below limit get domain. */
+/* Number of ranks below limit that get domain. */
 static gint64 ranks_below(const state_t *s, int domain, int limit)
 {
     const gint64 size = s->question->local_size, count = s->count;

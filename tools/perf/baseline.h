@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files of earlier runs: what --save writes and --against reads, which is what
- * --json prints. */
+/* Files of earlier runs: --save writes one, --against reads one. The format is
+ * that of --json. */
 #ifndef TOOLS_PERF_BASELINE_H
 #define TOOLS_PERF_BASELINE_H
 

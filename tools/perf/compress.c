@@ -167,7 +167,8 @@ static void fill(const perf_call_t *call)
     }
 }
 
-/* How many ranks differ from rank 0, seen by all. */
+/* Number of ranks whose result differs from that of rank 0; the same on all
+ * ranks. */
 static dscomm_status_t compare_ranks(const perf_call_t *call, gint64 *ret_wrong)
 {
     char *sum = g_compute_checksum_for_data(G_CHECKSUM_SHA256, call->recv,
@@ -362,7 +363,7 @@ static void print_line(const perf_run_t *run, const line_t *line)
     fflush(stdout);
 }
 
-/* What the last line, the longest buffer, says. */
+/* Prints the conclusion from the last line, the longest buffer. */
 static void print_advice(const perf_run_t *run, const line_t *line)
 {
     double moves = line->ring / line->plain.p50 / 1e3, values[COLUMNS];

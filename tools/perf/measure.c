@@ -116,7 +116,8 @@ static dscomm_status_t run_batches(const loop_t *loop, double *times,
     return slowest(loop, times, plan->batches);
 }
 
-/* *ret_times, of one message where the operation moves several. */
+/* Measures *ret_times, the time of one call, or of one message if the
+ * operation moves several. */
 static dscomm_status_t time_loop(const loop_t *loop, perf_times_t *ret_times)
 {
     const perf_options_t *options = loop->run->options;

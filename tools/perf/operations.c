@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the operations are called, and the table of them, see operations.h. */
+/* The functions that call the operations, and the table of them, see
+ * operations.h. */
 #include "config.h"
 
 #include "tools/perf/operations.h"

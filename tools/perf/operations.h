@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The operations that can be measured: how each is called, which bytes go
- * where, and what its figures mean. */
+/* The operations that can be measured: their functions, their buffers, and the
+ * meaning of their figures. */
 #ifndef TOOLS_PERF_OPERATIONS_H
 #define TOOLS_PERF_OPERATIONS_H
 
@@ -46,7 +46,8 @@ enum {
     PERF_WORKS = 1 << 7 /* has a form with a work, and may be coalesced */
 };
 
-/* How often the row's bytes must be read, and written, by n ranks in all. */
+/* Number of times that the n ranks together must read, and write, the row's
+ * bytes. */
 typedef enum {
     PERF_COPIED_NEVER,
     PERF_COPIED_ONCE, /* 1 and 1; in place, without the root's own part */

@@ -23,7 +23,7 @@ gboolean perf_is_selected(const perf_options_t *options,
  * follow. FALSE: it is no size. */
 gboolean perf_parse_size(const char *text, size_t *ret_bytes);
 
-/* The size after bytes, or 0 where that was the last one. */
+/* The size after bytes, or 0 if that was the last one. */
 size_t perf_next_size(const perf_options_t *options, size_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The words that the files of `dscomm perf` share: what is asked for, one call,
- * one figure, one row, and the run that they belong to.
+/* The types that the files of `dscomm perf` share: the options, one call, one
+ * figure, one row, and the run that they belong to.
  *
  * Functions that may fail print their sentence to stderr, once, and return an
  * exit status (tool.h); those that return dscomm_status_t leave it in
@@ -40,7 +40,7 @@ typedef struct {
     char *save, *against;
 } perf_options_t;
 
-/* Where buffers are: an operation may know one of them only. */
+/* In place or out of place; some operations have only one of them. */
 typedef enum { PERF_OUT_OF_PLACE, PERF_IN_PLACE } perf_place_t;
 #define PERF_PLACES 2
 
@@ -133,18 +133,19 @@ typedef struct {
 /* Monotonic time in microseconds. */
 double perf_now(void);
 
-/* "dscomm perf: WHAT: dscomm_last_error()", which ranks that dscomm has started
- * say once where it is the same for several; returns TOOL_FAILED. */
+/* Prints "dscomm perf: WHAT: dscomm_last_error()". Ranks that dscomm has
+ * started print a sentence that several of them share only once. Returns
+ * TOOL_FAILED. */
 int perf_fail(const char *what);
 
-/* Name of the algorithm that serves this call, "native" for the backend's own,
- * "-" where there is none; of coalesced calls, where all of them as one would
- * have another, "one/all". Stays until the next call of this. */
+/* Name of the algorithm that serves this call; "native" for the backend's own;
+ * "-" if there is none; "one/all" for coalesced calls, if all of them as one
+ * call would have another. Valid until the next call of this function. */
 const char *perf_algorithm(const perf_options_t *options,
                            const perf_call_t *call);
 
-/* What the backend of group has chosen by trial on this rank, in text; FALSE:
- * nothing. */
+/* Writes to text what the backend of group has chosen by trial on this rank;
+ * FALSE: nothing. */
 #define PERF_TUNING_TEXT 256
 gboolean perf_tuning(dscomm_group_t *group, char text[PERF_TUNING_TEXT]);
 

@@ -9,7 +9,7 @@
  * each rank of its host. Collective over group. */
 dscomm_status_t perf_ranks_place(perf_run_t *run, dscomm_group_t *group);
 
-/* How many processors this process was started on; 0: unknown. */
+/* Number of processors that this process was started on; 0: unknown. */
 int perf_processor_count(const struct tool_topology *topology);
 
 /* Allocates run->send and run->recv and touches them. */

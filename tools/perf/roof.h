@@ -18,8 +18,8 @@ double perf_roof_time(perf_run_t *run, size_t bytes);
 /* Percent of the roof that a figure reaches; 0: not known. */
 double perf_roof_percent(const perf_figure_t *figure);
 
-/* Nanoseconds from rank 0 to rank 1, measured now; 0 where they are not bound
- * to different processors of one host. Collective. */
+/* Nanoseconds from rank 0 to rank 1, measured now; 0 if they are not bound to
+ * different processors of one host. Collective. */
 double perf_roof_line(const perf_run_t *run);
 /* Ranks 0 and 1 are bound to different processors of one host. */
 gboolean perf_roof_has_line(const perf_run_t *run);

@@ -65,7 +65,7 @@ static void operation_add(GPtrArray *chosen, const perf_operation_t *operation)
     g_ptr_array_add(chosen, (gpointer)operation);
 }
 
-/* Those that the other options allow. */
+/* Chooses the operations that the other options allow. */
 static void add_all(const perf_options_t *options, GPtrArray *chosen)
 {
     const perf_operation_t *operation;

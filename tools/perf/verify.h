@@ -14,8 +14,8 @@
 
 #define PERF_PERIOD 8191
 
-/* What recv holds after a call: count elements at offset that are rank source's
- * (-1: the reduction's) from first on. */
+/* A piece of recv after a call: count elements at offset, which are elements
+ * of rank source (-1: of the reduction) from first on. */
 typedef struct {
     size_t offset, count;
     int source;

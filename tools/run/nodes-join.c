@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the nodes of a job meet, as members of a roster: each node writes a
- * record of itself, and node 0 publishes the plan, or a failure, which is the
- * same on all nodes. A node whose record contradicts that of node 0 belongs to
- * another job: it detects that itself, leaves a note, and does not join. */
+/* The nodes of a job meet as members of a roster: each node writes a record of
+ * itself, and node 0 publishes the plan, or a failure, which is the same on
+ * all nodes. A node whose record contradicts that of node 0 belongs to another
+ * job: it detects that itself, leaves a note, and does not join. */
 #include "config.h"
 
 #include "lib/base/clock.h"
@@ -33,7 +33,7 @@
 typedef struct {
     int64_t nodes, ranks, restarts; /* of the job, here, and at most */
     int64_t pid; /* of this process */
-    const char *id; /* of the job, "" where none was given */
+    const char *id; /* of the job, "" if none was given */
     const char *host; /* this node's name */
 } record_t;
 
@@ -221,8 +221,8 @@ static void give_notice(join_t *j)
     g_free(names);
 }
 
-/* How many launchers were refused because of another job secret; the sentence
- * is the last error. */
+/* Number of launchers that were refused because of another job secret; the
+ * sentence is the last error. */
 static int find_refused(const join_t *j, bool certain)
 {
     return dscomm_priv_roster_refused(j->base, g_get_prgname(), "node 0",

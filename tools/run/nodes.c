@@ -167,7 +167,7 @@ const char *tool_nodes_host(const tool_nodes_t *n, int node)
     return node >= 0 && node < n->count ? n->hosts[node] : "unknown";
 }
 
-/* What is in the store: "NODE STATUS TEXT" */
+/* Values in the store: "NODE STATUS TEXT" */
 
 static char *write_text(int node, int status, const char *text)
 {
@@ -432,7 +432,8 @@ static dscomm_status_t tick(tool_nodes_t *n)
     return status;
 }
 
-/* The store is node 0, which has not told it where it is this node. */
+/* Ends the job because node 0 cannot reach its own store; for any other node,
+ * losing the store means losing node 0. */
 static void lose_store(tool_nodes_t *n)
 {
     char *text = g_strdup_printf("node 0 does not reach the store that it "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The nodes of a job, each with a dscomm run of its own. They meet at a store
- * that node 0 serves, agree on the ranks, and then watch each other: what ends
- * the job on one node, or starts it again, does so on all. */
+/* The nodes of a job, each with its own dscomm run. They meet at a store that
+ * node 0 serves, agree on the ranks, and then watch each other: an event that
+ * ends or restarts the job on one node does so on all. */
 #ifndef TOOLS_NODES_H
 #define TOOLS_NODES_H
 
@@ -29,7 +29,7 @@ typedef enum {
 
 typedef struct {
     tool_nodes_kind_t kind;
-    int node; /* whose fault it was, or -1 */
+    int node; /* the node that caused it, or -1 */
     int status; /* END: to exit with */
     char *text; /* why: "rank 3 (pid 7) exited with status 1", or "" */
 } tool_nodes_event_t;

@@ -92,7 +92,8 @@ static int options_read_nodes(options_t *o)
     return TOOL_OK;
 }
 
-/* Which of the colons of a bare address would come before the port? */
+/* Whether text is an IPv6 address without brackets, in which a colon before a
+ * port could not be told. */
 static gboolean lacks_brackets(const char *text)
 {
     return text && *text != '[' && strchr(text, ':') != strrchr(text, ':');
@@ -119,7 +120,7 @@ static gboolean split_master(char *master, options_t *o)
     return *o->host && (!colon || read_count(colon + 1, 65535, &o->port));
 }
 
-/* An address of IPv6 may be bare where no port can follow. */
+/* An IPv6 address needs no brackets if no port can follow. */
 static gboolean read_address(char *text, options_t *o)
 {
     struct in6_addr address;

@@ -21,7 +21,7 @@
 #define QUEUE_MAX ((gsize)1 << 20)
 
 typedef struct {
-    int fd; /* -1: nobody reads any more */
+    int fd; /* -1: the reader has closed it */
     GByteArray *queue;
     gsize written; /* of queue */
     int slot;

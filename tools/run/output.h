@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tagged output: what the ranks write, line by line, each line behind its
- * rank's number. A line is written whole: lines of different ranks, and of
- * stdout and stderr where both go to one place, never mix. */
+/* Tagged output: the ranks' output, line by line, each line after its rank's
+ * number. A line is written whole: lines of different ranks never mix, nor do
+ * those of stdout and stderr if both go to one place. */
 #ifndef TOOLS_OUTPUT_H
 #define TOOLS_OUTPUT_H
 
@@ -21,8 +21,8 @@ void tool_output_free(tool_output_t *output);
  * to be closed by the caller. 0, or an errno. */
 int tool_output_open(tool_output_t *output, int rank, int ret_fds[2]);
 
-/* What rank writes goes to files as well, as it is: logs = two descriptors,
- * which become output's. */
+/* Also writes rank's output, unchanged, to files: logs = two descriptors,
+ * which output takes over. */
 void tool_output_tee(tool_output_t *output, int rank, const int logs[2]);
 
 /* Writes line, with its end, to stderr between lines of the ranks. */

@@ -13,8 +13,8 @@
 #define TOOL_RANKS_MAX 4096 /* on a node */
 #define TOOL_ID_MAX 100 /* bytes of a run id */
 
-/* What all ranks of a job have in common. A rank is a number from 0 on this
- * node, but in messages and for the rank itself, where first_rank is added. */
+/* The properties that all ranks of a job share. A rank is a number from 0 on
+ * this node; first_rank is added in messages and for the rank itself. */
 typedef struct {
     const char *command; /* "run": ours, for messages */
     char **argv; /* the program and its arguments, searched in PATH */
@@ -25,7 +25,7 @@ typedef struct {
     int port;
     char run_id[TOOL_ID_MAX + 1];
     int attempt, max_restarts; /* times the ranks were started again */
-    const char *log_dir; /* NULL: what the ranks write goes to no files */
+    const char *log_dir; /* NULL: no log files */
     int null_fd; /* /dev/null: stdin of all ranks but 0 */
     gboolean terminal; /* is stdin; rank 0 stays in our group to read it */
     sigset_t mask; /* signals, as they were when the program started */

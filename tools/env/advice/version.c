@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose version text is. */
+/* Recognizes the MPI library by the text of --version. */
 #include "config.h"
 
 #include "tools/env/advice/advice.h"
@@ -9,7 +9,8 @@
 
 #define NEWEST 9999 /* a year, at most */
 
-/* mark is in the text, and the number follows before. */
+/* The mpiruns: mark in the text identifies one; its version number follows the
+ * text before. */
 static const struct {
     const char *mark, *before, *launcher, *library;
     int oldest;
