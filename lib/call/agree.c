@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* The sentence of a failure within name, a call that the user knows. */
+/* Adds the public call, name, to the sentence of a failure in it. */
 static dscomm_status_t agree_explain(const dscomm_group_t *group,
                                      const char *name, dscomm_status_t status)
 {
@@ -23,7 +23,7 @@ static dscomm_status_t agree_explain(const dscomm_group_t *group,
                        group->identity.name, why);
 }
 
-/* What one rank tells all after a mismatch. */
+/* What each rank sends to all after a mismatch. */
 typedef struct {
     char who[DSCOMM_PROCESS_MAX];
     char what[128]; /* its call, with arguments */
@@ -37,7 +37,7 @@ dscomm_status_t dscomm_priv_agree_gather(dscomm_group_t *group, int root,
         DSCOMM_COLL_ALL_GATHER, send, recv, size, size, DSCOMM_UINT8, -1, root);
     const dscomm_status_t status = dscomm_priv_dispatch(group, &args, NULL);
 
-    /* The sentence of a mismatch names the public call itself. */
+    /* The sentence of a mismatch names the public call already. */
     if (status == DSCOMM_OK || status == DSCOMM_ERR_MISMATCH)
         return status;
     return agree_explain(group, dscomm_priv_caller(root), status);
@@ -92,7 +92,8 @@ static int hashes_count_alike(const uint64_t *hashes, int count, int rank)
     return alike;
 }
 
-/* Compares the first rank that differs from most with the first of these. */
+/* Fails with the first rank that differs from the majority, and the first rank
+ * of the majority. */
 static dscomm_status_t hashes_fail(dscomm_group_t *group, int root,
                                    const uint64_t *hashes, const char *what,
                                    const char *remedy)

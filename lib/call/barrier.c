@@ -104,9 +104,9 @@ static void note_cancel(dscomm_work_t *work)
     dscomm_work_free(work);
 }
 
-/* The sentence of what failed says in which call. If the group has ended, its
- * reason counts: a rank that left after it is no other failure. What differs
- * need not name the group again. */
+/* Adds the call to the sentence of its failure. If the group has ended, that
+ * failure counts, because a rank that then left is only a consequence. A
+ * mismatch already names the group. */
 static dscomm_status_t barrier_fail(dscomm_group_t *group,
                                     dscomm_status_t status)
 {
@@ -195,8 +195,8 @@ static dscomm_status_t wait_watching(dscomm_group_t *group, dscomm_work_t *work,
 }
 
 /* Receives note from rank 0; its first word is the barrier's number. Messages
- * of earlier barriers are dropped. IN_PROGRESS: no message came before the
- * deadline. */
+ * of earlier barriers are dropped. IN_PROGRESS: no message before the deadline.
+ */
 static dscomm_status_t note_await(dscomm_group_t *group, const note_t *note,
                                   int64_t deadline)
 {
@@ -298,7 +298,7 @@ static dscomm_status_t outcome_status(const dscomm_group_t *group,
     return outcome->end == LOST ? DSCOMM_ERR_PEER_FAILED : DSCOMM_ERR_TIMEOUT;
 }
 
-/* Rank 0's view while it collects answers. */
+/* The answers that rank 0 collects. */
 typedef struct {
     answer_t *answers;
     dscomm_work_t **works; /* for each rank, the receive of its answer, or NULL
@@ -352,8 +352,8 @@ static dscomm_status_t answers_look(dscomm_group_t *group, roll_t *roll)
     return status;
 }
 
-/* Waits until all ranks have answered, the deadline has passed, or a rank
- * cannot come any more. */
+/* Waits until all ranks have answered, the deadline has passed, or a rank has
+ * left. */
 static dscomm_status_t answers_collect(dscomm_group_t *group, roll_t *roll,
                                        outcome_t *outcome)
 {
@@ -518,7 +518,8 @@ dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group, int timeout_ms)
 
     if (status == DSCOMM_ERR_INVALID || status == DSCOMM_ERR_STATE)
         return status;
-    if (status < 0) /* broken before; the sentence is of another call */
+    /* the group ended before; the last sentence is of another call */
+    if (status < 0)
         return barrier_fail(group, status);
     if (timeout_ms < DSCOMM_TIMEOUT_DEFAULT)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: timeout_ms is %d", name,

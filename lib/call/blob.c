@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Byte blobs whose length only their owner knows: sizes first, then bytes. A
- * rank without memory for the result says so before the bytes are sent, and all
- * ranks give up together. */
+/* Byte blobs whose length only their owner has: sizes are sent first, then
+ * bytes. If a rank has no memory for the result, all ranks fail together,
+ * before the bytes are sent. */
 #include "config.h"
 #include "lib/group/group.h"
 
 #include <string.h>
 
-/* OK where every rank has its memory. */
+/* Fails unless every rank has memory for the result. */
 static dscomm_status_t blob_agree(dscomm_group_t *group, const char *name,
                                   const void *memory, uint64_t size)
 {
@@ -48,13 +48,13 @@ static dscomm_status_t blob_check(dscomm_group_t *group, const char *name,
     return DSCOMM_OK;
 }
 
-/* One byte more, so that no blob is NULL. */
+/* Allocates one byte more, so that no blob is NULL. */
 static void *blob_allocate(uint64_t size)
 {
     return size < PTRDIFF_MAX ? g_try_malloc((gsize)size + 1) : NULL;
 }
 
-/* The root's size, on all ranks. */
+/* Broadcasts the root's size. */
 static dscomm_status_t blob_share_size(dscomm_group_t *group, const char *name,
                                        uint64_t *size, int root)
 {
@@ -101,7 +101,8 @@ dscomm_status_t dscomm_broadcast_blob(dscomm_group_t *group, const void *blob,
     return DSCOMM_OK;
 }
 
-/* Everyone's size, as counts; the sum, or more than there can be memory for. */
+/* Gathers all ranks' sizes into counts. The sum is at most PTRDIFF_MAX, for
+ * which there is never enough memory. */
 static dscomm_status_t blob_gather_sizes(dscomm_group_t *group,
                                          const char *name, size_t size,
                                          size_t *counts, uint64_t *ret_sum)

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The slow path of argument checking: one row of rules a collective. */
+/* The slow path of argument checking: a table with one row of rules for each
+ * collective. */
 #include "config.h"
 #include "lib/call/check.h"
 
-/* Who uses a buffer or an array. */
+/* The ranks that use a buffer or an array. */
 enum { NOBODY, ROOT, OTHERS, ALL };
 
 typedef struct {
     uint8_t op, rooted; /* takes an operator, a root */
-    uint8_t send, recv; /* whose buffers are used */
+    uint8_t send, recv; /* ranks that use these buffers */
     uint8_t send_p, recv_p; /* buffer holds p blocks of count */
-    uint8_t send_v, recv_v; /* whose arrays of counts are used */
-    uint8_t apart; /* never in place */
+    uint8_t send_v, recv_v; /* ranks that use these arrays of counts */
+    uint8_t disjoint; /* never in place */
 } rules_t;
 
 static const rules_t rules[DSCOMM_COLL_BARRIER + 1] = {
@@ -45,19 +46,19 @@ static const rules_t rules[DSCOMM_COLL_BARRIER + 1] = {
                                .recv = ALL,
                                .send_v = ROOT},
     [DSCOMM_COLL_ALL_TO_ALL] =
-        {.send = ALL, .recv = ALL, .send_p = 1, .recv_p = 1, .apart = 1},
+        {.send = ALL, .recv = ALL, .send_p = 1, .recv_p = 1, .disjoint = 1},
     [DSCOMM_COLL_ALL_TO_ALL_V] =
-        {.send = ALL, .recv = ALL, .send_v = ALL, .recv_v = ALL, .apart = 1},
+        {.send = ALL, .recv = ALL, .send_v = ALL, .recv_v = ALL, .disjoint = 1},
     [DSCOMM_COLL_BARRIER] = {.op = 0},
 };
 
-/* The call that is checked. */
+/* The call to be checked. */
 typedef struct {
     const dscomm_group_t *group;
     const dscomm_coll_args_t *args;
     const rules_t *rules;
     const char *name;
-    int root; /* this rank is the root, or there is none */
+    int root; /* this rank is the root, or there is no root */
     size_t send, recv; /* elements of the buffers */
 } check_t;
 
@@ -101,7 +102,7 @@ static dscomm_status_t check_root(const check_t *check)
     return DSCOMM_OK;
 }
 
-/* Elements that memory can hold. */
+/* The number of elements that memory can hold. */
 static size_t bytes_limit(const check_t *check)
 {
     return (size_t)PTRDIFF_MAX / check->args->element;
@@ -127,7 +128,8 @@ static dscomm_status_t check_count(const check_t *check)
                : DSCOMM_OK;
 }
 
-/* Counts and displacements of one side; *ret_total is the sum of the counts. */
+/* Checks counts and displacements of one side; *ret_total is the number of
+ * elements that the buffer must have. */
 static dscomm_status_t
 counts_check_array(const check_t *check, const char *side, const size_t *counts,
                    const size_t *displs, size_t *ret_total)
@@ -167,14 +169,14 @@ static dscomm_status_t check_buffer(const check_t *check, const char *side,
     return DSCOMM_OK;
 }
 
-/* The one address at which send and recv may share memory. */
+/* True if send and recv overlap in the permitted way. */
 static int in_place(const check_t *check)
 {
     const dscomm_coll_args_t *args = check->args;
     size_t block = args->count * args->element;
     const char *send = args->send, *recv = args->recv;
 
-    if (check->rules->apart)
+    if (check->rules->disjoint)
         return 0;
     if (check->rules->recv_p)
         return send == recv + block * (size_t)check->group->rank;
@@ -183,8 +185,8 @@ static int in_place(const check_t *check)
     return send == recv;
 }
 
-/* One side of a _v call is a block for each rank, the other one block, which
- * may be nowhere but at this rank's own. */
+/* True if one side's single block overlaps a block of the other side, which has
+ * one for each rank. Only this rank's own block may be in place. */
 static int touches_blocks(const check_t *check)
 {
     const dscomm_coll_args_t *args = check->args;
@@ -211,7 +213,8 @@ static int touches_blocks(const check_t *check)
     return 0;
 }
 
-/* Where both sides are blocks, only the worst is seen. */
+/* If both sides have blocks for all ranks, only equal addresses are detected.
+ */
 static int check_find_overlap(const check_t *check)
 {
     const dscomm_coll_args_t *args = check->args;
@@ -235,11 +238,11 @@ static dscomm_status_t check_overlap(const check_t *check)
     return dscomm_fail(DSCOMM_ERR_INVALID,
                        "%s on group '%s': send and receive buffers overlap%s",
                        check->name, check->group->identity.name,
-                       r->apart ? "; this call is never in place"
-                                : " other than in place");
+                       r->disjoint ? "; this call is never in place"
+                                   : " other than in place");
 }
 
-/* The arrays of a _v call, and how many elements each buffer has. */
+/* Checks the arrays of a _v call, and computes the elements of each buffer. */
 static dscomm_status_t counts_check(check_t *check)
 {
     const dscomm_coll_args_t *args = check->args;
@@ -274,7 +277,8 @@ static dscomm_status_t check_buffers(check_t *check)
     return status;
 }
 
-/* all_gather_v's own count must be what everyone expects of this rank. */
+/* In all_gather_v, this rank's count must be the one that recv_counts gives for
+ * it. */
 static dscomm_status_t check_own_count(const check_t *check)
 {
     const dscomm_coll_args_t *args = check->args;

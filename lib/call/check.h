@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checks of arguments: a quick predicate in line, and the slow path that finds
- * the cause and makes the sentence. */
+/* Argument checks: an inline predicate, and a slow path that finds the reason
+ * and makes the sentence. */
 #ifndef LIB_CHECK_H
 #define LIB_CHECK_H
 
 #include "lib/base/types.h"
 #include "lib/group/group.h"
 
-/* Checks everything about a collective: OK, or ERR_INVALID with a sentence.
- * args is filled in, except for element where dtype makes no sense. */
+/* Checks all arguments of a collective: OK, or ERR_INVALID with a sentence.
+ * args is complete, except for element if dtype is invalid. */
 dscomm_status_t dscomm_priv_check(dscomm_group_t *group,
                                   const dscomm_coll_args_t *args);
 
-/* The quick forms may say no to what is right in rare cases (count 0 with NULL
- * buffers, and on 32 bits large counts), never yes to what is wrong; after a
- * no, dscomm_priv_check() decides. */
+/* The inline checks may refuse valid arguments in rare cases (count 0 with NULL
+ * buffers; on 32 bits, large counts), but never accept invalid ones. After a
+ * refusal, dscomm_priv_check() decides. */
 
-/* Two buffers of these many bytes have none in common. */
+/* True if two buffers of these sizes, in bytes, do not overlap. */
 static inline int dscomm_priv_apart(const void *a, size_t a_bytes,
                                     const void *b, size_t b_bytes)
 {
@@ -39,7 +39,7 @@ static inline int dscomm_priv_quick_op(dscomm_op_t op, dscomm_dtype_t dtype)
            dscomm_priv_applies[op] >> dtype & 1;
 }
 
-/* The displacements of blocks that follow one another, into displs. */
+/* Writes the displacements of adjacent blocks to displs. */
 static inline const size_t *dscomm_priv_pack(const size_t *counts, int size,
                                              size_t *displs)
 {
@@ -52,8 +52,8 @@ static inline const size_t *dscomm_priv_pack(const size_t *counts, int size,
     return displs;
 }
 
-/* Displacements that a _v call was not given, in the group's scratch space, of
- * which a work takes a copy. */
+/* Computes the displacements that a _v call has not given, in the group's
+ * scratch space. A work makes a copy of them. */
 static inline void dscomm_priv_complete_displs(dscomm_group_t *group,
                                                dscomm_coll_args_t *args)
 {

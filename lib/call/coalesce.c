@@ -26,8 +26,8 @@ dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group)
     return DSCOMM_OK;
 }
 
-/* Fused calls have the sequence of the first one, so that ranks which fused
- * other calls find the difference. */
+/* Numbers the call. Fused calls have the sequence of the first one, so that
+ * ranks that fused other calls detect the difference. */
 static void call_number(dscomm_group_t *group, dscomm_call_t *call)
 {
     if (call->type == CALL_COLLECTIVE) {
@@ -39,7 +39,7 @@ static void call_number(dscomm_group_t *group, dscomm_call_t *call)
     }
 }
 
-/* Called when a child has ended, or the last one was started. */
+/* Called when a child has ended, and after the last one was started. */
 static void compound_count(dscomm_work_t *compound)
 {
     if (--compound->children.remaining == 0)
@@ -78,7 +78,7 @@ static const dscomm_work_kind_t *call_kind(const dscomm_call_t *call)
                                       : dscomm_priv_collective_kind(call);
 }
 
-/* With the group's lock held. */
+/* Called with the group's lock held. */
 static dscomm_status_t compound_start_child(dscomm_work_t *compound,
                                             dscomm_call_t *call)
 {
@@ -101,7 +101,7 @@ static dscomm_status_t compound_start_child(dscomm_work_t *compound,
     return status;
 }
 
-/* Allocates results of the receives among calls. */
+/* Numbers the receives among calls, and allocates their results. */
 static dscomm_status_t number_receives(dscomm_work_t *compound,
                                        const dscomm_array_t *calls)
 {
@@ -127,9 +127,10 @@ static dscomm_status_t number_receives(dscomm_work_t *compound,
     return DSCOMM_OK;
 }
 
-/* With the group's lock held. The compound counts one more than its children,
- * so that it cannot complete before the last is started. A child that does not
- * start ends the matter: the ones before it go on to their end on their own. */
+/* Called with the group's lock held. The compound counts one more than its
+ * children, so that it cannot complete before the last is started. If a child
+ * cannot be started, the call fails; the children before it go on without an
+ * owner. */
 static dscomm_status_t coalesced_start_all(dscomm_group_t *group,
                                            dscomm_array_t *calls,
                                            dscomm_work_t **ret_work)
@@ -167,8 +168,8 @@ static void calls_free(dscomm_array_t *calls)
     dscomm_priv_array_clear(calls);
 }
 
-/* Puts messages behind the collectives, both in their order: which collectives
- * go as one must not depend on messages, of which each rank has its own. */
+/* Moves messages after the collectives, each in their order. Which collectives
+ * are fused must not depend on messages, because these differ between ranks. */
 static dscomm_status_t calls_part_messages(dscomm_group_t *group)
 {
     dscomm_call_t *calls = dscomm_priv_recording_calls(group), *messages;
@@ -197,8 +198,8 @@ static dscomm_status_t calls_part_messages(dscomm_group_t *group)
     return DSCOMM_OK;
 }
 
-/* The calls to start for the recorded ones: small calls of one kind are fused.
- */
+/* Makes the list of calls to start from the recorded ones; small calls of one
+ * kind are fused. */
 static dscomm_status_t calls_plan(dscomm_group_t *group, dscomm_array_t *calls)
 {
     const dscomm_call_t *call = dscomm_priv_recording_calls(group);
@@ -231,8 +232,9 @@ static dscomm_status_t calls_plan(dscomm_group_t *group, dscomm_array_t *calls)
     return DSCOMM_OK;
 }
 
-/* One call that nobody wants a work of is a blocking one, where those match
- * calls with a work: other ranks may have put theirs together otherwise. */
+/* True if the only recorded call is a collective, to be run as a blocking one.
+ * The backend's blocking calls must match calls with a work, because other
+ * ranks may have coalesced more calls. */
 static int group_has_plain_messages(const dscomm_group_t *group)
 {
     return group->recording.calls.len == 1 && group->recording.last == 1 &&
@@ -250,8 +252,8 @@ static dscomm_status_t calls_run_plain(dscomm_group_t *group)
     return dscomm_priv_dispatch_block(group, &call);
 }
 
-/* Ends the group if there is no memory, because peers would wait for this rank.
- */
+/* Starts the calls. Without memory the group ends, because peers would wait for
+ * this rank. */
 static dscomm_status_t coalesced_start(dscomm_group_t *group,
                                        dscomm_work_t **ret_work)
 {

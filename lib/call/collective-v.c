@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives with a count for every rank. */
+/* Collectives with one count for each rank. */
 #include "config.h"
 #include "lib/base/op.h"
 #include "lib/call/dispatch.h"
 
-/* Counts that all ranks must give alike. */
+/* Adds to the fingerprint the counts that must be equal on all ranks. */
 static void sign_counts(dscomm_coll_args_t *args, int size)
 {
     for (int i = 0; i < size; i++)

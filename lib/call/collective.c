@@ -5,8 +5,8 @@
 #include "lib/call/dispatch.h"
 #include "lib/call/recording.h"
 
-/* A call whose quick check said no goes on only if the thorough one finds
- * nothing. Straight line otherwise: see lib/call/dispatch.h. */
+/* Goes on if the quick check accepts, or if the thorough one finds no fault.
+ * All else is straight-line code, see lib/call/dispatch.h. */
 #define CHECKED(group, args, quick)                                            \
     do {                                                                       \
         if (G_UNLIKELY(!(quick))) {                                            \
@@ -16,8 +16,8 @@
         }                                                                      \
     } while (0)
 
-/* send and recv hold these many blocks of count; in_place: they may be
- * equal. */
+/* True if send and recv, of these many blocks of count, do not overlap.
+ * in_place: they may be equal. */
 static inline int disjoint(const dscomm_coll_args_t *args, size_t send_blocks,
                            size_t recv_blocks, int in_place)
 {
@@ -28,7 +28,7 @@ static inline int disjoint(const dscomm_coll_args_t *args, size_t send_blocks,
                              bytes * recv_blocks);
 }
 
-/* part is this rank's block of whole, the other one of send and recv. */
+/* True if part is this rank's block of whole; these are send and recv. */
 static inline int is_own_block(const dscomm_group_t *group,
                                const dscomm_coll_args_t *args, const void *part,
                                const void *whole)
@@ -107,8 +107,8 @@ call_reduce_scatter(dscomm_group_t *group, const void *send, void *recv,
     return dscomm_priv_dispatch(group, &args, ret_work);
 }
 
-/* Reductions whose operator is not one of the plain ones: PREMUL_SUM, which
- * needs a factor, is refused; the program's own are checked and dispatched. */
+/* Reductions whose operator is not a plain one. PREMUL_SUM, which needs a
+ * factor, is refused; a user's operator is checked and dispatched. */
 static dscomm_status_t call_reduce_by(dscomm_op_t op, dscomm_group_t *group,
                                       dscomm_coll_args_t args,
                                       dscomm_work_t **ret_work)

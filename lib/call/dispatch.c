@@ -19,7 +19,7 @@ static int call_is_native(dscomm_group_t *group, const dscomm_coll_args_t *args)
     return group->ops.native && group->ops.native(group->impl, args);
 }
 
-/* Once for each collective and group. */
+/* Logs the choice, once for each collective and group. */
 static void choice_log(dscomm_group_t *group, const dscomm_coll_args_t *args,
                        const dscomm_algorithm_t *algorithm)
 {
@@ -51,16 +51,18 @@ dscomm_priv_dispatch_peek(dscomm_group_t *group, const dscomm_coll_args_t *args,
     return native ? NULL : dscomm_priv_choice_default(args, group->size, nodes);
 }
 
-/* Logged once for each rule, for all groups of this process. */
+/* True if the rule was logged before, for any group of this process. */
 static int choice_is_logged(guint index)
 {
-    static _Atomic uint64_t told; /* a bit each, of those from 63 on one */
+    /* a bit for each rule; rules from 63 on share one */
+    static _Atomic uint64_t told;
     uint64_t bit = UINT64_C(1) << MIN(index, 63);
 
     return (atomic_fetch_or(&told, bit) & bit) != 0;
 }
 
-/* On one rank: all pass over the same. */
+/* Logs the rules that do not fit; on rank 0 only, because they are the same on
+ * all ranks. */
 static void choice_log_passed(const dscomm_group_t *group,
                               const dscomm_coll_args_t *args,
                               const dscomm_algorithm_t *instead)
@@ -122,8 +124,9 @@ static dscomm_status_t collective_run(dscomm_group_t *group,
     return status;
 }
 
-/* Without a start slot a blocking call can only be run, which is right while
- * all pending works are messages, since those make progress in run. */
+/* Runs a blocking call by the slot run while works are pending. That is right:
+ * after the drain all pending works are messages, which make progress in run.
+ */
 static dscomm_status_t collective_run_locked(dscomm_group_t *group,
                                              dscomm_call_t *call)
 {
@@ -137,16 +140,16 @@ static dscomm_status_t collective_run_locked(dscomm_group_t *group,
     return status;
 }
 
-/* If blocking calls match no calls with a work, a blocking call cannot be made
- * of a work. */
+/* True if a blocking call cannot be made of a work: there is no slot start, or
+ * blocking calls match only blocking calls. */
 static int must_run(const dscomm_group_t *group)
 {
     return !group->ops.start ||
            (group->capabilities & DSCOMM_CAP_SEPARATE_MATCHING) != 0;
 }
 
-/* A blocking call returns after the collectives before it. To wait for them
- * holds nobody up, since all ranks have started them. */
+/* A blocking call returns after the collectives before it. Waiting for them
+ * delays no rank, because all ranks have started them. */
 dscomm_status_t dscomm_priv_dispatch_block(dscomm_group_t *group,
                                            dscomm_call_t *call)
 {
@@ -175,8 +178,8 @@ static dscomm_status_t collective_record(dscomm_group_t *group,
     return dscomm_priv_recording_collective(group, &call->coll);
 }
 
-/* A blocking call where nothing is going on, but the backend must be asked
- * whether it takes it. */
+/* True for a blocking call on an idle group if the backend, which must be
+ * queried, takes it. */
 static int is_simple(dscomm_group_t *group, const dscomm_coll_args_t *args)
 {
     return group->asks && dscomm_priv_group_busy(group) == GROUP_SLOW &&
@@ -193,7 +196,7 @@ static dscomm_status_t dispatch_collective(dscomm_group_t *group,
 
     if (status < 0)
         return status;
-    memset(&call, 0, offsetof(dscomm_call_t, coll)); /* the rest is args */
+    memset(&call, 0, offsetof(dscomm_call_t, coll)); /* the rest is coll */
     call.type = CALL_COLLECTIVE;
     call.async = ret_work != NULL;
     call.coll = *args;

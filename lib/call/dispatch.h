@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From a checked collective to the backend. */
+/* Dispatching a checked collective to the backend or to an algorithm. */
 #ifndef LIB_DISPATCH_H
 #define LIB_DISPATCH_H
 
@@ -7,19 +7,19 @@
 #include "lib/device/device.h"
 #include "lib/schedule/choice.h"
 
-/* Everything but the simple case: hooks, works, coalescing, a revoked group, a
+/* All cases but the simple one: hooks, works, coalescing, a revoked group, a
  * backend that takes only some collectives. */
 dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
                                           dscomm_coll_args_t *args,
                                           dscomm_work_t **ret_work);
 
-/* A blocking collective, numbered and with its algorithm, to its end. */
+/* Runs a blocking collective that has its sequence and algorithm. */
 dscomm_status_t dscomm_priv_dispatch_block(dscomm_group_t *group,
                                            struct dscomm_call *call);
 
-/* What runs the collective: NULL for the backend itself; async: it must be able
- * to start it. The answer is the same on all ranks. No lock is held. peek does
- * not tell the log. */
+/* Returns the algorithm that runs the collective; NULL: the backend. async: it
+ * must be able to start the collective. The result is the same on all ranks. No
+ * lock is held. peek does not log the choice. */
 const dscomm_algorithm_t *
 dscomm_priv_dispatch_peek(dscomm_group_t *group, const dscomm_coll_args_t *args,
                           int async);
@@ -27,8 +27,8 @@ const dscomm_algorithm_t *
 dscomm_priv_dispatch_choose(dscomm_group_t *group,
                             const dscomm_coll_args_t *args, int async);
 
-/* A call in the backend's words. common: the count, where every rank has to
- * give the same one, else 0. */
+/* The arguments of a collective. common: the count, if all ranks must give the
+ * same one; else 0. */
 static inline dscomm_coll_args_t
 dscomm_priv_args(int coll, const void *send, void *recv, size_t count,
                  size_t common, dscomm_dtype_t dtype, int op, int root)
@@ -48,8 +48,7 @@ dscomm_priv_args(int coll, const void *send, void *recv, size_t count,
     };
 }
 
-/* A blocking collective on a group where nothing else is going on runs at
- * once. */
+/* Runs a blocking collective at once if the group is idle. */
 static inline dscomm_status_t dscomm_priv_dispatch(dscomm_group_t *group,
                                                    dscomm_coll_args_t *args,
                                                    dscomm_work_t **ret_work)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Leaving a job: deliver what was sent, meet once more, then take everything
- * apart. */
+/* Leaving a job: delivers all sends, waits for all ranks in a last barrier, and
+ * frees everything. */
 #include "config.h"
 
 #include "lib/base/clock.h"
@@ -24,7 +24,7 @@ static dscomm_work_t *pending_send(const dscomm_group_t *group)
     return NULL;
 }
 
-/* What gives peers nothing on this group. */
+/* True for works that send peers nothing on this group. */
 static int message_is_silent(const dscomm_call_t *call)
 {
     return call->type == CALL_CUSTOM ||
@@ -39,9 +39,9 @@ static int is_quiet(const dscomm_group_t *group)
     return 1;
 }
 
-/* Waits for the group's sends, freed or not, and says that there will be no
- * more. Peers may be doing the same on other groups, whose receives are this
- * rank's to go on with. */
+/* Waits for the group's sends, also those without an owner, and then calls the
+ * slot leave. Meanwhile it advances other groups: peers may wait for receives
+ * there. */
 static void flush(dscomm_group_t *group, int64_t deadline)
 {
     dscomm_work_t *work;
@@ -65,8 +65,8 @@ static void flush(dscomm_group_t *group, int64_t deadline)
     pthread_mutex_unlock(&group->works.lock);
 }
 
-/* What peers sent is on its way no more, so a few turns put it where receives
- * that nobody waited for want it. */
+/* Makes some progress: all that peers sent has arrived, and may match receives
+ * that nobody waited for. */
 static void take_in(dscomm_group_t *group)
 {
     pthread_mutex_lock(&group->works.lock);
@@ -76,7 +76,7 @@ static void take_in(dscomm_group_t *group)
     pthread_mutex_unlock(&group->works.lock);
 }
 
-/* Those of a group that has ended are over. */
+/* Logs the works that are incomplete. A group that has ended has none. */
 static void warn_about_works(dscomm_group_t *group)
 {
     int count = 0;
@@ -98,7 +98,7 @@ static int is_open(const dscomm_group_t *group)
     return !dscomm_priv_group_is(group, GROUP_FREED);
 }
 
-/* A barrier that says where it is. */
+/* Runs the last barrier, which failures call dscomm_finalize. */
 static dscomm_status_t last_barrier(dscomm_group_t *group)
 {
     const int coll = DSCOMM_COLL_BARRIER, dtype = DSCOMM_UINT8;
@@ -116,7 +116,7 @@ static dscomm_status_t last_barrier(dscomm_group_t *group)
     return dscomm_priv_dispatch(group, &args, NULL);
 }
 
-/* Every rank's sends are delivered, and every rank has come. */
+/* Delivers the sends of every rank and waits until every rank has called. */
 static dscomm_status_t meet_again(dscomm_world_t *world, int64_t deadline)
 {
     dscomm_group_t *group = world->group;
@@ -133,8 +133,8 @@ static dscomm_status_t meet_again(dscomm_world_t *world, int64_t deadline)
     return status;
 }
 
-/* Youngest first, so that children go before what they lean on. All are held,
- * so that the list stays as it is. */
+/* Closes groups, youngest first, because children use their parents. A
+ * reference to each group keeps the list unchanged. */
 static void close_groups(dscomm_world_t *world, int orderly)
 {
     dscomm_group_t *group;
@@ -152,17 +152,17 @@ static void close_groups(dscomm_world_t *world, int orderly)
             dscomm_priv_group_drop(group);
 }
 
-/* Works that their users kept go as well. */
+/* Frees all groups, with works that the user has not freed. */
 static void free_groups(dscomm_world_t *world)
 {
     while (world->groups)
         dscomm_priv_group_destroy(world->groups);
 }
 
-/* In a forked child: the parent goes on with everything that these handles
- * stand for. Only a backend could free its own memory, and must not touch what
- * it shares with others, and the same goes for stores; so that is kept, where a
- * search for leaks finds it. */
+/* Called in a forked child: the parent still uses everything. The memory of
+ * backends and stores is not freed, because closing them would change what they
+ * share with other processes. The array keeps it reachable for leak checkers.
+ */
 static void world_forget(dscomm_world_t *world)
 {
     static GPtrArray *left_behind;
@@ -189,9 +189,9 @@ static void world_leave(dscomm_world_t *world, int orderly, int64_t deadline)
     dscomm_priv_world_free(world);
 }
 
-/* Leaves a world that has failed. If that was in a collective that this rank
- * has not begun, as the last barrier, and no call has returned the failure,
- * this one does. */
+/* Leaves a world that has failed. If it failed in a collective that this rank
+ * has not begun, such as the last barrier, and no call has returned the failure
+ * yet, this one does. */
 static dscomm_status_t world_leave_failed(dscomm_world_t *world,
                                           const dscomm_failure_t *failure,
                                           int64_t deadline)

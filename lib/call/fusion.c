@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packs what small calls send, and unpacks what they receive: a copy each way
+/* Packs the inputs of small calls and unpacks their results. A copy each way
  * costs less than a call. */
 #include "config.h"
 #include "lib/call/fusion.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 typedef struct {
-    void *recv; /* NULL: it has what it gets */
+    void *recv; /* NULL: nothing to unpack */
     size_t bytes;
 } part_t;
 
@@ -33,7 +33,7 @@ size_t dscomm_priv_fusion_extent(const dscomm_call_t *calls, size_t count)
     return extent;
 }
 
-/* A broadcast's root, whose buffer nobody writes to. */
+/* True for a broadcast's root, whose buffer is not written. */
 static int is_source(const dscomm_coll_args_t *args)
 {
     return args->coll == DSCOMM_COLL_BROADCAST && args->send;

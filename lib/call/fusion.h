@@ -7,13 +7,13 @@
 #include "lib/call/check.h"
 #include "lib/work/work.h"
 
-/* Longer ones are bound by bandwidth, not by the call. */
+/* Longer calls are limited by bandwidth, not by the cost of a call. */
 #define FUSION_PART_MOST ((size_t)32 << 10)
 #define FUSION_WHOLE_MOST ((size_t)1 << 20)
 
-/* The fingerprint of several calls is a polynomial of theirs. Other counts in
- * between are another call, even where the sum is the same; how many of the
- * calls a rank has put together before does not matter. */
+/* The fingerprint of fused calls is a polynomial of theirs. So it depends on
+ * each count, not only on the sum, and does not depend on how many of the calls
+ * were joined before. */
 #define FUSION_BASE UINT32_C(0x9e3779b1)
 
 static inline size_t dscomm_priv_fusion_bytes(const dscomm_coll_args_t *args)
@@ -21,9 +21,9 @@ static inline size_t dscomm_priv_fusion_bytes(const dscomm_coll_args_t *args)
     return args->count * args->element;
 }
 
-/* Element by element the same whatever lies beside it. A rank's factor is its
- * own, so other ranks cannot know whether two calls have the same; operators of
- * the program's own go alone. */
+/* True if the call can be fused: each element's result depends on that element
+ * only. Not for PREMUL_SUM, because factors differ between ranks, so ranks
+ * could fuse different calls; nor for a user's operators. */
 static inline int dscomm_priv_fusion_can(const dscomm_call_t *call)
 {
     const dscomm_coll_args_t *args = &call->coll;
@@ -57,11 +57,11 @@ static inline int dscomm_priv_fusion_joins(const dscomm_call_t *last,
 }
 
 /* The number of calls from calls[0] on that can be fused; 1 if the first must
- * run alone. Equal on all ranks that make the same calls. */
+ * run alone. It is equal on all ranks that make the same calls. */
 size_t dscomm_priv_fusion_extent(const dscomm_call_t *calls, size_t count);
 
-/* The one call for count calls, on a buffer with their inputs,
- * ret_call->bounce, which is the caller's; false if memory is short. */
+/* Makes one call of count calls, with a buffer of their inputs,
+ * ret_call->bounce, which the caller owns. False: no memory. */
 bool dscomm_priv_fusion_new(const dscomm_call_t *calls, size_t count,
                             dscomm_call_t *ret_call);
 

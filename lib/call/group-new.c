@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* New groups of a parent's ranks: agreement, members and names. */
+/* Making groups of a parent's ranks: agreement, members and names. */
 #include "config.h"
 
 #include "lib/call/group-new.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The attributes: those of attr, else the parent's. */
+/* Fills in the attributes: those of attr, else the parent's. */
 static dscomm_status_t group_attr_merge(const dscomm_group_t *parent,
                                         const char *name,
                                         const dscomm_group_attr_t *attr,
@@ -64,8 +64,8 @@ dscomm_status_t dscomm_priv_group_attr(dscomm_group_t *parent, const char *name,
     return DSCOMM_OK;
 }
 
-/* Checks the backend's name also for groups of one rank, which use no module.
- */
+/* Finds the module. A group of one rank uses none, but the backend's name is
+ * checked all the same. */
 static dscomm_status_t choose_module(const char *backend, int count,
                                      const dscomm_module_t **ret_module)
 {
@@ -93,8 +93,7 @@ static dscomm_status_t fail_nesting(const dscomm_group_t *parent)
                        parent->identity.name);
 }
 
-/* deadline is that of the call, name what the group is called if attr has none.
- */
+/* Opens a group. deadline is the call's; name is used if attr has none. */
 static dscomm_status_t open_child(dscomm_group_t *parent, const int *ranks,
                                   int count, const dscomm_group_attr_t *attr,
                                   int64_t deadline, const char *id,
@@ -155,7 +154,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
 
 #define HASH_FIRST UINT64_C(0xcbf29ce484222325)
 
-/* A list of ranks that groups of members_only were made of. */
+/* A list of ranks for which members_only groups were made. */
 struct dscomm_list {
     struct dscomm_list *next;
     uint64_t hash;
@@ -175,8 +174,8 @@ static void lists_free(dscomm_group_t *group)
 
 const dscomm_group_part_t dscomm_priv_lists_part = {.free = lists_free};
 
-/* Counts the groups made of this list. 0: there is no memory, and the group has
- * ended, because this rank can no longer count. */
+/* Counts the groups of this list. 0: there is no memory, and the group has
+ * ended, because this rank's count would now differ from the others'. */
 static unsigned count_call(dscomm_group_t *parent, uint64_t hash)
 {
     struct dscomm_list *list = parent->life.lists;
@@ -197,7 +196,7 @@ static unsigned count_call(dscomm_group_t *parent, uint64_t hash)
 
 #define LIST_ROOM 16 /* bytes for a last rank and "..." */
 
-/* "0,2,5", cut off where it is long. */
+/* Writes "0,2,5", cut off if it is too long. */
 static void list_text(const int *ranks, int count, char *text, size_t size)
 {
     size_t used = 0;
@@ -210,11 +209,12 @@ static void list_text(const int *ranks, int count, char *text, size_t size)
         g_strlcat(text, "...", size);
 }
 
-/* The id of the new group is made of the list and its count, which only the
- * members have in common. */
-static dscomm_status_t open_apart(dscomm_group_t *parent, const int *ranks,
-                                  int count, const dscomm_group_attr_t *attr,
-                                  dscomm_group_t **ret_group)
+/* Makes a members_only group. Its id consists of the list and its count,
+ * because the members have nothing else in common. */
+static dscomm_status_t open_members_only(dscomm_group_t *parent,
+                                         const int *ranks, int count,
+                                         const dscomm_group_attr_t *attr,
+                                         dscomm_group_t **ret_group)
 {
     const uint64_t hash =
         hash_bytes(HASH_FIRST, ranks, (size_t)count * sizeof *ranks);
@@ -240,7 +240,8 @@ static dscomm_status_t open_apart(dscomm_group_t *parent, const int *ranks,
         name, ret_group);
 }
 
-/* The parent's scratch space notes which ranks were seen. */
+/* Checks the list. The parent's scratch space marks the ranks that were seen.
+ */
 static dscomm_status_t list_check(dscomm_group_t *parent, const int *ranks,
                                   int count)
 {
@@ -306,7 +307,7 @@ dscomm_status_t dscomm_group_new(dscomm_group_t *parent, const int *ranks,
     if (status < 0)
         return status;
     if (merged.members_only)
-        return open_apart(parent, ranks, count, &merged, ret_group);
+        return open_members_only(parent, ranks, count, &merged, ret_group);
     status = list_agree(parent, ranks, count, &merged);
     if (status < 0)
         return status;

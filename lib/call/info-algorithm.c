@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the library tells about algorithms: which there are, and which serves a
- * call. */
+/* Information on algorithms: the table, and which algorithm serves a call. */
 #include "config.h"
 
 #include "lib/base/attr.h"
@@ -53,8 +52,8 @@ static int coll_reduces(dscomm_coll_t coll)
            coll == DSCOMM_COLL_REDUCE_SCATTER_V;
 }
 
-/* The call that is asked about, as far as a choice depends on it; its user is
- * held. */
+/* Describes the call in question, as far as the choice depends on it. The
+ * caller must drop args->user. */
 static dscomm_status_t make_args(const char *name, dscomm_coll_t coll,
                                  dscomm_dtype_t dtype, dscomm_op_t op,
                                  dscomm_coll_args_t *ret_args)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Joining a job: discover, meet, open the group of all ranks. */
+/* Joining a job: discover rank and size, meet the other ranks, open the world
+ * group. */
 #include "config.h"
 
 #include "lib/base/attr.h"
@@ -51,8 +52,8 @@ static dscomm_status_t init_attr_merge(const dscomm_init_attr_t *attr,
     return DSCOMM_OK;
 }
 
-/* A variable that the core does not know may be a module's. All modules are
- * loaded to find out, which is not worth it where there is none. */
+/* Checks unknown variables. Such a variable may be a module's, so all modules
+ * are loaded, but only if there is an unknown variable. */
 static void check_environment(void)
 {
     const dscomm_setting_t *tables[DSCOMM_TABLES_MAX];
@@ -63,7 +64,7 @@ static void check_environment(void)
                                    dscomm_priv_setting_tables(tables));
 }
 
-/* What each room does in the child of a fork. */
+/* Functions of each room, called in a forked child. */
 static void (*const forked[])(void) = {
     dscomm_priv_module_forked,   dscomm_priv_rendezvous_forked,
     dscomm_priv_world_forked,    dscomm_priv_hook_forked,
@@ -72,8 +73,8 @@ static void (*const forked[])(void) = {
     dscomm_priv_helper_forked,   NULL,
 };
 
-/* What is kept with each group. Works end before the descriptor that tells of
- * them, attachments last. */
+/* What rooms keep with each group. Works end before the descriptor that signals
+ * them; attachments end last. */
 static const dscomm_group_part_t *const parts[] = {
     &dscomm_priv_recording_part,   &dscomm_priv_works_part,
     &dscomm_priv_event_part,       &dscomm_priv_cache_part,
@@ -82,7 +83,7 @@ static const dscomm_group_part_t *const parts[] = {
     &dscomm_priv_attachments_part, NULL,
 };
 
-/* Gives lower rooms the functions of higher ones that they call. */
+/* Gives lower rooms the functions of higher rooms that they call. */
 static dscomm_status_t process_prepare(void)
 {
     dscomm_status_t status;
@@ -97,8 +98,8 @@ static dscomm_status_t process_prepare(void)
     return status;
 }
 
-/* Without peers there is nobody to meet; a backend that was asked for must be
- * there all the same. */
+/* Joins a world of one rank. A backend that was requested must exist, although
+ * it is not used. */
 static dscomm_status_t meet_nobody(const dscomm_join_t *join,
                                    const dscomm_module_t **ret_module)
 {

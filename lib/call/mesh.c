@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A mesh: one group along each dimension. */
+/* Meshes: a group along each dimension. */
 #include "config.h"
 
 #include "lib/base/clock.h"
@@ -14,7 +14,7 @@
 
 #define NDIMS_MAX 64
 
-/* Checks dims, with the one that is -1 computed. */
+/* Checks dims, and computes the one that is -1. */
 static dscomm_status_t mesh_complete(const dscomm_group_t *parent,
                                      const int *dims, int ndims, int *full)
 {
@@ -50,7 +50,7 @@ static dscomm_status_t mesh_complete(const dscomm_group_t *parent,
     return DSCOMM_OK;
 }
 
-/* The ranks that differ from rank in coordinate d only. */
+/* Writes the ranks that differ from rank only in coordinate d. */
 static void mesh_line(int rank, const int *dims, int ndims, int d, int *ranks,
                       int *ret_first)
 {
@@ -63,7 +63,7 @@ static void mesh_line(int rank, const int *dims, int ndims, int d, int *ranks,
         ranks[i] = *ret_first + i * stride;
 }
 
-/* The call's time is over, after so many of its groups. */
+/* Fails because the call's time was over after made of its groups. */
 static dscomm_status_t mesh_fail_timeout(const dscomm_group_t *parent,
                                          const dscomm_group_attr_t *attr,
                                          int made, int ndims)
@@ -99,8 +99,8 @@ static dscomm_status_t mesh_open_lines(dscomm_group_t *parent, const int *dims,
         status = dscomm_priv_group_child(parent, ranks, dims[d], attr, deadline,
                                          first, &groups[d]);
     }
-    /* Where one rank fails, others may have come further; what follows is to
-     * have the same id on all. */
+    /* If one rank fails, others may have made more groups; later groups must
+     * still have the same id on all ranks. */
     parent->life.children = children;
     return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Point to point: check, describe, hand to the backend. */
+/* Point to point: check, describe, dispatch to the backend. */
 #include "config.h"
 #include "lib/call/check.h"
 #include "lib/call/receive.h"
@@ -31,7 +31,7 @@ dscomm_status_t dscomm_priv_check_peer(const dscomm_group_t *group,
     return DSCOMM_OK;
 }
 
-/* The slow path of checking: finds the cause. */
+/* The slow path of checking: finds the reason. */
 static dscomm_status_t message_check(const dscomm_group_t *group,
                                      const dscomm_call_t *call,
                                      const char *name)
@@ -77,7 +77,7 @@ static inline dscomm_call_t message_describe(const void *send, void *recv,
     return call;
 }
 
-/* Never yes to what is wrong. */
+/* Never true for invalid arguments. */
 static inline int quick(const dscomm_group_t *group, const dscomm_call_t *call,
                         const void *buffer)
 {
@@ -97,7 +97,7 @@ static dscomm_status_t message_transfer(dscomm_group_t *group,
                            group->works.request);
 }
 
-/* With hooks, or while works run. */
+/* Sends or receives while there are hooks or works. */
 static dscomm_status_t message_transfer_slow(dscomm_group_t *group,
                                              dscomm_call_t *call)
 {
@@ -121,7 +121,7 @@ static dscomm_status_t message_block(dscomm_group_t *group, dscomm_call_t *call)
     int can =
         call->p2p.receive ? group->ops.recv != NULL : group->ops.send != NULL;
 
-    /* The backend's blocking forms do not go on with schedules. */
+    /* The backend's blocking slots do not advance schedules. */
     if (can && !call->bounce && !dscomm_priv_group_is(group, GROUP_SCHEDULED))
         return message_transfer_slow(group, call);
     call->p2p.message.waits = call->p2p.receive;
@@ -145,7 +145,7 @@ static dscomm_status_t message_record(dscomm_group_t *group,
     return dscomm_priv_recording_message(group, call);
 }
 
-/* A blocking call while something else is going on. */
+/* A blocking call while works are pending. */
 static dscomm_status_t message_block_slow(dscomm_group_t *group,
                                           dscomm_call_t *call, const char *name,
                                           int wants_answer)
@@ -216,7 +216,7 @@ dscomm_status_t dscomm_recv(dscomm_group_t *group, void *buffer, size_t count,
     return status;
 }
 
-/* ret_info->size has been checked. */
+/* Receives with a deadline; ret_info->size has been checked. */
 static dscomm_status_t recv_within(dscomm_group_t *group, dscomm_call_t *call,
                                    dscomm_message_info_t *ret_info)
 {
@@ -285,7 +285,8 @@ static dscomm_status_t recv_taken(dscomm_matched_t *matched, void *buffer,
     return status < 0 ? status : recv_within(group, &call, ret_info);
 }
 
-/* With these the message is still set aside, or its group has failed. */
+/* True if the message is still set aside after this status, or its group has
+ * failed. */
 static bool is_kept(dscomm_status_t status)
 {
     return status == DSCOMM_ERR_INVALID || status == DSCOMM_ERR_STATE ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Probes: what has come that a receive would take. */
+/* Probes: finding a message that a receive would match. */
 #include "config.h"
 #include "lib/base/clock.h"
 #include "lib/call/receive.h"
@@ -11,7 +11,7 @@
 typedef struct {
     dscomm_message_t wanted;
     dscomm_request_t found;
-    void **ret_taken; /* NULL: only look */
+    void **ret_taken; /* NULL: the message stays */
 } probe_t;
 
 static dscomm_status_t check_probe(dscomm_group_t *group, const char *name,
@@ -40,7 +40,7 @@ static dscomm_status_t check_probe(dscomm_group_t *group, const char *name,
     return DSCOMM_OK;
 }
 
-/* With the group's lock held. Backends make progress also while there are no
+/* Called with the group's lock held. Backends make progress here also without
  * works. */
 static int probe_once(dscomm_group_t *group, probe_t *probe)
 {
@@ -53,8 +53,8 @@ static int probe_once(dscomm_group_t *group, probe_t *probe)
                             probe->ret_taken);
 }
 
-/* With the group's lock held: OK, IN_PROGRESS if nothing has come until end,
- * or what the group has ended with. */
+/* Called with the group's lock held: OK; IN_PROGRESS if no message has come by
+ * end; or the group's failure. */
 static dscomm_status_t probe_until(dscomm_group_t *group, const char *name,
                                    probe_t *probe, int64_t end)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See receive.h. */
+/* Works that are messages, see receive.h. */
 #include "config.h"
 #include "lib/call/receive.h"
 #include "lib/base/clock.h"
@@ -43,8 +43,8 @@ void dscomm_priv_message_info_fill(dscomm_message_info_t *ret_info,
     memcpy(ret_info, &info, MIN(info.size, sizeof info));
 }
 
-/* With the group's lock held: work ends with status, unless a message has come
- * or is coming. */
+/* Called with the group's lock held: ends work with status, unless a message
+ * has begun to arrive. */
 static bool receive_withdraw(dscomm_work_t *work, dscomm_status_t status,
                              const char *why)
 {
@@ -61,8 +61,8 @@ static bool receive_withdraw(dscomm_work_t *work, dscomm_status_t status,
     return true;
 }
 
-/* If a message is coming already, the group's deadline holds from here on, so
- * that a sender that stalls is noticed. */
+/* If a message has begun to arrive, the group's deadline holds from now on, so
+ * that a stalled sender is noticed. */
 static int receive_expire(dscomm_work_t *work, int64_t now)
 {
     const dscomm_group_t *group = work->group;
@@ -127,7 +127,7 @@ dscomm_status_t dscomm_priv_receive_deadline(const dscomm_group_t *group,
     return status;
 }
 
-/* OK, or why work is nothing that can be taken back. */
+/* OK, or the reason why work cannot be withdrawn. */
 static dscomm_status_t receive_check_work(const dscomm_work_t *work,
                                           const char *name)
 {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Calls that a group keeps room for, between recordings. */
+/* Room for calls that a group keeps between recordings. */
 #define KEPT_CALLS 1024
 
 void dscomm_priv_recording_forget_scratch(const dscomm_group_t *group,
@@ -34,8 +34,7 @@ void dscomm_priv_recording_settle(dscomm_group_t *group)
     group->recording.extension.call = NULL;
 }
 
-/* The next call of the recording, to be filled in; NULL where there is no
- * memory for it. */
+/* Adds a call to the recording, to be filled in; NULL: no memory. */
 static dscomm_call_t *recording_add(dscomm_group_t *group)
 {
     dscomm_call_t *call;
@@ -50,34 +49,36 @@ static dscomm_call_t *recording_add(dscomm_group_t *group)
     return call;
 }
 
-/* Together, they need buffers that are one or have nothing in common. What is a
- * device's is not recorded, but must be looked at. */
+/* Sets the extension of call. Extended calls need buffers that are equal or do
+ * not overlap. Calls on device buffers cannot be recorded, so they are not
+ * added. */
 static void recording_extend_from(dscomm_group_t *group, dscomm_call_t *call)
 {
     const dscomm_coll_args_t *args = &call->coll;
     const size_t bytes = dscomm_priv_fusion_bytes(args);
     const uintptr_t send = (uintptr_t)args->send, recv = (uintptr_t)args->recv;
-    size_t apart = send < recv ? recv - send : send - recv;
+    size_t distance = send < recv ? recv - send : send - recv;
 
     if (args->coll != DSCOMM_COLL_ALL_REDUCE || !bytes ||
         group->memory.devices || !dscomm_priv_fusion_can(call))
         return;
-    if (!apart)
-        apart = FUSION_WHOLE_MOST;
+    if (!distance)
+        distance = FUSION_WHOLE_MOST;
     group->recording.extension = (dscomm_extension_t){
         .call = call,
         .send = (const char *)args->send + bytes,
         .recv = (const char *)args->recv + bytes,
         .element = args->element,
         .most_count = FUSION_PART_MOST / args->element,
-        .most = MIN(FUSION_WHOLE_MOST - group->recording.bytes, apart - bytes),
+        .most =
+            MIN(FUSION_WHOLE_MOST - group->recording.bytes, distance - bytes),
         .dtype = (dscomm_dtype_t)args->dtype,
         .op = (dscomm_op_t)args->op,
         .fingerprint = args->fingerprint,
     };
 }
 
-/* Bytes of the calls that the next may join, now that args comes. */
+/* Counts the bytes of calls that args may join. */
 static void recording_count_bytes(dscomm_group_t *group,
                                   const dscomm_coll_args_t *args)
 {

@@ -5,8 +5,8 @@
 
 #include "lib/call/fusion.h"
 
-/* Makes an all_reduce a part of the one recorded before it, whose buffers it
- * follows; 0 where it does not, or anything else is the matter. */
+/* Adds an all_reduce to the one recorded before, if their buffers are adjacent;
+ * 0 if it cannot be added. */
 static inline int dscomm_priv_recording_extend(dscomm_group_t *group,
                                                const void *send,
                                                const void *recv, size_t count,
@@ -36,10 +36,10 @@ dscomm_priv_recording_collective(dscomm_group_t *group,
                                  const dscomm_coll_args_t *args);
 dscomm_status_t dscomm_priv_recording_message(dscomm_group_t *group,
                                               const dscomm_call_t *message);
-/* ERR_STATE: the call named name cannot be recorded. */
+/* Fails with ERR_STATE: the call named name cannot be recorded. */
 dscomm_status_t dscomm_priv_recording_refuse(const dscomm_group_t *group,
                                              const char *name);
-/* Adds the calls that have become a part of the last one to it. */
+/* Adds to the last call the calls that were joined with it. */
 void dscomm_priv_recording_settle(dscomm_group_t *group);
 /* Clears displacements of args that lie in the group's scratch space: they
  * would not outlive the next call, and are computed again when the call is
@@ -48,7 +48,7 @@ void dscomm_priv_recording_forget_scratch(const dscomm_group_t *group,
                                           dscomm_coll_args_t *args);
 /* Ends the recording and frees its calls. */
 void dscomm_priv_recording_drop(dscomm_group_t *group);
-/* Forgets the calls, which have been started; keeps some room for others. */
+/* Clears the calls, which have been started, and keeps some room. */
 void dscomm_priv_recording_clear(dscomm_group_t *group);
 
 static inline dscomm_call_t *
@@ -57,7 +57,7 @@ dscomm_priv_recording_calls(const dscomm_group_t *group)
     return group->recording.calls.data;
 }
 
-/* Drops what is recorded when a group ends. */
+/* Drops the recording when a group ends. */
 extern const dscomm_group_part_t dscomm_priv_recording_part;
 
 #endif

@@ -18,7 +18,7 @@ typedef struct {
     int32_t rank;
 } member_t;
 
-/* By colour, then in the order of the new group. */
+/* Order: by colour, then as in the new group. */
 static int member_compare(const void *a, const void *b)
 {
     const member_t *x = a, *y = b;
@@ -46,8 +46,8 @@ static dscomm_status_t split_fail_backends(dscomm_group_t *parent,
         "ranks of one color must give the same backend");
 }
 
-/* What everyone gave, sorted. All ranks see the same, and so find the same
- * fault in it. */
+/* Gathers and sorts all ranks' arguments. All ranks see the same, and so report
+ * the same error. */
 static dscomm_status_t members_gather(dscomm_group_t *parent,
                                       const member_t *own, const char *backend,
                                       member_t *members)
@@ -69,7 +69,7 @@ static dscomm_status_t members_gather(dscomm_group_t *parent,
     return DSCOMM_OK;
 }
 
-/* The ranks of one colour, in order; returns how many. */
+/* Finds the ranks of one colour, in order; returns their number. */
 static int members_pick(const member_t *members, int size, int color,
                         int *ranks)
 {

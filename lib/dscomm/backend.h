@@ -368,17 +368,17 @@ typedef struct dscomm_backend {
     const dscomm_backend_ops_t *ops;
     /* ends with a row whose name is NULL; or NULL */
     const dscomm_setting_t *settings;
-    /* Can this module serve a world whose ranks are on hosts[0 ... ranks-1]
-     * (equal text: they can share memory)? Returns NULL for yes, else the
-     * reason: static text or dscomm_last_error(). Optional. Local and cheap. */
+    /* Returns NULL if this module can serve a world whose ranks are on hosts[0
+     * ... ranks-1] (equal text: they can share memory), else the reason: static
+     * text or dscomm_last_error(). Optional. Local and cheap. */
     const char *(*usable)(const char *const *hosts, int ranks);
-    /* As usable, but asked by "auto" alone: is there no better one for these
-     * hosts, whatever its priority? oversubscribed: as in
+    /* As usable, but called only by "auto": returns a reason if another backend
+     * is better for these hosts, whatever the priorities. oversubscribed: as in
      * dscomm_backend_args_t. Optional. */
     const char *(*advisable)(const char *const *hosts, int ranks,
                              int oversubscribed);
-    /* As advisable, but asked where another backend would use this one for a
-     * part of its ranks. Optional. */
+    /* As advisable, but called if another backend would use this one for a part
+     * of its ranks. Optional. */
     const char *(*beneath)(int oversubscribed);
 } dscomm_backend_t;
 
@@ -387,78 +387,79 @@ typedef struct dscomm_backend {
 /* Services of libdscomm for backends. They live in the symbol version
  * DSCOMM_PRIVATE_3, which is renamed with every DSCOMM_BACKEND_ABI. */
 
-/* Lets works on other groups of the process go on, and those of group that are
- * their callers' own; cheap where there are none. group: the one that waits, in
- * a slot that may wait. 1 where something moved. */
+/* Makes progress on other groups of the process, and on custom works of group;
+ * cheap if there are none. group: the one on which the slot waits. Returns 1 if
+ * something moved. */
 DSCOMM_API int dscomm_backend_progress_others(dscomm_group_t *group);
 
-/* The following serve open, which waits for other ranks: args is what open got.
- */
+/* Functions for open, which waits for other ranks. args is the argument of
+ * open. */
 
-/* OK, or why the group can no longer be made: the process of one of its ranks
- * has ended, another rank has failed in open, or the group that it is made from
- * was revoked. To be called about every DSCOMM_CREATION_LOOK_MS by whoever
- * waits in another way than by the next call; what came before counts, so look
- * once more for what is waited for. Cheap. */
+/* OK, or the reason why the group cannot be made any more: the process of one
+ * of its ranks has ended, another rank has failed in open, or the parent was
+ * revoked. Call it about every DSCOMM_CREATION_LOOK_MS, unless the next
+ * function waits. After a failure check once more for what is awaited, because
+ * it may have arrived before. Cheap. */
 #define DSCOMM_CREATION_LOOK_MS 20
 DSCOMM_API dscomm_status_t
 dscomm_backend_creation_check(const dscomm_backend_args_t *args);
-/* dscomm_store_multi_get() from args->store within timeout_ms, and within the
- * time that open has, which ends as soon as the above fails. ERR_TIMEOUT has a
- * sentence about keys. */
+/* dscomm_store_multi_get() from args->store, within timeout_ms and the time for
+ * open. It fails as soon as the function above does. The sentence of
+ * ERR_TIMEOUT is about keys. */
 DSCOMM_API dscomm_status_t dscomm_backend_creation_get(
     const dscomm_backend_args_t *args, const char *const *keys, size_t count,
     int timeout_ms, void **ret_values, size_t *ret_sizes);
-/* A connection to a rank has ended: the reason, which may take a moment to
- * show. Always fails; ERR_PEER_FAILED where nothing is known but that. */
+/* Always fails, because a connection to rank has ended: with the reason, which
+ * may take a moment to become known, else with ERR_PEER_FAILED. */
 DSCOMM_API dscomm_status_t
 dscomm_backend_creation_lost(const dscomm_backend_args_t *args, int rank);
-/* This rank cannot go on, for the reason of dscomm_last_error(). The first
- * reason of a group is kept; a rank that blames another one (ERR_PEER_FAILED,
- * ERR_TIMEOUT, ERR_IO) takes over that. Returns the status that the rank then
- * has. The core does so when open fails; a backend that sends the reason to
- * others does it before. */
+/* Publishes the failure of this rank, dscomm_last_error(). The first failure of
+ * a group is kept; a rank that blames another rank (ERR_PEER_FAILED,
+ * ERR_TIMEOUT, ERR_IO) takes over that one. Returns the resulting status. The
+ * core calls this when open fails; a backend that sends its failure to other
+ * ranks calls it before. */
 DSCOMM_API dscomm_status_t dscomm_backend_creation_fail(
     const dscomm_backend_args_t *args, dscomm_status_t status);
-/* A rank for messages: "rank 3 (pid 812 on b)", its number in the world;
- * returns text. */
+/* Describes a rank for messages: "rank 3 (pid 812 on b)", with its number in
+ * the world. Returns text. */
 #define DSCOMM_CREATION_RANK_MAX 128
 DSCOMM_API const char *
 dscomm_backend_creation_rank(const dscomm_backend_args_t *args, int rank,
                              char text[DSCOMM_CREATION_RANK_MAX]);
 
-/* Failure records. group is that of args->group. */
+/* Failure records. group is args->group. */
 
-/* A record about group with a culprit, whose number in the world is rank, or
- * -1. pid is that of the culprit if it runs on this machine; 0: whatever group
- * knows of that rank. The caller adds collective and detail. Any thread. */
+/* Makes a record about group. The culprit's number in the world is rank, or -1.
+ * pid is the culprit's if it runs on this machine; 0: what group knows of that
+ * rank. The caller adds collective and detail. Any thread. */
 DSCOMM_API void dscomm_backend_failure(const dscomm_group_t *group,
                                        dscomm_status_t status,
                                        dscomm_failure_kind_t kind, int rank,
                                        int64_t pid,
                                        dscomm_failure_t *ret_failure);
-/* Sets the detail: one line, which is cut off if it is too long. */
+/* Sets the detail: one line, cut off if it is too long. */
 DSCOMM_API void dscomm_backend_failure_detail(dscomm_failure_t *failure,
                                               const char *format, ...)
     DSCOMM_PRINTF(2, 3);
-/* The record of this thread's last failure, which had status: that of the last
- * dscomm_backend_fail(), or one whose detail is dscomm_last_error(). */
+/* Makes the record of this thread's last failure, which had status: the record
+ * of the last dscomm_backend_fail(), or one whose detail is
+ * dscomm_last_error(). */
 DSCOMM_API void dscomm_backend_failure_last(const dscomm_group_t *group,
                                             dscomm_status_t status,
                                             dscomm_failure_t *ret_failure);
 /* Makes failure this thread's last one: dscomm_last_error() is its sentence.
  * Returns its status. */
 DSCOMM_API dscomm_status_t dscomm_backend_fail(const dscomm_failure_t *failure);
-/* The number in group of a rank whose number in the world is rank: an impl may
- * serve some of a group's ranks, but details name all by these. And as text, as
- * dscomm_backend_creation_rank() does: "rank 1 (pid 812 on b)"; pid as above.
- * Any thread. */
+/* The number in group of a rank whose number in the world is rank. Details must
+ * use these numbers, because an impl may serve only some of a group's ranks.
+ * The second function returns it as text, as dscomm_backend_creation_rank()
+ * does: "rank 1 (pid 812 on b)"; pid as above. Any thread. */
 DSCOMM_API int dscomm_backend_rank_number(const dscomm_group_t *group,
                                           int rank);
 DSCOMM_API const char *dscomm_backend_rank(const dscomm_group_t *group,
                                            int rank, int64_t pid,
                                            char text[DSCOMM_CREATION_RANK_MAX]);
-/* A collective that a rank has called, as another rank knows it. */
+/* A collective that a rank has called, as seen by another rank. */
 typedef struct dscomm_call_seen {
     int rank; /* its caller, in the world */
     int64_t pid; /* as above */
@@ -467,31 +468,31 @@ typedef struct dscomm_call_seen {
     uint64_t sequence;
     char text[200]; /* dscomm_coll_describe() */
 } dscomm_call_seen_t;
-/* Makes the record of a mismatch: ranks own and other, of so many, have called
- * different collectives. look writes what a rank has called in their place, or
- * returns 0 if that is not known; it knows the calls of these two. The culprit
- * is the rank that differs from most of at least three known ones, if there is
- * one, else own. */
+/* Makes the record of a mismatch: own and other, of so many ranks, have called
+ * different collectives. look writes the call of a rank, or returns 0 if that
+ * is not known; those of own and other are. The culprit is the rank that
+ * differs from most of at least three known ones, if there is one, else own. */
 DSCOMM_API void dscomm_backend_mismatch(
     const dscomm_group_t *group, int ranks, int own, int other,
     int (*look)(const void *arg, int rank, dscomm_call_seen_t *ret_call),
     const void *arg, dscomm_failure_t *ret_failure);
-/* The same bytes on every machine. pack writes at most DSCOMM_FAILURE_PACKED
- * bytes and returns how many; unpack returns 1, or 0 if data is no record of
- * this version; more bytes after one are fine. */
+/* The packed record has the same bytes on every machine. pack writes at most
+ * DSCOMM_FAILURE_PACKED bytes and returns their number. unpack returns 1, or 0
+ * if data is not a record of this version; more bytes after a record are fine.
+ */
 #define DSCOMM_FAILURE_PACKED 832
 DSCOMM_API size_t dscomm_backend_failure_pack(const dscomm_failure_t *failure,
                                               void *buffer);
 DSCOMM_API int dscomm_backend_failure_unpack(const void *data, size_t size,
                                              dscomm_failure_t *ret_failure);
 
-/* 1 where works or messages of any group of the process are incomplete, so that
- * a slot which cannot call the above while it waits has to see to them in
- * another way, with a thread perhaps. Cheap. */
+/* 1 if works or messages of any group of the process are incomplete. A slot
+ * that cannot call the functions above while it waits must then make progress
+ * in another way, for example by a thread. Cheap. */
 DSCOMM_API int dscomm_backend_has_works(void);
 
-/* The number of a setting: what the environment says, else the default.
- * ERR_ENVIRONMENT with the accepted values where it makes no sense. */
+/* The number of a setting: the environment's, else the default. ERR_ENVIRONMENT
+ * with the accepted values if the environment's is invalid. */
 DSCOMM_API dscomm_status_t dscomm_setting_number(const dscomm_setting_t *row,
                                                  int64_t *ret_value);
 /* The text of a STRING setting, or NULL. */
@@ -506,8 +507,7 @@ typedef void (*dscomm_reduce_fn)(void *dest, const void *const *sources,
                                  size_t nsources, size_t count,
                                  const double *factors);
 
-/* The fastest kernel of this processor; NULL where op does not apply to
- * dtype. */
+/* The fastest kernel for this processor; NULL if op does not apply to dtype. */
 DSCOMM_API dscomm_reduce_fn dscomm_reduce_kernel(dscomm_dtype_t dtype,
                                                  dscomm_op_t op);
 
@@ -521,17 +521,17 @@ DSCOMM_API void dscomm_reduce_user(const dscomm_coll_args_t *args, void *dest,
 DSCOMM_API const char *dscomm_coll_describe(const dscomm_coll_args_t *args,
                                             char *buffer, size_t size);
 
-/* For slots that are inside a call which cannot let works go on: begin before
- * it and end after it, with the same help, of which turn and arg are set. Where
- * the call takes longer than about 0.1 ms, a thread of the library's calls turn
- * again and again, with short pauses, or longer ones where it returned 0, as
- * nothing moved; end waits for a turn that has begun. Signals are blocked
- * there. Where there can be no thread, works go on later. turn must not
+/* For slots inside a call that cannot make progress on works. Call begin before
+ * it and end after it, with the same help, whose turn and arg are set. If the
+ * call takes longer than about 0.1 ms, a thread of the library calls turn
+ * repeatedly, with short pauses, which grow while turn returns 0 (nothing
+ * moved). end waits for a turn that has begun. That thread blocks all signals.
+ * If the thread cannot be created, works make progress later. turn must not
  * wait. */
 typedef struct dscomm_help {
     int (*turn)(void *arg);
     void *arg;
-    struct dscomm_help *next; /* this and state are the library's */
+    struct dscomm_help *next; /* next and state are the library's */
     int state;
 } dscomm_help_t;
 DSCOMM_API void dscomm_help_begin(dscomm_help_t *help);

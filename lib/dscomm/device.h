@@ -37,7 +37,7 @@ DSCOMM_API dscomm_status_t dscomm_device_copy(void *dest, const void *source,
  * process's pinned memory or if CUDA refuses. Freed memory is cached for later
  * calls. */
 DSCOMM_API void *dscomm_device_staging_alloc(const void *pointer, size_t bytes);
-/* Frees such memory; NULL is fine. */
+/* Frees such memory, which may be NULL. */
 DSCOMM_API void dscomm_device_staging_free(void *memory);
 
 #ifdef __cplusplus

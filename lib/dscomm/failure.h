@@ -29,15 +29,15 @@ typedef enum {
 #define DSCOMM_FAILURE_DETAIL_MAX 512
 
 /* size is that of this structure, as DSCOMM_FAILURE_INIT sets it. The culprit
- * is the rank that caused the failure; of several ranks, the first; of a
- * mismatch, one of the two ranks whose calls differ, and the detail tells
- * both. */
+ * is the rank that caused the failure. If several ranks did, it is the first.
+ * In a mismatch it is one of the two ranks whose calls differ; the detail
+ * describes both. */
 typedef struct dscomm_failure {
     size_t size;
-    dscomm_status_t status; /* of calls on the group */
+    dscomm_status_t status; /* status of calls on the group */
     dscomm_failure_kind_t kind;
-    int rank; /* the culprit's in the world; -1: not known */
-    int group_rank; /* its number in the group that failed; -1: as above */
+    int rank; /* of the culprit, in the world; -1: unknown */
+    int group_rank; /* of the culprit, in the group that failed; -1: unknown */
     /* dscomm_coll_t of the collective in which the culprit failed, or by which
      * it differs; -1: none, or not known */
     int coll;
@@ -45,8 +45,8 @@ typedef struct dscomm_failure {
     uint64_t sequence; /* of that collective in its group; 0: as coll -1 */
     char host[DSCOMM_FAILURE_HOST_MAX]; /* the culprit's; "": not known */
     char group[DSCOMM_FAILURE_GROUP_MAX]; /* name of the group that failed */
-    /* In words, what the members above do not tell: what differs, who is waited
-     * for, the reason of an abort, which resource is missing. */
+    /* Text for what the members above lack: what differs, which ranks are
+     * awaited, the reason of an abort, the missing resource. */
     char detail[DSCOMM_FAILURE_DETAIL_MAX];
 } dscomm_failure_t;
 #define DSCOMM_FAILURE_INIT                                                    \
@@ -55,10 +55,10 @@ typedef struct dscomm_failure {
             0, 0, "", "", ""                                                   \
     }
 
-/* What has ended the group: *ret_failure is the same on all of its ranks, but
- * for those that ended on their own before they could be told.
- * ERR_NOT_FOUND, and *ret_failure is left as it is, while the group works. The
- * sentence of the failure is that of dscomm_group_status(). MT: safe. */
+/* Writes the failure that ended the group to *ret_failure. It is the same on
+ * all ranks, except on ranks that failed on their own before they were
+ * notified. ERR_NOT_FOUND, with *ret_failure unchanged, while the group works.
+ * dscomm_group_status() gives the failure's sentence. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_group_failure(const dscomm_group_t *group,
                                                 dscomm_failure_t *ret_failure);
 

@@ -2,14 +2,14 @@
 /* Groups: ordered sets of ranks, each with its own sequence of operations.
  *
  * Different groups may be used by different threads at the same time; one group
- * is used by one thread at a time ("MT: group"). The functions that only read
- * what never changes are "MT: safe".
+ * is used by one thread at a time ("MT: group"). Functions that only read
+ * constant data are "MT: safe".
  *
  * A handle must not be used after dscomm_group_free(), or dscomm_finalize() of
- * its world. To find such mistakes, the last 256 groups that a process gave up
- * are remembered: calls on them return ERR_INVALID and say so, and questions
- * about rank, size, name, backend, time-out and capabilities are answered as
- * before. Nothing is promised for older ones. */
+ * its world. To detect such mistakes, a process remembers its last 256 freed
+ * groups: calls on them return ERR_INVALID with a sentence, and queries of
+ * rank, size, name, backend, time-out and capabilities still work. Older
+ * handles are undefined. */
 #ifndef DSCOMM_GROUP_H
 #define DSCOMM_GROUP_H
 
@@ -25,11 +25,12 @@ typedef struct dscomm_group_attr {
     const char *backend; /* NULL = the parent's */
     const char *name; /* NULL = the parent's name, a slash, a number */
     int timeout_ms; /* 0 = the parent's */
-    /* 1: only the ranks listed call dscomm_group_new(), which is collective
-     * over them alone, as MPI_Comm_create_group() is; not for the others. They
-     * meet by the list and the backend: whoever gives other ones, or another
-     * order, or has asked for these more often, failed calls included, does not
-     * meet them (ERR_TIMEOUT, or ERR_PEER_FAILED where they gave up before). */
+    /* 1: only the listed ranks call dscomm_group_new(), which is collective
+     * over them alone, like MPI_Comm_create_group(). All callers must pass the
+     * same list, in the same order, and the same backend, and must have passed
+     * that list equally often, counting failed calls; otherwise the call ends
+     * with ERR_TIMEOUT, or with ERR_PEER_FAILED if the others gave up before.
+     */
     int members_only;
 } dscomm_group_attr_t;
 #define DSCOMM_GROUP_ATTR_INIT                                                 \
@@ -54,9 +55,10 @@ DSCOMM_API dscomm_status_t dscomm_group_new(dscomm_group_t *parent,
                                             dscomm_group_t **ret_group);
 
 /* Splits parent into one group per color >= 0; within a group, ranks are
- * ordered by (key, rank in parent). DSCOMM_NO_COLOR joins none and gets NULL
- * and OK. Collective over parent. attr may be NULL; ranks of one color ask for
- * the same backend, else all get ERR_MISMATCH. MT: parent. */
+ * ordered by (key, rank in parent). A rank with DSCOMM_NO_COLOR joins no group
+ * and gets NULL and OK. Collective over parent. attr may be NULL; ranks of one
+ * color must give the same backend, otherwise all get ERR_MISMATCH. MT: parent.
+ */
 DSCOMM_API dscomm_status_t dscomm_group_split(dscomm_group_t *parent, int color,
                                               int key,
                                               const dscomm_group_attr_t *attr,
@@ -72,35 +74,33 @@ DSCOMM_API dscomm_status_t dscomm_group_mesh(dscomm_group_t *parent,
                                              const int *dims, int ndims,
                                              dscomm_group_t **ret_groups);
 
-/* Frees a group made by the calls above; NULL is fine. Local; waits for
- * nothing: works that are still outstanding end with ERR_ABORTED on this rank.
- * Not for the world, which dscomm_finalize() frees (ERR_STATE). MT: group. */
+/* Frees a group made by the calls above; group may be NULL. Local, and does not
+ * wait: works that are still incomplete end with ERR_ABORTED on this rank. The
+ * world is freed by dscomm_finalize() only (ERR_STATE). MT: group. */
 DSCOMM_API dscomm_status_t dscomm_group_free(dscomm_group_t *group);
 
-/* Ends everything on the group, here and on its other ranks: calls that wait
- * now and all later ones return ERR_ABORTED and say who aborted and why, those
- * too that would need no peer. Works can still be asked and freed, memory given
- * back (dscomm_mem_free()), and the questions below are
- * answered; the group must still be freed. reason may be NULL. MT: safe, from
- * any thread. */
+/* Ends the group on all its ranks: calls that wait now and all later calls,
+ * also those that need no peer, return ERR_ABORTED, and their sentence names
+ * the rank that aborted and the reason. Works can still be queried and freed,
+ * memory can be freed (dscomm_mem_free()), and the queries below work; the
+ * group must still be freed. reason may be NULL. MT: safe, from any thread. */
 DSCOMM_API dscomm_status_t dscomm_group_abort(dscomm_group_t *group,
                                               const char *reason);
 
-/* OK while the group works; else the status with which it was revoked, and the
- * sentence in dscomm_last_error(); dscomm_group_failure() gives it as data. MT:
- * safe. */
+/* OK while the group works; otherwise the status with which it was revoked, and
+ * its sentence in dscomm_last_error(). dscomm_group_failure() gives the failure
+ * as data. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_group_status(const dscomm_group_t *group);
 
 /* This rank's number in the group, the number of ranks; -1 for NULL. MT:
  * safe. */
 DSCOMM_API int dscomm_group_rank(const dscomm_group_t *group);
 DSCOMM_API int dscomm_group_size(const dscomm_group_t *group);
-/* This rank's number among the group's ranks on its node; how many these are;
- * the number of the node among the group's nodes, from 0. Those of the world
- * are the launcher's where they agree with what ranks found out about their
- * hosts when they met; else ranks that can share memory are one node, and
- * counted by rank. Those of other groups are in the same orders. -1 for NULL.
- * MT: safe. */
+/* This rank's number among the group's ranks on its node; the number of these
+ * ranks; the number of the node among the group's nodes, from 0. The world's
+ * numbers are the launcher's if they agree with what the ranks found out about
+ * their hosts; otherwise ranks that can share memory form a node, and are
+ * numbered by rank. Other groups keep these orders. -1 for NULL. MT: safe. */
 DSCOMM_API int dscomm_group_local_rank(const dscomm_group_t *group);
 DSCOMM_API int dscomm_group_local_size(const dscomm_group_t *group);
 DSCOMM_API int dscomm_group_node_rank(const dscomm_group_t *group);
@@ -118,33 +118,33 @@ DSCOMM_API dscomm_status_t dscomm_group_to_global(const dscomm_group_t *group,
 DSCOMM_API dscomm_status_t dscomm_group_from_global(const dscomm_group_t *group,
                                                     int rank, int *ret_rank);
 
-/* A descriptor for poll(2) and its like, the same one at each call: readable
- * since a work of the group has become complete, or since the group has failed.
- * Reading its 8 bytes makes it unreadable (eventfd(2), non-blocking); then look
- * at works by dscomm_work_test(), and at the group by dscomm_group_status().
- * Without that order, or between the two, nothing is lost: what becomes
- * complete later makes it readable again. Works of blocking calls do not count.
- * From the first call on a thread of the library makes progress for the
- * process, as with DSCOMM_PROGRESS=thread, and lets the deadlines of works
- * pass. A failure that comes while no work is outstanding is told within 0.1 s
- * after the backend knows. The group owns the descriptor and closes it when it
- * is freed. ERR_UNSUPPORTED with DSCOMM_CAP_CALLER_PROGRESS. MT: group. */
+/* Returns a descriptor for poll(2), always the same one. It becomes readable
+ * when a work of the group completes or the group fails. Read its 8 bytes to
+ * make it unreadable (eventfd(2), non-blocking); then test works by
+ * dscomm_work_test() and the group by dscomm_group_status(). In this order
+ * nothing is lost: a later completion makes it readable again. Works of
+ * blocking calls do not count. From the first call on, a thread of the library
+ * makes progress for the process, as with DSCOMM_PROGRESS=thread, and checks
+ * the deadlines of works. A failure while no work is incomplete is signalled
+ * within 0.1 s after the backend detects it. The group owns the descriptor and
+ * closes it when it is freed. ERR_UNSUPPORTED with DSCOMM_CAP_CALLER_PROGRESS.
+ * MT: group. */
 DSCOMM_API dscomm_status_t dscomm_group_fd(dscomm_group_t *group, int *ret_fd);
 
 /* Number of collectives started on the group; equal on all ranks between two of
  * them. MT: group. */
 DSCOMM_API uint64_t dscomm_group_sequence(const dscomm_group_t *group);
 
-/* What the group's backend does itself. */
+/* Capabilities of the group's backend. */
 #define DSCOMM_CAP_NATIVE_COLLECTIVES ((uint64_t)1 << 0)
 #define DSCOMM_CAP_ANY_SOURCE ((uint64_t)1 << 1)
 #define DSCOMM_CAP_ZERO_COPY ((uint64_t)1 << 2) /* dscomm_mem_alloc() pays */
 #define DSCOMM_CAP_DEVICE_MEMORY ((uint64_t)1 << 3)
 #define DSCOMM_CAP_DEATH_DETECTION ((uint64_t)1 << 4)
 #define DSCOMM_CAP_MISMATCH_DETECTION ((uint64_t)1 << 5)
-/* Blocking collectives are the transport's own: they match no call with a work,
- * so that all ranks must make a call in the same form, and neither time-out nor
- * abort ends one that waits. */
+/* Blocking collectives are the transport's own. They match no call with a work,
+ * so all ranks must make a call in the same form; neither time-out nor abort
+ * ends one that waits. */
 #define DSCOMM_CAP_SEPARATE_MATCHING ((uint64_t)1 << 6)
 /* Collectives by operators of dscomm_op_create(). */
 #define DSCOMM_CAP_USER_OPS ((uint64_t)1 << 7)
@@ -154,21 +154,21 @@ DSCOMM_API uint64_t dscomm_group_sequence(const dscomm_group_t *group);
 /* Or of DSCOMM_CAP_*; 0 for NULL. MT: safe. */
 DSCOMM_API uint64_t dscomm_group_capabilities(const dscomm_group_t *group);
 
-/* The stream (CUstream, cudaStream_t) on which the group's next calls with
- * buffers of a device are ordered: each comes after what is on it then, for
- * which the host waits, and its results are there when it, or the wait for its
- * work, returns. NULL is the default stream, and where a group begins. The
- * stream must live as long as calls made with it. ERR_UNSUPPORTED where the
- * process has not loaded CUDA. MT: group. */
+/* Sets the stream (CUstream, cudaStream_t) for the group's next calls with
+ * device buffers. The host waits for what is on the stream before each such
+ * call. The results are complete when the call, or the wait for its work,
+ * returns. NULL, the initial value, is the default stream. The stream must live
+ * as long as calls made with it. ERR_UNSUPPORTED if the process has not loaded
+ * CUDA. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_group_set_stream(dscomm_group_t *group,
                                                    void *stream);
 
-/* For libraries on top of this one: keeps value with the group, under key, an
- * address that is the caller's own, in place of what was there. When the group
- * is freed, its works have ended and its communication is still there, end gets
- * value, once; it may free other groups. In a forked child and where a world is
- * left, too. end may be NULL, and so may value, which takes away what was there
- * without a call. MT: group. */
+/* Attaches value to the group, for a library on top of this one. key is an
+ * address that the library owns; a value under the same key is replaced. When
+ * the group is freed, or its world is left, also in a forked child, end is
+ * called once with value. Works have ended then, but the group's communication
+ * still exists; end may free other groups. end may be NULL. value NULL removes
+ * the old value without calling end. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_group_attach(dscomm_group_t *group,
                                                const void *key, void *value,
                                                void (*end)(void *value));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The hook table: how a profiler sees every operation. One table for the
- * process; unset, an operation pays two predictable branches. */
+/* The hook table, by which a profiler sees every operation. There is one table
+ * for the process; without one, an operation costs two predictable branches. */
 #ifndef DSCOMM_HOOK_H
 #define DSCOMM_HOOK_H
 
@@ -35,7 +35,7 @@ typedef enum {
 /* "all_reduce"; "invalid" for any other number; static. MT: safe. */
 DSCOMM_API const char *dscomm_coll_name(dscomm_coll_t coll);
 
-/* One operation, as its hooks see it. Valid during the hook call only. */
+/* One operation, as passed to hooks. Valid during the hook call only. */
 typedef struct dscomm_op_info {
     size_t size;
     const dscomm_group_t *group;
@@ -43,8 +43,8 @@ typedef struct dscomm_op_info {
     uint64_t sequence;
     int coll; /* dscomm_coll_t */
     int dtype; /* dscomm_dtype_t */
-    int op; /* dscomm_op_t, -1 where nothing is reduced */
-    int root; /* or the peer of a send or receive; -1 where none */
+    int op; /* dscomm_op_t; -1 without reduction */
+    int root; /* or the peer of a send or receive; -1: none */
     int tag; /* of a send or receive, else -1 */
     int async; /* 1: the caller got a work */
     size_t count; /* elements, as passed; _v: those of this rank */
@@ -55,22 +55,23 @@ typedef struct dscomm_op_info {
     void *recv;
 } dscomm_op_info_t;
 
-/* The functions may be called from any thread that makes progress, and while
- * the library holds locks: they start, wait for and free nothing. */
+/* The functions may be called by any thread that makes progress, while the
+ * library holds locks. They must not start, wait for or free anything. */
 typedef struct dscomm_hooks {
     size_t size;
-    /* Before the operation starts; what it returns is handed to end. */
+    /* Called before the operation starts; its result is passed to end. */
     uint64_t (*begin)(const dscomm_op_info_t *info, void *arg);
-    /* When it is complete (for a work: when completion was seen). */
+    /* Called when the operation is complete; for a work, when completion is
+     * detected. */
     void (*end)(const dscomm_op_info_t *info, dscomm_status_t status,
                 uint64_t token, void *arg);
     void *arg;
 } dscomm_hooks_t;
 
 /* Installs a table, which is copied; NULL removes it. Fails with ERR_STATE
- * while another is installed, and with ERR_INVALID if its size makes no sense
- * or a member is set that this libdscomm does not know. Operations in flight
- * end with the table they began with, so arg must outlive them. MT: safe. */
+ * while another is installed, and with ERR_INVALID if its size is invalid or it
+ * sets a member that this libdscomm does not know. Operations in flight end
+ * with the table they began with, so arg must outlive them. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_hooks_set(const dscomm_hooks_t *hooks);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What this library was built with, can load and can be told: what `dscomm
- * info` prints. */
+/* Information on this library, as `dscomm info` prints it: how it was built,
+ * what it can load, its settings. */
 #ifndef DSCOMM_INFO_H
 #define DSCOMM_INFO_H
 
@@ -23,7 +23,7 @@ typedef struct dscomm_setting_info {
     const char *accepted; /* range or list of words, as text */
     const char *help; /* one sentence */
     const char *value; /* what the environment says, or NULL */
-    int refused; /* 1: value is nothing that is accepted */
+    int refused; /* 1: value is not accepted */
 } dscomm_setting_info_t;
 
 /* Fills *info (whose size member is set) with setting index = 0, 1, ...;
@@ -31,10 +31,10 @@ typedef struct dscomm_setting_info {
 DSCOMM_API dscomm_status_t dscomm_setting_info(size_t index,
                                                dscomm_setting_info_t *info);
 
-/* DSCOMM_* variable index = 0, 1, ... of the environment that is no setting,
- * and so has no effect, and the setting whose name is most like it, or NULL;
- * static. ERR_NOT_FOUND beyond the last one. The name may hold any byte but
- * '='. Loads the modules on first use. MT: safe while nobody changes the
+/* DSCOMM_* variable index = 0, 1, ... of the environment that is not a setting,
+ * and so has no effect; and the setting with the most similar name, or NULL;
+ * static. ERR_NOT_FOUND after the last one. The name may hold any byte but '='.
+ * Loads the modules on first use. MT: safe while nobody changes the
  * environment. */
 DSCOMM_API dscomm_status_t dscomm_setting_unknown(size_t index,
                                                   const char **ret_name,
@@ -44,11 +44,11 @@ DSCOMM_API dscomm_status_t dscomm_setting_unknown(size_t index,
  * ends. */
 typedef struct dscomm_backend_info {
     size_t size;
-    const char *name; /* from the file's name where the module was refused */
+    const char *name; /* from the file's name if the module was refused */
     const char *path; /* NULL = built in */
     int priority; /* larger is tried first by "auto" */
-    int usable; /* 0: why says what is wrong with it */
-    const char *why; /* NULL where usable */
+    int usable; /* 0: cannot be used, see why */
+    const char *why; /* NULL if usable */
     /* What the module finds here: "MPI libraries: openmpi, mpich"; or NULL */
     const char *detail;
 } dscomm_backend_info_t;
@@ -58,7 +58,7 @@ typedef struct dscomm_backend_info {
 DSCOMM_API dscomm_status_t dscomm_backend_info(size_t index,
                                                dscomm_backend_info_t *info);
 
-/* The folder that modules are loaded from; static. MT: safe. */
+/* The folder from which modules are loaded; static. MT: safe. */
 DSCOMM_API const char *dscomm_backend_directory(void);
 
 /* One choice made when the library was built: name and value of index = 0, 1,
@@ -69,13 +69,13 @@ DSCOMM_API dscomm_status_t dscomm_build_info(size_t index,
                                              const char **ret_name,
                                              const char **ret_value);
 
-/* Names of the processor features found, less what DSCOMM_CPU leaves out, space
- * separated ("avx2 f16c"); dscomm_kernels() is what is in use of them. Static.
- * MT: safe. */
+/* Names of the processor features found, except those that DSCOMM_CPU excludes,
+ * separated by spaces ("avx2 f16c"). dscomm_kernels() names the kernels in use.
+ * Static. MT: safe. */
 DSCOMM_API const char *dscomm_cpu_features(void);
 
-/* Names of the sets of reduction kernels in use, best first: what one does not
- * have, the next does ("avx2 c"); static. MT: safe. */
+/* Names of the sets of reduction kernels in use, best first: a kernel that one
+ * set lacks comes from the next ("avx2 c"); static. MT: safe. */
 DSCOMM_API const char *dscomm_kernels(void);
 
 /* One of the library's own algorithms, by which a backend's messages carry out
@@ -84,49 +84,49 @@ typedef struct dscomm_algorithm_info {
     size_t size;
     int coll; /* dscomm_coll_t */
     const char *name; /* "ring" */
-    int power_of_two; /* 1: it needs as many ranks as a power of two */
-    int two_levels; /* 1: it needs several nodes, some with several ranks */
+    int power_of_two; /* 1: needs a power of two of ranks */
+    int two_levels; /* 1: needs several nodes, some with several ranks */
 } dscomm_algorithm_info_t;
 
 /* As dscomm_setting_info(), for algorithms; in the order of coll. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_algorithm_info(size_t index,
                                                  dscomm_algorithm_info_t *info);
 
-/* Which algorithm serves calls of so many bytes; strings are static. */
+/* The algorithm for calls of certain sizes; strings are static. */
 typedef struct dscomm_choice_info {
     size_t size;
-    uint64_t from, to; /* the same serves these bytes, both included */
-    const char *by_default; /* where the backend has nothing of its own */
-    /* What DSCOMM_ALGORITHM says, which comes first: a name, "native", that is
-     * the backend's own where it has one, or NULL. */
+    uint64_t from, to; /* the range with this choice, in bytes, both included */
+    const char *by_default; /* used if the backend has none of its own */
+    /* From DSCOMM_ALGORITHM, which has precedence: a name; "native", the
+     * backend's own if it has one; or NULL. */
     const char *by_setting;
-    /* What DSCOMM_ALGORITHM says before that, but cannot serve, and why; or
-     * NULL both. */
+    /* An earlier rule of DSCOMM_ALGORITHM that cannot serve, and the reason; or
+     * both NULL. */
     const char *passed_over, *why;
 } dscomm_choice_info_t;
 
 /* Fills *info (whose size member is set) for coll on so many ranks (2 or more)
  * on so many nodes (1 to ranks). bytes: of the longest buffer of one rank, so
- * that of all blocks in all_gather or scatter; gather_v, scatter_v and
- * all_to_all_v are chosen without. op matters where coll reduces; UINT64_MAX
- * stands for no end. ERR_ENVIRONMENT where DSCOMM_ALGORITHM makes no sense. MT:
- * safe while nobody changes the environment. */
+ * of all blocks in all_gather or scatter; not used for gather_v, scatter_v and
+ * all_to_all_v. op matters if coll reduces. UINT64_MAX means no limit.
+ * ERR_ENVIRONMENT if DSCOMM_ALGORITHM is malformed. MT: safe while nobody
+ * changes the environment. */
 DSCOMM_API dscomm_status_t dscomm_choice_info(int ranks, int nodes,
                                               dscomm_coll_t coll,
                                               dscomm_dtype_t dtype,
                                               dscomm_op_t op, uint64_t bytes,
                                               dscomm_choice_info_t *info);
 
-/* What carries out a call on group: "native" where the backend does it itself,
- * else the name of an algorithm; static. count is that of the call, for _v that
- * of every rank; async: 1 for a call that gives a work. Local. MT: group. */
+/* Returns what carries out a call on group: "native" for the backend, else the
+ * name of an algorithm; static. count is the call's; for _v, that of every
+ * rank. async: 1 for a call with a work. Local. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_group_algorithm(
     dscomm_group_t *group, dscomm_coll_t coll, dscomm_dtype_t dtype,
     dscomm_op_t op, size_t count, int async, const char **ret_name);
 
-/* What the group's backend has chosen by measuring on this rank, in words
- * ("stores of 16K to 128K plain"); "" where nothing was. Writes at most size
- * bytes, the last of which is 0. Local. MT: group. */
+/* Describes what the group's backend has chosen by measurement on this rank
+ * ("stores of 16K to 128K plain"); "" if nothing. Writes at most size bytes,
+ * with a final 0. Local. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_group_tuning(dscomm_group_t *group,
                                                char *text, size_t size);
 

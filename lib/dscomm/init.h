@@ -49,14 +49,14 @@ DSCOMM_API dscomm_status_t dscomm_init(const dscomm_init_attr_t *attr,
                                        dscomm_group_t **ret_world);
 
 /* Leaves the job and frees the world, its remaining groups and works.
- * Collective: waits until this rank's earlier sends are delivered and then for
- * all ranks to arrive, at most the world's time-out each; where one calls
+ * Collective: waits until this rank's earlier sends are delivered, and then for
+ * all ranks to arrive, at most the world's time-out each. If a rank calls
  * another collective on the world instead, both get ERR_MISMATCH. A world that
- * was aborted or lost a peer is freed without waiting; the return is OK, unless
- * it failed in a collective that this rank has not begun. The handle is gone
- * whatever is returned (calls on it are ERR_INVALID, as group.h tells); NULL is
- * fine; a second call with the same handle is ERR_STATE. In a forked child it
- * only frees memory. MT: world. */
+ * was aborted or lost a peer is freed without waiting, and the call returns OK,
+ * unless the world failed in a collective that this rank has not begun. The
+ * handle is invalid afterwards, whatever is returned (calls on it return
+ * ERR_INVALID, see group.h); a second call with it returns ERR_STATE. world may
+ * be NULL. In a forked child the call only frees memory. MT: world. */
 DSCOMM_API dscomm_status_t dscomm_finalize(dscomm_group_t *world);
 
 #ifdef __cplusplus

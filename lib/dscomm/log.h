@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The log: what a caller cannot see in a status. Silent below "warn" unless
- * DSCOMM_LOG asks for more, e.g. DSCOMM_LOG=info or
- * DSCOMM_LOG=warn,shm:debug. */
+/* The log, for what a status cannot show. Silent below "warn" unless DSCOMM_LOG
+ * is set, e.g. DSCOMM_LOG=info or DSCOMM_LOG=warn,shm:debug. */
 #ifndef DSCOMM_LOG_H
 #define DSCOMM_LOG_H
 
@@ -36,8 +35,8 @@ DSCOMM_API void dscomm_log_set_handler(dscomm_log_handler_t handler, void *arg);
  * understood, and nothing changes. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_log_set_levels(const char *levels);
 
-/* For what is built on the library: one line to the log, if level is enabled
- * for domain (a module's name, for example). MT: safe. */
+/* Writes one line to the log if level is enabled for domain (a module's name,
+ * for example). For libraries on top of this one. MT: safe. */
 DSCOMM_API void dscomm_log(dscomm_log_level_t level, const char *domain,
                            const char *format, ...) DSCOMM_PRINTF(3, 4);
 

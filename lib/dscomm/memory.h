@@ -13,14 +13,15 @@ extern "C" {
 #endif
 
 /* Allocates size bytes, page aligned and zeroed, for buffers of operations on
- * group. Local. ERR_NO_MEMORY if the system has no more (pages are reserved
- * now, not on first touch); ERR_ABORTED and its like if group has ended. The
- * memory stays valid until it or the group is freed. MT: group. */
+ * group. Local. ERR_NO_MEMORY if the system has no more (pages are reserved at
+ * once, not on first touch); ERR_ABORTED or another status if group has ended.
+ * The memory stays valid until it or the group is freed. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_mem_alloc(dscomm_group_t *group, size_t size,
                                             void **ret_memory);
 
-/* Gives back what dscomm_mem_alloc() returned for this group; NULL is fine; any
- * other pointer is ERR_INVALID. No operation may still use it. MT: group. */
+/* Frees memory that dscomm_mem_alloc() returned for this group. memory may be
+ * NULL; any other pointer is ERR_INVALID. No operation may still use it. MT:
+ * group. */
 DSCOMM_API dscomm_status_t dscomm_mem_free(dscomm_group_t *group, void *memory);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reduction operators of the program's own. */
+/* User-defined reduction operators. */
 #ifndef DSCOMM_OP_H
 #define DSCOMM_OP_H
 
@@ -23,12 +23,12 @@ typedef void (*dscomm_op_fn)(void *left, const void *right, size_t count,
 
 typedef struct dscomm_op_attr {
     size_t size;
-    /* In messages, and by which ranks compare: at most DSCOMM_OP_NAME_MAX bytes
-     * and not that of a built-in operator; NULL = "user". */
+    /* Shown in messages and compared between ranks: at most DSCOMM_OP_NAME_MAX
+     * bytes, and not the name of a built-in operator; NULL = "user". */
     const char *name;
-    void *arg; /* of the function */
-    /* 1: a op b is b op a, so that calls may combine inputs in any order. 0:
-     * in rank order, by fewer and slower algorithms. */
+    void *arg; /* passed to the function */
+    /* 1: a op b equals b op a, so that calls may combine inputs in any order.
+     * 0: calls combine in rank order, by fewer and slower algorithms. */
     int commutative;
     /* Element types that the function takes: Or of (uint32_t)1 << dtype; 0 =
      * all. */
@@ -47,17 +47,17 @@ DSCOMM_API dscomm_status_t dscomm_op_attr_init(dscomm_op_attr_t *attr,
                                                size_t size);
 
 /* Makes an operator for reduce, all_reduce, reduce_scatter and
- * reduce_scatter_v, on any group and backend. Local; all ranks of a call use
- * operators of one name and commutativity, else ERR_MISMATCH. attr may be NULL.
- * ERR_NO_MEMORY if a process has 1024 already. MT: safe. */
+ * reduce_scatter_v, on any group and backend. Local. All ranks of a call must
+ * use operators with the same name and commutativity, otherwise ERR_MISMATCH.
+ * attr may be NULL. ERR_NO_MEMORY if the process has 1024 already. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_op_create(dscomm_op_fn function,
                                             const dscomm_op_attr_t *attr,
                                             dscomm_op_t *ret_op);
 
-/* Frees an operator: calls refuse it from now on (ERR_INVALID), and works that
- * were started with it go on, so function and arg stay valid until these are
- * complete. ERR_INVALID if it is none that dscomm_op_create() made, or was
- * freed. MT: safe. */
+/* Frees an operator. Later calls with it return ERR_INVALID; works that use it
+ * go on, so function and arg must stay valid until these are complete.
+ * ERR_INVALID if op was not made by dscomm_op_create(), or was freed. MT: safe.
+ */
 DSCOMM_API dscomm_status_t dscomm_op_free(dscomm_op_t op);
 
 #ifdef __cplusplus

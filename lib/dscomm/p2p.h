@@ -23,20 +23,19 @@ DSCOMM_API dscomm_status_t dscomm_send(dscomm_group_t *group,
                                        dscomm_dtype_t dtype, int dest, int tag);
 
 /* Receives at most count elements from rank source, or DSCOMM_ANY_SOURCE, with
- * tag, or DSCOMM_ANY_TAG. A longer message is ERR_TRUNCATED: the buffer holds
- * its beginning, the rest is gone, the group goes on. *ret_source and
- * *ret_bytes may be NULL; they tell whose message it was, and how long. Where
- * source has begun to leave in good order (dscomm_finalize() or
- * dscomm_group_free()) and all that it sent has been received, a receive ends
- * with ERR_PEER_FAILED, and the group goes on, if the backend can see it (shm
- * can). */
+ * tag, or DSCOMM_ANY_TAG. A longer message is ERR_TRUNCATED: the buffer has its
+ * beginning, the rest is lost, the group goes on. *ret_source and *ret_bytes
+ * are the sender and the length; both may be NULL. If source has begun to leave
+ * in order (dscomm_finalize() or dscomm_group_free()) and all that it sent was
+ * received, a receive ends with ERR_PEER_FAILED and the group goes on, provided
+ * that the backend detects it (shm does). */
 DSCOMM_API dscomm_status_t dscomm_recv(dscomm_group_t *group, void *buffer,
                                        size_t count, dscomm_dtype_t dtype,
                                        int source, int tag, int *ret_source,
                                        size_t *ret_bytes);
 
-/* What is told about a message. size comes first and is set by the caller: of
- * this structure, as DSCOMM_MESSAGE_INFO_INIT sets it. */
+/* Information on a message. The caller sets size to that of this structure, as
+ * DSCOMM_MESSAGE_INFO_INIT does. */
 typedef struct dscomm_message_info {
     size_t size;
     dscomm_status_t status; /* OK, or ERR_TRUNCATED */
@@ -48,29 +47,29 @@ typedef struct dscomm_message_info {
         sizeof(dscomm_message_info_t), DSCOMM_OK, 0, 0, 0                      \
     }
 
-/* Receives like dscomm_recv(), but with a deadline of its own: if no message
- * has begun to come within timeout_ms, the call ends with ERR_TIMEOUT, nothing
- * was received, and the group goes on; dscomm_recv() revokes the group in that
- * case. 0 takes what has come already, DSCOMM_TIMEOUT_DEFAULT means as long as
- * the group's deadline, and DSCOMM_TIMEOUT_NONE waits until a message comes or
- * the group ends: the form for a server, which may be idle for long. Once a
- * message has begun to come, the group's deadline holds. *ret_info, which may
- * be NULL, is written with OK and ERR_TRUNCATED. ERR_UNSUPPORTED if the
- * backend cannot take back a receive; not with DSCOMM_TIMEOUT_NONE. ERR_STATE
- * while calls are coalesced. MT: group. */
+/* Receives like dscomm_recv(), but with its own deadline: if no message has
+ * begun to arrive within timeout_ms, the call returns ERR_TIMEOUT without a
+ * message, and the group goes on; dscomm_recv() would revoke the group.
+ * timeout_ms 0 receives only a message that has arrived already.
+ * DSCOMM_TIMEOUT_DEFAULT is the group's time-out. DSCOMM_TIMEOUT_NONE waits
+ * until a message comes or the group ends: use it in a server, which may be
+ * idle for long. When a message has begun to arrive, the group's deadline
+ * holds. *ret_info, which may be NULL, is written with OK and ERR_TRUNCATED.
+ * ERR_UNSUPPORTED if the backend cannot withdraw a receive, except with
+ * DSCOMM_TIMEOUT_NONE. ERR_STATE while calls are coalesced. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_recv_within(dscomm_group_t *group,
                                               void *buffer, size_t count,
                                               dscomm_dtype_t dtype, int source,
                                               int tag, int timeout_ms,
                                               dscomm_message_info_t *ret_info);
 
-/* Looks whether a message has come that dscomm_recv() with source and tag would
- * get, and tells of it in *ret_info, which may be NULL; the message stays. OK,
- * or IN_PROGRESS if none comes within timeout_ms; 0 looks once,
- * DSCOMM_TIMEOUT_DEFAULT means as long as the group's deadline. The group goes
- * on in both cases. A probe does not see that other ranks have left. Messages
- * that a receive waits for are never seen. ERR_UNSUPPORTED if the backend
- * cannot do it. MT: group. */
+/* Looks for a message that dscomm_recv() with source and tag would receive, and
+ * describes it in *ret_info, which may be NULL; the message stays. OK, or
+ * IN_PROGRESS if none comes within timeout_ms; 0 looks once,
+ * DSCOMM_TIMEOUT_DEFAULT is the group's time-out. The group goes on in both
+ * cases. A probe does not detect that other ranks have left, and never finds
+ * messages for which a receive waits. ERR_UNSUPPORTED if the backend cannot
+ * probe. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_probe(dscomm_group_t *group, int source,
                                         int tag, int timeout_ms,
                                         dscomm_message_info_t *ret_info);
@@ -78,9 +77,9 @@ DSCOMM_API dscomm_status_t dscomm_probe(dscomm_group_t *group, int source,
 /* A message that was found and set aside for dscomm_recv_matched(). */
 typedef struct dscomm_matched dscomm_matched_t;
 
-/* As dscomm_probe(), and sets the message aside: no other receive or probe gets
- * it. *ret_matched is the caller's until dscomm_recv_matched(), or until its
- * group ends. MT: group. */
+/* As dscomm_probe(), and sets the message aside: no other receive or probe
+ * finds it. The caller owns *ret_matched until dscomm_recv_matched(), or until
+ * the group ends. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_probe_matched(dscomm_group_t *group,
                                                 int source, int tag,
                                                 int timeout_ms,
@@ -95,8 +94,8 @@ DSCOMM_API dscomm_status_t dscomm_recv_matched(dscomm_matched_t *matched,
                                                dscomm_dtype_t dtype,
                                                dscomm_message_info_t *ret_info);
 
-/* The same as works; ret_work must not be NULL unless the calls are coalesced.
- * dscomm_work_received() tells source, tag and length. */
+/* The same with works; ret_work must not be NULL unless the calls are
+ * coalesced. dscomm_work_received() returns source, tag and length. */
 DSCOMM_API dscomm_status_t dscomm_isend(dscomm_group_t *group,
                                         const void *buffer, size_t count,
                                         dscomm_dtype_t dtype, int dest, int tag,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every call returns, and the sentence that explains a failure. */
+/* Status codes, which every call returns, and the sentence of a failure. */
 #ifndef DSCOMM_STATUS_H
 #define DSCOMM_STATUS_H
 
@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* X(name, value, text). Values are ABI: append only. Zero is success, positive
- * values are no failures, negative ones are. */
+/* X(name, value, text). Values are ABI: append only. Zero is success, negative
+ * values are failures, positive ones are neither. */
 #define DSCOMM_STATUS_MAP(X)                                                   \
     X(OK, 0, "success")                                                        \
     X(IN_PROGRESS, 1, "operation in progress")                                 \
@@ -53,9 +53,9 @@ DSCOMM_API const char *dscomm_status_name(dscomm_status_t status);
  * lives until this thread's next failure. MT: safe (one text a thread). */
 DSCOMM_API const char *dscomm_last_error(void);
 
-/* For what is built on the library: stores the sentence of this thread's
- * failure (at most 511 bytes) and returns status. Call it once, where the cause
- * is known. MT: safe. */
+/* Stores the sentence of this thread's failure (at most 511 bytes) and returns
+ * status. For libraries on top of this one. Call it once, where the cause is
+ * known. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_fail(dscomm_status_t status,
                                        const char *format, ...)
     DSCOMM_PRINTF(2, 3);

@@ -67,27 +67,28 @@ DSCOMM_API dscomm_status_t dscomm_store_open(const char *url,
                                              const dscomm_store_attr_t *attr,
                                              dscomm_store_t **ret_store);
 
-/* A view of store in which every key is PREFIX/key, as torch's PrefixStore. It
- * holds a reference to store, which may be closed first. MT: safe. */
+/* Returns a view of store in which every key is PREFIX/key, as in torch's
+ * PrefixStore. It has a reference to store, which may be closed first. MT:
+ * safe. */
 DSCOMM_API dscomm_status_t dscomm_store_prefix(dscomm_store_t *store,
                                                const char *prefix,
                                                dscomm_store_t **ret_store);
 
-/* Closes a store or a view; NULL is fine. A server that this store started ends
- * when its last view is closed. MT: safe, but not while another thread uses the
- * same handle. */
+/* Closes a store or a view, which may be NULL. A server that this store started
+ * ends when its last view is closed. MT: safe, but not while another thread
+ * uses the same handle. */
 DSCOMM_API void dscomm_store_close(dscomm_store_t *store);
 
 /* TCP: the port served or connected to; otherwise 0. MT: safe. */
 DSCOMM_API int dscomm_store_port(const dscomm_store_t *store);
 
-/* All calls below: timeout_ms in milliseconds or DSCOMM_TIMEOUT_DEFAULT. A
- * store may be used by several threads; none delays another by waiting for a
- * key. A lost TCP connection is made again, but only to the same server: one
- * that was restarted has lost its keys, and is ERR_PEER_FAILED. What a call has
- * changed is seen by all once it has returned. MT: safe. */
+/* All calls below: timeout_ms is in milliseconds, or DSCOMM_TIMEOUT_DEFAULT.
+ * Several threads may use a store; a thread that waits for a key delays no
+ * other. A lost TCP connection is made again, but only to the same server: a
+ * restarted server has lost its keys, so that is ERR_PEER_FAILED. After a call
+ * has returned, all clients see what it has changed. MT: safe. */
 
-/* Stores size bytes under key, replacing what was there. value may be NULL if
+/* Stores size bytes under key, replacing an earlier value. value may be NULL if
  * size is 0. */
 DSCOMM_API dscomm_status_t dscomm_store_set(dscomm_store_t *store,
                                             const char *key, const void *value,
@@ -116,25 +117,25 @@ DSCOMM_API dscomm_status_t dscomm_store_wait(dscomm_store_t *store,
                                              const char *const *keys,
                                              size_t count, int timeout_ms);
 
-/* Adds delta to the decimal number under key (0 where absent) and returns the
- * sum (ret_sum may be NULL). ERR_INVALID where the value is no number or the
- * sum overflows 64 bits; only where torch itself serves the store, the sum
- * wraps around instead, and nobody is told. */
+/* Adds delta to the decimal number under key (0 if absent) and returns the sum
+ * (ret_sum may be NULL). ERR_INVALID if the value is not a number or the sum
+ * overflows 64 bits. A server of torch's wraps the sum around instead, without
+ * an error. */
 DSCOMM_API dscomm_status_t dscomm_store_add(dscomm_store_t *store,
                                             const char *key, int64_t delta,
                                             int64_t *ret_sum);
 
 /* Replaces the value by desired if it equals expected, or if the key is absent
- * and expected is empty; returns what is stored then (a copy to be freed; both
- * outputs may be NULL). An absent key with a non-empty expected stores nothing
- * and returns expected, as torch does. */
+ * and expected is empty. Returns the value stored then, as a copy that the
+ * caller frees; both outputs may be NULL. If the key is absent and expected is
+ * not empty, nothing is stored, and expected is returned, as by torch. */
 DSCOMM_API dscomm_status_t dscomm_store_compare_set(
     dscomm_store_t *store, const char *key, const void *expected,
     size_t expected_size, const void *desired, size_t desired_size,
     void **ret_value, size_t *ret_size);
 
-/* Appends size bytes to the value (to nothing where the key is absent).
- * ERR_INVALID where it would become longer than 8 MiB. */
+/* Appends size bytes to the value; an absent key gets them as its value.
+ * ERR_INVALID if the value would become longer than 8 MiB. */
 DSCOMM_API dscomm_status_t dscomm_store_append(dscomm_store_t *store,
                                                const char *key,
                                                const void *value, size_t size);

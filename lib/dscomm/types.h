@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handles, element types and reduction operators: the words that every other
- * header uses. */
+/* Handles, element types and reduction operators, which all other headers use.
+ */
 #ifndef DSCOMM_TYPES_H
 #define DSCOMM_TYPES_H
 
@@ -73,14 +73,14 @@ typedef enum {
     DSCOMM_BOR = 6,
     DSCOMM_BXOR = 7,
     DSCOMM_PREMUL_SUM = 8,
-    DSCOMM_OP_FORCE_INT = 0x7fffffff /* room for dscomm_op_create()'s */
+    DSCOMM_OP_FORCE_INT = 0x7fffffff /* room for dscomm_op_create() */
 } dscomm_op_t;
 #define DSCOMM_OP_COUNT 9 /* built-in ones */
 
-/* Time-outs are in milliseconds; 0 asks without waiting, and this one is what
- * the group or the store was given. */
+/* Time-outs are in milliseconds; 0 does not wait, and DSCOMM_TIMEOUT_DEFAULT is
+ * the time-out of the group or the store. */
 #define DSCOMM_TIMEOUT_DEFAULT (-1)
-/* No deadline; only calls that say so take it. */
+/* No deadline; accepted only by calls that mention it. */
 #define DSCOMM_TIMEOUT_NONE (-2)
 
 #define DSCOMM_ANY_SOURCE (-1)
@@ -88,11 +88,11 @@ typedef enum {
 /* Colour of a rank that joins no group, see dscomm_group_split(). */
 #define DSCOMM_NO_COLOR (-1)
 
-/* Bytes of one element; 0 for a value that is no dtype. MT: safe. */
+/* Bytes of one element; 0 for an invalid dtype. MT: safe. */
 DSCOMM_API size_t dscomm_dtype_size(dscomm_dtype_t dtype);
 
-/* "float32", "sum": the lower-case name, or "invalid"; static. That of an
- * operator of dscomm_op_create() lives as long as the operator. MT: safe. */
+/* "float32", "sum": the lower-case name, or "invalid"; static. The name of a
+ * user-defined operator lives as long as the operator. MT: safe. */
 DSCOMM_API const char *dscomm_dtype_name(dscomm_dtype_t dtype);
 DSCOMM_API const char *dscomm_op_name(dscomm_op_t op);
 
@@ -102,7 +102,7 @@ DSCOMM_API int dscomm_dtype_from_name(const char *name,
                                       dscomm_dtype_t *ret_dtype);
 DSCOMM_API int dscomm_op_from_name(const char *name, dscomm_op_t *ret_op);
 
-/* 1 where op is defined on dtype, else 0. MT: safe. */
+/* 1 if op is defined on dtype, else 0. MT: safe. */
 DSCOMM_API int dscomm_op_applies(dscomm_op_t op, dscomm_dtype_t dtype);
 
 #ifdef __cplusplus

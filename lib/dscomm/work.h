@@ -26,16 +26,16 @@
 extern "C" {
 #endif
 
-/* Waits until the work is complete and returns its status. A timeout_ms that
- * passes before returns IN_PROGRESS, and the work goes on. May be called again.
+/* Waits until the work is complete and returns its status; or returns
+ * IN_PROGRESS after timeout_ms, and the work goes on. May be called again.
  *
- * Time in which a work is waited for or tested, in however many calls, while
- * nothing moves on its group, counts against the group's deadline; what the
- * program does between two of those calls counts for at most a quarter of it.
- * When the deadline has passed the group is revoked, and the call returns
- * ERR_TIMEOUT. Where a thread of the library makes progress
- * (DSCOMM_PROGRESS=thread, dscomm_group_fd()), all time counts: the thread
- * waits for every work. MT: group. */
+ * Time without progress on the group counts against the group's deadline while
+ * the program waits for the work or tests it, in however many calls. Time
+ * between two such calls counts for at most a quarter of the deadline. When the
+ * deadline has passed, the group is revoked, and the call returns ERR_TIMEOUT.
+ * If a thread of the library makes progress (DSCOMM_PROGRESS=thread,
+ * dscomm_group_fd()), all time counts, because that thread waits for every
+ * work. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_work_wait(dscomm_work_t *work,
                                             int timeout_ms);
 
@@ -43,8 +43,8 @@ DSCOMM_API dscomm_status_t dscomm_work_wait(dscomm_work_t *work,
  * holds as for dscomm_work_wait(). MT: group. */
 DSCOMM_API dscomm_status_t dscomm_work_test(dscomm_work_t *work);
 
-/* Waits until one of count works is complete; *ret_index is its index, the
- * return its status. NULL entries are skipped; ERR_INVALID where all are NULL.
+/* Waits until one of count works is complete, sets *ret_index to its index and
+ * returns its status. NULL entries are skipped; ERR_INVALID if all are NULL.
  * IN_PROGRESS after timeout_ms. MT: the works' groups. */
 DSCOMM_API dscomm_status_t dscomm_work_wait_any(dscomm_work_t *const *works,
                                                 size_t count, int timeout_ms,
@@ -56,84 +56,83 @@ DSCOMM_API dscomm_status_t dscomm_work_wait_any(dscomm_work_t *const *works,
 DSCOMM_API dscomm_status_t dscomm_work_wait_all(dscomm_work_t *const *works,
                                                 size_t count, int timeout_ms);
 
-/* Frees a work; NULL is fine. One that still runs goes on to its end on its
- * own, and its buffers stay in use until then. MT: group. */
+/* Frees a work, which may be NULL. An incomplete work goes on, and uses its
+ * buffers until it is complete. MT: group. */
 DSCOMM_API void dscomm_work_free(dscomm_work_t *work);
 
-/* Takes back a receive that dscomm_irecv() started, if no message has begun to
- * come for it: its status is ERR_CANCELLED then, its buffer is the caller's
- * again, and a message that comes later is kept for another receive. Else the
- * receive goes on. OK in both cases, and for a work that is complete: what
- * became of it, dscomm_work_wait() tells. ERR_STATE for another operation,
- * ERR_UNSUPPORTED where the backend cannot do it. MT: group. */
+/* Withdraws a receive that dscomm_irecv() started, if no message has begun to
+ * arrive for it: its status is then ERR_CANCELLED, its buffer may be reused,
+ * and a later message is kept for another receive. Otherwise the receive goes
+ * on. OK in both cases, and for a complete work; dscomm_work_wait() returns the
+ * result. ERR_STATE for another operation, ERR_UNSUPPORTED if the backend
+ * cannot withdraw. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_work_cancel(dscomm_work_t *work);
 
-/* Gives a receive that dscomm_irecv() started a deadline of its own, timeout_ms
- * from now, in place of the group's; see dscomm_recv_within(). When it has
- * passed and somebody waits for the work or tests it, or a thread of the
- * library makes progress, the work ends with ERR_TIMEOUT, and the group goes
- * on. Errors as dscomm_work_cancel(). MT: group. */
+/* Gives a receive that dscomm_irecv() started its own deadline, timeout_ms from
+ * now, instead of the group's; see dscomm_recv_within(). After the deadline,
+ * the work ends with ERR_TIMEOUT in the next wait, test or turn of a progress
+ * thread, and the group goes on. Errors as for dscomm_work_cancel(). MT: group.
+ */
 DSCOMM_API dscomm_status_t dscomm_work_set_timeout(dscomm_work_t *work,
                                                    int timeout_ms);
 
-/* After a receive: the sender's rank in the group, its tag and the bytes
- * received. Outputs may be NULL. ERR_STATE unless the work is a completed
- * receive. MT: group. */
+/* Returns the sender's rank in the group, the tag and the bytes received.
+ * Outputs may be NULL. ERR_STATE unless the work is a completed receive. MT:
+ * group. */
 DSCOMM_API dscomm_status_t dscomm_work_received(const dscomm_work_t *work,
                                                 int *ret_source, int *ret_tag,
                                                 size_t *ret_bytes);
 
-/* The same of one of several: number index of the receives that were coalesced
- * into the work, counted from 0 in the order of their calls, or the only one of
- * another work. ret_info->status tells how that receive ended; the rest counts
- * if that is OK or ERR_TRUNCATED. ERR_INVALID where there is no such receive,
- * ERR_STATE before the work is complete. MT: group. */
+/* The same for one of several receives: number index of those coalesced into
+ * the work, counted from 0 in the order of their calls, or the only one of
+ * another work. ret_info->status is the status of that receive; the other
+ * members are valid with OK and ERR_TRUNCATED. ERR_INVALID if there is no such
+ * receive, ERR_STATE before the work is complete. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_work_received_at(
     const dscomm_work_t *work, size_t index, dscomm_message_info_t *ret_info);
 
-/* The group, NULL once it was freed, and the operation's sequence number on it.
- * MT: safe. */
+/* The group, or NULL after it was freed, and the operation's sequence number on
+ * it. MT: safe. */
 DSCOMM_API dscomm_group_t *dscomm_work_group(const dscomm_work_t *work);
 DSCOMM_API uint64_t dscomm_work_sequence(const dscomm_work_t *work);
 
-/* An operation of the caller's own, made of others perhaps. */
+/* A user-defined operation, for example one composed of others. */
 typedef struct dscomm_work_ops {
     size_t size; /* of this structure */
-    /* Goes on without waiting: IN_PROGRESS until the operation is complete,
-     * then its status, whose sentence is dscomm_last_error(). Called once from
-     * dscomm_work_create(), then again and again by whoever makes progress on
-     * the group, never by two threads at a time. May call what starts, tests,
-     * aborts and frees on other groups of the world that are the operation's
-     * own, that is, with which nobody waits otherwise; nothing on this one. */
+    /* Advances the operation without waiting. Returns IN_PROGRESS until it is
+     * complete, then its status; the sentence of a failure is
+     * dscomm_last_error(). Called first by dscomm_work_create(), then by any
+     * thread that makes progress on the group, never by two at a time. It may
+     * start, test, abort and free operations on other groups of the world that
+     * only this operation uses; it must call nothing on this group. */
     dscomm_status_t (*advance)(void *state);
-    /* The group has ended with status (ERR_ABORTED where it was freed), and so
-     * has the work: lets go of state and buffers at once. advance is not called
-     * any more. */
+    /* Called when the group has ended with status (ERR_ABORTED if it was
+     * freed); the work has ended too. Must stop using state and buffers at
+     * once. advance is not called any more. */
     void (*cancel)(void *state, dscomm_status_t status);
 } dscomm_work_ops_t;
 
-/* Starts such an operation as a work of group like any other: it can be waited
- * for and freed, and the progress thread sees to it. ops is copied; state stays
- * until advance returns something else than IN_PROGRESS, or cancel. It has no
- * sequence number, matches nothing on other ranks and does not delay blocking
- * collectives; its deadlines are its own. ERR_INVALID if a pointer is NULL,
- * ops->size makes no sense or a member is set that this libdscomm does not
- * know.
- * MT: group. */
+/* Starts such an operation as a work of group. It can be waited for and freed
+ * like any other, and the progress thread advances it. ops is copied; state
+ * must stay valid until advance returns something other than IN_PROGRESS, or
+ * cancel is called. The work has no sequence number, matches nothing on other
+ * ranks, does not delay blocking collectives, and has no deadline but its own.
+ * ERR_INVALID if a pointer is NULL, ops->size is invalid, or ops sets a member
+ * that this libdscomm does not know. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_work_create(dscomm_group_t *group,
                                               const dscomm_work_ops_t *ops,
                                               void *state,
                                               dscomm_work_t **ret_work);
 
 /* Between begin and end, calls on the group with ret_work == NULL are recorded
- * instead of run; end starts all of them as one operation, whose work it
- * returns, or waits for it where ret_work is NULL. They may run at the same
- * time: none reads or writes memory that another one writes. Collectives start
- * first, then messages, each in their order. Calls that need an answer
- * at once (monitored_barrier, the blob calls) and calls with a work are
- * ERR_STATE in between. A call that is refused is not recorded and does not end
- * the recording. Where one cannot be started, end fails, and those before it go
- * on to their end on their own. MT: group. */
+ * instead of run. end starts all of them as one operation and returns its work,
+ * or waits for it if ret_work is NULL. The calls may run at the same time, so
+ * none may read or write memory that another one writes. Collectives start
+ * first, then messages, each in their order. Calls that need an answer at once
+ * (monitored_barrier, the blob calls) and calls with a work return ERR_STATE in
+ * between. A refused call is not recorded and does not end the recording. If a
+ * call cannot be started, end fails, and the calls before it go on. MT: group.
+ */
 DSCOMM_API dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group);
 DSCOMM_API dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
                                                dscomm_work_t **ret_work);

@@ -19,9 +19,8 @@ static guint chain_start(const dscomm_plan_t *plan)
     return ((uint32_t *)plan->chains.data)[plan->chains.len - 1];
 }
 
-/* Translates a place in a part's buffers to the whole's. It has no owner,
- * because the whole has already applied the factors of PREMUL_SUM to its
- * inputs. */
+/* Translates a part's place to the whole's. It has no owner, because the whole
+ * has already applied the factors of PREMUL_SUM. */
 static dscomm_place_t translate(const dscomm_plan_t *plan, dscomm_place_t place)
 {
     if (!plan->part)
@@ -55,9 +54,8 @@ static void grow_scratch(dscomm_plan_t *plan, size_t bytes)
         plan->scratch += ALIGNED(bytes);
 }
 
-/* Returns the beginning of this chain's slot. Slots lie after the rest of the
- * scratch, whose size is known only at the end; plan_finish() then moves them.
- */
+/* Returns this chain's slot. Slots lie after the rest of the scratch, whose
+ * size is known only at the end; plan_finish() then moves them. */
 static dscomm_place_t find_slot(const dscomm_plan_t *plan)
 {
     const uint32_t chain = plan->chains.len - 1;
