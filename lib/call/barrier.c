@@ -229,7 +229,8 @@ typedef struct {
     uint64_t number, end, timeout_ms;
     uint64_t whose; /* the rank with the earliest deadline, which gave
                        timeout_ms */
-    uint64_t early_ms; /* how long before that deadline the barrier ended */
+    uint64_t
+        early_ms; /* margin before that deadline at which the barrier ends */
     uint64_t named[]; /* a bit for each rank */
 } outcome_t;
 

@@ -108,8 +108,8 @@ typedef struct dscomm_coll_args {
     /* hash of what must be equal on all ranks: coll, dtype, op, root, and count
      * unless _v; all_gather_v and reduce_scatter_v: recv_counts */
     uint32_t fingerprint;
-    /* The call of which this is a step, where there is one: to be named in
-     * messages. Stays valid as long as the arrays. */
+    /* The call of which this is a step, or NULL; messages name it. Stays valid
+     * as long as the arrays. */
     const struct dscomm_coll_args *of;
     /* The operator if op is DSCOMM_OP_USER, else NULL; valid as long as the
      * arrays. */
@@ -173,7 +173,7 @@ typedef struct dscomm_backend_args {
  * have a store. */
 typedef struct dscomm_bootstrap {
     size_t size;
-    /* The numbers of the launcher. If ranks is 0, the launcher does not tell
+    /* The numbers of the launcher. If ranks is 0, the launcher does not give
      * it, and the backend sets it. */
     int rank, ranks;
     void *data; /* rank 0's, to be copied to all ranks; NULL: a question */

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives. Every rank of the group calls them in the same order with
  * matching arguments; a call that does not match its peers' ends with
- * ERR_MISMATCH and says which rank called what.
+ * ERR_MISMATCH and a sentence that names the ranks and their calls.
  *
- * That is seen by a rank that waits for another one with another call. Where a
- * call does not wait for all ranks, a rank may return OK although another one
- * disagrees: in broadcast and scatter all wait for root alone, and root for
- * nobody; in gather and reduce root waits for all, and the others for nobody
- * (shm's own long reduce and _v forms wait for all). No mismatch is silent:
- * the group is broken from then on, at least one rank is told, and so is every
- * rank by its next call that waits for all, a barrier for example;
- * dscomm_finalize() of a group that is known to be broken just frees it.
+ * A rank detects a mismatch when it waits for a rank that has made another
+ * call. If a call does not wait for all ranks, a rank may return OK although
+ * another one disagrees: in broadcast and scatter all wait for root only, and
+ * root for no rank; in gather and reduce root waits for all, and the others for
+ * no rank (shm's own long reduce and _v forms wait for all). No mismatch is
+ * silent: the group is revoked, at least one rank returns the failure, and
+ * every other rank returns it from its next call that waits for all, for
+ * example a barrier. dscomm_finalize() of a revoked group only frees it.
  *
  * Common to all: p is the group's size; counts and displacements are in
  * elements of dtype; count 0 is valid, and its buffers may be NULL. Send and
  * receive buffers do not overlap, except that they may be the same pointer
  * where a call says "in place"; and the blocks that a _v call receives do not
  * overlap each other, which is not checked: what is in them then is undefined.
- * ret_work == NULL waits, else the call returns
- * at once and *ret_work must be freed; on failure *ret_work is not written.
- * Buffers may be of any alignment.
+ * ret_work == NULL waits, else the call returns at once and *ret_work must be
+ * freed; on failure *ret_work is not written. Buffers may be of any alignment.
  *
  * Reductions combine the ranks' inputs in an order that depends on p, the count
  * and the algorithm, never on timing: the same inputs give the same bits on all
@@ -47,12 +46,13 @@
 extern "C" {
 #endif
 
-/* Copies count elements of root's buffer into everyone's. Always in place. */
+/* Copies count elements of root's buffer into that of every rank. Always in
+ * place. */
 DSCOMM_API dscomm_status_t dscomm_broadcast(dscomm_group_t *group, void *buffer,
                                             size_t count, dscomm_dtype_t dtype,
                                             int root, dscomm_work_t **ret_work);
 
-/* recv on root = reduction of everyone's count elements. recv is not used
+/* recv on root = reduction of all ranks' count elements. recv is not used
  * elsewhere and may be NULL there. In place on root: send == recv. */
 DSCOMM_API dscomm_status_t dscomm_reduce(dscomm_group_t *group,
                                          const void *send, void *recv,
@@ -60,8 +60,8 @@ DSCOMM_API dscomm_status_t dscomm_reduce(dscomm_group_t *group,
                                          dscomm_op_t op, int root,
                                          dscomm_work_t **ret_work);
 
-/* recv on every rank = reduction of everyone's count elements. In place:
- * send == recv. */
+/* recv on every rank = reduction of all ranks' count elements. In place: send
+ * == recv. */
 DSCOMM_API dscomm_status_t dscomm_all_reduce(dscomm_group_t *group,
                                              const void *send, void *recv,
                                              size_t count, dscomm_dtype_t dtype,
@@ -85,7 +85,7 @@ DSCOMM_API dscomm_status_t dscomm_all_gather_v(
     const size_t *recv_counts, const size_t *recv_displs, dscomm_dtype_t dtype,
     dscomm_work_t **ret_work);
 
-/* send holds p * recv_count elements; recv = the reduction of everyone's
+/* send holds p * recv_count elements; recv = the reduction of all ranks'
  * elements rank * recv_count and following. In place: recv == send + rank *
  * recv_count. */
 DSCOMM_API dscomm_status_t dscomm_reduce_scatter(
@@ -154,19 +154,20 @@ DSCOMM_API dscomm_status_t dscomm_all_to_all_v(
 DSCOMM_API dscomm_status_t dscomm_barrier(dscomm_group_t *group,
                                           dscomm_work_t **ret_work);
 
-/* A barrier that names who is late. No rank waits longer than its own
+/* A barrier that names the late ranks. No rank waits longer than its own
  * timeout_ms. When the earliest of these deadlines comes near (by a tenth of a
  * second, at most a quarter of it) and some ranks have not come, the barrier
- * ends for all with ERR_TIMEOUT and their numbers, not only the first one; also
- * for those, at once, when they come. Where rank 0 itself does not come, the
- * others say that, and rank 0 when it comes. The group is not revoked: the next
- * call on each rank belongs to the next barrier. A missing rank that is found
- * in a collective which the others have not called is a mismatch: it revokes
- * the group, on all ranks with ERR_MISMATCH. Slower than dscomm_barrier(). */
+ * ends on all ranks with ERR_TIMEOUT and the numbers of all missing ranks; on
+ * these too, as soon as they call. If rank 0 itself does not call, the sentence
+ * of the others, and of rank 0 when it calls, names rank 0. The group is not
+ * revoked: the next call on each rank belongs to the next barrier. A missing
+ * rank that is found in a collective which the others have not called is a
+ * mismatch: it revokes the group, on all ranks with ERR_MISMATCH. Slower than
+ * dscomm_barrier(). */
 DSCOMM_API dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group,
                                                     int timeout_ms);
 
-/* Byte blobs whose length only their owner knows. Blocking. Results are freed
+/* Byte blobs whose length only their owner has. Blocking. Results are freed
  * with dscomm_blob_free(). */
 
 /* *ret_blob, *ret_size = root's size bytes, on every rank. blob and size matter

@@ -22,7 +22,7 @@ typedef struct dscomm_setting_info {
     const char *default_value; /* as text; NULL = none */
     const char *accepted; /* range or list of words, as text */
     const char *help; /* one sentence */
-    const char *value; /* what the environment says, or NULL */
+    const char *value; /* the environment's, or NULL */
     int refused; /* 1: value is not accepted */
 } dscomm_setting_info_t;
 

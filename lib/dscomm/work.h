@@ -6,10 +6,10 @@
  *
  * A work belongs to its group and follows its thread rule. Its buffers, and the
  * arrays of counts of a _v call, stay untouched until it is complete. Progress
- * is made by whoever waits or tests on any group of the world, or by the
- * progress thread (DSCOMM_PROGRESS=thread). A work must not be used after it
- * was freed, or after dscomm_finalize() of its world, which frees all; unlike a
- * group (see group.h), a work that is gone is not recognized.
+ * is made by every thread that waits or tests on any group of the world, or by
+ * the progress thread (DSCOMM_PROGRESS=thread). A work must not be used after
+ * it was freed, or after dscomm_finalize() of its world, which frees all;
+ * unlike a group (see group.h), a work that is gone is not recognized.
  *
  * A work that ends because its group does (time-out, abort, dscomm_group_free)
  * may leave a message under way. On backend mpi, and on two_level, MPI may then

@@ -37,7 +37,7 @@ enum {
 enum { GROUP_DEVICES_TAKEN = 1, GROUP_DEVICES_STAGED };
 
 /* Coalesced all_reduces of adjoining buffers become one call, the extended
- * call. The first members tell whether the next all_reduce can be added; parts,
+ * call. The first members show whether the next all_reduce can be added; parts,
  * fingerprint and bytes are those of the calls already added, which the
  * extended call gets at the end of the recording. */
 typedef struct {
@@ -141,7 +141,7 @@ typedef struct {
 struct dscomm_group {
     /* Every collective reads these. */
     atomic_uint state;
-    unsigned generation; /* of the process that made it */
+    unsigned generation; /* fork generation of the process that made it */
     void *impl;
     dscomm_status_t (*run)(void *impl, const dscomm_coll_args_t *args);
     int asks; /* 1: the only reason for GROUP_SLOW is that native must be

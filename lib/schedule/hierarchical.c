@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hierarchical collectives. What the ranks of a node have to tell the others
- * goes through one of them, its leader; or, for a long all_reduce in nodes of
- * equally many ranks, on rails: a reduce_scatter inside nodes, an all_reduce on
- * each rail, an all_gather inside.
+/* Hierarchical collectives. The ranks of a node exchange data with other nodes
+ * through one of them, its leader. A long all_reduce in nodes of equally many
+ * ranks uses rails instead: a reduce_scatter inside nodes, an all_reduce on
+ * each rail, an all_gather inside nodes.
  *
- * One description of each collective serves twice. A schedule is made of parts,
- * which are schedules of as many ranks and bytes by the default algorithms, but
- * beyond 512 KiB the pieces of broadcast and reduce go by chains, of however
- * many ranks; pieces of a long buffer follow each other from level to level. A
- * blocking call is carried out at once, by the blocking collectives of the
- * levels.
+ * One description of each collective serves for schedules and blocking calls.
+ * The parts of a schedule use the default algorithms for their ranks and bytes;
+ * but beyond 512 KiB, pieces of broadcast and reduce use chains, for any number
+ * of ranks. Pieces of a long buffer follow each other from level to level. A
+ * blocking call runs the blocking collectives of the levels.
  *
  * A reduction is made of partial results, which is right if a partial result is
  * of the same kind as the inputs: not for 16- and 8-bit floats, which are
@@ -18,12 +17,12 @@
  *
  * Cost: that of the collective among the ranks of a node, and again if its
  * result goes back, and that of the collective among the nodes: each link
- * between nodes carries what one rank has to say, not what all of its node have
- * to. Extra memory: reduce some pieces; all_gather, if the ranks of a node do
- * not have consecutive numbers, p blocks, reduce_scatter p or 2 p.
- * Source: Karonis, de Supinski, Foster, Gropp, Lusk, Bresnahan, "Exploiting
- * Hierarchy in Parallel Computer Networks to Optimize Collective Operation
- * Performance", IPDPS 2000. */
+ * between nodes carries the data of one rank, not that of all ranks of a node.
+ * Extra memory: reduce some pieces; all_gather, if the ranks of a node do not
+ * have consecutive numbers, p blocks, reduce_scatter p or 2 p. Source: Karonis,
+ * de Supinski, Foster, Gropp, Lusk, Bresnahan, "Exploiting Hierarchy in
+ * Parallel Computer Networks to Optimize Collective Operation Performance",
+ * IPDPS 2000. */
 #include "config.h"
 
 #include "lib/schedule/hierarchical.h"

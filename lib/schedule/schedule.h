@@ -5,16 +5,15 @@
  * Steps form rounds, rounds form chains. The steps of a round are carried out
  * in their order, messages being only started; the round ends when all of them
  * have arrived, and then the chain's next round begins. Chains (pieces of a
- * long buffer, usually) know nothing of each other and go on side by side, up
- * to window of them: chain i begins when chain i - window has ended.
+ * long buffer, usually) are independent and run side by side, up to window of
+ * them: chain i begins when chain i - window has ended.
  *
  * A schedule holds no addresses but places, offsets in buffers that are given
- * when it runs, so it can run again on others. It is never changed once
- * built.
+ * when it runs, so it can run again on others. It is never changed once built.
  *
  * The first message from one rank to another in a collective begins with a
- * header, which says what the sender was called with. Ranks that make
- * different calls so find out, whatever the backend. */
+ * header, which describes the sender's call. So ranks detect that they have
+ * made different calls, whatever the backend. */
 #ifndef LIB_SCHEDULE_H
 #define LIB_SCHEDULE_H
 

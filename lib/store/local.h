@@ -14,8 +14,8 @@ typedef struct dscomm_priv_local {
     dscomm_status_t (*enter)(struct dscomm_priv_local *self, bool exclusive,
                              dscomm_priv_deadline_t deadline);
     void (*leave)(struct dscomm_priv_local *self);
-    /* Executes STORE_GET; the table is not locked. present has room for the
-     * keys. */
+    /* Executes STORE_GET; called without the lock. Fills present, one byte for
+     * each key. */
     dscomm_status_t (*get)(struct dscomm_priv_local *self,
                            dscomm_priv_request_t *request, uint8_t *present);
     /* Stores value, whose reference it takes, in the locked table; NULL deletes

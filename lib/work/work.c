@@ -307,8 +307,8 @@ static dscomm_status_t find_cause(dscomm_group_t *group, dscomm_status_t status)
     return ended < 0 ? ended : status;
 }
 
-/* The status is stored last: whoever sees it, without the lock, may use the
- * work. */
+/* The status is stored last: a thread that sees it, without the lock, may use
+ * the work. */
 void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
                              const char *text)
 {

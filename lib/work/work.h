@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Works: one started call, and the backend's request behind it. */
+/* Works. A work is one started call with the backend's request. */
 #ifndef LIB_WORK_H
 #define LIB_WORK_H
 
@@ -17,8 +17,8 @@ enum {
 };
 
 /* A buffer that replaces the buffers of a call: a copy of buffers in device
- * memory, or one buffer for several fused calls. It is the first member of the
- * structure of whoever makes it. */
+ * memory, or one buffer for several fused calls. It is the first member of its
+ * maker's structure. */
 typedef struct dscomm_bounce {
     /* Copies the results to the call's buffers; received: bytes of a
      * message. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Binomial tree: whoever has the data passes it on, each time to a rank half as
- * far away; a reduction, or what is gathered, goes the other way.
+/* Binomial tree: a rank that has the data forwards it, each time to a rank half
+ * as far away; reductions and gathers go the other way.
  *
  * Cost: ceil(log2 p) rounds. Broadcast and reduce: of n bytes; pieces of a long
  * buffer follow each other through the tree. Gather and scatter, with n bytes a
  * rank: the root handles (p - 1) n, others up to half of it. Extra memory:
- * broadcast none, reduce some pieces, gather and scatter up to p n / 2.
- * Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective
- * Communication Operations in MPICH", International Journal of High Performance
- * Computing Applications 19(1), 2005. */
+ * broadcast none, reduce some pieces, gather and scatter up to p n / 2. Source:
+ * Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication
+ * Operations in MPICH", International Journal of High Performance Computing
+ * Applications 19(1), 2005. */
 #include "config.h"
 #include "lib/schedule/algorithms/algorithms.h"
 #include "lib/schedule/algorithms/knomial.h"

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bruck: in round k everyone talks to the ranks 2^k before and behind, and
- * passes on, in one message, all that is for ranks beyond. Any number of ranks
- * takes as few rounds as there can be. all_reduce gathers all inputs and folds
- * them in rank order, so it takes every dtype and operator.
+/* Bruck: in round k every rank exchanges messages with the ranks 2^k before and
+ * after it, and forwards, in one message, all data for ranks beyond. The number
+ * of rounds is the minimum for any number of ranks. all_reduce gathers all
+ * inputs and folds them in rank order, so it takes every dtype and operator.
  *
  * Cost: ceil(log2 p) rounds. all_gather(_v): (p - 1) / p of the gathered bytes
  * each way, which is the least there is; all_reduce with n bytes a rank: (p -
  * 1) n; all_to_all with n bytes for each rank: at most n p / 2 a round, so half
  * of log2 p times the least. Extra memory: as much as is gathered; all_to_all n
- * p / 2 for each round and once more.
- * Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient Algorithms for
- * All-to-All Communications in Multiport Message-Passing Systems", IEEE
- * Transactions on Parallel and Distributed Systems 8(11), 1997. */
+ * p / 2 for each round and once more. Source: Bruck, Ho, Kipnis, Upfal,
+ * Weathersby, "Efficient Algorithms for All-to-All Communications in Multiport
+ * Message-Passing Systems", IEEE Transactions on Parallel and Distributed
+ * Systems 8(11), 1997. */
 #include "config.h"
 #include "lib/schedule/algorithms/algorithms.h"
 #include "lib/schedule/algorithms/blocks.h"
@@ -37,8 +37,9 @@ static void exchange_factors(dscomm_plan_t *plan, int peer, int first,
     }
 }
 
-/* Collects the blocks of all ranks at place, in the order of ranks from this
- * one on, with wrap-around. starts[i]: offset of the i-th block in bytes. */
+/* Gathers the blocks of all ranks by messages. They come to place in the order
+ * of ranks from this one on, with wrap-around. starts[i]: offset of the i-th
+ * block in bytes. */
 static void bruck_collect(dscomm_plan_t *plan, dscomm_place_t place,
                           const size_t *starts)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chain: from the root on, every rank passes on to the next one what it has
- * got, segment by segment; a reduction comes the other way.
+/* Chain: from the root on, every rank forwards what it has received to the next
+ * one, segment by segment; a reduction goes the other way.
  *
  * Cost: for n bytes in s segments s + p - 2 steps of n / s bytes, so about the
  * time of one message of n bytes where n is long. Extra memory: reduce some

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Halving and doubling: in each round two ranks share what they have to reduce,
- * so that each goes on with half of it, until everyone has one part of the
- * result; all_reduce and reduce then put the parts together the same way back.
- * Where p is no power of two, the first ranks are paired, and one of each pair
- * stands for both.
+/* Halving and doubling: in each round two ranks exchange halves of what they
+ * have to reduce, and each continues with one half, until every rank has one
+ * part of the result; all_reduce and reduce then combine the parts by the same
+ * rounds in reverse. If p is not a power of two, the first ranks form pairs,
+ * and one of each pair acts for both.
  *
  * Cost: with n bytes of input, q the largest power of two <= p: all_reduce 2
  * log2 q rounds and 2n (q - 1) / q bytes each way; reduce as many rounds, the
  * way back up a tree; reduce_scatter log2 q rounds and n (q - 1) / q bytes. Up
  * to n bytes each way more, in up to 2 rounds, where p is no power of two.
- * Extra memory: some pieces; reduce_scatter 2n.
- * Source: Rabenseifner, "Optimization of Collective Reduction Operations",
- * ICCS 2004, LNCS 3036; Thakur, Rabenseifner, Gropp, "Optimization of
- * Collective Communication Operations in MPICH", International Journal of High
- * Performance Computing Applications 19(1), 2005. */
+ * Extra memory: some pieces; reduce_scatter 2n. Source: Rabenseifner,
+ * "Optimization of Collective Reduction Operations", ICCS 2004, LNCS 3036;
+ * Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication
+ * Operations in MPICH", International Journal of High Performance Computing
+ * Applications 19(1), 2005. */
 #include "config.h"
 #include "lib/schedule/algorithms/algorithms.h"
 #include "lib/schedule/algorithms/blocks.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Linear: whoever has data for another rank sends it there at once. Takes
+/* Linear: a rank that has data for another one sends it there directly. Takes
  * every dtype, operator and count; reductions fold all inputs in rank order.
  *
  * Cost: one round, barrier two; a root, or in all_reduce and all_gather every
- * rank, handles p - 1 messages of n bytes. Extra memory: reductions 2 p
- * pieces. The least latency for few ranks and bytes.
+ * rank, handles p - 1 messages of n bytes. Extra memory: reductions 2 p pieces.
+ * The least latency for few ranks and bytes.
  *
  * Source: Pješivac-Grbović, Angskun, Bosilca, Fagg, Gabriel, Dongarra,
  * "Performance Analysis of MPI Collective Operations", Cluster Computing 10(2),

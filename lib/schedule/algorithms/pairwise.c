@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pairwise: every rank exchanges with every other one, block by block and
- * without detours. A reduction folds all inputs of a block where it belongs, in
- * rank order, so it takes every dtype and operator.
+ * directly. A reduction folds all inputs of a block on the rank that owns the
+ * block, in rank order, so it takes every dtype and operator.
  *
  * Cost: p - 1 messages of a block each way; all_reduce, which gathers what it
  * has scattered, 2 (p - 1); reduce p, the root 2 (p - 1). Each rank sends (p -
  * 1) / p of the bytes, all_reduce twice that, which is the least there is; in
- * reduce the root gets twice that, others all. Extra memory: reductions
- * some pieces of p blocks. Source: Thakur, Rabenseifner, Gropp, "Optimization
- * of Collective Communication Operations in MPICH", International Journal of
- * High Performance Computing Applications 19(1), 2005. */
+ * reduce the root gets twice that, others all. Extra memory: reductions some
+ * pieces of p blocks. Source: Thakur, Rabenseifner, Gropp, "Optimization of
+ * Collective Communication Operations in MPICH", International Journal of High
+ * Performance Computing Applications 19(1), 2005. */
 #include "config.h"
 #include "lib/schedule/algorithms/algorithms.h"
 #include "lib/schedule/algorithms/blocks.h"

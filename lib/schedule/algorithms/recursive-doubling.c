@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Recursive doubling: in round k ranks 2^k apart exchange what they have. Where
- * p is no power of two, the first ranks are paired, and one of each pair stands
+/* Recursive doubling: in round k ranks 2^k apart exchange what they have. If p
+ * is not a power of two, the first ranks form pairs, and one of each pair acts
  * for both.
  *
  * Cost: all_reduce: floor(log2 p) rounds of n bytes each way, and 2 more where
  * p is no power of two; n bytes of extra memory. all_gather, of a power of two
  * of ranks only: log2 p rounds, in all (p - 1) / p of the gathered bytes each
- * way, which is the least there is; no extra memory.
- * Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective
- * Communication Operations in MPICH", International Journal of High Performance
- * Computing Applications 19(1), 2005. */
+ * way, which is the least there is; no extra memory. Source: Thakur,
+ * Rabenseifner, Gropp, "Optimization of Collective Communication Operations in
+ * MPICH", International Journal of High Performance Computing Applications
+ * 19(1), 2005. */
 #include "config.h"
 #include "lib/schedule/algorithms/algorithms.h"
 #include "lib/schedule/algorithms/blocks.h"

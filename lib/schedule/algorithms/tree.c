@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tree: everything is reduced to rank 0 and comes back, up and down a k-nomial
- * tree of radix 4.
+/* Tree: the data is reduced to rank 0 and broadcast from there, up and down a
+ * k-nomial tree of radix 4.
  *
  * Cost: 2 ceil(log4 p) rounds, in each of which a node handles up to 3 messages
  * of n bytes, and 2 (p - 1) messages in all, which is the least there is: what

@@ -297,7 +297,7 @@ static int add_unnamed(dscomm_priv_listen_t *listening,
     return problem;
 }
 
-/* Listens where the host's name leads. */
+/* Listens on the addresses to which the host's name resolves. */
 static int listen_add_named(dscomm_priv_listen_t *listening,
                             const dscomm_priv_place_t *place,
                             struct addrinfo *list)
@@ -313,7 +313,7 @@ static int listen_add_named(dscomm_priv_listen_t *listening,
                                     : problem;
 }
 
-/* Listens where the host's name leads, and on the interfaces of
+/* Listens on the addresses of the host's name, and on the interfaces of
  * DSCOMM_STORE_LISTEN. */
 static int add_widened(dscomm_priv_listen_t *listening, const char *choice,
                        struct addrinfo *list)

@@ -495,8 +495,8 @@ dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
     return DSCOMM_OK;
 }
 
-/* Tells the thread to end. If the eventfd cannot be written, it is watched for
- * being writable instead, which it always is. */
+/* Notifies the thread to end. If the eventfd cannot be written, it is watched
+ * for being writable instead, which it always is. */
 static bool stop_thread(server_t *server)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT,

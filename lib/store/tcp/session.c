@@ -78,8 +78,8 @@ static gboolean is_too_much(const dscomm_priv_session_t *session)
     return !dscomm_priv_budget_has_room(session->under_way, 0) && own > LITTLE;
 }
 
-/* Appends a segment to the answers. If there is no memory, the session is given
- * up. */
+/* Appends a segment, one byte string, to out. If there is no memory, the
+ * session is given up. */
 static void session_push(dscomm_priv_session_t *session,
                          dscomm_priv_bytes_t *bytes)
 {
@@ -89,7 +89,7 @@ static void session_push(dscomm_priv_session_t *session,
     session->tail.bad = TRUE;
 }
 
-/* Turns the tail into a segment. */
+/* Moves the tail's bytes to out, as one segment. */
 static void seal(dscomm_priv_session_t *session)
 {
     dscomm_priv_buffer_t *tail = &session->tail;

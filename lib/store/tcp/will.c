@@ -259,7 +259,7 @@ void dscomm_priv_wills_carry_out(wills_t *wills, gint64 now)
 
 struct dscomm_priv_own_will {
     struct dscomm_priv_own_will *next;
-    bool withdrawn; /* the server may not have been told yet */
+    bool withdrawn; /* the server may not have got that yet */
     bool sent; /* the request under way withdraws it */
     size_t size; /* of the value, which follows the key */
     char key[];

@@ -67,9 +67,9 @@ typedef struct {
 #define WIRE_KEYS_MAX ((uint64_t)128 << 10) /* in one request */
 #define WIRE_FRAME_MAX ((size_t)64 << 20) /* bytes of one request */
 /* Keys without '/', so no user's key collides with them: torch's counter of
- * clients; a name that tells one server from the next on its port; and the
- * server's job. Our server has the last two from the start and does not count
- * them as keys. On torch's server the first of our clients sets them. */
+ * clients; a name that distinguishes a server from the next one on its port;
+ * and the server's job. Our server has the last two from the start and does not
+ * count them as keys. On torch's server the first of our clients sets them. */
 #define WIRE_INIT_KEY "init/"
 #define WIRE_SERVER_KEY "dscomm/server"
 #define WIRE_JOB_KEY "dscomm/job"
