@@ -79,13 +79,15 @@ dscomm_status_t engine_status(void *impl, dscomm_failure_t *ret_failure)
     return ending_status(&engine->ending, ret_failure);
 }
 
-/* Revokes the group. If another thread did so first, its failure is the
- * result. */
+/* Revokes the group, unless it is closed. If another thread did so first, its
+ * failure is the result. */
 dscomm_status_t engine_give_up(engine_t *engine, dscomm_status_t status)
 {
     dscomm_failure_t failure;
     dscomm_status_t ended;
 
+    if (!engine->group)
+        return status;
     dscomm_backend_failure_last(engine->group, status, &failure);
     engine_revoke(engine, &failure);
     ended = engine_check(engine);
@@ -96,6 +98,8 @@ void engine_revoke_sender(engine_t *engine, int rank, const char *what)
 {
     dscomm_failure_t failure;
 
+    if (!engine->group)
+        return;
     dscomm_backend_failure(engine->group, DSCOMM_ERR_PROTOCOL,
                            DSCOMM_FAILURE_PROTOCOL, engine->world_ranks[rank],
                            0, &failure);

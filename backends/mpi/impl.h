@@ -62,7 +62,7 @@ typedef struct {
 typedef struct engine {
     TAILQ_ENTRY(engine) link; /* in library.c */
     const char *name;
-    dscomm_group_t *group;
+    dscomm_group_t *group; /* NULL after engine_close() */
     int rank, ranks, timeout_ms;
     const int *world_ranks;
     MPI_Comm comm;
@@ -145,11 +145,13 @@ void engine_library_delist(engine_t *engine);
 int engine_library_alive(void);
 /* Whether some rank may never call MPI_Finalize(). */
 void engine_library_set_unsafe(int so);
-/* Records that a group has ended with a message that nobody has received.
- * MPICH 4.2 over UCX then aborts the process in MPI_Finalize(), so it is not
- * finalised. Older versions are, because Hydra kills the other ranks (SIGKILL)
- * if one ends without finalising. */
-void engine_library_strand(void);
+/* Whether a message that nobody has received does harm: MPICH 4.2 over UCX
+ * aborts the process in MPI_Finalize(). */
+bool engine_must_receive(void);
+/* Records whether there may be such a message. Then MPI is not finalised,
+ * although Hydra kills the other ranks (SIGKILL) if one ends without
+ * finalising. */
+void engine_library_strand(bool so);
 /* A thread enters MPI (by is 1) or has returned from it (-1). A thread that
  * its group has abandoned there may never return; then MPI is not finalised. */
 void engine_library_enter(int by);
@@ -238,6 +240,8 @@ void engine_poll(engine_t *engine);
 /* MPI's largest tag. */
 int engine_tag_bound(void);
 void engine_message_setup(engine_t *engine);
+/* Receives all messages that have arrived into memory that is then freed. */
+void engine_message_discard(engine_t *engine);
 void engine_message_clear(engine_t *engine);
 int engine_explain(void *impl, const dscomm_request_t *request, char *text,
                    size_t size);

@@ -250,9 +250,16 @@ void engine_library_enter(int by)
     entered += by;
 }
 
-void engine_library_strand(void)
+bool engine_must_receive(void)
 {
 #if defined MPICH_NUMVERSION && MPICH_NUMVERSION >= 40200000
-    stranded = 1;
+    return true;
+#else
+    return false;
 #endif
+}
+
+void engine_library_strand(bool so)
+{
+    stranded = so;
 }

@@ -534,21 +534,25 @@ static void arrival_discard(engine_t *engine, engine_arrival_t *arrival)
     }
 }
 
-void engine_message_clear(engine_t *engine)
+void engine_message_discard(engine_t *engine)
 {
-    engine_request_t *owed;
     engine_arrival_t *arrival;
-
-    while ((owed = TAILQ_FIRST(&engine->owed)) != NULL) {
-        TAILQ_REMOVE(&engine->owed, owed, link);
-        g_free(owed);
-    }
 
     while ((arrival = TAILQ_FIRST(&engine->arrivals)) != NULL) {
         TAILQ_REMOVE(&engine->arrivals, arrival, link);
         if (engine_library_alive())
             arrival_discard(engine, arrival);
         g_free(arrival);
+    }
+}
+
+void engine_message_clear(engine_t *engine)
+{
+    engine_request_t *owed;
+
+    while ((owed = TAILQ_FIRST(&engine->owed)) != NULL) {
+        TAILQ_REMOVE(&engine->owed, owed, link);
+        g_free(owed);
     }
     g_free(engine->headers);
 }

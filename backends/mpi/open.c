@@ -345,6 +345,57 @@ static void engine_judge(const engine_t *engine)
         engine_library_set_unsafe(1);
 }
 
+/* Groups that ended with messages under way. MPICH 4.2 over UCX aborts the
+ * process in MPI_Finalize() if nobody has received a message, and in any call
+ * that reads a message of a process that has ended. So when all ranks have met
+ * for the last time, each receives these messages and discards them. */
+static TAILQ_HEAD(, engine) unclean = TAILQ_HEAD_INITIALIZER(unclean);
+static pthread_mutex_t unclean_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* How long the last meeting waits for them, in ms; usually a few ms. */
+#define DRAIN_MS 2000
+
+/* The number of messages that are still under way. */
+static int unclean_poll(void)
+{
+    engine_t *engine;
+    int left = 0;
+
+    pthread_mutex_lock(&unclean_lock);
+    TAILQ_FOREACH (engine, &unclean, link) {
+        pthread_mutex_lock(engine->lock);
+        engine_poll(engine);
+        engine_message_discard(engine);
+        engine_test(engine);
+        left += engine->active.count;
+        pthread_mutex_unlock(engine->lock);
+    }
+    pthread_mutex_unlock(&unclean_lock);
+    return left;
+}
+
+static void unclean_drain(void)
+{
+    const int64_t end_us = g_get_monotonic_time() + DRAIN_MS * 1000;
+    int left = unclean_poll();
+
+    while (left && g_get_monotonic_time() < end_us) {
+        g_usleep(100);
+        left = unclean_poll();
+    }
+    engine_library_strand(left > 0);
+}
+
+static void unclean_add(engine_t *engine)
+{
+    engine->group = NULL;
+    engine->name = "";
+    pthread_mutex_lock(&unclean_lock);
+    TAILQ_INSERT_TAIL(&unclean, engine, link);
+    pthread_mutex_unlock(&unclean_lock);
+    engine_library_strand(true);
+}
+
 /* Freeing a communicator is collective by the standard, but if only some ranks
  * do it, Open MPI 4.1 and MPICH 4.0 just forget it, and MPICH reuses its
  * number. So a communicator with messages that may still be under way is kept.
@@ -352,21 +403,29 @@ static void engine_judge(const engine_t *engine)
 void engine_close(void *impl)
 {
     engine_t *engine = impl;
-    int clean;
+    const int met_all = engine->met_all;
+    int clean, kept;
 
     pthread_mutex_lock(engine->lock);
     engine_poll(engine);
     clean = !engine->ending.status && !engine->strayed &&
             TAILQ_EMPTY(&engine->owed) && TAILQ_EMPTY(&engine->arrivals) &&
             !engine->active.count;
-    engine_message_clear(engine);
-    engine_active_clear(engine);
-    if (engine->active.count)
-        engine_library_strand();
+    kept = !clean && engine_library_alive() && engine_must_receive();
+    engine_message_discard(engine);
+    if (!kept) {
+        engine_message_clear(engine);
+        engine_active_clear(engine);
+    }
     if (engine_library_alive() && clean)
         MPI_Comm_free(&engine->comm);
     pthread_mutex_unlock(engine->lock);
     engine_judge(engine);
     engine_library_delist(engine);
-    engine_destroy(engine);
+    if (kept)
+        unclean_add(engine);
+    else
+        engine_destroy(engine);
+    if (met_all && engine_must_receive() && engine_library_alive())
+        unclean_drain();
 }
