@@ -86,7 +86,7 @@ dscomm_status_t engine_give_up(engine_t *engine, dscomm_status_t status)
     dscomm_failure_t failure;
     dscomm_status_t ended;
 
-    if (!engine->group)
+    if (engine->closed)
         return status;
     dscomm_backend_failure_last(engine->group, status, &failure);
     engine_revoke(engine, &failure);
@@ -98,7 +98,7 @@ void engine_revoke_sender(engine_t *engine, int rank, const char *what)
 {
     dscomm_failure_t failure;
 
-    if (!engine->group)
+    if (engine->closed)
         return;
     dscomm_backend_failure(engine->group, DSCOMM_ERR_PROTOCOL,
                            DSCOMM_FAILURE_PROTOCOL, engine->world_ranks[rank],

@@ -62,7 +62,7 @@ typedef struct {
 typedef struct engine {
     TAILQ_ENTRY(engine) link; /* in library.c */
     const char *name;
-    dscomm_group_t *group; /* NULL after engine_close() */
+    dscomm_group_t *group;
     int rank, ranks, timeout_ms;
     const int *world_ranks;
     MPI_Comm comm;
@@ -94,6 +94,7 @@ typedef struct engine {
     atomic_long listened; /* coarse clock at the last look for notices */
     uint32_t mark; /* identifies the group in notices */
     int met_all; /* at the end, all of MPI's ranks */
+    int closed; /* group is invalid: see unclean in open.c */
 } engine_t;
 
 /* latch.c */

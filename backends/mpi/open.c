@@ -388,7 +388,7 @@ static void unclean_drain(void)
 
 static void unclean_add(engine_t *engine)
 {
-    engine->group = NULL;
+    engine->closed = 1;
     engine->name = "";
     pthread_mutex_lock(&unclean_lock);
     TAILQ_INSERT_TAIL(&unclean, engine, link);

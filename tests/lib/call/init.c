@@ -162,11 +162,13 @@ static void check_unknown_variable(void)
     unsetenv("DSCOMM_BACKND");
 }
 
-/* A thread that joins as it is told, and what came of it. */
-typedef struct {
+/* A thread that joins a world, and its result. */
+typedef struct joiner {
     dscomm_init_attr_t attr;
+    const struct joiner *until; /* finalizes after this one has ended */
     dscomm_status_t status;
     char text[512];
+    atomic_int ended;
 } joiner_t;
 
 static void *join(void *arg)
@@ -175,10 +177,14 @@ static void *join(void *arg)
     dscomm_group_t *world;
 
     joiner->status = dscomm_init(&joiner->attr, &world);
+    while (joiner->status == DSCOMM_OK && joiner->until &&
+           !joiner->until->ended)
+        usleep(1000);
     if (joiner->status == DSCOMM_OK)
         joiner->status = dscomm_finalize(world);
     if (joiner->status < 0)
         snprintf(joiner->text, sizeof joiner->text, "%s", dscomm_last_error());
+    joiner->ended = 1;
     return NULL;
 }
 
@@ -263,6 +269,7 @@ static void check_disagreement(void)
              "rank 0's size is larger");
     prepare(joiners, 3, store);
     joiners[0].attr.world_size = joiners[1].attr.world_size = 2;
+    joiners[0].until = joiners[1].until = &joiners[2];
     run(joiners, 3);
     is_int(joiners[1].status, DSCOMM_OK, "two make a world");
     all_fail(&joiners[2], 1, DSCOMM_ERR_MISMATCH,
