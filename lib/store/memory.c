@@ -3,9 +3,11 @@
  * threads of one process. */
 #include "config.h"
 
-#include "lib/store/local.h"
+#include "lib/store/memory.h"
 
 #include "lib/base/status.h"
+
+#include <string.h>
 
 typedef dscomm_priv_local_t local_t;
 typedef dscomm_priv_bytes_t bytes_t;
@@ -19,19 +21,16 @@ static bytes_t *local_find(const local_t *self, const char *key)
     return dscomm_priv_table_get(self->table, dscomm_priv_data_text(key));
 }
 
-size_t dscomm_priv_local_present(const local_t *self, const char *const *keys,
-                                 size_t count, uint8_t *present)
+static dscomm_status_t local_look(local_t *self, request_t *request)
 {
-    size_t found = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        present[i] = local_find(self, keys[i]) != NULL;
-        found += present[i];
-    }
-    return found;
+    for (size_t i = 0; i < request->count; i++)
+        request->present[i] = local_find(self, request->keys[i]) != NULL;
+    return DSCOMM_OK;
 }
 
-dscomm_status_t dscomm_priv_local_copy(const local_t *self, request_t *request)
+/* Copies the values of the keys, all of which are in the locked table. Does
+ * nothing if the request wants no values. */
+static dscomm_status_t local_copy(const local_t *self, request_t *request)
 {
     for (size_t i = 0; request->values && i < request->count; i++) {
         const dscomm_priv_data_t value =
@@ -111,30 +110,48 @@ static dscomm_status_t local_delete(local_t *self, request_t *request)
     return request->number ? self->put(self, *request->keys, NULL) : DSCOMM_OK;
 }
 
-static dscomm_status_t local_look(local_t *self, request_t *request)
+static dscomm_status_t local_num_keys(local_t *self, request_t *request)
 {
-    dscomm_priv_local_present(self, request->keys, request->count,
-                              request->present);
+    request->number = (int64_t)dscomm_priv_table_count(self->table);
+    for (const char *const *key = self->own; key && *key; key++)
+        request->number -= local_find(self, *key) != NULL;
     return DSCOMM_OK;
 }
 
-static dscomm_status_t local_num_keys(local_t *self, request_t *request)
+/* Waits until the keys are there; the table is then locked. */
+static dscomm_status_t local_wait(local_t *self, request_t *request)
 {
-    request->number = (int64_t)dscomm_priv_table_count(self->table) -
-                      (self->count_own ? self->count_own(self) : 0);
-    return DSCOMM_OK;
+    dscomm_status_t status = self->enter(self, false, request->deadline);
+
+    while (!status) {
+        const bool last = dscomm_priv_deadline_passed(request->deadline);
+
+        local_look(self, request);
+        if (!memchr(request->present, 0, request->count))
+            break;
+        if (last) {
+            self->leave(self);
+            return dscomm_priv_fail_missing(request, request->present);
+        }
+        status = self->wait(self, request->deadline);
+    }
+    return status;
 }
 
 static dscomm_status_t local_get(local_t *self, request_t *request)
 {
-    uint8_t *present = g_try_malloc(request->count);
     dscomm_status_t status;
 
-    if (!present)
+    request->present = g_try_malloc(request->count);
+    if (!request->present)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu keys",
                            request->count);
-    status = self->get(self, request, present);
-    g_free(present);
+    status = local_wait(self, request);
+    if (!status) {
+        status = local_copy(self, request);
+        self->leave(self);
+    }
+    g_free(request->present);
     return status;
 }
 
@@ -214,34 +231,13 @@ static void memory_close(dscomm_priv_store_t *self)
     g_free(memory);
 }
 
-static dscomm_status_t memory_wait(memory_t *memory, const request_t *request,
-                                   uint8_t *present)
-{
-    bool in_time = true;
-
-    while (dscomm_priv_local_present(&memory->local, request->keys,
-                                     request->count,
-                                     present) < request->count) {
-        if (!in_time)
-            return dscomm_priv_fail_missing(request, present);
-        in_time = dscomm_priv_cond_wait(&memory->changed, &memory->mutex,
-                                        request->deadline);
-    }
-    return DSCOMM_OK;
-}
-
-static dscomm_status_t memory_get(local_t *self, request_t *request,
-                                  uint8_t *present)
+static dscomm_status_t memory_wait(local_t *self,
+                                   dscomm_priv_deadline_t deadline)
 {
     memory_t *memory = (memory_t *)self;
-    dscomm_status_t status;
 
-    pthread_mutex_lock(&memory->mutex);
-    status = memory_wait(memory, request, present);
-    if (!status)
-        status = dscomm_priv_local_copy(self, request);
-    pthread_mutex_unlock(&memory->mutex);
-    return status;
+    dscomm_priv_cond_wait(&memory->changed, &memory->mutex, deadline);
+    return DSCOMM_OK;
 }
 
 static const dscomm_priv_store_ops_t ops = {
@@ -259,7 +255,7 @@ dscomm_status_t dscomm_priv_store_memory(dscomm_priv_store_t **ret_store)
         (local_t){.head.ops = &ops,
                   .enter = memory_enter,
                   .leave = memory_leave,
-                  .get = memory_get,
+                  .wait = memory_wait,
                   .put = memory_put,
                   .table = dscomm_priv_table_new(DSCOMM_STORE_TOTAL_MAX)};
     if (!memory->local.table) {

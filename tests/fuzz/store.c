@@ -12,7 +12,6 @@
 #include "config.h"
 
 #include "lib/rendezvous/join-decision.h"
-#include "lib/store/records.h"
 #include "lib/store/tcp/commands.h"
 #include "lib/store/tcp/connect.h"
 #include "lib/store/tcp/session.h"
@@ -230,7 +229,8 @@ static void remove_file(void)
 
 static void run_file(const uint8_t *data, size_t size)
 {
-    dscomm_priv_records_t records;
+    char url[80];
+    dscomm_store_t *store;
     int fd;
 
     if (!*path) {
@@ -240,13 +240,11 @@ static void run_file(const uint8_t *data, size_t size)
     fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     must(fd >= 0 && write(fd, data, size) == (ssize_t)size);
     close(fd);
-    if (dscomm_priv_records_open(&records, path))
+    g_snprintf(url, sizeof url, "file://%s", path);
+    if (dscomm_store_open(url, NULL, &store))
         return;
-    if (!dscomm_priv_records_lock(&records, TRUE, dscomm_priv_deadline(1000))) {
-        dscomm_priv_records_append(&records, "/key", "value", 5);
-        dscomm_priv_records_unlock(&records);
-    }
-    dscomm_priv_records_close(&records);
+    dscomm_store_set(store, "key", "value", 5);
+    dscomm_store_close(store);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

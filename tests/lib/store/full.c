@@ -3,8 +3,7 @@
  * whose clients want more than there is room for. */
 #include "tests/lib/store/fixture.h"
 
-#include "lib/store/records.h"
-#include "lib/store/table.h"
+#include "lib/store/memory.h"
 
 #include <sys/stat.h>
 
@@ -82,38 +81,47 @@ static void test_pieces(void)
 }
 
 /* What would fill others' tables is not written. */
+static dscomm_status_t change_file(dscomm_priv_store_t *file,
+                                   dscomm_priv_command_t command,
+                                   const char *key, dscomm_priv_data_t value)
+{
+    dscomm_priv_request_t request = {.command = command,
+                                     .deadline = dscomm_priv_deadline(1000),
+                                     .keys = &key,
+                                     .count = 1,
+                                     .value = value};
+
+    return file->ops->execute(file, &request);
+}
+
 static void test_file(void)
 {
+    static const char bytes[LIMIT];
+    const dscomm_priv_data_t third = {bytes, 30000}, none = {NULL, 0};
+    const dscomm_store_attr_t attr = {.timeout_ms = 1000, .world_size = 1};
     char path[] = "/tmp/dscomm-full-XXXXXX";
-    dscomm_priv_records_t records;
-    static const char value[LIMIT];
+    dscomm_priv_store_t *file;
     struct stat before, after;
     int fd = mkstemp(path);
 
-    if (fd < 0 || dscomm_priv_records_open(&records, path))
+    if (fd < 0 || dscomm_priv_store_file(path, &attr, &file))
         bail("%s", path);
-    dscomm_priv_table_free(records.table);
-    records.table = dscomm_priv_table_new(LIMIT);
-    status_is(dscomm_priv_records_append(&records, "/a", value, 50000),
-              DSCOMM_OK, "half a file");
-    dscomm_priv_records_lock(&records, TRUE, dscomm_priv_deadline(1000));
+    dscomm_priv_table_budget(((dscomm_priv_local_t *)file)->table)->most =
+        LIMIT;
+    status_is(change_file(file, STORE_SET, "/a", third), DSCOMM_OK,
+              "a third of a file");
     fstat(fd, &before);
-    status_is(dscomm_priv_records_append(&records, "/b", value, 50000),
-              DSCOMM_ERR_NO_MEMORY, "another");
+    status_is(change_file(file, STORE_SET, "/b", third), DSCOMM_ERR_NO_MEMORY,
+              "another");
     fstat(fd, &after);
     is_int(after.st_size, before.st_size, "nothing is written");
-    status_is(dscomm_priv_records_append(&records, "users/", "2", 1), DSCOMM_OK,
-              "but counters are");
-    status_is(dscomm_priv_records_append(&records, "-/a", NULL, 0), DSCOMM_OK,
-              "and removals");
-    dscomm_priv_records_unlock(&records);
-    dscomm_priv_records_lock(&records, TRUE, dscomm_priv_deadline(1000));
-    status_is(dscomm_priv_records_append(&records, "/b", value, 50000),
-              DSCOMM_OK, "which make room");
-    dscomm_priv_records_unlock(&records);
-    dscomm_priv_records_close(&records);
+    status_is(change_file(file, STORE_DELETE, "/a", none), DSCOMM_OK,
+              "but removals are");
+    status_is(change_file(file, STORE_SET, "/b", third), DSCOMM_OK,
+              "which make room");
+    file->ops->close(file);
+    is_int(access(path, F_OK), -1, "counters fit in a full file, too");
     close(fd);
-    unlink(path);
 }
 
 /* The client's calls at a server that is full. */
