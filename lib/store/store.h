@@ -206,11 +206,11 @@ dscomm_status_t dscomm_priv_store_look(dscomm_priv_look_t *looks, size_t count);
 int dscomm_priv_store_clients(const dscomm_store_t *store);
 
 /* Gives the server a last will: if this process ends without withdrawing it,
- * the server appends value to key within half a second (lib/store/tcp/will.h).
- * A store has one will for a key: a second one is ignored until the first is
- * withdrawn. If others append to the same key, value must end with a line feed.
- * A store without wills (memory, file, torch's server, a server in this
- * process) does nothing. */
+ * the server appends value to key within half a second
+ * (lib/store/tcp/session.h). A store has one will for a key: a second one is
+ * ignored until the first is withdrawn. If others append to the same key, value
+ * must end with a line feed. A store without wills (memory, file, torch's
+ * server, a server in this process) does nothing. */
 dscomm_status_t dscomm_priv_store_will(dscomm_store_t *store, const char *key,
                                        const char *value);
 /* Withdraws the will for key. Closing the store withdraws all wills. */

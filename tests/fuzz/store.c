@@ -14,7 +14,6 @@
 #include "lib/rendezvous/join-decision.h"
 #include "lib/store/tcp/commands.h"
 #include "lib/store/tcp/connect.h"
-#include "lib/store/tcp/session.h"
 
 #include <dscomm/log.h>
 #include <fcntl.h>
@@ -62,8 +61,7 @@ static void server_begin(server_t *server, const dscomm_priv_job_t *job)
         pair(fds);
         server->clients[i].fd = fds[1];
         server->clients[i].session = dscomm_priv_session_new(
-            fds[0], "stranger", &server->touched, &server->under_way,
-            &dscomm_priv_commands_handlers);
+            fds[0], "stranger", &server->touched, &server->under_way);
     }
 }
 
@@ -82,8 +80,8 @@ static void write_answers(server_t *server, client_t *client)
 {
     const char *problem = NULL;
 
-    if (client->session &&
-        !dscomm_priv_session_write(client->session, server->commands, &problem))
+    if (client->session && !dscomm_priv_commands_write(
+                               server->commands, client->session, &problem))
         close_client(server, client);
 }
 
@@ -108,7 +106,7 @@ static void feed(server_t *server, client_t *client, const uint8_t *data,
     ssize_t sent = send(client->fd, data, size, MSG_NOSIGNAL);
 
     if (sent > 0 && client->session &&
-        !dscomm_priv_session_read(client->session, server->commands, &problem))
+        !dscomm_priv_commands_read(server->commands, client->session, &problem))
         close_client(server, client);
     write_touched(server);
 }

@@ -3,13 +3,14 @@
 
 #include "lib/store/tcp/commands.h"
 
-#include "lib/store/table.h"
 #include "lib/store/tcp/peer.h"
-#include "lib/store/tcp/session.h"
 
 #include "lib/base/status.h"
 
 #include <string.h>
+
+/* times that held-back requests are executed, so that all clients get a turn */
+#define TURNS 4
 
 struct dscomm_priv_commands {
     dscomm_priv_table_t *table;
@@ -614,8 +615,9 @@ static void (*const handlers[WIRE_COMMANDS])(commands_t *commands,
     [WIRE_REFUSED] = run_refused,
 };
 
-static gboolean commands_execute(commands_t *commands, session_t *session,
-                                 const uint8_t *data, const char **ret_problem)
+/* Executes one request of the session, which begins at data. */
+static const char *execute(commands_t *commands, session_t *session,
+                           const uint8_t *data)
 {
     request_t request = {
         .session = session,
@@ -625,13 +627,77 @@ static gboolean commands_execute(commands_t *commands, session_t *session,
     };
 
     handlers[session->scan.command](commands, &request);
-    if (!request.problem)
-        return TRUE;
-    *ret_problem = request.problem;
-    return FALSE;
+    return request.problem;
 }
 
-const dscomm_priv_handlers_t dscomm_priv_commands_handlers = {
-    .execute = commands_execute,
-    .refuse = commands_refuse,
-};
+/* True if the session may send command now. VALIDATE must be first; if there is
+ * a secret, commands on keys need its proof. */
+static bool may_give(const session_t *session, int command)
+{
+    if (!session->validate_received)
+        return command == WIRE_VALIDATE;
+    return session->validated || command == WIRE_VALIDATE ||
+           command == WIRE_PING || command == WIRE_CHALLENGE ||
+           command == WIRE_PROOF || command == WIRE_CREDENTIAL ||
+           command == WIRE_REFUSED;
+}
+
+/* Executes the requests that are complete, up to a session that is full. */
+static gboolean execute_all(commands_t *commands, session_t *session,
+                            const char **ret_problem)
+{
+    const dscomm_priv_buffer_t *in = &session->in;
+    dscomm_priv_scan_t *scan = &session->scan;
+    size_t done = 0;
+
+    while (done < in->size && !dscomm_priv_session_is_full(session)) {
+        const uint8_t *data = in->data + done;
+        dscomm_priv_scan_result_t result =
+            dscomm_priv_scan(scan, data, in->size - done);
+
+        if (result == SCAN_BAD) {
+            *ret_problem = scan->problem;
+        } else if (scan->command >= 0 && !may_give(session, scan->command)) {
+            if (session->validate_received) {
+                commands_refuse(commands, session);
+                done = in->size;
+                break;
+            }
+            *ret_problem = "its first command is not VALIDATE";
+        } else if (result == SCAN_MORE) {
+            break;
+        } else {
+            *ret_problem = execute(commands, session, data);
+        }
+        if (*ret_problem)
+            return FALSE;
+        done += scan->end;
+        dscomm_priv_scan_next(scan);
+    }
+    return dscomm_priv_session_consume(session, done, ret_problem);
+}
+
+gboolean dscomm_priv_commands_read(commands_t *commands, session_t *session,
+                                   const char **ret_problem)
+{
+    *ret_problem = NULL;
+    return dscomm_priv_session_receive(session, ret_problem) &&
+           execute_all(commands, session, ret_problem);
+}
+
+gboolean dscomm_priv_commands_write(commands_t *commands, session_t *session,
+                                    const char **ret_problem)
+{
+    gboolean good = TRUE, held = TRUE;
+
+    *ret_problem = NULL;
+    for (int turn = 0; turn < TURNS && session->out_bytes && good && held;
+         turn++) {
+        held = dscomm_priv_session_is_full(session);
+        good = dscomm_priv_session_send(session, ret_problem);
+        held = held && !dscomm_priv_session_is_full(session);
+        if (good && held)
+            good = execute_all(commands, session, ret_problem);
+    }
+    return good;
+}

@@ -6,15 +6,25 @@
 #define LIB_STORE_COMMANDS_H
 
 #include "lib/store/tcp/session.h"
-#include "lib/store/tcp/will.h"
+
+typedef struct dscomm_priv_commands dscomm_priv_commands_t;
 
 /* Makes empty tables. most: limit of keys and values, in bytes; job: the job
  * that the store belongs to, or NULL. NULL after dscomm_fail(). */
 dscomm_priv_commands_t *dscomm_priv_commands_new(size_t most,
                                                  const dscomm_priv_job_t *job);
 void dscomm_priv_commands_free(dscomm_priv_commands_t *commands);
-/* How a session's requests are executed. */
-extern const dscomm_priv_handlers_t dscomm_priv_commands_handlers;
+/* Reads what session's client has sent and executes it. FALSE: the connection
+ * must be closed; *ret_problem is the reason, or NULL if the client has left.
+ */
+gboolean dscomm_priv_commands_read(dscomm_priv_commands_t *commands,
+                                   dscomm_priv_session_t *session,
+                                   const char **ret_problem);
+/* Sends as much as the socket takes, then executes requests that were held back
+ * for room. */
+gboolean dscomm_priv_commands_write(dscomm_priv_commands_t *commands,
+                                    dscomm_priv_session_t *session,
+                                    const char **ret_problem);
 /* Removes a session whose connection ends, with its waits; ended: the client
  * has closed the connection. */
 void dscomm_priv_commands_part(dscomm_priv_commands_t *commands,

@@ -9,7 +9,6 @@
 #include "lib/base/process-fd.h"
 #include "lib/base/status.h"
 #include "lib/store/tcp/peer.h"
-#include "lib/store/tcp/will.h"
 
 #include <errno.h>
 #include <netdb.h>

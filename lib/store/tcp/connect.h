@@ -58,8 +58,8 @@ dscomm_priv_link_t *dscomm_priv_link_choose(dscomm_priv_link_t *first,
                                             gboolean waits);
 void dscomm_priv_link_release(dscomm_priv_link_t *link);
 
-/* Gives the server a last will for key (will.h). Does nothing if the server is
- * not of this library. */
+/* Gives the server a last will for key (session.h). Does nothing if the server
+ * is not of this library. */
 dscomm_status_t dscomm_priv_link_give_will(dscomm_priv_link_t *first,
                                            const char *key,
                                            dscomm_priv_data_t value,

@@ -292,8 +292,9 @@ static dscomm_status_t link_validate(link_t *link, uint32_t nonce,
     return dscomm_priv_link_send(link, &hello, deadline);
 }
 
-dscomm_status_t dscomm_priv_link_echo(link_t *link, uint32_t nonce,
-                                      dscomm_priv_deadline_t deadline)
+/* Receives the answer to a PING with nonce. */
+static dscomm_status_t link_echo(link_t *link, uint32_t nonce,
+                                 dscomm_priv_deadline_t deadline)
 {
     dscomm_status_t status;
     uint32_t echo;
@@ -395,7 +396,7 @@ dscomm_status_t dscomm_priv_handshake(link_t *link,
     if (!status)
         status = link_validate(link, nonce, deadline);
     if (!status)
-        status = dscomm_priv_link_echo(link, nonce, deadline);
+        status = link_echo(link, nonce, deadline);
     if (!status)
         status = receive_server(link, deadline);
     if (!status)
@@ -403,4 +404,192 @@ dscomm_status_t dscomm_priv_handshake(link_t *link,
     if (!status)
         link->met = TRUE;
     return status;
+}
+
+/* Last wills */
+
+struct dscomm_priv_own_will {
+    struct dscomm_priv_own_will *next;
+    bool withdrawn; /* the server may not have got that yet */
+    bool sent; /* the request under way withdraws it */
+    size_t size; /* of the value, which follows the key */
+    char key[];
+};
+
+typedef dscomm_priv_own_will_t own_will_t;
+
+static own_will_t *own_will_find(const link_t *first, const char *key)
+{
+    own_will_t *will = first->wills;
+
+    while (will && (will->withdrawn || strcmp(will->key, key)))
+        will = will->next;
+    return will;
+}
+
+/* Adds a will. The first one makes the client's name. False: no memory. */
+static bool own_will_add(link_t *first, const char *key,
+                         dscomm_priv_data_t value)
+{
+    const size_t length = strlen(key) + 1;
+    own_will_t *will = malloc(sizeof *will + length + value.size);
+
+    if (!will)
+        return false;
+    *will = (own_will_t){.next = first->wills, .size = value.size};
+    memcpy(will->key, key, length);
+    memcpy(will->key + length, value.data, value.size);
+    if (!*first->client)
+        dscomm_priv_wire_name(first->client, WIRE_NAMED_BY_CLIENT);
+    first->wills = will;
+    return true;
+}
+
+static void own_will_put(const link_t *first, const own_will_t *will,
+                         dscomm_priv_buffer_t *request)
+{
+    dscomm_priv_put_u8(request, WIRE_WILL);
+    dscomm_priv_buffer_put(request, first->client, sizeof first->client);
+    dscomm_priv_put_key(request, will->key);
+    dscomm_priv_put_bytes(request, will->key + strlen(will->key) + 1,
+                          will->withdrawn ? 0 : will->size);
+}
+
+/* Writes the requests that withdraw wills. If given is true, requests that give
+ * all others follow; a key may have both. */
+static void own_wills_put(link_t *first, bool given,
+                          dscomm_priv_buffer_t *request)
+{
+    pthread_mutex_lock(&first->lock);
+    for (own_will_t *will = first->wills; will; will = will->next) {
+        will->sent = will->withdrawn;
+        if (will->withdrawn)
+            own_will_put(first, will, request);
+    }
+    for (own_will_t *will = first->wills; will && given; will = will->next)
+        if (!will->withdrawn)
+            own_will_put(first, will, request);
+    pthread_mutex_unlock(&first->lock);
+}
+
+/* Forgets withdrawn wills, after the server has executed the requests. */
+static void own_wills_forget(link_t *first)
+{
+    own_will_t **at = &first->wills, *will;
+
+    pthread_mutex_lock(&first->lock);
+    while ((will = *at)) {
+        if (will->withdrawn && will->sent) {
+            *at = will->next;
+            free(will);
+        } else {
+            at = &will->next;
+        }
+    }
+    pthread_mutex_unlock(&first->lock);
+}
+
+/* Sends the requests of own_wills_put() and waits until the server has executed
+ * them. */
+static dscomm_status_t own_wills_send(link_t *link, bool given,
+                                      dscomm_priv_deadline_t deadline)
+{
+    const uint32_t nonce = 0x3B1CF02D;
+    dscomm_priv_buffer_t request = {0};
+    dscomm_status_t status;
+
+    deadline.end = deadline.at; /* no grace period here */
+    own_wills_put(link->first, given, &request);
+    if (!request.size && !request.bad)
+        return DSCOMM_OK;
+    dscomm_priv_put_u8(&request, WIRE_PING);
+    dscomm_priv_put_u32(&request, nonce);
+    status = dscomm_priv_link_send(link, &request, deadline);
+    if (!status)
+        status = link_echo(link, nonce, deadline);
+    if (given)
+        link->bound = !status;
+    if (!status)
+        own_wills_forget(link->first);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_own_wills_bind(link_t *link,
+                                           dscomm_priv_deadline_t deadline)
+{
+    dscomm_priv_gate_t *turn = &link->first->turn;
+    dscomm_status_t status = dscomm_priv_gate_enter(turn, deadline);
+
+    if (status)
+        return status;
+    status = own_wills_send(link, true, deadline);
+    dscomm_priv_gate_leave(turn);
+    if (!status && link->old_fd >= 0) {
+        dscomm_priv_fd_close(link->old_fd);
+        link->old_fd = -1;
+    }
+    return status;
+}
+
+bool dscomm_priv_own_will_note(link_t *first, const char *key,
+                               dscomm_priv_data_t value)
+{
+    bool noted;
+
+    pthread_mutex_lock(&first->lock);
+    noted = own_will_find(first, key) || own_will_add(first, key, value);
+    pthread_mutex_unlock(&first->lock);
+    return noted;
+}
+
+bool dscomm_priv_own_will_withdraw(link_t *first, const char *key)
+{
+    bool any = false;
+
+    pthread_mutex_lock(&first->lock);
+    for (own_will_t *will = first->wills; will; will = will->next)
+        if (!key || !strcmp(will->key, key))
+            any = will->withdrawn = true;
+    pthread_mutex_unlock(&first->lock);
+    return any;
+}
+
+dscomm_status_t dscomm_priv_own_wills_flush(link_t *link,
+                                            dscomm_priv_deadline_t turn_until,
+                                            dscomm_priv_deadline_t deadline)
+{
+    dscomm_priv_gate_t *turn = &link->first->turn;
+    dscomm_status_t status = DSCOMM_ERR_PEER_FAILED;
+
+    if (link->fd < 0 || dscomm_priv_own_wills_settled(link->first))
+        return DSCOMM_OK;
+    if (dscomm_priv_gate_enter(turn, turn_until))
+        return DSCOMM_OK;
+    if (!dscomm_priv_link_is_out_of_step(link))
+        status = own_wills_send(link, false, deadline);
+    if (status)
+        dscomm_priv_link_disconnect(link);
+    dscomm_priv_gate_leave(turn);
+    return status;
+}
+
+bool dscomm_priv_own_wills_settled(link_t *first)
+{
+    bool settled = true;
+
+    pthread_mutex_lock(&first->lock);
+    for (own_will_t *will = first->wills; will; will = will->next)
+        settled = settled && !will->withdrawn;
+    pthread_mutex_unlock(&first->lock);
+    return settled;
+}
+
+void dscomm_priv_own_wills_free(link_t *first)
+{
+    while (first->wills) {
+        own_will_t *will = first->wills;
+
+        first->wills = will->next;
+        free(will);
+    }
 }

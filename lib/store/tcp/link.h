@@ -42,7 +42,7 @@ typedef struct dscomm_priv_link {
     gint64 idle; /* when it became unused, in us */
     bool binds; /* bind new connections, if there are wills */
     uint8_t client[WIRE_NAME_SIZE]; /* the client's name; the first one's */
-    dscomm_priv_own_will_t *wills; /* see will.h; the first one's */
+    dscomm_priv_own_will_t *wills; /* the first one's */
     dscomm_priv_gate_t turn; /* to send wills; the first one's */
     struct sockaddr_storage address; /* of the server; the first one's */
     atomic_bool silent; /* the last answer did not come; the first one's */
@@ -90,8 +90,32 @@ dscomm_status_t dscomm_priv_handshake(dscomm_priv_link_t *link,
 void dscomm_priv_handshake_refuse(dscomm_priv_link_t *link,
                                   dscomm_priv_deadline_t deadline);
 
-/* Receives the answer to a PING with nonce. */
-dscomm_status_t dscomm_priv_link_echo(dscomm_priv_link_t *link, uint32_t nonce,
-                                      dscomm_priv_deadline_t deadline);
+/* Last wills of this process (session.h), on the connections of one store. All
+ * bound connections carry the same client name, so the server carries the wills
+ * out when the last of them has ended.
+ *
+ * The server reads connections in any order. So only one connection at a time
+ * may send wills, until the server has answered: otherwise a will could arrive
+ * on one connection after its withdrawal on another. */
+
+/* Notes a will for key; or marks the will for key, or all if key is NULL, as
+ * withdrawn. The caller sends it. False: no memory; no such will. */
+bool dscomm_priv_own_will_note(dscomm_priv_link_t *first, const char *key,
+                               dscomm_priv_data_t value);
+bool dscomm_priv_own_will_withdraw(dscomm_priv_link_t *first, const char *key);
+
+/* Binds a new connection: gives the server all wills on it, and withdraws those
+ * that are marked. */
+dscomm_status_t dscomm_priv_own_wills_bind(dscomm_priv_link_t *link,
+                                           dscomm_priv_deadline_t deadline);
+/* Sends pending withdrawals on a connection that only the caller uses;
+ * disconnects on failure. OK without sending if another connection still has
+ * the turn at turn_until. */
+dscomm_status_t dscomm_priv_own_wills_flush(dscomm_priv_link_t *link,
+                                            dscomm_priv_deadline_t turn_until,
+                                            dscomm_priv_deadline_t deadline);
+/* True if the server has got all withdrawals. */
+bool dscomm_priv_own_wills_settled(dscomm_priv_link_t *first);
+void dscomm_priv_own_wills_free(dscomm_priv_link_t *first);
 
 #endif

@@ -178,8 +178,7 @@ static void admit(server_t *server, int fd, const struct sockaddr *address,
     dscomm_priv_socket_tune(fd);
     dscomm_priv_address_name(address, length, peer);
     session =
-        dscomm_priv_session_new(fd, peer, &server->touched, &server->under_way,
-                                &dscomm_priv_commands_handlers);
+        dscomm_priv_session_new(fd, peer, &server->touched, &server->under_way);
     if (!session) {
         server_refuse(fd, "no memory");
         return;
@@ -334,9 +333,9 @@ static void serve_session(server_t *server, session_t *session, uint32_t events)
     if (session->dead)
         return;
     if (events & (EPOLLIN | EPOLLERR | EPOLLHUP))
-        good = dscomm_priv_session_read(session, server->commands, &problem);
+        good = dscomm_priv_commands_read(server->commands, session, &problem);
     if (good && (events & EPOLLOUT))
-        good = dscomm_priv_session_write(session, server->commands, &problem);
+        good = dscomm_priv_commands_write(server->commands, session, &problem);
     if (session->validated)
         end_silence(server, session);
     if (!good)
@@ -357,7 +356,7 @@ static void send_touched(server_t *server)
         session->queued = FALSE;
         if (session->dead)
             continue;
-        if (!dscomm_priv_session_write(session, server->commands, &problem))
+        if (!dscomm_priv_commands_write(server->commands, session, &problem))
             session_end(server, session, problem);
         else
             update(server, session);

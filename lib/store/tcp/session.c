@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads requests of one client and writes the answers. Never blocks. */
+/* Receives requests of one client and sends the answers, without blocking; and
+ * what the server keeps about clients: their waits and their last wills. */
 #include "config.h"
 
 #include "lib/store/tcp/session.h"
@@ -21,18 +22,15 @@
 #define VECTORS 64
 /* sent at a time, so that all clients get a turn */
 #define TURN_MAX ((size_t)4 << 20)
-#define TURNS 4
 
-dscomm_priv_session_t *
-dscomm_priv_session_new(int fd, const char *peer, GQueue *touched,
-                        dscomm_priv_budget_t *under_way,
-                        const dscomm_priv_handlers_t *handlers)
+dscomm_priv_session_t *dscomm_priv_session_new(int fd, const char *peer,
+                                               GQueue *touched,
+                                               dscomm_priv_budget_t *under_way)
 {
     dscomm_priv_session_t *session = g_try_new0(dscomm_priv_session_t, 1);
 
     if (!session)
         return NULL;
-    session->handlers = handlers;
     session->fd = fd;
     dscomm_priv_fd_keep(fd);
     g_strlcpy(session->peer, peer, sizeof session->peer);
@@ -185,18 +183,26 @@ static ssize_t send_some(dscomm_priv_session_t *session)
     return sendmsg(session->fd, &message, MSG_NOSIGNAL);
 }
 
-/* FALSE if the client has left. */
-static gboolean send_answers(dscomm_priv_session_t *session)
+gboolean dscomm_priv_session_send(dscomm_priv_session_t *session,
+                                  const char **ret_problem)
 {
     size_t turn = 0;
 
+    seal(session);
+    if (session->tail.bad) {
+        *ret_problem = "no room for its answers";
+        return FALSE;
+    }
     while (session->out_bytes && turn < TURN_MAX) {
         ssize_t sent = send_some(session);
 
         if (sent < 0) {
             if (errno == EINTR)
                 continue;
-            return errno == EAGAIN || errno == EWOULDBLOCK;
+            if (errno == EAGAIN || errno == EWOULDBLOCK)
+                break;
+            *ret_problem = "its answers cannot be sent";
+            return FALSE;
         }
         drop_sent(session, (size_t)sent);
         turn += (size_t)sent;
@@ -209,93 +215,12 @@ static gboolean send_answers(dscomm_priv_session_t *session)
 
 /* Requests */
 
-/* Drops the first done bytes and frees their memory. */
-static void consume(dscomm_priv_buffer_t *in, size_t done)
-{
-    dscomm_priv_buffer_t rest = {0};
-
-    dscomm_priv_buffer_put(&rest, in->data + done, in->size - done);
-    dscomm_priv_buffer_clear(in);
-    *in = rest;
-}
-
-static gboolean session_count(dscomm_priv_session_t *session,
-                              const char **ret_problem)
-{
-    dscomm_priv_budget_hold(session->under_way, &session->held,
-                            session->in.room);
-    if (session->in.bad)
-        *ret_problem = "no memory for its request";
-    else if (is_too_much(session))
-        *ret_problem = "more is under way than the server has room for";
-    return !*ret_problem;
-}
-
-/* True if the session may send command now. VALIDATE must be first; if there is
- * a secret, commands on keys need its proof. */
-static bool may_give(const dscomm_priv_session_t *session, int command)
-{
-    if (!session->validate_received)
-        return command == WIRE_VALIDATE;
-    return session->validated || command == WIRE_VALIDATE ||
-           command == WIRE_PING || command == WIRE_CHALLENGE ||
-           command == WIRE_PROOF || command == WIRE_CREDENTIAL ||
-           command == WIRE_REFUSED;
-}
-
-static gboolean execute_all(dscomm_priv_session_t *session,
-                            dscomm_priv_commands_t *commands,
-                            const char **ret_problem)
-{
-    dscomm_priv_buffer_t *in = &session->in;
-    dscomm_priv_scan_t *scan = &session->scan;
-    size_t done = 0;
-
-    while (done < in->size && !session->refused &&
-           !dscomm_priv_session_is_full(session)) {
-        const uint8_t *data = in->data + done;
-        dscomm_priv_scan_result_t result =
-            dscomm_priv_scan(scan, data, in->size - done);
-
-        if (result == SCAN_BAD) {
-            *ret_problem = scan->problem;
-            return FALSE;
-        }
-        if (scan->command >= 0 && !may_give(session, scan->command)) {
-            if (!session->validate_received) {
-                *ret_problem = "its first command is not VALIDATE";
-                return FALSE;
-            }
-            session->handlers->refuse(commands, session);
-            done = in->size;
-            break;
-        }
-        if (result == SCAN_MORE)
-            break;
-        if (!session->handlers->execute(commands, session, data, ret_problem))
-            return FALSE;
-        done += scan->end;
-        dscomm_priv_scan_next(scan);
-    }
-    if (done) {
-        consume(in, done);
-        session->request_began = 0;
-    }
-    if (!in->size || dscomm_priv_session_is_full(session))
-        session->request_began = 0;
-    else if (!session->request_began)
-        session->request_began = g_get_monotonic_time();
-    return session_count(session, ret_problem);
-}
-
-gboolean dscomm_priv_session_read(dscomm_priv_session_t *session,
-                                  dscomm_priv_commands_t *commands,
-                                  const char **ret_problem)
+gboolean dscomm_priv_session_receive(dscomm_priv_session_t *session,
+                                     const char **ret_problem)
 {
     uint8_t bytes[READ_SIZE];
     ssize_t got;
 
-    *ret_problem = NULL;
     do
         got = recv(session->fd, bytes, sizeof bytes, 0);
     while (got < 0 && errno == EINTR);
@@ -306,37 +231,32 @@ gboolean dscomm_priv_session_read(dscomm_priv_session_t *session,
      * lives. */
     if (got < 0)
         *ret_problem = "the connection is lost";
-    if (got <= 0)
-        return FALSE;
-    if (session->refused)
-        return TRUE;
-    dscomm_priv_buffer_put(&session->in, bytes, (size_t)got);
-    return execute_all(session, commands, ret_problem);
+    if (got > 0 && !session->refused)
+        dscomm_priv_buffer_put(&session->in, bytes, (size_t)got);
+    return got > 0;
 }
 
-gboolean dscomm_priv_session_write(dscomm_priv_session_t *session,
-                                   dscomm_priv_commands_t *commands,
-                                   const char **ret_problem)
+gboolean dscomm_priv_session_consume(dscomm_priv_session_t *session,
+                                     size_t done, const char **ret_problem)
 {
-    *ret_problem = NULL;
-    for (int turn = 0; turn < TURNS && session->out_bytes; turn++) {
-        gboolean full = dscomm_priv_session_is_full(session);
+    dscomm_priv_buffer_t *in = &session->in, rest = {0};
 
-        seal(session);
-        if (session->tail.bad) {
-            *ret_problem = "no room for its answers";
-            return FALSE;
-        }
-        if (!send_answers(session)) {
-            *ret_problem = "its answers cannot be sent";
-            return FALSE;
-        }
-        if (!full || dscomm_priv_session_is_full(session))
-            break;
-        if (!execute_all(session, commands, ret_problem))
-            return FALSE;
+    if (done) { /* frees the memory of large requests */
+        dscomm_priv_buffer_put(&rest, in->data + done, in->size - done);
+        dscomm_priv_buffer_clear(in);
+        *in = rest;
+        session->request_began = 0;
     }
-    return TRUE;
+    if (!in->size || dscomm_priv_session_is_full(session))
+        session->request_began = 0;
+    else if (!session->request_began)
+        session->request_began = g_get_monotonic_time();
+    dscomm_priv_budget_hold(session->under_way, &session->held, in->room);
+    if (in->bad)
+        *ret_problem = "no memory for its request";
+    else if (is_too_much(session))
+        *ret_problem = "more is under way than the server has room for";
+    return !*ret_problem;
 }
 
 /* Sessions that wait */
@@ -446,4 +366,252 @@ void dscomm_priv_waiters_wake_one(waiters_t *waiters, dscomm_priv_data_t key)
 
     if (list)
         list_wake_one(list);
+}
+
+/* Last wills */
+
+typedef struct will {
+    struct will *next;
+    dscomm_priv_bytes_t *key, *value;
+} will_t;
+
+typedef struct {
+    dscomm_priv_node_t node; /* its name */
+    will_t *wills;
+    int count; /* number of wills */
+    unsigned connections;
+    gint64 due; /* when they are carried out, if queue is due */
+    GQueue *queue; /* due or kept of wills_t; NULL: connected */
+    GList link; /* in queue */
+    bool counted; /* counts in clients of wills_t */
+} client_t;
+
+struct dscomm_priv_wills {
+    dscomm_priv_map_t of; /* of client_t, by name */
+    GQueue due; /* client_t without connections, the next one first */
+    GQueue kept; /* client_t whose wills were carried out, oldest first */
+    int clients; /* number that are connected and have a will */
+    dscomm_priv_table_t *table;
+    dscomm_priv_waiters_t *waiters;
+};
+
+typedef dscomm_priv_wills_t wills_t;
+
+static void will_free(will_t *will)
+{
+    dscomm_priv_bytes_unref(will->value);
+    dscomm_priv_bytes_unref(will->key);
+    g_free(will);
+}
+
+static void client_free(dscomm_priv_node_t *node)
+{
+    client_t *client = (client_t *)node;
+
+    while (client->wills) {
+        will_t *will = client->wills;
+
+        client->wills = will->next;
+        will_free(will);
+    }
+    dscomm_priv_bytes_unref(client->node.key);
+    g_free(client);
+}
+
+wills_t *dscomm_priv_wills_new(dscomm_priv_table_t *table,
+                               dscomm_priv_waiters_t *waiters)
+{
+    wills_t *wills = g_try_new0(wills_t, 1);
+
+    if (!wills)
+        return NULL;
+    wills->table = table;
+    wills->waiters = waiters;
+    return wills;
+}
+
+void dscomm_priv_wills_free(wills_t *wills)
+{
+    if (wills)
+        dscomm_priv_map_clear(&wills->of, client_free);
+    g_free(wills);
+}
+
+static client_t *client_add(wills_t *wills, dscomm_priv_bytes_t *name)
+{
+    client_t *client = g_try_new0(client_t, 1);
+
+    if (!client)
+        return NULL;
+    client->node.key = dscomm_priv_bytes_ref(name);
+    client->link.data = client;
+    dscomm_priv_map_add(&wills->of, &client->node);
+    return client;
+}
+
+static void client_count(wills_t *wills, client_t *client)
+{
+    const bool counts = client->connections && client->wills;
+
+    wills->clients += counts - client->counted;
+    client->counted = counts;
+}
+
+static void client_move(client_t *client, GQueue *queue)
+{
+    if (client->queue)
+        g_queue_unlink(client->queue, &client->link);
+    if (queue)
+        g_queue_push_tail_link(queue, &client->link);
+    client->queue = queue;
+}
+
+static void client_remove(wills_t *wills, client_t *client)
+{
+    client_move(client, NULL);
+    wills->clients -= client->counted;
+    dscomm_priv_map_remove(&wills->of, &client->node);
+    client_free(&client->node);
+}
+
+/* Appends a will's value to its key. If the store is full, the will is lost. */
+static void will_carry_out(wills_t *wills, const will_t *will)
+{
+    const dscomm_priv_data_t key = will->key->data;
+
+    if (!dscomm_priv_table_append(wills->table, key, will->value->data))
+        dscomm_priv_waiters_wake(wills->waiters, WAITERS_KEY, key);
+}
+
+static void will_retract(wills_t *wills, const will_t *will)
+{
+    dscomm_priv_table_cut(wills->table, will->key->data, will->value->data);
+}
+
+void dscomm_priv_wills_leave(wills_t *wills, dscomm_priv_bytes_t **slot,
+                             bool ended)
+{
+    client_t *client =
+        *slot ? dscomm_priv_map_find(&wills->of, (*slot)->data) : NULL;
+
+    dscomm_priv_bytes_unref(*slot);
+    *slot = NULL;
+    if (!client || !client->connections)
+        return;
+    client->connections--;
+    client_count(wills, client);
+    if (client->connections)
+        return;
+    client->due = g_get_monotonic_time() + (gint64)WILL_GRACE_MS * 1000;
+    if (ended && client->wills)
+        client_move(client, &wills->due);
+    else
+        client_remove(wills, client);
+}
+
+bool dscomm_priv_wills_join(wills_t *wills, dscomm_priv_bytes_t **slot,
+                            dscomm_priv_bytes_t *name)
+{
+    client_t *client;
+
+    if (*slot && dscomm_priv_data_equal((*slot)->data, name->data))
+        return true;
+    dscomm_priv_wills_leave(wills, slot, false);
+    client = dscomm_priv_map_find(&wills->of, name->data);
+    if (!client)
+        client = client_add(wills, name);
+    if (!client)
+        return false;
+    for (will_t *will = client->wills; will && client->queue == &wills->kept;
+         will = will->next)
+        will_retract(wills, will);
+    client_move(client, NULL);
+    client->connections++;
+    client_count(wills, client);
+    *slot = dscomm_priv_bytes_ref(name);
+    return true;
+}
+
+/* Returns the link to the will for key, or to the end of the list. */
+static will_t **client_find(client_t *client, dscomm_priv_data_t key)
+{
+    will_t **at = &client->wills;
+
+    while (*at && !dscomm_priv_data_equal((*at)->key->data, key))
+        at = &(*at)->next;
+    return at;
+}
+
+dscomm_status_t dscomm_priv_wills_give(wills_t *wills, dscomm_priv_data_t name,
+                                       dscomm_priv_bytes_t *key,
+                                       dscomm_priv_bytes_t *value)
+{
+    client_t *client = dscomm_priv_map_find(&wills->of, name);
+    will_t **at = client ? client_find(client, key->data) : NULL;
+
+    if (!at)
+        return DSCOMM_ERR_INVALID;
+    if (*at)
+        return DSCOMM_OK;
+    if (client->count >= WILL_COUNT_MAX)
+        return DSCOMM_ERR_INVALID;
+    if (!(*at = g_try_new0(will_t, 1)))
+        return DSCOMM_ERR_NO_MEMORY;
+    (*at)->key = dscomm_priv_bytes_ref(key);
+    (*at)->value = dscomm_priv_bytes_ref(value);
+    client->count++;
+    client_count(wills, client);
+    return DSCOMM_OK;
+}
+
+static void client_withdraw(wills_t *wills, client_t *client, will_t **at)
+{
+    will_t *will = *at;
+
+    if (client->queue == &wills->kept)
+        will_retract(wills, will);
+    *at = will->next;
+    will_free(will);
+    client->count--;
+    client_count(wills, client);
+}
+
+void dscomm_priv_wills_withdraw(wills_t *wills, dscomm_priv_data_t name,
+                                dscomm_priv_data_t key)
+{
+    client_t *client = dscomm_priv_map_find(&wills->of, name);
+
+    if (!client)
+        return;
+    while (!key.size && client->wills)
+        client_withdraw(wills, client, &client->wills);
+    if (key.size && *client_find(client, key))
+        client_withdraw(wills, client, client_find(client, key));
+    if (!client->wills && !client->connections)
+        client_remove(wills, client);
+}
+
+int dscomm_priv_wills_clients(const wills_t *wills)
+{
+    return wills->clients;
+}
+
+gint64 dscomm_priv_wills_due(const wills_t *wills)
+{
+    const client_t *client = g_queue_peek_head((GQueue *)&wills->due);
+
+    return client ? client->due : 0;
+}
+
+void dscomm_priv_wills_carry_out(wills_t *wills, gint64 now)
+{
+    client_t *client;
+
+    while ((client = g_queue_peek_head(&wills->due)) && client->due <= now) {
+        client_move(client, &wills->kept);
+        for (will_t *will = client->wills; will; will = will->next)
+            will_carry_out(wills, will);
+    }
+    while (wills->kept.length > WILL_KEPT_MAX)
+        client_remove(wills, g_queue_peek_head(&wills->kept));
 }

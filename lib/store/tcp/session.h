@@ -11,22 +11,8 @@
 #include <stdbool.h>
 
 typedef struct dscomm_priv_session dscomm_priv_session_t;
-typedef struct dscomm_priv_commands dscomm_priv_commands_t;
-
-/* The functions that execute requests: the command handlers. */
-typedef struct {
-    /* Executes the request that session->scan has found in data. FALSE: the
-     * connection must be closed; *ret_problem is the reason. */
-    gboolean (*execute)(dscomm_priv_commands_t *commands,
-                        dscomm_priv_session_t *session, const uint8_t *data,
-                        const char **ret_problem);
-    /* Logs, once, that a client has not proved the job's secret. */
-    void (*refuse)(dscomm_priv_commands_t *commands,
-                   dscomm_priv_session_t *session);
-} dscomm_priv_handlers_t;
 
 struct dscomm_priv_session {
-    const dscomm_priv_handlers_t *handlers;
     int fd;
     char peer[SOCKET_NAME_MAX];
     GQueue *touched; /* sessions with new answers; the server's */
@@ -70,10 +56,9 @@ struct dscomm_priv_session {
 #define SESSION_NOTE_COST ((size_t)768)
 
 /* Makes a session, which then owns fd. NULL: no memory; the caller keeps fd. */
-dscomm_priv_session_t *
-dscomm_priv_session_new(int fd, const char *peer, GQueue *touched,
-                        dscomm_priv_budget_t *under_way,
-                        const dscomm_priv_handlers_t *handlers);
+dscomm_priv_session_t *dscomm_priv_session_new(int fd, const char *peer,
+                                               GQueue *touched,
+                                               dscomm_priv_budget_t *under_way);
 /* Closes the socket. dscomm_priv_commands_part() must be called before. */
 void dscomm_priv_session_free(dscomm_priv_session_t *session);
 
@@ -89,16 +74,17 @@ void dscomm_priv_session_answer_copy(dscomm_priv_session_t *session,
 void dscomm_priv_session_answer_value(dscomm_priv_session_t *session,
                                       dscomm_priv_bytes_t *value);
 
-/* Reads what has arrived and executes it. FALSE: the connection must be closed;
+/* Receives a part of what has arrived. FALSE: the connection must be closed;
  * *ret_problem is the reason, or NULL if the client has left. */
-gboolean dscomm_priv_session_read(dscomm_priv_session_t *session,
-                                  dscomm_priv_commands_t *commands,
+gboolean dscomm_priv_session_receive(dscomm_priv_session_t *session,
+                                     const char **ret_problem);
+/* Sends as many of the answers as the socket takes. FALSE as above. */
+gboolean dscomm_priv_session_send(dscomm_priv_session_t *session,
                                   const char **ret_problem);
-/* Sends as much as the socket takes, then executes requests that were held back
- * for room. */
-gboolean dscomm_priv_session_write(dscomm_priv_session_t *session,
-                                   dscomm_priv_commands_t *commands,
-                                   const char **ret_problem);
+/* Drops the first done bytes of in, and counts the rest in the budget. FALSE:
+ * there is no memory or no room for it. */
+gboolean dscomm_priv_session_consume(dscomm_priv_session_t *session,
+                                     size_t done, const char **ret_problem);
 /* TRUE if so much is to be sent that requests are held back. */
 gboolean dscomm_priv_session_is_full(const dscomm_priv_session_t *session);
 
@@ -129,5 +115,60 @@ void dscomm_priv_waiters_wake_one(dscomm_priv_waiters_t *waiters,
                                   dscomm_priv_data_t key);
 /* Sends session the answer to WAIT or BARRIER. */
 void dscomm_priv_waiters_answer(dscomm_priv_session_t *session);
+
+/* Last wills. A will is a key and a value.
+ * The server appends the value to the key when all connections of the client
+ * have ended while it has the will. If the client then comes back or withdraws
+ * the will, the server removes the value again. A client has one will for a
+ * key. The server remembers the last WILL_KEPT_MAX clients whose wills were
+ * carried out; the values of older ones stay.
+ *
+ * Only connections that the client's side has ended count. A grace period
+ * follows, in which the client may connect again, because the network may have
+ * reset them. Connections that the server closes do not count: they show
+ * nothing about the client. */
+
+#define WILL_GRACE_MS 300
+#define WILL_COUNT_MAX 1024 /* wills of one client */
+/* Clients that may come back; more than the ranks of a job that a network
+ * failure can cut off at once. */
+#define WILL_KEPT_MAX 16384
+
+typedef struct dscomm_priv_wills dscomm_priv_wills_t;
+
+/* Makes an empty set of wills. They are carried out in table, and wake sessions
+ * that wait for their keys. NULL: no memory. */
+dscomm_priv_wills_t *dscomm_priv_wills_new(dscomm_priv_table_t *table,
+                                           dscomm_priv_waiters_t *waiters);
+void dscomm_priv_wills_free(dscomm_priv_wills_t *wills);
+
+/* join makes a connection, whose client is *slot, one of the client with this
+ * identifier; false: no memory. leave ends the connection; ended: the client's
+ * side has closed it. *slot is NULL for a connection without a client, and
+ * after leave. */
+bool dscomm_priv_wills_join(dscomm_priv_wills_t *wills,
+                            dscomm_priv_bytes_t **slot,
+                            dscomm_priv_bytes_t *client);
+void dscomm_priv_wills_leave(dscomm_priv_wills_t *wills,
+                             dscomm_priv_bytes_t **slot, bool ended);
+
+/* Gives a connected client a will, with references to key and value. Does
+ * nothing if it has one for key. ERR_INVALID: too many wills; ERR_NO_MEMORY. */
+dscomm_status_t dscomm_priv_wills_give(dscomm_priv_wills_t *wills,
+                                       dscomm_priv_data_t client,
+                                       dscomm_priv_bytes_t *key,
+                                       dscomm_priv_bytes_t *value);
+/* Withdraws the will for key, or all of the client's if key is empty. */
+void dscomm_priv_wills_withdraw(dscomm_priv_wills_t *wills,
+                                dscomm_priv_data_t client,
+                                dscomm_priv_data_t key);
+
+/* Number of connected clients that have a will. */
+int dscomm_priv_wills_clients(const dscomm_priv_wills_t *wills);
+
+/* Returns when the next wills are due (g_get_monotonic_time()); 0: none.
+ * carry_out carries out those that are due at now. */
+gint64 dscomm_priv_wills_due(const dscomm_priv_wills_t *wills);
+void dscomm_priv_wills_carry_out(dscomm_priv_wills_t *wills, gint64 now);
 
 #endif

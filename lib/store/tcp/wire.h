@@ -39,11 +39,11 @@ enum {
      * (whose nonce it returns inverted), CHALLENGE, CREDENTIAL and REFUSED. */
     WIRE_CHALLENGE = 64,
     WIRE_PROOF = 65,
-    /* Carries the client's identifier, a key and a value, see will.h: the
-     * client of this connection has this last will. An empty value withdraws
-     * the will for the key, or all wills if the key is empty. There is no
-     * answer. A client sends it only to a server that has named itself; torch's
-     * has no such command. */
+    /* Carries the client's identifier, a key and a value, see session.h:
+     * the client of this connection has this last will. An empty value
+     * withdraws the will for the key, or all wills if the key is empty. There
+     * is no answer. A client sends it only to a server that has named itself;
+     * torch's has no such command. */
     WIRE_WILL = 66,
     /* The answer is the credential with the job's secret, see secret.h, or
      * empty; allowed before PROOF. If rank 0 cannot make one, the answer is

@@ -4,7 +4,7 @@
 #include "config.h"
 
 #include "lib/store/tcp/connect.h"
-#include "lib/store/tcp/will.h"
+#include "lib/store/tcp/session.h"
 
 #include "tests/lib/store/raw.h"
 #include "tests/tap.h"

@@ -5,7 +5,7 @@
 
 #include "lib/store/store.h"
 #include "lib/store/tcp/connect.h"
-#include "lib/store/tcp/will.h"
+#include "lib/store/tcp/session.h"
 
 #include <signal.h>
 #include <stdlib.h>
