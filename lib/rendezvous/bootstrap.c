@@ -13,8 +13,7 @@
 #include "lib/rendezvous/join.h"
 #include "lib/rendezvous/roster.h"
 #include "lib/store/store.h"
-#include "lib/store/tcp/interface.h"
-#include "lib/store/tcp/socket.h"
+#include "lib/store/tcp/listen.h"
 
 #include <glib.h>
 #include <netdb.h>

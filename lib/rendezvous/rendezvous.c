@@ -15,7 +15,7 @@
 #include "lib/rendezvous/stopped.h"
 #include "lib/store/store.h"
 #include "lib/store/tcp/connect.h"
-#include "lib/store/tcp/interface.h"
+#include "lib/store/tcp/listen.h"
 
 #include <glib.h>
 #include <pthread.h>

@@ -285,108 +285,85 @@ static dscomm_status_t connect_port(link_t *link, const struct addrinfo *list,
     return link->unproven ? link_report(link, list, port, status) : status;
 }
 
-/* From now on the store is looked for at this port only. */
-static void settle_port(link_t *link, int port)
+/* From now on the store is looked for at this place only. */
+static void settle_place(link_t *link, const char *host, int port)
 {
+    memmove(link->host, host, strlen(host) + 1); /* a part of what is there */
     link->port = port;
     link->ports = 1;
     dscomm_priv_link_peer(link->peer, link->host, port, 1);
 }
 
-/* Notes a server that does not know the secret: it may be the job's, so the
- * sentence about all places names it. */
-static void note_unproven(const link_t *link, dscomm_status_t status,
-                          char refused[DSCOMM_ERROR_MAX])
+static dscomm_priv_deadline_t probe_deadline(dscomm_priv_deadline_t deadline)
 {
-    if (status == DSCOMM_ERR_MISMATCH && link->unproven)
-        snprintf(refused, DSCOMM_ERROR_MAX, "; %s", dscomm_last_error());
+    const int left = dscomm_priv_deadline_left(deadline);
+
+    return dscomm_priv_deadline(MIN(left, PROBE_MS));
 }
 
-/* Looks for the job's store among several ports. Answers of other programs are
- * no failure, because the store may still start. */
-static dscomm_status_t probe(link_t *link, const struct addrinfo *list,
-                             dscomm_priv_deadline_t deadline,
-                             gboolean *ret_again)
+/* True if no other place helps. */
+static bool is_final(dscomm_status_t status)
 {
-    dscomm_status_t status = DSCOMM_ERR_IO;
-    char refused[DSCOMM_ERROR_MAX] = "";
-
-    for (int i = 0; i < link->ports && status; i++) {
-        const int left = dscomm_priv_deadline_left(deadline);
-
-        status =
-            connect_port(link, list, link->port + i,
-                         dscomm_priv_deadline(MIN(left, PROBE_MS)), ret_again);
-        if (status == DSCOMM_ERR_NO_MEMORY || status == DSCOMM_ERR_ENVIRONMENT)
-            return status;
-        note_unproven(link, status, refused);
-        if (!status)
-            settle_port(link, link->port + i);
-    }
-    *ret_again = TRUE;
-    if (!status)
-        return DSCOMM_OK;
-    return dscomm_fail(DSCOMM_ERR_IO,
-                       "no store of job '%s' answers at any port of %s%s",
-                       link->job ? link->job : "", link->peer, refused);
+    return !status || status == DSCOMM_ERR_NO_MEMORY ||
+           status == DSCOMM_ERR_ENVIRONMENT;
 }
 
-static dscomm_status_t connect_host(link_t *link, const char *host,
+/* Tries the ports of one host. Among several places, answers of other programs
+ * are no failure, because the store may still start; but a server that does not
+ * know the secret may be the job's, so refused, a part of the sentence about
+ * all places, names it. */
+static dscomm_status_t connect_host(link_t *link, const char *host, bool alone,
                                     dscomm_priv_deadline_t deadline,
+                                    char refused[DSCOMM_ERROR_MAX],
                                     gboolean *ret_again)
 {
+    const int ports = link->ports;
     struct addrinfo *list;
     dscomm_status_t status =
         dscomm_priv_resolve(host, link->port, deadline, &list, ret_again);
 
     if (status)
         return status;
-    if (link->ports > 1)
-        status = probe(link, list, deadline, ret_again);
-    else
-        status = connect_port(link, list, link->port, deadline, ret_again);
+    for (int i = 0; i < ports && (!i || !is_final(status)); i++) {
+        status = connect_port(link, list, link->port + i,
+                              ports > 1 ? probe_deadline(deadline) : deadline,
+                              ret_again);
+        if (status == DSCOMM_ERR_MISMATCH && link->unproven)
+            snprintf(refused, DSCOMM_ERROR_MAX, "; %s", dscomm_last_error());
+        if (!status && !alone)
+            settle_place(link, host, link->port + i);
+    }
     freeaddrinfo(list);
-    return status;
+    if (ports == 1 || is_final(status))
+        return status;
+    *ret_again = TRUE;
+    return dscomm_fail(DSCOMM_ERR_IO,
+                       "no store of job '%s' answers at any port of %s%s",
+                       link->job ? link->job : "", link->peer, refused);
 }
 
-/* Tries the addresses of one host in turn. Some may be unreachable from here,
- * or belong to another host. */
-static dscomm_status_t try_hosts(link_t *link, dscomm_priv_deadline_t deadline,
-                                 gboolean *ret_again)
+/* Makes one attempt to connect. Of several addresses of a host, some may be
+ * unreachable from here, or belong to another host. */
+static dscomm_status_t
+connect_once(link_t *link, dscomm_priv_deadline_t deadline, gboolean *ret_again)
 {
-    char **hosts = g_strsplit(link->host, ",", -1);
     char refused[DSCOMM_ERROR_MAX] = "";
     dscomm_status_t status = DSCOMM_ERR_IO;
+    char **hosts;
 
-    for (char **host = hosts; *host && status; host++) {
-        const int left = dscomm_priv_deadline_left(deadline);
-
-        status = connect_host(
-            link, *host, dscomm_priv_deadline(MIN(left, PROBE_MS)), ret_again);
-        if (status == DSCOMM_ERR_NO_MEMORY)
-            break;
-        note_unproven(link, status, refused);
-        if (status)
-            continue;
-        /* *host is a part of it */
-        memmove(link->host, *host, strlen(*host) + 1);
-        settle_port(link, link->port);
-    }
+    if (!strchr(link->host, ','))
+        return connect_host(link, link->host, link->ports == 1, deadline,
+                            refused, ret_again);
+    hosts = g_strsplit(link->host, ",", -1);
+    for (char **host = hosts; *host && !is_final(status); host++)
+        status = connect_host(link, *host, false, probe_deadline(deadline),
+                              refused, ret_again);
     g_strfreev(hosts);
-    if (!status || status == DSCOMM_ERR_NO_MEMORY)
+    if (is_final(status))
         return status;
     *ret_again = TRUE;
     return dscomm_fail(DSCOMM_ERR_IO, "rank 0's store answers at none of %s%s",
                        link->peer, refused);
-}
-
-/* Makes one attempt to connect. */
-static dscomm_status_t
-connect_once(link_t *link, dscomm_priv_deadline_t deadline, gboolean *ret_again)
-{
-    if (strchr(link->host, ','))
-        return try_hosts(link, deadline, ret_again);
-    return connect_host(link, link->host, deadline, ret_again);
 }
 
 /* True if another attempt is worthwhile after one that began at start and

@@ -1,22 +1,289 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Listening sockets: which addresses a server binds. */
+/* Choosing network interfaces, in NCCL's syntax and by networks; and listening
+ * on them. */
 #include "config.h"
 
-#include "lib/store/tcp/socket.h"
+#include "lib/store/tcp/listen.h"
 
 #include "lib/base/process-fd.h"
 #include "lib/base/settings.h"
 #include "lib/base/status.h"
-#include "lib/store/tcp/interface.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+typedef struct {
+    int family; /* 0: not a network */
+    uint8_t bytes[16];
+    unsigned bits; /* length of the prefix */
+} network_t;
+
+typedef struct {
+    int exclude, exact;
+    char **items;
+} choice_t;
+
+static void read_choice(const char *text, choice_t *choice)
+{
+    choice->exclude = *text == '^';
+    text += choice->exclude;
+    choice->exact = *text == '=';
+    text += choice->exact;
+    choice->items = g_strsplit(text, ",", -1);
+    for (char **item = choice->items; *item; item++)
+        g_strstrip(*item);
+}
+
+/* Reads an item of the list: 0 if it is a network, -1 if it is the name of an
+ * interface, 1 if it is neither. */
+static int read_network(const char *item, network_t *network)
+{
+    const char *slash = strchr(item, '/');
+    char *host = g_strndup(item, slash ? (gsize)(slash - item) : strlen(item));
+    guint64 bits;
+    int result = slash ? 1 : -1;
+
+    *network = (network_t){0};
+    if (inet_pton(AF_INET, host, network->bytes) == 1)
+        network->family = AF_INET;
+    else if (inet_pton(AF_INET6, host, network->bytes) == 1)
+        network->family = AF_INET6;
+    g_free(host);
+    if (!network->family)
+        return result;
+    network->bits = network->family == AF_INET ? 32 : 128;
+    if (slash) {
+        if (!g_ascii_string_to_unsigned(slash + 1, 10, 0, network->bits, &bits,
+                                        NULL))
+            return 1;
+        network->bits = (unsigned)bits;
+    }
+    return 0;
+}
+
+static bool is_in_network(const network_t *network,
+                          const struct sockaddr *address)
+{
+    const struct sockaddr_in *v4 = (const void *)address;
+    const struct sockaddr_in6 *v6 = (const void *)address;
+    const unsigned whole = network->bits / 8, rest = network->bits % 8;
+    const uint8_t mask = (uint8_t)(0xff00u >> rest);
+    const uint8_t *bytes;
+
+    if (address->sa_family != network->family)
+        return 0;
+    bytes = network->family == AF_INET ? (const uint8_t *)&v4->sin_addr
+                                       : (const uint8_t *)&v6->sin6_addr;
+    if (memcmp(bytes, network->bytes, whole))
+        return 0;
+    return !rest || !((bytes[whole] ^ network->bytes[whole]) & mask);
+}
+
+static int matches_item(const choice_t *choice, const char *item,
+                        const char *name, const struct sockaddr *address)
+{
+    network_t network;
+    int kind = read_network(item, &network);
+
+    if (kind >= 0)
+        return kind == 0 && is_in_network(&network, address);
+    return choice->exact ? !strcmp(name, item)
+                         : *item && g_str_has_prefix(name, item);
+}
+
+int dscomm_priv_interface_matches(const char *text, const char *name,
+                                  const struct sockaddr *address)
+{
+    choice_t choice;
+    int found = 0;
+
+    read_choice(text, &choice);
+    for (char **item = choice.items; *item && !found; item++)
+        found = matches_item(&choice, *item, name, address);
+    g_strfreev(choice.items);
+    return found != choice.exclude;
+}
+
+/* Returns the number, from 1, of the first malformed item, or 0. */
+static int find_bad(char *const *items)
+{
+    network_t network;
+
+    if (!*items)
+        return 1;
+    for (int i = 0; items[i]; i++)
+        if (!*items[i] || read_network(items[i], &network) > 0)
+            return i + 1;
+    return 0;
+}
+
+dscomm_status_t dscomm_priv_interface_check(const char *variable,
+                                            const char *text)
+{
+    choice_t choice;
+    char quoted[80];
+    int bad;
+
+    read_choice(text, &choice);
+    bad = find_bad(choice.items);
+    g_strfreev(choice.items);
+    if (!bad)
+        return DSCOMM_OK;
+    return dscomm_fail(
+        DSCOMM_ERR_ENVIRONMENT,
+        "%s='%s': item %d is neither the name of an interface nor a network; "
+        "give names or networks as 10.0.0.0/8, comma separated, '^' before all "
+        "of them to leave them out",
+        variable, dscomm_priv_quote(text, quoted, sizeof quoted), bad);
+}
+
+const char *dscomm_priv_interface_choice(const char **ret_variable)
+{
+    const char *own = dscomm_priv_setting_text(SETTING_SOCKET_IFNAME);
+    const char *other = getenv("NCCL_SOCKET_IFNAME");
+
+    if (own && *own) {
+        *ret_variable = "DSCOMM_SOCKET_IFNAME";
+        return own;
+    }
+    *ret_variable = "NCCL_SOCKET_IFNAME";
+    /* NCCL ignores values of one character */
+    return other && other[0] && other[1] ? other : NULL;
+}
+
+/* Order of preference; smaller is better. */
+static int rank_name(const char *name)
+{
+    static const struct {
+        const char *prefix;
+        int rank;
+    } rows[] = {{"ib", 0}, {"docker", 2}, {"veth", 2}, {"lo", 3}, {"virbr", 4}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
+        if (g_str_has_prefix(name, rows[i].prefix))
+            return rows[i].rank;
+    return 1;
+}
+
+static gint interface_compare(gconstpointer a, gconstpointer b)
+{
+    const dscomm_interface_t *first = a, *second = b;
+
+    return rank_name(first->name) - rank_name(second->name);
+}
+
+/* True if the interface is up and its address needs no scope. */
+static int is_of_use(const struct ifaddrs *entry)
+{
+    const struct sockaddr_in6 *v6 = (const void *)entry->ifa_addr;
+    const unsigned wanted = IFF_UP | IFF_RUNNING;
+
+    if (!v6 || (entry->ifa_flags & wanted) != wanted)
+        return 0;
+    return v6->sin6_family == AF_INET ||
+           (v6->sin6_family == AF_INET6 &&
+            !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr));
+}
+
+/* The interfaces that are up and, unless choice is NULL, chosen. */
+static dscomm_status_t list_interfaces(const char *choice, GArray *list)
+{
+    struct ifaddrs *all;
+
+    if (getifaddrs(&all))
+        return dscomm_fail(DSCOMM_ERR_IO, "list the network interfaces: %s",
+                           strerror(errno));
+    for (struct ifaddrs *next = all; next; next = next->ifa_next) {
+        const struct sockaddr *address = next->ifa_addr;
+        dscomm_interface_t row = {.length = 0};
+
+        if (!is_of_use(next) ||
+            (choice &&
+             !dscomm_priv_interface_matches(choice, next->ifa_name, address)))
+            continue;
+        row.length = address->sa_family == AF_INET
+                         ? sizeof(struct sockaddr_in)
+                         : sizeof(struct sockaddr_in6);
+        g_strlcpy(row.name, next->ifa_name, sizeof row.name);
+        memcpy(&row.address, address, row.length);
+        g_array_append_val(list, row);
+    }
+    freeifaddrs(all);
+    return DSCOMM_OK;
+}
+
+/* Fails with the list of the interfaces that there are. */
+static dscomm_status_t fail_none(const char *variable, const char *choice,
+                                 GArray *list)
+{
+    GString *there = g_string_new(NULL);
+    char quoted[80], name[SOCKET_NAME_MAX], *colon;
+    dscomm_status_t status = list_interfaces(NULL, list);
+
+    for (guint i = 0; i < list->len; i++) {
+        dscomm_interface_t *row = &g_array_index(list, dscomm_interface_t, i);
+
+        dscomm_priv_address_name((struct sockaddr *)&row->address, row->length,
+                                 name);
+        colon = strrchr(name, ':'); /* before the port, which is 0 */
+        if (colon)
+            *colon = '\0';
+        g_string_append_printf(there, "%s%s %s", there->len ? ", " : "",
+                               row->name, name);
+    }
+    if (!status)
+        status = dscomm_fail(
+            DSCOMM_ERR_ENVIRONMENT,
+            "%s='%s' chooses no interface that is up; there are: %s", variable,
+            dscomm_priv_quote(choice, quoted, sizeof quoted),
+            there->len ? there->str : "none");
+    g_string_free(there, TRUE);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_interfaces(const char *variable, const char *choice,
+                                       GArray **ret_interfaces)
+{
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(dscomm_interface_t));
+    dscomm_status_t status = list_interfaces(choice, list);
+
+    if (!status && choice && !list->len)
+        status = fail_none(variable, choice, list);
+    if (status) {
+        g_array_unref(list);
+        return status;
+    }
+    g_array_sort(list, interface_compare);
+    *ret_interfaces = list;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_interface_validate(void)
+{
+    const char *variable, *choice = dscomm_priv_interface_choice(&variable);
+    GArray *list = NULL;
+    dscomm_status_t status;
+
+    if (!choice || strcmp(variable, "DSCOMM_SOCKET_IFNAME"))
+        return DSCOMM_OK;
+    status = dscomm_priv_interface_check(variable, choice);
+    if (!status)
+        status = dscomm_priv_interfaces(variable, choice, &list);
+    if (list)
+        g_array_unref(list);
+    return status;
+}
+
+/* Listening */
 
 void dscomm_priv_listen_close(dscomm_priv_listen_t *listening)
 {
@@ -113,12 +380,11 @@ static int add_loopback(dscomm_priv_listen_t *listening,
                                 .sin_addr = {htonl(INADDR_LOOPBACK)}};
     int problem =
         listen_add(listening, (struct sockaddr *)&usual, sizeof usual, 0);
-    const struct addrinfo *next = list;
 
-    for (; next && !problem && listening->count < LISTEN_MAX / 2;
-         next = next->ai_next) {
-        if (is_own_name(next->ai_addr))
-            problem = listen_add(listening, next->ai_addr, next->ai_addrlen, 0);
+    for (; list && !problem && listening->count < LISTEN_MAX / 2;
+         list = list->ai_next) {
+        if (is_own_name(list->ai_addr))
+            problem = listen_add(listening, list->ai_addr, list->ai_addrlen, 0);
         if (problem == EADDRNOTAVAIL || problem == EAFNOSUPPORT)
             problem = 0;
     }
@@ -185,17 +451,15 @@ static int add_interfaces_chosen(dscomm_priv_listen_t *listening,
     return problem == ENODEV && all ? listen_add_all(listening) : problem;
 }
 
-static gboolean is_literal(const char *host)
+/* True for an address and for a name of the loopback: the server then listens
+ * on the loopback if host leads there. */
+static bool may_be_loopback(const char *host)
 {
     struct in6_addr address;
 
     return inet_pton(AF_INET, host, &address) == 1 ||
-           inet_pton(AF_INET6, host, &address) == 1;
-}
-
-static gboolean is_local_name(const char *host)
-{
-    return g_ascii_strcasecmp(host, "localhost") == 0 ||
+           inet_pton(AF_INET6, host, &address) == 1 ||
+           g_ascii_strcasecmp(host, "localhost") == 0 ||
            g_str_has_prefix(host, "localhost.") ||
            g_str_has_prefix(host, "ip6-localhost");
 }
@@ -307,8 +571,7 @@ static int listen_add_named(dscomm_priv_listen_t *listening,
 
     if (is_all(host))
         return add_interfaces_chosen(listening, NULL, true);
-    problem = listen_add_list(listening, list,
-                              is_literal(host) || is_local_name(host));
+    problem = listen_add_list(listening, list, may_be_loopback(host));
     return problem == EADDRNOTAVAIL ? add_unnamed(listening, place, list)
                                     : problem;
 }

@@ -3,7 +3,7 @@
 #ifndef LIB_STORE_SERVER_H
 #define LIB_STORE_SERVER_H
 
-#include "lib/store/tcp/socket.h"
+#include "lib/store/tcp/listen.h"
 
 typedef struct {
     size_t connections; /* number at which new ones are closed */

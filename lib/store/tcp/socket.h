@@ -53,48 +53,4 @@ dscomm_status_t dscomm_priv_recv_all(int fd, const char *peer, void *data,
                                      size_t size,
                                      dscomm_priv_deadline_t deadline);
 
-/* Listening sockets of one server, all on one port. */
-#define LISTEN_MAX 8
-typedef struct {
-    int fds[LISTEN_MAX];
-    int count;
-    int port;
-    gboolean adopted; /* other processes may go on using the socket */
-} dscomm_priv_listen_t;
-
-/* Where a server listens. */
-typedef struct {
-    const char *host;
-    int port; /* 0: any */
-    int ports; /* tries this many ports, from port on */
-    bool remote; /* some clients are known to be on other machines */
-    bool guarded; /* clients must prove the job's secret */
-} dscomm_priv_place_t;
-
-/* Binds the addresses of host that this machine has; the loopback only if host
- * is a loopback address or "localhost". "*" means all interfaces. Host may have
- * no address here that other machines reach: a proxy, or this machine's name
- * with a loopback address in /etc/hosts. Then the server binds the interfaces
- * of DSCOMM_SOCKET_IFNAME and the loopback; without that setting, all
- * interfaces if guarded, else host's loopback address alone, which is
- * ERR_ENVIRONMENT if remote. DSCOMM_STORE_LISTEN adds interfaces in any case.
- */
-dscomm_status_t dscomm_priv_listen(const dscomm_priv_place_t *place,
-                                   dscomm_priv_deadline_t deadline,
-                                   dscomm_priv_listen_t *ret_listen);
-/* Uses a duplicate of fd, a listening socket of the caller; port 0: whichever
- * port it has. */
-dscomm_status_t dscomm_priv_listen_adopt(int fd, int port,
-                                         dscomm_priv_listen_t *ret_listen);
-void dscomm_priv_listen_close(dscomm_priv_listen_t *listening);
-
-/* Returns, as text, an address of this machine at which the server answers. */
-#define LISTEN_HOST_MAX 64
-const char *dscomm_priv_listen_host(const dscomm_priv_listen_t *listening,
-                                    char *buffer);
-
-/* If the store has no secret and other machines can reach its server, logs that
- * any machine may use it: one line a process, however many worlds it makes. */
-void dscomm_priv_listen_warn(const dscomm_priv_listen_t *listening);
-
 #endif

@@ -3,7 +3,7 @@
  * machine. */
 #include "config.h"
 
-#include "lib/store/tcp/interface.h"
+#include "lib/store/tcp/listen.h"
 #include "tests/tap.h"
 
 #include <arpa/inet.h>

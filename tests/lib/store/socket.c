@@ -3,7 +3,7 @@
  * resolver is the test's own, since no name server does this at will. */
 #include "config.h"
 
-#include "lib/store/tcp/socket.h"
+#include "lib/store/tcp/listen.h"
 
 #include "tests/lib/store/fixture.h"
 #include "tests/tap.h"
