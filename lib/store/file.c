@@ -97,19 +97,15 @@ static void file_shut(file_t *file)
 {
     if (file->fd >= 0)
         close(file->fd);
-    dscomm_priv_table_free(file->local.table);
+    dscomm_priv_table_clear(&file->local.table);
 }
 
 /* Opens the file, or creates it. On failure nothing is left to close. */
 static dscomm_status_t file_open(file_t *file)
 {
-    dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
+    dscomm_status_t status;
 
-    file->fd = -1;
     file->end = 0;
-    file->local.table = dscomm_priv_table_new(DSCOMM_STORE_TOTAL_MAX);
-    if (!file->local.table)
-        return status;
     do {
         file->fd =
             open(file->path,
@@ -199,13 +195,13 @@ static dscomm_status_t file_apply(file_t *file, const uint8_t *key,
     dscomm_priv_bytes_t *copy;
 
     if (removes) {
-        dscomm_priv_table_remove(file->local.table, name);
+        dscomm_priv_table_remove(&file->local.table, name);
         return DSCOMM_OK;
     }
-    copy = dscomm_priv_budget_copy(dscomm_priv_table_budget(file->local.table),
-                                   value, value_size);
+    copy =
+        dscomm_priv_budget_copy(&file->local.table.budget, value, value_size);
     if (copy) {
-        status = dscomm_priv_table_set(file->local.table, name, copy);
+        status = dscomm_priv_table_set(&file->local.table, name, copy);
         dscomm_priv_bytes_unref(copy);
     }
     return status;
@@ -371,7 +367,7 @@ static bool exceeds_limit(off_t size)
 static dscomm_status_t check_room(const file_t *file, const char *key,
                                   size_t size)
 {
-    dscomm_priv_budget_t *budget = dscomm_priv_table_budget(file->local.table);
+    const dscomm_priv_budget_t *budget = &file->local.table.budget;
     size_t more = strlen(key) + size + 2 * BUDGET_COPY_COST;
 
     if (key[0] != '/' ||
@@ -442,9 +438,9 @@ static dscomm_status_t file_count(file_t *file, const char *counter,
     dscomm_priv_bytes_t *text;
     dscomm_status_t status;
 
-    status =
-        dscomm_priv_table_sum(file->local.table, dscomm_priv_data_text(counter),
-                              delta, ret_sum, &text);
+    status = dscomm_priv_table_sum(&file->local.table,
+                                   dscomm_priv_data_text(counter), delta,
+                                   ret_sum, &text);
     if (status == DSCOMM_ERR_NO_MEMORY)
         return status;
     if (status)
@@ -540,12 +536,14 @@ dscomm_status_t dscomm_priv_store_file(const char *path,
 
     if (!file)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a store");
-    file->local = (dscomm_priv_local_t){.head.ops = &ops,
-                                        .enter = file_enter,
-                                        .leave = file_leave,
-                                        .wait = file_wait,
-                                        .put = file_put,
-                                        .own = counters};
+    file->local =
+        (dscomm_priv_local_t){.head.ops = &ops,
+                              .enter = file_enter,
+                              .leave = file_leave,
+                              .wait = file_wait,
+                              .put = file_put,
+                              .table.budget.most = DSCOMM_STORE_TOTAL_MAX,
+                              .own = counters};
     file->world_size = attr->world_size;
     strcpy(file->path, path);
     dscomm_priv_gate_init(&file->gate);

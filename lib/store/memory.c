@@ -18,7 +18,7 @@ typedef dscomm_priv_request_t request_t;
 /* The value of key in the locked table, or NULL. */
 static bytes_t *local_find(const local_t *self, const char *key)
 {
-    return dscomm_priv_table_get(self->table, dscomm_priv_data_text(key));
+    return dscomm_priv_table_get(&self->table, dscomm_priv_data_text(key));
 }
 
 static dscomm_status_t local_look(local_t *self, request_t *request)
@@ -49,9 +49,8 @@ static dscomm_status_t local_copy(const local_t *self, request_t *request)
 /* Stores a copy of the request's value. */
 static dscomm_status_t local_set(local_t *self, request_t *request)
 {
-    bytes_t *value =
-        dscomm_priv_budget_copy(dscomm_priv_table_budget(self->table),
-                                request->value.data, request->value.size);
+    bytes_t *value = dscomm_priv_budget_copy(
+        &self->table.budget, request->value.data, request->value.size);
 
     return value ? self->put(self, *request->keys, value)
                  : DSCOMM_ERR_NO_MEMORY;
@@ -61,7 +60,7 @@ static dscomm_status_t local_add(local_t *self, request_t *request)
 {
     bytes_t *text;
     dscomm_status_t status = dscomm_priv_table_sum(
-        self->table, dscomm_priv_data_text(*request->keys), request->number,
+        &self->table, dscomm_priv_data_text(*request->keys), request->number,
         &request->number, &text);
 
     return status ? status : self->put(self, *request->keys, text);
@@ -75,7 +74,7 @@ static dscomm_status_t local_compare_set(local_t *self, request_t *request)
     bool replace;
     void *value;
 
-    replace = dscomm_priv_table_compare(self->table,
+    replace = dscomm_priv_table_compare(&self->table,
                                         dscomm_priv_data_text(*request->keys),
                                         request->expected, &found);
     if (!replace)
@@ -98,7 +97,7 @@ static dscomm_status_t local_append(local_t *self, request_t *request)
 {
     bytes_t *joined;
     dscomm_status_t status = dscomm_priv_table_join(
-        self->table, dscomm_priv_data_text(*request->keys), request->value,
+        &self->table, dscomm_priv_data_text(*request->keys), request->value,
         &joined);
 
     return status ? status : self->put(self, *request->keys, joined);
@@ -112,7 +111,7 @@ static dscomm_status_t local_delete(local_t *self, request_t *request)
 
 static dscomm_status_t local_num_keys(local_t *self, request_t *request)
 {
-    request->number = (int64_t)dscomm_priv_table_count(self->table);
+    request->number = (int64_t)self->table.pairs.count;
     for (const char *const *key = self->own; key && *key; key++)
         request->number -= local_find(self, *key) != NULL;
     return DSCOMM_OK;
@@ -213,9 +212,9 @@ static dscomm_status_t memory_put(local_t *self, const char *key,
     dscomm_status_t status = DSCOMM_OK;
 
     if (value)
-        status = dscomm_priv_table_set(self->table, name, value);
+        status = dscomm_priv_table_set(&self->table, name, value);
     else
-        dscomm_priv_table_remove(self->table, name);
+        dscomm_priv_table_remove(&self->table, name);
     dscomm_priv_bytes_unref(value);
     pthread_cond_broadcast(&((memory_t *)self)->changed);
     return status;
@@ -225,7 +224,7 @@ static void memory_close(dscomm_priv_store_t *self)
 {
     memory_t *memory = (memory_t *)self;
 
-    dscomm_priv_table_free(memory->local.table);
+    dscomm_priv_table_clear(&memory->local.table);
     pthread_cond_destroy(&memory->changed);
     pthread_mutex_destroy(&memory->mutex);
     g_free(memory);
@@ -251,17 +250,12 @@ dscomm_status_t dscomm_priv_store_memory(dscomm_priv_store_t **ret_store)
 
     if (!memory)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a store");
-    memory->local =
-        (local_t){.head.ops = &ops,
-                  .enter = memory_enter,
-                  .leave = memory_leave,
-                  .wait = memory_wait,
-                  .put = memory_put,
-                  .table = dscomm_priv_table_new(DSCOMM_STORE_TOTAL_MAX)};
-    if (!memory->local.table) {
-        g_free(memory);
-        return DSCOMM_ERR_NO_MEMORY;
-    }
+    memory->local = (local_t){.head.ops = &ops,
+                              .enter = memory_enter,
+                              .leave = memory_leave,
+                              .wait = memory_wait,
+                              .put = memory_put,
+                              .table.budget.most = DSCOMM_STORE_TOTAL_MAX};
     pthread_mutex_init(&memory->mutex, NULL);
     dscomm_priv_cond_init(&memory->changed);
     *ret_store = &memory->local.head;

@@ -9,7 +9,7 @@
 
 typedef struct dscomm_priv_local {
     dscomm_priv_store_t head;
-    dscomm_priv_table_t *table;
+    dscomm_priv_table_t table;
     /* Locks the table; exclusively, if the caller will change it. */
     dscomm_status_t (*enter)(struct dscomm_priv_local *self, bool exclusive,
                              dscomm_priv_deadline_t deadline);

@@ -298,11 +298,6 @@ void dscomm_priv_queue_clear(GQueue *queue)
 
 /* Tables */
 
-struct dscomm_priv_table {
-    dscomm_priv_map_t pairs; /* of pair_t */
-    dscomm_priv_budget_t budget;
-};
-
 typedef struct {
     dscomm_priv_node_t node; /* the key */
     dscomm_priv_bytes_t *value;
@@ -317,29 +312,9 @@ static void pair_free(dscomm_priv_node_t *node)
     g_free(pair);
 }
 
-dscomm_priv_table_t *dscomm_priv_table_new(size_t most)
+void dscomm_priv_table_clear(dscomm_priv_table_t *table)
 {
-    dscomm_priv_table_t *table = g_try_new0(dscomm_priv_table_t, 1);
-
-    if (!table) {
-        dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a store's keys");
-        return NULL;
-    }
-    table->budget.most = most;
-    return table;
-}
-
-void dscomm_priv_table_free(dscomm_priv_table_t *table)
-{
-    if (!table)
-        return;
     dscomm_priv_map_clear(&table->pairs, pair_free);
-    g_free(table);
-}
-
-dscomm_priv_budget_t *dscomm_priv_table_budget(dscomm_priv_table_t *table)
-{
-    return &table->budget;
 }
 
 dscomm_priv_bytes_t *dscomm_priv_table_get(const dscomm_priv_table_t *table,
@@ -394,19 +369,6 @@ bool dscomm_priv_table_remove(dscomm_priv_table_t *table,
     dscomm_priv_map_remove(&table->pairs, &pair->node);
     pair_free(&pair->node);
     return true;
-}
-
-size_t dscomm_priv_table_count(const dscomm_priv_table_t *table)
-{
-    return table->pairs.count;
-}
-
-dscomm_priv_bytes_t *
-dscomm_priv_table_next_key(const dscomm_priv_table_t *table,
-                           const dscomm_priv_node_t **cursor)
-{
-    *cursor = dscomm_priv_map_next(&table->pairs, *cursor);
-    return *cursor ? (*cursor)->key : NULL;
 }
 
 /* Reads value as one decimal number; false if it is not one. torch's stoll

@@ -123,14 +123,14 @@ void dscomm_priv_queue_clear(GQueue *queue);
 
 /* Tables */
 
-typedef struct dscomm_priv_table dscomm_priv_table_t;
+/* Keys and values; all zero but the budget's limit is an empty one. */
+typedef struct {
+    dscomm_priv_map_t pairs; /* the nodes are keys; values in table.c */
+    dscomm_priv_budget_t budget; /* of the values, which the caller makes */
+} dscomm_priv_table_t;
 
-/* most: limit of the budget, in bytes. NULL after dscomm_fail(). */
-dscomm_priv_table_t *dscomm_priv_table_new(size_t most);
-void dscomm_priv_table_free(dscomm_priv_table_t *table);
-
-/* The budget of the table's values; the caller makes values with it. */
-dscomm_priv_budget_t *dscomm_priv_table_budget(dscomm_priv_table_t *table);
+/* Frees the pairs. */
+void dscomm_priv_table_clear(dscomm_priv_table_t *table);
 
 /* Returns the value, which the table owns, or NULL. */
 dscomm_priv_bytes_t *dscomm_priv_table_get(const dscomm_priv_table_t *table,
@@ -142,12 +142,6 @@ dscomm_status_t dscomm_priv_table_set(dscomm_priv_table_t *table,
                                       dscomm_priv_bytes_t *value);
 bool dscomm_priv_table_remove(dscomm_priv_table_t *table,
                               dscomm_priv_data_t key);
-size_t dscomm_priv_table_count(const dscomm_priv_table_t *table);
-/* Iterates over the keys: returns the next one, or NULL. *cursor is NULL at the
- * start. */
-dscomm_priv_bytes_t *
-dscomm_priv_table_next_key(const dscomm_priv_table_t *table,
-                           const dscomm_priv_node_t **cursor);
 
 /* The rules of ADD and APPEND for a key with the given value, or with old bytes
  * of value. value is NULL if there is no such key. ERR_INVALID: value is not a

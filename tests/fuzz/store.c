@@ -32,7 +32,7 @@ typedef struct {
 } client_t;
 
 typedef struct {
-    dscomm_priv_commands_t *commands;
+    dscomm_priv_commands_t commands;
     dscomm_priv_budget_t under_way;
     GQueue touched;
     client_t clients[2];
@@ -56,7 +56,7 @@ static void server_begin(server_t *server, const dscomm_priv_job_t *job)
 
     *server = (server_t){.under_way = {0, ROOM}};
     g_queue_init(&server->touched);
-    server->commands = dscomm_priv_commands_new(ROOM, job);
+    must(dscomm_priv_commands_init(&server->commands, ROOM, job) == DSCOMM_OK);
     for (int i = 0; i < 2; i++) {
         pair(fds);
         server->clients[i].fd = fds[1];
@@ -69,7 +69,7 @@ static void close_client(server_t *server, client_t *client)
 {
     if (!client->session)
         return;
-    dscomm_priv_commands_part(server->commands, client->session, true);
+    dscomm_priv_commands_part(&server->commands, client->session, true);
     if (client->session->queued)
         g_queue_unlink(&server->touched, &client->session->touch);
     dscomm_priv_session_free(client->session);
@@ -81,7 +81,7 @@ static void write_answers(server_t *server, client_t *client)
     const char *problem = NULL;
 
     if (client->session && !dscomm_priv_commands_write(
-                               server->commands, client->session, &problem))
+                               &server->commands, client->session, &problem))
         close_client(server, client);
 }
 
@@ -106,7 +106,8 @@ static void feed(server_t *server, client_t *client, const uint8_t *data,
     ssize_t sent = send(client->fd, data, size, MSG_NOSIGNAL);
 
     if (sent > 0 && client->session &&
-        !dscomm_priv_commands_read(server->commands, client->session, &problem))
+        !dscomm_priv_commands_read(&server->commands, client->session,
+                                   &problem))
         close_client(server, client);
     write_touched(server);
 }
@@ -145,10 +146,9 @@ static void run_server_of(const dscomm_priv_job_t *job, const uint8_t *data,
         close_client(&server, &server.clients[i]);
         close(server.clients[i].fd);
     }
-    dscomm_priv_wills_carry_out(dscomm_priv_commands_wills(server.commands),
-                                G_MAXINT64);
+    dscomm_priv_wills_carry_out(&server.commands.wills, G_MAXINT64);
     must(server.under_way.used == 0);
-    dscomm_priv_commands_free(server.commands);
+    dscomm_priv_commands_clear(&server.commands);
 }
 
 static void run_server(const uint8_t *data, size_t size)

@@ -3,26 +3,12 @@
 
 #include "lib/store/tcp/commands.h"
 
-#include "lib/store/tcp/peer.h"
-
 #include "lib/base/status.h"
 
 #include <string.h>
 
 /* times that held-back requests are executed, so that all clients get a turn */
 #define TURNS 4
-
-struct dscomm_priv_commands {
-    dscomm_priv_table_t *table;
-    dscomm_priv_map_t queues; /* lists of bytes (dscomm_priv_queue_push()) */
-    dscomm_priv_waiters_t waiters;
-    dscomm_priv_wills_t *wills;
-    gboolean full; /* out of room, and that was logged */
-    char *secret; /* required of clients; or NULL */
-    char *credential; /* holds the secret; or NULL */
-    bool refused; /* a client was refused, and that was logged */
-    dscomm_priv_refused_t reports; /* of processes that were refused */
-};
 
 typedef dscomm_priv_commands_t commands_t;
 typedef dscomm_priv_session_t session_t;
@@ -51,12 +37,12 @@ static const char *const own_keys[] = {WIRE_SERVER_KEY, WIRE_JOB_KEY};
 static dscomm_status_t set_own(commands_t *commands, const char *key,
                                const void *data, size_t size)
 {
-    bytes_t *value = dscomm_priv_budget_copy(
-        dscomm_priv_table_budget(commands->table), data, size);
+    bytes_t *value =
+        dscomm_priv_budget_copy(&commands->table.budget, data, size);
     dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
 
     if (value)
-        status = dscomm_priv_table_set(commands->table,
+        status = dscomm_priv_table_set(&commands->table,
                                        dscomm_priv_data_text(key), value);
     dscomm_priv_bytes_unref(value);
     return status;
@@ -84,46 +70,35 @@ static bool copy_text(const char *text, char **ret_copy)
     return *ret_copy || !text;
 }
 
-static dscomm_status_t commands_init(commands_t *commands, size_t most,
-                                     const dscomm_priv_job_t *job)
+dscomm_status_t dscomm_priv_commands_init(commands_t *commands, size_t most,
+                                          const dscomm_priv_job_t *job)
 {
+    static const dscomm_priv_job_t nobody;
+
+    if (!job)
+        job = &nobody;
+    *commands = (commands_t){
+        .table.budget.most = most,
+        .wills = {.table = &commands->table, .waiters = &commands->waiters}};
     dscomm_priv_refused_init(
         &commands->reports, job->rank ? job->rank->world : "",
         job->secret != NULL,
         job->credential && *job->credential == WIRE_NO_CREDENTIAL);
-    commands->table = dscomm_priv_table_new(most);
-    if (!commands->table)
-        return DSCOMM_ERR_NO_MEMORY;
-    commands->wills =
-        dscomm_priv_wills_new(commands->table, &commands->waiters);
-    if (!commands->wills || !copy_text(job->secret, &commands->secret) ||
+    if (!copy_text(job->secret, &commands->secret) ||
         !copy_text(job->credential, &commands->credential))
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "no memory for the store's server");
     return name_server(commands, job);
 }
 
-commands_t *dscomm_priv_commands_new(size_t most, const dscomm_priv_job_t *job)
+void dscomm_priv_commands_clear(commands_t *commands)
 {
-    static const dscomm_priv_job_t nobody;
-    commands_t *commands = g_try_new0(commands_t, 1);
-
-    if (!commands)
-        dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for the store's server");
-    else if (commands_init(commands, most, job ? job : &nobody))
-        g_clear_pointer(&commands, dscomm_priv_commands_free);
-    return commands;
-}
-
-void dscomm_priv_commands_free(commands_t *commands)
-{
-    dscomm_priv_wills_free(commands->wills);
+    dscomm_priv_wills_clear(&commands->wills);
     dscomm_priv_waiters_clear(&commands->waiters);
     dscomm_priv_map_clear(&commands->queues, free_queue);
-    dscomm_priv_table_free(commands->table);
+    dscomm_priv_table_clear(&commands->table);
     dscomm_priv_secret_free(commands->secret);
     g_free(commands->credential);
-    g_free(commands);
 }
 
 /* Access to the keys */
@@ -143,7 +118,7 @@ static void commands_refuse(commands_t *commands, session_t *session)
 
 static bool is_there(const commands_t *commands, data_t key)
 {
-    return dscomm_priv_table_get(commands->table, key) ||
+    return dscomm_priv_table_get(&commands->table, key) ||
            dscomm_priv_map_find(&commands->queues, key);
 }
 
@@ -175,9 +150,8 @@ static void request_refuse(commands_t *commands, request_t *request)
 /* A copy to be stored. NULL: no room, and the connection will be closed. */
 static bytes_t *request_copy(commands_t *commands, request_t *request, size_t i)
 {
-    bytes_t *bytes =
-        dscomm_priv_budget_copy(dscomm_priv_table_budget(commands->table),
-                                span_data(request, i), request->spans[i].size);
+    bytes_t *bytes = dscomm_priv_budget_copy(
+        &commands->table.budget, span_data(request, i), request->spans[i].size);
 
     if (!bytes)
         request_refuse(commands, request);
@@ -187,7 +161,7 @@ static bytes_t *request_copy(commands_t *commands, request_t *request, size_t i)
 static void store(commands_t *commands, request_t *request, data_t key,
                   bytes_t *value)
 {
-    if (dscomm_priv_table_set(commands->table, key, value))
+    if (dscomm_priv_table_set(&commands->table, key, value))
         request_refuse(commands, request);
     else
         dscomm_priv_waiters_wake(&commands->waiters, WAITERS_KEY, key);
@@ -309,7 +283,7 @@ static void run_compare_set(commands_t *commands, request_t *request)
 
     if (!desired)
         return;
-    if (dscomm_priv_table_compare(commands->table, key,
+    if (dscomm_priv_table_compare(&commands->table, key,
                                   request_look(request, 1), &found)) {
         dscomm_priv_session_answer_value(request->session, desired);
         store(commands, request, key, desired);
@@ -327,7 +301,7 @@ static void run_get(commands_t *commands, request_t *request)
     for (size_t i = 0; i < request->count; i++)
         dscomm_priv_session_answer_value(
             request->session,
-            dscomm_priv_table_get(commands->table, request_look(request, i)));
+            dscomm_priv_table_get(&commands->table, request_look(request, i)));
 }
 
 /* False if the value is not a number, or there is no room or no memory. */
@@ -337,7 +311,8 @@ static gboolean commands_add(commands_t *commands, request_t *request,
     dscomm_status_t status;
     bytes_t *text;
 
-    status = dscomm_priv_table_sum(commands->table, key, delta, ret_sum, &text);
+    status =
+        dscomm_priv_table_sum(&commands->table, key, delta, ret_sum, &text);
     if (status == DSCOMM_ERR_NO_MEMORY) {
         request_refuse(commands, request);
     } else if (status) {
@@ -407,10 +382,10 @@ static void run_cancel_wait(commands_t *commands, request_t *request)
 /* Counts the keys of clients. */
 static size_t count_keys(const commands_t *commands)
 {
-    size_t count = dscomm_priv_table_count(commands->table);
+    size_t count = commands->table.pairs.count;
 
     for (size_t i = 0; i < G_N_ELEMENTS(own_keys); i++)
-        if (dscomm_priv_table_get(commands->table,
+        if (dscomm_priv_table_get(&commands->table,
                                   dscomm_priv_data_text(own_keys[i])))
             count--;
     return count;
@@ -423,7 +398,7 @@ static void run_num_keys(commands_t *commands, request_t *request)
 
 static void run_delete_key(commands_t *commands, request_t *request)
 {
-    answer_integer(request, dscomm_priv_table_remove(commands->table,
+    answer_integer(request, dscomm_priv_table_remove(&commands->table,
                                                      request_look(request, 0)));
 }
 
@@ -431,7 +406,7 @@ static void run_append(commands_t *commands, request_t *request)
 {
     const data_t key = request_look(request, 0);
     const dscomm_status_t status = dscomm_priv_table_append(
-        commands->table, key, request_look(request, 1));
+        &commands->table, key, request_look(request, 1));
 
     if (status == DSCOMM_ERR_INVALID)
         request->problem = "it appends beyond what a value may have";
@@ -512,13 +487,12 @@ static bool key_is_own(data_t key)
 
 static void run_list_keys(commands_t *commands, request_t *request)
 {
-    const dscomm_priv_node_t *cursor = NULL;
-    bytes_t *key;
+    const dscomm_priv_node_t *node = NULL;
 
     answer_integer(request, (int64_t)count_keys(commands));
-    while ((key = dscomm_priv_table_next_key(commands->table, &cursor)) != NULL)
-        if (!key_is_own(key->data))
-            dscomm_priv_session_answer_value(request->session, key);
+    while ((node = dscomm_priv_map_next(&commands->table.pairs, node)))
+        if (!key_is_own(node->key->data))
+            dscomm_priv_session_answer_value(request->session, node->key);
 }
 
 static void run_barrier(commands_t *commands, request_t *request)
@@ -544,12 +518,7 @@ void dscomm_priv_commands_part(commands_t *commands, session_t *session,
                                bool ended)
 {
     dscomm_priv_waiters_remove(session);
-    dscomm_priv_wills_leave(commands->wills, &session->client, ended);
-}
-
-dscomm_priv_wills_t *dscomm_priv_commands_wills(commands_t *commands)
-{
-    return commands->wills;
+    dscomm_priv_wills_leave(&commands->wills, &session->client, ended);
 }
 
 static void give_will(commands_t *commands, request_t *request)
@@ -560,9 +529,9 @@ static void give_will(commands_t *commands, request_t *request)
     dscomm_status_t status = DSCOMM_OK;
 
     if (value)
-        status = dscomm_priv_wills_join(commands->wills,
+        status = dscomm_priv_wills_join(&commands->wills,
                                         &request->session->client, client)
-                     ? dscomm_priv_wills_give(commands->wills, client->data,
+                     ? dscomm_priv_wills_give(&commands->wills, client->data,
                                               key, value)
                      : DSCOMM_ERR_NO_MEMORY;
     if (status == DSCOMM_ERR_NO_MEMORY)
@@ -583,7 +552,7 @@ static void run_will(commands_t *commands, request_t *request)
     else if (request->spans[1].size && request->spans[2].size)
         give_will(commands, request);
     else
-        dscomm_priv_wills_withdraw(commands->wills, request_look(request, 0),
+        dscomm_priv_wills_withdraw(&commands->wills, request_look(request, 0),
                                    request_look(request, 1));
 }
 

@@ -5,15 +5,28 @@
 #ifndef LIB_STORE_COMMANDS_H
 #define LIB_STORE_COMMANDS_H
 
+#include "lib/store/tcp/peer.h"
 #include "lib/store/tcp/session.h"
 
-typedef struct dscomm_priv_commands dscomm_priv_commands_t;
+typedef struct {
+    dscomm_priv_table_t table;
+    dscomm_priv_map_t queues; /* lists of bytes (dscomm_priv_queue_push()) */
+    dscomm_priv_waiters_t waiters;
+    dscomm_priv_wills_t wills;
+    gboolean full; /* out of room, and that was logged */
+    char *secret; /* required of clients; or NULL */
+    char *credential; /* holds the secret; or NULL */
+    bool refused; /* a client was refused, and that was logged */
+    dscomm_priv_refused_t reports; /* of processes that were refused */
+} dscomm_priv_commands_t;
 
-/* Makes empty tables. most: limit of keys and values, in bytes; job: the job
- * that the store belongs to, or NULL. NULL after dscomm_fail(). */
-dscomm_priv_commands_t *dscomm_priv_commands_new(size_t most,
-                                                 const dscomm_priv_job_t *job);
-void dscomm_priv_commands_free(dscomm_priv_commands_t *commands);
+/* Makes empty tables; commands then stays at its place. most: limit of keys and
+ * values, in bytes; job: the job that the store belongs to, or NULL. Clear also
+ * after a failure. */
+dscomm_status_t dscomm_priv_commands_init(dscomm_priv_commands_t *commands,
+                                          size_t most,
+                                          const dscomm_priv_job_t *job);
+void dscomm_priv_commands_clear(dscomm_priv_commands_t *commands);
 /* Reads what session's client has sent and executes it. FALSE: the connection
  * must be closed; *ret_problem is the reason, or NULL if the client has left.
  */
@@ -29,8 +42,5 @@ gboolean dscomm_priv_commands_write(dscomm_priv_commands_t *commands,
  * has closed the connection. */
 void dscomm_priv_commands_part(dscomm_priv_commands_t *commands,
                                dscomm_priv_session_t *session, bool ended);
-/* The last wills of the clients. */
-dscomm_priv_wills_t *
-dscomm_priv_commands_wills(dscomm_priv_commands_t *commands);
 
 #endif

@@ -32,8 +32,7 @@ struct dscomm_priv_server {
     dscomm_priv_server_limits_t limits;
     int epoll, stop; /* stop: an eventfd, readable when the server must end */
     pthread_t thread;
-    dscomm_priv_commands_t *commands;
-    dscomm_priv_wills_t *wills; /* of commands */
+    dscomm_priv_commands_t commands;
     GQueue sessions; /* all connected sessions */
     gint clients; /* number with a last will, for other threads */
     GQueue touched; /* sessions with new answers */
@@ -95,7 +94,7 @@ static void session_end(server_t *server, session_t *session,
         dscomm_log(DSCOMM_LOG_DEBUG, "store", "closing %s: %s", session->peer,
                    problem);
     session->dead = TRUE;
-    dscomm_priv_commands_part(server->commands, session, !problem);
+    dscomm_priv_commands_part(&server->commands, session, !problem);
     epoll_ctl(server->epoll, EPOLL_CTL_DEL, session->fd, NULL);
     g_queue_unlink(&server->sessions, &session->link);
     end_silence(server, session);
@@ -290,7 +289,7 @@ static int next_due(const server_t *server)
 {
     const gint64 now = g_get_monotonic_time();
     const gint64 at[] = {server->tick_at, server->accept_at,
-                         dscomm_priv_wills_due(server->wills)};
+                         dscomm_priv_wills_due(&server->commands.wills)};
     int due = -1;
 
     for (size_t i = 0; i < G_N_ELEMENTS(at); i++) {
@@ -306,7 +305,7 @@ static void do_due(server_t *server)
 {
     gint64 now = g_get_monotonic_time();
 
-    dscomm_priv_wills_carry_out(server->wills, now);
+    dscomm_priv_wills_carry_out(&server->commands.wills, now);
     if (server->tick_at && now >= server->tick_at)
         server_tick(server, now);
     if (server->accept_at && now >= server->accept_at) {
@@ -333,9 +332,9 @@ static void serve_session(server_t *server, session_t *session, uint32_t events)
     if (session->dead)
         return;
     if (events & (EPOLLIN | EPOLLERR | EPOLLHUP))
-        good = dscomm_priv_commands_read(server->commands, session, &problem);
+        good = dscomm_priv_commands_read(&server->commands, session, &problem);
     if (good && (events & EPOLLOUT))
-        good = dscomm_priv_commands_write(server->commands, session, &problem);
+        good = dscomm_priv_commands_write(&server->commands, session, &problem);
     if (session->validated)
         end_silence(server, session);
     if (!good)
@@ -356,7 +355,7 @@ static void send_touched(server_t *server)
         session->queued = FALSE;
         if (session->dead)
             continue;
-        if (!dscomm_priv_commands_write(server->commands, session, &problem))
+        if (!dscomm_priv_commands_write(&server->commands, session, &problem))
             session_end(server, session, problem);
         else
             update(server, session);
@@ -384,8 +383,7 @@ static void *server_run(void *data)
         do_due(server);
         send_touched(server);
         free_dead(server);
-        g_atomic_int_set(&server->clients,
-                         dscomm_priv_wills_clients(server->wills));
+        g_atomic_int_set(&server->clients, server->commands.wills.clients);
     }
 }
 
@@ -449,8 +447,7 @@ static void server_free(server_t *server)
         session_end(server, g_queue_peek_head(&server->sessions),
                     "the store ends");
     free_dead(server);
-    if (server->commands)
-        dscomm_priv_commands_free(server->commands);
+    dscomm_priv_commands_clear(&server->commands);
     if (server->stop >= 0)
         close(server->stop);
     if (server->epoll >= 0)
@@ -477,11 +474,10 @@ dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
     server->tick_us = CLAMP(least * 1000 / 4, TICK_LEAST_US, TICK_US);
     server->under_way.most = server->limits.under_way;
     server->epoll = server->stop = -1;
-    server->commands = dscomm_priv_commands_new(server->limits.kept, job);
-    if (server->commands) {
-        server->wills = dscomm_priv_commands_wills(server->commands);
+    status =
+        dscomm_priv_commands_init(&server->commands, server->limits.kept, job);
+    if (!status)
         status = watch_first(server);
-    }
     if (!status)
         status = start_thread(server);
     if (status) {

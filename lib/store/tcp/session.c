@@ -386,15 +386,6 @@ typedef struct {
     bool counted; /* counts in clients of wills_t */
 } client_t;
 
-struct dscomm_priv_wills {
-    dscomm_priv_map_t of; /* of client_t, by name */
-    GQueue due; /* client_t without connections, the next one first */
-    GQueue kept; /* client_t whose wills were carried out, oldest first */
-    int clients; /* number that are connected and have a will */
-    dscomm_priv_table_t *table;
-    dscomm_priv_waiters_t *waiters;
-};
-
 typedef dscomm_priv_wills_t wills_t;
 
 static void will_free(will_t *will)
@@ -418,23 +409,9 @@ static void client_free(dscomm_priv_node_t *node)
     g_free(client);
 }
 
-wills_t *dscomm_priv_wills_new(dscomm_priv_table_t *table,
-                               dscomm_priv_waiters_t *waiters)
+void dscomm_priv_wills_clear(wills_t *wills)
 {
-    wills_t *wills = g_try_new0(wills_t, 1);
-
-    if (!wills)
-        return NULL;
-    wills->table = table;
-    wills->waiters = waiters;
-    return wills;
-}
-
-void dscomm_priv_wills_free(wills_t *wills)
-{
-    if (wills)
-        dscomm_priv_map_clear(&wills->of, client_free);
-    g_free(wills);
+    dscomm_priv_map_clear(&wills->of, client_free);
 }
 
 static client_t *client_add(wills_t *wills, dscomm_priv_bytes_t *name)
@@ -589,11 +566,6 @@ void dscomm_priv_wills_withdraw(wills_t *wills, dscomm_priv_data_t name,
         client_withdraw(wills, client, client_find(client, key));
     if (!client->wills && !client->connections)
         client_remove(wills, client);
-}
-
-int dscomm_priv_wills_clients(const wills_t *wills)
-{
-    return wills->clients;
 }
 
 gint64 dscomm_priv_wills_due(const wills_t *wills)

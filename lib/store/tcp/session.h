@@ -134,13 +134,16 @@ void dscomm_priv_waiters_answer(dscomm_priv_session_t *session);
  * failure can cut off at once. */
 #define WILL_KEPT_MAX 16384
 
-typedef struct dscomm_priv_wills dscomm_priv_wills_t;
+typedef struct {
+    dscomm_priv_map_t of; /* clients by name, see session.c */
+    GQueue due; /* clients without connections, the next one first */
+    GQueue kept; /* clients whose wills were carried out, oldest first */
+    int clients; /* number that are connected and have a will */
+    dscomm_priv_table_t *table; /* in which wills are carried out */
+    dscomm_priv_waiters_t *waiters; /* which this may wake */
+} dscomm_priv_wills_t; /* all zero but the pointers: empty */
 
-/* Makes an empty set of wills. They are carried out in table, and wake sessions
- * that wait for their keys. NULL: no memory. */
-dscomm_priv_wills_t *dscomm_priv_wills_new(dscomm_priv_table_t *table,
-                                           dscomm_priv_waiters_t *waiters);
-void dscomm_priv_wills_free(dscomm_priv_wills_t *wills);
+void dscomm_priv_wills_clear(dscomm_priv_wills_t *wills);
 
 /* join makes a connection, whose client is *slot, one of the client with this
  * identifier; false: no memory. leave ends the connection; ended: the client's
@@ -162,9 +165,6 @@ dscomm_status_t dscomm_priv_wills_give(dscomm_priv_wills_t *wills,
 void dscomm_priv_wills_withdraw(dscomm_priv_wills_t *wills,
                                 dscomm_priv_data_t client,
                                 dscomm_priv_data_t key);
-
-/* Number of connected clients that have a will. */
-int dscomm_priv_wills_clients(const dscomm_priv_wills_t *wills);
 
 /* Returns when the next wills are due (g_get_monotonic_time()); 0: none.
  * carry_out carries out those that are due at now. */

@@ -13,7 +13,7 @@ static dscomm_status_t put(dscomm_priv_table_t *table, const char *key,
                            const void *value, size_t size)
 {
     dscomm_priv_bytes_t *copy =
-        dscomm_priv_budget_copy(dscomm_priv_table_budget(table), value, size);
+        dscomm_priv_budget_copy(&table->budget, value, size);
     dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
 
     if (copy)
@@ -26,8 +26,8 @@ static dscomm_status_t put(dscomm_priv_table_t *table, const char *key,
 static void test_table(void)
 {
     static const char value[1000];
-    dscomm_priv_table_t *table = dscomm_priv_table_new(4 * 1000);
-    dscomm_priv_budget_t *budget = dscomm_priv_table_budget(table);
+    dscomm_priv_table_t own = {.budget.most = 4 * 1000}, *table = &own;
+    dscomm_priv_budget_t *budget = &table->budget;
     const dscomm_priv_data_t key = {"/b", 2}, more = {value, 500};
     dscomm_priv_bytes_t *joined;
     int64_t sum;
@@ -42,7 +42,7 @@ static void test_table(void)
     status_is(dscomm_priv_table_join(table, key, more, &joined),
               DSCOMM_ERR_NO_MEMORY,
               "a longer value has no room beside the old one");
-    is_int((long long)dscomm_priv_table_count(table), 2, "two are there");
+    is_int((long long)table->pairs.count, 2, "two are there");
     is_int((long long)budget->used, 2 * (1000 + 2 + 512), "and count");
     ok(dscomm_priv_table_remove(table, key), "one is removed");
     is_int((long long)budget->used, 1000 + 2 + 512, "and counts no more");
@@ -50,7 +50,7 @@ static void test_table(void)
               "a sum has room again");
     dscomm_priv_bytes_unref(joined);
     is_int((long long)budget->used, 1000 + 2 + 512, "and is forgotten");
-    dscomm_priv_table_free(table);
+    dscomm_priv_table_clear(table);
 }
 
 /* Values that grow by pieces count as those that are set; their room does not,
@@ -58,8 +58,9 @@ static void test_table(void)
 static void test_pieces(void)
 {
     static const char piece[100];
-    dscomm_priv_table_t *table = dscomm_priv_table_new(10 * (600 + 2 + 512));
-    dscomm_priv_budget_t *budget = dscomm_priv_table_budget(table);
+    dscomm_priv_table_t own = {.budget.most = 10 * (600 + 2 + 512)},
+                        *table = &own;
+    dscomm_priv_budget_t *budget = &table->budget;
     const dscomm_priv_data_t data = {piece, sizeof piece};
     char name[] = "/a";
     int failed = 0, more = 0;
@@ -77,7 +78,7 @@ static void test_pieces(void)
     is_int((long long)budget->used,
            8 * (600 + 2 + 512) + (more - 1) * (int)sizeof piece,
            "what is cut off counts no more");
-    dscomm_priv_table_free(table);
+    dscomm_priv_table_clear(table);
 }
 
 /* What would fill others' tables is not written. */
@@ -106,8 +107,7 @@ static void test_file(void)
 
     if (fd < 0 || dscomm_priv_store_file(path, &attr, &file))
         bail("%s", path);
-    dscomm_priv_table_budget(((dscomm_priv_local_t *)file)->table)->most =
-        LIMIT;
+    ((dscomm_priv_local_t *)file)->table.budget.most = LIMIT;
     status_is(change_file(file, STORE_SET, "/a", third), DSCOMM_OK,
               "a third of a file");
     fstat(fd, &before);

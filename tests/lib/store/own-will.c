@@ -130,11 +130,27 @@ static void test_two_connections(void)
 /* Clients that have died, without a server */
 
 typedef struct {
-    dscomm_priv_table_t *table;
-    dscomm_priv_wills_t *wills;
+    dscomm_priv_table_t table;
+    dscomm_priv_waiters_t waiters;
+    dscomm_priv_wills_t wills;
     dscomm_priv_bytes_t *name; /* of client i, and its will's key */
     dscomm_priv_bytes_t *client; /* of the connection */
 } dead_t;
+
+static void dead_init(dead_t *dead)
+{
+    *dead = (dead_t){.table.budget.most = (size_t)1 << 30};
+    dead->wills.table = &dead->table;
+    dead->wills.waiters = &dead->waiters;
+}
+
+static void dead_clear(dead_t *dead)
+{
+    dscomm_priv_bytes_unref(dead->name);
+    dscomm_priv_wills_clear(&dead->wills);
+    dscomm_priv_waiters_clear(&dead->waiters);
+    dscomm_priv_table_clear(&dead->table);
+}
 
 static void name_client(dead_t *dead, int i)
 {
@@ -142,27 +158,27 @@ static void name_client(dead_t *dead, int i)
 
     snprintf(name, sizeof name, "%d", i);
     dscomm_priv_bytes_unref(dead->name);
-    dead->name = dscomm_priv_budget_copy(dscomm_priv_table_budget(dead->table),
-                                         name, strlen(name));
+    dead->name =
+        dscomm_priv_budget_copy(&dead->table.budget, name, strlen(name));
     if (!dead->name ||
-        !dscomm_priv_wills_join(dead->wills, &dead->client, dead->name))
+        !dscomm_priv_wills_join(&dead->wills, &dead->client, dead->name))
         bail("no memory");
 }
 
 static void die(dead_t *dead, int i)
 {
     name_client(dead, i);
-    if (dscomm_priv_wills_give(dead->wills, dead->name->data, dead->name,
+    if (dscomm_priv_wills_give(&dead->wills, dead->name->data, dead->name,
                                dead->name))
         bail("no will");
-    dscomm_priv_wills_leave(dead->wills, &dead->client, true);
+    dscomm_priv_wills_leave(&dead->wills, &dead->client, true);
 }
 
 /* Client i comes back. Returns whether its note is still there. */
 static bool stays(dead_t *dead, int i)
 {
     name_client(dead, i);
-    return dscomm_priv_table_get(dead->table, dead->name->data) != NULL;
+    return dscomm_priv_table_get(&dead->table, dead->name->data) != NULL;
 }
 
 /* Client i dies, with a will for key. Returns the value of key then. */
@@ -170,26 +186,24 @@ static const dscomm_priv_bytes_t *die_for(dead_t *dead, int i,
                                           dscomm_priv_bytes_t *key)
 {
     name_client(dead, i);
-    if (dscomm_priv_wills_give(dead->wills, dead->name->data, key, key))
+    if (dscomm_priv_wills_give(&dead->wills, dead->name->data, key, key))
         bail("no will");
-    dscomm_priv_wills_leave(dead->wills, &dead->client, true);
-    dscomm_priv_wills_carry_out(dead->wills, G_MAXINT64);
-    return dscomm_priv_table_get(dead->table, key->data);
+    dscomm_priv_wills_leave(&dead->wills, &dead->client, true);
+    dscomm_priv_wills_carry_out(&dead->wills, G_MAXINT64);
+    return dscomm_priv_table_get(&dead->table, key->data);
 }
 
 /* Thousands of deaths under one key copy its value a few times, not at each. */
 static void test_one_key(void)
 {
     enum { CLIENTS = 4096 };
-    dscomm_priv_waiters_t waiters = {0};
-    dead_t dead = {.table = dscomm_priv_table_new((size_t)1 << 30)};
+    dead_t dead;
     dscomm_priv_bytes_t *key, *kept = NULL;
     const dscomm_priv_bytes_t *value = NULL;
     int copies = 0;
 
-    dead.wills = dscomm_priv_wills_new(dead.table, &waiters);
-    key = dscomm_priv_budget_copy(dscomm_priv_table_budget(dead.table),
-                                  "0123456789abcde\n", 16);
+    dead_init(&dead);
+    key = dscomm_priv_budget_copy(&dead.table.budget, "0123456789abcde\n", 16);
     for (int i = 0; i < CLIENTS; i++) {
         const dscomm_priv_bytes_t *now = die_for(&dead, i, key);
 
@@ -203,37 +217,30 @@ static void test_one_key(void)
     ok(value != kept && kept->data.size == 16 * CLIENTS &&
            value->data.size == 16 * (CLIENTS + 1),
        "a value that is being sent stays as it is");
-    dscomm_priv_table_cut(dead.table, key->data, key->data);
+    dscomm_priv_table_cut(&dead.table, key->data, key->data);
     is_int((long)value->data.size, 16 * CLIENTS, "a will is taken out again");
     ok(!memcmp(value->own, kept->own, kept->data.size), "and no other one");
     dscomm_priv_bytes_unref(kept);
-    dscomm_priv_bytes_unref(dead.name);
     dscomm_priv_bytes_unref(key);
-    dscomm_priv_wills_free(dead.wills);
-    dscomm_priv_waiters_clear(&waiters);
-    dscomm_priv_table_free(dead.table);
+    dead_clear(&dead);
 }
 
 static void test_kept(void)
 {
-    dscomm_priv_waiters_t waiters = {0};
-    dead_t dead = {.table = dscomm_priv_table_new((size_t)1 << 30)};
+    dead_t dead;
 
-    dead.wills = dscomm_priv_wills_new(dead.table, &waiters);
+    dead_init(&dead);
     for (int i = 0; i <= WILL_KEPT_MAX; i++)
         die(&dead, i);
-    dscomm_priv_wills_carry_out(dead.wills,
+    dscomm_priv_wills_carry_out(&dead.wills,
                                 g_get_monotonic_time() + WILL_GRACE_MS * 1000);
-    is_int((long)dscomm_priv_table_count(dead.table), WILL_KEPT_MAX + 1,
+    is_int((long)dead.table.pairs.count, WILL_KEPT_MAX + 1,
            "all wills are carried out");
     ok(stays(&dead, 0), "the oldest client is forgotten, its note is not");
     ok(!stays(&dead, 1), "the next one comes back, and its note goes");
     ok(!stays(&dead, WILL_KEPT_MAX), "so does that of the last one");
-    dscomm_priv_wills_leave(dead.wills, &dead.client, false);
-    dscomm_priv_bytes_unref(dead.name);
-    dscomm_priv_wills_free(dead.wills);
-    dscomm_priv_waiters_clear(&waiters);
-    dscomm_priv_table_free(dead.table);
+    dscomm_priv_wills_leave(&dead.wills, &dead.client, false);
+    dead_clear(&dead);
 }
 
 int main(void)
