@@ -6,8 +6,6 @@
 #include <fcntl.h>
 #include <netdb.h>
 
-#define BYTES(text) text, sizeof text - 1
-
 /* One call against answers that make no sense, or never end. */
 static void test_answers(void)
 {
@@ -164,6 +162,15 @@ static void test_workers(void)
     dscomm_store_close(store);
 }
 
+/* A store that this process serves, and another view of it by TCP. */
+static dscomm_store_t *serve_and_open(dscomm_store_t **ret_store)
+{
+    dscomm_store_t *server = must_open_store("tcp://127.0.0.1:0", NULL, 1);
+
+    *ret_store = must_open_store(url_of(dscomm_store_port(server)), NULL, 0);
+    return server;
+}
+
 static void *close_later(void *arg)
 {
     usleep(100000);
@@ -173,15 +180,12 @@ static void *close_later(void *arg)
 
 static void test_server_dies(void)
 {
-    dscomm_store_t *server = must_open_store("tcp://127.0.0.1:0", NULL, 1),
-                   *store = NULL;
+    dscomm_store_t *store, *server = serve_and_open(&store);
     double start = raw_now_ms();
     pthread_t thread;
     void *value;
     size_t size;
 
-    status_is(open_store(url_of(dscomm_store_port(server)), NULL, 0, 0, &store),
-              DSCOMM_OK, "open");
     pthread_create(&thread, NULL, close_later, server);
     status_is(dscomm_store_get(store, "never", 60000, &value, &size),
               DSCOMM_ERR_PEER_FAILED, "the server ends during a wait");
@@ -209,13 +213,10 @@ static void *wait_for_key(void *arg)
 /* Threads that wait for keys, and others that set them, have one store. */
 static void test_shared(void)
 {
-    dscomm_store_t *server = must_open_store("tcp://127.0.0.1:0", NULL, 1),
-                   *store = NULL;
+    dscomm_store_t *store, *server = serve_and_open(&store);
     waiter_t waiters[3] = {{.key = "a"}, {.key = "b"}, {.key = "c"}};
     pthread_t threads[3];
 
-    status_is(open_store(url_of(dscomm_store_port(server)), NULL, 0, 0, &store),
-              DSCOMM_OK, "open");
     for (int i = 0; i < 3; i++) {
         waiters[i].store = store;
         pthread_create(&threads[i], NULL, wait_for_key, &waiters[i]);
@@ -389,9 +390,8 @@ static void *lose_connections(void *arg)
 /* A connection that is lost while a key is waited for is made again. */
 static void test_lost(void)
 {
-    dscomm_store_t *server = must_open_store("tcp://127.0.0.1:0", NULL, 1);
+    dscomm_store_t *store, *server = serve_and_open(&store);
     int port = dscomm_store_port(server);
-    dscomm_store_t *store = must_open_store(url_of(port), NULL, 0);
     void *value = NULL;
     pthread_t thread;
     size_t size;
@@ -424,13 +424,10 @@ static void test_replaced(void)
 /* A server that ends and is served anew on its port. */
 static void test_restarted(void)
 {
-    dscomm_store_t *server = must_open_store("tcp://127.0.0.1:0", NULL, 1),
-                   *store = NULL;
+    dscomm_store_t *store, *server = serve_and_open(&store);
     int port = dscomm_store_port(server);
     int64_t sum = 0;
 
-    status_is(open_store(url_of(port), NULL, 0, 2000, &store), DSCOMM_OK,
-              "open");
     status_is(dscomm_store_add(store, "n", 1, &sum), DSCOMM_OK, "count");
     dscomm_store_close(server);
     server = must_open_store(url_of(port), NULL, 1);
@@ -451,25 +448,19 @@ static void test_no_server(void)
 {
     dscomm_store_t *store = NULL;
     double start = raw_now_ms(), took;
-    int port, fd = raw_listen(&port);
-    char host[100];
+    const int port = raw_free_port();
+    char name[81] = "", url[120];
 
-    close(fd);
     status_is(open_store(url_of(port), NULL, 0, 300, &store),
               DSCOMM_ERR_TIMEOUT, "nobody listens");
     took = raw_now_ms() - start;
     ok(took >= 300 && took < 3000, "it tried for %.0f ms", took);
     error_says("refused");
     /* a label of more than 63 letters, which no name server is asked for */
-    memset(host, 'x', 80);
-    snprintf(host + 80, 20, ".invalid:1234");
-    {
-        char url[120];
-
-        snprintf(url, sizeof url, "tcp://%s", host);
-        status_is(open_store(url, NULL, 0, 2000, &store), DSCOMM_ERR_NOT_FOUND,
-                  "a name without address");
-    }
+    memset(name, 'x', sizeof name - 1);
+    snprintf(url, sizeof url, "tcp://%s.invalid:1234", name);
+    status_is(open_store(url, NULL, 0, 2000, &store), DSCOMM_ERR_NOT_FOUND,
+              "a name without address");
 }
 
 static void *serve_later(void *arg)
@@ -484,10 +475,8 @@ static void test_late_server(void)
     char address[40];
     pthread_t thread;
     void *server;
-    int port, fd = raw_listen(&port);
 
-    close(fd);
-    snprintf(address, sizeof address, "%s", url_of(port));
+    snprintf(address, sizeof address, "%s", url_of(raw_free_port()));
     pthread_create(&thread, NULL, serve_later, address);
     status_is(open_store(address, NULL, 0, 10000, &store), DSCOMM_OK,
               "a server that comes later");

@@ -7,16 +7,13 @@
 #include <sys/resource.h>
 
 /* Connections that never finish what they began hold no one up, and end. */
-static void test_slow(void)
+static void test_slow(int port)
 {
     enum { SLOW = 200 };
-    const dscomm_priv_server_limits_t limits = {.validate_ms = 300,
-                                                .stall_ms = 300};
     raw_t part = {.size = 0};
-    int fds[SLOW], port, closed = 0;
+    int fds[SLOW], closed = 0;
     uint8_t byte = 0;
     double start;
-    dscomm_priv_server_t *server = start_server(&limits, NULL, &port);
 
     raw_put(&part, 1, 1);
     raw_put(&part, 3, 8);
@@ -50,16 +47,13 @@ static void test_slow(void)
     is_int(closed, 0, "who is idle is not");
     for (int i = 0; i < SLOW; i++)
         close(fds[i]);
-    dscomm_priv_server_close(server);
 }
 
 /* Dripping a request does not buy time. */
-static void test_drip(void)
+static void test_drip(int port)
 {
-    const dscomm_priv_server_limits_t limits = {.stall_ms = 200};
     raw_t raw = {.size = 0};
-    int port, fd, sent = 0;
-    dscomm_priv_server_t *server = start_server(&limits, NULL, &port);
+    int fd, sent = 0;
 
     fd = raw_client(port);
     raw_put(&raw, 1, 1);
@@ -74,24 +68,23 @@ static void test_drip(void)
     }
     ok(sent > 5 && sent < 200, "closed after %d drops", sent);
     close(fd);
-    dscomm_priv_server_close(server);
 }
 
 /* Someone asks for much and reads nothing. */
-static void test_deaf(void)
+static void test_deaf(int port)
 {
-    enum { ASKS = 400 };
-    const dscomm_priv_server_limits_t limits = {.stall_ms = 400};
+    enum { ASKS = 400, PART = 16 << 10 };
     static uint8_t value[1 << 20];
     raw_t raw = {.size = 0};
-    int port, fd, setter;
-    dscomm_priv_server_t *server = start_server(&limits, NULL, &port);
+    int fd, setter;
 
     setter = raw_client(port);
-    raw_command(&raw, 1, "/large", NULL, NULL);
-    raw_put(&raw, sizeof value, 8);
-    raw_flush(setter, &raw);
-    raw_send(setter, value, sizeof value);
+    for (size_t i = 0; i < sizeof value; i += PART) {
+        raw_command(&raw, 9, "/large", NULL, NULL); /* APPEND */
+        raw_put(&raw, PART, 8);
+        raw.size += PART;
+        raw_flush(setter, &raw); /* at once: a request may not stall */
+    }
     is_int(raw_echo(setter, &raw, 5), 5, "a large value is set");
     fd = raw_client(port);
     for (int i = 0; i < ASKS; i++)
@@ -124,14 +117,11 @@ static void test_deaf(void)
     }
     close(fd);
     close(setter);
-    dscomm_priv_server_close(server);
 }
 
-static void test_crowd(void)
+static void test_crowd(int port)
 {
-    const dscomm_priv_server_limits_t limits = {.connections = 8};
-    int port, fds[8];
-    dscomm_priv_server_t *server = start_server(&limits, NULL, &port);
+    int fds[8];
 
     for (int i = 0; i < 8; i++)
         fds[i] = raw_client(port);
@@ -147,7 +137,6 @@ static void test_crowd(void)
     ok(is_alive(port), "after one has left there is room");
     for (int i = 1; i < 8; i++)
         close(fds[i]);
-    dscomm_priv_server_close(server);
 }
 
 static double cpu_ms(void)
@@ -266,10 +255,12 @@ static void test_signals(void)
 
 int main(void)
 {
-    test_slow();
-    test_drip();
-    test_deaf();
-    test_crowd();
+    with_server(
+        &(dscomm_priv_server_limits_t){.validate_ms = 300, .stall_ms = 300},
+        test_slow);
+    with_server(&(dscomm_priv_server_limits_t){.stall_ms = 200}, test_drip);
+    with_server(&(dscomm_priv_server_limits_t){.stall_ms = 400}, test_deaf);
+    with_server(&(dscomm_priv_server_limits_t){.connections = 8}, test_crowd);
     test_no_descriptors();
     test_shut_down();
     test_signals();

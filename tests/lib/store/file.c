@@ -56,8 +56,6 @@ static size_t read_file(char *data, size_t size)
     return got < 0 ? 0 : (size_t)got;
 }
 
-#define BYTES(text) text, sizeof text - 1
-
 /* What torch 2.15's FileStore writes for: open, set a=x, add n 5, delete a. */
 static const char by_torch[] = "\11\0\0\0refcount/\1\0\0\0"
                                "1"

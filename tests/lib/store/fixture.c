@@ -29,6 +29,16 @@ dscomm_priv_server_t *start_server(const dscomm_priv_server_limits_t *limits,
     return server;
 }
 
+void with_server(const dscomm_priv_server_limits_t *limits,
+                 void (*test)(int port))
+{
+    int port;
+    dscomm_priv_server_t *server = start_server(limits, NULL, &port);
+
+    test(port);
+    dscomm_priv_server_close(server);
+}
+
 int raw_client(int port)
 {
     raw_t raw = {.size = 0};

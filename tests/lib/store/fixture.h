@@ -16,11 +16,15 @@
 #include <pthread.h>
 
 #define WAIT_MS 5000
+#define BYTES(text) text, sizeof text - 1
 
 /* A server of one's own for job, or NULL; limits NULL, or 0 of one: the
  * default. */
 dscomm_priv_server_t *start_server(const dscomm_priv_server_limits_t *limits,
                                    const dscomm_priv_job_t *job, int *ret_port);
+/* Runs test beside a server at port, without a job; limits as above. */
+void with_server(const dscomm_priv_server_limits_t *limits,
+                 void (*test)(int port));
 /* A connection to it that has said VALIDATE. */
 int raw_client(int port);
 /* Whether a client that connects now is served. */

@@ -125,17 +125,15 @@ static void test_file(void)
 }
 
 /* The client's calls at a server that is full. */
-static void test_client(void)
+static void test_client(int port)
 {
-    const dscomm_priv_server_limits_t limits = {.kept = LIMIT};
     static const char value[LIMIT];
     const char *keys[] = {"large"};
     dscomm_store_t *store = NULL;
-    int port, present = 0;
+    int present = 0;
     void *got = NULL;
     size_t size = 0;
     int64_t sum = 0;
-    dscomm_priv_server_t *server = start_server(&limits, NULL, &port);
 
     store = must_open_store(url_of(port), NULL, 0);
     status_is(dscomm_store_set(store, "n", "1", 1), DSCOMM_OK, "a counter");
@@ -163,7 +161,6 @@ static void test_client(void)
     status_is(dscomm_store_set(store, "more", value, 9000), DSCOMM_OK,
               "makes room");
     dscomm_store_close(store);
-    dscomm_priv_server_close(server);
 }
 
 /* What raw commands would store beyond the limit closes their connection. */
@@ -246,14 +243,12 @@ static void test_requests(void)
 }
 
 /* A small request for much, and waits for many keys. */
-static void test_answers(void)
+static void test_answers(int port)
 {
     enum { ASKS = 3000, WAITS = 2000 };
-    const dscomm_priv_server_limits_t limits = {.under_way = 1 << 20};
     static uint8_t value[4000];
     static raw_t raw;
-    int port, fd, setter;
-    dscomm_priv_server_t *server = start_server(&limits, NULL, &port);
+    int fd, setter;
 
     setter = raw_client(port);
     raw_put(&raw, 1, 1);
@@ -287,7 +282,6 @@ static void test_answers(void)
     is_int(raw_recv(setter, raw.data, sizeof value + 8, WAIT_MS),
            sizeof value + 8, "others get what they ask for");
     close(setter);
-    dscomm_priv_server_close(server);
 }
 
 int main(void)
@@ -295,9 +289,10 @@ int main(void)
     test_table();
     test_pieces();
     test_file();
-    test_client();
+    with_server(&(dscomm_priv_server_limits_t){.kept = LIMIT}, test_client);
     test_commands();
     test_requests();
-    test_answers();
+    with_server(&(dscomm_priv_server_limits_t){.under_way = 1 << 20},
+                test_answers);
     return tap_done();
 }

@@ -57,12 +57,9 @@ static dscomm_status_t open_at(int port, int ports, const char *job, int serves,
 static dscomm_store_t *must_open(int port, int ports, const char *job,
                                  int serves)
 {
-    dscomm_store_t *store = NULL;
+    const dscomm_priv_job_t whose = {.name = job, .ports = ports};
 
-    if (open_at(port, ports, job, serves, 20000, &store))
-        bail("%s of %s: %s", serves ? "server" : "client", job,
-             dscomm_last_error());
-    return store;
+    return must_open_store(url_of(port), &whose, serves);
 }
 
 /* What one puts in, the other sees: they are in one store. */
@@ -223,30 +220,22 @@ static void test_no_port(void)
 static void test_hosts(void)
 {
     const int port = free_ports();
-    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
     const dscomm_priv_job_t mine = {.name = "one", .ports = 1};
     const dscomm_priv_job_t other = {.name = "two", .ports = 1};
-    dscomm_store_t *stranger = NULL, *server = NULL, *client = NULL;
+    dscomm_store_t *stranger = must_open_store(url_of(port), &other, 1);
+    dscomm_store_t *server, *client = NULL;
     char url[80];
 
-    attr.timeout_ms = 20000;
-    attr.serve = 1;
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
-    is_int(dscomm_priv_store_open(url, &attr, &other, &stranger), 0,
-           "another job's store");
     snprintf(url, sizeof url, "tcp://127.0.0.2:%d", port);
-    is_int(dscomm_priv_store_open(url, &attr, &mine, &server), 0,
-           "the store, at another address");
-    attr.serve = 0;
+    server = must_open_store(url, &mine, 1);
     snprintf(url, sizeof url, "tcp://[127.0.0.3,127.0.0.1,127.0.0.2]:%d", port);
-    if (is_int(dscomm_priv_store_open(url, &attr, &mine, &client), 0,
-               "is found among three addresses"))
+    if (is_int(open_store(url, &mine, 0, 20000, &client), 0,
+               "a store is found among three addresses"))
         ok(are_together(client, server), "  and is the one that was meant");
     dscomm_store_close(client);
     dscomm_store_close(server);
-    attr.timeout_ms = 300;
-    is_int(dscomm_priv_store_open(url, &attr, &mine, &client),
-           DSCOMM_ERR_TIMEOUT, "where it is at none of them, time passes");
+    is_int(open_store(url, &mine, 0, 300, &client), DSCOMM_ERR_TIMEOUT,
+           "where it is at none of them, time passes");
     error_says("127.0.0.3,127.0.0.1");
     dscomm_store_close(stranger);
 }
@@ -256,23 +245,18 @@ static void test_hosts(void)
 static void test_secret_hosts(void)
 {
     const int port = free_ports();
-    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
     const dscomm_priv_job_t guarded = {
         .name = "one", .ports = 1, .secret = "sixteen letters."};
     const dscomm_priv_job_t mine = {.name = "one", .ports = 1};
-    dscomm_store_t *server = NULL, *client = NULL;
+    dscomm_store_t *server, *client = NULL;
     char url[80];
     bool says = false;
 
-    attr.serve = 1;
     snprintf(url, sizeof url, "tcp://127.0.0.2:%d", port);
-    is_int(dscomm_priv_store_open(url, &attr, &guarded, &server), 0,
-           "a store with a secret");
-    attr.serve = 0;
-    attr.timeout_ms = 500;
+    server = must_open_store(url, &guarded, 1);
     snprintf(url, sizeof url, "tcp://[127.0.0.2,127.0.0.1]:%d", port);
     for (int i = 0; i < 5 && !says; i++) {
-        dscomm_priv_store_open(url, &attr, &mine, &client);
+        open_store(url, &mine, 0, 500, &client);
         says = strstr(dscomm_last_error(), "DSCOMM_JOB_SECRET") != NULL;
     }
     ok(says, "  %s", dscomm_last_error());
@@ -282,14 +266,11 @@ static void test_secret_hosts(void)
 
 static void test_all_interfaces(void)
 {
-    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
-    dscomm_store_t *server = NULL, *client;
+    dscomm_store_t *server = must_open_store("tcp://*:0", NULL, 1), *client;
 
-    attr.serve = 1;
-    is_int(dscomm_priv_store_open("tcp://*:0", &attr, NULL, &server), 0,
-           "a store on all interfaces, at any port");
     client = must_open(dscomm_store_port(server), 1, NULL, 0);
-    ok(are_together(client, server), "  is found");
+    ok(are_together(client, server),
+       "a store on all interfaces, at any port, is found");
     dscomm_store_close(client);
     dscomm_store_close(server);
 }

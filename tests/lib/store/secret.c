@@ -475,14 +475,11 @@ static void test_warning(void)
 
     dscomm_log_set_handler(count_line, NULL);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
         dscomm_store_t *store = NULL;
 
         if (rows[i].secret)
             setenv("DSCOMM_JOB_SECRET", rows[i].secret, 1);
-        attr.serve = 1;
-        attr.timeout_ms = WAIT_MS;
-        status_is(dscomm_store_open(rows[i].url, &attr, &store), DSCOMM_OK,
+        status_is(open_store(rows[i].url, NULL, 1, WAIT_MS, &store), DSCOMM_OK,
                   rows[i].url);
         unsetenv("DSCOMM_JOB_SECRET");
         is_int(lines, rows[i].lines, "warnings of %s %s secret", rows[i].url,

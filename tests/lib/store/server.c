@@ -136,11 +136,10 @@ static void put_traffic(raw_t *raw, raw_t *answers)
 }
 
 /* The same traffic in portions of any size gives the same answers. */
-static void test_segments(void)
+static void test_segments(int port)
 {
     static const size_t portions[] = {RAW_MAX, 1, 2, 3, 7, 64, 255};
-    int port, fd;
-    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
+    int fd;
 
     for (size_t i = 0; i < sizeof portions / sizeof portions[0]; i++) {
         static raw_t raw, answers;
@@ -169,78 +168,42 @@ static void test_segments(void)
                portions[i]);
         close(fd);
     }
-    dscomm_priv_server_close(server);
 }
 
 /* Requests after which the server closes. */
-static void test_malformed(void)
+static void test_malformed(int port)
 {
-    enum { HUGE_KEY, HUGE_VALUE, LENGTHS, MANY_KEYS, NEGATIVE_KEYS };
     static const struct {
-        const char *name;
-        const char *bytes; /* after VALIDATE; NULL: made below */
+        const char *name, *bytes; /* after VALIDATE */
         size_t size;
-        int made;
     } rows[] = {
-        {"an unknown command", "\x13", 1, 0},
-        {"command 255", "\xff", 1, 0},
-        {"a key of 8 KiB and 1", NULL, 0, HUGE_KEY},
-        {"a value of 8 MiB and 1", NULL, 0, HUGE_VALUE},
-        {"a length of 2^64 - 1", NULL, 0, LENGTHS},
-        {"128 Ki keys and 1", NULL, 0, MANY_KEYS},
-        {"-1 keys", NULL, 0, NEGATIVE_KEYS},
-        {"a second, wrong magic", "\0\1\2\3\4", 5, 0},
-        {"add to text",
-         "\1\1\0\0\0\0\0\0\0t\1\0\0\0\0\0\0\0x"
-         "\4\1\0\0\0\0\0\0\0t\1\0\0\0\0\0\0\0",
-         37, 0},
-        {"two waits at a time",
-         "\6\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0A"
-         "\6\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0B",
-         36, 0},
+        {"an unknown command", BYTES("\x13")},
+        {"command 255", BYTES("\xff")},
+        {"a key of 8 KiB and 1", BYTES("\3\1\40\0\0\0\0\0\0")},
+        {"a value of 8 MiB and 1",
+         BYTES("\1\1\0\0\0\0\0\0\0k\1\0\200\0\0\0\0\0")},
+        {"a length of 2^64 - 1", BYTES("\3\377\377\377\377\377\377\377\377")},
+        {"128 Ki keys and 1", BYTES("\5\1\0\2\0\0\0\0\0")},
+        {"-1 keys", BYTES("\13\377\377\377\377\377\377\377\377")},
+        {"a second, wrong magic", BYTES("\0\1\2\3\4")},
+        {"add to text", BYTES("\1\1\0\0\0\0\0\0\0t\1\0\0\0\0\0\0\0x"
+                              "\4\1\0\0\0\0\0\0\0t\1\0\0\0\0\0\0\0")},
+        {"two waits at a time", BYTES("\6\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0A"
+                                      "\6\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0B")},
     };
-    int port;
-    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        raw_t raw = {.size = 0};
         int fd = raw_client(port);
 
-        switch (rows[i].bytes ? -1 : rows[i].made) {
-        case HUGE_KEY:
-            raw_put(&raw, 3, 1);
-            raw_put(&raw, (8 << 10) + 1, 8);
-            break;
-        case HUGE_VALUE:
-            raw_command(&raw, 1, "k", NULL, NULL);
-            raw_put(&raw, DSCOMM_STORE_VALUE_MAX + 1, 8);
-            break;
-        case LENGTHS:
-            raw_put(&raw, 3, 1);
-            raw_put(&raw, UINT64_MAX, 8);
-            break;
-        case MANY_KEYS:
-            raw_put(&raw, 5, 1);
-            raw_put(&raw, ((uint64_t)128 << 10) + 1, 8);
-            break;
-        case NEGATIVE_KEYS:
-            raw_put(&raw, 11, 1);
-            raw_put(&raw, UINT64_MAX, 8);
-            break;
-        default:
-            memcpy(raw.data, rows[i].bytes, rows[i].size);
-            raw.size = rows[i].size;
-        }
-        raw_send(fd, raw.data, raw.size);
+        raw_send(fd, rows[i].bytes, rows[i].size);
         ok(raw_closes(fd, WAIT_MS), "%s: closed", rows[i].name);
         close(fd);
     }
     ok(is_alive(port), "others are served");
-    dscomm_priv_server_close(server);
 }
 
 /* First bytes that are no VALIDATE. */
-static void test_strangers(void)
+static void test_strangers(int port)
 {
     static const char *const rows[] = {
         "GET / HTTP/1.0\r\n\r\n",
@@ -249,8 +212,7 @@ static void test_strangers(void)
         "\r1234",
     };
     raw_t raw = {.size = 0};
-    int port, fd;
-    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
+    int fd;
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         fd = raw_connect(port);
@@ -265,15 +227,12 @@ static void test_strangers(void)
     ok(raw_closes(fd, WAIT_MS), "wrong magic: closed");
     close(fd);
     ok(is_alive(port), "others are served");
-    dscomm_priv_server_close(server);
 }
 
 /* Truncated requests, then gone: at every byte of the traffic. */
-static void test_truncated(void)
+static void test_truncated(int port)
 {
     static raw_t raw, answers;
-    int port;
-    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
     raw.size = answers.size = 0;
     put_traffic(&raw, &answers);
@@ -284,7 +243,6 @@ static void test_truncated(void)
         close(fd);
     }
     ok(is_alive(port), "others are served after %zu cut connections", raw.size);
-    dscomm_priv_server_close(server);
 }
 
 static uint32_t random_state = 20260101;
@@ -299,13 +257,11 @@ static uint32_t next_random(void)
 
 /* Traffic with bytes changed, for a second; the server neither falls nor
  * stops. */
-static void test_fuzz(void)
+static void test_fuzz(int port)
 {
     static raw_t raw, answers;
     double end = raw_now_ms() + 1000;
     unsigned long rounds = 0;
-    int port;
-    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
     for (; raw_now_ms() < end; rounds++) {
         int fd = raw_connect(port), changes = (int)(next_random() % 8);
@@ -324,7 +280,6 @@ static void test_fuzz(void)
         close(fd);
     }
     ok(is_alive(port), "others are served after %lu rounds", rounds);
-    dscomm_priv_server_close(server);
 }
 
 /* A server whose end cannot be told by its eventfd ends all the same. */
@@ -342,12 +297,11 @@ static void test_close(void)
 }
 
 /* Waits that are fulfilled, cancelled, doubled and left. */
-static void test_waits(void)
+static void test_waits(int port)
 {
     raw_t raw = {.size = 0};
-    int port, a, b, c;
+    int a, b, c;
     uint8_t bytes[3];
-    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
     a = raw_client(port);
     b = raw_client(port);
@@ -377,7 +331,6 @@ static void test_waits(void)
     ok(is_alive(port), "others are served");
     close(a);
     close(c);
-    dscomm_priv_server_close(server);
 }
 
 /* A request for COMPARE_SET of an absent key, and its answer. */
@@ -395,13 +348,12 @@ static void put_absent(raw_t *raw, raw_t *answer, char byte, size_t size)
 
 /* The answer is the expected value, so it must not lie in the memory of the
  * request, which another client's request takes next. */
-static void test_answers_own_their_bytes(void)
+static void test_answers_own_their_bytes(int port)
 {
     static const size_t sizes[] = {4096, 4097, 5000, 65000, 150000};
     static raw_t raw[2], answers[2];
     static uint8_t got[RAW_MAX];
-    int port, fds[2];
-    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
+    int fds[2];
 
     for (int i = 0; i < 2; i++)
         fds[i] = raw_client(port);
@@ -426,15 +378,13 @@ static void test_answers_own_their_bytes(void)
     }
     for (int i = 0; i < 2; i++)
         close(fds[i]);
-    dscomm_priv_server_close(server);
 }
 
-static void test_queues_and_barriers(void)
+static void test_queues_and_barriers(int port)
 {
     raw_t raw = {.size = 0};
     uint8_t bytes[2];
-    int port, a, b, c;
-    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
+    int a, b, c;
 
     a = raw_client(port);
     b = raw_client(port);
@@ -467,7 +417,6 @@ static void test_queues_and_barriers(void)
     close(a);
     close(b);
     close(c);
-    dscomm_priv_server_close(server);
 }
 
 /* Connections that say nothing hold room only while there is enough: of
@@ -508,15 +457,15 @@ static void test_silent(int short_of_files)
 
 int main(void)
 {
-    test_segments();
-    test_malformed();
-    test_strangers();
-    test_truncated();
-    test_fuzz();
+    with_server(NULL, test_segments);
+    with_server(NULL, test_malformed);
+    with_server(NULL, test_strangers);
+    with_server(NULL, test_truncated);
+    with_server(NULL, test_fuzz);
     test_close();
-    test_waits();
-    test_answers_own_their_bytes();
-    test_queues_and_barriers();
+    with_server(NULL, test_waits);
+    with_server(NULL, test_answers_own_their_bytes);
+    with_server(NULL, test_queues_and_barriers);
     test_silent(0);
     test_silent(1);
     return tap_done();

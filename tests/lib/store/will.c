@@ -100,10 +100,9 @@ static void comes(int port, const char *key, const char *value,
     close(fd);
 }
 
-static void test_ends(void)
+static void test_ends(int port)
 {
-    int port, fd;
-    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
+    int fd;
 
     fd = client_with(port, 'a');
     ok(!is_there(port, "/died", LONG_MS), "a client that is silent lives");
@@ -117,13 +116,11 @@ static void test_ends(void)
     give(fd, 'd', "/other", "2");
     close(fd);
     comes(port, "/other", "2", "a will in place of another");
-    dscomm_priv_server_close(server);
 }
 
-static void test_withdrawn(void)
+static void test_withdrawn(int port)
 {
-    int port, fd, other;
-    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
+    int fd, other;
 
     fd = client_with(port, 'a');
     give(fd, 'a', "", "");
@@ -137,13 +134,11 @@ static void test_withdrawn(void)
     give(other, 'z', "", "");
     ok(is_alive(port), "nobody's will can be withdrawn");
     close(other);
-    dscomm_priv_server_close(server);
 }
 
-static void test_connections(void)
+static void test_connections(int port)
 {
-    int port, first, second;
-    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
+    int first, second;
 
     first = client_with(port, 'a');
     second = client_with(port, 'a');
@@ -154,16 +149,13 @@ static void test_connections(void)
     ok(!is_there(port, "/died", LONG_MS), "the client comes again");
     close(second);
     comes(port, "/died", "dead ", "the last connection ends");
-    dscomm_priv_server_close(server);
 }
 
 /* What the server closes tells nothing about the client. */
-static void test_closed(void)
+static void test_closed(int port)
 {
-    const dscomm_priv_server_limits_t limits = {.stall_ms = 100};
     static raw_t raw;
-    int port, fd;
-    dscomm_priv_server_t *server = start_server(&limits, NULL, &port);
+    int fd;
 
     fd = client_with(port, 'a');
     raw_put(&raw, GET, 1);
@@ -180,14 +172,12 @@ static void test_closed(void)
     ok(raw_closes(fd, WAIT_MS), "a will of 1025 bytes is closed");
     close(fd);
     ok(!is_there(port, "/died", LONG_MS), "neither will is carried out");
-    dscomm_priv_server_close(server);
 }
 
 /* A client that comes back lives: only its own line goes. */
-static void test_comes_back(void)
+static void test_comes_back(int port)
 {
-    int port, fd;
-    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
+    int fd;
 
     fd = raw_client(port);
     give(fd, 'a', "/died", "21 a\n");
@@ -210,7 +200,6 @@ static void test_comes_back(void)
     ok(!is_there(port, "/died", 0), "nor is the last one dead");
     close(fd);
     comes(port, "/died", "1 a\n", "the one that came back dies");
-    dscomm_priv_server_close(server);
 }
 
 /* One client, several wills. */
@@ -273,10 +262,8 @@ static pid_t start_process(int port, pid_t *ret_child)
     return pid;
 }
 
-static void test_process(void)
+static void test_process(int port)
 {
-    int port;
-    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
     dscomm_store_t *store = must_open_store(url_of(port), NULL, 0);
     pid_t pid = start_process(port, NULL);
 
@@ -292,21 +279,17 @@ static void test_process(void)
     comes(port, "/died", "7", "a process that is killed");
     comes(port, "/world/died", "8", "of two worlds");
     ok(!is_there(port, "/left/died", 0), "and has left a third");
-    dscomm_priv_server_close(server);
 }
 
 /* A child that lives on does not hide the death of its parent. */
-static void test_forked(void)
+static void test_forked(int port)
 {
-    int port;
-    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
     pid_t child, pid = start_process(port, &child);
 
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     comes(port, "/died", "7", "a process whose child lives on is killed");
     kill(child, SIGKILL);
-    dscomm_priv_server_close(server);
 }
 
 static void link_give(dscomm_priv_link_t *link, const char *key,
@@ -317,32 +300,40 @@ static void link_give(dscomm_priv_link_t *link, const char *key,
         bail("%s", dscomm_last_error());
 }
 
-static void use_link(dscomm_priv_link_t *first, dscomm_status_t status)
+static dscomm_priv_link_t *take_link(dscomm_priv_link_t *first, bool waits)
 {
     dscomm_priv_link_t *link = first;
 
-    if (dscomm_priv_link_enter(&link, FALSE, dscomm_priv_deadline(WAIT_MS)))
+    if (dscomm_priv_link_enter(&link, waits, dscomm_priv_deadline(WAIT_MS)))
         bail("%s", dscomm_last_error());
-    dscomm_priv_link_leave(link, status);
+    return link;
+}
+
+static void use_link(dscomm_priv_link_t *first, dscomm_status_t status)
+{
+    dscomm_priv_link_leave(take_link(first, false), status);
+}
+
+static void link_open(dscomm_priv_link_t *link, int port)
+{
+    if (!dscomm_priv_link_init(link, "127.0.0.1", port, NULL, NULL) ||
+        dscomm_priv_link_connect(link, dscomm_priv_deadline(WAIT_MS)))
+        bail("%s", dscomm_last_error());
 }
 
 /* A client with a will for /died. */
 static void link_with_will(dscomm_priv_link_t *link, int port,
                            const char *value)
 {
-    if (!dscomm_priv_link_init(link, "127.0.0.1", port, NULL, NULL) ||
-        dscomm_priv_link_connect(link, dscomm_priv_deadline(WAIT_MS)))
-        bail("%s", dscomm_last_error());
+    link_open(link, port);
     link_give(link, "/died", value);
 }
 
 /* After a request that failed a client drops its connection, and makes another
  * one when it next needs it, if ever. */
-static void test_dropped(void)
+static void test_dropped(int port)
 {
     dscomm_priv_link_t link;
-    int port;
-    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
     link_with_will(&link, port, "8");
     for (int i = 0; i < 2; i++) {
@@ -355,23 +346,21 @@ static void test_dropped(void)
     is_int(link.old_fd, -1, "the dropped one is closed then");
     dscomm_priv_link_clear(&link);
     comes(port, "/died", "8", "the end without a word");
-    dscomm_priv_server_close(server);
 }
 
 /* A client that leaves in order, while the server cannot be told: its
  * connection was dropped, or another thread has it. */
 static void test_leaves(int held)
 {
-    dscomm_priv_link_t link, *taken = &link;
+    dscomm_priv_link_t link;
     int port;
     dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
     link_with_will(&link, port, "9");
     if (!held)
         use_link(&link, DSCOMM_ERR_TIMEOUT);
-    else if (dscomm_priv_link_enter(&taken, FALSE,
-                                    dscomm_priv_deadline(WAIT_MS)))
-        bail("%s", dscomm_last_error());
+    else
+        take_link(&link, false);
     dscomm_priv_link_withdraw_will(&link, "/died");
     ok(!dscomm_priv_own_wills_settled(&link), "the server is not told");
     dscomm_priv_link_clear(&link);
@@ -381,11 +370,9 @@ static void test_leaves(int held)
 }
 
 /* A withdrawal that had to wait goes with the next request. */
-static void test_withdrawn_later(void)
+static void test_withdrawn_later(int port)
 {
     dscomm_priv_link_t link;
-    int port;
-    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
     link_with_will(&link, port, "9");
     link_give(&link, "/other", "9");
@@ -396,7 +383,6 @@ static void test_withdrawn_later(void)
     dscomm_priv_link_clear(&link);
     comes(port, "/other", "9", "the will that was left");
     ok(!is_there(port, "/died", 0), "the withdrawn one is not carried out");
-    dscomm_priv_server_close(server);
 }
 
 static int count_links(const dscomm_priv_link_t *link)
@@ -405,21 +391,13 @@ static int count_links(const dscomm_priv_link_t *link)
 }
 
 /* Threads that wait have a connection each, which goes when it is idle. */
-static void test_idle(void)
+static void test_idle(int port)
 {
     dscomm_priv_link_t link, *taken[3];
-    int port;
-    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
-    if (!dscomm_priv_link_init(&link, "127.0.0.1", port, NULL, NULL) ||
-        dscomm_priv_link_connect(&link, dscomm_priv_deadline(WAIT_MS)))
-        bail("%s", dscomm_last_error());
-    for (int i = 0; i < 3; i++) {
-        taken[i] = &link;
-        if (dscomm_priv_link_enter(&taken[i], TRUE,
-                                   dscomm_priv_deadline(WAIT_MS)))
-            bail("%s", dscomm_last_error());
-    }
+    link_open(&link, port);
+    for (int i = 0; i < 3; i++)
+        taken[i] = take_link(&link, true);
     is_int(count_links(&link), 3, "three threads wait");
     for (int i = 0; i < 3; i++)
         dscomm_priv_link_leave(taken[i], DSCOMM_OK);
@@ -432,24 +410,23 @@ static void test_idle(void)
     use_link(&link, DSCOMM_OK);
     is_int(count_links(&link), 2, "all but the first one");
     dscomm_priv_link_clear(&link);
-    dscomm_priv_server_close(server);
 }
 
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
-    test_ends();
-    test_withdrawn();
-    test_connections();
-    test_closed();
-    test_comes_back();
+    with_server(NULL, test_ends);
+    with_server(NULL, test_withdrawn);
+    with_server(NULL, test_connections);
+    with_server(&(dscomm_priv_server_limits_t){.stall_ms = 100}, test_closed);
+    with_server(NULL, test_comes_back);
     test_several();
-    test_process();
-    test_forked();
-    test_dropped();
+    with_server(NULL, test_process);
+    with_server(NULL, test_forked);
+    with_server(NULL, test_dropped);
     test_leaves(0);
     test_leaves(1);
-    test_withdrawn_later();
-    test_idle();
+    with_server(NULL, test_withdrawn_later);
+    with_server(NULL, test_idle);
     return tap_done();
 }
