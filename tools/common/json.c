@@ -46,6 +46,10 @@ void tool_json_real(JsonBuilder *builder, const char *name, const char *format,
         json_builder_add_null_value(builder);
         return;
     }
+    if (!format) {
+        json_builder_add_int_value(builder, (gint64)number);
+        return;
+    }
     g_ascii_formatd(text, sizeof text, format, number);
     json_builder_add_double_value(builder, g_ascii_strtod(text, NULL));
 }

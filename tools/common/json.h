@@ -11,8 +11,8 @@ void tool_json_object(JsonBuilder *builder, const char *name);
 void tool_json_array(JsonBuilder *builder, const char *name);
 void tool_json_flag(JsonBuilder *builder, const char *name, gboolean flag);
 void tool_json_number(JsonBuilder *builder, const char *name, gint64 number);
-/* Adds the number that the format of printf(3) prints; null if it is not
- * finite. */
+/* Adds the number that the format of printf(3) prints, or a whole number if
+ * format is NULL; null if it is not finite. */
 void tool_json_real(JsonBuilder *builder, const char *name, const char *format,
                     double number);
 /* NULL becomes null. */

@@ -101,16 +101,15 @@ static char *describe(const GOptionEntry *entries, char *const *words,
     return text;
 }
 
-static gboolean context_parse(int *argc, char ***argv,
-                              const GOptionEntry *entries,
-                              const char *parameters, const char *description,
-                              gboolean strict, char **ret_problem)
+gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
+                    const char *parameters, const char *description,
+                    gboolean strict, char **ret_problem)
 {
     const char *command = (*argv)[0];
     GOptionContext *context = g_option_context_new(parameters);
     numbers_t numbers = numbers_new(entries);
     GError *error = NULL;
-    char *name = g_strdup_printf("dscomm %s", command), *problem;
+    char *name = g_strdup_printf("dscomm %s", command), *problem, *sentence;
 
     g_set_prgname(name);
     g_option_context_set_strict_posix(context, strict);
@@ -120,55 +119,22 @@ static gboolean context_parse(int *argc, char ***argv,
         problem = numbers_set(&numbers);
     else
         problem = describe(entries, *argv, error);
-    if (problem)
-        *ret_problem = g_strdup_printf("%s; 'dscomm %s --help' explains",
-                                       problem, command);
     numbers_free(&numbers);
     g_clear_error(&error);
     g_option_context_free(context);
     g_free(name);
     if (!problem)
         return TRUE;
+    sentence =
+        g_strdup_printf("%s; 'dscomm %s --help' explains", problem, command);
     g_free(problem);
+    if (ret_problem) {
+        *ret_problem = sentence;
+    } else {
+        tool_fail(0, command, "%s", sentence);
+        g_free(sentence);
+    }
     return FALSE;
-}
-
-/* Prints a sentence to stderr if parsing fails. */
-static gboolean parse_or_say(int *argc, char ***argv,
-                             const GOptionEntry *entries,
-                             const char *parameters, const char *description,
-                             gboolean strict)
-{
-    const char *command = (*argv)[0];
-    char *problem = NULL;
-    gboolean parsed = context_parse(argc, argv, entries, parameters,
-                                    description, strict, &problem);
-
-    if (!parsed)
-        tool_fail(TOOL_USAGE, command, "%s", problem);
-    g_free(problem);
-    return parsed;
-}
-
-gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
-                    const char *parameters, const char *description)
-{
-    return parse_or_say(argc, argv, entries, parameters, description, TRUE);
-}
-
-gboolean tool_parse_quietly(int *argc, char ***argv,
-                            const GOptionEntry *entries, const char *parameters,
-                            const char *description, char **ret_problem)
-{
-    return context_parse(argc, argv, entries, parameters, description, TRUE,
-                         ret_problem);
-}
-
-gboolean tool_parse_anywhere(int *argc, char ***argv,
-                             const GOptionEntry *entries,
-                             const char *parameters, const char *description)
-{
-    return parse_or_say(argc, argv, entries, parameters, description, FALSE);
 }
 
 gboolean tool_is_id(const char *text)

@@ -29,22 +29,14 @@ int tool_env(int argc, char **argv);
 int tool_info(int argc, char **argv);
 int tool_perf(int argc, char **argv);
 
-/* Parses and removes the options before the first other word; --help prints
- * and exits. Whole numbers are decimal. FALSE: a sentence went to stderr, and
- * the exit status is TOOL_USAGE. The help contains parameters and description.
+/* Parses and removes the options: all, or if strict only those before the first
+ * other word. --help prints and exits; the help contains parameters and
+ * description. Whole numbers are decimal. FALSE: a sentence is in *ret_problem,
+ * g_free(), or went to stderr if that is NULL; the exit status is TOOL_USAGE.
  */
 gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
-                    const char *parameters, const char *description);
-
-/* The same with the sentence in *ret_problem, g_free(). */
-gboolean tool_parse_quietly(int *argc, char ***argv,
-                            const GOptionEntry *entries, const char *parameters,
-                            const char *description, char **ret_problem);
-
-/* The same for options that may follow other words; these stay. */
-gboolean tool_parse_anywhere(int *argc, char ***argv,
-                             const GOptionEntry *entries,
-                             const char *parameters, const char *description);
+                    const char *parameters, const char *description,
+                    gboolean strict, char **ret_problem);
 
 /* Whether text is 1 to 100 letters, digits, '.', '_' and '-', and no "." or
  * "..": fit for a run id, and a folder's name. */

@@ -292,12 +292,12 @@ static gboolean env_parse(int *argc, char ***argv, options_t *o,
         {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
 
-    return tool_parse_quietly(
+    return tool_parse(
         argc, argv, entries, "[PROGRAM [ARGUMENT...]]",
         "With --exec, PROGRAM is searched in PATH and takes this process's "
         "place. With --mpirun, old arguments of mpirun may follow \"--\", and "
         "are judged.",
-        ret_problem);
+        TRUE, ret_problem);
 }
 
 int tool_env(int argc, char **argv)

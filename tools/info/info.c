@@ -175,7 +175,8 @@ int tool_info(int argc, char **argv)
 
     if (!tool_parse(&argc, &argv, entries, NULL,
                     "Without --build, --backends, --codecs, --algorithms and "
-                    "--settings, all parts are shown."))
+                    "--settings, all parts are shown.",
+                    TRUE, NULL))
         return TOOL_USAGE;
     if (argc > 1)
         return tool_fail(TOOL_USAGE, "info", "unexpected argument '%s'",

@@ -15,9 +15,7 @@
 #include "tools/perf/measure.h"
 #include "tools/perf/operations.h"
 #include "tools/perf/options.h"
-#include "tools/perf/step.h"
 
-#include <dscomm/codec.h>
 #include <dscomm/compression.h>
 #include <math.h>
 #include <string.h>
@@ -72,7 +70,7 @@ static const struct {
     {"#wrong", "", "wrong", 6, 0},
 };
 
-/* Values that were not measured are negative or not finite. */
+/* Values that were not measured are not finite. */
 static void line_values(const line_t *l, double values[COLUMNS])
 {
     const double codec = MIN(l->codec.p50, l->compressed.p50);
@@ -91,48 +89,7 @@ static void line_values(const line_t *l, double values[COLUMNS])
     values[WIRE] = l->wire;
     values[PART] = l->ring > 0 ? 100 * l->wire / l->ring : 0;
     values[PAYS] = MAX(l->ring - l->wire, 0) / codec / 1e3;
-    values[WRONG] = (double)l->wrong;
-}
-
-int perf_compress_check(const perf_options_t *o, char *const *names)
-{
-    const struct {
-        const char *name;
-        gboolean given;
-    } others[] = {
-        {"-m", o->aggregate > 1},    {"--overlap", o->overlap},
-        {"--save", o->save != NULL}, {"--against", o->against != NULL},
-        {"-r", o->root != 0},
-    };
-
-    if (!dscomm_codec_find(o->compress))
-        return tool_fail(TOOL_USAGE, "perf",
-                         "--compress: there is no codec '%s'; there are %s",
-                         o->compress, dscomm_codec_names());
-    for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
-        if (others[i].given)
-            return tool_fail(TOOL_USAGE, "perf",
-                             "--compress and %s exclude each other",
-                             others[i].name);
-    for (int i = 0; i < DSCOMM_OP_COUNT; i++)
-        if (o->ops[i] && i != DSCOMM_SUM && i != DSCOMM_AVG)
-            return tool_fail(TOOL_USAGE, "perf",
-                             "--compress: -o %s is not compressed; the mean is",
-                             dscomm_op_name((dscomm_op_t)i));
-    for (int i = 0; names[i]; i++)
-        if (strcmp(names[i], "all_reduce") != 0 && strcmp(names[i], "--") != 0)
-            return tool_fail(TOOL_USAGE, "perf",
-                             "--compress: %s has no compressed form; "
-                             "all_reduce has",
-                             names[i]);
-    for (int i = 0; i < DSCOMM_DTYPE_COUNT; i++)
-        if (o->dtypes[i] && i != DSCOMM_FLOAT16 && i != DSCOMM_BFLOAT16 &&
-            i != DSCOMM_FLOAT32 && i != DSCOMM_FLOAT64)
-            return tool_fail(TOOL_USAGE, "perf",
-                             "--compress: -d %s is not compressed; float16, "
-                             "bfloat16, float32 and float64 are",
-                             dscomm_dtype_name((dscomm_dtype_t)i));
-    return TOOL_OK;
+    values[WRONG] = l->wrong < 0 ? NAN : (double)l->wrong;
 }
 
 static dscomm_status_t call_plain(const perf_call_t *call,
@@ -290,11 +247,6 @@ static void json_print(JsonBuilder *json)
     g_string_free(text, TRUE);
 }
 
-static gboolean is_known(double value)
-{
-    return value >= 0 && isfinite(value);
-}
-
 static void json_add_line(JsonBuilder *json, const line_t *line)
 {
     double values[COLUMNS];
@@ -302,14 +254,9 @@ static void json_add_line(JsonBuilder *json, const line_t *line)
     line_values(line, values);
     tool_json_object(json, NULL);
     tool_json_text(json, "type", dscomm_dtype_name(line->dtype));
-    for (int i = 0; i < COLUMNS; i++) {
-        if (!is_known(values[i]))
-            tool_json_text(json, columns[i].name, NULL);
-        else if (columns[i].decimals)
-            tool_json_real(json, columns[i].name, "%.4f", values[i]);
-        else
-            tool_json_number(json, columns[i].name, (gint64)values[i]);
-    }
+    for (int i = 0; i < COLUMNS; i++)
+        tool_json_real(json, columns[i].name,
+                       columns[i].decimals ? "%.4f" : NULL, values[i]);
     json_builder_end_object(json);
 }
 
@@ -350,11 +297,11 @@ static void print_line(const perf_run_t *run, const line_t *line)
     for (int i = 0; i < COLUMNS; i++) {
         const double value = values[i];
 
-        if (o->csv && !is_known(value))
+        if (o->csv && !isfinite(value))
             printf(",");
         else if (o->csv)
             printf(",%.*f", columns[i].decimals * 2, value);
-        else if (!is_known(value))
+        else if (!isfinite(value))
             printf(" %*s", columns[i].width, "N/A");
         else
             printf(" %*.*f", columns[i].width, columns[i].decimals, value);

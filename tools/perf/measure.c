@@ -9,10 +9,11 @@
 #include "config.h"
 
 #include "tools/perf/measure.h"
-#include "tools/perf/operations.h"
 #include "tools/perf/roof.h"
-#include "tools/perf/step.h"
 #include "tools/perf/verify.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 /* Least duration of a batch that has more than one call. */
 #define BATCH_US 500.0
@@ -26,6 +27,139 @@
 /* Bytes of inputs, and of results, of coalesced calls that are verified. */
 #define CHECKED_MOST ((size_t)128 << 20)
 #define ALIGNMENT ((size_t)64)
+
+static const char *name_of(const perf_call_t *call, size_t count, int async)
+{
+    const char *name;
+
+    if (dscomm_group_algorithm(
+            call->group, (dscomm_coll_t)call->operation->coll, call->dtype,
+            call->op, count, async, &name) != DSCOMM_OK)
+        return "unknown";
+    return name;
+}
+
+/* Collectives that the library may fuse, if they are small. */
+static gboolean can_fuse(const perf_call_t *call)
+{
+    return call->operation->coll == DSCOMM_COLL_ALL_REDUCE ||
+           call->operation->coll == DSCOMM_COLL_BROADCAST;
+}
+
+/* The name of the algorithm that serves call; "native" for the backend's own;
+ * "-" if there is none; "one/all" for coalesced calls, if all of them as one
+ * call would have another. Valid until the next call of this function. */
+static const char *find_algorithm(const perf_options_t *options,
+                                  const perf_call_t *call)
+{
+    static char both[80];
+    const size_t aggregate = (size_t)MAX(call->aggregate, 1);
+    const char *one, *all;
+
+    if (call->operation->coll < 0)
+        return "-";
+    one = name_of(call, call->count, options->async || aggregate > 1);
+    if (aggregate == 1 || !can_fuse(call))
+        return one;
+    all = name_of(call, call->count * aggregate, 1);
+    if (strcmp(one, all) == 0)
+        return one;
+    g_snprintf(both, sizeof both, "%s/%s", one, all);
+    return both;
+}
+
+/* One of the calls that are coalesced into call. */
+static perf_call_t coalesced_call(const perf_call_t *call, int number)
+{
+    const size_t offset = (size_t)number * call->apart;
+    perf_call_t one = *call;
+
+    one.send = (char *)call->send + offset;
+    one.recv = (char *)call->recv + offset;
+    return one;
+}
+
+static dscomm_status_t start_coalesced(const perf_call_t *call,
+                                       dscomm_work_t **ret_work)
+{
+    dscomm_status_t status = dscomm_coalesce_begin(call->group);
+
+    for (int i = 0; i < call->aggregate && status == DSCOMM_OK; i++) {
+        perf_call_t one = coalesced_call(call, i);
+
+        status = call->operation->run(&one, NULL);
+    }
+    if (status != DSCOMM_OK)
+        return status;
+    return dscomm_coalesce_end(call->group, ret_work);
+}
+
+static dscomm_status_t step_start(const perf_call_t *call,
+                                  dscomm_work_t **ret_work)
+{
+    if (call->aggregate > 1)
+        return start_coalesced(call, ret_work);
+    return call->operation->run(call, ret_work);
+}
+
+static dscomm_status_t work_finish(dscomm_work_t *work)
+{
+    dscomm_status_t status = dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
+
+    dscomm_work_free(work);
+    return status;
+}
+
+/* A computation of so many turns, almost without memory accesses. */
+static void compute(double turns)
+{
+    volatile double result;
+    double x = 1;
+
+    for (gint64 i = 0; i < (gint64)turns; i++)
+        x = x * 0.999999 + 0.5;
+    result = x;
+    (void)result;
+}
+
+static dscomm_status_t step_async(const perf_call_t *call, dscomm_work_t **none)
+{
+    dscomm_work_t *work;
+    dscomm_status_t status = step_start(call, &work);
+
+    (void)none;
+    return status == DSCOMM_OK ? work_finish(work) : status;
+}
+
+/* Calls with the computation between start and wait. */
+static dscomm_status_t step_overlap(const perf_call_t *call,
+                                    dscomm_work_t **none)
+{
+    dscomm_work_t *work;
+    dscomm_status_t status = step_start(call, &work);
+
+    (void)none;
+    if (status != DSCOMM_OK)
+        return status;
+    compute(call->work);
+    return work_finish(work);
+}
+
+/* The computation alone. */
+static dscomm_status_t step_compute(const perf_call_t *call,
+                                    dscomm_work_t **none)
+{
+    (void)none;
+    compute(call->work);
+    return DSCOMM_OK;
+}
+
+perf_call_fn perf_step(const perf_options_t *options, const perf_call_t *call)
+{
+    if (options->async)
+        return step_async;
+    return call->aggregate > 1 ? start_coalesced : call->operation->run;
+}
 
 typedef struct {
     perf_run_t *run;
@@ -116,6 +250,36 @@ static dscomm_status_t run_batches(const loop_t *loop, double *times,
     return slowest(loop, times, plan->batches);
 }
 
+static int time_compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* The smallest one that so many percent do not exceed (nearest rank). */
+static double percentile(const double *sorted, size_t count, size_t percent)
+{
+    size_t rank = (count * percent + 99) / 100;
+
+    return sorted[rank > 0 ? rank - 1 : 0];
+}
+
+void perf_times_fill(double *times, size_t count, perf_times_t *ret_times)
+{
+    qsort(times, count, sizeof *times, time_compare);
+    ret_times->min = times[0];
+    ret_times->max = times[count - 1];
+    ret_times->p50 = percentile(times, count, 50);
+    ret_times->p99 = percentile(times, count, 99);
+    ret_times->spread = 0;
+    if (ret_times->p50 > 0)
+        ret_times->spread =
+            100 *
+            (percentile(times, count, 75) - percentile(times, count, 25)) /
+            ret_times->p50;
+}
+
 /* Measures *ret_times, the time of one call, or of one message if the
  * operation moves several. */
 static dscomm_status_t time_loop(const loop_t *loop, perf_times_t *ret_times)
@@ -157,7 +321,7 @@ static dscomm_status_t count_wrong(const perf_call_t *call, guint32 seed,
     dscomm_status_t status;
 
     for (int i = 0; i < call->aggregate; i++) {
-        perf_call_t one = perf_coalesced_call(call, i);
+        perf_call_t one = coalesced_call(call, i);
 
         wrong += perf_count_wrong(&one, seed + (guint32)i);
     }
@@ -175,7 +339,7 @@ static dscomm_status_t check_once(const loop_t *loop, guint32 seed,
     dscomm_status_t status;
 
     for (int i = 0; i < call->aggregate; i++) {
-        perf_call_t one = perf_coalesced_call(call, i);
+        perf_call_t one = coalesced_call(call, i);
 
         perf_fill(&one, seed + (guint32)i);
     }
@@ -223,8 +387,8 @@ static dscomm_status_t measure_hidden(const loop_t *loop, perf_figure_t *figure)
     perf_times_t computed = {0}, together = {0};
     dscomm_status_t status;
 
-    compute.step = perf_step_compute;
-    both.step = perf_step_overlap;
+    compute.step = step_compute;
+    both.step = step_overlap;
     loop->call->work = 100000;
     status = time_loop(&compute, &computed);
     if (status != DSCOMM_OK)
@@ -318,7 +482,7 @@ int perf_measure(perf_run_t *run, perf_call_t *call, size_t bytes,
     perf_call_size(call, bytes);
     row.bytes = call->total * call->size;
     row.count = call->count;
-    row.algorithm = perf_algorithm(run->options, call);
+    row.algorithm = find_algorithm(run->options, call);
     for (perf_place_t place = 0; place < PERF_PLACES; place++) {
         perf_figure_t *figure = &row.figures[place];
         if (!(operation->flags & 1u << place) || status != DSCOMM_OK)

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The measuring loop. */
+/* The measuring loop, and the steps that it repeats: a call, blocking or not,
+ * alone or coalesced with others, with or without a computation beside it. */
 #ifndef TOOLS_PERF_MEASURE_H
 #define TOOLS_PERF_MEASURE_H
 
 #include "tools/perf/operations.h"
+
+/* One repetition for these options. Its last argument is NULL. */
+perf_call_fn perf_step(const perf_options_t *options, const perf_call_t *call);
 
 /* Measures what call says, collectively, and fills *ret_row. */
 int perf_measure(perf_run_t *run, perf_call_t *call, size_t bytes,
@@ -15,8 +19,5 @@ dscomm_status_t perf_time(perf_run_t *run, perf_call_t *call, perf_call_fn step,
 
 /* Sorts count > 0 times and sums them up; batches and calls are left alone. */
 void perf_times_fill(double *times, size_t count, perf_times_t *ret_times);
-
-/* A computation of so many turns, almost without memory accesses. */
-void perf_compute(double turns);
 
 #endif

@@ -2,34 +2,43 @@
 /* The command line, see options.h. */
 #include "config.h"
 
-#include "tools/perf/compress.h"
+#include "lib/base/nearest.h"
 #include "tools/perf/operations.h"
 #include "tools/perf/options.h"
 
+#include <dscomm/codec.h>
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 /* Options that are numbers. */
 enum { RANKS, FACTOR, TIME, ITERATIONS, WARMUP, AGGREGATE, CHECKS, REGISTERED };
 
-/* Both limits are included. what: as a sentence tells them. */
+/* Both limits are included. what: as a sentence tells them. offset: of the int
+ * in the options, or of the double for a fraction. */
 static const struct {
     const char *option, *what;
     double min, max;
+    size_t offset;
     gboolean fraction;
 } numbers[] = {
-    [RANKS] = {"-n", "a whole number from 1 to 4096", 1, 4096, FALSE},
+#define MEMBER(name) offsetof(perf_options_t, name)
+    [RANKS] = {"-n", "a whole number from 1 to 4096", 1, 4096, MEMBER(ranks),
+               FALSE},
     [FACTOR] = {"-f", "a number of more than 1, and 1000000000 at most",
-                1 + DBL_EPSILON, 1e9, TRUE},
-    [TIME] = {"-t", "seconds, 0.000001 to 1000000", 1e-6, 1e6, TRUE},
+                1 + DBL_EPSILON, 1e9, MEMBER(factor), TRUE},
+    [TIME] = {"-t", "seconds, 0.000001 to 1000000", 1e-6, 1e6, MEMBER(time),
+              TRUE},
     [ITERATIONS] = {"-i", "a whole number from 1 to 2147483647", 1, G_MAXINT,
-                    FALSE},
+                    MEMBER(iterations), FALSE},
     [WARMUP] = {"-w", "a whole number from 0 to 2147483647", 0, G_MAXINT,
-                FALSE},
-    [AGGREGATE] = {"-m", "a whole number from 1 to 10000", 1, 10000, FALSE},
+                MEMBER(warmup), FALSE},
+    [AGGREGATE] = {"-m", "a whole number from 1 to 10000", 1, 10000,
+                   MEMBER(aggregate), FALSE},
     [CHECKS] = {"-c", "a whole number from 0 to 2147483647", 0, G_MAXINT,
-                FALSE},
-    [REGISTERED] = {"-R", "0 or 1", 0, 1, FALSE},
+                MEMBER(checks), FALSE},
+    [REGISTERED] = {"-R", "0 or 1", 0, 1, MEMBER(registered), FALSE},
+#undef MEMBER
 };
 
 /* As GOption leaves them. */
@@ -38,29 +47,25 @@ typedef struct {
     char *numbers[G_N_ELEMENTS(numbers)];
 } words_t;
 
-static const struct {
-    char letter;
-    const char *name;
-} letters[] = {
-    {'n', "ranks"},      {'b', "minbytes"}, {'e', "maxbytes"},
-    {'f', "stepfactor"}, {'i', "iters"},    {'w', "warmup_iters"},
-    {'m', "agg_iters"},  {'t', "time"},     {'c', "check"},
-    {'r', "root"},       {'R', "register"},
-};
+/* text as a word of a command line, which outlives the options; frees text. */
+static char *word_keep(char *text)
+{
+    const char *word = g_intern_string(text);
+
+    g_free(text);
+    return (char *)word;
+}
 
 /* "--ranks=4" for "-n4", which people write and GOption does not know; else
  * word. */
-static char *spell_out(char *word)
+static char *spell_out(const GOptionEntry *entries, char *word)
 {
     if (word[0] != '-' || !word[1] || !g_ascii_isdigit(word[2]))
         return word;
-    for (size_t i = 0; i < G_N_ELEMENTS(letters); i++)
-        if (word[1] == letters[i].letter) {
-            char *text = g_strdup_printf("--%s=%s", letters[i].name, word + 2);
-            word = (char *)g_intern_string(text);
-            g_free(text);
-            break;
-        }
+    for (; entries->long_name; entries++)
+        if (word[1] == entries->short_name)
+            return word_keep(
+                g_strdup_printf("--%s=%s", entries->long_name, word + 2));
     return word;
 }
 
@@ -84,18 +89,14 @@ static const char *find_alone(const char *word)
 
 /* The word after an option that may stand alone is its number only if it is
  * one. */
-static void prepare_words(int argc, char **argv)
+static void prepare_words(const GOptionEntry *entries, int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         const char *name = find_alone(argv[i]);
-        char *text;
 
-        argv[i] = spell_out(argv[i]);
-        if (!name || (i + 1 < argc && is_number(argv[i + 1])))
-            continue;
-        text = g_strdup_printf("%s=1", name);
-        argv[i] = (char *)g_intern_string(text);
-        g_free(text);
+        argv[i] = spell_out(entries, argv[i]);
+        if (name && (i + 1 >= argc || !is_number(argv[i + 1])))
+            argv[i] = word_keep(g_strdup_printf("%s=1", name));
     }
 }
 
@@ -163,11 +164,61 @@ static gboolean options_parse(int *argc, char ***argv, perf_options_t *o,
         {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
     char *description = describe_operations();
-    gboolean parsed =
-        tool_parse_anywhere(argc, argv, entries, "OPERATION...", description);
+    gboolean parsed;
 
+    prepare_words(entries, *argc, *argv);
+    parsed = tool_parse(argc, argv, entries, "OPERATION...", description, FALSE,
+                        NULL);
     g_free(description);
     return parsed;
+}
+
+/* Bits of a unit, or -1; *text moves behind it. */
+static int parse_unit(const char **text)
+{
+    static const char letters[] = "KMGT";
+    const char *letter =
+        **text ? strchr(letters, g_ascii_toupper(**text)) : NULL;
+    int bits = 0;
+
+    if (letter) {
+        bits = 10 * (int)(letter - letters + 1);
+        (*text)++;
+        if (**text == 'i')
+            (*text)++;
+    }
+    if (**text == 'B' || **text == 'b')
+        (*text)++;
+    return **text ? -1 : bits;
+}
+
+gboolean perf_parse_size(const char *text, size_t *ret_bytes)
+{
+    char *end;
+    double number;
+    const char *unit;
+
+    if (!g_ascii_isdigit(text[0]) || text[1] == 'x' || text[1] == 'X')
+        return FALSE;
+    number = g_ascii_strtod(text, &end);
+    unit = end;
+    int bits = parse_unit(&unit);
+    if (bits < 0)
+        return FALSE;
+    number = ldexp(number, bits);
+    if (!(number < ldexp(1, 62)))
+        return FALSE;
+    *ret_bytes = (size_t)number;
+    return TRUE;
+}
+
+size_t perf_next_size(const perf_options_t *options, size_t bytes)
+{
+    double next = options->step ? (double)bytes + (double)options->step
+                                : (double)bytes * options->factor;
+
+    next = MAX(next, (double)bytes + 1);
+    return next > (double)options->max ? 0 : (size_t)next;
 }
 
 static int read_size(const char *option, const char *text, size_t *ret_size)
@@ -291,39 +342,29 @@ static int read_root(const char *text, int *ret_root)
     return TOOL_OK;
 }
 
-/* Of option i; neither hexadecimal nor "inf". */
-static gboolean parse_number(const char *text, size_t i, double *ret_number)
+/* Reads option i; neither hexadecimal nor "inf". */
+static gboolean read_number(const char *text, size_t i, perf_options_t *o)
 {
     const char *fit = numbers[i].fraction ? "0123456789.eE+-" : "0123456789";
-    char *end;
+    char *end, *member = (char *)o + numbers[i].offset;
     double number = g_ascii_strtod(text, &end);
 
     if (!*text || text[strspn(text, fit)] || *end ||
         !(number >= numbers[i].min && number <= numbers[i].max))
         return FALSE;
-    *ret_number = number;
+    if (numbers[i].fraction)
+        *(double *)(void *)member = number;
+    else
+        *(int *)(void *)member = (int)number;
     return TRUE;
 }
 
 static int read_numbers(const words_t *w, perf_options_t *o)
 {
-    double values[] = {
-        [RANKS] = 0,  [FACTOR] = 4,    [TIME] = 0.1, [ITERATIONS] = 0,
-        [WARMUP] = 5, [AGGREGATE] = 1, [CHECKS] = 1, [REGISTERED] = 0,
-    };
-
     for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++)
-        if (w->numbers[i] && !parse_number(w->numbers[i], i, &values[i]))
+        if (w->numbers[i] && !read_number(w->numbers[i], i, o))
             return tool_fail(TOOL_USAGE, "perf", "%s must be %s, not '%s'",
                              numbers[i].option, numbers[i].what, w->numbers[i]);
-    o->ranks = (int)values[RANKS];
-    o->factor = values[FACTOR];
-    o->time = values[TIME];
-    o->iterations = (int)values[ITERATIONS];
-    o->warmup = (int)values[WARMUP];
-    o->aggregate = (int)values[AGGREGATE];
-    o->checks = (int)values[CHECKS];
-    o->registered = (int)values[REGISTERED];
     return TOOL_OK;
 }
 
@@ -336,6 +377,162 @@ static int check_modes(const perf_options_t *o)
         return tool_fail(TOOL_USAGE, "perf",
                          "--json and --csv exclude each "
                          "other");
+    return TOOL_OK;
+}
+
+gboolean perf_is_selected(const perf_options_t *options,
+                          const perf_operation_t *operation,
+                          dscomm_dtype_t dtype, dscomm_op_t op)
+{
+    if (!options->dtypes[dtype])
+        return FALSE;
+    if (!(operation->flags & PERF_REDUCES))
+        return op == DSCOMM_SUM;
+    return options->ops[op] && dscomm_op_applies(op, dtype) &&
+           (op != DSCOMM_PREMUL_SUM || operation->flags & PERF_PREMUL);
+}
+
+/* Whether any type and operator can be measured with this operation. */
+static gboolean has_any(const perf_options_t *options,
+                        const perf_operation_t *operation)
+{
+    for (int dtype = 0; dtype < DSCOMM_DTYPE_COUNT; dtype++)
+        for (int op = 0; op < DSCOMM_OP_COUNT; op++)
+            if (perf_is_selected(options, operation, (dscomm_dtype_t)dtype,
+                                 (dscomm_op_t)op))
+                return TRUE;
+    return FALSE;
+}
+
+/* An option that needs a form with a work; NULL: none was given. */
+static const char *needs_works(const perf_options_t *options)
+{
+    if (options->overlap)
+        return "--overlap";
+    if (options->async)
+        return "--async";
+    return options->aggregate > 1 ? "-m" : NULL;
+}
+
+static int check_one(const perf_options_t *options,
+                     const perf_operation_t *operation)
+{
+    const char *option = needs_works(options);
+
+    if (option && !(operation->flags & PERF_WORKS))
+        return tool_fail(TOOL_USAGE, "perf",
+                         "%s: %s has no form that returns a work; leave out "
+                         "one of them",
+                         option, operation->name);
+    if (!has_any(options, operation))
+        return tool_fail(TOOL_USAGE, "perf",
+                         "-o: none of these operators is defined for %s on "
+                         "any of the types",
+                         operation->name);
+    return TOOL_OK;
+}
+
+/* Chooses the operations that the other options allow. */
+static void add_all(const perf_options_t *options, GPtrArray *chosen)
+{
+    const perf_operation_t *operation;
+
+    for (size_t i = 0; (operation = perf_operation(i)); i++)
+        if ((operation->flags & PERF_WORKS || !needs_works(options)) &&
+            has_any(options, operation))
+            g_ptr_array_add(chosen, (gpointer)operation);
+}
+
+static int refuse_name(const char *name)
+{
+    dscomm_nearest_t search = dscomm_priv_nearest_begin(name, 0);
+    const perf_operation_t *operation;
+
+    for (size_t i = 0; (operation = perf_operation(i)); i++)
+        dscomm_priv_nearest_try(&search, operation->name);
+    return tool_fail(TOOL_USAGE, "perf",
+                     "there is no operation '%s'; %s%s%s'dscomm perf --help' "
+                     "lists them, 'all' is all",
+                     name, search.nearest ? "is " : "",
+                     search.nearest ? search.nearest : "",
+                     search.nearest ? " meant? " : "");
+}
+
+static int add_named(const perf_options_t *options, GPtrArray *chosen,
+                     const char *name)
+{
+    const perf_operation_t *operation = perf_operation_find(name);
+    int status;
+
+    if (!operation)
+        return refuse_name(name);
+    status = check_one(options, operation);
+    if (status == TOOL_OK)
+        g_ptr_array_add(chosen, (gpointer)operation);
+    return status;
+}
+
+/* Fills options->operations from their names, NULL at the end, and checks that
+ * each can be measured as the other options say. */
+static int select_operations(perf_options_t *options, char *const *names)
+{
+    GPtrArray *chosen = g_ptr_array_new();
+    int status = TOOL_OK;
+
+    if (!names[0])
+        status = tool_fail(TOOL_USAGE, "perf",
+                           "which operation? Usage: dscomm perf [-n N] "
+                           "OPERATION...; 'dscomm perf --help' lists them");
+    for (int i = 0; names[i] && status == TOOL_OK; i++)
+        if (strcmp(names[i], "all") == 0)
+            add_all(options, chosen);
+        else if (strcmp(names[i], "--") != 0)
+            status = add_named(options, chosen, names[i]);
+    g_ptr_array_add(chosen, NULL);
+    options->operations =
+        (const perf_operation_t **)g_ptr_array_free(chosen, FALSE);
+    return status;
+}
+
+/* Whether the other options are compatible with --compress. */
+static int check_compress(const perf_options_t *o, char *const *names)
+{
+    const struct {
+        const char *name;
+        gboolean given;
+    } others[] = {
+        {"-m", o->aggregate > 1},    {"--overlap", o->overlap},
+        {"--save", o->save != NULL}, {"--against", o->against != NULL},
+        {"-r", o->root != 0},
+    };
+
+    if (!dscomm_codec_find(o->compress))
+        return tool_fail(TOOL_USAGE, "perf",
+                         "--compress: there is no codec '%s'; there are %s",
+                         o->compress, dscomm_codec_names());
+    for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
+        if (others[i].given)
+            return tool_fail(TOOL_USAGE, "perf",
+                             "--compress and %s exclude each other",
+                             others[i].name);
+    for (int i = 0; i < DSCOMM_OP_COUNT; i++)
+        if (o->ops[i] && i != DSCOMM_SUM && i != DSCOMM_AVG)
+            return tool_fail(TOOL_USAGE, "perf",
+                             "--compress: -o %s is not compressed; the mean is",
+                             dscomm_op_name((dscomm_op_t)i));
+    for (int i = 0; names[i]; i++)
+        if (strcmp(names[i], "all_reduce") != 0 && strcmp(names[i], "--") != 0)
+            return tool_fail(TOOL_USAGE, "perf",
+                             "--compress: %s has no compressed form; "
+                             "all_reduce has",
+                             names[i]);
+    for (int i = 0; i < DSCOMM_DTYPE_COUNT; i++)
+        if (o->dtypes[i] && i != DSCOMM_FLOAT16 && i != DSCOMM_BFLOAT16 &&
+            i != DSCOMM_FLOAT32 && i != DSCOMM_FLOAT64)
+            return tool_fail(TOOL_USAGE, "perf",
+                             "--compress: -d %s is not compressed; float16, "
+                             "bfloat16, float32 and float64 are",
+                             dscomm_dtype_name((dscomm_dtype_t)i));
     return TOOL_OK;
 }
 
@@ -357,9 +554,9 @@ static int options_interpret(const words_t *w, char **names, perf_options_t *o)
     if (status == TOOL_OK)
         status = read_root(w->root, &o->root);
     if (status == TOOL_OK && o->compress)
-        status = perf_compress_check(o, names);
+        status = check_compress(o, names);
     else if (status == TOOL_OK)
-        status = perf_select(o, names);
+        status = select_operations(o, names);
     return status;
 }
 
@@ -377,11 +574,16 @@ static void clear_words(words_t *w)
 
 int perf_options_read(int argc, char **argv, perf_options_t *ret_options)
 {
-    perf_options_t o = {.min = 8, .max = (size_t)32 << 20};
+    perf_options_t o = {.min = 8,
+                        .max = (size_t)32 << 20,
+                        .factor = 4,
+                        .time = 0.1,
+                        .warmup = 5,
+                        .aggregate = 1,
+                        .checks = 1};
     words_t words = {0};
     int status = TOOL_USAGE;
 
-    prepare_words(argc, argv);
     if (options_parse(&argc, &argv, &o, &words))
         status = options_interpret(&words, argv + 1, &o);
     clear_words(&words);

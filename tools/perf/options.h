@@ -9,10 +9,6 @@
 int perf_options_read(int argc, char **argv, perf_options_t *ret_options);
 void perf_options_clear(perf_options_t *options);
 
-/* Fills options->operations from their names, NULL at the end, and checks that
- * each can be measured as the other options say. */
-int perf_select(perf_options_t *options, char *const *names);
-
 /* Whether an operation is to be measured with this type and operator; one that
  * does not reduce takes any. */
 gboolean perf_is_selected(const perf_options_t *options,

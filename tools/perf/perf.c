@@ -1,72 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `dscomm perf`: joins the launcher's job, or starts its own ranks, each of
- * which is this program again. */
+/* The clock, and messages to the user: progress, and failures of the library.
+ */
 #include "config.h"
 
-#include "tools/common/topology.h"
-#include "tools/perf/options.h"
-#include "tools/perf/run.h"
-#include "tools/run/job.h"
+#include "tools/common/errors.h"
+#include "tools/perf/perf.h"
 
-#define GRACE_US (5 * G_USEC_PER_SEC)
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
 
-/* The same command line in as many processes. */
-static int start_ranks(const perf_options_t *options, char **words)
+int perf_fail(const char *what)
 {
-    const tool_limits_t limits = {.grace_us = GRACE_US, .ranks_explain = TRUE};
-    char *self = g_file_read_link("/proc/self/exe", NULL);
-    GPtrArray *argv = g_ptr_array_new();
-    int status = perf_check_files(options);
+    char *sentence = g_strdup_printf("%s: %s", what, dscomm_last_error());
 
-    g_ptr_array_add(argv, self ? self : (char *)"dscomm");
-    for (int i = 0; words[i]; i++)
-        g_ptr_array_add(argv, words[i]);
-    g_ptr_array_add(argv, NULL);
-    if (status == TOOL_OK)
-        status =
-            tool_job_run("perf", (char **)argv->pdata, options->ranks, &limits);
-    g_ptr_array_free(argv, TRUE);
-    g_free(self);
-    return status;
+    if (tool_errors_is_first(sentence))
+        tool_fail(0, "perf", "%s", sentence);
+    g_free(sentence);
+    return TOOL_FAILED;
 }
 
-/* A process without other ranks is alone, or was started without a launcher. */
-static int join_or_start(const perf_options_t *options,
-                         const tool_topology_t *topology, char **words)
+void perf_progress(const perf_run_t *run, const char *format, ...)
 {
-    dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
-    dscomm_group_t *world;
-    int status;
+    va_list args;
 
-    attr.backend = options->backend;
-    attr.name = "perf";
-    if (dscomm_init(&attr, &world) != DSCOMM_OK)
-        return perf_fail("start");
-    int ranks = dscomm_group_size(world);
-    gboolean start = ranks == 1 && options->ranks > 1;
-    if (start)
-        status = TOOL_OK;
-    else
-        status = perf_run(options, topology, world);
-    if (dscomm_finalize(world) != DSCOMM_OK && status == TOOL_OK && !start)
-        status = perf_fail("end");
-    return start ? start_ranks(options, words) : status;
-}
-
-int tool_perf(int argc, char **argv)
-{
-    perf_options_t options;
-    char **words = g_strdupv(argv);
-    int status = perf_options_read(argc, argv, &options);
-
-    if (status == TOOL_OK) {
-        /* Before the library starts threads, see topology.h */
-        tool_topology_t *topology = tool_topology_new(FALSE);
-
-        status = join_or_start(&options, topology, words);
-        tool_topology_free(topology);
-        perf_options_clear(&options);
+    if (run->rank != 0 || !isatty(STDERR_FILENO))
+        return;
+    fprintf(stderr, "\r\033[K");
+    if (format) {
+        va_start(args, format);
+        vfprintf(stderr, format, args);
+        va_end(args);
     }
-    g_strfreev(words);
-    return status;
+    fflush(stderr);
+}
+
+double perf_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }

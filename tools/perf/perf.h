@@ -111,7 +111,6 @@ typedef struct {
 
 typedef struct perf_report perf_report_t;
 typedef struct perf_baseline perf_baseline_t;
-typedef struct perf_roof perf_roof_t;
 
 /* One run, on one rank. */
 typedef struct {
@@ -121,7 +120,8 @@ typedef struct {
     int rank, ranks;
     perf_rank_t *everyone; /* ranks entries */
     void *send, *recv; /* of options->max bytes each */
-    perf_roof_t *roof;
+    GArray *copies; /* that were measured: private to roof.c */
+    double line; /* of a cache line at first, see roof.h; 0: not known */
     perf_baseline_t *baseline; /* on rank 0, with --against; else NULL */
     perf_report_t *report; /* on rank 0; else NULL */
     size_t figures, noisy; /* how many there were, how many spread */
@@ -137,17 +137,6 @@ double perf_now(void);
  * started print a sentence that several of them share only once. Returns
  * TOOL_FAILED. */
 int perf_fail(const char *what);
-
-/* Name of the algorithm that serves this call; "native" for the backend's own;
- * "-" if there is none; "one/all" for coalesced calls, if all of them as one
- * call would have another. Valid until the next call of this function. */
-const char *perf_algorithm(const perf_options_t *options,
-                           const perf_call_t *call);
-
-/* Writes to text what the backend of group has chosen by trial on this rank;
- * FALSE: nothing. */
-#define PERF_TUNING_TEXT 256
-gboolean perf_tuning(dscomm_group_t *group, char text[PERF_TUNING_TEXT]);
 
 /* Shows the current step on a terminal's stderr; NULL wipes it away. */
 void perf_progress(const perf_run_t *run, const char *format, ...)

@@ -3,33 +3,458 @@
 #include "config.h"
 
 #include "tools/perf/baseline.h"
+#include "tools/perf/operations.h"
 #include "tools/perf/ranks.h"
 #include "tools/perf/report.h"
 #include "tools/perf/roof.h"
 
+#include <math.h>
 #include <string.h>
+#include <sys/utsname.h>
+
+/* One form of lines on stdout; operation may be NULL. */
+typedef struct perf_form {
+    void (*begin)(const perf_run_t *run);
+    void (*operation)(const perf_run_t *run, const perf_operation_t *operation);
+    void (*row)(const perf_run_t *run, const perf_row_t *row);
+    void (*end)(const perf_run_t *run, char *const *warnings);
+} perf_form_t;
 
 /* A change of the cache line's time by this factor shows that the processors
  * have moved. */
 #define MOVED 1.5
+#define ROOT_TEXT 12
+#define TUNING_TEXT 256
 
-const char *perf_row_root(const perf_row_t *row, char text[PERF_ROOT_TEXT])
+/* The numbers of a figure in CSV and JSON. */
+static const struct {
+    const char *name, *format; /* of printf(3); NULL: a whole number */
+    gboolean json_only;
+} columns[] = {
+    {"time_us", "%.4f", FALSE},
+    {"min_us", "%.4f", FALSE},
+    {"p50_us", "%.4f", TRUE},
+    {"p99_us", "%.4f", FALSE},
+    {"max_us", "%.4f", FALSE},
+    {"spread_percent", "%.2f", FALSE},
+    {"algbw_gbs", "%.6g", FALSE},
+    {"busbw_gbs", "%.6g", FALSE},
+    {"roof_us", "%.4f", TRUE},
+    {"roof_percent", "%.4f", FALSE},
+    {"hidden_percent", "%.4f", FALSE},
+    {"speedup", "%.4f", FALSE},
+    {"wrong", NULL, FALSE},
+    {"batches", NULL, FALSE},
+    {"calls", NULL, FALSE},
+};
+#define COLUMNS G_N_ELEMENTS(columns)
+
+/* Sets the values of the columns; NAN where one is unknown. */
+static void figure_values(const perf_run_t *run, const perf_figure_t *f,
+                          double ret_values[COLUMNS])
+{
+    const perf_times_t *times = &f->times;
+    const double roof = perf_roof_percent(f);
+    const double values[COLUMNS] = {
+        times->p50,
+        times->min,
+        times->p50,
+        times->p99,
+        times->max,
+        times->spread,
+        f->algbw,
+        f->busbw,
+        roof > 0 ? f->roof : NAN,
+        roof > 0 ? roof : NAN,
+        run->options->overlap ? f->hidden : NAN,
+        f->ratio > 0 ? f->ratio : NAN,
+        f->wrong >= 0 ? (double)f->wrong : NAN,
+        (double)times->batches,
+        (double)times->calls,
+    };
+
+    memcpy(ret_values, values, sizeof values);
+}
+
+/* A number, or "rotate", in text. */
+static const char *root_text(const perf_row_t *row, char text[ROOT_TEXT])
 {
     if (row->root == PERF_ROOT_ROTATES)
         return "rotate";
-    g_snprintf(text, PERF_ROOT_TEXT, "%d", row->root);
+    g_snprintf(text, ROOT_TEXT, "%d", row->root);
     return text;
+}
+
+/* Writes to text what the backend has chosen by trial on this rank; FALSE:
+ * nothing. */
+static gboolean tuning_text(const perf_run_t *run, char text[TUNING_TEXT])
+{
+    return dscomm_group_tuning(run->group, text, TUNING_TEXT) == DSCOMM_OK &&
+           *text;
+}
+
+/* Comma-separated values: a line of names, then one line a figure. Fields that
+ * are not known are empty; none holds a comma. */
+
+static void csv_begin(const perf_run_t *run)
+{
+    (void)run;
+    printf("operation,bytes,count,type,redop,root,place,algorithm,ranks,"
+           "backend");
+    for (size_t i = 0; i < COLUMNS; i++)
+        if (!columns[i].json_only)
+            printf(",%s", columns[i].name);
+    putchar('\n');
+}
+
+static void csv_print_figure(const perf_run_t *run, const perf_row_t *row,
+                             perf_place_t place)
+{
+    double values[COLUMNS];
+    char root[ROOT_TEXT];
+
+    figure_values(run, &row->figures[place], values);
+    printf("%s,%zu,%zu,%s,%s,%s,%s,%s,%d,%s", row->operation->name, row->bytes,
+           row->count, dscomm_dtype_name(row->dtype), perf_row_op(row),
+           root_text(row, root), place == PERF_IN_PLACE ? "in" : "out",
+           row->algorithm, run->ranks, dscomm_group_backend(run->group));
+    for (size_t i = 0; i < COLUMNS; i++) {
+        if (columns[i].json_only)
+            continue;
+        putchar(',');
+        if (isfinite(values[i]))
+            printf(columns[i].format ? columns[i].format : "%.0f", values[i]);
+    }
+    putchar('\n');
+}
+
+static void csv_row(const perf_run_t *run, const perf_row_t *r)
+{
+    for (perf_place_t place = 0; place < PERF_PLACES; place++)
+        if (r->figures[place].valid)
+            csv_print_figure(run, r, place);
+}
+
+static void csv_end(const perf_run_t *run, char *const *warnings)
+{
+    char tuning[TUNING_TEXT];
+
+    if (tuning_text(run, tuning))
+        fprintf(stderr, "dscomm perf: chosen by trial: %s\n", tuning);
+    for (int i = 0; warnings[i]; i++)
+        fprintf(stderr, "dscomm perf: warning: %s\n", warnings[i]);
+}
+
+static const perf_form_t form_csv = {csv_begin, NULL, csv_row, csv_end};
+
+/* The table: nccl-tests' columns, byte for byte, so that programs that read
+ * its output can read this one; this program's own columns follow them. */
+
+static const char *mode(const perf_options_t *options)
+{
+    if (options->overlap)
+        return "overlapped";
+    return options->async ? "async" : "blocking";
+}
+
+static void table_begin(const perf_run_t *run)
+{
+    const perf_options_t *o = run->options;
+
+    printf("# dscomm %s, backend %s, %d rank%s\n", dscomm_version_string(),
+           dscomm_group_backend(run->group), run->ranks,
+           run->ranks == 1 ? " (-n N starts N of them)" : "s");
+    printf("# minBytes %zu maxBytes %zu step: ", o->min, o->max);
+    if (o->step)
+        printf("%zu(bytes)", o->step);
+    else
+        printf("%g(factor)", o->factor);
+    printf(" warmup iters: %d iters: ", o->warmup);
+    if (o->iterations)
+        printf("%d", o->iterations);
+    else
+        printf("%g s", o->time);
+    printf(" agg iters: %d validation: %d mode: %s%s\n", o->aggregate,
+           o->checks, mode(o), o->registered ? ", registered" : "");
+    printf("#\n# Using ranks\n");
+    for (int i = 0; i < run->ranks; i++) {
+        const perf_rank_t *rank = &run->everyone[i];
+        printf("#  Rank %2d Pid %6d on %10s processor ", i, rank->pid,
+               rank->host);
+        if (rank->processor < 0)
+            printf("any\n");
+        else
+            printf("%d\n", rank->processor);
+    }
+    if (run->line > 0)
+        printf("#\n# Cache line, rank 0 to 1: %.0f ns\n", run->line);
+    printf("#\n# time: median over batches of the mean time of a call in "
+           "the slowest rank\n");
+}
+
+/* The column before "algorithm" that only some runs have. */
+static const char *extra(const perf_run_t *run, int line)
+{
+    static const char *const hidden[] = {"hidden", "(%)"};
+    static const char *const ratio[] = {"speedup", "out    in"};
+
+    if (run->options->overlap)
+        return hidden[line];
+    return run->baseline ? ratio[line] : "";
+}
+
+static void operation(const perf_run_t *run, const perf_operation_t *which)
+{
+    int width = run->options->overlap ? 7 : run->baseline ? 12 : 0;
+
+    printf("#\n# %s: %s\n", which->name, which->summary);
+    printf("# %10s  %12s  %8s  %6s  %6s           out-of-place           "
+           "            in-place          \n",
+           "", "", "", "", "");
+    printf("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s %6s  %7s  %6s  %6s "
+           "%6s  %7s  %7s  %6s  %5s%*s  %s\n",
+           "size", "count", "type", "redop", "root", "time", "algbw", "busbw",
+           "#wrong", "time", "algbw", "busbw", "#wrong", "min", "p99", "spread",
+           "%roof", width, extra(run, 0), "algorithm");
+    printf("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s %6s  %7s  %6s  %6s "
+           "%6s  %7s  %7s  %6s  %5s%*s\n",
+           "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "",
+           "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(us)", "(%)", "(%)", width,
+           extra(run, 1));
+}
+
+/* Seven columns at most, as far as they go. */
+static void print_time(double time)
+{
+    int digits = time < 100 ? 3 : time < 1e5 ? 1 : 0;
+
+    printf("  %7.*f", digits, time);
+}
+
+static void table_print_figure(const perf_figure_t *figure)
+{
+    if (!figure->valid) {
+        printf("  %7s  %6s  %6s  %5s", "N/A", "N/A", "N/A", "N/A");
+        return;
+    }
+    print_time(figure->times.p50);
+    printf("  %6.2f  %6.2f  ", figure->algbw, figure->busbw);
+    if (figure->wrong < 0)
+        printf("%5s", "N/A");
+    else
+        printf("%5" G_GINT64_FORMAT, figure->wrong);
+}
+
+static void print_ratio(const perf_figure_t *figure)
+{
+    if (figure->valid && figure->ratio > 0)
+        printf(" %5.2f", figure->ratio);
+    else
+        printf(" %5s", "-");
+}
+
+/* This program's own columns, for the first place that was measured. */
+static void print_more(const perf_run_t *run, const perf_row_t *row)
+{
+    const perf_figure_t *figure =
+        &row->figures[row->figures[PERF_OUT_OF_PLACE].valid ? PERF_OUT_OF_PLACE
+                                                            : PERF_IN_PLACE];
+    double roof = perf_roof_percent(figure);
+
+    print_time(figure->times.min);
+    print_time(figure->times.p99);
+    printf("  %6.1f", figure->times.spread);
+    if (roof > 0)
+        printf("  %5.1f", roof);
+    else
+        printf("  %5s", "-");
+    if (run->options->overlap)
+        printf("  %5.1f", figure->hidden);
+    else if (run->baseline)
+        for (perf_place_t place = 0; place < PERF_PLACES; place++)
+            print_ratio(&row->figures[place]);
+    printf("  %s\n", row->algorithm);
+}
+
+static void table_row(const perf_run_t *run, const perf_row_t *r)
+{
+    char root[ROOT_TEXT];
+
+    printf("%12zu  %12zu  %8s  %6s  %6s", r->bytes, r->count,
+           dscomm_dtype_name(r->dtype), perf_row_op(r), root_text(r, root));
+    table_print_figure(&r->figures[PERF_OUT_OF_PLACE]);
+    table_print_figure(&r->figures[PERF_IN_PLACE]);
+    print_more(run, r);
+}
+
+static void table_end(const perf_run_t *run, char *const *warnings)
+{
+    char tuning[TUNING_TEXT];
+    size_t bytes;
+    double rate;
+
+    if (run->options->checks > 0)
+        printf("# Out of bounds values : %" G_GINT64_FORMAT " %s\n", run->wrong,
+               run->wrong ? "FAILED" : "OK");
+    printf("# Avg bus bandwidth    : %g \n",
+           run->figures ? run->busbw_sum / (double)run->figures : 0);
+    perf_roof_copy(run, &bytes, &rate);
+    if (bytes)
+        printf("# Copy bandwidth       : %.1f GB/s, all ranks at once, "
+               "%zu bytes each\n",
+               rate, bytes);
+    if (tuning_text(run, tuning))
+        printf("# Chosen by trial      : %s\n", tuning);
+    printf("#\n");
+    for (int i = 0; warnings[i]; i++)
+        printf("# Warning: %s\n", warnings[i]);
+}
+
+static const perf_form_t form_table = {table_begin, operation, table_row,
+                                       table_end};
+
+/* JSON: one object of what was measured, where, and its rows, with as many
+ * digits as mean anything. */
+
+static void options_add(JsonBuilder *json, const perf_options_t *o)
+{
+    tool_json_object(json, "options");
+    tool_json_number(json, "min_bytes", (gint64)o->min);
+    tool_json_number(json, "max_bytes", (gint64)o->max);
+    if (o->step)
+        tool_json_number(json, "step_bytes", (gint64)o->step);
+    else
+        tool_json_real(json, "factor", "%g", o->factor);
+    if (o->iterations)
+        tool_json_number(json, "iterations", o->iterations);
+    else
+        tool_json_real(json, "seconds", "%g", o->time);
+    tool_json_number(json, "warmup", o->warmup);
+    tool_json_number(json, "aggregate", o->aggregate);
+    tool_json_number(json, "checks", o->checks);
+    tool_json_flag(json, "async", o->async);
+    tool_json_flag(json, "overlapped", o->overlap);
+    tool_json_flag(json, "registered", o->registered);
+    json_builder_end_object(json);
+}
+
+static void rank_add(JsonBuilder *json, const perf_run_t *run, int number)
+{
+    const perf_rank_t *rank = &run->everyone[number];
+
+    tool_json_object(json, NULL);
+    tool_json_number(json, "rank", number);
+    tool_json_text(json, "host", rank->host);
+    tool_json_number(json, "pid", rank->pid);
+    tool_json_real(json, "processor", NULL,
+                   rank->processor >= 0 ? rank->processor : NAN);
+    json_builder_end_object(json);
+}
+
+/* Begins with what is known before the rows. */
+static JsonBuilder *json_new(const perf_run_t *run)
+{
+    JsonBuilder *json = json_builder_new();
+    GDateTime *now = g_date_time_new_now_utc();
+    char *time = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
+    struct utsname system;
+
+    uname(&system);
+    tool_json_object(json, NULL);
+    tool_json_text(json, "format", PERF_FORMAT);
+    tool_json_number(json, "format_version", PERF_FORMAT_VERSION);
+    tool_json_text(json, "dscomm", dscomm_version_string());
+    tool_json_text(json, "time", time);
+    tool_json_text(json, "kernel", system.release);
+    tool_json_text(json, "machine", system.machine);
+    tool_json_text(json, "cpu_features", dscomm_cpu_features());
+    tool_json_text(json, "backend", dscomm_group_backend(run->group));
+    options_add(json, run->options);
+    tool_json_array(json, "ranks");
+    for (int i = 0; i < run->ranks; i++)
+        rank_add(json, run, i);
+    json_builder_end_array(json);
+    tool_json_array(json, "rows");
+    g_free(time);
+    g_date_time_unref(now);
+    return json;
+}
+
+static void figure_add(const perf_run_t *run, JsonBuilder *json,
+                       const char *name, const perf_figure_t *f)
+{
+    double values[COLUMNS];
+
+    if (!f->valid) {
+        tool_json_text(json, name, NULL);
+        return;
+    }
+    figure_values(run, f, values);
+    tool_json_object(json, name);
+    for (size_t i = 0; i < COLUMNS; i++)
+        tool_json_real(json, columns[i].name, columns[i].format, values[i]);
+    json_builder_end_object(json);
+}
+
+static void json_row(const perf_run_t *run, JsonBuilder *json,
+                     const perf_row_t *row)
+{
+    tool_json_object(json, NULL);
+    tool_json_text(json, "operation", row->operation->name);
+    tool_json_number(json, "bytes", (gint64)row->bytes);
+    tool_json_number(json, "count", (gint64)row->count);
+    tool_json_text(json, "type", dscomm_dtype_name(row->dtype));
+    tool_json_text(json, "redop", perf_row_op(row));
+    if (row->root == PERF_ROOT_ROTATES)
+        tool_json_text(json, "root", "rotate");
+    else
+        tool_json_number(json, "root", row->root);
+    tool_json_text(json, "algorithm", row->algorithm);
+    figure_add(run, json, "out_of_place", &row->figures[PERF_OUT_OF_PLACE]);
+    figure_add(run, json, "in_place", &row->figures[PERF_IN_PLACE]);
+    json_builder_end_object(json);
+}
+
+/* Frees json and returns the text; g_free(). */
+static char *json_end(const perf_run_t *run, JsonBuilder *json,
+                      char *const *warnings)
+{
+    GString *text = g_string_new(NULL);
+    double rate;
+    char tuning[TUNING_TEXT];
+    size_t bytes;
+
+    perf_roof_copy(run, &bytes, &rate);
+    json_builder_end_array(json);
+    tool_json_real(json, "wrong", NULL,
+                   run->options->checks > 0 ? (double)run->wrong : NAN);
+    tool_json_real(json, "average_busbw_gbs", "%.4f",
+                   run->figures ? run->busbw_sum / (double)run->figures : 0);
+    tool_json_object(json, "copy");
+    tool_json_number(json, "bytes", (gint64)bytes);
+    tool_json_real(json, "gbs", "%.4f", rate);
+    json_builder_end_object(json);
+    tool_json_real(json, "cache_line_ns", "%.1f",
+                   run->line > 0 ? run->line : NAN);
+    tool_json_text(json, "chosen_by_trial",
+                   tuning_text(run, tuning) ? tuning : NULL);
+    tool_json_texts(json, "warnings", warnings);
+    json_builder_end_object(json);
+    tool_json_end(json, TRUE, text);
+    return g_string_free(text, FALSE);
 }
 
 void perf_report_begin(const perf_run_t *run)
 {
+    const perf_options_t *o = run->options;
     perf_report_t *report = run->report;
 
+    report->form = o->json ? NULL : o->csv ? &form_csv : &form_table;
     report->warnings = g_ptr_array_new_with_free_func(g_free);
     if (report->form)
         report->form->begin(run);
-    if (!report->form || run->options->save)
-        report->json = perf_json_new(run);
+    if (!report->form || o->save)
+        report->json = json_new(run);
 }
 
 void perf_report_operation(const perf_run_t *run,
@@ -50,7 +475,7 @@ void perf_report_row(const perf_run_t *run, const perf_row_t *row)
         report->form->row(run, row);
     fflush(stdout);
     if (report->json)
-        perf_json_row(run, report->json, row);
+        json_row(run, report->json, row);
 }
 
 static void warn(const perf_run_t *run, const char *format, ...)
@@ -115,7 +540,7 @@ static void warn_of_baseline(const perf_run_t *run)
 
 static void warn_of_noise(const perf_run_t *run, double line_now)
 {
-    double line = perf_roof_first_line(run->roof);
+    double line = run->line;
 
     if (line == 0 && perf_roof_has_line(run))
         warn(run, "a cache line's way from rank 0 to rank 1 could not be "
@@ -145,8 +570,7 @@ void perf_report_end(const perf_run_t *run, double line_now)
     g_ptr_array_add(report->warnings, NULL);
     warnings = (char *const *)report->warnings->pdata;
     if (report->json)
-        report->text =
-            perf_json_end(run, g_steal_pointer(&report->json), warnings);
+        report->text = json_end(run, g_steal_pointer(&report->json), warnings);
     if (report->form)
         report->form->end(run, warnings);
     else

@@ -1,29 +1,116 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The machine's limits, see roof.h. */
+/* The machine's limits, see roof.h. Two threads that pass a cache line back and
+ * forth measure its time. */
 #include "config.h"
 
-#include "tools/perf/line.h"
 #include "tools/perf/roof.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
 
+/* The measurement of a line takes less. */
+#define LINE_US 20000
+#define LINE_ROUNDS 2000
+#define LINE_REPEATS 9
+#define LINE_TRIES 5
+/* Time limit for a thread, in case the other one does not get to run. */
+#define GIVE_UP_US (LINE_US / 2.0)
+
+typedef struct {
+    _Alignas(128) atomic_uint line;
+    _Alignas(128) double deadline;
+} exchange_t;
+
+/* Waits until the line holds value; FALSE after the deadline. */
+static gboolean wait_for(exchange_t *x, unsigned value)
+{
+    unsigned turns = 0;
+
+    while (atomic_load_explicit(&x->line, memory_order_acquire) != value)
+        if (++turns % 65536 == 0 && perf_now() > x->deadline)
+            return FALSE;
+    return TRUE;
+}
+
+static void *answer(void *data)
+{
+    exchange_t *x = data;
+
+    for (unsigned i = 0; i < LINE_ROUNDS * LINE_REPEATS; i++) {
+        if (!wait_for(x, 2 * i + 1))
+            return NULL;
+        atomic_store_explicit(&x->line, 2 * i + 2, memory_order_release);
+    }
+    return NULL;
+}
+
+/* The shortest time of the repetitions. */
+static double exchange_measure(exchange_t *x)
+{
+    double best = 0;
+    unsigned turn = 0;
+
+    for (int repeat = 0; repeat < LINE_REPEATS; repeat++) {
+        double time = perf_now();
+        for (int i = 0; i < LINE_ROUNDS; i++, turn++) {
+            atomic_store_explicit(&x->line, 2 * turn + 1, memory_order_release);
+            if (!wait_for(x, 2 * turn + 2))
+                return best;
+        }
+        time = (perf_now() - time) * 1e3 / LINE_ROUNDS / 2;
+        if (best == 0 || time < best)
+            best = time;
+    }
+    return best;
+}
+
+/* The thread is bound before it runs: otherwise it would start on this
+ * processor, which is busy. */
+static int start_bound(exchange_t *x, int processor, pthread_t *ret_thread)
+{
+    pthread_attr_t attr;
+    cpu_set_t set;
+    int error;
+
+    CPU_ZERO(&set);
+    CPU_SET((size_t)processor, &set);
+    pthread_attr_init(&attr);
+    error = pthread_attr_setaffinity_np(&attr, sizeof set, &set);
+    if (!error)
+        error = pthread_create(ret_thread, &attr, answer, x);
+    pthread_attr_destroy(&attr);
+    return error;
+}
+
+/* Nanoseconds one way between this thread's processor and that one; 0 if it
+ * cannot be measured. */
+static double line_measure(int processor)
+{
+    exchange_t x = {.line = 0};
+    pthread_t thread;
+    double line;
+
+    x.deadline = perf_now() + GIVE_UP_US;
+    if (start_bound(&x, processor, &thread) != 0)
+        return 0;
+    line = exchange_measure(&x);
+    pthread_join(thread, NULL);
+    return line;
+}
+
 /* Of one kind of copy and one size; the best of the repetitions counts. */
 #define REPEAT_US 2000.0
 #define REPEATS 5
-#define LINE_TRIES 5
 
 typedef struct {
     size_t bytes;
     double time; /* of one copy, all ranks at once */
 } copy_t;
-
-struct perf_roof {
-    GArray *copies; /* copy_t */
-    double line; /* nanoseconds; 0: not known */
-};
 
 typedef void (*copy_fn)(void *to, const void *from, size_t bytes);
 
@@ -54,26 +141,10 @@ static const copy_fn kinds[] = {
 #endif
 };
 
-perf_roof_t *perf_roof_new(perf_run_t *run)
+void perf_roof_begin(perf_run_t *run)
 {
-    perf_roof_t *roof = g_new0(perf_roof_t, 1);
-
-    roof->copies = g_array_new(FALSE, FALSE, sizeof(copy_t));
-    roof->line = perf_roof_line(run);
-    return roof;
-}
-
-void perf_roof_free(perf_roof_t *roof)
-{
-    if (!roof)
-        return;
-    g_array_free(roof->copies, TRUE);
-    g_free(roof);
-}
-
-double perf_roof_first_line(const perf_roof_t *roof)
-{
-    return roof->line;
+    run->copies = g_array_new(FALSE, FALSE, sizeof(copy_t));
+    run->line = perf_roof_line(run);
 }
 
 /* The time of one copy in the slowest rank, or a failure. */
@@ -122,10 +193,10 @@ static dscomm_status_t measure_copy(perf_run_t *run, size_t bytes,
     return DSCOMM_OK;
 }
 
-static const copy_t *find_copy(const perf_roof_t *roof, size_t bytes)
+static const copy_t *find_copy(const perf_run_t *run, size_t bytes)
 {
-    for (guint i = 0; i < roof->copies->len; i++) {
-        const copy_t *copy = &g_array_index(roof->copies, copy_t, i);
+    for (guint i = 0; i < run->copies->len; i++) {
+        const copy_t *copy = &g_array_index(run->copies, copy_t, i);
         if (copy->bytes == bytes)
             return copy;
     }
@@ -134,18 +205,17 @@ static const copy_t *find_copy(const perf_roof_t *roof, size_t bytes)
 
 double perf_roof_time(perf_run_t *run, size_t bytes)
 {
-    perf_roof_t *roof = run->roof;
-    const copy_t *known = find_copy(roof, bytes);
+    const copy_t *known = find_copy(run, bytes);
     copy_t copy = {bytes, 0};
 
     if (!known) {
         perf_progress(run, "copies of %zu bytes", bytes);
         if (bytes > 0 && measure_copy(run, bytes, &copy.time) != DSCOMM_OK)
             return -1;
-        g_array_append_val(roof->copies, copy);
+        g_array_append_val(run->copies, copy);
         known = &copy;
     }
-    return run->ranks > 1 ? MAX(known->time, roof->line / 1e3) : known->time;
+    return run->ranks > 1 ? MAX(known->time, run->line / 1e3) : known->time;
 }
 
 double perf_roof_percent(const perf_figure_t *figure)
@@ -157,11 +227,10 @@ double perf_roof_percent(const perf_figure_t *figure)
 
 void perf_roof_copy(const perf_run_t *run, size_t *ret_bytes, double *ret_rate)
 {
-    const perf_roof_t *roof = run->roof;
     copy_t largest = {0, 0};
 
-    for (guint i = 0; i < roof->copies->len; i++) {
-        copy_t copy = g_array_index(roof->copies, copy_t, i);
+    for (guint i = 0; i < run->copies->len; i++) {
+        copy_t copy = g_array_index(run->copies, copy_t, i);
         if (copy.bytes > largest.bytes)
             largest = copy;
     }
@@ -192,9 +261,9 @@ double perf_roof_line(const perf_run_t *run)
         if (dscomm_barrier(run->group, NULL) != DSCOMM_OK)
             return 0;
         if (run->rank == 0)
-            line = perf_line_measure(run->everyone[1].processor);
+            line = line_measure(run->everyone[1].processor);
         else
-            g_usleep(PERF_LINE_US);
+            g_usleep(LINE_US);
         if (dscomm_broadcast(run->group, &line, 1, DSCOMM_FLOAT64, 0, NULL) !=
             DSCOMM_OK)
             return 0;

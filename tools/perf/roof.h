@@ -6,9 +6,8 @@
 
 #include "tools/perf/perf.h"
 
-/* Collective. NULL: out of memory, or a call failed. */
-perf_roof_t *perf_roof_new(perf_run_t *run);
-void perf_roof_free(perf_roof_t *roof);
+/* Measures run->line, and makes run->copies. Collective. */
+void perf_roof_begin(perf_run_t *run);
 
 /* The least time, in microseconds, of a call that makes each rank copy that
  * many bytes. Collective: measures a size that was not measured before.
@@ -23,8 +22,6 @@ double perf_roof_percent(const perf_figure_t *figure);
 double perf_roof_line(const perf_run_t *run);
 /* Ranks 0 and 1 are bound to different processors of one host. */
 gboolean perf_roof_has_line(const perf_run_t *run);
-/* As measured when the roof was made. */
-double perf_roof_first_line(const perf_roof_t *roof);
 
 /* The largest copy measured: its bytes a rank, and all ranks' GB/s. */
 void perf_roof_copy(const perf_run_t *run, size_t *ret_bytes, double *ret_rate);

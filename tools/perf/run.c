@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One rank of `dscomm perf`: everything between joining the job and leaving
- * it. */
+/* `dscomm perf`: joins the launcher's job, or starts its own ranks, each of
+ * which is this program again; and what one rank does in the job. */
 #include "config.h"
 
+#include "tools/common/topology.h"
 #include "tools/perf/baseline.h"
 #include "tools/perf/compress.h"
 #include "tools/perf/measure.h"
@@ -11,10 +12,12 @@
 #include "tools/perf/ranks.h"
 #include "tools/perf/report.h"
 #include "tools/perf/roof.h"
-#include "tools/perf/run.h"
+#include "tools/run/job.h"
 
 #include <errno.h>
 #include <string.h>
+
+#define GRACE_US (5 * G_USEC_PER_SEC)
 
 static void row_compare(perf_run_t *run, perf_row_t *row)
 {
@@ -162,7 +165,8 @@ static int open_files(const perf_options_t *o, perf_baseline_t **ret_baseline,
                      g_strerror(errno));
 }
 
-int perf_check_files(const perf_options_t *options)
+/* Makes complaints that every rank would have once, before there are any. */
+static int check_files(const perf_options_t *options)
 {
     perf_baseline_t *baseline = NULL;
     perf_save_t *save = NULL;
@@ -195,18 +199,16 @@ static int run_measured(perf_run_t *run)
         perf_buffers_free(run);
         return status;
     }
-    run->roof = perf_roof_new(run);
+    perf_roof_begin(run);
     status = measure_all(run);
-    perf_roof_free(run->roof);
+    g_array_unref(run->copies);
     perf_buffers_free(run);
     return status;
 }
 
 static int run_reporting(perf_run_t *run)
 {
-    perf_report_t report = {.form = run->options->json  ? NULL
-                                    : run->options->csv ? &perf_form_csv
-                                                        : &perf_form_table};
+    perf_report_t report = {0};
     perf_save_t *save = NULL;
     int first, status = TOOL_OK;
 
@@ -249,8 +251,10 @@ static int run_in_group(perf_run_t *run, dscomm_group_t *world)
     return status;
 }
 
-int perf_run(const perf_options_t *options,
-             const struct tool_topology *topology, dscomm_group_t *world)
+/* Measures all that options say, on world's ranks; topology may be NULL.
+ * Returns the exit status. */
+static int run_rank(const perf_options_t *options,
+                    const tool_topology_t *topology, dscomm_group_t *world)
 {
     perf_run_t run = {.options = options,
                       .topology = topology,
@@ -267,5 +271,66 @@ int perf_run(const perf_options_t *options,
     run.everyone = g_new0(perf_rank_t, run.ranks);
     status = run_in_group(&run, world);
     g_free(run.everyone);
+    return status;
+}
+
+/* The same command line in as many processes. */
+static int start_ranks(const perf_options_t *options, char **words)
+{
+    const tool_limits_t limits = {.grace_us = GRACE_US, .ranks_explain = TRUE};
+    char *self = g_file_read_link("/proc/self/exe", NULL);
+    GPtrArray *argv = g_ptr_array_new();
+    int status = check_files(options);
+
+    g_ptr_array_add(argv, self ? self : (char *)"dscomm");
+    for (int i = 0; words[i]; i++)
+        g_ptr_array_add(argv, words[i]);
+    g_ptr_array_add(argv, NULL);
+    if (status == TOOL_OK)
+        status =
+            tool_job_run("perf", (char **)argv->pdata, options->ranks, &limits);
+    g_ptr_array_free(argv, TRUE);
+    g_free(self);
+    return status;
+}
+
+/* A process without other ranks is alone, or was started without a launcher. */
+static int join_or_start(const perf_options_t *options,
+                         const tool_topology_t *topology, char **words)
+{
+    dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
+    dscomm_group_t *world;
+    int status;
+
+    attr.backend = options->backend;
+    attr.name = "perf";
+    if (dscomm_init(&attr, &world) != DSCOMM_OK)
+        return perf_fail("start");
+    int ranks = dscomm_group_size(world);
+    gboolean start = ranks == 1 && options->ranks > 1;
+    if (start)
+        status = TOOL_OK;
+    else
+        status = run_rank(options, topology, world);
+    if (dscomm_finalize(world) != DSCOMM_OK && status == TOOL_OK && !start)
+        status = perf_fail("end");
+    return start ? start_ranks(options, words) : status;
+}
+
+int tool_perf(int argc, char **argv)
+{
+    perf_options_t options;
+    char **words = g_strdupv(argv);
+    int status = perf_options_read(argc, argv, &options);
+
+    if (status == TOOL_OK) {
+        /* Before the library starts threads, see topology.h */
+        tool_topology_t *topology = tool_topology_new(FALSE);
+
+        status = join_or_start(&options, topology, words);
+        tool_topology_free(topology);
+        perf_options_clear(&options);
+    }
+    g_strfreev(words);
     return status;
 }

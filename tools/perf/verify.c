@@ -5,10 +5,278 @@
 #include "tools/perf/operations.h"
 #include "tools/perf/verify.h"
 
+#include <math.h>
 #include <string.h>
 
+/* As many factors of two as every float has room for. */
+#define TWOS 8
+/* Integers of 64 bits whose sum must not wrap around: AVG. */
+#define AVG_BITS 40
 /* A value that no result has, except by chance. */
 #define POISON 0xa5
+
+typedef struct {
+    int bits; /* 0: not a float of 8 or 16 bits */
+    int mantissa, bias;
+    int exact; /* integers to 2^exact are exact */
+} format_t;
+
+static const format_t formats[DSCOMM_DTYPE_COUNT] = {
+    [DSCOMM_FLOAT16] = {16, 10, 15, 11}, [DSCOMM_BFLOAT16] = {16, 7, 127, 8},
+    [DSCOMM_FLOAT32] = {0, 23, 127, 24}, [DSCOMM_FLOAT64] = {0, 52, 1023, 53},
+    [DSCOMM_FLOAT8_E4M3] = {8, 3, 7, 4}, [DSCOMM_FLOAT8_E5M2] = {8, 2, 15, 3},
+};
+
+static gboolean is_real(dscomm_dtype_t dtype)
+{
+    return formats[dtype].mantissa > 0;
+}
+
+/* All integers to this one are exact in elements of call's type, a float. */
+static gint64 exact_limit(const perf_call_t *call)
+{
+    return (gint64)1 << formats[call->dtype].exact;
+}
+
+/* Of a positive code that is a number. */
+static double decode(const format_t *format, unsigned code)
+{
+    int exponent = (int)(code >> format->mantissa);
+    double fraction = code & ((1u << format->mantissa) - 1);
+
+    if (exponent == 0)
+        return ldexp(fraction, 1 - format->bias - format->mantissa);
+    return ldexp(fraction + (1 << format->mantissa),
+                 exponent - format->bias - format->mantissa);
+}
+
+/* Positive codes are in the order of their values. */
+static unsigned find_code(const format_t *format, double value)
+{
+    unsigned low = 0, high = 1u << (format->bits - 1);
+
+    while (low + 1 < high) {
+        unsigned middle = low + (high - low) / 2;
+        if (decode(format, middle) <= value)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Every code is taken apart by the definition of its format until one is the
+ * number wanted: slow, and independent of the conversions that are to be
+ * verified. */
+static void encode_small(const format_t *format, gint64 value, void *element)
+{
+    unsigned code = find_code(format, fabs((double)value));
+    guint8 byte;
+    guint16 word;
+
+    if (value < 0)
+        code |= 1u << (format->bits - 1);
+    byte = (guint8)code;
+    word = (guint16)code;
+    if (format->bits == 8)
+        memcpy(element, &byte, sizeof byte);
+    else
+        memcpy(element, &word, sizeof word);
+}
+
+/* The lowest bytes of a two's complement number, in this machine's order. */
+static void encode_integer(size_t size, gint64 value, void *element)
+{
+    guint64 little = GUINT64_TO_LE((guint64)value);
+    guint8 bytes[sizeof little];
+
+    memcpy(bytes, &little, sizeof bytes);
+    for (size_t i = 0; i < size; i++)
+        ((guint8 *)
+             element)[G_BYTE_ORDER == G_LITTLE_ENDIAN ? i : size - 1 - i] =
+            bytes[i];
+}
+
+void perf_encode(dscomm_dtype_t dtype, gint64 value, void *element)
+{
+    float single = (float)value;
+    double twice = (double)value;
+
+    if (dtype == DSCOMM_FLOAT32)
+        memcpy(element, &single, sizeof single);
+    else if (dtype == DSCOMM_FLOAT64)
+        memcpy(element, &twice, sizeof twice);
+    else if (formats[dtype].bits)
+        encode_small(&formats[dtype], value, element);
+    else if (dtype == DSCOMM_BOOL)
+        *(guint8 *)element = value != 0;
+    else
+        encode_integer(dscomm_dtype_size(dtype), value, element);
+}
+
+/* A pseudo-random number (splitmix64). */
+static guint64 mix(guint64 x)
+{
+    x += 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return x ^ x >> 31;
+}
+
+static guint64 chance(guint32 seed, int rank, size_t i)
+{
+    return mix(mix((guint64)seed << 32 | (guint32)rank) + i);
+}
+
+/* The value of an integer type whose low bits these are. */
+static gint64 wrapped(dscomm_dtype_t dtype, guint64 bits)
+{
+    switch (dtype) {
+    case DSCOMM_INT8:
+        return (gint8)bits;
+    case DSCOMM_UINT8:
+        return (guint8)bits;
+    case DSCOMM_INT16:
+        return (gint16)bits;
+    case DSCOMM_UINT16:
+        return (guint16)bits;
+    case DSCOMM_INT32:
+        return (gint32)bits;
+    case DSCOMM_UINT32:
+        return (guint32)bits;
+    case DSCOMM_BOOL:
+        return bits & 1;
+    default:
+        return (gint64)bits;
+    }
+}
+
+static gint64 integer_input(const perf_call_t *call, guint32 seed, int rank,
+                            size_t i)
+{
+    guint64 bits = chance(seed, rank, i);
+
+    if (call->op == DSCOMM_AVG && call->size == 8)
+        bits >>= 64 - AVG_BITS;
+    return wrapped(call->dtype, bits);
+}
+
+/* 1 to the largest number that may be added up over all ranks; where there are
+ * more ranks than that, some have 0. */
+static gint64 summand(const perf_call_t *call, guint32 seed, int rank, size_t i)
+{
+    gint64 limit = exact_limit(call);
+
+    if (call->op == DSCOMM_PREMUL_SUM)
+        limit /= 2;
+    if (call->ranks <= limit)
+        return 1 +
+               (gint64)(chance(seed, rank, i) % (guint64)(limit / call->ranks));
+    return (i + (size_t)rank) % (size_t)call->ranks < (size_t)limit;
+}
+
+/* Numbers around a mean that is a number of the type: ranks 2k and 2k + 1 are
+ * as much above as below it. */
+static gint64 averaged(const perf_call_t *call, guint32 seed, int rank,
+                       size_t i)
+{
+    gint64 limit = exact_limit(call);
+    gint64 room = MAX(limit / call->ranks - 1, 1);
+    gint64 mean = 1 + (gint64)(chance(seed, -1, i) % (guint64)room);
+
+    if ((rank | 1) >= call->ranks)
+        return mean;
+    return rank % 2 ? mean + 1 : mean - 1;
+}
+
+static gint64 real_input(const perf_call_t *call, guint32 seed, int rank,
+                         size_t i)
+{
+    gint64 limit = exact_limit(call);
+    guint64 bits = chance(seed, rank, i);
+
+    if (call->op == DSCOMM_SUM || call->op == DSCOMM_PREMUL_SUM)
+        return summand(call, seed, rank, i);
+    if (call->op == DSCOMM_AVG)
+        return averaged(call, seed, rank, i);
+    if (call->op == DSCOMM_PRODUCT)
+        return (i + (size_t)rank) % (size_t)call->ranks < TWOS && bits & 1 ? 2
+                                                                           : 1;
+    return (gint64)(bits % (guint64)(2 * limit)) - limit;
+}
+
+static gint64 input(const perf_call_t *call, guint32 seed, int rank, size_t i)
+{
+    if (is_real(call->dtype))
+        return real_input(call, seed, rank, i);
+    return integer_input(call, seed, rank, i);
+}
+
+/* Whether a is less than b in the type: integers of 64 bits are stored in a
+ * gint64 whatever their sign. */
+static gboolean is_less(dscomm_dtype_t dtype, gint64 a, gint64 b)
+{
+    return dtype == DSCOMM_UINT64 ? (guint64)a < (guint64)b : a < b;
+}
+
+static gint64 combine(const perf_call_t *call, gint64 a, gint64 b)
+{
+    switch (call->op) {
+    case DSCOMM_PRODUCT:
+        return (gint64)((guint64)a * (guint64)b);
+    case DSCOMM_MIN:
+        return is_less(call->dtype, a, b) ? a : b;
+    case DSCOMM_MAX:
+        return is_less(call->dtype, a, b) ? b : a;
+    case DSCOMM_BAND:
+        return a & b;
+    case DSCOMM_BOR:
+        return a | b;
+    case DSCOMM_BXOR:
+        return a ^ b;
+    default: /* of bool, the sum is "or" */
+        return call->dtype == DSCOMM_BOOL ? a | b
+                                          : (gint64)((guint64)a + (guint64)b);
+    }
+}
+
+static gint64 reduced(const perf_call_t *call, guint32 seed, size_t i)
+{
+    gboolean scaled = call->op == DSCOMM_PREMUL_SUM;
+    gint64 result = 0;
+
+    for (int rank = 0; rank < call->ranks; rank++) {
+        gint64 value = input(call, seed, rank, i);
+        if (scaled)
+            value *= 1 + rank % 2;
+        result = rank == 0 ? value : combine(call, result, value);
+    }
+    if (call->op == DSCOMM_AVG)
+        result /= call->ranks;
+    return is_real(call->dtype) ? result
+                                : wrapped(call->dtype, (guint64)result);
+}
+
+void perf_pattern(const perf_call_t *call, guint32 seed, int rank, void *block)
+{
+    char *element = block;
+
+    for (size_t i = 0; i < PERF_PERIOD; i++, element += call->size) {
+        guint64 bits = chance(seed, rank, i);
+        if (call->operation->flags & PERF_REDUCES)
+            perf_encode(call->dtype, input(call, seed, rank, i), element);
+        else
+            memcpy(element, &bits, call->size);
+    }
+}
+
+void perf_reduced(const perf_call_t *call, guint32 seed, void *block)
+{
+    char *element = block;
+
+    for (size_t i = 0; i < PERF_PERIOD; i++, element += call->size)
+        perf_encode(call->dtype, reduced(call, seed, i), element);
+}
 
 /* Elements of 8 bytes, which every type's fit into. */
 typedef guint64 block_t[PERF_PERIOD];
@@ -58,36 +326,45 @@ void perf_fill(const perf_call_t *call, guint32 seed)
     g_free(block);
 }
 
-static int one_piece(perf_piece_t *piece, size_t count, int source,
-                     size_t first)
+/* A piece of recv after a call: count elements at offset, which are elements
+ * of rank source (-1: of the reduction) from first on. */
+typedef struct {
+    size_t offset, count;
+    int source;
+    size_t first;
+} piece_t;
+
+static int one_piece(piece_t *piece, size_t count, int source, size_t first)
 {
-    *piece = (perf_piece_t){0, count, source, first};
+    *piece = (piece_t){0, count, source, first};
     return count > 0;
 }
 
 /* The result of all_gather: rank i's own elements from its first one on. */
-static int gathered_pieces(const perf_call_t *call, perf_piece_t *pieces)
+static int gathered_pieces(const perf_call_t *call, piece_t *pieces)
 {
     for (int i = 0; i < call->ranks; i++) {
         perf_block_t block = perf_call_block(call, i);
-        pieces[i] = (perf_piece_t){block.offset, block.count, i, 0};
+        pieces[i] = (piece_t){block.offset, block.count, i, 0};
     }
     return call->ranks;
 }
 
-static int exchanged_pieces(const perf_call_t *call, perf_piece_t *pieces)
+static int exchanged_pieces(const perf_call_t *call, piece_t *pieces)
 {
     size_t offset = 0;
 
     for (int i = 0; i < call->ranks; i++) {
         perf_block_t block = perf_call_exchanged(call, i, call->rank);
-        pieces[i] = (perf_piece_t){offset, block.count, i, block.offset};
+        pieces[i] = (piece_t){offset, block.count, i, block.offset};
         offset += block.count;
     }
     return call->ranks;
 }
 
-int perf_pieces(const perf_call_t *call, perf_piece_t *pieces)
+/* Sets the pieces of this rank's result, at most ranks of them; returns how
+ * many. */
+static int find_pieces(const perf_call_t *call, piece_t *pieces)
 {
     perf_block_t own = perf_call_block(call, call->rank);
     gboolean root = call->rank == call->root;
@@ -135,7 +412,7 @@ static gint64 count_differing(const perf_call_t *call, const char *got,
     return wrong;
 }
 
-static gint64 check_piece(const perf_call_t *call, const perf_piece_t *piece,
+static gint64 check_piece(const perf_call_t *call, const piece_t *piece,
                           const void *block)
 {
     const char *got = (const char *)call->recv + piece->offset * call->size;
@@ -156,9 +433,9 @@ static gint64 check_piece(const perf_call_t *call, const perf_piece_t *piece,
 
 gint64 perf_count_wrong(const perf_call_t *call, guint32 seed)
 {
-    perf_piece_t *pieces = g_new(perf_piece_t, call->ranks);
+    piece_t *pieces = g_new(piece_t, call->ranks);
     block_t *block = g_new(block_t, 1);
-    int count = perf_pieces(call, pieces);
+    int count = find_pieces(call, pieces);
     gint64 wrong = 0;
 
     for (int i = 0; i < count; i++) {

@@ -442,8 +442,8 @@ int tool_run_options(int argc, char **argv, tool_run_options_t *options)
 
     if (read_words(argv) != TOOL_OK)
         return TOOL_USAGE;
-    gboolean parsed =
-        tool_parse(&argc, &argv, entries, "PROGRAM [ARGUMENT...]", description);
+    gboolean parsed = tool_parse(&argc, &argv, entries, "PROGRAM [ARGUMENT...]",
+                                 description, TRUE, NULL);
     own_texts(&o, options);
     if (!parsed)
         return TOOL_USAGE;
