@@ -6,13 +6,6 @@
 #include <dscomm/env.h>
 #include <glib.h>
 
-/* A field's name in JSON, with blanks instead of "_" for people. */
-extern const char *const tool_env_fields[DSCOMM_ENV_FIELD_COUNT];
-extern const char *const tool_env_verdicts[];
-
-/* A field as text, or NULL if it is unknown; g_free(). */
-char *tool_env_field(const dscomm_env_t *env, dscomm_env_field_t field);
-
 /* For people, lines; explain: each source, too. Appended to text. */
 void tool_env_print(const dscomm_env_t *env, gboolean explain, GString *text);
 

@@ -15,10 +15,7 @@ typedef struct {
 /* Appends to text; returns the exit status. */
 int tool_env_mpirun(const tool_env_mpirun_t *options, GString *text);
 
-/* tool_advice_t: an array of objects, one line. */
-void tool_env_mpirun_json(const GPtrArray *list, GString *text);
-
-/* In its place, an object with the reason why there is no advice. */
+/* Appends an object with the reason why there is no advice. */
 void tool_env_mpirun_error(const char *sentence, GString *text);
 
 #endif

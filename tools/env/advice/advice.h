@@ -57,10 +57,6 @@ tool_advice_t *tool_advise(const tool_advice_question_t *question,
                            char **ret_problem);
 void tool_advice_free(tool_advice_t *advice);
 
-/* Sets launcher, library and version of advice from the output of --version;
- * FALSE if no known mpirun prints it. */
-gboolean tool_advice_version(const char *text, tool_advice_t *advice);
-
 /* The command line, quoted for a shell; g_free(). */
 char *tool_advice_line(const tool_advice_t *advice);
 

@@ -3,7 +3,7 @@
  * each by the rules or by the new command line. */
 #include "config.h"
 
-#include "tools/env/advice/given.h"
+#include "tools/env/advice/rules.h"
 
 #include <string.h>
 

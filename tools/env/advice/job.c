@@ -4,8 +4,7 @@
 #include "config.h"
 
 #include "env/nodelist.h"
-#include "tools/env/advice/job.h"
-#include "tools/env/advice/machine.h"
+#include "tools/env/advice/rules.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,16 +21,20 @@ typedef struct {
 } hosts_t;
 
 /* The last argument of the first option that is given, of those that a key of
- * [options 1] lists; or NULL. */
+ * [options 1] lists, and if max is not 0, whose value is from 1 to max; or
+ * NULL. */
 static const advice_given_t *given_of_list(const advice_state_t *state,
-                                           const char *key)
+                                           const char *key, int max)
 {
     char **names =
         g_strsplit(tool_advice_rules_get(state, "options 1", key), "|", -1);
     const advice_given_t *given = NULL;
 
-    for (int i = 0; names[i] && !given; i++)
+    for (int i = 0; names[i] && !given; i++) {
         given = tool_advice_given(state, "option", names[i]);
+        if (given && max && !tool_advice_decimal(given->value, max))
+            given = NULL;
+    }
     g_strfreev(names);
     return given;
 }
@@ -73,10 +76,10 @@ static void hosts_read(const advice_state_t *state, hosts_t *ret_hosts)
     gboolean good = TRUE;
     char **words;
 
-    *hosts = (hosts_t){.option = given_of_list(state, "hosts")};
+    *hosts = (hosts_t){.option = given_of_list(state, "hosts", 0)};
     hosts->is_file = !hosts->option;
     if (hosts->is_file)
-        hosts->option = given_of_list(state, "files");
+        hosts->option = given_of_list(state, "files", 0);
     hosts->names = g_ptr_array_new_with_free_func(g_free);
     hosts->slots = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     words = g_strsplit(
@@ -124,20 +127,15 @@ static int mapping_each(const char *value)
 /* The number of ranks on each node by the given arguments, or 0. */
 static int given_each(const advice_state_t *state)
 {
-    char **names =
-        g_strsplit(tool_advice_rules_get(state, "options 1", "each"), "|", -1);
-    const advice_given_t *given;
-    int each = 0;
+    const advice_given_t *given =
+        given_of_list(state, "each", ADVICE_RANKS_MAX);
 
-    for (int i = 0; names[i] && !each; i++) {
-        given = tool_advice_given(state, "option", names[i]);
-        each = given ? tool_advice_decimal(given->value, ADVICE_RANKS_MAX) : 0;
-    }
-    g_strfreev(names);
-    if (!each && tool_advice_given(state, "option", "pernode"))
-        each = 1;
+    if (given)
+        return tool_advice_decimal(given->value, ADVICE_RANKS_MAX);
+    if (tool_advice_given(state, "option", "pernode"))
+        return 1;
     given = tool_advice_given(state, "option", "map-by");
-    return each || !given || !given->value ? each : mapping_each(given->value);
+    return given && given->value ? mapping_each(given->value) : 0;
 }
 
 static int job_divide(int ranks, int nodes)
@@ -150,7 +148,7 @@ static int job_divide(int ranks, int nodes)
 static void job_count_given(const advice_state_t *state, const hosts_t *hosts)
 {
     tool_advice_t *advice = state->advice;
-    const advice_given_t *given = given_of_list(state, "ranks");
+    const advice_given_t *given = given_of_list(state, "ranks", 0);
     int ranks = given ? tool_advice_decimal(given->value, ADVICE_JOB_MAX) : 0;
     int each = given_each(state);
 

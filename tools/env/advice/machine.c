@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RDMA devices, from Linux's files. */
+/* The properties of a machine that matter to an mpirun, read below the root of
+ * a question: RDMA devices, from Linux's files; and the IPv4 network, from its
+ * routing table, because names of interfaces differ between hosts, and their
+ * network is the same. */
 #include "config.h"
 
-#include "tools/env/advice/machine.h"
+#include "tools/env/advice/rules.h"
 
+#include <arpa/inet.h>
 #include <glob.h>
+#include <stdio.h>
 #include <string.h>
 
 char *tool_root_file(const char *root, const char *path)
@@ -118,4 +123,123 @@ void tool_advice_devices(advice_state_t *state)
         tool_advice_set_fact(state, facts[i], FALSE);
     devices_read(state, "infiniband");
     devices_read(state, "cxi");
+}
+
+typedef struct {
+    char interface[32];
+    unsigned destination, gateway, mask;
+} route_t;
+
+/* Whether the address of route is in the network of item, "10.0.0.0/8". */
+static gboolean route_is_in(const route_t *route, const char *item)
+{
+    char **words = g_strsplit(item, "/", 2);
+    struct in_addr network;
+    gint64 bits = words[1] ? g_ascii_strtoll(words[1], NULL, 10) : -1;
+    guint32 mask;
+
+    if (bits < 0 || bits > 32 || inet_pton(AF_INET, words[0], &network) != 1) {
+        g_strfreev(words);
+        return FALSE;
+    }
+    g_strfreev(words);
+    mask = bits ? htonl(0xffffffffu << (32 - bits)) : 0;
+    return ((route->destination ^ network.s_addr) & mask) == 0;
+}
+
+static gboolean route_fits(const route_t *route, const char *item,
+                           gboolean exact)
+{
+    if (strchr(item, '/'))
+        return route_is_in(route, item);
+    if (exact)
+        return strcmp(route->interface, item) == 0;
+    return *item && g_str_has_prefix(route->interface, item);
+}
+
+/* Whether an interface matches, as for DSCOMM_SOCKET_IFNAME: prefixes of
+ * names, or networks, separated by commas; "^" excludes, "=" requires whole
+ * names. */
+static gboolean route_is_wanted(const route_t *route, const char *wanted)
+{
+    gboolean exclude = *wanted == '^', exact, found = FALSE;
+    char **items;
+
+    wanted += exclude;
+    exact = *wanted == '=';
+    items = g_strsplit(wanted + exact, ",", -1);
+    for (int i = 0; items[i]; i++)
+        found = found || route_fits(route, items[i], exact);
+    g_strfreev(items);
+    return found != exclude;
+}
+
+static gboolean route_parse(const char *line, route_t *route)
+{
+    return sscanf(line, "%31s %8x %8x %*x %*d %*d %*d %8x", route->interface,
+                  &route->destination, &route->gateway, &route->mask) == 4;
+}
+
+/* Whether a route is to the network of an interface: not the default route, a
+ * single host, or link-local addresses, 169.254. */
+static gboolean route_is_network(const route_t *route)
+{
+    return route->destination && route->mask && !route->gateway &&
+           route->mask != 0xffffffffu &&
+           (ntohl(route->destination) >> 16) != 0xa9fe;
+}
+
+static void route_set(advice_state_t *state, const route_t *route)
+{
+    struct in_addr address = {.s_addr = route->destination};
+    char text[INET_ADDRSTRLEN];
+
+    inet_ntop(AF_INET, &address, text, sizeof text);
+    tool_advice_set(state, "subnet", "%s/%d", text,
+                    __builtin_popcount(route->mask));
+    tool_advice_set(state, "interface", "%s", route->interface);
+}
+
+/* The rank of a route: higher is better, 0 is unusable. */
+static int route_rank(const advice_state_t *state, const route_t *route,
+                      const char *wanted, const char *by_default)
+{
+    gboolean inner = tool_advice_matches(state, "@inner", route->interface);
+
+    if (wanted ? !route_is_wanted(route, wanted) : inner)
+        return 0;
+    return 1 + !inner + (strcmp(route->interface, by_default) == 0);
+}
+
+void tool_advice_network(advice_state_t *state)
+{
+    const char *own =
+        tool_advice_variable(state->question, "DSCOMM_SOCKET_IFNAME");
+    const char *wanted =
+        own ? own : tool_advice_variable(state->question, "NCCL_SOCKET_IFNAME");
+    char *text = tool_root_file(state->question->root, "proc/net/route");
+    char **lines = g_strsplit(text ? text : "", "\n", -1);
+    char by_default[32] = "";
+    int rank, best = 0, networks = 0;
+    route_t route;
+
+    tool_advice_set(state, "wanted", "%s", wanted ? wanted : "");
+    tool_advice_set_fact(state, "subnet", FALSE);
+    tool_advice_set_fact(state, "interface", FALSE);
+    for (int i = 0; lines[i] && !*by_default; i++) {
+        if (route_parse(lines[i], &route) && !route.destination && !route.mask)
+            g_strlcpy(by_default, route.interface, sizeof by_default);
+    }
+    for (int i = 0; lines[i]; i++) {
+        if (!route_parse(lines[i], &route) || !route_is_network(&route))
+            continue;
+        networks++;
+        rank = route_rank(state, &route, wanted, by_default);
+        if (rank > best)
+            route_set(state, &route);
+        best = MAX(best, rank);
+    }
+    tool_advice_set_fact(state, "choice", networks > 1);
+    g_strfreev(lines);
+    g_free(text);
 }

@@ -101,4 +101,44 @@ int tool_advice_decimal(const char *text, int max);
 /* Whether text is a network, as 10.0.0.0/8, or several. */
 gboolean tool_advice_is_network(const char *text);
 
+/* given.c: given arguments */
+
+/* Splits the arguments into state->given, with the variables of the
+ * environment that set parameters of Open MPI; the words after the arguments
+ * are advice->command. */
+void tool_advice_given_read(advice_state_t *state);
+
+/* Decides about each; those that are kept are added to the line. */
+void tool_advice_given_judge(advice_state_t *state);
+
+void tool_advice_given_free(void *given);
+
+/* Adds a part to parts; takes ownership of words, copies why. */
+void tool_advice_part_add(GPtrArray *parts, char **words, const char *why);
+
+/* job.c: the size of a job, its hosts, and the host of rank 0 */
+
+#define ADVICE_NODES_MAX 100000
+#define ADVICE_RANKS_MAX 4096 /* on each node */
+#define ADVICE_JOB_MAX (ADVICE_NODES_MAX * ADVICE_RANKS_MAX)
+
+/* Sets the numbers of nodes and ranks: those of the question, else of the
+ * given arguments, else of the scheduler, else one node with a rank for each
+ * core. Sets facts several, hosts-given, few-slots, hosts and master. */
+void tool_advice_job(advice_state_t *state);
+
+/* machine.c */
+
+/* A file below root, or NULL; g_free(). */
+char *tool_root_file(const char *root, const char *path);
+
+/* Sets facts device: an RDMA device is active; rdma: one that UCX drives;
+ * no_rdma: one that UCX does not drive, and why; fabric: an active device that
+ * others drive; mtl: the part of Open MPI that uses fabric. */
+void tool_advice_devices(advice_state_t *state);
+
+/* Sets facts wanted: the interfaces that the user names; subnet and interface:
+ * the IPv4 network to use; choice: there are others. */
+void tool_advice_network(advice_state_t *state);
+
 #endif

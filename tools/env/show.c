@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `dscomm env` for people and for the shell. */
+/* `dscomm env` for people, for the shell, and for programs, a line a rank. */
 #include "config.h"
 
+#include "tools/common/json.h"
 #include "tools/common/tool.h"
 #include "tools/env/env.h"
 
@@ -9,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const tool_env_fields[DSCOMM_ENV_FIELD_COUNT] = {
+/* A field's name in JSON, with blanks instead of "_" for people. */
+static const char *const fields[DSCOMM_ENV_FIELD_COUNT] = {
     "rank",      "world_size",  "local_rank",  "local_size",
     "node_rank", "master_addr", "master_port",
 };
 
-const char *const tool_env_verdicts[] = {"absent", "refused", "ignored",
-                                         "taken"};
+static const char *const verdicts[] = {"absent", "refused", "ignored", "taken"};
 
 static int (*const numbers[DSCOMM_ENV_FIELD_COUNT])(const dscomm_env_t *) = {
     [DSCOMM_ENV_RANK] = dscomm_env_rank,
@@ -26,7 +27,8 @@ static int (*const numbers[DSCOMM_ENV_FIELD_COUNT])(const dscomm_env_t *) = {
     [DSCOMM_ENV_MASTER_PORT] = dscomm_env_master_port,
 };
 
-char *tool_env_field(const dscomm_env_t *env, dscomm_env_field_t field)
+/* A field as text, or NULL if it is unknown; g_free(). */
+static char *field_text(const dscomm_env_t *env, dscomm_env_field_t field)
 {
     if (!dscomm_env_origin(env, field))
         return NULL;
@@ -82,10 +84,9 @@ static void add_values(const dscomm_env_t *env, GString *text)
                            dscomm_env_source(env), about(env));
     for (int i = 0; i < DSCOMM_ENV_FIELD_COUNT; i++) {
         dscomm_env_field_t field = (dscomm_env_field_t)i;
-        char *value = tool_env_field(env, field);
+        char *value = field_text(env, field);
 
-        table_add_line(text, tool_env_fields[i], value,
-                       dscomm_env_origin(env, field));
+        table_add_line(text, fields[i], value, dscomm_env_origin(env, field));
         g_free(value);
     }
     table_add_notes(env, text);
@@ -98,7 +99,7 @@ static void table_add_candidates(const dscomm_env_t *env, GString *text)
     g_string_append(text, "sources, in the order of precedence:\n");
     for (size_t i = 0; dscomm_env_candidate(env, i, &info) == DSCOMM_OK; i++)
         g_string_append_printf(text, "  %-12s %-8s %s\n", info.name,
-                               tool_env_verdicts[info.verdict],
+                               verdicts[info.verdict],
                                info.why ? info.why : "");
 }
 
@@ -124,4 +125,89 @@ void tool_env_print_exports(GString *text)
             g_string_append_printf(text, "export %s=%s\n", names[i], quoted);
         g_free(quoted);
     }
+}
+
+static void add_fields(JsonBuilder *builder, const dscomm_env_t *env)
+{
+    for (int i = 0; i < DSCOMM_ENV_FIELD_COUNT; i++) {
+        char *text = field_text(env, (dscomm_env_field_t)i);
+
+        if (text && i != DSCOMM_ENV_MASTER_ADDR)
+            tool_json_number(builder, fields[i],
+                             g_ascii_strtoll(text, NULL, 10));
+        else
+            tool_json_text(builder, fields[i], text);
+        g_free(text);
+    }
+}
+
+static void add_origins(JsonBuilder *builder, const dscomm_env_t *env)
+{
+    tool_json_object(builder, "origins");
+    for (int i = 0; i < DSCOMM_ENV_FIELD_COUNT; i++)
+        tool_json_text(builder, fields[i],
+                       dscomm_env_origin(env, (dscomm_env_field_t)i));
+    json_builder_end_object(builder);
+}
+
+static void add_list(JsonBuilder *builder, const char *name,
+                     const dscomm_env_t *env,
+                     const char *(*get)(const dscomm_env_t *, size_t))
+{
+    const char *text;
+
+    tool_json_array(builder, name);
+    for (size_t i = 0; (text = get(env, i)); i++)
+        tool_json_text(builder, NULL, text);
+    json_builder_end_array(builder);
+}
+
+static void json_add_candidates(JsonBuilder *builder, const dscomm_env_t *env)
+{
+    dscomm_env_candidate_t info = {.size = sizeof info};
+
+    tool_json_array(builder, "candidates");
+    for (size_t i = 0; dscomm_env_candidate(env, i, &info) == DSCOMM_OK; i++) {
+        tool_json_object(builder, NULL);
+        tool_json_text(builder, "name", info.name);
+        tool_json_text(builder, "about", info.about);
+        tool_json_text(builder, "verdict", verdicts[info.verdict]);
+        tool_json_text(builder, "why", info.why);
+        json_builder_end_object(builder);
+    }
+    json_builder_end_array(builder);
+}
+
+/* error: why there are no values; no_master: why others cannot be met. */
+static void add_problems(JsonBuilder *builder, const dscomm_env_t *env)
+{
+    int broken = dscomm_env_status(env) < 0;
+
+    tool_json_text(builder, "error", broken ? dscomm_last_error() : NULL);
+    if (!broken && dscomm_env_world_size(env) > 1 &&
+        dscomm_env_check_master(env) < 0)
+        tool_json_text(builder, "no_master", dscomm_last_error());
+    else
+        tool_json_text(builder, "no_master", NULL);
+}
+
+void tool_env_print_json(const dscomm_env_t *env, gboolean explain,
+                         GString *text)
+{
+    JsonBuilder *builder = json_builder_new();
+
+    tool_json_object(builder, NULL);
+    tool_json_text(builder, "source", dscomm_env_source(env));
+    add_fields(builder, env);
+    tool_json_flag(builder, "agent_store", dscomm_env_agent_store(env));
+    tool_json_text(builder, "job",
+                   *dscomm_env_job(env) ? dscomm_env_job(env) : NULL);
+    add_origins(builder, env);
+    add_list(builder, "overlays", env, dscomm_env_overlay);
+    add_list(builder, "warnings", env, dscomm_env_warning);
+    add_problems(builder, env);
+    if (explain)
+        json_add_candidates(builder, env);
+    json_builder_end_object(builder);
+    tool_json_end(builder, FALSE, text);
 }
