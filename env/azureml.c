@@ -3,7 +3,7 @@
  * variables. */
 #include "config.h"
 
-#include "env/hosts.h"
+#include "env/fields.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * the main node's address. */
 #include "config.h"
 
-#include "env/hosts.h"
+#include "env/fields.h"
 
 #include <string.h>
 

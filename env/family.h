@@ -47,6 +47,7 @@ typedef struct {
      * user gave no address and there are several nodes; says why if it cannot.
      */
     dscomm_status_t (*find_master)(const env_view_t *view, dscomm_env_t *env);
+    const char *no_address; /* why there is no such function; or NULL */
     /* Sets the rest, after everything else is known. */
     dscomm_status_t (*finish)(const env_view_t *view, dscomm_env_t *env);
     /* The variables that name the job; those that are set are joined. */
@@ -83,12 +84,8 @@ extern const size_t dscomm_priv_env_family_count;
 extern const env_overlay_t *const dscomm_priv_env_overlays[ENV_OVERLAYS];
 
 #define ENV_FAMILY(name) extern const env_family_t dscomm_priv_env_##name
-ENV_FAMILY(explicit);
 ENV_FAMILY(torchrun);
-ENV_FAMILY(deepspeed);
 ENV_FAMILY(openmpi);
-ENV_FAMILY(mvapich2);
-ENV_FAMILY(mvapich3);
 ENV_FAMILY(jsrun);
 ENV_FAMILY(pals);
 ENV_FAMILY(flux);
@@ -119,12 +116,10 @@ int dscomm_priv_env_is_step(const env_view_t *view, const char *rank,
  * on to its ranks, except the numbers of task and node. */
 int dscomm_priv_env_is_own_step(const env_view_t *view);
 
-/* ERR_ENVIRONMENT if PMI_RANK or PMI_SIZE contradicts rank or size: then
- * mpiexec runs below a manager, whose numbers are the same in all of mpiexec's
- * ranks. The numbers that Slurm, Flux or PALS give to a manager's own process
- * are no contradiction. */
-dscomm_status_t dscomm_priv_env_compare_pmi(const env_view_t *view,
-                                            dscomm_env_t *env);
+/* The source that PMI_RANK and PMI_SIZE belong to, if they are set; NULL if
+ * they are the numbers that Slurm, Flux or PALS give to a manager's own
+ * process. */
+const char *dscomm_priv_env_pmi_rival(const env_view_t *view);
 
 /* Sets the job by torch elastic's variables, and whether its agent serves the
  * store. */

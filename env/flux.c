@@ -29,14 +29,6 @@ static dscomm_status_t flux_count_local(const env_view_t *view,
     return DSCOMM_OK;
 }
 
-static dscomm_status_t flux_find_master(const env_view_t *view,
-                                        dscomm_env_t *env)
-{
-    (void)view;
-    dscomm_priv_env_no_address(env, "Flux does not tell where rank 0 is");
-    return DSCOMM_OK;
-}
-
 const env_family_t dscomm_priv_env_flux = {
     .name = "flux",
     .about = "a task of Flux",
@@ -49,6 +41,6 @@ const env_family_t dscomm_priv_env_flux = {
             [DSCOMM_ENV_LOCAL_RANK] = {"FLUX_TASK_LOCAL_ID"},
         },
     .complete = flux_count_local,
-    .find_master = flux_find_master,
+    .no_address = "Flux does not tell where rank 0 is",
     .job = {{"FLUX_JOB_ID"}},
 };

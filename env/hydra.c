@@ -95,27 +95,11 @@ static int is_of_other(const env_view_t *view)
     return 0;
 }
 
-dscomm_status_t dscomm_priv_env_compare_pmi(const env_view_t *view,
-                                            dscomm_env_t *env)
+const char *dscomm_priv_env_pmi_rival(const env_view_t *view)
 {
-    static const char *const names[] = {"PMI_RANK", "PMI_SIZE"};
-
-    for (int i = DSCOMM_ENV_RANK; i <= DSCOMM_ENV_WORLD_SIZE; i++) {
-        int own = env->numbers[i], number;
-        dscomm_status_t status = dscomm_priv_env_number(
-            view, env, names[i], (dscomm_env_field_t)i, &number);
-
-        if (status != DSCOMM_OK)
-            return status;
-        if (number >= 0 && number != own && !is_of_other(view))
-            return dscomm_priv_env_fail(
-                view, env, names[i],
-                "disagrees with %s='%d'. Name the source that is right in "
-                "DSCOMM_LAUNCHER: %s or %s",
-                env->origins[i], own, env->family->name,
-                has_hydra_marks(view) ? "hydra" : "pmi");
-    }
-    return DSCOMM_OK;
+    if (is_of_other(view))
+        return NULL;
+    return has_hydra_marks(view) ? "hydra" : "pmi";
 }
 
 static int is_not_hydra(const env_view_t *view, char **ret_why)
@@ -126,14 +110,6 @@ static int is_not_hydra(const env_view_t *view, char **ret_why)
     return 1;
 }
 
-static dscomm_status_t hydra_find_master(const env_view_t *view,
-                                         dscomm_env_t *env)
-{
-    (void)view;
-    dscomm_priv_env_no_address(env, "mpiexec does not tell where rank 0 is");
-    return DSCOMM_OK;
-}
-
 const env_family_t dscomm_priv_env_hydra = {
     .name = "hydra",
     .about = "mpiexec of MPICH or Intel MPI",
@@ -141,7 +117,7 @@ const env_family_t dscomm_priv_env_hydra = {
     .any = {"MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
     .refuses = is_not_hydra,
     .numbers = PMI_NUMBERS,
-    .find_master = hydra_find_master,
+    .no_address = "mpiexec does not tell where rank 0 is",
     .ancestor = "hydra_pmi_proxy",
     .step = "SLURM_STEP_ID",
 };

@@ -132,6 +132,8 @@ static dscomm_status_t find_address(const env_view_t *view, dscomm_env_t *env)
                                     "one node");
     else if (env->family->find_master)
         status = env->family->find_master(view, env);
+    else if (env->family->no_address)
+        dscomm_priv_env_no_address(env, "%s", env->family->no_address);
     return status;
 }
 

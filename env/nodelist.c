@@ -12,19 +12,9 @@
 #define DIGITS_MAX 18
 #define HOST_BYTES 256
 
-/* One pair of brackets: its contents, and the number of names that it stands
- * for. */
-typedef struct {
-    const char *start, *end;
-    int64_t count;
-    size_t bytes; /* that the longest may have */
-} group_t;
-
 /* One element of the list, "rack[1-2]-n[08-10]". */
 typedef struct {
-    const char *start, *end;
-    group_t groups[GROUPS_MAX];
-    int group_count;
+    int groups; /* pairs of brackets */
     int64_t count; /* of its hosts */
     size_t bytes; /* of its longest */
 } element_t;
@@ -39,6 +29,7 @@ typedef struct {
 typedef struct {
     const char *at;
     const char *wrong;
+    GString *first; /* takes the first host; NULL: it is known */
 } reader_t;
 
 static int64_t nodelist_read_number(reader_t *reader)
@@ -80,49 +71,41 @@ static range_t nodelist_read_range(reader_t *reader)
     return range;
 }
 
-/* Reads from after "[" to after "]". */
-static group_t read_group(reader_t *reader)
+/* Reads from "[" to after "]". Of the first host the number is the first one,
+ * as it is written. */
+static void read_group(reader_t *reader, element_t *element)
 {
-    group_t group = {.start = reader->at};
+    int64_t count = 0;
+    size_t bytes = 0;
 
-    for (;;) {
-        range_t range = nodelist_read_range(reader);
-
-        if (reader->wrong)
-            return group;
-        group.bytes = MAX(group.bytes, range.bytes);
-        group.count += range.high - range.low + 1;
-        if (*reader->at != ',')
-            break;
-        reader->at++;
-    }
-    group.end = reader->at;
-    if (*reader->at == ']')
-        reader->at++;
-    else
-        reader->wrong = *reader->at ? "what is neither number nor range"
-                                    : "a bracket that is not closed";
-    return group;
-}
-
-static void add_group(reader_t *reader, element_t *element)
-{
-    group_t group;
-
-    if (element->group_count == GROUPS_MAX) {
+    if (element->groups++ == GROUPS_MAX) {
         reader->wrong = "more than 16 pairs of brackets";
         return;
     }
-    reader->at++;
-    group = read_group(reader);
+    if (reader->first)
+        g_string_append_len(reader->first, reader->at + 1,
+                            (gssize)strspn(reader->at + 1, "0123456789"));
+    do {
+        range_t range;
+
+        reader->at++;
+        range = nodelist_read_range(reader);
+        bytes = MAX(bytes, range.bytes);
+        count += range.high - range.low + 1;
+    } while (!reader->wrong && *reader->at == ',');
     if (reader->wrong)
         return;
-    element->groups[element->group_count++] = group;
-    element->bytes += group.bytes;
-    if (group.count > HOSTS_MAX || element->count * group.count > HOSTS_MAX)
+    element->bytes += bytes;
+    if (*reader->at != ']') {
+        reader->wrong = *reader->at ? "what is neither number nor range"
+                                    : "a bracket that is not closed";
+        return;
+    }
+    reader->at++;
+    if (count > HOSTS_MAX || element->count * count > HOSTS_MAX)
         reader->wrong = "more than 65536 hosts";
     else
-        element->count *= group.count;
+        element->count *= count;
 }
 
 /* 1: characters of a host's name and of an IPv4 address; 2: separators of
@@ -147,45 +130,24 @@ static inline int is_separator(char c)
  * thousands of elements. */
 static void read_element(reader_t *reader, element_t *element)
 {
-    element->start = reader->at;
-    element->group_count = 0;
-    element->count = 1;
-    element->bytes = 0;
+    *element = (element_t){0, 1, 0};
     while (!reader->wrong && *reader->at && !is_separator(*reader->at)) {
         const char *start = reader->at;
 
         while (nodelist_is_plain(*reader->at))
             reader->at++;
         element->bytes += (size_t)(reader->at - start);
+        if (reader->first)
+            g_string_append_len(reader->first, start, reader->at - start);
         if (*reader->at == '[')
-            add_group(reader, element);
+            read_group(reader, element);
         else if (*reader->at == ']')
             reader->wrong = "a bracket that was not opened";
         else if (*reader->at && !is_separator(*reader->at))
             reader->wrong = "what is in no host's name";
     }
-    element->end = reader->at;
     if (!reader->wrong && element->bytes >= HOST_BYTES)
         reader->wrong = "a host of more than 255 bytes";
-}
-
-/* The first host of an element: of each pair of brackets the first number, as
- * it is written. To be freed. */
-static char *first_host(const element_t *element)
-{
-    GString *host = g_string_new(NULL);
-    const char *at = element->start;
-
-    for (int i = 0; i < element->group_count; i++) {
-        const group_t *group = &element->groups[i];
-
-        g_string_append_len(host, at, group->start - 1 - at);
-        g_string_append_len(host, group->start,
-                            (gssize)strspn(group->start, "0123456789"));
-        at = group->end + 1;
-    }
-    g_string_append_len(host, at, element->end - at);
-    return g_string_free(host, FALSE);
 }
 
 /* The next element, or one without hosts at the end of the list. */
@@ -210,31 +172,25 @@ static void skip_names(reader_t *reader)
     reader->at = at - length;
 }
 
-/* Checks all elements; keeps the first one. */
-static env_problem_t nodelist_check(const char *text, element_t *ret_first)
+env_problem_t dscomm_priv_nodelist_first(const char *text, char **ret_host)
 {
-    reader_t reader = {text, NULL};
+    GString *first = g_string_new(NULL);
+    reader_t reader = {text, NULL, first};
     element_t element;
 
-    next_element(&reader, ret_first);
-    element.count = ret_first->count;
+    next_element(&reader, &element);
+    if (!reader.wrong && !element.count)
+        reader.wrong = "no host";
+    reader.first = NULL;
     while (!reader.wrong && element.count) {
         skip_names(&reader);
         next_element(&reader, &element);
     }
-    if (!reader.wrong && !ret_first->count)
-        reader.wrong = "no host";
+    if (reader.wrong)
+        g_string_free(first, TRUE);
+    else
+        *ret_host = g_string_free(first, FALSE);
     return (env_problem_t){reader.wrong, (size_t)(reader.at - text)};
-}
-
-env_problem_t dscomm_priv_nodelist_first(const char *text, char **ret_host)
-{
-    element_t first;
-    env_problem_t problem = nodelist_check(text, &first);
-
-    if (!problem.what)
-        *ret_host = first_host(&first);
-    return problem;
 }
 
 /* "2" or "2(x3)": how many nodes, and how many tasks on each. */
@@ -282,7 +238,7 @@ static void add_tasks(reader_t *reader, int64_t node, env_tasks_t *tasks)
 env_problem_t dscomm_priv_tasks(const char *text, int64_t node,
                                 env_tasks_t *ret_tasks)
 {
-    reader_t reader = {text, NULL};
+    reader_t reader = {text, NULL, NULL};
     env_tasks_t tasks = {0, 0, -1};
 
     for (;;) {

@@ -17,14 +17,6 @@ static int is_jsrun(const env_view_t *view, char **ret_why)
     return 1;
 }
 
-static dscomm_status_t openmpi_find_master(const env_view_t *view,
-                                           dscomm_env_t *env)
-{
-    (void)view;
-    dscomm_priv_env_no_address(env, "mpirun does not tell where rank 0 is");
-    return DSCOMM_OK;
-}
-
 const env_family_t dscomm_priv_env_openmpi = {
     .name = "openmpi",
     .about = "Open MPI's mpirun",
@@ -38,6 +30,6 @@ const env_family_t dscomm_priv_env_openmpi = {
             [DSCOMM_ENV_LOCAL_RANK] = {"OMPI_COMM_WORLD_LOCAL_RANK"},
             [DSCOMM_ENV_LOCAL_SIZE] = {"OMPI_COMM_WORLD_LOCAL_SIZE"},
         },
-    .find_master = openmpi_find_master,
+    .no_address = "mpirun does not tell where rank 0 is",
     .job = {{"PMIX_NAMESPACE", "OMPI_MCA_orte_hnp_uri"}},
 };

@@ -103,9 +103,14 @@ static int is_compared(const dscomm_env_t *env)
                             env->family->tier == ENV_TIER_STEP);
 }
 
-static dscomm_status_t check_generic(const env_view_t *view, dscomm_env_t *env)
+/* ERR_ENVIRONMENT if one of two variables, a rank and a number of ranks,
+ * contradicts the number that is taken; remedy is the end of the sentence.
+ * NULL: they may contradict it. */
+static dscomm_status_t compare_pair(const env_view_t *view, dscomm_env_t *env,
+                                    const char *rank_name,
+                                    const char *size_name, const char *remedy)
 {
-    static const char *const names[] = {"RANK", "WORLD_SIZE"};
+    const char *const names[] = {rank_name, size_name};
 
     for (int i = DSCOMM_ENV_RANK; i <= DSCOMM_ENV_WORLD_SIZE; i++) {
         int number;
@@ -114,15 +119,25 @@ static dscomm_status_t check_generic(const env_view_t *view, dscomm_env_t *env)
 
         if (status != DSCOMM_OK)
             return status;
-        if (number >= 0 && number != env->numbers[i])
+        if (remedy && number >= 0 && number != env->numbers[i])
             return dscomm_priv_env_fail(
-                view, env, names[i],
-                "disagrees with %s='%d'. Unset RANK, WORLD_SIZE and LOCAL_RANK "
-                "if they are left over, or name the source that is right in "
-                "DSCOMM_LAUNCHER",
-                env->origins[i], env->numbers[i]);
+                view, env, names[i], "disagrees with %s='%d'. %s",
+                env->origins[i], env->numbers[i], remedy);
     }
     return DSCOMM_OK;
+}
+
+/* The same for the variables of a source; NULL: they may contradict. */
+static dscomm_status_t compare_rival(const env_view_t *view, dscomm_env_t *env,
+                                     const char *rank_name,
+                                     const char *size_name, const char *rival)
+{
+    char remedy[128];
+
+    g_snprintf(remedy, sizeof remedy,
+               "Name the source that is right in DSCOMM_LAUNCHER: %s or %s",
+               env->family->name, rival ? rival : "");
+    return compare_pair(view, env, rank_name, size_name, rival ? remedy : NULL);
 }
 
 /* Some programs set LOCAL_RANK to choose a device. */
@@ -140,53 +155,28 @@ static dscomm_status_t compare_local(const env_view_t *view, dscomm_env_t *env)
     return status;
 }
 
-static dscomm_status_t compare_rival(const env_view_t *view, dscomm_env_t *env,
-                                     const env_family_t *rival)
-{
-    for (int i = DSCOMM_ENV_RANK; i <= DSCOMM_ENV_WORLD_SIZE; i++) {
-        const char *name = rival->numbers[i][0];
-        int number;
-        dscomm_status_t status = dscomm_priv_env_number(
-            view, env, name, (dscomm_env_field_t)i, &number);
-
-        if (status != DSCOMM_OK)
-            return status;
-        if (number >= 0 && number != env->numbers[i])
-            return dscomm_priv_env_fail(
-                view, env, name,
-                "disagrees with %s='%d'. Name the source that is right in "
-                "DSCOMM_LAUNCHER: %s or %s",
-                env->origins[i], env->numbers[i], env->family->name,
-                rival->name);
-    }
-    return DSCOMM_OK;
-}
-
-/* Compares the numbers of sources of which each could have started the other; a
- * contradiction is an error. */
-static dscomm_status_t check_rivals(const env_view_t *view, dscomm_env_t *env)
+/* Compares the numbers of managers of which each could have started the other;
+ * a contradiction is an error. If PMI's pair contradicts, mpiexec runs below a
+ * manager, whose numbers are the same in all of mpiexec's ranks. */
+static dscomm_status_t check_managers(const env_view_t *view, dscomm_env_t *env)
 {
     dscomm_status_t status = DSCOMM_OK;
 
+    if (env->family->tier != ENV_TIER_MANAGER)
+        return DSCOMM_OK;
     for (size_t i = 0; i < dscomm_priv_env_family_count; i++) {
         const env_family_t *family = dscomm_priv_env_families[i];
 
         if (status == DSCOMM_OK && family->rival &&
             env->judgements[i].verdict == DSCOMM_ENV_IGNORED)
-            status = compare_rival(view, env, family);
+            status = compare_rival(
+                view, env, family->numbers[DSCOMM_ENV_RANK][0],
+                family->numbers[DSCOMM_ENV_WORLD_SIZE][0], family->name);
     }
-    return status;
-}
-
-static dscomm_status_t check_managers(const env_view_t *view, dscomm_env_t *env)
-{
-    dscomm_status_t status;
-
-    if (env->family->tier != ENV_TIER_MANAGER)
-        return DSCOMM_OK;
-    status = check_rivals(view, env);
-    return status == DSCOMM_OK ? dscomm_priv_env_compare_pmi(view, env)
-                               : status;
+    return status == DSCOMM_OK
+               ? compare_rival(view, env, "PMI_RANK", "PMI_SIZE",
+                               dscomm_priv_env_pmi_rival(view))
+               : status;
 }
 
 /* Warns if this source of one rank hides a larger job, for example because srun
@@ -223,7 +213,10 @@ static dscomm_status_t check_agreement(const env_view_t *view,
     warn_larger(view, env);
     if (!is_compared(env))
         return DSCOMM_OK;
-    status = check_generic(view, env);
+    status = compare_pair(view, env, "RANK", "WORLD_SIZE",
+                          "Unset RANK, WORLD_SIZE and LOCAL_RANK if they are "
+                          "left over, or name the source that is right in "
+                          "DSCOMM_LAUNCHER");
     if (status == DSCOMM_OK)
         status = check_managers(view, env);
     return status == DSCOMM_OK ? compare_local(view, env) : status;

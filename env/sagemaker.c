@@ -4,7 +4,7 @@
  * one process a host. */
 #include "config.h"
 
-#include "env/hosts.h"
+#include "env/fields.h"
 #include "env/json.h"
 
 #include <string.h>

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The variables of torch's env://, as Ray, accelerate and people set them. */
+/* The variables of torch's env://, as Ray, accelerate and people set them; and
+ * Kubeflow's PyTorchJob, Alibaba's PAI and Google's AI Platform, where RANK and
+ * WORLD_SIZE number pods or nodes, of one process each. */
 #include "config.h"
 
 #include "env/fields.h"
+#include "lib/base/settings.h"
 
 static int torch_has_loopback(const env_view_t *view)
 {
@@ -52,4 +55,57 @@ const env_family_t dscomm_priv_env_torch = {
         },
     .complete = torch_count_local,
     .port = 29500,
+};
+
+/* PET_* are torchrun's options, which may be "auto" instead of a number. */
+static dscomm_status_t check_processes(const env_view_t *view,
+                                       dscomm_env_t *env)
+{
+    const char *name =
+        dscomm_priv_view_either(view, "PET_NPROC_PER_NODE", "NPROC_PER_NODE");
+    int64_t number;
+
+    if (!name || (dscomm_priv_parse_decimal(dscomm_priv_view_value(view, name),
+                                            &number) == 0 &&
+                  number == 1))
+        return DSCOMM_OK;
+    return dscomm_priv_env_fail(view, env, name,
+                                "RANK counts pods, and each is to have several "
+                                "processes. Start one process per GPU with "
+                                "torchrun");
+}
+
+static dscomm_status_t pod_count_local(const env_view_t *view,
+                                       dscomm_env_t *env)
+{
+    int rank = env->numbers[DSCOMM_ENV_RANK];
+    dscomm_status_t status;
+
+    if (rank < 0 || env->numbers[DSCOMM_ENV_WORLD_SIZE] < 0)
+        return DSCOMM_OK;
+    status = check_processes(view, env);
+    if (status != DSCOMM_OK)
+        return status;
+    dscomm_priv_env_set(env, DSCOMM_ENV_LOCAL_RANK, 0, "one process a pod");
+    dscomm_priv_env_set(env, DSCOMM_ENV_LOCAL_SIZE, 1, "one process a pod");
+    dscomm_priv_env_set(env, DSCOMM_ENV_NODE_RANK, rank, "one process a pod");
+    return DSCOMM_OK;
+}
+
+const env_family_t dscomm_priv_env_pod = {
+    .name = "pod",
+    .about = "RANK and WORLD_SIZE of pods: PyTorchJob, PAI, AI Platform",
+    .tier = ENV_TIER_TORCH,
+    .any = {"RANK", "WORLD_SIZE"},
+    .numbers =
+        {
+            [DSCOMM_ENV_RANK] = {"RANK"},
+            [DSCOMM_ENV_WORLD_SIZE] = {"WORLD_SIZE"},
+        },
+    .complete = pod_count_local,
+};
+
+const env_overlay_t dscomm_priv_env_kubernetes = {
+    .name = "kubernetes",
+    .marker = "KUBERNETES_SERVICE_HOST",
 };

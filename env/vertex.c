@@ -7,7 +7,7 @@
  * and TF_CONFIG, which is like it and is often there for other reasons. */
 #include "config.h"
 
-#include "env/hosts.h"
+#include "env/fields.h"
 #include "env/json.h"
 
 #include <string.h>
