@@ -13,15 +13,13 @@
 #include "config.h"
 
 #include "compression/codecs/kernels.h"
+#include "tests/bench/bench.h"
 
 #include <dscomm/codec.h>
 #include <dscomm/info.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { ROUNDS_MAX = 101, ROWS_MAX = 8, BLOCK = 4096 };
 
@@ -98,39 +96,18 @@ static void decompress(const data_t *d)
 
 typedef void (*task_t)(const data_t *d);
 
-static double seconds(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* At least a millisecond of it, for one. */
 static double once(task_t task, const data_t *d)
 {
-    double start = seconds(), end;
+    double start = clock_ns(CLOCK_THREAD_CPUTIME_ID), end;
     int times = 0;
 
     do {
         task(d);
         times++;
-        end = seconds();
-    } while (end - start < 1e-3);
-    return (end - start) / times;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    const double *one = a, *two = b;
-
-    return (*one > *two) - (*one < *two);
-}
-
-static double median(double *rounds, int count)
-{
-    qsort(rounds, (size_t)count, sizeof *rounds, ascending);
-    return rounds[count / 2];
+        end = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    } while (end - start < 1e6);
+    return (end - start) / times / 1e9;
 }
 
 static int is_usable(const char *name)
@@ -166,10 +143,10 @@ static void measure(const char *name, task_t task, task_t limit,
             times[rows + 1][r] = is_usable(row->name) ? once(task, d) : 0;
         fill(d);
     }
-    best = median(times[0], rounds);
+    best = median(times[0], (size_t)rounds);
     printf("%10zu  %-10s limit %9.3f ms", d->count, name, best * 1e3);
     for (int i = 0; i < rows; i++) {
-        double time = median(times[i + 1], rounds);
+        double time = median(times[i + 1], (size_t)rounds);
 
         if (time > 0)
             printf("  %s %9.3f (%.2f)",
@@ -227,7 +204,8 @@ static void measure_codec(const data_t *d, int rounds)
         encode(d);
         for (int r = 0; r < rounds; r++)
             times[r] = once(tasks[t].task, d);
-        printf("  %s %9.3f ms", tasks[t].name, median(times, rounds) * 1e3);
+        printf("  %s %9.3f ms", tasks[t].name,
+               median(times, (size_t)rounds) * 1e3);
     }
     printf("  (%s)\n", dscomm_priv_codec_kernels()->name);
 }

@@ -10,14 +10,13 @@
  * median and most of all rounds. */
 #include "config.h"
 
+#include "tests/bench/bench.h"
+
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <dscomm/dscomm.h>
 #include <dscomm/env.h>
@@ -190,21 +189,6 @@ static const struct {
 };
 #define ENVIRONMENTS (sizeof environments / sizeof environments[0])
 
-static double now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double *first = a, *second = b;
-
-    return (*first > *second) - (*first < *second);
-}
-
 static void discover(dscomm_env_t **ret_env)
 {
     if (dscomm_env_discover(NULL, ret_env) == DSCOMM_OK)
@@ -216,25 +200,24 @@ static void discover(dscomm_env_t **ret_env)
 /* The process that is started for a round. */
 static int be_one(void)
 {
-    double begin = now_us(), figures[FIGURES], calls[CALLS];
+    double begin = now_ns(), figures[FIGURES], calls[CALLS];
     dscomm_env_t *env;
 
-    now_us();
-    begin = now_us();
+    now_ns();
+    begin = now_ns();
     discover(&env);
-    figures[COLD] = now_us() - begin;
+    figures[COLD] = (now_ns() - begin) / 1e3;
     dscomm_env_job(env);
     dscomm_env_master_port(env);
-    figures[NAMED] = now_us() - begin;
+    figures[NAMED] = (now_ns() - begin) / 1e3;
     dscomm_env_free(env);
     for (int i = 0; i < CALLS; i++) {
-        begin = now_us();
+        begin = now_ns();
         discover(&env);
-        calls[i] = now_us() - begin;
+        calls[i] = (now_ns() - begin) / 1e3;
         dscomm_env_free(env);
     }
-    qsort(calls, CALLS, sizeof *calls, compare);
-    figures[WARM] = calls[CALLS / 2];
+    figures[WARM] = median(calls, CALLS);
     return write(STDOUT_FILENO, figures, sizeof figures) != sizeof figures;
 }
 
@@ -277,8 +260,7 @@ static void measure(size_t index, int rounds)
     }
     printf("%-24s", environments[index].name);
     for (int f = 0; f < FIGURES; f++) {
-        qsort(all[f], (size_t)rounds, sizeof(double), compare);
-        printf(" %9.1f", all[f][rounds / 2]);
+        printf(" %9.1f", median(all[f], (size_t)rounds));
         if (f != WARM)
             printf(" %7.1f", all[f][rounds - 1]);
     }

@@ -9,30 +9,14 @@
 #include "config.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 #include "lib/group/group.h"
+#include "tests/bench/bench.h"
 
 #include <dscomm/dscomm.h>
 
 #define ROUNDS 2001
 #define CALLS 1000 /* in a round */
-
-static double now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-
-    return (*x > *y) - (*x < *y);
-}
 
 static double api(dscomm_group_t *group, const float *in, float *out)
 {
@@ -80,12 +64,9 @@ int main(void)
         native[i] = backend(group, in, out);
         over[i] = calls[i] - native[i];
     }
-    qsort(calls, ROUNDS, sizeof *calls, compare);
-    qsort(native, ROUNDS, sizeof *native, compare);
-    qsort(over, ROUNDS, sizeof *over, compare);
     printf("dscomm_all_reduce %.1f ns, the backend's run %.1f ns, over it %.1f "
            "ns\n",
-           calls[ROUNDS / 2], native[ROUNDS / 2], over[ROUNDS / 2]);
+           median(calls, ROUNDS), median(native, ROUNDS), median(over, ROUNDS));
     DSCOMM_CHECK(dscomm_finalize(group));
     return 0;
 }

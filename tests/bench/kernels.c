@@ -13,16 +13,14 @@
 
 #include "lib/base/cpu.h"
 #include "lib/reduce/kernels.h"
+#include "tests/bench/bench.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { ROUNDS_MAX = 101, SOURCES_MAX = 64, ROWS_MAX = 8, SIZES_MAX = 8 };
 
-#define BATCH 100e-6 /* seconds, at least */
+#define BATCH 100e3 /* nanoseconds, at least */
 
 typedef struct {
     size_t nsources, bytes, largest, rounds;
@@ -36,7 +34,7 @@ typedef struct {
 typedef struct {
     const char *name;
     dscomm_reduce_fn run; /* NULL: none */
-    double rounds[ROUNDS_MAX];
+    double rounds[ROUNDS_MAX], median;
 } column_t;
 
 /* What the memory allows */
@@ -92,23 +90,6 @@ typedef uint64_t wide_t __attribute__((vector_size(16), may_alias));
 LIMIT(limit_plain, WIDE_STORE)
 LIMIT(limit_past, WIDE_PAST)
 
-/* Time */
-
-static double seconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static void call(const bench_t *bench, dscomm_reduce_fn run, size_t count,
                  size_t times)
 {
@@ -124,13 +105,13 @@ static double batch(const bench_t *bench, dscomm_reduce_fn run, size_t count)
     double start, took;
 
     call(bench, run, count, 1);
-    start = seconds();
+    start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     do {
         call(bench, run, count, burst);
         runs += burst;
-        took = seconds() - start;
+        took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
     } while (took < BATCH);
-    return (double)bench->bytes * (double)runs / took * 1e-9;
+    return (double)bench->bytes * (double)runs / took;
 }
 
 /* The columns take turns. */
@@ -148,13 +129,7 @@ static void measure(const bench_t *bench, column_t *columns, size_t ncolumns,
         }
     }
     for (size_t i = 0; i < ncolumns; i++)
-        qsort(columns[i].rounds, bench->rounds, sizeof columns[i].rounds[0],
-              ascending);
-}
-
-static double median(const bench_t *bench, const column_t *column)
-{
-    return column->rounds[bench->rounds / 2];
+        columns[i].median = median(columns[i].rounds, bench->rounds);
 }
 
 /* The output */
@@ -194,13 +169,13 @@ static void print_line(const bench_t *bench, dscomm_dtype_t dtype,
     for (size_t i = 2; i < n; i++)
         columns[i].run = row_named(columns[i].name)->table[dtype][op];
     measure(bench, columns, n, dscomm_dtype_size(dtype));
-    limit = median(bench, &columns[0]);
-    if (median(bench, &columns[1]) > limit)
-        limit = median(bench, &columns[1]);
+    limit = columns[0].median;
+    if (columns[1].median > limit)
+        limit = columns[1].median;
     printf("%-12s %-10s %7.1f", dscomm_dtype_name(dtype), dscomm_op_name(op),
            limit);
     for (size_t i = 2; i < n; i++) {
-        double value = median(bench, &columns[i]);
+        double value = columns[i].median;
 
         if (columns[i].run) {
             printf(" %7.2f", value);

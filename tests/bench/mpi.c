@@ -11,26 +11,18 @@
  * where ROW is a part of the names of the rows that are wanted. */
 #include "config.h"
 
+#include "tests/bench/bench.h"
+
 #include <dscomm/dscomm.h>
 #include <mpi.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define ROUNDS 601
 
 static dscomm_group_t *world;
 static float *in, *out;
 static int ranks;
-
-static double now_ns(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
-}
 
 static void our_all_reduce(size_t count)
 {
@@ -184,20 +176,6 @@ static double measure_ours(size_t row, size_t count, int loops)
     return time;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* The value that so many percent are below. */
-static double quantile(double *values, int percent)
-{
-    qsort(values, ROUNDS, sizeof *values, compare);
-    return values[ROUNDS * percent / 100];
-}
-
 static void run(size_t row, size_t count)
 {
     const int loops = count > 100000 ? 2 : count > 2000 ? 20 : 200;
@@ -213,8 +191,9 @@ static void run(size_t row, size_t count)
     }
     if (dscomm_group_rank(world) == 0)
         printf("%-18s %9zu %10.0f %10.0f %8.0f %10.0f %10.0f\n", rows[row].name,
-               count * sizeof(float), quantile(theirs, 50), quantile(ours, 50),
-               quantile(more, 50), quantile(theirs, 10), quantile(ours, 10));
+               count * sizeof(float), quantile(theirs, ROUNDS, 50),
+               quantile(ours, ROUNDS, 50), quantile(more, ROUNDS, 50),
+               quantile(theirs, ROUNDS, 10), quantile(ours, ROUNDS, 10));
     fflush(stdout);
 }
 

@@ -10,16 +10,15 @@
  * rounds. */
 #include "config.h"
 
+#include "tests/bench/bench.h"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <dscomm/dscomm.h>
 
@@ -30,14 +29,6 @@ enum { BEGUN, JOINED, MET, LEFT, TIMES };
 static double (*times)[TIMES]; /* of each rank, shared */
 static int ranks = 8, rounds = 15;
 static const char *url;
-
-static double now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-}
 
 static void must(int good, const char *what)
 {
@@ -73,13 +64,13 @@ static void live(int rank, const char *where, int gate)
     attr.world_size = ranks;
     attr.timeout_ms = 60000;
     must(read(gate, &byte, 1) == 0, "gate");
-    times[rank][BEGUN] = now_ms();
+    times[rank][BEGUN] = now_ns() / 1e6;
     must(dscomm_init(&attr, &world) == DSCOMM_OK, "dscomm_init");
-    times[rank][JOINED] = now_ms();
+    times[rank][JOINED] = now_ns() / 1e6;
     must(dscomm_barrier(world, NULL) == DSCOMM_OK, "dscomm_barrier");
-    times[rank][MET] = now_ms();
+    times[rank][MET] = now_ns() / 1e6;
     must(dscomm_finalize(world) == DSCOMM_OK, "dscomm_finalize");
-    times[rank][LEFT] = now_ms();
+    times[rank][LEFT] = now_ns() / 1e6;
     exit(0);
 }
 
@@ -117,17 +108,11 @@ static void measure(double *ret_spans)
     }
 }
 
-static int compare(const void *a, const void *b)
-{
-    const double *first = a, *second = b;
-
-    return (*first > *second) - (*first < *second);
-}
-
 static void report(const char *name, double *spans)
 {
-    qsort(spans, (size_t)rounds, sizeof *spans, compare);
-    printf("%-24s %9.2f %9.2f %9.2f\n", name, spans[0], spans[rounds / 2],
+    const double middle = median(spans, (size_t)rounds);
+
+    printf("%-24s %9.2f %9.2f %9.2f\n", name, spans[0], middle,
            spans[rounds - 1]);
 }
 

@@ -8,11 +8,9 @@
  * rank 0, in microseconds. */
 #include "config.h"
 
-#include <sched.h>
+#include "tests/bench/bench.h"
+
 #include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <dscomm/dscomm.h>
 
@@ -25,31 +23,6 @@
 static dscomm_group_t *world;
 static float in[MOST], out[MOST];
 
-static void must(dscomm_status_t status)
-{
-    if (status == DSCOMM_OK)
-        return;
-    fprintf(stderr, "%s\n", dscomm_last_error());
-    exit(1);
-}
-
-static double now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
-
-static void bind_to_processor(int rank)
-{
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    CPU_SET((size_t)rank % (size_t)sysconf(_SC_NPROCESSORS_ONLN), &set);
-    sched_setaffinity(0, sizeof set, &set);
-}
-
 static dscomm_status_t sum(size_t first, size_t count, dscomm_work_t **ret_work)
 {
     return dscomm_all_reduce(world, in + first, out + first, count,
@@ -59,7 +32,7 @@ static dscomm_status_t sum(size_t first, size_t count, dscomm_work_t **ret_work)
 static void blocking(size_t count)
 {
     for (int i = 0; i < CALLS; i++)
-        must(sum(0, count, NULL));
+        DSCOMM_CHECK(sum(0, count, NULL));
 }
 
 static void with_works(size_t count)
@@ -67,8 +40,8 @@ static void with_works(size_t count)
     for (int i = 0; i < CALLS; i++) {
         dscomm_work_t *work;
 
-        must(sum(0, count, &work));
-        must(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+        DSCOMM_CHECK(sum(0, count, &work));
+        DSCOMM_CHECK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
         dscomm_work_free(work);
     }
 }
@@ -76,35 +49,28 @@ static void with_works(size_t count)
 static void separate(size_t count)
 {
     for (size_t i = 0; i < PARTS; i++)
-        must(sum(i * count, count, NULL));
+        DSCOMM_CHECK(sum(i * count, count, NULL));
 }
 
 static void coalesced(size_t count)
 {
-    must(dscomm_coalesce_begin(world));
+    DSCOMM_CHECK(dscomm_coalesce_begin(world));
     separate(count);
-    must(dscomm_coalesce_end(world, NULL));
+    DSCOMM_CHECK(dscomm_coalesce_end(world, NULL));
 }
 
 /* With as much between the buffers as in them. */
 static void scattered(size_t count)
 {
-    must(dscomm_coalesce_begin(world));
+    DSCOMM_CHECK(dscomm_coalesce_begin(world));
     for (size_t i = 0; i < PARTS; i++)
-        must(sum(2 * i * count, count, NULL));
-    must(dscomm_coalesce_end(world, NULL));
+        DSCOMM_CHECK(sum(2 * i * count, count, NULL));
+    DSCOMM_CHECK(dscomm_coalesce_end(world, NULL));
 }
 
 static void together(size_t count)
 {
-    must(sum(0, PARTS * count, NULL));
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-
-    return *x < *y ? -1 : *x > *y;
+    DSCOMM_CHECK(sum(0, PARTS * count, NULL));
 }
 
 #define BODIES_MOST 4
@@ -119,15 +85,13 @@ static void measure(void (*const bodies[])(size_t), int nbodies, size_t count,
         for (int b = 0; b < nbodies; b++) {
             double start;
 
-            must(dscomm_barrier(world, NULL));
-            start = now_us();
+            DSCOMM_CHECK(dscomm_barrier(world, NULL));
+            start = now_ns();
             bodies[b](count);
-            times[b][i] = now_us() - start;
+            times[b][i] = (now_ns() - start) / 1e3;
         }
-    for (int b = 0; b < nbodies; b++) {
-        qsort(times[b], ROUNDS, sizeof **times, compare);
-        ret_times[b] = times[b][ROUNDS / 2];
-    }
+    for (int b = 0; b < nbodies; b++)
+        ret_times[b] = median(times[b], ROUNDS);
 }
 
 static void compare_works(void)
@@ -161,12 +125,12 @@ static void compare_coalesced(void)
 
 int main(void)
 {
-    must(dscomm_init(NULL, &world));
-    bind_to_processor(dscomm_group_rank(world));
+    DSCOMM_CHECK(dscomm_init(NULL, &world));
+    bind_rank(dscomm_group_rank(world));
     for (size_t i = 0; i < MOST; i++)
         in[i] = (float)(i % 7);
     compare_works();
     compare_coalesced();
-    must(dscomm_finalize(world));
+    DSCOMM_CHECK(dscomm_finalize(world));
     return 0;
 }
