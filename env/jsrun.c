@@ -31,19 +31,14 @@ static inline const char *jsrun_after_blanks(const char *at)
     return at;
 }
 
-/* Reads one host and its slots, from there to end. */
-static inline int is_right(size_t length, const char *slots, const char *end)
-{
-    return length >= 1 && length <= 255 && end > slots && end - slots <= 18 &&
-           (is_blank(*end) || !*end);
-}
-
-/* Says what is wrong with a malformed element. */
-static const char *jsrun_find_wrong(size_t length, const char *slots,
-                                    const char *end)
+/* Says what is wrong with an element, or NULL: slots to end are digits. */
+static inline const char *jsrun_find_wrong(size_t length, const char *slots,
+                                           const char *end)
 {
     if (length < 1 || length > 255)
         return "what is no host";
+    if (end > slots && end - slots <= 18 && (is_blank(*end) || !*end))
+        return NULL;
     if (end == slots && !*end)
         return "a host without a number of slots";
     if (*end && !is_blank(*end) && !is_word(*end))
@@ -66,11 +61,10 @@ static size_t jsrun_read_host(reader_t *reader, const char **ret_host)
         at++;
     reader->at = at;
     *ret_host = host;
-    if (is_right(length, slots, at))
-        return length;
-    if (length || *at)
-        reader->wrong = jsrun_find_wrong(length, slots, at);
-    return 0;
+    if (!length && !*at)
+        return 0;
+    reader->wrong = jsrun_find_wrong(length, slots, at);
+    return reader->wrong ? 0 : length;
 }
 
 /* The first host of the list runs no ranks on a system with CSM. */

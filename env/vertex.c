@@ -33,6 +33,11 @@ static const cluster_t tf_config = {
     {"chief", "master", "worker", "ps"},
 };
 
+static const cluster_t *cluster_names(const dscomm_env_t *env)
+{
+    return env->family == &dscomm_priv_env_vertex ? &vertex : &tf_config;
+}
+
 /* Ranks of one list, and how many come before. */
 typedef struct {
     int64_t before, own, all;
@@ -192,9 +197,9 @@ static dscomm_status_t use_task(const env_view_t *view, dscomm_env_t *env,
 }
 
 static dscomm_status_t vertex_find_self(const env_view_t *view,
-                                        dscomm_env_t *env,
-                                        const cluster_t *names)
+                                        dscomm_env_t *env)
 {
+    const cluster_t *names = cluster_names(env);
     const char *value;
     dscomm_status_t status =
         dscomm_priv_hosts_json(view, env, names->variable, &value);
@@ -204,9 +209,9 @@ static dscomm_status_t vertex_find_self(const env_view_t *view,
 
 /* Called after vertex_find_self(), which has checked the text. */
 static dscomm_status_t vertex_take_first(const env_view_t *view,
-                                         dscomm_env_t *env,
-                                         const cluster_t *names)
+                                         dscomm_env_t *env)
 {
+    const cluster_t *names = cluster_names(env);
     const char *value = dscomm_priv_view_value(view, names->variable);
     const char *host;
     char *text;
@@ -221,34 +226,13 @@ static dscomm_status_t vertex_take_first(const env_view_t *view,
                                 "MASTER_ADDR");
 }
 
-static dscomm_status_t find_vertex(const env_view_t *view, dscomm_env_t *env)
-{
-    return vertex_find_self(view, env, &vertex);
-}
-
-static dscomm_status_t vertex_master(const env_view_t *view, dscomm_env_t *env)
-{
-    return vertex_take_first(view, env, &vertex);
-}
-
-static dscomm_status_t find_tf_config(const env_view_t *view, dscomm_env_t *env)
-{
-    return vertex_find_self(view, env, &tf_config);
-}
-
-static dscomm_status_t tf_config_master(const env_view_t *view,
-                                        dscomm_env_t *env)
-{
-    return vertex_take_first(view, env, &tf_config);
-}
-
 const env_family_t dscomm_priv_env_vertex = {
     .name = "vertex",
     .about = "Vertex AI's CLUSTER_SPEC",
     .tier = ENV_TIER_LIST,
     .all = {"CLUSTER_SPEC"},
-    .complete = find_vertex,
-    .find_master = vertex_master,
+    .complete = vertex_find_self,
+    .find_master = vertex_take_first,
     .job = {{"CLOUD_ML_JOB_ID"}},
 };
 
@@ -258,6 +242,6 @@ const env_family_t dscomm_priv_env_tf_config = {
     .tier = ENV_TIER_LIST,
     .on_request = 1,
     .all = {"TF_CONFIG"},
-    .complete = find_tf_config,
-    .find_master = tf_config_master,
+    .complete = vertex_find_self,
+    .find_master = vertex_take_first,
 };

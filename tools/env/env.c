@@ -160,65 +160,45 @@ static int counted(int number)
     return number == NOT_SAID ? 0 : number == 0 ? -1 : number;
 }
 
-static int check_counts(const options_t *options)
+static int env_check_options(const options_t *o, char **argv)
 {
-    char *problem = tool_advice_check(counted(options->nodes),
-                                      counted(options->ranks_per_node));
-    int status = problem ? refuse(options, "%s", problem) : TOOL_OK;
+    const struct {
+        gboolean broken;
+        const char *sentence;
+    } rules[] = {
+        {o->mpirun && (o->export || o->exec || o->explain || o->placement),
+         "--mpirun goes with --json, --nodes, --ranks-per-node and "
+         "--mpirun-path only"},
+        {!o->mpirun && (o->nodes != NOT_SAID || o->mpirun_path ||
+                        o->ranks_per_node != NOT_SAID),
+         "--nodes, --ranks-per-node and --mpirun-path go with --mpirun"},
+        {o->placement && (o->export || o->explain),
+         "--placement goes with neither --export nor --explain"},
+        {!o->placement && (o->devices || o->place.rebind),
+         "--device and --rebind go with --placement"},
+        {o->json + o->export + o->exec > 1,
+         "--json, --export and --exec exclude each other"},
+        {o->explain && (o->export || o->exec),
+         "--explain goes with neither --export nor --exec"},
+        {o->exec && !argv[0], "which program? Usage: dscomm env --exec PROGRAM "
+                              "[ARGUMENT...]"},
+    };
+    char *problem = NULL;
+    int status = TOOL_OK;
 
+    for (size_t i = 0; i < G_N_ELEMENTS(rules); i++)
+        if (rules[i].broken)
+            return refuse(o, "%s", rules[i].sentence);
+    if (!o->mpirun && !o->exec && argv[0])
+        return refuse(o, "unexpected argument '%s'; --exec runs a program",
+                      argv[0]);
+    if (o->mpirun)
+        problem =
+            tool_advice_check(counted(o->nodes), counted(o->ranks_per_node));
+    if (problem)
+        status = refuse(o, "%s", problem);
     g_free(problem);
     return status;
-}
-
-static int check_mpirun(const options_t *options)
-{
-    if (options->mpirun && (options->export || options->exec ||
-                            options->explain || options->placement))
-        return refuse(options,
-                      "--mpirun goes with --json, --nodes, --ranks-per-node "
-                      "and --mpirun-path only");
-    if (!options->mpirun &&
-        (options->nodes != NOT_SAID || options->mpirun_path ||
-         options->ranks_per_node != NOT_SAID))
-        return refuse(options,
-                      "--nodes, --ranks-per-node and --mpirun-path go with "
-                      "--mpirun");
-    return options->mpirun ? check_counts(options) : TOOL_OK;
-}
-
-static int check_placement(const options_t *options)
-{
-    if (options->placement && (options->export || options->explain))
-        return refuse(options, "--placement goes with neither --export nor "
-                               "--explain");
-    if (!options->placement && (options->devices || options->place.rebind))
-        return refuse(options, "--device and --rebind go with --placement");
-    return TOOL_OK;
-}
-
-static int env_check_options(const options_t *options, char **argv)
-{
-    int status = check_mpirun(options);
-
-    if (status == TOOL_OK)
-        status = check_placement(options);
-    if (status != TOOL_OK || options->mpirun)
-        return status;
-    if (options->json + options->export + options->exec > 1)
-        return refuse(options,
-                      "--json, --export and --exec exclude each other");
-    if (options->explain && (options->export || options->exec))
-        return refuse(options,
-                      "--explain goes with neither --export nor --exec");
-    if (options->exec && !argv[0])
-        return refuse(options,
-                      "which program? Usage: dscomm env --exec PROGRAM "
-                      "[ARGUMENT...]");
-    if (!options->exec && argv[0])
-        return refuse(options,
-                      "unexpected argument '%s'; --exec runs a program",
-                      argv[0]);
-    return TOOL_OK;
 }
 
 static int run(const options_t *options, char **argv)

@@ -74,30 +74,18 @@ static int measure_roots(perf_run_t *run, perf_call_t *call)
     return status;
 }
 
-static void call_new(const perf_run_t *run, perf_call_t *call)
-{
-    *call = (perf_call_t){.group = run->group,
-                          .rank = run->rank,
-                          .ranks = run->ranks,
-                          .factor = 1 + run->rank % 2,
-                          .aggregate = run->options->aggregate};
-    call->counts = g_new0(size_t, run->ranks);
-    call->displs = g_new0(size_t, run->ranks);
-}
-
-static void call_clear(perf_call_t *call)
-{
-    g_free(call->counts);
-    g_free(call->displs);
-}
-
 static int measure_operation(perf_run_t *run, const perf_operation_t *operation)
 {
-    perf_call_t call;
+    perf_call_t call = {.operation = operation,
+                        .group = run->group,
+                        .rank = run->rank,
+                        .ranks = run->ranks,
+                        .factor = 1 + run->rank % 2,
+                        .aggregate = run->options->aggregate,
+                        .counts = g_new0(size_t, run->ranks),
+                        .displs = g_new0(size_t, run->ranks)};
     int status = TOOL_OK;
 
-    call_new(run, &call);
-    call.operation = operation;
     for (int dtype = 0; dtype < DSCOMM_DTYPE_COUNT; dtype++)
         for (int op = 0; op < DSCOMM_OP_COUNT; op++) {
             call.dtype = (dscomm_dtype_t)dtype;
@@ -107,7 +95,8 @@ static int measure_operation(perf_run_t *run, const perf_operation_t *operation)
                 perf_is_selected(run->options, operation, call.dtype, call.op))
                 status = measure_roots(run, &call);
         }
-    call_clear(&call);
+    g_free(call.counts);
+    g_free(call.displs);
     return status;
 }
 
