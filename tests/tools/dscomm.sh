@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # dscomm itself: help and version, and that they are not lost unnoticed.
 
-. "$abs_top_srcdir/tests/tap.sh"
-
-program=$abs_top_builddir/tools/dscomm
+. "$abs_top_srcdir/tests/tools/fixture.sh"
 
 "$program" --version >"$scratch/out"
 is "$? `cat "$scratch/out"`" "0 dscomm $PACKAGE_VERSION" 'the version'

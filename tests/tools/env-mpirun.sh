@@ -3,7 +3,7 @@
 # dscomm env --mpirun: what it prints starts ranks with the mpiruns that are
 # here. Which line for which mpirun is in tests/tools/advice.golden.
 
-. "$abs_top_srcdir/tests/tap.sh"
+. "$abs_top_srcdir/tests/tools/fixture.sh"
 
 for name in RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT \
     DSCOMM_MASTER_ADDR DSCOMM_MASTER_PORT \
@@ -12,14 +12,9 @@ for name in RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT 
     unset $name
 done
 
-program=$abs_top_builddir/tools/dscomm
-
-# tool WHAT...: its output in $out and $err, its status in $status
 tool()
 {
-    out=$("$program" env "$@" 2>"$scratch/err")
-    status=$?
-    err=$(cat "$scratch/err")
+    dscomm env "$@"
 }
 
 # The line printed runs, with as many ranks as it says.

@@ -3,21 +3,16 @@
 # dscomm env: what it shows, and what it sets for other programs. The sources
 # themselves are tested in tests/env.
 
-. "$abs_top_srcdir/tests/tap.sh"
+. "$abs_top_srcdir/tests/tools/fixture.sh"
 
 for name in RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT \
     SLURM_JOB_ID PBS_JOBID LSB_JOBID FLUX_JOB_ID PMIX_RANK DSCOMM_LAUNCHER; do
     unset $name
 done
 
-program=$abs_top_builddir/tools/dscomm
-
-# tool WHAT...: dscomm env, its output in $out and $err, its status in $status
 tool()
 {
-    out=$("$program" env "$@" 2>"$scratch/err")
-    status=$?
-    err=$(cat "$scratch/err")
+    dscomm env "$@"
 }
 
 # of NAME=VALUE... -- WHAT...: the same with variables

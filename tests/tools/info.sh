@@ -2,13 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # dscomm info: its parts, what it says of modules and settings.
 
-. "$abs_top_srcdir/tests/tap.sh"
+. "$abs_top_srcdir/tests/tools/fixture.sh"
 
-# info WHAT...: dscomm info, its output in $out, its status in $status
 info()
 {
-    out=$("$abs_top_builddir/tools/dscomm" info "$@" 2>"$scratch/err")
-    status=$?
+    dscomm info "$@"
 }
 
 # parts: the headings of $out
@@ -130,7 +128,7 @@ info word
 is $status 2 'unexpected argument'
 like "$(cat "$scratch/err")" "unexpected argument 'word'" 'which one'
 if [ -c /dev/full ]; then
-    "$abs_top_builddir/tools/dscomm" info >/dev/full 2>"$scratch/err"
+    "$program" info >/dev/full 2>"$scratch/err"
     is $? 1 'output that cannot be written'
 else
     skip 'output that cannot be written' 'no /dev/full'

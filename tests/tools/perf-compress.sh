@@ -2,26 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # dscomm perf --compress: its rows, its forms, its advice, and what it refuses.
 
-. "$abs_top_srcdir/tests/tap.sh"
-
-# perf WHAT...: dscomm perf, its output in $out and $err, its status in $status
-perf()
-{
-    "$abs_top_builddir/tools/dscomm" perf "$@" >"$scratch/out" 2>"$scratch/err"
-    status=$?
-    out=$(cat "$scratch/out")
-    err=$(cat "$scratch/err")
-}
-
-# rows: the rows of $out; column N: what they have there, once each
-rows()
-{
-    grep -v '^#' "$scratch/out"
-}
-column()
-{
-    rows | awk -v n="$1" '{ print $n }' | sort -u | tr '\n' ' '
-}
+. "$abs_top_srcdir/tests/tools/fixture.sh"
 
 for codec in none float16 bfloat16 onebit int8 topk; do
     for ranks in 1 2 3; do

@@ -2,31 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # dscomm perf: its rows, its forms, what it refuses, and how it fails.
 
-. "$abs_top_srcdir/tests/tap.sh"
+. "$abs_top_srcdir/tests/tools/fixture.sh"
 
-# perf WHAT...: dscomm perf, its output in $out and $err, its status in $status
-perf()
-{
-    "$abs_top_builddir/tools/dscomm" perf "$@" >"$scratch/out" 2>"$scratch/err"
-    status=$?
-    out=$(cat "$scratch/out")
-    err=$(cat "$scratch/err")
-}
-
-# rows: the rows of $out; column N: what they have there, once each
-rows()
-{
-    grep -v '^#' "$scratch/out"
-}
-column()
-{
-    rows | awk -v n="$1" '{ print $n }' | sort -u | tr '\n' ' '
-}
-
-operations=$("$abs_top_builddir/tools/dscomm" perf --help |
+operations=$("$program" perf --help |
     sed -n '/^Operations:/,/^$/s/^  \([a-z_]*\) .*/\1/p')
 is "$(echo "$operations" | grep -c .)" 20 'operations in the help'
-"$abs_top_builddir/tools/dscomm" perf allreduce >/dev/null 2>"$scratch/err"
+"$program" perf allreduce >/dev/null 2>"$scratch/err"
 is $? 2 'a misspelt operation: status'
 like "$(cat "$scratch/err")" "no operation 'allreduce'; is all_reduce meant\?" \
     'which one is meant'
@@ -179,18 +160,18 @@ perf -n 2 broadcast -r 2 -e 8
 is $status 2 'a root that does not exist: status'
 is "$(cat "$scratch/err")" 'dscomm perf: -r 2: there are 2 ranks only' \
     'a root that does not exist, said once'
-"$abs_top_builddir/tools/dscomm" run -n 2 "$abs_top_builddir/tools/dscomm" perf -n 3 \
+"$program" run -n 2 "$program" perf -n 3 \
     all_reduce -e 8 >/dev/null 2>"$scratch/err"
 is $? 2 'another number than the launcher started: status'
 is "$(grep -c '^dscomm perf: -n 3, but the launcher has started 2 ranks' "$scratch/err")" 1 \
     'another number than the launcher started, said once'
-"$abs_top_builddir/tools/dscomm" run -n 2 "$abs_top_builddir/tools/dscomm" perf -n 2 \
+"$program" run -n 2 "$program" perf -n 2 \
     all_reduce -b 8 -e 8 -t 0.0005 >"$scratch/out" 2>&1
 is "$? $(rows | grep -c .)" '0 1' 'under a launcher'
 
 # Files
 if [ -c /dev/full ]; then
-    "$abs_top_builddir/tools/dscomm" perf -n 2 all_reduce -e 8 -t 0.0005 \
+    "$program" perf -n 2 all_reduce -e 8 -t 0.0005 \
         >/dev/full 2>"$scratch/err"
     is $? 1 'output that cannot be written: status'
     like "$(cat "$scratch/err")" '^dscomm perf: cannot write: ' 'output that cannot be written'
@@ -229,7 +210,7 @@ is "$(find "$scratch" -name 'base.json?*' | grep -c .)" 0 'nothing is left besid
 # A rank that dies. The file is emptied here, because the job's own redirection can
 # come after the first look at it, which would find the ranks of the job before.
 : >"$scratch/out"
-"$abs_top_builddir/tools/dscomm" perf -n 3 all_reduce -b 8 -e 8 -t 600 \
+"$program" perf -n 3 all_reduce -b 8 -e 8 -t 600 \
     >"$scratch/out" 2>"$scratch/err" &
 job=$!
 tries=0

@@ -108,19 +108,20 @@ static int print_exports(const dscomm_env_t *env)
     return text_print(text);
 }
 
+/* Prints text; the status of what made it comes first. */
+static int text_print_after(int status, GString *text)
+{
+    int printed = text_print(text);
+
+    return status == TOOL_OK ? printed : status;
+}
+
 static int show_placement(const dscomm_env_t *env, const options_t *options)
 {
     GString *text = g_string_new(NULL);
-    int status = TOOL_FAILED, printed;
 
-    if (dscomm_env_status(env) == DSCOMM_OK)
-        status = tool_env_placement(env, &options->place, text);
-    else if (options->json)
-        tool_env_placement_error(dscomm_last_error(), text);
-    else
-        tool_fail(0, "env", "%s", dscomm_last_error());
-    printed = text_print(text);
-    return status == TOOL_OK ? printed : status;
+    return text_print_after(tool_env_placement(env, &options->place, text),
+                            text);
 }
 
 static int execute(const dscomm_env_t *env, const options_t *options,
@@ -148,10 +149,8 @@ static int advise(const options_t *options, char **argv)
         .given = argv,
     };
     GString *text = g_string_new(NULL);
-    int status = tool_env_mpirun(&asked, text);
-    int printed = text_print(text);
 
-    return status == TOOL_OK ? printed : status;
+    return text_print_after(tool_env_mpirun(&asked, text), text);
 }
 
 /* A number that was not given becomes 0; a given 0 is an error. */

@@ -10,6 +10,7 @@
 
 #include <dscomm/status.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,13 +118,10 @@ static void print_json(const dscomm_env_t *env,
         placement ? tool_topology_text(placement->processors) : g_strdup("");
 
     tool_json_object(builder, NULL);
-    if (placement) {
-        tool_json_number(builder, "rank", dscomm_env_rank(env));
-        tool_json_number(builder, "local_rank", find_local_rank(env));
-    } else {
-        tool_json_text(builder, "rank", NULL);
-        tool_json_text(builder, "local_rank", NULL);
-    }
+    tool_json_real(builder, "rank", NULL,
+                   placement ? dscomm_env_rank(env) : NAN);
+    tool_json_real(builder, "local_rank", NULL,
+                   placement ? find_local_rank(env) : NAN);
     tool_json_flag(builder, "bind", placement && placement->bind);
     tool_json_text(builder, "processors", list);
     tool_json_number(builder, "cores", placement ? placement->cores : 0);
@@ -136,17 +134,20 @@ static void print_json(const dscomm_env_t *env,
     g_free(list);
 }
 
-void tool_env_placement_error(const char *sentence, GString *text)
-{
-    print_json(NULL, NULL, sentence, text);
-}
-
 int tool_env_placement(const dscomm_env_t *env,
                        const tool_env_placement_t *options, GString *text)
 {
-    tool_topology_t *topology = tool_topology_new(options->devices != NULL);
-    tool_placement_t *placement = placement_query(env, options, topology);
+    tool_topology_t *topology;
+    tool_placement_t *placement;
 
+    if (dscomm_env_status(env) < 0 && options->json)
+        print_json(env, NULL, dscomm_last_error(), text);
+    else if (dscomm_env_status(env) < 0)
+        tool_fail(0, "env", "%s", dscomm_last_error());
+    if (dscomm_env_status(env) < 0)
+        return TOOL_FAILED;
+    topology = tool_topology_new(options->devices != NULL);
+    placement = placement_query(env, options, topology);
     tool_topology_free(topology);
     if (!placement)
         return TOOL_USAGE;

@@ -11,12 +11,10 @@ typedef struct {
     gboolean rebind, json;
 } tool_env_placement_t;
 
-/* Appends the placement to text. */
+/* Appends the placement to text, or, as JSON, the reason why there is none.
+ * Returns the exit status. */
 int tool_env_placement(const dscomm_env_t *env,
                        const tool_env_placement_t *options, GString *text);
-
-/* Appends an object with the reason why there is no placement. */
-void tool_env_placement_error(const char *sentence, GString *text);
 
 /* Binds the process. No other thread may exist. */
 int tool_env_bind(const dscomm_env_t *env, const tool_env_placement_t *options);

@@ -1,104 +1,118 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rules of rules.ini, which is compiled into the program, and the state of
- * a question that they are applied to.
+/* The rules of rules.ini, which is compiled into the program, and the facts
+ * that they are applied to.
  *
- * A rule is a group of the key file: [KIND NAME=CHECK if TERMS]. KIND: "front"
- * (of the command line) and "part" (of it), which NAME and the key value give;
- * "note", a sentence; "option", "mca" and "variable", given arguments: the
- * first rule that fits one says what becomes of it. NAME: patterns. CHECK:
- * patterns of the value, or a test: lists(COMPONENT), lacks(COMPONENTS),
- * number(MAX), network(). TERMS all hold; [facts] says what there is. The
- * launcher, openmpi, mpich or intel, is a fact whose value is its major
- * version; hydra is mpich or intel.
+ * A rule is a group of the key file, [KIND NAME=CHECK if TERMS]:
  *
- * Patterns are globs with "|" between, "@LIST" of [names] among them; "!"
- * negates patterns and tests. {NAME} in a text stands for a fact's value.
+ * KIND   front    adds NAME and its value before the command;
+ *        part     adds them to the command line;
+ *        note     adds a sentence;
+ *        option, mca, variable
+ *                 decides about a given argument of this kind; the first rule
+ *                 that matches applies.
+ * NAME   patterns for the name of the argument.
+ * CHECK  patterns for its value, or a test: lists(COMPONENT),
+ *        lacks(COMPONENTS), number(MAX), network().
+ * TERMS  conditions, which must all hold. [facts] lists their forms. Each of
+ *        openmpi, mpich and intel is a fact, whose value is the major version,
+ *        if that is the launcher; hydra holds for mpich and intel.
  *
- * Keys: kept, replaced or dropped, or why: the sentence. What to write instead
- * is the part of the line that begins with the value of line; the value of add,
- * which joins the line; or the text of instead. A note with a key each is said
- * of every variable listed there that is set, as {name}. */
+ * Patterns are globs with "|" between them; "@LIST" stands for a list of
+ * [names]; "!" negates patterns and tests. In a text, {NAME} is replaced by the
+ * value of a fact.
+ *
+ * Keys: "value" is the value of a front or part. "why" is its reason, or the
+ * note. "kept", "replaced" or "dropped" is the decision about an argument; the
+ * key's value is the reason. The replacement is the part of the command line
+ * that begins with the value of "line"; or the value of "add", which also joins
+ * the command line; or the text of "instead". A note with the key "each" is
+ * repeated for each variable of that list that is set; {name} is the
+ * variable. */
 #ifndef TOOLS_ADVICE_RULES_H
 #define TOOLS_ADVICE_RULES_H
 
 #include "tools/env/advice/advice.h"
 
-/* A given argument; words are as they were given. */
+/* An argument that the user gave. */
 typedef struct {
     const char *kind; /* "option", "mca" or "variable" */
     char *name; /* without dashes */
     char *value; /* NULL: none */
-    char **words;
+    char **words; /* as the user wrote them */
     gboolean known; /* the option is in the table of options */
     gboolean ambient; /* a variable of the environment, no argument */
 } advice_given_t;
 
 typedef struct {
     const char *group;
-    const char *kind, *name, *check, *terms; /* check and terms: NULL: none */
+    const char *kind, *name;
+    const char *check, *terms; /* NULL: none */
 } advice_rule_t;
 
 typedef struct {
     const tool_advice_question_t *question;
     tool_advice_t *advice;
     GKeyFile *file;
-    char **groups; /* names, which rules point at */
-    GPtrArray *rules; /* advice_rule_t, in their order */
-    GHashTable *values; /* facts: name to value, of which "" is no fact */
+    char **groups; /* names of the groups; rules point to them */
+    GPtrArray *rules; /* advice_rule_t, in the order of the file */
+    GHashTable *values; /* of facts, by name; "": the fact does not hold */
     GPtrArray *given; /* advice_given_t */
 } advice_state_t;
 
-/* Reads the rules, and sets the facts about the launcher. */
+/* Parses the rules, and sets the facts about the launcher. */
 void tool_advice_rules_open(advice_state_t *state);
 void tool_advice_rules_close(advice_state_t *state);
 
-/* Sets those of [facts]. */
+/* Sets the facts of [facts]. */
 void tool_advice_rules_facts(advice_state_t *state);
 
-/* The value of a key of group, or NULL; it stays for the process. */
+/* Returns the value of a key of group, or NULL. The text is never freed. */
 const char *tool_advice_rules_get(const advice_state_t *state,
                                   const char *group, const char *key);
 
+/* Whether one of the patterns matches text. */
 gboolean tool_advice_matches(const advice_state_t *state, const char *patterns,
                              const char *text);
 
-/* Whether all terms hold. */
+/* Whether all terms hold; NULL: there are none. */
 gboolean tool_advice_holds(const advice_state_t *state, const char *terms);
 
-/* The first rule that fits, or NULL. */
+/* Returns the first rule that matches a given argument, or NULL. */
 const advice_rule_t *tool_advice_rule(const advice_state_t *state,
                                       const advice_given_t *given);
 
-/* The last given argument of a kind whose name matches; one of the environment
- * if there is no other; or NULL. */
+/* Returns the last given argument of this kind whose name matches, or NULL. A
+ * variable of the environment is returned only if no argument matches. */
 const advice_given_t *tool_advice_given(const advice_state_t *state,
                                         const char *kind, const char *patterns);
 
+/* Sets the value of a fact. */
 void tool_advice_set(advice_state_t *state, const char *name,
                      const char *format, ...) G_GNUC_PRINTF(3, 4);
 
-/* Sets a fact without a value of its own. */
+/* Sets whether a fact without a value holds. */
 void tool_advice_set_fact(advice_state_t *state, const char *name,
                           gboolean holds);
 
-/* The value of a fact, "" if it does not hold. A name that is nowhere set is a
- * mistake in the rules, and ends the program. */
+/* Returns the value of a fact, "" if it does not hold. The name must have been
+ * set: an unknown name is a mistake in the rules, and ends the program. */
 const char *tool_advice_fact(const advice_state_t *state, const char *name);
 
-/* text with each {NAME} replaced by its value; g_free(). */
+/* Returns text with each {NAME} replaced by the fact's value; g_free(). */
 char *tool_advice_expand(const advice_state_t *state, const char *text);
 
-/* The words of text, with single blanks between, expanded; g_strfreev(). */
+/* Splits text at blanks and expands each word; g_strfreev(). */
 char **tool_advice_words(const advice_state_t *state, const char *text);
 
-/* A variable of the environment that is set and not empty, or NULL. */
+/* Returns the value of a variable of the environment; NULL if it is not set, or
+ * empty. */
 const char *tool_advice_variable(const tool_advice_question_t *question,
                                  const char *name);
 
-/* A decimal number from 1 to max, or 0. */
+/* Returns the decimal number from 1 to max in text; 0 if text is none. */
 int tool_advice_decimal(const char *text, int max);
 
-/* Whether text is a network, as 10.0.0.0/8, or several. */
+/* Whether text is a network, such as 10.0.0.0/8, or a list of them. */
 gboolean tool_advice_is_network(const char *text);
 
 /* given.c: given arguments */
