@@ -16,7 +16,7 @@
                             _mm256_cvtps_ph((values).low, mode)))
 #include "lib/reduce/x86.h"
 
-/* There is no such instruction for 64 bits. */
+/* AVX2 has no such instruction for 64 bits. */
 #define ORDER_BY_COMPARISON(x)                                                 \
     ALWAYS_INLINE x##v min_##x(x##v a, x##v b)                                 \
     {                                                                          \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reduction kernels for x86 processors with AVX-512 F, BW, DQ and VL, as far as
- * they are faster than those for AVX2, which is where a kernel is busy with
- * more than loads and stores (doc/performance.md). */
+/* Reduction kernels for x86 processors with AVX-512 F, BW, DQ and VL. The row
+ * has only kernels that are faster than those for AVX2: the ones limited by
+ * arithmetic and not by loads and stores (doc/performance.md). */
 #include "config.h"
 
 #include "lib/reduce/kernels.h"
@@ -65,7 +65,7 @@ ALWAYS_INLINE void store_past(void *dest, u8v bytes)
     _mm512_stream_si512(dest, (__m512i)bytes);
 }
 
-/* One operation: a ^ (b & c). */
+/* a ^ (b & c) in one instruction. */
 #define MIRROR_16(code)                                                        \
     ((i16v)_mm512_ternarylogic_epi32((__m512i)(code), (__m512i)((code) >> 15), \
                                      _mm512_set1_epi16(0x7fff), 0x78))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums and averages of many sources of E4M3 for x86 processors with AVX-512
- * VBMI and BF16, which adds products of two pairs of bfloat16 to float32 in one
- * operation; the other factors are 1. What it makes of sums that are not exact
- * is left to processors, but all sums of E4M3 are exact in float32. */
+/* Sums and averages of many E4M3 sources for x86 processors with AVX-512 VBMI
+ * and BF16. The instruction VDPBF16PS adds the products of two pairs of
+ * bfloat16 to a float32; here the second factors are 1. How it rounds inexact
+ * sums depends on the processor, but all sums of E4M3 values are exact in
+ * float32. */
 #include "config.h"
 
 #include "lib/reduce/bytes.h"
@@ -11,12 +12,12 @@
 #define NEXT_ROW dscomm_priv_kernels_vbmi
 #include "lib/reduce/call.h"
 
-/* Magnitudes are less than 2^18 times 2^-9, so sums of so many are no more than
- * 2^24 times, which float32 holds exactly. */
+/* Largest number of sources. A magnitude is less than 2^18 units of 2^-9, so
+ * the sum of 64 is at most 2^24 units, which float32 holds exactly. */
 #define SOURCES_MAX 64
 
-/* Magnitudes as bfloat16, in two tables of bytes: 2^exponent and so many
- * eighths of that. */
+/* Magnitudes as bfloat16, as two tables of bytes. The value is 2^exponent * (1
+ * + eighths / 8). */
 #define BFLOAT16(exponent, eighths) ((127 + (exponent)) * 128 + (eighths)*16)
 #define WIDE(code)                                                             \
     ((code) == 0      ? 0                                                      \
@@ -30,12 +31,13 @@
 static const _Alignas(64) uint8_t lower_bytes[128] = {OF_128(BYTE, 0, 0)};
 static const _Alignas(64) uint8_t upper_bytes[128] = {OF_128(BYTE, 1, 0)};
 
-/* Of bytes 0 to 7 and 8 to 15 of each 16. */
+/* 16-bit words made of bytes 0 to 7, and of bytes 8 to 15, of each group of 16
+ * bytes. */
 typedef struct {
     __m512i low, high;
 } words_t;
 
-/* -0, which adds nothing, not even a sign. */
+/* Words of -0: adding it changes neither value nor sign. */
 ALWAYS_INLINE words_t no_words(void)
 {
     __m512i zeros = _mm512_set1_epi16((short)0x8000);
@@ -53,7 +55,7 @@ ALWAYS_INLINE words_t widen(const unsigned char *at)
                      _mm512_unpackhi_epi8(lower, upper)};
 }
 
-/* Of bytes 0 to 3, 4 to 7, and so on. */
+/* The sums of bytes 0 to 3, 4 to 7, and so on, of each group of 16. */
 typedef struct {
     __m512 a, b, c, d;
 } sums_t;
@@ -73,10 +75,11 @@ ALWAYS_INLINE sums_t add_two(sums_t sums, words_t x, words_t y)
                     add(sums.d, _mm512_unpackhi_epi16(x.high, y.high))};
 }
 
-/* 2^20 times the value's power of two is a float whose last bit is an eighth of
- * that power, which is E4M3's last bit. Adding it rounds there, and the last
- * byte then counts those eighths. The exponent, times eight, makes a code of
- * that, but for a constant. In the lower byte; NaN is larger than all codes. */
+/* Rounds a magnitude to E4M3's precision, and returns in the lowest byte its
+ * code plus a constant. Adding 2^20 times the value's power of two makes a
+ * float whose last bit is worth an eighth of that power, which is E4M3's last
+ * bit; so the addition rounds. The last byte then counts eighths, and eight
+ * times the exponent is added to it. A NaN gives a number above all codes. */
 ALWAYS_INLINE __m512i rounded(__m512 value)
 {
     const __m512i least = _mm512_set1_epi32((127 - 6) << 23);
@@ -91,7 +94,7 @@ ALWAYS_INLINE __m512i rounded(__m512 value)
     return _mm512_add_epi32(sum, _mm512_srli_epi32(sum, 20));
 }
 
-/* Byte from of each word of the quarters, in their order. */
+/* Indices of byte number from of each word, in the order of the elements. */
 #define PLACE(from, i) ((i) / 16 * 16 + (i) % 4 * 4 + (i) / 4 % 2 * 64 + (from))
 static const _Alignas(64) uint8_t lowest[64] = {OF_64(PLACE, 0, 0)};
 static const _Alignas(64) uint8_t uppermost[64] = {OF_64(PLACE, 3, 0)};
@@ -107,7 +110,8 @@ ALWAYS_INLINE __m512i bytes_of(__m512i a, __m512i b, __m512i c, __m512i d,
 
 #define BITS(x) _mm512_castps_si512(x)
 
-/* What is too large is NaN, which has no sign. */
+/* Converts sums to codes. Values that are too large become NaN, which has no
+ * sign. */
 ALWAYS_INLINE u8v narrow(sums_t s)
 {
     const int constant = ((127 + 20) * 8 - 6 * 8) & 0xff;
@@ -122,7 +126,8 @@ ALWAYS_INLINE u8v narrow(sums_t s)
                                      all(0x7f));
 }
 
-/* How sums become averages; by a power of two, a product is as good. */
+/* How sums become averages. Multiplying by the reciprocal is exact if the
+ * divisor is a power of two, and faster. */
 enum { AS_THEY_ARE, DIVIDED, MULTIPLIED };
 
 ALWAYS_INLINE __m512 mean(int how, __m512 sum, float by)
@@ -146,7 +151,7 @@ ALWAYS_INLINE u8v fold_at(int how, const fold_t *fold, size_t at, float by)
                            mean(how, sums.c, by), mean(how, sums.d, by)});
 }
 
-/* The ends as in kernels-vector-fold.h. */
+/* The vectors at both ends are handled as in vector-fold.h. */
 ALWAYS_INLINE void fold_all(int how, const fold_t *fold, float by)
 {
     const size_t end = fold->bytes - VECTOR_BYTES;
@@ -182,7 +187,8 @@ static void float8_e4m3_sum(void *dest, const void *const *sources,
                                                  factors);
 }
 
-/* A smaller divisor might lead to what rounded() has no room for. */
+/* The divisor must be at least 1: quotients by a smaller one might exceed the
+ * range of rounded(). */
 static void float8_e4m3_avg(void *dest, const void *const *sources,
                             size_t nsources, size_t count,
                             const double *factors)

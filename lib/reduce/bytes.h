@@ -9,7 +9,7 @@
 #define VECTOR_BYTES 64
 #include "lib/base/vector.h"
 
-/* f(unit, i) of so many i. */
+/* Lists f(unit, i), f(unit, i + 1), ...: 4, 16, 64 or 128 values. */
 #define OF_4(f, unit, i)                                                       \
     f(unit, i), f(unit, (i) + 1), f(unit, (i) + 2), f(unit, (i) + 3)
 #define OF_16(f, unit, i)                                                      \
@@ -25,14 +25,14 @@ ALWAYS_INLINE __m512i all(int byte)
     return _mm512_set1_epi8((char)byte);
 }
 
-/* The index's upper bit is ignored. */
+/* Looks up 64 bytes in a table of 128; bit 7 of each index is ignored. */
 ALWAYS_INLINE __m512i look_up(const uint8_t *table, __m512i index)
 {
     return _mm512_permutex2var_epi8(_mm512_load_si512(table), index,
                                     _mm512_load_si512(table + 64));
 }
 
-/* Bit 7 of sign is set in a, too. */
+/* Sets bit 7 of each byte of a for which it is set in sign. */
 ALWAYS_INLINE __m512i with_sign(__m512i a, __m512i sign)
 {
     return _mm512_ternarylogic_epi32(a, sign, all(0x80), 0xf8);

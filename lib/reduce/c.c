@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reduction kernels in plain C, for every dtype and operator. They are what
- * any other variant is held to, bit for bit, so products and sums must not be
- * contracted: compile with -ffp-contract=off. Which operand's NaN the sum of
- * two is depends on the processor and on the compiler; a result that is NaN is
- * the quiet one without a sign instead. Minima and maxima of 16 and 8 bits need
- * no arithmetic and keep theirs. */
+/* Reduction kernels in plain C, for every dtype and operator. Every other
+ * variant must give the same bits, so products and sums must not be contracted:
+ * compile with -ffp-contract=off. If both operands of a sum are NaN, processor
+ * and compiler choose which of them becomes the result; so a NaN result is
+ * always replaced by the quiet NaN without a sign. Minima and maxima of 16 and
+ * 8 bits need no arithmetic and keep the NaN that they find. */
 #include "config.h"
 
 #include "lib/base/lanes.h"
@@ -22,7 +22,7 @@
 #define JOINED_(a, b) a##b
 #define JOINED(a, b) JOINED_(a, b)
 
-/* What a kernel was called with, and where in it a fold is. */
+/* The arguments of a kernel, and the first element of the current block. */
 typedef struct {
     void *dest;
     const void *const *sources;
@@ -30,11 +30,12 @@ typedef struct {
     const double *factors;
 } fold_t;
 
-#define FOLD_BYTES 2048 /* of accumulators: they stay in the first cache */
+/* bytes of accumulators; fits into the first-level cache */
+#define FOLD_BYTES 2048
 #define FACTOR(op, s) ((op) == DSCOMM_PREMUL_SUM ? fold->factors[s] : 0)
 #define DIVISOR(op) ((op) == DSCOMM_AVG ? fold->factors[0] : 1)
 
-/* What most folds do at their ends: nothing. */
+/* TAKE and GIVE of folds that convert nothing. */
 #define TAKE_AS_IS(op, x, factor) (x)
 #define GIVE_AS_IS(op, a, divisor) (a)
 
@@ -44,7 +45,7 @@ typedef struct {
 #define MAX_OF(a, b) ((a) > (b) ? (a) : (b))
 #define JOIN_ORDER(op, a, b) ((op) == DSCOMM_MIN ? MIN_OF(a, b) : MAX_OF(a, b))
 
-/* The function type_name, which calls function with op. */
+/* Defines the kernel type_name, which calls function with op. */
 #define KERNEL(type, name, op, function)                                       \
     static void JOINED(type, _##name)(void *dest, const void *const *sources,  \
                                       size_t nsources, size_t count,           \

@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Template of one fold over any number of sources; kernels-c.c includes it once
- * for every pair of element and accumulator. It takes, and undefines,
+/* Template of one fold over any number of sources; c.c includes it once for
+ * every pair of element and accumulator. It takes, and undefines,
  *
- *   FOLD                  what the function is called
+ *   FOLD                  the name of the function
  *   ELEMENT, ACCUMULATOR  types
- *   TAKE(op, x, factor)   an element as an accumulator
- *   JOIN(op, a, b)        two accumulators made one
- *   GIVE(op, a, divisor)  an accumulator as an element
+ *   TAKE(op, x, factor)   converts an element to an accumulator
+ *   JOIN(op, a, b)        combines two accumulators
+ *   GIVE(op, a, divisor)  converts an accumulator to an element
  *
- * op is a constant wherever a fold is called, so each call becomes loops of its
- * own, in which nothing is left of the other operators. */
+ * op is a constant in every call of a fold, so the compiler makes separate
+ * loops for each operator. */
 
 #define FOLD_ELEMENT JOINED(FOLD, _element)
 #define FOLD_STEP JOINED(FOLD, _step)
 #define FOLD_LAST JOINED(FOLD, _last)
 
-/* So many operands, the sums being one of them, a loop reads at once. Where
- * they are converted it is busy with fewer. */
+/* Operands that one loop reads at once, including the partial sums. Loops that
+ * convert elements have more to do, so they read fewer. */
 #define FOLD_MOST (sizeof(ELEMENT) == sizeof(ACCUMULATOR) ? 4 : 2)
 #define FOLD_BLOCK (FOLD_BYTES / sizeof(ACCUMULATOR))
 
-/* An element at any address, behind a pointer that may be the destination's. */
+/* An element at any address, through a pointer that may alias the
+ * destination. */
 typedef ELEMENT FOLD_ELEMENT __attribute__((aligned(1), may_alias));
 
-/* Joins the n sources from s on to the sums (held) or to nothing, and leaves
- * the result in the destination (last) or in the sums. All but s are
- * constants. */
+/* Combines n sources, from number s on, with the partial sums (held) or with
+ * nothing, and stores the result in the destination (last) or in sums. All
+ * arguments but s are constants. */
 ALWAYS_INLINE void FOLD_STEP(int op, const fold_t *fold, int held, size_t s,
                              size_t n, int last, ACCUMULATOR *sums)
 {
@@ -64,7 +65,7 @@ ALWAYS_INLINE void FOLD_STEP(int op, const fold_t *fold, int held, size_t s,
     }
 }
 
-/* The last step, with however many sources are left from s on: up to most. */
+/* The last step: combines the remaining sources, at most `most` of them. */
 ALWAYS_INLINE void FOLD_LAST(int op, const fold_t *fold, int held, size_t s,
                              size_t most, ACCUMULATOR *sums)
 {

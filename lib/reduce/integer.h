@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Template of the kernels for integers of BITS bits (which it undefines),
- * signed and unsigned. Sums, products and bits are the unsigned type's for
- * both: they wrap. */
+ * signed and unsigned. Sums, products and bitwise operators of signed integers
+ * are computed as unsigned ones, which wrap around. */
 
 #define SIGNED JOINED(JOINED(int, BITS), _t)
 #define UNSIGNED JOINED(JOINED(uint, BITS), _t)
@@ -10,7 +10,8 @@
 #define FOLD_SIGNED_MEAN JOINED(fold_mean_int, BITS)
 #define FOLD_UNSIGNED_MEAN JOINED(fold_mean_uint, BITS)
 
-/* 1u keeps products of 16 bits from being signed. */
+/* Without 1u, the product of two 16-bit numbers would be computed as a signed
+ * int and could overflow. */
 #define JOIN_UNSIGNED(op, a, b)                                                \
     ((op) == DSCOMM_SUM       ? (a) + (b)                                      \
      : (op) == DSCOMM_PRODUCT ? 1u * (a) * (b)                                 \
@@ -35,11 +36,11 @@
 #define GIVE GIVE_AS_IS
 #include "lib/reduce/fold.h"
 
-/* AVG. Below 64 bits a double holds any sum exactly (of up to 2^21 sources),
- * and the quotient, which is rounded, is never rounded up to an integer: it is
- * at least 1 / divisor away from the next. It is a vector operation, as no
- * division of integers is. With a divisor not less than the number of sources
- * the result fits. */
+/* AVG. Below 64 bits, a double holds any sum exactly (of up to 2^21 sources).
+ * The quotient is rounded, but never up to an integer, because it is at least 1
+ * / divisor away from the next one. The compiler can make vectors of this
+ * division, which it cannot of an integer division. If the divisor is at least
+ * the number of sources, the result fits into the type. */
 #define JOIN_MEAN(op, a, b) ((a) + (b))
 #if BITS == 64
 #define GIVE_SIGNED(op, a, divisor) ((int64_t)(a) / (int64_t)(divisor))

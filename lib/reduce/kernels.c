@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rows of reduction kernels, and which one serves here. */
+/* The table of rows, and the choice of the rows that this processor can run. */
 #include "config.h"
 
 #include "lib/base/cpu.h"

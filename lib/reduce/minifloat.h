@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Template of the kernels for the 16- or 8-bit float TYPE, whose codes are
- * CODE (KEY where signed) and of whose magnitudes TOP is the last that is no
- * NaN; undefines them. Arithmetic is float32's; order is found without it. */
+/* Template of the kernels for the 16- or 8-bit float TYPE; undefines its
+ * parameters. CODE is the unsigned type of its codes, KEY the signed one, and
+ * TOP the largest magnitude that is no NaN. Arithmetic is done in float32;
+ * minima and maxima compare codes. */
 
 #define FOLD_SUM JOINED(fold_, TYPE)
 #define FOLD_ORDER JOINED(fold_order_, TYPE)
@@ -29,11 +30,11 @@ ALWAYS_INLINE CODE ONE_CODE(float value)
     ONE_CODE((op) == DSCOMM_AVG ? (a) / (divisor) : (a))
 #include "lib/reduce/fold.h"
 
-/* With the magnitude of negative codes inverted, codes sort as signed
- * integers: NaNs of either sign at the ends, -0 below +0. Counted modulo
- * 2^bits the two ends are neighbours, so turning all keys by the number of
- * NaNs puts every NaN where it wins: at the bottom for MIN, at the top for
- * MAX. */
+/* If the magnitude of negative codes is inverted, codes sort as signed
+ * integers, with NaNs of either sign at both ends, and -0 below +0. Modulo
+ * 2^bits the two ends are adjacent. So adding or subtracting the number of NaNs
+ * moves all NaNs to one end: to the bottom for MIN, to the top for MAX. There a
+ * NaN always wins. */
 ALWAYS_INLINE int KEY_SHIFT(int op)
 {
     const int nans = (1 << (8 * sizeof(CODE) - 1)) - 1 - TOP;

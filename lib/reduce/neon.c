@@ -29,7 +29,7 @@ ORDER(u32, uint32x4_t, u32)
 ORDER(f32, float32x4_t, f32)
 ORDER(f64, float64x2_t, f64)
 
-/* There is no such instruction for 64 bits. */
+/* NEON has no such instruction for 64 bits. */
 #define ORDER_BY_COMPARISON(x)                                                 \
     ALWAYS_INLINE x##v min_##x(x##v a, x##v b)                                 \
     {                                                                          \
@@ -97,7 +97,8 @@ ALWAYS_INLINE u16v differs(f32_pair_t a, f32_pair_t b)
     return halves((u32v)(a.low != b.low), (u32v)(a.high != b.high)) >> 15;
 }
 
-/* There is no such instruction either: what was rounded up goes down by one. */
+/* NEON has no conversion towards zero: a code that was rounded up is reduced by
+ * one. */
 ALWAYS_INLINE u16v chop_f16(f32_pair_t values)
 {
     u16v codes = round_f16(values);
@@ -120,7 +121,7 @@ ALWAYS_INLINE void stores_done(void)
 #define NEXT_ROW dscomm_priv_kernels_c
 #include "lib/reduce/vector.h"
 
-/* Nor is there one for products of 64 bits. */
+/* NEON has no product of 64 bits. */
 #define uint64_product NULL
 
 const dscomm_reduce_fn dscomm_priv_kernels_neon[DSCOMM_DTYPE_COUNT]

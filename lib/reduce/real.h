@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Template of the kernels for REAL (named TYPE, as wide as the integer WORD), a
- * floating-point type of the processor; undefines all three. */
+/* Template of the kernels for REAL, a floating-point type of the processor.
+ * TYPE is its name and WORD the integer of the same size. Undefines all
+ * three. */
 
 #define FOLD_REAL JOINED(fold_, TYPE)
 #define MIN_REAL JOINED(min_, TYPE)
 #define MAX_REAL JOINED(max_, TYPE)
 
-/* Both ways round, a minimum differs only where its operands are equal (then
- * in the sign of zeros, of which - wins an or) or where one is NaN (then one
- * of the two is that NaN, and its exponent and some of its mantissa survive an
- * or). */
+/* Computes the minimum in both orders of the operands, and combines the bits by
+ * an or. The two results differ only if the operands are equal, then at most in
+ * the sign of zero, and the or gives -0; or if one is NaN. In that case one
+ * result is that NaN, and the or keeps its exponent and a non-zero mantissa. */
 ALWAYS_INLINE REAL MIN_REAL(REAL a, REAL b)
 {
     union {
@@ -20,7 +21,7 @@ ALWAYS_INLINE REAL MIN_REAL(REAL a, REAL b)
     return one.value;
 }
 
-/* The same, but of zeros + wins. */
+/* The same for the maximum; of two zeros it gives +0. */
 ALWAYS_INLINE REAL MAX_REAL(REAL a, REAL b)
 {
     const WORD sign = (WORD)1 << (8 * sizeof(WORD) - 1);

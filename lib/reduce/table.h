@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of a row of kernels, from functions named for dtype and operator:
- * what serves several is named once, for the first of them. */
+/* A row of kernels as a table, from functions that are named by dtype and
+ * operator. A function that serves several operators has the name of the
+ * first. */
 #ifndef LIB_KERNELS_TABLE_H
 #define LIB_KERNELS_TABLE_H
 
-/* own: of the type itself; wrapping: of the unsigned type of its width. */
+/* own: the type itself; wrapping: the unsigned type of the same width. */
 #define INTEGER_ROW(own, wrapping)                                             \
     {                                                                          \
         [DSCOMM_SUM] = wrapping##_sum, [DSCOMM_PRODUCT] = wrapping##_product,  \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What kernels-vector.h asks for and all x86 processors do alike, however long
- * their vectors are. The file that includes it has included vector.h and
- * defined
+/* Definitions for vector.h that are the same for all x86 processors, whatever
+ * the size of their vectors. The including file has included vector.h of
+ * lib/base and defined
  *
  *   MM(name)                 the intrinsic for vectors of its size
- *   INTEGERS                 type: such a vector, of integers
- *   F16_CODES(values, mode)  a pair of float32 as codes, rounded as mode, which
- *                            is a constant, says */
+ *   INTEGERS                 the type of a vector of integers
+ *   F16_CODES(values, mode)  converts a pair of float32 to codes; mode, a
+ *                            constant, is the rounding */
 #ifndef LIB_KERNELS_X86_H
 #define LIB_KERNELS_X86_H
 
@@ -32,8 +32,8 @@ ORDER(u16, epu16)
 ORDER(i32, epi32)
 ORDER(u32, epu32)
 
-/* Both ways round, as kernels-real.h has it: of operands that are equal, or of
- * which one is NaN, the instruction takes the second. */
+/* Computed in both orders of the operands, as in real.h: if the operands are
+ * equal or one is NaN, the instruction returns the second. */
 #define ORDER_REALS(x, suffix, word, sign)                                     \
     ALWAYS_INLINE x##v min_##x(x##v a, x##v b)                                 \
     {                                                                          \
