@@ -11,11 +11,11 @@
 typedef struct {
     void *data; /* free() */
     uint32_t len, room; /* elements */
-    int bad; /* an element found no memory */
+    int bad; /* there was no memory for an element */
 } dscomm_array_t;
 
-/* Appends an element of size bytes, not initialised; NULL, and bad is set, if
- * there is no memory. */
+/* Appends an element of size bytes and returns it uninitialised. If there is no
+ * memory, sets bad and returns NULL. */
 static inline void *dscomm_priv_array_add(dscomm_array_t *array, size_t size)
 {
     if (array->len == array->room) {

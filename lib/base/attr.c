@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* An upper limit of all structures. A larger size was not initialised. */
+/* Upper limit of the sizes of all structures. A larger value shows that size
+ * was not initialised. */
 #define SIZE_MOST 4096
 
 static bool attr_has_size(size_t size)

@@ -17,8 +17,8 @@ static inline int64_t dscomm_priv_clock(void)
     return (int64_t)now.tv_sec * 1000 * NS_PER_MS + now.tv_nsec;
 }
 
-/* The time of the last tick, at most a few ms ago: cheap enough for a call that
- * a program makes in a loop. */
+/* The time of the last tick of the coarse clock, at most a few ms ago: cheap
+ * enough for a call that a program makes in a loop. */
 static inline int64_t dscomm_priv_clock_coarse(void)
 {
     struct timespec now;
@@ -33,7 +33,8 @@ static inline int64_t dscomm_priv_clock_after(int64_t now, int timeout_ms)
     return timeout_ms < 0 ? INT64_MAX : now + timeout_ms * NS_PER_MS;
 }
 
-/* Milliseconds left, rounded up, 0 where none are; -1 for never. */
+/* Milliseconds left, rounded up; 0 after the deadline; -1 if deadline is
+ * INT64_MAX (never). */
 static inline int dscomm_priv_clock_left(int64_t deadline)
 {
     int64_t left;
@@ -44,7 +45,7 @@ static inline int dscomm_priv_clock_left(int64_t deadline)
     return left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
 }
 
-/* In a loop that spins. */
+/* A pause for the processor; for loops that spin. */
 static inline void dscomm_priv_cpu_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -76,7 +76,7 @@ static const struct {
     {CPU_AVX512BF16, LEAF_7_1, EAX, 5, SAVES_ZMM},
 };
 
-/* XCR0, or 0 where the system does not use XSAVE (bit 27 of leaf 1's ECX). */
+/* XCR0, or 0 if the system does not use XSAVE (bit 27 of leaf 1's ECX). */
 static unsigned saved_state(unsigned leaf1_ecx)
 {
     unsigned low, high;

@@ -22,8 +22,8 @@ G_STATIC_ASSERT(NUMBERS + 3 * LENGTH + DSCOMM_FAILURE_HOST_MAX +
                     DSCOMM_FAILURE_GROUP_MAX + DSCOMM_FAILURE_DETAIL_MAX <=
                 DSCOMM_FAILURE_PACKED);
 
-/* The record of this thread's last failure, if that is the sentence with number
- * serial. */
+/* The record of this thread's last failure; valid if the thread's last sentence
+ * still has this number. */
 static _Thread_local struct {
     dscomm_failure_t failure;
     uint64_t serial;
@@ -56,11 +56,12 @@ static void culprit_describe(const dscomm_failure_t *failure, bool by_world,
                                  who);
 }
 
-/* Sentences, by kind, of records that have a culprit. All have room for
- * one byte more than a sentence, by which dscomm_priv_quote() sees where to
- * cut. */
+/* Makes the sentence of a record that has a culprit, one function for each
+ * kind. The buffer has one byte more than a sentence, so that
+ * dscomm_priv_quote() sees whether it must cut. */
 
-/* Whoever dies while a group is made is known by its number in the world. */
+/* A rank that dies while a group is made is named by its number in the
+ * world. */
 static void died_describe(const dscomm_failure_t *failure, char *text,
                           size_t size)
 {
@@ -102,8 +103,8 @@ static void blame_describe(const dscomm_failure_t *failure, char *text,
     snprintf(text, size, "%s: %s", who, failure->detail);
 }
 
-/* Of kinds that are not listed, and of records without a culprit, the detail is
- * the sentence. */
+/* For kinds that are not listed, and for records without a culprit, the
+ * sentence is the detail. */
 static void (*const describe[])(const dscomm_failure_t *failure, char *text,
                                 size_t size) = {
     [DSCOMM_FAILURE_DIED] = died_describe,
@@ -141,7 +142,8 @@ dscomm_status_t dscomm_backend_fail(const dscomm_failure_t *failure)
     return failure->status;
 }
 
-/* The text is made aside, since the detail may be among the arguments. */
+/* Formats into another buffer, because the detail may be among the
+ * arguments. */
 void dscomm_backend_failure_detail(dscomm_failure_t *failure,
                                    const char *format, ...)
 {
@@ -154,7 +156,7 @@ void dscomm_backend_failure_detail(dscomm_failure_t *failure,
     dscomm_priv_quote(text, failure->detail, sizeof failure->detail);
 }
 
-/* What a status means for a group that ends with it. */
+/* The kind of failure with which a group ends, by status. */
 static dscomm_failure_kind_t failure_kind(dscomm_status_t status)
 {
     static const struct {
@@ -242,7 +244,8 @@ static int32_t unpack_int(const unsigned char **at)
     return (int32_t)(uint32_t)unpack_number(at, 4);
 }
 
-/* False if the bytes before end are no text that fits into size bytes. */
+/* Reads a text of a packed record. False if the bytes before end are not a text
+ * that fits into size bytes. */
 static bool unpack_text(const unsigned char **at, const unsigned char *end,
                         char *text, size_t size)
 {

@@ -9,9 +9,9 @@
 #include <stdbool.h>
 
 #define DSCOMM_PROCESS_MAX 128
-/* "rank 1 (pid 812 on b)" of a rank of a group, or "rank 1 (rank 3 of the
- * world, pid 812 on b)" if that is another number; pid 0: not known. Returns
- * text. */
+/* Writes "rank 1 (pid 812 on b)" for a rank of a group, or "rank 1 (rank 3 of
+ * the world, pid 812 on b)" if its number in the world is another; pid 0: not
+ * known. Returns text. */
 const char *dscomm_priv_process_describe(int rank, int world_rank, int64_t pid,
                                          const char *node,
                                          char text[DSCOMM_PROCESS_MAX]);
@@ -21,9 +21,9 @@ const char *dscomm_priv_process_describe(int rank, int world_rank, int64_t pid,
 const char *dscomm_priv_failure_sentence(const dscomm_failure_t *failure,
                                          char text[DSCOMM_ERROR_MAX]);
 
-/* True if this thread's last failure, which has status, has a record: that is
- * *ret_failure. Else the record is made of the status, with the sentence as its
- * detail. */
+/* Writes this thread's last failure, which has status, to *ret_failure, and
+ * returns true if it came with a record. Otherwise makes a record of the
+ * status, with the sentence as its detail. */
 bool dscomm_priv_failure_last(dscomm_status_t status,
                               dscomm_failure_t *ret_failure);
 

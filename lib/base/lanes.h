@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* LANES before a loop: its rounds do not depend on each other, so that the
- * compiler makes vectors of it. At -O0 and with sanitizers it makes none, which
- * clang need not say. */
+/* LANES before a loop states that its iterations are independent, so that the
+ * compiler can vectorise it. At -O0 and with sanitizers the compiler does not,
+ * and clang's warning about that is switched off. */
 #ifndef LIB_LANES_H
 #define LIB_LANES_H
 

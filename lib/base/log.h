@@ -5,14 +5,14 @@
 
 #include <dscomm/log.h>
 
-/* Tells the default handler which rank this process is; the first call counts.
- * Until then it is what DSCOMM_RANK or RANK says. */
+/* Tells the default handler the rank of this process; only the first call
+ * counts. Before it, the handler uses DSCOMM_RANK or RANK. */
 void dscomm_priv_log_rank(int rank);
 
 /* ERR_ENVIRONMENT if DSCOMM_LOG is invalid; the log then uses "warn". */
 dscomm_status_t dscomm_priv_log_check(void);
 
-/* In a forked child: its locks are new. */
+/* In a forked child: initialises the locks. */
 void dscomm_priv_log_forked(void);
 
 #endif

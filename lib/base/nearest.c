@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The known name that is most like a misspelt one, by Levenshtein's edit
- * distance. */
+/* Finds the known name that is most similar to a misspelt one, by Levenshtein's
+ * edit distance. */
 #include "config.h"
 
 #include "lib/base/nearest.h"
@@ -8,7 +8,7 @@
 #include <glib.h>
 #include <string.h>
 
-#define NAME_MAX_BYTES 64 /* longer names are near no other */
+#define NAME_MAX_BYTES 64 /* longer names are similar to none */
 
 /* The edit distance of two names, both shorter than NAME_MAX_BYTES. */
 static unsigned distance(const char *a, const char *b)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Suggestions for misspelt names: the known name that is most like one. */
+/* Suggestions for misspelt names: the known name that is most similar. */
 #ifndef ENV_NEAREST_H
 #define ENV_NEAREST_H
 
@@ -8,12 +8,13 @@
 /* A search among names that are given one by one. */
 typedef struct {
     const char *name; /* the misspelt one */
-    const char *nearest; /* NULL: none is near enough */
-    unsigned limit; /* fewer edits than this, or none is near enough */
+    const char *nearest; /* NULL: none is similar enough */
+    unsigned limit; /* only names with fewer edits than this count */
 } dscomm_nearest_t;
 
-/* prefix: bytes of name that all names share. Every third byte of the rest may
- * be wrong, and at least two. */
+/* Begins a search for a name like name. prefix: the bytes of name that all
+ * names share. At most a third of the other bytes may differ, but two always
+ * may. */
 dscomm_nearest_t dscomm_priv_nearest_begin(const char *name, size_t prefix);
 void dscomm_priv_nearest_try(dscomm_nearest_t *search, const char *candidate);
 

@@ -18,8 +18,8 @@ void dscomm_priv_node_name(char node[DSCOMM_NODE_MAX])
     node[DSCOMM_NODE_MAX - 1] = '\0';
 }
 
-/* What a small file begins with, without blanks at its ends; "" if it cannot be
- * read. Returns 0 or the error. */
+/* Reads the beginning of a small file, without blanks at its ends; "" if it
+ * cannot be read. Returns 0 or the error. */
 static int line_read(const char *path, char *text, size_t size)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -33,7 +33,8 @@ static int line_read(const char *path, char *text, size_t size)
     return error;
 }
 
-/* Is it there for no process of the machine, rather than for this one now? */
+/* True if the error holds for all processes of the machine and stays, rather
+ * than for this process now. */
 static bool is_lasting(int error)
 {
     return !error || error == ENOENT || error == ENOTDIR || error == EACCES ||

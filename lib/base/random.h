@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Random bytes of the kernel. */
+/* Random bytes from the kernel. */
 #ifndef LIB_RANDOM_H
 #define LIB_RANDOM_H
 
@@ -8,9 +8,10 @@
 #include <stddef.h>
 #include <sys/random.h>
 
-/* Fills ret_bytes, which has at most 256 bytes: so few never come in part.
- * False: the system gives no random numbers, and errno says why. Blocks until
- * the kernel's generator is seeded, which a signal may interrupt. */
+/* Fills ret_bytes, which has at most 256 bytes, because the kernel never
+ * returns only a part of so few. False, with errno, if the system gives no
+ * random numbers. Blocks until the kernel's generator is seeded, which a signal
+ * may interrupt. */
 static inline bool dscomm_priv_random(void *ret_bytes, size_t size)
 {
     ssize_t got;

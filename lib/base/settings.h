@@ -7,8 +7,8 @@
 
 #include <dscomm/backend.h>
 
-/* Ranks of a world at most: each has a connection to the store, and Linux lets
- * a process have so many descriptors. */
+/* Largest number of ranks of a world. Each rank has a connection to the store,
+ * and Linux limits a process to about so many descriptors. */
 #define DSCOMM_RANKS_MAX 1048576
 
 /* Indices into the core's table. */
@@ -19,7 +19,7 @@ enum {
     SETTING_TIMEOUT, /* MSEC 1800 */
     SETTING_LOG, /* STRING "warn" */
     SETTING_CPU, /* ENUM auto|c|avx2|avx512|neon */
-    SETTING_CUDA_IPC, /* ENUM yes|no, of compression */
+    SETTING_CUDA_IPC, /* ENUM yes|no, for compression */
     SETTING_ALGORITHM, /* STRING */
     SETTING_PROGRESS, /* ENUM caller|thread */
     SETTING_RANK, /* INT */
@@ -45,8 +45,8 @@ enum {
 /* Row of a SETTING_* index; row 0 begins the table. */
 const dscomm_setting_t *dscomm_priv_setting(int index);
 
-/* A number, or text, of the core's own table. A number that neither environment
- * nor default gives is -1. */
+/* Return a number, or a text, of the core's own table. A number that neither
+ * environment nor default gives is -1. */
 dscomm_status_t dscomm_priv_setting_number(int index, int64_t *ret_value);
 const char *dscomm_priv_setting_text(int index);
 
@@ -55,7 +55,8 @@ const char *dscomm_priv_setting_text(int index);
 dscomm_status_t dscomm_priv_setting_parse(const dscomm_setting_t *row,
                                           const char *text, int64_t *ret_value);
 
-/* The same without a sentence: 0 and *ret_value, or -1. */
+/* Like the function above, but makes no sentence. Returns 0 and *ret_value, or
+ * -1. */
 int dscomm_priv_setting_try(const dscomm_setting_t *row, const char *text,
                             int64_t *ret_value);
 
@@ -71,7 +72,8 @@ const char *dscomm_priv_setting_value(const dscomm_setting_t *row);
  * value in the environment. */
 dscomm_status_t dscomm_priv_settings_validate(void);
 
-/* The setting whose name is most like name, or NULL if none is like it. */
+/* Returns the setting whose name is most similar to name, or NULL if none is
+ * similar. */
 const char *dscomm_priv_setting_nearest(const char *name,
                                         const dscomm_setting_t *const *tables,
                                         size_t count);
@@ -83,14 +85,14 @@ const char *dscomm_priv_settings_unknown(char *const *environment,
                                          size_t count, size_t index);
 
 /* Warns, once a process, about every DSCOMM_* variable that is in environ but
- * in no table, with the nearest name. tables: core's and the loaded
- * backends'. */
+ * in no table, and suggests the most similar name. tables: the core's and the
+ * loaded backends'. */
 void dscomm_priv_settings_check(char *const *environment,
                                 const dscomm_setting_t *const *tables,
                                 size_t count);
 
-/* Reads a decimal number without sign; blanks around it are allowed: 0 and
- * *ret_value, or -1. */
+/* Reads a decimal number without sign; blanks around it are allowed. Returns 0
+ * and *ret_value, or -1. */
 int dscomm_priv_parse_decimal(const char *text, int64_t *ret_value);
 
 #endif

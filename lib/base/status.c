@@ -20,7 +20,7 @@ static const struct {
 };
 
 static _Thread_local char sentence[DSCOMM_ERROR_MAX];
-static _Thread_local uint64_t serial; /* of the sentence, from 1 */
+static _Thread_local uint64_t serial; /* number of the sentence, from 1 */
 
 const char *dscomm_strerror(dscomm_status_t status)
 {
@@ -50,8 +50,9 @@ uint64_t dscomm_priv_fail_serial(void)
     return serial;
 }
 
-/* Ends text at its last whole character within size - 1 bytes. A character has
- * at most three bytes that continue it; more of them are no UTF-8. */
+/* Cuts text after its last whole character within size - 1 bytes. In UTF-8 a
+ * character has at most three continuation bytes; a longer run of them is not
+ * UTF-8. */
 static void clip(char *text, size_t size)
 {
     size_t end = size - 1;
@@ -72,7 +73,7 @@ void dscomm_priv_tidy(char *text, size_t size)
     }
 }
 
-/* One byte more than fits, so that clip sees what it cuts. */
+/* Copies one byte more than fits, so that clip() sees whether it must cut. */
 const char *dscomm_priv_quote(const char *text, char *buffer, size_t size)
 {
     size_t length = strnlen(text, size);

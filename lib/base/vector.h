@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Vectors of VECTOR_BYTES bytes: i8v to u64v, f32v and f64v. The compiler knows
- * their arithmetic, and lowers it to what the file is compiled for. */
+ * their arithmetic, and translates it to the instruction set for which the file
+ * is compiled. */
 #ifndef LIB_VECTOR_H
 #define LIB_VECTOR_H
 
@@ -9,7 +10,8 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* x##v in registers, x##m in memory, at any address and of any type. */
+/* x##v is a vector in a register; x##m one in memory, which may have any
+ * address and may alias any type. */
 #define VECTOR(x, element)                                                     \
     typedef element x##v __attribute__((vector_size(VECTOR_BYTES)));           \
     typedef element x##m                                                       \
@@ -31,7 +33,7 @@ VECTOR(f64, double)
 #define SIGN_32 0x80000000u
 #define SIGN_64 (UINT64_C(1) << 63)
 
-/* Elements that were widened: twice or four times the bits. */
+/* Widened elements: twice, or four times, the bits. */
 typedef struct {
     f32v low, high;
 } f32_pair_t;
