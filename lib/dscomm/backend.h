@@ -468,10 +468,11 @@ typedef struct dscomm_call_seen {
     uint64_t sequence;
     char text[200]; /* dscomm_coll_describe() */
 } dscomm_call_seen_t;
-/* Makes the record of a mismatch: own and other, of so many ranks, have called
+/* Makes the record of a mismatch: of so many ranks, own and other have called
  * different collectives. look writes the call of a rank, or returns 0 if that
- * is not known; those of own and other are. The culprit is the rank that
- * differs from most of at least three known ones, if there is one, else own. */
+ * call is not known; it must know those of own and other. If at least three
+ * calls are known and one rank differs from most, that rank is the culprit;
+ * else own. */
 DSCOMM_API void dscomm_backend_mismatch(
     const dscomm_group_t *group, int ranks, int own, int other,
     int (*look)(const void *arg, int rank, dscomm_call_seen_t *ret_call),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The umbrella header: everything that a program needs, nothing that only a
- * backend module needs (that is <dscomm/backend.h>). */
+/* The umbrella header: includes everything that a program needs. A backend
+ * module also includes <dscomm/backend.h>. */
 #ifndef DSCOMM_DSCOMM_H
 #define DSCOMM_DSCOMM_H
 

@@ -131,8 +131,8 @@ DSCOMM_API dscomm_status_t dscomm_group_from_global(const dscomm_group_t *group,
  * MT: group. */
 DSCOMM_API dscomm_status_t dscomm_group_fd(dscomm_group_t *group, int *ret_fd);
 
-/* Number of collectives started on the group; equal on all ranks between two of
- * them. MT: group. */
+/* Number of collectives that this rank has started on the group. After the same
+ * collective it is equal on all ranks. MT: group. */
 DSCOMM_API uint64_t dscomm_group_sequence(const dscomm_group_t *group);
 
 /* Capabilities of the group's backend. */
@@ -143,15 +143,16 @@ DSCOMM_API uint64_t dscomm_group_sequence(const dscomm_group_t *group);
 #define DSCOMM_CAP_DEATH_DETECTION ((uint64_t)1 << 4)
 #define DSCOMM_CAP_MISMATCH_DETECTION ((uint64_t)1 << 5)
 /* Blocking collectives are the transport's own. They match no call with a work,
- * so all ranks must make a call in the same form; neither time-out nor abort
- * ends one that waits. */
+ * so all ranks must make a call in the same form; and neither a time-out nor an
+ * abort can interrupt one that waits. */
 #define DSCOMM_CAP_SEPARATE_MATCHING ((uint64_t)1 << 6)
 /* Collectives by operators of dscomm_op_create(). */
 #define DSCOMM_CAP_USER_OPS ((uint64_t)1 << 7)
 /* Only the program's own calls make progress: no thread of the library does, so
  * dscomm_group_fd() is refused. */
 #define DSCOMM_CAP_CALLER_PROGRESS ((uint64_t)1 << 8)
-/* Or of DSCOMM_CAP_*; 0 for NULL. MT: safe. */
+/* The capabilities of the group's backend: an or of DSCOMM_CAP_*; 0 for NULL.
+ * MT: safe. */
 DSCOMM_API uint64_t dscomm_group_capabilities(const dscomm_group_t *group);
 
 /* Sets the stream (CUstream, cudaStream_t) for the group's next calls with

@@ -39,7 +39,8 @@ DSCOMM_API const char *dscomm_coll_name(dscomm_coll_t coll);
 typedef struct dscomm_op_info {
     size_t size;
     const dscomm_group_t *group;
-    /* of collectives on the group; point to point: its own */
+    /* number of the collective, or of the message, on the group; collectives
+     * and messages are counted separately */
     uint64_t sequence;
     int coll; /* dscomm_coll_t */
     int dtype; /* dscomm_dtype_t */
@@ -48,8 +49,8 @@ typedef struct dscomm_op_info {
     int tag; /* of a send or receive, else -1 */
     int async; /* 1: the caller got a work */
     size_t count; /* elements, as passed; _v: those of this rank */
-    /* count * size of dtype; all_gather, reduce_scatter, gather, scatter,
-     * all_to_all: of the whole, p times */
+    /* count * size of dtype; for all_gather, reduce_scatter, gather, scatter
+     * and all_to_all the size of the longer buffer, ranks times that */
     size_t bytes;
     const void *send;
     void *recv;

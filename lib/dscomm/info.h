@@ -53,7 +53,7 @@ typedef struct dscomm_backend_info {
     const char *detail;
 } dscomm_backend_info_t;
 
-/* As dscomm_setting_info(), for backends. Loads the modules on first use. MT:
+/* Like dscomm_setting_info(), for backends. Loads the modules on first use. MT:
  * safe. */
 DSCOMM_API dscomm_status_t dscomm_backend_info(size_t index,
                                                dscomm_backend_info_t *info);
@@ -88,7 +88,8 @@ typedef struct dscomm_algorithm_info {
     int two_levels; /* 1: needs several nodes, some with several ranks */
 } dscomm_algorithm_info_t;
 
-/* As dscomm_setting_info(), for algorithms; in the order of coll. MT: safe. */
+/* Like dscomm_setting_info(), for algorithms, in the order of coll. MT:
+ * safe. */
 DSCOMM_API dscomm_status_t dscomm_algorithm_info(size_t index,
                                                  dscomm_algorithm_info_t *info);
 

@@ -30,7 +30,7 @@ typedef struct dscomm_op_attr {
     /* 1: a op b equals b op a, so that calls may combine inputs in any order.
      * 0: calls combine in rank order, by fewer and slower algorithms. */
     int commutative;
-    /* Element types that the function takes: Or of (uint32_t)1 << dtype; 0 =
+    /* Element types that the function takes: an or of (uint32_t)1 << dtype; 0 =
      * all. */
     uint32_t dtypes;
 } dscomm_op_attr_t;

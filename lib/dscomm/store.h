@@ -134,8 +134,8 @@ DSCOMM_API dscomm_status_t dscomm_store_compare_set(
     size_t expected_size, const void *desired, size_t desired_size,
     void **ret_value, size_t *ret_size);
 
-/* Appends size bytes to the value; an absent key gets them as its value.
- * ERR_INVALID if the value would become longer than 8 MiB. */
+/* Appends size bytes to the value; if the key is absent, the bytes become its
+ * value. ERR_INVALID if the value would become longer than 8 MiB. */
 DSCOMM_API dscomm_status_t dscomm_store_append(dscomm_store_t *store,
                                                const char *key,
                                                const void *value, size_t size);

@@ -21,7 +21,7 @@ extern "C" {
 
 /* Ranks that communicate. The world is the group that dscomm_init() returns. */
 typedef struct dscomm_group dscomm_group_t;
-/* One operation that was started and may still run. */
+/* An operation that was started and may still run. */
 typedef struct dscomm_work dscomm_work_t;
 /* A key-value store through which ranks find each other. */
 typedef struct dscomm_store dscomm_store_t;
