@@ -13,11 +13,11 @@ typedef struct {
     int *local; /* of each rank: its number among those of its node */
 } dscomm_nodes_t;
 
-/* One rank's host, and its numbers by its launcher. */
+/* One rank's host, and the numbers that its launcher gave. */
 typedef struct {
     const char *host; /* equal text = can share memory; its first word is the
                          machine's */
-    int local_rank, local_size, node_rank; /* -1: it does not know */
+    int local_rank, local_size, node_rank; /* -1: the launcher gives none */
 } dscomm_locality_t;
 
 /* Groups ranks into nodes. If the launcher's numbers agree with the hosts, or

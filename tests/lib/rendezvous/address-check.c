@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hosts at which several nodes cannot meet. The resolver is the test's own. */
+/* Hosts at which several nodes cannot meet. The test has its own resolver. */
 #include "config.h"
 
 #include "lib/base/clock.h"
@@ -14,8 +14,8 @@
 typedef int resolve_t(const char *host, const char *service,
                       const struct addrinfo *hints, struct addrinfo **ret_list);
 
-/* "own.test" is this machine's name in a stock /etc/hosts, "far.test" another
- * machine. */
+/* "own.test" is this machine's name, as in a stock /etc/hosts; "far.test" is
+ * another machine. */
 int getaddrinfo(const char *host, const char *service,
                 const struct addrinfo *hints, struct addrinfo **ret_list)
 {
@@ -72,7 +72,7 @@ static void check_addresses(void)
     }
 }
 
-/* A rank on the second node is told at once, not at the deadline. */
+/* A rank on the second node fails at once, not at the deadline. */
 static void check_trap(void)
 {
     dscomm_join_t join = {.rank = 3,

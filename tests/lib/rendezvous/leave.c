@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Leaving a rendezvous: whom the rank that serves waits for. Ranks are
- * processes, which come and go without a world. */
+/* Leaving a rendezvous: for which ranks the serving rank waits. Ranks are
+ * processes, which are started and stopped without a world. */
 #include "config.h"
 
 #include "lib/base/clock.h"
@@ -45,8 +45,8 @@ static dscomm_status_t meet(char *url, int rank, dscomm_meeting_t *meeting)
     return dscomm_priv_rendezvous(&join, meeting, &module);
 }
 
-/* In place of libdscomm's: a rank of which it is asked dies before it has put
- * its record into the store. */
+/* Replaces libdscomm's function: a rank that is asked for dies before its
+ * record is in the store. */
 static int dies_early;
 
 void __real_dscomm_priv_record_own(const dscomm_join_t *join,
@@ -85,8 +85,8 @@ static void check_early_death(void)
     waitpid(pid, NULL, 0);
 }
 
-/* In a store that another process serves; where that is over TCP, no file is to
- * blame. */
+/* In a store that another process serves, over TCP, the sentence does not
+ * mention a file. */
 static void check_dead_record(void)
 {
     dscomm_store_t *store = must_open_store("tcp://127.0.0.1:0", NULL, 1);
@@ -117,8 +117,9 @@ static void check_dead_record(void)
     dscomm_store_close(store);
 }
 
-/* Rank 0 serves the others until they have left, but not one that died, be it
- * on a machine of its own. Another client of the store is none of the ranks. */
+/* Rank 0 serves the others until they have left, but does not wait for one that
+ * died, even on another machine. Another client of the store is not taken for a
+ * rank. */
 static void check_silent_rank(const char *host)
 {
     dscomm_store_t *client = NULL;
@@ -168,8 +169,8 @@ static void check_silent_rank(const char *host)
     dscomm_priv_processes_free(meeting.processes);
 }
 
-/* Three ranks meet in a store that outlives them, and leave, rank 1 in order or
- * not. Returns the number of keys that they leave there. */
+/* Three ranks meet in a store that outlives them, and leave; rank 1 in order or
+ * not. Returns the number of keys that are left. */
 static int count_left(int orderly)
 {
     dscomm_store_t *store = must_open_store("tcp://127.0.0.1:0", NULL, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Meeting over TCP and in a file: again and again, in several worlds at a time,
- * and when it goes wrong. Ranks are threads. */
+/* Meeting over TCP and in a file: repeatedly, in several worlds at a time, and
+ * with failures. Ranks are threads. */
 #include "config.h"
 
 #include "tests/lib/store/raw.h"
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-/* One rank of a meeting, and what came of it. */
+/* One rank of a meeting, and its result. */
 typedef struct {
     char url[128];
     int rank, size, timeout_ms, worlds;
@@ -136,7 +136,7 @@ static void check_file(void)
     ok(rmdir(folder) == 0, "the last one removes the file");
 }
 
-/* A file that a crashed run left is told from a living one's. */
+/* The file of a crashed run is distinguished from that of a running one. */
 static void check_old_file(void)
 {
     char folder[] = "/tmp/dscomm-meet-XXXXXX", path[128];
@@ -162,8 +162,8 @@ static void check_old_file(void)
     rmdir(folder);
 }
 
-/* A process that joins as that guest, and is killed once its record is there;
- * its pid. */
+/* Starts a process that joins as that guest and is killed when its record is
+ * there; returns its pid. */
 static pid_t join_and_die(guest_t *guest)
 {
     const char *path = strchr(guest->url, '/') + 2;
@@ -192,8 +192,8 @@ static pid_t join_and_die(guest_t *guest)
     return pid;
 }
 
-/* A run that was killed before all had come leaves ranks that wait for no one,
- * for whom nobody must wait. */
+/* A run that was killed before all ranks had come leaves records of ranks that
+ * have ended: no rank waits for these. */
 static void check_dead_rank(int dead, int size)
 {
     char folder[] = "/tmp/dscomm-meet-XXXXXX", url[128], words[64];
@@ -216,7 +216,8 @@ static void check_dead_rank(int dead, int size)
     rmdir(folder);
 }
 
-/* Nor is what a run that failed has left there the verdict of a later one. */
+/* A decision that a failed run has left is not taken for that of a later
+ * run. */
 static void check_failed_run(void)
 {
     char folder[] = "/tmp/dscomm-meet-XXXXXX", url[128], words[64];
@@ -245,7 +246,7 @@ static void check_failed_run(void)
 
 static pthread_barrier_t together;
 
-/* Three ranks over TCP, so many of which meet at the barrier. */
+/* Three ranks over TCP, of which so many meet at the barrier. */
 static void come_together(guest_t guests[3], void *(*body)(void *),
                           unsigned waiting)
 {
@@ -263,7 +264,7 @@ static void come_together(guest_t guests[3], void *(*body)(void *),
 }
 
 /* A second world at the same place, for which rank 2 comes too late, while the
- * first one lives on in the same store; and a third. */
+ * first one still uses the same store; and a third. */
 static void *visit_again(void *arg)
 {
     guest_t *guest = arg;
@@ -302,7 +303,7 @@ static void check_late_rank(void)
 }
 
 /* Without rank 1 the others fail, and repeat the call at once, while rank 0's
- * first store may be there still. */
+ * first store may still exist. */
 static void *repeat(void *arg)
 {
     guest_t *guest = arg;
@@ -333,7 +334,8 @@ static void check_repeated(void)
     all_are(guests, 3, DSCOMM_OK, "", "all come when they repeat it at once");
 }
 
-/* Two processes are rank 0: one finds the port taken, and tells the other. */
+/* Two processes are rank 0: one finds the port in use, and notifies the
+ * other. */
 static pid_t come_as_zero(const char *url)
 {
     guest_t guest = {.size = 2, .timeout_ms = 60000};
@@ -371,7 +373,7 @@ static void check_two_zeros(void)
            codes[0], codes[1]);
 }
 
-/* An agent's variables, which are left over. */
+/* Variables of an agent that are left over. */
 static void check_no_agent(int rank)
 {
     dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
@@ -400,9 +402,9 @@ static void check_no_agent(int rank)
         unsetenv(names[i][0]);
 }
 
-/* Two of the largest world: what they do meanwhile does not take them past the
- * deadline. How many of the missing ranks they name depends on the machine's
- * load; absent.t has the sentences. */
+/* Two ranks of the largest world: their work while they wait does not exceed
+ * the deadline. How many missing ranks they name depends on the machine's load;
+ * roster.t checks the sentences. */
 static void check_largest(const char *url)
 {
     guest_t guests[2];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The missing ranks that a sentence names, on a store and a clock of the test:
- * each look into the store takes as long as a case says. And members that meet,
- * all of them in this process. */
+/* The missing ranks in a sentence, with a store and a clock of the test: each
+ * query takes as long as a case says. And members that meet, all in this
+ * process. */
 #include "config.h"
 
 #include "lib/rendezvous/join.h"
@@ -17,9 +17,10 @@
     "22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33"
 
 typedef struct {
-    int size, present; /* ranks, of which the first ones are there */
-    int look_ms; /* that one look takes */
-    int broken; /* the look at this rank fails; -1 none */
+    /* number of ranks, of which the first `present` have come */
+    int size, present;
+    int look_ms; /* time of one query */
+    int broken; /* the query for this rank fails; -1: none */
     dscomm_status_t status;
     int came;
     const char *sentence;
@@ -33,7 +34,7 @@ static const case_t cases[] = {
      "ranks " FIRST_32 " of 34 did not come within 3.0 s"},
     {35, 2, 0, -1, DSCOMM_ERR_TIMEOUT, 2,
      "ranks " FIRST_32 " and others of 35 did not come within 3.0 s"},
-    /* Half a second suffices for five, three and two ranks. */
+    /* Half a second is enough for five, three and two ranks. */
     {100, 2, 100, -1, DSCOMM_ERR_TIMEOUT, 2,
      "ranks 2, 3, 4 and perhaps others of 100 did not come within 3.0 s"},
     {100, 2, 200, -1, DSCOMM_ERR_TIMEOUT, 2,
@@ -43,7 +44,7 @@ static const case_t cases[] = {
     {100, 2, 0, 3, DSCOMM_ERR_NO_MEMORY, 2, NULL},
 };
 
-static const case_t *now_case; /* NULL: the store and the clock are real */
+static const case_t *now_case; /* NULL: the store and the clock are real. */
 static int64_t now_ns;
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *now);
@@ -90,15 +91,15 @@ static void check_case(const case_t *one)
         is_str(dscomm_last_error(), one->sentence, "  the sentence");
 }
 
-/* Three members, of which this process is one after the other. */
+/* Three members, which this process plays one after the other. */
 typedef struct {
     dscomm_roster_t roster;
-    dscomm_status_t looked, took; /* what looking and taking a record give */
+    dscomm_status_t looked, took; /* results of look and of take */
     int looks;
-    char taken[64]; /* the records, in the order in which they came */
+    char taken[64]; /* the records, in the order in which they were taken */
 } members_t;
 
-/* The last member comes while the first one looks around. */
+/* The last member comes during the first member's look. */
 static dscomm_status_t look(void *arg)
 {
     members_t *members = arg;
