@@ -18,8 +18,8 @@ typedef struct dscomm_algorithm {
     void (*build)(dscomm_plan_t *plan);
 } dscomm_algorithm_t;
 
-/* The table; it ends with a row whose name is NULL. An algorithm's number is
- * its row. */
+/* The table; it ends with a row whose name is NULL. The number of an algorithm
+ * is the index of its row. */
 extern const dscomm_algorithm_t dscomm_priv_algorithms[];
 int dscomm_priv_algorithm_number(const dscomm_algorithm_t *algorithm);
 /* 1 if the algorithm fits only powers of two. */

@@ -27,7 +27,7 @@ static dscomm_level_t *route(dscomm_levels_t *levels,
     return &levels->level[LEVEL_NODE];
 }
 
-/* Returns where a request stores its level. */
+/* Returns the place in a request that has its level. */
 static dscomm_level_t **level_of(const dscomm_levels_t *levels,
                                  const dscomm_request_t *request)
 {

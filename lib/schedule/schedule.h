@@ -36,7 +36,7 @@ typedef const struct dscomm_algorithm *(*dscomm_choose_fn)(
 
 /* Messages up to this size travel with the header; longer ones follow it. */
 #define HEADER_MOST 1024
-/* Largest number of chains side by side. */
+/* Largest number of chains that run side by side. */
 #define WINDOW_MOST 31
 
 enum { AT_SEND, AT_RECV, AT_SCRATCH, AT_COUNT };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The algorithms, for the table in lib/schedule/algorithm.c. */
+/* The functions of the algorithms, for the table in
+ * lib/schedule/algorithm.c. */
 #ifndef LIB_ALGORITHMS_ALGORITHMS_H
 #define LIB_ALGORITHMS_ALGORITHMS_H
 

@@ -24,7 +24,7 @@
 #define HALVINGS_MOST 31
 
 /* One round. Of the parts first ... end - 1, this rank keeps those on one side
- * of middle, and peer the others. */
+ * of middle, and its peer the others. */
 typedef struct {
     int peer, upper;
     int first, middle, end;
@@ -36,10 +36,10 @@ typedef struct {
     size_t element, count; /* count: elements of all parts */
     /* elements before each part, power + 1 entries; or NULL */
     const size_t *starts;
-    dscomm_place_t own; /* input of the folds, later the result */
+    dscomm_place_t own; /* buffer of the folds, and later of the result */
     dscomm_place_t result, came;
     dscomm_place_t last; /* destination of the last fold */
-    int folds_in_place; /* last is its place in the result */
+    int folds_in_place; /* last is where the result must be */
     int nhalvings;
     halving_t halvings[HALVINGS_MOST];
 } lap_t;
@@ -52,7 +52,8 @@ static size_t lap_start(const lap_t *lap, int part)
                                   (size_t)part);
 }
 
-/* Elements and bytes of one side of a halving. */
+/* Elements and bytes of one side of a halving: the part below or above
+ * middle. */
 static piece_t side(const lap_t *lap, const halving_t *halving, int upper)
 {
     size_t first = lap_start(lap, upper ? halving->middle : halving->first);
@@ -152,7 +153,7 @@ static void double_up(dscomm_plan_t *plan, const lap_t *lap)
     }
 }
 
-/* Like double_up(), but only number 0 gets the result. */
+/* Reverses the rounds like double_up(), but only number 0 gets the result. */
 static void gather(dscomm_plan_t *plan, const lap_t *lap)
 {
     for (int i = lap->nhalvings - 1; i >= 0; i--) {

@@ -81,7 +81,7 @@ static void scatter(dscomm_plan_t *plan, const piece_t *piece, int number)
     dscomm_priv_plan_round(plan);
 }
 
-/* No rank is sent parts that it has from the scatter. */
+/* A rank is not sent the parts that it has from the scatter. */
 static void scatter_all_gather(dscomm_plan_t *plan, const piece_t *piece,
                                int number)
 {

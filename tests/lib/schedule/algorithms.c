@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every algorithm, with every number of ranks and counts around everything that
- * an algorithm may trip over, over a transport that mixes and delays
- * messages. */
+/* Every algorithm, with every number of ranks and with critical counts, over a
+ * transport that reorders and delays messages. */
 #include "config.h"
 
 #include "tests/lib/schedule/case.h"
@@ -11,14 +10,15 @@
 
 static const int ranks_tried[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17};
 
-/* Even, uneven, in turn, and with a rank alone, with as many of the letters as
- * there are ranks. */
+/* Nodes of equal and unequal sizes, alternating, and with one rank alone; as
+ * many letters are used as there are ranks. */
 static const char *const layouts[] = {"aabbccddeeffgghhi", "abababababababaca",
                                       "aaabbbbccdddddddd", "abbacdbaabbbbaaaa"};
 
 #define NLAYOUTS (sizeof layouts / sizeof layouts[0])
 
-/* Of elements: few, about as many as ranks, and about what fits a header. */
+/* Counts of elements: few, about the number of ranks, and about what fits into
+ * a message with a header. */
 static size_t counts_of(int ranks, size_t element, size_t *ret_counts)
 {
     const size_t p = (size_t)ranks, header = HEADER_MOST / element;
@@ -30,7 +30,7 @@ static size_t counts_of(int ranks, size_t element, size_t *ret_counts)
     return sizeof counts / sizeof counts[0];
 }
 
-/* Around the lengths of the pieces. */
+/* Counts near the lengths of pieces. */
 static size_t long_counts_of(int ranks, size_t element, size_t *ret_counts)
 {
     const size_t kib = 1024 / element, p = (size_t)ranks;
@@ -42,7 +42,7 @@ static size_t long_counts_of(int ranks, size_t element, size_t *ret_counts)
     return sizeof counts / sizeof counts[0];
 }
 
-/* Of the pairs that mean something, those that algorithms treat differently. */
+/* Pairs of dtype and operator that algorithms treat differently. */
 static const struct {
     int dtype, op;
 } kinds[] = {
@@ -63,7 +63,8 @@ static int in_place_means_something(int coll)
            coll != DSCOMM_COLL_ALL_TO_ALL_V && coll != DSCOMM_COLL_BARRIER;
 }
 
-/* A small float would round the sum of more ranks. */
+/* Returns whether the result is exact: sums over more ranks would be rounded in
+ * a small float. */
 static int is_exact(const case_t *c)
 {
     return c->dtype != DSCOMM_BFLOAT16 || c->op != DSCOMM_PREMUL_SUM ||
@@ -142,7 +143,7 @@ static void try_kinds(case_t *c, size_t kinds_tried, int longer, tally_t *tally)
     }
 }
 
-/* hosts: of the ranks; most algorithms do not ask. */
+/* hosts: of the ranks; most algorithms do not use them. */
 static void test_algorithm(const dscomm_algorithm_t *algorithm,
                            const char *hosts)
 {
@@ -173,7 +174,7 @@ static void test_layouts(const dscomm_algorithm_t *algorithm)
         test_algorithm(algorithm, layouts[i]);
 }
 
-/* Numbers whose sum depends on the order in which they are added. */
+/* Numbers whose sum depends on the order of additions. */
 static void fill_rough(const case_t *c, stage_t *stage)
 {
     for (int r = 0; r < c->ranks; r++) {
@@ -187,7 +188,7 @@ static void fill_rough(const case_t *c, stage_t *stage)
     }
 }
 
-/* 1 where all ranks get bytes, which the first one sets. */
+/* Returns 1 if all ranks have the same bytes; the first rank sets them. */
 static int is_same(const case_t *c, uint64_t seed, float *bytes, int *set)
 {
     static stage_t stage;
@@ -210,7 +211,8 @@ static int is_same(const case_t *c, uint64_t seed, float *bytes, int *set)
     return same;
 }
 
-/* All ranks get the same bits, whatever comes first, in place or not. */
+/* All ranks get the same bits, whatever the order of messages, in place or
+ * not. */
 static void test_bits(const dscomm_algorithm_t *algorithm)
 {
     static const int ranks[] = {2, 3, 5, 8, 9};
@@ -237,7 +239,7 @@ static void test_bits(const dscomm_algorithm_t *algorithm)
        dscomm_coll_name((dscomm_coll_t)algorithm->coll), algorithm->name);
 }
 
-/* Of rank's steps of one kind. */
+/* Counts the bytes of rank's steps of one kind. */
 static size_t count_bytes(const stage_t *stage, int rank, int kind)
 {
     const dscomm_schedule_t *schedule = stage->schedules[rank];
@@ -249,8 +251,8 @@ static size_t count_bytes(const stage_t *stage, int rank, int kind)
     return bytes;
 }
 
-/* Of a long call a rank sends, or receives, one copy for each level that it is
- * on, on however many nodes: a tree between these would cost more. */
+/* In a long call each rank sends, or receives, one copy on each of its levels,
+ * whatever the number of nodes; a tree between nodes would cost more. */
 static void test_long_levels(const dscomm_algorithm_t *algorithm)
 {
     static const char *const hosts[] = {"abcdefgha", "aaaabbbb",
@@ -284,7 +286,7 @@ static void test_long_levels(const dscomm_algorithm_t *algorithm)
     }
 }
 
-/* An argument: only the algorithm of that name. */
+/* Argument: the name of the only algorithm to test. */
 int main(int argc, char **argv)
 {
     const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;

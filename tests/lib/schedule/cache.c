@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cache: which schedules and runs are used again, and which are not
- * kept. */
+/* The cache: which schedules and runs are reused, and which are not kept. */
 #include "config.h"
 
 #include "lib/call/check.h"
@@ -47,7 +46,7 @@ static void test_same(dscomm_schedule_cache_t *cache)
 
 #define MANY 600 /* more than there is room for */
 
-/* Runs of a shape that had to make room keep it until they are given back. */
+/* A run keeps a shape that was evicted until the run is given back. */
 static void test_many(dscomm_schedule_cache_t *cache)
 {
     dscomm_run_t *runs[MANY], *again;
@@ -72,7 +71,7 @@ static void test_many(dscomm_schedule_cache_t *cache)
         dscomm_priv_cache_give(cache, runs[i]);
 }
 
-/* A program that has more shapes than one would think, each time anew. */
+/* A program that has very many shapes, in turn. */
 static void test_turns(dscomm_schedule_cache_t *cache)
 {
     const dscomm_schedule_t *seen[60];
@@ -89,7 +88,8 @@ static void test_turns(dscomm_schedule_cache_t *cache)
     ok(kept >= 50, "of 60 shapes in turn %d are found again", kept);
 }
 
-/* 64 ranks pass on 64 GiB in pieces of 64 blocks: some 300 steps a piece. */
+/* 64 ranks forward 64 GiB in pieces of 64 blocks: some 300 steps for each
+ * piece. */
 static void test_long(dscomm_schedule_cache_t *cache)
 {
     const size_t count = (size_t)16 << 30;
@@ -112,7 +112,7 @@ static void test_long(dscomm_schedule_cache_t *cache)
     dscomm_priv_cache_give(cache, two);
 }
 
-/* Sums of sizes that do not wrap round to small ones. */
+/* Sums of sizes that do not wrap around to small ones. */
 static void test_too_long(dscomm_schedule_cache_t *cache)
 {
     is_int(take(cache, SIZE_MAX / 8) == NULL, 1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One collective of all ranks over the loop transport: inputs, and results by
- * plain arithmetic on small whole numbers, which every dtype can hold. */
+ * plain arithmetic on small whole numbers, which every dtype can represent. */
 #ifndef TESTS_LIB_CASE_H
 #define TESTS_LIB_CASE_H
 
@@ -13,9 +13,9 @@
 typedef struct {
     const dscomm_algorithm_t *algorithm;
     int ranks, root, dtype, op;
-    size_t count; /* of a _v call: of the longest rank */
+    size_t count; /* of a _v call: of the longest block */
     int in_place;
-    const char *hosts; /* a letter for each rank or more; NULL: not known */
+    const char *hosts; /* at least one letter for each rank; NULL: not known */
 } case_t;
 
 typedef struct {
@@ -31,32 +31,34 @@ typedef struct {
     dscomm_schedule_t *schedules[CASE_RANKS];
     dscomm_run_t *runs[CASE_RANKS];
     int started[CASE_RANKS];
-    int listens; /* runs begin to listen at any time, without need */
+    int listens; /* runs post early receives at any time, also without need */
 } stage_t;
 
-/* Of a collective: it takes an operator; it takes a root. */
+/* Properties of a collective: it has an operator; it has a root. */
 int case_reduces(int coll);
 int case_has_root(int coll);
-/* The algorithm takes c. */
+/* Returns whether the algorithm fits c. */
 int case_fits(const case_t *c);
 
-/* Buffers, arguments and runs of c over loop; freed with case_end(). */
+/* Makes buffers, arguments and runs of c over loop; freed by case_end(). */
 void case_begin(const case_t *c, loop_t *loop, uint64_t sequence,
                 stage_t *stage);
-/* Not started yet, rank is called with c instead of what the others are. */
+/* Called before the start: rank calls with c instead of the others'
+ * arguments. */
 void case_replace(const case_t *c, loop_t *loop, uint64_t sequence,
                   stage_t *stage, int rank);
-/* Starts rank's run, which goes on in case_drive(). */
+/* Starts rank's run, which case_drive() advances. */
 void case_start(stage_t *stage, int rank);
-/* Starts and drives all until nothing moves. Returns how many have ended. */
+/* Starts all runs and advances them until nothing moves. Returns how many have
+ * ended. */
 int case_drive(const case_t *c, loop_t *loop, stage_t *stage);
-/* All that cannot go on listen, see lib/schedule/early.h. */
+/* All runs that cannot go on post early receives, see lib/schedule/early.h. */
 void case_listen(const case_t *c, loop_t *loop, stage_t *stage);
-/* 1 where a rank, or every rank, has what it must have, and nothing else was
- * written; else text says what is wrong. */
+/* Returns 1 if a rank, or every rank, has the right result, and no other memory
+ * was written; else text says what is wrong. */
 int case_check_rank(const case_t *c, const stage_t *stage, int rank, char *text,
                     size_t size);
-/* 1 where nothing beside rank's buffers was written. */
+/* Returns 1 if no memory beside rank's buffers was written. */
 int case_is_guarded(const stage_t *stage, int rank);
 int case_check(const case_t *c, const stage_t *stage, char *text, size_t size);
 void case_end(const case_t *c, stage_t *stage);

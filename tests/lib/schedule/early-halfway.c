@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A header that a run has begun to hear when its turn comes. */
+/* The header of a message that is partly received by an early receive when its
+ * step begins. */
 #include "config.h"
 
 #include "lib/call/check.h"
@@ -9,7 +10,7 @@
 
 #include <string.h>
 
-/* A transport on which nothing happens but by the test. */
+/* A transport on which only the test makes things happen. */
 typedef struct {
     dscomm_message_t message;
     dscomm_request_t *request;
@@ -43,7 +44,7 @@ static const dscomm_backend_ops_t ops = {
     .cancel = cancel,
 };
 
-/* How many there are with peer, and how many of them were cancelled. */
+/* Counts the requests with peer, and those that were cancelled. */
 static void count_posted(int receive, int peer, int *ret_all, int *ret_cancels)
 {
     *ret_all = *ret_cancels = 0;
@@ -55,7 +56,7 @@ static void count_posted(int receive, int peer, int *ret_all, int *ret_cancels)
         }
 }
 
-/* peer's header and value come, and it takes this rank's. */
+/* Delivers peer's header and value, and receives this rank's. */
 static void arrive(const dscomm_run_t *run, int peer, int32_t value)
 {
     dscomm_header_t header = run->schedule->header;
@@ -79,8 +80,8 @@ static void arrive(const dscomm_run_t *run, int peer, int32_t value)
     }
 }
 
-/* Rank 0 of 4, which talks to rank 1 and then to rank 2, hears all others from
- * its first round on. Then rank 1's message comes. */
+/* Rank 0 of 4, which exchanges with rank 1 and then with rank 2, posts early
+ * receives from all others in its first round. Then rank 1's message comes. */
 static void begin(dscomm_run_t *run, const dscomm_coll_args_t *args)
 {
     nposted = 0;
@@ -90,8 +91,8 @@ static void begin(dscomm_run_t *run, const dscomm_coll_args_t *args)
     dscomm_priv_run_advance(run);
 }
 
-/* What may be halfway here when its turn comes is not cancelled, which could
- * lose it, and not asked for a second time. */
+/* An early receive whose message may be arriving when its step begins is not
+ * cancelled, which could lose the message, and no second receive is posted. */
 static void test_halfway(void)
 {
     int32_t send = 5, recv = 0;

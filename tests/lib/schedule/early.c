@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rank that waits for nothing to come hears what the others called, long
- * before the deadline. */
+/* A rank whose awaited message does not come learns the calls of other ranks
+ * long before the deadline. */
 #include "config.h"
 
 #include "tests/lib/work/ranks.h"
@@ -9,8 +9,8 @@
 
 #define DEADLINE_MS 60000
 
-/* In one wait, or in many short ones, none of which is long enough by itself.
- */
+/* Waits once, or many times for a short time, none of which is long enough by
+ * itself. */
 static dscomm_status_t await(dscomm_work_t *work, int step_ms)
 {
     dscomm_status_t status;
@@ -26,7 +26,8 @@ static dscomm_status_t await(dscomm_work_t *work, int step_ms)
 
 static int step_ms;
 
-/* Root 0 sends to rank 2, which waits for rank 1, which has what it wants. */
+/* Rank 2 calls with root 1, the others with root 0. Rank 0 sends to rank 2,
+ * which waits for rank 1; but rank 1 gets its part from rank 0 and returns. */
 static void other_root(rank_t *self)
 {
     dscomm_group_t *group;
@@ -42,7 +43,7 @@ static void other_root(rank_t *self)
     status = await(work, step_ms);
     if (self->rank == 2) {
         CHECK(self, status == DSCOMM_ERR_MISMATCH);
-        /* Rank 1 says the same of itself if it is done first. */
+        /* Rank 1 says the same about itself if it is first to end. */
         CHECK(self, strstr(dscomm_last_error(), ": rank 0 (pid ") ||
                         strstr(dscomm_last_error(), ": rank 1 (pid "));
         CHECK(self, strstr(dscomm_last_error(),
@@ -58,7 +59,8 @@ static void other_root(rank_t *self)
     dscomm_group_free(group);
 }
 
-/* Somebody who is late only does not disturb those who listen already. */
+/* A rank that is only late does not disturb ranks that have posted early
+ * receives. */
 static void late(rank_t *self)
 {
     int32_t all[3] = {5, 6, 7}, own = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every algorithm with a rank that dies, falls silent or is slow, at each of
- * its messages, and with one that makes another call than the others. */
+/* Every algorithm with a rank that dies, stops sending or is slow, at each of
+ * its messages, and with a rank that makes another call. */
 #include "config.h"
 
 #include "tests/lib/schedule/case.h"
@@ -26,7 +26,7 @@ static case_t make_case(const dscomm_algorithm_t *algorithm, int ranks,
     };
 }
 
-/* One try, and what is wrong with it. */
+/* One trial, and its error. */
 typedef struct {
     case_t c;
     loop_plan_t plan;
@@ -62,7 +62,7 @@ static void begin(try_t *t)
     case_begin(&t->c, t->loop, 1 + t->plan.seed % 3, &t->stage);
 }
 
-/* Others learn of a failure from the group; then nothing may be left. */
+/* The others learn of a failure from the group; then nothing may be left. */
 static void end(try_t *t)
 {
     for (int r = 0; r < t->c.ranks; r++) {
@@ -82,7 +82,7 @@ static void end(try_t *t)
     loop_free(t->loop);
 }
 
-/* "... rank 3 ..." */
+/* Returns whether the text has "... rank 3 ..." */
 static int names_rank(const char *text, int rank)
 {
     char word[32];
@@ -94,7 +94,8 @@ static int names_rank(const char *text, int rank)
     return 0;
 }
 
-/* Who waits for whom, a bit each, by what the runs say themselves. */
+/* Returns for which ranks each rank waits, one bit each, according to the
+ * runs. */
 static unsigned waits_for(const dscomm_run_t *run)
 {
     char text[256], *c;
@@ -109,7 +110,8 @@ static unsigned waits_for(const dscomm_run_t *run)
     return peers;
 }
 
-/* From rank, going on to those who are waited for, one gets to the culprit. */
+/* Returns whether the culprit is reached from rank by going on to the ranks
+ * that are waited for. */
 static int leads_to(const try_t *t, int rank, int culprit)
 {
     unsigned seen = 1u << rank, before = 0;
@@ -123,14 +125,14 @@ static int leads_to(const try_t *t, int rank, int culprit)
     return seen >> culprit & 1;
 }
 
-/* A rank that has returned OK has the right result. */
+/* Checks that a rank that has returned OK has the right result. */
 static int check_ended(try_t *t, int rank)
 {
     return t->stage.runs[rank]->status != DSCOMM_OK ||
            case_check_rank(&t->c, &t->stage, rank, t->why, sizeof t->why);
 }
 
-/* All who wait for the dead fail with its name. */
+/* Checks that all ranks that wait for the dead one fail, and name it. */
 static void check_dead(try_t *t)
 {
     int stuck = 0, failed = 0;
@@ -155,7 +157,8 @@ static void check_dead(try_t *t)
                  stuck);
 }
 
-/* Whoever cannot go on knows whose fault it is, or who knows. */
+/* Checks that each rank that cannot go on names the culprit, or a rank that
+ * leads to it. */
 static void check_silent(try_t *t)
 {
     for (int r = 0; r < t->c.ranks && !*t->why; r++) {
@@ -193,7 +196,7 @@ static const struct {
 
 #define NFAULTS (sizeof faults / sizeof faults[0])
 
-/* Messages that culprit starts where all goes well. */
+/* Counts the messages that culprit starts if nothing fails. */
 static unsigned count_operations(const case_t *c, int culprit)
 {
     static try_t t;
@@ -240,7 +243,8 @@ static void try_culprits(const case_t *c, tally_t *tallies)
     }
 }
 
-/* Several chains at a time: two of the messages only, since it takes long. */
+/* Several chains at a time; tries only two of the messages, because it takes
+ * long. */
 static void try_long(const dscomm_algorithm_t *algorithm, tally_t *tallies)
 {
     case_t c = make_case(algorithm, 3, 1, 300000);
@@ -276,27 +280,28 @@ static void test_faults(const dscomm_algorithm_t *algorithm)
            faults[f].name, tallies[f].tried);
 }
 
-/* Another call than the others make. */
+/* A call that differs from the others' calls. */
 typedef struct {
     const char *what;
     case_t c;
 } variant_t;
 
-/* A mismatch cannot be told where those who differ exchange no messages at all,
- * as with another root or a rank that has only to send. Then there is no
- * harm, or it ends with a time-out. */
+/* Results of mismatches. A mismatch cannot be detected if the ranks that differ
+ * exchange no messages, for example because of another root, or because a rank
+ * only sends. Then it does no harm, or ends with a time-out. */
 typedef struct {
     unsigned told, waiting, harmless;
 } verdict_t;
 
-/* Both calls, unless they look the same. */
+/* Returns whether the text has both calls, unless they look the same. */
 static int names_calls(const char *text, const case_t *a, const case_t *b)
 {
     return strstr(text, dscomm_coll_name((dscomm_coll_t)a->algorithm->coll)) &&
            strstr(text, dscomm_coll_name((dscomm_coll_t)b->algorithm->coll));
 }
 
-/* Nobody may be fooled, or wait without knowing for whom. */
+/* Checks that no rank gets a wrong result, and that each rank that waits names
+ * a rank. */
 static void judge_rank(try_t *t, const case_t *other, int rank)
 {
     const dscomm_run_t *run = t->stage.runs[rank];
@@ -380,7 +385,7 @@ static size_t list_other_arguments(const case_t *c, variant_t *variants)
 
 #define VARIANTS_MOST 32
 
-/* Calls that differ from c in one thing; returns how many. */
+/* Lists calls that differ from c in one property; returns their number. */
 static size_t list_variants(const case_t *c, variant_t *variants)
 {
     static const struct {
@@ -418,7 +423,7 @@ static void try_variants(const case_t *c, tally_t *tally, verdict_t *verdict)
                 try_variant(c, &variants[v], culprit, tally, verdict);
 }
 
-/* Chains whose messages may come before the header does. */
+/* Chains whose messages may arrive before the header. */
 static void try_long_variants(const dscomm_algorithm_t *algorithm,
                               tally_t *tally, verdict_t *verdict)
 {
@@ -430,7 +435,7 @@ static void try_long_variants(const dscomm_algorithm_t *algorithm,
         try_variant(&c, &variants[v], 1, tally, verdict);
 }
 
-/* Every rank hears from others and sends to others, whoever it is. */
+/* Returns whether every rank receives from others and sends to others. */
 static int is_even(const dscomm_algorithm_t *algorithm)
 {
     static const char *const names[] = {"ring", "bruck", "pairwise",
@@ -468,7 +473,7 @@ static void test_mismatches(const dscomm_algorithm_t *algorithm)
            verdict.waiting, verdict.harmless);
 }
 
-/* An argument: only the algorithm of that name. */
+/* Argument: the name of the only algorithm to test. */
 int main(int argc, char **argv)
 {
     const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An algorithm by its name, which there must be. */
+/* Finds an algorithm by its name, which must exist. */
 #ifndef TESTS_LIB_FIND_H
 #define TESTS_LIB_FIND_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Message headers: what is written is read again, small calls in few bytes;
- * what is too short is none. */
+/* Message headers: a written header is read again; headers of small calls are
+ * short; a message that is too short has none. */
 #include "config.h"
 
 #include "lib/schedule/header.h"

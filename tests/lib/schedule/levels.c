@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A group with levels: which of them a message goes by, how the end of one
- * becomes that of all, and the steps of blocking calls. The levels' backends
- * are stand-ins that note what they are called with. */
+/* A group with levels: by which level a message goes, how the end of one level
+ * ends all, and the steps of blocking calls. The levels' backends are fakes
+ * that record their calls. */
 #include "config.h"
 
 #include "lib/group/group.h"
@@ -18,7 +18,7 @@
 typedef struct {
     dscomm_status_t status;
     dscomm_failure_t failure;
-    const char *called; /* the last slot of messages */
+    const char *called; /* the last message slot that was called */
     int peer;
     dscomm_coll_args_t runs[CALLS];
     int count; /* of runs */
@@ -107,7 +107,7 @@ static dscomm_failure_t fail_with(dscomm_status_t status, const char *detail)
     return failure;
 }
 
-/* A level's backend has ended by itself. */
+/* Ends a level's backend by itself. */
 static void fake_end(int which, dscomm_status_t status, const char *detail)
 {
     fakes[which] =
@@ -155,7 +155,7 @@ static void end(void)
         g_clear_pointer(&levels.rooms[i].bytes, g_free);
 }
 
-/* The level that gets a message to peer, and its number there. */
+/* Checks the level by which a message goes to peer, and peer's number there. */
 static void check_route(int peer, int tag, int which, int number,
                         const char *what)
 {
@@ -222,7 +222,8 @@ static void test_end(void)
     end();
 }
 
-/* Another thread has begun to end the group, and is about to say why. */
+/* Another thread has begun to end the group, and has not stored the reason
+ * yet. */
 static void test_race(void)
 {
     begin("aab", 0);
