@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arguments: every public call refuses what makes no sense, with a sentence. */
+/* Arguments: every public call refuses invalid ones, with a sentence. */
 #include "config.h"
 
 #include "tests/tap.h"
@@ -21,7 +21,7 @@ static size_t far_away[1] = {SIZE_MAX / 2};
 #define B DSCOMM_INT8
 #define S DSCOMM_SUM
 
-/* Runs a call that must fail, and looks for words in its sentence. */
+/* Makes a call that must fail, and checks its sentence for words. */
 #define REFUSED(want, words, call)                                             \
     do {                                                                       \
         is_int((call), (want), "%s", #call);                                   \

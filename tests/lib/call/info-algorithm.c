@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the library tells about algorithms and choices. */
+/* The library's information on algorithms and choices. */
 #include "config.h"
 
 #include <dscomm/info.h>
@@ -8,7 +8,7 @@
 
 #include "tests/lib/work/ranks.h"
 
-/* 1 where coll has an algorithm of that name. */
+/* Returns 1 if coll has an algorithm of that name. */
 static int is_listed(int coll, const char *name)
 {
     dscomm_algorithm_info_t info = {.size = sizeof info};
@@ -44,8 +44,8 @@ static void test_list(void)
     is_int(dscomm_algorithm_info(0, &info), DSCOMM_ERR_INVALID, "no size");
 }
 
-/* The spans of a collective follow each other without a gap, from 0 to the end,
- * and are told from wherever one asks. */
+/* The spans of a collective are adjacent, from 0 to the end, and are the same
+ * whichever size is asked for. */
 static void check_spans(int ranks, int nodes, dscomm_coll_t coll,
                         dscomm_dtype_t dtype)
 {
@@ -110,14 +110,14 @@ static void test_choices(void)
     unsetenv("DSCOMM_ALGORITHM");
 }
 
-/* The limits of two levels that dscomm(7) tells. */
+/* The limits of two levels that dscomm(7) states. */
 static void test_nodes(void)
 {
     static const struct {
         int ranks, nodes, coll;
         uint64_t bytes;
         const char *want; /* NULL: anything else */
-        uint64_t to; /* 0: not looked at */
+        uint64_t to; /* 0: not checked */
     } rows[] = {
         {8, 2, DSCOMM_COLL_ALL_REDUCE, 0, "two_level", 524288},
         {8, 2, DSCOMM_COLL_ALL_REDUCE, 524288, "two_level", 524288},
@@ -128,7 +128,8 @@ static void test_nodes(void)
         {4, 2, DSCOMM_COLL_BROADCAST, 262144, "two_level", UINT64_MAX},
         {8, 1, DSCOMM_COLL_ALL_REDUCE, 0, NULL, 0},
         {8, 8, DSCOMM_COLL_ALL_REDUCE, 0, NULL, 0},
-        {8, 5, DSCOMM_COLL_ALL_REDUCE, 0, NULL, 0}, /* not two a node */
+        /* fewer than two ranks a node */
+        {8, 5, DSCOMM_COLL_ALL_REDUCE, 0, NULL, 0},
         {8, 4, DSCOMM_COLL_BARRIER, 0, "two_level", UINT64_MAX},
     };
 
@@ -149,7 +150,7 @@ static void test_nodes(void)
     }
 }
 
-/* A rule that cannot be followed. */
+/* A rule that cannot be applied. */
 static void test_passed(void)
 {
     static const struct {
@@ -273,7 +274,7 @@ static void group_body(rank_t *self)
     CHECK(self, !name);
 }
 
-/* What the log says of rules. */
+/* Expected lines of the log about rules. */
 typedef struct {
     pthread_mutex_t lock;
     int lines;
@@ -313,7 +314,7 @@ static void passed_body(rank_t *self)
     }
 }
 
-/* On one node; sums of bfloat16 cannot be folded on, either. */
+/* All ranks are on one node; partial sums of bfloat16 cannot be sums again. */
 static void test_told(void)
 {
     heard_t heard = {.lock = PTHREAD_MUTEX_INITIALIZER};

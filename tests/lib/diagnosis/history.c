@@ -102,7 +102,7 @@ static void test_counts(void)
            "the first of many");
 }
 
-/* Whatever lies in the store is read without harm. */
+/* Reading a report is safe, whatever the store contains. */
 static void test_foreign(void)
 {
     static const char *const texts[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The time that a backend has to open a group: one deadline, however many
- * levels the backend opens and however often it waits. */
+/* The time for opening a group: one deadline, however many levels the backend
+ * opens and however often it waits. */
 #include "config.h"
 
 #include "lib/base/clock.h"
@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #define OPEN_MS 60000
-#define LEVEL_MS 300 /* that a level takes to open */
+#define LEVEL_MS 300 /* time that a level takes to open */
 #define RANKS 3
 
-static int given_ms[2]; /* what each level had */
+static int given_ms[2]; /* time that each level was given */
 static int levels; /* that were opened */
 
 static dscomm_status_t open_slowly(const dscomm_backend_args_t *args,
@@ -35,7 +35,7 @@ static void close_level(void *impl)
     (void)impl;
 }
 
-/* In place of the one that loads modules. */
+/* Replaces the function that loads modules. */
 dscomm_status_t __wrap_dscomm_priv_module_find(const char *name,
                                                const dscomm_module_t **module);
 
@@ -67,7 +67,7 @@ static dscomm_backend_args_t args = {.size = sizeof args,
                                      .world_ranks = ranks,
                                      .open_ms = OPEN_MS};
 
-/* The other ranks, of which one is on another host, have come before. */
+/* The other ranks, one of which is on another host, have come before. */
 static void open_levels(int open_ms)
 {
     static int node[] = {0, 0, 1}, local[] = {0, 1, 0};
@@ -114,7 +114,8 @@ static void test_get(void)
     dscomm_store_close(args.store);
 }
 
-/* In place of those that talk with other ranks, and of the one that opens. */
+/* Replace the functions that communicate with other ranks, and the one that
+ * opens levels. */
 dscomm_status_t __wrap_dscomm_priv_agree(dscomm_group_t *parent, int root,
                                          uint64_t hash, const char *what,
                                          const char *remedy);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory for buffers, of a backend that has none of its own. */
+/* Memory for buffers, if the backend has none. */
 #include "config.h"
 
 #include "tests/tap.h"

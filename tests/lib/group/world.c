@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handles of groups that are gone: every call says so, and reads no freed
- * memory, which is for the address sanitizer and valgrind to see. */
+/* Handles of freed groups: every call refuses them, without reading freed
+ * memory (which the address sanitizer and valgrind would report). */
 #include "config.h"
 
 #include "tests/tap.h"
@@ -104,7 +104,7 @@ static void check_others(dscomm_group_t *g, const char *what)
     is_int(dscomm_finalize(g), DSCOMM_ERR_STATE, "%s: finalize", what);
 }
 
-/* What never changed is as it was. */
+/* Queries of constant properties still work. */
 static void check_questions(dscomm_group_t *g, const char *what,
                             const char *name)
 {
@@ -172,7 +172,8 @@ static void test_freed(void)
     check_gone(child, "finalized with its world", "its child");
 }
 
-/* A new world is no old one, and the 256 that went last are known. */
+/* A new world is not taken for an old one, and the last 256 freed groups are
+ * remembered. */
 static void test_many(void)
 {
     enum { MANY = 600, KNOWN = 256 };

@@ -32,7 +32,7 @@ static const dscomm_backend_ops_t ops = {
     .cancel = cancel,
 };
 
-/* Whether the next run gets the memory of one that was cancelled. */
+/* Returns whether the next run uses the memory of a cancelled one. */
 static int is_reused(void)
 {
     static int32_t send[100], recv[100];
@@ -67,7 +67,7 @@ static int is_reused(void)
     dscomm_priv_cache_give(cache, run);
     dscomm_priv_cache_free(cache);
     if (!reused)
-        free(scratch); /* this transport does nothing with it */
+        free(scratch); /* this transport does not use it */
     return reused;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hooks: what they see, and when. */
+/* Hooks: their arguments, and when they are called. */
 #include "config.h"
 
 #include "tests/tap.h"
@@ -80,10 +80,10 @@ static void messages(dscomm_group_t *world)
     is_int(last_status, DSCOMM_ERR_STATE, "hooks see failures");
 }
 
-/* Tables of callers whose headers are older or newer. */
+/* Tables of callers with older or newer headers. */
 static void sizes(dscomm_group_t *world)
 {
-    static struct { /* whose padding is zero */
+    static struct { /* its padding is zero */
         dscomm_hooks_t hooks;
         void *more;
     } newer = {{sizeof newer, NULL, on_end, NULL}, NULL};

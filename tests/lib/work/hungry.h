@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For tests that ask for more memory than there is: sanitizers end such a
- * program, unless told otherwise. */
+/* For tests that allocate more memory than there is: sanitizers would end such
+ * a program, unless told otherwise. */
 #ifndef TESTS_LIB_HUNGRY_H
 #define TESTS_LIB_HUNGRY_H
 

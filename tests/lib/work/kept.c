@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory of the library's own that a transport still writes to after a call has
- * ended: it stays the transport's. */
+/* Memory of the library to which a transport still writes after a call has
+ * ended: it is left to the transport. */
 #include "config.h"
 
 #include "tests/lib/work/ranks.h"
@@ -16,7 +16,7 @@ VISIBLE extern int thread_holds;
 void *thread_kept;
 int thread_holds;
 
-/* What the library never frees is no leak here. */
+/* Memory that the library never frees counts as no leak here. */
 VISIBLE const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -31,7 +31,7 @@ static int is_on_stack(const void *memory)
     return (a > b ? a - b : b - a) < (64 << 10);
 }
 
-/* Rank 0 calls too late, for which the word is still there. */
+/* Rank 0 calls too late; the word is still there for it. */
 static void barrier(rank_t *self)
 {
     void *others[64];
