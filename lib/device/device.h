@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CUDA's driver, for libdscomm; others use dscomm/device.h. The process loads
- * the driver, never this library. MT: all are safe. */
+/* Access to CUDA's driver for libdscomm; other libraries use dscomm/device.h.
+ * Only the process loads the driver, never this library. MT: all are safe. */
 #ifndef LIB_DEVICE_H
 #define LIB_DEVICE_H
 
@@ -9,19 +9,20 @@
 #include <link.h>
 #include <stdatomic.h>
 
-/* For lib/module/module.c: handle is an object that stays loaded, and so do the
- * objects that were loaded with it. */
+/* For lib/module/module.c: handle is an object that stays loaded, together with
+ * the objects that were loaded with it. */
 void dscomm_priv_device_anchor(void *handle);
 
-/* The same for objects that were loaded since then. */
+/* Does the same for objects that were loaded since then. */
 void dscomm_priv_device_anchor_rest(void);
 
-/* The last of these objects, and the one that was last when the driver was
+/* The last of these objects, and the object that was last when the driver was
  * looked up. Objects that are loaded later follow it in the linker's list. */
 extern _Atomic(struct link_map *) dscomm_priv_device_last;
 extern _Atomic(struct link_map *) dscomm_priv_device_looked;
 
-/* As below, if objects may have been loaded meanwhile. */
+/* The slow part of the next function: looks again if objects were loaded
+ * meanwhile. */
 int dscomm_priv_device_look(void);
 
 /* 1 if the process has CUDA's driver. Takes a nanosecond, or ten if objects
@@ -41,8 +42,8 @@ static inline int dscomm_priv_device_present(void)
 
 /* The number of devices; 0 without a driver. */
 int dscomm_priv_device_count(void);
-/* Waits for everything that was put on stream, a CUstream of the device that
- * owns pointer; NULL is the default stream. */
+/* Waits for everything that was enqueued on stream, a CUstream of the device
+ * that owns pointer; NULL is the default stream. */
 dscomm_status_t dscomm_priv_device_sync(const void *pointer, void *stream);
 
 #endif

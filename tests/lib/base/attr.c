@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attributes that begin by a function: what the macros say, for callers of any
- * version. */
+/* Attributes that are initialised by a function: it gives the same values as
+ * the macros, for callers of any version. */
 #include "config.h"
 
 #include "tests/tap.h"
 
 #include <dscomm/dscomm.h>
 
-/* What the macros give, on which the functions do not depend. */
+/* The values of the macros, on which the functions do not depend. */
 static const dscomm_init_attr_t init_attr = DSCOMM_INIT_ATTR_INIT;
 static const dscomm_group_attr_t group_attr = DSCOMM_GROUP_ATTR_INIT;
 static const dscomm_store_attr_t store_attr = DSCOMM_STORE_ATTR_INIT;
@@ -45,8 +45,8 @@ static const struct {
     {"dscomm_env_attr_init", begin_env, &env_attr, sizeof env_attr},
 };
 
-/* Structs of this version, of an older one and of a newer one; nothing behind
- * them is touched. */
+/* Structs of this version, of an older and of a newer one; the memory after
+ * them is not changed. */
 static void check_row(size_t i)
 {
     union {

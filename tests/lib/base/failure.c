@@ -33,7 +33,7 @@ static int is_same(const dscomm_failure_t *a, const dscomm_failure_t *b)
            !memcmp(one, other, size);
 }
 
-/* The bytes are those of any machine: little-endian, texts with lengths. */
+/* The bytes are the same on any machine: little-endian, texts with lengths. */
 static void test_bytes(void)
 {
     static const unsigned char wanted[] = {
@@ -74,7 +74,7 @@ static void test_again(void)
        "nor one without a failure");
 }
 
-/* Texts that are too long for their members, and such that fill them. */
+/* Texts that are too long for their members, and texts that just fit. */
 static void test_lengths(void)
 {
     unsigned char packed[DSCOMM_FAILURE_PACKED];
@@ -143,7 +143,7 @@ static void test_sentences(void)
     }
 }
 
-/* The record of the last failure, until there is another one. */
+/* The record of the last failure is valid until the next failure. */
 static void test_last(void)
 {
     dscomm_failure_t failure;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* 16- and 8-bit floats: every code, every boundary between two codes, and
+/* 16- and 8-bit floats: all codes, all boundaries between two codes, and
  * numbers from the standards. */
 #include "config.h"
 
@@ -35,7 +35,7 @@ static uint64_t narrow(dscomm_dtype_t dtype, float value)
     }
 }
 
-/* Equal, where any NaN of one sign is as good as another. */
+/* Returns whether the values are equal; NaNs of one sign are equal. */
 static int same(double a, double b)
 {
     if (!signbit(a) != !signbit(b))
@@ -43,7 +43,7 @@ static int same(double a, double b)
     return isnan(a) ? isnan(b) : a == b;
 }
 
-/* Whether value is rounded as it should be. */
+/* Returns whether value is rounded correctly. */
 static int rounds(const format_t *format, float value)
 {
     uint64_t got = narrow(format->dtype, value);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operators of the program's own: their table, what is refused, and how their
- * function is called. */
+/* User operators: their table, refusals, and calls of their function. */
 #include "config.h"
 
 #include "tests/tap.h"
@@ -11,12 +10,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MOST 1024 /* operators at a time, as op.h says */
+#define MOST 1024 /* limit of operators, as in op.h */
 
 static int calls;
 static bool straight = true;
 
-/* x -> a x + b modulo 2^8, as a << 8 | b, which does not commute. */
+/* Composes maps x -> a x + b modulo 2^8, represented as a << 8 | b; not
+ * commutative. */
 static void compose(void *left, const void *right, size_t count,
                     dscomm_dtype_t dtype, void *arg)
 {
@@ -53,7 +53,7 @@ static void check_attr(void)
 
     is_int(dscomm_op_attr_init(&same, sizeof same), DSCOMM_OK, "attr_init");
     ok(!memcmp(&attr, &same, sizeof attr), "gives what the macro does");
-    /* Modules are compiled with it. */
+    /* Modules are compiled with this value. */
     is_int(DSCOMM_OP_USER, 126, "DSCOMM_OP_USER");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         attr.name = rows[i].name;
@@ -112,8 +112,8 @@ static void check_limit(void)
     dscomm_op_free(more);
 }
 
-/* Sources of any alignment, the result over one of them, over several chunks;
- * wanted is what the maps do to 0 and 1, one after the other. */
+/* Sources of any alignment, with the result over one of them, over several
+ * chunks. wanted is the effect of the composed maps on 0 and 1. */
 static void check_fold(dscomm_coll_args_t *args, size_t nsources, size_t count,
                        size_t offset, size_t over)
 {
@@ -168,7 +168,7 @@ static void check_folds(void)
     is_int(calls, 0, "one source calls nothing");
 }
 
-/* A child has its parent's operators, and locks that nobody holds. */
+/* A child has its parent's operators, and locks that are free. */
 static void check_fork(void)
 {
     dscomm_op_t op, other;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Statuses are ABI; sentences are whole, one line, and the thread's own. */
+/* Statuses are ABI. Sentences are complete, one line, and belong to the
+ * thread. */
 #include "config.h"
 
 #include "lib/base/status.h"
@@ -38,7 +39,8 @@ static const struct {
     {0x7fffffff, "UNKNOWN", "unknown status"},
 };
 
-/* A character of 1 to 4 bytes after pad bytes of text, in a buffer of size. */
+/* A character of 1 to 4 bytes after pad bytes of text, in a buffer of `size`
+ * bytes. */
 static const struct {
     const char *character;
     int pad, size, want;
@@ -128,7 +130,7 @@ static void test_sentence(void)
     is_str(dscomm_last_error(), "p was aborted", "made of a part of itself");
 }
 
-/* Before and after: 511 bytes fit. */
+/* 511 bytes fit: texts of this length, and one byte more and less. */
 static void test_long(void)
 {
     char text[2048];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Device memory for libraries: without a driver, then with the driver of
- * driver.c, whose memory the host cannot touch. */
+ * driver.c, whose memory the host cannot access. */
 #include "config.h"
 
 #include "tests/tap.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A libcuda for tests, a driver of one device with the memory of the fake
- * devices, that of the fake cuda.so in the same process too. FAKE_CUDA_AWARE
- * makes an MPI say that it is CUDA-aware; with FAKE_CUDA_POOL memory belongs to
- * no context, as a pool's does. A stream carries out what fake_cuda_later()
- * gives it when somebody waits for it, or copies on it, and not before. */
+/* A libcuda for tests: a driver of one device with the memory of the fake
+ * devices; in the same process, the fake cuda.so has the same memory.
+ * FAKE_CUDA_AWARE makes an MPI say that it is CUDA-aware; with FAKE_CUDA_POOL
+ * memory belongs to no context, like that of a pool. A stream runs the tasks of
+ * fake_cuda_later() only when somebody waits for it, or copies on it. */
 #include "config.h"
 
 #include "tests/compression/fake-kernels.h"
@@ -17,10 +17,11 @@
 #define INVALID_VALUE 1
 #define INVALID_CONTEXT 201
 
-static _Thread_local int depth; /* of contexts that are current */
+static _Thread_local int depth; /* number of pushed contexts */
 static char context;
 unsigned fake_cuda_copies;
-size_t fake_cuda_pinned, fake_cuda_pinned_most; /* bytes, now and at most */
+/* bytes of pinned memory, now and at most */
+size_t fake_cuda_pinned, fake_cuda_pinned_most;
 static struct {
     void *memory;
     size_t bytes;
@@ -34,7 +35,8 @@ static struct {
 } later[MOST];
 static int later_count;
 
-/* Where the driver finds so many bytes at pointer; NULL: it has none there. */
+/* Returns where the driver can access so many bytes at pointer; NULL:
+ * nowhere. */
 static char *shadow(uint64_t pointer, size_t bytes)
 {
     const void *memory = (void *)(uintptr_t)pointer;
@@ -109,7 +111,7 @@ int cuCtxGetCurrent(void **ret_context)
     return 0;
 }
 
-/* On stream: count words at pointer become value. */
+/* Enqueues on stream: count words at pointer become value. */
 void fake_cuda_later(void *stream, uint64_t pointer, uint32_t value,
                      size_t words)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Backend modules that the loader must refuse, one each; -DBREAK_x and -DNAME
- * tell which. BREAK_LIBRARY alone links libdscomm, which a unit test has in
- * itself. Without BREAK_x it is one that the loader takes, from long ago:
- * with the required operations only. */
+/* Backend modules that the loader must refuse; -DBREAK_x selects the defect and
+ * -DNAME the name. Only BREAK_LIBRARY links libdscomm, because a unit test
+ * contains the library. Without BREAK_x the module is valid, but old: it has
+ * only the required slots. */
 #include "config.h"
 
 #include <dscomm/backend.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A shared object that is no backend module; with BORROWED one that needs a
- * library which has the symbol that a module should have itself. */
+/* A shared object that is no backend module. With BORROWED it needs a library
+ * that has the symbol which a module must define itself. */
 #include "config.h"
 
 #include <dscomm/backend.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A libmunge for tests, without a daemon: a credential is its contents, after
- * the user who may read them. FAKE_MUNGE_ENCODE, FAKE_MUNGE_DECODE and
- * FAKE_MUNGE_USER are the errors to return, as munge.h has them, and the user
+ * the user who may read them. FAKE_MUNGE_ENCODE and FAKE_MUNGE_DECODE are the
+ * errors to return, by their numbers in munge.h; FAKE_MUNGE_USER is the user
  * that has made the credentials. */
 #include "config.h"
 
