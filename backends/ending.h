@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a group has ended, as this rank knows it: the state behind the slots
- * revoke and status of a backend that has no place of its own for it. Any
- * thread may call these functions at any time. */
+/* How a group has ended, as this rank knows it. Backends that keep no such
+ * state elsewhere use it for the slots revoke and status. Any thread may call
+ * these functions at any time. */
 #ifndef BACKENDS_ENDING_H
 #define BACKENDS_ENDING_H
 
 #include <dscomm/backend.h>
 #include <stdatomic.h>
 
-/* Zero: not ended. failure is written between begun and status. */
+/* Zero: the group has not ended. failure is written after begun is set and
+ * before status is. */
 typedef struct {
     atomic_int begun, status;
     dscomm_failure_t failure;
@@ -26,7 +27,8 @@ static inline int ending_mark(ending_t *ending, const dscomm_failure_t *failure)
     return 1;
 }
 
-/* As the slot status: OK, or the status of what ended the group. */
+/* For the slot status: OK, or the status of the failure that has ended the
+ * group. */
 static inline dscomm_status_t ending_status(ending_t *ending,
                                             dscomm_failure_t *ret_failure)
 {

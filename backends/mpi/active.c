@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI requests that are not complete, side by side as MPI_Testsome() wants
- * them. */
+/* The incomplete MPI requests, in an array without gaps, as MPI_Testsome()
+ * needs them. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"
@@ -56,7 +56,8 @@ void engine_add(engine_t *engine, MPI_Request handle, engine_request_t *owner)
 
 static const char *const kinds[] = {"a send", "a receive"};
 
-/* If the buffer may be device memory, only MPI can write to it. */
+/* Copies the part of a message that fits. If the buffer may be device memory,
+ * only MPI can write to it. */
 static void copy_beginning(const engine_t *engine,
                            const dscomm_message_t *message, const char *from)
 {
@@ -74,7 +75,7 @@ static void copy_beginning(const engine_t *engine,
     }
 }
 
-/* All parts of a message are complete. */
+/* Called when all parts of a receive are complete. */
 static dscomm_status_t finish_receive(const engine_t *engine,
                                       engine_request_t *request)
 {
@@ -85,7 +86,8 @@ static dscomm_status_t finish_receive(const engine_t *engine,
     return DSCOMM_ERR_TRUNCATED;
 }
 
-/* All parts are complete. The status is written last. */
+/* Called when all parts of a request are complete. The status is written
+ * last. */
 static void request_retire(engine_t *engine, engine_request_t *request)
 {
     dscomm_status_t status = request->failure;

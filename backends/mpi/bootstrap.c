@@ -57,22 +57,22 @@ static dscomm_status_t turn_fail(const turn_t *turn, int code, const char *what)
  * launcher. */
 static dscomm_status_t bootstrap_check_ranks(dscomm_bootstrap_t *bootstrap)
 {
-    const int told = bootstrap->ranks;
+    const int given = bootstrap->ranks;
     dscomm_status_t status = DSCOMM_OK;
     int rank = 0, ranks = 1;
 
-    if (told)
-        status = engine_check_world("world", told);
+    if (given)
+        status = engine_check_world("world", given);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (status < 0)
         return status;
-    if (rank != bootstrap->rank || (told && ranks != told))
+    if (rank != bootstrap->rank || (given && ranks != given))
         return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
                            "mpi: this process is rank %d of %d to MPI, and "
                            "rank %d of %d to its launcher; set MASTER_ADDR and "
                            "MASTER_PORT, which need no MPI",
-                           rank, ranks, bootstrap->rank, told ? told : ranks);
+                           rank, ranks, bootstrap->rank, given ? given : ranks);
     bootstrap->ranks = ranks;
     return DSCOMM_OK;
 }

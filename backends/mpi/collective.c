@@ -53,7 +53,7 @@ static const void *own_part(const engine_t *engine,
     return buffer_at(args->send, args, index);
 }
 
-/* MPI has no such displacements. */
+/* True if a displacement exceeds MPI's int. */
 static int is_far(const engine_t *engine, const dscomm_coll_args_t *args)
 {
     for (int r = 0; r < engine->ranks; r++)
@@ -285,7 +285,8 @@ static const struct {
     [DSCOMM_COLL_ALL_TO_ALL] = {call_all_to_all, 0},
 };
 
-/* Only an all-reduce has room for the products: in recv. */
+/* Returns whether MPI can reduce. With PREMUL_SUM only an all_reduce can: it
+ * has room for the products, in recv. */
 static int coll_reduces(const dscomm_coll_args_t *args)
 {
     int op = args->op;
@@ -298,7 +299,8 @@ static int coll_reduces(const dscomm_coll_args_t *args)
     return op < 0 || engine_op(args->dtype, op) != MPI_OP_NULL;
 }
 
-/* The last barrier of the world has a deadline, which no call of MPI has. */
+/* False for the last barrier of the world, which has a deadline: no call of MPI
+ * has one. */
 int engine_native(void *impl, const dscomm_coll_args_t *args)
 {
     const engine_t *engine = impl;
@@ -432,8 +434,8 @@ static int run_pieces(engine_t *engine, const dscomm_coll_args_t *args,
     return code;
 }
 
-/* Works of this and other groups need this module's progress, not only MPI's:
- * their messages are matched here, and their schedules are the core's. */
+/* Makes progress for works of this and other groups: MPI's own progress is not
+ * enough, because messages are matched here, and schedules are the core's. */
 static int go_on(void *arg)
 {
     engine_t *engine = arg;
@@ -455,7 +457,8 @@ static int collective_run_helped(engine_t *engine,
     return code;
 }
 
-/* MPI's blocking call, with what only a few collectives need around it. */
+/* Runs MPI's blocking call, with the preparation and completion that a few
+ * collectives need. */
 static dscomm_status_t run_blocking(engine_t *engine,
                                     const dscomm_coll_args_t *args)
 {
@@ -477,7 +480,7 @@ static dscomm_status_t run_blocking(engine_t *engine,
     return status;
 }
 
-/* 1 if the call needs only MPI's. */
+/* 1 if the call needs nothing but MPI's. */
 static int is_bare(const engine_t *engine, const dscomm_coll_args_t *args)
 {
     return args->op != DSCOMM_AVG && !args->recv_counts &&
@@ -490,7 +493,7 @@ dscomm_status_t engine_run(void *impl, const dscomm_coll_args_t *args)
     dscomm_status_t status;
     int code;
 
-    engine_listen(engine);
+    engine_check_notices(engine);
     status = engine_check(engine);
     if (G_UNLIKELY(status < 0))
         return status;

@@ -22,7 +22,7 @@ const char *engine_device_why(void)
     return MPIX_Query_cuda_support() ? NULL : "this MPI is not CUDA-aware";
 }
 
-/* An Open MPI with support reports it also if there is no device. */
+/* Open MPI with CUDA support reports it even if there is no device. */
 const char *engine_device(void *impl, int devices)
 {
     const char *why = engine_device_why();

@@ -43,7 +43,7 @@ extern const char *const mpi_families[MPI_FAMILIES];
 /* The family that the launcher belongs to, judged by its variables; NULL: no
  * process manager of any MPI has started this process. */
 const char *mpi_family_launched(void);
-/* The family whose library this process has loaded, or NULL. */
+/* The family of the library that this process has loaded, or NULL. */
 const char *mpi_family_loaded(void);
 
 /* Whether a family's blocking calls yield the processor, if they must.
@@ -57,12 +57,14 @@ int mpi_family_blocks(const char *family, int oversubscribed);
 typedef struct {
     char engine[16];
     int32_t mpi_rank, blocking, chunk;
-    int32_t based; /* has a communicator of all ranks to make others from */
+    /* the rank has a communicator of all ranks, from which others can be
+     * made */
+    int32_t based;
 } mpi_card_t;
 
-/* The values that all ranks of a group agree on. Two groups may have equal
- * names and be made at the same time, by independent libraries: tag and mark
- * differ between them. */
+/* The map: the values of all ranks, on which they agree. Two groups may have
+ * equal names and be made at the same time, by independent libraries; they
+ * differ in tag and mark. */
 typedef struct {
     int32_t status, blocking, based;
     uint32_t tag; /* of the call that makes the communicator */
@@ -80,9 +82,10 @@ dscomm_status_t mpi_meet(const dscomm_backend_args_t *args, dscomm_status_t own,
 #define MPI_SRUN_MPICH "srun --mpi=pmi2, or --mpi=pmix if this MPI has that"
 #define MPI_SRUN_OPENMPI "srun --mpi=pmix, or --mpi=pmi2 if this MPI has that"
 
-/* A group of the job, and MPI_COMM_WORLD. */
+/* The facts for comparing MPI's size with the launcher's. */
 typedef struct {
-    const char *group, *source; /* its name; the launcher, as discovery says */
+    /* name of the group; the launcher, as discovery names it */
+    const char *group, *source;
     const char *library; /* MPI's own name */
     int ranks, mpi_ranks;
 } mpi_wiring_t;

@@ -33,15 +33,16 @@ static void engine_look(engine_t *engine)
 
 /* Looks for notices at most once per tick of the coarse clock. Two threads may
  * look at the same time. */
-void engine_listen(engine_t *engine)
+void engine_check_notices(engine_t *engine)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    if (G_LIKELY(now.tv_nsec ==
-                 atomic_load_explicit(&engine->listened, memory_order_relaxed)))
+    if (G_LIKELY(now.tv_nsec == atomic_load_explicit(&engine->notices_checked,
+                                                     memory_order_relaxed)))
         return;
-    atomic_store_explicit(&engine->listened, now.tv_nsec, memory_order_relaxed);
+    atomic_store_explicit(&engine->notices_checked, now.tv_nsec,
+                          memory_order_relaxed);
     engine_look(engine);
 }
 
@@ -75,7 +76,7 @@ dscomm_status_t engine_status(void *impl, dscomm_failure_t *ret_failure)
 {
     engine_t *engine = impl;
 
-    engine_listen(engine);
+    engine_check_notices(engine);
     return ending_status(&engine->ending, ret_failure);
 }
 

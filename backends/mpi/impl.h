@@ -30,14 +30,16 @@ typedef struct engine_request {
     dscomm_request_t head;
     engine_kind_t kind;
     unsigned parts; /* incomplete MPI requests */
-    int orphan; /* cancelled: memory of ours, freed when complete */
+    /* cancelled: the library owns the memory, and frees it on completion */
+    int orphan;
     int delayed; /* not begun: see engine_may_call() */
     dscomm_status_t failure;
     TAILQ_ENTRY(engine_request)
     link; /* of a message that MPI has not been given yet */
     dscomm_message_t message;
-    int64_t key; /* of its tag, see message.c */
-    void *stage; /* until complete: buffer of a message that is too long */
+    int64_t key; /* the key of its tag, see message.c */
+    /* until completion: buffer of a message that is longer than the receive */
+    void *stage;
 } engine_request_t;
 
 /* A message that arrived before its receive was posted. */
@@ -66,10 +68,11 @@ typedef struct engine {
     int rank, ranks, timeout_ms;
     const int *world_ranks;
     MPI_Comm comm;
-    int blocking; /* all ranks: MPI's blocking calls */
+    int blocking; /* on all ranks: MPI's blocking calls are used */
     size_t chunk; /* most elements of one MPI call */
     int tag_limit; /* user tags below it are MPI tags */
-    int tag_room; /* the core's tags, from there on */
+    /* number of MPI tags for the core's tags, from tag_limit on */
+    int tag_room;
 
     /* lock is own_lock, or one lock for all groups if MPI allows only one
      * thread at a time. It guards the members below, and is held during calls
@@ -77,13 +80,15 @@ typedef struct engine {
     pthread_mutex_t own_lock, *lock;
     pthread_t opener;
     int funneled; /* 1: only thread opener may call MPI */
-    TAILQ_HEAD(, engine_request) delayed; /* what other threads have started */
+    /* requests that other threads have started, for thread opener */
+    TAILQ_HEAD(, engine_request) delayed;
     engine_active_t active;
     TAILQ_HEAD(, engine_request) receives; /* oldest first */
     TAILQ_HEAD(, engine_arrival) arrivals;
     int *headers; /* of each rank: the tag of its next message, or -1 */
     unsigned completed;
-    TAILQ_HEAD(, engine_request) owed; /* cancelled, but may still be sent */
+    /* cancelled receives whose messages may still come */
+    TAILQ_HEAD(, engine_request) owed;
     int strayed; /* 1: a send was cancelled that may never be received */
 
     /* engine_poll(), called by failure.c, which must not include headers above
@@ -91,15 +96,15 @@ typedef struct engine {
     void (*poll)(struct engine *engine);
     ending_t ending;
     atomic_int notify_due; /* 1: notices must be sent to the other ranks */
-    atomic_long listened; /* coarse clock at the last look for notices */
+    atomic_long notices_checked; /* coarse clock at the last look for notices */
     uint32_t mark; /* identifies the group in notices */
-    int met_all; /* at the end, all of MPI's ranks */
+    int met_all; /* all of MPI's ranks met when the group ended */
     int closed; /* group is invalid: see unclean in open.c */
 } engine_t;
 
 /* latch.c */
 
-/* Set when a call of MPI has returned. */
+/* A latch: set when a call of MPI has returned. */
 typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -108,8 +113,9 @@ typedef struct {
 
 void engine_latch_init(engine_latch_t *latch);
 void engine_latch_set(engine_latch_t *latch);
-/* 1 if it is set, 0 at end_us (g_get_monotonic_time()), or a negative status:
- * why the group of args, which may be NULL, can no longer be made. */
+/* Returns 1 if the latch is set, 0 at end_us (g_get_monotonic_time()), or a
+ * negative status: the reason why the group of args, which may be NULL, can no
+ * longer be made. */
 int engine_latch_await(engine_latch_t *latch, const dscomm_backend_args_t *args,
                        int64_t end_us);
 /* As pthread_create(), but the thread gets no signals. */
@@ -140,11 +146,12 @@ extern pthread_mutex_t engine_library_lock;
  * and do not end the program, whatever error handler the program has set. */
 void engine_errors_hold(void);
 void engine_errors_release(void);
-/* Groups to notify when the program finalises MPI. 0 if it has done so. */
+/* enlist adds a group to those that are notified when the program finalises
+ * MPI; it returns 0 if the program has done so. */
 void engine_library_enlist(engine_t *engine);
 void engine_library_delist(engine_t *engine);
 int engine_library_alive(void);
-/* Whether some rank may never call MPI_Finalize(). */
+/* Sets whether some rank may never call MPI_Finalize(). */
 void engine_library_set_unsafe(int so);
 /* Whether a message that nobody has received does harm: MPICH 4.2 over UCX
  * aborts the process in MPI_Finalize(). */
@@ -153,8 +160,9 @@ bool engine_must_receive(void);
  * although Hydra kills the other ranks (SIGKILL) if one ends without
  * finalising. */
 void engine_library_strand(bool so);
-/* A thread enters MPI (by is 1) or has returned from it (-1). A thread that
- * its group has abandoned there may never return; then MPI is not finalised. */
+/* Counts threads that are inside MPI: by is 1 when a thread enters, -1 when it
+ * has returned. A thread that its group has abandoned may never return; then
+ * MPI is not finalised. */
 void engine_library_enter(int by);
 
 /* open.c */
@@ -178,16 +186,16 @@ dscomm_status_t engine_check(engine_t *engine);
 dscomm_status_t engine_give_up(engine_t *engine, dscomm_status_t status);
 /* Revokes the group because rank has sent invalid bytes; what names them. */
 void engine_revoke_sender(engine_t *engine, int rank, const char *what);
-/* MPI call what has failed with code: revokes the group. */
+/* Handles an error of MPI: call what has failed with code. Revokes the
+ * group. */
 dscomm_status_t engine_fail(engine_t *engine, int code, const char *what);
-/* The same with status, if code does not tell a better one than
- * ERR_PEER_FAILED. */
+/* The same; the status is otherwise, unless code gives a better one. */
 dscomm_status_t engine_fail_as(engine_t *engine, dscomm_status_t otherwise,
                                int code, const char *what);
 /* Looks for notices every few ms, so that a rank that calls this often, or
  * makes only blocking calls, also learns of a failure. Any thread, with or
  * without the lock. */
-void engine_listen(engine_t *engine);
+void engine_check_notices(engine_t *engine);
 /* Releases the lock. */
 void engine_leave(engine_t *engine);
 
@@ -210,10 +218,10 @@ void engine_notified(engine_t *engine, int source, MPI_Message *message,
  * can be sent when memory is short. */
 dscomm_status_t engine_reserve(engine_t *engine, size_t count);
 void engine_add(engine_t *engine, MPI_Request handle, engine_request_t *owner);
-/* Tests which requests are complete. */
+/* Tests the requests, and completes those that MPI has completed. */
 void engine_test(engine_t *engine);
-/* Takes request over from the core; what MPI still has of it completes later,
- * and is dropped. */
+/* Takes over a request that the core no longer waits for. Its MPI requests
+ * complete later, and the result is dropped. */
 void engine_orphan(engine_t *engine, engine_request_t *request);
 /* Abandons the requests that are left. */
 void engine_active_clear(engine_t *engine);
@@ -250,7 +258,7 @@ int engine_explain(void *impl, const dscomm_request_t *request, char *text,
 /* device.c */
 
 const char *engine_device(void *impl, int devices);
-/* As engine_device() if there were a device. */
+/* The reason that engine_device() would give if there were a device. */
 const char *engine_device_why(void);
 
 /* types.c */

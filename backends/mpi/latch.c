@@ -70,7 +70,7 @@ int engine_latch_await(engine_latch_t *latch, const dscomm_backend_args_t *args,
     }
 }
 
-/* The program's own threads handle the signals. */
+/* Blocks all signals in the thread: the program's own threads handle them. */
 int engine_thread_start(void *(*body)(void *arg), void *arg,
                         pthread_t *ret_thread)
 {

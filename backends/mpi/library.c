@@ -21,9 +21,9 @@ static pthread_t first; /* thread that has opened a group */
 static pid_t home; /* the process that uses MPI, or 0 */
 static atomic_int unsafe, stranded, entered, finalized;
 
-/* At the end of the program. MPI is not finalised after a failure, because it
- * may wait for ranks that will not come, nor if a message is stranded, see
- * engine_library_strand(), nor while a thread is inside MPI. */
+/* Runs at the end of the program. MPI is not finalised after a failure, because
+ * MPI_Finalize() may wait for ranks that will not come; nor if a message is
+ * stranded, see engine_library_strand(); nor while a thread is inside MPI. */
 static void finalize(void)
 {
     int over = 0;
@@ -155,8 +155,8 @@ static dscomm_status_t library_start(const dscomm_backend_args_t *args,
     return status;
 }
 
-/* One at a time may be inside MPI: two threads that make groups would wait for
- * each other, in different orders on different ranks. */
+/* Refuses if MPI allows only one thread at a time: two threads that make groups
+ * would wait for each other, in different orders on different ranks. */
 static dscomm_status_t check_threads(void)
 {
     int64_t progress = 0;

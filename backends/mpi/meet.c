@@ -76,7 +76,7 @@ static dscomm_status_t decision_refuse(const dscomm_backend_args_t *args,
     return status;
 }
 
-/* The same for this thread's last failure, which has status why. */
+/* The same for this thread's last failure, which has status `why`. */
 static dscomm_status_t decision_refuse_last(const dscomm_backend_args_t *args,
                                             dscomm_status_t why,
                                             decision_t *ret_decision)

@@ -17,7 +17,8 @@
 #define POLL_MOST 64
 #define MOST_AT_ONCE ((size_t)1 << 30)
 
-/* A tag of the core as a number below -1, any tag is -1. */
+/* Returns the key of a tag: the tag itself if it is the user's, a number below
+ * -1 if it is the core's, -1 for any tag. */
 static int64_t key_of(const engine_t *engine, int tag)
 {
     if (tag >= DSCOMM_ANY_TAG)
@@ -121,7 +122,8 @@ static void message_deliver(engine_t *engine, engine_request_t *receive,
     receive->head.status = engine_fail(engine, code, "a receive");
 }
 
-/* One message less that may be under way without a receiver. */
+/* If a cancelled receive would have matched this message, removes it from the
+ * list of receives whose messages may still come. */
 static void cross_off(engine_t *engine, const engine_arrival_t *arrival)
 {
     engine_request_t *owed;
@@ -153,7 +155,8 @@ static void match(engine_t *engine, engine_arrival_t *arrival)
     TAILQ_INSERT_TAIL(&engine->arrivals, kept, link);
 }
 
-/* The next message of source has a tag that is too large for MPI. */
+/* Reads the announcement of a tag that is too large for MPI: the next message
+ * of source has that tag. */
 static void read_header(engine_t *engine, engine_arrival_t *arrival)
 {
     int32_t tag = -1;
@@ -304,7 +307,8 @@ static dscomm_status_t message_begin(engine_t *engine,
     return status;
 }
 
-/* A request that failed to begin is complete. */
+/* Starts the requests of other threads. A request that fails to start is
+ * complete. */
 static void begin_delayed(engine_t *engine)
 {
     engine_request_t *request;
@@ -414,8 +418,8 @@ static void receive_forget(engine_t *engine, engine_request_t *receive)
     TAILQ_INSERT_TAIL(&engine->owed, owed, link);
 }
 
-/* MPI continues a transfer that it has begun, so the request is tested a last
- * time. */
+/* Withdraws a receive. MPI continues a transfer that it has begun, so the
+ * request is tested a last time. */
 static void receive_withdraw(engine_t *engine, engine_request_t *request)
 {
     if (request->kind == ENGINE_RECEIVE && !request->parts) {
@@ -434,7 +438,8 @@ static void receive_withdraw(engine_t *engine, engine_request_t *request)
     engine_orphan(engine, request);
 }
 
-/* Another thread's progress may have completed it meanwhile. */
+/* Before this call, another thread's progress may have completed the
+ * request. */
 void engine_cancel(void *impl, dscomm_request_t *head)
 {
     engine_t *engine = impl;
@@ -454,7 +459,7 @@ int engine_withdraw(void *impl, dscomm_request_t *head)
     pthread_mutex_lock(engine->lock);
     unmatched = head->status == DSCOMM_IN_PROGRESS && !request->parts;
     if (unmatched) {
-        head->never_sent = 1; /* later messages match another receive */
+        head->never_sent = 1; /* later messages then match another receive */
         receive_forget(engine, request);
     }
     engine_leave(engine);
@@ -510,7 +515,8 @@ void engine_message_setup(engine_t *engine)
 
     engine->tag_limit = bound / 4;
     engine->tag_room = bound - engine->tag_limit;
-    engine_reserve(engine, 0); /* if not here, then before the first message */
+    /* if there is no memory now, room is reserved before the first message */
+    engine_reserve(engine, 0);
     TAILQ_INIT(&engine->delayed);
     TAILQ_INIT(&engine->receives);
     TAILQ_INIT(&engine->arrivals);

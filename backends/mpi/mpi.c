@@ -15,7 +15,8 @@
 #define FOLDER "mpi" /* of engines, beside this module */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static dscomm_backend_ops_t engine; /* size 0: not loaded yet */
+/* the engine's slots; size 0: not loaded yet */
+static dscomm_backend_ops_t engine;
 
 /* The folder of engines, to be freed. */
 static char *find_folder(void)
@@ -62,8 +63,8 @@ static const char *first_family(void)
     return NULL;
 }
 
-/* The engines that are installed. Whether their MPI libraries are installed is
- * known only by loading one. */
+/* Lists the installed engines. Only loading an engine shows whether its MPI
+ * library is installed. */
 static const char *mpi_describe(void)
 {
     GString *text = g_string_new(NULL);
@@ -80,7 +81,8 @@ static const char *mpi_describe(void)
     return found;
 }
 
-/* Two MPI libraries in one process would use each other's symbols. */
+/* Chooses the family. A process must not load two MPI libraries, because each
+ * would use symbols of the other. */
 static dscomm_status_t family_choose(const char **ret_name)
 {
     const char *asked = dscomm_setting_text(&mpi_settings[MPI_SETTING_LIBRARY]);
@@ -136,8 +138,8 @@ static dscomm_status_t family_load(const char *name)
     return status;
 }
 
-/* If the family was not asked for by name, another engine may serve: an engine
- * can be installed without its library. */
+/* Loads any engine, if no family was requested by name: an engine may be
+ * installed without its library. */
 static dscomm_status_t load_any(const char *chosen)
 {
     const int is_free =
@@ -222,8 +224,8 @@ static dscomm_status_t mpi_status(void *impl, dscomm_failure_t *ret_failure)
     return engine.status(impl, ret_failure);
 }
 
-/* The engine's own slots, more than the required ones above, which are not
- * called once the engine is loaded. */
+/* Replaces ops by the engine's slots; it has more than the required ones above,
+ * which are not called once the engine is loaded. */
 static void mpi_trim(void *impl, dscomm_backend_ops_t *ops)
 {
     (void)impl;
@@ -248,8 +250,8 @@ static const char *mpi_usable(const char *const *hosts, int ranks)
                                         "mpirun, or " MPI_SRUN_OPENMPI;
 }
 
-/* Without MPI's blocking calls both levels are made of messages, and then one
- * level is the faster one (doc/performance.md). */
+/* Without MPI's blocking calls, both levels would be made of messages, and then
+ * one level is faster (doc/performance.md). */
 static const char *mpi_beneath(int oversubscribed)
 {
     int64_t blocking = MPI_AUTO;

@@ -20,8 +20,8 @@ static MPI_Comm base;
 static atomic_int based;
 static pthread_mutex_t base_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* If only one thread at a time may be inside MPI, nothing else would make
- * progress meanwhile. */
+/* True if this rank wants MPI's blocking calls. If MPI allows only one thread
+ * at a time, nothing else could make progress during such a call. */
 static int wants_blocking(int multiple, int oversubscribed)
 {
     int64_t value = MPI_AUTO;
@@ -272,8 +272,8 @@ static dscomm_status_t engine_join(const dscomm_backend_args_t *args,
     return status;
 }
 
-/* A rank that did not join a group may not call MPI_Finalize() either. If all
- * ranks have joined, all are alive. */
+/* Notes whether MPI_Finalize() is safe after opening. A rank that did not join
+ * a group may never call it. If all ranks have joined, all are alive. */
 static void judge_opening(const engine_t *engine, dscomm_status_t status)
 {
     int ranks = 0;
@@ -334,9 +334,10 @@ void engine_quiesce(void *impl)
     pthread_mutex_unlock(engine->lock);
 }
 
-/* After a group has failed, a rank may be dead, or stay for ever in a call
- * that no other rank makes: MPI_Finalize() would wait for it. This does not
- * apply if all ranks have met at the end. */
+/* Notes at the end of a group whether MPI_Finalize() is safe. After a failure a
+ * rank may be dead, or stay for ever in a call that no other rank makes;
+ * MPI_Finalize() would wait for it. This does not apply if all ranks have met
+ * at the end. */
 static void engine_judge(const engine_t *engine)
 {
     if (engine->met_all)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI's datatypes and operators.
  *
- * MPI's own operators are used if they give the results that the library
- * promises: integers, truth values, sums and products of float32 and float64.
- * With AVX, Open MPI 4.1 saturates sums of short integers; and minimum and
- * maximum of floats treat NaN and -0 in an undefined way. These use the
- * library's kernels, in operators made here. Sums of shorter floats are
- * rounded once, after all inputs. No operator of two operands can do that, so
- * there is none. */
+ * MPI's own operators are used only if they give the results that the library
+ * promises: for integers, bools, and sums and products of float32 and float64.
+ * But Open MPI 4.1 with AVX saturates sums of short integers, and MPI does not
+ * define minimum and maximum of NaN and -0; for these, operators are made here
+ * that call the library's kernels. Sums of shorter floats are rounded once,
+ * after all inputs. An operator of two operands cannot do that, so MPI does not
+ * reduce these types. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"
@@ -73,7 +73,8 @@ static const MPI_Op of_truth[DSCOMM_OP_COUNT] = {
     X(FLOAT8_E5M2, MIN)                                                        \
     X(FLOAT8_E5M2, MAX)
 
-/* Only the address of its datatype tells an operator the dtype. */
+/* Defines an MPI operator for a dtype, because MPI passes only the address of a
+ * datatype to an operator. */
 #define DEFINE(dtype, op)                                                      \
     static void fold_##dtype##_##op(void *in, void *inout, int *count,         \
                                     MPI_Datatype *type)                        \

@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-/* How Slurm starts a library whose name begins so; "": any other library. */
+/* How Slurm starts a library whose version text begins with this; "": any other
+ * library. */
 static const struct {
     const char *library, *remedy;
 } dialects[] = {

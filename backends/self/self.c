@@ -13,7 +13,7 @@
 typedef struct request {
     dscomm_request_t head;
     dscomm_message_t message;
-    int taken; /* a send that probe has set aside */
+    int taken; /* a send that a probe has set aside */
     struct request *next;
 } request_t;
 
@@ -283,7 +283,8 @@ static const char *self_at(const dscomm_coll_args_t *args, const void *buffer,
     return offset ? (const char *)buffer + offset : buffer;
 }
 
-/* The rank's own part of a _v call, as this rank sees it from both sides. */
+/* Copies the rank's own part of a _v call, which this rank describes on both
+ * sides. */
 static dscomm_status_t copy_v(self_t *self, const dscomm_coll_args_t *args)
 {
     size_t sent = args->send_counts ? args->send_counts[0] : args->count;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cancelling a message. A rank keeps what it has announced to a peer: a sender
- * that was allowed to send sends, so its peer must receive and discard the
- * bytes. */
+/* Cancelling a message. A rank keeps a promise that it has made to a peer: if a
+ * sender was allowed to send, it will send, so the receiver must receive and
+ * discard the bytes. */
 #include "config.h"
 
 #include "backends/shm/p2p.h"
 
 #include <glib.h>
 
-/* Removes a large message of this rank to itself, which has no receive. */
+/* Removes a large message of this rank to itself that no receive has
+ * matched. */
 static void forget_self(shm_p2p_t *p2p, const shm_request_t *request)
 {
     for (shm_early_t **link = &p2p->early; *link; link = &(*link)->next) {
@@ -47,7 +48,8 @@ static void put_back(shm_t *shm, const shm_request_t *request)
     p2p->early = early;
 }
 
-/* The sender is sending: the rest of its chunks must be read from the ring. */
+/* The sender has begun to send: the rest of its chunks must be read from the
+ * ring. */
 static void request_drain(shm_t *shm, int source, shm_request_t *request)
 {
     shm_list_t *list = &shm_pair(shm, source)->arriving;

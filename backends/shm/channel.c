@@ -18,7 +18,8 @@
 #define EAGER_MOST ((size_t)16 << 10)
 #define CHUNK_MOST ((size_t)16 << 10)
 #define RUN ((size_t)4) /* chunks at once */
-#define RUN_LEAST ((size_t)256 << 10) /* while at least this much is left */
+/* RUN chunks are passed at once if at least this many bytes are left */
+#define RUN_LEAST ((size_t)256 << 10)
 
 G_STATIC_ASSERT(offsetof(shm_frame_t, payload) == FRAME_HEAD);
 G_STATIC_ASSERT(EAGER_MOST <= UINT16_MAX);
@@ -33,7 +34,7 @@ static inline size_t frame_bytes(const shm_end_t *end, size_t payload)
     return lines(FRAME_HEAD + (payload > end->inside ? 0 : payload));
 }
 
-/* The greatest power of two that is no more than size. */
+/* Returns the greatest power of two that does not exceed size. */
 static size_t whole_power(size_t size)
 {
     size_t power = SHM_LINE;
@@ -79,7 +80,8 @@ static inline shm_frame_t *frame_at(const shm_end_t *end, uint64_t position)
     return (shm_frame_t *)(end->ring + (position & (end->ring_bytes - 1)));
 }
 
-/* Whether there is room for the frame and the zero flag after it. */
+/* Returns whether there is room for the frame and for the zero flag after
+ * it. */
 static bool has_room(shm_end_t *end, uint64_t until)
 {
     until += SHM_LINE;
@@ -91,7 +93,7 @@ static bool has_room(shm_end_t *end, uint64_t until)
     return until <= end->frames_free_to;
 }
 
-/* The flag after the next frame. */
+/* Clears the flag after the next frame. */
 static void put_end(shm_end_t *end, size_t bytes)
 {
     atomic_store_explicit(&frame_at(end, end->frames + bytes)->flag, 0,
@@ -106,7 +108,8 @@ static void commit(shm_end_t *end, shm_frame_t *frame, size_t bytes)
     atomic_store_explicit(&frame->flag, position + 1, memory_order_release);
 }
 
-/* Position of the next long payload; payloads do not wrap around. */
+/* Returns the position of the next long payload; payloads do not wrap
+ * around. */
 static inline uint64_t long_start(const shm_end_t *end, size_t payload)
 {
     size_t left = end->data_bytes - (end->longs & (end->data_bytes - 1));
@@ -114,7 +117,7 @@ static inline uint64_t long_start(const shm_end_t *end, size_t payload)
     return end->longs + (payload > left ? left : 0);
 }
 
-/* Skips the payload of a frame, if that is a long one. */
+/* Skips the payload of a frame, if it is a long one. */
 static bool pass_long(shm_end_t *end, size_t payload)
 {
     if (payload <= end->inside)
@@ -197,8 +200,9 @@ void shm_frame_release(shm_end_t *end, const shm_frame_t *frame)
                           memory_order_release);
 }
 
-/* Number of chunks that are passed at once, from slot on: few for short
- * messages, so that both ranks copy at the same time, more for long ones. */
+/* Returns the number of chunks that are passed together, from slot on: few for
+ * short messages, so that both ranks copy at the same time; more for long
+ * ones. */
 static inline size_t run_of(const shm_end_t *end, size_t slot, size_t size)
 {
     return MIN(size >= RUN_LEAST ? RUN : 1, end->nchunks - slot);

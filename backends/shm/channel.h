@@ -33,10 +33,13 @@ typedef struct {
     union {
         struct { /* of a large message */
             uint64_t id; /* its sender's number */
-            uint64_t reference; /* READY: shm_heap_reference(), or 0 */
+            /* READY: the message in the sender's heap, shm_heap_reference(); or
+             * 0 */
+            uint64_t reference;
             uint64_t bytes;
         };
-        unsigned char payload[1]; /* up to inside bytes, see below */
+        /* payloads of at most `inside` bytes, see shm_end_t */
+        unsigned char payload[1];
     };
 } shm_frame_t;
 
@@ -55,12 +58,13 @@ typedef struct {
     shm_line_t *flag; /* of each chunk */
     unsigned char *chunk;
     size_t ring_bytes, data_bytes; /* powers of two */
-    size_t inside; /* payload that a frame holds itself, at most */
+    size_t inside; /* largest payload that is inside its frame */
     size_t chunk_bytes, nchunks, eager;
     shm_path_t *path; /* from this rank to the other one */
     uint64_t frames, longs, chunks; /* position of this end */
     uint64_t
-        frames_free_to; /* sender: first position that it must not write yet */
+        /* sender: positions from here on must not be written yet */
+        frames_free_to;
     uint64_t long_free_to, chunks_free_to;
 } shm_end_t;
 

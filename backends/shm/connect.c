@@ -17,9 +17,10 @@
 
 #include <glib.h>
 
-#define OFFER_PAUSE_US 10000 /* after an offer that is not rank 0's */
-/* After the deadline: rank 0 gives up first, and gives the reason. The store
- * may take that long to answer. */
+/* pause after an offer that was not rank 0's */
+#define OFFER_PAUSE_US 10000
+/* Time after the deadline: rank 0 gives up first and publishes the reason, and
+ * the store may take that long to answer. */
 #define LEADER_FIRST_US G_USEC_PER_SEC
 
 /* The processes of a group with a parent group are known already. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies that bypass the cache, or read another one. */
+/* Copies that bypass the cache, and copies from another cache. */
 #include "config.h"
 
 #include "backends/shm/copy.h"
@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Above this size glibc copies by one string instruction, which waits for
- * every line that another cache has. */
+/* Above this size glibc copies by one string instruction, which waits for each
+ * line that is in another cache. */
 #define SHORT 2048
 #define LONG ((size_t)16 << 10)
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies that bypass the cache, and those that need not wait for it. */
+/* Copies that bypass the cache, and copies that do not wait for another
+ * cache. */
 #ifndef SHM_COPY_H
 #define SHM_COPY_H
 
@@ -8,7 +9,8 @@
 
 #include "backends/shm/shm.h"
 
-#define SHM_LOOK_MIN ((size_t)1 << 10) /* smaller copies cost too little */
+/* measuring for smaller copies costs more than it saves */
+#define SHM_LOOK_MIN ((size_t)1 << 10)
 
 /* memcpy() with streaming stores, which bypass the cache; visible to other
  * ranks after the next release store, as after memcpy(). */
@@ -58,7 +60,7 @@ static inline void shm_copy_words(unsigned char *to, const unsigned char *from,
         memcpy(to, from, bytes);
 }
 
-/* Field by field, for the same reason. */
+/* Copies field by field, for the same reason. */
 static inline void shm_copy_message(dscomm_message_t *to,
                                     const dscomm_message_t *from)
 {

@@ -12,7 +12,8 @@
 #include "backends/shm/steps.h"
 
 #define CHUNK ((size_t)64 << 10) /* bytes of a piece, at most */
-#define REFERENCE_MIN ((size_t)4096) /* from here on in-place reads win */
+/* from this size on, reading in place is faster */
+#define REFERENCE_MIN ((size_t)4096)
 
 enum { ROOT = 1, OTHERS = 2, ALL = ROOT | OTHERS };
 enum { STAGE_COUNTS, STAGE_DATA, STAGE_DRAIN };
@@ -117,7 +118,7 @@ static void exchange_plan(shm_t *shm, shm_op_t *op, size_t longest)
     op->region = op->inlined ? 0 : parts * op->chunk;
 }
 
-/* This rank's bytes of a piece, in its ring or its line. */
+/* The place of this rank's bytes of a piece: in its ring or its line. */
 static inline unsigned char *place(shm_t *shm, const shm_op_t *op, int rank,
                                    uint64_t step)
 {
@@ -223,7 +224,7 @@ static int get_reference(shm_t *shm, shm_op_t *op, int rank, uint64_t reference)
     if (!from)
         return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
     memcpy(part.start, from + skip, part.bytes);
-    /* The owner may have freed it, but only after a revocation. */
+    /* The owner may have freed the buffer, but only after a revocation. */
     atomic_thread_fence(memory_order_acquire);
     if (shm_is_revoked(shm))
         return shm_revoked(shm);

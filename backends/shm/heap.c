@@ -81,7 +81,7 @@ static dscomm_status_t fail_full(const shm_t *shm, size_t size)
                        (unsigned long long)shm->layout.heap_size);
 }
 
-/* First fit; the rest becomes a part of its own. */
+/* Takes the first free part that is large enough; the rest of it stays free. */
 static dscomm_status_t take_part(shm_t *shm, size_t size, part_t **ret_part)
 {
     part_t *part = shm->heap->parts, *rest;
@@ -187,7 +187,7 @@ dscomm_status_t shm_mem_free(void *impl, void *memory)
                    part->size, strerror(errno));
         memset(memory, 0, part->size);
     }
-    /* In a revoked group a peer may still be writing its result here. */
+    /* In a revoked group a peer may still write its result here. */
     part->lost = shm_is_revoked(shm);
     if (!part->lost)
         give_part(shm->heap, part);

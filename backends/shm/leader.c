@@ -18,7 +18,7 @@
 #include <glib.h>
 
 #define NAMED 16
-#define OFFER_US 250000 /* between repetitions of the offer */
+#define OFFER_US 250000 /* pause between repetitions of the offer */
 
 static void to_hex(const unsigned char *bytes, size_t count, char *ret_hex)
 {
@@ -30,9 +30,9 @@ typedef struct {
     shm_t *shm;
     const dscomm_backend_args_t *args;
     int listener;
-    int *sockets; /* of each rank, -1 = not connected yet */
+    int *sockets; /* socket of each rank, -1 = not connected yet */
     unsigned char password[PASSWORD];
-    char offer[OFFER + 1]; /* what the store's key holds */
+    char offer[OFFER + 1]; /* the value of the store's key */
     bool with_peers;
     int64_t deadline; /* g_get_monotonic_time() */
 } leader_t;
@@ -42,7 +42,8 @@ static dscomm_status_t leader_offer(const leader_t *leader)
     return dscomm_store_set(leader->args->store, SHM_KEY, leader->offer, OFFER);
 }
 
-/* May block, and be interrupted, until the kernel's generator is seeded. */
+/* Draws random bytes. May block until the kernel's generator is seeded, and a
+ * signal may interrupt that. */
 static bool secret_draw(unsigned char *ret_bytes, size_t size)
 {
     ssize_t got;
@@ -187,8 +188,8 @@ static dscomm_status_t leader_gather(leader_t *leader)
 
 /* Sends the same result to every connected rank: failure, or success if that
  * is NULL. A rank that has gone is detected later. */
-static dscomm_status_t leader_tell(leader_t *leader,
-                                   const dscomm_failure_t *failure, int fd)
+static dscomm_status_t
+leader_send_result(leader_t *leader, const dscomm_failure_t *failure, int fd)
 {
     const dscomm_status_t status = failure ? failure->status : DSCOMM_OK;
     join_result_t result = {.magic = SHM_MAGIC, .status = status};
@@ -213,7 +214,7 @@ static dscomm_status_t leader_tell(leader_t *leader,
 
 /* Sends the pids and pidfds of all ranks to every rank, in messages of
  * PEER_BATCH. */
-static dscomm_status_t leader_introduce(const leader_t *leader)
+static dscomm_status_t leader_send_peers(const leader_t *leader)
 {
     const shm_t *shm = leader->shm;
     const shm_peers_t *peers = shm->peers;
@@ -242,7 +243,7 @@ static dscomm_status_t leader_introduce(const leader_t *leader)
 }
 
 /* Receives the result of a rank. */
-static dscomm_status_t leader_hear(const leader_t *leader, int rank)
+static dscomm_status_t leader_receive_result(const leader_t *leader, int rank)
 {
     char who[DSCOMM_CREATION_RANK_MAX];
     dscomm_status_t status = shm_connect_await(
@@ -273,7 +274,7 @@ static dscomm_status_t leader_collect(const leader_t *leader)
     dscomm_status_t status = DSCOMM_OK;
 
     for (int r = 1; r < leader->shm->ranks && !status; r++)
-        status = leader_hear(leader, r);
+        status = leader_receive_result(leader, r);
     return status;
 }
 
@@ -290,9 +291,9 @@ static dscomm_status_t leader_meet(leader_t *leader,
     }
     if (status)
         return status;
-    status = leader_tell(leader, NULL, shm->fd);
+    status = leader_send_result(leader, NULL, shm->fd);
     if (!status && leader->with_peers)
-        status = leader_introduce(leader);
+        status = leader_send_peers(leader);
     if (!status)
         status = attach(shm);
     if (!status)
@@ -308,7 +309,7 @@ static dscomm_status_t leader_give_up(leader_t *leader, dscomm_status_t status)
 
     status = dscomm_backend_creation_fail(leader->args, status);
     dscomm_backend_failure_last(leader->shm->group, status, &failure);
-    (void)leader_tell(leader, &failure, -1);
+    (void)leader_send_result(leader, &failure, -1);
     if (leader->listener >= 0)
         close(leader->listener);
     leader->listener = -1;
@@ -339,7 +340,7 @@ dscomm_status_t shm_connect_leader(shm_t *shm,
     if (!status)
         status = leader_meet(&leader, attach);
     if (!status)
-        status = leader_tell(&leader, DSCOMM_OK, -1);
+        status = leader_send_result(&leader, DSCOMM_OK, -1);
     if (status)
         status = leader_give_up(&leader, status);
     else /* if this fails, only memory of the store is lost */

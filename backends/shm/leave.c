@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks that leave in good order, while others wait for something that they
- * will not do. Their earlier calls count. */
+/* Ranks that leave in good order while others still wait for them. Calls that
+ * they made before they left still count. */
 #include "config.h"
 
 #include "backends/shm/p2p.h"
@@ -19,8 +19,9 @@ void shm_leave(shm_t *shm, shm_left_t how)
     shm_wake(shm);
 }
 
-/* A rank that leaves the world still calls its last barrier; a rank that calls
- * something else there gets a mismatch. */
+/* Returns a rank that has left without beginning the current collective, or -1.
+ * In the world's last barrier, ranks that leave still take part; if one calls
+ * another collective instead, that is a mismatch. */
 int shm_left_early(const shm_t *shm)
 {
     shm_left_t enough = shm->world ? SHM_LEFT : SHM_LEAVING;

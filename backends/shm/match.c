@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matches messages with receives. */
+/* Matching messages with receives. */
 #include "config.h"
 
 #include "backends/shm/p2p.h"

@@ -33,7 +33,8 @@ void shm_operator_publish(shm_t *shm, const dscomm_coll_args_t *args)
     snprintf(published->text, sizeof published->text, "%s", args->user->text);
 }
 
-/* "counts 5, 12, 5, sum 22", of a call whose counts are the same for all. */
+/* Writes "counts 5, 12, 5, sum 22", for a call whose counts must be equal on
+ * all ranks. */
 static void counts_describe(const shm_t *shm, const shm_counts_t *counts,
                             char *buffer, size_t size)
 {
@@ -50,8 +51,8 @@ static void counts_describe(const shm_t *shm, const shm_counts_t *counts,
                  (unsigned long long)counts->sum);
 }
 
-/* The operator's name of a recorded call; text is room for the name of a
- * program's own. */
+/* Returns the operator's name of a recorded call; text is room for a user's
+ * operator. */
 static const char *operator_of(const shm_t *shm, int rank,
                                const shm_record_t *record, char *text)
 {
@@ -95,7 +96,8 @@ static void record_describe(const shm_t *shm, int rank,
              record->number);
 }
 
-/* A copy of a rank's record of an operation; false if it is gone or torn. */
+/* Copies a rank's record of an operation; false if it was overwritten, or is
+ * being written. */
 static bool record_of(const shm_t *shm, int rank, uint64_t sequence,
                       shm_record_t *ret_record)
 {
@@ -103,8 +105,8 @@ static bool record_of(const shm_t *shm, int rank, uint64_t sequence,
     return ret_record->sequence == sequence;
 }
 
-/* The oldest operation in the records of both ranks that differs; 0 if there
- * is none. */
+/* Returns the oldest operation that is in the records of both ranks and
+ * differs; 0 if there is none. */
 static uint64_t first_difference(const shm_t *shm, int rank, uint64_t until)
 {
     uint64_t from = until > SHM_RECORDS ? until - SHM_RECORDS + 1 : 1;
@@ -167,7 +169,7 @@ static dscomm_status_t fail_mismatch(shm_t *shm, int rank)
     return shm_fail(shm, &failure);
 }
 
-/* A line that already has a later step is no sign of a mismatch: its rank
+/* A line that already has a later step shows no mismatch, because its rank
  * reuses the line only after this rank has read it. */
 dscomm_status_t shm_mismatch(shm_t *shm)
 {

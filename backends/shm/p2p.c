@@ -40,8 +40,8 @@ static dscomm_status_t channel_open(shm_t *shm, int rank)
     return DSCOMM_OK;
 }
 
-/* Whether frames of a rank may be read: its channel has memory once the rank
- * says so. */
+/* Returns whether frames of a rank can be read: its channel has memory from the
+ * moment that the rank says so. */
 static bool incoming(shm_t *shm, int rank)
 {
     shm_pair_t *pair = shm_pair(shm, rank);
@@ -477,8 +477,8 @@ int shm_probe(void *impl, const dscomm_message_t *wanted,
     return 1;
 }
 
-/* Waits for a request of the caller; the next progress reports other requests
- * that complete meanwhile. */
+/* Waits for a request of the caller. The next call of progress reports other
+ * requests that complete meanwhile. */
 static dscomm_status_t message_finish(shm_t *shm, shm_request_t *request)
 {
     shm_wait_t wait = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The processes of the other ranks: whether they live, and their state. */
+/* The processes of the other ranks: whether they are alive, and their state. */
 #include "config.h"
 
 #include "backends/shm/shm.h"
@@ -63,7 +63,8 @@ int shm_peers_dead(const shm_t *shm)
     return -1;
 }
 
-/* State letter of a process, from the third field of its stat; 0 if unknown. */
+/* Returns the state letter of a process, the third field of its stat; 0 if
+ * unknown. */
 static char process_state(pid_t pid)
 {
     char path[32], text[512];

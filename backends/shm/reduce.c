@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reductions: reduce, all_reduce, reduce_scatter and its _v form. Every element
- * is folded by one rank, or by all alike, over the ranks' inputs in rank order.
+ * is folded in rank order, by one rank or by all ranks alike.
  *
- * flat     everyone puts its input into its ring, whoever wants the result
- * folds all of it: one step. Short messages. scatter  the input is cut into a
- * part for each rank; a rank folds its own part and, for all_reduce and reduce,
- * puts the result where the part came from; the others copy it out. Pieces
- * overlap: one is put in while the next is folded and the third copied out.
- * direct   everyone's buffers are from dscomm_mem_alloc: a rank folds its part
- * from all inputs where they are and stores it into all outputs. */
+ * flat     Each rank puts its input into its ring, and each rank that needs the
+ *          result folds all inputs: one step. For short messages.
+ * scatter  The input is divided into a part for each rank. A rank folds its own
+ *          part and, for all_reduce and reduce, puts the result in its place in
+ *          the ring; the others copy it from there. Pieces overlap: one is put
+ * in while the next is folded and the third copied out. direct   All buffers
+ * are from dscomm_mem_alloc: a rank folds its part directly from all inputs and
+ * stores it into all outputs. */
 #include "config.h"
 
 #include "backends/shm/steps.h"
 
 #define KIB ((size_t)1 << 10)
-#define FLAT_MOST (128 * KIB) /* flat up to here, with two ranks */
-#define FLAT_MOST_READ (48 * KIB) /* of all inputs, with more ranks */
+#define FLAT_MOST (128 * KIB) /* largest size for flat, with two ranks */
+/* largest sum of all inputs for flat, with more ranks */
+#define FLAT_MOST_READ (48 * KIB)
 #define FLAT_PIECE (32 * KIB)
-#define SCATTER_LEAST (32 * KIB) /* bytes of a ring that a piece takes */
+/* least bytes of a ring that a piece takes */
+#define SCATTER_LEAST (32 * KIB)
 #define SCATTER_MOST (512 * KIB)
 #define DIRECT_BLOCK (32 * KIB)
-#define STREAM_LEAST (8192 * KIB) /* outputs that do not stay cached */
-#define AHEAD 2 /* pieces put in before one is folded */
+/* outputs of this size or more bypass the cache */
+#define STREAM_LEAST (8192 * KIB)
+#define AHEAD 2 /* pieces that are put in before one is folded */
 
 enum { STAGE_MEET, STAGE_PIECES, STAGE_PART };
 
@@ -42,8 +46,8 @@ static bool scatters(const shm_op_t *op)
            op->args->coll == DSCOMM_COLL_REDUCE_SCATTER_V;
 }
 
-/* The part of the input that rank folds: for all_reduce and reduce one of p
- * equal parts in whole cache lines, for reduce_scatter the part that the
+/* The part of the input that this rank folds: for all_reduce and reduce, one of
+ * p equal parts in whole cache lines; for reduce_scatter, the part that the
  * caller gives. */
 static part_t part_of(const shm_op_t *op, int rank)
 {
@@ -109,8 +113,8 @@ static void fold(shm_t *shm, const shm_op_t *op, void *dest, size_t bytes)
         op->kernel(dest, shm->sources, (size_t)shm->ranks, count, shm->factors);
 }
 
-/* Whether all ranks have raised a step. op->peer remembers how far it has
- * checked. */
+/* Returns whether all ranks have raised the flag of a step. op->peer remembers
+ * how many were checked. */
 static bool all_raised(shm_t *shm, shm_op_t *op, uint64_t step)
 {
     while (op->peer < shm->ranks && shm_raised(shm, op->peer, step))
@@ -232,7 +236,7 @@ static inline uint64_t result_step(const shm_op_t *op, size_t piece)
     return op->data + 2 * piece + 1;
 }
 
-/* The position of a rank's part of a piece in a ring. */
+/* The place of a rank's part of a piece in a ring. */
 static inline unsigned char *reduce_slot(const shm_t *shm, const shm_op_t *op,
                                          int ring, int part, size_t piece)
 {
@@ -489,8 +493,8 @@ static int direct_put(shm_t *shm, shm_op_t *op)
     return SHM_DONE;
 }
 
-/* All ranks publish the positions of their buffers, and decide alike by all of
- * them. */
+/* Publishes the position of this rank's buffers. All ranks decide by the
+ * positions of all, and so decide the same. */
 static int direct_advance(shm_t *shm, shm_op_t *op)
 {
     int result = op->taken ? direct_put(shm, op) : SHM_DONE;
@@ -531,8 +535,8 @@ int shm_reduce_begin(shm_t *shm, shm_op_t *op)
     const dscomm_coll_args_t *a = op->args;
     size_t total = a->count * a->element, p = (size_t)shm->ranks;
     size_t flat = p == 2 ? FLAT_MOST : FLAT_MOST_READ / (p - 1);
-    /* Also with many ranks: peers may run the same call without a state
-     * machine. */
+    /* Set also with many ranks, because peers may run the same call without a
+     * state machine. */
     bool inlined = total <= SHM_INLINE;
     size_t share = (total / p + SHM_LINE - 1) / SHM_LINE * SHM_LINE;
 

@@ -12,9 +12,9 @@
 
 #include <glib.h>
 
-#define REVOKE_US 100000 /* writing a record takes less */
+#define REVOKE_US 100000 /* time limit; writing a record takes less */
 
-/* Sleepers is never zero if the fence is needed. */
+/* sleepers is never zero while a rank needs the fence in this function. */
 void shm_wake_slow(shm_t *shm)
 {
     atomic_thread_fence(memory_order_seq_cst);

@@ -18,8 +18,8 @@
 
 #define MIB ((uint64_t)1 << 20)
 #define PAGE ((uint64_t)4096)
-/* Seals of a segment: its size never changes, so no access is beyond its end.
- */
+/* The seals of a segment: its size never changes, so no access can be beyond
+ * its end. */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 static uint64_t size_round_up(uint64_t value, uint64_t unit)
@@ -27,7 +27,8 @@ static uint64_t size_round_up(uint64_t value, uint64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
-/* A power of two times total/ranks, within [low, high]. */
+/* Halves high until the shares of all ranks fit into total, but not below
+ * low. */
 static uint64_t segment_share(uint64_t total, int ranks, uint64_t low,
                               uint64_t high)
 {
@@ -38,8 +39,7 @@ static uint64_t segment_share(uint64_t total, int ranks, uint64_t low,
     return bytes;
 }
 
-/* The setting, or, if that is 0 (automatic), the given value, in whole pages.
- */
+/* Returns the setting; if that is 0, the automatic value, in whole pages. */
 static dscomm_status_t size_setting(int setting, uint64_t automatic,
                                     uint64_t *ret_size)
 {
@@ -53,7 +53,8 @@ static dscomm_status_t size_setting(int setting, uint64_t automatic,
     return DSCOMM_OK;
 }
 
-/* The layout that follows from the number of ranks and the three sizes. */
+/* Computes the layout that follows from the number of ranks and the three
+ * sizes. */
 static shm_layout_t layout_place(uint64_t ranks, uint64_t ring,
                                  uint64_t channel, uint64_t heap)
 {
@@ -90,7 +91,7 @@ dscomm_status_t shm_layout_make(int ranks, shm_layout_t *ret_layout)
     return DSCOMM_OK;
 }
 
-/* Whether a size is within the limits of its setting. */
+/* Returns whether a size is within the limits of its setting. */
 static bool is_size(uint64_t size, uint64_t least, int setting)
 {
     return size >= least && size <= (uint64_t)shm_settings[setting].max;
@@ -111,8 +112,8 @@ static bool is_layout(const shm_layout_t *l, int ranks)
     return !memcmp(l, &own, sizeof own);
 }
 
-/* The file is sparse, but a size limit of the process counts its end: then the
- * heap is left out first. */
+/* Fits the layout to the process's limit of file sizes, which counts the end of
+ * the file although it is sparse: the heap is left out first. */
 static dscomm_status_t fit_file_limit(const char *name, shm_layout_t *layout)
 {
     struct rlimit limit;
@@ -240,7 +241,7 @@ dscomm_status_t shm_segment_map(shm_t *shm)
     status = shm_segment_reserve(
         shm, l->control + (uint64_t)shm->rank * l->control_stride,
         l->control_stride, "control block");
-    if (!status) /* any rank may be the first that writes there */
+    if (!status) /* any rank may be the first to write there */
         status = shm_segment_reserve(shm, 0, l->control, "header");
     if (status)
         shm_segment_unmap(shm);

@@ -43,8 +43,8 @@ static dscomm_status_t attach(shm_t *shm)
     return status;
 }
 
-/* Ranks that disagree on this would run different implementations of a
- * collective. */
+/* Fails if ranks have different settings of DSCOMM_SHM_NATIVE: they would run
+ * different implementations of a collective. */
 static dscomm_status_t compare_native(const shm_t *shm)
 {
     bool native = shm_control(shm, 0)->native;
@@ -58,7 +58,7 @@ static dscomm_status_t compare_native(const shm_t *shm)
     return DSCOMM_OK;
 }
 
-/* The rank in a group that has an index in the list of processes. */
+/* Returns the rank in a group whose index in the list of processes is peer. */
 static int rank_of_peer(const shm_t *shm, int peer)
 {
     int rank = 0;
@@ -68,8 +68,8 @@ static int rank_of_peer(const shm_t *shm, int peer)
     return rank;
 }
 
-/* Chooses the stores as DSCOMM_SHM_STORE says; else by measuring, starting
- * from the state of the parent group. */
+/* Chooses the stores by DSCOMM_SHM_STORE; if that is auto, by measuring,
+ * starting with the results of the parent group. */
 static dscomm_status_t choose_stores(shm_t *shm, const shm_t *parent)
 {
     static const int stores[] = {[STORE_AUTO] = -1,

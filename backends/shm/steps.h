@@ -60,7 +60,7 @@ static inline uint64_t shm_take(shm_t *shm, size_t size)
     return shm->step++;
 }
 
-/* A rank's bytes of a step. */
+/* The place of a rank's bytes of a step. */
 static inline unsigned char *shm_region(const shm_t *shm, int rank,
                                         uint64_t step)
 {
