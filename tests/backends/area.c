@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Buffers between guards: every byte that a call must leave alone is
- * checked. */
+/* Buffers between guards: every byte that a call must not change is checked. */
 #include "config.h"
 
 #include "tests/backends/conform.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls on buffers of a device, which tests/lib/device/driver.c makes; the
- * argument says when the process loads CUDA: "before" the world is made,
- * "after", "never". Each rank that is content prints "content", and how many
- * copies CUDA has made for the blocking all_reduce out of place, and "copies"
- * for messages. */
+/* Calls on buffers of a device, which is emulated by tests/lib/device/driver.c.
+ * The argument says when the process loads CUDA: "before" the world is made,
+ * "after", or "never". Each rank that has passed prints "content", then the
+ * number of copies that CUDA has made for the blocking all_reduce out of place,
+ * and the number for messages. */
 #include "config.h"
 
 #include <dscomm/dscomm.h>
@@ -41,7 +41,7 @@ static void need(int cond, const char *what)
     exit(3);
 }
 
-/* The stand-in is there at once; of a device there is a context first. */
+/* The emulated driver is there at once; a real device first needs a context. */
 static void begin_with_device(void *handle)
 {
     int (*init)(unsigned flags);
@@ -72,7 +72,7 @@ static void load(void)
         begin_with_device(handle);
 }
 
-/* A context is current for the program's own copies only. */
+/* Makes a context current, for the program's own copies only. */
 static void enter(uint64_t pointer)
 {
     void *context = NULL;
@@ -89,7 +89,7 @@ static void leave(void)
     pop(&context);
 }
 
-/* count numbers in the device, or in host memory where there is none. */
+/* Makes count numbers on the device, or in host memory if there is none. */
 static int32_t *place(size_t count, int32_t first, int32_t step)
 {
     int32_t *values = malloc(count * sizeof *values);
@@ -130,7 +130,7 @@ static int32_t sum_of(size_t index)
     return sum;
 }
 
-/* The first, one between and the last of count. */
+/* Compares the first, a middle one and the last of count numbers. */
 #define SAME(numbers, count, want, what)                                       \
     for (size_t k_ = 0; k_ < 3; k_++) {                                        \
         size_t i = k_ * ((count)-1) / 2;                                       \
@@ -193,7 +193,7 @@ static void move(works_t works)
     SAME(one, COUNT, 1000 + (int32_t)i, "broadcast");
 }
 
-/* Gaps between the blocks are left alone. */
+/* Gaps between the blocks are not changed. */
 static void gather_with_gaps(works_t works)
 {
     int32_t *all = place(3 * RANKS_MAX, -7, 0), *one = place(2, rank, 10);
@@ -233,7 +233,7 @@ static void truncated(const int32_t *out, int32_t *in)
          "its beginning");
 }
 
-/* Copies that were made for them. */
+/* Returns the number of copies that were made for messages. */
 static unsigned messages(void)
 {
     const int next = (rank + 1) % ranks, prev = (rank + ranks - 1) % ranks;
@@ -262,8 +262,8 @@ static unsigned messages(void)
     return all;
 }
 
-/* What is on the group's stream comes first, and what is on another does not
- * count. */
+/* Calls wait for work on the group's stream, and not for work on another
+ * stream. */
 static void streams(works_t works)
 {
     static char stream, other;
@@ -275,7 +275,7 @@ static void streams(works_t works)
              "no stream without CUDA");
         return;
     }
-    if (!later) /* nothing can be put off on a device */
+    if (!later) /* only the emulated device can delay work */
         return;
     DSCOMM_CHECK(dscomm_group_set_stream(world, &stream));
     later(&stream, (uintptr_t)in, 5, COUNT);
@@ -293,10 +293,11 @@ static void streams(works_t works)
 }
 
 #define MANY 48
-#define LONG ((size_t)16 << 20) /* bytes of one; three times what is pinned */
+/* bytes of one buffer; three times the limit of pinned memory */
+#define LONG ((size_t)16 << 20)
 
-/* Never is too much host memory pinned, and what was is given back, where
- * messages are staged by the stand-in. */
+/* The pinned host memory stays below its limit, and is released; checked if the
+ * emulated driver stages messages. */
 static void bounded(unsigned staged)
 {
     const int next = (rank + 1) % ranks, prev = (rank + ranks - 1) % ranks;

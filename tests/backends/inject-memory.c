@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that runs out: the functions here stand in the place of libc's, for
- * the libraries as well, and fail when the test says so. */
+/* Makes memory allocation fail: the functions here replace libc's, also for the
+ * libraries, and fail when the test says so. */
 #define _GNU_SOURCE
 #include "config.h"
 
@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A sanitizer calls them before it is ready to watch them. */
+/* A sanitizer calls these functions before it is initialised. */
 #define UNWATCHED __attribute__((no_sanitize("address", "undefined")))
 #define VISIBLE __attribute__((visibility("default"))) UNWATCHED
 
@@ -24,8 +24,8 @@ static void *(*real_realloc)(void *old, size_t size);
 static void *(*real_aligned)(size_t alignment, size_t size);
 static int (*real_memalign)(void **ret, size_t alignment, size_t size);
 
-/* Not 0 in a function that AddressSanitizer calls in each new thread: it ends
- * the process where that fails. */
+/* Not 0 in a function that AddressSanitizer calls in each new thread: a failure
+ * there would end the process. */
 static _Thread_local int exempt;
 
 UNWATCHED static int fails(void)
@@ -36,7 +36,8 @@ UNWATCHED static int fails(void)
     return 1;
 }
 
-/* The dynamic loader may ask for memory before its own function is found. */
+/* Finds a function of libc. The dynamic loader may allocate memory before its
+ * own function is found. */
 static void *look_up(const char *name)
 {
     void *found = dlsym(RTLD_NEXT, name);

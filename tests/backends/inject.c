@@ -79,7 +79,7 @@ void inject_look_up(void)
         real((inject_call_t)i);
 }
 
-/* 1 where the call fails, and errno says why. */
+/* Returns 1 if the call must fail; errno is then set. */
 static int fails(inject_call_t call)
 {
     const int error = inject_error(call);
@@ -98,7 +98,8 @@ static int is_unix(int fd)
     return family == AF_UNIX;
 }
 
-/* A function of libc that returns failed where it fails. */
+/* Defines a replacement of a libc function, which returns `failed` if it must
+ * fail. */
 #define WRAP(type, name, failed, call, parameters, arguments)                  \
     VISIBLE type name parameters                                               \
     {                                                                          \
@@ -150,7 +151,7 @@ WRAP(ssize_t, recv, -1, INJECT_RECV,
 WRAP(ssize_t, send, -1, INJECT_SEND,
      (int fd, const void *data, size_t size, int flags),
      (fd, data, inject_part(size), flags))
-/* Messages of a packet socket are whole, or there is none. */
+/* A message of a packet socket is transferred as a whole or not at all. */
 WRAP(ssize_t, recvmsg, -1, INJECT_RECVMSG,
      (int fd, struct msghdr *message, int flags), (fd, message, flags))
 WRAP(ssize_t, sendmsg, -1, is_unix(fd) ? INJECT_SENDMSG : INJECT_SENDMSG_INET,
@@ -161,7 +162,7 @@ WRAP(int, socket, -1, INJECT_SOCKET, (int family, int type, int protocol),
 WRAP(ssize_t, write, -1, INJECT_WRITE, (int fd, const void *data, size_t size),
      (fd, data, size))
 
-/* Those that do not block are not interrupted. */
+/* Calls that do not block are not interrupted. */
 VISIBLE ssize_t getrandom(void *data, size_t size, unsigned flags)
 {
     if (!(flags & GRND_NONBLOCK) && fails(INJECT_GETRANDOM))
@@ -206,7 +207,7 @@ VISIBLE int open(const char *path, int flags, ...)
                                                                 mode);
 }
 
-/* Memory without a file is malloc()'s, too. */
+/* A mapping without a file is malloc()'s, which does not fail here. */
 VISIBLE void *mmap(void *at, size_t size, int access, int flags, int fd,
                    off_t offset)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Functions in the place of libc's, for the libraries as well, which can fail
- * when the test says so. The program is linked with -export-dynamic. */
+/* Functions that replace libc's, also for the libraries, and can fail when the
+ * test says so. The program is linked with -export-dynamic. */
 #ifndef TESTS_BACKENDS_INJECT_H
 #define TESTS_BACKENDS_INJECT_H
 
 #include <stddef.h>
 
-/* Calls that differ in whether they can fail, or how, have a value each. */
+/* The calls. A function whose uses differ in whether, or how, they can fail has
+ * several values. */
 typedef enum {
     INJECT_ACCEPT4,
     INJECT_BIND,
@@ -44,15 +45,17 @@ typedef enum {
     INJECT_CALLS
 } inject_call_t;
 
-/* Of the function, as libc has it. */
+/* The names of these functions in libc. */
 extern const char *const inject_names[INJECT_CALLS];
 
 /* Finds libc's functions, before there are threads. */
 void inject_look_up(void);
 
-/* Of the program: the errno with which this call fails, or 0. */
+/* Defined by the program: returns the errno with which this call fails, or
+ * 0. */
 int inject_error(inject_call_t call);
-/* Of the program: how much of a transfer of size bytes is made. */
+/* Defined by the program: returns how much of a transfer of size bytes is
+ * made. */
 size_t inject_part(size_t size);
 
 #endif

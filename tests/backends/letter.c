@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One message from filling its buffer to checking what came. */
+/* One message, from filling its buffer to checking what was received. */
 #include "config.h"
 
 #include "tests/backends/conform.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls in place of MPI's own, which count who makes them, and fail on
- * request. */
+/* Replacements of MPI functions that count their calls, and fail on request. */
 #include "config.h"
 
 #include "tests/backends/mpi-host.h"
@@ -59,7 +58,8 @@ DSCOMM_API int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag,
         kept++;
         return PMPI_Comm_create_group(comm, group, tag, ret_comm);
     }
-    MPI_Barrier(comm); /* rank 0 has the store, which the others still read */
+    /* rank 0 serves the store, which the others still read */
+    MPI_Barrier(comm);
     MPI_Comm_call_errhandler(comm, exhausted);
     return exhausted;
 }

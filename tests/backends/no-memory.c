@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that runs out: the k-th request for memory within one phase of a job
- * fails (trials.h). */
+/* Memory allocations that fail: the k-th one within a phase of a job
+ * (trials.h). */
 #include "config.h"
 
 #include "tests/backends/inject-memory.h"

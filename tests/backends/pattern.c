@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inputs that every rank can compute for every other, and the exact results of
- * reducing them. Integers are taken from their whole range and reduced modulo
- * 2^bits; floating-point inputs are small integers, so that float32 sums are
- * exact and the only rounding is the final one, done here bit by bit. */
+/* Inputs that every rank can compute for every other rank, and the exact
+ * results of reducing them. Integers are from the whole range, and are reduced
+ * modulo 2^bits. Floating-point inputs are small integers, so that float32 sums
+ * are exact; the only rounding is the final one, which is done here bit by
+ * bit. */
 #include "config.h"
 
 #include "tests/backends/conform.h"
@@ -31,7 +32,7 @@ void pattern_bytes(void *dest, size_t element, uint64_t stream, size_t first,
     }
 }
 
-/* Bits of a small floating-point format. */
+/* A small floating-point format. */
 typedef struct {
     int exponent, mantissa;
 } format_t;
@@ -55,7 +56,7 @@ int pattern_is_float(dscomm_dtype_t dtype)
     return dtype >= DSCOMM_FLOAT16 && dtype <= DSCOMM_FLOAT8_E5M2;
 }
 
-/* A finite value in the format's range; ties go to even. */
+/* Encodes a finite value in the format's range; halves are rounded to even. */
 static uint32_t encode(format_t f, double value)
 {
     int bias = (1 << (f.exponent - 1)) - 1, exponent;
@@ -67,7 +68,7 @@ static uint32_t encode(format_t f, double value)
     frexp(value, &exponent);
     exponent = exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
     units = nearbyint(ldexp(fabs(value), f.mantissa - exponent));
-    /* Subnormal numbers and a carry into the exponent come out of the sum. */
+    /* The sum also handles subnormal numbers and a carry into the exponent. */
     return sign + ((uint32_t)(exponent + bias - 1) << f.mantissa) +
            (uint32_t)units;
 }
@@ -135,8 +136,9 @@ static uint64_t draw(const pattern_t *p, int rank, size_t index)
     return mix(p->seed + index * 131 + ((uint64_t)rank << 40));
 }
 
-/* Inputs are integers of at most 7, products at most 8, and averages have an
- * integer result: ranks r and ranks - 1 - r differ from it by opposite sums. */
+/* Inputs are integers of at most 7; for products at most 8. Averages are
+ * integers: ranks r and ranks - 1 - r differ from the average by opposite
+ * amounts. */
 static double float_input(const pattern_t *p, int rank, size_t index)
 {
     int mirror = p->ranks - 1 - rank;
@@ -187,8 +189,8 @@ static double float_result(const pattern_t *p, size_t index)
     return p->op == DSCOMM_AVG ? sum / p->ranks : sum;
 }
 
-/* 0 is rare for the operators that are `and`, and common for the others, so
- * that both results come up. */
+/* 0 is rare for `and` operators and common for the others, so that both results
+ * occur. */
 static uint64_t bool_input(const pattern_t *p, int rank, size_t index)
 {
     static const unsigned char truths[] = {1, 2, 128, 255};
@@ -200,8 +202,8 @@ static uint64_t bool_input(const pattern_t *p, int rank, size_t index)
     return rare == is_and ? 0 : truths[r >> 60 & 3];
 }
 
-/* Products of odd numbers are never 0; where many ranks take part, bits are
- * mostly set for `and`, and rarely for `or`. */
+/* Products of odd numbers are never 0. With many ranks, most bits are set for
+ * `and`, and few for `or`. */
 static uint64_t favour(const pattern_t *p, uint64_t value)
 {
     uint64_t set = value, rare = value;
@@ -218,7 +220,8 @@ static uint64_t favour(const pattern_t *p, uint64_t value)
     return p->op == DSCOMM_BOR ? rare : value;
 }
 
-/* Whole range, extended to 64 bits; sums of 64-bit averages must not wrap. */
+/* Returns an integer from the whole range, extended to 64 bits; for 64-bit
+ * averages, whose sums must not wrap around, from a smaller one. */
 static uint64_t integer_input(const pattern_t *p, int rank, size_t index)
 {
     unsigned unused = 64 - 8 * (unsigned)dscomm_dtype_size(p->dtype);

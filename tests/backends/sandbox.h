@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Takes a system call away from the calling thread and all that it starts, as
- * old kernels and some sandboxes do, or makes it deadly. */
+/* Makes a system call fail, or kill the process, in the calling thread and
+ * everything that it starts. Old kernels and some sandboxes do not have every
+ * call. */
 #ifndef TESTS_BACKENDS_SANDBOX_H
 #define TESTS_BACKENDS_SANDBOX_H
 
@@ -11,8 +12,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* What a call returns is SECCOMP_RET_...; 0, or -1 and errno where filters of
- * system calls are not to be had. */
+/* Sets the result of a call, SECCOMP_RET_.... Returns 0; or -1 with errno if
+ * filters of system calls are not available. */
 static inline int sandbox_filter(long call, unsigned result)
 {
     struct sock_filter filter[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* System calls that fail as those do that find no room: the k-th of those that
- * ask the kernel for something, within one phase of a job (trials.h). */
+/* System calls that fail for lack of resources: the k-th call that allocates
+ * something of the kernel, within a phase of a job (trials.h). */
 #include "config.h"
 
 #include "tests/backends/inject.h"
@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* 0: the call asks for nothing. */
+/* The errno of each call; 0: the call allocates nothing. */
 static const int errors[INJECT_CALLS] = {
     [INJECT_ACCEPT4] = EMFILE,       [INJECT_BIND] = ENOMEM,
     [INJECT_CONNECT] = EAGAIN,       [INJECT_CONNECT_INET] = EADDRNOTAVAIL,

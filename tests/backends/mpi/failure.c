@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a group of backend mpi while another thread says it too. MPI is
- * not initialised. */
+/* A group of backend mpi ends while another thread also ends it. MPI is not
+ * initialised. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"
@@ -33,7 +33,7 @@ const char *engine_device_why(void)
     return "none here";
 }
 
-/* In place of MPI's own. */
+/* Replaces MPI's function. */
 int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int dest,
               int tag, MPI_Comm comm, MPI_Request *request)
 {
@@ -90,8 +90,8 @@ static void *end_group(void *engine)
     return NULL;
 }
 
-/* Another thread than the one that has made the group may not call MPI, but
- * whoever leaves it then may. */
+/* Only the thread that has made the group may call MPI; but a thread that
+ * leaves the group may then do so. */
 static void test_one_thread(void)
 {
     static pthread_mutex_t shared = PTHREAD_MUTEX_INITIALIZER;
@@ -112,7 +112,8 @@ static void test_one_thread(void)
     engine_active_clear(&engine);
 }
 
-/* However many messages are under way, the end needs no memory for handles. */
+/* Ending a group needs no memory for handles, however many messages are under
+ * way. */
 static void test_room(void)
 {
     engine_t engine;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks of a group that meet before there is a communicator: one thing is said,
- * to all. One rank after the other, in one process. */
+/* The meeting of a group's ranks before there is a communicator: all ranks get
+ * the same decision. The ranks call one after the other, in one process. */
 #include "config.h"
 
 #include "backends/mpi/engine.h"
@@ -14,7 +14,7 @@
 
 static dscomm_store_t *store;
 
-/* In place of the library's: fails so many times. */
+/* Replaces the library's function: fails so many times. */
 static int failures;
 dscomm_status_t __real_dscomm_backend_creation_get(
     const dscomm_backend_args_t *args, const char *const *keys, size_t count,
@@ -33,7 +33,7 @@ dscomm_status_t __wrap_dscomm_backend_creation_get(
                                               ret_values, ret_sizes);
 }
 
-/* What rank gets: the map, or the failure. */
+/* Returns what rank gets: the map, or the failure. */
 static dscomm_status_t come(int rank, dscomm_status_t own, const char *engine,
                             mpi_map_t **ret_map)
 {
@@ -71,7 +71,7 @@ static void open_store(void)
         bail("no store");
 }
 
-/* Puts a card there that never gets an answer. */
+/* Publishes a card whose rank never waits for the decision. */
 static void leave_card(int rank, const char *engine)
 {
     mpi_card_t card = {.mpi_rank = 10 + rank,
@@ -87,7 +87,8 @@ static void leave_card(int rank, const char *engine)
         bail("no card");
 }
 
-/* Whoever comes last says so for all; two groups that are made alike differ. */
+/* The last rank to arrive decides for all; two groups that are made in the same
+ * way differ. */
 static void test_all(void)
 {
     mpi_map_t *maps[2];
@@ -109,8 +110,8 @@ static void test_all(void)
     dscomm_store_free(maps[1]);
 }
 
-/* All have met, and one learns of a death before it has the map: the others
- * have it, so it takes it as well. */
+/* All ranks have met, and one learns of a death before it has the map. The
+ * others have the map, so it uses the map as well. */
 static void test_again(void)
 {
     mpi_map_t *map;
@@ -128,7 +129,7 @@ static void test_again(void)
     dscomm_store_close(store);
 }
 
-/* A rank dies before all have met: nobody makes the group. */
+/* A rank dies before all have met: no rank makes the group. */
 static void test_death(void)
 {
     open_store();
@@ -138,7 +139,7 @@ static void test_death(void)
     dscomm_store_close(store);
 }
 
-/* One gives up, and then the last one comes: nobody makes the group. */
+/* One rank gives up, then the last one arrives: no rank makes the group. */
 static void test_late(void)
 {
     const char *sentence =
@@ -152,7 +153,7 @@ static void test_late(void)
     dscomm_store_close(store);
 }
 
-/* The last one has come, and is gone before it has said so. */
+/* The last rank has arrived, but has ended before it published the decision. */
 static void test_silent(void)
 {
     open_store();
@@ -165,7 +166,7 @@ static void test_silent(void)
     dscomm_store_close(store);
 }
 
-/* One that cannot take part waits for nobody, and all hear of it. */
+/* A rank that cannot take part does not wait, and all others learn of it. */
 static void test_unable(void)
 {
     char host[65] = "", sentence[160];
@@ -181,7 +182,7 @@ static void test_unable(void)
     dscomm_store_close(store);
 }
 
-/* MPI has come back to nobody. */
+/* MPI's call has not returned on any rank. */
 static void test_stuck(void)
 {
     open_store();
@@ -203,7 +204,7 @@ static void test_libraries(void)
     dscomm_store_close(store);
 }
 
-/* A card that another version has written. */
+/* The card was written by another version. */
 static void test_version(void)
 {
     open_store();

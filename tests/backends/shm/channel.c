@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Channels: frames and chunks of random sizes, in random order of writing and
- * reading, arrive once, in order and whole. */
+/* Channels: frames and chunks of random sizes, written and read in random
+ * order, arrive once, in order and complete. */
 #include "tests/backends/shm/fixture.h"
 
 #include "backends/shm/channel.h"
@@ -13,7 +13,7 @@ static uint32_t next_random(uint32_t *state)
     return *state >> 8;
 }
 
-/* Size and bytes of message number i, the same on both sides. */
+/* The size and the bytes of message number i are the same on both sides. */
 static size_t message_size(int i, size_t most)
 {
     uint32_t state = (uint32_t)i;
@@ -33,13 +33,14 @@ static bool put_frame(shm_end_t *end, int i)
     frame->kind = FRAME_EAGER;
     frame->tag = i;
     frame->size = (uint16_t)size;
-    /* 0x01 bytes look like flags of early frames, 0xff like none. */
+    /* Bytes of 0x01 look like flags of early frames, bytes of 0xff like no
+     * flag. */
     memset(shm_frame_payload(end, frame, size), i % 2 ? 1 : i, size);
     shm_frame_commit(end, frame, size);
     return true;
 }
 
-/* 1 got, 0 nothing there, -1 wrong. */
+/* Returns 1 if a frame was received, 0 if there is none, -1 if it is wrong. */
 static int get_frame(shm_end_t *end, int i)
 {
     shm_frame_t *frame = shm_frame_peek(end);
@@ -87,8 +88,8 @@ static void test_frames(shm_t **shms)
     ok(!shm_frame_peek(&in), "and nothing comes behind them");
 }
 
-/* The greatest payload that a frame holds itself, the first that it does not,
- * and the longest: apart from each other, and from what is behind them. */
+/* The largest payload inside a frame, the smallest outside, and the longest one
+ * do not overlap each other, nor the memory after them. */
 static void test_long(shm_t **shms)
 {
     shm_end_t out, in;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The shared heap: allocation against a simple model, references to and fro. */
+/* The shared heap: allocations compared with a simple model, and references in
+ * both directions. */
 #include "tests/backends/shm/fixture.h"
 
 #define BLOCKS 64
@@ -11,7 +12,7 @@ static uint32_t next_random(uint32_t *state)
     return *state >> 8;
 }
 
-/* Blocks stay apart, keep their bytes, and begin as zeros. */
+/* Blocks do not overlap, keep their bytes, and begin as zeros. */
 static void test_random(shm_t *shm)
 {
     unsigned char *block[BLOCKS] = {NULL};
@@ -57,7 +58,7 @@ static void test_random(shm_t *shm)
            "foreign memory is refused");
 }
 
-/* The linker puts this one in malloc()'s place. */
+/* The linker replaces malloc() by this function. */
 static bool is_out_of_memory;
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
@@ -67,7 +68,7 @@ void *__wrap_malloc(size_t size)
     return is_out_of_memory ? NULL : __real_malloc(size);
 }
 
-/* The heap has room, but what notes its parts has not. */
+/* The heap has room, but there is no memory for the list of its parts. */
 static void test_no_memory(shm_t *shm)
 {
     dscomm_status_t status;
@@ -110,8 +111,8 @@ static void test_references(shm_t *a, shm_t *b)
     shm_mem_free(a, memory);
 }
 
-/* A peer that does not know yet that the group is broken may write its result
- * into memory that was freed here: nobody else gets it. */
+/* A peer that does not know yet that the group is revoked may write its result
+ * into memory that was freed here: that memory is not given out again. */
 static void test_revoked(shm_t *shm)
 {
     const dscomm_failure_t broken = {.status = DSCOMM_ERR_ABORTED,

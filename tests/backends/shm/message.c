@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages between ranks that form a group: descriptors travel, garbage does
- * not hurt, silence ends. */
+/* Messages between ranks that form a group: descriptors are passed, invalid
+ * messages do no harm, and a silent peer leads to a time-out. */
 #include "tests/backends/shm/fixture.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static int64_t in_ms(int ms)
     return g_get_monotonic_time() + ms * 1000;
 }
 
-/* Open descriptors of this process. */
+/* Counts the open descriptors of this process. */
 static int open_files(void)
 {
     int count = 0;
@@ -98,8 +98,8 @@ static void test_silence(int a, int b)
            ECONNRESET, "a peer that closed is told apart");
 }
 
-/* An ordinary user with few files sends more descriptors than may be on their
- * way; exits with 0 if all of them leave. */
+/* A user with a low limit sends more descriptors than may be in flight; exits
+ * with 0 if all are sent. */
 static void send_many(int fd)
 {
     struct rlimit few = {16, 16};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who is blamed when ranks call different collectives, and for what. */
+/* Which rank is the culprit if ranks call different collectives, and what the
+ * sentence says. */
 #include "tests/backends/shm/fixture.h"
 
 #include "backends/shm/steps.h"
@@ -15,7 +16,7 @@ static const dscomm_coll_args_t gather = {.coll = DSCOMM_COLL_ALL_GATHER,
 static const dscomm_coll_args_t barrier = {
     .coll = DSCOMM_COLL_BARRIER, .op = -1, .root = -1, .fingerprint = 2};
 
-/* A rank begins a collective of its own, one step long. */
+/* A rank begins its own collective, which has one step. */
 static void call(shm_t *shm, const dscomm_coll_args_t *args, uint64_t sequence)
 {
     static dscomm_coll_args_t copies[RANKS_MAX];
@@ -46,7 +47,7 @@ static int begins_with(const char *text, const char *words)
     return same;
 }
 
-/* What each of some ranks calls: 'g', 'b', or '-' for nothing yet. */
+/* The call of each of some ranks: 'g', 'b', or '-' for none yet. */
 static void test_votes(void)
 {
     static const struct {
@@ -86,7 +87,7 @@ static void test_votes(void)
     }
 }
 
-/* Counts beyond the first eight are in the sum alone. */
+/* A difference in counts beyond the first eight shows only in the sum. */
 static void test_counts(void)
 {
     const size_t ours[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
@@ -137,8 +138,8 @@ static void test_other_counts(void)
     fixture_close(shms, 2);
 }
 
-/* The calls since then are the same; the first that was not is blamed while it
- * is remembered. */
+/* The calls since then are equal; the first one that differs is reported while
+ * it is still recorded. */
 static void test_long_ago(void)
 {
     for (int later = SHM_RECORDS - 1; later <= SHM_RECORDS; later++) {

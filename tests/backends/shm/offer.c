@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Offers of a segment that a member of a group must not take: another user's,
- * and those whose file or layout is not what rank 0 makes. */
+/* Offers of a segment that a member must not accept: another user's, and those
+ * whose file or layout is not rank 0's. */
 #include "tests/backends/shm/fixture.h"
 
 #include <errno.h>
@@ -68,13 +68,13 @@ static dscomm_store_t *open_store(void)
     return store;
 }
 
-/* What an offer that is not rank 0's may be wrong in. */
+/* The ways in which an offer can be wrong. */
 typedef struct {
     const char *name;
     int seals;
-    off_t shorter; /* bytes that the file lacks */
+    off_t shorter; /* bytes that are missing in the file */
     void (*change)(shm_layout_t *layout);
-    const char *word; /* in the member's sentence */
+    const char *word; /* expected in the member's sentence */
 } wrong_t;
 
 static void add_rank(shm_layout_t *layout)
@@ -101,7 +101,7 @@ static void grow_ring(shm_layout_t *layout)
 
 #define ALL_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* A listener, whose address and a password become offer. */
+/* Makes a listener, and an offer of its address and a password. */
 static int listen_at(char offer[OFFER + 1], const char *name)
 {
     struct sockaddr_un address;
@@ -117,13 +117,13 @@ static int listen_at(char offer[OFFER + 1], const char *name)
     return fd;
 }
 
-/* A name that no other run of this program has. */
+/* Makes a name that no other run of this program has. */
 static void make_name(char name[2 * NAME + 1], unsigned number)
 {
     snprintf(name, 2 * NAME + 1, "%08x%08x", (unsigned)getpid(), number);
 }
 
-/* Takes one member in, and sends what rank 0 would send, but wrong. */
+/* Accepts one member, and sends it a wrong offer. */
 static void serve_wrong(int listener, const wrong_t *wrong)
 {
     int64_t soon = g_get_monotonic_time() + 5 * G_USEC_PER_SEC;
@@ -145,7 +145,8 @@ static void serve_wrong(int listener, const wrong_t *wrong)
     close(fd);
 }
 
-/* Even a process of this user must not make a rank map what has no bounds. */
+/* Even a process of this user must not make a rank map memory without valid
+ * bounds. */
 static void test_wrong(void)
 {
     static const wrong_t rows[] = {
@@ -180,7 +181,7 @@ static void test_wrong(void)
     }
 }
 
-/* The offer is of no use to anyone once all members have the segment. */
+/* The offer is deleted when all members have the segment. */
 static void test_deleted(void)
 {
     dscomm_store_t *store = open_store();
@@ -201,7 +202,7 @@ static void test_deleted(void)
     dscomm_store_close(store);
 }
 
-/* As another user: serves all who come, until killed. */
+/* As another user: accepts all connections, until killed. */
 static void be_foreigner(int listener, int ready)
 {
     static const wrong_t wrong = {"", 0, 1 << 20, NULL, ""};
@@ -209,7 +210,7 @@ static void be_foreigner(int listener, int ready)
     socklen_t length = sizeof self;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* Credentials of a listener are those at listen(2). */
+    /* The credentials of a listener are those at the time of listen(). */
     if (setresuid(NOBODY, NOBODY, NOBODY) || listen(listener, 8) ||
         getsockopt(listener, SOL_SOCKET, SO_PEERCRED, &self, &length) ||
         write(ready, "", 1) != 1)
@@ -236,8 +237,8 @@ static pid_t start_foreigner(int listener)
     return pid;
 }
 
-/* Another user puts his offer, or nonsense, in the place of rank 0's before
- * rank 1 looks: the two meet all the same. */
+/* Another user replaces rank 0's offer by his own, or by an invalid one, before
+ * rank 1 reads it: the two ranks meet all the same. */
 static void run_foreigner(const char *what, const char *offer)
 {
     dscomm_store_t *store = open_store();
@@ -290,8 +291,8 @@ static void test_foreigner(void)
     close(listener);
 }
 
-/* A listener that takes nobody, and has as many in its queue as it may: rank 1
- * does not wait there. */
+/* A listener that accepts nobody, and whose queue is full: rank 1 does not wait
+ * there. */
 static void test_full_queue(void)
 {
     enum { MOST = 16 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Revoking a group: the first failure stays, and whoever fails never goes on as
- * if nothing had happened. */
+/* Revoking a group: the first failure is kept, and a rank that fails does not
+ * go on. */
 #include "tests/backends/shm/fixture.h"
 
 #include <sched.h>
@@ -31,10 +31,11 @@ static void test_first_wins(shm_t **shms)
     }
 }
 
-/* Whose writer finishes its record when somebody waits for that, or NULL. */
+/* The rank whose record is completed when another rank waits for it, or
+ * NULL. */
 static shm_t *writing;
 
-/* libc's, in which those wait. */
+/* Replaces libc's function, which such ranks call. */
 int sched_yield(void)
 {
     if (writing) {
@@ -47,7 +48,7 @@ int sched_yield(void)
     return 0;
 }
 
-/* A rank that fails while another one still writes its record. */
+/* A rank fails while another one is still writing its record. */
 static void test_meanwhile(shm_t **shms)
 {
     atomic_store(&shms[0]->header->revoking, 1);

@@ -11,8 +11,8 @@
 
 static void test_layout(void)
 {
-    /* Documented: ring 32 MiB / ranks within 512 KiB ... 4 MiB, channel 8 MiB /
-     * ranks within 64 KiB ... 4 MiB, in powers of two. */
+    /* As documented: ring 32 MiB / ranks within 512 KiB ... 4 MiB, channel 8
+     * MiB / ranks within 64 KiB ... 4 MiB, in powers of two. */
     static const struct {
         int ranks;
         uint64_t ring, channel;
@@ -44,8 +44,8 @@ static void test_layout(void)
     }
 }
 
-/* A piece of some collectives takes a line a rank, and several pieces are on
- * their way. */
+/* With the smallest ring: a piece of some collectives takes a line for each
+ * rank, and several pieces are in use at a time. */
 static void test_small_ring(void)
 {
     shm_layout_t layout;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plain or streaming stores for messages: what is learned from the times of a
- * cache line. */
+/* Plain or streaming stores for messages: the choice by the times of a cache
+ * line. */
 #include "tests/backends/shm/fixture.h"
 
 #include "backends/shm/copy.h"
@@ -37,7 +37,7 @@ static void test_learning(void)
     }
 }
 
-/* Copies of all sizes and alignments arrive, and nothing beside them. */
+/* Copies of all sizes and alignments are complete, and change nothing else. */
 static void test_copies(int store)
 {
     static unsigned char from[BIG + 64], to[BIG + 192];
@@ -66,7 +66,7 @@ static void test_copies(int store)
         is_int(path.store, store, "stores %d: as they were set", store);
 }
 
-/* The sender's own cache holds the word: no look can tell anything. */
+/* The sender's own cache has the word, so no measurement is possible. */
 static void test_unchanged(void)
 {
     _Atomic uint64_t word = 7;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plain or streaming stores for collectives: what is chosen from the times of
- * calls, which are made up here. */
+/* Plain or streaming stores for collectives: the choice by the times of calls,
+ * which are simulated here. */
 #include "tests/backends/shm/fixture.h"
 
 #include "backends/shm/request.h"
@@ -11,8 +11,8 @@
 #define MS 1000000
 #define KIB ((size_t)1 << 10)
 
-/* Times by each kind of stores, and the right choice. As long as the rings hold
- * what the other kind has left there, a call takes `cold_ns`. */
+/* Times with each kind of stores, and the right choice. While the rings still
+ * have data of the other kind, a call takes `cold_ns`. */
 static const struct {
     const char *what;
     size_t bytes;
@@ -38,12 +38,12 @@ typedef struct {
     shm_trial_t trial[RANKS];
     shm_span_t spans[RANKS][SHM_TRIAL_CALLS];
     uint64_t place, now_ns, ns[2];
-    uint64_t changed; /* place where the stores changed last */
+    uint64_t changed; /* place at which the stores changed last */
     uint64_t step;
     shm_store_t store; /* of the last call */
     int calls, streamed, disagreed;
-    int recorded; /* calls that have been timed */
-    int delayed; /* the number of one of these, or -1 */
+    int recorded; /* number of timed calls */
+    int delayed; /* number of the timed call that is delayed, or -1 */
 } job_t;
 
 static void job_start(job_t *job)
@@ -53,7 +53,7 @@ static void job_start(job_t *job)
     job->delayed = -1;
 }
 
-/* Rank r begins r us after rank 0 and ends r ns after it. */
+/* Records a call: rank r begins r us after rank 0 and ends r ns after it. */
 static void record(job_t *job, uint64_t ns)
 {
     if (job->recorded == job->delayed)
@@ -71,7 +71,7 @@ static void record(job_t *job, uint64_t ns)
     }
 }
 
-/* A call of a key takes `more_ns` longer than its case says. */
+/* Makes a call of a key, which takes `more_ns` longer than its case says. */
 static void make_call(job_t *job, shm_key_t key, size_t c, uint64_t more_ns)
 {
     bool timed = false;
@@ -101,7 +101,7 @@ static void make_call(job_t *job, shm_key_t key, size_t c, uint64_t more_ns)
     job->now_ns += ns + more_ns;
 }
 
-/* Every rank decides for itself. True if a trial was over. */
+/* Every rank decides. Returns true if a trial has ended. */
 static bool decide(job_t *job)
 {
     const shm_span_t *spans[RANKS];
@@ -129,7 +129,8 @@ static void run_trial(job_t *job, size_t c)
         make_call(job, key_of(c), c, 0);
 }
 
-/* Calls of a turn: those that go round the rings, and the timed ones. */
+/* The number of calls of a turn: those that go round the rings, and the timed
+ * ones. */
 static int turn_calls(size_t c)
 {
     return (int)((RING + cases[c].bytes - 1) / cases[c].bytes + cases[c].timed);
@@ -157,7 +158,7 @@ static void test_choices(void)
     }
 }
 
-/* Whichever call is interrupted. */
+/* The choice is right whichever call is interrupted. */
 static void test_interruptions(void)
 {
     for (size_t c = 0; c < G_N_ELEMENTS(cases); c++) {
@@ -176,8 +177,8 @@ static void test_interruptions(void)
     }
 }
 
-/* Spans of two ranks, two calls a window: plain and streaming calls take what
- * the halves of the trial say. */
+/* Judges spans of two ranks, with two calls a window. Plain and streaming calls
+ * have the given times in the two halves of the trial. */
 static shm_store_t judge(const uint64_t plain_ns[2],
                          const uint64_t stream_ns[2], uint64_t ns[2])
 {
@@ -238,7 +239,7 @@ static void test_ahead(void)
     is_int((long long)ns[SHM_STREAM], 3800, "and with streaming ones");
 }
 
-/* Two sizes take turns: only calls of one are compared. */
+/* Two sizes alternate: only calls of one are compared. */
 static void test_keys(void)
 {
     const shm_key_t other = {32 * KIB, DSCOMM_COLL_BROADCAST};
@@ -254,7 +255,7 @@ static void test_keys(void)
     is_int(job.trial[0].choice, SHM_STREAM, "rightly");
 }
 
-/* A key that does not come back makes room for one that does. */
+/* A key that is no longer called is replaced by one that is. */
 static void test_lost_key(void)
 {
     const shm_key_t lost = {100 * KIB, DSCOMM_COLL_BROADCAST};
@@ -267,7 +268,7 @@ static void test_lost_key(void)
     is_int(job.trial[0].choice, SHM_STREAM, "rightly");
 }
 
-/* A rank moves from a far processor to a near one. */
+/* A rank moves from a distant processor to a near one. */
 static void test_again(void)
 {
     job_t job;
@@ -326,7 +327,7 @@ static void test_classes(shm_t *shm)
     memset(shm->trial, 0, sizeof shm->trial);
 }
 
-/* One call of all ranks, whose rings and steps are moved here. */
+/* Makes one call on all ranks; their rings and steps are advanced here. */
 static void call_all(shm_t **shms, const dscomm_coll_args_t *args,
                      size_t region, bool referenced)
 {
@@ -342,8 +343,8 @@ static void call_all(shm_t **shms, const dscomm_coll_args_t *args,
     }
 }
 
-/* Times of streaming calls are shortened in the segment, as the clock's are not
- * known. */
+/* Shortens the times of streaming calls in the segment, because the real times
+ * are not predictable. */
 static void set_times(shm_t **shms, int class)
 {
     for (int r = 0; r < RANKS; r++)
@@ -425,7 +426,7 @@ static void test_only_sends(shm_t **shms)
     }
 }
 
-/* Rank 1 gives its buffer itself. */
+/* Rank 1's buffer is read in place. */
 static void test_referenced(shm_t **shms)
 {
     const dscomm_coll_args_t args = {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waking: no rank sleeps through a flag, with membarrier(2) or without. */
+/* Waking: no rank misses a flag while it sleeps, with membarrier(2) or
+ * without. */
 #include "tests/backends/shm/fixture.h"
 
 #include <linux/membarrier.h>
 
 #include "tests/backends/sandbox.h"
 
-/* Rank 1 is about to sleep, and rank 0 raises a flag. Its load of sleepers came
- * before its store of the flag, so it has not seen rank 1 count itself: is rank
- * 1 woken? */
+/* Rank 1 is about to sleep, and rank 0 raises a flag. Rank 0 has loaded
+ * sleepers before it stored the flag, so it has not seen rank 1's increment.
+ * Returns whether rank 1 is woken. */
 static int wakes(shm_t **shms)
 {
     uint32_t before = atomic_load(&shms[1]->own->wake);
@@ -37,7 +38,8 @@ static void test_with(void)
     fixture_close(shms, 2);
 }
 
-/* Rank first is opened before membarrier is taken away, the other one after. */
+/* Rank first is opened before membarrier is disabled, the other rank
+ * afterwards. */
 static void test_without(void)
 {
     shm_t *shms[2][2];
