@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shorter floats, and float32 as it is. */
+/* The codecs that send shorter floats, and the one that sends float32
+ * unchanged. */
 #include "config.h"
 
 #include "compression/codecs/codecs.h"

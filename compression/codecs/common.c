@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What several codecs do alike. */
+/* Functions that several codecs use. */
 #include "config.h"
 
 #include "compression/codecs/codecs.h"

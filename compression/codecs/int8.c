@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A byte an element. Each 256 elements have a scale, their largest magnitude
- * divided by 127, which precedes their codes. A NaN or an infinity makes these
- * 256 elements NaN. */
+/* Codec int8: one byte an element. Each 256 elements have a scale, their
+ * largest magnitude divided by 127, which precedes their codes. If one of them
+ * is NaN or infinite, all 256 are decoded as NaN. */
 #include "config.h"
 
 #include "compression/codecs/codecs.h"

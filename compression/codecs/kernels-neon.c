@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NEON: two vectors are a byte of signs. */
+/* NEON: a byte of signs is for two vectors. */
 #include "config.h"
 
 #include <arm_neon.h>
@@ -12,7 +12,7 @@
 static const uint32_t high_bits[4] = {0x80, 0x40, 0x20, 0x10};
 static const uint32_t low_bits[4] = {0x08, 0x04, 0x02, 0x01};
 
-/* All ones where not x < 0. */
+/* Sets all bits of the elements for which x < 0 is false. */
 static uint32x4_t is_plus(float32x4_t x)
 {
     return vmvnq_u32(vcltq_f32(x, vdupq_n_f32(0)));

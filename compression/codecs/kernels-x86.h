@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Template of the kernels that work in vectors of x86. The file that includes
- * it has defined
+/* Template of the kernels that use vectors of x86. The including file has
+ * defined
  *
- *   VECTOR                      float32 in a vector
- *   codes_t                     as many codes of 16 bits
- *   signs_t, STEP               the signs of that many elements, the first one
- *                               the lowest bit
- *   turn(signs)                 exchanges that for the order in memory, where
- *                               the first of eight is the highest bit
- *   mask_t, is_plus(v)          the signs of one vector; set if not v < 0
- *   mask_of(signs, k)           those of vector k of a step, and back
- *   signs_of(mask, k)
- *   pick(mask, scale)           scale or -scale
- *   stream_vector(at, v, whole)
- *                               stores past the caches; at is aligned to 16
- *                               bytes, and to a vector if whole is 1
- *   half_codes, half_values     a vector as codes, and back
+ *   VECTOR                      number of float32 in a vector
+ *   codes_t                     the type of as many codes of 16 bits
+ *   signs_t, STEP               the signs of STEP elements; the first one is
+ * the lowest bit turn(signs)                 converts between that order and
+ * the one in memory, where the first of eight is the highest bit mask_t,
+ * is_plus(v)          the signs of one vector; set unless v < 0 mask_of(signs,
+ * k)           the signs of vector k of a step as a mask signs_of(mask, k) the
+ * inverse pick(mask, scale)           scale or -scale stream_vector(at, v,
+ * whole) stores past the caches; at is aligned to 16 bytes, and to a vector if
+ * whole is 1 half_codes, half_values     converts a vector to codes, and back
  *   bfloat_codes, bfloat_values */
 #include <stddef.h>
 #include <stdint.h>
@@ -91,7 +87,7 @@ static size_t put_streaming(const uint8_t *bits, size_t count, float scale,
     return i;
 }
 
-/* A buffer of malloc() has 16-byte alignment, and that is enough to stream. */
+/* Memory of malloc() is aligned to 16 bytes, which streaming stores accept. */
 static size_t put_vectors(const uint8_t *bits, size_t count, float scale,
                           int stream, float *ret_values)
 {

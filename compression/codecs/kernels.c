@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rows of kernels, and which one serves here: the first that the core's
- * own kernels name as well. */
+/* The rows of kernels. The first row whose name is also in dscomm_kernels(),
+ * the core's list, is used. */
 #include "config.h"
 
 #include "compression/codecs/kernels.h"
@@ -27,7 +27,7 @@ const dscomm_codec_kernels_t *dscomm_priv_codec_kernels_row(size_t index)
     return index < G_N_ELEMENTS(rows) ? rows[index] : NULL;
 }
 
-/* 1 if name is one of the words of list. */
+/* Returns 1 if name is one of the words of list. */
 static int list_names(const char *list, const char *name)
 {
     const size_t length = strlen(name);

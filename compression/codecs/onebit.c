@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One bit an element: the sign, with the root of the mean square for all. */
+/* Codec onebit: one bit, the sign, for each element, and one scale for all, the
+ * root of the mean square. */
 #include "config.h"
 
 #include "compression/codecs/arithmetic.h"

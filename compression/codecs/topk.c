@@ -7,11 +7,12 @@
 
 #include <string.h>
 
-/* One element: its place in the block, and its value. */
+/* An entry: the place of an element in its block, and its value. */
 #define PLACE_BYTES sizeof(uint16_t)
 #define ENTRY_BYTES (PLACE_BYTES + sizeof(float))
 
-/* The number of elements kept of a block of count: at least one. */
+/* The number of elements that are kept of a block of count elements: at least
+ * one. */
 static size_t kept(const dscomm_codec_args_t *args, size_t count)
 {
     size_t k = (size_t)(args->parameter * (double)count + 0.5);

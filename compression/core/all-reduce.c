@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The public calls that communicate: their arguments. */
+/* The public calls that communicate: checks of their arguments. */
 #include "config.h"
 
 #include "compression/core/compressor.h"
@@ -12,7 +12,7 @@ static int is_float(dscomm_dtype_t dtype)
            dtype == DSCOMM_FLOAT32 || dtype == DSCOMM_FLOAT64;
 }
 
-/* Why a compressor is busy: it may have been looked at before. */
+/* Explains why a compressor is busy: it may be twice in the list. */
 static dscomm_status_t
 check_twice(const char *name, dscomm_compressor_t *const *compressors, size_t i)
 {
@@ -43,7 +43,8 @@ static dscomm_status_t all_reduce_check(const char *name,
     return status;
 }
 
-/* Each is marked while the others are looked at: none stands there twice. */
+/* Marks each compressor as busy while the following ones are checked, so that
+ * one that is twice in the list is found. */
 static dscomm_status_t check_all(const char *name,
                                  dscomm_compressor_t *const *compressors,
                                  void *const *buffers, size_t n)

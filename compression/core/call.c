@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One call, from its start to its end or failure: run by the caller, who waits,
- * or as a work. Nothing is allocated if the channel has had a call of this size
- * before. */
+/* One call, from its start to its end or failure. A blocking call is run by its
+ * caller, any other one as a work. Nothing is allocated if the channel had a
+ * call of this size before. */
 #include "config.h"
 
 #include "compression/device/device.h"
@@ -12,7 +12,7 @@
 #define LOOK_MS 100
 
 /* Frees all works after the group has ended. If one of them was not complete,
- * the backend may still use its rows, so that memory is never used again. */
+ * the backend may still use its rows, so that memory is never reused. */
 static void drop(dscomm_exchange_t *x)
 {
     const size_t works = dscomm_priv_exchange_works(x);
@@ -26,11 +26,12 @@ static void drop(dscomm_exchange_t *x)
     }
 }
 
-/* Ends the calls of all ranks. Afterwards the sentence is this thread's. */
+/* Revokes the channel's group, so that the calls of all ranks end. The sentence
+ * then is this thread's last one. */
 static dscomm_status_t compressed_call_fail(dscomm_exchange_t *x,
                                             dscomm_status_t status)
 {
-    char text[512]; /* as long as a sentence may be */
+    char text[512]; /* as long as the longest sentence */
 
     g_strlcpy(text, dscomm_last_error(), sizeof text);
     if (x->channel->group)
@@ -46,15 +47,15 @@ static dscomm_status_t compressed_call_fail(dscomm_exchange_t *x,
     return status;
 }
 
-/* How far a call has come, in steps. */
+/* The progress of a call: the number of steps done. */
 static size_t steps(const dscomm_exchange_t *x)
 {
     return x->gathered + x->reduced + x->spread + x->fetched + x->decoded +
            x->sent + (size_t)x->acknowledged;
 }
 
-/* Makes all progress that is possible, up to the end of the call; with the
- * channel's lock. */
+/* Makes all progress that is possible, until the call is complete. Called with
+ * the channel's lock. */
 static dscomm_status_t call_progress(dscomm_exchange_t *x)
 {
     size_t before = steps(x);
@@ -83,8 +84,8 @@ static dscomm_status_t advance(void *state)
 }
 
 /* Does not take the channel's lock: this thread may hold it, in another call
- * that tests a work; or another thread may hold it and wait for a lock of ours.
- */
+ * that tests a work; or another thread may hold it and wait for a lock of the
+ * core. */
 static void call_cancel(void *state, dscomm_status_t status)
 {
     dscomm_exchange_t *x = state;
@@ -94,8 +95,8 @@ static void call_cancel(void *state, dscomm_status_t status)
     compressed_call_fail(x, status);
 }
 
-/* Waits for what the call needs next. This time counts as looking at the
- * device, however long it takes. */
+/* Waits for the next event of the call. The whole wait counts as time in which
+ * the device was watched. */
 static void wait(dscomm_exchange_t *x)
 {
     int most_ms = x->waits ? 0 : MIN(LOOK_MS, x->timeout_ms / 8 + 1);
@@ -107,8 +108,8 @@ static void wait(dscomm_exchange_t *x)
     x->seen = g_get_monotonic_time();
 }
 
-/* Runs the call. Fails if the compressors' group has ended, of which nobody
- * notifies the channel's own group. */
+/* Runs the call. Fails if the compressors' group has ended, because that does
+ * not end the channel's own group. */
 static dscomm_status_t compressed_call_run(dscomm_exchange_t *x)
 {
     dscomm_channel_t *channel = x->channel;
@@ -126,8 +127,8 @@ static dscomm_status_t compressed_call_run(dscomm_exchange_t *x)
     }
 }
 
-/* There is no memory for the call itself: the other ranks' calls end as well.
- */
+/* Fails because there is no memory for the call itself. The other ranks' calls
+ * end as well. */
 static dscomm_status_t fail_early(dscomm_channel_t *channel, const char *name)
 {
     const dscomm_status_t status =

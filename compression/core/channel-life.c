@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of a channel, its idle calls and its windows. A channel stays until
- * its group ends, because ranks may free their last compressors at different
- * times, and as long as it has compressors. */
+/* The life of a channel, of its idle calls and its windows. A channel lives
+ * until its group has ended and its last compressor is freed, because ranks may
+ * free their last compressors at different times. */
 #include "config.h"
 
 #include "compression/core/window.h"
@@ -19,8 +19,8 @@ static void channel_destroy(dscomm_channel_t *channel)
     g_free(channel);
 }
 
-/* Takes and releases the lock, so that another thread which has just ended the
- * last call has left it. */
+/* Takes and releases the lock, so that a thread that has just ended the last
+ * call has released it. */
 static void mutex_pass(pthread_mutex_t *mutex)
 {
     pthread_mutex_lock(mutex);
@@ -76,7 +76,7 @@ static dscomm_status_t open_channel(dscomm_group_t *group,
     if (status == DSCOMM_OK)
         status = dscomm_priv_channel_attach(group, channel, channel_end);
     if (status < 0) {
-        if (channel->group) /* which the other ranks may keep */
+        if (channel->group) /* the other ranks may keep their windows */
             dscomm_group_abort(channel->group, dscomm_last_error());
         dscomm_group_free(channel->group);
         channel_destroy(channel);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Channels: one for each group that has had compressors, attached to it. */
+/* Channels: each group that has or had compressors has one, as an
+ * attachment. */
 #include "config.h"
 
 #include "compression/core/compressor.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of codecs: the library's, and those that the program adds. */
+/* The table of codecs: the library's, and those that the program has added. */
 #include "config.h"
 
 #include "compression/codecs/codecs.h"
@@ -26,13 +26,13 @@ static const char own_names[] = "none float16 bfloat16 onebit int8 topk";
 typedef struct added {
     struct added *next;
     const dscomm_codec_t *codec;
-    char names[]; /* of all codecs up to this one */
+    char names[]; /* the names of all codecs up to this one */
 } added_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static added_t *newest;
 
-/* With the lock held, as the next two. */
+/* This function and the next two are called with the lock held. */
 static const char *all_names(void)
 {
     return newest ? newest->names : own_names;
@@ -92,7 +92,7 @@ static int is_name(const char *name)
                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == strlen(name);
 }
 
-/* What is wrong with codec, or NULL. */
+/* Returns what is wrong with codec, or NULL. */
 static const char *defect(const dscomm_codec_t *codec)
 {
     if (codec->size < SIZE_LEAST)

@@ -3,7 +3,8 @@
 #ifndef COMPRESSION_CUDA_LAUNCH_H
 #define COMPRESSION_CUDA_LAUNCH_H
 
-/* Of so many elements of each row; rows of chunk elements, count in all. */
+/* The number of tiles if `some` elements of each row are processed. Rows have
+ * chunk elements; count is the number of all elements. */
 static size_t tiles_of(size_t some, size_t chunk, size_t count)
 {
     size_t per_row = some / TILE + (some % TILE != 0);
@@ -11,8 +12,8 @@ static size_t tiles_of(size_t some, size_t chunk, size_t count)
     return chunk ? (count / chunk + (count % chunk != 0)) * per_row : 0;
 }
 
-/* Enough for so many pieces of work, of which a block does so many at a time;
- * at least one, which writes the scale. */
+/* The number of blocks for so many pieces of work, of which a block does
+ * at_a_time at once. At least one, because a block writes the scale. */
 static unsigned blocks_for(const dscomm_cuda_grid_t *grid, size_t pieces,
                            size_t at_a_time)
 {
@@ -23,7 +24,7 @@ static unsigned blocks_for(const dscomm_cuda_grid_t *grid, size_t pieces,
 }
 
 #define PER_BLOCK (THREADS / WARP)
-/* LAUNCH with the type of the elements in place of its name. */
+/* LAUNCH, with the kernel for the format's type. */
 #define LAUNCH_FORMAT(format, kernel, blocks, jobs, stream, ...)               \
     do {                                                                       \
         if ((format) == DSCOMM_DEVICE_FLOAT16)                                 \
@@ -34,7 +35,8 @@ static unsigned blocks_for(const dscomm_cuda_grid_t *grid, size_t pieces,
             LAUNCH(kernel<float32_t>, blocks, jobs, stream, __VA_ARGS__);      \
     } while (0)
 
-/* The tiles of a job, and its kind: a kernel is for one. */
+/* The number of tiles of a job, and its kind: a kernel runs jobs of one
+ * kind. */
 static size_t tiles_of(const dscomm_device_worker_t &a)
 {
     return tiles_of(a.rows.chunk, a.rows.chunk, a.padded);
@@ -99,7 +101,7 @@ static int start(const dscomm_cuda_grid_t *grid,
     return LAUNCHED();
 }
 
-/* As many jobs at a time as are alike; they share the blocks that there are. */
+/* Starts consecutive jobs of one kind together; they share the blocks. */
 template <class A>
 static int start_all(const dscomm_cuda_grid_t *grid, const A *args, size_t jobs)
 {

@@ -8,7 +8,7 @@
 #include <dscomm/dscomm.h>
 #include <pthread.h>
 
-/* A device is polled without pauses for so long, then with pauses. */
+/* Time for which a device is polled without pauses; later there are pauses. */
 #define EAGER_US 2000
 #define PAUSE_US 50
 /* The number of calls that do not try to allocate on a full device: first,
@@ -45,7 +45,7 @@ void dscomm_priv_retain(void *memory)
     pthread_mutex_unlock(&lock);
 }
 
-/* Waits until the queue is empty, or for at most so long, or until one of
+/* Waits until the queue is empty, until most_ms has passed, or until one of
  * channel's groups ends, if channel is not NULL. Returns the table's code. */
 static int queue_look(const dscomm_channel_t *channel,
                       dscomm_device_queue_t *queue, void **event, int most_ms,

@@ -28,8 +28,9 @@ static const dscomm_device_ops_t *foreign; /* a test's */
 static char why[512] = "it was not looked for";
 static dscomm_device_queue_t *queues[DEVICES_MAX];
 
-/* The folder of this library, so that an installation may be moved; a build has
- * the module in the library's own folder. Otherwise the configured folder. */
+/* Writes the path of the module: in this library's installed folder, found from
+ * the library's own location, so that an installation may be moved; in a build,
+ * in the library's folder. Otherwise in the configured folder. */
 static void path_of_module(char *path, size_t size)
 {
     const char *folder, *below;
@@ -49,8 +50,8 @@ static void path_of_module(char *path, size_t size)
     g_strlcpy(path, DSCOMM_MODULE_DIR "/" FILE_NAME, size);
 }
 
-/* The table of the module at path, or NULL and why. It stays loaded: kernels
- * are registered by then. */
+/* Loads the module at path and returns its table; or NULL and the reason. The
+ * module stays loaded, because its kernels are registered. */
 static const dscomm_device_ops_t *cuda_module_load(const char *path)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Codecs: how elements become bytes and come back. A program may add its own.
+/* Codecs: conversions of elements to bytes and back. A program may add its own.
  *
- *   none       float32 as it is
+ *   none       float32 unchanged
  *   float16    rounded to nearest even
  *   bfloat16   rounded to nearest even
  *   onebit     the sign; one scale, the root of the mean square
@@ -29,7 +29,7 @@ extern "C" {
 #define DSCOMM_CODEC_BLOCK 4096
 #define DSCOMM_CODEC_SUMS 32
 
-/* What all functions get; for bytes only the first three members are set. */
+/* The arguments of all functions; bytes gets only the first three members. */
 typedef struct dscomm_codec_args {
     size_t size;
     void *user; /* of the codec */

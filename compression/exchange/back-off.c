@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How long a call waits for other ranks, and for its device. */
+/* How long a call waits for other ranks and for its device. */
 #include "config.h"
 
 #include "compression/device/device.h"
@@ -7,8 +7,8 @@
 #include <dscomm/dscomm.h>
 
 /* Messages have the deadline of their group; a device has none. Its deadline
- * counts from the call's last progress, and only time in which somebody looks
- * counts: progress in between could not be seen. */
+ * counts from the call's last progress. Only time in which the device was
+ * watched counts, because progress at other times could not be seen. */
 dscomm_status_t dscomm_priv_exchange_watch(dscomm_exchange_t *x, int moved)
 {
     gint64 now = g_get_monotonic_time(), limit = (gint64)x->timeout_ms * 1000;

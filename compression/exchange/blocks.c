@@ -74,14 +74,14 @@ static void values_clear_masked(const uint8_t *mask, size_t count,
         values[i] = mask[i] ? values[i] : 0;
 }
 
-/* The number of elements, of count from first on, that are in the buffer and
- * not padding. */
+/* How many of count elements, from first on, are in the buffer and not
+ * padding. */
 static size_t inside(const dscomm_compressor_t *c, size_t first, size_t count)
 {
     return first >= c->count ? 0 : MIN(count, c->count - first);
 }
 
-/* The errors of masked elements. */
+/* Clears the errors of masked elements. */
 static void clear_masked_errors(const dscomm_compressor_t *c, size_t first,
                                 size_t count, float *errors)
 {
@@ -108,7 +108,8 @@ static int buffer_is_plain(const dscomm_exchange_t *x,
            (uintptr_t)buffer % sizeof(float) == 0;
 }
 
-/* Elements of the buffer as float32, in place or converted to scratch. */
+/* Returns elements of the buffer as float32: in place, or converted to
+ * scratch. */
 static const float *values_fetch(const dscomm_exchange_t *x, const part_t *part,
                                  size_t first, size_t count, float *scratch)
 {
@@ -146,7 +147,8 @@ static dscomm_codec_args_t args_of(const dscomm_compressor_t *c, uint32_t phase)
     return args;
 }
 
-/* Of a block's first element. */
+/* Returns the address of the codes of the block that begins with element
+ * from. */
 static char *code_of(const part_t *part, size_t from, char *region)
 {
     return dscomm_priv_row(part, region) + sizeof(dscomm_row_header_t) +

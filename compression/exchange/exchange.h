@@ -11,9 +11,9 @@
 typedef struct {
     dscomm_compressor_t *c;
     char *buffer;
-    size_t offset; /* of its row in a region */
+    size_t offset; /* of the part's row in a region */
     uint32_t signature; /* of the compressor, with the buffer's dtype */
-    float scale; /* of what this rank has reduced */
+    float scale; /* of this rank's reduced part */
     double sums[DSCOMM_CODEC_SUMS];
     int not_finite; /* 1: no sum is made, see dscomm_priv_not_finite() */
     dscomm_device_side_t *side; /* a device computes; NULL: the host does */
@@ -21,7 +21,7 @@ typedef struct {
     int late; /* 1: a device may still use the copy */
 } part_t;
 
-/* A range of a row's elements, sent in one piece. */
+/* A range of elements of a row that is sent in one piece. */
 typedef struct {
     size_t part; /* index */
     size_t from, to; /* elements of the row; the header is before 0 */
@@ -34,7 +34,7 @@ typedef struct {
     size_t offset, bytes;
 } packet_t;
 
-/* Memory that only grows, kept from call to call. */
+/* Memory that only grows and is kept from call to call. */
 typedef struct {
     void *at;
     size_t bytes;
@@ -56,11 +56,12 @@ typedef struct {
     int is_set;
 } mark_t;
 
-/* Device memory for all regions of the parts that the device computes. It is
- * kept for later calls, except a slot of a window. */
+/* The mirror: device memory for all regions of the parts that the device
+ * computes. It is kept for later calls, except a slot of a window. */
 typedef struct {
     dscomm_device_queue_t *queue; /* NULL: there is no mirror */
-    char *memory; /* of this call: own, or a slot; or NULL */
+    /* memory of this call: its own, or a slot of a window; or NULL */
+    char *memory;
     char *own;
     size_t room; /* bytes of own */
     dscomm_window_slot_t slot;
@@ -68,7 +69,8 @@ typedef struct {
     size_t mark_count;
 } mirror_t;
 
-/* Marks of STAGES: the call's end, and that others' rows were read. */
+/* Marks of the call (stage STAGES): its end, and that other ranks' rows were
+ * read. */
 enum { MARK_END, MARK_READ, MARKS };
 
 /* A region has a row of every part. Region r of out is sent to rank r; region r
@@ -87,13 +89,15 @@ struct dscomm_exchange {
     const char *name; /* of the public call */
     dscomm_dtype_t dtype;
     int stream;
-    room_t plan, works; /* memory of parts to packets, and of the works */
+    /* memory of the arrays from parts to packets, and of the works */
+    room_t plan, works;
     part_t *parts;
     segment_t *segments;
     packet_t *packets;
     size_t part_count, segment_count, packet_count;
     dscomm_work_t **sends, **gathers, **spreads; /* NULL: complete */
-    dscomm_work_t **acks; /* received from all ranks, then sent to all */
+    /* acknowledgements: received from all ranks, then sent to all */
+    dscomm_work_t **acks;
     size_t region; /* bytes */
     char *memory, *out, *in;
     size_t room; /* bytes of memory */
@@ -101,15 +105,19 @@ struct dscomm_exchange {
     mirror_t mirror;
     int direct; /* 1: messages read and write device memory */
     int shows; /* 1: the other ranks read rows in this rank's window */
-    char *notes; /* messages to them then: a header for each segment */
-    char *tokens; /* and their acknowledgements, a byte from each */
+    /* messages to other ranks if shows is 1: a header for each segment */
+    char *notes;
+    char *tokens; /* acknowledgements of the other ranks, one byte each */
     char **mapped; /* other ranks' regions by rank, NULL: not mapped; NULL
                      without windows */
-    int acknowledged; /* 1: acknowledgements were sent to those ranks */
+    int acknowledged; /* 1: this rank has acknowledged the other ranks' rows */
     int waits; /* 1: the device has not reached a mark yet */
-    dscomm_device_queue_t *pinned; /* the queue that allocated memory; NULL */
-    dscomm_shortage_t unpinned, unmirrored; /* of memory, of the mirror */
-    dscomm_device_queue_t *unfinished; /* may still use memory; or NULL */
+    /* the queue that has allocated pinned memory; or NULL */
+    dscomm_device_queue_t *pinned;
+    /* shortage of pinned host memory, and of memory for the mirror */
+    dscomm_shortage_t unpinned, unmirrored;
+    /* the queue that may still use memory; or NULL */
+    dscomm_device_queue_t *unfinished;
     /* Numbers of packets: received to be reduced, reduced, encoded by a device,
      * sent as results, received as results, decoded. Number of parts whose
      * scale is known; number of sends that are complete. */
@@ -118,7 +126,7 @@ struct dscomm_exchange {
     gint64 since; /* time of the last progress, in us; 0: unknown */
     gint64 seen; /* time of the last look at the device, in us */
     int timeout_ms;
-    int abandoned; /* 1: its memory may be in use until the process ends */
+    int abandoned; /* 1: the memory may be in use until the process ends */
 };
 
 static inline part_t *part_at(const dscomm_exchange_t *x, size_t i)

@@ -22,7 +22,8 @@ dscomm_status_t dscomm_priv_room_grow(room_t *room, size_t bytes)
                                   "no memory for a plan of %zu bytes", bytes);
 }
 
-/* A packet grows until it is long enough. */
+/* Adds a segment to the last packet, or to a new one if the last is long
+ * enough. */
 static void add_segment(dscomm_exchange_t *x, const segment_t *segment)
 {
     packet_t *last = x->packet_count ? packet_at(x, x->packet_count - 1) : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One rank of a job that runs the cases of a file that model.py has written,
- * and writes what came out of them: cases IN OUT. */
+/* One rank of a job that runs the cases in a file of model.py, and writes the
+ * results: cases IN OUT. */
 #include "config.h"
 
 #include <dscomm/compression.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What cuda.c does to a thread: work goes to the queue's device alone, the
- * thread's context is restored, be it none, and each error is reported once. */
+/* The effects of cuda.c on a thread: work goes only to the queue's device; the
+ * thread's context is restored, also if there was none; each error is reported
+ * once. */
 #include "config.h"
 
 #include "tests/compression/fake-device.h"
@@ -11,7 +12,7 @@
 
 #define COUNT 8
 
-/* A queue of device 2, and what its calls need. */
+/* A queue of device 2, and the arguments of its calls. */
 typedef struct {
     dscomm_device_queue_t *queue;
     void *memory, *event;
@@ -40,7 +41,7 @@ static void use_end(use_t *use)
     ops->close(use->queue);
 }
 
-/* What gets memory or an event gives it back. */
+/* Calls that allocate memory or an event, and free it. */
 static int call_and_undo(const use_t *use, int at)
 {
     void *got = NULL;
@@ -57,7 +58,7 @@ static int call_and_undo(const use_t *use, int at)
     return code;
 }
 
-/* Kernels, on memory of the host. */
+/* Calls that start kernels, on host memory. */
 static int call_kernel(const use_t *use, int at)
 {
     static char row[32];
@@ -77,7 +78,7 @@ static int call_kernel(const use_t *use, int at)
                      : ops->take_back(use->queue, &take);
 }
 
-/* Number at of the table's calls; what it returned. */
+/* Makes call number `at` of the table and returns its result. */
 #define CALLS 17
 static int call(const use_t *use, int at)
 {
@@ -113,7 +114,7 @@ static void forget(void)
     fake_account.refused = -1;
 }
 
-/* The thread's context is context before and after. */
+/* The thread's current context is the same before and after each call. */
 static void with_context(void *context, const char *what)
 {
     int kept, failed = 0;
@@ -178,7 +179,8 @@ static void reported_once(void)
     use_end(&use);
 }
 
-/* A mark that the queue has not reached is no failure, then or later. */
+/* An event that the queue has not reached is not a failure, neither then nor
+ * later. */
 static void not_yet(void)
 {
     int is_reached = 1;
@@ -199,7 +201,7 @@ static void not_yet(void)
     use_end(&use);
 }
 
-/* Memory that one process lends is what another one maps. */
+/* Memory that one process lends can be mapped by another one. */
 static void lent(void)
 {
     void *mapped = NULL;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* As much of CUDA as the kernels of compression/cuda use, on the host and in
- * C++: each thread of a block is a fiber, which runs until it comes to a
- * barrier or to something that its warp does together. The program ends where
- * lanes of a warp meet at different places, where a barrier is not reached by
- * all, and at a vector access that is not aligned. Blocks run one after the
- * other: races between them, and what memory does out of order, are not seen.
- */
+/* Emulates the part of CUDA that the kernels of compression/cuda use, on the
+ * host, in C++. Each thread of a block is a fiber, which runs until it reaches
+ * a barrier or an operation of its whole warp. The program ends if lanes of a
+ * warp are at different operations, if a barrier is not reached by all threads,
+ * or at a misaligned vector access. Blocks run one after the other, so races
+ * between them, and effects of memory order, are not detected. */
 #ifndef TESTS_COMPRESSION_CUDA_EMULATOR_H
 #define TESTS_COMPRESSION_CUDA_EMULATOR_H
 
@@ -42,8 +41,8 @@ static inline uint2 make_uint2(unsigned x, unsigned y)
 }
 
 static emulated_index threadIdx, blockIdx, gridDim;
-/* Of blocks, those of all rows in turn, and of threads within them: 0 forward,
- * 1 backward. */
+/* Order of the blocks (of all rows alternately), and of the threads within
+ * them: 0 forward, 1 backward. */
 static int emulator_order;
 
 namespace emulator
@@ -56,7 +55,7 @@ struct fiber_t {
     ucontext_t context;
     state_t state;
     kind_t kind;
-    int line; /* where it meets or waits */
+    int line; /* line of the source at which it waits */
     uint64_t value;
     unsigned argument;
 };
@@ -118,7 +117,7 @@ static inline void begin(fiber_t *fiber, char *stack)
     fiber->state = RUNS;
 }
 
-/* What the lanes of a warp, who have all come, do together. */
+/* Carries out the operation of a warp, all lanes of which have reached it. */
 static inline void resolve(fiber_t *warp)
 {
     uint64_t values[LANES], ballot = 0;
@@ -136,7 +135,7 @@ static inline void resolve(fiber_t *warp)
     }
 }
 
-/* 1 where the warp goes on. */
+/* Returns 1 if the warp can go on. */
 static inline int gather(fiber_t *warp)
 {
     int meets = 0;
@@ -153,7 +152,7 @@ static inline int gather(fiber_t *warp)
     return 1;
 }
 
-/* 1 where the block goes on after a barrier, 0 where it has ended. */
+/* Returns 1 if the block can go on after a barrier, 0 if it has ended. */
 static inline int release(unsigned threads)
 {
     for (unsigned i = 0; i < threads; i++)
@@ -256,7 +255,7 @@ static inline unsigned __brev(unsigned x)
     return reversed;
 }
 
-/* The first four of eight bytes, as far as selectors go. */
+/* Supports only selectors of the lower four bits. */
 static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector)
 {
     uint64_t both = (uint64_t)y << 32 | x;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of the fake devices, see fake-device.h: mapped twice, and the host
- * is given the mapping that it cannot touch. With FAKE_CUDA_OPEN set it can, as
- * an MPI that is CUDA-aware could. */
+/* The memory of the fake devices, see fake-device.h. It is mapped twice, and
+ * the host is given the mapping that it cannot access. If FAKE_CUDA_OPEN is set
+ * it can, like an MPI that is CUDA-aware. */
 #define _GNU_SOURCE
 #include "config.h"
 
@@ -26,11 +26,11 @@ typedef struct {
     size_t bytes;
     int number;
     int fd;
-    uint64_t file; /* the same for what is mapped again */
+    uint64_t file; /* equal for mappings of the same memory */
     int is_mapped;
 } piece_t;
 
-/* A handle begins with this. */
+/* The beginning of a handle. */
 typedef struct {
     int64_t process;
     int32_t fd;
@@ -157,7 +157,8 @@ void *fake_device_alloc(size_t bytes)
     return fake_device_alloc_on(chosen, bytes);
 }
 
-/* Out of the table first: the next mapping may come to the same address. */
+/* Removes the entry from the table first, because the next mapping may have the
+ * same address. */
 void fake_device_free(void *memory)
 {
     piece_t *piece = find(memory);

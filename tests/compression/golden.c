@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two calls whose every bit is known: what DeepSpeed's own class gives with two
+/* Two calls whose bits are known: the results of DeepSpeed's own class with two
  * ranks, 20 elements padded to 32, and errors that begin at zero. */
 #include "config.h"
 
@@ -16,7 +16,7 @@ typedef struct {
     float worker[4], padding, server[4];
 } errors_t;
 
-/* By call and rank */
+/* Indexed by call and rank. */
 static const errors_t wanted[CALLS][2] = {
     {{{-0.60956556f, -0.14043444f, 0.14043444f, 0.60956556f},
       -0.64043444f,
@@ -31,7 +31,7 @@ static const errors_t wanted[CALLS][2] = {
       0.15332943f,
       {0.5501069f, -0.5501069f, -0.7440107f, 0.7440107f}}},
 };
-/* The server's scales, of each half */
+/* The server's scale of each half. */
 static const float scales[CALLS][2] = {
     {0.44249386f, 0.58522344f},
     {0.60983664f, 0.78708303f},

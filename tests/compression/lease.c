@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Leases: who holds one keeps it from ending, also from another process, and no
- * longer than that lives; what has ended, or is another's, cannot be held. */
+/* Leases: while a process holds one it cannot end, also from another process;
+ * it can when that process has ended. A lease that has ended, or is another's,
+ * cannot be held. */
 #include "config.h"
 
 #include "compression/core/lease.h"
@@ -28,7 +29,8 @@ static void held(void)
     is_int(dscomm_priv_lease_hold(&lease), -1, "and is then held no more");
 }
 
-/* The number of an open file is all that a process may know by mistake. */
+/* A process that knows only the number of an open file cannot hold the
+ * lease. */
 static void others(void)
 {
     dscomm_lease_t lease, other;
@@ -48,7 +50,7 @@ static void others(void)
     ok(dscomm_priv_lease_end(fd), "none of these holds it");
 }
 
-/* An opener that comes late finds that it has ended. */
+/* A process that opens the lease late finds that it has ended. */
 static void late(void)
 {
     dscomm_lease_t lease;
@@ -89,7 +91,7 @@ static void killed(void)
     close(ready[1]);
 }
 
-/* A process that was forked meanwhile has its descriptors too. */
+/* A process that was forked meanwhile has copies of the descriptors. */
 static void forked(void)
 {
     dscomm_lease_t lease;

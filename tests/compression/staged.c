@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Compressors on buffers of a device. Its driver is tests/lib/device/driver.c,
- * with no runtime for it, so that the work is done on a copy; or there is a
- * device. Results are those of host memory. Arguments: counts of elements
- * (5000), before which -r and a number make so many calls of each, at any
- * times. A rank that is content prints "content", the last count and the
- * milliseconds of a call. */
+ * without a runtime, so the work is done on a copy; or there is a real device.
+ * Results are those of host memory. Arguments: counts of elements (5000);
+ * before them, -r and a number of calls with each, at any times. A rank that
+ * passes prints "content", the last count and the milliseconds of a call. */
 #include "config.h"
 
 #include <dscomm/compression.h>
@@ -53,7 +52,7 @@ static void load(void)
     *(void **)&retain = dlsym(handle, "cuDevicePrimaryCtxRetain");
 }
 
-/* The fake one has a context for its memory only. */
+/* The fake device has a context for its memory only. */
 static uint64_t memory_of_device(size_t bytes)
 {
     void *context = NULL;
@@ -81,8 +80,8 @@ static void fill(float *x, size_t count, int seed)
         x[i] = (float)(((int)(i % 65521) * 79 + seed) % 1000 - 500);
 }
 
-/* While a call is outstanding another compressor is made, for which there is
- * no room among the rows that others read, and ranks come to it one by one. */
+/* While a call is outstanding, another compressor is made, for which the window
+ * has no room; ranks come to that one by one. */
 static void reduce(dscomm_group_t *world, dscomm_compressor_t *there, void *x,
                    size_t larger)
 {
@@ -100,7 +99,7 @@ static void reduce(dscomm_group_t *world, dscomm_compressor_t *there, void *x,
     DSCOMM_CHECK(dscomm_compressor_free(other));
 }
 
-/* The milliseconds of a call. */
+/* Returns the milliseconds of a call. */
 static double run(dscomm_group_t *world, size_t count)
 {
     float *got = malloc(count * sizeof *got);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What travels: of each rank's part a header and its elements, and no more. */
+/* The bytes that are sent: a header and the codes of each rank's part, and no
+ * more. */
 #include "config.h"
 
 #include "tests/compression/compress.h"
@@ -9,7 +10,8 @@
 #define ROW_HEADER 16
 #define TILE 1024
 
-static size_t sent[RANKS_MAX]; /* by each rank, between compressors */
+/* bytes sent by each rank, between compressors */
+static size_t sent[RANKS_MAX];
 
 static uint64_t count_sent(const dscomm_op_info_t *info, void *arg)
 {
@@ -48,7 +50,8 @@ static size_t row_of(int rank, int ranks)
                : 0;
 }
 
-/* Its part to each other rank, and the result of its own to each. */
+/* Each rank sends a part to each other rank, and the result of its own part to
+ * each. */
 static void no_more(rank_t *self)
 {
     size_t count = cases[current].count, want = 0;

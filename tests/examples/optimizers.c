@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One rank that makes the steps of a file which optimizers.py has written, and
- * writes its weights after each of them, those after a meeting of all ranks,
- * and what it has sent: optimizers IN OUT. */
+/* One rank that makes the steps in a file of optimizers.py. It writes its
+ * weights after each step, and after the ranks have averaged them, and the
+ * bytes that it has sent: optimizers IN OUT. */
 #include "config.h"
 
 #include "examples/optimizers/optimizers.h"
@@ -85,7 +85,7 @@ static void put_traffic(const optimizer_t *optimizer, FILE *out)
     put(bytes, sizeof(bytes[0]), 2, out);
 }
 
-/* The gradients of a step are those of all ranks, one after the other. */
+/* The file has the gradients of all ranks for a step, one after the other. */
 static void make_steps(optimizer_t *optimizer, const numbers_t *n, size_t count,
                        int rank, int ranks, FILE *in, FILE *out)
 {

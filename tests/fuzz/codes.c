@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any codes from another rank: each codec takes them or says that they make no
- * sense, and touches nothing but its own. The input: number of the codec, count
- * of elements in two bytes, scale in four, and the codes, which zeros follow.
- */
+/* Arbitrary codes from another rank: each codec accepts them or says that they
+ * are invalid, and accesses only its own memory. The input: number of the
+ * codec, count of elements in two bytes, scale in four, and the codes, padded
+ * with zeros. */
 #include "config.h"
 
 #include <dscomm/codec.h>
@@ -22,7 +22,7 @@ static void must(int holds)
         abort();
 }
 
-/* Of what is allocated not a byte more is theirs. */
+/* The buffers are allocated with exactly the size that the codec may use. */
 static void try_codes(const dscomm_codec_t *codec, float scale, size_t count,
                       const uint8_t *codes, size_t size)
 {

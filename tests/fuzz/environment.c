@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any environment: discovery takes it, or refuses it with a sentence, and what
- * it says holds. The input is "NAME=value" lines, ended by zero bytes or ends
- * of line; a name that occurs twice is that of the first. The whole input is
- * tried as a list of nodes, of tasks and as JSON besides. */
+/* An arbitrary environment: discovery accepts it, or refuses it with a
+ * sentence, and its results are consistent. The input is lines "NAME=value",
+ * ended by zero bytes or newlines; of equal names the first counts. The whole
+ * input is also read as a list of nodes, a list of tasks, and JSON. */
 #include "config.h"
 
 #include "env/json.h"
@@ -42,7 +42,7 @@ static void must(int holds)
         abort();
 }
 
-/* What the header promises of numbers that are known. */
+/* Checks the header's promises about known numbers. */
 static void check_numbers(const dscomm_env_t *env)
 {
     int rank = dscomm_env_rank(env), world = dscomm_env_world_size(env);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* main() for a fuzz target where there is no fuzzer: gives it every file of its
- * corpus, each one's beginnings, and changes of each that are the same in every
- * run. A target that falls, hangs or leaks under a sanitizer fails.
+/* main() for a fuzz target without a fuzzer: runs it with every file of its
+ * corpus, with beginnings of each file, and with changes of each file that are
+ * the same in every run. A target that crashes, hangs or leaks under a
+ * sanitizer fails.
  *
  *     tests/fuzz/NAME.t [FILE...]
  *
- * Without files it takes $abs_top_srcdir/tests/fuzz/corpus/NAME. FUZZ_SEED=N in
- * the environment draws other changes. */
+ * Without arguments it uses $abs_top_srcdir/tests/fuzz/corpus/NAME. FUZZ_SEED=N
+ * in the environment selects other changes. */
 #include "config.h"
 
 #include "tests/tap.h"
@@ -15,7 +16,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define CUTS 600 /* beginnings of a file that are tried */
+#define CUTS 600 /* number of beginnings of a file that are tried */
 #define CHANGES 200
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -30,7 +31,8 @@ static uint32_t draw(uint32_t below)
     return state % below;
 }
 
-/* In memory of just that size, so that a byte too many is found. */
+/* Copies the bytes to memory of exactly that size, so that an access beyond it
+ * is detected. */
 static int try_bytes(const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size ? size : 1);
@@ -52,8 +54,8 @@ static void try_beginnings(const uint8_t *data, size_t size)
         try_bytes(data, cut);
 }
 
-/* One change: a byte, a bit, an extreme in 1, 4 or 8 bytes, a part doubled or
- * left out. */
+/* Makes one change: of a byte, a bit, or 1, 4 or 8 bytes to an extreme value;
+ * or doubles or removes a part. */
 static size_t change(uint8_t *data, size_t size)
 {
     const size_t at = draw((uint32_t)size);
@@ -80,7 +82,7 @@ static size_t change(uint8_t *data, size_t size)
     }
 }
 
-/* Where the changes are drawn from; xorshift knows no 0. */
+/* Returns the first state of the random numbers; xorshift cannot use 0. */
 static uint32_t first_state(void)
 {
     const char *seed = getenv("FUZZ_SEED");

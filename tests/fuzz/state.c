@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any saved state: it is taken as it stands, or refused with a sentence, and
- * the compressor is then as it was. The input is tried as it is, and with the
- * SHA-256 that belongs to it. */
+/* An arbitrary saved state: it is loaded, or refused with a sentence that
+ * leaves the compressor unchanged. The input is tried as it is, and with the
+ * SHA-256 that matches it. */
 #include "config.h"
 
 #include <dscomm/compression.h>
@@ -35,7 +35,7 @@ static void open_all(void)
                       {"onebit", DSCOMM_GEOMETRY_DEEPSPEED},
                       {"int8", DSCOMM_GEOMETRY_NATIVE},
                       {"none", DSCOMM_GEOMETRY_NATIVE}};
-    static dscomm_group_t *world; /* kept to the end: no leak */
+    static dscomm_group_t *world; /* kept to the end, so that it is no leak */
     static dscomm_store_t *store;
     dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
 

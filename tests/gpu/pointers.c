@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose memory is it: what the library finds out from the driver alone, before
- * there is a context, with one, and from a thread without one; and it makes no
+/* The owner of memory: the library finds it by the driver alone, before there
+ * is a context, with one, and from a thread without one; and it makes no
  * context itself. */
 #include "config.h"
 

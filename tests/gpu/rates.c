@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How fast the kernels of the module cuda.so are, as a part of the rate of a
- * copy on the device, and whether they do the same twice; how fast copies from
- * and to the host are, and whether rows had better be written there at once.
- * The bytes of a kernel are those that it has to move. Arguments: log2 of the
+/* How fast the kernels of the module cuda.so are, relative to a copy on the
+ * device, and whether they give the same results twice; how fast copies from
+ * and to the host are, and whether writing rows directly to the host is faster.
+ * The bytes of a kernel are those that it must transfer. Arguments: log2 of the
  * elements (28), and GB/s of the link to the host, one way, if known. */
 #include "config.h"
 
@@ -15,12 +15,12 @@
 
 #define ALIGN 16
 #define SAMPLES 30
-#define AT_A_TIME 10 /* launches between two looks at the clock */
+#define AT_A_TIME 10 /* launches between two readings of the clock */
 #define ROWS_MAX 16
 
 static const dscomm_device_ops_t *ops;
 static dscomm_device_queue_t *queue;
-static size_t count, row; /* elements; bytes of a row of as many */
+static size_t count, row; /* number of elements; bytes of a row for them */
 static char *x, *c, *next, *rows, *result;
 static float *scales;
 static double reference; /* bytes a second */
@@ -39,7 +39,7 @@ static void *take(size_t bytes)
     return memory;
 }
 
-/* Numbers of all kinds of sign, a piece at a time. */
+/* Fills device memory with numbers of random signs, a piece at a time. */
 static void fill(char *to, size_t floats)
 {
     enum { PIECE = 1 << 22 };
@@ -69,7 +69,7 @@ static int by_time(const void *a, const void *b)
     return (d > 0) - (d < 0);
 }
 
-/* Seconds of one launch, the median. */
+/* Returns the median time of one launch, in seconds. */
 static double seconds(launch_t launch, int argument)
 {
     double times[SAMPLES];
@@ -99,7 +99,8 @@ static dscomm_device_rows_t rows_for(size_t ranks, size_t chunk)
     return (dscomm_device_rows_t){rows, row, ranks, chunk};
 }
 
-/* The first of the two errors stays, so that it can be done again. */
+/* Leaves the first array of errors unchanged, so that the call can be
+ * repeated. */
 static int worker(int format)
 {
     dscomm_device_worker_t args = {
@@ -163,7 +164,7 @@ static void rate(const char *what, launch_t launch, int argument,
        time * 1e3, is * 1e-12, 100 * is / reference, 100 * bar);
 }
 
-/* A fingerprint of so many bytes of the device. */
+/* Returns a fingerprint of so many bytes on the device. */
 static char *sum_of(const char *from, size_t bytes)
 {
     char *host = g_malloc(bytes), *sum;
@@ -175,7 +176,7 @@ static char *sum_of(const char *from, size_t bytes)
     return sum;
 }
 
-/* Copies of a piece of host memory that devices know, either way; */
+/* Copies from and to pinned host memory. */
 enum { PIECE_BYTES = 256 << 20 };
 static char *host;
 
@@ -204,7 +205,7 @@ static void link_rate(const char *what, launch_t launch, double link)
         ok(is > 0, "%-18s %6.1f GB/s; the link's rate is not known", what, is);
 }
 
-/* the worker, whose row is copied to the host, or is the host's. */
+/* destination of the worker's row: copied to the host, or in host memory */
 static char *row_to; /* where it writes */
 
 static int worker_to_host(int is_mapped)
@@ -244,8 +245,8 @@ static void host_rates(double link)
     ops->release(queue, 1, host);
 }
 
-/* Fingerprints of what a worker, a server and an unpack leave, which begin with
- * the same. */
+/* Fingerprints of the results of a worker, a server and an unpack with equal
+ * inputs. */
 static char *all_kernels(void)
 {
     size_t some = MIN(count * 4, (size_t)64 << 20);
@@ -284,7 +285,7 @@ static void repeat(void)
     ok(same, "20 times worker, server, unpack: the same bits, scales, errors");
 }
 
-/* The least that a kernel takes when it is waited for. */
+/* The least time of a kernel whose end is waited for. */
 static int one(int argument)
 {
     dscomm_device_unpack_t args = {
