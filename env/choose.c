@@ -18,7 +18,8 @@ static void list_append(char *text, const char *between, const char *name)
              name);
 }
 
-/* "A, B and C" of the names in list for which they are set, or are not. */
+/* Writes "A, B and C": the names in list that are set, or those that are
+ * not. */
 static void list_marks(const env_view_t *view, const char *const *list, int set,
                        char *text)
 {
@@ -54,7 +55,7 @@ static int family_has_any(const env_view_t *view, const env_family_t *family)
     return !family->any[0];
 }
 
-/* The marks that are missing, or those that are there. */
+/* Describes the marks that are missing, or those that are present. */
 static char *describe_marks(const env_view_t *view, const env_family_t *family,
                             dscomm_env_t *env)
 {

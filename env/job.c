@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The job's name, which separates it from others that may meet at the same
- * place. */
+/* The job's name, which separates the job from others that may use the same
+ * rendezvous. */
 #include "config.h"
 
 #include "env/env.h"
@@ -36,7 +36,8 @@ static void name_by_parts(const env_view_t *view, dscomm_env_t *env)
     g_free(name);
 }
 
-/* Names a job without variables after a common ancestor of its ranks. */
+/* Names a job that no variable names after a common ancestor process of its
+ * ranks. */
 static void name_by_ancestor(const env_view_t *view, dscomm_env_t *env)
 {
     if (!env->family->ancestor || !dscomm_priv_env_one_node(env))
@@ -45,7 +46,8 @@ static void name_by_ancestor(const env_view_t *view, dscomm_env_t *env)
     env->root = dscomm_priv_env_text(env, "%s", view->root);
 }
 
-/* Objects never change for their users. */
+/* Finds name and port at the first call, under a lock, so that env does not
+ * change for its callers. */
 const dscomm_env_t *dscomm_priv_env_named(const dscomm_env_t *env)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -68,9 +70,9 @@ const dscomm_env_t *dscomm_priv_env_named(const dscomm_env_t *env)
     return env;
 }
 
-/* The step by which the manager has started its proxies on several nodes, one
- * task for each. A step around the manager itself does not count: it may have
- * several managers. */
+/* Returns the step by which the manager has started its proxies on several
+ * nodes, one task for each. A step around the manager itself does not name a
+ * job, because several managers may run in it. */
 static const char *proxies_step(const env_view_t *view, const dscomm_env_t *env)
 {
     const char *step = dscomm_priv_view_value(view, env->family->step);
@@ -83,8 +85,8 @@ static const char *proxies_step(const env_view_t *view, const dscomm_env_t *env)
     return step;
 }
 
-/* A manager's ranks take the name of the scheduler's job, if they have no
- * other. Steps do not name them, except the step of their proxies. */
+/* Gives a manager's job the name of the scheduler's job, if it has no other.
+ * Steps do not name it, except the step of its proxies. */
 static void name_by_scheduler(const env_view_t *view, dscomm_env_t *env)
 {
     static const char *const names[] = {"SLURM_JOB_ID", "LSB_JOBID",

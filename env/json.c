@@ -28,7 +28,7 @@ static int json_fail(reader_t *reader, const char *wrong)
     return 0;
 }
 
-/* Most texts have no blanks here. */
+/* Skips blanks. Most texts have none here. */
 static inline const char *json_after_blanks(const char *at)
 {
     while ((unsigned char)*at <= ' ' &&
@@ -241,8 +241,8 @@ static const char *after_string(const char *at)
     }
 }
 
-/* The end of a checked value; *ret_commas: the number of commas directly in it.
- */
+/* Returns the end of a checked value. *ret_commas: the number of commas
+ * directly in it. */
 static const char *scan_value(const char *at, int64_t *ret_commas)
 {
     int64_t commas = 0;
@@ -369,7 +369,7 @@ static gunichar read_hex(const char *at)
     return code;
 }
 
-/* "\uXXXX", or two of them that make one character; half a pair is
+/* Decodes "\uXXXX", or two of them that make one character; half a pair becomes
  * U+FFFD. Returns the last byte. */
 static const char *add_code(GString *text, const char *at)
 {

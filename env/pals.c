@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Slurm's plugin for Cray sets the same; PMI_SIZE need not be there. */
+/* Slurm's plugin for Cray sets the same variables; PMI_SIZE need not be set. */
 static int pals_is_slurm(const env_view_t *view, char **ret_why)
 {
     const char *rank = dscomm_priv_view_value(view, "PALS_RANKID");
@@ -18,7 +18,8 @@ static int pals_is_slurm(const env_view_t *view, char **ret_why)
     return 1;
 }
 
-/* The file names a host a line, once a slot; rank 0 is on the first. */
+/* The file has one line with the host for each slot; rank 0 is on the first
+ * host. */
 static dscomm_status_t pals_find_master(const env_view_t *view,
                                         dscomm_env_t *env)
 {

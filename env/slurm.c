@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* Above are Slurm's own: extern, batch and interactive steps. */
+/* Larger numbers are Slurm's own steps: extern, batch and interactive. */
 #define STEPS_END 0xfffffff0
 
 static const char tasks_name[] = "SLURM_STEP_TASKS_PER_NODE";
@@ -36,7 +36,7 @@ static int slurm_is_number(const char *text)
            0;
 }
 
-/* A text that is no number is an error, which is reported if the source is
+/* A text that is not a number is an error, which is reported if the source is
  * taken. */
 static int is_no_task(const env_view_t *view, char **ret_why)
 {
@@ -71,8 +71,8 @@ int dscomm_priv_env_is_own_step(const env_view_t *view)
     return !task || dscomm_priv_view_descends(view, task);
 }
 
-/* SLURM_GTIDS, "0,2", lists the ranks of this node, each less than world.
- * Returns their number, or -1 if it is no such list. */
+/* Counts the ranks of this node in SLURM_GTIDS, "0,2"; each is less than world.
+ * Returns -1 if text is no such list. */
 static int count_ranks(const char *text, int world)
 {
     int count = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* torchrun, and `dscomm run`, which sets the same. */
+/* torchrun, and `dscomm run`, which sets the same variables. */
 #include "config.h"
 
 #include "env/fields.h"
@@ -43,7 +43,7 @@ const env_family_t dscomm_priv_env_torchrun = {
     .finish = dscomm_priv_env_elastic,
 };
 
-/* Torch compares with "True" alone. */
+/* Warns about other values, because torch compares with "True" only. */
 static void warn_agent(dscomm_env_t *env, const char *name, const char *text)
 {
     char quoted[96];
@@ -87,8 +87,8 @@ static dscomm_status_t torchrun_read_agent(const env_view_t *view,
     return DSCOMM_OK;
 }
 
-/* torchrun's default name of a job is the same for all jobs; their stores are
- * at different places. */
+/* torchrun's default name is the same for all jobs, but their stores have
+ * different addresses. */
 static char *name_job(const env_view_t *view, const char *id, int restart)
 {
     const char *address = dscomm_priv_view_value(view, "MASTER_ADDR");

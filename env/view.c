@@ -42,7 +42,7 @@ int dscomm_priv_view_same(const env_view_t *view, const char *name,
            dscomm_priv_parse_decimal(b, &right) == 0 && left == right;
 }
 
-/* Files of /proc have no size. */
+/* Files in /proc have no size, so this reads to the end. */
 static char *view_read_all(int fd)
 {
     char *text = g_malloc(FILE_MAX_BYTES + 1);
@@ -77,7 +77,7 @@ char *dscomm_priv_view_file(const env_view_t *view, const char *path)
     return text;
 }
 
-/* The same text as in the file, but faster to get. */
+/* Calls gethostname(), which gives the same text as the file, but faster. */
 static char *view_own_host(void)
 {
     char host[HOST_MAX_BYTES + 1];
@@ -98,8 +98,8 @@ char *dscomm_priv_view_host(const env_view_t *view)
     return text;
 }
 
-/* Of /proc/PID/stat, "PID (NAME) STATE PPID ... START ...", where NAME may hold
- * anything; START is the 22nd. */
+/* Fields of /proc/PID/stat, "PID (NAME) STATE PPID ... START ...". NAME may
+ * contain any character; START is the 22nd field. */
 typedef struct {
     char name[32];
     unsigned pid, parent;
@@ -132,7 +132,7 @@ char *dscomm_priv_view_ancestor(const env_view_t *view, const char *name)
     char path[48] = "/proc/self/stat";
     process_t process;
 
-    /* its own file takes the kernel as long as any other */
+    /* reading the process's own file takes the kernel as long as any other */
     if (!*view->root)
         snprintf(path, sizeof path, "/proc/%d/stat", (int)getppid());
     for (int i = 0; i < ANCESTORS_MAX; i++) {

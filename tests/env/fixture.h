@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Environments that are lists of "NAME=value", and what is found in them. */
+/* Environments as lists of "NAME=value", and discovery in them. */
 #ifndef TESTS_ENV_FIXTURE_H
 #define TESTS_ENV_FIXTURE_H
 
@@ -26,7 +26,7 @@
         "SLURM_STEP_NUM_TASKS=" #size, "SLURM_LOCALID=" #local_rank,           \
         "SLURM_NODEID=" #node
 
-/* One node out of two, as torchrun starts it. */
+/* One of two nodes, as torchrun starts it. */
 #define TORCHRUN                                                               \
     "TORCHELASTIC_RUN_ID=x", "RANK=9", "WORLD_SIZE=16", "LOCAL_RANK=1",        \
         "LOCAL_WORLD_SIZE=8", "GROUP_RANK=1", "MASTER_ADDR=n0",                \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JSON as RFC 8259 has it. */
+/* Reading JSON as RFC 8259 defines it. */
 #include "config.h"
 
 #include "env/json.h"

@@ -95,7 +95,7 @@ static void test_lists(void)
     }
 }
 
-/* The first host that Slurm's own program prints, or NULL. */
+/* Returns the first host that Slurm's own program prints, or NULL. */
 static char *ask_slurm(const char *list)
 {
     char *argv[] = {(char *)"scontrol", (char *)"show", (char *)"hostnames",
@@ -113,8 +113,9 @@ static char *ask_slurm(const char *list)
     return text;
 }
 
-/* It wants a file of settings. That of 22.05 takes nothing behind the last
- * bracket. Of blanks it makes hosts without a name. */
+/* Compares with Slurm's program, which needs a configuration file. Version
+ * 22.05 accepts nothing after the last bracket, and makes hosts without a name
+ * of blanks. */
 static void test_slurm(void)
 {
     static const char settings[] = "ClusterName=x\nSlurmctldHost=localhost\n";

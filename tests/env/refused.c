@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Environments as people break them, and the sentences that say so. */
+/* Invalid environments, and the sentences about them. */
 #include "config.h"
 
 #include "tests/env/fixture.h"
@@ -16,13 +16,13 @@
     "CLUSTER_SPEC={\"cluster\":{\"workerpool0\":[\"h\"],\"workerpool1\":"      \
     "[\"i\",\"j\"]},\"task\":{\"type\":\"" type "\",\"index\":" index "}}"
 
-/* What the sentence must say: its beginning, and something more. */
+/* Expected in the sentence: its beginning, and further words. */
 static const struct {
     const char *environment[VARIABLES];
-    const char *begins; /* the source, ": " and how the sentence begins */
+    const char *begins; /* the source, ": " and the beginning of the sentence */
     const char *says;
 } refused[] = {
-    /* T19: no decimal numbers */
+    /* T19: values that are not decimal numbers */
     {{"RANK=abc"},
      "pod: RANK='abc': ",
      ", or unset it and the number of ranks"},
@@ -137,7 +137,7 @@ static const struct {
      "batch: AWS_BATCH_JOB_MAIN_NODE_INDEX='2': ",
      "the 2 of"},
 
-    /* T21: half of a pair is no reason to try the next source */
+    /* T21: half of a pair does not select the next source */
     {{"OMPI_COMM_WORLD_RANK=0", "SLURM_JOB_ID=1", "SLURM_STEP_ID=0",
       "SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=2"},
      "openmpi: OMPI_COMM_WORLD_RANK='0': OMPI_COMM_WORLD_SIZE is missing",
@@ -264,7 +264,7 @@ static const struct {
      "pals: PMI_RANK='2': disagrees with PALS_RANKID='1'",
      "DSCOMM_LAUNCHER: pals"},
 
-    /* what is asked for is not there */
+    /* the requested source is not there */
     {{"DSCOMM_LAUNCHER=srun"},
      "launcher: DSCOMM_LAUNCHER='srun': no such source",
      "slurm"},
@@ -468,7 +468,8 @@ static const struct {
      ""},
 };
 
-/* Whether sentence begins and ends as want, "SOURCE: BEGINNING", says. */
+/* Returns whether sentence begins and ends as want, "SOURCE: BEGINNING",
+ * says. */
 static int begins_as(const char *sentence, const char *want)
 {
     const char *beginning = strstr(want, ": ") + 2;

@@ -18,7 +18,7 @@ static const struct {
     const char *name;
     const char *environment[VARIABLES];
     int mpi_ranks;
-    const char *says; /* NULL: it is well */
+    const char *says; /* NULL: no failure */
     const char *library; /* NULL: "Some MPI 9.8" */
 } vectors[] = {
     {"T28 srun without a wire-up: worlds of one",
@@ -88,7 +88,7 @@ static void try(size_t i)
     dscomm_env_free(env);
 }
 
-/* Marks of process managers, with the family whose module is tried first. */
+/* Variables of process managers, and the family whose module is tried first. */
 static const struct {
     const char *variable, *family;
 } marks[] = {

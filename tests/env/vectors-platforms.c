@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Environments as clouds and clusters of containers make them, and who one is
- * in them. */
+/* Environments of clouds and container clusters, and the identity that follows
+ * from them. */
 #include "config.h"
 
 #include "tests/env/vectors.h"

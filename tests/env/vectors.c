@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Environments as launchers make them, and who one is in them. */
+/* Environments of launchers, and the identity that follows from them. */
 #include "config.h"
 
 #include "tests/env/vectors.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rows of an environment and who one is in it, and how they are tried. */
+/* Rows of environments with the expected identity, and the functions that check
+ * them. */
 #ifndef TESTS_ENV_VECTORS_H
 #define TESTS_ENV_VECTORS_H
 
@@ -8,10 +9,11 @@
 typedef struct {
     const char *name;
     const char *environment[VARIABLES];
-    /* source, rank/world/local rank/local size/node, address, port; "-" where
-     * unknown, "#" for a port by the name of the job */
+    /* source, rank/world/local rank/local size/node, address, port; "-" if
+     * unknown, "#" for a port derived from the job's name */
     const char *want;
-    /* a warning has it, or why there is no master; NULL: neither is there */
+    /* expected in a warning, or in the reason why there is no master; NULL:
+     * there is neither */
     const char *says;
 } vector_t;
 
@@ -25,8 +27,8 @@ static inline void add_number(GString *text, const char *before, int number)
         g_string_append_printf(text, "%s%d", before, number);
 }
 
-/* A port by the job's name is above those that Linux gives out, and the first
- * of eight. */
+/* A port derived from the job's name is above the ports that Linux assigns
+ * itself, and the first of eight. */
 static inline void add_port(GString *text, const dscomm_env_t *env)
 {
     int port = dscomm_env_master_port(env);
@@ -52,7 +54,8 @@ static inline char *describe(const dscomm_env_t *env)
     return g_string_free(text, FALSE);
 }
 
-/* Warnings, and why the master is not known where there are others. */
+/* Returns the warnings, and, if there are other ranks, why the master is not
+ * known. */
 static inline char *words_of(const dscomm_env_t *env)
 {
     GString *words = g_string_new(NULL);
