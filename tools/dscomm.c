@@ -99,7 +99,7 @@ static int command_refuse(const char *word)
     return TOOL_USAGE;
 }
 
-/* "dscomm help COMMAND" is "dscomm COMMAND --help". */
+/* Makes "dscomm COMMAND --help" of "dscomm help COMMAND". */
 static int help(const char *word)
 {
     char name[16], option[] = "--help";

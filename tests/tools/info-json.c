@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dscomm info --json, read by a parser. */
+/* dscomm info --json, read by a JSON parser. */
 #include "config.h"
 
 #include <dscomm/info.h>
@@ -10,7 +10,8 @@
 
 #include "tests/tap.h"
 
-/* What `dscomm info --json OPTION` prints, parsed; options ends with NULL. */
+/* Returns the parsed output of `dscomm info --json OPTION`; options ends with
+ * NULL. */
 static JsonParser *ask(const char *option)
 {
     char *program =
@@ -41,7 +42,8 @@ static JsonObject *root_of(JsonParser *parser)
     return json_node_get_object(json_parser_get_root(parser));
 }
 
-/* The member as text; "null" where it is null, NULL where there is none. */
+/* Returns the member as text; "null" if it is null, NULL if it does not
+ * exist. */
 static const char *text_of(JsonObject *object, const char *name)
 {
     JsonNode *node = object ? json_object_get_member(object, name) : NULL;
@@ -52,7 +54,7 @@ static const char *text_of(JsonObject *object, const char *name)
                                                : NULL;
 }
 
-/* The object in array whose member "name" is name. */
+/* Returns the object in array whose member "name" is name. */
 static JsonObject *find(JsonObject *root, const char *array, const char *name)
 {
     JsonArray *list = json_object_get_array_member(root, array);
@@ -146,7 +148,7 @@ static void check_unknown(JsonObject *root)
            2, "no more are unknown");
 }
 
-/* The choice of all_reduce at so many bytes. */
+/* Returns the choice of all_reduce for so many bytes. */
 static JsonObject *choice_at(JsonObject *algorithms, const char *dtype,
                              gint64 bytes)
 {
@@ -220,7 +222,7 @@ int main(void)
 
     if (!g_file_set_contents(path, "no module", -1, NULL))
         bail("cannot write %s", path);
-    /* Unknown where their modules are not. */
+    /* These settings are unknown if their modules are not found. */
     g_unsetenv("DSCOMM_SHM_NATIVE");
     g_unsetenv("DSCOMM_MPI_PATH");
     g_setenv("DSCOMM_BACKEND_PATH", folder, TRUE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What dscomm perf writes as JSON is what its documentation says, and what it
- * reads as a baseline. */
+/* The JSON of dscomm perf has the documented form, and dscomm perf reads it as
+ * a baseline. */
 #include "config.h"
 
 #include "tests/tap.h"
@@ -20,7 +20,7 @@ static char *in_folder(const char *name)
     return g_build_filename(folder, name, NULL);
 }
 
-/* dscomm perf with these arguments; *ret_out = what it printed. */
+/* Runs dscomm perf with these arguments; *ret_out is its output. */
 static int run(const char *arguments, char **ret_out)
 {
     char *command = g_strdup_printf("'%s/tools/dscomm' perf %s",
@@ -135,7 +135,7 @@ static void test_round_trip(void)
     g_free(out);
 }
 
-/* A time of the file twice this one's: the program's speedup is about 2. */
+/* A time in the file is twice this run's: the speedup is about 2. */
 static void test_ratio(void)
 {
     static const char text[] =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The figures of dscomm perf against values computed by hand: bandwidths, sizes
- * and blocks, percentiles, and the parsing of sizes. */
+/* The figures of dscomm perf compared with values computed by hand: bandwidths,
+ * sizes and blocks, percentiles, and parsed sizes. */
 #include "config.h"
 
 #include "tests/tap.h"
@@ -48,8 +48,8 @@ static void test_bandwidths(void)
        "all_reduce, 1 rank: nothing goes over a bus");
 }
 
-/* Half of what 4 ranks must read and write, by rank, as a part of the row's
- * bytes: of a gather, that all is read once, and written once by the root; in
+/* Half of the bytes that each of 4 ranks must read and write, relative to the
+ * row's bytes. In a gather, all is read once, and written once by the root; in
  * place, without the root's own quarter. */
 static void test_roofs(void)
 {
@@ -84,7 +84,7 @@ static void test_roofs(void)
     }
 }
 
-/* Size and count of a row, as nccl-tests has them. */
+/* Size and count of a row, as defined by nccl-tests. */
 static void test_sizes(void)
 {
     static const struct {
@@ -112,8 +112,8 @@ static void test_sizes(void)
     }
 }
 
-/* Blocks of different sizes cover the elements, without a gap; what one rank
- * sends to another is what that one receives. */
+/* Blocks of different sizes cover the elements without a gap; the block that
+ * one rank sends to another is the one that the other receives. */
 static void test_blocks(void)
 {
     size_t arrays[2][5], sent = 0, received = 0, at = 0;

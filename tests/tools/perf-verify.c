@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The verification of dscomm perf: what it expects, against arithmetic done
- * here or by hand, and that it counts what is wrong. */
+/* The verification of dscomm perf: its expected values are compared with
+ * arithmetic done here or by hand, and it must count wrong elements. */
 #include "config.h"
 
 #include "tests/tap.h"
@@ -32,8 +32,8 @@ static void call_free(perf_call_t *call)
     free(call->displs);
 }
 
-/* Codes from the formats' definitions: OCP's E4M3 and E5M2, IEEE 754's
- * binary16, the upper half of binary32. */
+/* Codes by the formats' definitions: OCP's E4M3 and E5M2, IEEE 754's binary16,
+ * the upper half of binary32. */
 static void test_encode(void)
 {
     static const struct {
@@ -78,7 +78,7 @@ static void test_encode(void)
     }
 }
 
-/* float32 and int32: added up here, in another order. */
+/* float32 and int32: summed here in another order. */
 static void test_sums(void)
 {
     float *in = malloc(PERF_PERIOD * sizeof *in);
@@ -168,8 +168,8 @@ static void test_small_floats(void)
     }
 }
 
-/* What perf_fill() and a right call leave has no wrong element; what is changed
- * afterwards is counted, one by one. */
+/* After perf_fill() and a right call no element is wrong; elements that are
+ * then changed are counted, one by one. */
 static void test_count(void)
 {
     char *send = malloc(ELEMENTS * 8), *recv = malloc(ELEMENTS * 8);
@@ -197,7 +197,7 @@ static void test_count(void)
     free(reduced);
 }
 
-/* A block in another's place is wrong, whatever its size. */
+/* A block in the place of another is wrong, whatever its size. */
 static void test_displaced(void)
 {
     char *send = malloc(ELEMENTS * 4), *recv = malloc(ELEMENTS * 4);
@@ -222,7 +222,7 @@ static void test_displaced(void)
     free(block);
 }
 
-/* In place, the input is where the operation looks for it. */
+/* In place, the input is where the operation expects it. */
 static void test_in_place(void)
 {
     static char send[400], recv[400];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dscomm run as a job of a shell with a terminal: its keys, and who may read
- * and write there. */
+/* dscomm run as a job of a shell with a terminal: the terminal's keys, and
+ * which process may read and write there. */
 #include "config.h"
 
 #include <errno.h>
@@ -21,11 +21,12 @@
 
 typedef struct {
     const char *name;
-    int background; /* the shell starts it with "&", and brings it to the
-                       front when it stops */
-    int tostop; /* a background process that writes is stopped */
-    const char *script; /* of each of two ranks */
-    const char *wait_for[2]; /* then these keys are typed */
+    /* the shell starts it with "&", and brings it to the foreground when it
+     * stops */
+    int background;
+    int tostop; /* "stty tostop": a background process that writes is stopped */
+    const char *script; /* of each of the two ranks */
+    const char *wait_for[2]; /* wait for these texts, then type these keys */
     const char *keys;
     const char *expect[5];
 } scenario_t;
@@ -92,7 +93,7 @@ static void run_job(const scenario_t *s)
     _exit(127);
 }
 
-/* What a shell does; in a process that leads the terminal's session. */
+/* Acts as a shell, in a process that leads the terminal's session. */
 static void shell(const scenario_t *s)
 {
     struct termios modes;
@@ -148,7 +149,7 @@ static long long now_ms(void)
     return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
 }
 
-/* Reads on until text has come. */
+/* Reads until text has come. */
 static void expect(int master, char *seen, size_t size, const char *text,
                    const char *name)
 {

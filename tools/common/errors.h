@@ -11,7 +11,7 @@
  * path is written before the folder exists, so that a process that shares
  * these bytes can always remove it. "" if the folder cannot be created. */
 void tool_errors_make(char *folder, size_t size);
-/* Removes it with the files in it; "" is fine. */
+/* Removes the folder with the files in it; "" is fine. */
 void tool_errors_remove(const char *folder);
 
 /* Removes the file of rank, for its next start. */
@@ -19,7 +19,8 @@ void tool_errors_forget(const char *folder, int rank);
 
 /* Path of rank's file; g_free(). */
 char *tool_errors_path(const char *folder, int rank);
-/* The message that rank wrote, any text, or NULL; g_free(). */
+/* Returns the message that rank has written, which may be any text, or NULL;
+ * g_free(). */
 char *tool_errors_read(const char *folder, int rank);
 
 /* In a rank: TRUE if this is the first of this node's ranks that asks about

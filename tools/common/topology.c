@@ -30,7 +30,8 @@ static int load(hwloc_topology_t *hwloc, gboolean devices)
     return hwloc_topology_load(*hwloc);
 }
 
-/* Loads with these variables; those that the user has set stay. */
+/* Loads the topology with these variables; a variable that the user has set
+ * keeps its value. */
 static int load_quickly(hwloc_topology_t *hwloc, gboolean devices)
 {
     gboolean set[G_N_ELEMENTS(variables)];

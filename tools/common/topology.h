@@ -9,30 +9,32 @@
 
 typedef struct tool_topology {
     hwloc_topology_t hwloc; /* all processors that are online */
-    hwloc_bitmap_t allowed; /* those that this thread may use; never empty */
+    /* processors that this thread may use; never empty */
+    hwloc_bitmap_t allowed;
 } tool_topology_t;
 
-/* NULL if hwloc fails. PCI devices are left out unless devices is set, because
- * finding them takes longer. The caller must be the only thread, because the
- * environment changes for the time of the call. */
+/* Returns NULL if hwloc fails. PCI devices are included only if devices is set,
+ * because finding them takes longer. The process must have no other thread,
+ * because the environment changes during the call. */
 tool_topology_t *tool_topology_new(gboolean devices);
 void tool_topology_free(tool_topology_t *topology);
 
-/* The first core after prev, or of all if prev is NULL, with a processor in
- * set; NULL: none. If the system does not say which processors share a core,
- * each is a core of its own. */
+/* Returns the first core after prev, or the first of all if prev is NULL, that
+ * has a processor in set; NULL: none. If the system does not tell which
+ * processors share a core, each counts as a core. */
 hwloc_obj_t tool_topology_next_core(const tool_topology_t *topology,
                                     hwloc_const_bitmap_t set, hwloc_obj_t prev);
 int tool_topology_count_cores(const tool_topology_t *topology,
                               hwloc_const_bitmap_t set);
 
-/* The same for NUMA nodes. Nodes without processors of their own, such as
+/* Does the same for NUMA nodes. Nodes without processors of their own, such as
  * high-bandwidth memory, are left out. */
 hwloc_obj_t tool_topology_next_node(const tool_topology_t *topology,
                                     hwloc_const_bitmap_t set, hwloc_obj_t prev);
 
-/* Cores with a processor in allowed; and if several NUMA nodes have equally
- * many of them: how many nodes, and how many cores each has, else 0 and 0. */
+/* Counts the cores with a processor in allowed. If several NUMA nodes have
+ * equally many of them, also returns the number of nodes and of cores of each;
+ * else 0 and 0. */
 void tool_topology_count(const tool_topology_t *topology, int *ret_cores,
                          int *ret_nodes, int *ret_cores_per_node);
 

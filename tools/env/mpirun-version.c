@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finding mpiruns, and asking one for its version. */
+/* Finds mpiruns, and gets their versions. */
 #include "config.h"
 
 #include "tools/env/mpirun-version.h"
@@ -85,8 +85,8 @@ static int left(gint64 deadline)
     return (int)CLAMP(msec, 0, G_MAXINT);
 }
 
-/* Reads the output; FALSE: neither its end nor TEXT_MAX bytes arrived in time.
- */
+/* Reads the output. Returns FALSE if neither its end nor TEXT_MAX bytes arrived
+ * in time. */
 static gboolean version_read(int fd, gint64 deadline, GString *text)
 {
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
@@ -127,7 +127,8 @@ static int version_reap(pid_t pid, gint64 deadline)
     return info.si_pid ? status : 0;
 }
 
-/* How the program has failed, and the beginning of its output; g_free(). */
+/* Describes how the program has failed, with the beginning of its output;
+ * g_free(). */
 static char *describe_failure(const char *program, int status, const char *text)
 {
     char *how =

@@ -9,10 +9,11 @@
  * preference; NULL at the end; g_strfreev(). */
 char **tool_mpirun_find(void);
 
-/* The output of `program --version`, started without shell and input, at most
- * 16 KiB; g_free(). NULL and a sentence in *ret_problem, g_free(), if it
- * cannot be started, fails, or does not end within that many milliseconds;
- * then it is killed with all its children. */
+/* Returns the output of `program --version`, at most 16 KiB; g_free(). The
+ * program is started without a shell and without input. Returns NULL and a
+ * sentence in *ret_problem, g_free(), if it cannot be started, fails, or does
+ * not end within that many milliseconds; then it is killed with all its
+ * children. */
 char *tool_mpirun_version(const char *program, int msec, char **ret_problem);
 
 #endif

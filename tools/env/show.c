@@ -37,7 +37,7 @@ static char *field_text(const dscomm_env_t *env, dscomm_env_field_t field)
     return g_strdup_printf("%d", numbers[field](env));
 }
 
-/* Of the source: from the list of all. */
+/* Returns the description of the source, from the list of all sources. */
 static const char *about(const dscomm_env_t *env)
 {
     dscomm_env_candidate_t info = {.size = sizeof info};

@@ -9,18 +9,19 @@
 #define PERF_FORMAT "dscomm-perf"
 #define PERF_FORMAT_VERSION 1
 
-/* TOOL_OK and *ret_baseline, or TOOL_FAILED for a file that cannot be read or
- * is no such file. */
+/* Reads a file. Returns TOOL_OK and *ret_baseline; or TOOL_FAILED if the file
+ * cannot be read or is not a baseline. */
 int perf_baseline_load(const char *path, perf_baseline_t **ret_baseline);
 void perf_baseline_free(perf_baseline_t *baseline);
 
-/* Median time of the same measurement there, in microseconds; 0: none. */
+/* Returns the median time of the same measurement in the baseline, in
+ * microseconds; 0: it has none. */
 double perf_baseline_time(const perf_baseline_t *baseline,
                           const perf_row_t *row, perf_place_t place);
-/* Whether that run had an option, such as "async". */
+/* Returns whether the run of the baseline had an option, such as "async". */
 gboolean perf_baseline_option(const perf_baseline_t *baseline,
                               const char *name);
-/* Calls that it coalesced into one. */
+/* Number of calls that the run of the baseline coalesced into one. */
 int perf_baseline_aggregate(const perf_baseline_t *baseline);
 int perf_baseline_ranks(const perf_baseline_t *baseline);
 const char *perf_baseline_backend(const perf_baseline_t *baseline);

@@ -15,8 +15,8 @@ typedef enum {
     PERF_NOTHING,
     PERF_WHOLE, /* all elements */
     PERF_WHOLE_ON_ROOT,
-    PERF_PART, /* this rank's block of them */
-    PERF_FIRST_TWO /* all, on ranks 0 and 1 */
+    PERF_PART, /* this rank's block of the elements */
+    PERF_FIRST_TWO /* all elements, on ranks 0 and 1 */
 } perf_shape_t;
 
 /* The result of a rank. */
@@ -28,8 +28,8 @@ typedef enum {
     PERF_GETS_REDUCED_PART,
     PERF_GETS_ALL, /* every rank's block */
     PERF_GETS_ALL_ON_ROOT,
-    PERF_GETS_PART, /* its block of root's elements */
-    PERF_GETS_EXCHANGED, /* a block of every rank's elements */
+    PERF_GETS_PART, /* this rank's block of root's elements */
+    PERF_GETS_EXCHANGED, /* one block from each rank */
     PERF_GETS_PREVIOUS, /* the elements of the rank before */
     PERF_GETS_OTHER, /* ranks 0 and 1: each other's elements */
     PERF_GETS_FIRST /* rank 1: rank 0's elements */
@@ -46,8 +46,7 @@ enum {
     PERF_WORKS = 1 << 7 /* has a form with a work, and may be coalesced */
 };
 
-/* Number of times that the n ranks together must read, and write, the row's
- * bytes. */
+/* How often the n ranks together must read, and write, the bytes of a row. */
 typedef enum {
     PERF_COPIED_NEVER,
     PERF_COPIED_ONCE, /* 1 and 1; in place, without the root's own part */
@@ -64,37 +63,39 @@ struct perf_operation {
     perf_shape_t send, recv;
     perf_gets_t gets;
     unsigned flags; /* of those above */
-    int bus; /* busbw / algbw: so many times (n - 1) / n; 0: 1 */
+    int bus; /* busbw / algbw is this times (n - 1) / n; 0: they are equal */
     perf_copied_t copied;
-    int messages; /* a call moves; its time is divided by it */
+    /* messages of one call; its time is divided by their number */
+    int messages;
 };
 
-/* index = 0, 1, ...; NULL beyond the last. */
+/* Returns operation index = 0, 1, ...; NULL after the last. */
 const perf_operation_t *perf_operation(size_t index);
 const perf_operation_t *perf_operation_find(const char *name);
 
 /* Sets total and count for at most bytes, rounded down to whole elements and,
- * where the operation divides them, equal parts; and the arrays of a _v call,
- * which have room. */
+ * if the operation divides them, to equal parts. Fills in the arrays of a _v
+ * call, for which memory was allocated. */
 void perf_call_size(perf_call_t *call, size_t bytes);
 
 /* Points send and recv into the two buffers. */
 void perf_call_place(perf_call_t *call, perf_place_t place, void *send_buffer,
                      void *recv_buffer);
 
-/* Rank who's block of the elements of an operation that gathers or scatters. */
+/* Returns rank who's block of the elements, for an operation that gathers or
+ * scatters. */
 perf_block_t perf_call_block(const perf_call_t *call, int who);
-/* The block that rank from sends to rank to, in from's buffer, in all_to_all
- * and its _v. */
+/* Returns the block, in from's buffer, that rank from sends to rank to in
+ * all_to_all and all_to_all_v. */
 perf_block_t perf_call_exchanged(const perf_call_t *call, int from, int to);
 
-/* GB/s (10^9 bytes) for one call in so many microseconds. */
+/* Returns GB/s (10^9 bytes) for one call in so many microseconds. */
 double perf_algbw(size_t bytes, double time);
 double perf_busbw(const perf_operation_t *operation, int ranks, double algbw);
 
-/* The bytes that each rank would copy if the operation only copied, as a
- * fraction of the row's bytes: half of all bytes that must be read and
- * written, divided by the ranks. */
+/* Returns the bytes that each rank would copy if the operation only copied, as
+ * a fraction of the row's bytes: half of all bytes that must be read and
+ * written, divided by the number of ranks. */
 double perf_copied(const perf_operation_t *operation, int ranks,
                    perf_place_t place);
 

@@ -9,15 +9,16 @@
  * each rank of its host. Collective over group. */
 dscomm_status_t perf_ranks_place(perf_run_t *run, dscomm_group_t *group);
 
-/* Number of processors that this process was started on; 0: unknown. */
+/* Returns the number of processors that this process could use at its start; 0:
+ * unknown. */
 int perf_processor_count(const struct tool_topology *topology);
 
 /* Allocates run->send and run->recv and touches them. */
 int perf_buffers_new(perf_run_t *run);
 void perf_buffers_free(perf_run_t *run);
 
-/* Whether ok is true on all ranks; if not, *ret_first is the first rank on
- * which it is false. Collective. */
+/* Returns whether ok is true on all ranks; if not, *ret_first is the first rank
+ * on which it is false. Collective. */
 dscomm_status_t perf_agree(const perf_run_t *run, gboolean ok, int *ret_first);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A process that outlives this one by a moment. If this process is killed and
- * cannot clean up, the guard notifies the other nodes of the job, kills the
- * ranks' process groups and removes their error files. */
+/* The guard: a process that lives a little longer than this one. If this
+ * process is killed and cannot clean up, the guard notifies the other nodes of
+ * the job, kills the ranks' process groups and removes their error files. */
 #ifndef TOOLS_GUARD_H
 #define TOOLS_GUARD_H
 
@@ -11,11 +11,11 @@
 typedef struct {
     pid_t pid;
     int fd; /* write end; closed when this process ends */
-    /* Shared with the guard: */
-    char *folder; /* PATH_MAX bytes: what to remove (tools/common/errors.h), or
-                     "" */
-    char *url; /* PATH_MAX bytes: of the nodes' store, or "" */
-    pid_t *groups; /* those that are not 0 are killed */
+    /* The following are shared with the guard. */
+    /* PATH_MAX bytes: folder that is removed (tools/common/errors.h), or "" */
+    char *folder;
+    char *url; /* PATH_MAX bytes: URL of the nodes' store, or "" */
+    pid_t *groups; /* process groups to kill; 0: none */
 } tool_guard_t;
 
 /* Starts the guard for count groups of node; 0, or an errno. Call it before a
@@ -23,7 +23,7 @@ typedef struct {
  */
 int tool_guard_start(int count, int node, tool_guard_t *ret_guard);
 
-/* Lets it clean up and end, and waits for that. */
+/* Lets the guard clean up and end, and waits for that. */
 void tool_guard_end(const tool_guard_t *guard);
 
 #endif

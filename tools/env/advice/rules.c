@@ -13,7 +13,7 @@ static const char *const lines[] = {
 #include "tools/env/advice/rules.inc"
     NULL};
 
-/* A group of one word is no rule. */
+/* Adds a rule. A group whose name is one word is not a rule. */
 static void rule_add(advice_state_t *state, const char *group)
 {
     char **halves = g_strsplit(group, " if ", 2);
@@ -252,7 +252,7 @@ static const struct {
     {"network(", test_network},
 };
 
-/* A missing value passes no check. */
+/* A missing value fails every check. */
 static gboolean value_passes(const advice_state_t *state, const char *check,
                              const char *value)
 {
@@ -292,7 +292,8 @@ const advice_given_t *tool_advice_given(const advice_state_t *state,
     return found;
 }
 
-/* Term "mca:pml=ucx": whether the effective argument passes a check. */
+/* The term "mca:pml=ucx": returns whether the effective argument passes the
+ * check. */
 static gboolean term_given(const advice_state_t *state, char *term, char *name,
                            const char *value)
 {
@@ -304,7 +305,8 @@ static gboolean term_given(const advice_state_t *state, char *term, char *name,
            (!value || value_passes(state, value, given->value));
 }
 
-/* Term of a fact or a variable, compared with operand by sign, or not empty. */
+/* The term of a fact or variable: compares its value with operand by sign;
+ * without sign, returns whether it is not empty. */
 static gboolean term_compare(const char *value, char sign, const char *operand)
 {
     if (!value || !*value)
