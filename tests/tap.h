@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checks that speak the Test Anything Protocol. A test calls ok() and its kin
- * as often as it likes and ends with `return tap_done();`. Not for several
- * threads or processes at once: reduce the verdict, and let one of them
- * speak. */
+/* Checks that print the Test Anything Protocol. A test calls ok() and similar
+ * functions any number of times and ends with `return tap_done();`. Not for
+ * several threads or processes at once: reduce the results, and let one of them
+ * print. */
 #ifndef TESTS_TAP_H
 #define TESTS_TAP_H
 
@@ -16,7 +16,8 @@
 
 static int tap_count, tap_failed;
 
-/* Prints one result line; '#' would start a directive, a newline a line. */
+/* Prints one result line; replaces '#', which would begin a directive, and
+ * newlines. */
 static inline TAP_PRINTF(2, 0) int tap_result(int passed, const char *format,
                                               va_list args)
 {
@@ -35,7 +36,7 @@ static inline TAP_PRINTF(2, 0) int tap_result(int passed, const char *format,
     return passed;
 }
 
-/* Passes where cond is not 0. Returns whether it passed, as all checks do. */
+/* Passes if cond is not 0. Returns whether it passed, like all checks. */
 static inline TAP_PRINTF(2, 3) int ok(int cond, const char *format, ...)
 {
     va_list args;
@@ -60,7 +61,7 @@ static inline TAP_PRINTF(3, 4) int is_int(long long got, long long want,
     return got == want;
 }
 
-/* Prints what a text says as comment lines. */
+/* Prints a text as comment lines. */
 static inline __attribute__((unused)) void tap_text(const char *label,
                                                     const char *text)
 {
@@ -74,7 +75,7 @@ static inline __attribute__((unused)) void tap_text(const char *label,
     fflush(stdout);
 }
 
-/* NULL equals NULL only. */
+/* NULL equals only NULL. */
 static inline TAP_PRINTF(3, 4) int is_str(const char *got, const char *want,
                                           const char *format, ...)
 {
@@ -91,7 +92,7 @@ static inline TAP_PRINTF(3, 4) int is_str(const char *got, const char *want,
     return passed;
 }
 
-/* One check that cannot be made here, with the reason. */
+/* Skips one check, with the reason. */
 static inline TAP_PRINTF(1, 2) int skip(const char *format, ...)
 {
     va_list args;
@@ -105,7 +106,7 @@ static inline TAP_PRINTF(1, 2) int skip(const char *format, ...)
     return 1;
 }
 
-/* The whole program cannot run here; before the first check only. Exits. */
+/* Skips the whole program and exits; only before the first check. */
 static inline TAP_PRINTF(1, 2)
     __attribute__((noreturn)) void skip_all(const char *format, ...)
 {
@@ -119,7 +120,7 @@ static inline TAP_PRINTF(1, 2)
     exit(0);
 }
 
-/* Nothing more can be tested: says why and exits. */
+/* Prints why no more tests are possible, and exits. */
 static inline TAP_PRINTF(1, 2)
     __attribute__((noreturn)) void bail(const char *format, ...)
 {
@@ -133,7 +134,7 @@ static inline TAP_PRINTF(1, 2)
     exit(1);
 }
 
-/* Prints the plan; returns the status that main should. */
+/* Prints the plan; returns the exit status for main. */
 static inline __attribute__((unused)) int tap_done(void)
 {
     printf("1..%d\n", tap_count);

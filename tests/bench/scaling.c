@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The library's schedules of an all_reduce in SimGrid's SMPI, which simulates
- * their messages on hosts and links that need not exist. Each rank carries out
- * the steps of its own schedule, with MPI's messages on buffers that nobody
- * looks at, and with time for what it would reduce and copy; the result is the
- * simulated time of the slowest. tests/bench/scaling.sh runs it:
+/* Simulates the library's schedules of an all_reduce by SimGrid's SMPI, whose
+ * hosts and links need not exist. Each rank carries out the steps of its own
+ * schedule, with MPI messages between unused buffers, and with simulated time
+ * for reductions and copies. The result is the simulated time of the slowest
+ * rank. tests/bench/scaling.sh runs it:
  *
  *   scaling BYTES RANKS-PER-HOST NAME...
  *
- * with names of algorithms of all ranks, two_level among them, which knows the
- * hosts; "two_level:NAME" is a reduce_scatter inside each host, an all_reduce
- * by NAME between ranks of equal local number, and an all_gather inside. */
+ * NAME is an algorithm for all ranks; two_level also uses the hosts.
+ * "two_level:NAME" is a reduce_scatter inside each host, an all_reduce by NAME
+ * between ranks of equal local number, and an all_gather inside each host. */
 #include "config.h"
 
 #include "lib/schedule/algorithms/algorithms.h"
@@ -21,16 +21,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Hosts have 1e9 flops, which stand for so many bytes that pass a processor. */
+/* A host has 1e9 flops, each of which stands for so many bytes that a processor
+ * handles. */
 #define BYTES_PER_FLOP 10.0
 
 typedef struct {
     uint32_t chain, next, end, outstanding;
 } slot_t;
 
-/* Ranks share their globals, so there are none. */
+/* SMPI's ranks share global variables, so the state is in a structure. */
 typedef struct {
-    char *nothing; /* what all messages are read from and written to */
+    char *nothing; /* the buffer of all messages; its contents are not used */
     MPI_Comm inside, rail;
     int local_ranks;
     dscomm_nodes_t nodes;
@@ -74,7 +75,7 @@ static void message(sim_t *sim, const dscomm_step_t *step, slot_t *slot)
 
     if (!step->has_header) {
         post(sim, step, slot, step->bytes, tag);
-    } else if (step->bytes <= GREETING_MOST) {
+    } else if (step->bytes <= HEADER_MOST) {
         post(sim, step, slot, header + step->bytes, 0);
     } else {
         post(sim, step, slot, header, 0);
@@ -104,7 +105,7 @@ static void begin(sim_t *sim, slot_t *slot, uint32_t chain)
     }
 }
 
-/* Rounds, until one has messages to wait for. */
+/* Runs rounds, until one must wait for messages. */
 static void advance(sim_t *sim, slot_t *slot)
 {
     const dscomm_schedule_t *schedule = sim->schedule;
@@ -147,7 +148,7 @@ static const dscomm_algorithm_t *find(int coll, const char *name)
     exit(2);
 }
 
-/* One collective of count floats on comm. */
+/* Runs one collective of count floats on comm. */
 static void run(const world_t *world, MPI_Comm comm, int coll, const char *name,
                 size_t count)
 {
@@ -214,7 +215,7 @@ static void find_nodes(world_t *world)
     world->nodes.count = ranks / world->local_ranks;
 }
 
-/* Simulated seconds of the slowest rank. */
+/* Returns the simulated seconds of the slowest rank. */
 static double measure(const world_t *world, const char *name, size_t count)
 {
     double start, own, slowest = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A rank that needs no backend: the ranks of an attempt exchange their numbers
- * through a store alone, and wait for each other there. It is the launcher's,
- * or rank 0 serves it. keys.py does the same with torch. */
+ * through a store, and wait for each other there. The launcher or rank 0 serves
+ * the store. keys.py does the same with torch. */
 #include "config.h"
 
 #include <dscomm/status.h>
@@ -61,7 +61,8 @@ static int sum_all(dscomm_store_t *store, int size)
     return sum;
 }
 
-/* The last one lets all go, and rank 0, which may serve, goes last. */
+/* The last rank releases all others; rank 0, which may serve the store, leaves
+ * last. */
 static void await_all(dscomm_store_t *store, int rank, int size)
 {
     const char *key = "all";
