@@ -3,6 +3,7 @@
  * the plain one, bit for bit. */
 #include "config.h"
 
+#include "compression/codecs/arithmetic.h"
 #include "compression/codecs/kernels.h"
 #include "tests/lib/reduce/formats.h"
 #include "tests/tap.h"
@@ -27,22 +28,6 @@ static uint32_t draw(void)
     return (uint32_t)(state >> 32);
 }
 
-static float float_from(uint32_t bits)
-{
-    float x;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static uint32_t bits_from(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
 /* Kinds of input */
 typedef float (*source_t)(void);
 
@@ -53,7 +38,7 @@ static float plain(void)
 
 static float tiny(void)
 {
-    return float_from(draw() & 0x80ffffff);
+    return float_of(draw() & 0x80ffffff);
 }
 
 static float anything(void)
@@ -63,7 +48,7 @@ static float anything(void)
                                    0x00000001, 0x7f7fffff, 0x3f800000};
     uint32_t bits = draw();
 
-    return float_from(bits % 4 ? draw() : odd[bits / 4 % 9]);
+    return float_of(bits % 4 ? draw() : odd[bits / 4 % 9]);
 }
 
 static const struct {
@@ -96,133 +81,52 @@ static void fill(data_t *d, source_t source)
     d->scale = fabsf(plain());
 }
 
+/* The kernels. Bits, bytes and the codes of casts alone, which are of values
+ * without errors, begin at any address. How many elements are picked is another
+ * part of them each time. */
+#define KERNELS(K)                                                             \
+    K("measure", row->measure(d->sums, x, e, count))                           \
+    K("sign", row->sign(x, e, count, d->scale, bits))                          \
+    K("add_signs", row->add_signs(bits, count, d->scale, sum))                 \
+    K("put_signs", row->put_signs(bits, count, d->scale, 0, sum))              \
+    K("stream", row->put_signs(bits, count, d->scale, 1, sum))                 \
+    K("quantize", d->scale = row->quantize(x, e, group, bytes))                \
+    K("add_codes", row->add_codes(bytes, count, d->scale, sum))                \
+    K("add", row->add(x, e, count))                                            \
+    K("to_half", row->to_half(x, e, count, codes))                             \
+    K("to_bfloat", row->to_bfloat(x, e, count, codes))                         \
+    K("from_half", row->from_half(codes, count, sum))                          \
+    K("from_bfloat", row->from_bfloat(codes, count, sum))                      \
+    K("to_half alone", row->to_half(x, NULL, count, loose))                    \
+    K("to_bfloat alone", row->to_bfloat(x, NULL, count, loose))                \
+    K("pick", some ? row->pick(x, some, k < some ? k : some, codes) : (void)0)
+
+#define KERNEL_NAME(name, call) name,
+static const char *const kernels[] = {KERNELS(KERNEL_NAME)};
+
 /* One kernel, on count elements from element at. */
-typedef void (*use_t)(const dscomm_codec_kernels_t *row, data_t *d, size_t at,
-                      size_t count);
-
-static void use_measure(const dscomm_codec_kernels_t *row, data_t *d, size_t at,
-                        size_t count)
+static void use(size_t kernel, const dscomm_codec_kernels_t *row, data_t *d,
+                size_t at, size_t count)
 {
-    row->measure(d->sums, d->x + at, d->e + at, count);
-}
-
-static void use_sign(const dscomm_codec_kernels_t *row, data_t *d, size_t at,
-                     size_t count)
-{
-    row->sign(d->x + at, d->e + at, count, d->scale, d->bits + at % 7);
-}
-
-static void use_add_signs(const dscomm_codec_kernels_t *row, data_t *d,
-                          size_t at, size_t count)
-{
-    row->add_signs(d->bits + at % 7, count, d->scale, d->sum + at);
-}
-
-static void use_put_signs(const dscomm_codec_kernels_t *row, data_t *d,
-                          size_t at, size_t count)
-{
-    row->put_signs(d->bits + at % 7, count, d->scale, 0, d->sum + at);
-}
-
-static void use_stream(const dscomm_codec_kernels_t *row, data_t *d, size_t at,
-                       size_t count)
-{
-    row->put_signs(d->bits + at % 7, count, d->scale, 1, d->sum + at);
-}
-
-static void use_quantize(const dscomm_codec_kernels_t *row, data_t *d,
-                         size_t at, size_t count)
-{
-    size_t some = count < KERNEL_GROUP ? count : KERNEL_GROUP;
-
-    d->scale = row->quantize(d->x + at, d->e + at, some, d->bytes + at % 5);
-}
-
-static void use_add_codes(const dscomm_codec_kernels_t *row, data_t *d,
-                          size_t at, size_t count)
-{
-    row->add_codes(d->bytes + at % 5, count, d->scale, d->sum + at);
-}
-
-static void use_add(const dscomm_codec_kernels_t *row, data_t *d, size_t at,
-                    size_t count)
-{
-    row->add(d->x + at, d->e + at, count);
-}
-
-static void use_to_half(const dscomm_codec_kernels_t *row, data_t *d, size_t at,
-                        size_t count)
-{
-    row->to_half(d->x + at, d->e + at, count, d->codes + at);
-}
-
-static void use_to_bfloat(const dscomm_codec_kernels_t *row, data_t *d,
-                          size_t at, size_t count)
-{
-    row->to_bfloat(d->x + at, d->e + at, count, d->codes + at);
-}
-
-/* Codes that begin at an odd address, of values without errors. */
-static void use_half_alone(const dscomm_codec_kernels_t *row, data_t *d,
-                           size_t at, size_t count)
-{
-    row->to_half(d->x + at, NULL, count, (char *)(d->codes + at) + at % 2);
-}
-
-static void use_bfloat_alone(const dscomm_codec_kernels_t *row, data_t *d,
-                             size_t at, size_t count)
-{
-    row->to_bfloat(d->x + at, NULL, count, (char *)(d->codes + at) + at % 2);
-}
-
-/* How many are picked is another part of them each time. */
-static void use_pick(const dscomm_codec_kernels_t *row, data_t *d, size_t at,
-                     size_t count)
-{
+    size_t group = count < KERNEL_GROUP ? count : KERNEL_GROUP, i = 0;
     size_t some = count < KERNEL_PICK_MOST ? count : KERNEL_PICK_MOST;
     size_t k = 1 + some / (1 + some % 101);
+    float *x = d->x + at, *e = d->e + at, *sum = d->sum + at;
+    uint16_t *codes = d->codes + at;
+    uint8_t *bits = d->bits + at % 7;
+    int8_t *bytes = d->bytes + at % 5;
+    char *loose = (char *)codes + at % 2;
 
-    if (some)
-        row->pick(d->x + at, some, k < some ? k : some, d->codes + at);
+#define KERNEL_USE(name, call)                                                 \
+    if (kernel == i++)                                                         \
+        call;
+    KERNELS(KERNEL_USE)
 }
-
-static void use_from_half(const dscomm_codec_kernels_t *row, data_t *d,
-                          size_t at, size_t count)
-{
-    row->from_half(d->codes + at, count, d->sum + at);
-}
-
-static void use_from_bfloat(const dscomm_codec_kernels_t *row, data_t *d,
-                            size_t at, size_t count)
-{
-    row->from_bfloat(d->codes + at, count, d->sum + at);
-}
-
-static const struct {
-    const char *name;
-    use_t use;
-} kernels[] = {
-    {"measure", use_measure},
-    {"sign", use_sign},
-    {"add_signs", use_add_signs},
-    {"put_signs", use_put_signs},
-    {"stream", use_stream},
-    {"quantize", use_quantize},
-    {"add_codes", use_add_codes},
-    {"add", use_add},
-    {"to_half", use_to_half},
-    {"to_bfloat", use_to_bfloat},
-    {"from_half", use_from_half},
-    {"from_bfloat", use_from_bfloat},
-    {"to_half alone", use_half_alone},
-    {"to_bfloat alone", use_bfloat_alone},
-    {"pick", use_pick},
-};
 
 /* Equal bits; whose NaN a sum of two is nobody promises. */
 static int same_float(float a, float b)
 {
-    return bits_from(a) == bits_from(b) || (isnan(a) && isnan(b));
+    return bits_of(a) == bits_of(b) || (isnan(a) && isnan(b));
 }
 
 static int same_codes(const data_t *a, const data_t *b, int i)
@@ -268,13 +172,13 @@ static void compare(const dscomm_codec_kernels_t *row, size_t k, size_t kind)
         for (size_t at = 0; at < 5 && !wrong; at++) {
             fill(&one, kinds[kind].draw);
             other = one;
-            kernels[k].use(plain_row, &one, at, counts[c]);
-            kernels[k].use(row, &other, at, counts[c]);
+            use(k, plain_row, &one, at, counts[c]);
+            use(k, row, &other, at, counts[c]);
             wrong = !same(&one, &other);
             if (wrong)
                 printf("# %zu elements from %zu\n", counts[c], at);
         }
-    ok(!wrong, "%s: %s, %s values, as %s", row->name, kernels[k].name,
+    ok(!wrong, "%s: %s, %s values, as %s", row->name, kernels[k],
        kinds[kind].name, plain_row->name);
 }
 
@@ -445,8 +349,8 @@ static const float *sorted;
 static int by_magnitude(const void *a, const void *b)
 {
     uint16_t i = *(const uint16_t *)a, k = *(const uint16_t *)b;
-    uint32_t x = bits_from(fabsf(sorted[i]));
-    uint32_t y = bits_from(fabsf(sorted[k]));
+    uint32_t x = bits_of(fabsf(sorted[i]));
+    uint32_t y = bits_of(fabsf(sorted[k]));
 
     return x != y ? (x < y ? 1 : -1) : i - k;
 }
