@@ -29,8 +29,7 @@ static void works(rank_t *self)
         for (int i = 0; i < MANY; i++) {
             int k = (i * 2 + self->rank) % MANY;
 
-            CHECK(self, !dscomm_work_wait(w[k], -1));
-            dscomm_work_free(w[k]);
+            finish(self, w[k]);
         }
         for (int i = 0; i < MANY; i++) {
             fill_noise(y, COUNT, self->rank, call * MANY + i);
@@ -66,10 +65,8 @@ static void fused(rank_t *self)
         CHECK(self,
               !dscomm_compressor_all_reduce_many(
                   cs, buffers, MANY, DSCOMM_FLOAT32, call == 1 ? &work : NULL));
-        if (call == 1) {
-            CHECK(self, !dscomm_work_wait(work, -1));
-            dscomm_work_free(work);
-        }
+        finish(self, work);
+        work = NULL;
         for (int i = 0; i < MANY; i++) {
             fill_noise(y, counts[i], self->rank, call * MANY + i);
             reduce(self, twins[i], y);
@@ -85,7 +82,7 @@ static void fused(rank_t *self)
 static void masked(rank_t *self)
 {
     dscomm_compressor_t *c = open_with(self, COUNT, "onebit");
-    dscomm_compressor_info_t info = {.size = sizeof info};
+    dscomm_compressor_info_t info;
     float x[COUNT], *worker, *server;
     uint8_t mask[COUNT];
     int wrong = 0;
@@ -93,7 +90,7 @@ static void masked(rank_t *self)
     for (int i = 0; i < COUNT; i++)
         mask[i] = i % 4 == 0;
     CHECK(self, !dscomm_compressor_set_mask(c, mask));
-    CHECK(self, !dscomm_compressor_info(c, &info));
+    info = info_of(self, c);
     for (int call = 0; call < 2; call++) {
         for (int i = 0; i < COUNT; i++)
             x[i] = mask[i] ? 1 : 1000;
@@ -124,13 +121,13 @@ static void like_new(rank_t *self, dscomm_compressor_t *c, const uint8_t *mask,
                      const char *codec)
 {
     dscomm_compressor_t *twin = open_with(self, COUNT, codec);
-    dscomm_compressor_info_t info = {.size = sizeof info};
+    dscomm_compressor_info_t info;
     float *worker, *server, *twins_worker, *twins_server;
     float x[COUNT], y[COUNT];
     int wrong = 0;
 
     CHECK(self, !dscomm_compressor_set_mask(twin, mask));
-    CHECK(self, !dscomm_compressor_info(c, &info));
+    info = info_of(self, c);
     CHECK(self, !dscomm_compressor_errors(c, &worker, &server));
     CHECK(self, !dscomm_compressor_errors(twin, &twins_worker, &twins_server));
     for (size_t i = 0; i < COUNT; i++) {
@@ -155,7 +152,6 @@ static void like_new(rank_t *self, dscomm_compressor_t *c, const uint8_t *mask,
 static void masked_late(rank_t *self)
 {
     static const char *const codecs[] = {"onebit", "int8", "topk"};
-    dscomm_compressor_info_t info = {.size = sizeof info};
     uint8_t mask[COUNT];
 
     for (int i = 0; i < COUNT; i++)
@@ -168,12 +164,11 @@ static void masked_late(rank_t *self)
         for (int k = 0; k < COUNT; k++)
             x[k] = noise((uint64_t)k, 1) * (mask[k] ? 1 : 1000);
         reduce(self, c, x);
-        CHECK(self, !dscomm_compressor_info(c, &info));
-        state = malloc(info.state_bytes);
-        CHECK(self, !dscomm_compressor_save(c, state, info.state_bytes));
+        state = save(self, c);
         CHECK(self, !dscomm_compressor_set_mask(c, mask));
         like_new(self, c, mask, codecs[i]);
-        CHECK(self, !dscomm_compressor_load(c, state, info.state_bytes));
+        CHECK(self,
+              !dscomm_compressor_load(c, state, info_of(self, c).state_bytes));
         like_new(self, c, mask, codecs[i]);
         CHECK(self, !dscomm_compressor_free(c));
         free(state);
@@ -215,13 +210,13 @@ static void defaults(rank_t *self)
     for (int i = 0; i < 4; i++) {
         dscomm_compressor_attr_t attr = {.size = sizeof attr};
         dscomm_compressor_t *c = NULL;
-        dscomm_compressor_info_t info = {.size = sizeof info};
+        dscomm_compressor_info_t info;
         float x[COUNT], *worker, *server;
         int sent = 0;
 
         attr.codec = codecs[i];
         CHECK(self, !dscomm_compressor_create(self->world, COUNT, &attr, &c));
-        CHECK(self, !dscomm_compressor_info(c, &info));
+        info = info_of(self, c);
         CHECK(self, info.op == DSCOMM_AVG);
         CHECK(self, info.geometry == DSCOMM_GEOMETRY_NATIVE);
         CHECK(self, !dscomm_compressor_errors(c, &worker, &server));
@@ -331,11 +326,10 @@ static void busy(rank_t *self)
                         DSCOMM_ERR_STATE);
         CHECK(self, dscomm_compressor_free(c) == DSCOMM_ERR_STATE);
         CHECK(self, strstr(dscomm_last_error(), "not complete"));
-        CHECK(self, !dscomm_barrier(self->world, NULL));
-        CHECK(self, !dscomm_work_wait(work, -1));
-        dscomm_work_free(work);
+        meet(self);
+        finish(self, work);
     } else {
-        CHECK(self, !dscomm_barrier(self->world, NULL));
+        meet(self);
         reduce(self, c, x);
     }
     CHECK(self, x[0] == 1);
@@ -345,16 +339,14 @@ static void busy(rank_t *self)
 /* The group ends under a call. */
 static void aborted(rank_t *self)
 {
-    dscomm_compressor_t *c;
-    dscomm_group_t *group = NULL;
+    dscomm_group_t *group = all_of(self, 0);
+    dscomm_compressor_t *c = open_on(self, group, 100);
     dscomm_work_t *work = NULL;
     float x[100] = {0};
 
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
-    CHECK(self, !dscomm_onebit_create(group, 100, NULL, &c));
     if (self->rank)
         CHECK(self, !dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, &work));
-    CHECK(self, !dscomm_barrier(self->world, NULL));
+    meet(self);
     if (!self->rank)
         CHECK(self, !dscomm_group_abort(group, "enough"));
     if (work)
@@ -364,28 +356,25 @@ static void aborted(rank_t *self)
         usleep(1000);
     CHECK(self, dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL) ==
                     DSCOMM_ERR_ABORTED);
-    CHECK(self, !dscomm_compressor_free(c));
-    CHECK(self, !dscomm_group_free(group));
+    close_on(self, group, &c, 1);
 }
 
 /* Under a call that blocks, alone or beside a work. */
 static void abort_blocking(rank_t *self, int beside)
 {
-    dscomm_compressor_t *c, *d;
-    dscomm_group_t *group = NULL;
+    dscomm_group_t *group = all_of(self, 0);
+    dscomm_compressor_t *cs[] = {open_on(self, group, 100),
+                                 open_on(self, group, 100)};
     dscomm_work_t *work = NULL;
     float x[100] = {0}, y[100] = {0};
 
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
-    CHECK(self, !dscomm_onebit_create(group, 100, NULL, &c));
-    CHECK(self, !dscomm_onebit_create(group, 100, NULL, &d));
-    CHECK(self, !dscomm_barrier(self->world, NULL));
+    meet(self);
     if (self->rank) {
         if (beside)
-            CHECK(self,
-                  !dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, &work));
-        CHECK(self, dscomm_compressor_all_reduce(d, y, DSCOMM_FLOAT32, NULL) ==
-                        DSCOMM_ERR_ABORTED);
+            CHECK(self, !dscomm_compressor_all_reduce(cs[0], x, DSCOMM_FLOAT32,
+                                                      &work));
+        CHECK(self, dscomm_compressor_all_reduce(cs[1], y, DSCOMM_FLOAT32,
+                                                 NULL) == DSCOMM_ERR_ABORTED);
         CHECK(self, strstr(dscomm_last_error(), "enough"));
         if (work)
             CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_ERR_ABORTED);
@@ -394,9 +383,7 @@ static void abort_blocking(rank_t *self, int beside)
         usleep(50000);
         CHECK(self, !dscomm_group_abort(group, "enough"));
     }
-    CHECK(self, !dscomm_compressor_free(c));
-    CHECK(self, !dscomm_compressor_free(d));
-    CHECK(self, !dscomm_group_free(group));
+    close_on(self, group, cs, 2);
 }
 
 static void aborted_alone(rank_t *self)
@@ -417,14 +404,12 @@ static void aborted_midway(rank_t *self)
     float *x = calloc(LARGE, sizeof *x), y[100] = {0};
 
     for (int round = 0; round < 20; round++) {
-        dscomm_compressor_t *c, *d;
-        dscomm_group_t *group = NULL;
+        dscomm_group_t *group = all_of(self, 0);
+        dscomm_compressor_t *cs[] = {open_on(self, group, 100),
+                                     open_on(self, group, LARGE)};
         dscomm_status_t status = DSCOMM_OK;
 
-        CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
-        CHECK(self, !dscomm_onebit_create(group, 100, NULL, &c));
-        CHECK(self, !dscomm_onebit_create(group, LARGE, NULL, &d));
-        CHECK(self, !dscomm_barrier(self->world, NULL));
+        meet(self);
         for (int i = 0; status == DSCOMM_OK && i < 1000; i++) {
             dscomm_work_t *work = NULL;
             dscomm_status_t beside = DSCOMM_OK;
@@ -433,19 +418,18 @@ static void aborted_midway(rank_t *self)
                 usleep((useconds_t)round * 50);
                 CHECK(self, !dscomm_group_abort(group, "enough"));
             }
-            status = dscomm_compressor_all_reduce(c, y, DSCOMM_FLOAT32, &work);
+            status =
+                dscomm_compressor_all_reduce(cs[0], y, DSCOMM_FLOAT32, &work);
             if (status == DSCOMM_OK)
-                status =
-                    dscomm_compressor_all_reduce(d, x, DSCOMM_FLOAT32, NULL);
+                status = dscomm_compressor_all_reduce(cs[1], x, DSCOMM_FLOAT32,
+                                                      NULL);
             if (work)
                 beside = dscomm_work_wait(work, -1);
             CHECK(self, beside == DSCOMM_OK || beside == DSCOMM_ERR_ABORTED);
             dscomm_work_free(work);
         }
         CHECK(self, status == DSCOMM_ERR_ABORTED);
-        CHECK(self, !dscomm_compressor_free(c));
-        CHECK(self, !dscomm_compressor_free(d));
-        CHECK(self, !dscomm_group_free(group));
+        close_on(self, group, cs, 2);
     }
     free(x);
 }
@@ -457,25 +441,19 @@ static pthread_barrier_t both_there;
  * wait in the library, since it would look for all ranks of the process. */
 static void looked_at_late(rank_t *self)
 {
-    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
-    dscomm_compressor_t *c = NULL;
-    dscomm_group_t *group = NULL;
+    dscomm_group_t *group = all_of(self, 1000);
+    dscomm_compressor_t *c = open_on(self, group, 100);
     dscomm_work_t *work = NULL;
     float x[100] = {0};
 
-    attr.timeout_ms = 1000;
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
-    CHECK(self, !dscomm_compressor_create(group, 100, NULL, &c));
     if (!self->rank)
         CHECK(self, !dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, &work));
     usleep(self->rank ? 0 : 1200000);
     pthread_barrier_wait(&both_there);
     if (self->rank)
         CHECK(self, !dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, &work));
-    CHECK(self, !dscomm_work_wait(work, -1));
-    dscomm_work_free(work);
-    CHECK(self, !dscomm_compressor_free(c));
-    CHECK(self, !dscomm_group_free(group));
+    finish(self, work);
+    close_on(self, group, &c, 1);
 }
 
 int main(void)

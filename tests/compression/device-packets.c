@@ -24,10 +24,7 @@ static void overlap(rank_t *self, int copies, fake_event_t until)
     fake_device_choose(self->rank);
     pair = pair_new(self, LONG);
     pair_call(self, &pair, 0);
-    meet(self);
-    if (self->rank == 0)
-        fake_device_stop(0, copies, until);
-    meet(self);
+    ALONE(self, 0, fake_device_stop(0, copies, until));
     pair_call(self, &pair, copies > 1);
     if (self->rank == 0)
         CHECK(self, fake_device_met());
@@ -87,68 +84,36 @@ static void not_finite(rank_t *self)
 {
     pair_t pair = pair_new(self, SHORT);
 
-    for (int call = 0; call < 5; call++) {
-        pair_fill(self, &pair);
-        if (call == 1 && self->rank == 0)
-            pair.want[7] = INFINITY;
-        for (size_t i = 0; i < SHORT && call == 3; i++)
-            pair.want[i] = 3e38f;
-        fake_device_write(pair.x, pair.want, SHORT * sizeof(float));
-        reduce(self, pair.there, pair.x);
-        pair_compare(self, &pair);
-        CHECK(self, call != 1 || isnan(pair.got[0]));
-    }
+    pair_not_finite(self, &pair, 3e38f);
     pair_free(self, &pair);
 }
 
 /* Several in one call; where is the device of each, or -1. */
 static void together(rank_t *self, const int *where, int n)
 {
-    dscomm_compressor_t *there[40], *here[40];
-    void *x[40], *want[40];
-    float got[SHORT];
+    pair_t pairs[PAIRS_MAX];
 
     for (int i = 0; i < n; i++) {
         size_t count = (size_t)(i * 1237 % SHORT);
+        dscomm_compressor_t *there = open_with(self, count, "onebit");
+        dscomm_compressor_t *here = open_with(self, count, "onebit");
 
-        there[i] = open_with(self, count, "onebit");
-        here[i] = open_with(self, count, "onebit");
-        want[i] = malloc(sizeof got);
         fake_device_choose(where[i]);
-        x[i] =
-            where[i] < 0 ? malloc(sizeof got) : fake_device_alloc(sizeof got);
+        pairs[i] = pair_make(there, here, count, DSCOMM_FLOAT32,
+                             where[i] < 0 ? ON_HOST : 0);
+        pairs[i].call = 10 * i;
     }
-    for (int call = 0; call < 3; call++) {
-        for (int i = 0; i < n; i++) {
-            fill_noise(want[i], SHORT, self->rank, call * 40 + i);
-            fake_device_write(x[i], want[i], sizeof got);
-        }
-        CHECK(self, !dscomm_compressor_all_reduce_many(there, x, (size_t)n,
-                                                       DSCOMM_FLOAT32, NULL));
-        CHECK(self, !dscomm_compressor_all_reduce_many(here, want, (size_t)n,
-                                                       DSCOMM_FLOAT32, NULL));
-        for (int i = 0; i < n; i++) {
-            fake_device_read(got, x[i], sizeof got);
-            CHECK(self, !memcmp(got, want[i],
-                                (size_t)(i * 1237 % SHORT) * sizeof(float)));
-        }
-    }
-    close_all(self, there, n);
-    close_all(self, here, n);
-    for (int i = 0; i < n; i++) {
-        if (where[i] < 0)
-            free(x[i]);
-        else
-            fake_device_free(x[i]);
-        free(want[i]);
-    }
+    for (int call = 0; call < 3; call++)
+        pairs_call(self, pairs, n);
+    for (int i = 0; i < n; i++)
+        pair_free(self, &pairs[i]);
 }
 
 static void many(rank_t *self)
 {
-    static const int where[40] = {0};
+    static const int where[PAIRS_MAX] = {0};
 
-    together(self, where, 40);
+    together(self, where, PAIRS_MAX);
 }
 
 /* On two devices and in host memory; on one rank otherwise than on others. */
@@ -180,14 +145,9 @@ static void headers_only(rank_t *self)
     pair = pair_new(self, SHORT);
     pair_call(self, &pair, 0);
     pair_fill(self, &pair);
-    meet(self);
-    if (self->rank == 0)
-        fake_device_copied();
-    meet(self);
+    ALONE(self, 0, fake_device_copied());
     reduce(self, pair.there, pair.x);
-    meet(self);
-    if (self->rank == 0)
-        CHECK(self, fake_device_copied() == n * each);
+    ALONE(self, 0, CHECK(self, fake_device_copied() == n * each));
     pair_compare(self, &pair);
     pair_free(self, &pair);
 }
@@ -218,13 +178,11 @@ static void *abort_later(void *group)
 
 static void abort_stuck(rank_t *self)
 {
-    dscomm_group_t *group = NULL;
-    dscomm_compressor_t *c = NULL;
+    dscomm_group_t *group = all_of(self, 0);
+    dscomm_compressor_t *c = open_on(self, group, SHORT);
     float *x = fake_device_alloc(SHORT * sizeof *x);
     pthread_t thread;
 
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
-    CHECK(self, !dscomm_compressor_create(group, SHORT, NULL, &c));
     fake_device_stop(0, 0, FAKE_NEVER);
     fake_device_marks();
     pthread_create(&thread, NULL, abort_later, group);
@@ -232,8 +190,7 @@ static void abort_stuck(rank_t *self)
                     DSCOMM_ERR_ABORTED);
     CHECK(self, !fake_device_met());
     pthread_join(thread, NULL);
-    CHECK(self, !dscomm_compressor_free(c));
-    dscomm_group_free(group);
+    close_on(self, group, &c, 1);
     fake_device_free(x);
 }
 
@@ -269,8 +226,7 @@ static void held(rank_t *self)
     for (int i = 0; i < 10; i++)
         CHECK(self, dscomm_work_wait(work, 1) == DSCOMM_IN_PROGRESS);
     fake_device_hold(0);
-    CHECK(self, !dscomm_work_wait(work, -1));
-    dscomm_work_free(work);
+    finish(self, work);
     pair_compare(self, &pair);
     pair_free(self, &pair);
 }
@@ -281,10 +237,9 @@ void *thread_kept;
 /* Of a call that nobody joins. */
 static void leave_call(rank_t *self, dscomm_group_t *group, float *x)
 {
-    dscomm_compressor_t *c = NULL;
+    dscomm_compressor_t *c = open_on(self, group, SHORT);
     dscomm_work_t *work = NULL;
 
-    CHECK(self, !dscomm_compressor_create(group, SHORT, NULL, &c));
     meet(self);
     if (self->rank == 0) {
         CHECK(self, !dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, &work));
@@ -299,13 +254,13 @@ static void leave_call(rank_t *self, dscomm_group_t *group, float *x)
 static void late_row(rank_t *self)
 {
     char late[HEADER], *kept;
-    dscomm_group_t *group = NULL;
+    dscomm_group_t *group;
     pair_t pair;
 
     memset(late, 0x5a, sizeof late);
     pair = pair_new(self, SHORT);
     pair_fill(self, &pair);
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+    group = all_of(self, 0);
     if (self->rank == 0)
         thread_kept = NULL;
     meet(self);
@@ -335,18 +290,12 @@ static void failing(rank_t *self)
     fake_device_choose(self->rank);
     pair = pair_new(self, SHORT);
     pair_fill(self, &pair);
-    meet(self);
-    if (self->rank == 0)
-        fake_device_fail(at);
-    meet(self);
+    ALONE(self, 0, fake_device_fail(at));
     status =
         dscomm_compressor_all_reduce(pair.there, pair.x, DSCOMM_FLOAT32, NULL);
     CHECK(self, status == DSCOMM_OK || status == DSCOMM_ERR_IO ||
                     status == DSCOMM_ERR_ABORTED);
-    meet(self);
-    if (self->rank == 0)
-        beyond = fake_device_fail(-1) >= 0;
-    meet(self);
+    ALONE(self, 0, beyond = fake_device_fail(-1) >= 0);
     if (beyond) {
         CHECK(self, status == DSCOMM_OK);
         pair_compare(self, &pair);

@@ -5,47 +5,36 @@
 #include "config.h"
 
 #include "compression/device/device.h"
-#include "tests/compression/compress.h"
-#include "tests/compression/fake-device.h"
+#include "tests/compression/pairs.h"
 
 #define COUNT 5000
 
-/* A compressor whose call has returned, before its result is there. */
+/* A call that has returned, before its result is there. */
 typedef struct {
-    dscomm_compressor_t *c, *twin;
-    float *x, want[COUNT];
+    pair_t pair;
     void *stream;
 } begun_t;
 
-static void begin(rank_t *self, begun_t *ret_begun)
+static begun_t begin(rank_t *self)
 {
-    begun_t *b = ret_begun;
+    begun_t b = {pair_new(self, COUNT), fake_device_stream_new()};
 
-    b->c = open_with(self, COUNT, "onebit");
-    b->twin = open_with(self, COUNT, "onebit");
-    b->x = fake_device_alloc(sizeof b->want);
-    b->stream = fake_device_stream_new();
-    CHECK(self, !dscomm_compressor_set_stream(b->c, b->stream));
-    fill_noise(b->want, COUNT, self->rank, 0);
-    fake_device_write(b->x, b->want, sizeof b->want);
-    reduce(self, b->twin, b->want);
+    CHECK(self, !dscomm_compressor_set_stream(b.pair.there, b.stream));
+    pair_fill(self, &b.pair);
+    reduce(self, b.pair.here, b.pair.want);
     fake_device_hold(1);
-    reduce(self, b->c, b->x);
+    reduce(self, b.pair.there, b.pair.x);
+    return b;
 }
 
 /* It goes on; what it has written is right. */
 static void end(rank_t *self, begun_t *b)
 {
-    float got[COUNT];
-
     fake_device_hold(0);
     fake_device_wait(b->stream);
-    fake_device_read(got, b->x, sizeof got);
-    CHECK(self, !memcmp(got, b->want, sizeof got));
-    CHECK(self, !dscomm_compressor_free(b->c));
-    CHECK(self, !dscomm_compressor_free(b->twin));
+    pair_check(self, &b->pair);
+    pair_free(self, &b->pair);
     fake_device_stream_free(b->stream);
-    fake_device_free(b->x);
 }
 
 static int has_timed_out(dscomm_status_t status)
@@ -54,43 +43,44 @@ static int has_timed_out(dscomm_status_t status)
            strstr(dscomm_last_error(), "waits for its device");
 }
 
-static int is_same(dscomm_compressor_t *a, dscomm_compressor_t *b)
+static int errors_time_out(const begun_t *b)
 {
-    float *errors[4];
+    float *worker, *server;
 
-    return !dscomm_compressor_errors(a, &errors[0], &errors[1]) &&
-           !dscomm_compressor_errors(b, &errors[2], &errors[3]) &&
-           !memcmp(errors[0], errors[2], COUNT * sizeof(float)) &&
-           !memcmp(errors[1], errors[3], COUNT * sizeof(float));
+    return has_timed_out(
+        dscomm_compressor_errors(b->pair.there, &worker, &server));
+}
+
+/* A call of a compressor of its own, behind the one that has begun. */
+static int call_times_out(dscomm_compressor_t *c, void *x)
+{
+    return has_timed_out(
+        dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL));
 }
 
 /* The device is asked for the errors, and stands before it comes to that. */
 static void errors_from(rank_t *self)
 {
-    begun_t b;
-    float *worker, *server;
+    begun_t b = begin(self);
 
-    begin(self, &b);
-    CHECK(self, has_timed_out(dscomm_compressor_errors(b.c, &worker, &server)));
+    CHECK(self, errors_time_out(&b));
     fake_device_hold(0);
-    CHECK(self, is_same(b.c, b.twin));
+    CHECK(self, is_same(self, &b.pair));
     end(self, &b);
 }
 
 /* It stands while it copies them, and they are wanted or not needed. */
 static void errors_half(rank_t *self)
 {
-    begun_t b;
-    float *worker, *server;
+    begun_t b = begin(self);
 
-    begin(self, &b);
     fake_device_hold(0);
     fake_device_wait(b.stream);
     fake_device_stop(0, 0, FAKE_NEVER);
-    CHECK(self, has_timed_out(dscomm_compressor_errors(b.c, &worker, &server)));
-    CHECK(self, has_timed_out(dscomm_compressor_reset(b.c)));
+    CHECK(self, errors_time_out(&b));
+    CHECK(self, has_timed_out(dscomm_compressor_reset(b.pair.there)));
     CHECK(self, !fake_device_met());
-    CHECK(self, is_same(b.c, b.twin));
+    CHECK(self, is_same(self, &b.pair));
     end(self, &b);
 }
 
@@ -98,12 +88,10 @@ static void errors_half(rank_t *self)
  * that fails. */
 static void errors_to(rank_t *self)
 {
-    begun_t b;
     dscomm_compressor_t *c = open_with(self, COUNT, "onebit");
+    begun_t b = begin(self);
 
-    begin(self, &b);
-    CHECK(self, has_timed_out(dscomm_compressor_all_reduce(
-                    c, b.x, DSCOMM_FLOAT32, NULL)));
+    CHECK(self, call_times_out(c, b.pair.x));
     CHECK(self, !dscomm_compressor_free(c));
     end(self, &b);
 }
@@ -112,18 +100,15 @@ static void errors_to(rank_t *self)
  * the compressor has no state; */
 static void buffer_behind(rank_t *self)
 {
-    begun_t b;
     dscomm_compressor_t *c = open_with(self, COUNT, "int8");
+    begun_t b = begin(self);
 
-    begin(self, &b);
-    CHECK(self, has_timed_out(dscomm_compressor_all_reduce(
-                    c, b.x, DSCOMM_FLOAT32, NULL)));
-    CHECK(self, dscomm_compressor_all_reduce(c, b.x, DSCOMM_FLOAT32, NULL) ==
-                    DSCOMM_ERR_STATE);
+    CHECK(self, call_times_out(c, b.pair.x));
+    CHECK(self, dscomm_compressor_all_reduce(c, b.pair.x, DSCOMM_FLOAT32,
+                                             NULL) == DSCOMM_ERR_STATE);
     CHECK(self, strstr(dscomm_last_error(), "reset the compressor"));
     CHECK(self, !dscomm_compressor_reset(c));
-    CHECK(self, has_timed_out(dscomm_compressor_all_reduce(
-                    c, b.x, DSCOMM_FLOAT32, NULL)));
+    CHECK(self, call_times_out(c, b.pair.x));
     CHECK(self, !dscomm_compressor_free(c));
     end(self, &b);
 }
@@ -141,23 +126,21 @@ static void buffer_aborted(rank_t *self)
     begun_t b;
     pthread_t thread;
     gint64 since;
-    dscomm_group_t *group = NULL;
+    dscomm_group_t *group = all_of(self, 0);
     dscomm_compressor_t *c = NULL;
     dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
 
     attr.codec = "int8";
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
     CHECK(self, !dscomm_compressor_create(group, COUNT, &attr, &c));
-    begin(self, &b);
+    b = begin(self);
     since = g_get_monotonic_time();
     CHECK(self, !pthread_create(&thread, NULL, abort_soon, group));
-    CHECK(self, dscomm_compressor_all_reduce(c, b.x, DSCOMM_FLOAT32, NULL) ==
-                    DSCOMM_ERR_ABORTED);
+    CHECK(self, dscomm_compressor_all_reduce(c, b.pair.x, DSCOMM_FLOAT32,
+                                             NULL) == DSCOMM_ERR_ABORTED);
     CHECK(self, strstr(dscomm_last_error(), "enough"));
     CHECK(self, g_get_monotonic_time() - since < 10 * G_USEC_PER_SEC);
     pthread_join(thread, NULL);
-    CHECK(self, !dscomm_compressor_free(c));
-    CHECK(self, !dscomm_group_free(group));
+    close_on(self, group, &c, 1);
     end(self, &b);
 }
 
@@ -169,8 +152,7 @@ static void buffer_half(rank_t *self)
     dscomm_device_queue_t *queue = NULL;
 
     fake_device_stop(0, 0, FAKE_NEVER);
-    CHECK(self, has_timed_out(
-                    dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL)));
+    CHECK(self, call_times_out(c, x));
     CHECK(self, !dscomm_compressor_free(c));
     CHECK(self, !fake_device_met());
     CHECK(self, !dscomm_priv_device_queue(0, &queue));
@@ -182,32 +164,28 @@ static void buffer_half(rank_t *self)
  * messages had. */
 static void freed(rank_t *self)
 {
-    begun_t b;
-    int pieces;
+    begun_t b = begin(self);
+    int pieces = fake_device_pieces();
 
-    begin(self, &b);
-    pieces = fake_device_pieces();
-    CHECK(self, !dscomm_compressor_free(b.c));
-    CHECK(self, !dscomm_compressor_free(b.twin));
+    CHECK(self, !dscomm_compressor_free(b.pair.there));
+    CHECK(self, !dscomm_compressor_free(b.pair.here));
     CHECK(self, fake_device_pieces() == pieces);
-    b.c = b.twin = NULL;
+    b.pair.there = b.pair.here = NULL;
     end(self, &b);
 }
 
 /* While it is copying the errors to where the host had them. */
 static void freed_half(rank_t *self)
 {
-    begun_t b;
-    float *worker, *server;
+    begun_t b = begin(self);
 
-    begin(self, &b);
     fake_device_hold(0);
     fake_device_wait(b.stream);
     fake_device_stop(0, 0, FAKE_NEVER);
-    CHECK(self, has_timed_out(dscomm_compressor_errors(b.c, &worker, &server)));
-    CHECK(self, !dscomm_compressor_free(b.c));
+    CHECK(self, errors_time_out(&b));
+    CHECK(self, !dscomm_compressor_free(b.pair.there));
     CHECK(self, !fake_device_met());
-    b.c = NULL;
+    b.pair.there = NULL;
     end(self, &b);
 }
 

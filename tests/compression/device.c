@@ -6,8 +6,7 @@
 #include "config.h"
 
 #include "compression/device/device.h"
-#include "tests/compression/compress.h"
-#include "tests/compression/fake-device.h"
+#include "tests/compression/pairs.h"
 
 #define CALLS 4
 #define MOST 70000
@@ -60,76 +59,25 @@ static dscomm_compressor_t *open_case(rank_t *self, const case_t *k)
     return c;
 }
 
-/* Any numbers; of 16 bits none that is not finite. */
-static void fill(const case_t *k, void *x, int rank, int call)
+/* On the device the buffer begins so many bytes off, or it is in host memory.
+ */
+static pair_t pair_of(rank_t *self, const case_t *k, int off)
 {
-    for (size_t i = 0; i < k->count; i++) {
-        float value = noise(i, (uint64_t)(rank * 1000 + call));
-        uint16_t word = (uint16_t)(int)(value * 15000);
+    dscomm_compressor_t *there = open_case(self, k);
 
-        if (k->dtype == DSCOMM_FLOAT64)
-            ((double *)x)[i] = value;
-        else if (k->dtype == DSCOMM_FLOAT32)
-            ((float *)x)[i] = value;
-        else
-            ((uint16_t *)x)[i] = word & 0xbbff;
-    }
+    return pair_make(there, open_case(self, k), k->count, k->dtype, off);
 }
 
-/* The errors of both, and what both save. */
-static int is_same(dscomm_compressor_t *a, dscomm_compressor_t *b)
-{
-    dscomm_compressor_info_t info = {.size = sizeof info};
-    char *of_a, *of_b;
-    int same;
-
-    dscomm_compressor_info(a, &info);
-    of_a = malloc(info.state_bytes);
-    of_b = malloc(info.state_bytes);
-    same = !dscomm_compressor_save(a, of_a, info.state_bytes) &&
-           !dscomm_compressor_save(b, of_b, info.state_bytes) &&
-           !memcmp(of_a, of_b, info.state_bytes);
-    free(of_a);
-    free(of_b);
-    return same;
-}
-
-static void call_with(rank_t *self, dscomm_compressor_t *c, void *x,
-                      dscomm_dtype_t dtype, int with_work)
-{
-    dscomm_work_t *work = NULL;
-
-    CHECK(self,
-          !dscomm_compressor_all_reduce(c, x, dtype, with_work ? &work : NULL));
-    if (!work)
-        return;
-    CHECK(self, !dscomm_work_wait(work, -1));
-    dscomm_work_free(work);
-}
-
-/* One compressor on the device, its twin in host memory; on the device the
- * buffer begins so many bytes off. */
 static void compare(rank_t *self, const case_t *k, int off)
 {
-    size_t bytes = k->count * dscomm_dtype_size(k->dtype);
-    dscomm_compressor_t *cs[] = {open_case(self, k), open_case(self, k)};
-    char *memory = fake_device_alloc(bytes + (size_t)off), *x = memory + off;
-    void *got = malloc(bytes + 1), *want = malloc(bytes + 1);
+    pair_t pair = pair_of(self, k, off);
 
     for (int call = 0; call < CALLS; call++) {
-        fill(k, want, self->rank, call);
-        fake_device_write(x, want, bytes);
-        call_with(self, cs[0], x, k->dtype, call == 1);
-        call_with(self, cs[1], want, k->dtype, call == 1);
-        fake_device_read(got, x, bytes);
-        CHECK(self, !memcmp(got, want, bytes));
+        pair_call(self, &pair, call == 1);
         if (call % 2)
-            CHECK(self, is_same(cs[0], cs[1]));
+            CHECK(self, is_same(self, &pair));
     }
-    close_all(self, cs, 2);
-    fake_device_free(memory);
-    free(got);
-    free(want);
+    pair_free(self, &pair);
 }
 
 static void equal(rank_t *self)
@@ -162,53 +110,38 @@ static void matrix(rank_t *self)
 /* Now here, now there; overwritten, forgotten, loaded in between. */
 static void moving(rank_t *self)
 {
-    const case_t *k = &cases[1];
-    size_t bytes = k->count * sizeof(float);
-    dscomm_compressor_t *cs[] = {open_case(self, k), open_case(self, k)};
-    dscomm_compressor_info_t info = {.size = sizeof info};
-    float *x = fake_device_alloc(bytes), *got = malloc(bytes);
-    float *want = malloc(bytes), *worker, *server;
-    char *state;
+    pair_t pair = pair_of(self, &cases[1], 0);
+    dscomm_compressor_t *const cs[] = {pair.there, pair.here};
+    const size_t state_bytes = info_of(self, pair.there).state_bytes;
+    float *worker, *server;
+    char *state = NULL;
 
-    CHECK(self, !dscomm_compressor_info(cs[0], &info));
-    state = malloc(info.state_bytes);
     for (int call = 0; call < 8; call++) {
-        fill(k, want, self->rank, call);
-        memcpy(got, want, bytes);
-        fake_device_write(x, want, bytes);
-        call_with(self, cs[0], call % 3 == 1 ? got : x, k->dtype, 0);
-        call_with(self, cs[1], want, k->dtype, 0);
-        if (call % 3 != 1)
-            fake_device_read(got, x, bytes);
-        CHECK(self, !memcmp(got, want, bytes));
-        for (int i = 0; i < 2 && call == 2; i++) {
-            CHECK(self, !dscomm_compressor_errors(cs[i], &worker, &server));
-            worker[7] = 5;
-            server[0] = -2;
-        }
-        if (call == 4)
-            CHECK(self,
-                  !dscomm_compressor_save(cs[0], state, info.state_bytes));
-        for (int i = 0; i < 2 && call == 5; i++)
-            CHECK(self, !dscomm_compressor_reset(cs[i]));
-        for (int i = 0; i < 2 && call == 6; i++)
-            CHECK(self,
-                  !dscomm_compressor_load(cs[i], state, info.state_bytes));
-    }
-    CHECK(self, is_same(cs[0], cs[1]));
-    close_all(self, cs, 2);
-    fake_device_free(x);
-    free(got);
-    free(want);
-    free(state);
-}
+        const int is_here = call % 3 == 1;
 
-static int both_nan(const float *a, const float *b, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (memcmp(&a[i], &b[i], sizeof *a) && !(isnan(a[i]) && isnan(b[i])))
-            return 0;
-    return 1;
+        pair_fill(self, &pair);
+        memcpy(pair.got, pair.want, pair.bytes);
+        reduce(self, pair.there, is_here ? pair.got : pair.x);
+        if (is_here)
+            fake_device_write(pair.x, pair.got, pair.bytes);
+        pair_compare(self, &pair);
+        if (call == 4)
+            state = save(self, pair.there);
+        for (int i = 0; i < 2; i++) {
+            if (call == 2) {
+                CHECK(self, !dscomm_compressor_errors(cs[i], &worker, &server));
+                worker[7] = 5;
+                server[0] = -2;
+            }
+            if (call == 5)
+                CHECK(self, !dscomm_compressor_reset(cs[i]));
+            if (call == 6)
+                CHECK(self, !dscomm_compressor_load(cs[i], state, state_bytes));
+        }
+    }
+    CHECK(self, is_same(self, &pair));
+    pair_free(self, &pair);
+    free(state);
 }
 
 static const case_t small = {
@@ -222,138 +155,72 @@ static float large;
  * elements; then whole again. */
 static void not_finite(rank_t *self)
 {
-    const case_t *k = current;
-    size_t bytes = k->count * sizeof(float);
-    dscomm_compressor_t *cs[] = {open_case(self, k), open_case(self, k)};
-    float *x = fake_device_alloc(bytes), *got = malloc(bytes);
-    float *want = malloc(bytes);
+    pair_t pair = pair_of(self, current, 0);
 
-    for (int call = 0; call < 6; call++) {
-        fill(k, want, self->rank, call);
-        if (call == 1 && self->rank == 0)
-            want[k->count - 1] = INFINITY;
-        for (size_t i = 0; i < k->count && call == 3; i++)
-            want[i] = large;
-        fake_device_write(x, want, bytes);
-        call_with(self, cs[0], x, k->dtype, 0);
-        call_with(self, cs[1], want, k->dtype, 0);
-        fake_device_read(got, x, bytes);
-        CHECK(self, both_nan(got, want, k->count));
-        CHECK(self, call != 1 || isnan(got[0]));
-        CHECK(self, call != 3 || self->size < 3 || !isfinite(got[0]));
-        CHECK(self, is_same(cs[0], cs[1]));
-    }
-    close_all(self, cs, 2);
-    fake_device_free(x);
-    free(got);
-    free(want);
+    pair_not_finite(self, &pair, large);
+    pair_free(self, &pair);
 }
 
 /* Several in one call, some of them in host memory. */
 static void fused(rank_t *self)
 {
-    const case_t *which[] = {&cases[1], &cases[6], &cases[10], &cases[0],
-                             &cases[8]};
+    static const int which[] = {1, 6, 10, 0, 8};
     enum { MANY = sizeof which / sizeof *which };
-    dscomm_compressor_t *cs[MANY], *twins[MANY];
-    void *x[MANY], *want[MANY];
-    float *got = malloc(5000 * sizeof *got);
+    pair_t pairs[MANY];
 
     for (int i = 0; i < MANY; i++) {
-        cs[i] = open_case(self, which[i]);
-        twins[i] = open_case(self, which[i]);
-        want[i] = malloc(5000 * sizeof(float));
-        x[i] = i == 2 ? malloc(5000 * sizeof(float))
-                      : fake_device_alloc(5000 * sizeof(float));
+        pairs[i] = pair_of(self, &cases[which[i]], i == 2 ? ON_HOST : 0);
+        pairs[i].call = 10 * i;
     }
-    for (int call = 0; call < 2; call++) {
-        for (int i = 0; i < MANY; i++) {
-            fill(which[i], want[i], self->rank, call * MANY + i);
-            fake_device_write(x[i], want[i], which[i]->count * sizeof(float));
-        }
-        CHECK(self, !dscomm_compressor_all_reduce_many(cs, x, MANY,
-                                                       DSCOMM_FLOAT32, NULL));
-        CHECK(self, !dscomm_compressor_all_reduce_many(twins, want, MANY,
-                                                       DSCOMM_FLOAT32, NULL));
-        for (int i = 0; i < MANY; i++) {
-            fake_device_read(got, x[i], which[i]->count * sizeof(float));
-            CHECK(self, !memcmp(got, want[i], which[i]->count * sizeof(float)));
-        }
-    }
-    close_all(self, cs, MANY);
-    close_all(self, twins, MANY);
-    for (int i = 0; i < MANY; i++) {
-        if (i == 2)
-            free(x[i]);
-        else
-            fake_device_free(x[i]);
-        free(want[i]);
-    }
-    free(got);
+    for (int call = 0; call < 2; call++)
+        pairs_call(self, pairs, MANY);
+    for (int i = 0; i < MANY; i++)
+        pair_free(self, &pairs[i]);
 }
 
 /* Of 4 bytes an element, a bit travels, less than three times. */
 static void rows_only(rank_t *self)
 {
-    const case_t *k = &cases[1];
-    dscomm_compressor_t *c = open_case(self, k);
-    float *x = fake_device_alloc(k->count * sizeof *x);
-    float zeros[5000] = {0};
+    pair_t pair = pair_of(self, &cases[1], 0);
     size_t n = (size_t)self->size, row;
 
-    fake_device_write(x, zeros, sizeof zeros);
-    call_with(self, c, x, k->dtype, 0);
+    pair_call(self, &pair, 0);
+    pair_fill(self, &pair);
     fake_device_copied();
-    call_with(self, c, x, k->dtype, 0);
-    row = 16 + (k->count / n + 1023) / 1024 * 128;
+    reduce(self, pair.there, pair.x);
+    row = 16 + (pair.count / n + 1023) / 1024 * 128;
     CHECK(self, fake_device_copied() == (3 * n - 1) * row);
-    CHECK(self, !dscomm_compressor_free(c));
-    fake_device_free(x);
+    pair_compare(self, &pair);
+    pair_free(self, &pair);
 }
 
 /* To forget or to replace errors, the device need not give them back, nor work
  * at all; it goes on with the new ones. */
 static void discarded(rank_t *self)
 {
-    const case_t *k = &cases[1];
-    const size_t bytes = k->count * sizeof(float);
-    dscomm_compressor_t *cs[] = {open_case(self, k), open_case(self, k)};
-    dscomm_compressor_info_t info = {.size = sizeof info};
-    float *x = fake_device_alloc(bytes), *got = malloc(bytes);
-    float *want = malloc(bytes);
-    char *state;
+    pair_t pair = pair_of(self, &cases[1], 0);
+    dscomm_compressor_t *const cs[] = {pair.there, pair.here};
+    const size_t state_bytes = info_of(self, pair.there).state_bytes;
+    const size_t rows = 3 - 1, row = 16 + (5000 + 1023) / 1024 * 128;
+    char *state = NULL;
 
-    CHECK(self, !dscomm_compressor_info(cs[0], &info));
-    state = malloc(info.state_bytes);
     for (int call = 0; call < 6; call++) {
-        const size_t rows = 3 - 1, row = 16 + (5000 + 1023) / 1024 * 128;
-
-        fill(k, want, self->rank, call);
-        fake_device_write(x, want, bytes);
-        call_with(self, cs[0], x, k->dtype, 0);
-        call_with(self, cs[1], want, k->dtype, 0);
-        fake_device_read(got, x, bytes);
-        CHECK(self, !memcmp(got, want, bytes));
+        pair_call(self, &pair, 0);
         /* After a reset by a device that works there was none to copy. */
         CHECK(self, call != 3 || fake_device_copied() == rows * row);
         if (!call)
-            CHECK(self,
-                  !dscomm_compressor_save(cs[0], state, info.state_bytes));
+            state = save(self, pair.there);
         fake_device_copied();
         fake_device_fail(call >= 3 ? 0 : -1);
-        for (int i = 0; i < 2 && call % 2; i++)
-            CHECK(self,
-                  !dscomm_compressor_load(cs[i], state, info.state_bytes));
-        for (int i = 0; i < 2 && call && call % 2 == 0; i++)
-            CHECK(self, !dscomm_compressor_reset(cs[i]));
+        for (int i = 0; i < 2 && call; i++)
+            CHECK(self, call % 2
+                            ? !dscomm_compressor_load(cs[i], state, state_bytes)
+                            : !dscomm_compressor_reset(cs[i]));
         fake_device_fail(-1);
         CHECK(self, !fake_device_copied());
     }
-    CHECK(self, is_same(cs[0], cs[1]));
-    close_all(self, cs, 2);
-    fake_device_free(x);
-    free(got);
-    free(want);
+    CHECK(self, is_same(self, &pair));
+    pair_free(self, &pair);
     free(state);
 }
 
@@ -361,149 +228,99 @@ static void discarded(rank_t *self)
  * together, and what calls for each of them give. */
 static void together(rank_t *self)
 {
-    enum { MANY = 40, MOST_EACH = 1500 };
-    dscomm_compressor_t *cs[MANY], *twins[MANY];
-    void *x[MANY], *want[MANY];
-    float got[MOST_EACH];
+    pair_t pairs[PAIRS_MAX];
 
-    for (int i = 0; i < MANY; i++) {
+    for (int i = 0; i < PAIRS_MAX; i++) {
         case_t k = cases[1];
 
-        k.count = (size_t)(i * 37 % MOST_EACH);
-        cs[i] = open_case(self, &k);
-        twins[i] = open_case(self, &k);
-        want[i] = malloc(MOST_EACH * sizeof(float));
-        x[i] = fake_device_alloc(MOST_EACH * sizeof(float));
+        k.count = (size_t)(i * 37 % 1500);
+        pairs[i] = pair_of(self, &k, 0);
+        pairs[i].call = 10 * i;
     }
     for (int call = 0; call < 2; call++) {
-        for (size_t i = 0; i < MANY; i++) {
-            case_t k = cases[1];
-
-            k.count = i * 37 % MOST_EACH;
-            fill(&k, want[i], self->rank, call * MANY + (int)i);
-            fake_device_write(x[i], want[i], k.count * sizeof(float));
-        }
         fake_device_launches();
-        CHECK(self, !dscomm_compressor_all_reduce_many(cs, x, MANY,
-                                                       DSCOMM_FLOAT32, NULL));
+        pairs_call(self, pairs, PAIRS_MAX);
         CHECK(self, self->size > 1 || fake_device_real ||
                         fake_device_launches() == 3 * 3);
-        CHECK(self, !dscomm_compressor_all_reduce_many(twins, want, MANY,
-                                                       DSCOMM_FLOAT32, NULL));
-        for (size_t i = 0; i < MANY; i++) {
-            size_t bytes = i * 37 % MOST_EACH * sizeof(float);
-
-            fake_device_read(got, x[i], bytes);
-            CHECK(self, !memcmp(got, want[i], bytes));
-        }
     }
-    close_all(self, cs, MANY);
-    close_all(self, twins, MANY);
-    for (int i = 0; i < MANY; i++) {
-        fake_device_free(x[i]);
-        free(want[i]);
-    }
+    for (int i = 0; i < PAIRS_MAX; i++)
+        pair_free(self, &pairs[i]);
 }
 
 /* All is put on a stream, call upon call, and the host looks at the end alone;
  * what the device cannot do comes between. */
 static void on_stream(rank_t *self)
 {
-    static const case_t by_host = {
-        5000, DSCOMM_GEOMETRY_NATIVE, DSCOMM_FLOAT32, DSCOMM_AVG, "int8", -1,
-        0};
-    const case_t *ks[] = {&cases[1], &by_host};
-    const size_t bytes = 5000 * sizeof(float);
-    void *stream = fake_device_stream_new(), *x = fake_device_alloc(bytes);
-    char *got = malloc(2 * CALLS * bytes), *want = malloc(bytes);
-    char *sent = malloc(2 * CALLS * bytes);
+    static const int which[] = {1, 10};
+    void *stream = fake_device_stream_new();
 
     for (int i = 0; i < 2; i++) {
-        dscomm_compressor_t *c = open_case(self, ks[i]);
-        dscomm_compressor_t *twin = open_case(self, ks[i]);
+        pair_t pair = pair_of(self, &cases[which[i]], 0);
+        char *all = malloc(2 * CALLS * pair.bytes);
 
-        CHECK(self, !dscomm_compressor_set_stream(c, stream));
-        for (int call = 0; call < CALLS; call++) {
-            char *from = sent + (size_t)call * bytes;
+        CHECK(self, !dscomm_compressor_set_stream(pair.there, stream));
+        for (size_t call = 0; call < CALLS; call++) {
+            char *sent = all + call * pair.bytes;
 
-            fill(ks[i], from, self->rank, call);
-            fake_device_write_on(stream, x, from, bytes);
-            call_with(self, c, x, DSCOMM_FLOAT32, call == 1);
-            fake_device_read_on(stream, got + (size_t)call * bytes, x, bytes);
+            pair_draw(self, &pair);
+            memcpy(sent, pair.want, pair.bytes);
+            fake_device_write_on(stream, pair.x, sent, pair.bytes);
+            reduce_as(self, pair.there, pair.x, DSCOMM_FLOAT32, call == 1);
+            fake_device_read_on(stream, sent + CALLS * pair.bytes, pair.x,
+                                pair.bytes);
         }
         fake_device_wait(stream);
-        for (int call = 0; call < CALLS; call++) {
-            fill(ks[i], want, self->rank, call);
-            call_with(self, twin, want, DSCOMM_FLOAT32, 0);
-            CHECK(self, !memcmp(got + (size_t)call * bytes, want, bytes));
+        pair.call = 0;
+        for (size_t call = 0; call < CALLS; call++) {
+            pair_draw(self, &pair);
+            reduce(self, pair.here, pair.want);
+            CHECK(self, !memcmp(all + (CALLS + call) * pair.bytes, pair.want,
+                                pair.bytes));
         }
-        CHECK(self, is_same(c, twin));
-        CHECK(self, !dscomm_compressor_set_stream(c, NULL));
-        CHECK(self, !dscomm_compressor_free(c));
-        CHECK(self, !dscomm_compressor_free(twin));
+        CHECK(self, is_same(self, &pair));
+        CHECK(self, !dscomm_compressor_set_stream(pair.there, NULL));
+        pair_free(self, &pair);
+        free(all);
     }
     CHECK(self,
           dscomm_compressor_set_stream(NULL, stream) == DSCOMM_ERR_INVALID);
     fake_device_stream_free(stream);
-    fake_device_free(x);
-    free(got);
-    free(want);
-    free(sent);
 }
 
 /* The call returns though its result cannot be there yet. */
 static void no_wait(rank_t *self)
 {
-    const case_t *k = &cases[1];
-    const size_t bytes = k->count * sizeof(float);
-    dscomm_compressor_t *c = open_case(self, k), *twin = open_case(self, k);
-    void *stream = fake_device_stream_new(), *x = fake_device_alloc(bytes);
-    char *got = malloc(bytes), *want = malloc(bytes);
+    pair_t pair = pair_of(self, &cases[1], 0);
+    void *stream = fake_device_stream_new();
 
-    CHECK(self, !dscomm_compressor_set_stream(c, stream));
+    CHECK(self, !dscomm_compressor_set_stream(pair.there, stream));
     for (int call = 0; call < 3; call++) {
-        fill(k, want, self->rank, call);
-        fake_device_write_on(stream, x, want, bytes);
+        pair_draw(self, &pair);
+        fake_device_write_on(stream, pair.x, pair.want, pair.bytes);
         fake_device_hold(call < 2);
-        call_with(self, c, x, k->dtype, 0);
-        fake_device_read_on(stream, got, x, bytes);
+        reduce(self, pair.there, pair.x);
+        fake_device_read_on(stream, pair.got, pair.x, pair.bytes);
         fake_device_hold(0);
-        call_with(self, twin, want, k->dtype, 0);
+        reduce(self, pair.here, pair.want);
         fake_device_wait(stream);
-        CHECK(self, !memcmp(got, want, bytes));
+        CHECK(self, !memcmp(pair.got, pair.want, pair.bytes));
     }
-    close_all(self, &c, 1);
-    close_all(self, &twin, 1);
+    pair_free(self, &pair);
     fake_device_stream_free(stream);
-    fake_device_free(x);
-    free(got);
-    free(want);
 }
 
 /* No room on the device, and there is later: results and errors are the
  * same. */
 static void without_room(rank_t *self)
 {
-    const case_t *k = &cases[1];
-    const size_t bytes = k->count * sizeof(float);
-    dscomm_compressor_t *cs[] = {open_case(self, k), open_case(self, k)};
-    float *x = fake_device_alloc(bytes), *got = malloc(bytes);
-    float *want = malloc(bytes);
+    pair_t pair = pair_of(self, &cases[1], 0);
 
     for (int call = 0; call < 4; call++) {
         fake_device_full(call < 2);
-        fill(k, want, self->rank, call);
-        fake_device_write(x, want, bytes);
-        call_with(self, cs[0], x, k->dtype, call == 1);
-        call_with(self, cs[1], want, k->dtype, 0);
-        fake_device_read(got, x, bytes);
-        CHECK(self, !memcmp(got, want, bytes));
-        CHECK(self, is_same(cs[0], cs[1]));
+        pair_call(self, &pair, call == 1);
+        CHECK(self, is_same(self, &pair));
     }
-    close_all(self, cs, 2);
-    fake_device_free(x);
-    free(got);
-    free(want);
+    pair_free(self, &pair);
 }
 
 /* The call of the runtime that fails; 1: there are fewer; calls that succeeded

@@ -6,6 +6,15 @@
 
 #define COUNT 100
 
+/* With status on the rank that finds it first, and the others are aborted; they
+ * tell the same. */
+static int has_failed(dscomm_status_t got, dscomm_status_t status,
+                      const char *text)
+{
+    return (got == status || got == DSCOMM_ERR_ABORTED) &&
+           strstr(dscomm_last_error(), text);
+}
+
 /* Different arguments at the same time. */
 static void mismatched(rank_t *self)
 {
@@ -24,18 +33,27 @@ static void mismatched(rank_t *self)
     CHECK(self, dscomm_group_status(self->world) == DSCOMM_OK);
 }
 
+/* A call for the first of three compressors, and for another one, which is not
+ * the same on all ranks. */
+static void call_out_of_step(rank_t *self, dscomm_compressor_t **cs, float *x)
+{
+    float y[COUNT] = {0};
+    void *buffers[2] = {x, y};
+
+    CHECK(self, dscomm_compressor_all_reduce_many(
+                    (dscomm_compressor_t *[]){cs[0], cs[1 + self->rank % 2]},
+                    buffers, 2, DSCOMM_FLOAT32, NULL) < 0);
+}
+
 /* The same compressors in another order. */
 static void out_of_step(rank_t *self)
 {
-    dscomm_compressor_t *cs[3] = {open_with(self, 100, NULL),
-                                  open_with(self, 100, NULL),
-                                  open_with(self, 100, NULL)};
-    dscomm_compressor_t *order[2] = {cs[0], cs[1 + self->rank % 2]};
-    float x[100] = {0}, y[100] = {0};
-    void *buffers[2] = {x, y};
+    dscomm_compressor_t *cs[] = {open_with(self, COUNT, NULL),
+                                 open_with(self, COUNT, NULL),
+                                 open_with(self, COUNT, NULL)};
+    float x[COUNT] = {0};
 
-    CHECK(self, dscomm_compressor_all_reduce_many(order, buffers, 2,
-                                                  DSCOMM_FLOAT32, NULL) < 0);
+    call_out_of_step(self, cs, x);
     CHECK(self, strstr(dscomm_last_error(), "in the same order"));
     CHECK(self,
           dscomm_compressor_all_reduce(cs[0], x, DSCOMM_FLOAT32, NULL) < 0);
@@ -51,11 +69,10 @@ static void swapped(rank_t *self)
     for (int i = 0; i < 6; i++) {
         dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
         dscomm_compressor_t *cs[2] = {NULL, NULL};
-        dscomm_group_t *group = NULL;
+        dscomm_group_t *group = all_of(self, 0);
         dscomm_status_t status = DSCOMM_OK;
         float *x = calloc(50000, sizeof *x);
 
-        CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
         for (int k = 0; k < 2; k++) {
             attr.codec = k && i >= 3 ? "int8" : NULL;
             CHECK(self, !dscomm_compressor_create(group, counts[i % 3][k],
@@ -65,10 +82,8 @@ static void swapped(rank_t *self)
             status = dscomm_compressor_all_reduce(cs[(k + self->rank) % 2], x,
                                                   DSCOMM_FLOAT32, NULL);
         CHECK(self,
-              status == DSCOMM_ERR_MISMATCH || status == DSCOMM_ERR_ABORTED);
-        CHECK(self, strstr(dscomm_last_error(), "in the same order"));
-        close_all(self, cs, 2);
-        CHECK(self, !dscomm_group_free(group));
+              has_failed(status, DSCOMM_ERR_MISMATCH, "in the same order"));
+        close_on(self, group, cs, 2);
         free(x);
     }
 }
@@ -80,13 +95,11 @@ static void other_mask(rank_t *self)
     uint8_t mask[COUNT] = {0, 1, 0}, same[COUNT] = {0, 255, 0};
 
     for (int how = 0; how < 2; how++) {
-        dscomm_group_t *group = NULL;
-        dscomm_compressor_t *c = NULL;
+        dscomm_group_t *group = all_of(self, 0);
+        dscomm_compressor_t *c = open_on(self, group, COUNT);
         dscomm_status_t status;
         float x[COUNT] = {1, 1, 1};
 
-        CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
-        CHECK(self, !dscomm_compressor_create(group, COUNT, NULL, &c));
         CHECK(self, !dscomm_compressor_set_mask(c, self->rank ? same : mask));
         reduce(self, c, x);
         mask[2] = self->rank == 1;
@@ -94,10 +107,8 @@ static void other_mask(rank_t *self)
                         c, how && self->rank == 1 ? NULL : mask));
         status = dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL);
         CHECK(self,
-              status == DSCOMM_ERR_MISMATCH || status == DSCOMM_ERR_ABORTED);
-        CHECK(self, strstr(dscomm_last_error(), "with the same masks"));
-        CHECK(self, !dscomm_compressor_free(c));
-        CHECK(self, !dscomm_group_free(group));
+              has_failed(status, DSCOMM_ERR_MISMATCH, "with the same masks"));
+        close_on(self, group, &c, 1);
     }
 }
 
@@ -105,44 +116,36 @@ static void other_mask(rank_t *self)
 static void other_dtype(rank_t *self)
 {
     const int is_last = self->rank + 1 == self->size;
-    dscomm_group_t *group = NULL;
-    dscomm_compressor_t *c = NULL;
+    dscomm_group_t *group = all_of(self, 0);
+    dscomm_compressor_t *c = open_on(self, group, COUNT);
     dscomm_status_t status;
     double x[COUNT] = {0};
 
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
-    CHECK(self, !dscomm_compressor_create(group, COUNT, NULL, &c));
     status = dscomm_compressor_all_reduce_many(
         &c, (void *[]){x}, 1, is_last ? DSCOMM_FLOAT64 : DSCOMM_FLOAT32, NULL);
-    CHECK(self, status == DSCOMM_ERR_MISMATCH || status == DSCOMM_ERR_ABORTED);
+    CHECK(self, has_failed(status, DSCOMM_ERR_MISMATCH, "all_reduce_many"));
     CHECK(self, strstr(dscomm_last_error(), "with a float32 buffer") ||
                     strstr(dscomm_last_error(), "with a float64 buffer"));
-    CHECK(self, strstr(dscomm_last_error(), "all_reduce_many"));
-    CHECK(self, !dscomm_compressor_free(c));
-    CHECK(self, !dscomm_group_free(group));
+    close_on(self, group, &c, 1);
 }
 
 /* After a failure no rank is given another compressor of that group. */
 static void made_too_late(rank_t *self)
 {
-    dscomm_group_t *group = NULL, *next = NULL;
-    dscomm_compressor_t *c = NULL, *later = NULL;
+    dscomm_group_t *group = all_of(self, 0), *next = NULL;
+    dscomm_compressor_t *c = open_on(self, group, COUNT), *later = NULL;
     float x[COUNT] = {0};
 
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
-    CHECK(self, !dscomm_compressor_create(group, COUNT, NULL, &c));
     CHECK(self, dscomm_compressor_all_reduce(
                     c, x, self->rank ? DSCOMM_FLOAT16 : DSCOMM_FLOAT32, NULL));
     CHECK(self, dscomm_compressor_create(group, COUNT, NULL, &later) ==
                     DSCOMM_ERR_STATE);
     CHECK(self, strstr(dscomm_last_error(), "has failed") && !later);
     CHECK(self, !dscomm_group_split(group, 0, 0, NULL, &next));
-    CHECK(self, !dscomm_compressor_create(next, COUNT, NULL, &later));
+    later = open_on(self, next, COUNT);
     reduce(self, later, x);
-    CHECK(self, !dscomm_compressor_free(later));
-    CHECK(self, !dscomm_compressor_free(c));
-    CHECK(self, !dscomm_group_free(next));
-    CHECK(self, !dscomm_group_free(group));
+    close_on(self, next, &later, 1);
+    close_on(self, group, &c, 1);
 }
 
 /* One rank does not call: the others learn at the deadline, which leaves a slow
@@ -150,16 +153,12 @@ static void made_too_late(rank_t *self)
  * waited for, and so do those whom it takes along. */
 static void silent(rank_t *self)
 {
-    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
-    dscomm_compressor_t *c = NULL;
-    dscomm_group_t *group = NULL;
+    dscomm_group_t *group = all_of(self, 2000);
+    dscomm_compressor_t *c = open_on(self, group, 100);
     dscomm_work_t *work = NULL;
     float x[100] = {0};
 
-    attr.timeout_ms = 2000;
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
-    CHECK(self, !dscomm_compressor_create(group, 100, NULL, &c));
-    CHECK(self, !dscomm_barrier(self->world, NULL));
+    meet(self);
     if (self->rank != 1) {
         dscomm_status_t status = dscomm_compressor_all_reduce(
             c, x, DSCOMM_FLOAT32, self->rank ? NULL : &work);
@@ -167,14 +166,12 @@ static void silent(rank_t *self)
         CHECK(self, self->rank || (status == DSCOMM_OK && work));
         if (work)
             status = dscomm_work_wait(work, -1);
-        CHECK(self,
-              status == DSCOMM_ERR_TIMEOUT || status == DSCOMM_ERR_ABORTED);
-        CHECK(self, strstr(dscomm_last_error(), "recv from rank 1 with tag"));
+        CHECK(self, has_failed(status, DSCOMM_ERR_TIMEOUT,
+                               "recv from rank 1 with tag"));
         dscomm_work_free(work);
     }
-    CHECK(self, !dscomm_barrier(self->world, NULL));
-    CHECK(self, !dscomm_compressor_free(c));
-    CHECK(self, !dscomm_group_free(group));
+    meet(self);
+    close_on(self, group, &c, 1);
 }
 
 /* A compressor of a group with a short deadline, which a slow machine may miss
@@ -215,54 +212,47 @@ static void silent_blocking(rank_t *self)
         dscomm_status_t status =
             dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL);
 
-        CHECK(self,
-              status == DSCOMM_ERR_TIMEOUT || status == DSCOMM_ERR_ABORTED);
-        CHECK(self, strstr(dscomm_last_error(), "recv from rank 1 with tag"));
+        CHECK(self, has_failed(status, DSCOMM_ERR_TIMEOUT,
+                               "recv from rank 1 with tag"));
     }
-    CHECK(self, !dscomm_barrier(self->world, NULL));
-    CHECK(self, !dscomm_compressor_free(c));
-    CHECK(self, !dscomm_group_free(group));
+    meet(self);
+    close_on(self, group, &c, 1);
 }
 
 /* The state after a call that failed is none: it has to be loaded or reset. */
 static void lost(rank_t *self)
 {
-    dscomm_compressor_t *cs[3] = {open_with(self, COUNT, NULL),
-                                  open_with(self, COUNT, NULL),
-                                  open_with(self, COUNT, NULL)};
-    dscomm_compressor_t *order[2] = {cs[0], cs[1 + self->rank % 2]};
-    dscomm_compressor_info_t info = {.size = sizeof info};
-    float x[COUNT], y[COUNT] = {0}, *worker, *server;
-    void *buffers[2] = {x, y};
+    dscomm_compressor_t *cs[] = {open_with(self, COUNT, NULL),
+                                 open_with(self, COUNT, NULL),
+                                 open_with(self, COUNT, NULL)};
+    dscomm_compressor_t *other = cs[1 + self->rank % 2];
+    const size_t bytes = info_of(self, cs[0]).state_bytes;
+    float x[COUNT], *worker, *server;
     char *before, *after;
 
-    CHECK(self, !dscomm_compressor_info(cs[0], &info));
-    before = malloc(info.state_bytes);
-    after = malloc(info.state_bytes);
     fill_noise(x, COUNT, self->rank, 0);
     reduce(self, cs[0], x);
-    CHECK(self, !dscomm_compressor_save(cs[0], before, info.state_bytes));
-    CHECK(self, dscomm_compressor_all_reduce_many(order, buffers, 2,
-                                                  DSCOMM_FLOAT32, NULL) < 0);
+    before = save(self, cs[0]);
+    after = save(self, cs[0]);
+    call_out_of_step(self, cs, x);
 
-    CHECK(self, dscomm_compressor_save(cs[0], after, info.state_bytes) ==
-                    DSCOMM_ERR_STATE);
+    CHECK(self,
+          dscomm_compressor_save(cs[0], after, bytes) == DSCOMM_ERR_STATE);
     CHECK(self, strstr(dscomm_last_error(), "reset the compressor"));
     CHECK(self, dscomm_compressor_save_file(cs[0], "/nowhere/at/all") ==
                     DSCOMM_ERR_STATE);
     CHECK(self, dscomm_compressor_errors(cs[0], &worker, &server) ==
                     DSCOMM_ERR_STATE);
-    CHECK(self, !dscomm_compressor_load(cs[0], before, info.state_bytes));
-    CHECK(self, !dscomm_compressor_save(cs[0], after, info.state_bytes));
-    CHECK(self, !memcmp(before, after, info.state_bytes));
-    CHECK(self, dscomm_compressor_errors(order[1], &worker, &server) ==
+    CHECK(self, !dscomm_compressor_load(cs[0], before, bytes));
+    CHECK(self, !dscomm_compressor_save(cs[0], after, bytes));
+    CHECK(self, !memcmp(before, after, bytes));
+    CHECK(self, dscomm_compressor_errors(other, &worker, &server) ==
                     DSCOMM_ERR_STATE);
-    CHECK(self, !dscomm_compressor_reset(order[1]));
-    CHECK(self, !dscomm_compressor_errors(order[1], &worker, &server));
+    CHECK(self, !dscomm_compressor_reset(other));
+    CHECK(self, !dscomm_compressor_errors(other, &worker, &server));
     CHECK(self, worker && worker[0] == 0);
     /* One that was not called is as it was. */
-    CHECK(self, !dscomm_compressor_save(cs[2 - self->rank % 2], after,
-                                        info.state_bytes));
+    CHECK(self, !dscomm_compressor_save(cs[2 - self->rank % 2], after, bytes));
     free(before);
     free(after);
     close_all(self, cs, 3);

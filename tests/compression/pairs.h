@@ -7,39 +7,77 @@
 #include "tests/compression/compress.h"
 #include "tests/compression/fake-device.h"
 
+#define PAIRS_MAX 40
+#define ON_HOST -1
+
 /* A compressor on the device and its twin in host memory. */
 typedef struct {
     dscomm_compressor_t *there, *here;
-    float *x, *got, *want;
-    size_t count;
+    float *x, *got, *want; /* or elements of another dtype */
+    size_t count, bytes;
+    dscomm_dtype_t dtype;
+    int off; /* of x, in bytes of the device; or ON_HOST */
     int call;
 } pair_t;
 
+static inline pair_t pair_make(dscomm_compressor_t *there,
+                               dscomm_compressor_t *here, size_t count,
+                               dscomm_dtype_t dtype, int off)
+{
+    const size_t bytes = count * dscomm_dtype_size(dtype);
+    pair_t pair = {
+        there, here, NULL, malloc(bytes + 1), malloc(bytes + 1), count, bytes,
+        dtype, off,  0};
+
+    if (off == ON_HOST)
+        pair.x = malloc(bytes + 1);
+    else
+        pair.x = (void *)((char *)fake_device_alloc(bytes + (size_t)off) + off);
+    return pair;
+}
+
 static inline pair_t pair_new(rank_t *self, size_t count)
 {
-    pair_t pair = {.count = count};
+    dscomm_compressor_t *there = open_with(self, count, "onebit");
 
-    pair.there = open_with(self, count, "onebit");
-    pair.here = open_with(self, count, "onebit");
-    pair.x = fake_device_alloc(count * sizeof(float));
-    pair.got = malloc(count * sizeof(float));
-    pair.want = malloc(count * sizeof(float));
-    return pair;
+    return pair_make(there, open_with(self, count, "onebit"), count,
+                     DSCOMM_FLOAT32, 0);
 }
 
 static inline void pair_free(rank_t *self, pair_t *pair)
 {
     CHECK(self, !dscomm_compressor_free(pair->there));
     CHECK(self, !dscomm_compressor_free(pair->here));
-    fake_device_free(pair->x);
+    if (pair->off == ON_HOST)
+        free(pair->x);
+    else
+        fake_device_free((char *)pair->x - pair->off);
     free(pair->got);
     free(pair->want);
 }
 
+/* Any numbers; of 16 bits none that is not finite. */
+static inline void pair_draw(rank_t *self, pair_t *pair)
+{
+    const uint64_t salt = (uint64_t)(self->rank * 1000 + pair->call++);
+
+    for (size_t i = 0; i < pair->count; i++) {
+        float value = noise(i, salt);
+        uint16_t word = (uint16_t)(int)(value * 15000);
+
+        if (pair->dtype == DSCOMM_FLOAT64)
+            ((double *)(void *)pair->want)[i] = value;
+        else if (pair->dtype == DSCOMM_FLOAT32)
+            pair->want[i] = value;
+        else
+            ((uint16_t *)(void *)pair->want)[i] = word & 0xbbff;
+    }
+}
+
 static inline void pair_fill(rank_t *self, pair_t *pair)
 {
-    fill_noise(pair->want, pair->count, self->rank, pair->call++);
-    fake_device_write(pair->x, pair->want, pair->count * sizeof(float));
+    pair_draw(self, pair);
+    fake_device_write(pair->x, pair->want, pair->bytes);
 }
 
 /* NaN has a sign, of which nothing is said. */
@@ -51,30 +89,80 @@ static inline int is_equal(const float *a, const float *b, size_t count)
     return 1;
 }
 
+/* Compares what came to the device with the twin's result. */
+static inline void pair_check(rank_t *self, pair_t *pair)
+{
+    fake_device_read(pair->got, pair->x, pair->bytes);
+    CHECK(self, pair->dtype == DSCOMM_FLOAT32
+                    ? is_equal(pair->got, pair->want, pair->count)
+                    : !memcmp(pair->got, pair->want, pair->bytes));
+}
+
 static inline void pair_compare(rank_t *self, pair_t *pair)
 {
-    fake_device_read(pair->got, pair->x, pair->count * sizeof(float));
-    reduce(self, pair->here, pair->want);
-    CHECK(self, is_equal(pair->got, pair->want, pair->count));
+    reduce_as(self, pair->here, pair->want, pair->dtype, 0);
+    pair_check(self, pair);
 }
 
 static inline void pair_call(rank_t *self, pair_t *pair, int with_work)
 {
-    dscomm_work_t *work = NULL;
-
     pair_fill(self, pair);
-    CHECK(self,
-          !dscomm_compressor_all_reduce(pair->there, pair->x, DSCOMM_FLOAT32,
-                                        with_work ? &work : NULL));
-    if (work)
-        CHECK(self, !dscomm_work_wait(work, -1));
-    dscomm_work_free(work);
+    reduce_as(self, pair->there, pair->x, pair->dtype, with_work);
     pair_compare(self, pair);
 }
 
-static inline void meet(rank_t *self)
+/* Several in one call. */
+static inline void pairs_call(rank_t *self, pair_t *pairs, int n)
 {
-    CHECK(self, !dscomm_barrier(self->world, NULL));
+    dscomm_compressor_t *there[PAIRS_MAX], *here[PAIRS_MAX];
+    void *x[PAIRS_MAX], *want[PAIRS_MAX];
+
+    for (int i = 0; i < n; i++) {
+        pair_fill(self, &pairs[i]);
+        there[i] = pairs[i].there;
+        here[i] = pairs[i].here;
+        x[i] = pairs[i].x;
+        want[i] = pairs[i].want;
+    }
+    CHECK(self, !dscomm_compressor_all_reduce_many(there, x, (size_t)n,
+                                                   DSCOMM_FLOAT32, NULL));
+    CHECK(self, !dscomm_compressor_all_reduce_many(here, want, (size_t)n,
+                                                   DSCOMM_FLOAT32, NULL));
+    for (int i = 0; i < n; i++)
+        pair_check(self, &pairs[i]);
+}
+
+/* Both have the same errors, and save the same. */
+static inline int is_same(rank_t *self, const pair_t *pair)
+{
+    char *a = save(self, pair->there), *b = save(self, pair->here);
+    int same = !memcmp(a, b, info_of(self, pair->here).state_bytes);
+
+    free(a);
+    free(b);
+    return same;
+}
+
+/* What is not finite, in the second call on one rank, and in the fourth in the
+ * sum alone; the calls after that are whole again. */
+static inline void pair_not_finite(rank_t *self, pair_t *pair, float large)
+{
+    const int adds = info_of(self, pair->here).op == DSCOMM_SUM;
+
+    for (int call = 0; call < 6; call++) {
+        pair_draw(self, pair);
+        if (call == 1 && self->rank == 0)
+            pair->want[pair->count - 1] = INFINITY;
+        for (size_t i = 0; i < pair->count && call == 3; i++)
+            pair->want[i] = large;
+        fake_device_write(pair->x, pair->want, pair->bytes);
+        reduce(self, pair->there, pair->x);
+        pair_compare(self, pair);
+        CHECK(self, call != 1 || isnan(pair->got[0]));
+        CHECK(self,
+              call != 3 || !adds || self->size < 3 || !isfinite(pair->got[0]));
+        CHECK(self, is_same(self, pair));
+    }
 }
 
 #endif

@@ -95,9 +95,7 @@ static void later(rank_t *self)
     fake_device_read_elsewhere();
     meet(self);
     pair_call(self, &pair, 0);
-    meet(self);
-    if (self->rank == 0)
-        CHECK(self, fake_device_read_elsewhere());
+    ALONE(self, 0, CHECK(self, fake_device_read_elsewhere()));
     pair_free(self, &pair);
     CHECK(self, !dscomm_compressor_free(first));
 }
@@ -124,17 +122,14 @@ static void growing(rank_t *self)
                                                 DSCOMM_FLOAT32, &works[i]));
         }
         for (int i = MANY; i-- > 0;) {
-            CHECK(self, !dscomm_work_wait(works[i], -1));
-            dscomm_work_free(works[i]);
+            finish(self, works[i]);
         }
         for (int i = 0; i < MANY; i++)
             pair_compare(self, &pairs[i]);
     }
-    meet(self);
-    if (self->rank == 0)
-        CHECK(self, fake_device_read_elsewhere() >=
-                        3 * 2 * (size_t)(self->size - 1) * LONG / 8);
-    meet(self);
+    ALONE(self, 0,
+          CHECK(self, fake_device_read_elsewhere() >=
+                          3 * 2 * (size_t)(self->size - 1) * LONG / 8));
     for (int i = 0; i < MANY; i++)
         pair_free(self, &pairs[i]);
 }
@@ -151,8 +146,7 @@ static void growing_meanwhile(rank_t *self)
     CHECK(self, !dscomm_compressor_all_reduce(pair.there, pair.x,
                                               DSCOMM_FLOAT32, &work));
     next = pair_new(self, LONG);
-    CHECK(self, !dscomm_work_wait(work, -1));
-    dscomm_work_free(work);
+    finish(self, work);
     pair_compare(self, &pair);
     pair_call(self, &next, 0);
     pair_free(self, &next);
@@ -169,14 +163,10 @@ static void no_staging(rank_t *self)
     pair = pair_new(self, LONG);
     pair_call(self, &pair, 0);
     pair_fill(self, &pair);
-    meet(self);
-    if (self->rank == 0)
-        fake_device_copied();
-    meet(self);
+    ALONE(self, 0, fake_device_copied());
     reduce(self, pair.there, pair.x);
-    meet(self);
-    if (self->rank == 0)
-        CHECK(self, fake_device_copied() == (size_t)self->size * headers);
+    ALONE(self, 0,
+          CHECK(self, fake_device_copied() == (size_t)self->size * headers));
     pair_compare(self, &pair);
     pair_free(self, &pair);
 }
@@ -193,19 +183,13 @@ static void unread(rank_t *self)
     pair = pair_new(self, SHORT);
     pair_call(self, &pair, 0);
     pair_fill(self, &pair);
-    meet(self);
-    if (self->rank == 1)
-        fake_device_stop(1, 3, FAKE_NEVER);
-    meet(self);
+    ALONE(self, 1, fake_device_stop(1, 3, FAKE_NEVER));
     CHECK(self, !dscomm_compressor_all_reduce(pair.there, pair.x,
                                               DSCOMM_FLOAT32, &work));
     for (int i = 0; i < 50; i++)
         CHECK(self, dscomm_work_wait(work, 2) == DSCOMM_IN_PROGRESS);
-    meet(self);
-    if (self->rank == 1)
-        fake_device_met();
-    CHECK(self, !dscomm_work_wait(work, -1));
-    dscomm_work_free(work);
+    ALONE(self, 1, fake_device_met());
+    finish(self, work);
     pair_compare(self, &pair);
     pair_free(self, &pair);
 }
@@ -241,10 +225,7 @@ static void returning(rank_t *self)
 
     fake_device_choose(self->rank);
     c = open_with(self, SHORT, "onebit");
-    meet(self);
-    if (self->rank == 0)
-        CHECK(self, !dscomm_compressor_free(c));
-    meet(self);
+    ALONE(self, 0, CHECK(self, !dscomm_compressor_free(c)));
     fake_device_choose(-1);
     pair = pair_new(self, SHORT);
     fake_device_free(pair.x);
@@ -261,25 +242,21 @@ static void returning(rank_t *self)
  * later, which does not. */
 static void returning_late(rank_t *self)
 {
-    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_group_t *group = all_of(self, 2000);
     void *stream = fake_device_stream_new();
-    dscomm_group_t *group = NULL;
     float *x;
     int pieces = 0;
 
-    attr.timeout_ms = 2000;
     fake_device_choose(self->rank);
     x = fake_device_alloc(SHORT * sizeof *x);
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
     for (int turn = 0; turn < 3; turn++) {
-        dscomm_compressor_t *c = NULL;
+        dscomm_compressor_t *c = open_on(self, group, SHORT);
 
-        CHECK(self, !dscomm_compressor_create(group, SHORT, NULL, &c));
         CHECK(self, !dscomm_compressor_set_stream(c, stream));
         meet(self);
         fake_device_hold(turn == 0);
         meet(self);
-        CHECK(self, !dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL));
+        reduce(self, c, x);
         meet(self);
         CHECK(self, !dscomm_compressor_free(c));
         meet(self);
@@ -305,16 +282,13 @@ static int stands; /* 0, 1, or that */
 
 static void failing_call(rank_t *self)
 {
-    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_group_t *group = all_of(self, 2000);
     dscomm_device_queue_t *queue = NULL;
-    dscomm_compressor_t *c = NULL;
-    dscomm_group_t *group = NULL;
+    dscomm_compressor_t *c;
     float *x;
 
-    attr.timeout_ms = 2000;
     fake_device_choose(self->rank);
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
-    CHECK(self, !dscomm_compressor_create(group, SHORT, NULL, &c));
+    c = open_on(self, group, SHORT);
     if (self->rank == 1 && stands)
         fake_device_choose(stands);
     x = fake_device_alloc(SHORT * sizeof *x);
@@ -330,8 +304,7 @@ static void failing_call(rank_t *self)
         CHECK(self,
               status == DSCOMM_ERR_TIMEOUT || status == DSCOMM_ERR_ABORTED);
     }
-    CHECK(self, !dscomm_compressor_free(c));
-    CHECK(self, !dscomm_group_free(group));
+    close_on(self, group, &c, 1);
     meet(self);
     if (self->rank == 1) {
         fake_device_met();
@@ -350,15 +323,9 @@ static void failing_create(rank_t *self)
     pair_t pair;
 
     fake_device_choose(self->rank);
-    meet(self);
-    if (self->rank == 0)
-        fake_device_fail(at);
-    meet(self);
+    ALONE(self, 0, fake_device_fail(at));
     pair = pair_new(self, SHORT);
-    meet(self);
-    if (self->rank == 0)
-        beyond = fake_device_fail(-1) >= 0;
-    meet(self);
+    ALONE(self, 0, beyond = fake_device_fail(-1) >= 0);
     pair_call(self, &pair, 0);
     pair_free(self, &pair);
 }
