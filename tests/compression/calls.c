@@ -82,7 +82,7 @@ static void fused(rank_t *self)
 static void masked(rank_t *self)
 {
     dscomm_compressor_t *c = open_with(self, COUNT, "onebit");
-    dscomm_compressor_info_t info;
+    const dscomm_compressor_info_t info = info_of(self, c);
     float x[COUNT], *worker, *server;
     uint8_t mask[COUNT];
     int wrong = 0;
@@ -90,7 +90,6 @@ static void masked(rank_t *self)
     for (int i = 0; i < COUNT; i++)
         mask[i] = i % 4 == 0;
     CHECK(self, !dscomm_compressor_set_mask(c, mask));
-    info = info_of(self, c);
     for (int call = 0; call < 2; call++) {
         for (int i = 0; i < COUNT; i++)
             x[i] = mask[i] ? 1 : 1000;
@@ -121,13 +120,12 @@ static void like_new(rank_t *self, dscomm_compressor_t *c, const uint8_t *mask,
                      const char *codec)
 {
     dscomm_compressor_t *twin = open_with(self, COUNT, codec);
-    dscomm_compressor_info_t info;
+    const dscomm_compressor_info_t info = info_of(self, c);
     float *worker, *server, *twins_worker, *twins_server;
     float x[COUNT], y[COUNT];
     int wrong = 0;
 
     CHECK(self, !dscomm_compressor_set_mask(twin, mask));
-    info = info_of(self, c);
     CHECK(self, !dscomm_compressor_errors(c, &worker, &server));
     CHECK(self, !dscomm_compressor_errors(twin, &twins_worker, &twins_server));
     for (size_t i = 0; i < COUNT; i++) {
@@ -210,15 +208,13 @@ static void defaults(rank_t *self)
     for (int i = 0; i < 4; i++) {
         dscomm_compressor_attr_t attr = {.size = sizeof attr};
         dscomm_compressor_t *c = NULL;
-        dscomm_compressor_info_t info;
         float x[COUNT], *worker, *server;
         int sent = 0;
 
         attr.codec = codecs[i];
         CHECK(self, !dscomm_compressor_create(self->world, COUNT, &attr, &c));
-        info = info_of(self, c);
-        CHECK(self, info.op == DSCOMM_AVG);
-        CHECK(self, info.geometry == DSCOMM_GEOMETRY_NATIVE);
+        CHECK(self, info_of(self, c).op == DSCOMM_AVG);
+        CHECK(self, info_of(self, c).geometry == DSCOMM_GEOMETRY_NATIVE);
         CHECK(self, !dscomm_compressor_errors(c, &worker, &server));
         CHECK(self, !worker == (i == 3));
         fill_noise(x, COUNT, 0, 1);

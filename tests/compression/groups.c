@@ -57,30 +57,20 @@ static void refused_by_one(rank_t *self)
     CHECK(self, dscomm_group_status(self->world) == DSCOMM_OK);
 }
 
-static dscomm_group_t *all_of(rank_t *self)
-{
-    dscomm_group_t *group = NULL;
-
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
-    return group;
-}
-
 /* Its group is gone: a status, and what is local goes on. */
 static void outlives(rank_t *self)
 {
-    dscomm_group_t *group = all_of(self);
-    dscomm_compressor_info_t info = {.size = sizeof info};
-    dscomm_compressor_t *c = NULL, *d = NULL;
+    dscomm_group_t *group = all_of(self, 0);
+    dscomm_compressor_t *c = open_on(self, group, COUNT);
+    dscomm_compressor_t *d = open_on(self, group, COUNT);
     dscomm_work_t *work = NULL;
     float x[COUNT], y[COUNT];
     char *state;
 
-    CHECK(self, !dscomm_onebit_create(group, COUNT, NULL, &c));
-    CHECK(self, !dscomm_onebit_create(group, COUNT, NULL, &d));
     fill_noise(x, COUNT, self->rank, 0);
     fill_noise(y, COUNT, self->rank, 1);
     reduce(self, c, x);
-    CHECK(self, !dscomm_barrier(self->world, NULL));
+    meet(self);
     if (self->size > 1 && !self->rank)
         CHECK(self, !dscomm_compressor_all_reduce(d, y, DSCOMM_FLOAT32, &work));
     CHECK(self, !dscomm_group_free(group));
@@ -89,10 +79,10 @@ static void outlives(rank_t *self)
     CHECK(self, dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL) ==
                     DSCOMM_ERR_STATE);
     CHECK(self, strstr(dscomm_last_error(), "was freed"));
-    CHECK(self, !dscomm_compressor_info(c, &info) && info.count == COUNT);
-    state = malloc(info.state_bytes);
-    CHECK(self, !dscomm_compressor_save(c, state, info.state_bytes));
-    CHECK(self, !dscomm_compressor_load(c, state, info.state_bytes));
+    CHECK(self, info_of(self, c).count == COUNT);
+    state = save(self, c);
+    CHECK(self,
+          !dscomm_compressor_load(c, state, info_of(self, c).state_bytes));
     free(state);
     CHECK(self, !dscomm_compressor_free(c) && !dscomm_compressor_free(d));
     CHECK(self, dscomm_group_status(self->world) == DSCOMM_OK);
@@ -110,7 +100,7 @@ static void same_place(rank_t *self)
     for (int i = 0; i < OLD; i++) {
         CHECK(self,
               !dscomm_group_split(self->world, self->rank, 0, NULL, &alone[i]));
-        CHECK(self, !dscomm_onebit_create(alone[i], 1, NULL, &old[i]));
+        old[i] = open_on(self, alone[i], 1);
     }
     for (int i = 0; i < OLD; i++)
         CHECK(self, !dscomm_group_free(alone[i]));
@@ -122,8 +112,8 @@ static void same_place(rank_t *self)
         CHECK(self, !dscomm_group_free(group));
     }
     for (int i = 0; i < NEW; i++) {
-        groups[i] = all_of(self);
-        CHECK(self, !dscomm_onebit_create(groups[i], 1, NULL, &c));
+        groups[i] = all_of(self, 0);
+        c = open_on(self, groups[i], 1);
         *x = self->rank ? 0 : (float)self->size;
         reduce(self, c, x);
         CHECK(self, *x > 0.5f && *x < 1.5f);
@@ -141,22 +131,20 @@ static void same_place(rank_t *self)
 /* To free is local: ranks may do it before or after the next one is made. */
 static void any_order(rank_t *self)
 {
-    dscomm_group_t *group = all_of(self);
-    dscomm_compressor_t *c = NULL, *next = NULL;
+    dscomm_group_t *group = all_of(self, 0);
+    dscomm_compressor_t *c = open_on(self, group, COUNT), *next;
     float x[COUNT];
 
-    CHECK(self, !dscomm_onebit_create(group, COUNT, NULL, &c));
     if (self->rank % 2)
         CHECK(self, !dscomm_compressor_free(c));
-    CHECK(self, !dscomm_onebit_create(group, COUNT, NULL, &next));
+    next = open_on(self, group, COUNT);
     if (self->rank % 2 == 0)
         CHECK(self, !dscomm_compressor_free(c));
     for (int i = 0; i < COUNT; i++)
         x[i] = i % 2 ? 2 : -2;
     reduce(self, next, x);
     CHECK(self, x[0] == -2 && x[COUNT - 1] == 2);
-    CHECK(self, !dscomm_compressor_free(next));
-    CHECK(self, !dscomm_group_free(group));
+    close_on(self, group, &next, 1);
 }
 
 /* The calls of one thread on its own group. */
@@ -170,21 +158,15 @@ typedef struct {
 static void *call_many(void *argument)
 {
     thread_t *thread = argument;
-    dscomm_compressor_t *c = NULL;
+    dscomm_compressor_t *c = open_on(&thread->self, thread->group, COUNT);
     float x[COUNT];
 
-    CHECK(&thread->self, !dscomm_onebit_create(thread->group, COUNT, NULL, &c));
     for (int round = 0; round < ROUNDS && !*thread->self.failure; round++) {
-        dscomm_work_t *work = NULL;
         int wrong = 0;
 
         for (int i = 0; i < COUNT; i++)
             x[i] = (i + round) % 3 ? thread->size : -thread->size;
-        CHECK(&thread->self,
-              !dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32,
-                                            round % 2 ? &work : NULL));
-        CHECK(&thread->self, !work || !dscomm_work_wait(work, -1));
-        dscomm_work_free(work);
+        reduce_as(&thread->self, c, x, DSCOMM_FLOAT32, round % 2);
         for (int i = 0; i < COUNT; i++)
             wrong += x[i] != ((i + round) % 3 ? thread->size : -thread->size);
         CHECK(&thread->self, !wrong);
@@ -199,7 +181,7 @@ static void two_threads(rank_t *self)
     pthread_t ids[2];
 
     for (int i = 0; i < 2; i++)
-        threads[i] = (thread_t){*self, all_of(self), i ? 4 : 1};
+        threads[i] = (thread_t){*self, all_of(self, 0), i ? 4 : 1};
     for (int i = 0; i < 2; i++)
         pthread_create(&ids[i], NULL, call_many, &threads[i]);
     for (int i = 0; i < 2; i++) {
@@ -226,8 +208,7 @@ static void by_itself(rank_t *self)
          i++)
         usleep(1000);
     CHECK(self, !dscomm_compressor_errors(c, &worker, &server));
-    CHECK(self, !dscomm_work_wait(work, -1));
-    dscomm_work_free(work);
+    finish(self, work);
     CHECK(self, x[0] == -2 && x[COUNT - 1] == 2);
     CHECK(self, !dscomm_compressor_free(c));
 }

@@ -22,10 +22,7 @@ static void warm_up(rank_t *self, dscomm_compressor_t *c)
 
 static size_t state_bytes(rank_t *self, const dscomm_compressor_t *c)
 {
-    dscomm_compressor_info_t info = {.size = sizeof info};
-
-    CHECK(self, !dscomm_compressor_info(c, &info));
-    return info.state_bytes;
+    return info_of(self, c).state_bytes;
 }
 
 /* The next call gives the same bits with both. */
@@ -72,16 +69,14 @@ static void in_file(rank_t *self)
     CHECK(self, fd >= 0 && !dscomm_compressor_save_file(cs[0], path));
     CHECK(self, !dscomm_compressor_load_file(cs[1], path));
     same_next(self, cs[0], cs[1]);
-    CHECK(self, !truncate(path, (off_t)state_bytes(self, cs[0]) + 1));
-    CHECK(self,
-          dscomm_compressor_load_file(cs[1], path) == DSCOMM_ERR_PROTOCOL);
-    CHECK(self, !truncate(path, 100));
-    CHECK(self,
-          dscomm_compressor_load_file(cs[1], path) == DSCOMM_ERR_PROTOCOL);
-    CHECK(self, strstr(dscomm_last_error(), path));
-    CHECK(self, !truncate(path, 0));
-    CHECK(self,
-          dscomm_compressor_load_file(cs[1], path) == DSCOMM_ERR_PROTOCOL);
+    for (int i = 0; i < 3; i++) {
+        const off_t sizes[] = {(off_t)state_bytes(self, cs[0]) + 1, 100, 0};
+
+        CHECK(self, !truncate(path, sizes[i]));
+        CHECK(self,
+              dscomm_compressor_load_file(cs[1], path) == DSCOMM_ERR_PROTOCOL);
+        CHECK(self, strstr(dscomm_last_error(), path));
+    }
     close(fd);
     unlink(path);
     CHECK(self, dscomm_compressor_load_file(cs[1], path) == DSCOMM_ERR_IO);
@@ -122,16 +117,16 @@ static void damaged(rank_t *self)
     dscomm_compressor_t *c = open_with(self, COUNT, NULL);
     dscomm_compressor_t *twin = open_with(self, COUNT, NULL);
     size_t bytes = state_bytes(self, c);
-    unsigned char *memory = malloc(bytes);
+    char *memory;
     int taken = 0;
 
     warm_up(self, c);
-    CHECK(self, !dscomm_compressor_save(c, memory, bytes));
+    memory = save(self, c);
     for (size_t i = 0; i < bytes; i += i < 120 || i > bytes - 40 ? 1 : 97) {
-        memory[i] ^= 1 << i % 8;
+        memory[i] ^= (char)(1 << i % 8);
         taken +=
             dscomm_compressor_load(c, memory, bytes) != DSCOMM_ERR_PROTOCOL;
-        memory[i] ^= 1 << i % 8;
+        memory[i] ^= (char)(1 << i % 8);
     }
     for (size_t some = 0; some < bytes; some += 61)
         taken += dscomm_compressor_load(c, memory, some) != DSCOMM_ERR_PROTOCOL;
@@ -150,31 +145,33 @@ static void damaged(rank_t *self)
 /* Whole, but of another compressor. */
 static void foreign(rank_t *self)
 {
-    dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
+    static const struct {
+        dscomm_compressor_attr_t attr;
+        size_t count;
+        const char *sentence;
+    } others[] = {
+        {{.codec = "int8"}, COUNT, "another codec"},
+        {{.sum = 0}, COUNT + 1, "another number of elements"},
+        {{.sum = 1}, COUNT, "operator"},
+        {{.feedback = DSCOMM_FEEDBACK_OFF}, COUNT, "keeps errors"},
+        {{.geometry = DSCOMM_GEOMETRY_DEEPSPEED}, COUNT, "geometry"},
+    };
+    dscomm_compressor_attr_t attr;
     dscomm_compressor_t *c = open_with(self, COUNT, NULL), *other = NULL;
     size_t bytes = state_bytes(self, c);
-    char *memory = malloc(bytes);
+    char *memory = save(self, c);
     int next = (self->rank + 1) % 2;
 
-    CHECK(self, !dscomm_compressor_save(c, memory, bytes));
-#define FOREIGN(count, word)                                                   \
-    CHECK(self, !dscomm_compressor_create(self->world, count, &attr, &other)); \
-    CHECK(self, dscomm_compressor_load(other, memory, bytes) ==                \
-                    DSCOMM_ERR_PROTOCOL);                                      \
-    CHECK(self, strstr(dscomm_last_error(), word));                            \
-    CHECK(self, !dscomm_compressor_free(other))
-    attr.codec = "int8";
-    FOREIGN(COUNT, "another codec");
-    attr.codec = NULL;
-    FOREIGN(COUNT + 1, "another number of elements");
-    attr.sum = 1;
-    FOREIGN(COUNT, "operator");
-    attr.sum = 0;
-    attr.feedback = DSCOMM_FEEDBACK_OFF;
-    FOREIGN(COUNT, "keeps errors");
-    attr.feedback = DSCOMM_FEEDBACK_CODEC;
-    attr.geometry = DSCOMM_GEOMETRY_DEEPSPEED;
-    FOREIGN(COUNT, "geometry");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        attr = others[i].attr;
+        attr.size = sizeof attr;
+        CHECK(self, !dscomm_compressor_create(self->world, others[i].count,
+                                              &attr, &other));
+        CHECK(self, dscomm_compressor_load(other, memory, bytes) ==
+                        DSCOMM_ERR_PROTOCOL);
+        CHECK(self, strstr(dscomm_last_error(), others[i].sentence));
+        CHECK(self, !dscomm_compressor_free(other));
+    }
     CHECK(self, !dscomm_send(self->world, memory, 80, DSCOMM_UINT8, next, 1));
     CHECK(self, !dscomm_recv(self->world, memory, 80, DSCOMM_UINT8, next, 1,
                              NULL, NULL));

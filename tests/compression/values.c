@@ -11,11 +11,10 @@
 static void look_at_errors(rank_t *self, dscomm_compressor_t *c, float *kept,
                            int compare)
 {
-    dscomm_compressor_info_t info = {.size = sizeof info};
+    const dscomm_compressor_info_t info = info_of(self, c);
     float *worker, *server;
     int wrong = 0;
 
-    CHECK(self, !dscomm_compressor_info(c, &info));
     CHECK(self, !dscomm_compressor_errors(c, &worker, &server));
     for (size_t i = 0; i < COUNT && compare; i++)
         wrong += fabsf(worker[i] - kept[i]) > 1e-6f;
@@ -90,7 +89,7 @@ static void large_norm(rank_t *self)
 static void sum_up(rank_t *self, int count)
 {
     dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
-    dscomm_compressor_info_t info = {.size = sizeof info};
+    size_t server_bytes;
     float x[COUNT], before[COUNT], *worker, *server;
     dscomm_compressor_t *c = NULL;
     int wrong = 0;
@@ -100,9 +99,9 @@ static void sum_up(rank_t *self, int count)
           !dscomm_compressor_create(self->world, (size_t)count, &attr, &c));
     fill_noise(x, (size_t)count, self->rank, 1);
     reduce(self, c, x);
-    CHECK(self, !dscomm_compressor_info(c, &info));
+    server_bytes = info_of(self, c).server * sizeof *server;
     CHECK(self, !dscomm_compressor_errors(c, &worker, &server));
-    memcpy(before, server, info.server * sizeof *server);
+    memcpy(before, server, server_bytes);
     for (int i = 0; i < count; i++)
         x[i] = 2e38f;
     reduce(self, c, x);
@@ -111,8 +110,7 @@ static void sum_up(rank_t *self, int count)
     for (int i = 0; i < count; i++)
         wrong += !(fabsf(worker[i]) < 2e38f * 1e-6f);
     CHECK(self, !wrong);
-    CHECK(self, self->size == 1 ||
-                    !memcmp(before, server, info.server * sizeof *server));
+    CHECK(self, self->size == 1 || !memcmp(before, server, server_bytes));
     fill_noise(x, (size_t)count, self->rank, 2);
     reduce(self, c, x);
     CHECK(self, count_infinite(x, count) == 0);
