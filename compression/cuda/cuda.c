@@ -111,6 +111,15 @@ static int cuda_leave(void *before, int code)
     return code;
 }
 
+/* The code of a call that is made with the queue's device. */
+#define ON_DEVICE(queue, call)                                                 \
+    ({                                                                         \
+        void *before_call;                                                     \
+        int entered = cuda_enter(queue, &before_call);                         \
+                                                                               \
+        cuda_leave(before_call, entered ? entered : (int)(call));              \
+    })
+
 /* Its stream has nothing to do with the default stream. */
 static int queue_prepare(dscomm_device_queue_t *queue)
 {
@@ -162,15 +171,13 @@ static void close_queue(dscomm_device_queue_t *queue)
 static int open_queue(int number, dscomm_device_queue_t **ret_queue)
 {
     dscomm_device_queue_t *queue = calloc(1, sizeof *queue);
-    void *before;
     int code;
 
     if (!queue)
         return cudaErrorMemoryAllocation;
     queue->device = number;
     pthread_mutex_init(&queue->lock, NULL);
-    code = cuda_enter(queue, &before);
-    code = cuda_leave(before, code ? code : queue_prepare(queue));
+    code = ON_DEVICE(queue, queue_prepare(queue));
     if (code)
         close_queue(queue);
     else
@@ -180,12 +187,7 @@ static int open_queue(int number, dscomm_device_queue_t **ret_queue)
 
 static int sync_queue(dscomm_device_queue_t *queue)
 {
-    void *before;
-    int code = cuda_enter(queue, &before);
-
-    if (!code)
-        code = (int)cudaStreamSynchronize(queue->stream);
-    return cuda_leave(before, code);
+    return ON_DEVICE(queue, cudaStreamSynchronize(queue->stream));
 }
 
 /* What is put on later from here on comes after what first has. */
@@ -236,22 +238,15 @@ static int queue_mark(dscomm_device_queue_t *queue, void **event)
 /* Not to be there yet is no error, but the runtime keeps it as one. */
 static int reached(dscomm_device_queue_t *queue, void *event, int *ret_reached)
 {
-    void *before;
-    int code = cuda_enter(queue, &before);
+    int code = ON_DEVICE(queue, cudaEventQuery(event));
 
-    if (!code)
-        code = (int)cudaEventQuery(event);
-    cuda_leave(before, code);
     *ret_reached = code != cudaErrorNotReady;
     return *ret_reached ? code : 0;
 }
 
 static void unmark(dscomm_device_queue_t *queue, void *event)
 {
-    void *before;
-    int code = cuda_enter(queue, &before);
-
-    cuda_leave(before, code ? code : (int)cudaEventDestroy(event));
+    ON_DEVICE(queue, cudaEventDestroy(event));
 }
 
 static int cuda_free(int on_host, void *memory)
@@ -281,10 +276,7 @@ static int alloc(dscomm_device_queue_t *queue, size_t bytes, int on_host,
 static void queue_release(dscomm_device_queue_t *queue, int on_host,
                           void *memory)
 {
-    void *before;
-    int code = cuda_enter(queue, &before);
-
-    cuda_leave(before, code ? code : cuda_free(on_host, memory));
+    ON_DEVICE(queue, cuda_free(on_host, memory));
 }
 
 static int lend(dscomm_device_queue_t *queue, void *memory,
@@ -292,67 +284,51 @@ static int lend(dscomm_device_queue_t *queue, void *memory,
 {
     dscomm_device_card_t card = {.process = (uint64_t)getpid()};
     cudaIpcMemHandle_t handle;
-    void *before;
-    int code = cuda_enter(queue, &before);
+    int code = ON_DEVICE(queue, cudaIpcGetMemHandle(&handle, memory));
 
-    if (!code)
-        code = (int)cudaIpcGetMemHandle(&handle, memory);
-    if (!code) {
-        memcpy(card.handle, &handle, sizeof card.handle);
-        *ret_card = card;
-    }
-    return cuda_leave(before, code);
+    if (code)
+        return code;
+    memcpy(card.handle, &handle, sizeof card.handle);
+    *ret_card = card;
+    return 0;
 }
 
 static int map(dscomm_device_queue_t *queue, const dscomm_device_card_t *card,
                void **ret_memory)
 {
     cudaIpcMemHandle_t handle;
-    void *before, *memory = NULL;
-    int code = cuda_enter(queue, &before);
+    void *memory = NULL;
+    int code;
 
     memcpy(&handle, card->handle, sizeof handle);
-    if (!code)
-        code = (int)cudaIpcOpenMemHandle(&memory, handle,
-                                         cudaIpcMemLazyEnablePeerAccess);
+    code =
+        ON_DEVICE(queue, cudaIpcOpenMemHandle(&memory, handle,
+                                              cudaIpcMemLazyEnablePeerAccess));
     if (!code)
         *ret_memory = memory;
-    return cuda_leave(before, code);
+    return code;
 }
 
 static void unmap(dscomm_device_queue_t *queue, void *memory)
 {
-    void *before;
-    int code = cuda_enter(queue, &before);
-
-    cuda_leave(before, code ? code : (int)cudaIpcCloseMemHandle(memory));
+    ON_DEVICE(queue, cudaIpcCloseMemHandle(memory));
 }
 
 static int queue_copy(dscomm_device_queue_t *queue, void *to, size_t to_stride,
                       const void *from, size_t from_stride, size_t bytes,
                       size_t rows)
 {
-    void *before;
-    int code = cuda_enter(queue, &before);
-
-    if (!code)
-        code = (int)(rows == 1
-                         ? cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault,
-                                           queue->stream)
-                         : cudaMemcpy2DAsync(to, to_stride, from, from_stride,
-                                             bytes, rows, cudaMemcpyDefault,
-                                             queue->stream));
-    return cuda_leave(before, code);
+    return ON_DEVICE(
+        queue,
+        rows == 1
+            ? cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue->stream)
+            : cudaMemcpy2DAsync(to, to_stride, from, from_stride, bytes, rows,
+                                cudaMemcpyDefault, queue->stream));
 }
 
 static int queue_clear(dscomm_device_queue_t *queue, void *memory, size_t bytes)
 {
-    void *before;
-    int code = cuda_enter(queue, &before);
-
-    if (!code)
-        code = (int)cudaMemsetAsync(memory, 0, bytes, queue->stream);
-    return cuda_leave(before, code);
+    return ON_DEVICE(queue, cudaMemsetAsync(memory, 0, bytes, queue->stream));
 }
 
 /* A slot of the table that starts a kernel for any number of jobs. */
@@ -360,12 +336,8 @@ static int queue_clear(dscomm_device_queue_t *queue, void *memory, size_t bytes)
     static int name(dscomm_device_queue_t *queue,                              \
                     const dscomm_device_##name##_t *args, size_t jobs)         \
     {                                                                          \
-        void *before;                                                          \
-        int code = cuda_enter(queue, &before);                                 \
-                                                                               \
-        if (!code)                                                             \
-            code = dscomm_priv_cuda_##name(&queue->grid, args, jobs);          \
-        return cuda_leave(before, code);                                       \
+        return ON_DEVICE(queue,                                                \
+                         dscomm_priv_cuda_##name(&queue->grid, args, jobs));   \
     }
 
 KERNEL(worker)
@@ -375,25 +347,16 @@ KERNEL(unpack)
 static int queue_take_back(dscomm_device_queue_t *queue,
                            const dscomm_device_take_back_t *args)
 {
-    void *before;
-    int code = cuda_enter(queue, &before);
-
-    if (!code)
-        code = dscomm_priv_cuda_take_back(&queue->grid, args);
-    return cuda_leave(before, code);
+    return ON_DEVICE(queue, dscomm_priv_cuda_take_back(&queue->grid, args));
 }
 
 static int queue_materialise(dscomm_device_queue_t *queue,
                              const dscomm_device_materialise_t *args)
 {
-    void *before;
-    int code = cuda_enter(queue, &before);
+    int code =
+        ON_DEVICE(queue, dscomm_priv_cuda_materialise(&queue->grid, args));
 
-    if (!code)
-        code = dscomm_priv_cuda_materialise(&queue->grid, args);
-    if (!code)
-        code = (int)cudaMemsetAsync(args->s, 0, sizeof *args->s, queue->stream);
-    return cuda_leave(before, code);
+    return code ? code : queue_clear(queue, args->s, sizeof *args->s);
 }
 
 const dscomm_device_ops_t *dscomm_device_cuda(uint32_t abi)

@@ -145,9 +145,9 @@ static void headers_only(rank_t *self)
     pair = pair_new(self, SHORT);
     pair_call(self, &pair, 0);
     pair_fill(self, &pair);
-    ALONE(self, 0, fake_device_copied());
+    ALONE(self, 0, fake_device_counted(FAKE_COPIED));
     reduce(self, pair.there, pair.x);
-    ALONE(self, 0, CHECK(self, fake_device_copied() == n * each));
+    ALONE(self, 0, CHECK(self, fake_device_counted(FAKE_COPIED) == n * each));
     pair_compare(self, &pair);
     pair_free(self, &pair);
 }
@@ -170,7 +170,7 @@ static void stuck(rank_t *self)
 /* Once a mark was set, behind which the device stands. */
 static void *abort_later(void *group)
 {
-    while (!fake_device_marks())
+    while (!fake_device_counted(FAKE_MARKS))
         usleep(1000);
     dscomm_group_abort(group, "in between");
     return NULL;
@@ -184,7 +184,7 @@ static void abort_stuck(rank_t *self)
     pthread_t thread;
 
     fake_device_stop(0, 0, FAKE_NEVER);
-    fake_device_marks();
+    fake_device_counted(FAKE_MARKS);
     pthread_create(&thread, NULL, abort_later, group);
     CHECK(self, dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL) ==
                     DSCOMM_ERR_ABORTED);

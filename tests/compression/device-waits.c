@@ -196,19 +196,19 @@ static void seldom_asked(rank_t *self)
     dscomm_compressor_t *c = open_with(self, COUNT, "onebit");
     float *x = fake_device_alloc(COUNT * sizeof *x);
 
-    fake_device_refused();
+    fake_device_counted(FAKE_REFUSED);
     fake_device_full(1);
     for (int call = 1; call <= 60; call++)
         reduce(self, c, x);
     /* At the first, the eighteenth and the fifty-first call. */
-    CHECK(self, fake_device_refused() == 3);
+    CHECK(self, fake_device_counted(FAKE_REFUSED) == 3);
     fake_device_full(0);
-    fake_device_launches();
+    fake_device_counted(FAKE_LAUNCHES);
     for (int call = 61; call <= 115; call++)
         reduce(self, c, x);
-    CHECK(self, fake_device_launches() == 0);
+    CHECK(self, fake_device_counted(FAKE_LAUNCHES) == 0);
     reduce(self, c, x);
-    CHECK(self, fake_device_launches() == 3);
+    CHECK(self, fake_device_counted(FAKE_LAUNCHES) == 3);
     close_all(self, &c, 1);
     fake_device_free(x);
 }

@@ -186,10 +186,10 @@ static void rows_only(rank_t *self)
 
     pair_call(self, &pair, 0);
     pair_fill(self, &pair);
-    fake_device_copied();
+    fake_device_counted(FAKE_COPIED);
     reduce(self, pair.there, pair.x);
     row = 16 + (pair.count / n + 1023) / 1024 * 128;
-    CHECK(self, fake_device_copied() == (3 * n - 1) * row);
+    CHECK(self, fake_device_counted(FAKE_COPIED) == (3 * n - 1) * row);
     pair_compare(self, &pair);
     pair_free(self, &pair);
 }
@@ -207,17 +207,18 @@ static void discarded(rank_t *self)
     for (int call = 0; call < 6; call++) {
         pair_call(self, &pair, 0);
         /* After a reset by a device that works there was none to copy. */
-        CHECK(self, call != 3 || fake_device_copied() == rows * row);
+        CHECK(self,
+              call != 3 || fake_device_counted(FAKE_COPIED) == rows * row);
         if (!call)
             state = save(self, pair.there);
-        fake_device_copied();
+        fake_device_counted(FAKE_COPIED);
         fake_device_fail(call >= 3 ? 0 : -1);
         for (int i = 0; i < 2 && call; i++)
             CHECK(self, call % 2
                             ? !dscomm_compressor_load(cs[i], state, state_bytes)
                             : !dscomm_compressor_reset(cs[i]));
         fake_device_fail(-1);
-        CHECK(self, !fake_device_copied());
+        CHECK(self, !fake_device_counted(FAKE_COPIED));
     }
     CHECK(self, is_same(self, &pair));
     pair_free(self, &pair);
@@ -238,10 +239,10 @@ static void together(rank_t *self)
         pairs[i].call = 10 * i;
     }
     for (int call = 0; call < 2; call++) {
-        fake_device_launches();
+        fake_device_counted(FAKE_LAUNCHES);
         pairs_call(self, pairs, PAIRS_MAX);
         CHECK(self, self->size > 1 || fake_device_real ||
-                        fake_device_launches() == 3 * 3);
+                        fake_device_counted(FAKE_LAUNCHES) == 3 * 3);
     }
     for (int i = 0; i < PAIRS_MAX; i++)
         pair_free(self, &pairs[i]);

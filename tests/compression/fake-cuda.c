@@ -71,10 +71,10 @@ static _Thread_local cudaError_t last_error;
 /* Never freed: what other streams wait for may be on them. */
 static _Atomic(struct fake_stream *) streams;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_int launches, failing = -1, full, refused, lateness, marks;
+static atomic_int failing = -1, full, lateness;
+static atomic_size_t counts[FAKE_COUNTS];
 static pthread_cond_t let_go = PTHREAD_COND_INITIALIZER;
 static int held; /* with lock */
-static atomic_size_t copied, read_elsewhere;
 _Thread_local int fake_device_unmappable;
 
 /* A queue that is stopped before a copy, until something happens elsewhere;
@@ -136,19 +136,9 @@ static void obey(int device)
     pthread_mutex_unlock(&lock);
 }
 
-size_t fake_device_read_elsewhere(void)
+size_t fake_device_counted(fake_count_t what)
 {
-    return atomic_exchange(&read_elsewhere, 0);
-}
-
-size_t fake_device_copied(void)
-{
-    return atomic_exchange(&copied, 0);
-}
-
-int fake_device_launches(void)
-{
-    return atomic_exchange(&launches, 0);
+    return atomic_exchange(&counts[what], 0);
 }
 
 void fake_device_hold(int hold)
@@ -175,11 +165,6 @@ int fake_device_fail(int calls)
 void fake_device_full(int is_full)
 {
     full = is_full;
-}
-
-int fake_device_refused(void)
-{
-    return atomic_exchange(&refused, 0);
 }
 
 static cudaError_t tell(cudaError_t error)
@@ -414,7 +399,7 @@ static cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     cudaError_t error = call();
 
-    marks += stream != NULL;
+    counts[FAKE_MARKS] += stream != NULL;
     if (!error)
         *event = (struct fake_event){stream, stream ? stream_tasks(stream) : 0,
                                      lateness};
@@ -451,11 +436,6 @@ void fake_device_late(int looks)
     lateness = looks;
 }
 
-int fake_device_marks(void)
-{
-    return atomic_exchange(&marks, 0);
-}
-
 void *fake_device_stream_new(void)
 {
     return stream_new(0);
@@ -477,40 +457,41 @@ typedef struct {
     size_t to_stride, from_stride, bytes, rows;
 } copy_t;
 
-static void run_write(const void *args)
+static void run_rows(const void *args)
 {
     const copy_t *a = args;
 
-    memcpy(fake_device_shadow(a->to), a->from, a->bytes);
-    g_free((void *)a->from);
+    for (size_t r = 0; r < a->rows; r++)
+        memcpy((char *)fake_device_shadow(a->to) + r * a->to_stride,
+               (char *)fake_device_shadow(a->from) + r * a->from_stride,
+               a->bytes);
+}
+
+static void run_write(const void *args)
+{
+    run_rows(args);
+    g_free((void *)((const copy_t *)args)->from);
 }
 
 void fake_device_write_on(void *stream, void *to, const void *from,
                           size_t bytes)
 {
-    copy_t a = {.to = to, .from = g_malloc(bytes), .bytes = bytes};
+    copy_t a = {.to = to, .from = g_malloc(bytes), .bytes = bytes, .rows = 1};
 
     memcpy((void *)a.from, from, bytes);
     stream_put(stream, run_write, &a, sizeof a);
 }
 
-static void run_read(const void *args)
-{
-    const copy_t *a = args;
-
-    memcpy(a->to, fake_device_shadow(a->from), a->bytes);
-}
-
 void fake_device_read_on(void *stream, void *to, const void *from, size_t bytes)
 {
-    copy_t a = {.to = to, .from = from, .bytes = bytes};
+    copy_t a = {.to = to, .from = from, .bytes = bytes, .rows = 1};
 
-    stream_put(stream, run_read, &a, sizeof a);
+    stream_put(stream, run_rows, &a, sizeof a);
 }
 
 static cudaError_t find_room(void)
 {
-    refused += full != 0;
+    counts[FAKE_REFUSED] += full != 0;
     return full ? tell(cudaErrorFake) : call();
 }
 
@@ -581,10 +562,7 @@ static void run_copy(const void *args)
 
     if (from >= 0 && (to < 0 || fake_device_is_mapped(a->from)))
         obey(from);
-    for (size_t r = 0; r < a->rows; r++)
-        memcpy((char *)fake_device_shadow(a->to) + r * a->to_stride,
-               (char *)fake_device_shadow(a->from) + r * a->from_stride,
-               a->bytes);
+    run_rows(a);
     if (from < 0)
         fake_device_happens(FAKE_UP, a->to);
 }
@@ -598,9 +576,9 @@ static cudaError_t cudaMemcpy2DAsync(void *to, size_t to_stride,
 
     (void)kind;
     if (fake_device_number(to) < 0 || fake_device_number(from) < 0)
-        copied += bytes * rows;
+        counts[FAKE_COPIED] += bytes * rows;
     if (fake_device_is_mapped(from))
-        read_elsewhere += bytes * rows;
+        counts[FAKE_READ] += bytes * rows;
     return stream_try(stream, run_copy, &a, sizeof a);
 }
 
@@ -642,7 +620,7 @@ static int start(const dscomm_cuda_grid_t *grid, void (*run)(const void *),
                                 const dscomm_device_##name##_t *args,          \
                                 size_t jobs)                                   \
     {                                                                          \
-        launches++;                                                            \
+        counts[FAKE_LAUNCHES]++;                                               \
         return start(grid, fake_device_##name, args, sizeof *args, jobs);      \
     }
 

@@ -57,14 +57,17 @@ FAKE_EXPORT void *fake_device_shadow(const void *pointer);
 
 /* Marks are found to be reached so many looks later than they are. */
 void fake_device_late(int looks);
-/* Marks that were set since this was asked last. */
-int fake_device_marks(void);
 
-/* Starts of kernels for many jobs, since this was asked last. */
-int fake_device_launches(void);
-/* Bytes that were copied for the library from and to the host, since this was
- * asked last. */
-size_t fake_device_copied(void);
+/* What was counted since it was asked for last. */
+typedef enum {
+    FAKE_MARKS, /* that were set */
+    FAKE_LAUNCHES, /* starts of kernels for many jobs */
+    FAKE_COPIED, /* bytes that went for the library from and to the host */
+    FAKE_READ, /* bytes that were read of memory that was mapped again */
+    FAKE_REFUSED, /* pieces of memory, while the device was full */
+    FAKE_COUNTS
+} fake_count_t;
+size_t fake_device_counted(fake_count_t what);
 /* Pieces of device memory, and mappings of other processes' pieces. */
 int fake_device_pieces(void);
 /* Those that were released while they were still mapped elsewhere. */
@@ -73,16 +76,11 @@ int fake_device_early(void);
 extern int fake_device_one_process;
 /* That thread's calls that map memory fail. */
 extern _Thread_local int fake_device_unmappable;
-/* Bytes that were read of memory that was mapped again, since this was asked
- * last. */
-size_t fake_device_read_elsewhere(void);
 /* The call of the runtime after so many fails, once; -1: none. Returns how many
  * were left before such a call: -1 if it has come. */
 int fake_device_fail(int calls);
 /* 1: there is no memory for the library any more, of either kind, until 0. */
 void fake_device_full(int full);
-/* Pieces that it was asked for meanwhile, since this was asked last. */
-int fake_device_refused(void);
 
 /* The thread's context; that of a device. */
 void *fake_context(void);

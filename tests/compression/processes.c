@@ -41,7 +41,7 @@ static void calls(rank_t *self)
         pair_call(self, &pairs[call % 3], call % 2);
     for (int i = 0; i < 3; i++)
         pair_free(self, &pairs[i]);
-    CHECK(self, fake_device_read_elsewhere());
+    CHECK(self, fake_device_counted(FAKE_READ));
 }
 
 static void without_one(rank_t *self)

@@ -51,7 +51,7 @@ static void calls_in_spite(rank_t *self)
     meet(self);
     fake_device_full(0);
     if (self->rank == 0)
-        fake_device_read_elsewhere();
+        fake_device_counted(FAKE_READ);
     meet(self);
     for (int call = 0; call < 3; call++)
         pair_call(self, &pair, call == 1);
@@ -75,7 +75,7 @@ static void tell(int why, const char *line)
     dscomm_log_set_handler(NULL, NULL);
     dscomm_log_set_levels("error");
     is_int(lines, 3, "each rank says so once");
-    ok(!fake_device_read_elsewhere(), "none reads memory of another");
+    ok(!fake_device_counted(FAKE_READ), "none reads memory of another");
     is_int(fake_device_pieces(), 0, "all memory is free");
     fake_device_one_process = 0;
     unsetenv("DSCOMM_CUDA_IPC");
@@ -92,10 +92,10 @@ static void later(rank_t *self)
     fake_device_choose(self->rank);
     pair = pair_new(self, SHORT);
     meet(self);
-    fake_device_read_elsewhere();
+    fake_device_counted(FAKE_READ);
     meet(self);
     pair_call(self, &pair, 0);
-    ALONE(self, 0, CHECK(self, fake_device_read_elsewhere()));
+    ALONE(self, 0, CHECK(self, fake_device_counted(FAKE_READ)));
     pair_free(self, &pair);
     CHECK(self, !dscomm_compressor_free(first));
 }
@@ -112,7 +112,7 @@ static void growing(rank_t *self)
         pair_call(self, &pairs[i], 0);
     }
     meet(self);
-    fake_device_read_elsewhere();
+    fake_device_counted(FAKE_READ);
     meet(self);
     for (int call = 0; call < 3; call++) {
         for (int i = 0; i < MANY; i++) {
@@ -128,7 +128,7 @@ static void growing(rank_t *self)
             pair_compare(self, &pairs[i]);
     }
     ALONE(self, 0,
-          CHECK(self, fake_device_read_elsewhere() >=
+          CHECK(self, fake_device_counted(FAKE_READ) >=
                           3 * 2 * (size_t)(self->size - 1) * LONG / 8));
     for (int i = 0; i < MANY; i++)
         pair_free(self, &pairs[i]);
@@ -163,10 +163,11 @@ static void no_staging(rank_t *self)
     pair = pair_new(self, LONG);
     pair_call(self, &pair, 0);
     pair_fill(self, &pair);
-    ALONE(self, 0, fake_device_copied());
+    ALONE(self, 0, fake_device_counted(FAKE_COPIED));
     reduce(self, pair.there, pair.x);
     ALONE(self, 0,
-          CHECK(self, fake_device_copied() == (size_t)self->size * headers));
+          CHECK(self, fake_device_counted(FAKE_COPIED) ==
+                          (size_t)self->size * headers));
     pair_compare(self, &pair);
     pair_free(self, &pair);
 }
