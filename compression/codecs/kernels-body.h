@@ -6,9 +6,9 @@
  *   sign_vectors()     as the kernels, for a multiple of eight elements at the
  *   add_vectors()      beginning; they return how many they have done
  *   put_vectors()
- *   CASTS              where these are there too:
- *   to_half_vectors(), from_half_vectors()
- *   to_bfloat_vectors(), from_bfloat_vectors() */
+ *   TO_HALF            if it has to_half_vectors()
+ *   CASTS              if it has this and the other casts: from_half_vectors(),
+ *                      to_bfloat_vectors() and from_bfloat_vectors() */
 #include "compression/codecs/arithmetic.h"
 #include "compression/codecs/kernels.h"
 #include "lib/base/lanes.h"
@@ -166,22 +166,14 @@ typedef uint16_t __attribute__((aligned(1), may_alias)) code_t;
             value_of_##format(codes[i]);                                       \
     }
 
+/* The loops above do all of it. */
 #ifndef CASTS
-static size_t to_half_vectors(const float *x, const float *e, size_t count,
-                              const void *ret_codes)
-{
-    (void)x, (void)e, (void)count, (void)ret_codes;
-    return 0;
-}
-
-static size_t from_half_vectors(const void *codes, size_t count,
-                                const float *ret_values)
-{
-    (void)codes, (void)count, (void)ret_values;
-    return 0;
-}
-#define to_bfloat_vectors to_half_vectors
-#define from_bfloat_vectors from_half_vectors
+#define from_half_vectors(codes, count, ret_values) 0
+#define to_bfloat_vectors(x, e, count, ret_codes) 0
+#define from_bfloat_vectors(codes, count, ret_values) 0
+#ifndef TO_HALF
+#define to_half_vectors(x, e, count, ret_codes) 0
+#endif
 #endif
 
 CAST(half)

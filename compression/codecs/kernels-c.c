@@ -146,7 +146,7 @@ static void narrow(const uint32_t wide[STEP], unsigned char *codes)
     memcpy(codes, narrowed, sizeof narrowed);
 }
 
-#define CASTS
+#define TO_HALF
 static size_t to_half_vectors(const float *x, float *e, size_t count,
                               void *ret_codes)
 {
@@ -169,21 +169,5 @@ static size_t to_half_vectors(const float *x, float *e, size_t count,
     }
     return i;
 }
-
-/* The others are vectors as they stand in the body. */
-static size_t to_bfloat_vectors(const float *x, const float *e, size_t count,
-                                const void *codes)
-{
-    (void)x, (void)e, (void)count, (void)codes;
-    return 0;
-}
-
-static size_t from_half_vectors(const void *codes, size_t count,
-                                const float *values)
-{
-    (void)codes, (void)count, (void)values;
-    return 0;
-}
-#define from_bfloat_vectors from_half_vectors
 
 #include "compression/codecs/kernels-body.h"

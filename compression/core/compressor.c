@@ -35,33 +35,11 @@ typedef struct {
     char text[TEXT_BYTES];
 } offer_t;
 
-/* All ranks' requests for a new window. */
-typedef struct {
-    int64_t least, most;
-    int rank; /* that with the least */
-    uint32_t from; /* pages that all have */
-} wishes_t;
-
-static size_t round_up(size_t count, size_t unit)
-{
-    return count / unit * unit + (count % unit ? unit : 0);
-}
-
-static size_t common_divisor(size_t a, size_t b)
-{
-    while (b) {
-        size_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-/* The padded count in DeepSpeed's geometry: a multiple of n * lcm(n, 8). */
+/* The padded count in DeepSpeed's geometry is a multiple of n * lcm(n, 8) for n
+ * ranks. The greatest common divisor of n and 8 is a power of two. */
 static size_t padding_unit(size_t ranks)
 {
-    return ranks * (ranks / common_divisor(ranks, 8) * 8);
+    return ranks * (ranks / MIN(ranks & -ranks, 8) * 8);
 }
 
 static dscomm_status_t check_attr(const dscomm_compressor_attr_t *attr)
@@ -137,11 +115,13 @@ static void lay_out(dscomm_compressor_t *c, size_t padded, int ranks)
     size_t n = (size_t)ranks;
 
     if (c->geometry == DSCOMM_GEOMETRY_DEEPSPEED && c->count) {
-        c->padded = padded ? padded : round_up(c->count, padding_unit(n));
+        c->padded =
+            padded ? padded : dscomm_priv_round_up(c->count, padding_unit(n));
         c->chunk = c->padded / n;
     } else {
         c->padded = c->count;
-        c->chunk = round_up(c->count / n + (c->count % n != 0), TILE);
+        c->chunk =
+            dscomm_priv_round_up(c->count / n + (c->count % n != 0), TILE);
     }
 }
 
@@ -245,9 +225,10 @@ static void state_terms(dscomm_compressor_t *c, terms_t *ret_terms)
         dscomm_priv_hash(ret_terms, sizeof *ret_terms, DSCOMM_HASH_SEED);
 }
 
-static wishes_t offers_collect(const offer_t *all, int ranks)
+static dscomm_window_wishes_t offers_collect(const offer_t *all, int ranks)
 {
-    wishes_t wishes = {all[0].window, all[0].window, 0, all[0].oldest};
+    dscomm_window_wishes_t wishes = {all[0].window, all[0].window, 0,
+                                     all[0].oldest};
 
     for (int r = 1; r < ranks; r++) {
         wishes.most = MAX(wishes.most, all[r].window);
@@ -266,7 +247,7 @@ static wishes_t offers_collect(const offer_t *all, int ranks)
 static dscomm_status_t offers_exchange(const char *name, dscomm_group_t *group,
                                        dscomm_compressor_t *c,
                                        dscomm_status_t refusal,
-                                       wishes_t *ret_wishes)
+                                       dscomm_window_wishes_t *ret_wishes)
 {
     size_t ranks = (size_t)dscomm_group_size(group);
     offer_t mine, *all = g_try_new(offer_t, ranks);
@@ -393,7 +374,7 @@ static dscomm_status_t compressor_prepare(dscomm_group_t *group, size_t count,
 
 static dscomm_status_t compressor_join(dscomm_compressor_t *c,
                                        dscomm_group_t *group,
-                                       const wishes_t *wishes)
+                                       const dscomm_window_wishes_t *wishes)
 {
     dscomm_status_t status = dscomm_priv_channel_take(group, &c->channel);
 
@@ -403,8 +384,7 @@ static dscomm_status_t compressor_join(dscomm_compressor_t *c,
     c->tag = c->channel->tags;
     c->signature = dscomm_priv_hash(&c->tag, sizeof c->tag, c->signature);
     c->channel->tags = (c->channel->tags + 2) & DSCOMM_TAG_MAX;
-    return dscomm_priv_window_agree(c->channel, wishes->least, wishes->rank,
-                                    wishes->most, wishes->from);
+    return dscomm_priv_window_agree(c->channel, wishes);
 }
 
 static dscomm_status_t create(const char *name, dscomm_group_t *group,
@@ -415,7 +395,7 @@ static dscomm_status_t create(const char *name, dscomm_group_t *group,
 {
     dscomm_compressor_t *c = NULL;
     dscomm_status_t status;
-    wishes_t wishes = {0};
+    dscomm_window_wishes_t wishes = {0};
 
     if (!group)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", name);

@@ -82,6 +82,11 @@ typedef struct {
     uint32_t phase; /* 0: to be reduced, 1: reduced */
 } dscomm_row_header_t;
 
+static inline size_t dscomm_priv_round_up(size_t count, size_t unit)
+{
+    return (count / unit + (count % unit != 0)) * unit;
+}
+
 /* The number of elements of part number part. */
 static inline size_t dscomm_priv_part_count(const dscomm_compressor_t *c,
                                             int part)
@@ -112,9 +117,6 @@ dscomm_status_t dscomm_priv_compressor_idle(const dscomm_compressor_t *c,
 /* The same for one whose errors mean something, in state.c. */
 dscomm_status_t dscomm_priv_compressor_known(const dscomm_compressor_t *c,
                                              const char *name);
-
-/* What dscomm_compressor_save() writes. */
-size_t dscomm_priv_state_bytes(const dscomm_compressor_t *c);
 
 /* Fails with ERR_NO_MEMORY, and ends group: the other ranks would wait. */
 dscomm_status_t dscomm_priv_channel_fail(dscomm_group_t *group);

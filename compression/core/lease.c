@@ -15,27 +15,25 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define TOKEN_BYTES (ssize_t)sizeof((dscomm_lease_t *)0)->token
+/* The result of a call that no signal has interrupted. */
+#define RETRY(call)                                                            \
+    ({                                                                         \
+        ssize_t result;                                                        \
+        do                                                                     \
+            result = (call);                                                   \
+        while (result < 0 && errno == EINTR);                                  \
+        result;                                                                \
+    })
 
-static int write_token(int fd, const unsigned char *token)
-{
-    ssize_t written;
-
-    do {
-        written = pwrite(fd, token, (size_t)TOKEN_BYTES, 0);
-    } while (written < 0 && errno == EINTR);
-    return written == TOKEN_BYTES;
-}
-
-static int read_token(int fd, unsigned char *ret_token)
-{
-    ssize_t got;
-
-    do {
-        got = pread(fd, ret_token, (size_t)TOKEN_BYTES, 0);
-    } while (got < 0 && errno == EINTR);
-    return got == TOKEN_BYTES;
-}
+/* The result of a call that no signal has interrupted. */
+#define RETRY(call)                                                            \
+    ({                                                                         \
+        ssize_t result;                                                        \
+        do                                                                     \
+            result = (call);                                                   \
+        while (result < 0 && errno == EINTR);                                  \
+        result;                                                                \
+    })
 
 int dscomm_priv_lease_make(dscomm_lease_t *ret_lease)
 {
@@ -46,7 +44,8 @@ int dscomm_priv_lease_make(dscomm_lease_t *ret_lease)
         return -1;
     lease.fd = fd;
     if (!dscomm_priv_random(lease.token, sizeof lease.token) ||
-        !write_token(fd, lease.token)) {
+        RETRY(pwrite(fd, lease.token, sizeof lease.token, 0)) !=
+            (ssize_t)sizeof lease.token) {
         close(fd);
         return -1;
     }
@@ -67,7 +66,8 @@ int dscomm_priv_lease_hold(const dscomm_lease_t *lease)
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return -1;
-    if (flock(fd, LOCK_SH | LOCK_NB) == 0 && read_token(fd, token) &&
+    if (flock(fd, LOCK_SH | LOCK_NB) == 0 &&
+        RETRY(pread(fd, token, sizeof token, 0)) == (ssize_t)sizeof token &&
         !memcmp(token, lease->token, sizeof token))
         return fd;
     close(fd);
@@ -82,14 +82,9 @@ void dscomm_priv_lease_give(int fd)
 
 int dscomm_priv_lease_end(int fd)
 {
-    int failed;
-
     if (flock(fd, LOCK_EX | LOCK_NB))
         return 0;
-    do {
-        failed = ftruncate(fd, 0);
-    } while (failed && errno == EINTR);
-    if (failed) {
+    if (RETRY(ftruncate(fd, 0))) {
         flock(fd, LOCK_UN);
         return 0;
     }

@@ -45,7 +45,7 @@ dscomm_status_t dscomm_priv_size_rows(dscomm_compressor_t *c)
     row = sizeof(dscomm_row_header_t) + MAX(dscomm_priv_code_bytes(c, c->chunk),
                                             dscomm_priv_code_bytes(c, last));
     if (c->count)
-        c->row = (row + ROW_ALIGNMENT - 1) / ROW_ALIGNMENT * ROW_ALIGNMENT;
+        c->row = dscomm_priv_round_up(row, ROW_ALIGNMENT);
     return DSCOMM_OK;
 }
 

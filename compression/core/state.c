@@ -9,6 +9,7 @@
 #include "compression/core/compressor.h"
 #include "compression/device/device.h"
 
+#include <dscomm/dscomm.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -40,7 +41,7 @@ static size_t state_server_count(const dscomm_compressor_t *c)
     return c->feedback ? dscomm_priv_part_count(c, c->channel->rank) : 0;
 }
 
-size_t dscomm_priv_state_bytes(const dscomm_compressor_t *c)
+static size_t state_bytes(const dscomm_compressor_t *c)
 {
     return sizeof(state_header_t) +
            (worker_count(c) + state_server_count(c)) * sizeof(float) +
@@ -120,29 +121,26 @@ dscomm_status_t dscomm_compressor_save(const dscomm_compressor_t *compressor,
     const dscomm_compressor_t *c = compressor;
     dscomm_status_t status = dscomm_priv_compressor_known(c, name);
     state_header_t header;
-    size_t worker, server;
     char *at = memory;
 
     if (status < 0)
         return status;
     if (!memory)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: memory is NULL", name);
-    if (bytes < dscomm_priv_state_bytes(c))
+    if (bytes < state_bytes(c))
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: the state needs %zu bytes; memory has %zu",
-                           name, dscomm_priv_state_bytes(c), bytes);
+                           name, state_bytes(c), bytes);
     status = dscomm_priv_device_home(c, 0);
     if (status < 0)
         return status;
     header = header_of(c);
-    worker = worker_count(c);
-    server = state_server_count(c);
     memcpy(at, &header, sizeof header);
     at += sizeof header;
-    copy_floats(at, c->worker, worker);
-    at += worker * sizeof(float);
-    copy_floats(at, c->server, server);
-    at += server * sizeof(float);
+    copy_floats(at, c->worker, worker_count(c));
+    at += worker_count(c) * sizeof(float);
+    copy_floats(at, c->server, state_server_count(c));
+    at += state_server_count(c) * sizeof(float);
     sum_of(memory, (size_t)(at - (char *)memory), (guint8 *)at);
     return DSCOMM_OK;
 }
@@ -173,7 +171,7 @@ static const char *refusal(const dscomm_compressor_t *c,
         return "it is that of another rank";
     if (got->worker != want.worker || got->server != want.server)
         return "one keeps errors and the other does not";
-    if (bytes != dscomm_priv_state_bytes(c))
+    if (bytes != state_bytes(c))
         return "it has been cut off, or something was added";
     sum_of(memory, bytes - SUM_BYTES, sum);
     if (memcmp(sum, memory + bytes - SUM_BYTES, SUM_BYTES))
@@ -234,16 +232,7 @@ dscomm_status_t dscomm_compressor_load(dscomm_compressor_t *compressor,
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: memory is NULL", name);
     /* As for save, memory may be longer. */
     return state_load(name, compressor, memory,
-                      MIN(bytes, dscomm_priv_state_bytes(compressor)), "");
-}
-
-static dscomm_status_t state_fail_file(const char *name, GError *error)
-{
-    dscomm_status_t status =
-        dscomm_fail(DSCOMM_ERR_IO, "%s: %s", name, error->message);
-
-    g_error_free(error);
-    return status;
+                      MIN(bytes, state_bytes(compressor)), "");
 }
 
 static dscomm_status_t fail_kind(const char *name, const char *path)
@@ -251,6 +240,19 @@ static dscomm_status_t fail_kind(const char *name, const char *path)
     return dscomm_fail(DSCOMM_ERR_IO,
                        "%s: '%s' is no regular file; give the name of one",
                        name, path);
+}
+
+/* Memory for a state and one byte more, or NULL and the sentence. */
+static void *state_room(const char *name, const dscomm_compressor_t *c)
+{
+    const size_t bytes = state_bytes(c);
+    void *memory = g_try_malloc(bytes + 1);
+
+    if (!memory)
+        dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                    "%s: no memory for the %zu bytes of the state", name,
+                    bytes);
+    return memory;
 }
 
 static dscomm_status_t check_path(const char *name, const char *path)
@@ -280,19 +282,18 @@ dscomm_compressor_save_file(const dscomm_compressor_t *compressor,
     /* A file is replaced by another; nothing else must be. */
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
         return fail_kind(name, path);
-    bytes = dscomm_priv_state_bytes(compressor);
-    memory = g_try_malloc(bytes);
+    bytes = state_bytes(compressor);
+    memory = state_room(name, compressor);
     if (!memory)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                           "%s: no memory for the %zu bytes of the state", name,
-                           bytes);
+        return DSCOMM_ERR_NO_MEMORY;
     status = dscomm_compressor_save(compressor, memory, bytes);
     if (status == DSCOMM_OK &&
         !g_file_set_contents_full(path, memory, (gssize)bytes,
                                   G_FILE_SET_CONTENTS_CONSISTENT |
                                       G_FILE_SET_CONTENTS_DURABLE,
                                   0666, &error))
-        status = state_fail_file(name, error);
+        status = dscomm_fail(DSCOMM_ERR_IO, "%s: %s", name, error->message);
+    g_clear_error(&error);
     g_free(memory);
     return status;
 }
@@ -320,7 +321,7 @@ static ssize_t state_read_all(int fd, char *memory, size_t most)
 static dscomm_status_t load_from(const char *name, dscomm_compressor_t *c,
                                  int fd, const char *path)
 {
-    const size_t most = dscomm_priv_state_bytes(c) + 1;
+    const size_t most = state_bytes(c) + 1;
     dscomm_status_t status;
     struct stat file;
     char *memory;
@@ -328,11 +329,9 @@ static dscomm_status_t load_from(const char *name, dscomm_compressor_t *c,
 
     if (fstat(fd, &file) == 0 && !S_ISREG(file.st_mode))
         return fail_kind(name, path);
-    memory = g_try_malloc(most);
+    memory = state_room(name, c);
     if (!memory)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                           "%s: no memory for the %zu bytes of the state", name,
-                           most - 1);
+        return DSCOMM_ERR_NO_MEMORY;
     got = state_read_all(fd, memory, most);
     if (got < 0)
         status = dscomm_fail(DSCOMM_ERR_IO, "%s: %s: %s", name, path,
@@ -444,5 +443,58 @@ dscomm_status_t dscomm_compressor_errors(dscomm_compressor_t *compressor,
         return status;
     *ret_worker = compressor->worker;
     *ret_server = compressor->feedback ? compressor->server : NULL;
+    return DSCOMM_OK;
+}
+
+/* Of the row of rank's part, without filling. */
+static size_t sent_bytes(const dscomm_compressor_t *c, int rank)
+{
+    size_t count = dscomm_priv_part_count(c, rank);
+
+    return c->count
+               ? sizeof(dscomm_row_header_t) + dscomm_priv_code_bytes(c, count)
+               : 0;
+}
+
+/* To each of the other ranks: its part of the buffer, and the own part. */
+static size_t wire_bytes(const dscomm_compressor_t *c)
+{
+    int own = c->channel->rank;
+    size_t bytes = 0;
+
+    for (int r = 0; r < c->channel->ranks; r++)
+        if (r != own)
+            bytes += sent_bytes(c, r) + sent_bytes(c, own);
+    return bytes;
+}
+
+dscomm_status_t dscomm_compressor_info(const dscomm_compressor_t *compressor,
+                                       dscomm_compressor_info_t *ret_info)
+{
+    const char *name = "dscomm_compressor_info";
+    const dscomm_compressor_t *c = compressor;
+    dscomm_compressor_info_t info;
+
+    if (!c || !ret_info)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", name,
+                           c ? "ret_info" : "compressor");
+    if (ret_info->size < sizeof info.size)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: ret_info->size is %zu; set it to the size of "
+                           "the structure",
+                           name, ret_info->size);
+    info = (dscomm_compressor_info_t){
+        .size = MIN(ret_info->size, sizeof info),
+        .codec = c->codec->name,
+        .geometry = c->geometry,
+        .op = c->op,
+        .count = c->count,
+        .padded = c->padded,
+        .chunk = c->chunk,
+        .server = dscomm_priv_part_count(c, c->channel->rank),
+        .wire_bytes = wire_bytes(c),
+        .state_bytes = state_bytes(c),
+    };
+    memcpy(ret_info, &info, info.size);
     return DSCOMM_OK;
 }

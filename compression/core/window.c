@@ -51,11 +51,6 @@ typedef struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static dscomm_window_t *waiting, *kept;
 
-static size_t window_round_up(size_t bytes, size_t unit)
-{
-    return (bytes + unit - 1) / unit * unit;
-}
-
 static void window_push(pthread_mutex_t *mutex, dscomm_window_t **list,
                         dscomm_window_t *window)
 {
@@ -150,7 +145,7 @@ void dscomm_priv_window_leave(dscomm_channel_t *channel)
 size_t dscomm_priv_window_need(const dscomm_compressor_t *c, int ranks)
 {
     return c->codec == &dscomm_priv_codec_onebit && c->feedback
-               ? window_round_up(2 * (size_t)ranks * c->row, PAGE)
+               ? dscomm_priv_round_up(2 * (size_t)ranks * c->row, PAGE)
                : 0;
 }
 
@@ -186,7 +181,7 @@ int64_t dscomm_priv_window_wish(const dscomm_compressor_t *c,
     last = windows->newest ? windows->newest->bytes : 0;
     if (demand <= last)
         return 0;
-    demand = window_round_up(MAX(demand, 2 * last), BLOCK);
+    demand = dscomm_priv_round_up(MAX(demand, 2 * last), BLOCK);
     if ((last && device != windows->device) ||
         demand / PAGE > DSCOMM_WINDOW_PAGES - windows->pages)
         return NONE;
@@ -349,28 +344,28 @@ static dscomm_status_t window_make(dscomm_channel_t *channel, size_t bytes)
 }
 
 dscomm_status_t dscomm_priv_window_agree(dscomm_channel_t *channel,
-                                         int64_t least, int rank, int64_t most,
-                                         uint32_t from)
+                                         const dscomm_window_wishes_t *wishes)
 {
     dscomm_windows_t *windows = &channel->windows;
+    const char *why = NULL;
 
     pthread_mutex_lock(&windows->lock);
-    windows->from = from;
+    windows->from = wishes->from;
     pthread_mutex_unlock(&windows->lock);
     window_reap(0);
-    if (least == NO_DEVICE)
-        windows_refuse(channel, rank,
-                       "had no device when its compressor was made");
-    if (least == SWITCHED_OFF)
-        windows_refuse(channel, rank, "has DSCOMM_CUDA_IPC=no");
-    if (least == SEVERAL_NODES)
-        windows_refuse(channel, rank,
-                       "shares its node with some of the ranks only");
-    if (least < 0 || most == 0)
+    if (wishes->least == NO_DEVICE)
+        why = "had no device when its compressor was made";
+    if (wishes->least == SWITCHED_OFF)
+        why = "has DSCOMM_CUDA_IPC=no";
+    if (wishes->least == SEVERAL_NODES)
+        why = "shares its node with some of the ranks only";
+    if (why)
+        windows_refuse(channel, wishes->rank, why);
+    if (wishes->least < 0 || wishes->most == 0)
         return DSCOMM_OK;
     if (!windows->newest)
         windows->device = dscomm_priv_device_current();
-    return window_make(channel, (size_t)most);
+    return window_make(channel, (size_t)wishes->most);
 }
 
 char *dscomm_priv_window_take(dscomm_channel_t *channel,
@@ -381,7 +376,7 @@ char *dscomm_priv_window_take(dscomm_channel_t *channel,
     dscomm_window_t *window;
     char *memory = NULL;
 
-    bytes = window_round_up(MAX(bytes, 1), PAGE);
+    bytes = dscomm_priv_round_up(MAX(bytes, 1), PAGE);
     pthread_mutex_lock(&windows->lock);
     for (window = windows->newest; window && !memory; window = window->next) {
         dscomm_window_slot_t **next = &window->first;

@@ -28,14 +28,17 @@ int64_t dscomm_priv_window_wish(const dscomm_compressor_t *c,
                                 dscomm_group_t *group);
 /* The first page of this rank's oldest window, or of the next one. */
 uint32_t dscomm_priv_window_oldest(dscomm_group_t *group);
+/* The wishes of all ranks. */
+typedef struct {
+    int64_t least, most;
+    int rank; /* that with the least */
+    uint32_t from; /* the highest of their first pages; some ranks no longer
+                      have the pages before it */
+} dscomm_window_wishes_t;
 /* Collective: makes a new window if a rank needs one and all can have one.
- * least, rank: the smallest wish of all ranks, and whose it is; most: the
- * largest one. from: the highest of their first pages; some ranks no longer
- * have the pages before it. Without a window the status is OK, and why has the
- * reason. */
+ * Without a window the status is OK, and why has the reason. */
 dscomm_status_t dscomm_priv_window_agree(dscomm_channel_t *channel,
-                                         int64_t least, int rank, int64_t most,
-                                         uint32_t from);
+                                         const dscomm_window_wishes_t *wishes);
 /* Called when the last compressor of the channel is freed. */
 void dscomm_priv_window_leave(dscomm_channel_t *channel);
 

@@ -6,6 +6,22 @@
 
 #include "compression/exchange/exchange.h"
 
+/* One compressor's errors on a device. The worker error has two arrays:
+ * encoding writes to the other one, so that the old errors are still there if
+ * the scale is not finite. */
+struct dscomm_device_side {
+    int device;
+    dscomm_device_queue_t *queue;
+    char *memory; /* of all arrays */
+    float *worker[2], *server;
+    float *scales; /* of worker[0], worker[1] and server */
+    int now; /* index of the valid worker array */
+    int ahead; /* 1: the host's errors are out of date */
+    int behind; /* 1: the device's are */
+    int late; /* 1: the device may still use the host's */
+    float *kept[2]; /* the host's, after the compressor was freed */
+};
+
 /* How long a failed call waits for its device, in ms. A working device has
  * ended its work by then; for one that hangs, the memory is never freed. */
 #define DSCOMM_SETTLE_MS 1000
@@ -29,8 +45,10 @@ dscomm_status_t dscomm_priv_device_queue(int device,
 /* OK, or a failure with the sentence for a code of the table. */
 dscomm_status_t dscomm_priv_device_result(int code, const char *what);
 
-/* In part.c: looks where the buffers of a call are. A part gets a side on its
- * device, or a copy of its buffer on the host. The errors of a part that the
+/* In part.c: the table's format for a dtype, or -1. */
+int dscomm_priv_device_format(dscomm_dtype_t dtype);
+/* Looks where the buffers of a call are. A part gets a side on its device, or a
+ * copy of its buffer on the host. The errors of a part that the
  * host computes are copied back to the host. */
 dscomm_status_t dscomm_priv_device_begin(dscomm_exchange_t *x);
 /* Frees the copy; before that, finish() copies the result to the device. */
@@ -54,8 +72,37 @@ dscomm_status_t dscomm_priv_device_reduced(const dscomm_exchange_t *x,
 dscomm_status_t dscomm_priv_device_decode(dscomm_exchange_t *x, size_t p);
 dscomm_status_t dscomm_priv_device_complete(dscomm_exchange_t *x);
 
-/* In rows.c: OK if the queue has reached the mark of a packet's stage, or if
- * there is no such mark. With STAGES, p is a mark of the call: MARK_*. */
+/* In rows.c. The regions of a call in device memory. The device writes and
+ * reads rows there; they are copied to and from the host's regions packet by
+ * packet, and marks in the device's queue show when a copy is complete. If
+ * messages use device memory, or other ranks map it, only headers are copied to
+ * the host. */
+
+/* Gives x a queue of that device, with room for marks. */
+dscomm_status_t dscomm_priv_device_marks(dscomm_exchange_t *x, int device);
+/* Allocates the regions there, in a window if possible. ERR_NO_MEMORY: the
+ * device has no room. */
+dscomm_status_t dscomm_priv_device_regions(dscomm_exchange_t *x, int device);
+/* The device's address of what the host has at here. */
+char *dscomm_priv_device_there(const dscomm_exchange_t *x, const char *here);
+
+/* The following put work on the queue and return the table's code. */
+
+/* Copies to the host what it needs of packet p at that stage, and sets a mark
+ * after it; nothing if it needs nothing. */
+int dscomm_priv_device_down(dscomm_exchange_t *x, stage_t stage, size_t p);
+/* Copies a received packet p to the device; or its headers from there to the
+ * host; or its rows out of windows. */
+int dscomm_priv_device_came(dscomm_exchange_t *x, stage_t stage, size_t p);
+/* Copies the headers of a part, from byte skip on, to the device, in so many
+ * regions beginning with first. */
+int dscomm_priv_device_headers(const dscomm_exchange_t *x, const part_t *part,
+                               const char *first, int ranks, size_t skip);
+/* Sets a mark for the end of the call. */
+int dscomm_priv_device_mark_end(dscomm_exchange_t *x);
+
+/* OK if the queue has reached the mark of a packet's stage, or if there is no
+ * such mark. With STAGES, p is a mark of the call: MARK_*. */
 dscomm_status_t dscomm_priv_device_reached(dscomm_exchange_t *x, stage_t stage,
                                            size_t p);
 /* Frees the regions on a device, which must not be in use. */
@@ -88,6 +135,19 @@ void dscomm_priv_retain(void *memory);
 int dscomm_priv_device_is_short(dscomm_shortage_t *shortage, size_t bytes);
 void dscomm_priv_device_asked(dscomm_shortage_t *shortage, size_t bytes,
                               int code);
+
+/* Elements of the server error. */
+static inline size_t side_server_count(const dscomm_compressor_t *c)
+{
+    return dscomm_priv_part_count(c, c->channel->rank);
+}
+/* In side.c. Gives the part a side on that device, with the compressor's
+ * errors. ERR_NO_MEMORY: the device has no room; the host keeps the errors. */
+dscomm_status_t dscomm_priv_device_take_side(part_t *part, int device);
+/* Materialises the worker errors on the device: a scale of 0. The table's
+ * code. */
+int dscomm_priv_device_materialise_worker(dscomm_device_side_t *side,
+                                          const dscomm_compressor_t *c);
 
 /* In side.c; all wait for the group's time-out at most. home() copies the
  * errors to the host; changes: 1 if the host is going to change them. */

@@ -5,8 +5,7 @@
 #include "config.h"
 
 #include "compression/codecs/codecs.h"
-#include "compression/device/rows.h"
-#include "compression/device/side.h"
+#include "compression/device/device.h"
 
 #include <dscomm/dscomm.h>
 #include <string.h>

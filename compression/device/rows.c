@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See device-rows.h. */
+/* The regions of a call in device memory. */
 #include "config.h"
 
-#include "compression/device/rows.h"
+#include "compression/device/device.h"
 
 #include <dscomm/dscomm.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See device-side.h. */
+/* The errors of a compressor on a device. */
 #include "config.h"
 
-#include "compression/device/side.h"
+#include "compression/device/device.h"
 
 #include <dscomm/dscomm.h>
 
@@ -13,7 +13,7 @@ static size_t side_reserve(size_t *end, size_t bytes)
 {
     size_t at = *end;
 
-    *end += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    *end += dscomm_priv_round_up(bytes, ALIGNMENT);
     return at;
 }
 

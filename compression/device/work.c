@@ -5,8 +5,7 @@
  * of the call. */
 #include "config.h"
 
-#include "compression/device/rows.h"
-#include "compression/device/side.h"
+#include "compression/device/device.h"
 
 #include <dscomm/dscomm.h>
 #include <math.h>

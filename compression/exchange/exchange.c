@@ -5,7 +5,7 @@
  * marks. */
 #include "config.h"
 
-#include "compression/device/rows.h"
+#include "compression/device/device.h"
 
 #include <dscomm/dscomm.h>
 #include <inttypes.h>
