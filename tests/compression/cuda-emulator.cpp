@@ -208,6 +208,17 @@ static dscomm_device_rows_t rows_of(const case_t &k, rank_t &rank)
                                 (size_t)k.ranks, k.chunk};
 }
 
+/* The worker errors go from array now to array next. */
+static dscomm_device_worker_t worker_of(const case_t &k, rank_t &rank, int next)
+{
+    float *scales = rank.scales.at<float>();
+
+    return dscomm_device_worker_t{
+        k.format,          rank.x.at<void>(),     k.count,
+        k.padded,          rank.worker(rank.now), scales + rank.now,
+        rank.worker(next), scales + next,         rows_of(k, rank)};
+}
+
 /* The errors on the device, formed on the host. */
 static std::vector<float> errors_of(const float *c, float s, size_t count)
 {
@@ -234,19 +245,15 @@ static bool is_row(const case_t &k, const char *row, const char *want,
 static bool work(const case_t &k, rank_t &rank)
 {
     dscomm_cuda_grid_t grid = grid_of(k);
-    int now = rank.now, next = k.deepspeed ? now : !now;
-    float *scales = rank.scales.at<float>();
-    dscomm_device_worker_t a = {
-        k.format,          rank.x.at<void>(), k.count,
-        k.padded,          rank.worker(now),  scales + now,
-        rank.worker(next), scales + next,     rows_of(k, rank)};
+    int next = k.deepspeed ? rank.now : !rank.now;
+    dscomm_device_worker_t a = worker_of(k, rank, next);
     float scale =
         measure(rank.values.data(), rank.worker_error.data(), k.padded);
     bool fine;
 
     memset(rank.rows.at<char>(), POISON, row_of(k) * (size_t)k.ranks);
     dscomm_priv_cuda_worker(&grid, &a, 1);
-    fine = bits_of(scales[next]) == bits_of(scale);
+    fine = bits_of(*a.ret_s) == bits_of(scale);
     for (int r = 0; r < k.ranks; r++) {
         size_t base = least((size_t)r * k.chunk, k.padded);
         char *row = rank.codes.data() + (size_t)r * row_of(k);
@@ -257,9 +264,8 @@ static bool work(const case_t &k, rank_t &rank)
                        part_of(k, r));
     }
     rank.now = next;
-    return fine &&
-           is_same(errors_of(rank.worker(next), scales[next], k.padded).data(),
-                   rank.worker_error.data(), k.padded);
+    return fine && is_same(errors_of(a.next, *a.ret_s, k.padded).data(),
+                           rank.worker_error.data(), k.padded);
 }
 
 static bool serve(const case_t &k, std::vector<rank_t> &ranks, int self)
@@ -295,10 +301,10 @@ static bool serve(const case_t &k, std::vector<rank_t> &ranks, int self)
         a.ret_row =
             (char *)memcpy(rank.row.at<char>(), a.ret_row,
                            DSCOMM_DEVICE_HEADER + (count + 31) / 32 * 4);
-    return bits_of(*scale) == bits_of(want) &&
+    return bits_of(*a.s) == bits_of(want) &&
            is_row(k, a.ret_row, rank.code.data(), count) &&
-           is_same(errors_of(a.c, *scale, count).data(),
-                   rank.server_error.data(), count);
+           is_same(errors_of(a.c, *a.s, count).data(), rank.server_error.data(),
+                   count);
 }
 
 static bool unpack_all(const case_t &k, std::vector<rank_t> &ranks, int self)
@@ -458,15 +464,7 @@ static void not_finite(float what)
     memcpy(before.data(), rank.worker(rank.now), k.padded * 4);
     fill(k, rank, 0, 1);
     rank.x.at<float>()[2500] = what;
-    dscomm_device_worker_t a = {k.format,
-                                rank.x.at<void>(),
-                                k.count,
-                                k.padded,
-                                rank.worker(rank.now),
-                                rank.scales.at<float>() + rank.now,
-                                rank.worker(!rank.now),
-                                rank.scales.at<float>() + !rank.now,
-                                rows_of(k, rank)};
+    dscomm_device_worker_t a = worker_of(k, rank, !rank.now);
     dscomm_priv_cuda_worker(&grid, &a, 1);
     fine = !isfinite(*a.ret_s) && !isfinite(scale_at(rank.rows.at<char>()));
     ok(fine && !memcmp(before.data(), a.c, k.padded * 4) && isfinite(*a.s),
@@ -497,15 +495,12 @@ static void run_together()
     for (size_t i = 0; i < JOBS; i++) {
         const case_t &k = cases[i];
         rank_t &rank = ranks[i];
-        float *scales = rank.scales.at<float>();
 
         memset(rank.rows.at<char>(), POISON, row_of(k));
         memset(rank.row.at<char>(), POISON, row_of(k));
-        workers.push_back({k.format, rank.x.at<void>(), k.count, k.padded,
-                           rank.worker(0), scales, rank.worker(1), scales + 1,
-                           rows_of(k, rank)});
+        workers.push_back(worker_of(k, rank, 1));
         servers.push_back({rows_of(k, rank), 1, k.count,
-                           rank.server.at<float>(), scales + 2,
+                           rank.server.at<float>(), rank.scales.at<float>() + 2,
                            rank.row.at<char>()});
         unpacks.push_back({k.format,
                            {rank.row.at<char>(), row_of(k), 1, k.chunk},
