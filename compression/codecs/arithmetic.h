@@ -1,46 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What becomes of one element, the same on hosts and devices to the last bit:
  * no product feeds a float32 sum, so that nothing can be fused, and conversions
- * are made of integers. Plain C and C++. */
+ * are made of integers. Plain C and C++.
+ *
+ * Of a NaN, float16 keeps the bits that there is room for, as processors do;
+ * float16_round() of minifloat.h does not. */
 #ifndef COMPRESSION_ARITHMETIC_H
 #define COMPRESSION_ARITHMETIC_H
+
+#include "lib/base/minifloat.h"
 
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
+/* Compilers make vectors of float16 only if they inline it late. */
 #ifdef __CUDACC__
-#define ARITHMETIC static __host__ __device__ __forceinline__
+#define ARITHMETIC MINIFLOAT
 #else
 #define ARITHMETIC static inline
 #endif
-
-ARITHMETIC uint32_t bits_of(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-ARITHMETIC float float_of(uint32_t bits)
-{
-    float x;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 /* Above 65504 and a half unit in the last place is infinity; below 2^-14 the
  * last place has a fixed weight, which adding 0.5 shifts to that of a float32.
  */
 ARITHMETIC uint16_t half_of(float x)
 {
-    uint32_t bits = bits_of(x), sign = bits >> 16 & 0x8000;
+    uint32_t bits = minifloat_bits(x), sign = bits >> 16 & 0x8000;
     uint32_t size = bits & 0x7fffffff;
-    uint32_t small = bits_of(float_of(size) + 0.5f) - 0x3f000000;
+    uint32_t small = minifloat_bits(minifloat_value(size) + 0.5f) - 0x3f000000;
     uint32_t normal = (size + 0xc8000fff + (size >> 13 & 1)) >> 13;
     uint32_t large = size > 0x7f800000 ? 0x7e00 | (size >> 13 & 0x3ff) : 0x7c00;
     uint32_t code = size < 0x38800000 ? small : normal;
@@ -52,28 +40,14 @@ ARITHMETIC uint16_t half_of(float x)
 ARITHMETIC float value_of_half(uint16_t code)
 {
     uint32_t size = (code & 0x7fffu) << 13, sign = (code & 0x8000u) << 16;
-    uint32_t bits =
-        bits_of(float_of(size) * 5192296858534827628530496329220096.0f);
+    uint32_t bits = minifloat_bits(minifloat_value(size) *
+                                   5192296858534827628530496329220096.0f);
 
     uint32_t special = size > 0x0f800000    ? 0x7fc00000
                        : size == 0x0f800000 ? 0x7f800000
                                             : 0;
 
-    return float_of(sign | bits | special);
-}
-
-ARITHMETIC uint16_t bfloat_of(float x)
-{
-    uint32_t bits = bits_of(x);
-    uint32_t nan = bits >> 16 | 0x40;
-    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-
-    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
-}
-
-ARITHMETIC float value_of_bfloat(uint16_t code)
-{
-    return float_of((uint32_t)code << 16);
+    return minifloat_value(sign | bits | special);
 }
 
 /* The scale that goes with a code of one bit an element, the root of the mean

@@ -62,7 +62,7 @@ static __m256 half_values(__m128i codes)
     return _mm256_cvtph_ps(codes);
 }
 
-/* As bfloat_of(); the compiler packs words one by one. */
+/* As bfloat16_round(); the compiler packs words one by one. */
 static __m128i bfloat_codes(__m256 u)
 {
     __m256i bits = _mm256_castps_si256(u), high = _mm256_srli_epi32(bits, 16);

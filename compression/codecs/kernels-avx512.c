@@ -69,7 +69,7 @@ static __m512 half_values(__m256i codes)
     return _mm512_cvtph_ps(codes);
 }
 
-/* As bfloat_of(). */
+/* As bfloat16_round(). */
 static __m256i bfloat_codes(__m512 u)
 {
     __m512i bits = _mm512_castps_si512(u), high = _mm512_srli_epi32(bits, 16);

@@ -88,7 +88,7 @@ static uint32_t largest(const float *x, const float *e, size_t count)
 
     LANES for (size_t i = 0; i < count; i++)
     {
-        uint32_t bits = bits_of(x[i] + e[i]) & 0x7fffffff;
+        uint32_t bits = minifloat_bits(x[i] + e[i]) & 0x7fffffff;
 
         most = bits > most ? bits : most;
     }
@@ -98,7 +98,7 @@ static uint32_t largest(const float *x, const float *e, size_t count)
 static float quantize(const float *x, float *e, size_t count, int8_t *ret_codes)
 {
     uint32_t most = largest(x, e, count);
-    float scale = float_of(most) / 127;
+    float scale = minifloat_value(most) / 127;
 
     memset(ret_codes, 0, count);
     if (most >= 0x7f800000)
@@ -139,7 +139,7 @@ static void add(const float *x, float *e, size_t count)
 /* Codes may begin at any address. */
 typedef uint16_t __attribute__((aligned(1), may_alias)) code_t;
 
-#define CAST(format)                                                           \
+#define CAST(format, round, widen)                                             \
     static void to_##format(const float *x, float *e, size_t count,            \
                             void *ret_codes)                                   \
     {                                                                          \
@@ -147,13 +147,13 @@ typedef uint16_t __attribute__((aligned(1), may_alias)) code_t;
         size_t done = to_##format##_vectors(x, e, count, ret_codes);           \
                                                                                \
         LANES for (size_t i = done; i < count && !e; i++) codes[i] =           \
-            format##_of(x[i]);                                                 \
+            round(x[i]);                                                       \
         LANES for (size_t i = done; i < count && e; i++)                       \
         {                                                                      \
             float u = x[i] + e[i];                                             \
                                                                                \
-            codes[i] = format##_of(u);                                         \
-            e[i] = u - value_of_##format(format##_of(u));                      \
+            codes[i] = round(u);                                               \
+            e[i] = u - widen(round(u));                                        \
         }                                                                      \
     }                                                                          \
     static void from_##format(const void *from, size_t count,                  \
@@ -163,7 +163,7 @@ typedef uint16_t __attribute__((aligned(1), may_alias)) code_t;
         size_t done = from_##format##_vectors(from, count, ret_values);        \
                                                                                \
         LANES for (size_t i = done; i < count; i++) ret_values[i] =            \
-            value_of_##format(codes[i]);                                       \
+            widen(codes[i]);                                                   \
     }
 
 /* The loops above do all of it. */
@@ -176,8 +176,8 @@ typedef uint16_t __attribute__((aligned(1), may_alias)) code_t;
 #endif
 #endif
 
-CAST(half)
-CAST(bfloat)
+CAST(half, half_of, value_of_half)
+CAST(bfloat, bfloat16_round, bfloat16_widen)
 
 /* The k-th largest of sizes, which have no highest bit: bit by bit. */
 static int32_t kth_largest(const int32_t *sizes, size_t count, size_t k)
@@ -203,7 +203,7 @@ static inline int32_t peak_of(const float *u, size_t count)
 
     LANES for (size_t i = 0; i < count; i++)
     {
-        int32_t bits = (int32_t)(bits_of(u[i]) & 0x7fffffff);
+        int32_t bits = (int32_t)(minifloat_bits(u[i]) & 0x7fffffff);
 
         most = bits > most ? bits : most;
     }
@@ -236,7 +236,7 @@ static size_t find_candidates(const float *u, size_t count,
         size_t end = run * RUN + RUN < count ? run * RUN + RUN : count;
 
         for (size_t i = run * RUN; i < end && peaks[run] >= least; i++) {
-            int32_t bits = (int32_t)(bits_of(u[i]) & 0x7fffffff);
+            int32_t bits = (int32_t)(minifloat_bits(u[i]) & 0x7fffffff);
 
             places[found] = (uint16_t)i;
             sizes[found] = bits;

@@ -100,20 +100,22 @@ static size_t put_vectors(const uint8_t *bits, size_t count, float scale,
  * 2^-14 the last place has a fixed weight. */
 static inline uint32_t finite_half(float x)
 {
-    uint32_t bits = bits_of(x), size = bits & MAGNITUDE;
+    uint32_t bits = minifloat_bits(x), size = bits & MAGNITUDE;
     int32_t above = (int32_t)(size & 0x7f800000) - 0x38800000;
     uint32_t power = (uint32_t)(above & ~(above >> 31));
     uint32_t magic = power + 0x3f000000;
 
     return (bits >> 16 & 0x8000) |
-           (bits_of(float_of(size) + float_of(magic)) - magic + (power >> 13));
+           (minifloat_bits(minifloat_value(size) + minifloat_value(magic)) -
+            magic + (power >> 13));
 }
 
 static inline float value_of_finite_half(uint32_t code)
 {
     uint32_t size = (code & 0x7fff) << 13, sign = (code & 0x8000) << 16;
 
-    return float_of(sign | bits_of(float_of(size) * 0x1p112f));
+    return minifloat_value(sign |
+                           minifloat_bits(minifloat_value(size) * 0x1p112f));
 }
 
 /* False if some code is not right, for its element is not finite there. */
@@ -124,7 +126,8 @@ static int finite_block(const float *u, uint32_t wide[STEP])
     LANES for (size_t k = 0; k < STEP; k++)
     {
         wide[k] = finite_half(u[k]);
-        carry |= (bits_of(u[k]) & MAGNITUDE) + (0x80000000 - LEAST_INFINITE);
+        carry |=
+            (minifloat_bits(u[k]) & MAGNITUDE) + (0x80000000 - LEAST_INFINITE);
     }
     return !(carry >> 31);
 }

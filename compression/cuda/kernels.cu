@@ -87,11 +87,11 @@ struct half_t : short_t<half_t> {
 struct bfloat_t : short_t<bfloat_t> {
     static __device__ float get(uint16_t x)
     {
-        return value_of_bfloat(x);
+        return bfloat16_widen(x);
     }
     static __device__ uint16_t put(float x)
     {
-        return bfloat_of(x);
+        return bfloat16_round(x);
     }
 };
 

@@ -14,7 +14,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifdef __CUDACC__
+#define MINIFLOAT static __host__ __device__ __forceinline__
+#else
 #define MINIFLOAT static inline __attribute__((always_inline))
+#endif
 
 /* Largest magnitudes (codes without sign) that are no NaN. */
 #define FLOAT16_TOP 0x7c00

@@ -96,7 +96,8 @@ static float number(uint64_t i, uint64_t salt)
 static bool is_same(const float *a, const float *b, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (bits_of(a[i]) != bits_of(b[i]) && !(a[i] != a[i] && b[i] != b[i]))
+        if (minifloat_bits(a[i]) != minifloat_bits(b[i]) &&
+            !(a[i] != a[i] && b[i] != b[i]))
             return false;
     return true;
 }
@@ -152,8 +153,9 @@ static void put(const case_t &k, const float *from, size_t count, void *to)
     if (k.format == DSCOMM_DEVICE_FLOAT32)
         memcpy(to, from, count * sizeof *from);
     for (size_t i = 0; i < count && size_of(k) == 2; i++) {
-        uint16_t word = k.format == DSCOMM_DEVICE_FLOAT16 ? half_of(from[i])
-                                                          : bfloat_of(from[i]);
+        uint16_t word = k.format == DSCOMM_DEVICE_FLOAT16
+                            ? half_of(from[i])
+                            : bfloat16_round(from[i]);
 
         memcpy((char *)to + 2 * i, &word, 2);
     }
@@ -170,7 +172,7 @@ static float get(const case_t &k, const void *from, size_t i)
     }
     memcpy(&word, (const char *)from + 2 * i, 2);
     return k.format == DSCOMM_DEVICE_FLOAT16 ? value_of_half(word)
-                                             : value_of_bfloat(word);
+                                             : bfloat16_widen(word);
 }
 
 /* Block by block: measured, and then encoded. */
@@ -237,7 +239,7 @@ static bool is_row(const case_t &k, const char *row, const char *want,
     for (size_t i = DSCOMM_DEVICE_HEADER + words; i < row_of(k); i++)
         if ((unsigned char)row[i] != POISON) /* not what is behind */
             return false;
-    return bits_of(scale_at(row)) == bits_of(scale_at(want)) &&
+    return minifloat_bits(scale_at(row)) == minifloat_bits(scale_at(want)) &&
            !memcmp(row + DSCOMM_DEVICE_HEADER, want + DSCOMM_DEVICE_HEADER,
                    bytes);
 }
@@ -253,7 +255,7 @@ static bool work(const case_t &k, rank_t &rank)
 
     memset(rank.rows.at<char>(), POISON, row_of(k) * (size_t)k.ranks);
     dscomm_priv_cuda_worker(&grid, &a, 1);
-    fine = bits_of(*a.ret_s) == bits_of(scale);
+    fine = minifloat_bits(*a.ret_s) == minifloat_bits(scale);
     for (int r = 0; r < k.ranks; r++) {
         size_t base = least((size_t)r * k.chunk, k.padded);
         char *row = rank.codes.data() + (size_t)r * row_of(k);
@@ -301,7 +303,7 @@ static bool serve(const case_t &k, std::vector<rank_t> &ranks, int self)
         a.ret_row =
             (char *)memcpy(rank.row.at<char>(), a.ret_row,
                            DSCOMM_DEVICE_HEADER + (count + 31) / 32 * 4);
-    return bits_of(*a.s) == bits_of(want) &&
+    return minifloat_bits(*a.s) == minifloat_bits(want) &&
            is_row(k, a.ret_row, rank.code.data(), count) &&
            is_same(errors_of(a.c, *a.s, count).data(), rank.server_error.data(),
                    count);
@@ -522,8 +524,8 @@ static void run_together()
         unpack_all(cases[i], alone, 0);
         same &= !memcmp(ranks[i].x.at<void>(), alone[0].x.at<void>(),
                         cases[i].count * size_of(cases[i]));
-        same &= bits_of(ranks[i].scales.at<float>()[1]) ==
-                bits_of(alone[0].scales.at<float>()[1]);
+        same &= minifloat_bits(ranks[i].scales.at<float>()[1]) ==
+                minifloat_bits(alone[0].scales.at<float>()[1]);
         same &= ranks[i].is_whole();
         check(same, cases[i], "one of many", (int)i, &fine);
     }

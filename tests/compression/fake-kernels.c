@@ -15,7 +15,7 @@ static float element(dscomm_device_format_t format, const void *x, size_t i)
     return format == DSCOMM_DEVICE_FLOAT32 ? ((const float *)x)[i]
            : format == DSCOMM_DEVICE_FLOAT16
                ? value_of_half(((const uint16_t *)x)[i])
-               : value_of_bfloat(((const uint16_t *)x)[i]);
+               : bfloat16_widen(((const uint16_t *)x)[i]);
 }
 
 static void set_element(dscomm_device_format_t format, void *x, size_t i,
@@ -24,8 +24,9 @@ static void set_element(dscomm_device_format_t format, void *x, size_t i,
     if (format == DSCOMM_DEVICE_FLOAT32)
         ((float *)x)[i] = value;
     else
-        ((uint16_t *)x)[i] =
-            format == DSCOMM_DEVICE_FLOAT16 ? half_of(value) : bfloat_of(value);
+        ((uint16_t *)x)[i] = format == DSCOMM_DEVICE_FLOAT16
+                                 ? half_of(value)
+                                 : bfloat16_round(value);
 }
 
 static float said(const char *row, size_t i, float scale)

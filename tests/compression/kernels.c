@@ -38,7 +38,7 @@ static float plain(void)
 
 static float tiny(void)
 {
-    return float_of(draw() & 0x80ffffff);
+    return minifloat_value(draw() & 0x80ffffff);
 }
 
 static float anything(void)
@@ -48,7 +48,7 @@ static float anything(void)
                                    0x00000001, 0x7f7fffff, 0x3f800000};
     uint32_t bits = draw();
 
-    return float_of(bits % 4 ? draw() : odd[bits / 4 % 9]);
+    return minifloat_value(bits % 4 ? draw() : odd[bits / 4 % 9]);
 }
 
 static const struct {
@@ -126,7 +126,7 @@ static void use(size_t kernel, const dscomm_codec_kernels_t *row, data_t *d,
 /* Equal bits; whose NaN a sum of two is nobody promises. */
 static int same_float(float a, float b)
 {
-    return bits_of(a) == bits_of(b) || (isnan(a) && isnan(b));
+    return minifloat_bits(a) == minifloat_bits(b) || (isnan(a) && isnan(b));
 }
 
 static int same_codes(const data_t *a, const data_t *b, int i)
@@ -349,8 +349,8 @@ static const float *sorted;
 static int by_magnitude(const void *a, const void *b)
 {
     uint16_t i = *(const uint16_t *)a, k = *(const uint16_t *)b;
-    uint32_t x = bits_of(fabsf(sorted[i]));
-    uint32_t y = bits_of(fabsf(sorted[k]));
+    uint32_t x = minifloat_bits(fabsf(sorted[i]));
+    uint32_t y = minifloat_bits(fabsf(sorted[k]));
 
     return x != y ? (x < y ? 1 : -1) : i - k;
 }
