@@ -179,20 +179,18 @@ static void small(rank_t *self)
     static const size_t counts[] = {0, 1, 2, 9};
 
     for (int i = 0; i < 8; i++) {
-        dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
-        dscomm_compressor_t *c = NULL;
+        dscomm_geometry_t geometry = (dscomm_geometry_t)(i / 4);
+        dscomm_compressor_t *c =
+            OPEN(self, self->world, counts[i % 4], .geometry = geometry);
         float x[9];
         int wrong = 0;
 
-        attr.geometry = (dscomm_geometry_t)(i / 4);
-        CHECK(self,
-              !dscomm_compressor_create(self->world, counts[i % 4], &attr, &c));
         for (int k = 0; k < 9; k++)
             x[k] = k % 2 ? 3 : -3;
         CHECK(self, !dscomm_compressor_all_reduce(c, counts[i % 4] ? x : NULL,
                                                   DSCOMM_FLOAT32, NULL));
         for (size_t k = 0; k < 9; k++)
-            wrong += k < counts[i % 4] && attr.geometry == 0
+            wrong += k < counts[i % 4] && geometry == 0
                          ? x[k] != (k % 2 ? 3 : -3)
                          : (x[k] > 0) != (k % 2);
         CHECK(self, !wrong);
@@ -206,13 +204,10 @@ static void defaults(rank_t *self)
     static const char *const codecs[] = {NULL, "int8", "topk", "none"};
 
     for (int i = 0; i < 4; i++) {
-        dscomm_compressor_attr_t attr = {.size = sizeof attr};
-        dscomm_compressor_t *c = NULL;
+        dscomm_compressor_t *c = open_with(self, COUNT, codecs[i]);
         float x[COUNT], *worker, *server;
         int sent = 0;
 
-        attr.codec = codecs[i];
-        CHECK(self, !dscomm_compressor_create(self->world, COUNT, &attr, &c));
         CHECK(self, info_of(self, c).op == DSCOMM_AVG);
         CHECK(self, info_of(self, c).geometry == DSCOMM_GEOMETRY_NATIVE);
         CHECK(self, !dscomm_compressor_errors(c, &worker, &server));

@@ -17,15 +17,11 @@ static void exact(rank_t *self)
 {
     for (int codec = 0; codec < 3; codec++)
         for (int sum = 0; sum < 2; sum++) {
-            dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
-            dscomm_compressor_t *c = NULL;
+            dscomm_compressor_t *c = OPEN(self, self->world, COUNT,
+                                          .codec = codecs[codec], .sum = sum);
             int n = self->size, wrong = 0;
             float x[COUNT];
 
-            attr.codec = codecs[codec];
-            attr.sum = sum;
-            CHECK(self,
-                  !dscomm_compressor_create(self->world, COUNT, &attr, &c));
             for (int i = 0; i < COUNT; i++)
                 x[i] = (float)(n * (i % 7 - 3) * (self->rank + 1));
             reduce(self, c, x);
@@ -58,16 +54,12 @@ static void int8_exact(rank_t *self)
 /* Of eight elements the two largest are sent; the others later. */
 static void topk_order(rank_t *self)
 {
-    dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
     static const float first[8] = {0, 0, 0, -8, 0, 0, 0, 7};
     static const float second[8] = {0, 0, -6, 0, 0, 5, 0, 0};
     float x[8] = {1, 2, -6, -8, 3, 5, 4, 7}, zero[8] = {0};
-    dscomm_compressor_t *c = NULL;
+    dscomm_compressor_t *c = OPEN(self, self->world, 8, .codec = "topk",
+                                  .parameter = 0.25, .sum = 1);
 
-    attr.codec = "topk";
-    attr.parameter = 0.25;
-    attr.sum = 1;
-    CHECK(self, !dscomm_compressor_create(self->world, 8, &attr, &c));
     reduce(self, c, x);
     reduce(self, c, zero);
     for (int i = 0; i < 8; i++)
@@ -440,8 +432,7 @@ static void told(rank_t *self)
     CHECK(self, dscomm_compressor_create(self->world, LONG, &attr, &c) ==
                     DSCOMM_ERR_INVALID);
     CHECK(self, strstr(dscomm_last_error(), "witness is in (0, 4]"));
-    attr.parameter = 0.5;
-    CHECK(self, !dscomm_compressor_create(self->world, LONG, &attr, &c));
+    c = OPEN(self, self->world, LONG, .codec = "witness", .parameter = 0.5);
     for (int call = 1; call <= 2; call++) {
         for (int i = 0; i < LONG; i++)
             x[i] = (float)(i + 100000 * call);

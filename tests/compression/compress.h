@@ -10,15 +10,26 @@
 #include <math.h>
 #include <stdlib.h>
 
+static inline dscomm_compressor_t *open_attr(rank_t *self,
+                                             dscomm_group_t *group,
+                                             size_t count,
+                                             dscomm_compressor_attr_t attr)
+{
+    dscomm_compressor_t *c = NULL;
+
+    attr.size = sizeof attr;
+    CHECK(self, !dscomm_compressor_create(group, count, &attr, &c));
+    return c;
+}
+
+/* The same, with attributes as initialisers. */
+#define OPEN(self, group, count, ...)                                          \
+    open_attr(self, group, count, (dscomm_compressor_attr_t){__VA_ARGS__})
+
 static inline dscomm_compressor_t *open_with(rank_t *self, size_t count,
                                              const char *codec)
 {
-    dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
-    dscomm_compressor_t *c = NULL;
-
-    attr.codec = codec;
-    CHECK(self, !dscomm_compressor_create(self->world, count, &attr, &c));
-    return c;
+    return OPEN(self, self->world, count, .codec = codec);
 }
 
 /* Waits for a work, and frees it; NULL is fine. */

@@ -127,11 +127,8 @@ static void buffer_aborted(rank_t *self)
     pthread_t thread;
     gint64 since;
     dscomm_group_t *group = all_of(self, 0);
-    dscomm_compressor_t *c = NULL;
-    dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
+    dscomm_compressor_t *c = OPEN(self, group, COUNT, .codec = "int8");
 
-    attr.codec = "int8";
-    CHECK(self, !dscomm_compressor_create(group, COUNT, &attr, &c));
     b = begin(self);
     since = g_get_monotonic_time();
     CHECK(self, !pthread_create(&thread, NULL, abort_soon, group));

@@ -42,15 +42,12 @@ static int current_off;
 
 static dscomm_compressor_t *open_case(rank_t *self, const case_t *k)
 {
-    dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
-    dscomm_compressor_t *c = NULL;
+    dscomm_compressor_t *c = OPEN(
+        self, self->world, k->count, .codec = k->codec, .geometry = k->geometry,
+        .sum = k->op == DSCOMM_SUM,
+        .feedback = k->feedback ? DSCOMM_FEEDBACK_CODEC : DSCOMM_FEEDBACK_OFF);
     uint8_t *mask = malloc(k->count + 1);
 
-    attr.codec = k->codec;
-    attr.geometry = k->geometry;
-    attr.sum = k->op == DSCOMM_SUM;
-    attr.feedback = k->feedback ? DSCOMM_FEEDBACK_CODEC : DSCOMM_FEEDBACK_OFF;
-    CHECK(self, !dscomm_compressor_create(self->world, k->count, &attr, &c));
     for (size_t i = 0; i < k->count; i++)
         mask[i] = i % 3 != 0;
     if (k->masked)

@@ -67,17 +67,14 @@ static void swapped(rank_t *self)
     static const size_t counts[3][2] = {{100, 100}, {100, 50000}, {1, 100}};
 
     for (int i = 0; i < 6; i++) {
-        dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
-        dscomm_compressor_t *cs[2] = {NULL, NULL};
+        dscomm_compressor_t *cs[2];
         dscomm_group_t *group = all_of(self, 0);
         dscomm_status_t status = DSCOMM_OK;
         float *x = calloc(50000, sizeof *x);
 
-        for (int k = 0; k < 2; k++) {
-            attr.codec = k && i >= 3 ? "int8" : NULL;
-            CHECK(self, !dscomm_compressor_create(group, counts[i % 3][k],
-                                                  &attr, &cs[k]));
-        }
+        for (int k = 0; k < 2; k++)
+            cs[k] = OPEN(self, group, counts[i % 3][k],
+                         .codec = k && i >= 3 ? "int8" : NULL);
         for (int k = 0; k < 2 && status == DSCOMM_OK; k++)
             status = dscomm_compressor_all_reduce(cs[(k + self->rank) % 2], x,
                                                   DSCOMM_FLOAT32, NULL);

@@ -156,17 +156,13 @@ static void foreign(rank_t *self)
         {{.feedback = DSCOMM_FEEDBACK_OFF}, COUNT, "keeps errors"},
         {{.geometry = DSCOMM_GEOMETRY_DEEPSPEED}, COUNT, "geometry"},
     };
-    dscomm_compressor_attr_t attr;
-    dscomm_compressor_t *c = open_with(self, COUNT, NULL), *other = NULL;
+    dscomm_compressor_t *c = open_with(self, COUNT, NULL), *other;
     size_t bytes = state_bytes(self, c);
     char *memory = save(self, c);
     int next = (self->rank + 1) % 2;
 
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        attr = others[i].attr;
-        attr.size = sizeof attr;
-        CHECK(self, !dscomm_compressor_create(self->world, others[i].count,
-                                              &attr, &other));
+        other = open_attr(self, self->world, others[i].count, others[i].attr);
         CHECK(self, dscomm_compressor_load(other, memory, bytes) ==
                         DSCOMM_ERR_PROTOCOL);
         CHECK(self, strstr(dscomm_last_error(), others[i].sentence));

@@ -65,13 +65,11 @@ static void not_finite(rank_t *self)
 static void large_norm(rank_t *self)
 {
     for (int geometry = 0; geometry < 2; geometry++) {
-        dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
-        dscomm_compressor_t *c = NULL;
+        dscomm_compressor_t *c = OPEN(self, self->world, COUNT,
+                                      .geometry = (dscomm_geometry_t)geometry);
         double most = 0, least = 2.5e38 / 20 / sqrt(COUNT);
         float x[COUNT];
 
-        attr.geometry = (dscomm_geometry_t)geometry;
-        CHECK(self, !dscomm_compressor_create(self->world, COUNT, &attr, &c));
         for (int call = 0; call < 20; call++) {
             fill_noise(x, COUNT, self->rank, call);
             if (call == 0)
@@ -88,18 +86,13 @@ static void large_norm(rank_t *self)
 /* All scales are finite, but not the sum of signs that they may make. */
 static void sum_up(rank_t *self, int count)
 {
-    dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
-    size_t server_bytes;
+    dscomm_compressor_t *c = OPEN(self, self->world, (size_t)count, .sum = 1);
+    const size_t server_bytes = info_of(self, c).server * sizeof(float);
     float x[COUNT], before[COUNT], *worker, *server;
-    dscomm_compressor_t *c = NULL;
     int wrong = 0;
 
-    attr.sum = 1;
-    CHECK(self,
-          !dscomm_compressor_create(self->world, (size_t)count, &attr, &c));
     fill_noise(x, (size_t)count, self->rank, 1);
     reduce(self, c, x);
-    server_bytes = info_of(self, c).server * sizeof *server;
     CHECK(self, !dscomm_compressor_errors(c, &worker, &server));
     memcpy(before, server, server_bytes);
     for (int i = 0; i < count; i++)
@@ -131,14 +124,11 @@ static void not_finite_others(rank_t *self)
 
     for (int i = 0; i < 5; i++)
         for (int kind = 0; kind < 3; kind++) {
-            dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
-            dscomm_compressor_t *c = NULL;
+            dscomm_compressor_t *c =
+                OPEN(self, self->world, COUNT, .codec = codecs[i],
+                     .feedback = DSCOMM_FEEDBACK_ON);
             float x[COUNT];
 
-            attr.codec = codecs[i];
-            attr.feedback = DSCOMM_FEEDBACK_ON;
-            CHECK(self,
-                  !dscomm_compressor_create(self->world, COUNT, &attr, &c));
             for (int k = 0; k < COUNT; k++)
                 x[k] = kind == 0   ? NAN
                        : k % 7     ? 1
