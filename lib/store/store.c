@@ -515,17 +515,6 @@ dscomm_status_t dscomm_store_check(dscomm_store_t *store,
     return status;
 }
 
-/* The keys with the prefixes of their views; the caller frees each. */
-static dscomm_status_t whole_looks(const dscomm_priv_look_t *looks,
-                                   size_t count, char ***wholes)
-{
-    dscomm_status_t status = DSCOMM_OK;
-
-    for (size_t i = 0; i < count && !status; i++)
-        status = whole_keys(looks[i].store, &looks[i].key, 1, &wholes[i]);
-    return status;
-}
-
 dscomm_status_t dscomm_priv_store_look(dscomm_priv_look_t *looks, size_t count)
 {
     dscomm_priv_store_t *shared = looks->store->shared;
@@ -536,22 +525,22 @@ dscomm_status_t dscomm_priv_store_look(dscomm_priv_look_t *looks, size_t count)
                                      .keys = keys,
                                      .count = count,
                                      .present = present};
-    dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
+    dscomm_status_t status = DSCOMM_OK;
 
-    if (wholes && keys && present)
-        status = whole_looks(looks, count, wholes);
-    else
-        dscomm_fail(status, "no memory for %zu keys of the store", count);
-    for (size_t i = 0; i < count && !status; i++)
-        keys[i] = wholes[i][0];
+    if (!wholes || !keys || !present)
+        status = dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                             "no memory for %zu keys of the store", count);
+    for (size_t i = 0; i < count && !status; i++) {
+        status = whole_keys(looks[i].store, &looks[i].key, 1, &wholes[i]);
+        keys[i] = status ? NULL : wholes[i][0];
+    }
     request.deadline = deadline_of(looks->store, DSCOMM_TIMEOUT_DEFAULT);
     if (!status)
         status = shared->ops->execute(shared, &request);
-    for (size_t i = 0; i < count && wholes; i++) {
-        if (!status)
-            looks[i].present = present[i];
+    for (size_t i = 0; i < count && !status; i++)
+        looks[i].present = present[i];
+    for (size_t i = 0; i < count && wholes; i++)
         g_free(wholes[i]);
-    }
     g_free(present);
     g_free(keys);
     g_free(wholes);

@@ -427,24 +427,6 @@ static own_will_t *own_will_find(const link_t *first, const char *key)
     return will;
 }
 
-/* Adds a will. The first one makes the client's name. False: no memory. */
-static bool own_will_add(link_t *first, const char *key,
-                         dscomm_priv_data_t value)
-{
-    const size_t length = strlen(key) + 1;
-    own_will_t *will = malloc(sizeof *will + length + value.size);
-
-    if (!will)
-        return false;
-    *will = (own_will_t){.next = first->wills, .size = value.size};
-    memcpy(will->key, key, length);
-    memcpy(will->key + length, value.data, value.size);
-    if (!*first->client)
-        dscomm_priv_wire_name(first->client, WIRE_NAMED_BY_CLIENT);
-    first->wills = will;
-    return true;
-}
-
 static void own_will_put(const link_t *first, const own_will_t *will,
                          dscomm_priv_buffer_t *request)
 {
@@ -531,15 +513,25 @@ dscomm_status_t dscomm_priv_own_wills_bind(link_t *link,
     return status;
 }
 
+/* The first will makes the client's name. */
 bool dscomm_priv_own_will_note(link_t *first, const char *key,
                                dscomm_priv_data_t value)
 {
-    bool noted;
+    const size_t length = strlen(key) + 1;
+    own_will_t *will;
 
     pthread_mutex_lock(&first->lock);
-    noted = own_will_find(first, key) || own_will_add(first, key, value);
+    will = own_will_find(first, key);
+    if (!will && (will = malloc(sizeof *will + length + value.size))) {
+        *will = (own_will_t){.next = first->wills, .size = value.size};
+        memcpy(will->key, key, length);
+        memcpy(will->key + length, value.data, value.size);
+        if (!*first->client)
+            dscomm_priv_wire_name(first->client, WIRE_NAMED_BY_CLIENT);
+        first->wills = will;
+    }
     pthread_mutex_unlock(&first->lock);
-    return noted;
+    return will != NULL;
 }
 
 bool dscomm_priv_own_will_withdraw(link_t *first, const char *key)

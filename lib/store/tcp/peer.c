@@ -27,18 +27,11 @@
 typedef dscomm_priv_socket_end_t socket_end_t;
 typedef dscomm_priv_socket_row_t socket_row_t;
 
-static void end_set(socket_end_t *end, const uint32_t words[WORDS],
-                    unsigned port)
-{
-    memcpy(&end->address, words, sizeof end->address);
-    end->port = port;
-}
-
 static void end_map(socket_end_t *end, uint32_t address, unsigned port)
 {
-    const uint32_t words[WORDS] = {0, 0, htonl(0xffff), address};
-
-    end_set(end, words, port);
+    *end = (socket_end_t){.port = port};
+    end->address.s6_addr32[2] = htonl(0xffff);
+    end->address.s6_addr32[3] = address;
 }
 
 bool dscomm_priv_socket_end(const struct sockaddr_storage *address,
@@ -63,14 +56,13 @@ bool dscomm_priv_socket_end_equal(const socket_end_t *a, const socket_end_t *b)
  * order. */
 static bool end_parse(socket_end_t *end, const char *hex, unsigned port)
 {
-    unsigned words[WORDS];
+    uint32_t words[WORDS] = {0};
     const int count =
         sscanf(hex, "%8x%8x%8x%8x", &words[0], &words[1], &words[2], &words[3]);
 
+    end_map(end, words[0], port);
     if (count == WORDS)
-        end_set(end, words, port);
-    else if (count == 1)
-        end_map(end, words[0], port);
+        memcpy(&end->address, words, sizeof end->address);
     return count == WORDS || count == 1;
 }
 
@@ -124,14 +116,10 @@ typedef struct {
 } sockets_t;
 
 /* True for a socket that listens on all interfaces. */
-static bool is_any(const socket_end_t *end)
+static bool is_any(const struct in6_addr *address)
 {
-    const struct sockaddr_storage v4 = {.ss_family = AF_INET};
-    socket_end_t any;
-
-    dscomm_priv_socket_end(&v4, &any);
-    return IN6_IS_ADDR_UNSPECIFIED(&end->address) ||
-           IN6_ARE_ADDR_EQUAL(&end->address, &any.address);
+    return IN6_IS_ADDR_UNSPECIFIED(address) ||
+           (IN6_IS_ADDR_V4MAPPED(address) && !address->s6_addr32[3]);
 }
 
 /* A connection to the server's address shows that the server is on this
@@ -145,7 +133,7 @@ static bool note_socket(const socket_row_t *row, void *arg)
     if (row->near.port != sockets->end.port)
         return true;
     if (row->state == TCP_LISTEN) {
-        if (same || (is_any(&row->near) && !sockets->listening))
+        if (same || (is_any(&row->near.address) && !sockets->listening))
             sockets->listening = row->inode;
     } else if (same) {
         sockets->here = true;
@@ -297,18 +285,6 @@ static bool is_member(refused_t *refused, int fd,
     return lookup.own_user;
 }
 
-/* Keeps the report. There is room for all members, and for a few others. */
-static void refused_keep(refused_t *refused, bool member, const char *peer,
-                         const dscomm_priv_rank_t *rank)
-{
-    const size_t length = strlen(refused->kept);
-
-    if (!member && refused->strangers++ >= REFUSED_KEPT_MAX)
-        return;
-    snprintf(refused->kept + length, sizeof refused->kept - length,
-             "%d\t%s\t%s\t%s\n", member, rank->world, peer, rank->name);
-}
-
 /* True if rank belongs to another job and found this server while it tried
  * several ports. A world's name ends with the job's name. */
 static bool is_of_other_job(const refused_t *refused,
@@ -323,13 +299,19 @@ static bool is_of_other_job(const refused_t *refused,
 void dscomm_priv_refused_note(refused_t *refused, int fd, const char *peer,
                               const dscomm_priv_rank_t *rank)
 {
+    const size_t length = strlen(refused->kept);
     dscomm_priv_rank_t said = *rank;
+    bool member;
 
     dscomm_priv_tidy(said.name, sizeof said.name);
     dscomm_priv_tidy(said.world, sizeof said.world);
     if (is_of_other_job(refused, &said))
         return;
-    refused_keep(refused, is_member(refused, fd, &said), peer, &said);
+    member = is_member(refused, fd, &said);
+    /* there is room for all members, and for a few others */
+    if (member || refused->strangers++ < REFUSED_KEPT_MAX)
+        snprintf(refused->kept + length, sizeof refused->kept - length,
+                 "%d\t%s\t%s\t%s\n", member, said.world, peer, said.name);
     if (refused->count++ == 0 && !refused->quiet)
         dscomm_log(DSCOMM_LOG_WARN, "store",
                    "%s, which says that it is %s, leaves, since its job secret "

@@ -29,23 +29,6 @@ static dscomm_status_t fail_file(const char *path, const char *why)
                        dscomm_priv_quote(path, shown, sizeof shown), why);
 }
 
-/* Reads up to size bytes; -1 with errno. */
-static ssize_t secret_read_all(int fd, char *text, size_t size)
-{
-    size_t have = 0;
-
-    while (have < size) {
-        ssize_t got = read(fd, text + have, size - have);
-
-        if (got < 0 && errno != EINTR)
-            return -1;
-        if (got == 0)
-            break;
-        have += got > 0 ? (size_t)got : 0;
-    }
-    return (ssize_t)have;
-}
-
 /* Fails if another user owns the file or may open it: that user would know the
  * secret. */
 static dscomm_status_t secret_check_file(const char *path, int fd)
@@ -69,20 +52,22 @@ static dscomm_status_t secret_check_file(const char *path, int fd)
     return DSCOMM_OK;
 }
 
-static dscomm_status_t read_open(const char *path, int fd, char *text)
+static dscomm_status_t secret_read_open(const char *path, int fd, char *text)
 {
     dscomm_status_t status = secret_check_file(path, fd);
-    ssize_t got;
+    size_t have = 0;
+    ssize_t got = 1;
 
-    if (status)
-        return status;
-    got = secret_read_all(fd, text, SECRET_MAX + 1);
-    if (got < 0)
-        return fail_file(path, strerror(errno));
-    text[got] = '\0';
-    if (strlen(text) != (size_t)got)
+    while (!status && got && have < SECRET_MAX + 1) {
+        got = read(fd, text + have, SECRET_MAX + 1 - have);
+        if (got < 0 && errno != EINTR)
+            return fail_file(path, strerror(errno));
+        have += got > 0 ? (size_t)got : 0;
+    }
+    text[have] = '\0';
+    if (!status && strlen(text) != have)
         return fail_file(path, "a secret is text, and has no byte 0");
-    return DSCOMM_OK;
+    return status;
 }
 
 static dscomm_status_t secret_read_file(const char *path, char *text)
@@ -95,7 +80,7 @@ static dscomm_status_t secret_read_file(const char *path, char *text)
                                "followed; name the file itself");
     if (fd < 0)
         return fail_file(path, strerror(errno));
-    status = read_open(path, fd, text);
+    status = secret_read_open(path, fd, text);
     close(fd);
     return status;
 }

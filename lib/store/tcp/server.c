@@ -279,26 +279,20 @@ static void server_tick(server_t *server, gint64 now)
     server->tick_at = again ? now + server->tick_us : 0;
 }
 
-static int time_left(gint64 at, gint64 now)
-{
-    return at > now ? (int)((at - now + 999) / 1000) : 0;
-}
-
 /* For epoll_wait: milliseconds until the next task; -1: none. */
 static int next_due(const server_t *server)
 {
-    const gint64 now = g_get_monotonic_time();
     const gint64 at[] = {server->tick_at, server->accept_at,
                          dscomm_priv_wills_due(&server->commands.wills)};
-    int due = -1;
+    gint64 first = G_MAXINT64, left;
 
-    for (size_t i = 0; i < G_N_ELEMENTS(at); i++) {
-        const int left = at[i] ? time_left(at[i], now) : -1;
-
-        if (left >= 0)
-            due = due < 0 ? left : MIN(due, left);
-    }
-    return due;
+    for (size_t i = 0; i < G_N_ELEMENTS(at); i++)
+        if (at[i])
+            first = MIN(first, at[i]);
+    left = first - g_get_monotonic_time();
+    if (first == G_MAXINT64)
+        return -1;
+    return left > 0 ? (int)((left + 999) / 1000) : 0;
 }
 
 static void do_due(server_t *server)

@@ -157,57 +157,45 @@ static dscomm_status_t gone(const char *peer, int problem)
                        peer, problem ? strerror(problem) : "connection closed");
 }
 
-static dscomm_status_t late(const char *peer, dscomm_priv_deadline_t deadline)
+/* Sends or receives all of size bytes. */
+static dscomm_status_t transfer(int fd, const char *peer, uint8_t *next,
+                                size_t size, bool sends,
+                                dscomm_priv_deadline_t deadline)
 {
-    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
-                       "the store at %s did not answer within %d ms", peer,
-                       deadline.ms);
+    while (size) {
+        ssize_t done = sends ? send(fd, next, size, MSG_NOSIGNAL)
+                             : recv(fd, next, size, 0);
+
+        if (done > 0) {
+            next += done;
+            size -= (size_t)done;
+        } else if (done == 0) {
+            return gone(peer, 0);
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            if (!socket_wait(fd, sends ? POLLOUT : POLLIN, deadline))
+                return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                                   "the store at %s did not answer within "
+                                   "%d ms",
+                                   peer, deadline.ms);
+        } else if (errno != EINTR) {
+            return gone(peer, errno);
+        }
+    }
+    return DSCOMM_OK;
 }
 
 dscomm_status_t dscomm_priv_send_all(int fd, const char *peer, const void *data,
                                      size_t size,
                                      dscomm_priv_deadline_t deadline)
 {
-    const uint8_t *next = data;
-
-    while (size) {
-        ssize_t sent = send(fd, next, size, MSG_NOSIGNAL);
-
-        if (sent >= 0) {
-            next += sent;
-            size -= (size_t)sent;
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            if (!socket_wait(fd, POLLOUT, deadline))
-                return late(peer, deadline);
-        } else if (errno != EINTR) {
-            return gone(peer, errno);
-        }
-    }
-    return DSCOMM_OK;
+    return transfer(fd, peer, (uint8_t *)data, size, true, deadline);
 }
 
 dscomm_status_t dscomm_priv_recv_all(int fd, const char *peer, void *data,
                                      size_t size,
                                      dscomm_priv_deadline_t deadline)
 {
-    uint8_t *next = data;
-
-    while (size) {
-        ssize_t got = recv(fd, next, size, 0);
-
-        if (got > 0) {
-            next += got;
-            size -= (size_t)got;
-        } else if (got == 0) {
-            return gone(peer, 0);
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            if (!socket_wait(fd, POLLIN, deadline))
-                return late(peer, deadline);
-        } else if (errno != EINTR) {
-            return gone(peer, errno);
-        }
-    }
-    return DSCOMM_OK;
+    return transfer(fd, peer, data, size, false, deadline);
 }
 
 /* Connecting to a host with several addresses, of which some may be dead:
