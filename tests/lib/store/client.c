@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <netdb.h>
 
+#define CALL_MS 200 /* of a call that waits */
+
 /* One call against answers that make no sense, or never end. */
 static void test_answers(void)
 {
@@ -62,7 +64,7 @@ static void test_answers(void)
         dscomm_store_t *store = fake_open(&fake);
         double start = raw_now_ms();
 
-        status_is(call_store(store, rows[i].call), rows[i].status,
+        status_is(call_store(store, rows[i].call, CALL_MS), rows[i].status,
                   rows[i].name);
         ok(raw_now_ms() - start < 5000, "%s: in time", rows[i].name);
         fake_close(&fake, store);
@@ -337,7 +339,8 @@ static void test_cancel(void)
                        .sizes = {0, rows[i].cancel_size, rows[i].then_size}};
         dscomm_store_t *store = fake_open(&fake);
 
-        status_is(call_store(store, CALL_GET), rows[i].status, rows[i].name);
+        status_is(call_store(store, CALL_GET, CALL_MS), rows[i].status,
+                  rows[i].name);
         if (rows[i].sentence)
             error_says(rows[i].sentence);
         fake_close(&fake, store);
@@ -351,10 +354,11 @@ static void test_reconnect(void)
     fake_t fake = {.answers = {"\7\7"}, .sizes = {2}, .connections = 2};
     dscomm_store_t *store = fake_open(&fake);
 
-    status_is(call_store(store, CALL_CHECK), DSCOMM_ERR_PROTOCOL, "nonsense");
-    status_is(call_store(store, CALL_CHECK), DSCOMM_ERR_PROTOCOL,
+    status_is(call_store(store, CALL_CHECK, CALL_MS), DSCOMM_ERR_PROTOCOL,
+              "nonsense");
+    status_is(call_store(store, CALL_CHECK, CALL_MS), DSCOMM_ERR_PROTOCOL,
               "nonsense again, on a new connection");
-    status_is(call_store(store, CALL_CHECK), DSCOMM_ERR_PEER_FAILED,
+    status_is(call_store(store, CALL_CHECK, CALL_MS), DSCOMM_ERR_PEER_FAILED,
               "then nobody is there");
     fake_close(&fake, store);
 }
@@ -414,8 +418,9 @@ static void test_replaced(void)
                    .connections = 2};
     dscomm_store_t *store = fake_open(&fake);
 
-    status_is(call_store(store, CALL_CHECK), DSCOMM_ERR_PROTOCOL, "nonsense");
-    status_is(call_store(store, CALL_CHECK), DSCOMM_ERR_PEER_FAILED,
+    status_is(call_store(store, CALL_CHECK, CALL_MS), DSCOMM_ERR_PROTOCOL,
+              "nonsense");
+    status_is(call_store(store, CALL_CHECK, CALL_MS), DSCOMM_ERR_PEER_FAILED,
               "the next connection meets another server");
     error_says("another");
     fake_close(&fake, store);

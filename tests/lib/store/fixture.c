@@ -165,7 +165,7 @@ void fake_close(fake_t *fake, dscomm_store_t *store)
     pthread_join(fake->thread, NULL);
 }
 
-dscomm_status_t call_store(dscomm_store_t *store, int which)
+dscomm_status_t call_store(dscomm_store_t *store, int which, int ms)
 {
     const char *keys[] = {"a", "b"};
     void *values[2] = {NULL, NULL};
@@ -175,11 +175,13 @@ dscomm_status_t call_store(dscomm_store_t *store, int which)
     dscomm_status_t status;
 
     switch (which) {
+    case CALL_SET:
+        return dscomm_store_set(store, "a", "x", 1);
     case CALL_GET:
-        status = dscomm_store_get(store, "a", 200, values, sizes);
+        status = dscomm_store_get(store, "a", ms, values, sizes);
         break;
     case CALL_MULTI_GET:
-        status = dscomm_store_multi_get(store, keys, 2, 200, values, sizes);
+        status = dscomm_store_multi_get(store, keys, 2, ms, values, sizes);
         break;
     case CALL_CHECK:
         return dscomm_store_check(store, keys, 2, &flag);
@@ -188,12 +190,15 @@ dscomm_status_t call_store(dscomm_store_t *store, int which)
     case CALL_NUM_KEYS:
         return dscomm_store_num_keys(store, &number);
     case CALL_ADD:
-        return dscomm_store_add(store, "a", 1, &number);
+        return dscomm_store_add(store, "n", 1, &number);
     case CALL_APPEND:
         return dscomm_store_append(store, "a", "x", 1);
+    case CALL_WILL:
+        dscomm_priv_store_withdraw(store, "died");
+        return dscomm_priv_store_will(store, "died", "1");
     default:
         status =
-            dscomm_store_compare_set(store, "a", "", 0, "x", 1, values, sizes);
+            dscomm_store_compare_set(store, "a", "x", 1, "y", 1, values, sizes);
         break;
     }
     dscomm_store_free(values[0]);

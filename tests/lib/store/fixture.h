@@ -40,8 +40,10 @@ dscomm_status_t open_store(const char *url, const dscomm_priv_job_t *job,
 dscomm_store_t *must_open_store(const char *url, const dscomm_priv_job_t *job,
                                 int serves);
 
-/* A call of store with keys "a" and "b". */
+/* A call of store with keys "a" and "b", or "n" for a number; ms is for those
+ * that wait. */
 enum {
+    CALL_SET,
     CALL_GET,
     CALL_CHECK,
     CALL_DELETE,
@@ -49,9 +51,10 @@ enum {
     CALL_ADD,
     CALL_APPEND,
     CALL_COMPARE_SET,
-    CALL_MULTI_GET
+    CALL_MULTI_GET,
+    CALL_WILL
 };
-dscomm_status_t call_store(dscomm_store_t *store, int which);
+dscomm_status_t call_store(dscomm_store_t *store, int which, int ms);
 
 /* A server that answers the handshake, then plays a part. */
 typedef struct {

@@ -89,8 +89,8 @@ static void test_silent(void)
         store, dscomm_priv_clock(),
         dscomm_priv_clock_after(dscomm_priv_clock(), 60000));
     for (int i = 0; i < 100; i++)
-        failed +=
-            call_store(store, i % (CALL_MULTI_GET + 1)) == DSCOMM_ERR_TIMEOUT;
+        failed += call_store(store, i % (CALL_MULTI_GET + 1), 200) ==
+                  DSCOMM_ERR_TIMEOUT;
     is_int(failed, 100, "after the deadline all requests fail");
     dscomm_store_close(store);
     pthread_join(fake.thread, NULL);

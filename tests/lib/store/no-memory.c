@@ -32,74 +32,15 @@ static void fail(int first, int count)
     atomic_store(&failing, count);
 }
 
-static dscomm_status_t use_set(dscomm_store_t *store)
-{
-    return dscomm_store_set(store, "text", "x", 1);
-}
-
-static dscomm_status_t use_add(dscomm_store_t *store)
-{
-    int64_t sum;
-
-    return dscomm_store_add(store, "number", 1, &sum);
-}
-
-static dscomm_status_t use_append(dscomm_store_t *store)
-{
-    return dscomm_store_append(store, "text", "x", 1);
-}
-
-static dscomm_status_t use_compare_set(dscomm_store_t *store)
-{
-    return dscomm_store_compare_set(store, "text", "x", 1, "y", 1, NULL, NULL);
-}
-
-static dscomm_status_t use_get(dscomm_store_t *store)
-{
-    size_t size;
-    void *value = NULL;
-    dscomm_status_t status =
-        dscomm_store_get(store, "text", WAIT_MS, &value, &size);
-
-    dscomm_store_free(value);
-    return status;
-}
-
-static dscomm_status_t use_check(dscomm_store_t *store)
-{
-    const char *key = "text";
-    int present;
-
-    return dscomm_store_check(store, &key, 1, &present);
-}
-
-static dscomm_status_t use_delete(dscomm_store_t *store)
-{
-    return dscomm_store_delete(store, "none", NULL);
-}
-
-static dscomm_status_t use_num_keys(dscomm_store_t *store)
-{
-    int64_t count;
-
-    return dscomm_store_num_keys(store, &count);
-}
-
-static dscomm_status_t use_will(dscomm_store_t *store)
-{
-    dscomm_priv_store_withdraw(store, "died");
-    return dscomm_priv_store_will(store, "died", "1");
-}
-
 static const struct {
     const char *name;
-    dscomm_status_t (*use)(dscomm_store_t *store);
+    int call;
 } calls[] = {
-    {"set", use_set},          {"add", use_add},
-    {"append", use_append},    {"compare_set", use_compare_set},
-    {"get", use_get},          {"check", use_check},
-    {"delete", use_delete},    {"num_keys", use_num_keys},
-    {"a last will", use_will},
+    {"set", CALL_SET},          {"add", CALL_ADD},
+    {"append", CALL_APPEND},    {"compare_set", CALL_COMPARE_SET},
+    {"get", CALL_GET},          {"check", CALL_CHECK},
+    {"delete", CALL_DELETE},    {"num_keys", CALL_NUM_KEYS},
+    {"a last will", CALL_WILL},
 };
 
 /* Whether the status and the sentence of a call are true. */
@@ -125,9 +66,9 @@ static void test_each(int port)
         for (int k = 0; k < STEPS; k++) {
             dscomm_status_t status;
 
-            use_set(store);
+            call_store(store, CALL_SET, 0);
             fail(k, 1);
-            status = calls[i].use(store);
+            status = call_store(store, calls[i].call, WAIT_MS);
             fail(0, 0);
             failed += status != DSCOMM_OK;
             if (is_true(status))
@@ -146,17 +87,20 @@ static void test_none(int port)
 {
     dscomm_store_t *store = must_open_store(url_of(port), NULL, 0), *other;
 
-    use_set(store);
+    call_store(store, CALL_SET, 0);
     fail(0, ALL);
-    status_is(use_add(store), DSCOMM_ERR_NO_MEMORY, "a server without memory");
+    status_is(call_store(store, CALL_ADD, 0), DSCOMM_ERR_NO_MEMORY,
+              "a server without memory");
     ok(is_true(DSCOMM_ERR_NO_MEMORY), "%s", dscomm_last_error());
-    status_is(use_will(store), DSCOMM_ERR_NO_MEMORY, "and when it goes on");
+    status_is(call_store(store, CALL_WILL, 0), DSCOMM_ERR_NO_MEMORY,
+              "and when it goes on");
     ok(is_true(DSCOMM_ERR_NO_MEMORY), "%s", dscomm_last_error());
     status_is(open_store(url_of(port), NULL, 0, 20000, &other),
               DSCOMM_ERR_PROTOCOL, "another store is not opened");
     error_says("out of memory");
     fail(0, 6);
-    status_is(use_add(store), DSCOMM_OK, "a call waits for memory");
+    status_is(call_store(store, CALL_ADD, 0), DSCOMM_OK,
+              "a call waits for memory");
     fail(0, 6);
     status_is(open_store(url_of(port), NULL, 0, 20000, &other), DSCOMM_OK,
               "so does opening a store");
