@@ -124,9 +124,8 @@ dscomm_status_t dscomm_store_open(const char *url,
                                   const dscomm_store_attr_t *attr,
                                   dscomm_store_t **ret_store)
 {
-    if (!url || !ret_store)
-        return dscomm_fail(DSCOMM_ERR_INVALID, "dscomm_store_open: %s is NULL",
-                           url ? "ret_store" : "url");
+    NOT_NULL(url);
+    NOT_NULL(ret_store);
     return dscomm_priv_store_open(url, attr, NULL, ret_store);
 }
 

@@ -52,7 +52,7 @@ dscomm_priv_deadline_t dscomm_priv_deadline_within(dscomm_priv_limit_t limit,
 
 typedef struct dscomm_priv_store dscomm_priv_store_t;
 
-#define STORE_PEER_MAX 96
+#define STORE_PEER_MAX 96 /* a host, cut off, its ports and punctuation */
 
 /* Where a TCP store's server runs. */
 typedef struct {

@@ -546,7 +546,7 @@ static tcp_t *tcp_new(const opening_t *opening, dscomm_priv_server_t *server)
                                        .secret = opening->job.secret};
     const dscomm_priv_job_t *job = &opening->job;
     tcp_t *tcp = g_try_new(tcp_t, 1);
-    char own[LISTEN_HOST_MAX], name[LINK_PEER_MAX];
+    char own[LISTEN_HOST_MAX], name[STORE_PEER_MAX];
     const char *host = opening->host, *peer = NULL;
     int port = opening->port;
 

@@ -18,7 +18,7 @@
 
 typedef dscomm_priv_link_t link_t;
 
-const char *dscomm_priv_link_peer(char buffer[LINK_PEER_MAX], const char *host,
+const char *dscomm_priv_link_peer(char buffer[STORE_PEER_MAX], const char *host,
                                   int port, int ports)
 {
     const gboolean v6 = strchr(host, ':') != NULL;
@@ -26,7 +26,7 @@ const char *dscomm_priv_link_peer(char buffer[LINK_PEER_MAX], const char *host,
 
     if (ports > 1)
         g_snprintf(range, sizeof range, "-%d", port + ports - 1);
-    g_snprintf(buffer, LINK_PEER_MAX, "%s%s%s:%d%s", v6 ? "[" : "",
+    g_snprintf(buffer, STORE_PEER_MAX, "%s%s%s:%d%s", v6 ? "[" : "",
                dscomm_priv_quote(host, shown, sizeof shown), v6 ? "]" : "",
                port, range);
     return buffer;

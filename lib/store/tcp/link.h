@@ -9,9 +9,6 @@
 
 #include <stdatomic.h>
 
-/* A host, cut off, its ports and punctuation. */
-#define LINK_PEER_MAX STORE_PEER_MAX
-
 typedef struct dscomm_priv_own_will dscomm_priv_own_will_t;
 
 typedef struct dscomm_priv_link {
@@ -25,7 +22,7 @@ typedef struct dscomm_priv_link {
     unsigned reported; /* ports, from the first on, that got a report */
     bool replaced; /* the last handshake met another server than before */
     dscomm_priv_rank_t rank; /* this process as a rank; world "": none */
-    char peer[LINK_PEER_MAX]; /* the address, for messages */
+    char peer[STORE_PEER_MAX]; /* the address, for messages */
     int fd; /* -1: not connected */
     bool bound; /* the server has the client's name for fd */
     int old_fd; /* previous bound connection, now out of step; -1: none */
@@ -49,7 +46,7 @@ typedef struct dscomm_priv_link {
 } dscomm_priv_link_t;
 
 /* Writes "host:29500" or "[::1]:61440-61447" into buffer and returns it. */
-const char *dscomm_priv_link_peer(char buffer[LINK_PEER_MAX], const char *host,
+const char *dscomm_priv_link_peer(char buffer[STORE_PEER_MAX], const char *host,
                                   int port, int ports);
 
 /* TRUE if the server has closed the connection or sent bytes without a request.

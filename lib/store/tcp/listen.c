@@ -391,15 +391,26 @@ static int add_loopback(dscomm_priv_listen_t *listening,
     return problem;
 }
 
-/* Listens on the interfaces of list. The kernel may list an address that cannot
- * be bound yet, such as a new IPv6 one, so one success is enough. */
-static int add_interfaces(dscomm_priv_listen_t *listening, const GArray *list)
-{
-    const int before = listening->count;
-    int problem = 0, absent = 0;
+/* Returned in place of an errno; dscomm_last_error() has the cause. */
+#define CAUSE_KNOWN (-1)
 
-    for (guint i = 0; i < list->len && !problem; i++) {
-        dscomm_interface_t *row = &g_array_index(list, dscomm_interface_t, i);
+/* Listens on the loopback and on the interfaces that choice, the value of
+ * variable, selects. CAUSE_KNOWN: choice is malformed, or selects none. The
+ * kernel may list an address that cannot be bound yet, such as a new IPv6 one,
+ * so one success is enough. */
+static int add_choice(dscomm_priv_listen_t *listening, const char *variable,
+                      const char *choice, const struct addrinfo *host)
+{
+    int problem, absent = 0, before;
+    GArray *rows;
+
+    if (dscomm_priv_interface_check(variable, choice) ||
+        dscomm_priv_interfaces(variable, choice, &rows))
+        return CAUSE_KNOWN;
+    problem = add_loopback(listening, host);
+    before = listening->count;
+    for (guint i = 0; i < rows->len && !problem; i++) {
+        dscomm_interface_t *row = &g_array_index(rows, dscomm_interface_t, i);
         struct sockaddr *address = (struct sockaddr *)&row->address;
 
         if (!dscomm_priv_address_is_loopback(address))
@@ -409,28 +420,8 @@ static int add_interfaces(dscomm_priv_listen_t *listening, const GArray *list)
             problem = 0;
         }
     }
-    return problem || listening->count > before ? problem : absent;
-}
-
-/* Returned in place of an errno; dscomm_last_error() has the cause. */
-#define CAUSE_KNOWN (-1)
-
-/* Listens on the loopback and on the interfaces that choice, the value of
- * variable, selects. CAUSE_KNOWN: choice is malformed, or selects none. */
-static int add_choice(dscomm_priv_listen_t *listening, const char *variable,
-                      const char *choice, const struct addrinfo *host)
-{
-    GArray *rows;
-    int problem;
-
-    if (dscomm_priv_interface_check(variable, choice) ||
-        dscomm_priv_interfaces(variable, choice, &rows))
-        return CAUSE_KNOWN;
-    problem = add_loopback(listening, host);
-    if (!problem)
-        problem = add_interfaces(listening, rows);
     g_array_unref(rows);
-    return problem;
+    return problem || listening->count > before ? problem : absent;
 }
 
 /* Listens on the interfaces of DSCOMM_SOCKET_IFNAME; a mistake in it is an

@@ -48,24 +48,30 @@ struct dscomm_priv_server {
 typedef dscomm_priv_server_t server_t;
 typedef dscomm_priv_session_t session_t;
 
-/* Sets the events of a session. Only adding a new session can fail, because the
- * kernel needs memory for it. */
-static bool session_watch(server_t *server, session_t *session, int how)
+/* Watches fd, or changes what is watched; its events carry pointer. Only adding
+ * can fail, because the kernel needs memory for it. */
+static bool watch(const server_t *server, int how, int fd, uint32_t events,
+                  void *pointer)
 {
-    struct epoll_event event = {.events = session->events, .data.ptr = session};
+    struct epoll_event event = {.events = events, .data.ptr = pointer};
 
-    return epoll_ctl(server->epoll, how, session->fd, &event) == 0;
+    return epoll_ctl(server->epoll, how, fd, &event) == 0;
 }
 
-static void watch_listening(server_t *server, uint32_t events)
+static bool session_watch(server_t *server, session_t *session, int how)
 {
-    for (int i = 0; i < server->listening.count; i++) {
-        struct epoll_event event = {.events = events,
-                                    .data.ptr = &server->listening.fds[i]};
+    return watch(server, how, session->fd, session->events, session);
+}
 
-        epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->listening.fds[i],
-                  &event);
-    }
+/* False with errno. */
+static bool watch_listening(server_t *server, int how, uint32_t events)
+{
+    int *fds = server->listening.fds;
+    bool good = true;
+
+    for (int i = 0; i < server->listening.count && good; i++)
+        good = watch(server, how, fds[i], events, &fds[i]);
+    return good;
 }
 
 /* Schedules the check for late sessions, while any session could become late.
@@ -203,7 +209,7 @@ static void pause_accepting(server_t *server, int problem)
                    "limit of open files, ulimit -n)",
                    strerror(problem));
     server->starved = TRUE;
-    watch_listening(server, 0);
+    watch_listening(server, EPOLL_CTL_MOD, 0);
     server->accept_at = g_get_monotonic_time() + ACCEPT_PAUSE_US;
 }
 
@@ -304,7 +310,7 @@ static void do_due(server_t *server)
         server_tick(server, now);
     if (server->accept_at && now >= server->accept_at) {
         server->accept_at = 0;
-        watch_listening(server, EPOLLIN);
+        watch_listening(server, EPOLL_CTL_MOD, EPOLLIN);
     }
 }
 
@@ -383,27 +389,16 @@ static void *server_run(void *data)
 
 /* Opening and closing */
 
-/* Watches *fd; its events carry the pointer fd. */
-static bool watch_fd(const server_t *server, int *fd)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = fd};
-
-    return epoll_ctl(server->epoll, EPOLL_CTL_ADD, *fd, &event) == 0;
-}
-
 static dscomm_status_t watch_first(server_t *server)
 {
-    bool good;
-
     server->epoll = epoll_create1(EPOLL_CLOEXEC);
     server->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    good = server->epoll >= 0 && server->stop >= 0 &&
-           watch_fd(server, &server->stop);
-    for (int i = 0; i < server->listening.count && good; i++)
-        good = watch_fd(server, &server->listening.fds[i]);
-    return good ? DSCOMM_OK
-                : dscomm_fail(DSCOMM_ERR_IO, "start the store's server: %s",
-                              strerror(errno));
+    if (server->epoll >= 0 && server->stop >= 0 &&
+        watch(server, EPOLL_CTL_ADD, server->stop, EPOLLIN, &server->stop) &&
+        watch_listening(server, EPOLL_CTL_ADD, EPOLLIN))
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_IO, "start the store's server: %s",
+                       strerror(errno));
 }
 
 /* Starts the thread with all signals blocked, so that the program's own threads
@@ -488,8 +483,6 @@ dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
  * for being writable instead, which it always is. */
 static bool stop_thread(server_t *server)
 {
-    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT,
-                                .data.ptr = &server->stop};
     const uint64_t one = 1;
     ssize_t written;
 
@@ -497,7 +490,8 @@ static bool stop_thread(server_t *server)
         written = write(server->stop, &one, sizeof one);
     } while (written < 0 && errno == EINTR);
     return written == (ssize_t)sizeof one ||
-           epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->stop, &event) == 0;
+           watch(server, EPOLL_CTL_MOD, server->stop, EPOLLIN | EPOLLOUT,
+                 &server->stop);
 }
 
 void dscomm_priv_server_close(server_t *server)

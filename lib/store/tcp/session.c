@@ -279,24 +279,18 @@ void dscomm_priv_waiters_clear(waiters_t *waiters)
         dscomm_priv_map_clear(&waiters->of[kind], dscomm_priv_list_free);
 }
 
-/* True if session is in list, the sessions that wait for one key. A session
- * adds its waits in a row, so it can only be the last one in the list. */
-static bool list_has(dscomm_priv_list_t *list, const session_t *session)
-{
-    const wait_t *last = list ? g_queue_peek_tail(&list->items) : NULL;
-
-    return last && last->session == session;
-}
-
 bool dscomm_priv_waiters_add(waiters_t *waiters, waiters_kind_t kind,
                              dscomm_priv_data_t key, session_t *session)
 {
     dscomm_priv_map_t *map = &waiters->of[kind];
     dscomm_priv_list_t *list = dscomm_priv_map_find(map, key);
+    const wait_t *last = list ? g_queue_peek_tail(&list->items) : NULL;
     dscomm_priv_bytes_t *own;
     wait_t *wait;
 
-    if (list_has(list, session))
+    /* A session adds its waits in a row, so one for key can only be the last.
+     */
+    if (last && last->session == session)
         return true;
     /* fits: it is no larger than the request, which had room */
     own = dscomm_priv_bytes_new(session->under_way, key.data, key.size,
@@ -451,15 +445,6 @@ static void client_remove(wills_t *wills, client_t *client)
     client_free(&client->node);
 }
 
-/* Appends a will's value to its key. If the store is full, the will is lost. */
-static void will_carry_out(wills_t *wills, const will_t *will)
-{
-    const dscomm_priv_data_t key = will->key->data;
-
-    if (!dscomm_priv_table_append(wills->table, key, will->value->data))
-        dscomm_priv_waiters_wake(wills->waiters, WAITERS_KEY, key);
-}
-
 static void will_retract(wills_t *wills, const will_t *will)
 {
     dscomm_priv_table_cut(wills->table, will->key->data, will->value->data);
@@ -581,8 +566,13 @@ void dscomm_priv_wills_carry_out(wills_t *wills, gint64 now)
 
     while ((client = g_queue_peek_head(&wills->due)) && client->due <= now) {
         client_move(client, &wills->kept);
-        for (will_t *will = client->wills; will; will = will->next)
-            will_carry_out(wills, will);
+        for (will_t *will = client->wills; will; will = will->next) {
+            const dscomm_priv_data_t key = will->key->data;
+
+            /* if the store is full, the will is lost */
+            if (!dscomm_priv_table_append(wills->table, key, will->value->data))
+                dscomm_priv_waiters_wake(wills->waiters, WAITERS_KEY, key);
+        }
     }
     while (wills->kept.length > WILL_KEPT_MAX)
         client_remove(wills, g_queue_peek_head(&wills->kept));
