@@ -44,7 +44,7 @@ static atomic_int known_rank = RANK_UNKNOWN;
 /* Of the next two lines. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static levels_t levels;
-static int have_levels, rank_given, looked_for_rank;
+static int rank_given, looked_for_rank;
 
 /* Read while a handler runs, written to replace it. */
 static pthread_rwlock_t handler_lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -139,7 +139,6 @@ static void install_levels(const levels_t *table)
     for (int i = 0; i < table->count; i++)
         top = MAX(top, table->rows[i].level);
     levels = *table;
-    have_levels = 1;
     atomic_store_explicit(&highest, top, memory_order_relaxed);
 }
 
@@ -240,7 +239,7 @@ static int passes(dscomm_log_level_t level, const char *domain)
     int result;
 
     pthread_mutex_lock(&lock);
-    if (!have_levels)
+    if (atomic_load(&highest) == INT_MAX)
         read_environment();
     look_for_rank();
     own = domain_level(&levels, domain);

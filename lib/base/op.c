@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operators: the built-in ones, and the program's own. The handle of an own one
- * is the number of a slot in a table and how often that slot was used before,
- * so that the handle of a freed operator is recognized. */
+/* Operators: the built-in ones, and the program's own; calls as text. The
+ * handle of an own operator is the number of a slot in a table and how often
+ * that slot was used before, so that the handle of a freed one is recognized.
+ */
 #include "config.h"
 #include "lib/base/op.h"
 #include "lib/base/attr.h"
@@ -154,13 +155,12 @@ const char *dscomm_op_name(dscomm_op_t op)
 
 int dscomm_op_from_name(const char *name, dscomm_op_t *ret_op)
 {
-    for (int i = 0; name && ret_op && i < DSCOMM_OP_COUNT; i++) {
-        if (strcmp(name, op_names[i]) == 0) {
-            *ret_op = (dscomm_op_t)i;
-            return 0;
-        }
-    }
-    return -1;
+    const int found = dscomm_priv_name_find(op_names, DSCOMM_OP_COUNT, name);
+
+    if (found < 0 || !ret_op)
+        return -1;
+    *ret_op = (dscomm_op_t)found;
+    return 0;
 }
 
 int dscomm_op_applies(dscomm_op_t op, dscomm_dtype_t dtype)
@@ -333,4 +333,41 @@ void dscomm_reduce_user(const dscomm_coll_args_t *args, void *dest,
 void dscomm_priv_op_forked(void)
 {
     pthread_mutex_init(&lock, NULL);
+}
+
+/* The public call that a collective is a part of. */
+static const char *const callers[] = {
+    [-DSCOMM_ROOT_FINALIZE] = "dscomm_finalize",
+    [-DSCOMM_ROOT_GROUP_NEW] = "dscomm_group_new",
+    [-DSCOMM_ROOT_GROUP_SPLIT] = "dscomm_group_split",
+    [-DSCOMM_ROOT_GROUP_MESH] = "dscomm_group_mesh",
+};
+
+const char *dscomm_priv_caller(int root)
+{
+    const int last = (int)(sizeof callers / sizeof callers[0]) - 1;
+
+    return root < -1 && root >= -last ? callers[-root] : NULL;
+}
+
+const char *dscomm_coll_describe(const dscomm_coll_args_t *args, char *buffer,
+                                 size_t size)
+{
+    const char *caller = dscomm_priv_caller(args->root);
+    char op[DSCOMM_OP_TEXT + 2] = "", root[32] = "";
+
+    if (args->op >= 0)
+        snprintf(op, sizeof(op), ", %s", dscomm_priv_op_text(args));
+    if (args->root >= 0)
+        snprintf(root, sizeof(root), ", root %d", args->root);
+    if (caller || args->coll == DSCOMM_COLL_BARRIER)
+        snprintf(buffer, size, "%s() #%llu", caller ? caller : "barrier",
+                 (unsigned long long)args->sequence);
+    else
+        snprintf(buffer, size, "%s(%scount %zu, %s%s%s) #%llu",
+                 dscomm_priv_coll(args->coll)->name,
+                 dscomm_priv_coll_has(args->coll, SHAPE_COUNTS) ? "own " : "",
+                 args->count, dscomm_dtype_name((dscomm_dtype_t)args->dtype),
+                 op, root, (unsigned long long)args->sequence);
+    return buffer;
 }

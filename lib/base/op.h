@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Operators of the program's own: the table of handles, and what keeps an
- * operator as long as calls use it. */
+ * operator as long as calls use it. Calls as text, see also
+ * dscomm_coll_describe(). */
 #ifndef LIB_OP_H
 #define LIB_OP_H
 
@@ -25,6 +26,10 @@ static inline const char *dscomm_priv_op_text(const dscomm_coll_args_t *args)
         return args->user ? args->user->text : "user";
     return dscomm_op_name((dscomm_op_t)args->op);
 }
+
+/* "dscomm_group_new": the public call that a collective with this root is a
+ * part of, or NULL. */
+const char *dscomm_priv_caller(int root);
 
 /* Renews the lock in a forked child, in which another thread may hold it. */
 void dscomm_priv_op_forked(void);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The word that every operation reads, and the handler that counts forks. */
+/* The word that every operation reads, the handler that counts forks, and
+ * descriptors that are closed in a forked child. */
 #include "config.h"
 #include "lib/base/process.h"
 #include "lib/base/log.h"
 #include "lib/base/op.h"
-#include "lib/base/process-fd.h"
 
 #include <dscomm/backend.h>
 #include <errno.h>
@@ -12,12 +12,57 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 atomic_uint dscomm_priv_attention;
+
+#define WORD_BITS 64
+
+/* Protects kept and words; held during fork(). */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t *kept; /* a bit for each descriptor */
+static size_t words; /* of kept */
+
+static bool flags_grow(size_t word)
+{
+    const size_t room = word < 2 * words ? 2 * words : word + 1;
+    uint64_t *more = realloc(kept, room * sizeof *more);
+
+    if (!more)
+        return false;
+    memset(more + words, 0, (room - words) * sizeof *more);
+    kept = more;
+    words = room;
+    return true;
+}
+
+void dscomm_priv_fd_keep(int fd)
+{
+    const size_t word = (size_t)fd / WORD_BITS;
+
+    pthread_mutex_lock(&lock);
+    if (word < words || flags_grow(word))
+        kept[word] |= UINT64_C(1) << fd % WORD_BITS;
+    pthread_mutex_unlock(&lock);
+}
+
+/* With the lock: a child that is forked meanwhile must not close another
+ * descriptor of the same number. */
+void dscomm_priv_fd_close(int fd)
+{
+    const size_t word = (size_t)fd / WORD_BITS;
+
+    pthread_mutex_lock(&lock);
+    if (word < words)
+        kept[word] &= ~(UINT64_C(1) << fd % WORD_BITS);
+    close(fd);
+    pthread_mutex_unlock(&lock);
+}
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int registered;
@@ -28,9 +73,19 @@ void dscomm_priv_process_set_forked(void (*const *table)(void))
     atomic_store(&functions, table);
 }
 
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
 /* In the child: the worlds stay known, so that they can be freed, but every
  * lock may have been held by a thread that does not exist here. */
-static void after_fork(void)
+static void after_fork_in_child(void)
 {
     atomic_fetch_add(&dscomm_priv_attention, DSCOMM_ATTENTION_FORK);
     dscomm_priv_log_forked();
@@ -38,18 +93,15 @@ static void after_fork(void)
     for (void (*const *forked)(void) = atomic_load(&functions);
          forked && *forked; forked++)
         (*forked)();
-    dscomm_priv_fd_after_fork(true);
-}
-
-static void after_fork_in_parent(void)
-{
-    dscomm_priv_fd_after_fork(false);
+    for (size_t i = 0; i < words; i++)
+        for (; kept[i]; kept[i] &= kept[i] - 1)
+            close((int)(i * WORD_BITS) + __builtin_ctzll(kept[i]));
+    after_fork();
 }
 
 static void fork_watch(void)
 {
-    registered = pthread_atfork(dscomm_priv_fd_before_fork,
-                                after_fork_in_parent, after_fork);
+    registered = pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
 dscomm_status_t dscomm_priv_process_watch(void)

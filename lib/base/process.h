@@ -6,6 +6,7 @@
 
 #include <dscomm/status.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* Bit 0: hooks are installed. The rest counts forks between the first process
@@ -27,6 +28,19 @@ dscomm_status_t dscomm_priv_process_watch(void);
 /* Functions that other rooms run in the child of a fork, then NULL, in static
  * memory; dscomm_init() sets them. */
 void dscomm_priv_process_set_forked(void (*const *table)(void));
+
+/* Descriptors that are of this process alone. A forked child has copies of all
+ * descriptors, and a connection ends for the peer only when its last copy is
+ * closed. So a child that lives on would hide the death of its parent: fork()
+ * closes there what was kept here. That does not reach children made by
+ * clone(), which runs no handlers, nor a descriptor that is being made in
+ * another thread during the fork. */
+
+/* Keeps fd from children that are forked from now on; nothing if there is no
+ * memory. From now on it is closed by dscomm_priv_fd_close() alone. */
+void dscomm_priv_fd_keep(int fd);
+/* Closes fd, be it kept or not. */
+void dscomm_priv_fd_close(int fd);
 
 /* A pidfd, or -1 where the process is gone or there are none to be had. */
 int dscomm_priv_process_open(pid_t pid);

@@ -17,6 +17,7 @@
 
 #define PREFIX "DSCOMM_"
 #define BLANKS " \t"
+#define BOOL_WORDS "0|1|no|yes|off|on|false|true" /* each other is true */
 
 static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
     [SETTING_BACKEND] = {"DSCOMM_BACKEND", DSCOMM_SETTING_STRING, "auto", 0, 0,
@@ -140,94 +141,68 @@ static int read_digits(const char **text, int64_t *ret_value)
     return 0;
 }
 
-static int is_end(const char *text)
-{
-    return !text[strspn(text, BLANKS)];
-}
-
-int dscomm_priv_parse_decimal(const char *text, int64_t *ret_value)
+/* Reads a number by read, with blanks around it. */
+static int parse_number(const char *text,
+                        int (*read)(const char **text, int64_t *ret_value),
+                        int64_t *ret_value)
 {
     int64_t value;
 
     text += strspn(text, BLANKS);
-    if (read_digits(&text, &value) || !is_end(text))
+    if (read(&text, &value) || text[strspn(text, BLANKS)])
         return -1;
     *ret_value = value;
     return 0;
 }
 
-static int parse_int(const char *text, int64_t *ret_value)
+int dscomm_priv_parse_decimal(const char *text, int64_t *ret_value)
 {
-    int negative;
+    return parse_number(text, read_digits, ret_value);
+}
 
-    text += strspn(text, BLANKS);
-    negative = *text == '-';
-    if (negative && !g_ascii_isdigit(text[1]))
-        return -1;
-    if (dscomm_priv_parse_decimal(text + negative, ret_value))
+static int read_int(const char **text, int64_t *ret_value)
+{
+    const int negative = **text == '-';
+
+    *text += negative;
+    if (read_digits(text, ret_value))
         return -1;
     if (negative)
         *ret_value = -*ret_value;
     return 0;
 }
 
-static int parse_bytes(const char *text, int64_t *ret_value)
+static int read_bytes(const char **text, int64_t *ret_value)
 {
     static const char units[] = "KMGT";
     const char *unit;
-    int64_t value;
 
-    text += strspn(text, BLANKS);
-    if (read_digits(&text, &value))
+    if (read_digits(text, ret_value))
         return -1;
-    unit = *text ? strchr(units, g_ascii_toupper(*text)) : NULL;
-    if (unit) {
-        if (__builtin_mul_overflow(value, INT64_C(1) << 10 * (unit - units + 1),
-                                   &value))
-            return -1;
-        text++;
-    }
-    if (!is_end(text))
-        return -1;
-    *ret_value = value;
-    return 0;
+    unit = **text ? strchr(units, g_ascii_toupper(**text)) : NULL;
+    *text += unit != NULL;
+    return unit && __builtin_mul_overflow(*ret_value,
+                                          INT64_C(1) << 10 * (unit - units + 1),
+                                          ret_value)
+               ? -1
+               : 0;
 }
 
 /* Reads seconds as milliseconds; further digits are cut off. */
-static int parse_msec(const char *text, int64_t *ret_value)
+static int read_msec(const char **text, int64_t *ret_value)
 {
-    int64_t seconds, value;
-
-    text += strspn(text, BLANKS);
-    if (read_digits(&text, &seconds) ||
-        __builtin_mul_overflow(seconds, 1000, &value))
+    if (read_digits(text, ret_value) ||
+        __builtin_mul_overflow(*ret_value, 1000, ret_value))
         return -1;
-    if (*text == '.') {
-        if (!g_ascii_isdigit(*++text))
+    if (**text != '.')
+        return 0;
+    if (!g_ascii_isdigit(*++*text))
+        return -1;
+    for (int weight = 100; g_ascii_isdigit(**text); weight /= 10, (*text)++)
+        if (__builtin_add_overflow(*ret_value, (**text - '0') * weight,
+                                   ret_value))
             return -1;
-        for (int weight = 100; g_ascii_isdigit(*text); weight /= 10, text++) {
-            if (__builtin_add_overflow(value, (*text - '0') * weight, &value))
-                return -1;
-        }
-    }
-    if (!is_end(text))
-        return -1;
-    *ret_value = value;
     return 0;
-}
-
-static int parse_bool(const char *text, int64_t *ret_value)
-{
-    static const char *const words[] = {"0",   "1",  "no",    "yes",
-                                        "off", "on", "false", "true"};
-
-    for (size_t i = 0; i < G_N_ELEMENTS(words); i++) {
-        if (g_ascii_strcasecmp(text, words[i]) == 0) {
-            *ret_value = (int64_t)(i % 2);
-            return 0;
-        }
-    }
-    return -1;
 }
 
 static int parse_enum(const char *words, const char *text, int64_t *ret_value)
@@ -250,27 +225,24 @@ static int parse_enum(const char *words, const char *text, int64_t *ret_value)
 int dscomm_priv_setting_try(const dscomm_setting_t *row, const char *text,
                             int64_t *ret_value)
 {
-    int64_t value = 0;
-    int result = -1;
+    static int (*const readers[])(const char **text, int64_t *ret_value) = {
+        [DSCOMM_SETTING_INT] = read_int,
+        [DSCOMM_SETTING_BYTES] = read_bytes,
+        [DSCOMM_SETTING_MSEC] = read_msec,
+    };
+    int64_t value;
 
-    switch (row->type) {
-    case DSCOMM_SETTING_BOOL:
-        return parse_bool(text, ret_value);
-    case DSCOMM_SETTING_ENUM:
+    if (row->type == DSCOMM_SETTING_ENUM)
         return parse_enum(row->words, text, ret_value);
-    case DSCOMM_SETTING_INT:
-        result = parse_int(text, &value);
-        break;
-    case DSCOMM_SETTING_BYTES:
-        result = parse_bytes(text, &value);
-        break;
-    case DSCOMM_SETTING_MSEC:
-        result = parse_msec(text, &value);
-        break;
-    case DSCOMM_SETTING_STRING:
-        break;
+    if (row->type == DSCOMM_SETTING_BOOL) {
+        if (parse_enum(BOOL_WORDS, text, &value))
+            return -1;
+        *ret_value = value % 2;
+        return 0;
     }
-    if (result || value < row->min || value > row->max)
+    if ((unsigned)row->type >= G_N_ELEMENTS(readers) ||
+        parse_number(text, readers[row->type], &value) || value < row->min ||
+        value > row->max)
         return -1;
     *ret_value = value;
     return 0;
@@ -295,7 +267,7 @@ static char *setting_describe(const dscomm_setting_t *row)
 {
     switch (row->type) {
     case DSCOMM_SETTING_BOOL:
-        return list_words("0|1|no|yes|off|on|false|true");
+        return list_words(BOOL_WORDS);
     case DSCOMM_SETTING_ENUM:
         return list_words(row->words);
     case DSCOMM_SETTING_INT:

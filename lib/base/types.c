@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Element types: names, sizes, and the operators that apply; names of
- * collectives. */
+/* Element types: names, sizes, and the operators that apply; collectives. */
 #include "config.h"
 
 #include "lib/base/types.h"
@@ -52,30 +51,35 @@ static const char *const dtype_names[DSCOMM_DTYPE_COUNT] = {
     [DSCOMM_BOOL] = "bool",
 };
 
-static const char *const coll_names[DSCOMM_COLL_COUNT] = {
-    [DSCOMM_COLL_BROADCAST] = "broadcast",
-    [DSCOMM_COLL_REDUCE] = "reduce",
-    [DSCOMM_COLL_ALL_REDUCE] = "all_reduce",
-    [DSCOMM_COLL_ALL_GATHER] = "all_gather",
-    [DSCOMM_COLL_ALL_GATHER_V] = "all_gather_v",
-    [DSCOMM_COLL_REDUCE_SCATTER] = "reduce_scatter",
-    [DSCOMM_COLL_REDUCE_SCATTER_V] = "reduce_scatter_v",
-    [DSCOMM_COLL_GATHER] = "gather",
-    [DSCOMM_COLL_GATHER_V] = "gather_v",
-    [DSCOMM_COLL_SCATTER] = "scatter",
-    [DSCOMM_COLL_SCATTER_V] = "scatter_v",
-    [DSCOMM_COLL_ALL_TO_ALL] = "all_to_all",
-    [DSCOMM_COLL_ALL_TO_ALL_V] = "all_to_all_v",
-    [DSCOMM_COLL_BARRIER] = "barrier",
-    [DSCOMM_COLL_SEND] = "send",
-    [DSCOMM_COLL_RECV] = "recv",
+const dscomm_priv_coll_t dscomm_priv_colls[DSCOMM_COLL_COUNT + 1] = {
+    [DSCOMM_COLL_BROADCAST] = {"broadcast", SHAPE_OWN, SHAPE_OWN, ROOTED_BUFFER,
+                               0},
+    [DSCOMM_COLL_REDUCE] = {"reduce", SHAPE_OWN, SHAPE_OWN, ROOTED_RECV, 1},
+    [DSCOMM_COLL_ALL_REDUCE] = {"all_reduce", SHAPE_OWN, SHAPE_OWN, ROOTED_NOT,
+                                1},
+    [DSCOMM_COLL_ALL_GATHER] = {"all_gather", SHAPE_OWN, SHAPE_ALL, ROOTED_NOT,
+                                0},
+    [DSCOMM_COLL_ALL_GATHER_V] = {"all_gather_v", SHAPE_OWN, SHAPE_COUNTS,
+                                  ROOTED_NOT, 0},
+    [DSCOMM_COLL_REDUCE_SCATTER] = {"reduce_scatter", SHAPE_ALL, SHAPE_OWN,
+                                    ROOTED_NOT, 1},
+    [DSCOMM_COLL_REDUCE_SCATTER_V] = {"reduce_scatter_v", SHAPE_COUNTS,
+                                      SHAPE_OWN, ROOTED_NOT, 1},
+    [DSCOMM_COLL_GATHER] = {"gather", SHAPE_OWN, SHAPE_ALL, ROOTED_RECV, 0},
+    [DSCOMM_COLL_GATHER_V] = {"gather_v", SHAPE_OWN, SHAPE_COUNTS, ROOTED_RECV,
+                              0},
+    [DSCOMM_COLL_SCATTER] = {"scatter", SHAPE_ALL, SHAPE_OWN, ROOTED_SEND, 0},
+    [DSCOMM_COLL_SCATTER_V] = {"scatter_v", SHAPE_COUNTS, SHAPE_OWN,
+                               ROOTED_SEND, 0},
+    [DSCOMM_COLL_ALL_TO_ALL] = {"all_to_all", SHAPE_ALL, SHAPE_ALL, ROOTED_NOT,
+                                0},
+    [DSCOMM_COLL_ALL_TO_ALL_V] = {"all_to_all_v", SHAPE_COUNTS, SHAPE_COUNTS,
+                                  ROOTED_NOT, 0},
+    [DSCOMM_COLL_BARRIER] = {.name = "barrier"},
+    [DSCOMM_COLL_SEND] = {.name = "send"},
+    [DSCOMM_COLL_RECV] = {.name = "recv"},
+    [DSCOMM_COLL_COUNT] = {.name = "invalid"},
 };
-
-/* Through unsigned, so that negative numbers are out of range too. */
-static int is_dtype(dscomm_dtype_t dtype)
-{
-    return (unsigned)dtype < DSCOMM_DTYPE_COUNT;
-}
 
 size_t dscomm_dtype_size(dscomm_dtype_t dtype)
 {
@@ -84,21 +88,30 @@ size_t dscomm_dtype_size(dscomm_dtype_t dtype)
 
 const char *dscomm_dtype_name(dscomm_dtype_t dtype)
 {
-    return is_dtype(dtype) ? dtype_names[dtype] : "invalid";
+    return (unsigned)dtype < DSCOMM_DTYPE_COUNT ? dtype_names[dtype]
+                                                : "invalid";
 }
 
 const char *dscomm_coll_name(dscomm_coll_t coll)
 {
-    return (unsigned)coll < DSCOMM_COLL_COUNT ? coll_names[coll] : "invalid";
+    return dscomm_priv_coll((int)coll)->name;
+}
+
+int dscomm_priv_name_find(const char *const *names, int count, const char *name)
+{
+    for (int i = 0; name && i < count; i++)
+        if (strcmp(name, names[i]) == 0)
+            return i;
+    return -1;
 }
 
 int dscomm_dtype_from_name(const char *name, dscomm_dtype_t *ret_dtype)
 {
-    for (int i = 0; name && ret_dtype && i < DSCOMM_DTYPE_COUNT; i++) {
-        if (strcmp(name, dtype_names[i]) == 0) {
-            *ret_dtype = (dscomm_dtype_t)i;
-            return 0;
-        }
-    }
-    return -1;
+    const int found =
+        dscomm_priv_name_find(dtype_names, DSCOMM_DTYPE_COUNT, name);
+
+    if (found < 0 || !ret_dtype)
+        return -1;
+    *ret_dtype = (dscomm_dtype_t)found;
+    return 0;
 }

@@ -4,12 +4,49 @@
 #ifndef LIB_TYPES_H
 #define LIB_TYPES_H
 
+#include <dscomm/hook.h>
 #include <dscomm/types.h>
 
 /* Bytes of an element of each dtype, and of each op the dtypes it applies to (a
  * bit each). */
 extern const uint8_t dscomm_priv_element[DSCOMM_DTYPE_COUNT];
 extern const uint16_t dscomm_priv_applies[DSCOMM_OP_COUNT];
+
+/* The elements that a collective reads or writes: none, its own count, that of
+ * all ranks, or the sum of counts. */
+enum { SHAPE_NONE, SHAPE_OWN, SHAPE_ALL, SHAPE_COUNTS };
+/* What only the root does: send, receive, or read the buffer into which the
+ * others receive. */
+enum { ROOTED_NOT, ROOTED_SEND, ROOTED_RECV, ROOTED_BUFFER };
+
+typedef struct {
+    const char *name;
+    /* SHAPE_*; reduce_scatter_v counts what it sends by recv_counts */
+    uint8_t send, recv;
+    uint8_t rooted;
+    uint8_t reduces; /* takes an operator */
+} dscomm_priv_coll_t;
+
+/* The last row is of all that are no collective. */
+extern const dscomm_priv_coll_t dscomm_priv_colls[DSCOMM_COLL_COUNT + 1];
+
+static inline const dscomm_priv_coll_t *dscomm_priv_coll(int coll)
+{
+    return &dscomm_priv_colls[(unsigned)coll < DSCOMM_COLL_COUNT
+                                  ? coll
+                                  : DSCOMM_COLL_COUNT];
+}
+
+/* True if a collective reads or writes elements of this shape. */
+static inline int dscomm_priv_coll_has(int coll, int shape)
+{
+    return dscomm_priv_coll(coll)->send == shape ||
+           dscomm_priv_coll(coll)->recv == shape;
+}
+
+/* The index of name, which may be NULL, in names; -1: it is not there. */
+int dscomm_priv_name_find(const char *const *names, int count,
+                          const char *name);
 
 /* 0 for a value that is no dtype. */
 static inline size_t dscomm_priv_element_of(dscomm_dtype_t dtype)

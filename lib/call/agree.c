@@ -1,27 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config.h"
 
-#include "lib/call/agree.h"
+#include "lib/call/group-new.h"
 
-#include "lib/base/describe.h"
 #include "lib/base/node.h"
+#include "lib/base/op.h"
 #include "lib/base/status.h"
 #include "lib/call/dispatch.h"
 #include "lib/rendezvous/processes.h"
 
 #include <stdio.h>
 #include <unistd.h>
-
-/* Adds the public call, name, to the sentence of a failure in it. */
-static dscomm_status_t agree_explain(const dscomm_group_t *group,
-                                     const char *name, dscomm_status_t status)
-{
-    char why[DSCOMM_ERROR_MAX];
-
-    g_strlcpy(why, dscomm_last_error(), sizeof why);
-    return dscomm_fail(status, "%s on group '%s': %s", name,
-                       group->identity.name, why);
-}
 
 /* What each rank sends to all after a mismatch. */
 typedef struct {
@@ -40,7 +29,8 @@ dscomm_status_t dscomm_priv_agree_gather(dscomm_group_t *group, int root,
     /* The sentence of a mismatch names the public call already. */
     if (status == DSCOMM_OK || status == DSCOMM_ERR_MISMATCH)
         return status;
-    return agree_explain(group, dscomm_priv_caller(root), status);
+    return dscomm_fail(status, "%s on group '%s': %s", dscomm_priv_caller(root),
+                       group->identity.name, dscomm_last_error());
 }
 
 static void caller_describe(const dscomm_group_t *group, const char *what,

@@ -19,8 +19,8 @@
 #include "lib/call/receive.h"
 #include "lib/diagnosis/diagnosis.h"
 #include "lib/group/failure.h"
-#include "lib/work/deadline.h"
 #include "lib/work/pending.h"
+#include "lib/work/progress.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -38,13 +38,10 @@ static dscomm_status_t blob_check(dscomm_group_t *group, const char *name,
     if (status < 0)
         return status;
     if (!ret_blob || !ret_size)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': an output is NULL", name,
-                           group->identity.name);
+        return dscomm_priv_invalid(group, name, "an output is NULL");
     if (!blob && size)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': blob is NULL, but has %zu bytes",
-                           name, group->identity.name, size);
+        return dscomm_priv_invalid(group, name,
+                                   "blob is NULL, but has %zu bytes", size);
     return DSCOMM_OK;
 }
 

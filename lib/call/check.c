@@ -1,71 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The slow path of argument checking: a table with one row of rules for each
- * collective. */
+/* The slow path of argument checking. */
 #include "config.h"
 #include "lib/call/check.h"
-
-/* The ranks that use a buffer or an array. */
-enum { NOBODY, ROOT, OTHERS, ALL };
-
-typedef struct {
-    uint8_t op, rooted; /* takes an operator, a root */
-    uint8_t send, recv; /* ranks that use these buffers */
-    uint8_t send_p, recv_p; /* buffer holds p blocks of count */
-    uint8_t send_v, recv_v; /* ranks that use these arrays of counts */
-    uint8_t disjoint; /* never in place */
-} rules_t;
-
-static const rules_t rules[DSCOMM_COLL_BARRIER + 1] = {
-    [DSCOMM_COLL_BROADCAST] = {.rooted = 1, .recv = ALL},
-    [DSCOMM_COLL_REDUCE] = {.op = 1, .rooted = 1, .send = ALL, .recv = ROOT},
-    [DSCOMM_COLL_ALL_REDUCE] = {.op = 1, .send = ALL, .recv = ALL},
-    [DSCOMM_COLL_ALL_GATHER] = {.send = ALL, .recv = ALL, .recv_p = 1},
-    [DSCOMM_COLL_ALL_GATHER_V] = {.send = ALL, .recv = ALL, .recv_v = ALL},
-    [DSCOMM_COLL_REDUCE_SCATTER] = {.op = 1,
-                                    .send = ALL,
-                                    .recv = ALL,
-                                    .send_p = 1},
-    [DSCOMM_COLL_REDUCE_SCATTER_V] = {.op = 1,
-                                      .send = ALL,
-                                      .recv = ALL,
-                                      .recv_v = ALL},
-    [DSCOMM_COLL_GATHER] = {.rooted = 1,
-                            .send = ALL,
-                            .recv = ROOT,
-                            .recv_p = 1},
-    [DSCOMM_COLL_GATHER_V] = {.rooted = 1,
-                              .send = ALL,
-                              .recv = ROOT,
-                              .recv_v = ROOT},
-    [DSCOMM_COLL_SCATTER] = {.rooted = 1,
-                             .send = ROOT,
-                             .recv = ALL,
-                             .send_p = 1},
-    [DSCOMM_COLL_SCATTER_V] = {.rooted = 1,
-                               .send = ROOT,
-                               .recv = ALL,
-                               .send_v = ROOT},
-    [DSCOMM_COLL_ALL_TO_ALL] =
-        {.send = ALL, .recv = ALL, .send_p = 1, .recv_p = 1, .disjoint = 1},
-    [DSCOMM_COLL_ALL_TO_ALL_V] =
-        {.send = ALL, .recv = ALL, .send_v = ALL, .recv_v = ALL, .disjoint = 1},
-    [DSCOMM_COLL_BARRIER] = {.op = 0},
-};
 
 /* The call to be checked. */
 typedef struct {
     const dscomm_group_t *group;
     const dscomm_coll_args_t *args;
-    const rules_t *rules;
-    const char *name;
-    int root; /* this rank is the root, or there is no root */
+    const dscomm_priv_coll_t *coll;
+    bool sends, receives; /* this rank uses these buffers */
     size_t send, recv; /* elements of the buffers */
 } check_t;
-
-static int counts_own(const check_t *check, int who)
-{
-    return who == ALL || (who == ROOT && check->root);
-}
 
 static dscomm_status_t check_words(const check_t *check)
 {
@@ -73,21 +18,17 @@ static dscomm_status_t check_words(const check_t *check)
     dscomm_dtype_t dtype = (dscomm_dtype_t)args->dtype;
 
     if ((unsigned)dtype >= DSCOMM_DTYPE_COUNT)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': %d is no dtype", check->name,
-                           check->group->identity.name, args->dtype);
-    if (!check->rules->op || args->user)
+        return dscomm_priv_invalid(check->group, check->coll->name,
+                                   "%d is no dtype", args->dtype);
+    if (!check->coll->reduces || args->user)
         return DSCOMM_OK;
     if ((unsigned)args->op >= DSCOMM_OP_COUNT)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': %d is no operator", check->name,
-                           check->group->identity.name, args->op);
+        return dscomm_priv_invalid(check->group, check->coll->name,
+                                   "%d is no operator", args->op);
     if (!(dscomm_priv_applies[args->op] >> dtype & 1))
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': operator %s does not apply to %s",
-                           check->name, check->group->identity.name,
-                           dscomm_op_name((dscomm_op_t)args->op),
-                           dscomm_dtype_name(dtype));
+        return dscomm_priv_invalid(
+            check->group, check->coll->name, "operator %s does not apply to %s",
+            dscomm_op_name((dscomm_op_t)args->op), dscomm_dtype_name(dtype));
     return DSCOMM_OK;
 }
 
@@ -95,10 +36,10 @@ static dscomm_status_t check_root(const check_t *check)
 {
     int root = check->args->root, size = check->group->size;
 
-    if (check->rules->rooted && (root < 0 || root >= size))
-        return dscomm_fail(
-            DSCOMM_ERR_INVALID, "%s on group '%s': root %d is not in 0 ... %d",
-            check->name, check->group->identity.name, root, size - 1);
+    if (check->coll->rooted && (root < 0 || root >= size))
+        return dscomm_priv_invalid(check->group, check->coll->name,
+                                   "root %d is not in 0 ... %d", root,
+                                   size - 1);
     return DSCOMM_OK;
 }
 
@@ -113,15 +54,16 @@ static dscomm_status_t too_large(const check_t *check, size_t count)
     return dscomm_fail(DSCOMM_ERR_INVALID,
                        "%s on group '%s' of %d ranks: %zu elements of %s are "
                        "more than memory can hold",
-                       check->name, check->group->identity.name,
+                       check->coll->name, check->group->identity.name,
                        check->group->size, count,
                        dscomm_dtype_name((dscomm_dtype_t)check->args->dtype));
 }
 
 static dscomm_status_t check_count(const check_t *check)
 {
-    const rules_t *r = check->rules;
-    size_t blocks = r->send_p || r->recv_p ? (size_t)check->group->size : 1;
+    const size_t blocks = dscomm_priv_coll_has(check->args->coll, SHAPE_ALL)
+                              ? (size_t)check->group->size
+                              : 1;
 
     return check->args->count > bytes_limit(check) / blocks
                ? too_large(check, check->args->count)
@@ -139,18 +81,16 @@ counts_check_array(const check_t *check, const char *side, const size_t *counts,
     int i;
 
     if (!counts)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': %s_counts is NULL", check->name,
-                           check->group->identity.name, side);
+        return dscomm_priv_invalid(check->group, check->coll->name,
+                                   "%s_counts is NULL", side);
     for (i = 0; i < check->group->size; i++) {
         if (counts[i] > limit - total)
             return too_large(check, counts[i]);
         if (displs && displs[i] > limit - counts[i])
-            return dscomm_fail(DSCOMM_ERR_INVALID,
-                               "%s on group '%s': %s_displs[%d] is %zu, more "
-                               "than memory can hold",
-                               check->name, check->group->identity.name, side,
-                               i, displs[i]);
+            return dscomm_priv_invalid(check->group, check->coll->name,
+                                       "%s_displs[%d] is %zu, more "
+                                       "than memory can hold",
+                                       side, i, displs[i]);
         total += counts[i];
     }
     *ret_total = total;
@@ -161,12 +101,17 @@ static dscomm_status_t check_buffer(const check_t *check, const char *side,
                                     const void *buffer, size_t count)
 {
     if (!buffer && count)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': the %s buffer is NULL, but has "
-                           "%zu elements",
-                           check->name, check->group->identity.name, side,
-                           count);
+        return dscomm_priv_invalid(check->group, check->coll->name,
+                                   "the %s buffer is NULL, but has "
+                                   "%zu elements",
+                                   side, count);
     return DSCOMM_OK;
+}
+
+/* True for all_to_all and all_to_all_v. */
+static bool is_disjoint(const check_t *check)
+{
+    return check->coll->send != SHAPE_OWN && check->coll->recv != SHAPE_OWN;
 }
 
 /* True if send and recv overlap in the permitted way. */
@@ -176,11 +121,11 @@ static int in_place(const check_t *check)
     size_t block = args->count * args->element;
     const char *send = args->send, *recv = args->recv;
 
-    if (check->rules->disjoint)
+    if (is_disjoint(check))
         return 0;
-    if (check->rules->recv_p)
+    if (check->coll->recv == SHAPE_ALL)
         return send == recv + block * (size_t)check->group->rank;
-    if (check->rules->send_p)
+    if (check->coll->send == SHAPE_ALL)
         return recv == send + block * (size_t)check->group->rank;
     return send == recv;
 }
@@ -190,13 +135,13 @@ static int in_place(const check_t *check)
 static int touches_blocks(const check_t *check)
 {
     const dscomm_coll_args_t *args = check->args;
-    const int by_send = check->rules->send_v || check->rules->op;
+    const bool by_send = check->coll->send == SHAPE_COUNTS;
     const char *blocks = by_send ? args->send : args->recv;
     const char *single = by_send ? args->recv : args->send;
     const size_t *counts = args->recv_counts, *displs = args->recv_displs;
     size_t offset = 0, bytes = args->count * args->element;
 
-    if (check->rules->send_v) {
+    if (args->coll == DSCOMM_COLL_SCATTER_V) {
         counts = args->send_counts;
         displs = args->send_displs;
     }
@@ -219,9 +164,9 @@ static int check_find_overlap(const check_t *check)
 {
     const dscomm_coll_args_t *args = check->args;
 
-    if (check->rules->send_v && check->rules->recv_v)
+    if (args->coll == DSCOMM_COLL_ALL_TO_ALL_V)
         return args->send == args->recv;
-    if (check->rules->send_v || check->rules->recv_v)
+    if (dscomm_priv_coll_has(args->coll, SHAPE_COUNTS))
         return touches_blocks(check);
     return !in_place(check) &&
            !dscomm_priv_apart(args->send, check->send * args->element,
@@ -230,38 +175,34 @@ static int check_find_overlap(const check_t *check)
 
 static dscomm_status_t check_overlap(const check_t *check)
 {
-    const rules_t *r = check->rules;
-
-    if (!counts_own(check, r->send) || !counts_own(check, r->recv) ||
-        !check->send || !check->recv || !check_find_overlap(check))
+    if (!check->sends || !check->receives || !check->send || !check->recv ||
+        !check_find_overlap(check))
         return DSCOMM_OK;
-    return dscomm_fail(DSCOMM_ERR_INVALID,
-                       "%s on group '%s': send and receive buffers overlap%s",
-                       check->name, check->group->identity.name,
-                       r->disjoint ? "; this call is never in place"
-                                   : " other than in place");
+    return dscomm_priv_invalid(
+        check->group, check->coll->name, "send and receive buffers overlap%s",
+        is_disjoint(check) ? "; this call is never in place"
+                           : " other than in place");
 }
 
 /* Checks the arrays of a _v call, and computes the elements of each buffer. */
 static dscomm_status_t counts_check(check_t *check)
 {
     const dscomm_coll_args_t *args = check->args;
-    const rules_t *r = check->rules;
-    const size_t p = (size_t)check->group->size;
+    const dscomm_priv_coll_t *coll = check->coll;
+    const size_t all = args->count * (size_t)check->group->size;
     dscomm_status_t status = DSCOMM_OK;
 
-    check->send = r->send_p ? args->count * p : args->count;
-    check->recv = r->recv_p ? args->count * p : args->count;
-    if (counts_own(check, r->send_v))
+    check->send = coll->send == SHAPE_ALL ? all : args->count;
+    check->recv = coll->recv == SHAPE_ALL ? all : args->count;
+    if (args->coll == DSCOMM_COLL_REDUCE_SCATTER_V)
+        return counts_check_array(check, "recv", args->recv_counts, NULL,
+                                  &check->send);
+    if (check->sends && coll->send == SHAPE_COUNTS)
         status = counts_check_array(check, "send", args->send_counts,
                                     args->send_displs, &check->send);
-    if (status == DSCOMM_OK && counts_own(check, r->recv_v))
+    if (status == DSCOMM_OK && check->receives && coll->recv == SHAPE_COUNTS)
         status = counts_check_array(check, "recv", args->recv_counts,
                                     args->recv_displs, &check->recv);
-    if (args->coll == DSCOMM_COLL_REDUCE_SCATTER_V) {
-        check->send = check->recv;
-        check->recv = args->count;
-    }
     return status;
 }
 
@@ -270,9 +211,9 @@ static dscomm_status_t check_buffers(check_t *check)
     const dscomm_coll_args_t *args = check->args;
     dscomm_status_t status = counts_check(check);
 
-    if (status == DSCOMM_OK && counts_own(check, check->rules->send))
+    if (status == DSCOMM_OK && check->sends)
         status = check_buffer(check, "send", args->send, check->send);
-    if (status == DSCOMM_OK && counts_own(check, check->rules->recv))
+    if (status == DSCOMM_OK && check->receives)
         status = check_buffer(check, "recv", args->recv, check->recv);
     return status;
 }
@@ -285,28 +226,28 @@ static dscomm_status_t check_own_count(const check_t *check)
 
     if (args->coll == DSCOMM_COLL_ALL_GATHER_V &&
         args->count != args->recv_counts[check->group->rank])
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "all_gather_v on group '%s': send_count is %zu, but "
-                           "recv_counts[%d], this rank's own, is %zu",
-                           check->group->identity.name, args->count,
-                           check->group->rank,
-                           args->recv_counts[check->group->rank]);
+        return dscomm_priv_invalid(check->group, check->coll->name,
+                                   "send_count is %zu, but recv_counts[%d], "
+                                   "this rank's own, is %zu",
+                                   args->count, check->group->rank,
+                                   args->recv_counts[check->group->rank]);
     return DSCOMM_OK;
 }
 
 dscomm_status_t dscomm_priv_check(dscomm_group_t *group,
                                   const dscomm_coll_args_t *args)
 {
-    check_t check = {.group = group,
-                     .args = args,
-                     .rules = &rules[args->coll],
-                     .name = dscomm_coll_name((dscomm_coll_t)args->coll)};
-    const rules_t *r = check.rules;
+    const dscomm_priv_coll_t *coll = dscomm_priv_coll(args->coll);
+    check_t check = {.group = group, .args = args, .coll = coll};
     dscomm_status_t status;
+    bool is_root;
 
     if (!group || dscomm_priv_group_is(group, GROUP_FREED))
-        return dscomm_priv_group_alive(group, check.name);
-    check.root = !r->rooted || args->root == group->rank;
+        return dscomm_priv_group_alive(group, coll->name);
+    is_root = args->root == group->rank;
+    check.sends = coll->send && coll->rooted != ROOTED_BUFFER &&
+                  (is_root || coll->rooted != ROOTED_SEND);
+    check.receives = coll->recv && (is_root || coll->rooted != ROOTED_RECV);
     status = check_words(&check);
     if (status == DSCOMM_OK)
         status = check_root(&check);

@@ -3,7 +3,6 @@
  * compound work. */
 #include "config.h"
 #include "lib/call/dispatch.h"
-#include "lib/call/fusion.h"
 #include "lib/call/receive.h"
 #include "lib/call/recording.h"
 #include "lib/group/failure.h"

@@ -4,7 +4,6 @@
 #include "lib/call/dispatch.h"
 #include "lib/call/recording.h"
 #include "lib/schedule/collective.h"
-#include "lib/work/stage.h"
 #include "lib/work/work.h"
 
 #include <stddef.h>

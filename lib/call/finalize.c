@@ -24,17 +24,12 @@ static dscomm_work_t *pending_send(const dscomm_group_t *group)
     return NULL;
 }
 
-/* True for works that send peers nothing on this group. */
-static int message_is_silent(const dscomm_call_t *call)
-{
-    return call->type == CALL_CUSTOM ||
-           (call->type == CALL_MESSAGE && call->p2p.receive);
-}
-
+/* True if the works send peers nothing on this group. */
 static int is_quiet(const dscomm_group_t *group)
 {
     for (dscomm_work_t *work = group->works.pending; work; work = work->next)
-        if (!message_is_silent(&work->call))
+        if (work->call.type != CALL_CUSTOM &&
+            (work->call.type != CALL_MESSAGE || !work->call.p2p.receive))
             return 0;
     return 1;
 }
@@ -98,36 +93,22 @@ static int is_open(const dscomm_group_t *group)
     return !dscomm_priv_group_is(group, GROUP_FREED);
 }
 
-/* Runs the last barrier, which failures call dscomm_finalize. */
-static dscomm_status_t last_barrier(dscomm_group_t *group)
-{
-    const int coll = DSCOMM_COLL_BARRIER, dtype = DSCOMM_UINT8;
-    dscomm_coll_args_t args = {
-        .coll = coll,
-        .dtype = dtype,
-        .op = -1,
-        .root = DSCOMM_ROOT_FINALIZE,
-        .element = 1,
-        .factor = 1.0,
-        .fingerprint =
-            dscomm_priv_fingerprint(coll, dtype, -1, DSCOMM_ROOT_FINALIZE, 0),
-    };
-
-    return dscomm_priv_dispatch(group, &args, NULL);
-}
-
 /* Delivers the sends of every rank and waits until every rank has called. */
 static dscomm_status_t meet_again(dscomm_world_t *world, int64_t deadline)
 {
-    dscomm_group_t *group = world->group;
+    dscomm_group_t *group = world->group, *g;
+    /* failures of this barrier call it dscomm_finalize */
+    dscomm_coll_args_t args =
+        dscomm_priv_args(DSCOMM_COLL_BARRIER, NULL, NULL, 0, 0, DSCOMM_UINT8,
+                         -1, DSCOMM_ROOT_FINALIZE);
     dscomm_status_t status;
 
     dscomm_priv_group_clear(group, GROUP_COALESCING);
-    for (dscomm_group_t *g = world->groups; g; g = g->life.world_next)
+    LIST_FOREACH (g, &world->groups, life.in_world)
         if (is_open(g))
             flush(g, deadline);
-    status = last_barrier(group);
-    for (dscomm_group_t *g = world->groups; g; g = g->life.world_next)
+    status = dscomm_priv_dispatch(group, &args, NULL);
+    LIST_FOREACH (g, &world->groups, life.in_world)
         if (is_open(g))
             take_in(g);
     return status;
@@ -139,7 +120,7 @@ static void close_groups(dscomm_world_t *world, int orderly)
 {
     dscomm_group_t *group;
 
-    for (group = world->groups; group; group = group->life.world_next) {
+    LIST_FOREACH (group, &world->groups, life.in_world) {
         dscomm_priv_group_hold(group);
         if (!is_open(group))
             continue;
@@ -147,7 +128,7 @@ static void close_groups(dscomm_world_t *world, int orderly)
         if (orderly && group->ops.quiesce)
             group->ops.quiesce(group->impl);
     }
-    for (group = world->groups; group; group = group->life.world_next)
+    LIST_FOREACH (group, &world->groups, life.in_world)
         if (is_open(group))
             dscomm_priv_group_drop(group);
 }
@@ -155,8 +136,8 @@ static void close_groups(dscomm_world_t *world, int orderly)
 /* Frees all groups, with works that the user has not freed. */
 static void free_groups(dscomm_world_t *world)
 {
-    while (world->groups)
-        dscomm_priv_group_destroy(world->groups);
+    while (!LIST_EMPTY(&world->groups))
+        dscomm_priv_group_destroy(LIST_FIRST(&world->groups));
 }
 
 /* Called in a forked child: the parent still uses everything. The memory of
@@ -166,12 +147,12 @@ static void free_groups(dscomm_world_t *world)
 static void world_forget(dscomm_world_t *world)
 {
     static GPtrArray *left_behind;
+    dscomm_group_t *group;
 
     pthread_mutex_init(&world->lock, NULL);
     if (!left_behind)
         left_behind = g_ptr_array_new();
-    for (dscomm_group_t *group = world->groups; group;
-         group = group->life.world_next) {
+    LIST_FOREACH (group, &world->groups, life.in_world) {
         g_ptr_array_add(left_behind, group->impl);
         g_ptr_array_add(left_behind, group->life.store);
     }

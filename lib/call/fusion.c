@@ -2,7 +2,7 @@
 /* Packs the inputs of small calls and unpacks their results. A copy each way
  * costs less than a call. */
 #include "config.h"
-#include "lib/call/fusion.h"
+#include "lib/call/recording.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,12 +31,6 @@ size_t dscomm_priv_fusion_extent(const dscomm_call_t *calls, size_t count)
                FUSION_WHOLE_MOST)
         total += dscomm_priv_fusion_bytes(&calls[extent++].coll);
     return extent;
-}
-
-/* True for a broadcast's root, whose buffer is not written. */
-static int is_source(const dscomm_coll_args_t *args)
-{
-    return args->coll == DSCOMM_COLL_BROADCAST && args->send;
 }
 
 static uint32_t power(uint32_t base, uint32_t exponent)
@@ -96,9 +90,11 @@ bool dscomm_priv_fusion_new(const dscomm_call_t *calls, size_t count,
     for (size_t i = 0; i < count; i++) {
         const dscomm_coll_args_t *one = &calls[i].coll;
         size_t bytes = dscomm_priv_fusion_bytes(one);
+        /* a broadcast's root, whose buffer is not written */
+        const int only_sends = one->coll == DSCOMM_COLL_BROADCAST && one->send;
 
         fusion->parts[i] =
-            (part_t){is_source(one) || !bytes ? NULL : one->recv, bytes};
+            (part_t){only_sends || !bytes ? NULL : one->recv, bytes};
         if (one->send && bytes)
             memcpy(fusion->buffer + offset, one->send, bytes);
         if (one->send)

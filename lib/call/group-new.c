@@ -7,7 +7,6 @@
 #include "lib/base/attr.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/call/agree.h"
 #include "lib/group/world.h"
 
 #include <stdio.h>
@@ -64,18 +63,6 @@ dscomm_status_t dscomm_priv_group_attr(dscomm_group_t *parent, const char *name,
     return DSCOMM_OK;
 }
 
-/* Finds the module. A group of one rank uses none, but the backend's name is
- * checked all the same. */
-static dscomm_status_t choose_module(const char *backend, int count,
-                                     const dscomm_module_t **ret_module)
-{
-    dscomm_status_t status = dscomm_priv_module_find(backend, ret_module);
-
-    if (status == DSCOMM_OK && count == 1)
-        *ret_module = dscomm_priv_module_self();
-    return status;
-}
-
 static int own_index(const dscomm_group_t *parent, const int *ranks, int count)
 {
     for (int i = 0; i < count; i++)
@@ -100,10 +87,12 @@ static dscomm_status_t open_child(dscomm_group_t *parent, const int *ranks,
                                   const char *name, dscomm_group_t **ret_group)
 {
     const dscomm_module_t *module = NULL;
-    dscomm_status_t status = choose_module(attr->backend, count, &module);
+    dscomm_status_t status = dscomm_priv_module_find(attr->backend, &module);
 
     if (status < 0)
         return status;
+    if (count == 1) /* needs no backend, but its name must be right */
+        module = dscomm_priv_module_self();
     return dscomm_priv_group_open(
         &(dscomm_group_plan_t){.world = parent->identity.world,
                                .parent = parent,
@@ -156,40 +145,40 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
 
 /* A list of ranks for which members_only groups were made. */
 struct dscomm_list {
-    struct dscomm_list *next;
+    SLIST_ENTRY(dscomm_list) link;
     uint64_t hash;
     unsigned calls;
 };
 
 static void lists_free(dscomm_group_t *group)
 {
-    struct dscomm_list *list, *next;
+    struct dscomm_list *list;
 
-    for (list = group->life.lists; list; list = next) {
-        next = list->next;
+    while ((list = SLIST_FIRST(&group->life.lists))) {
+        SLIST_REMOVE_HEAD(&group->life.lists, link);
         g_free(list);
     }
-    group->life.lists = NULL;
 }
 
-const dscomm_group_part_t dscomm_priv_lists_part = {.free = lists_free};
+const dscomm_group_part_t dscomm_priv_lists_part = {.on[PART_FREE] =
+                                                        lists_free};
 
 /* Counts the groups of this list. 0: there is no memory, and the group has
  * ended, because this rank's count would now differ from the others'. */
 static unsigned count_call(dscomm_group_t *parent, uint64_t hash)
 {
-    struct dscomm_list *list = parent->life.lists;
+    struct dscomm_list *list;
 
-    while (list && list->hash != hash)
-        list = list->next;
+    SLIST_FOREACH (list, &parent->life.lists, link)
+        if (list->hash == hash)
+            break;
     if (!list) {
         list = dscomm_priv_group_memory(parent, "dscomm_group_new", 1,
                                         sizeof *list);
         if (!list)
             return 0;
         list->hash = hash;
-        list->next = parent->life.lists;
-        parent->life.lists = list;
+        SLIST_INSERT_HEAD(&parent->life.lists, list, link);
     }
     return ++list->calls;
 }

@@ -45,32 +45,27 @@ dscomm_status_t dscomm_algorithm_info(size_t index,
     return DSCOMM_OK;
 }
 
-static int coll_reduces(dscomm_coll_t coll)
-{
-    return coll == DSCOMM_COLL_REDUCE || coll == DSCOMM_COLL_ALL_REDUCE ||
-           coll == DSCOMM_COLL_REDUCE_SCATTER ||
-           coll == DSCOMM_COLL_REDUCE_SCATTER_V;
-}
-
 /* Describes the call in question, as far as the choice depends on it. The
  * caller must drop args->user. */
 static dscomm_status_t make_args(const char *name, dscomm_coll_t coll,
                                  dscomm_dtype_t dtype, dscomm_op_t op,
                                  dscomm_coll_args_t *ret_args)
 {
+    const int reduces = dscomm_priv_coll((int)coll)->reduces;
+
     if ((unsigned)coll >= DSCOMM_COLL_SEND)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %d is no collective", name,
                            (int)coll);
     if ((unsigned)dtype >= DSCOMM_DTYPE_COUNT)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %d is no dtype", name,
                            (int)dtype);
-    if (coll_reduces(coll) && !dscomm_op_applies(op, dtype))
+    if (reduces && !dscomm_op_applies(op, dtype))
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: operator %s does not apply to %s", name,
                            dscomm_op_name(op), dscomm_dtype_name(dtype));
     *ret_args = (dscomm_coll_args_t){.coll = (int)coll,
                                      .dtype = (int)dtype,
-                                     .op = coll_reduces(coll) ? (int)op : -1,
+                                     .op = reduces ? (int)op : -1,
                                      .root = -1,
                                      .element = dscomm_priv_element_of(dtype)};
     if (ret_args->op >= DSCOMM_OP_COUNT)

@@ -19,8 +19,6 @@
 #include "lib/schedule/choice.h"
 #include "lib/schedule/levels.h"
 #include "lib/work/event.h"
-#include "lib/work/helper.h"
-#include "lib/work/hook.h"
 #include "lib/work/pending.h"
 #include "lib/work/progress.h"
 

@@ -4,7 +4,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/call/agree.h"
 #include "lib/call/group-new.h"
 #include "lib/group/world.h"
 #include "lib/rendezvous/stopped.h"

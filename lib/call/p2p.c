@@ -4,7 +4,7 @@
 #include "lib/call/check.h"
 #include "lib/call/receive.h"
 #include "lib/call/recording.h"
-#include "lib/work/stage.h"
+#include "lib/device/device.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -15,13 +15,11 @@ dscomm_status_t dscomm_priv_check_peer(const dscomm_group_t *group,
 {
     if ((peer < 0 || peer >= group->size) &&
         !(receive && peer == DSCOMM_ANY_SOURCE))
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': rank %d is not in 0 ... %d", name,
-                           group->identity.name, peer, group->size - 1);
+        return dscomm_priv_invalid(group, name, "rank %d is not in 0 ... %d",
+                                   peer, group->size - 1);
     if (tag < 0 && !(receive && tag == DSCOMM_ANY_TAG))
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': tag %d is not in 0 ... %d", name,
-                           group->identity.name, tag, DSCOMM_TAG_MAX);
+        return dscomm_priv_invalid(group, name, "tag %d is not in 0 ... %d",
+                                   tag, DSCOMM_TAG_MAX);
     if (peer == DSCOMM_ANY_SOURCE &&
         !(group->capabilities & DSCOMM_CAP_ANY_SOURCE))
         return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
@@ -43,20 +41,17 @@ static dscomm_status_t message_check(const dscomm_group_t *group,
     if (!group)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", name);
     if ((unsigned)dtype >= DSCOMM_DTYPE_COUNT)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': %d is no dtype", name,
-                           group->identity.name, (int)dtype);
+        return dscomm_priv_invalid(group, name, "%d is no dtype", (int)dtype);
     if (count > (size_t)PTRDIFF_MAX / dscomm_priv_element_of(dtype))
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': %zu elements of %s are more than "
-                           "memory can hold",
-                           name, group->identity.name, count,
-                           dscomm_dtype_name(dtype));
+        return dscomm_priv_invalid(group, name,
+                                   "%zu elements of %s are more than "
+                                   "memory can hold",
+                                   count, dscomm_dtype_name(dtype));
     if (!message->send && !message->recv && count)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': the buffer is NULL, but has %zu "
-                           "elements",
-                           name, group->identity.name, count);
+        return dscomm_priv_invalid(group, name,
+                                   "the buffer is NULL, but has %zu "
+                                   "elements",
+                                   count);
     return dscomm_priv_check_peer(group, name, message->peer, message->tag,
                                   call->p2p.receive);
 }
@@ -256,16 +251,6 @@ dscomm_status_t dscomm_recv_within(dscomm_group_t *group, void *buffer,
     return status < 0 ? status : recv_within(group, &call, ret_info);
 }
 
-static void matched_release(dscomm_matched_t *matched)
-{
-    dscomm_matched_t **link = &matched->group->works.matched;
-
-    while (*link != matched)
-        link = &(*link)->next;
-    *link = matched->next;
-    g_free(matched);
-}
-
 static dscomm_status_t recv_taken(dscomm_matched_t *matched, void *buffer,
                                   size_t count, dscomm_dtype_t dtype,
                                   dscomm_message_info_t *ret_info)
@@ -303,8 +288,11 @@ dscomm_status_t dscomm_recv_matched(dscomm_matched_t *matched, void *buffer,
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "dscomm_recv_matched: matched is NULL");
     status = recv_taken(matched, buffer, count, dtype, ret_info);
-    if (!is_kept(status))
-        matched_release(matched);
+    if (!is_kept(status)) {
+        SLIST_REMOVE(&matched->group->works.matched, matched, dscomm_matched,
+                     link);
+        g_free(matched);
+    }
     return status;
 }
 
@@ -324,10 +312,9 @@ static dscomm_status_t p2p_begin(dscomm_group_t *group, dscomm_call_t *call,
         return ret_work ? dscomm_priv_recording_refuse(group, name)
                         : message_record(group, call, name);
     if (!ret_work)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': ret_work is NULL; only between "
-                           "coalesce_begin and _end may it be",
-                           name, group->identity.name);
+        return dscomm_priv_invalid(group, name,
+                                   "ret_work is NULL; only between "
+                                   "coalesce_begin and _end may it be");
     call->async = 1;
     call->p2p.sequence = ++group->life.messages;
     status = stage(group, call);

@@ -28,10 +28,10 @@ static dscomm_status_t check_probe(dscomm_group_t *group, const char *name,
     if (status < 0)
         return status;
     if (timeout_ms < DSCOMM_TIMEOUT_DEFAULT)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': timeout_ms is %d; give "
-                           "milliseconds, 0 or DSCOMM_TIMEOUT_DEFAULT",
-                           name, group->identity.name, timeout_ms);
+        return dscomm_priv_invalid(group, name,
+                                   "timeout_ms is %d; give "
+                                   "milliseconds, 0 or DSCOMM_TIMEOUT_DEFAULT",
+                                   timeout_ms);
     if (!group->ops.probe)
         return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
                            "%s on group '%s': backend %s cannot probe; receive "
@@ -120,9 +120,7 @@ dscomm_status_t dscomm_probe_matched(dscomm_group_t *group, int source, int tag,
     if (status < 0)
         return status;
     if (!ret_matched)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': ret_matched is NULL", name,
-                           group->identity.name);
+        return dscomm_priv_invalid(group, name, "ret_matched is NULL");
     matched = g_try_new0(dscomm_matched_t, 1);
     if (!matched)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
@@ -137,8 +135,7 @@ dscomm_status_t dscomm_probe_matched(dscomm_group_t *group, int source, int tag,
     matched->group = group;
     matched->source = probe.found.source;
     matched->tag = probe.found.tag;
-    matched->next = group->works.matched;
-    group->works.matched = matched;
+    SLIST_INSERT_HEAD(&group->works.matched, matched, link);
     *ret_matched = matched;
     return DSCOMM_OK;
 }
@@ -147,10 +144,11 @@ static void matched_free(dscomm_group_t *group)
 {
     dscomm_matched_t *matched;
 
-    while ((matched = group->works.matched) != NULL) {
-        group->works.matched = matched->next;
+    while ((matched = SLIST_FIRST(&group->works.matched)) != NULL) {
+        SLIST_REMOVE_HEAD(&group->works.matched, link);
         g_free(matched);
     }
 }
 
-const dscomm_group_part_t dscomm_priv_matched_part = {.free = matched_free};
+const dscomm_group_part_t dscomm_priv_matched_part = {.on[PART_FREE] =
+                                                          matched_free};

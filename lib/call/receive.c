@@ -2,13 +2,13 @@
 /* Works that are messages, see receive.h. */
 #include "config.h"
 #include "lib/call/receive.h"
+#include "lib/base/attr.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/work/pending.h"
 #include "lib/work/progress.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* The members that every version of the structure has. */
 #define INFO_LEAST sizeof(dscomm_message_info_t)
@@ -37,10 +37,8 @@ void dscomm_priv_message_info_fill(dscomm_message_info_t *ret_info,
         .bytes = request->bytes,
     };
 
-    if (!ret_info)
-        return;
-    info.size = ret_info->size;
-    memcpy(ret_info, &info, MIN(info.size, sizeof info));
+    if (ret_info)
+        dscomm_priv_info_copy(&info, sizeof info, ret_info);
 }
 
 /* Called with the group's lock held: ends work with status, unless a message
@@ -114,11 +112,11 @@ dscomm_status_t dscomm_priv_receive_deadline(const dscomm_group_t *group,
     dscomm_status_t status = DSCOMM_OK;
 
     if (timeout_ms < DSCOMM_TIMEOUT_NONE)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': timeout_ms is %d; give "
-                           "milliseconds, 0, DSCOMM_TIMEOUT_DEFAULT or "
-                           "DSCOMM_TIMEOUT_NONE",
-                           name, group->identity.name, timeout_ms);
+        return dscomm_priv_invalid(group, name,
+                                   "timeout_ms is %d; give "
+                                   "milliseconds, 0, DSCOMM_TIMEOUT_DEFAULT or "
+                                   "DSCOMM_TIMEOUT_NONE",
+                                   timeout_ms);
     if (timeout_ms == DSCOMM_TIMEOUT_DEFAULT)
         timeout_ms = group->timeout_ms;
     if (timeout_ms != DSCOMM_TIMEOUT_NONE)
@@ -185,7 +183,6 @@ dscomm_status_t dscomm_work_received_at(const dscomm_work_t *work, size_t index,
                                         dscomm_message_info_t *ret_info)
 {
     const char *name = "dscomm_work_received_at";
-    dscomm_message_info_t info = DSCOMM_MESSAGE_INFO_INIT;
     size_t receives;
 
     if (!work || !ret_info)
@@ -204,12 +201,11 @@ dscomm_status_t dscomm_work_received_at(const dscomm_work_t *work, size_t index,
                            "%zu",
                            name, receives, index);
     if (work->children.received)
-        info = work->children.received[index];
+        dscomm_priv_info_copy(&work->children.received[index], sizeof *ret_info,
+                              ret_info);
     else
         dscomm_priv_message_info_fill(
-            &info, atomic_load_explicit(&work->status, memory_order_acquire),
+            ret_info, atomic_load_explicit(&work->status, memory_order_acquire),
             &work->request);
-    info.size = ret_info->size;
-    memcpy(ret_info, &info, MIN(info.size, sizeof info));
     return DSCOMM_OK;
 }

@@ -29,7 +29,7 @@ struct dscomm_matched {
     dscomm_group_t *group;
     void *taken; /* the backend's */
     int source, tag;
-    dscomm_matched_t *next;
+    SLIST_ENTRY(dscomm_matched) link;
 };
 
 /* Frees the messages of a group that were set aside and not received. */

@@ -153,8 +153,8 @@ void dscomm_priv_recording_drop(dscomm_group_t *group)
 }
 
 const dscomm_group_part_t dscomm_priv_recording_part = {
-    .end = dscomm_priv_recording_drop,
-    .free = dscomm_priv_recording_drop,
+    .on[PART_END] = dscomm_priv_recording_drop,
+    .on[PART_FREE] = dscomm_priv_recording_drop,
 };
 
 void dscomm_priv_recording_clear(dscomm_group_t *group)

@@ -2,7 +2,6 @@
 /* Splitting a group by colour. */
 #include "config.h"
 
-#include "lib/call/agree.h"
 #include "lib/call/group-new.h"
 
 #include "lib/base/clock.h"

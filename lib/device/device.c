@@ -382,13 +382,6 @@ static int cache_reserve(size_t size, blocks_t *dropped)
     return 1;
 }
 
-static void unreserve(size_t size)
-{
-    pthread_mutex_lock(&lock);
-    pinned -= size;
-    pthread_mutex_unlock(&lock);
-}
-
 static block_t *block_make(const void *pointer, size_t size, int reserved)
 {
     block_t *block = aligned_alloc(PAGE, size);
@@ -399,8 +392,11 @@ static block_t *block_make(const void *pointer, size_t size, int reserved)
         pins = !functions.pin(block, size, PORTABLE);
         context_leave();
     }
-    if (reserved && !pins)
-        unreserve(size);
+    if (reserved && !pins) {
+        pthread_mutex_lock(&lock);
+        pinned -= size;
+        pthread_mutex_unlock(&lock);
+    }
     if (block)
         *block = (block_t){.size = size, .pinned = pins};
     return block;

@@ -26,7 +26,7 @@ static void history_free(dscomm_group_t *group)
 
 const dscomm_group_part_t dscomm_priv_history_part = {
     .open = history_new,
-    .free = history_free,
+    .on[PART_FREE] = history_free,
 };
 
 void dscomm_priv_history_note(dscomm_history_t *history,

@@ -7,7 +7,7 @@
 #include "lib/base/status.h"
 
 struct dscomm_attachment {
-    struct dscomm_attachment *next;
+    SLIST_ENTRY(dscomm_attachment) link;
     const void *key;
     void *value;
     void (*end)(void *value);
@@ -15,17 +15,15 @@ struct dscomm_attachment {
 
 typedef struct dscomm_attachment attachment_t;
 
-/* Removes the attachment of key from the list and returns it, or NULL. */
-static attachment_t *attachment_take(dscomm_group_t *group, const void *key)
+static attachment_t *attachment_find(const dscomm_group_t *group,
+                                     const void *key)
 {
-    attachment_t **link = &group->life.attachments, *found;
+    attachment_t *attachment;
 
-    while (*link && (*link)->key != key)
-        link = &(*link)->next;
-    found = *link;
-    if (found)
-        *link = found->next;
-    return found;
+    SLIST_FOREACH (attachment, &group->life.attachments, link)
+        if (attachment->key == key)
+            break;
+    return attachment;
 }
 
 dscomm_status_t dscomm_group_attach(dscomm_group_t *group, const void *key,
@@ -39,34 +37,37 @@ dscomm_status_t dscomm_group_attach(dscomm_group_t *group, const void *key,
         return status;
     if (!key)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: key is NULL", name);
-    g_free(attachment_take(group, key));
+    attachment = attachment_find(group, key);
+    if (attachment)
+        SLIST_REMOVE(&group->life.attachments, attachment, dscomm_attachment,
+                     link);
+    g_free(attachment);
     if (!value)
         return DSCOMM_OK;
     attachment = g_try_new(attachment_t, 1);
     if (!attachment)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "%s on group '%s': no memory",
                            name, group->identity.name);
-    *attachment = (attachment_t){group->life.attachments, key, value, end};
-    group->life.attachments = attachment;
+    *attachment = (attachment_t){.key = key, .value = value, .end = end};
+    SLIST_INSERT_HEAD(&group->life.attachments, attachment, link);
     return DSCOMM_OK;
 }
 
 void *dscomm_group_attached(const dscomm_group_t *group, const void *key)
 {
-    if (dscomm_priv_group_alive(group, "dscomm_group_attached") < 0)
-        return NULL;
-    for (const attachment_t *a = group->life.attachments; a; a = a->next)
-        if (a->key == key)
-            return a->value;
-    return NULL;
+    const attachment_t *attachment = NULL;
+
+    if (dscomm_priv_group_alive(group, "dscomm_group_attached") == DSCOMM_OK)
+        attachment = attachment_find(group, key);
+    return attachment ? attachment->value : NULL;
 }
 
 static void attachments_end(dscomm_group_t *group)
 {
     attachment_t *attachment;
 
-    while ((attachment = group->life.attachments)) {
-        group->life.attachments = attachment->next;
+    while ((attachment = SLIST_FIRST(&group->life.attachments))) {
+        SLIST_REMOVE_HEAD(&group->life.attachments, link);
         if (attachment->end)
             attachment->end(attachment->value);
         g_free(attachment);
@@ -74,6 +75,6 @@ static void attachments_end(dscomm_group_t *group)
 }
 
 const dscomm_group_part_t dscomm_priv_attachments_part = {
-    .end = attachments_end,
-    .free = attachments_end,
+    .on[PART_END] = attachments_end,
+    .on[PART_FREE] = attachments_end,
 };

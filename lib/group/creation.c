@@ -180,14 +180,11 @@ static dscomm_status_t fail_served(const dscomm_group_t *group)
 /* Fails with the cause of the last failure of a request to the store. */
 static dscomm_status_t fail_store(const dscomm_group_t *group)
 {
-    char why[DSCOMM_ERROR_MAX];
-
     if (is_served(group))
         return fail_served(group);
-    g_strlcpy(why, dscomm_last_error(), sizeof why);
     return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
                        "the store failed while group '%s' was made: %s",
-                       group->identity.name, why);
+                       group->identity.name, dscomm_last_error());
 }
 
 /* True if the store did not answer in time, or this rank has no memory for a

@@ -195,15 +195,21 @@ void dscomm_backend_mismatch(const dscomm_group_t *group, int ranks, int own,
 static const dscomm_group_part_t *const none[] = {NULL};
 const dscomm_group_part_t *const *dscomm_priv_group_parts = none;
 
+void dscomm_priv_group_parts_call(dscomm_group_t *group,
+                                  dscomm_part_event_t event)
+{
+    for (const dscomm_group_part_t *const *part = dscomm_priv_group_parts;
+         *part; part++)
+        if ((*part)->on[event])
+            (*part)->on[event](group);
+}
+
 static void group_note_revocation(dscomm_group_t *group)
 {
     if (dscomm_priv_group_is(group, GROUP_REVOKED))
         return;
     dscomm_priv_group_set(group, GROUP_REVOKED);
-    for (const dscomm_group_part_t *const *part = dscomm_priv_group_parts;
-         *part; part++)
-        if ((*part)->revoked)
-            (*part)->revoked(group);
+    dscomm_priv_group_parts_call(group, PART_REVOKED);
 }
 
 void dscomm_priv_group_revoke(dscomm_group_t *group,
@@ -231,6 +237,19 @@ dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group,
     if (status != DSCOMM_OK)
         group_note_revocation(group);
     return status;
+}
+
+dscomm_status_t dscomm_priv_invalid(const dscomm_group_t *group,
+                                    const char *name, const char *format, ...)
+{
+    char text[DSCOMM_ERROR_MAX];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return dscomm_fail(DSCOMM_ERR_INVALID, "%s on group '%s': %s", name,
+                       group->identity.name, text);
 }
 
 dscomm_status_t dscomm_priv_group_alive(const dscomm_group_t *group,

@@ -34,30 +34,6 @@ static bool parts_open(dscomm_group_t *group)
     return true;
 }
 
-static void group_parts_end(dscomm_group_t *group)
-{
-    for (const dscomm_group_part_t *const *part = dscomm_priv_group_parts;
-         *part; part++)
-        if ((*part)->end)
-            (*part)->end(group);
-}
-
-static void parts_close(dscomm_group_t *group)
-{
-    for (const dscomm_group_part_t *const *part = dscomm_priv_group_parts;
-         *part; part++)
-        if ((*part)->close)
-            (*part)->close(group);
-}
-
-static void parts_free(dscomm_group_t *group)
-{
-    for (const dscomm_group_part_t *const *part = dscomm_priv_group_parts;
-         *part; part++)
-        if ((*part)->free)
-            (*part)->free(group);
-}
-
 static void map_ranks(dscomm_group_t *group, const dscomm_group_plan_t *plan)
 {
     for (int i = 0; i < plan->world->size; i++)
@@ -143,7 +119,7 @@ static dscomm_group_t *group_new(const dscomm_group_plan_t *plan)
 void dscomm_priv_group_destroy(dscomm_group_t *group)
 {
     dscomm_priv_world_delist(group);
-    parts_free(group);
+    dscomm_priv_group_parts_call(group, PART_FREE);
     dscomm_priv_group_set(group, GROUP_FREED);
     pthread_mutex_destroy(&group->works.lock);
     g_clear_pointer(&group->works.request, g_free);
@@ -352,7 +328,7 @@ static void close_impl(dscomm_group_t *group)
 
     if (atomic_fetch_sub(&group->life.uses, 1) != 1)
         return;
-    parts_close(group);
+    dscomm_priv_group_parts_call(group, PART_CLOSE);
     group->ops.close(group->impl);
     group->impl = NULL;
     dscomm_store_close(group->life.store);
@@ -364,7 +340,7 @@ static void close_impl(dscomm_group_t *group)
 
 void dscomm_priv_group_drop(dscomm_group_t *group)
 {
-    group_parts_end(group);
+    dscomm_priv_group_parts_call(group, PART_END);
     close_impl(group);
 }
 
@@ -426,17 +402,12 @@ int dscomm_group_timeout(const dscomm_group_t *group)
     return group ? group->timeout_ms : -1;
 }
 
-static int is_freed(const dscomm_group_t *group)
-{
-    return dscomm_priv_group_is(group, GROUP_FREED) != 0;
-}
-
 dscomm_status_t dscomm_group_to_global(const dscomm_group_t *group, int rank,
                                        int *ret_rank)
 {
     const char *name = "dscomm_group_to_global";
 
-    if (!group || is_freed(group))
+    if (!group || dscomm_priv_group_is(group, GROUP_FREED))
         return dscomm_priv_group_alive(group, name);
     if (!ret_rank)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: ret_rank is NULL", name);
@@ -453,7 +424,7 @@ dscomm_status_t dscomm_group_from_global(const dscomm_group_t *group, int rank,
 {
     const char *name = "dscomm_group_from_global";
 
-    if (!group || is_freed(group))
+    if (!group || dscomm_priv_group_is(group, GROUP_FREED))
         return dscomm_priv_group_alive(group, name);
     if (!ret_rank)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: ret_rank is NULL", name);

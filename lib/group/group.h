@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/queue.h>
 
 #include "lib/base/array.h"
 #include "lib/base/process.h"
@@ -71,9 +72,10 @@ typedef struct {
     struct dscomm_creation *creation; /* while open runs, see creation.h */
     dscomm_store_t *store;
     uint64_t children, messages, barriers; /* counters for ids */
-    struct dscomm_list *lists; /* of members_only; group-new.c */
-    dscomm_group_t *world_next; /* in world->groups */
-    struct dscomm_attachment *attachments;
+    SLIST_HEAD(, dscomm_list) lists; /* of members_only; group-new.c */
+    LIST_ENTRY(dscomm_group) in_world; /* world->groups */
+    STAILQ_ENTRY(dscomm_group) in_freed; /* see world.c */
+    SLIST_HEAD(, dscomm_attachment) attachments;
 } dscomm_group_life_t;
 
 /* Works, and the state of waits for them. */
@@ -84,7 +86,8 @@ typedef struct {
     struct dscomm_work_slab *slabs; /* memory of works; work.c */
     size_t size; /* bytes of one work */
     dscomm_request_t *request; /* of a blocking receive */
-    struct dscomm_matched *matched; /* messages that probes have set aside */
+    SLIST_HEAD(, dscomm_matched)
+    matched; /* messages that probes have set aside */
     uint64_t completed; /* progress counter: retired works, messages, and parts
                            of messages */
     int unscanned; /* 1: a slot ran that may have completed requests */
@@ -102,10 +105,9 @@ typedef struct {
     unsigned scheduled; /* pending works that are schedules */
     unsigned custom; /* pending works of dscomm_work_create() */
     int held; /* 1: after a cancel, the backend kept buffers of works */
-    dscomm_group_t *next, *prev; /* in the list of groups with works */
-    int listed;
+    LIST_ENTRY(dscomm_group) in_list; /* of groups with works */
     atomic_int event; /* 1 + descriptor of dscomm_group_fd(); 0: none */
-    dscomm_group_t *watch_next; /* in the list of event.c */
+    LIST_ENTRY(dscomm_group) in_watched; /* the list of event.c */
 } dscomm_group_works_t;
 
 /* Collectives that the core runs over messages. */
@@ -127,7 +129,7 @@ typedef struct {
 
 /* Memory known to transports or devices. */
 typedef struct {
-    struct dscomm_area *allocated; /* memory.c */
+    SLIST_HEAD(, dscomm_area) allocated; /* memory.c */
     int devices; /* GROUP_DEVICES_*; 0: not known yet */
     void *stream; /* of calls with buffers in device memory */
 } dscomm_group_memory_t;
@@ -180,23 +182,28 @@ typedef struct {
     int64_t deadline; /* of opening it, dscomm_priv_clock() */
 } dscomm_group_plan_t;
 
+/* When functions of a part are called. */
+typedef enum {
+    PART_REVOKED, /* once, when this rank sees that the group is revoked */
+    PART_END, /* the user has freed the handle; the impl is still open */
+    PART_CLOSE, /* the impl is about to be closed */
+    PART_FREE, /* before the group's memory is freed; also if open failed */
+    PART_EVENTS
+} dscomm_part_event_t;
+
 /* Functions of a higher room that keeps something with each group. Each may be
  * NULL. */
 typedef struct {
     bool (*open)(dscomm_group_t *group); /* false: there is no memory */
-    void (*revoked)(dscomm_group_t *group); /* once, when this rank sees it */
-    /* The user has freed the handle; the impl is still open. */
-    void (*end)(dscomm_group_t *group);
-    /* The impl is about to be closed. */
-    void (*close)(dscomm_group_t *group);
-    /* Before the group's memory is freed; also after an open that failed. */
-    void (*free)(dscomm_group_t *group);
+    void (*on[PART_EVENTS])(dscomm_group_t *group);
 } dscomm_group_part_t;
 
 /* The parts of groups: static memory that ends with NULL. Their functions are
  * called in this order. dscomm_init() sets them before the first group is
  * made. */
 extern const dscomm_group_part_t *const *dscomm_priv_group_parts;
+void dscomm_priv_group_parts_call(dscomm_group_t *group,
+                                  dscomm_part_event_t event);
 
 dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
                                        dscomm_group_t **ret_group);
@@ -228,6 +235,11 @@ static inline void dscomm_priv_buffer_drop(const dscomm_group_t *group,
         g_free(memory);
 }
 
+/* Fails with ERR_INVALID and "NAME on group 'GROUP': " before the rest of the
+ * sentence. name is the public call's. */
+dscomm_status_t dscomm_priv_invalid(const dscomm_group_t *group,
+                                    const char *name, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
 /* OK, or the reason why the handle is invalid: NULL or freed (ERR_INVALID), or
  * inherited by fork (ERR_STATE). name is the public call's. */
 dscomm_status_t dscomm_priv_group_alive(const dscomm_group_t *group,
@@ -244,25 +256,22 @@ dscomm_status_t dscomm_priv_group_ready(dscomm_group_t *group,
 extern const dscomm_group_part_t dscomm_priv_attachments_part;
 extern const dscomm_group_part_t dscomm_priv_memory_part;
 
+/* The bits of mask that are set in state; other bits if the process forked or
+ * has hooks. */
+static inline unsigned dscomm_priv_group_bits(const dscomm_group_t *group,
+                                              unsigned mask)
+{
+    unsigned attention =
+        atomic_load_explicit(&dscomm_priv_attention, memory_order_relaxed);
+    unsigned state = atomic_load_explicit(&group->state, memory_order_acquire);
+
+    return (state & mask) | (attention ^ group->generation);
+}
+
 /* Non-zero if an operation must take the slow path. */
 static inline unsigned dscomm_priv_group_busy(const dscomm_group_t *group)
 {
-    unsigned attention =
-        atomic_load_explicit(&dscomm_priv_attention, memory_order_relaxed);
-    unsigned state = atomic_load_explicit(&group->state, memory_order_acquire);
-
-    return state | (attention ^ group->generation);
-}
-
-/* Zero if a call may be recorded. */
-static inline unsigned dscomm_priv_group_ended(const dscomm_group_t *group)
-{
-    unsigned attention =
-        atomic_load_explicit(&dscomm_priv_attention, memory_order_relaxed);
-    unsigned state = atomic_load_explicit(&group->state, memory_order_acquire);
-
-    return (state & (GROUP_REVOKED | GROUP_FREED)) |
-           (attention ^ group->generation);
+    return dscomm_priv_group_bits(group, ~0u);
 }
 
 /* The nodes of the group's ranks; NULL if the group has no two levels, because

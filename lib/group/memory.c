@@ -49,25 +49,12 @@ static dscomm_status_t give_back(dscomm_group_t *group, void *memory,
 
 /* One allocation. A group has few. */
 struct dscomm_area {
-    struct dscomm_area *next;
+    SLIST_ENTRY(dscomm_area) link;
     void *memory;
     size_t mapped; /* see obtain() */
 };
 
 typedef struct dscomm_area area_t;
-
-/* Removes the area at memory from the list; NULL if the list has none. */
-static area_t *area_take(area_t **list, const void *memory)
-{
-    area_t *area;
-
-    while (*list && (*list)->memory != memory)
-        list = &(*list)->next;
-    area = *list;
-    if (area)
-        *list = area->next;
-    return area;
-}
 
 dscomm_status_t dscomm_mem_alloc(dscomm_group_t *group, size_t size,
                                  void **ret_memory)
@@ -91,8 +78,7 @@ dscomm_status_t dscomm_mem_alloc(dscomm_group_t *group, size_t size,
     pthread_mutex_lock(&group->works.lock);
     status = obtain(group, size, &area->memory, &area->mapped);
     if (status == DSCOMM_OK) {
-        area->next = group->memory.allocated;
-        group->memory.allocated = area;
+        SLIST_INSERT_HEAD(&group->memory.allocated, area, link);
         *ret_memory = area->memory;
     } else {
         free(area);
@@ -109,12 +95,15 @@ dscomm_status_t dscomm_mem_free(dscomm_group_t *group, void *memory)
 
     if (status < 0 || !memory)
         return status;
-    area = area_take(&group->memory.allocated, memory);
+    SLIST_FOREACH (area, &group->memory.allocated, link)
+        if (area->memory == memory)
+            break;
     if (!area)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: %p is not what dscomm_mem_alloc() returned for "
                            "group '%s'",
                            name, memory, group->identity.name);
+    SLIST_REMOVE(&group->memory.allocated, area, dscomm_area, link);
     pthread_mutex_lock(&group->works.lock);
     status = give_back(group, memory, area->mapped);
     pthread_mutex_unlock(&group->works.lock);
@@ -125,23 +114,25 @@ dscomm_status_t dscomm_mem_free(dscomm_group_t *group, void *memory)
 /* Drops the list without touching the memory. */
 static void memory_forget(dscomm_group_t *group)
 {
-    while (group->memory.allocated) {
-        area_t *area = group->memory.allocated;
+    while (!SLIST_EMPTY(&group->memory.allocated)) {
+        area_t *area = SLIST_FIRST(&group->memory.allocated);
 
-        group->memory.allocated = area->next;
+        SLIST_REMOVE_HEAD(&group->memory.allocated, link);
         free(area);
     }
 }
 
 static void group_memory_close(dscomm_group_t *group)
 {
+    area_t *area;
+
     if (!group->works.held)
-        for (area_t *area = group->memory.allocated; area; area = area->next)
+        SLIST_FOREACH (area, &group->memory.allocated, link)
             give_back(group, area->memory, area->mapped);
     memory_forget(group);
 }
 
 const dscomm_group_part_t dscomm_priv_memory_part = {
-    .close = group_memory_close,
-    .free = memory_forget,
+    .on[PART_CLOSE] = group_memory_close,
+    .on[PART_FREE] = memory_forget,
 };

@@ -5,11 +5,11 @@
 #include "lib/group/world.h"
 
 static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
-static dscomm_world_t *live;
+static SLIST_HEAD(, dscomm_world) live;
 
 #define FREED_MAX 256 /* the number is documented in group.h */
-/* Freed groups, linked by world_next, oldest first. */
-static dscomm_group_t *freed, **freed_end = &freed;
+/* Freed groups, oldest first. */
+static STAILQ_HEAD(, dscomm_group) freed = STAILQ_HEAD_INITIALIZER(freed);
 static int freed_count;
 
 dscomm_world_t *dscomm_priv_world_new(int size)
@@ -37,23 +37,16 @@ void dscomm_priv_world_enlist(dscomm_group_t *group)
     dscomm_world_t *world = group->identity.world;
 
     pthread_mutex_lock(&world->lock);
-    group->life.world_next = world->groups;
-    world->groups = group;
+    LIST_INSERT_HEAD(&world->groups, group, life.in_world);
     pthread_mutex_unlock(&world->lock);
 }
 
 void dscomm_priv_world_delist(dscomm_group_t *group)
 {
     dscomm_world_t *world = group->identity.world;
-    dscomm_group_t **link;
 
     pthread_mutex_lock(&world->lock);
-    for (link = &world->groups; *link; link = &(*link)->life.world_next) {
-        if (*link == group) {
-            *link = group->life.world_next;
-            break;
-        }
-    }
+    LIST_REMOVE(group, life.in_world);
     pthread_mutex_unlock(&world->lock);
 }
 
@@ -61,13 +54,11 @@ void dscomm_priv_world_defer_free(dscomm_group_t *group)
 {
     dscomm_group_t *oldest = NULL;
 
-    group->life.world_next = NULL;
     pthread_mutex_lock(&live_lock);
-    *freed_end = group;
-    freed_end = &group->life.world_next;
+    STAILQ_INSERT_TAIL(&freed, group, life.in_freed);
     if (++freed_count > FREED_MAX) {
-        oldest = freed;
-        freed = oldest->life.world_next;
+        oldest = STAILQ_FIRST(&freed);
+        STAILQ_REMOVE_HEAD(&freed, life.in_freed);
         freed_count--;
     }
     pthread_mutex_unlock(&live_lock);
@@ -77,23 +68,20 @@ void dscomm_priv_world_defer_free(dscomm_group_t *group)
 void dscomm_priv_world_publish(dscomm_world_t *world)
 {
     pthread_mutex_lock(&live_lock);
-    world->next = live;
-    live = world;
+    SLIST_INSERT_HEAD(&live, world, in_live);
     pthread_mutex_unlock(&live_lock);
 }
 
 dscomm_world_t *dscomm_priv_world_withdraw(const dscomm_group_t *group)
 {
-    dscomm_world_t **link, *world = NULL;
+    dscomm_world_t *world;
 
     pthread_mutex_lock(&live_lock);
-    for (link = &live; *link; link = &(*link)->next) {
-        if ((*link)->group == group) {
-            world = *link;
-            *link = world->next;
+    SLIST_FOREACH (world, &live, in_live)
+        if (world->group == group)
             break;
-        }
-    }
+    if (world)
+        SLIST_REMOVE(&live, world, dscomm_world, in_live);
     pthread_mutex_unlock(&live_lock);
     return world;
 }

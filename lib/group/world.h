@@ -14,8 +14,8 @@ typedef struct dscomm_world {
     GArray *rules; /* dscomm_choice_t from DSCOMM_ALGORITHM */
     pthread_mutex_t lock; /* protects groups */
     /* groups whose memory is not freed yet, youngest first */
-    dscomm_group_t *groups;
-    struct dscomm_world *next;
+    LIST_HEAD(, dscomm_group) groups;
+    SLIST_ENTRY(dscomm_world) in_live;
 } dscomm_world_t;
 
 dscomm_world_t *dscomm_priv_world_new(int size);

@@ -74,6 +74,16 @@ static const char *const type_names[] = {
     [DSCOMM_SETTING_ENUM] = "enum",   [DSCOMM_SETTING_STRING] = "text",
 };
 
+int dscomm_version(void)
+{
+    return DSCOMM_VERSION;
+}
+
+const char *dscomm_version_string(void)
+{
+    return DSCOMM_VERSION_STRING;
+}
+
 dscomm_status_t dscomm_build_info(size_t index, const char **ret_name,
                                   const char **ret_value)
 {

@@ -9,7 +9,6 @@
 #include "lib/base/log.h"
 #include "lib/base/settings.h"
 #include "lib/base/status.h"
-#include "lib/module/shared-object.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -191,7 +190,6 @@ static void module_add_builtin(const dscomm_backend_t *backend)
     module_add(backend->name, NULL);
     module = module_find(backend->name);
     module->backend = backend;
-    module->tried = 1;
     if (backend->ops)
         take_ops(module);
 }
@@ -316,17 +314,12 @@ static char *module_load(dscomm_module_t *module)
 
 static void try(dscomm_module_t *module)
 {
-    char *why;
-
-    if (module->tried)
+    if (module->backend || module->why)
         return;
-    module->tried = 1;
-    why = module_load(module);
-    if (!why)
-        return;
-    module->why = why;
-    dscomm_log(DSCOMM_LOG_INFO, "core", "backend module %s is refused: %s",
-               module->path, why);
+    module->why = module_load(module);
+    if (module->why)
+        dscomm_log(DSCOMM_LOG_INFO, "core", "backend module %s is refused: %s",
+                   module->path, module->why);
 }
 
 static dscomm_status_t not_found(const char *name)

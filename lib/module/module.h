@@ -13,7 +13,6 @@ typedef struct {
     const dscomm_backend_t *backend; /* NULL where refused */
     dscomm_backend_ops_t ops; /* missing optional slots are NULL */
     const char *why; /* refused: the reason */
-    int tried;
     int opened; /* for a group, at least once */
 } dscomm_module_t;
 
@@ -51,6 +50,10 @@ const dscomm_setting_t *dscomm_priv_backend_settings(size_t index);
  * returns how many there are. */
 size_t dscomm_priv_setting_tables(
     const dscomm_setting_t *ret_tables[DSCOMM_TABLES_MAX]);
+
+/* NULL if path is a complete shared object, else what is wrong (to be freed).
+ */
+char *dscomm_priv_check_shared_object(const char *path);
 
 /* In a forked child: its lock is new. */
 void dscomm_priv_module_forked(void);

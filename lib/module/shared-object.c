@@ -3,11 +3,12 @@
  * truncated one raises SIGBUS. */
 #include "config.h"
 
-#include "lib/module/shared-object.h"
+#include "lib/module/module.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glib.h>
 #include <link.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -104,7 +104,8 @@ static void cache_free(dscomm_group_t *group)
     group->schedules.cache = NULL;
 }
 
-const dscomm_group_part_t dscomm_priv_cache_part = {.free = cache_free};
+const dscomm_group_part_t dscomm_priv_cache_part = {.on[PART_FREE] =
+                                                        cache_free};
 
 static shape_t *shape_new(dscomm_schedule_cache_t *cache,
                           const shape_key_t *key,

@@ -4,6 +4,7 @@
 #include "lib/schedule/choice.h"
 #include "lib/base/settings.h"
 #include "lib/base/status.h"
+#include "lib/base/types.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -159,21 +160,10 @@ uint64_t dscomm_priv_choice_bytes(const dscomm_coll_args_t *args, int ranks)
 
     if (!is_sized(args->coll))
         return 0;
-    switch (args->coll) {
-    case DSCOMM_COLL_ALL_GATHER:
-    case DSCOMM_COLL_REDUCE_SCATTER:
-    case DSCOMM_COLL_GATHER:
-    case DSCOMM_COLL_SCATTER:
-    case DSCOMM_COLL_ALL_TO_ALL:
-        count *= (uint64_t)ranks;
-        break;
-    case DSCOMM_COLL_ALL_GATHER_V:
-    case DSCOMM_COLL_REDUCE_SCATTER_V:
+    if (dscomm_priv_coll_has(args->coll, SHAPE_COUNTS))
         count = sum(args, ranks);
-        break;
-    default:
-        break;
-    }
+    else if (dscomm_priv_coll_has(args->coll, SHAPE_ALL))
+        count *= (uint64_t)ranks;
     return count * args->element;
 }
 

@@ -6,6 +6,7 @@
 #include "lib/store/store.h"
 
 #include "lib/base/status.h"
+#include "lib/base/thread.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -100,16 +101,6 @@ void dscomm_priv_back_off(dscomm_priv_deadline_t deadline, gint64 *pause_us,
     if (left > 0)
         g_usleep((gulong)MIN(pause, left));
     *pause_us = MIN(*pause_us * 2, most_us);
-}
-
-void dscomm_priv_cond_init(pthread_cond_t *cond)
-{
-    pthread_condattr_t attr;
-
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(cond, &attr);
-    pthread_condattr_destroy(&attr);
 }
 
 gboolean dscomm_priv_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex,

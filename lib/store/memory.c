@@ -6,6 +6,7 @@
 #include "lib/store/memory.h"
 
 #include "lib/base/status.h"
+#include "lib/base/thread.h"
 
 #include <string.h>
 

@@ -228,9 +228,8 @@ void dscomm_priv_values_drop(void **values, size_t count);
 dscomm_status_t dscomm_priv_fail_missing(const dscomm_priv_request_t *request,
                                          const uint8_t *present);
 
-/* A condition whose waits end at a deadline; wait returns FALSE after it. It
- * uses pthreads because the thread sanitizer knows their locks. */
-void dscomm_priv_cond_init(pthread_cond_t *cond);
+/* Waits on a condition of dscomm_priv_cond_init(); FALSE: the deadline has
+ * passed. */
 gboolean dscomm_priv_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex,
                                dscomm_priv_deadline_t deadline);
 

@@ -53,13 +53,12 @@ static dscomm_status_t read_ops(const dscomm_group_t *group,
         sizeof *ret_ops, ret_ops);
 
     if (status == DSCOMM_OK && !(ret_ops->advance && ret_ops->cancel))
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': %s is NULL; fill in size, "
-                           "advance and cancel",
-                           name, group->identity.name,
-                           !ops                ? "ops"
-                           : !ret_ops->advance ? "ops.advance"
-                                               : "ops.cancel");
+        return dscomm_priv_invalid(group, name,
+                                   "%s is NULL; fill in size, "
+                                   "advance and cancel",
+                                   !ops                ? "ops"
+                                   : !ret_ops->advance ? "ops.advance"
+                                                       : "ops.cancel");
     return status;
 }
 
@@ -77,9 +76,7 @@ dscomm_status_t dscomm_work_create(dscomm_group_t *group,
     if (status < 0)
         return status;
     if (!ret_work)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': ret_work is NULL", name,
-                           group->identity.name);
+        return dscomm_priv_invalid(group, name, "ret_work is NULL");
     status = read_ops(group, ops, &call.custom.ops);
     return status < 0
                ? status

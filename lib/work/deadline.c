@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Deadlines of works, see deadline.h. */
+/* Deadlines of works, see progress.h. */
 #include "config.h"
-#include "lib/work/deadline.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/group/failure.h"

@@ -14,7 +14,7 @@
 
 /* Groups with descriptors. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static dscomm_group_t *watched;
+static LIST_HEAD(, dscomm_group) watched;
 static atomic_int wanted;
 
 int dscomm_priv_event_fd(const dscomm_group_t *group)
@@ -38,8 +38,7 @@ static void event_watch(dscomm_group_t *group, int fd)
 {
     pthread_mutex_lock(&lock);
     atomic_store(&group->works.event, fd + 1);
-    group->works.watch_next = watched;
-    watched = group;
+    LIST_INSERT_HEAD(&watched, group, works.in_watched);
     atomic_fetch_add(&wanted, 1);
     pthread_mutex_unlock(&lock);
 }
@@ -47,26 +46,21 @@ static void event_watch(dscomm_group_t *group, int fd)
 /* Called before the group's impl is closed. */
 static void event_close(dscomm_group_t *group)
 {
-    dscomm_group_t **link = &watched;
     const int fd = dscomm_priv_event_fd(group);
 
     if (fd < 0)
         return;
     pthread_mutex_lock(&lock);
-    while (*link && *link != group)
-        link = &(*link)->works.watch_next;
-    if (*link) {
-        *link = group->works.watch_next;
-        atomic_fetch_sub(&wanted, 1);
-    }
+    LIST_REMOVE(group, works.in_watched);
+    atomic_fetch_sub(&wanted, 1);
     atomic_store(&group->works.event, 0);
     pthread_mutex_unlock(&lock);
     close(fd);
 }
 
 const dscomm_group_part_t dscomm_priv_event_part = {
-    .revoked = dscomm_priv_event_signal,
-    .end = event_close,
+    .on[PART_REVOKED] = dscomm_priv_event_signal,
+    .on[PART_END] = event_close,
 };
 
 int dscomm_priv_event_wanted(void)
@@ -83,7 +77,7 @@ void dscomm_priv_event_look(void)
     if (!dscomm_priv_event_wanted())
         return;
     pthread_mutex_lock(&lock);
-    for (group = watched; group; group = group->works.watch_next)
+    LIST_FOREACH (group, &watched, works.in_watched)
         if (!dscomm_priv_group_is(group, GROUP_REVOKED))
             dscomm_priv_group_revoked(group, NULL);
     pthread_mutex_unlock(&lock);
@@ -92,7 +86,7 @@ void dscomm_priv_event_look(void)
 void dscomm_priv_event_forked(void)
 {
     pthread_mutex_init(&lock, NULL);
-    watched = NULL;
+    LIST_INIT(&watched);
     atomic_store(&wanted, 0);
 }
 

@@ -6,14 +6,12 @@
  * two lock operations. */
 #include "config.h"
 
-#include "lib/work/helper.h"
+#include "lib/base/thread.h"
+#include "lib/work/progress.h"
 
 #include <dscomm/backend.h>
 
 #include <glib.h>
-#include <pthread.h>
-#include <signal.h>
-#include <time.h>
 
 #define PAUSE_NS 50000
 #define PAUSES_MOST 20 /* pauses without a call, before it sleeps */
@@ -33,24 +31,6 @@ static unsigned begun; /* calls begun so far */
 static unsigned
     idle_turns; /* turns since a call began in which nothing moved */
 
-static void pause_for_a_moment(void)
-{
-    struct timespec until;
-
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += PAUSE_NS << idle_turns;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&came, &lock, &until);
-}
-
-static void helper_sleep(void)
-{
-    asleep = 1;
-    while (asleep && !stopping)
-        pthread_cond_wait(&came, &lock);
-}
-
 static dscomm_help_t *find_due(void)
 {
     dscomm_help_t *call = calls;
@@ -60,16 +40,10 @@ static dscomm_help_t *find_due(void)
     return call;
 }
 
-/* Counts turns without progress, which make pauses longer: a turn may take the
+/* Takes a turn for each call that is due. Calls may begin and end during a
+ * turn. Turns without progress make pauses longer: a turn may take the
  * processor from the call that it helps, and is useless while that call only
  * waits. */
-static void count_turn(int moved)
-{
-    idle_turns = moved ? 0 : MIN(idle_turns + 1, DOUBLED_MOST);
-}
-
-/* Takes a turn for each call that is due. Calls may begin and end during a
- * turn. */
 static void help_calls(void)
 {
     dscomm_help_t *call;
@@ -82,7 +56,7 @@ static void help_calls(void)
         pthread_mutex_unlock(&lock);
         moved = call->turn(call->arg);
         pthread_mutex_lock(&lock);
-        count_turn(moved);
+        idle_turns = moved ? 0 : MIN(idle_turns + 1, DOUBLED_MOST);
         call->state = OLD;
         pthread_cond_broadcast(&turned);
     }
@@ -96,33 +70,24 @@ static void *helper_loop(void *arg)
     while (!stopping) {
         pauses = calls || begun != seen ? 0 : pauses + 1;
         seen = begun;
-        if (pauses > PAUSES_MOST)
-            helper_sleep();
-        else
-            pause_for_a_moment();
+        asleep = pauses > PAUSES_MOST;
+        if (!asleep)
+            dscomm_priv_cond_until(
+                &came, &lock, dscomm_priv_clock() + (PAUSE_NS << idle_turns));
+        while (asleep && !stopping)
+            pthread_cond_wait(&came, &lock);
         help_calls();
     }
     pthread_mutex_unlock(&lock);
     return arg;
 }
 
-/* Starts the thread with all signals blocked, so that the program's own threads
- * get them. */
 static void helper_start(void)
 {
-    pthread_condattr_t attr;
-    sigset_t all, before;
-
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&came, &attr);
-    pthread_condattr_destroy(&attr);
+    dscomm_priv_cond_init(&came);
     stopping = asleep = 0;
     idle_turns = 0;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    running = pthread_create(&thread, NULL, helper_loop, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    running = dscomm_priv_thread_start(&thread, NULL, helper_loop, NULL) == 0;
 }
 
 void dscomm_help_begin(dscomm_help_t *help)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The hook table of the process. */
 #include "config.h"
-#include "lib/work/hook.h"
 #include "lib/base/attr.h"
 #include "lib/base/process.h"
+#include "lib/base/types.h"
 #include "lib/work/work.h"
 
 #include <dscomm/backend.h>
@@ -75,14 +75,6 @@ dscomm_status_t dscomm_hooks_set(const dscomm_hooks_t *hooks)
     return status;
 }
 
-/* True for collectives whose size counts p blocks. */
-static int counts_all_ranks(int coll)
-{
-    return coll == DSCOMM_COLL_ALL_GATHER ||
-           coll == DSCOMM_COLL_REDUCE_SCATTER || coll == DSCOMM_COLL_GATHER ||
-           coll == DSCOMM_COLL_SCATTER || coll == DSCOMM_COLL_ALL_TO_ALL;
-}
-
 static void op_describe_collective(const dscomm_group_t *group,
                                    const dscomm_coll_args_t *args,
                                    dscomm_op_info_t *info)
@@ -95,7 +87,7 @@ static void op_describe_collective(const dscomm_group_t *group,
     info->tag = -1;
     info->count = args->count;
     info->bytes = args->count * args->element;
-    if (counts_all_ranks(args->coll))
+    if (dscomm_priv_coll_has(args->coll, SHAPE_ALL))
         info->bytes *= (size_t)group->size;
     info->send = args->send;
     info->recv = args->recv;
@@ -131,7 +123,7 @@ static void op_describe(const dscomm_group_t *group, const dscomm_call_t *call,
 }
 
 dscomm_hook_span_t dscomm_priv_hook_begin(const dscomm_group_t *group,
-                                          const void *call)
+                                          const dscomm_call_t *call)
 {
     node_t *node = atomic_load_explicit(&current, memory_order_acquire);
     dscomm_hook_span_t span = {node ? &node->hooks : NULL, 0};
@@ -144,8 +136,9 @@ dscomm_hook_span_t dscomm_priv_hook_begin(const dscomm_group_t *group,
     return span;
 }
 
-void dscomm_priv_hook_end(const dscomm_group_t *group, const void *call,
-                          dscomm_hook_span_t span, dscomm_status_t status)
+void dscomm_priv_hook_end(const dscomm_group_t *group,
+                          const dscomm_call_t *call, dscomm_hook_span_t span,
+                          dscomm_status_t status)
 {
     dscomm_op_info_t info;
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static dscomm_group_t *list;
+static LIST_HEAD(, dscomm_group) list;
 static atomic_uint listed;
 static _Atomic(dscomm_pending_wake_t) wake_thread;
 
@@ -15,37 +15,27 @@ void dscomm_priv_pending_set_wake(dscomm_pending_wake_t function)
     atomic_store(&wake_thread, function);
 }
 
-static void wake(void)
-{
-    dscomm_pending_wake_t function =
-        atomic_load_explicit(&wake_thread, memory_order_relaxed);
-
-    if (function)
-        function();
-}
-
 void dscomm_priv_pending_add(dscomm_group_t *group)
 {
-    if (group->works.listed)
+    dscomm_pending_wake_t wake;
+
+    if (dscomm_priv_group_is(group, GROUP_PENDING))
         return;
     dscomm_priv_group_set(group, GROUP_PENDING);
     pthread_mutex_lock(&list_lock);
-    group->works.listed = 1;
-    group->works.prev = NULL;
-    group->works.next = list;
-    if (list)
-        list->works.prev = group;
-    list = group;
+    LIST_INSERT_HEAD(&list, group, works.in_list);
     atomic_fetch_add_explicit(&listed, 1, memory_order_relaxed);
     pthread_mutex_unlock(&list_lock);
-    wake();
+    wake = atomic_load_explicit(&wake_thread, memory_order_relaxed);
+    if (wake)
+        wake();
 }
 
 /* True if group must leave the list. */
 static bool is_settled(const dscomm_group_t *group)
 {
-    return group->works.listed && !group->works.pending &&
-           !group->works.expiring;
+    return dscomm_priv_group_is(group, GROUP_PENDING) &&
+           !group->works.pending && !group->works.expiring;
 }
 
 /* Removes the group from the list. Called with both locks. Clearing
@@ -55,13 +45,7 @@ static void pending_settle(dscomm_group_t *group)
 {
     if (!is_settled(group))
         return;
-    group->works.listed = 0;
-    if (group->works.prev)
-        group->works.prev->works.next = group->works.next;
-    else
-        list = group->works.next;
-    if (group->works.next)
-        group->works.next->works.prev = group->works.prev;
+    LIST_REMOVE(group, works.in_list);
     atomic_fetch_sub_explicit(&listed, 1, memory_order_relaxed);
     dscomm_priv_group_clear(group, GROUP_PENDING);
 }
@@ -99,15 +83,15 @@ unsigned dscomm_priv_pending_walk(const dscomm_group_t *except, uint64_t unless,
     unsigned completed = 0;
 
     pthread_mutex_lock(&list_lock);
-    for (group = list; group; group = next) {
-        next = group->works.next;
+    for (group = LIST_FIRST(&list); group; group = next) {
+        next = LIST_NEXT(group, works.in_list);
         if (group == except || group->capabilities & unless ||
             pthread_mutex_trylock(&group->works.lock))
             continue;
         pthread_mutex_unlock(&list_lock);
         completed += visit(group, arg);
         pthread_mutex_lock(&list_lock);
-        next = group->works.next;
+        next = LIST_NEXT(group, works.in_list);
         pending_settle(group);
         pthread_mutex_unlock(&group->works.lock);
     }
@@ -118,6 +102,6 @@ unsigned dscomm_priv_pending_walk(const dscomm_group_t *except, uint64_t unless,
 void dscomm_priv_pending_forked(void)
 {
     pthread_mutex_init(&list_lock, NULL);
-    list = NULL;
+    LIST_INIT(&list);
     atomic_store(&listed, 0);
 }

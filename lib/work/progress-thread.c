@@ -3,18 +3,13 @@
  * (DSCOMM_PROGRESS=thread) or polls descriptors (dscomm_group_fd()). There is
  * one a process, as long as there is a world. */
 #include "config.h"
-#include "lib/base/clock.h"
 #include "lib/base/settings.h"
-#include "lib/store/store.h"
+#include "lib/base/thread.h"
 #include "lib/work/event.h"
-#include "lib/work/helper.h"
 #include "lib/work/pending.h"
 #include "lib/work/progress.h"
 
-#include <signal.h>
-#include <stdbool.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NAP_MIN_US 1
@@ -42,17 +37,12 @@ static atomic_int running;
  * Called with the lock held. */
 static void thread_sleep_idle(void)
 {
-    struct timespec until;
-
     if (!dscomm_priv_event_wanted()) {
         pthread_cond_wait(&work_came, &lock);
         return;
     }
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += LOOK_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
-    if (!pthread_cond_timedwait(&work_came, &lock, &until))
+    if (dscomm_priv_cond_until(&work_came, &lock,
+                               dscomm_priv_clock() + LOOK_MS * NS_PER_MS))
         return;
     pthread_mutex_unlock(&lock);
     dscomm_priv_event_look();
@@ -97,24 +87,6 @@ static void *thread_loop(void *arg)
     return arg;
 }
 
-/* Creates the thread with all signals blocked, so that the program's own
- * threads get them. */
-static int thread_create(void)
-{
-    sigset_t all, old;
-    int error;
-
-    stopping = 0;
-    if (!made)
-        dscomm_priv_cond_init(&work_came);
-    made = true;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    error = pthread_create(&thread, NULL, thread_loop, NULL);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return error;
-}
-
 /* Wakes the thread: a group has works, or the first group has got a descriptor.
  */
 static void thread_wake(void)
@@ -133,7 +105,11 @@ static dscomm_status_t thread_run(void)
 
     if (atomic_load(&running))
         return DSCOMM_OK;
-    error = thread_create();
+    stopping = 0;
+    if (!made)
+        dscomm_priv_cond_init(&work_came);
+    made = true;
+    error = dscomm_priv_thread_start(&thread, NULL, thread_loop, NULL);
     if (error)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "cannot start the progress thread: %s; unset "
@@ -179,9 +155,7 @@ dscomm_status_t dscomm_group_fd(dscomm_group_t *group, int *ret_fd)
     if (status < 0)
         return status;
     if (!ret_fd)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': ret_fd is NULL", name,
-                           group->identity.name);
+        return dscomm_priv_invalid(group, name, "ret_fd is NULL");
     if (group->capabilities & DSCOMM_CAP_CALLER_PROGRESS)
         return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
                            "%s on group '%s': backend %s makes progress in the "

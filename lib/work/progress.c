@@ -6,7 +6,6 @@
 #include "lib/work/progress.h"
 #include "lib/base/status.h"
 #include "lib/group/failure.h"
-#include "lib/work/deadline.h"
 #include "lib/work/pending.h"
 
 #include <sched.h>
@@ -48,8 +47,8 @@ static void works_end(dscomm_group_t *group)
 }
 
 const dscomm_group_part_t dscomm_priv_works_part = {
-    .end = works_end,
-    .free = dscomm_priv_works_destroy,
+    .on[PART_END] = works_end,
+    .on[PART_FREE] = dscomm_priv_works_destroy,
 };
 
 unsigned dscomm_priv_progress(dscomm_group_t *group)
@@ -62,7 +61,7 @@ unsigned dscomm_priv_progress(dscomm_group_t *group)
     moved = group->ops.progress(group->impl);
     if (moved || group->works.unscanned || group->works.scheduled ||
         group->works.custom)
-        dscomm_priv_works_scan(group);
+        dscomm_priv_works_scan(group, false);
     if (moved && group->works.completed == before)
         group->works.completed++;
     return (unsigned)(group->works.completed - before);
@@ -128,18 +127,10 @@ static int progress_others(const dscomm_group_t *group, int locked)
  * Returns 1 if something moved. */
 static int advance_own(dscomm_group_t *group)
 {
-    dscomm_work_t *work, *next;
     const uint64_t before = group->works.completed;
 
     walking = 1;
-    for (work = group->works.pending; work; work = next) {
-        next = work->next;
-        if (work->call.type != CALL_CUSTOM)
-            continue;
-        dscomm_priv_work_advance(work);
-        if (work->request.status != DSCOMM_IN_PROGRESS)
-            dscomm_priv_work_retire(work, work->request.status, NULL);
-    }
+    dscomm_priv_works_scan(group, true);
     walking = 0;
     return group->works.completed != before;
 }

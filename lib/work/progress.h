@@ -26,13 +26,34 @@ void dscomm_priv_progress_custom(int more);
  * not 0. */
 unsigned dscomm_priv_progress_all(int64_t now);
 
+/* The deadlines of works, and the diagnosis of which ranks are late or have
+ * made another call: in deadline.c. */
+
+/* Wait before the first diagnosis; later ones come after twice as long each. */
+#define FIRST_LOOK_MS 100
+
+/* Called with the group's lock held by a wait or test of work; may release the
+ * lock meanwhile. Returns 1 if work is complete because its group has ended or
+ * its own deadline has passed. Internal works have their own deadlines, which
+ * do not end the group. A work without an owner may be freed afterwards. */
+int dscomm_priv_work_over(dscomm_work_t *work, int64_t now);
+/* Called by the progress thread with the group's lock held: checks the
+ * deadlines of all works, as a wait for each would. */
+void dscomm_priv_works_expire(dscomm_group_t *group, int64_t now);
+
 /* In progress-thread.c: start adds a user of the progress thread, if the
  * settings require the thread; stop removes one. */
 dscomm_status_t dscomm_priv_progress_start(void);
 void dscomm_priv_progress_stop(void);
 
-/* In a forked child: drops the parent's groups, thread and locks. */
+/* Ends the helper thread of dscomm_help_begin(), if there is one. Called at the
+ * end of the last world, when no call is under way. A later call starts another
+ * thread. */
+void dscomm_priv_helper_stop(void);
+
+/* In a forked child: drop the parent's groups, threads, locks and calls. */
 void dscomm_priv_progress_forked(void);
 void dscomm_priv_progress_thread_forked(void);
+void dscomm_priv_helper_forked(void);
 
 #endif

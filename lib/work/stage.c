@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Staging of device buffers, see stage.h. */
+/* Staging of device buffers, see work.h. */
 #include "config.h"
-#include "lib/work/stage.h"
+#include "lib/base/types.h"
+#include "lib/device/device.h"
 #include "lib/group/failure.h"
+#include "lib/work/work.h"
 
 #include <glib.h>
 
@@ -39,39 +41,17 @@ static size_t counts_extent(const size_t *counts, const size_t *displs,
     return most;
 }
 
-/* The number of elements that a collective reads or writes: its own count, that
- * of all ranks, the extent of counts and displacements, or none. */
-enum { NONE, OWN, ALL, COUNTS };
-static const struct {
-    unsigned char send, recv,
-        rooted; /* 1: send on root only; 2: recv on root only */
-} shapes[DSCOMM_COLL_SEND] = {
-    [DSCOMM_COLL_BARRIER] = {NONE, NONE, 0},
-    [DSCOMM_COLL_BROADCAST] = {OWN, OWN, 1},
-    [DSCOMM_COLL_REDUCE] = {OWN, OWN, 2},
-    [DSCOMM_COLL_ALL_REDUCE] = {OWN, OWN, 0},
-    [DSCOMM_COLL_ALL_GATHER] = {OWN, ALL, 0},
-    [DSCOMM_COLL_ALL_GATHER_V] = {OWN, COUNTS, 0},
-    [DSCOMM_COLL_REDUCE_SCATTER] = {ALL, OWN, 0},
-    [DSCOMM_COLL_REDUCE_SCATTER_V] = {COUNTS, OWN, 0},
-    [DSCOMM_COLL_GATHER] = {OWN, ALL, 2},
-    [DSCOMM_COLL_GATHER_V] = {OWN, COUNTS, 2},
-    [DSCOMM_COLL_SCATTER] = {ALL, OWN, 1},
-    [DSCOMM_COLL_SCATTER_V] = {COUNTS, OWN, 1},
-    [DSCOMM_COLL_ALL_TO_ALL] = {ALL, ALL, 0},
-    [DSCOMM_COLL_ALL_TO_ALL_V] = {COUNTS, COUNTS, 0},
-};
-
+/* The number of elements that a collective reads or writes. */
 static size_t elements(const dscomm_group_t *group,
                        const dscomm_coll_args_t *args, int shape,
                        const size_t *counts, const size_t *displs)
 {
     switch (shape) {
-    case OWN:
+    case SHAPE_OWN:
         return args->count;
-    case ALL:
+    case SHAPE_ALL:
         return args->count * (size_t)group->size;
-    case COUNTS:
+    case SHAPE_COUNTS:
         return counts_extent(counts, displs, group->size);
     default:
         return 0;
@@ -82,22 +62,23 @@ static extent_t collective_extent(const dscomm_group_t *group,
                                   const dscomm_coll_args_t *args)
 {
     const int is_root = args->root < 0 || args->root == group->rank;
-    const int rooted = shapes[args->coll].rooted;
+    const dscomm_priv_coll_t *coll = dscomm_priv_coll(args->coll);
     /* In reduce_scatter_v, recv_counts describe what is read. */
     const int by_recv = args->coll == DSCOMM_COLL_REDUCE_SCATTER_V;
     extent_t extent = {.send = args->send, .recv = args->recv};
 
-    if (is_root || rooted != 1)
+    if (is_root ||
+        (coll->rooted != ROOTED_SEND && coll->rooted != ROOTED_BUFFER))
         extent.sends =
             args->element *
-            elements(group, args, shapes[args->coll].send,
+            elements(group, args, coll->send,
                      by_recv ? args->recv_counts : args->send_counts,
                      by_recv ? args->recv_displs : args->send_displs);
-    if (is_root || rooted != 2)
+    if (is_root || coll->rooted != ROOTED_RECV)
         extent.recvs =
-            args->element * elements(group, args, shapes[args->coll].recv,
-                                     args->recv_counts, args->recv_displs);
-    extent.gaps = shapes[args->coll].recv == COUNTS;
+            args->element * elements(group, args, coll->recv, args->recv_counts,
+                                     args->recv_displs);
+    extent.gaps = coll->recv == SHAPE_COUNTS;
     return extent;
 }
 

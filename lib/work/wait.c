@@ -5,7 +5,6 @@
 #include "config.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/work/deadline.h"
 #include "lib/work/pending.h"
 #include "lib/work/progress.h"
 

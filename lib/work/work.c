@@ -297,28 +297,22 @@ static dscomm_status_t finish_bounce(dscomm_work_t *work,
     return copied < 0 ? copied : status;
 }
 
-/* Returns the group's failure if there is one, else status. A rank that left
- * because the group had ended revoked it before, so that failure is the cause.
- */
-static dscomm_status_t find_cause(dscomm_group_t *group, dscomm_status_t status)
-{
-    dscomm_status_t ended = dscomm_priv_group_revoked(group, NULL);
-
-    return ended < 0 ? ended : status;
-}
-
 /* The status is stored last: a thread that sees it, without the lock, may use
  * the work. */
 void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
                              const char *text)
 {
     dscomm_group_t *group = work->group;
+    dscomm_status_t ended;
 
     unlink_pending(work);
     if (work->call.type == CALL_MESSAGE && work->call.p2p.message.peer >= 0)
         work->request.source = work->call.p2p.message.peer;
-    if (status == DSCOMM_ERR_PEER_FAILED)
-        status = find_cause(group, status);
+    /* A rank that left because the group had ended revoked it before, so that
+     * failure is the cause. */
+    if (status == DSCOMM_ERR_PEER_FAILED &&
+        (ended = dscomm_priv_group_revoked(group, NULL)) < 0)
+        status = ended;
     if (work->kind->end)
         work->kind->end(work);
     if (work->call.bounce)
@@ -365,14 +359,18 @@ void dscomm_priv_works_cancel(dscomm_group_t *group, dscomm_status_t status,
         dscomm_priv_work_cancel(group->works.pending, status, text);
 }
 
-void dscomm_priv_works_scan(dscomm_group_t *group)
+void dscomm_priv_works_scan(dscomm_group_t *group, bool only_custom)
 {
     dscomm_work_t *work, *next;
 
-    group->works.unscanned = 0;
+    if (!only_custom)
+        group->works.unscanned = 0;
     for (work = group->works.pending; work; work = next) {
         next = work->next;
-        dscomm_priv_work_advance(work);
+        if (only_custom && work->call.type != CALL_CUSTOM)
+            continue;
+        if (work->kind->advance)
+            work->kind->advance(work);
         if (work->request.status != DSCOMM_IN_PROGRESS)
             dscomm_priv_work_retire(work, work->request.status, NULL);
     }
@@ -382,7 +380,7 @@ int dscomm_priv_works_broken(dscomm_group_t *group)
 {
     if (group->ops.status(group->impl, NULL) == DSCOMM_OK)
         return 0;
-    dscomm_priv_works_scan(group);
+    dscomm_priv_works_scan(group, false);
     dscomm_priv_works_cancel(group, dscomm_priv_group_revoked(group, NULL),
                              NULL);
     return 1;

@@ -4,8 +4,8 @@
 #define LIB_WORK_H
 
 #include "lib/group/group.h"
-#include "lib/work/hook.h"
 
+#include <dscomm/hook.h>
 #include <dscomm/work.h>
 
 /* What was called. */
@@ -100,6 +100,12 @@ typedef struct dscomm_work_kind {
     int (*expire)(dscomm_work_t *work, int64_t now);
 } dscomm_work_kind_t;
 
+/* An operation that began under hooks; hooks is NULL without hooks. */
+typedef struct {
+    const dscomm_hooks_t *hooks;
+    uint64_t token;
+} dscomm_hook_span_t;
+
 struct dscomm_work {
     _Atomic(dscomm_status_t) status; /* final when not IN_PROGRESS; set last */
     dscomm_group_t *group;
@@ -157,8 +163,8 @@ void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,
 /* Cancels all pending works. */
 void dscomm_priv_works_cancel(dscomm_group_t *group, dscomm_status_t status,
                               const char *text);
-/* Advances works, and retires those that are complete. */
-void dscomm_priv_works_scan(dscomm_group_t *group);
+/* Advances works, or only custom ones, and retires those that are complete. */
+void dscomm_priv_works_scan(dscomm_group_t *group, bool only_custom);
 /* If the group is revoked, ends all its works and returns 1. */
 int dscomm_priv_works_broken(dscomm_group_t *group);
 /* Waits until all collectives of the group are complete. May release the lock
@@ -192,17 +198,37 @@ dscomm_status_t dscomm_priv_work_wait(dscomm_work_t *work, int timeout_ms);
 void dscomm_priv_work_describe(const dscomm_work_t *work, char *text,
                                size_t size);
 
+/* Calls the begin hook, if there is one. */
+dscomm_hook_span_t dscomm_priv_hook_begin(const dscomm_group_t *group,
+                                          const dscomm_call_t *call);
+/* Calls the end hook that belongs to span, if there is one. */
+void dscomm_priv_hook_end(const dscomm_group_t *group,
+                          const dscomm_call_t *call, dscomm_hook_span_t span,
+                          dscomm_status_t status);
+/* In a forked child: initialises the lock. */
+void dscomm_priv_hook_forked(void);
+
+/* Staging, in stage.c: copies device buffers of a call to host memory, on which
+ * the call then runs. */
+
+/* 1 if call has a buffer in device memory. */
+int dscomm_priv_stage_wanted(const dscomm_group_t *group,
+                             const dscomm_call_t *call);
+/* Prepares such a call. If the backend takes device buffers, waits for the
+ * stream. Otherwise puts host memory into call, with a copy of what it sends,
+ * and sets call->bounce, which the call's owner must finish and free. If a
+ * collective fails here, the group ends. The choice is logged once for each
+ * group. */
+dscomm_status_t dscomm_priv_stage_call(dscomm_group_t *group,
+                                       dscomm_call_t *call);
+/* Fails with ERR_UNSUPPORTED: this call cannot be staged. */
+dscomm_status_t dscomm_priv_stage_refuse(const dscomm_group_t *group,
+                                         const char *name);
+
 static inline void dscomm_priv_bounce_free(dscomm_bounce_t *bounce)
 {
     if (bounce)
         bounce->free(bounce);
-}
-
-/* To be called after each progress of the backend. */
-static inline void dscomm_priv_work_advance(dscomm_work_t *work)
-{
-    if (work->kind->advance)
-        work->kind->advance(work);
 }
 
 static inline int dscomm_priv_work_done(dscomm_work_t *work)

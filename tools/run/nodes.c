@@ -4,18 +4,15 @@
  * thread wake it; an eventfd notifies the main thread of its events. */
 #include "config.h"
 
+#include "lib/base/thread.h"
 #include "lib/rendezvous/roster.h"
 #include "tools/common/tool.h"
 #include "tools/run/nodes-common.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
-#define NS_PER_S 1000000000L
 #define BURY_MS 1000
 #define TEXT_MAX 4096
 
@@ -87,18 +84,6 @@ dscomm_status_t tool_nodes_set_once(dscomm_store_t *store, const char *key,
                                     NULL);
 }
 
-/* Its waits are of monotonic time. */
-static void init_lock(tool_nodes_t *n)
-{
-    pthread_condattr_t attr;
-
-    pthread_mutex_init(&n->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&n->wake, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
 tool_nodes_t *tool_nodes_new(const tool_job_t *job, const tool_place_t *place,
                              char *const *hosts, const char *url,
                              dscomm_store_t *store)
@@ -118,7 +103,8 @@ tool_nodes_t *tool_nodes_new(const tool_job_t *job, const tool_place_t *place,
     n->beats = g_new0(int64_t, n->count);
     n->changed_us = g_new0(gint64, n->count);
     n->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    init_lock(n);
+    pthread_mutex_init(&n->lock, NULL);
+    dscomm_priv_cond_init(&n->wake);
     return n;
 }
 
@@ -452,16 +438,13 @@ static void lose_store(tool_nodes_t *n)
 /* Waits for a post, or for the next look; TRUE unless this node has left. */
 static gboolean pause_watch(tool_nodes_t *n)
 {
-    struct timespec end;
+    const int64_t end =
+        dscomm_priv_clock() + tool_nodes_tick_us(n->count) * 1000;
     gboolean stay;
 
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_nsec += tool_nodes_tick_us(n->count) * 1000;
-    end.tv_sec += end.tv_nsec / NS_PER_S;
-    end.tv_nsec %= NS_PER_S;
     pthread_mutex_lock(&n->lock);
     while (!n->leaving && g_queue_is_empty(n->posts) &&
-           pthread_cond_timedwait(&n->wake, &n->lock, &end) == 0)
+           dscomm_priv_cond_until(&n->wake, &n->lock, end))
         continue;
     stay = !n->leaving;
     pthread_mutex_unlock(&n->lock);
@@ -493,7 +476,6 @@ static void end_unwatched(tool_nodes_t *n, int error)
 
 void tool_nodes_watch(tool_nodes_t *n)
 {
-    sigset_t all, before;
     int error;
 
     if (n->own > 0)
@@ -503,10 +485,7 @@ void tool_nodes_watch(tool_nodes_t *n)
         lose_store(n);
         return;
     }
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&n->thread, NULL, watch, n);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    error = dscomm_priv_thread_start(&n->thread, NULL, watch, n);
     n->watching = error == 0;
     if (error)
         end_unwatched(n, error);

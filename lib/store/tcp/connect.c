@@ -6,7 +6,7 @@
 #include "lib/store/tcp/connect.h"
 
 #include "lib/base/node.h"
-#include "lib/base/process-fd.h"
+#include "lib/base/process.h"
 #include "lib/base/status.h"
 #include "lib/store/tcp/peer.h"
 
@@ -385,7 +385,6 @@ dscomm_status_t dscomm_priv_link_connect(link_t *link,
                                          dscomm_priv_deadline_t deadline)
 {
     gint64 start = g_get_monotonic_time(), pause = FIRST_PAUSE_US;
-    char cause[DSCOMM_ERROR_MAX];
     dscomm_status_t status;
     gboolean again;
     int closed = 0;
@@ -398,7 +397,6 @@ dscomm_status_t dscomm_priv_link_connect(link_t *link,
         if (dscomm_priv_deadline_passed(deadline))
             break;
     }
-    g_strlcpy(cause, dscomm_last_error(), sizeof cause);
     if (status == DSCOMM_ERR_PEER_FAILED)
         return dscomm_fail(DSCOMM_ERR_PROTOCOL,
                            "%s accepts connections and closes them: no "
@@ -412,7 +410,7 @@ dscomm_status_t dscomm_priv_link_connect(link_t *link,
         return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                            "no store within %d ms: %s; is the process that "
                            "serves it running, and may this host reach it?",
-                           deadline.ms, cause);
+                           deadline.ms, dscomm_last_error());
     return status == DSCOMM_ERR_TIMEOUT ? fail_silent(link) : status;
 }
 

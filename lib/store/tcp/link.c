@@ -5,7 +5,7 @@
 
 #include "lib/store/tcp/link.h"
 
-#include "lib/base/process-fd.h"
+#include "lib/base/process.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
@@ -171,15 +171,12 @@ static dscomm_status_t check_no_credential(link_t *link)
 
 static dscomm_status_t fail_credential(link_t *link)
 {
-    char why[DSCOMM_ERROR_MAX];
-
     link->unproven = true;
-    g_strlcpy(why, dscomm_last_error(), sizeof why);
     return dscomm_fail(DSCOMM_ERR_MISMATCH,
                        "the store at %s gives a credential that is of no use: "
                        "%s; give all processes of the job the same "
                        "DSCOMM_JOB_SECRET, and each job its own port",
-                       link->peer, why);
+                       link->peer, dscomm_last_error());
 }
 
 /* Fails with the reason that rank 0 gives in place of a credential. If the

@@ -5,7 +5,7 @@
 
 #include "lib/store/tcp/listen.h"
 
-#include "lib/base/process-fd.h"
+#include "lib/base/process.h"
 #include "lib/base/settings.h"
 #include "lib/base/status.h"
 

@@ -311,21 +311,18 @@ dscomm_status_t dscomm_priv_munge_decode(const char *credential,
  * may have a secret. */
 static dscomm_status_t munge_make_without(dscomm_status_t status)
 {
-    char why[DSCOMM_ERROR_MAX];
-
-    g_strlcpy(why, dscomm_last_error(), sizeof why);
     if (status == DSCOMM_ERR_NOT_FOUND) {
         dscomm_log(munge_loaded ? DSCOMM_LOG_WARN : DSCOMM_LOG_INFO, "store",
                    "the job's store gets no secret by MUNGE: %s; start munged, "
                    "or set DSCOMM_JOB_SECRET (see dscomm-security(7))",
-                   why);
+                   dscomm_last_error());
         return DSCOMM_OK;
     }
     return dscomm_fail(status,
                        "the job's store gets no secret by MUNGE, which fails "
                        "here: %s; mend munged, or set DSCOMM_JOB_SECRET to the "
                        "same text for all processes of the job",
-                       why);
+                       dscomm_last_error());
 }
 
 dscomm_status_t dscomm_priv_munge_make(char **ret_secret, char **ret_credential)

@@ -6,14 +6,13 @@
 
 #include "lib/store/tcp/server.h"
 
-#include "lib/base/process-fd.h"
+#include "lib/base/process.h"
 #include "lib/base/status.h"
+#include "lib/base/thread.h"
 #include "lib/store/tcp/commands.h"
 #include "lib/store/tcp/session.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -401,17 +400,11 @@ static dscomm_status_t watch_first(server_t *server)
                        strerror(errno));
 }
 
-/* Starts the thread with all signals blocked, so that the program's own threads
- * get them. */
 static dscomm_status_t start_thread(server_t *server)
 {
-    sigset_t all, before;
-    int problem;
+    const int problem =
+        dscomm_priv_thread_start(&server->thread, NULL, server_run, server);
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    problem = pthread_create(&server->thread, NULL, server_run, server);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (problem)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "start the store's server thread: %s",

@@ -5,7 +5,7 @@
 
 #include "lib/store/tcp/session.h"
 
-#include "lib/base/process-fd.h"
+#include "lib/base/process.h"
 
 #include <errno.h>
 #include <string.h>

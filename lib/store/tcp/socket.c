@@ -6,6 +6,7 @@
 #include "lib/store/tcp/socket.h"
 
 #include "lib/base/status.h"
+#include "lib/base/thread.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,8 +14,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -482,11 +481,8 @@ static void *lookup_run(void *arg)
     return NULL;
 }
 
-/* Starts the thread with all signals blocked, so that the program's own threads
- * get them. */
 static int lookup_start(lookup_t *lookup)
 {
-    sigset_t all, before;
     pthread_attr_t attr;
     pthread_t thread;
     int problem;
@@ -494,10 +490,7 @@ static int lookup_start(lookup_t *lookup)
     lookup->users = 2;
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    problem = pthread_create(&thread, &attr, lookup_run, lookup);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    problem = dscomm_priv_thread_start(&thread, &attr, lookup_run, lookup);
     pthread_attr_destroy(&attr);
     return problem;
 }

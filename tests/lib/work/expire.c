@@ -9,7 +9,6 @@
 #include "lib/schedule/algorithm.h"
 #include "lib/schedule/collective.h"
 #include "lib/schedule/run.h"
-#include "lib/work/deadline.h"
 #include "lib/work/pending.h"
 #include "lib/work/progress.h"
 #include "tests/tap.h"
@@ -169,7 +168,8 @@ static void complete_meanwhile(void)
     group.works.pending = NULL;
     group.works.completed++;
     dscomm_priv_pending_settle(&group);
-    ok(group.works.listed, "the group stays in the list meanwhile");
+    ok(dscomm_priv_group_is(&group, GROUP_PENDING),
+       "the group stays in the list meanwhile");
     pthread_mutex_unlock(&group.works.lock);
 }
 
@@ -180,7 +180,8 @@ static void test_lock(void)
     complete_meanwhile();
     sem_post(&allowed);
     pthread_join(thread, NULL);
-    ok(!group.works.listed, "it leaves the list afterwards");
+    ok(!dscomm_priv_group_is(&group, GROUP_PENDING),
+       "it leaves the list afterwards");
 }
 
 static void test_drop(void)

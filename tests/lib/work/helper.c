@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "lib/base/process.h"
-#include "lib/work/helper.h"
+#include "lib/work/progress.h"
 #include "tests/tap.h"
 
 #include <dirent.h>
