@@ -27,16 +27,20 @@ socklen_t shm_connect_address(const char *name, struct sockaddr_un *ret_address)
 
 dscomm_status_t shm_connect_fail(const shm_t *shm, const char *call)
 {
-    int error = errno;
+    const int error = errno;
+    const bool no_memory = error == EMFILE || error == ENFILE ||
+                           error == ENOMEM || error == ENOBUFS;
+    dscomm_failure_t failure;
 
-    return dscomm_fail(
-        error == EMFILE || error == ENFILE || error == ENOMEM ||
-                error == ENOBUFS
-            ? DSCOMM_ERR_NO_MEMORY
-            : DSCOMM_ERR_IO,
-        "rank %d of group '%s' cannot meet its peers: %s: %s%s", shm->rank,
-        shm->name, call, strerror(error),
+    dscomm_backend_failure(shm->group,
+                           no_memory ? DSCOMM_ERR_NO_MEMORY : DSCOMM_ERR_IO,
+                           DSCOMM_FAILURE_RESOURCE, shm->world_ranks[shm->rank],
+                           getpid(), &failure);
+    dscomm_backend_failure_detail(
+        &failure, "cannot meet its peers in group '%s': %s: %s%s", shm->name,
+        call, strerror(error),
         error == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+    return dscomm_backend_fail(&failure);
 }
 
 dscomm_status_t shm_connect_result(const shm_t *shm,
@@ -57,9 +61,8 @@ dscomm_status_t shm_connect_result(const shm_t *shm,
 
 dscomm_status_t shm_connect_no_memory(const shm_t *shm)
 {
-    return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                       "rank %d of group '%s' has no memory to meet its peers",
-                       shm->rank, shm->name);
+    errno = ENOMEM;
+    return shm_connect_fail(shm, "malloc");
 }
 
 dscomm_status_t shm_connect_await(const dscomm_backend_args_t *args, int fd,
