@@ -6,14 +6,11 @@
 #include "lib/base/cpu.h"
 
 #include <dscomm/info.h>
-#include <fcntl.h>
 #include <glib.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "tests/tap.h"
+#include "tests/lib/base/child.h"
 
 /* In the order that dscomm_cpu_features() lists them; the kernel calls neon
  * asimd. */
@@ -41,30 +38,25 @@ typedef struct {
     char names[256];
 } answer_t;
 
-static answer_t ask(const char *setting)
+static int answer(const void *setting, int out)
 {
     answer_t answer = {0, ""};
-    int ends[2];
-    pid_t child;
 
-    if (pipe2(ends, O_CLOEXEC))
-        bail("no pipe");
-    child = fork();
-    if (child < 0)
-        bail("cannot fork");
-    if (child == 0) {
-        if (setting)
-            setenv("DSCOMM_CPU", setting, 1);
-        g_strlcpy(answer.names, dscomm_cpu_features(), sizeof answer.names);
-        answer.bits = dscomm_priv_cpu_features();
-        _exit(write(ends[1], &answer, sizeof answer) != sizeof answer);
-    }
-    close(ends[1]);
-    if (read(ends[0], &answer, sizeof answer) != sizeof answer)
+    if (setting)
+        setenv("DSCOMM_CPU", setting, 1);
+    g_strlcpy(answer.names, dscomm_cpu_features(), sizeof answer.names);
+    answer.bits = dscomm_priv_cpu_features();
+    return write(out, &answer, sizeof answer) != sizeof answer;
+}
+
+static answer_t ask(const char *setting)
+{
+    answer_t got = {0, ""};
+    int status;
+
+    if (child_read(answer, setting, &got, sizeof got, &status) != sizeof got)
         bail("child said nothing");
-    close(ends[0]);
-    waitpid(child, NULL, 0);
-    return answer;
+    return got;
 }
 
 /* The words of the first "flags" or "Features" line. */

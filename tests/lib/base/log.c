@@ -7,15 +7,12 @@
 
 #include <dscomm/backend.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <glib.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "tests/tap.h"
+#include "tests/lib/base/child.h"
 
 /* Per domain the last level that passes: core, shm, mpi. */
 static const struct {
@@ -165,48 +162,13 @@ static void test_handler(void)
     dscomm_log_set_handler(NULL, NULL);
 }
 
-/* What a child writes to stderr that logs one line of each level to shm. */
-static const char *stderr_of_child(const char *const *environment,
-                                   int given_rank)
-{
-    int ends[2], status;
-    static char text[4096];
-    size_t length = 0;
-    ssize_t got;
-    pid_t child;
-
-    memset(text, 0, sizeof text);
-    if (pipe2(ends, O_CLOEXEC))
-        bail("pipe2: %s", strerror(errno));
-    child = fork();
-    if (child < 0)
-        bail("fork: %s", strerror(errno));
-    if (child == 0) {
-        dup2(ends[1], STDERR_FILENO);
-        for (; *environment; environment++)
-            putenv((char *)*environment);
-        if (given_rank >= 0)
-            dscomm_priv_log_rank(given_rank);
-        dscomm_log(DSCOMM_LOG_WARN, "shm", "text %d", 1);
-        dscomm_log(DSCOMM_LOG_INFO, "shm", "text %d", 2);
-        _exit(dscomm_priv_log_check() == DSCOMM_OK ? 0 : 3);
-    }
-    close(ends[1]);
-    while (length < 4000 &&
-           (got = read(ends[0], text + length, 4000 - length)) > 0)
-        length += (size_t)got;
-    close(ends[0]);
-    waitpid(child, &status, 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 3)
-        strcat(text, "refused");
-    return text;
-}
-
-static const struct {
+typedef struct {
     const char *environment[4];
     int given_rank;
     const char *want;
-} written[] = {
+} written_t;
+
+static const written_t written[] = {
     {{NULL}, -1, "dscomm: warn: shm: text 1\n"},
     {{"DSCOMM_LOG="}, -1, "dscomm: warn: shm: text 1\n"},
     {{"DSCOMM_LOG=error"}, -1, ""},
@@ -221,15 +183,33 @@ static const struct {
     {{"RANK=3", NULL}, 12, "dscomm[12]: warn: shm: text 1\n"},
 };
 
+/* Logs a line of each level to shm. */
+static int write_lines(const void *arg, int out)
+{
+    const written_t *row = arg;
+
+    dup2(out, STDERR_FILENO);
+    for (int i = 0; row->environment[i]; i++)
+        putenv((char *)row->environment[i]);
+    if (row->given_rank >= 0)
+        dscomm_priv_log_rank(row->given_rank);
+    dscomm_log(DSCOMM_LOG_WARN, "shm", "text %d", 1);
+    dscomm_log(DSCOMM_LOG_INFO, "shm", "text %d", 2);
+    return dscomm_priv_log_check() == DSCOMM_OK ? 0 : 3;
+}
+
 static void test_stderr(void)
 {
     unsetenv("DSCOMM_LOG");
     unsetenv("DSCOMM_RANK");
     unsetenv("RANK");
     for (size_t i = 0; i < G_N_ELEMENTS(written); i++) {
-        const char *text =
-            stderr_of_child(written[i].environment, written[i].given_rank);
+        char text[4096] = "";
+        int status;
 
+        child_read(write_lines, &written[i], text, 4000, &status);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 3)
+            strcat(text, "refused");
         is_str(text, written[i].want, "written in case %zu", i);
     }
 }

@@ -17,12 +17,14 @@
 #define ENUM DSCOMM_SETTING_ENUM
 #define STRING DSCOMM_SETTING_STRING
 
+#define REFUSED (-77) /* where a number is expected: none is written */
+
 static const struct {
     dscomm_setting_type_t type;
     int64_t min, max;
     const char *text;
-    int64_t want;
-} accepted[] = {
+    int64_t want; /* REFUSED: the text is */
+} parsed[] = {
     {BOOL, 0, 0, "0", 0},
     {BOOL, 0, 0, "1", 1},
     {BOOL, 0, 0, "no", 0},
@@ -59,68 +61,62 @@ static const struct {
     {ENUM, 0, 0, "one", 0},
     {ENUM, 0, 0, "two", 1},
     {ENUM, 0, 0, "Twofold", 2},
-};
-
-static const struct {
-    dscomm_setting_type_t type;
-    int64_t min, max;
-    const char *text;
-} refused[] = {
-    {BOOL, 0, 0, "2"},
-    {BOOL, 0, 0, "y"},
-    {BOOL, 0, 0, " 1"},
-    {BOOL, 0, 0, "01"},
-    {INT, 0, 10, "11"},
-    {INT, 0, 10, "-1"},
-    {INT, 0, 10, "abc"},
-    {INT, 0, 10, "1 2"},
-    {INT, 0, 10, "0x1"},
-    {INT, 0, 10, "1.0"},
-    {INT, 0, 10, "1e1"},
-    {INT, 0, 10, "+1"},
-    {INT, 0, 10, "--1"},
-    {INT, -5, 10, "- 1"},
-    {INT, 0, 10, "-"},
-    {INT, 0, 10, " "},
-    {INT, 0, 10, "1\n"},
-    {INT, 0, 10, "\xd9\xa1"}, /* Arabic digit one */
-    {INT, 0, INT64_MAX, "9223372036854775808"},
-    {INT, 0, INT64_MAX, "99999999999999999999"},
-    {INT, INT64_MIN, 0, "-99999999999999999999"},
-    {BYTES, 0, INT64_MAX, "K"},
-    {BYTES, 0, INT64_MAX, "1KB"},
-    {BYTES, 0, INT64_MAX, "1 K"},
-    {BYTES, 0, INT64_MAX, "1P"},
-    {BYTES, 0, INT64_MAX, "1.5M"},
-    {BYTES, 0, INT64_MAX, "-1"},
-    {BYTES, 0, INT64_MAX, "8388608T"},
-    {BYTES, 0, INT64_MAX, "9223372036854775807K"},
-    {BYTES, 1024, 2048, "1023"},
-    {BYTES, 1024, 2048, "3K"},
-    {MSEC, 1, 1000000, "0"},
-    {MSEC, 1, 1000000, "0.0009"},
-    {MSEC, 1, 1000000, "1000.001"},
-    {MSEC, 1, 1000000, "-1"},
-    {MSEC, 1, 1000000, "."},
-    {MSEC, 1, 1000000, ".5"},
-    {MSEC, 1, 1000000, "5."},
-    {MSEC, 1, 1000000, "1.5.5"},
-    {MSEC, 1, 1000000, "1e3"},
-    {MSEC, 1, 1000000, "1,5"},
-    {MSEC, 1, 1000000, "10s"},
-    {MSEC, 1, 1000000, "inf"},
-    {MSEC, 1, 1000000, "nan"},
+    {BOOL, 0, 0, "2", REFUSED},
+    {BOOL, 0, 0, "y", REFUSED},
+    {BOOL, 0, 0, " 1", REFUSED},
+    {BOOL, 0, 0, "01", REFUSED},
+    {INT, 0, 10, "11", REFUSED},
+    {INT, 0, 10, "-1", REFUSED},
+    {INT, 0, 10, "abc", REFUSED},
+    {INT, 0, 10, "1 2", REFUSED},
+    {INT, 0, 10, "0x1", REFUSED},
+    {INT, 0, 10, "1.0", REFUSED},
+    {INT, 0, 10, "1e1", REFUSED},
+    {INT, 0, 10, "+1", REFUSED},
+    {INT, 0, 10, "--1", REFUSED},
+    {INT, -5, 10, "- 1", REFUSED},
+    {INT, 0, 10, "-", REFUSED},
+    {INT, 0, 10, " ", REFUSED},
+    {INT, 0, 10, "1\n", REFUSED},
+    {INT, 0, 10, "\xd9\xa1", REFUSED}, /* Arabic digit one */
+    {INT, 0, INT64_MAX, "9223372036854775808", REFUSED},
+    {INT, 0, INT64_MAX, "99999999999999999999", REFUSED},
+    {INT, INT64_MIN, 0, "-99999999999999999999", REFUSED},
+    {BYTES, 0, INT64_MAX, "K", REFUSED},
+    {BYTES, 0, INT64_MAX, "1KB", REFUSED},
+    {BYTES, 0, INT64_MAX, "1 K", REFUSED},
+    {BYTES, 0, INT64_MAX, "1P", REFUSED},
+    {BYTES, 0, INT64_MAX, "1.5M", REFUSED},
+    {BYTES, 0, INT64_MAX, "-1", REFUSED},
+    {BYTES, 0, INT64_MAX, "8388608T", REFUSED},
+    {BYTES, 0, INT64_MAX, "9223372036854775807K", REFUSED},
+    {BYTES, 1024, 2048, "1023", REFUSED},
+    {BYTES, 1024, 2048, "3K", REFUSED},
+    {MSEC, 1, 1000000, "0", REFUSED},
+    {MSEC, 1, 1000000, "0.0009", REFUSED},
+    {MSEC, 1, 1000000, "1000.001", REFUSED},
+    {MSEC, 1, 1000000, "-1", REFUSED},
+    {MSEC, 1, 1000000, ".", REFUSED},
+    {MSEC, 1, 1000000, ".5", REFUSED},
+    {MSEC, 1, 1000000, "5.", REFUSED},
+    {MSEC, 1, 1000000, "1.5.5", REFUSED},
+    {MSEC, 1, 1000000, "1e3", REFUSED},
+    {MSEC, 1, 1000000, "1,5", REFUSED},
+    {MSEC, 1, 1000000, "10s", REFUSED},
+    {MSEC, 1, 1000000, "inf", REFUSED},
+    {MSEC, 1, 1000000, "nan", REFUSED},
     {MSEC, 1, INT64_MAX,
      "9223372036854775"
-     ".808"},
-    {MSEC, 1, INT64_MAX, "9223372036854775807"},
-    {ENUM, 0, 0, "three"},
-    {ENUM, 0, 0, "tw"},
-    {ENUM, 0, 0, "one|two"},
-    {ENUM, 0, 0, " one"},
-    {ENUM, 0, 0, "|"},
-    {ENUM, 0, 0, "0"},
-    {STRING, 0, 0, "1"},
+     ".808",
+     REFUSED},
+    {MSEC, 1, INT64_MAX, "9223372036854775807", REFUSED},
+    {ENUM, 0, 0, "three", REFUSED},
+    {ENUM, 0, 0, "tw", REFUSED},
+    {ENUM, 0, 0, "one|two", REFUSED},
+    {ENUM, 0, 0, " one", REFUSED},
+    {ENUM, 0, 0, "|", REFUSED},
+    {ENUM, 0, 0, "0", REFUSED},
+    {STRING, 0, 0, "1", REFUSED},
 };
 
 static dscomm_setting_t row_of(dscomm_setting_type_t type, int64_t min,
@@ -137,25 +133,17 @@ static dscomm_setting_t row_of(dscomm_setting_type_t type, int64_t min,
 
 static void test_parse(void)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(accepted); i++) {
+    for (size_t i = 0; i < G_N_ELEMENTS(parsed); i++) {
+        const int refuses = parsed[i].want == REFUSED;
         dscomm_setting_t row =
-            row_of(accepted[i].type, accepted[i].min, accepted[i].max);
-        int64_t value = -77;
+            row_of(parsed[i].type, parsed[i].min, parsed[i].max);
+        int64_t value = REFUSED;
 
-        is_int(dscomm_priv_setting_parse(&row, accepted[i].text, &value),
-               DSCOMM_OK, "type %d takes '%s'", accepted[i].type,
-               accepted[i].text);
-        is_int(value, accepted[i].want, "its value");
-    }
-    for (size_t i = 0; i < G_N_ELEMENTS(refused); i++) {
-        dscomm_setting_t row =
-            row_of(refused[i].type, refused[i].min, refused[i].max);
-        int64_t value = -77;
-
-        is_int(dscomm_priv_setting_parse(&row, refused[i].text, &value),
-               DSCOMM_ERR_ENVIRONMENT, "type %d refuses '%s'", refused[i].type,
-               refused[i].text);
-        is_int(value, -77, "nothing is written");
+        is_int(dscomm_priv_setting_parse(&row, parsed[i].text, &value),
+               refuses ? DSCOMM_ERR_ENVIRONMENT : DSCOMM_OK, "type %d %s '%s'",
+               parsed[i].type, refuses ? "refuses" : "takes", parsed[i].text);
+        is_int(value, parsed[i].want,
+               refuses ? "nothing is written" : "its value");
     }
 }
 
@@ -222,38 +210,38 @@ static void test_table(void)
 static const struct {
     int index;
     const char *name, *text; /* NULL: unset */
-    int64_t want; /* -77: refused */
+    int64_t want;
 } numbers[] = {
     {SETTING_TIMEOUT, "DSCOMM_TIMEOUT", NULL, 1800000},
     {SETTING_TIMEOUT, "DSCOMM_TIMEOUT", "", 1800000},
     {SETTING_TIMEOUT, "DSCOMM_TIMEOUT", "0.25", 250},
     {SETTING_TIMEOUT, "DSCOMM_TIMEOUT", "2147483.647", 2147483647},
-    {SETTING_TIMEOUT, "DSCOMM_TIMEOUT", "2147483.648", -77},
-    {SETTING_TIMEOUT, "DSCOMM_TIMEOUT", "0", -77},
-    {SETTING_TIMEOUT, "DSCOMM_TIMEOUT", "soon", -77},
+    {SETTING_TIMEOUT, "DSCOMM_TIMEOUT", "2147483.648", REFUSED},
+    {SETTING_TIMEOUT, "DSCOMM_TIMEOUT", "0", REFUSED},
+    {SETTING_TIMEOUT, "DSCOMM_TIMEOUT", "soon", REFUSED},
     {SETTING_CPU, "DSCOMM_CPU", NULL, 0},
     {SETTING_CPU, "DSCOMM_CPU", "c", 1},
     {SETTING_CPU, "DSCOMM_CPU", "avx2", 2},
     {SETTING_CPU, "DSCOMM_CPU", "avx512", 3},
     {SETTING_CPU, "DSCOMM_CPU", "neon", 4},
-    {SETTING_CPU, "DSCOMM_CPU", "avx1024", -77},
+    {SETTING_CPU, "DSCOMM_CPU", "avx1024", REFUSED},
     {SETTING_CUDA_IPC, "DSCOMM_CUDA_IPC", NULL, 0},
     {SETTING_CUDA_IPC, "DSCOMM_CUDA_IPC", "no", 1},
-    {SETTING_CUDA_IPC, "DSCOMM_CUDA_IPC", "auto", -77},
+    {SETTING_CUDA_IPC, "DSCOMM_CUDA_IPC", "auto", REFUSED},
     {SETTING_PROGRESS, "DSCOMM_PROGRESS", NULL, 0},
     {SETTING_PROGRESS, "DSCOMM_PROGRESS", "thread", 1},
     {SETTING_RANK, "DSCOMM_RANK", NULL, -1},
     {SETTING_RANK, "DSCOMM_RANK", "0", 0},
-    {SETTING_RANK, "DSCOMM_RANK", "1048576", -77},
+    {SETTING_RANK, "DSCOMM_RANK", "1048576", REFUSED},
     {SETTING_WORLD_SIZE, "DSCOMM_WORLD_SIZE", "1048576", 1048576},
-    {SETTING_WORLD_SIZE, "DSCOMM_WORLD_SIZE", "1048577", -77},
-    {SETTING_WORLD_SIZE, "DSCOMM_WORLD_SIZE", "0", -77},
-    {SETTING_LOCAL_RANK, "DSCOMM_LOCAL_RANK", "-1", -77},
-    {SETTING_LOCAL_SIZE, "DSCOMM_LOCAL_SIZE", "0", -77},
+    {SETTING_WORLD_SIZE, "DSCOMM_WORLD_SIZE", "1048577", REFUSED},
+    {SETTING_WORLD_SIZE, "DSCOMM_WORLD_SIZE", "0", REFUSED},
+    {SETTING_LOCAL_RANK, "DSCOMM_LOCAL_RANK", "-1", REFUSED},
+    {SETTING_LOCAL_SIZE, "DSCOMM_LOCAL_SIZE", "0", REFUSED},
     {SETTING_NODE_RANK, "DSCOMM_NODE_RANK", "3", 3},
     {SETTING_MASTER_PORT, "DSCOMM_MASTER_PORT", "65535", 65535},
-    {SETTING_MASTER_PORT, "DSCOMM_MASTER_PORT", "65536", -77},
-    {SETTING_MASTER_PORT, "DSCOMM_MASTER_PORT", "0", -77},
+    {SETTING_MASTER_PORT, "DSCOMM_MASTER_PORT", "65536", REFUSED},
+    {SETTING_MASTER_PORT, "DSCOMM_MASTER_PORT", "0", REFUSED},
 };
 
 static const struct {
@@ -291,8 +279,8 @@ static void test_environment(void)
     clear_environment();
     for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
         const char *text = numbers[i].text ? numbers[i].text : "(unset)";
-        int refuses = numbers[i].want == -77;
-        int64_t value = -77;
+        int refuses = numbers[i].want == REFUSED;
+        int64_t value = REFUSED;
 
         put(numbers[i].name, numbers[i].text);
         is_int(dscomm_priv_setting_number(numbers[i].index, &value),
@@ -314,7 +302,7 @@ static void test_environment(void)
 
 static void test_validate(void)
 {
-    int64_t value = -77;
+    int64_t value = REFUSED;
 
     setenv("DSCOMM_LOG", "loud", 1);
     is_int(dscomm_priv_settings_validate(), DSCOMM_ERR_ENVIRONMENT,
@@ -324,7 +312,7 @@ static void test_validate(void)
     unsetenv("DSCOMM_LOG");
     is_int(dscomm_priv_setting_number(SETTING_LOG, &value), DSCOMM_ERR_INVALID,
            "text has no number");
-    is_int(value, -77, "and none is written");
+    is_int(value, REFUSED, "and none is written");
 }
 
 static const dscomm_setting_t shm[] = {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names, sizes and numbers are ABI, so they are written out here once more. */
+/* Names, sizes and numbers are ABI, so they are written out here once more; and
+ * calls as text. */
 #include "config.h"
 
-#include <dscomm/hook.h>
-#include <dscomm/types.h>
+#include <dscomm/backend.h>
 
 #include <limits.h>
 
@@ -56,6 +56,64 @@ static const char *const no_names[] = {
 static const int no_numbers[] = {-1, 15, 16, 255, INT_MAX, INT_MIN};
 
 #define N(array) (sizeof array / sizeof *array)
+
+static const struct {
+    dscomm_coll_args_t args;
+    const char *text;
+} calls[] = {
+    {{.coll = DSCOMM_COLL_ALL_REDUCE,
+      .dtype = DSCOMM_FLOAT32,
+      .op = DSCOMM_SUM,
+      .root = -1,
+      .count = 5,
+      .sequence = 17},
+     "all_reduce(count 5, float32, sum) #17"},
+    {{.coll = DSCOMM_COLL_REDUCE,
+      .dtype = DSCOMM_INT8,
+      .op = DSCOMM_MAX,
+      .root = 0,
+      .count = 0,
+      .sequence = 1},
+     "reduce(count 0, int8, max, root 0) #1"},
+    {{.coll = DSCOMM_COLL_BARRIER, .op = -1, .root = -1, .sequence = 9},
+     "barrier() #9"},
+    {{.coll = DSCOMM_COLL_BARRIER,
+      .op = -1,
+      .root = DSCOMM_ROOT_FINALIZE,
+      .sequence = 9},
+     "dscomm_finalize() #9"},
+    {{.coll = DSCOMM_COLL_ALL_GATHER,
+      .dtype = DSCOMM_UINT8,
+      .op = -1,
+      .root = DSCOMM_ROOT_GROUP_NEW,
+      .count = 8,
+      .sequence = 2},
+     "dscomm_group_new() #2"},
+    {{.coll = DSCOMM_COLL_ALL_GATHER,
+      .op = -1,
+      .root = DSCOMM_ROOT_GROUP_SPLIT,
+      .sequence = 3},
+     "dscomm_group_split() #3"},
+    {{.coll = DSCOMM_COLL_ALL_GATHER,
+      .op = -1,
+      .root = DSCOMM_ROOT_GROUP_MESH,
+      .sequence = 4},
+     "dscomm_group_mesh() #4"},
+    {{.coll = DSCOMM_COLL_GATHER_V,
+      .dtype = DSCOMM_BOOL,
+      .op = -1,
+      .root = 3,
+      .count = 2,
+      .sequence = 4},
+     "gather_v(own count 2, bool, root 3) #4"},
+    {{.coll = DSCOMM_COLL_ALL_TO_ALL_V,
+      .dtype = DSCOMM_INT32,
+      .op = -1,
+      .root = -1,
+      .count = 7,
+      .sequence = 5},
+     "all_to_all_v(own count 7, int32) #5"},
+};
 
 static void test_dtypes(void)
 {
@@ -131,11 +189,21 @@ static void test_strangers(void)
     is_str(dscomm_op_name((dscomm_op_t)9), "invalid", "operator 9");
 }
 
+static void test_calls(void)
+{
+    char text[160];
+
+    for (size_t i = 0; i < N(calls); i++)
+        is_str(dscomm_coll_describe(&calls[i].args, text, sizeof text),
+               calls[i].text, "call %zu", i);
+}
+
 int main(void)
 {
     test_dtypes();
     test_ops();
     test_colls();
     test_strangers();
+    test_calls();
     return tap_done();
 }

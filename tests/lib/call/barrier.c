@@ -5,7 +5,6 @@
 #include "tests/lib/work/ranks.h"
 
 #include <stdatomic.h>
-#include <time.h>
 
 #define SLACK_MS 2000 /* of a busy machine */
 
@@ -13,14 +12,6 @@ static void all_come(rank_t *self)
 {
     for (int i = 0; i < 20; i++)
         CHECK(self, !dscomm_monitored_barrier(self->world, -1));
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
 /* One call, and whether it kept its deadline. */
@@ -53,8 +44,8 @@ static void two_late(rank_t *self)
     if (late)
         stay_away(3);
     start = now_ms();
-    CHECK(self, enter(self, late ? 8000 : 1000) == DSCOMM_ERR_TIMEOUT);
-    CHECK(self, strstr(dscomm_last_error(), "dscomm_monitored_barrier"));
+    FAILS(self, DSCOMM_ERR_TIMEOUT, "dscomm_monitored_barrier",
+          enter(self, late ? 8000 : 1000));
     CHECK(self, strstr(dscomm_last_error(), "ranks 1, 3 of 5 did not come"));
     if (late) {
         CHECK(self, strstr(dscomm_last_error(), "this rank came too late"));
@@ -75,14 +66,14 @@ static void root_late(rank_t *self)
     if (self->rank == 0) {
         stay_away(2);
         usleep(400000);
-        CHECK(self, enter(self, 5000) == DSCOMM_ERR_TIMEOUT);
-        CHECK(self, strstr(dscomm_last_error(),
-                           "gave up, since rank 0 did not come within the 50"));
+        FAILS(self, DSCOMM_ERR_TIMEOUT,
+              "gave up, since rank 0 did not come within the 50",
+              enter(self, 5000));
         CHECK(self, strstr(dscomm_last_error(), "this rank came too late"));
         CHECK(self, !dscomm_barrier(self->world, NULL));
     } else {
-        CHECK(self, enter(self, 50) == DSCOMM_ERR_TIMEOUT);
-        CHECK(self, strstr(dscomm_last_error(), "rank 0 of 3 did not come"));
+        FAILS(self, DSCOMM_ERR_TIMEOUT, "rank 0 of 3 did not come",
+              enter(self, 50));
         given_up++;
         CHECK(self, !dscomm_barrier(self->world, NULL));
     }
@@ -97,9 +88,10 @@ static void one_missing(rank_t *self)
 
     if (self->rank != 2) {
         usleep((useconds_t)delays_ms[self->rank] * 1000);
-        CHECK(self, enter(self, 2000) == DSCOMM_ERR_TIMEOUT);
-        CHECK(self, strstr(dscomm_last_error(), ": rank 2 of 4 did not come "
-                                                "within the 2000 ms"));
+        FAILS(self, DSCOMM_ERR_TIMEOUT,
+              ": rank 2 of 4 did not come "
+              "within the 2000 ms",
+              enter(self, 2000));
         given_up++;
     } else {
         stay_away(3);
@@ -137,13 +129,12 @@ static void any_tag(rank_t *self)
     dscomm_work_t *work;
     int x = self->rank, y = -1;
 
-    CHECK(self, !dscomm_irecv(self->world, &y, 1, DSCOMM_INT32,
-                              DSCOMM_ANY_SOURCE, DSCOMM_ANY_TAG, &work));
+    CHECK(self, !irecv_one(self->world, &y, DSCOMM_ANY_SOURCE, DSCOMM_ANY_TAG,
+                           &work));
     CHECK(self, !dscomm_monitored_barrier(self->world, -1));
     CHECK(self, dscomm_work_test(work) == DSCOMM_IN_PROGRESS);
     CHECK(self, !dscomm_barrier(self->world, NULL));
-    CHECK(self,
-          !dscomm_send(self->world, &x, 1, DSCOMM_INT32, 1 - self->rank, 0));
+    CHECK(self, !send_one(self->world, &x, 1 - self->rank, 0));
     CHECK(self, !dscomm_work_wait(work, -1) && y == 1 - self->rank);
     dscomm_work_free(work);
 }

@@ -17,12 +17,10 @@ static void together(rank_t *self)
         sum = most = 0;
         in = -1;
         CHECK(self, !dscomm_coalesce_begin(self->world));
-        CHECK(self, !dscomm_all_reduce(self->world, &b, &sum, 1, DSCOMM_INT32,
-                                       DSCOMM_SUM, NULL));
+        CHECK(self, !sum_one(self->world, &b, &sum, NULL));
         CHECK(self, !dscomm_all_reduce(self->world, &a, &most, 1, DSCOMM_INT32,
                                        DSCOMM_MAX, NULL));
-        CHECK(self, !dscomm_recv(self->world, &in, 1, DSCOMM_INT32, before, 1,
-                                 NULL, NULL));
+        CHECK(self, !recv_one(self->world, &in, before, 1));
         CHECK(self,
               !dscomm_isend(self->world, &out, 1, DSCOMM_INT32, next, 1, NULL));
         CHECK(self, !dscomm_all_gather_v(self->world, &a, 1, all, counts, NULL,
@@ -30,8 +28,7 @@ static void together(rank_t *self)
         CHECK(self, sum == 0 && most == 0 && in == -1);
         CHECK(self, !dscomm_coalesce_end(self->world, i ? &work : NULL));
         if (work) {
-            CHECK(self, !dscomm_work_wait(work, -1));
-            dscomm_work_free(work);
+            FINISH(self, work, DSCOMM_OK);
         }
         CHECK(self, sum == 3 && most == 2 && in == before);
         CHECK(self, all[0] == 0 && all[1] == 1 && all[2] == 2);
@@ -50,10 +47,9 @@ static void refused(rank_t *self)
 
     CHECK(self, !dscomm_coalesce_begin(self->world));
     CHECK(self, dscomm_coalesce_begin(self->world) == DSCOMM_ERR_STATE);
-    CHECK(self, dscomm_barrier(self->world, &work) == DSCOMM_ERR_STATE);
-    CHECK(self, strstr(dscomm_last_error(), "without a work"));
-    CHECK(self, dscomm_irecv(self->world, &b, 1, DSCOMM_INT32, 0, 1, &work) ==
-                    DSCOMM_ERR_STATE);
+    FAILS(self, DSCOMM_ERR_STATE, "without a work",
+          dscomm_barrier(self->world, &work));
+    CHECK(self, irecv_one(self->world, &b, 0, 1, &work) == DSCOMM_ERR_STATE);
     CHECK(self, dscomm_recv(self->world, &b, 1, DSCOMM_INT32, 0, 1, &source,
                             NULL) == DSCOMM_ERR_STATE);
     CHECK(self, dscomm_monitored_barrier(self->world, 0) == DSCOMM_ERR_STATE);
@@ -61,10 +57,8 @@ static void refused(rank_t *self)
                     DSCOMM_ERR_STATE);
     CHECK(self, dscomm_group_split(self->world, 0, 0, NULL, &group) ==
                     DSCOMM_ERR_STATE);
-    CHECK(self, dscomm_all_reduce(self->world, NULL, &b, 1, DSCOMM_INT32,
-                                  DSCOMM_SUM, NULL) == DSCOMM_ERR_INVALID);
-    CHECK(self, !dscomm_all_reduce(self->world, &a, &b, 1, DSCOMM_INT32,
-                                   DSCOMM_SUM, NULL));
+    CHECK(self, sum_one(self->world, NULL, &b, NULL) == DSCOMM_ERR_INVALID);
+    CHECK(self, !sum_one(self->world, &a, &b, NULL));
     CHECK(self, !dscomm_coalesce_end(self->world, NULL) && b == 2);
     CHECK(self, dscomm_coalesce_end(self->world, NULL) == DSCOMM_ERR_STATE);
     CHECK(self, !dscomm_coalesce_begin(self->world));
@@ -81,33 +75,29 @@ static void partly(rank_t *self)
     CHECK(self, !dscomm_coalesce_begin(self->world));
     CHECK(self,
           !dscomm_send(self->world, out, 2, DSCOMM_INT32, 1 - self->rank, 1));
-    CHECK(self, !dscomm_recv(self->world, &in, 1, DSCOMM_INT32, 1 - self->rank,
-                             1, NULL, NULL));
-    CHECK(self, !dscomm_all_reduce(self->world, &a, &sum, 1, DSCOMM_INT32,
-                                   DSCOMM_SUM, NULL));
-    CHECK(self, dscomm_coalesce_end(self->world, NULL) == DSCOMM_ERR_TRUNCATED);
-    CHECK(self, strstr(dscomm_last_error(), "message of 8 bytes"));
+    CHECK(self, !recv_one(self->world, &in, 1 - self->rank, 1));
+    CHECK(self, !sum_one(self->world, &a, &sum, NULL));
+    FAILS(self, DSCOMM_ERR_TRUNCATED, "message of 8 bytes",
+          dscomm_coalesce_end(self->world, NULL));
     CHECK(self, in == 1 && sum == 2);
 }
 
 /* Neither a recording nor a work is an obstacle to freeing the group. */
 static void abandoned(rank_t *self)
 {
-    dscomm_group_t *group;
+    dscomm_group_t *group = split_all(self, 0);
     dscomm_work_t *work;
     int x;
 
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
     CHECK(self, !dscomm_coalesce_begin(group));
-    CHECK(self, !dscomm_recv(group, &x, 1, DSCOMM_INT32, 0, 1, NULL, NULL));
-    CHECK(self, !dscomm_recv(group, &x, 1, DSCOMM_INT32, 1, 1, NULL, NULL));
+    CHECK(self, !recv_one(group, &x, 0, 1));
+    CHECK(self, !recv_one(group, &x, 1, 1));
     CHECK(self, !dscomm_coalesce_end(group, &work));
     CHECK(self, dscomm_work_wait(work, 5) == DSCOMM_IN_PROGRESS);
     CHECK(self, !dscomm_coalesce_begin(group));
     CHECK(self, !dscomm_barrier(group, NULL));
     CHECK(self, !dscomm_group_free(group));
-    CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_ERR_ABORTED);
-    dscomm_work_free(work);
+    FINISH(self, work, DSCOMM_ERR_ABORTED);
 }
 
 int main(void)

@@ -31,8 +31,7 @@ static void behind_native(rank_t *self)
 
         if (self->rank == i % self->size)
             usleep(1000);
-        CHECK(self, !dscomm_all_reduce(self->world, &one, &sum, 1, DSCOMM_INT32,
-                                       DSCOMM_SUM, &work));
+        CHECK(self, !sum_one(self->world, &one, &sum, &work));
         CHECK(self, !gather(self, &one, all, NULL));
         CHECK(self, sum == self->size);
         CHECK(self, !dscomm_work_wait(work, 0));
@@ -54,16 +53,14 @@ static void behind_coalesced(rank_t *self)
         CHECK(self, !dscomm_coalesce_begin(self->world));
         for (int r = 0; r < self->size; r++)
             in[r] = 10 * self->rank + r;
-        CHECK(self,
-              !dscomm_all_to_all(self->world, in, out, 1, DSCOMM_INT32, NULL));
+        CHECK(self, !exchange_one(self->world, in, out, NULL));
         CHECK(self, !dscomm_coalesce_end(self->world, &work));
         if (i % 2)
             dscomm_work_free(work);
         if (i % 4 < 2)
             CHECK(self, !gather(self, &one, (int32_t[RANKS_MAX]){0}, NULL));
         else
-            CHECK(self, !dscomm_all_reduce(self->world, &one, &sum, 1,
-                                           DSCOMM_INT32, DSCOMM_SUM, NULL));
+            CHECK(self, !sum_one(self->world, &one, &sum, NULL));
         for (int r = 0; r < self->size; r++)
             CHECK(self, out[r] == 10 * r + self->rank);
         if (i % 2)
@@ -83,8 +80,7 @@ static void coalesced_behind(rank_t *self)
 
     if (self->rank == 0)
         usleep(20000);
-    CHECK(self, !dscomm_all_reduce(self->world, &one, &sum, 1, DSCOMM_INT32,
-                                   DSCOMM_SUM, &work));
+    CHECK(self, !sum_one(self->world, &one, &sum, &work));
     CHECK(self, !dscomm_coalesce_begin(self->world));
     CHECK(self, !gather(self, &one, all, NULL));
     CHECK(self, !dscomm_coalesce_end(self->world, NULL));
@@ -92,17 +88,14 @@ static void coalesced_behind(rank_t *self)
     dscomm_work_free(work);
     /* The peer starts the collective only when it has the message. */
     if (self->rank % 2)
-        CHECK(self, !dscomm_recv(self->world, &note, 1, DSCOMM_INT32, peer, 1,
-                                 NULL, NULL));
-    CHECK(self, !dscomm_all_reduce(self->world, &one, &sum, 1, DSCOMM_INT32,
-                                   DSCOMM_SUM, &work));
+        CHECK(self, !recv_one(self->world, &note, peer, 1));
+    CHECK(self, !sum_one(self->world, &one, &sum, &work));
     if (self->rank % 2 == 0) {
         CHECK(self, !dscomm_coalesce_begin(self->world));
-        CHECK(self, !dscomm_send(self->world, &one, 1, DSCOMM_INT32, peer, 1));
+        CHECK(self, !send_one(self->world, &one, peer, 1));
         CHECK(self, !dscomm_coalesce_end(self->world, NULL));
     }
-    CHECK(self, !dscomm_work_wait(work, -1));
-    dscomm_work_free(work);
+    FINISH(self, work, DSCOMM_OK);
 }
 
 /* Numbers in tags come round again. */
@@ -116,12 +109,10 @@ static void numbers_wrap(rank_t *self)
         for (int i = 0; i < MOST; i++) {
             for (int r = 0; r < self->size; r++)
                 in[i][r] = 1000 * round + 100 * i + 10 * self->rank + r;
-            CHECK(self, !dscomm_all_to_all(self->world, in[i], out[i], 1,
-                                           DSCOMM_INT32, &works[i]));
+            CHECK(self, !exchange_one(self->world, in[i], out[i], &works[i]));
         }
         for (int i = MOST - 1; i >= 0; i--) {
-            CHECK(self, !dscomm_work_wait(works[i], -1));
-            dscomm_work_free(works[i]);
+            FINISH(self, works[i], DSCOMM_OK);
             for (int r = 0; r < self->size; r++)
                 CHECK(self, out[i][r] ==
                                 1000 * round + 100 * i + 10 * r + self->rank);
@@ -136,10 +127,9 @@ static void starve(rank_t *self)
     int32_t note = 0;
 
     if (self->rank)
-        CHECK(self, !dscomm_send(self->world, &note, 1, DSCOMM_INT32, 0, 1));
+        CHECK(self, !send_one(self->world, &note, 0, 1));
     for (int r = 1; r < self->size && !self->rank; r++)
-        CHECK(self, !dscomm_recv(self->world, &note, 1, DSCOMM_INT32, r, 1,
-                                 NULL, NULL));
+        CHECK(self, !recv_one(self->world, &note, r, 1));
     if (self->rank == 0)
         self->world->ops.request_size = SIZE_MAX / 64;
 }
@@ -150,8 +140,8 @@ static void no_memory(rank_t *self)
     int32_t in[RANKS_MAX] = {0}, out[RANKS_MAX];
 
     starve(self);
-    CHECK(self, dscomm_all_to_all(self->world, in, out, 1, DSCOMM_INT32,
-                                  NULL) == DSCOMM_ERR_NO_MEMORY);
+    CHECK(self,
+          exchange_one(self->world, in, out, NULL) == DSCOMM_ERR_NO_MEMORY);
     self->world->ops.request_size = size;
     CHECK(self, strstr(dscomm_last_error(), "rank 0 has no memory"));
     CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_ERR_NO_MEMORY);
@@ -190,11 +180,10 @@ static void aborted(rank_t *self)
         return;
     }
     for (int i = 0; i < 3; i++)
-        CHECK(self, !dscomm_all_to_all(self->world, in, out, 1, DSCOMM_INT32,
-                                       &works[i]));
+        CHECK(self, !exchange_one(self->world, in, out, &works[i]));
     for (int i = 2; i >= 0; i--) {
-        CHECK(self, dscomm_work_wait(works[i], -1) == DSCOMM_ERR_ABORTED);
-        CHECK(self, strstr(dscomm_last_error(), "enough"));
+        FAILS(self, DSCOMM_ERR_ABORTED, "enough",
+              dscomm_work_wait(works[i], -1));
         dscomm_work_free(works[i]);
     }
 }
@@ -204,14 +193,13 @@ static void aborted(rank_t *self)
 static void abandoned(rank_t *self)
 {
     int32_t in[RANKS_MAX] = {0}, out[RANKS_MAX];
-    dscomm_group_t *group;
+    dscomm_group_t *group = split_all(self, 0);
     dscomm_work_t *work;
     pid_t child;
     int status = -1;
 
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
     if (self->rank == 0) {
-        CHECK(self, !dscomm_all_to_all(group, in, out, 1, DSCOMM_INT32, &work));
+        CHECK(self, !exchange_one(group, in, out, &work));
         child = fork();
         if (child == 0)
             _exit(dscomm_work_wait(work, -1) != DSCOMM_ERR_STATE ||
@@ -219,8 +207,7 @@ static void abandoned(rank_t *self)
         waitpid(child, &status, 0);
         CHECK(self, WIFEXITED(status) && !WEXITSTATUS(status));
         CHECK(self, !dscomm_group_free(group));
-        CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_ERR_ABORTED);
-        dscomm_work_free(work);
+        FINISH(self, work, DSCOMM_ERR_ABORTED);
     } else {
         CHECK(self, !dscomm_group_free(group));
     }
@@ -231,15 +218,13 @@ static void abandoned(rank_t *self)
 static void slow(rank_t *self)
 {
     const size_t bytes = 96 * (64 << 10);
-    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
     dscomm_status_t status = DSCOMM_IN_PROGRESS;
     char *buffer = calloc(1, bytes);
     dscomm_group_t *group;
     dscomm_work_t *work;
 
-    attr.timeout_ms = 1000;
     memset(buffer, self->rank ? 0 : 42, bytes);
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
+    group = split_all(self, 1000);
     CHECK(self,
           !dscomm_broadcast(group, buffer, bytes, DSCOMM_UINT8, 0, &work));
     while (self->rank == 1 && status == DSCOMM_IN_PROGRESS) {
@@ -252,8 +237,7 @@ static void slow(rank_t *self)
     CHECK(self, !dscomm_barrier(self->world, NULL));
     if (self->rank != 1) {
         status = dscomm_broadcast(group, buffer, bytes, DSCOMM_UINT8, 1, NULL);
-        CHECK(self, status == DSCOMM_ERR_TIMEOUT);
-        CHECK(self, strstr(dscomm_last_error(), "1000 ms"));
+        FAILS(self, DSCOMM_ERR_TIMEOUT, "1000 ms", status);
         CHECK(self, strstr(dscomm_last_error(), "rank 1"));
     }
     CHECK(self, !dscomm_barrier(self->world, NULL));
@@ -268,9 +252,8 @@ static void unwaited(rank_t *self)
     dscomm_work_t *work;
 
     for (int i = 0; i < 20; i++) {
-        CHECK(self,
-              !dscomm_all_to_all(self->world, in[self->rank], out[self->rank],
-                                 1, DSCOMM_INT32, &work));
+        CHECK(self, !exchange_one(self->world, in[self->rank], out[self->rank],
+                                  &work));
         if (i % 2)
             dscomm_work_free(work);
     }

@@ -304,8 +304,7 @@ static int in_child(dscomm_group_t *world)
     dscomm_group_t *own;
     int x = 1, y;
 
-    if (dscomm_all_reduce(world, &x, &y, 1, DSCOMM_INT32, DSCOMM_SUM, NULL) !=
-            DSCOMM_ERR_STATE ||
+    if (sum_one(world, &x, &y, NULL) != DSCOMM_ERR_STATE ||
         !strstr(dscomm_last_error(), "forked"))
         return 1;
     if (dscomm_group_free(world) != DSCOMM_ERR_STATE)
@@ -327,7 +326,7 @@ static void check_fork(void)
     pid_t child;
 
     dscomm_init(NULL, &world);
-    dscomm_irecv(world, &x, 1, DSCOMM_INT32, 0, 1, &work);
+    irecv_one(world, &x, 0, 1, &work);
     child = fork();
     if (child == 0)
         _exit(in_child(world));

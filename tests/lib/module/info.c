@@ -5,6 +5,7 @@
 #include "lib/base/settings.h"
 
 #include <dscomm/info.h>
+#include <dscomm/version.h>
 #include <glib.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +158,8 @@ static void test_build(void)
             is_str(value, PACKAGE_VERSION, "the package's version");
     }
     ok(count > 3, "there are choices");
+    is_int(dscomm_version(), 1000, "0.1.0 as a number");
+    is_str(dscomm_version_string(), PACKAGE_VERSION, "and as text");
     is_int(dscomm_build_info(count, &name, &value), DSCOMM_ERR_NOT_FOUND,
            "nothing follows the last");
     is_int(dscomm_build_info(0, NULL, &value), DSCOMM_ERR_INVALID, "no name");

@@ -3,13 +3,13 @@
 #include "config.h"
 
 #include "lib/module/module.h"
+#include "tests/lib/base/child.h"
 #include "tests/lib/work/ranks.h"
 
 #include <dlfcn.h>
 #include <glib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 static char logged[16384];
 
@@ -142,8 +142,9 @@ typedef struct {
 } unreadable_t;
 
 /* In a process of its own, since the folders are read once. */
-static void find_nothing(const unreadable_t *row, int out)
+static int find_nothing(const void *arg, int out)
 {
+    const unreadable_t *row = arg;
     const dscomm_module_t *module;
     struct rlimit before, limit;
     dscomm_status_t status;
@@ -153,11 +154,11 @@ static void find_nothing(const unreadable_t *row, int out)
     limit = before;
     limit.rlim_cur = (rlim_t)out + 1;
     if (row->few_files && setrlimit(RLIMIT_NOFILE, &limit))
-        _exit(1);
+        return 1;
     status = dscomm_priv_module_find("shm", &module);
     setrlimit(RLIMIT_NOFILE, &before);
     dprintf(out, "%s: %s", dscomm_status_name(status), dscomm_last_error());
-    _exit(0);
+    return 0;
 }
 
 static void check_unreadable(const char *folder)
@@ -176,18 +177,11 @@ static void check_unreadable(const char *folder)
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[600] = "";
-        int ends[2], length;
+        int status;
 
-        if (pipe(ends))
-            bail("no pipe");
-        if (fork() == 0)
-            find_nothing(&rows[i], ends[1]);
-        close(ends[1]);
-        length = (int)read(ends[0], text, sizeof text - 1);
-        close(ends[0]);
-        wait(NULL);
-        ok(length > 0 && !strncmp(text, "ERR_NO_BACKEND", 14),
-           "unreadable %zu: the status", i);
+        child_read(find_nothing, &rows[i], text, sizeof text - 1, &status);
+        ok(!strncmp(text, "ERR_NO_BACKEND", 14), "unreadable %zu: the status",
+           i);
         for (int k = 0; k < 3; k++)
             ok(strstr(text, rows[i].words[k]) != NULL,
                "unreadable %zu: says \"%s\": %s", i, rows[i].words[k], text);

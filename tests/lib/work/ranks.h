@@ -9,6 +9,7 @@
 
 #include <dscomm/dscomm.h>
 #include <pthread.h>
+#include <time.h>
 #include <unistd.h>
 
 #define RANKS_MAX 16
@@ -36,6 +37,71 @@ typedef struct {
                      "line %d: rank %d: %s (%s)", __LINE__, (self)->rank,      \
                      #cond, dscomm_last_error());                              \
     } while (0)
+
+/* A call that must fail with want, and with words in its sentence. */
+#define FAILS(self, want, words, call)                                         \
+    CHECK(self, (call) == (want) && strstr(dscomm_last_error(), words))
+
+/* Waits for a work, which must end with want, and frees it. */
+#define FINISH(self, work, want)                                               \
+    do {                                                                       \
+        CHECK(self, dscomm_work_wait(work, -1) == (want));                     \
+        dscomm_work_free(work);                                                \
+    } while (0)
+
+static inline int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A group of all ranks; timeout_ms 0: the world's. */
+static inline dscomm_group_t *split_all(rank_t *self, int timeout_ms)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_group_t *group = NULL;
+
+    attr.timeout_ms = timeout_ms;
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
+    return group;
+}
+
+/* Calls on one number, or on one for each rank. */
+
+static inline dscomm_status_t sum_one(dscomm_group_t *group, const int32_t *in,
+                                      int32_t *out, dscomm_work_t **ret_work)
+{
+    return dscomm_all_reduce(group, in, out, 1, DSCOMM_INT32, DSCOMM_SUM,
+                             ret_work);
+}
+
+static inline dscomm_status_t exchange_one(dscomm_group_t *group,
+                                           const int32_t *in, int32_t *out,
+                                           dscomm_work_t **ret_work)
+{
+    return dscomm_all_to_all(group, in, out, 1, DSCOMM_INT32, ret_work);
+}
+
+static inline dscomm_status_t send_one(dscomm_group_t *group, const int32_t *x,
+                                       int dest, int tag)
+{
+    return dscomm_send(group, x, 1, DSCOMM_INT32, dest, tag);
+}
+
+static inline dscomm_status_t recv_one(dscomm_group_t *group, int32_t *x,
+                                       int source, int tag)
+{
+    return dscomm_recv(group, x, 1, DSCOMM_INT32, source, tag, NULL, NULL);
+}
+
+static inline dscomm_status_t irecv_one(dscomm_group_t *group, int32_t *x,
+                                        int source, int tag,
+                                        dscomm_work_t **ret_work)
+{
+    return dscomm_irecv(group, x, 1, DSCOMM_INT32, source, tag, ret_work);
+}
 
 static inline void *rank_main(void *arg)
 {

@@ -12,13 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #define RANKS_MAX 16
 #define FAILING "fragile/1.0" /* a group that rank 0 cannot open */
 
 /* One message under way. */
 typedef struct parcel {
-    struct parcel *next;
+    TAILQ_ENTRY(parcel) link;
     int source, tag;
     size_t bytes;
     char data[];
@@ -26,7 +27,7 @@ typedef struct parcel {
 
 /* One collective: what everyone brought. */
 typedef struct round {
-    struct round *next;
+    SLIST_ENTRY(round) link;
     uint64_t sequence;
     int came, left;
     dscomm_coll_args_t args[RANKS_MAX];
@@ -34,19 +35,19 @@ typedef struct round {
 
 /* What the ranks of a group share. */
 typedef struct hall {
-    struct hall *next;
+    LIST_ENTRY(hall) link;
     char id[64];
     int ranks, users;
     pthread_mutex_t lock;
-    parcel_t *mail[RANKS_MAX]; /* for each rank, oldest first */
-    round_t *rounds;
+    TAILQ_HEAD(, parcel) mail[RANKS_MAX]; /* for each rank, oldest first */
+    SLIST_HEAD(, round) rounds;
     atomic_int revoking, revoked;
     dscomm_failure_t failure;
 } hall_t;
 
 typedef struct request {
     dscomm_request_t head;
-    struct request *next;
+    TAILQ_ENTRY(request) link;
     int collective;
     uint64_t sequence;
     dscomm_message_t message;
@@ -55,7 +56,7 @@ typedef struct request {
 typedef struct {
     hall_t *hall;
     int rank;
-    request_t *posted; /* receives and collectives, oldest first */
+    TAILQ_HEAD(, request) posted; /* receives and collectives, oldest first */
 } impl_t;
 
 /* Of programs that have fake devices, whose memory only this finds, and that
@@ -75,7 +76,7 @@ static void *place(const void *pointer)
 }
 
 static pthread_mutex_t halls_lock = PTHREAD_MUTEX_INITIALIZER;
-static hall_t *halls;
+static LIST_HEAD(, hall) halls;
 
 static hall_t *hall_new(const dscomm_backend_args_t *args, const char *id)
 {
@@ -84,8 +85,9 @@ static hall_t *hall_new(const dscomm_backend_args_t *args, const char *id)
     snprintf(hall->id, sizeof hall->id, "%s", id);
     hall->ranks = args->ranks;
     pthread_mutex_init(&hall->lock, NULL);
-    hall->next = halls;
-    halls = hall;
+    for (int r = 0; r < RANKS_MAX; r++)
+        TAILQ_INIT(&hall->mail[r]);
+    LIST_INSERT_HEAD(&halls, hall, link);
     return hall;
 }
 
@@ -130,7 +132,7 @@ static dscomm_status_t thread_open(const dscomm_backend_args_t *args,
     if (status < 0)
         return status;
     pthread_mutex_lock(&halls_lock);
-    for (hall = halls; hall; hall = hall->next)
+    LIST_FOREACH (hall, &halls, link)
         if (!strcmp(hall->id, id))
             break;
     if (!hall)
@@ -140,28 +142,24 @@ static dscomm_status_t thread_open(const dscomm_backend_args_t *args,
     impl = calloc(1, sizeof *impl);
     impl->hall = hall;
     impl->rank = args->rank;
+    TAILQ_INIT(&impl->posted);
     *ret_impl = impl;
     return DSCOMM_OK;
 }
 
 static void hall_free(hall_t *hall)
 {
-    hall_t **link = &halls;
+    parcel_t *parcel;
+    round_t *turn;
 
-    while (*link != hall)
-        link = &(*link)->next;
-    *link = hall->next;
+    LIST_REMOVE(hall, link);
     for (int r = 0; r < hall->ranks; r++)
-        while (hall->mail[r]) {
-            parcel_t *parcel = hall->mail[r];
-
-            hall->mail[r] = parcel->next;
+        while ((parcel = TAILQ_FIRST(&hall->mail[r]))) {
+            TAILQ_REMOVE(&hall->mail[r], parcel, link);
             free(parcel);
         }
-    while (hall->rounds) {
-        round_t *turn = hall->rounds;
-
-        hall->rounds = turn->next;
+    while ((turn = SLIST_FIRST(&hall->rounds))) {
+        SLIST_REMOVE_HEAD(&hall->rounds, link);
         free(turn);
     }
     pthread_mutex_destroy(&hall->lock);
@@ -218,7 +216,7 @@ static dscomm_status_t thread_isend(void *self, const dscomm_message_t *message,
 {
     impl_t *impl = self;
     dscomm_status_t status = check(impl);
-    parcel_t *parcel, **link;
+    parcel_t *parcel;
 
     if (status < 0)
         return status;
@@ -229,10 +227,7 @@ static dscomm_status_t thread_isend(void *self, const dscomm_message_t *message,
     if (message->bytes)
         memcpy(parcel->data, place(message->send), message->bytes);
     pthread_mutex_lock(&impl->hall->lock);
-    link = &impl->hall->mail[message->peer];
-    while (*link)
-        link = &(*link)->next;
-    *link = parcel;
+    TAILQ_INSERT_TAIL(&impl->hall->mail[message->peer], parcel, link);
     pthread_mutex_unlock(&impl->hall->lock);
     request->status = DSCOMM_OK;
     return DSCOMM_OK;
@@ -249,15 +244,15 @@ static int matches(const parcel_t *parcel, const dscomm_message_t *wanted)
 
 static int receive(impl_t *impl, request_t *request)
 {
-    parcel_t **link = &impl->hall->mail[impl->rank], *parcel;
+    parcel_t *parcel;
     size_t bytes;
 
-    while (*link && !matches(*link, &request->message))
-        link = &(*link)->next;
-    parcel = *link;
+    TAILQ_FOREACH (parcel, &impl->hall->mail[impl->rank], link)
+        if (matches(parcel, &request->message))
+            break;
     if (!parcel)
         return 0;
-    *link = parcel->next;
+    TAILQ_REMOVE(&impl->hall->mail[impl->rank], parcel, link);
     bytes = parcel->bytes < request->message.bytes ? parcel->bytes
                                                    : request->message.bytes;
     if (bytes)
@@ -272,16 +267,6 @@ static int receive(impl_t *impl, request_t *request)
     return 1;
 }
 
-static void post(impl_t *impl, request_t *request)
-{
-    request_t **link = &impl->posted;
-
-    while (*link)
-        link = &(*link)->next;
-    request->next = NULL;
-    *link = request;
-}
-
 static dscomm_status_t thread_irecv(void *self, const dscomm_message_t *message,
                                     dscomm_request_t *head)
 {
@@ -293,7 +278,7 @@ static dscomm_status_t thread_irecv(void *self, const dscomm_message_t *message,
         return status;
     request->message = *message;
     request->collective = 0;
-    post(impl, request);
+    TAILQ_INSERT_TAIL(&impl->posted, request, link);
     return DSCOMM_OK;
 }
 
@@ -379,15 +364,15 @@ static int thread_native(void *self, const dscomm_coll_args_t *args)
 
 static round_t *find_round(hall_t *hall, uint64_t sequence)
 {
-    round_t **link = &hall->rounds;
+    round_t *turn;
 
-    while (*link && (*link)->sequence != sequence)
-        link = &(*link)->next;
-    if (!*link) {
-        *link = calloc(1, sizeof **link);
-        (*link)->sequence = sequence;
-    }
-    return *link;
+    SLIST_FOREACH (turn, &hall->rounds, link)
+        if (turn->sequence == sequence)
+            return turn;
+    turn = calloc(1, sizeof *turn);
+    turn->sequence = sequence;
+    SLIST_INSERT_HEAD(&hall->rounds, turn, link);
+    return turn;
 }
 
 /* Everyone is here: same call, then do it. */
@@ -432,22 +417,19 @@ static dscomm_status_t thread_start(void *self, const dscomm_coll_args_t *args,
     if (++turn->came == impl->hall->ranks)
         complete(impl, turn);
     pthread_mutex_unlock(&impl->hall->lock);
-    post(impl, request);
+    TAILQ_INSERT_TAIL(&impl->posted, request, link);
     return DSCOMM_OK;
 }
 
 static int leave_round(impl_t *impl, request_t *request)
 {
     hall_t *hall = impl->hall;
-    round_t **link = &hall->rounds, *turn;
+    round_t *turn = find_round(hall, request->sequence);
 
-    while (*link && (*link)->sequence != request->sequence)
-        link = &(*link)->next;
-    turn = *link;
-    if (!turn || turn->came < hall->ranks || atomic_load(&hall->revoked))
+    if (turn->came < hall->ranks || atomic_load(&hall->revoked))
         return 0;
     if (++turn->left == hall->ranks) {
-        *link = turn->next;
+        SLIST_REMOVE(&hall->rounds, turn, round, link);
         free(turn);
     }
     request->head.status = DSCOMM_OK;
@@ -457,20 +439,16 @@ static int leave_round(impl_t *impl, request_t *request)
 static unsigned thread_progress(void *self)
 {
     impl_t *impl = self;
-    request_t **link = &impl->posted;
+    request_t *request, *next;
     unsigned completed = 0;
 
     pthread_mutex_lock(&impl->hall->lock);
-    while (*link) {
-        request_t *request = *link;
-        int done = request->collective ? leave_round(impl, request)
-                                       : receive(impl, request);
-
-        if (done) {
-            *link = request->next;
+    for (request = TAILQ_FIRST(&impl->posted); request; request = next) {
+        next = TAILQ_NEXT(request, link);
+        if (request->collective ? leave_round(impl, request)
+                                : receive(impl, request)) {
+            TAILQ_REMOVE(&impl->posted, request, link);
             completed++;
-        } else {
-            link = &request->next;
         }
     }
     pthread_mutex_unlock(&impl->hall->lock);
@@ -480,14 +458,11 @@ static unsigned thread_progress(void *self)
 static void thread_cancel(void *self, dscomm_request_t *head)
 {
     impl_t *impl = self;
-    request_t **link = &impl->posted;
+    request_t *request = (request_t *)head;
 
-    while (*link && *link != (request_t *)head)
-        link = &(*link)->next;
-    if (*link)
-        *link = (*link)->next;
-    if (&thread_kept && !((request_t *)head)->collective)
-        __atomic_store_n(&thread_kept, place(((request_t *)head)->message.recv),
+    TAILQ_REMOVE(&impl->posted, request, link);
+    if (&thread_kept && !request->collective)
+        __atomic_store_n(&thread_kept, place(request->message.recv),
                          __ATOMIC_RELAXED);
     head->held = &thread_holds && thread_holds;
 }

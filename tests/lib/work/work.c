@@ -6,7 +6,6 @@
 
 #include <signal.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #define ROUNDS 300
 
@@ -33,8 +32,7 @@ static void several_in_order(rank_t *self)
 
     for (int i = 0; i < 8; i++) {
         in[i] = self->rank + i;
-        CHECK(self, !dscomm_all_reduce(self->world, &in[i], &out[i], 1,
-                                       DSCOMM_INT32, DSCOMM_SUM, &works[i]));
+        CHECK(self, !sum_one(self->world, &in[i], &out[i], &works[i]));
         CHECK(self, dscomm_work_sequence(works[i]) == (uint64_t)i + 1);
         CHECK(self, dscomm_work_group(works[i]) == self->world);
     }
@@ -64,8 +62,7 @@ static void wait_a_little(rank_t *self)
         CHECK(self, dscomm_work_wait(work, 10) == DSCOMM_IN_PROGRESS);
         have_waited++;
     }
-    CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_OK);
-    dscomm_work_free(work);
+    FINISH(self, work, DSCOMM_OK);
 }
 
 /* The displacements of a _v call outlive it. */
@@ -123,9 +120,8 @@ static void zombies(rank_t *self)
 
     for (int i = 0; i < 64; i++) {
         in[self->rank][i] = i + self->rank;
-        CHECK(self, !dscomm_all_reduce(self->world, &in[self->rank][i],
-                                       &out[self->rank][i], 1, DSCOMM_INT32,
-                                       DSCOMM_SUM, &work));
+        CHECK(self, !sum_one(self->world, &in[self->rank][i],
+                             &out[self->rank][i], &work));
         dscomm_work_free(work);
     }
     CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_OK);
@@ -137,15 +133,12 @@ static void zombies(rank_t *self)
  * if this process comes to the processor too late. */
 static void disturbed(rank_t *self)
 {
-    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
     pthread_t own = pthread_self(), other;
     dscomm_work_t *work;
-    dscomm_group_t *group;
+    dscomm_group_t *group = split_all(self, 200);
     int x;
 
-    attr.timeout_ms = 200;
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
-    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, 0, 1, &work));
+    CHECK(self, !irecv_one(group, &x, 0, 1, &work));
     signal(SIGUSR1, doze);
     pthread_create(&other, NULL, disturb, &own);
     CHECK(self, dscomm_work_wait(work, 150) == DSCOMM_IN_PROGRESS);
@@ -158,18 +151,14 @@ static void disturbed(rank_t *self)
 /* What nobody sends: the group's own time-out ends the group. */
 static void expire(rank_t *self)
 {
-    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
     dscomm_work_t *work, *other;
-    dscomm_group_t *group;
+    dscomm_group_t *group = split_all(self, 1000);
     int x;
 
-    attr.timeout_ms = 1000;
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
-    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, 0, 1, &work));
-    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, 1, 2, &other));
+    CHECK(self, !irecv_one(group, &x, 0, 1, &work));
+    CHECK(self, !irecv_one(group, &x, 1, 2, &other));
     CHECK(self, dscomm_work_wait(work, 20) == DSCOMM_IN_PROGRESS);
-    CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_ERR_TIMEOUT);
-    CHECK(self, strstr(dscomm_last_error(), " 1000 ms"));
+    FAILS(self, DSCOMM_ERR_TIMEOUT, " 1000 ms", dscomm_work_wait(work, -1));
     CHECK(self, strstr(dscomm_last_error(), "nobody knows"));
     CHECK(self, dscomm_work_test(other) == DSCOMM_ERR_TIMEOUT);
     CHECK(self, dscomm_group_status(group) == DSCOMM_ERR_TIMEOUT);
@@ -187,19 +176,16 @@ static void not_cancelled(rank_t *self)
     int32_t x = self->rank, y = -1;
     dscomm_work_t *work;
 
-    CHECK(self, !dscomm_irecv(self->world, &y, 1, DSCOMM_INT32, self->rank ^ 1,
-                              1, &work));
-    CHECK(self, dscomm_work_cancel(work) == DSCOMM_ERR_UNSUPPORTED);
-    CHECK(self, strstr(dscomm_last_error(), "backend thread cannot"));
+    CHECK(self, !irecv_one(self->world, &y, self->rank ^ 1, 1, &work));
+    FAILS(self, DSCOMM_ERR_UNSUPPORTED, "backend thread cannot",
+          dscomm_work_cancel(work));
     CHECK(self, dscomm_work_set_timeout(work, 10) == DSCOMM_ERR_UNSUPPORTED);
     CHECK(self, !dscomm_work_set_timeout(work, DSCOMM_TIMEOUT_NONE));
-    CHECK(self,
-          dscomm_probe(self->world, 0, 1, 0, NULL) == DSCOMM_ERR_UNSUPPORTED);
-    CHECK(self, strstr(dscomm_last_error(), "backend thread cannot probe"));
+    FAILS(self, DSCOMM_ERR_UNSUPPORTED, "backend thread cannot probe",
+          dscomm_probe(self->world, 0, 1, 0, NULL));
     CHECK(self, dscomm_recv_within(self->world, &y, 1, DSCOMM_INT32, 0, 2, 10,
                                    NULL) == DSCOMM_ERR_UNSUPPORTED);
-    CHECK(self,
-          !dscomm_send(self->world, &x, 1, DSCOMM_INT32, self->rank ^ 1, 1));
+    CHECK(self, !send_one(self->world, &x, self->rank ^ 1, 1));
     CHECK(self, !dscomm_work_wait(work, -1) && y == (self->rank ^ 1));
     dscomm_work_free(work);
 }
@@ -209,8 +195,7 @@ static void never_sent(rank_t *self)
     static int32_t x[RANKS_MAX];
     dscomm_work_t *work;
 
-    CHECK(self, !dscomm_irecv(self->world, &x[self->rank], 1, DSCOMM_INT32, 0,
-                              1, &work));
+    CHECK(self, !irecv_one(self->world, &x[self->rank], 0, 1, &work));
 }
 
 static void never_sent_and_cancelled(rank_t *self)
@@ -218,10 +203,9 @@ static void never_sent_and_cancelled(rank_t *self)
     dscomm_work_t *work;
     int32_t x;
 
-    CHECK(self, !dscomm_irecv(self->world, &x, 1, DSCOMM_INT32, 0, 1, &work));
+    CHECK(self, !irecv_one(self->world, &x, 0, 1, &work));
     CHECK(self, !dscomm_work_cancel(work));
-    CHECK(self, dscomm_work_test(work) == DSCOMM_ERR_CANCELLED);
-    CHECK(self, strstr(dscomm_last_error(), "was cancelled"));
+    FAILS(self, DSCOMM_ERR_CANCELLED, "was cancelled", dscomm_work_test(work));
     dscomm_work_free(work);
 }
 
@@ -261,28 +245,17 @@ static dscomm_status_t poll_once(dscomm_work_t *work, int how)
     return dscomm_work_wait_all(&work, 1, 0);
 }
 
-static double now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-}
-
 /* The group's deadline holds for a work that nobody waits for. What the program
  * does between two looks is no waiting. */
 static void polled(rank_t *self, int how)
 {
-    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
     dscomm_status_t status = DSCOMM_IN_PROGRESS;
     dscomm_work_t *work;
-    dscomm_group_t *group;
+    dscomm_group_t *group = split_all(self, 300);
     double start;
     int x;
 
-    attr.timeout_ms = 300;
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
-    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, 0, 1, &work));
+    CHECK(self, !irecv_one(group, &x, 0, 1, &work));
     CHECK(self, poll_once(work, how) == DSCOMM_IN_PROGRESS);
     usleep(500000);
     start = now_ms();
@@ -291,8 +264,7 @@ static void polled(rank_t *self, int how)
         usleep(500);
         status = poll_once(work, how);
     }
-    CHECK(self, status == DSCOMM_ERR_TIMEOUT);
-    CHECK(self, strstr(dscomm_last_error(), " 300 ms"));
+    FAILS(self, DSCOMM_ERR_TIMEOUT, " 300 ms", status);
     CHECK(self, now_ms() - start > 100);
     CHECK(self, dscomm_group_status(group) == DSCOMM_ERR_TIMEOUT);
     dscomm_work_free(work);
@@ -308,21 +280,17 @@ static void polled_in_all_ways(rank_t *self)
 /* Nobody waits or tests: the progress thread lets the deadline pass. */
 static void untested(rank_t *self)
 {
-    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
     const double start = now_ms();
     dscomm_work_t *work;
-    dscomm_group_t *group;
+    dscomm_group_t *group = split_all(self, 300);
     int x;
 
-    attr.timeout_ms = 300;
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
-    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, 0, 1, &work));
+    CHECK(self, !irecv_one(group, &x, 0, 1, &work));
     while (dscomm_group_status(group) == DSCOMM_OK && now_ms() - start < 8000)
         usleep(1000);
     CHECK(self, dscomm_group_status(group) == DSCOMM_ERR_TIMEOUT);
     CHECK(self, now_ms() - start > 250);
-    CHECK(self, dscomm_work_test(work) == DSCOMM_ERR_TIMEOUT);
-    CHECK(self, strstr(dscomm_last_error(), " 300 ms"));
+    FAILS(self, DSCOMM_ERR_TIMEOUT, " 300 ms", dscomm_work_test(work));
     dscomm_work_free(work);
     CHECK(self, !dscomm_group_free(group));
 }
@@ -331,30 +299,25 @@ static void untested(rank_t *self)
 static void freed_group(rank_t *self)
 {
     dscomm_work_t *work;
-    dscomm_group_t *group;
+    dscomm_group_t *group = split_all(self, 0);
     int x;
 
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
-    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, 0, 1, &work));
+    CHECK(self, !irecv_one(group, &x, 0, 1, &work));
     CHECK(self, !dscomm_group_free(group));
-    CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_ERR_ABORTED);
-    CHECK(self, strstr(dscomm_last_error(), "was freed"));
+    FAILS(self, DSCOMM_ERR_ABORTED, "was freed", dscomm_work_wait(work, -1));
     CHECK(self, dscomm_work_group(work) == NULL);
     dscomm_work_free(work);
 }
 
 static void any_of(rank_t *self)
 {
-    dscomm_group_t *group;
+    dscomm_group_t *group = split_all(self, 0);
     dscomm_work_t *works[3] = {NULL, NULL, NULL};
     size_t index = 9;
     int x, y = 1;
 
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
-    CHECK(self, !dscomm_irecv(self->world, &x, 1, DSCOMM_INT32,
-                              DSCOMM_ANY_SOURCE, 1, &works[0]));
-    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, DSCOMM_ANY_SOURCE, 1,
-                              &works[2]));
+    CHECK(self, !irecv_one(self->world, &x, DSCOMM_ANY_SOURCE, 1, &works[0]));
+    CHECK(self, !irecv_one(group, &x, DSCOMM_ANY_SOURCE, 1, &works[2]));
     CHECK(self,
           dscomm_work_wait_any(works, 3, 0, &index) == DSCOMM_IN_PROGRESS);
     CHECK(self,
@@ -362,11 +325,10 @@ static void any_of(rank_t *self)
     CHECK(self, dscomm_work_wait_all(works, 3, 10) == DSCOMM_IN_PROGRESS);
     CHECK(self, index == 9);
     CHECK(self, !dscomm_barrier(self->world, NULL));
-    CHECK(self, !dscomm_send(group, &y, 1, DSCOMM_INT32, self->rank ^ 1, 1));
+    CHECK(self, !send_one(group, &y, self->rank ^ 1, 1));
     CHECK(self, !dscomm_work_wait_any(works, 3, -1, &index) && index == 2);
     CHECK(self, !dscomm_barrier(group, NULL));
-    CHECK(self,
-          !dscomm_send(self->world, &y, 1, DSCOMM_INT32, self->rank ^ 1, 1));
+    CHECK(self, !send_one(self->world, &y, self->rank ^ 1, 1));
     CHECK(self, !dscomm_work_wait_all(works, 3, -1));
     dscomm_work_free(works[0]);
     dscomm_work_free(works[2]);
@@ -389,9 +351,7 @@ static void *use_group(void *arg)
     for (int i = 0; i < ROUNDS; i++) {
         for (int k = 0; k < 3; k++) {
             in[k] = i + k;
-            CHECK(self,
-                  !dscomm_all_reduce(user->group, &in[k], &out[k], 1,
-                                     DSCOMM_INT32, DSCOMM_SUM, &works[k]));
+            CHECK(self, !sum_one(user->group, &in[k], &out[k], &works[k]));
         }
         if (i % 3 == 0)
             CHECK(self, !dscomm_barrier(user->group, NULL));
@@ -411,8 +371,7 @@ static void two_threads(rank_t *self)
 
     for (int i = 0; i < 2; i++) {
         users[i].rank = self;
-        CHECK(self,
-              !dscomm_group_split(self->world, 0, 0, NULL, &users[i].group));
+        users[i].group = split_all(self, 0);
     }
     pthread_create(&thread, NULL, use_group, &users[1]);
     use_group(&users[0]);
@@ -429,7 +388,7 @@ static void crosswise(rank_t *self)
     dscomm_work_t *works[2];
 
     for (int i = 0; i < 2; i++)
-        CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &groups[i]));
+        groups[i] = split_all(self, 0);
     for (int round = 0; round < 100; round++) {
         for (int i = 0; i < 2; i++) {
             int k = self->rank % 2 ? 1 - i : i;
@@ -439,8 +398,7 @@ static void crosswise(rank_t *self)
         for (int i = 0; i < 2; i++) {
             int k = self->rank % 2 ? i : 1 - i;
 
-            CHECK(self, !dscomm_work_wait(works[k], -1));
-            dscomm_work_free(works[k]);
+            FINISH(self, works[k], DSCOMM_OK);
         }
     }
     for (int i = 0; i < 2; i++)
@@ -454,8 +412,7 @@ static void progress_thread(rank_t *self)
     dscomm_work_t *work;
     int x = 1, y = 0;
 
-    CHECK(self, !dscomm_all_reduce(self->world, &x, &y, 1, DSCOMM_INT32,
-                                   DSCOMM_SUM, &work));
+    CHECK(self, !sum_one(self->world, &x, &y, &work));
     usleep(50000);
     done[self->rank] = dscomm_work_wait(work, 2000);
     CHECK(self, done[self->rank] == DSCOMM_OK && y == self->size);
@@ -472,14 +429,12 @@ static void alone(rank_t *self)
     size_t bytes;
 
     CHECK(self, !dscomm_group_split(self->world, self->rank, 0, NULL, &group));
-    CHECK(self, dscomm_recv(group, &y, 1, DSCOMM_INT32, 0, 1, NULL, NULL) ==
-                    DSCOMM_ERR_STATE);
+    CHECK(self, recv_one(group, &y, 0, 1) == DSCOMM_ERR_STATE);
+    CHECK(self, send_one(group, &x, 0, 1) == DSCOMM_ERR_STATE);
     CHECK(self,
-          dscomm_send(group, &x, 1, DSCOMM_INT32, 0, 1) == DSCOMM_ERR_STATE);
-    CHECK(self, !dscomm_irecv(group, &y, 1, DSCOMM_INT32, DSCOMM_ANY_SOURCE,
-                              DSCOMM_ANY_TAG, &recv));
+          !irecv_one(group, &y, DSCOMM_ANY_SOURCE, DSCOMM_ANY_TAG, &recv));
     CHECK(self, dscomm_work_test(recv) == DSCOMM_IN_PROGRESS);
-    CHECK(self, !dscomm_send(group, &x, 1, DSCOMM_INT32, 0, 3));
+    CHECK(self, !send_one(group, &x, 0, 3));
     CHECK(self, !dscomm_work_test(recv) && y == 41);
     dscomm_work_free(recv);
     CHECK(self, !dscomm_isend(group, &x, 1, DSCOMM_INT32, 0, 4, &send));
@@ -487,13 +442,12 @@ static void alone(rank_t *self)
     CHECK(self,
           !dscomm_recv(group, &z, 1, DSCOMM_INT32, 0, 4, &source, &bytes));
     CHECK(self, z == 41 && source == 0 && bytes == 4);
-    CHECK(self, !dscomm_work_wait(send, -1));
-    dscomm_work_free(send);
-    CHECK(self, !dscomm_irecv(group, &y, 1, DSCOMM_INT32, 0, 5, &recv));
+    FINISH(self, send, DSCOMM_OK);
+    CHECK(self, !irecv_one(group, &y, 0, 5, &recv));
     CHECK(self, !dscomm_send(group, pair, 2, DSCOMM_INT32, 0, 5));
     CHECK(self, !dscomm_group_free(group));
-    CHECK(self, dscomm_work_test(recv) == DSCOMM_ERR_TRUNCATED);
-    CHECK(self, strstr(dscomm_last_error(), "message of 8 bytes"));
+    FAILS(self, DSCOMM_ERR_TRUNCATED, "message of 8 bytes",
+          dscomm_work_test(recv));
     dscomm_work_free(recv);
 }
 
