@@ -48,15 +48,15 @@ typedef struct {
 /* An optimizer, and what suits this network */
 typedef struct {
     const char *name;
-    optimizer_create_t *create;
+    const optimizer_kind_t *kind;
     float rate, beta2, epsilon;
     long warmup;
 } method_t;
 
 static const method_t methods[] = {
-    {"onebit", onebit_adam_create, 0.02f, 0.99f, 1e-2f, 180},
-    {"onebit-lamb", onebit_lamb_create, 0.003f, 0.99f, 1e-2f, 180},
-    {"zero-one", zero_one_adam_create, 0.02f, 0.99f, 1e-6f, 180},
+    {"onebit", &onebit_adam, 0.02f, 0.99f, 1e-2f, 180},
+    {"onebit-lamb", &onebit_lamb, 0.003f, 0.99f, 1e-2f, 180},
+    {"zero-one", &zero_one_adam, 0.02f, 0.99f, 1e-6f, 180},
 };
 enum { METHODS = sizeof(methods) / sizeof(methods[0]) };
 
@@ -345,7 +345,8 @@ static void start_learner(learner_t *l, const options_t *options,
     attr.epsilon = method->epsilon;
     attr.warmup = options->warmup ? options->warmup : method->warmup;
     attr.local_doubling = attr.warmup;
-    DSCOMM_CHECK(method->create(l->world, &attr, sizes, 4, &l->optimizer));
+    DSCOMM_CHECK(optimizer_create(method->kind, l->world, &attr, sizes, 4,
+                                  &l->optimizer));
 }
 
 /* What all ranks have sent for the steps */

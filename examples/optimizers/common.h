@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the optimizers are made of, and for them alone. */
+/* What the optimizers are made of, and for them alone.
+ *
+ * All of DeepSpeed's differ from these:
+ *
+ *   - they pad with zeros, which get errors and pull on the scale; here nothing
+ *     is padded (DSCOMM_GEOMETRY_NATIVE);
+ *   - they have weight decay, which adds weight_decay * x_t to the update, and
+ *     with LAMB to its norm; these have none;
+ *   - elements without a gradient are masked here, in what is sent and in its
+ *     errors; there the user may give a mask, for the result alone;
+ *   - they throw the first step away, and compress nothing where there is one
+ *     rank. */
 #ifndef COMMON_H
 #define COMMON_H
 
 #include "optimizers.h"
 #include <dscomm/compression.h>
 
-typedef struct {
+struct optimizer_kind {
     size_t bytes; /* of the structure, which begins with an optimizer_t */
     size_t vectors; /* of floats, beside those of optimizer_t */
     dscomm_status_t (*step)(optimizer_t *optimizer, float *weights,
                             const float *gradient);
     dscomm_status_t (*sync)(optimizer_t *optimizer, float *weights);
-} optimizer_kind_t;
+};
 
 typedef struct {
     size_t size;
@@ -38,12 +49,6 @@ struct optimizer {
     size_t ring_bytes, onebit_bytes; /* that this rank sends in one call */
     optimizer_traffic_t traffic;
 };
-
-dscomm_status_t optimizer_create(const optimizer_kind_t *kind,
-                                 dscomm_group_t *group,
-                                 const optimizer_attr_t *attr,
-                                 const size_t *sizes, size_t layers,
-                                 optimizer_t **ret_optimizer);
 
 /* mean = the mean of the ranks' gradients, in floats */
 dscomm_status_t optimizer_average(optimizer_t *optimizer,

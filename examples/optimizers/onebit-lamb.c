@@ -21,16 +21,8 @@
  * (deepspeed/runtime/fp16/onebit/lamb.py, 0.19.6): coefficients from 0.01 to
  * 10, of which 0.9 stays; ratios from 0.5 to 4, which change by a tenth. It
  * bounds in the same order, has epsilon where it is here, and compresses all
- * layers together too. It differs:
- *
- *   - it pads the momenta with zeros, which get errors and pull on the scale;
- *     here nothing is padded (DSCOMM_GEOMETRY_NATIVE);
- *   - it has weight decay, a part of the update and of its norm;
- *   - it leaves coefficients of exactly 1 out of their average;
- *   - elements without a gradient are masked here, in what is sent and in its
- *     errors; there the user may give a mask, for the result alone;
- *   - it throws its first step away, and compresses nothing where there is one
- *     rank. */
+ * layers together too. Beside what common.h says, it leaves coefficients of
+ * exactly 1 out of their average. */
 #include "common.h"
 #include <math.h>
 #include <string.h>
@@ -201,13 +193,5 @@ static dscomm_status_t lamb_step(optimizer_t *optimizer, float *weights,
     return compressed(optimizer, weights, gradient);
 }
 
-static const optimizer_kind_t kind = {
+const optimizer_kind_t onebit_lamb = {
     .bytes = sizeof(optimizer_t), .vectors = 2, .step = lamb_step};
-
-dscomm_status_t onebit_lamb_create(dscomm_group_t *group,
-                                   const optimizer_attr_t *attr,
-                                   const size_t *sizes, size_t layers,
-                                   optimizer_t **ret_optimizer)
-{
-    return optimizer_create(&kind, group, attr, sizes, layers, ret_optimizer);
-}

@@ -52,14 +52,17 @@ typedef struct {
             0.1f, 16, 32678, 16, 0                                             \
     }
 
+typedef struct optimizer_kind optimizer_kind_t;
+extern const optimizer_kind_t onebit_adam, onebit_lamb, zero_one_adam;
+
 /* For the count weights of layers that lie one after the other; sizes[i] is how
  * many layer i has. attr may be NULL. Collective over group, which outlives the
  * optimizer. ERR_INVALID: attr makes no sense. */
-typedef dscomm_status_t optimizer_create_t(dscomm_group_t *group,
-                                           const optimizer_attr_t *attr,
-                                           const size_t *sizes, size_t layers,
-                                           optimizer_t **ret_optimizer);
-optimizer_create_t onebit_adam_create, onebit_lamb_create, zero_one_adam_create;
+dscomm_status_t optimizer_create(const optimizer_kind_t *kind,
+                                 dscomm_group_t *group,
+                                 const optimizer_attr_t *attr,
+                                 const size_t *sizes, size_t layers,
+                                 optimizer_t **ret_optimizer);
 
 /* NULL is fine. */
 void optimizer_free(optimizer_t *optimizer);

@@ -24,7 +24,7 @@
  * With v_0 = 0, the first steps would be divided by sqrt(epsilon) alone.
  *
  * DeepSpeed's ZeroOneAdam (deepspeed/runtime/fp16/onebit/zoadam.py, 0.19.6)
- * differs:
+ * differs, beside what common.h says:
  *
  *   - its v_0 is 0;
  *   - until the variance stays it sends gradients, not u, and only floats at
@@ -33,15 +33,7 @@
  *   - it updates the variance at steps that its interval divides, the first of
  *     which is its second step, and has epsilon outside of the root;
  *   - it compresses each tensor with scales of its own, this all layers with
- *     one, unless per_layer is set;
- *   - it pads each tensor with zeros, which get errors and pull on its scale;
- *     here nothing is padded (DSCOMM_GEOMETRY_NATIVE);
- *   - it has weight decay, which adds weight_decay * x_t to the update; this
- *     has none;
- *   - elements without a gradient are masked here, in what is sent and in its
- *     errors; there the user may give a mask, for the result alone;
- *   - it throws its first step away, and compresses nothing where there is one
- *     rank. */
+ *     one, unless per_layer is set. */
 #include "common.h"
 #include <math.h>
 #include <string.h>
@@ -162,15 +154,7 @@ static dscomm_status_t zero_one_step(optimizer_t *optimizer, float *weights,
     return status;
 }
 
-static const optimizer_kind_t kind = {.bytes = sizeof(zero_one_t),
-                                      .vectors = 2,
-                                      .step = zero_one_step,
-                                      .sync = zero_one_meet};
-
-dscomm_status_t zero_one_adam_create(dscomm_group_t *group,
-                                     const optimizer_attr_t *attr,
-                                     const size_t *sizes, size_t layers,
-                                     optimizer_t **ret_optimizer)
-{
-    return optimizer_create(&kind, group, attr, sizes, layers, ret_optimizer);
-}
+const optimizer_kind_t zero_one_adam = {.bytes = sizeof(zero_one_t),
+                                        .vectors = 2,
+                                        .step = zero_one_step,
+                                        .sync = zero_one_meet};

@@ -49,8 +49,8 @@ static void *get_new(size_t size, size_t count, FILE *file)
 static optimizer_t *create(dscomm_group_t *world, const numbers_t *n,
                            const factors_t *f, const size_t *sizes)
 {
-    static optimizer_create_t *const methods[] = {
-        onebit_adam_create, onebit_lamb_create, zero_one_adam_create};
+    static const optimizer_kind_t *const kinds[] = {&onebit_adam, &onebit_lamb,
+                                                    &zero_one_adam};
     const optimizer_attr_t attr = {
         .rate = f->rate,
         .beta1 = f->beta1,
@@ -71,9 +71,9 @@ static optimizer_t *create(dscomm_group_t *world, const numbers_t *n,
     optimizer_t *optimizer;
 
     must(n->method >= 0 && n->method < 3, "method");
-    must(
-        !methods[n->method](world, &attr, sizes, (size_t)n->layers, &optimizer),
-        "create");
+    must(!optimizer_create(kinds[n->method], world, &attr, sizes,
+                           (size_t)n->layers, &optimizer),
+         "create");
     return optimizer;
 }
 
