@@ -104,7 +104,7 @@ static void wait(dscomm_exchange_t *x)
     if (x->awaited)
         dscomm_work_wait(x->awaited, most_ms);
     if (x->waits)
-        dscomm_priv_exchange_rest(x);
+        dscomm_priv_device_rest(x->since);
     x->seen = g_get_monotonic_time();
 }
 

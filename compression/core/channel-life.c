@@ -74,7 +74,8 @@ static dscomm_status_t open_channel(dscomm_group_t *group,
         status =
             dscomm_group_split(group, 0, channel->rank, &attr, &channel->group);
     if (status == DSCOMM_OK)
-        status = dscomm_priv_channel_attach(group, channel, channel_end);
+        status = dscomm_group_attach(group, &dscomm_priv_channel_key, channel,
+                                     channel_end);
     if (status < 0) {
         if (channel->group) /* the other ranks may keep their windows */
             dscomm_group_abort(channel->group, dscomm_last_error());

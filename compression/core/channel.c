@@ -8,18 +8,11 @@
 #include <dscomm/dscomm.h>
 #include <unistd.h>
 
-static const char key; /* of attachments */
-
-dscomm_status_t dscomm_priv_channel_attach(dscomm_group_t *group,
-                                           dscomm_channel_t *channel,
-                                           void (*end)(void *value))
-{
-    return dscomm_group_attach(group, &key, channel, end);
-}
+const char dscomm_priv_channel_key;
 
 dscomm_channel_t *dscomm_priv_channel_of(dscomm_group_t *group)
 {
-    return dscomm_group_attached(group, &key);
+    return dscomm_group_attached(group, &dscomm_priv_channel_key);
 }
 
 dscomm_status_t dscomm_priv_channel_fail(dscomm_group_t *group)

@@ -131,10 +131,8 @@ dscomm_status_t dscomm_priv_channel_status(const dscomm_channel_t *channel);
 int dscomm_priv_channel_is_inherited(const dscomm_channel_t *channel);
 /* The time-out of its group, in milliseconds, be that over or not. */
 int dscomm_priv_channel_timeout(const dscomm_channel_t *channel);
-/* Makes it that of group, whose end calls end. */
-dscomm_status_t dscomm_priv_channel_attach(dscomm_group_t *group,
-                                           dscomm_channel_t *channel,
-                                           void (*end)(void *value));
+/* The key by which it is attached to its group. */
+extern const char dscomm_priv_channel_key;
 /* That of group, if there is one. */
 dscomm_channel_t *dscomm_priv_channel_of(dscomm_group_t *group);
 

@@ -110,13 +110,15 @@ void dscomm_priv_device_leave(dscomm_exchange_t *x);
 /* Waits for at most so long until no device uses the memory of x. */
 dscomm_status_t dscomm_priv_device_settle(dscomm_exchange_t *x, int most_ms);
 
-/* In drain.c: waits for at most so long until the queue is empty. event: where
- * a mark is kept for later calls, or NULL. */
-dscomm_status_t dscomm_priv_device_drain(dscomm_device_queue_t *queue,
+/* In drain.c: a short pause between two looks at a device. since: the time of
+ * its last progress, in us. */
+void dscomm_priv_device_rest(gint64 since);
+/* Waits for at most so long until the queue is empty. event: where a mark is
+ * kept for later calls, or NULL. channel: that of a call, which ends if one of
+ * its groups ends, or NULL. */
+dscomm_status_t dscomm_priv_device_drain(const dscomm_channel_t *channel,
+                                         dscomm_device_queue_t *queue,
                                          void **event, int most_ms);
-/* The same in a call, which ends if one of x's groups ends. */
-dscomm_status_t dscomm_priv_exchange_drain(const dscomm_exchange_t *x,
-                                           dscomm_device_queue_t *queue);
 /* The same without a sentence. 1: it is empty. */
 int dscomm_priv_device_is_idle(dscomm_device_queue_t *queue, int most_ms);
 /* Drains the queue and releases memory; if the queue does not end, the memory

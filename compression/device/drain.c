@@ -16,17 +16,12 @@
 #define SHORT_FIRST 16
 #define SHORT_MOST 1024
 
-static void rest(gint64 since)
+void dscomm_priv_device_rest(gint64 since)
 {
     if (g_get_monotonic_time() - since < EAGER_US)
         g_thread_yield();
     else
         g_usleep(PAUSE_US);
-}
-
-void dscomm_priv_exchange_rest(const dscomm_exchange_t *x)
-{
-    rest(x->since);
 }
 
 /* Retained memory stays in a list, so that leak checkers find it, if there is
@@ -61,7 +56,7 @@ static int queue_look(const dscomm_channel_t *channel,
         code = device_ops()->reached(queue, *mark, ret_reached);
     while (!code && !*ret_reached && g_get_monotonic_time() < end &&
            (!channel || dscomm_priv_channel_status(channel) == DSCOMM_OK)) {
-        rest(since);
+        dscomm_priv_device_rest(since);
         code = device_ops()->reached(queue, *mark, ret_reached);
     }
     if (own)
@@ -76,9 +71,9 @@ int dscomm_priv_device_is_idle(dscomm_device_queue_t *queue, int most_ms)
     return !queue_look(NULL, queue, NULL, most_ms, &reached) && reached;
 }
 
-static dscomm_status_t drain(const dscomm_channel_t *channel,
-                             dscomm_device_queue_t *queue, void **event,
-                             int most_ms)
+dscomm_status_t dscomm_priv_device_drain(const dscomm_channel_t *channel,
+                                         dscomm_device_queue_t *queue,
+                                         void **event, int most_ms)
 {
     int reached, code = queue_look(channel, queue, event, most_ms, &reached);
     dscomm_status_t status = DSCOMM_OK;
@@ -93,18 +88,6 @@ static dscomm_status_t drain(const dscomm_channel_t *channel,
                        "this rank waits for its device, which has not ended "
                        "what it began before in %d ms",
                        most_ms);
-}
-
-dscomm_status_t dscomm_priv_device_drain(dscomm_device_queue_t *queue,
-                                         void **event, int most_ms)
-{
-    return drain(NULL, queue, event, most_ms);
-}
-
-dscomm_status_t dscomm_priv_exchange_drain(const dscomm_exchange_t *x,
-                                           dscomm_device_queue_t *queue)
-{
-    return drain(x->channel, queue, NULL, x->timeout_ms);
 }
 
 int dscomm_priv_device_is_short(dscomm_shortage_t *shortage, size_t bytes)
@@ -128,7 +111,8 @@ dscomm_status_t dscomm_priv_device_release(dscomm_device_queue_t *queue,
                                            int on_host, void *memory,
                                            int most_ms)
 {
-    dscomm_status_t status = dscomm_priv_device_drain(queue, NULL, most_ms);
+    dscomm_status_t status =
+        dscomm_priv_device_drain(NULL, queue, NULL, most_ms);
 
     if (status < 0)
         dscomm_priv_retain(memory);

@@ -56,14 +56,16 @@ static dscomm_status_t transfer(const dscomm_exchange_t *x, part_t *part,
     /* Drains the queue before, with a deadline, because a copy may block until
      * earlier work is done. */
     if (status == DSCOMM_OK)
-        status = dscomm_priv_exchange_drain(x, queue);
+        status =
+            dscomm_priv_device_drain(x->channel, queue, NULL, x->timeout_ms);
     if (status < 0)
         return status;
     part->late = 1;
     status = dscomm_priv_device_result(
         device_ops()->copy(queue, to, bytes, from, bytes, bytes, 1), what);
     if (status == DSCOMM_OK)
-        status = dscomm_priv_exchange_drain(x, queue);
+        status =
+            dscomm_priv_device_drain(x->channel, queue, NULL, x->timeout_ms);
     part->late = status < 0;
     return status;
 }

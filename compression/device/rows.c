@@ -72,7 +72,8 @@ static dscomm_status_t take_own(dscomm_exchange_t *x, int device, size_t room)
      * arrive. */
     return dscomm_group_capabilities(x->channel->group) &
                    DSCOMM_CAP_DEVICE_MEMORY
-               ? dscomm_priv_exchange_drain(x, mirror->queue)
+               ? dscomm_priv_device_drain(x->channel, mirror->queue, NULL,
+                                          x->timeout_ms)
                : DSCOMM_OK;
 }
 
@@ -331,7 +332,8 @@ dscomm_status_t dscomm_priv_device_settle(dscomm_exchange_t *x, int most_ms)
     if (!x->unfinished)
         return DSCOMM_OK;
     last = &x->mirror.marks[x->mirror.mark_count - 1];
-    status = dscomm_priv_device_drain(x->unfinished, &last->event, most_ms);
+    status =
+        dscomm_priv_device_drain(NULL, x->unfinished, &last->event, most_ms);
     if (status == DSCOMM_OK)
         x->unfinished = NULL;
     return status;

@@ -53,7 +53,8 @@ static dscomm_status_t await(dscomm_device_side_t *side,
 {
     const int most_ms = dscomm_priv_channel_timeout(c->channel);
     dscomm_status_t status = dscomm_priv_device_drain(
-        side->queue, NULL, c->lost ? MIN(most_ms, DSCOMM_SETTLE_MS) : most_ms);
+        NULL, side->queue, NULL,
+        c->lost ? MIN(most_ms, DSCOMM_SETTLE_MS) : most_ms);
 
     if (status == DSCOMM_OK)
         side->late = 0;

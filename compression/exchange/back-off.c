@@ -50,7 +50,7 @@ dscomm_status_t dscomm_priv_exchange_await(dscomm_exchange_t *x, stage_t stage,
             status = messages_progress(x);
         if (status < 0)
             break;
-        dscomm_priv_exchange_rest(x);
+        dscomm_priv_device_rest(x->since);
         x->seen = g_get_monotonic_time();
         status = dscomm_priv_device_reached(x, stage, p);
     }

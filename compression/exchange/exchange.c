@@ -11,12 +11,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The region with rank's part to be reduced. */
-static char *gathered(const dscomm_exchange_t *x, int rank)
-{
-    return region_of(x, rank == x->channel->rank ? x->out : x->in, rank);
-}
-
 static dscomm_work_t **slot(const dscomm_exchange_t *x, dscomm_work_t **works,
                             size_t packet, int rank)
 {
@@ -358,7 +352,7 @@ static dscomm_status_t reduce_packet(dscomm_exchange_t *x, size_t p)
     dscomm_status_t status = DSCOMM_OK;
 
     for (int r = 0; r < x->channel->ranks; r++)
-        rows[r] = gathered(x, r);
+        rows[r] = region_of(x, r == x->channel->rank ? x->out : x->in, r);
     for (size_t s = packet->first; s < packet->last && !status; s++) {
         const segment_t *segment = segment_at(x, s);
         part_t *part = part_at(x, segment->part);

@@ -177,8 +177,6 @@ dscomm_status_t dscomm_priv_exchange_watch(dscomm_exchange_t *x, int moved);
 /* Waits until the device reaches a packet's mark, while messages progress. */
 dscomm_status_t dscomm_priv_exchange_await(dscomm_exchange_t *x, stage_t stage,
                                            size_t p);
-/* In drain.c: a short pause between two looks at a device. */
-void dscomm_priv_exchange_rest(const dscomm_exchange_t *x);
 
 /* In blocks.c: arithmetic on one segment. measure() reads the whole buffer of a
  * part; encode() encodes a segment for rank. */
