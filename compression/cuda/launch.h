@@ -42,19 +42,9 @@ static size_t tiles_of(const dscomm_device_worker_t &a)
     return tiles_of(a.rows.chunk, a.rows.chunk, a.padded);
 }
 
-static size_t kind_of(const dscomm_device_worker_t &a)
-{
-    return (size_t)a.format;
-}
-
 static size_t tiles_of(const dscomm_device_server_t &a)
 {
     return tiles_of(a.count, a.count, a.count);
-}
-
-static size_t kind_of(const dscomm_device_server_t &a)
-{
-    return a.rows.ranks;
 }
 
 static size_t tiles_of(const dscomm_device_unpack_t &a)
@@ -62,9 +52,14 @@ static size_t tiles_of(const dscomm_device_unpack_t &a)
     return tiles_of(a.to - a.from, a.rows.chunk, a.count);
 }
 
-static size_t kind_of(const dscomm_device_unpack_t &a)
+template <class A> static size_t kind_of(const A &a)
 {
     return (size_t)a.format;
+}
+
+static size_t kind_of(const dscomm_device_server_t &a)
+{
+    return a.rows.ranks;
 }
 
 static int start(const dscomm_cuda_grid_t *grid,
@@ -128,23 +123,17 @@ static int start_all(const dscomm_cuda_grid_t *grid, const A *args, size_t jobs)
     return code;
 }
 
-int dscomm_priv_cuda_worker(const dscomm_cuda_grid_t *grid,
-                            const dscomm_device_worker_t *args, size_t jobs)
-{
-    return start_all(grid, args, jobs);
-}
+#define KERNEL(name)                                                           \
+    int dscomm_priv_cuda_##name(const dscomm_cuda_grid_t *grid,                \
+                                const dscomm_device_##name##_t *args,          \
+                                size_t jobs)                                   \
+    {                                                                          \
+        return start_all(grid, args, jobs);                                    \
+    }
 
-int dscomm_priv_cuda_server(const dscomm_cuda_grid_t *grid,
-                            const dscomm_device_server_t *args, size_t jobs)
-{
-    return start_all(grid, args, jobs);
-}
-
-int dscomm_priv_cuda_unpack(const dscomm_cuda_grid_t *grid,
-                            const dscomm_device_unpack_t *args, size_t jobs)
-{
-    return start_all(grid, args, jobs);
-}
+KERNEL(worker)
+KERNEL(server)
+KERNEL(unpack)
 
 int dscomm_priv_cuda_materialise(const dscomm_cuda_grid_t *grid,
                                  const dscomm_device_materialise_t *args)
