@@ -4,20 +4,13 @@
 # where a sum has one order, the same to the last digit as on shm, with signs as
 # well; on four by the same algorithm, and nearly so by MPI's own.
 
-. "$abs_top_srcdir/tests/tap.sh"
+. "$abs_top_srcdir/tests/backends/mpi.sh"
 
 digits=$abs_top_builddir/examples/digits/digits
 data=$abs_top_srcdir/examples/digits/digits.csv.gz
 [ -x "$digits" ] || skip_all 'digits was not built: no zlib'
-OMPI_ALLOW_RUN_AS_ROOT=1
-OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-# It wants a remote shell to be there, though it will not use one.
-OMPI_MCA_plm_rsh_agent=sh
-UCX_LOG_LEVEL=error
 DSCOMM_TIMEOUT=60
-export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM \
-    OMPI_MCA_plm_rsh_agent UCX_LOG_LEVEL DSCOMM_TIMEOUT
-unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
+export DSCOMM_TIMEOUT
 
 # start BACKEND N OPTIONS COMMAND...: digits, started by it; its status in $status
 start()
@@ -44,11 +37,9 @@ same_results()
     results "$scratch/out" | cmp - "$scratch/on-shm" >&2
 }
 
-# four MPI COMMAND...: the losses of 4 ranks
+# four COMMAND...: the losses of 4 ranks
 four()
 {
-    mpi=$1
-    shift
     start shm 4 '' "$abs_top_builddir/tools/dscomm" run
     sed -n 's/^epoch [0-9]*: loss //p' "$scratch/out" >"$scratch/want"
     start mpi 4 '' "$@"
@@ -68,11 +59,10 @@ four()
     result $? "$mpi: to the last digit, by the same algorithm"
 }
 
-# under MPI COMMAND...
+# under MPI
 under()
 {
     mpi=$1
-    shift
     if ! command -v "mpirun.$mpi" >/dev/null; then
         skip "digits under $mpi" "no mpirun.$mpi"
         return
@@ -80,6 +70,10 @@ under()
         skip "digits under $mpi" "no backend for $mpi"
         return
     fi
+    use_"$mpi"
+    # A launcher with arguments.
+    # shellcheck disable=SC2086
+    set -- $launch
     for method in onebit onebit-lamb zero-one; do
         start shm 2 "--compress $method" "$abs_top_builddir/tools/dscomm" run
         mv "$scratch/out" "$scratch/want"
@@ -94,9 +88,9 @@ under()
     accuracy=$(sed -n 's/^test accuracy: \([0-9.]*\) %$/\1/p' "$scratch/out")
     awk "BEGIN { exit !(\"$accuracy\" + 0 >= 95) }"
     result $? "$mpi: $accuracy % of the test is read, of 95 %"
-    four "$mpi" "$@"
+    four "$@"
 }
 
-under openmpi mpirun.openmpi --oversubscribe --bind-to none
-under mpich mpirun.mpich -localhost localhost
+under openmpi
+under mpich
 tap_done
