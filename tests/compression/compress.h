@@ -50,6 +50,12 @@ static inline void reduce_as(rank_t *self, dscomm_compressor_t *c, void *x,
     finish(self, work);
 }
 
+/* The status of a call that blocks. */
+static inline dscomm_status_t try_reduce(dscomm_compressor_t *c, float *x)
+{
+    return dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL);
+}
+
 static inline void reduce(rank_t *self, dscomm_compressor_t *c, float *x)
 {
     reduce_as(self, c, x, DSCOMM_FLOAT32, 0);

@@ -41,27 +41,12 @@ static void use_end(use_t *use)
     ops->close(use->queue);
 }
 
-/* Calls that allocate memory or an event, and free it. */
-static int call_and_undo(const use_t *use, int at)
+/* Makes call number `at` of the table and returns its result. Kernels work on
+ * host memory; a call that allocates memory or an event frees it again. */
+enum { MARK = 8, MAP, ALLOC_HOST, ALLOC, KERNEL, CALLS = KERNEL + 5 };
+static int call(const use_t *use, int at)
 {
-    void *got = NULL;
-    int code = at == 0   ? ops->mark(use->queue, &got)
-               : at == 1 ? ops->map(use->queue, &use->card, &got)
-                         : ops->alloc(use->queue, 4, at == 2, &got);
-
-    if (got && at == 0)
-        ops->unmark(use->queue, got);
-    else if (got && at == 1)
-        ops->unmap(use->queue, got);
-    else if (got)
-        ops->release(use->queue, at == 2, got);
-    return code;
-}
-
-/* Calls that start kernels, on host memory. */
-static int call_kernel(const use_t *use, int at)
-{
-    static char row[32];
+    static char from[8], to[8], row[32];
     static float x[COUNT], c[COUNT], s;
     const dscomm_device_rows_t rows = {row, sizeof row, 1, COUNT};
     const dscomm_device_worker_t work = {0,  x, COUNT, COUNT, c,
@@ -70,42 +55,34 @@ static int call_kernel(const use_t *use, int at)
     const dscomm_device_unpack_t show = {0, rows, COUNT, 0, COUNT, x};
     const dscomm_device_materialise_t make = {c, &s, COUNT};
     const dscomm_device_take_back_t take = {0, x, COUNT, row, c};
-
-    return at == 0   ? ops->worker(use->queue, &work, 1)
-           : at == 1 ? ops->server(use->queue, &serve, 1)
-           : at == 2 ? ops->unpack(use->queue, &show, 1)
-           : at == 3 ? ops->materialise(use->queue, &make)
-                     : ops->take_back(use->queue, &take);
-}
-
-/* Makes call number `at` of the table and returns its result. */
-#define CALLS 17
-static int call(const use_t *use, int at)
-{
-    static char from[8], to[8];
+    dscomm_device_queue_t *queue = use->queue;
     dscomm_device_card_t card;
+    void *got = NULL;
     int is_reached;
+    int code = at == 0            ? ops->sync(queue)
+               : at == 1          ? ops->follow(queue, NULL)
+               : at == 2          ? ops->lead(queue, NULL)
+               : at == 3          ? ops->copy(queue, to, 0, from, 0, 4, 1)
+               : at == 4          ? ops->copy(queue, to, 4, from, 4, 4, 2)
+               : at == 5          ? ops->clear(queue, to, 4)
+               : at == 6          ? ops->reached(queue, use->event, &is_reached)
+               : at == 7          ? ops->lend(queue, use->memory, &card)
+               : at == MARK       ? ops->mark(queue, &got)
+               : at == MAP        ? ops->map(queue, &use->card, &got)
+               : at < KERNEL      ? ops->alloc(queue, 4, at == ALLOC_HOST, &got)
+               : at == KERNEL     ? ops->worker(queue, &work, 1)
+               : at == KERNEL + 1 ? ops->server(queue, &serve, 1)
+               : at == KERNEL + 2 ? ops->unpack(queue, &show, 1)
+               : at == KERNEL + 3 ? ops->materialise(queue, &make)
+                                  : ops->take_back(queue, &take);
 
-    switch (at) {
-    case 0:
-        return ops->sync(use->queue);
-    case 1:
-        return ops->follow(use->queue, NULL);
-    case 2:
-        return ops->lead(use->queue, NULL);
-    case 3:
-        return ops->copy(use->queue, to, 0, from, 0, 4, 1);
-    case 4:
-        return ops->copy(use->queue, to, 4, from, 4, 4, 2);
-    case 5:
-        return ops->clear(use->queue, to, 4);
-    case 6:
-        return ops->reached(use->queue, use->event, &is_reached);
-    case 7:
-        return ops->lend(use->queue, use->memory, &card);
-    default:
-        return at < 12 ? call_and_undo(use, at - 8) : call_kernel(use, at - 12);
-    }
+    if (got && at == MARK)
+        ops->unmark(queue, got);
+    else if (got && at == MAP)
+        ops->unmap(queue, got);
+    else if (got)
+        ops->release(queue, at == ALLOC_HOST, got);
+    return code;
 }
 
 static void forget(void)
@@ -161,7 +138,7 @@ static void refused(void)
        "nothing is done elsewhere");
     ok(fake_context() == fake_context_of(1), "the thread's context is kept");
     fake_account.refused = -1;
-    is_int(call_kernel(&use, 0), 0, "no error is left for another call");
+    is_int(call(&use, KERNEL), 0, "no error is left for another call");
     use_end(&use);
 }
 
@@ -174,7 +151,7 @@ static void reported_once(void)
     for (int i = 0; i < CALLS; i++) {
         fake_device_fail(0);
         is_int(call(&use, i), FAKE_ERROR, "call %d fails", i);
-        is_int(call_kernel(&use, 0), 0, "the kernel after it does not");
+        is_int(call(&use, KERNEL), 0, "the kernel after it does not");
     }
     use_end(&use);
 }
@@ -194,7 +171,7 @@ static void not_yet(void)
     fake_device_late(0);
     is_int(ops->reached(use.queue, use.event, &is_reached), 0, "it is queried");
     is_int(is_reached, 0, "it is not reached");
-    is_int(call_kernel(&use, 0), 0, "the kernel after it succeeds");
+    is_int(call(&use, KERNEL), 0, "the kernel after it succeeds");
     is_int(ops->reached(use.queue, use.event, &is_reached), 0, "once more");
     is_int(is_reached, 1, "it is reached");
     ok(ops->idle(use.queue) == ops->idle(use.queue), "one idle stream");

@@ -160,9 +160,7 @@ static void stuck(rank_t *self)
     pair_call(self, &pair, 0);
     pair_fill(self, &pair);
     fake_device_stop(0, 0, FAKE_NEVER);
-    CHECK(self, dscomm_compressor_all_reduce(pair.there, pair.x, DSCOMM_FLOAT32,
-                                             NULL) == DSCOMM_ERR_TIMEOUT);
-    CHECK(self, strstr(dscomm_last_error(), "waits for its device"));
+    CHECK(self, has_timed_out(try_reduce(pair.there, pair.x)));
     CHECK(self, !fake_device_met());
     pair_free(self, &pair);
 }
@@ -186,8 +184,7 @@ static void abort_stuck(rank_t *self)
     fake_device_stop(0, 0, FAKE_NEVER);
     fake_device_counted(FAKE_MARKS);
     pthread_create(&thread, NULL, abort_later, group);
-    CHECK(self, dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL) ==
-                    DSCOMM_ERR_ABORTED);
+    CHECK(self, try_reduce(c, x) == DSCOMM_ERR_ABORTED);
     CHECK(self, !fake_device_met());
     pthread_join(thread, NULL);
     close_on(self, group, &c, 1);
@@ -204,9 +201,7 @@ static void stuck_before(rank_t *self)
     pair_fill(self, &pair);
     fake_device_hold(1);
     reduce(self, pair.there, pair.x);
-    CHECK(self, dscomm_compressor_all_reduce(pair.there, pair.x, DSCOMM_FLOAT32,
-                                             NULL) == DSCOMM_ERR_TIMEOUT);
-    CHECK(self, strstr(dscomm_last_error(), "waits for its device"));
+    CHECK(self, has_timed_out(try_reduce(pair.there, pair.x)));
     fake_device_hold(0);
     fake_device_wait(stream);
     pair_free(self, &pair);
@@ -278,8 +273,6 @@ static void late_row(rank_t *self)
     pair_free(self, &pair);
 }
 
-static int at, beyond;
-
 /* Wherever the runtime fails, all ranks end, and with the right result or with
  * a failure. */
 static void failing(rank_t *self)
@@ -290,26 +283,16 @@ static void failing(rank_t *self)
     fake_device_choose(self->rank);
     pair = pair_new(self, SHORT);
     pair_fill(self, &pair);
-    ALONE(self, 0, fake_device_fail(at));
-    status =
-        dscomm_compressor_all_reduce(pair.there, pair.x, DSCOMM_FLOAT32, NULL);
+    ALONE(self, 0, fake_device_fail(fail_at));
+    status = try_reduce(pair.there, pair.x);
     CHECK(self, status == DSCOMM_OK || status == DSCOMM_ERR_IO ||
                     status == DSCOMM_ERR_ABORTED);
-    ALONE(self, 0, beyond = fake_device_fail(-1) >= 0);
-    if (beyond) {
+    ALONE(self, 0, fail_beyond = fake_device_fail(-1) >= 0);
+    if (fail_beyond) {
         CHECK(self, status == DSCOMM_OK);
         pair_compare(self, &pair);
     }
     pair_free(self, &pair);
-}
-
-static void fail_everywhere(void)
-{
-    beyond = 0;
-    for (at = 0; !beyond && at < 200; at++)
-        ranks_run(2, 20000, failing, "a failure of a device");
-    ok(at > 30 && at < 200, "%d calls of the runtime, each of which failed",
-       at);
 }
 
 /* How rows travel. */
@@ -383,7 +366,7 @@ int main(void)
         ranks_run(2, 60000, long_calls, "long calls");
         is_int(fake_device_pieces(), left, "all memory of the devices is free");
         ranks_run(2, 20000, late_row, "a row that comes after a failure");
-        fail_everywhere();
+        fail_everywhere(2, failing, 30, 200);
         left = fake_device_pieces();
     }
     is_int(fake_device_early(), 0, "no memory went that others had mapped");

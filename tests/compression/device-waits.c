@@ -37,25 +37,12 @@ static void end(rank_t *self, begun_t *b)
     fake_device_stream_free(b->stream);
 }
 
-static int has_timed_out(dscomm_status_t status)
-{
-    return status == DSCOMM_ERR_TIMEOUT &&
-           strstr(dscomm_last_error(), "waits for its device");
-}
-
 static int errors_time_out(const begun_t *b)
 {
     float *worker, *server;
 
     return has_timed_out(
         dscomm_compressor_errors(b->pair.there, &worker, &server));
-}
-
-/* A call of a compressor of its own, behind the one that has begun. */
-static int call_times_out(dscomm_compressor_t *c, void *x)
-{
-    return has_timed_out(
-        dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL));
 }
 
 /* The device is asked for the errors, and stands before it comes to that. */
@@ -91,7 +78,7 @@ static void errors_to(rank_t *self)
     dscomm_compressor_t *c = open_with(self, COUNT, "onebit");
     begun_t b = begin(self);
 
-    CHECK(self, call_times_out(c, b.pair.x));
+    CHECK(self, has_timed_out(try_reduce(c, b.pair.x)));
     CHECK(self, !dscomm_compressor_free(c));
     end(self, &b);
 }
@@ -103,12 +90,11 @@ static void buffer_behind(rank_t *self)
     dscomm_compressor_t *c = open_with(self, COUNT, "int8");
     begun_t b = begin(self);
 
-    CHECK(self, call_times_out(c, b.pair.x));
-    CHECK(self, dscomm_compressor_all_reduce(c, b.pair.x, DSCOMM_FLOAT32,
-                                             NULL) == DSCOMM_ERR_STATE);
+    CHECK(self, has_timed_out(try_reduce(c, b.pair.x)));
+    CHECK(self, try_reduce(c, b.pair.x) == DSCOMM_ERR_STATE);
     CHECK(self, strstr(dscomm_last_error(), "reset the compressor"));
     CHECK(self, !dscomm_compressor_reset(c));
-    CHECK(self, call_times_out(c, b.pair.x));
+    CHECK(self, has_timed_out(try_reduce(c, b.pair.x)));
     CHECK(self, !dscomm_compressor_free(c));
     end(self, &b);
 }
@@ -132,8 +118,7 @@ static void buffer_aborted(rank_t *self)
     b = begin(self);
     since = g_get_monotonic_time();
     CHECK(self, !pthread_create(&thread, NULL, abort_soon, group));
-    CHECK(self, dscomm_compressor_all_reduce(c, b.pair.x, DSCOMM_FLOAT32,
-                                             NULL) == DSCOMM_ERR_ABORTED);
+    CHECK(self, try_reduce(c, b.pair.x) == DSCOMM_ERR_ABORTED);
     CHECK(self, strstr(dscomm_last_error(), "enough"));
     CHECK(self, g_get_monotonic_time() - since < 10 * G_USEC_PER_SEC);
     pthread_join(thread, NULL);
@@ -149,7 +134,7 @@ static void buffer_half(rank_t *self)
     dscomm_device_queue_t *queue = NULL;
 
     fake_device_stop(0, 0, FAKE_NEVER);
-    CHECK(self, call_times_out(c, x));
+    CHECK(self, has_timed_out(try_reduce(c, x)));
     CHECK(self, !dscomm_compressor_free(c));
     CHECK(self, !fake_device_met());
     CHECK(self, !dscomm_priv_device_queue(0, &queue));

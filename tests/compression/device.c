@@ -321,9 +321,8 @@ static void without_room(rank_t *self)
     pair_free(self, &pair);
 }
 
-/* The call of the runtime that fails; 1: there are fewer; calls that succeeded
- * without what failed. */
-static int at, beyond, forgiven;
+/* Calls that succeeded without what failed. */
+static int forgiven;
 
 static void failing(rank_t *self)
 {
@@ -332,10 +331,10 @@ static void failing(rank_t *self)
     float *x = fake_device_alloc(k->count * sizeof *x);
     dscomm_status_t status;
 
-    fake_device_fail(at);
+    fake_device_fail(fail_at);
     status = dscomm_compressor_all_reduce(c, x, k->dtype, NULL);
-    beyond = fake_device_fail(-1) >= 0;
-    forgiven += !beyond && status == DSCOMM_OK;
+    fail_beyond = fake_device_fail(-1) >= 0;
+    forgiven += !fail_beyond && status == DSCOMM_OK;
     CHECK(self, status == DSCOMM_OK || status == DSCOMM_ERR_IO);
     CHECK(self, status == DSCOMM_OK || strstr(dscomm_last_error(),
                                               "dscomm_compressor_all_reduce"));
@@ -350,10 +349,7 @@ static void count_and_fail(void)
     ranks_run(1, 20000, rows_only, "rows alone travel");
     ranks_run(1, 20000, discarded, "errors that are not needed");
     ranks_run(1, 20000, no_wait, "a call that does not wait");
-    for (at = 0; !beyond && at < 100; at++)
-        ranks_run(1, 20000, failing, "a failure of the device");
-    ok(at > 15 && at < 100, "%d calls of the runtime, each of which failed",
-       at);
+    fail_everywhere(1, failing, 15, 100);
     is_int(forgiven, 5,
            "but for five that give memory, which the call can do without");
 }

@@ -305,7 +305,7 @@ static unsigned long stream_tasks(struct fake_stream *stream)
     return tasks;
 }
 
-static void stream_wait(struct fake_stream *stream)
+void fake_device_wait(void *stream)
 {
     stream_passed(stream, stream_tasks(stream), 1);
 }
@@ -324,8 +324,10 @@ static struct fake_stream *stream_new(int device)
     return stream;
 }
 
-static void stream_end(struct fake_stream *stream)
+void fake_device_stream_free(void *argument)
 {
+    struct fake_stream *stream = argument;
+
     if (!stream->begun)
         return;
     stream_put(stream, NULL, NULL, 0);
@@ -359,13 +361,13 @@ static cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     count_call();
     stream->is_open = 0;
-    stream_end(stream);
+    fake_device_stream_free(stream);
     return cudaSuccess;
 }
 
 static cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-    stream_wait(stream);
+    fake_device_wait(stream);
     return call();
 }
 
@@ -441,16 +443,6 @@ void *fake_device_stream_new(void)
     return stream_new(0);
 }
 
-void fake_device_stream_free(void *stream)
-{
-    stream_end(stream);
-}
-
-void fake_device_wait(void *stream)
-{
-    stream_wait(stream);
-}
-
 typedef struct {
     char *to;
     const char *from;
@@ -510,7 +502,7 @@ static cudaError_t cudaFree(void *memory)
     count_call();
     for (struct fake_stream *s = streams; s; s = s->next)
         if (s->is_open && s->device == fake_device_chosen())
-            stream_wait(s);
+            fake_device_wait(s);
     if (fake_device_room(memory))
         fake_device_free(memory);
     else

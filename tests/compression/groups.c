@@ -12,46 +12,44 @@
 #define COUNT 3000
 #define ROUNDS 40
 
-static const dscomm_compressor_attr_t usual = DSCOMM_COMPRESSOR_ATTR_INIT;
-
 /* One rank's arguments make no sense: nobody waits for the deadline, and all
  * have the same sentence. */
 static void refused_by_one(rank_t *self)
 {
-    dscomm_compressor_attr_t attr = usual;
-    dscomm_compressor_t *c = NULL, **ret = &c;
-    size_t count = COUNT;
+    static const struct {
+        dscomm_status_t status;
+        const char *text;
+        dscomm_compressor_attr_t attr;
+        size_t count;
+        int is_lost; /* nowhere to return it to */
+    } rows[] = {
+        {DSCOMM_ERR_INVALID, "parameter is 7", {.parameter = 7}, COUNT, 0},
+        {DSCOMM_ERR_NOT_FOUND, "no codec 'zip'", {.codec = "zip"}, COUNT, 0},
+        {DSCOMM_ERR_INVALID, "attr.size is 3", {.size = 3}, COUNT, 0},
+        {DSCOMM_ERR_INVALID, "padded is 5", {.padded = 5}, COUNT, 0},
+        {DSCOMM_ERR_INVALID,
+         "more than memory can hold",
+         {.sum = 0},
+         SIZE_MAX / 4,
+         0},
+        {DSCOMM_ERR_INVALID, "ret_compressor is NULL", {.sum = 0}, COUNT, 1},
+    };
 
     for (int i = 0; i < 6; i++) {
-        static const struct {
-            dscomm_status_t status;
-            const char *text;
-        } want[] = {
-            {DSCOMM_ERR_INVALID, "parameter is 7"},
-            {DSCOMM_ERR_NOT_FOUND, "no codec 'zip'"},
-            {DSCOMM_ERR_INVALID, "attr.size is 3"},
-            {DSCOMM_ERR_INVALID, "padded is 5"},
-            {DSCOMM_ERR_INVALID, "more than memory can hold"},
-            {DSCOMM_ERR_INVALID, "ret_compressor is NULL"},
-        };
-        int culprit = i % self->size;
+        const int culprit = i % self->size, is_it = self->rank == culprit;
+        dscomm_compressor_attr_t attr = {.size = 0};
+        dscomm_compressor_t *c = NULL;
         char who[32];
 
-        attr = usual;
-        ret = &c;
-        count = COUNT;
-        if (self->rank == culprit) {
-            attr.parameter = i == 0 ? 7 : 0;
-            attr.codec = i == 1 ? "zip" : NULL;
-            attr.size = i == 2 ? 3 : sizeof attr;
-            attr.padded = i == 3 ? 5 : 0;
-            count = i == 4 ? SIZE_MAX / 4 : COUNT;
-            ret = i == 5 ? NULL : &c;
-        }
+        if (is_it)
+            attr = rows[i].attr;
+        attr.size = attr.size ? attr.size : sizeof attr;
         snprintf(who, sizeof who, "rank %d says", culprit);
-        CHECK(self, dscomm_compressor_create(self->world, count, &attr, ret) ==
-                        want[i].status);
-        CHECK(self, strstr(dscomm_last_error(), want[i].text));
+        CHECK(self,
+              dscomm_compressor_create(
+                  self->world, is_it ? rows[i].count : COUNT, &attr,
+                  is_it && rows[i].is_lost ? NULL : &c) == rows[i].status);
+        CHECK(self, strstr(dscomm_last_error(), rows[i].text));
         CHECK(self, strstr(dscomm_last_error(), who) && !c);
     }
     CHECK(self, dscomm_group_status(self->world) == DSCOMM_OK);
@@ -76,8 +74,7 @@ static void outlives(rank_t *self)
     CHECK(self, !dscomm_group_free(group));
     CHECK(self, !work || dscomm_work_wait(work, -1) == DSCOMM_ERR_ABORTED);
     dscomm_work_free(work);
-    CHECK(self, dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL) ==
-                    DSCOMM_ERR_STATE);
+    CHECK(self, try_reduce(c, x) == DSCOMM_ERR_STATE);
     CHECK(self, strstr(dscomm_last_error(), "was freed"));
     CHECK(self, info_of(self, c).count == COUNT);
     state = save(self, c);
@@ -122,8 +119,7 @@ static void same_place(rank_t *self)
     for (int i = 0; i < NEW; i++)
         CHECK(self, !dscomm_group_free(groups[i]));
     for (int i = 0; i < OLD; i++) {
-        CHECK(self, dscomm_compressor_all_reduce(old[i], x, DSCOMM_FLOAT32,
-                                                 NULL) == DSCOMM_ERR_STATE);
+        CHECK(self, try_reduce(old[i], x) == DSCOMM_ERR_STATE);
         CHECK(self, !dscomm_compressor_free(old[i]));
     }
 }

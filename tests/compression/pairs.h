@@ -132,6 +132,12 @@ static inline void pairs_call(rank_t *self, pair_t *pairs, int n)
         pair_check(self, &pairs[i]);
 }
 
+static inline int has_timed_out(dscomm_status_t status)
+{
+    return status == DSCOMM_ERR_TIMEOUT &&
+           strstr(dscomm_last_error(), "waits for its device");
+}
+
 /* Both have the same errors, and save the same. */
 static inline int is_same(rank_t *self, const pair_t *pair)
 {
@@ -141,6 +147,20 @@ static inline int is_same(rank_t *self, const pair_t *pair)
     free(a);
     free(b);
     return same;
+}
+
+/* The call of the runtime that fails; 1: there are fewer. */
+static int fail_at, fail_beyond;
+
+/* Runs body, which looks for that, until there are fewer calls. */
+static inline void fail_everywhere(int ranks, rank_body_t body, int least,
+                                   int most)
+{
+    fail_beyond = 0;
+    for (fail_at = 0; !fail_beyond && fail_at < most; fail_at++)
+        ranks_run(ranks, 20000, body, "a failure of a device");
+    ok(fail_at > least && fail_at < most,
+       "%d calls of the runtime, each of which failed", fail_at);
 }
 
 /* What is not finite, in the second call on one rank, and in the fourth in the

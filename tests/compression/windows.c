@@ -299,8 +299,7 @@ static void failing_call(rank_t *self)
         fake_device_stop(1, stands == 1, FAKE_NEVER);
     meet(self);
     if (self->rank != 1 || stands) {
-        dscomm_status_t status =
-            dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL);
+        dscomm_status_t status = try_reduce(c, x);
 
         CHECK(self,
               status == DSCOMM_ERR_TIMEOUT || status == DSCOMM_ERR_ABORTED);
@@ -316,17 +315,15 @@ static void failing_call(rank_t *self)
     fake_device_free(x);
 }
 
-static int at, beyond;
-
 /* Wherever the runtime fails while a compressor is made, it is made. */
 static void failing_create(rank_t *self)
 {
     pair_t pair;
 
     fake_device_choose(self->rank);
-    ALONE(self, 0, fake_device_fail(at));
+    ALONE(self, 0, fake_device_fail(fail_at));
     pair = pair_new(self, SHORT);
-    ALONE(self, 0, beyond = fake_device_fail(-1) >= 0);
+    ALONE(self, 0, fail_beyond = fake_device_fail(-1) >= 0);
     pair_call(self, &pair, 0);
     pair_free(self, &pair);
 }
@@ -353,9 +350,7 @@ int main(void)
     ranks_run(2, 20000, returning, "coming back after another one stayed");
     ranks_run(3, 20000, returning, "coming back after others stayed");
     is_int(fake_device_pieces(), 0, "all memory is free");
-    for (at = 0; !beyond && at < 100; at++)
-        ranks_run(2, 20000, failing_create, "a failure of a device");
-    ok(at > 5 && at < 100, "%d calls of the runtime, each of which failed", at);
+    fail_everywhere(2, failing_create, 5, 100);
     is_int(fake_device_pieces(), 0, "all memory is free");
     ranks_run(3, 20000, failing_call, "a rank that does not call");
     is_int(fake_device_pieces(), 0, "all memory is free");

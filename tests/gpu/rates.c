@@ -101,7 +101,7 @@ static dscomm_device_rows_t rows_for(size_t ranks, size_t chunk)
 
 /* Leaves the first array of errors unchanged, so that the call can be
  * repeated. */
-static int worker(int format)
+static int work_to(int format, char *first)
 {
     dscomm_device_worker_t args = {
         .format = (dscomm_device_format_t)format,
@@ -112,10 +112,15 @@ static int worker(int format)
         .s = scales,
         .next = (float *)(void *)next,
         .ret_s = scales + 1,
-        .rows = rows_for(1, count),
+        .rows = {first, row, 1, count},
     };
 
     return ops->worker(queue, &args, 1);
+}
+
+static int worker(int format)
+{
+    return work_to(format, rows);
 }
 
 static int server(int ranks)
@@ -205,25 +210,13 @@ static void link_rate(const char *what, launch_t launch, double link)
         ok(is > 0, "%-18s %6.1f GB/s; the link's rate is not known", what, is);
 }
 
-/* destination of the worker's row: copied to the host, or in host memory */
-static char *row_to; /* where it writes */
-
+/* The worker's row is copied to the host, or it is written to host memory. */
 static int worker_to_host(int is_mapped)
 {
-    dscomm_device_worker_t args = {
-        .x = x,
-        .count = count,
-        .padded = count,
-        .c = (float *)(void *)c,
-        .s = scales,
-        .next = (float *)(void *)next,
-        .ret_s = scales + 1,
-        .rows = {row_to, row, 1, count},
-    };
-    int code = ops->worker(queue, &args, 1);
+    int code = work_to(DSCOMM_DEVICE_FLOAT32, is_mapped ? host : rows);
 
     return code || is_mapped ? code
-                             : ops->copy(queue, host, row, row_to, row, row, 1);
+                             : ops->copy(queue, host, row, rows, row, row, 1);
 }
 
 static void host_rates(double link)
@@ -235,9 +228,7 @@ static void host_rates(double link)
         link_rate("from pinned memory", from_host, link);
         link_rate("to pinned memory", to_host, link);
     }
-    row_to = rows;
     copied = seconds(worker_to_host, 0);
-    row_to = host;
     mapped = seconds(worker_to_host, 1);
     printf("# worker and its row to the host: %.3f ms by a copy, %.3f ms "
            "written there\n",

@@ -1,8 +1,0 @@
-#!/bin/sh
-# SPDX-License-Identifier: BSD-3-Clause
-# Calls on compressors, as calls.c has them, where a thread of the library goes on
-# with works.
-
-DSCOMM_PROGRESS=thread
-export DSCOMM_PROGRESS
-exec "$abs_top_builddir/tests/compression/calls.t"
