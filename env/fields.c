@@ -221,8 +221,7 @@ static char *find_colon(char *text)
     return first == last ? last : NULL;
 }
 
-/* "[::1]" becomes "::1", as torch reads it; 0 if the brackets are no pair */
-static int strip_brackets(char *text)
+int dscomm_priv_strip_brackets(char *text)
 {
     size_t length = strlen(text);
 
@@ -247,7 +246,8 @@ int dscomm_priv_hosts_set_master(dscomm_env_t *env, char *text,
             port > 65535)
             g_clear_pointer(&text, g_free);
     }
-    if (!text || !strip_brackets(text) || !dscomm_priv_is_host(text)) {
+    if (!text || !dscomm_priv_strip_brackets(text) ||
+        !dscomm_priv_is_host(text)) {
         g_free(text);
         return 0;
     }

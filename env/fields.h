@@ -115,6 +115,10 @@ dscomm_status_t dscomm_priv_hosts_json(const env_view_t *view,
 void dscomm_priv_hosts_set(dscomm_env_t *env, int64_t rank, int64_t world,
                            const char *origin);
 
+/* Makes "[::1]" to "::1": brackets separate an address from a port, and PyTorch
+ * does not accept them. Returns 0 if the brackets are no pair. */
+int dscomm_priv_strip_brackets(char *text);
+
 /* Takes over "host" or "host:port" as where rank 0 is, if it is one, without
  * the brackets of an address. Returns whether it is. */
 int dscomm_priv_hosts_set_master(dscomm_env_t *env, char *text,

@@ -5,7 +5,7 @@
 #ifndef ENV_JSON_H
 #define ENV_JSON_H
 
-#include "env/problem.h"
+#include "env/view.h"
 
 #include <stdint.h>
 

@@ -62,19 +62,6 @@ static char *without_blanks(const char *text)
     return g_strndup(text, length);
 }
 
-/* Removes brackets, which separate an address from a port: there is none, and
- * PyTorch does not accept brackets. */
-static char *without_brackets(char *text)
-{
-    char *end = *text == '[' ? strchr(text, ']') : NULL;
-
-    if (end) {
-        *end = '\0';
-        memmove(text, text + 1, strlen(text));
-    }
-    return text;
-}
-
 static dscomm_status_t user_address(const env_view_t *view, dscomm_env_t *env)
 {
     const char *name =
@@ -93,7 +80,8 @@ static dscomm_status_t user_address(const env_view_t *view, dscomm_env_t *env)
             "blanks, line ends, scheme and port, which goes into "
             "MASTER_PORT");
     }
-    dscomm_priv_env_set_address(env, without_brackets(address), name);
+    dscomm_priv_strip_brackets(address);
+    dscomm_priv_env_set_address(env, address, name);
     return DSCOMM_OK;
 }
 

@@ -4,7 +4,7 @@
 #ifndef ENV_NODELIST_H
 #define ENV_NODELIST_H
 
-#include "env/problem.h"
+#include "env/view.h"
 
 #include <stdint.h>
 

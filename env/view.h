@@ -6,6 +6,12 @@
 
 #include <glib.h>
 
+/* What is wrong with a text, and where. */
+typedef struct {
+    const char *what; /* static; NULL: nothing is wrong */
+    size_t at; /* byte, from 0 */
+} env_problem_t;
+
 typedef struct {
     const char *(*get)(const char *name, void *arg);
     void *arg;

@@ -41,80 +41,57 @@ static __attribute__((format(printf, 1, 2))) void put(const char *format, ...)
     va_end(args);
 }
 
-typedef int write_t(char *text, size_t room, int index);
+/* An element of a list: format of first + factor * (i % modulo). */
+typedef struct {
+    const char *format;
+    int first, factor, modulo;
+} element_t;
 
-static int write_name(char *text, size_t room, int i)
-{
-    return snprintf(text, room, "n%d-ib,", i);
-}
-
-static int write_odd(char *text, size_t room, int i)
-{
-    return snprintf(text, room, "%d,", 2 * i + 1);
-}
-
-static int write_slots(char *text, size_t room, int i)
-{
-    return snprintf(text, room, "n%d 42 ", i);
-}
-
-static int write_json(char *text, size_t room, int i)
-{
-    return snprintf(text, room, "\"h-%d\",", i);
-}
-
-static int write_tasks(char *text, size_t room, int i)
-{
-    return snprintf(text, room, "%d,", 1 + i % 2);
-}
+static const element_t host_name = {"n%d-ib,", 0, 1, HOSTS},
+                       odd_number = {"%d,", 1, 2, HOSTS},
+                       host_slots = {"n%d 42 ", 0, 1, HOSTS},
+                       json_host = {"\"h-%d\",", 0, 1, HOSTS},
+                       one_or_two = {"%d,", 1, 1, 2};
 
 /* Before, an element for each host, after. */
-static void put_list(const char *before, write_t *write_one, const char *after)
+static void put_list(const char *before, const element_t *element,
+                     const char *after)
 {
     static char text[HOSTS * 32];
     size_t used = 0;
 
     for (int i = 0; i < HOSTS; i++)
-        used += (size_t)write_one(text + used, sizeof text - used, i);
+        used += (size_t)snprintf(
+            text + used, sizeof text - used, element->format,
+            element->first + element->factor * (i % element->modulo));
     text[used - 1] = '\0';
     put("%s%s%s", before, text, after);
 }
 
-static void alone(void)
-{
-}
+static const char *const none[] = {NULL};
 
-static void run(void)
-{
-    put("TORCHELASTIC_RUN_ID=job");
-    put("TORCHELASTIC_USE_AGENT_STORE=True");
-    put("RANK=9");
-    put("WORLD_SIZE=16");
-    put("LOCAL_RANK=1");
-    put("LOCAL_WORLD_SIZE=8");
-    put("GROUP_RANK=1");
-    put("MASTER_ADDR=n0");
-    put("MASTER_PORT=29500");
-}
+static const char *const run[] = {"TORCHELASTIC_RUN_ID=job",
+                                  "TORCHELASTIC_USE_AGENT_STORE=True",
+                                  "RANK=9",
+                                  "WORLD_SIZE=16",
+                                  "LOCAL_RANK=1",
+                                  "LOCAL_WORLD_SIZE=8",
+                                  "GROUP_RANK=1",
+                                  "MASTER_ADDR=n0",
+                                  "MASTER_PORT=29500",
+                                  NULL};
 
-static void openmpi(void)
-{
-    put("OMPI_COMM_WORLD_RANK=1");
-    put("OMPI_COMM_WORLD_SIZE=4");
-    put("OMPI_COMM_WORLD_LOCAL_RANK=1");
-    put("OMPI_COMM_WORLD_LOCAL_SIZE=4");
-    put("PMIX_NAMESPACE=2113208321");
-    put("PMIX_RANK=1");
-}
+static const char *const openmpi[] = {"OMPI_COMM_WORLD_RANK=1",
+                                      "OMPI_COMM_WORLD_SIZE=4",
+                                      "OMPI_COMM_WORLD_LOCAL_RANK=1",
+                                      "OMPI_COMM_WORLD_LOCAL_SIZE=4",
+                                      "PMIX_NAMESPACE=2113208321",
+                                      "PMIX_RANK=1",
+                                      NULL};
 
-static void mpich(void)
-{
-    put("PMI_RANK=1");
-    put("PMI_SIZE=4");
-    put("PMI_FD=8");
-    put("MPI_LOCALRANKID=1");
-    put("MPI_LOCALNRANKS=4");
-}
+static const char *const mpich[] = {"PMI_RANK=1",        "PMI_SIZE=4",
+                                    "PMI_FD=8",          "MPI_LOCALRANKID=1",
+                                    "MPI_LOCALNRANKS=4", NULL};
 
 static void step(int tasks)
 {
@@ -137,14 +114,14 @@ static void slurm_odd(void)
 {
     step(HOSTS);
     put("SLURM_STEP_TASKS_PER_NODE=1(x%d)", HOSTS);
-    put_list("SLURM_STEP_NODELIST=n[", write_odd, "]");
+    put_list("SLURM_STEP_NODELIST=n[", &odd_number, "]");
 }
 
 static void slurm_names(void)
 {
     step(HOSTS + HOSTS / 2);
-    put_list("SLURM_STEP_TASKS_PER_NODE=", write_tasks, "");
-    put_list("SLURM_STEP_NODELIST=", write_name, "");
+    put_list("SLURM_STEP_TASKS_PER_NODE=", &one_or_two, "");
+    put_list("SLURM_STEP_NODELIST=", &host_name, "");
 }
 
 static void jsrun(void)
@@ -154,38 +131,39 @@ static void jsrun(void)
     put("JSM_NAMESPACE_LOCAL_RANK=0");
     put("JSM_NAMESPACE_LOCAL_SIZE=1");
     put("LSB_JOBID=77");
-    put_list("LSB_MCPU_HOSTS=", write_slots, "");
+    put_list("LSB_MCPU_HOSTS=", &host_slots, "");
 }
 
 static void sagemaker(void)
 {
     put("SM_TRAINING_ENV={}");
     put("SM_CURRENT_HOST=h-%d", HOSTS - 1);
-    put_list("SM_HOSTS=[", write_json, "]");
+    put_list("SM_HOSTS=[", &json_host, "]");
 }
 
 static void vertex(void)
 {
     put_list("CLUSTER_SPEC={\"cluster\":{\"workerpool0\":[\"c:2222\"],"
              "\"workerpool1\":[",
-             write_json,
+             &json_host,
              "]},\"task\":{\"type\":\"workerpool1\",\"index\":4095}}");
 }
 
 static const struct {
     const char *name;
-    void (*put)(void);
+    const char *const *variables;
+    void (*put)(void); /* more variables; or NULL */
 } environments[] = {
-    {"none", alone},
-    {"torchrun, dscomm run", run},
-    {"Open MPI", openmpi},
-    {"MPICH", mpich},
-    {"Slurm, n[0001-4096]", slurm},
-    {"Slurm, n[1,3,...,8191]", slurm_odd},
-    {"Slurm, 4096 names", slurm_names},
-    {"jsrun, 4096 hosts", jsrun},
-    {"SageMaker, 4096 hosts", sagemaker},
-    {"Vertex AI, 4096 hosts", vertex},
+    {"none", none, NULL},
+    {"torchrun, dscomm run", run, NULL},
+    {"Open MPI", openmpi, NULL},
+    {"MPICH", mpich, NULL},
+    {"Slurm, n[0001-4096]", none, slurm},
+    {"Slurm, n[1,3,...,8191]", none, slurm_odd},
+    {"Slurm, 4096 names", none, slurm_names},
+    {"jsrun, 4096 hosts", none, jsrun},
+    {"SageMaker, 4096 hosts", none, sagemaker},
+    {"Vertex AI, 4096 hosts", none, vertex},
 };
 #define ENVIRONMENTS (sizeof environments / sizeof environments[0])
 
@@ -235,7 +213,10 @@ static void start_one(size_t index, double *ret_figures)
         put("LD_LIBRARY_PATH=%s", libraries ? libraries : "");
         put("PATH=/usr/bin");
         put("HOME=/root");
-        environments[index].put();
+        for (const char *const *v = environments[index].variables; *v; v++)
+            put("%s", *v);
+        if (environments[index].put)
+            environments[index].put();
         dup2(ends[1], STDOUT_FILENO);
         execve("/proc/self/exe", argv, variables);
         _exit(127);

@@ -24,10 +24,10 @@ static dscomm_group_t *world;
 static float *in, *out;
 static int ranks;
 
-static void our_all_reduce(size_t count)
+static dscomm_status_t our_all_reduce(size_t count, dscomm_work_t **ret_work)
 {
-    DSCOMM_CHECK(dscomm_all_reduce(world, in, out, count, DSCOMM_FLOAT32,
-                                   DSCOMM_SUM, NULL));
+    return dscomm_all_reduce(world, in, out, count, DSCOMM_FLOAT32, DSCOMM_SUM,
+                             ret_work);
 }
 
 static void mpi_all_reduce(size_t count)
@@ -35,9 +35,9 @@ static void mpi_all_reduce(size_t count)
     MPI_Allreduce(in, out, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 }
 
-static void our_broadcast(size_t count)
+static dscomm_status_t our_broadcast(size_t count, dscomm_work_t **ret_work)
 {
-    DSCOMM_CHECK(dscomm_broadcast(world, out, count, DSCOMM_FLOAT32, 0, NULL));
+    return dscomm_broadcast(world, out, count, DSCOMM_FLOAT32, 0, ret_work);
 }
 
 static void mpi_broadcast(size_t count)
@@ -45,10 +45,10 @@ static void mpi_broadcast(size_t count)
     MPI_Bcast(out, (int)count, MPI_FLOAT, 0, MPI_COMM_WORLD);
 }
 
-static void our_all_gather(size_t count)
+static dscomm_status_t our_all_gather(size_t count, dscomm_work_t **ret_work)
 {
-    DSCOMM_CHECK(dscomm_all_gather(world, in, out, count / (size_t)ranks,
-                                   DSCOMM_FLOAT32, NULL));
+    return dscomm_all_gather(world, in, out, count / (size_t)ranks,
+                             DSCOMM_FLOAT32, ret_work);
 }
 
 static void mpi_all_gather(size_t count)
@@ -58,10 +58,10 @@ static void mpi_all_gather(size_t count)
     MPI_Allgather(in, part, MPI_FLOAT, out, part, MPI_FLOAT, MPI_COMM_WORLD);
 }
 
-static void our_barrier(size_t count)
+static dscomm_status_t our_barrier(size_t count, dscomm_work_t **ret_work)
 {
     (void)count;
-    DSCOMM_CHECK(dscomm_barrier(world, NULL));
+    return dscomm_barrier(world, ret_work);
 }
 
 static void mpi_barrier(size_t count)
@@ -76,15 +76,6 @@ static void finish(dscomm_work_t *work)
     dscomm_work_free(work);
 }
 
-static void our_all_reduce_work(size_t count)
-{
-    dscomm_work_t *work;
-
-    DSCOMM_CHECK(dscomm_all_reduce(world, in, out, count, DSCOMM_FLOAT32,
-                                   DSCOMM_SUM, &work));
-    finish(work);
-}
-
 static void mpi_iallreduce(size_t count)
 {
     MPI_Request request;
@@ -94,29 +85,12 @@ static void mpi_iallreduce(size_t count)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-static void our_broadcast_work(size_t count)
-{
-    dscomm_work_t *work;
-
-    DSCOMM_CHECK(dscomm_broadcast(world, out, count, DSCOMM_FLOAT32, 0, &work));
-    finish(work);
-}
-
 static void mpi_ibcast(size_t count)
 {
     MPI_Request request;
 
     MPI_Ibcast(out, (int)count, MPI_FLOAT, 0, MPI_COMM_WORLD, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-static void our_all_gather_work(size_t count)
-{
-    dscomm_work_t *work;
-
-    DSCOMM_CHECK(dscomm_all_gather(world, in, out, count / (size_t)ranks,
-                                   DSCOMM_FLOAT32, &work));
-    finish(work);
 }
 
 static void mpi_iallgather(size_t count)
@@ -132,30 +106,44 @@ static void mpi_iallgather(size_t count)
 /* standing: a receive that nothing has come for yet. */
 static const struct {
     const char *name;
-    void (*ours)(size_t count), (*theirs)(size_t count);
-    int standing;
+    dscomm_status_t (*ours)(size_t count, dscomm_work_t **ret_work);
+    void (*theirs)(size_t count);
+    int with_work, standing;
 } rows[] = {
-    {"all_reduce", our_all_reduce, mpi_all_reduce, 0},
-    {"broadcast", our_broadcast, mpi_broadcast, 0},
-    {"all_gather", our_all_gather, mpi_all_gather, 0},
-    {"barrier", our_barrier, mpi_barrier, 0},
-    {"all_reduce, work", our_all_reduce_work, mpi_iallreduce, 0},
-    {"broadcast, work", our_broadcast_work, mpi_ibcast, 0},
-    {"all_gather, work", our_all_gather_work, mpi_iallgather, 0},
-    {"all_reduce, irecv", our_all_reduce, mpi_all_reduce, 1},
+    {"all_reduce", our_all_reduce, mpi_all_reduce, 0, 0},
+    {"broadcast", our_broadcast, mpi_broadcast, 0, 0},
+    {"all_gather", our_all_gather, mpi_all_gather, 0, 0},
+    {"barrier", our_barrier, mpi_barrier, 0, 0},
+    {"all_reduce, work", our_all_reduce, mpi_iallreduce, 1, 0},
+    {"broadcast, work", our_broadcast, mpi_ibcast, 1, 0},
+    {"all_gather, work", our_all_gather, mpi_iallgather, 1, 0},
+    {"all_reduce, irecv", our_all_reduce, mpi_all_reduce, 0, 1},
 };
 
+static void call(size_t row, int is_ours, size_t count)
+{
+    dscomm_work_t *work;
+
+    if (!is_ours) {
+        rows[row].theirs(count);
+        return;
+    }
+    DSCOMM_CHECK(rows[row].ours(count, rows[row].with_work ? &work : NULL));
+    if (rows[row].with_work)
+        finish(work);
+}
+
 /* Nanoseconds of one call. */
-static double measure(void (*call)(size_t), size_t count, int loops)
+static double measure(size_t row, int is_ours, size_t count, int loops)
 {
     double start;
 
     for (int i = 0; i < loops / 8 + 1; i++)
-        call(count);
+        call(row, is_ours, count);
     MPI_Barrier(MPI_COMM_WORLD);
     start = now_ns();
     for (int i = 0; i < loops; i++)
-        call(count);
+        call(row, is_ours, count);
     return (now_ns() - start) / loops;
 }
 
@@ -167,10 +155,10 @@ static double measure_ours(size_t row, size_t count, int loops)
     char byte;
 
     if (!rows[row].standing)
-        return measure(rows[row].ours, count, loops);
+        return measure(row, 1, count, loops);
     DSCOMM_CHECK(dscomm_irecv(world, &byte, 1, DSCOMM_UINT8, DSCOMM_ANY_SOURCE,
                               0, &work));
-    time = measure(rows[row].ours, count, loops);
+    time = measure(row, 1, count, loops);
     DSCOMM_CHECK(dscomm_send(world, "", 1, DSCOMM_UINT8, next, 0));
     finish(work);
     return time;
@@ -184,7 +172,7 @@ static void run(size_t row, size_t count)
     for (int i = 0; i < ROUNDS; i++) {
         if (i % 2)
             ours[i] = measure_ours(row, count, loops);
-        theirs[i] = measure(rows[row].theirs, count, loops);
+        theirs[i] = measure(row, 0, count, loops);
         if (i % 2 == 0)
             ours[i] = measure_ours(row, count, loops);
         more[i] = ours[i] - theirs[i];

@@ -465,30 +465,24 @@ static char *environment_text(void)
     return g_string_free(text, FALSE);
 }
 
+/* The second of two ranks. */
+#define PAIR                                                                   \
+    {                                                                          \
+        OMPI(1, 2, 1, 2), "MASTER_PORT=5"                                      \
+    }
+
 static const struct {
     const char *environment[VARIABLES]; /* what is discovered */
     const char *name, *value; /* what is set before, or NULL */
     const char *want; /* what is set then; or the variable that is refused */
     int refused;
 } exports[] = {
-    {{OMPI(1, 2, 1, 2), "MASTER_PORT=5"}, NULL, NULL, "1 2 1 2 127.0.0.1 5", 0},
-    {{OMPI(1, 2, 1, 2), "MASTER_PORT=5"},
-     "RANK",
-     " 1",
-     " 1 2 1 2 127.0.0.1 5",
-     0},
-    {{OMPI(1, 2, 1, 2), "MASTER_PORT=5"}, "RANK", "0", "RANK='0'", 1},
-    {{OMPI(1, 2, 1, 2), "MASTER_PORT=5"}, "RANK", "x", "RANK='x'", 1},
-    {{OMPI(1, 2, 1, 2), "MASTER_PORT=5"},
-     "MASTER_ADDR",
-     "h",
-     "MASTER_ADDR='h'",
-     1},
-    {{OMPI(1, 2, 1, 2), "MASTER_PORT=5"},
-     "MASTER_ADDR",
-     "",
-     "1 2 1 2 127.0.0.1 5",
-     0},
+    {PAIR, NULL, NULL, "1 2 1 2 127.0.0.1 5", 0},
+    {PAIR, "RANK", " 1", " 1 2 1 2 127.0.0.1 5", 0},
+    {PAIR, "RANK", "0", "RANK='0'", 1},
+    {PAIR, "RANK", "x", "RANK='x'", 1},
+    {PAIR, "MASTER_ADDR", "h", "MASTER_ADDR='h'", 1},
+    {PAIR, "MASTER_ADDR", "", "1 2 1 2 127.0.0.1 5", 0},
     {{OMPI(1, 4, 1, 2), "DSCOMM_MASTER_ADDR=[fd00::1%eth0]", "MASTER_PORT=5"},
      NULL,
      NULL,

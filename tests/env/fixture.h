@@ -26,6 +26,11 @@
         "SLURM_STEP_NUM_TASKS=" #size, "SLURM_LOCALID=" #local_rank,           \
         "SLURM_NODEID=" #node
 
+/* A rank of the first of two nodes. */
+#define JSRUN                                                                  \
+    "JSM_NAMESPACE_RANK=1", "JSM_NAMESPACE_SIZE=4",                            \
+        "JSM_NAMESPACE_LOCAL_RANK=1", "JSM_NAMESPACE_LOCAL_SIZE=2"
+
 /* One of two nodes, as torchrun starts it. */
 #define TORCHRUN                                                               \
     "TORCHELASTIC_RUN_ID=x", "RANK=9", "WORLD_SIZE=16", "LOCAL_RANK=1",        \

@@ -4,10 +4,6 @@
 
 #include "tests/env/fixture.h"
 
-#define JSRUN                                                                  \
-    "JSM_NAMESPACE_RANK=1", "JSM_NAMESPACE_SIZE=4",                            \
-        "JSM_NAMESPACE_LOCAL_RANK=1", "JSM_NAMESPACE_LOCAL_SIZE=2"
-
 #define FLUX "FLUX_TASK_RANK=3", "FLUX_JOB_SIZE=4"
 
 #define SAGEMAKER(hosts) "SM_HOSTS=" hosts, "SM_CURRENT_HOST=algo-9"

@@ -21,10 +21,7 @@ static const struct {
     const char *says; /* NULL: no failure */
     const char *library; /* NULL: "Some MPI 9.8" */
 } vectors[] = {
-    {"T28 srun without a wire-up: worlds of one",
-     {STEP(3, 4, 1, 1), "SLURM_STEP_TASKS_PER_NODE=2(x2)",
-      "SLURM_STEP_NODELIST=n[1-2]"},
-     1,
+    {"T28 srun without a wire-up: worlds of one", TASK, 1,
      "MPI was not wired up: it has 1 rank where the job has 4; use srun "
      "--mpi=pmix or --mpi=pmi2",
      NULL},

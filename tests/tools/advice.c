@@ -31,26 +31,24 @@ static const struct {
 /* FOLDER/NAME is the root of the machine NAME. */
 static char *folder;
 
-static void put(const char *machine, const char *path, const char *text)
+/* A path of a machine, whose folder is made; g_free(). */
+static char *path_of(const char *machine, const char *path)
 {
     char *name = g_build_filename(folder, machine, path, NULL);
     char *parent = g_path_get_dirname(name);
 
-    if (g_mkdir_with_parents(parent, 0700) < 0 ||
-        !g_file_set_contents(name, text, -1, NULL))
-        bail("cannot write %s", name);
+    if (g_mkdir_with_parents(parent, 0700) < 0)
+        bail("cannot make %s", parent);
     g_free(parent);
-    g_free(name);
+    return name;
 }
 
-static void put_link(const char *machine, const char *path, const char *target)
+static void put(const char *machine, const char *path, const char *text)
 {
-    char *name = g_build_filename(folder, machine, path, NULL);
-    char *parent = g_path_get_dirname(name);
+    char *name = path_of(machine, path);
 
-    if (g_mkdir_with_parents(parent, 0700) < 0 || symlink(target, name) < 0)
-        bail("cannot link %s", name);
-    g_free(parent);
+    if (!g_file_set_contents(name, text, -1, NULL))
+        bail("cannot write %s", name);
     g_free(name);
 }
 
@@ -96,6 +94,7 @@ static void put_machines(void)
     static const char *const likes[] = {"plain",  "rdma",   "down",  "efa",
                                         "opa",    "usnic",  "iwarp", "cxi",
                                         "masked", "driver", "single"};
+    char *name;
 
     for (size_t i = 0; i < G_N_ELEMENTS(likes); i++)
         put_routes(likes[i], strcmp(likes[i], "single") != 0);
@@ -110,8 +109,10 @@ static void put_machines(void)
     put("iwarp", "sys/class/infiniband/siw_eth0/node_type", "4: RNIC\n");
     put("cxi", "sys/class/cxi/cxi0/uevent", "");
     put_device("driver", "rdmap0", "4: ACTIVE\n");
-    put_link("driver", "sys/class/infiniband/rdmap0/device/driver",
-             "../drivers/efa");
+    name = path_of("driver", "sys/class/infiniband/rdmap0/device/driver");
+    if (symlink("../drivers/efa", name) < 0)
+        bail("cannot link %s", name);
+    g_free(name);
     put("plain", "nodes", "p1.site\np2.site\n");
 }
 

@@ -172,6 +172,7 @@ static void check_algorithms(JsonObject *root)
     JsonObject *algorithms = json_object_get_object_member(root, "algorithms");
     JsonObject *gather = find(algorithms, "collectives", "gather_v");
     JsonArray *list = json_object_get_array_member(gather, "choices");
+    JsonObject *narrow = choice_at(algorithms, "bfloat16", 1000000);
     dscomm_choice_info_t info = {.size = sizeof info};
 
     dscomm_choice_info(8, 1, DSCOMM_COLL_ALL_REDUCE, DSCOMM_BFLOAT16,
@@ -182,17 +183,13 @@ static void check_algorithms(JsonObject *root)
            "null", "what is not set");
     is_str(text_of(choice_at(algorithms, "float32", 65536), "by_setting"),
            "ring", "what is");
-    is_str(text_of(choice_at(algorithms, "bfloat16", 1000000), "by_setting"),
-           "null", "and for whom not");
-    is_str(text_of(choice_at(algorithms, "bfloat16", 1000000), "passed_over"),
-           "ring", "which is told");
-    ok(strstr(text_of(choice_at(algorithms, "bfloat16", 1000000), "why"),
-              "it needs a type") != NULL,
+    is_str(text_of(narrow, "by_setting"), "null", "and for whom not");
+    is_str(text_of(narrow, "passed_over"), "ring", "which is told");
+    ok(strstr(text_of(narrow, "why"), "it needs a type") != NULL,
        "with the reason");
     is_str(text_of(choice_at(algorithms, "float32", 1000000), "passed_over"),
            "null", "and not of others");
-    is_str(text_of(choice_at(algorithms, "bfloat16", 1000000), "by_default"),
-           info.by_default, "the default");
+    is_str(text_of(narrow, "by_default"), info.by_default, "the default");
     is_int(json_array_get_length(list), 1, "one choice of gather_v");
     list = json_object_get_array_member(gather, "available");
     is_str(json_array_get_string_element(list, 0), "linear",

@@ -7,29 +7,25 @@
 #include "tools/perf/operations.h"
 #include "tools/perf/verify.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define ELEMENTS 20000
 #define RANKS_MAX 17
 
-static void call_new(perf_call_t *call, const char *name, int ranks,
-                     dscomm_dtype_t dtype, dscomm_op_t op)
-{
-    memset(call, 0, sizeof *call);
-    call->operation = perf_operation_find(name);
-    call->ranks = ranks;
-    call->dtype = dtype;
-    call->size = dscomm_dtype_size(dtype);
-    call->op = op;
-    call->counts = calloc((size_t)ranks, sizeof(size_t));
-    call->displs = calloc((size_t)ranks, sizeof(size_t));
-}
+static char send[ELEMENTS * 8], recv[ELEMENTS * 8];
 
-static void call_free(perf_call_t *call)
+static perf_call_t call_new(const char *name, int ranks, dscomm_dtype_t dtype,
+                            dscomm_op_t op)
 {
-    free(call->counts);
-    free(call->displs);
+    static size_t counts[RANKS_MAX], displs[RANKS_MAX];
+
+    return (perf_call_t){.operation = perf_operation_find(name),
+                         .ranks = ranks,
+                         .dtype = dtype,
+                         .size = dscomm_dtype_size(dtype),
+                         .op = op,
+                         .counts = counts,
+                         .displs = displs};
 }
 
 /* Codes by the formats' definitions: OCP's E4M3 and E5M2, IEEE 754's binary16,
@@ -81,13 +77,11 @@ static void test_encode(void)
 /* float32 and int32: summed here in another order. */
 static void test_sums(void)
 {
-    float *in = malloc(PERF_PERIOD * sizeof *in);
-    float *want = calloc(PERF_PERIOD, sizeof *want);
-    float *got = malloc(PERF_PERIOD * sizeof *got);
-    perf_call_t call;
+    static float in[PERF_PERIOD], want[PERF_PERIOD], got[PERF_PERIOD];
+    const perf_call_t call =
+        call_new("all_reduce", 5, DSCOMM_FLOAT32, DSCOMM_SUM);
     int zeros = 0, fractions = 0;
 
-    call_new(&call, "all_reduce", 5, DSCOMM_FLOAT32, DSCOMM_SUM);
     for (int rank = 4; rank >= 0; rank--) {
         perf_pattern(&call, 3, rank, in);
         for (size_t i = 0; i < PERF_PERIOD; i++) {
@@ -97,13 +91,9 @@ static void test_sums(void)
         }
     }
     perf_reduced(&call, 3, got);
-    ok(memcmp(got, want, PERF_PERIOD * sizeof *got) == 0, "float32 sum");
+    ok(memcmp(got, want, sizeof got) == 0, "float32 sum");
     is_int(zeros, 0, "no input is 0");
     is_int(fractions, 0, "every partial sum is exact");
-    call_free(&call);
-    free(in);
-    free(want);
-    free(got);
 }
 
 static void test_integers(void)
@@ -111,11 +101,12 @@ static void test_integers(void)
     static int32_t in[3][PERF_PERIOD], got[PERF_PERIOD];
     static const dscomm_op_t ops[] = {DSCOMM_SUM, DSCOMM_PRODUCT, DSCOMM_MIN,
                                       DSCOMM_MAX, DSCOMM_AVG,     DSCOMM_BXOR};
-    perf_call_t call;
 
     for (size_t k = 0; k < G_N_ELEMENTS(ops); k++) {
+        const perf_call_t call =
+            call_new("all_reduce", 3, DSCOMM_INT32, ops[k]);
         int wrong = 0;
-        call_new(&call, "all_reduce", 3, DSCOMM_INT32, ops[k]);
+
         for (int rank = 0; rank < 3; rank++)
             perf_pattern(&call, 1, rank, in[rank]);
         perf_reduced(&call, 1, got);
@@ -131,7 +122,6 @@ static void test_integers(void)
             wrong += got[i] != (int32_t)want[k];
         }
         is_int(wrong, 0, "int32 %s", dscomm_op_name(ops[k]));
-        call_free(&call);
     }
 }
 
@@ -144,11 +134,12 @@ static void test_small_floats(void)
         int largest;
     } rows[] = {{DSCOMM_FLOAT8_E4M3, 16}, {DSCOMM_FLOAT8_E5M2, 8}};
     static uint8_t in[PERF_PERIOD], one, zero;
-    perf_call_t call;
 
     for (size_t k = 0; k < G_N_ELEMENTS(rows); k++) {
+        const perf_call_t call =
+            call_new("all_reduce", 17, rows[k].dtype, DSCOMM_SUM);
         int sums[64] = {0}, others = 0, largest = 0;
-        call_new(&call, "all_reduce", 17, rows[k].dtype, DSCOMM_SUM);
+
         perf_encode(rows[k].dtype, 1, &one);
         perf_encode(rows[k].dtype, 0, &zero);
         for (int rank = 0; rank < 17; rank++) {
@@ -164,7 +155,6 @@ static void test_small_floats(void)
                dscomm_dtype_name(rows[k].dtype));
         is_int(largest, rows[k].largest, "%s, 17 ranks: largest sum",
                dscomm_dtype_name(rows[k].dtype));
-        call_free(&call);
     }
 }
 
@@ -172,11 +162,9 @@ static void test_small_floats(void)
  * then changed are counted, one by one. */
 static void test_count(void)
 {
-    char *send = malloc(ELEMENTS * 8), *recv = malloc(ELEMENTS * 8);
-    char *reduced = malloc(PERF_PERIOD * 8);
-    perf_call_t call;
+    static char reduced[PERF_PERIOD * 8];
+    perf_call_t call = call_new("all_reduce", 2, DSCOMM_FLOAT16, DSCOMM_SUM);
 
-    call_new(&call, "all_reduce", 2, DSCOMM_FLOAT16, DSCOMM_SUM);
     perf_call_size(&call, ELEMENTS * call.size);
     perf_call_place(&call, PERF_OUT_OF_PLACE, send, recv);
     perf_fill(&call, 9);
@@ -191,21 +179,15 @@ static void test_count(void)
     recv[(ELEMENTS - 1) * call.size] ^= 1;
     recv[PERF_PERIOD * call.size + 1] ^= 0x40;
     is_int(perf_count_wrong(&call, 9), 3, "three elements are wrong");
-    call_free(&call);
-    free(send);
-    free(recv);
-    free(reduced);
 }
 
 /* A block in the place of another is wrong, whatever its size. */
 static void test_displaced(void)
 {
-    char *send = malloc(ELEMENTS * 4), *recv = malloc(ELEMENTS * 4);
-    char *block = malloc(PERF_PERIOD * 4);
-    perf_call_t call;
+    static char block[PERF_PERIOD * 4];
+    perf_call_t call = call_new("all_gather", 2, DSCOMM_INT32, DSCOMM_SUM);
     size_t half = 1024;
 
-    call_new(&call, "all_gather", 2, DSCOMM_INT32, DSCOMM_SUM);
     perf_call_size(&call, 2 * half * call.size);
     perf_call_place(&call, PERF_OUT_OF_PLACE, send, recv);
     perf_fill(&call, 1);
@@ -216,19 +198,13 @@ static void test_displaced(void)
     is_int(perf_count_wrong(&call, 1), 0, "all_gather: all is right");
     memcpy(recv + half * 4, recv, half * 4);
     is_int(perf_count_wrong(&call, 1), (int)half, "all_gather: a block twice");
-    call_free(&call);
-    free(send);
-    free(recv);
-    free(block);
 }
 
 /* In place, the input is where the operation expects it. */
 static void test_in_place(void)
 {
-    static char send[400], recv[400];
-    perf_call_t call;
+    perf_call_t call = call_new("all_gather", 4, DSCOMM_UINT8, DSCOMM_SUM);
 
-    call_new(&call, "all_gather", 4, DSCOMM_UINT8, DSCOMM_SUM);
     call.rank = 2;
     perf_call_size(&call, 400);
     perf_call_place(&call, PERF_IN_PLACE, send, recv);
@@ -249,7 +225,6 @@ static void test_in_place(void)
     call.operation = perf_operation_find("all_reduce");
     perf_call_place(&call, PERF_IN_PLACE, send, recv);
     ok(call.send == call.recv, "all_reduce");
-    call_free(&call);
 }
 
 int main(void)

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -60,36 +61,25 @@ void tool_errors_forget(const char *folder, int rank)
     g_free(path);
 }
 
-static char *errors_read(int fd)
-{
-    struct stat st;
-    char *text = NULL;
-    gsize size = 0;
-
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-        st.st_size > SIZE_MAX_READ)
-        return NULL;
-    text = g_malloc((gsize)st.st_size + 1);
-    while (size < (gsize)st.st_size) {
-        ssize_t got = read(fd, text + size, (gsize)st.st_size - size);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            break;
-        size += (gsize)got;
-    }
-    text[size] = '\0';
-    return text;
-}
-
 /* Reads a file. Does not follow a link, or wait for a pipe's writer. */
 static char *read_file(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    char *text = fd < 0 ? NULL : errors_read(fd);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    char *text = NULL;
+    struct stat st;
 
-    if (fd >= 0)
-        close(fd);
+    if (!file) {
+        if (fd >= 0)
+            close(fd);
+        return NULL;
+    }
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        st.st_size <= SIZE_MAX_READ) {
+        text = g_malloc((gsize)st.st_size + 1);
+        text[fread(text, 1, (size_t)st.st_size, file)] = '\0';
+    }
+    fclose(file);
     return text;
 }
 

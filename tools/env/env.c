@@ -224,16 +224,14 @@ static int run(const options_t *options, char **argv)
 /* Whether --json is given, also if options before it are wrong. */
 static gboolean wants_json(char *const *argv)
 {
-    static const char *const valued[] = {"--device", "--nodes",
-                                         "--ranks-per-node", "--mpirun-path"};
-    gboolean is_value = FALSE;
+    static const char *const valued[] = {
+        "--device", "--nodes", "--ranks-per-node", "--mpirun-path", NULL};
 
-    while (*++argv && strcmp(*argv, "--") != 0 && (is_value || **argv == '-')) {
-        if (!is_value && strcmp(*argv, "--json") == 0)
+    while (*++argv && **argv == '-' && strcmp(*argv, "--") != 0) {
+        if (strcmp(*argv, "--json") == 0)
             return TRUE;
-        is_value = FALSE;
-        for (size_t i = 0; i < G_N_ELEMENTS(valued); i++)
-            is_value = is_value || strcmp(*argv, valued[i]) == 0;
+        if (g_strv_contains(valued, *argv) && !*++argv)
+            return FALSE;
     }
     return FALSE;
 }

@@ -18,7 +18,6 @@ typedef struct {
 
 typedef struct {
     const tool_placement_question_t *question;
-    const tool_topology_t *topology;
     const char *const *devices; /* NULL: none is named */
     domain_t *domains; /* one a device, or one a NUMA node */
     int count;
@@ -49,7 +48,7 @@ static hwloc_obj_t find_node(const state_t *s, hwloc_const_bitmap_t set)
     hwloc_obj_t node = NULL;
 
     do
-        node = tool_topology_next_node(s->topology, set, node);
+        node = tool_topology_next_node(s->question->topology, set, node);
     while (node && !hwloc_bitmap_isequal(node->cpuset, set));
     return node;
 }
@@ -59,7 +58,7 @@ static hwloc_obj_t find_node(const state_t *s, hwloc_const_bitmap_t set)
 static void place_device(const state_t *s, hwloc_obj_t device, char *address,
                          domain_t *domain)
 {
-    hwloc_topology_t hwloc = s->topology->hwloc;
+    hwloc_topology_t hwloc = s->question->topology->hwloc;
     hwloc_obj_t near = hwloc_get_non_io_ancestor_obj(hwloc, device);
     hwloc_obj_t node = find_node(s, near->cpuset);
 
@@ -82,7 +81,8 @@ static void read_device(const state_t *s, const char *text, domain_t *domain)
     domain->node = -1;
     if (!address)
         return;
-    device = hwloc_get_pcidev_by_busidstring(s->topology->hwloc, address);
+    device =
+        hwloc_get_pcidev_by_busidstring(s->question->topology->hwloc, address);
     if (device)
         place_device(s, device, address, domain);
     else
@@ -102,7 +102,7 @@ static void read_devices(state_t *s)
  * none, the only domain is the whole machine. */
 static void placement_read_nodes(state_t *s)
 {
-    const tool_topology_t *topology = s->topology;
+    const tool_topology_t *topology = s->question->topology;
     hwloc_const_bitmap_t allowed = topology->allowed;
     hwloc_obj_t node = NULL;
     const int most =
@@ -171,7 +171,7 @@ static void take_cores(const state_t *s, hwloc_const_bitmap_t set, int first,
     hwloc_obj_t core = NULL;
 
     for (int i = 0; i < first + count; i++) {
-        core = tool_topology_next_core(s->topology, set, core);
+        core = tool_topology_next_core(s->question->topology, set, core);
         if (i >= first)
             hwloc_bitmap_or(taken, taken, core->cpuset);
     }
@@ -184,7 +184,7 @@ static void share(const state_t *s, const domain_t *domain,
                   hwloc_const_bitmap_t set)
 {
     tool_placement_t *result = s->result;
-    const int all = tool_topology_count_cores(s->topology, set);
+    const int all = tool_topology_count_cores(s->question->topology, set);
     int index = 0, sharers = count_sharers(s, domain, &index);
 
     if (all < sharers) {
@@ -206,7 +206,7 @@ static void share(const state_t *s, const domain_t *domain,
 /* Chooses among the processors of a domain that is known. */
 static void decide_in(const state_t *s, const domain_t *domain)
 {
-    const tool_topology_t *topology = s->topology;
+    const tool_topology_t *topology = s->question->topology;
     tool_placement_t *result = s->result;
     gboolean bound = !hwloc_bitmap_isequal(
         topology->allowed, hwloc_topology_get_topology_cpuset(topology->hwloc));
@@ -252,7 +252,6 @@ tool_placement_t *tool_place(const tool_placement_question_t *question)
     state_t *s = g_new0(state_t, 1);
 
     s->question = question;
-    s->topology = question->topology;
     s->result = result;
     result->processors = hwloc_bitmap_alloc();
     s->devices =
@@ -261,7 +260,7 @@ tool_placement_t *tool_place(const tool_placement_question_t *question)
     if (question->local_rank < 0 ||
         question->local_size <= question->local_rank) {
         result->why = g_strdup("unknown: which rank of this node this is");
-    } else if (!s->topology) {
+    } else if (!s->question->topology) {
         result->why = g_strdup("unknown: the machine does not tell its "
                                "processors");
     } else {

@@ -11,7 +11,6 @@
 #include "config.h"
 
 #include "tools/common/json.h"
-#include "tools/perf/compress.h"
 #include "tools/perf/measure.h"
 #include "tools/perf/operations.h"
 #include "tools/perf/options.h"
@@ -28,31 +27,11 @@ typedef struct {
     gint64 wrong; /* ranks whose result is not that of rank 0; -1: unknown */
 } line_t;
 
-/* The columns, in their order. */
-enum {
-    BYTES,
-    COUNT,
-    PLAIN,
-    PLAIN_RATE,
-    TIME,
-    MIN_TIME,
-    P99_TIME,
-    RATE,
-    SPEEDUP,
-    CODEC,
-    CODEC_RATE,
-    WIRE,
-    PART,
-    PAYS,
-    WRONG,
-    COLUMNS
-};
-
 static const struct {
     const char *title, *unit; /* of the table */
     const char *name; /* of JSON and CSV */
     int width, decimals;
-} columns[COLUMNS] = {
+} columns[] = {
     {"size", "(B)", "bytes", 12, 0},
     {"count", "(elements)", "count", 12, 0},
     {"plain", "(us)", "plain_us", 10, 2},
@@ -69,27 +48,44 @@ static const struct {
     {"pays <", "(GB/s)", "pays_below_gbs", 7, 2},
     {"#wrong", "", "wrong", 6, 0},
 };
+#define COLUMNS G_N_ELEMENTS(columns)
 
-/* Values that were not measured are not finite. */
-static void line_values(const line_t *l, double values[COLUMNS])
+/* Percent of the bytes of a ring that travel. */
+static double line_part(const line_t *l)
 {
-    const double codec = MIN(l->codec.p50, l->compressed.p50);
+    return l->ring > 0 ? 100 * l->wire / l->ring : 0;
+}
 
-    values[BYTES] = (double)l->bytes;
-    values[COUNT] = (double)l->count;
-    values[PLAIN] = l->plain.p50;
-    values[PLAIN_RATE] = perf_algbw(l->bytes, l->plain.p50);
-    values[TIME] = l->compressed.p50;
-    values[MIN_TIME] = l->compressed.min;
-    values[P99_TIME] = l->compressed.p99;
-    values[RATE] = perf_algbw(l->bytes, l->compressed.p50);
-    values[SPEEDUP] = l->plain.p50 / l->compressed.p50;
-    values[CODEC] = l->codec.p50;
-    values[CODEC_RATE] = perf_algbw(l->bytes, l->codec.p50);
-    values[WIRE] = l->wire;
-    values[PART] = l->ring > 0 ? 100 * l->wire / l->ring : 0;
-    values[PAYS] = MAX(l->ring - l->wire, 0) / codec / 1e3;
-    values[WRONG] = l->wrong < 0 ? NAN : (double)l->wrong;
+/* The bandwidth of a link, in GB/s, below which compression pays. */
+static double line_pays(const line_t *l)
+{
+    return MAX(l->ring - l->wire, 0) / MIN(l->codec.p50, l->compressed.p50) /
+           1e3;
+}
+
+/* Sets the values of the columns, which are not finite where nothing was
+ * measured. */
+static void line_values(const line_t *l, double ret_values[COLUMNS])
+{
+    const double values[COLUMNS] = {
+        (double)l->bytes,
+        (double)l->count,
+        l->plain.p50,
+        perf_algbw(l->bytes, l->plain.p50),
+        l->compressed.p50,
+        l->compressed.min,
+        l->compressed.p99,
+        perf_algbw(l->bytes, l->compressed.p50),
+        l->plain.p50 / l->compressed.p50,
+        l->codec.p50,
+        perf_algbw(l->bytes, l->codec.p50),
+        l->wire,
+        line_part(l),
+        line_pays(l),
+        l->wrong < 0 ? NAN : (double)l->wrong,
+    };
+
+    memcpy(ret_values, values, sizeof values);
 }
 
 static dscomm_status_t call_plain(const perf_call_t *call,
@@ -254,7 +250,7 @@ static void json_add_line(JsonBuilder *json, const line_t *line)
     line_values(line, values);
     tool_json_object(json, NULL);
     tool_json_text(json, "type", dscomm_dtype_name(line->dtype));
-    for (int i = 0; i < COLUMNS; i++)
+    for (size_t i = 0; i < COLUMNS; i++)
         tool_json_real(json, columns[i].name,
                        columns[i].decimals ? "%.4f" : NULL, values[i]);
     json_builder_end_object(json);
@@ -272,13 +268,13 @@ static void print_titles(const perf_run_t *run)
                run->ranks, o->compress, "type");
     else
         printf("codec,ranks,type");
-    for (int i = 0; i < COLUMNS; i++)
+    for (size_t i = 0; i < COLUMNS; i++)
         if (o->csv)
             printf(",%s", columns[i].name);
         else
             printf(" %*s", columns[i].width, columns[i].title);
     printf("%s", o->csv ? "\n" : "\n#         ");
-    for (int i = 0; i < COLUMNS && !o->csv; i++)
+    for (size_t i = 0; i < COLUMNS && !o->csv; i++)
         printf(" %*s", columns[i].width, columns[i].unit);
     printf("%s", o->csv ? "" : "\n");
 }
@@ -294,7 +290,7 @@ static void print_line(const perf_run_t *run, const line_t *line)
         printf("%s,%d,%s", o->compress, run->ranks, type);
     else
         printf("%10s", type);
-    for (int i = 0; i < COLUMNS; i++) {
+    for (size_t i = 0; i < COLUMNS; i++) {
         const double value = values[i];
 
         if (o->csv && !isfinite(value))
@@ -313,9 +309,8 @@ static void print_line(const perf_run_t *run, const line_t *line)
 /* Prints the conclusion from the last line, the longest buffer. */
 static void print_advice(const perf_run_t *run, const line_t *line)
 {
-    double moves = line->ring / line->plain.p50 / 1e3, values[COLUMNS];
+    double moves = line->ring / line->plain.p50 / 1e3;
 
-    line_values(line, values);
     if (run->options->csv || run->ranks == 1)
         return;
     printf(
@@ -324,11 +319,12 @@ static void print_advice(const perf_run_t *run, const line_t *line)
         "than %.2f GB/s. Between these ranks all_reduce\n# moves %.2f GB/s: "
         "%s.\n",
         run->options->compress, line->bytes, line->codec.p50 / 1e3,
-        values[CODEC_RATE], values[PART], values[PAYS], moves,
+        perf_algbw(line->bytes, line->codec.p50), line_part(line),
+        line_pays(line), moves,
         dscomm_group_local_size(run->group) == run->ranks
             ? "inside one node it does not pay"
-        : values[SPEEDUP] > 1 ? "here it pays"
-                              : "here it does not pay");
+        : line->plain.p50 > line->compressed.p50 ? "here it pays"
+                                                 : "here it does not pay");
 }
 
 static int compressor_measure_sizes(perf_run_t *run, perf_call_t *call,

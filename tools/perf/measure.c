@@ -441,7 +441,7 @@ static dscomm_status_t measure_place(perf_run_t *run, perf_call_t *call,
     perf_fill(call, 0);
     if (run->options->checks > 0)
         status = loop_check(&loop, &figure->wrong);
-    loop.rotates = call->operation->flags & PERF_ROOTED &&
+    loop.rotates = perf_kind(call->operation)->flags & PERF_ROOTED &&
                    run->options->root == PERF_ROOT_ROTATES;
     if (status == DSCOMM_OK)
         status = time_loop(&loop, &figure->times);
@@ -463,7 +463,7 @@ static double find_roof(perf_run_t *run, const perf_call_t *call,
 
 static int shown_root(const perf_run_t *run, const perf_call_t *call)
 {
-    if (!(call->operation->flags & PERF_ROOTED))
+    if (!(perf_kind(call->operation)->flags & PERF_ROOTED))
         return -1;
     return run->options->root == PERF_ROOT_ROTATES ? PERF_ROOT_ROTATES
                                                    : call->root;

@@ -13,6 +13,10 @@ perf_call_fn perf_step(const perf_options_t *options, const perf_call_t *call);
 int perf_measure(perf_run_t *run, perf_call_t *call, size_t bytes,
                  perf_row_t *ret_row);
 
+/* `dscomm perf --compress`: measures and reports a compressed all_reduce beside
+ * the plain one, of all sizes (compress.c). */
+int perf_compress(perf_run_t *run);
+
 /* The times of step with call, alike on all ranks. */
 dscomm_status_t perf_time(perf_run_t *run, perf_call_t *call, perf_call_fn step,
                           perf_times_t *ret_times);

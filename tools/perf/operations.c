@@ -175,88 +175,88 @@ static dscomm_status_t call_bandwidth(const perf_call_t *c,
     return dscomm_send(c->group, &answer, 1, DSCOMM_INT8, 0, TAG);
 }
 
+static const perf_kind_t kinds[] = {
+    [PERF_GETS_REDUCED] = {PERF_WHOLE, PERF_WHOLE, PERF_REDUCES, 2,
+                           PERF_COPIED_ALL},
+    [PERF_GETS_REDUCED_ON_ROOT] = {PERF_WHOLE, PERF_WHOLE_ON_ROOT,
+                                   PERF_REDUCES | PERF_ROOTED, 0,
+                                   PERF_COPIED_REDUCED},
+    [PERF_GETS_REDUCED_PART] = {PERF_WHOLE, PERF_PART,
+                                PERF_REDUCES | PERF_DIVIDED, 1,
+                                PERF_COPIED_REDUCED},
+    [PERF_GETS_ROOT] = {PERF_NOTHING, PERF_WHOLE, PERF_ROOTED, 0,
+                        PERF_COPIED_FROM_ONE},
+    [PERF_GETS_BLOB] = {PERF_WHOLE_ON_ROOT, PERF_WHOLE, PERF_ROOTED, 0,
+                        PERF_COPIED_FROM_ONE},
+    [PERF_GETS_ALL] = {PERF_PART, PERF_WHOLE, PERF_DIVIDED, 1,
+                       PERF_COPIED_GATHERED},
+    [PERF_GETS_ALL_ON_ROOT] = {PERF_PART, PERF_WHOLE_ON_ROOT,
+                               PERF_ROOTED | PERF_DIVIDED, 1, PERF_COPIED_ONCE},
+    [PERF_GETS_PART] = {PERF_WHOLE_ON_ROOT, PERF_PART,
+                        PERF_ROOTED | PERF_DIVIDED, 1, PERF_COPIED_ONCE},
+    [PERF_GETS_EXCHANGED] = {PERF_WHOLE, PERF_WHOLE, PERF_DIVIDED, 1,
+                             PERF_COPIED_ALL},
+    [PERF_GETS_NOTHING] = {PERF_NOTHING, PERF_NOTHING, 0, 0, PERF_COPIED_NEVER},
+    [PERF_GETS_PREVIOUS] = {PERF_WHOLE, PERF_WHOLE, 0, 0, PERF_COPIED_ALL},
+    [PERF_GETS_OTHER] = {PERF_FIRST_TWO, PERF_FIRST_TWO, 0, 0,
+                         PERF_COPIED_ONCE},
+    [PERF_GETS_FIRST] = {PERF_FIRST_TWO, PERF_FIRST_TWO, 0, 0,
+                         PERF_COPIED_ONCE},
+};
+
 static const perf_operation_t operations[] = {
     {"all_reduce", "everyone gets the reduction", DSCOMM_COLL_ALL_REDUCE,
-     call_all_reduce, PERF_WHOLE, PERF_WHOLE, PERF_GETS_REDUCED,
-     PERF_REDUCES | PERF_PREMUL | PERF_WORKS | PERF_OUT | PERF_IN, 2,
-     PERF_COPIED_ALL, 1},
+     call_all_reduce, PERF_GETS_REDUCED, PERF_BOTH, 1},
     {"reduce", "the root gets the reduction", DSCOMM_COLL_REDUCE, call_reduce,
-     PERF_WHOLE, PERF_WHOLE_ON_ROOT, PERF_GETS_REDUCED_ON_ROOT,
-     PERF_REDUCES | PERF_PREMUL | PERF_ROOTED | PERF_WORKS | PERF_OUT | PERF_IN,
-     0, PERF_COPIED_REDUCED, 1},
+     PERF_GETS_REDUCED_ON_ROOT, PERF_BOTH, 1},
     {"reduce_scatter", "everyone gets a part of the reduction",
-     DSCOMM_COLL_REDUCE_SCATTER, call_reduce_scatter, PERF_WHOLE, PERF_PART,
-     PERF_GETS_REDUCED_PART,
-     PERF_REDUCES | PERF_PREMUL | PERF_DIVIDED | PERF_WORKS | PERF_OUT |
-         PERF_IN,
-     1, PERF_COPIED_REDUCED, 1},
+     DSCOMM_COLL_REDUCE_SCATTER, call_reduce_scatter, PERF_GETS_REDUCED_PART,
+     PERF_BOTH, 1},
     {"reduce_scatter_v", "the same, with parts of different sizes",
-     DSCOMM_COLL_REDUCE_SCATTER_V, call_reduce_scatter_v, PERF_WHOLE, PERF_PART,
-     PERF_GETS_REDUCED_PART,
-     PERF_REDUCES | PERF_UNEVEN | PERF_DIVIDED | PERF_WORKS | PERF_OUT |
-         PERF_IN,
-     1, PERF_COPIED_REDUCED, 1},
+     DSCOMM_COLL_REDUCE_SCATTER_V, call_reduce_scatter_v,
+     PERF_GETS_REDUCED_PART, PERF_BOTH | PERF_UNEVEN, 1},
     {"broadcast", "everyone gets the root's elements", DSCOMM_COLL_BROADCAST,
-     call_broadcast, PERF_NOTHING, PERF_WHOLE, PERF_GETS_ROOT,
-     PERF_ROOTED | PERF_WORKS | PERF_IN, 0, PERF_COPIED_FROM_ONE, 1},
+     call_broadcast, PERF_GETS_ROOT, PERF_IN, 1},
     {"broadcast_blob", "the same, with a length only the root knows", -1,
-     call_broadcast_blob, PERF_WHOLE_ON_ROOT, PERF_WHOLE, PERF_GETS_ROOT,
-     PERF_ROOTED | PERF_OUT, 0, PERF_COPIED_FROM_ONE, 1},
+     call_broadcast_blob, PERF_GETS_BLOB, PERF_OUT, 1},
     {"all_gather", "everyone gets everyone's elements", DSCOMM_COLL_ALL_GATHER,
-     call_all_gather, PERF_PART, PERF_WHOLE, PERF_GETS_ALL,
-     PERF_DIVIDED | PERF_WORKS | PERF_OUT | PERF_IN, 1, PERF_COPIED_GATHERED,
-     1},
+     call_all_gather, PERF_GETS_ALL, PERF_BOTH, 1},
     {"all_gather_v", "the same, with parts of different sizes",
-     DSCOMM_COLL_ALL_GATHER_V, call_all_gather_v, PERF_PART, PERF_WHOLE,
-     PERF_GETS_ALL,
-     PERF_UNEVEN | PERF_DIVIDED | PERF_WORKS | PERF_OUT | PERF_IN, 1,
-     PERF_COPIED_GATHERED, 1},
+     DSCOMM_COLL_ALL_GATHER_V, call_all_gather_v, PERF_GETS_ALL,
+     PERF_BOTH | PERF_UNEVEN, 1},
     {"all_gather_blob", "the same, with lengths only their owners know", -1,
-     call_all_gather_blob, PERF_PART, PERF_WHOLE, PERF_GETS_ALL,
-     PERF_UNEVEN | PERF_DIVIDED | PERF_OUT, 1, PERF_COPIED_GATHERED, 1},
+     call_all_gather_blob, PERF_GETS_ALL, PERF_OUT | PERF_UNEVEN, 1},
     {"gather", "the root gets everyone's elements", DSCOMM_COLL_GATHER,
-     call_gather, PERF_PART, PERF_WHOLE_ON_ROOT, PERF_GETS_ALL_ON_ROOT,
-     PERF_ROOTED | PERF_DIVIDED | PERF_WORKS | PERF_OUT | PERF_IN, 1,
-     PERF_COPIED_ONCE, 1},
+     call_gather, PERF_GETS_ALL_ON_ROOT, PERF_BOTH, 1},
     {"gather_v", "the same, with parts of different sizes",
-     DSCOMM_COLL_GATHER_V, call_gather_v, PERF_PART, PERF_WHOLE_ON_ROOT,
-     PERF_GETS_ALL_ON_ROOT,
-     PERF_ROOTED | PERF_UNEVEN | PERF_DIVIDED | PERF_WORKS | PERF_OUT | PERF_IN,
-     1, PERF_COPIED_ONCE, 1},
+     DSCOMM_COLL_GATHER_V, call_gather_v, PERF_GETS_ALL_ON_ROOT,
+     PERF_BOTH | PERF_UNEVEN, 1},
     {"scatter", "everyone gets a part of the root's elements",
-     DSCOMM_COLL_SCATTER, call_scatter, PERF_WHOLE_ON_ROOT, PERF_PART,
-     PERF_GETS_PART,
-     PERF_ROOTED | PERF_DIVIDED | PERF_WORKS | PERF_OUT | PERF_IN, 1,
-     PERF_COPIED_ONCE, 1},
+     DSCOMM_COLL_SCATTER, call_scatter, PERF_GETS_PART, PERF_BOTH, 1},
     {"scatter_v", "the same, with parts of different sizes",
-     DSCOMM_COLL_SCATTER_V, call_scatter_v, PERF_WHOLE_ON_ROOT, PERF_PART,
-     PERF_GETS_PART,
-     PERF_ROOTED | PERF_UNEVEN | PERF_DIVIDED | PERF_WORKS | PERF_OUT | PERF_IN,
-     1, PERF_COPIED_ONCE, 1},
+     DSCOMM_COLL_SCATTER_V, call_scatter_v, PERF_GETS_PART,
+     PERF_BOTH | PERF_UNEVEN, 1},
     {"all_to_all", "everyone gets a part of everyone's elements",
-     DSCOMM_COLL_ALL_TO_ALL, call_all_to_all, PERF_WHOLE, PERF_WHOLE,
-     PERF_GETS_EXCHANGED, PERF_DIVIDED | PERF_WORKS | PERF_OUT, 1,
-     PERF_COPIED_ALL, 1},
+     DSCOMM_COLL_ALL_TO_ALL, call_all_to_all, PERF_GETS_EXCHANGED, PERF_OUT, 1},
     {"all_to_all_v", "the same, with parts of different sizes",
-     DSCOMM_COLL_ALL_TO_ALL_V, call_all_to_all_v, PERF_WHOLE, PERF_WHOLE,
-     PERF_GETS_EXCHANGED, PERF_UNEVEN | PERF_DIVIDED | PERF_WORKS | PERF_OUT, 1,
-     PERF_COPIED_ALL, 1},
+     DSCOMM_COLL_ALL_TO_ALL_V, call_all_to_all_v, PERF_GETS_EXCHANGED,
+     PERF_OUT | PERF_UNEVEN, 1},
     {"barrier", "everyone waits for everyone", DSCOMM_COLL_BARRIER,
-     call_barrier, PERF_NOTHING, PERF_NOTHING, PERF_GETS_NOTHING,
-     PERF_WORKS | PERF_OUT, 0, PERF_COPIED_NEVER, 1},
+     call_barrier, PERF_GETS_NOTHING, PERF_OUT, 1},
     {"monitored_barrier", "the same, by the rank 0 that names who is late", -1,
-     call_monitored_barrier, PERF_NOTHING, PERF_NOTHING, PERF_GETS_NOTHING,
-     PERF_OUT, 0, PERF_COPIED_NEVER, 1},
+     call_monitored_barrier, PERF_GETS_NOTHING, PERF_OUT, 1},
     {"sendrecv", "everyone sends to the next rank", -1, call_sendrecv,
-     PERF_WHOLE, PERF_WHOLE, PERF_GETS_PREVIOUS, PERF_OUT, 0, PERF_COPIED_ALL,
-     1},
+     PERF_GETS_PREVIOUS, PERF_OUT, 1},
     {"latency", "a message goes to and fro; one way", -1, call_latency,
-     PERF_FIRST_TWO, PERF_FIRST_TWO, PERF_GETS_OTHER, PERF_OUT, 0,
-     PERF_COPIED_ONCE, 2},
+     PERF_GETS_OTHER, PERF_OUT, 2},
     {"bandwidth", "many messages one way, one answer; per message", -1,
-     call_bandwidth, PERF_FIRST_TWO, PERF_FIRST_TWO, PERF_GETS_FIRST, PERF_OUT,
-     0, PERF_COPIED_ONCE, WINDOW},
+     call_bandwidth, PERF_GETS_FIRST, PERF_OUT, WINDOW},
 };
+
+const perf_kind_t *perf_kind(const perf_operation_t *operation)
+{
+    return &kinds[operation->gets];
+}
 
 const perf_operation_t *perf_operation(size_t index)
 {
@@ -280,7 +280,9 @@ double perf_busbw(const perf_operation_t *operation, int ranks, double algbw)
 {
     const double n = ranks;
 
-    return operation->bus ? algbw * (operation->bus * (n - 1) / n) : algbw;
+    return perf_kind(operation)->bus
+               ? algbw * (perf_kind(operation)->bus * (n - 1) / n)
+               : algbw;
 }
 
 double perf_copied(const perf_operation_t *operation, int ranks,
@@ -288,7 +290,7 @@ double perf_copied(const perf_operation_t *operation, int ranks,
 {
     const double n = ranks, own = place == PERF_IN_PLACE;
 
-    switch (operation->copied) {
+    switch (perf_kind(operation)->copied) {
     case PERF_COPIED_ALL:
         return 1;
     case PERF_COPIED_FROM_ONE:
@@ -306,8 +308,9 @@ double perf_copied(const perf_operation_t *operation, int ranks,
 
 const char *perf_row_op(const perf_row_t *row)
 {
-    return row->operation->flags & PERF_REDUCES ? dscomm_op_name(row->op)
-                                                : "none";
+    return perf_kind(row->operation)->flags & PERF_REDUCES
+               ? dscomm_op_name(row->op)
+               : "none";
 }
 
 /* The part of total with that number, of parts whose sizes are as 1 to ranks;
@@ -369,10 +372,11 @@ void perf_call_size(perf_call_t *call, size_t bytes)
     const perf_operation_t *operation = call->operation;
     size_t elements = bytes / call->size;
 
-    if (operation->send == PERF_NOTHING && operation->recv == PERF_NOTHING)
+    if (perf_kind(operation)->send == PERF_NOTHING &&
+        perf_kind(operation)->recv == PERF_NOTHING)
         elements = 0;
     call->count = elements;
-    if (operation->flags & PERF_DIVIDED) {
+    if (perf_kind(operation)->flags & PERF_DIVIDED) {
         call->count = elements / (size_t)call->ranks;
         elements = call->count * (size_t)call->ranks;
     }
@@ -399,10 +403,10 @@ void perf_call_place(perf_call_t *call, perf_place_t place, void *send_buffer,
     call->recv = recv_buffer;
     if (place == PERF_OUT_OF_PLACE)
         return;
-    if (operation->send == PERF_PART)
+    if (perf_kind(operation)->send == PERF_PART)
         call->send = at(call, recv_buffer, own);
-    else if (operation->recv == PERF_PART)
+    else if (perf_kind(operation)->recv == PERF_PART)
         call->recv = at(call, send_buffer, own);
-    else if (operation->send == PERF_WHOLE)
+    else if (perf_kind(operation)->send == PERF_WHOLE)
         call->recv = send_buffer;
 }

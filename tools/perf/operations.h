@@ -23,6 +23,7 @@ typedef enum {
 typedef enum {
     PERF_GETS_NOTHING,
     PERF_GETS_ROOT, /* root's elements */
+    PERF_GETS_BLOB, /* the same, of which only the root knows the length */
     PERF_GETS_REDUCED,
     PERF_GETS_REDUCED_ON_ROOT,
     PERF_GETS_REDUCED_PART,
@@ -38,12 +39,12 @@ typedef enum {
 enum {
     PERF_OUT = 1 << PERF_OUT_OF_PLACE, /* the possible places */
     PERF_IN = 1 << PERF_IN_PLACE,
-    PERF_REDUCES = 1 << 2,
-    PERF_PREMUL = 1 << 3, /* also with PREMUL_SUM */
+    PERF_BOTH = PERF_OUT | PERF_IN,
+    PERF_UNEVEN = 1 << 2, /* blocks of different sizes */
+    /* of a kind: */
+    PERF_REDUCES = 1 << 3,
     PERF_ROOTED = 1 << 4,
-    PERF_UNEVEN = 1 << 5, /* blocks of different sizes */
-    PERF_DIVIDED = 1 << 6, /* count is one rank's part of the elements */
-    PERF_WORKS = 1 << 7 /* has a form with a work, and may be coalesced */
+    PERF_DIVIDED = 1 << 5 /* count is one rank's part of the elements */
 };
 
 /* How often the n ranks together must read, and write, the bytes of a row. */
@@ -56,18 +57,26 @@ typedef enum {
     PERF_COPIED_ALL /* n and n */
 } perf_copied_t;
 
-struct perf_operation {
-    const char *name, *summary;
-    int coll; /* dscomm_coll_t; -1: several calls of the library's own */
-    perf_call_fn run;
+/* What operations have in common that give their ranks the same result. */
+typedef struct {
     perf_shape_t send, recv;
-    perf_gets_t gets;
-    unsigned flags; /* of those above */
+    unsigned flags;
     int bus; /* busbw / algbw is this times (n - 1) / n; 0: they are equal */
     perf_copied_t copied;
+} perf_kind_t;
+
+struct perf_operation {
+    const char *name, *summary;
+    int coll; /* dscomm_coll_t, which has a form with a work; -1: several calls
+               */
+    perf_call_fn run;
+    perf_gets_t gets;
+    unsigned flags;
     /* messages of one call; its time is divided by their number */
     int messages;
 };
+
+const perf_kind_t *perf_kind(const perf_operation_t *operation);
 
 /* Returns operation index = 0, 1, ...; NULL after the last. */
 const perf_operation_t *perf_operation(size_t index);

@@ -254,27 +254,30 @@ static int read_sizes(const words_t *w, perf_options_t *o)
     return TOOL_OK;
 }
 
-/* nccl-tests' names of types that have another one here. */
+/* nccl-tests' and MPI's names of types and operators that have another one
+ * here. */
 static const struct {
-    const char *name;
-    dscomm_dtype_t dtype;
+    const char *name, *ours;
 } aliases[] = {
-    {"half", DSCOMM_FLOAT16},       {"float", DSCOMM_FLOAT32},
-    {"double", DSCOMM_FLOAT64},     {"char", DSCOMM_INT8},
-    {"int", DSCOMM_INT32},          {"f8e4m3", DSCOMM_FLOAT8_E4M3},
-    {"f8e5m2", DSCOMM_FLOAT8_E5M2},
+    {"half", "float16"},       {"float", "float32"}, {"double", "float64"},
+    {"char", "int8"},          {"int", "int32"},     {"f8e4m3", "float8_e4m3"},
+    {"f8e5m2", "float8_e5m2"}, {"prod", "product"},  {"mulsum", "premul_sum"},
+    {"and", "band"},           {"or", "bor"},        {"xor", "bxor"},
 };
+
+static const char *our_name(const char *name)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(aliases); i++)
+        if (strcmp(aliases[i].name, name) == 0)
+            return aliases[i].ours;
+    return name;
+}
 
 static gboolean find_dtype(const char *name, int *ret_number)
 {
     dscomm_dtype_t dtype;
 
-    for (size_t i = 0; i < G_N_ELEMENTS(aliases); i++)
-        if (strcmp(aliases[i].name, name) == 0) {
-            *ret_number = (int)aliases[i].dtype;
-            return TRUE;
-        }
-    if (dscomm_dtype_from_name(name, &dtype) != 0)
+    if (dscomm_dtype_from_name(our_name(name), &dtype) != 0)
         return FALSE;
     *ret_number = (int)dtype;
     return TRUE;
@@ -282,17 +285,9 @@ static gboolean find_dtype(const char *name, int *ret_number)
 
 static gboolean find_op(const char *name, int *ret_number)
 {
-    static const char *const bitwise[] = {"band", "bor", "bxor"};
     dscomm_op_t op;
 
-    if (strcmp(name, "prod") == 0)
-        name = "product";
-    if (strcmp(name, "mulsum") == 0)
-        name = "premul_sum";
-    for (size_t i = 0; i < G_N_ELEMENTS(bitwise); i++)
-        if (strcmp(name, bitwise[i] + 1) == 0)
-            name = bitwise[i];
-    if (dscomm_op_from_name(name, &op) != 0)
+    if (dscomm_op_from_name(our_name(name), &op) != 0)
         return FALSE;
     *ret_number = (int)op;
     return TRUE;
@@ -386,10 +381,10 @@ gboolean perf_is_selected(const perf_options_t *options,
 {
     if (!options->dtypes[dtype])
         return FALSE;
-    if (!(operation->flags & PERF_REDUCES))
+    if (!(perf_kind(operation)->flags & PERF_REDUCES))
         return op == DSCOMM_SUM;
     return options->ops[op] && dscomm_op_applies(op, dtype) &&
-           (op != DSCOMM_PREMUL_SUM || operation->flags & PERF_PREMUL);
+           (op != DSCOMM_PREMUL_SUM || !(operation->flags & PERF_UNEVEN));
 }
 
 /* Whether any type and operator can be measured with this operation. */
@@ -419,7 +414,7 @@ static int check_one(const perf_options_t *options,
 {
     const char *option = needs_works(options);
 
-    if (option && !(operation->flags & PERF_WORKS))
+    if (option && operation->coll < 0)
         return tool_fail(TOOL_USAGE, "perf",
                          "%s: %s has no form that returns a work; leave out "
                          "one of them",
@@ -438,7 +433,7 @@ static void add_all(const perf_options_t *options, GPtrArray *chosen)
     const perf_operation_t *operation;
 
     for (size_t i = 0; (operation = perf_operation(i)); i++)
-        if ((operation->flags & PERF_WORKS || !needs_works(options)) &&
+        if ((operation->coll >= 0 || !needs_works(options)) &&
             has_any(options, operation))
             g_ptr_array_add(chosen, (gpointer)operation);
 }

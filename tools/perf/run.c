@@ -5,7 +5,6 @@
 
 #include "tools/common/topology.h"
 #include "tools/perf/baseline.h"
-#include "tools/perf/compress.h"
 #include "tools/perf/measure.h"
 #include "tools/perf/operations.h"
 #include "tools/perf/options.h"
@@ -59,8 +58,8 @@ static int run_measure_sizes(perf_run_t *run, perf_call_t *call)
 static int measure_roots(perf_run_t *run, perf_call_t *call)
 {
     int root = run->options->root;
-    gboolean all =
-        root == PERF_ROOT_ALL && call->operation->flags & PERF_ROOTED;
+    gboolean all = root == PERF_ROOT_ALL &&
+                   perf_kind(call->operation)->flags & PERF_ROOTED;
     int first = all ? 0 : MAX(root, 0);
     int status = TOOL_OK;
 
@@ -114,7 +113,8 @@ static char *check_ranks(const perf_run_t *run)
         return g_strdup_printf("-r %d: there are %d ranks only", o->root,
                                run->ranks);
     for (size_t i = 0; o->operations && o->operations[i]; i++)
-        if (run->ranks < 2 && o->operations[i]->send == PERF_FIRST_TWO)
+        if (run->ranks < 2 &&
+            perf_kind(o->operations[i])->send == PERF_FIRST_TWO)
             return g_strdup_printf("%s needs 2 ranks; start them with -n",
                                    o->operations[i]->name);
     return NULL;

@@ -131,23 +131,17 @@ static guint64 chance(guint32 seed, int rank, size_t i)
 /* The value of an integer type whose low bits these are. */
 static gint64 wrapped(dscomm_dtype_t dtype, guint64 bits)
 {
+    const size_t above = 64 - 8 * dscomm_dtype_size(dtype);
+
     switch (dtype) {
-    case DSCOMM_INT8:
-        return (gint8)bits;
-    case DSCOMM_UINT8:
-        return (guint8)bits;
-    case DSCOMM_INT16:
-        return (gint16)bits;
-    case DSCOMM_UINT16:
-        return (guint16)bits;
-    case DSCOMM_INT32:
-        return (gint32)bits;
-    case DSCOMM_UINT32:
-        return (guint32)bits;
     case DSCOMM_BOOL:
         return bits & 1;
+    case DSCOMM_UINT8:
+    case DSCOMM_UINT16:
+    case DSCOMM_UINT32:
+        return (gint64)(bits << above >> above);
     default:
-        return (gint64)bits;
+        return (gint64)(bits << above) >> above;
     }
 }
 
@@ -263,7 +257,7 @@ void perf_pattern(const perf_call_t *call, guint32 seed, int rank, void *block)
 
     for (size_t i = 0; i < PERF_PERIOD; i++, element += call->size) {
         guint64 bits = chance(seed, rank, i);
-        if (call->operation->flags & PERF_REDUCES)
+        if (perf_kind(call->operation)->flags & PERF_REDUCES)
             perf_encode(call->dtype, input(call, seed, rank, i), element);
         else
             memcpy(element, &bits, call->size);
@@ -315,12 +309,13 @@ static void repeat(const perf_call_t *call, const void *block, char *to,
 void perf_fill(const perf_call_t *call, guint32 seed)
 {
     block_t *block = g_new(block_t, 1);
-    size_t in = shape_count(call, call->operation->send);
-    size_t out = shape_count(call, call->operation->recv);
+    size_t in = shape_count(call, perf_kind(call->operation)->send);
+    size_t out = shape_count(call, perf_kind(call->operation)->recv);
 
     perf_pattern(call, seed, call->rank, block);
     memset(call->recv, POISON, out * call->size);
-    if (call->operation->send == PERF_NOTHING && call->rank == call->root)
+    if (perf_kind(call->operation)->send == PERF_NOTHING &&
+        call->rank == call->root)
         repeat(call, block, call->recv, out);
     repeat(call, block, call->send, in);
     g_free(block);
@@ -372,6 +367,7 @@ static int find_pieces(const perf_call_t *call, piece_t *pieces)
 
     switch (call->operation->gets) {
     case PERF_GETS_ROOT:
+    case PERF_GETS_BLOB:
         return one_piece(pieces, call->total, call->root, 0);
     case PERF_GETS_REDUCED:
         return one_piece(pieces, call->total, -1, 0);
