@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "tests/tap.h"
-#include "tools/run/nodes-common.h"
+#include "tools/run/nodes.h"
 
 /* Requests a second at the store of node 0: each node looks for the end and for
  * a new start, and shows life; node 0 looks at all signs of life. */

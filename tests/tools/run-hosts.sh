@@ -4,18 +4,15 @@
 # their own, joined by a bridge in one more. Nothing of it is in the namespace of
 # this test, nor is there a way from one to the other.
 
-. "$abs_top_srcdir/tests/tap.sh"
+. "$abs_top_srcdir/tests/tools/jobs.sh"
 
 base=dscomm-$$
 hosts=0
-started=
 
 # Ends what was started here, and then the hosts.
 teardown()
 {
-    for r in $started; do
-        eval "kill -KILL \$pid_$r" 2>/dev/null
-    done
+    kill_started
     while [ $hosts -gt 0 ]; do
         hosts=$((hosts - 1))
         ip netns del $base-$hosts 2>/dev/null
@@ -68,23 +65,8 @@ node()
     shift
     # Split on purpose: one word an option.
     # shellcheck disable=SC2086
-    (on "$r" "$abs_top_builddir/tools/dscomm" run --nnodes "$nodes" \
-        --node-rank "$r" $bounds "$@") >"$scratch/out.$r" 2>"$scratch/err.$r" &
-    eval "pid_$r=\$!"
-    started="$started $r"
-}
-
-# finish: waits for all nodes; $statuses = theirs, in the order of their start
-finish()
-{
-    statuses=
-    for r in $started; do
-        eval "wait \$pid_$r"
-        statuses="$statuses$?,"
-    done
-    statuses=${statuses%,}
-    started=
-    cat "$scratch"/out.[0-9] | sort >"$scratch/out"
+    start_node "$r" on "$r" "$program" run --nnodes "$nodes" --node-rank "$r" \
+        $bounds "$@"
 }
 
 # all ARGUMENT...: as $nodes nodes, each of 2 ranks; in $statuses node 0's first
@@ -93,26 +75,8 @@ all()
     rm -f "$scratch"/out.* "$scratch"/err.*
     r=0
     while [ $r -lt $nodes ]; do
-        next=$r
         node $r -n 2 "$@"
-        r=$((next + 1))
-    done
-}
-
-# err R: what node R says
-err()
-{
-    sed 's/(pid [0-9]*)/(pid)/' "$scratch/err.$1"
-}
-
-# appears COUNT: waits until so many ranks are up
-appears()
-{
-    tries=0
-    while [ "$(ls "$scratch"/up.* 2>/dev/null | wc -l)" -lt "$1" ]; do
-        tries=$((tries + 1))
-        [ $tries -lt 400 ] || return 1
-        sleep 0.05
+        r=$((r + 1))
     done
 }
 
@@ -121,20 +85,7 @@ up()
 {
     rm -f "$scratch"/up.*
     all sh -c 'echo $$ >"$1/up.$RANK"; exec sleep 600' sh "$scratch"
-    appears $((2 * nodes))
-}
-
-# gone: whether all these ranks have ended
-gone()
-{
-    for pid in $(cat "$scratch"/up.*); do
-        tries=0
-        while grep -qv '^[0-9]* (.*) Z' "/proc/$pid/stat" 2>/dev/null; do
-            tries=$((tries + 1))
-            [ $tries -lt 100 ] || return 1
-            sleep 0.05
-        done
-    done
+    appears $((2 * nodes)) "$scratch"/up.*
 }
 
 # since SECONDS TEXT: no more than that have passed since $before
@@ -157,9 +108,8 @@ add_host 2>"$scratch/why" && add_host 2>>"$scratch/why" ||
 nodes=2
 node 1 -n 1 "$keys"
 node 0 -n 3 "$keys"
-finish
-is "$statuses" 0,0 'two hosts: statuses'
-is "$(cat "$scratch/out")" 'rank 0 of 4 on node 0: 6
+ends 0,0 'two hosts: statuses'
+is "$(sort "$scratch/out")" 'rank 0 of 4 on node 0: 6
 rank 1 of 4 on node 0: 6
 rank 2 of 4 on node 0: 6
 rank 3 of 4 on node 1: 6' 'two hosts: all ranks exchange their numbers'
@@ -204,12 +154,11 @@ done
 up
 kill -KILL "$pid_1"
 before=$(date +%s)
-finish
-is "$statuses" 125,137 'a host dies: statuses'
+ends 125,137 'a host dies: statuses'
 is "$(err 0)" 'dscomm run: node 1 (host1): dscomm run (pid) was killed; ending ranks 0-1' \
     'a host dies: the other'
 since 10 'a host dies'
-gone
+gone "$scratch"/up.*
 result $? 'a host dies: no rank is left'
 
 # Another host's secret differs. The kernel does not know whose process that is, so
@@ -233,16 +182,14 @@ secret=$DSCOMM_JOB_SECRET
 unset DSCOMM_JOB_SECRET
 bounds='--master localhost --join-timeout 2'
 all true
-finish
-is "$statuses" 125,125 'a master on loopback: statuses'
+ends 125,125 'a master on loopback: statuses'
 like "$(err 0)" '^dscomm run: node 1 of 2 did not come to .+:[0-9]+ within 2 s; the address of --master is loopback here' \
     'a master on loopback: node 0'
 like "$(err 1)" '^dscomm run: node 0 of 2 did not come: no store within' \
     'a master on loopback: node 1'
 bounds='--master 10.99.0.77 --join-timeout 10 --node-timeout 2'
 node 0 -n 1 sleep 600
-finish
-is "$statuses" 125 'a master that is no address of node 0: status'
+ends 125 'a master that is no address of node 0: status'
 like "$(err 0)" '^dscomm run: node 0 cannot serve .* 10\.99\.0\.77: that leads to no address of this machine .*--master' \
     'a master that is no address of node 0: why'
 bounds=$usual
@@ -253,13 +200,11 @@ export DSCOMM_JOB_SECRET
 add_host && add_host
 nodes=4
 all "$keys"
-finish
-is "$statuses" 0,0,0,0 'four hosts: statuses'
+ends 0,0,0,0 'four hosts: statuses'
 is "$(grep -c 'of 8 on node [0-3]: 28$' "$scratch/out")" 8 \
     'four hosts: all ranks exchange their numbers'
 all sh -c '[ $RANK != 5 ] || exit 9; exec sleep 600'
-finish
-is "$statuses" 9,9,9,9 'a rank fails: statuses'
+ends 9,9,9,9 'a rank fails: statuses'
 for r in 0 1 3; do
     is "$(err $r)" "dscomm run: node 2 (host2): rank 5 (pid) exited with status 9; ending ranks $((2 * r))-$((2 * r + 1))" \
         "a rank fails: node $r"
@@ -267,8 +212,7 @@ done
 up
 ip -n $base-net link set port2 down
 before=$(date +%s)
-finish
-is "$statuses" 125,125,125,125 'a cable is cut: statuses'
+ends 125,125,125,125 'a cable is cut: statuses'
 for r in 0 1 3; do
     like "$(err $r)" "^dscomm run: node 2 \\(host2\\): nothing was heard of it for 4 s: .*; ending ranks $((2 * r))-$((2 * r + 1))\$" \
         "a cable is cut: node $r"
@@ -276,30 +220,27 @@ done
 like "$(err 2)" '^dscomm run: node 0 \(host0\): .*10\.99\.0\.1.*; ending ranks 4-5$' \
     'a cable is cut: node 2'
 since 15 'a cable is cut'
-gone
+gone "$scratch"/up.*
 result $? 'a cable is cut: no rank is left'
 ip -n $base-net link set port2 up
 up
 ip -n $base-net link set port0 down
 before=$(date +%s)
-finish
-is "$statuses" 125,125,125,125 'the cable of node 0 is cut: statuses'
+ends 125,125,125,125 'the cable of node 0 is cut: statuses'
 for r in 1 2 3; do
     like "$(err $r)" "^dscomm run: node 0 \\(host0\\): .*10\\.99\\.0\\.1.*; ending ranks $((2 * r))-$((2 * r + 1))\$" \
         "the cable of node 0 is cut: node $r"
 done
 since 15 'the cable of node 0 is cut'
-gone
+gone "$scratch"/up.*
 result $? 'the cable of node 0 is cut: no rank is left'
 ip -n $base-net link set port0 up
 bounds='--master 10.99.0.1 --join-timeout 4'
 before=$(date +%s)
 for r in 0 1 2; do
-    next=$r
-    node $next -n 2 "$keys"
+    node $r -n 2 "$keys"
 done
-finish
-is "$statuses" 125,125,125 'a host never comes: statuses'
+ends 125,125,125 'a host never comes: statuses'
 for r in 0 1 2; do
     like "$(err $r)" '^dscomm run: node 3 of 4 did not come to .+:[0-9]+ within 4 s; check that' \
         "a host never comes: node $r names it"

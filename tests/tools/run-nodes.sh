@@ -3,51 +3,24 @@
 # dscomm run on several nodes, all of which are this machine: one address of
 # loopback that no other test has.
 
-. "$abs_top_srcdir/tests/tap.sh"
+. "$abs_top_srcdir/tests/tools/jobs.sh"
 
-started=
-
-# What a test that is ended leaves behind would stay for minutes; a dscomm run that
-# is killed has its ranks killed by its guard.
-teardown()
-{
-    for r in $started; do
-        eval "kill -KILL \$pid_$r" 2>/dev/null
-    done
-}
-trap 'teardown; rm -rf "$scratch"' EXIT
+trap 'kill_started; rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
 
 address=127.$((1 + $$ / 65536)).$(($$ / 256 % 256)).$(($$ % 256))
 host=$(uname -n)
 bounds='--join-timeout 30 --node-timeout 4 --grace 3'
 
-# node R ARGUMENT...: starts dscomm run as node R. Its output will be in
-# $scratch/out.R and err.R, and it counts for finish.
+# node R ARGUMENT...: starts dscomm run as node R
 node()
 {
     r=$1
     shift
     # Split on purpose: one word an option.
     # shellcheck disable=SC2086
-    "$abs_top_builddir/tools/dscomm" run --nnodes "$nodes" --node-rank "$r" \
-        --master $address $bounds "$@" >"$scratch/out.$r" 2>"$scratch/err.$r" &
-    eval "pid_$r=\$!"
-    eval "pid=\$!"
-    started="$started $r"
-}
-
-# finish: waits for all nodes; $statuses = theirs, in the order of their start
-finish()
-{
-    statuses=
-    for r in $started; do
-        eval "wait \$pid_$r"
-        statuses="$statuses$?,"
-    done
-    statuses=${statuses%,}
-    started=
-    cat "$scratch"/out.[0-9] >"$scratch/out"
+    start_node "$r" "$program" run --nnodes "$nodes" --node-rank "$r" \
+        --master $address $bounds "$@"
 }
 
 # all N ARGUMENT...: as N nodes, to their end
@@ -64,33 +37,10 @@ all()
     finish
 }
 
-# err R: what node R says
-err()
-{
-    sed "s/(pid [0-9]*)/(pid)/; s/ ($host)/ (host)/" "$scratch/err.$1"
-}
-
-# appears COUNT FILE...: waits until so many files exist
-appears()
-{
-    want=$1
-    shift
-    tries=0
-    while [ "$(ls "$@" 2>/dev/null | wc -l)" -lt "$want" ]; do
-        tries=$((tries + 1))
-        [ $tries -lt 400 ] || return 1
-        sleep 0.05
-    done
-}
-
 # says R TEXT: waits until node R does
 says()
 {
-    tries=0
-    until grep -q "$2" "$scratch/err.$1" 2>/dev/null || [ $tries -ge 400 ]; do
-        tries=$((tries + 1))
-        sleep 0.05
-    done
+    until_true grep -q "$2" "$scratch/err.$1" 2>/dev/null
 }
 
 # The environment; nodes of different sizes
@@ -104,8 +54,7 @@ END
 )"
 node 0 -n 2 sh -c 'echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $GROUP_RANK'
 node 1 -n 3 sh -c 'echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $GROUP_RANK'
-finish
-is "$statuses" 0,0,0 'three nodes: statuses'
+ends 0,0,0 'three nodes: statuses'
 is "$(sort "$scratch/out")" "0 6 0 2 0
 1 6 1 2 0
 2 6 0 3 1
@@ -135,12 +84,9 @@ for words in '--nproc-per-node 2 --master-addr %s --master-port 29511' \
     words=$(printf -- "$words" $address)
     for r in 0 1; do
         # shellcheck disable=SC2086
-        "$abs_top_builddir/tools/dscomm" run --nnodes=2 --node_rank=$r $words \
-            --join-timeout 30 sh -c 'echo $RANK $WORLD_SIZE $MASTER_PORT' \
-            >"$scratch/out.$r" 2>"$scratch/err.$r" &
-        eval pid_$r=$!
+        start_node $r "$program" run --nnodes=2 --node_rank=$r $words \
+            --join-timeout 30 sh -c 'echo $RANK $WORLD_SIZE $MASTER_PORT'
     done
-    started='0 1'
     finish
     if grep -q ::1 "$scratch/err.0"; then
         skip "$words" 'no IPv6 on loopback'
@@ -170,20 +116,17 @@ like "$(err 2)" '^dscomm run: node 1 \(host\): rank 1 \(pid\) was killed by sign
 nodes=2
 node 1 -n 1 no-such-program-anywhere
 node 0 -n 1 sleep 600
-finish
-is "$statuses" 127,127 'no program on one node'
+ends 127,127 'no program on one node'
 is "$(err 0)" 'dscomm run: node 1 (host): not all of its ranks could be started; ending rank 0' \
     'no program on one node: the other'
 node 0 -n 1 --timeout 0.7 sleep 600
 node 1 -n 1 sleep 600
-finish
-is "$statuses" 124,124 'time-out of one node'
+ends 124,124 'time-out of one node'
 is "$(err 1)" 'dscomm run: node 0 (host): rank 0 still ran after 0.7 s; ending rank 1' \
     'time-out of one node: the other'
 node 0 -n 1 --timeout 0.7 true
 node 1 -n 1 sleep 600
-finish
-is "$statuses" 124,124 'time-out of a node that is done'
+ends 124,124 'time-out of a node that is done'
 is "$(err 0)" 'dscomm run: other nodes still ran after 0.7 s; ending them' \
     'time-out of a node that is done: its word'
 is "$(err 1)" 'dscomm run: node 0 (host): other nodes still ran after 0.7 s; ending rank 1' \
@@ -200,44 +143,27 @@ pair()
     appears 2 "$scratch/up.0" "$scratch/up.1"
 }
 
-# gone: whether both ranks have ended
-gone()
-{
-    for pid in $(cat "$scratch"/up.*); do
-        tries=0
-        while grep -qv '^[0-9]* (.*) Z' "/proc/$pid/stat" 2>/dev/null; do
-            tries=$((tries + 1))
-            [ $tries -lt 100 ] || return 1
-            sleep 0.05
-        done
-    done
-}
-
 pair
 kill -TERM "$pid_1"
-finish
-is "$statuses" 143,143 'a node is told to end'
+ends 143,143 'a node is told to end'
 is "$(err 0)" 'dscomm run: node 1 (host): dscomm run was told to end by signal 15 (Terminated); ending rank 0' \
     'a node is told to end: the other'
 pair
 kill -HUP "$pid_0"
-finish
-is "$statuses" 129,129 'node 0 is told to end'
+ends 129,129 'node 0 is told to end'
 pair
 kill -KILL "$pid_1"
-finish
-is "$statuses" 125,137 'dscomm run of node 1 is killed'
+ends 125,137 'dscomm run of node 1 is killed'
 is "$(err 0)" 'dscomm run: node 1 (host): dscomm run (pid) was killed; ending rank 0' \
     'dscomm run of node 1 is killed: node 0'
-gone
+gone "$scratch"/up.*
 result $? 'dscomm run of node 1 is killed: no rank is left'
 pair
 kill -KILL "$pid_0"
-finish
-is "$statuses" 137,125 'dscomm run of node 0 is killed'
+ends 137,125 'dscomm run of node 0 is killed'
 like "$(err 1)" "^dscomm run: node 0 \\(host\\): the store at .*$address.* is gone" \
     'dscomm run of node 0 is killed: node 1'
-gone
+gone "$scratch"/up.*
 result $? 'dscomm run of node 0 is killed: no rank is left'
 for r in 0 1; do
     pair
@@ -248,7 +174,7 @@ for r in 0 1; do
     finish
     like "$(err $((1 - r)))" "^dscomm run: node $r \\(host\\): .*; ending rank $((1 - r))\$" \
         "node $r hangs: the other"
-    gone
+    gone "$scratch"/up.*
     result $? "node $r hangs: no rank is left"
 done
 
@@ -258,16 +184,14 @@ before=$(date +%s)
 nodes=4
 node 0 -n 1 true
 node 2 -n 1 true
-finish
-is "$statuses" 125,125 'nodes that do not come: statuses'
+ends 125,125 'nodes that do not come: statuses'
 for r in 0 2; do
     like "$(err $r)" '^dscomm run: nodes 1, 3 of 4 did not come to '"$address"':[0-9]+ within 1.5 s; the address of --master is loopback here' \
         "nodes that do not come: node $r names them"
 done
 nodes=2
 node 1 -n 1 true
-finish
-is "$statuses" 125 'node 0 does not come: status'
+ends 125 'node 0 does not come: status'
 like "$(err 1)" '^dscomm run: node 0 of 2 did not come: no store within 1[0-9]+ ms' \
     'node 0 does not come: node 1'
 [ $(($(date +%s) - before)) -lt 20 ]
@@ -282,7 +206,7 @@ while IFS='|' read -r first other want; do
     node 0 -n 1 $first sh -c 'echo $RANK'
     for again in '' ' again'; do
         # shellcheck disable=SC2086
-        "$abs_top_builddir/tools/dscomm" run --nnodes 2 --node-rank 1 \
+        "$program" run --nnodes 2 --node-rank 1 \
             --master $address -n 1 $first $other true 2>"$scratch/err.2"
         is "$? $(err 2)" "125 dscomm run: $want" "$first and $other: refused$again"
     done
@@ -316,15 +240,10 @@ dscomm run: nodes 1, 2 of 3 did not come to $address:29500 within 3 s; $why" \
 bounds='--join-timeout 300 --node-timeout 5'
 while IFS='|' read -r first other has; do
     nodes=2
-    DSCOMM_JOB_SECRET=$first
-    export DSCOMM_JOB_SECRET
-    node 0 -n 1 true
-    DSCOMM_JOB_SECRET=$other
-    node 1 -n 1 true
+    DSCOMM_JOB_SECRET=$first node 0 -n 1 true
+    DSCOMM_JOB_SECRET=$other node 1 -n 1 true
     who="dscomm run --nnodes 2 --max-restarts 0 (pid $pid on $host)"
-    finish
-    unset DSCOMM_JOB_SECRET
-    is "$statuses" 125,125 "secrets '$first' and '$other': statuses"
+    ends 125,125 "secrets '$first' and '$other': statuses"
     is "$(err 0 | grep -v 'dscomm: warn:' |
         sed "s/127.0.0.1:[0-9]*, which/ADDRESS, which/")" \
         "dscomm run: 1 connection was refused at node 0's store, from ADDRESS, \
@@ -342,12 +261,11 @@ END
 bounds='--join-timeout 60 --node-timeout 5'
 for other in '--rdzv-id b' '--nnodes 3' '--max-restarts 1'; do
     nodes=2
-    DSCOMM_JOB_SECRET=0123456789abcdef
-    export DSCOMM_JOB_SECRET
+    export DSCOMM_JOB_SECRET=0123456789abcdef
     node 0 -n 1 --rdzv-id a sh -c 'echo $RANK'
     # shellcheck disable=SC2086
     DSCOMM_JOB_SECRET=0123456789abcdeF \
-        "$abs_top_builddir/tools/dscomm" run --nnodes 2 --node-rank 1 \
+        "$program" run --nnodes 2 --node-rank 1 \
         --master $address -n 1 --rdzv-id a $other true 2>"$scratch/err.2"
     is $? 125 "another secret and $other: refused"
     sleep 1 # node 0 looks for reports twice a second
@@ -360,14 +278,9 @@ done
 # What no node is told of until the time is over.
 bounds='--join-timeout 8 --node-timeout 5'
 nodes=2
-DSCOMM_JOB_SECRET=0123456789abcdef
-export DSCOMM_JOB_SECRET
-node 0 -n 1 true
-DSCOMM_JOB_SECRET=0123456789abcdeF
-node 1 -n 1 --rdzv-id b true
-finish
-unset DSCOMM_JOB_SECRET
-is "$statuses" 125,125 'only a node of another job and secret comes: statuses'
+DSCOMM_JOB_SECRET=0123456789abcdef node 0 -n 1 true
+DSCOMM_JOB_SECRET=0123456789abcdeF node 1 -n 1 --rdzv-id b true
+ends 125,125 'only a node of another job and secret comes: statuses'
 like "$(err 0)" "^dscomm run: node 1 of 2 did not come to $address:29500 within 8 s; 1 connection was refused at node 0's store, from .*, which says that it is dscomm run --nnodes 2 --max-restarts 0 --rdzv-id b " \
     'only a node of another job and secret comes: node 0'
 bounds='--join-timeout 40 --node-timeout 5'
@@ -389,16 +302,15 @@ started=0
 node 1 -n 1 true
 says 0 'waiting for'
 is "$(err 0)" 'dscomm run: waiting for node 2 of 3' 'who is waited for: node 2'
-"$abs_top_builddir/tools/dscomm" run --nnodes 3 --node-rank 1 --master $address \
+"$program" run --nnodes 3 --node-rank 1 --master $address \
     -n 1 true 2>"$scratch/twice"
 is $? 125 'one number twice: status'
 like "$(cat "$scratch/twice")" "^dscomm run: node 1 is there already \\(pid $pid_1 on .*\\); give each node its own --node-rank" \
     'one number twice'
 node 2 -n 1 true
-finish
-is "$statuses" 0,0,0 'the others go on'
+ends 0,0,0 'the others go on'
 pair
-"$abs_top_builddir/tools/dscomm" run --nnodes 2 --node-rank 0 --master $address \
+"$program" run --nnodes 2 --node-rank 0 --master $address \
     -n 1 true 2>"$scratch/twice"
 is $? 125 'a port in use: status'
 like "$(cat "$scratch/twice")" "^dscomm run: node 0 cannot serve the job's store: .*29500" \
@@ -466,13 +378,12 @@ nodes=2
 for end in '' x '5 0 x' '-2 3 x' '1 256 x'; do
     pair
     "$put" "$url" dscomm-run/end "$end"
-    finish
-    is "$statuses" 125,125 "an end of '$end'"
+    ends 125,125 "an end of '$end'"
     like "$(err 1)" "^dscomm run: what the nodes' store says makes no sense; .*; ending rank 1\$" \
         "an end of '$end': it is told"
 done
 export DSCOMM_JOB_SECRET=0123456789abcdef
-"$abs_top_builddir/tools/dscomm" run -n 1 --master $address sleep 600 \
+"$program" run -n 1 --master $address sleep 600 \
     2>"$scratch/err.0" &
 pid_0=$!
 node 1 -n 1 true
@@ -489,28 +400,24 @@ fail_twice='echo $RANK $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS
     [ $TORCHELASTIC_RESTART_COUNT = 2 ] && exit 0
     [ $RANK != 1 ] || exit 3
     exec sleep 600'
-"$abs_top_builddir/tools/dscomm" run -n 2 --max-restarts 3 sh -c "$fail_twice" \
-    >"$scratch/out" 2>"$scratch/err.0"
-is $? 0 'restarts on one node: status'
+runs 0 'restarts on one node: status' -n 2 --max-restarts 3 sh -c "$fail_twice"
 is "$(sort "$scratch/out" | grep '^1\|2 3$' | tr '\n' ,)" '0 2 3,1 0 3,1 1 3,1 2 3,' \
     'restarts on one node: the count'
-is "$(err 0)" 'dscomm run: rank 1 (pid) exited with status 3; ending rank 0; starting all again (restart 1 of 3)
+is "$(sed 's/(pid [0-9]*)/(pid)/' "$scratch/err")" \
+    'dscomm run: rank 1 (pid) exited with status 3; ending rank 0; starting all again (restart 1 of 3)
 dscomm run: rank 1 (pid) exited with status 3; ending rank 0; starting all again (restart 2 of 3)' \
     'restarts on one node: messages'
-"$abs_top_builddir/tools/dscomm" run -n 2 --max-restarts 1 sh -c "$fail_twice" \
-    >"$scratch/out" 2>"$scratch/err.0"
-is $? 3 'too many failures: status'
-is "$(tail -n 1 "$scratch/err.0" | sed 's/(pid [0-9]*)/(pid)/')" \
+runs 3 'too many failures: status' -n 2 --max-restarts 1 sh -c "$fail_twice"
+is "$(tail -n 1 "$scratch/err" | sed 's/(pid [0-9]*)/(pid)/')" \
     'dscomm run: rank 1 (pid) exited with status 3; ending rank 0' \
     'too many failures: message'
-"$abs_top_builddir/tools/dscomm" run -n 1 --max-restarts 5 --timeout 1 \
-    sh -c 'sleep 0.3; exit 1' 2>"$scratch/err.0"
-is $? 124 'the time-out is that of all attempts'
-"$abs_top_builddir/tools/dscomm" run -n 1 --max-restarts 1 sh -c '
+runs 124 'the time-out is that of all attempts' \
+    -n 1 --max-restarts 5 --timeout 1 sh -c 'sleep 0.3; exit 1'
+run -n 1 --max-restarts 1 sh -c '
     [ $TORCHELASTIC_RESTART_COUNT = 1 ] ||
         echo "{\"message\": \"old\"}" >"$TORCHELASTIC_ERROR_FILE"
-    exit 1' 2>"$scratch/err.0"
-is "$(grep -c ': old$' "$scratch/err.0")" 1 'the reason of an attempt is told once'
+    exit 1'
+is "$(grep -c ': old$' "$scratch/err")" 1 'the reason of an attempt is told once'
 all 2 -n 2 --max-restarts 3 sh -c "$fail_twice"
 is "$statuses" 0,0 'restarts on two nodes: statuses'
 is "$(sort "$scratch/out" | grep '^1\|2 3$' | tr '\n' ,)" \
@@ -551,9 +458,8 @@ is "$(sort "$scratch/out" | tr '\n' ,)" '[0]: out 0,[1]: out 1,[2]: out 2,[3]: o
 is "$(cat "$scratch"/logs/tagged/attempt_0/*/stdout.log "$scratch"/logs/tagged/attempt_0/*/stderr.log | tr '\n' ,)" \
     'out 0,out 1,out 2,out 3,errerrerrerr' 'logs: as they were written'
 echo >"$scratch/file"
-"$abs_top_builddir/tools/dscomm" run -n 1 --log-dir "$scratch/file" true 2>"$scratch/err.0"
-is $? 125 'logs: no folder'
-like "$(err 0)" "^dscomm run: cannot make '.*/file': " 'logs: why not'
+runs 125 'logs: no folder' -n 1 --log-dir "$scratch/file" true
+like "$err" "^dscomm run: cannot make '.*/file': " 'logs: why not'
 
 # Nobody else reads the logs, or leads them elsewhere by a link that is there first.
 is "$(stat -c %a "$scratch/logs/tagged")" 700 'logs: the folder of a job is its own'
@@ -566,10 +472,9 @@ while read -r folder link; do
     *.log) ln -s "$target/file" "$scratch/linked/$link" ;;
     *) ln -s "$target" "$scratch/linked/$link" ;;
     esac
-    "$abs_top_builddir/tools/dscomm" run -n 1 --rdzv-id x --log-dir "$scratch/linked" \
-        echo out 2>"$scratch/err.0"
-    is $? 125 "logs: a link for $link"
-    like "$(err 0)" "^dscomm run: cannot (use|make) '.*/linked/$link': " \
+    runs 125 "logs: a link for $link" \
+        -n 1 --rdzv-id x --log-dir "$scratch/linked" echo out
+    like "$err" "^dscomm run: cannot (use|make) '.*/linked/$link': " \
         "logs: $link is named"
     is "$(ls "$target")" '' "logs: nothing is behind $link"
 done <<'END'
@@ -581,13 +486,11 @@ x/attempt_0/0 x/attempt_0/0/stderr.log
 END
 rm -rf "$scratch/linked"
 ln -s target "$scratch/linked"
-"$abs_top_builddir/tools/dscomm" run -n 1 --rdzv-id x --log-dir "$scratch/linked" echo out
-is "$? $(cat "$target/x/attempt_0/0/stdout.log")" '0 out' "logs: the user's own link"
+run -n 1 --rdzv-id x --log-dir "$scratch/linked" echo out
+is "$status $(cat "$target/x/attempt_0/0/stdout.log")" '0 out' "logs: the user's own link"
 if [ "$(id -u)" = 0 ] && chown -R 65534 "$target/x"; then
-    "$abs_top_builddir/tools/dscomm" run -n 1 --rdzv-id x --log-dir "$target" true \
-        2>"$scratch/err.0"
-    is $? 125 "logs: another user's folder"
-    like "$(err 0)" "^dscomm run: cannot use '.*/target/x': it belongs to user 65534; " \
+    runs 125 "logs: another user's folder" -n 1 --rdzv-id x --log-dir "$target" true
+    like "$err" "^dscomm run: cannot use '.*/target/x': it belongs to user 65534; " \
         "logs: another user's folder is named"
 else
     skip "logs: another user's folder" 'needs root, to make one'
@@ -598,10 +501,9 @@ rm -rf "$target"
 mkdir "$target"
 if [ "$(id -u)" = 0 ] && chown -h 65534 "$scratch/linked"; then
     for path in linked linked/ linked/. linked/new; do
-        "$abs_top_builddir/tools/dscomm" run -n 1 --rdzv-id x \
-            --log-dir "$scratch/$path" true 2>"$scratch/err.0"
-        is $? 125 "logs: another user's link in $path"
-        like "$(err 0)" \
+        runs 125 "logs: another user's link in $path" \
+            -n 1 --rdzv-id x --log-dir "$scratch/$path" true
+        like "$err" \
             "^dscomm run: cannot use '.*/linked': it is a symbolic link of user 65534; " \
             "logs: another user's link in $path is named"
         is "$(ls "$target")" '' "logs: nothing is behind another user's link in $path"
@@ -613,8 +515,8 @@ fi
 # logs_refuse WHAT WHERE: the log of a job is not written, since WHERE is WHAT
 logs_refuse()
 {
-    timeout 60 "$abs_top_builddir/tools/dscomm" run -n 1 --rdzv-id y \
-        --log-dir "$scratch/found" echo out 2>"$scratch/err.0"
+    timeout 60 "$program" run -n 1 --rdzv-id y --log-dir "$scratch/found" echo out \
+        2>"$scratch/err.0"
     is $? 125 "logs: $1"
     like "$(err 0)" "^dscomm run: cannot (use|make) '.*/found/$2': " \
         "logs: $1 is named"
@@ -637,16 +539,14 @@ if [ "$(id -u)" = 0 ] && chown 65534 "$scratch/found/$log"; then
 else
     skip "logs: another user's file" 'needs root, to make one'
 fi
-(umask 0 && "$abs_top_builddir/tools/dscomm" run -n 1 --rdzv-id z \
-    --log-dir "$scratch/found" true)
+(umask 0 && run -n 1 --rdzv-id z --log-dir "$scratch/found" true)
 is "$(cd "$scratch/found/z" && stat -c %a . attempt_0 attempt_0/0 attempt_0/0/*.log | tr '\n' ' ')" \
     '700 755 755 644 644 ' 'logs: only their user writes there'
 
 # Wrong use: STATUS ARGUMENTS
 while read -r want line; do
     # shellcheck disable=SC2086
-    "$abs_top_builddir/tools/dscomm" run -n 1 $line true >"$scratch/out" 2>"$scratch/err.0"
-    is $? "$want" "status of: $line"
+    runs "$want" "status of: $line" -n 1 $line true
 done <<'END'
 2 --nnodes 2
 2 --nnodes 2 --node-rank 0
@@ -682,16 +582,14 @@ done <<'END'
 2 --nnodes 2 --node-rank 0 --master-addr ::1:42401
 0 --nnodes 1 --node-rank 0 --max-restarts 3
 END
-"$abs_top_builddir/tools/dscomm" run -n 1 --nnodes 2 --node-rank 0 \
-    --master ::1:42401 true 2>"$scratch/err.0"
-is "$(err 0)" "dscomm run: --master '::1:42401': an IPv6 address needs brackets, as in [::1]:29500" \
+run -n 1 --nnodes 2 --node-rank 0 --master ::1:42401 true
+is "$err" "dscomm run: --master '::1:42401': an IPv6 address needs brackets, as in [::1]:29500" \
     'an address of IPv6 without brackets'
-"$abs_top_builddir/tools/dscomm" run -n 1 --master-addr ::1 \
-    sh -c 'echo $MASTER_ADDR' >"$scratch/out" 2>"$scratch/err.0"
-if grep -q ::1 "$scratch/err.0"; then
+run -n 1 --master-addr ::1 sh -c 'echo $MASTER_ADDR'
+if grep -q ::1 "$scratch/err"; then
     skip 'an address of IPv6 alone' 'no IPv6 on loopback'
 else
-    is "$(cat "$scratch/out")" ::1 'an address of IPv6 alone'
+    is "$out" ::1 'an address of IPv6 alone'
 fi
 
 tap_done

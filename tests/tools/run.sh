@@ -2,43 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # dscomm run, on programs of the shell: statuses, signals, output, nothing left.
 
-. "$abs_top_srcdir/tests/tap.sh"
-
-# run WHAT...: dscomm run, its output in $out and $err, its status in $status
-run()
-{
-    "$abs_top_builddir/tools/dscomm" run "$@" >"$scratch/out" 2>"$scratch/err"
-    status=$?
-    out=`tr -d '\000' <"$scratch/out"`
-    err=`cat "$scratch/err"`
-}
-
-# gone FILE...: whether the processes whose numbers are in the files end within 5
-# seconds
-gone()
-{
-    for pid in `cat "$@"`; do
-        tries=0
-        while grep -qv '^[0-9]* (.*) Z' "/proc/$pid/stat" 2>/dev/null; do
-            tries=$((tries + 1))
-            [ $tries -lt 100 ] || return 1
-            sleep 0.05
-        done
-    done
-}
-
-# appears COUNT FILE...: waits until so many files exist
-appears()
-{
-    want=$1
-    shift
-    tries=0
-    while [ `ls "$@" 2>/dev/null | wc -l` -lt $want ]; do
-        tries=$((tries + 1))
-        [ $tries -lt 200 ] || return 1
-        sleep 0.05
-    done
-}
+. "$abs_top_srcdir/tests/tools/jobs.sh"
 
 # STATUS ARGUMENTS: what the options and the program's end make of the status
 statuses()
@@ -104,10 +68,10 @@ like "$err" "cannot execute '.*/script': it is there, but its interpreter" 'a mi
 run -n 2 "`printf '/no/\033[1m'`"
 like "$err" "cannot execute '/no/.x1b.1m': .+" 'no control characters in messages'
 like "$(run -n 2; echo "$err")" 'Usage: dscomm run -n N PROGRAM' 'usage'
-"$abs_top_builddir/tools/dscomm" >/dev/null 2>"$scratch/err"
+"$program" >/dev/null 2>"$scratch/err"
 is $? 2 'no command: status'
 is "`head -n 1 "$scratch/err"`" 'Usage: dscomm COMMAND [OPTION...]' 'no command: usage'
-is "`"$abs_top_builddir/tools/dscomm" --version | head -n 1`" \
+is "`"$program" --version | head -n 1`" \
     "dscomm $PACKAGE_VERSION" 'version'
 
 # The environment
@@ -192,23 +156,25 @@ like "$(cat "$scratch/err")" "^dscomm run: Unknown option --xyzzy=1; 'dscomm run
     'an option that is near none'
 run -n 1 echo -np 2 --hostfile x
 is "$status $out" '0 -np 2 --hostfile x' "the program's own options are its own"
-run -n 2 "$abs_top_builddir/tools/dscomm" run -n 2 sh -c 'echo $WORLD_SIZE-$RANK'
+run -n 2 "$program" run -n 2 sh -c 'echo $WORLD_SIZE-$RANK'
 is "`sort "$scratch/out" | tr '\n' ' '`" '2-0 2-0 2-1 2-1 ' 'a job in each rank of a job'
 
 # Error files
-# said: what dscomm run prints of the failure's reason, in $out
-said()
-{
-    out=`sed -n 's/^dscomm run: rank 1: //p' "$scratch/err"`
-}
-
-# says TEXT FORMAT WANT: rank 1 writes FORMAT to its error file and fails
-says()
+# fails TEXT COMMAND WANT: rank 1 runs COMMAND, which makes its error file $f, and fails
+fails()
 {
     run -n 2 sh -c '[ $RANK = 0 ] && exec sleep 600
-        printf "$1" >"$TORCHELASTIC_ERROR_FILE"; exit 3' sh "$2"
-    said
-    is "$status $out" "3 $3" "error file: $1"
+        f=$TORCHELASTIC_ERROR_FILE; eval "$1"; exit 3' sh "$2"
+    is "$status $(sed -n 's/^dscomm run: rank 1: //p' "$scratch/err")" "3 $3" \
+        "error file: $1"
+}
+
+# says TEXT FORMAT WANT: the same with a file of FORMAT
+says()
+{
+    format=$2
+    export format
+    fails "$1" 'printf "$format" >"$f"' "$3"
 }
 
 mkdir "$scratch/tmp"
@@ -225,27 +191,13 @@ says 'other JSON' '[{"message": 1}]' ''
 says 'a message that is no text' '{"message": {"message": [1]}}' ''
 says 'a part' '{"message": "out of' ''
 says 'no text' '{"message": "\377\376"}' ''
-run -n 2 sh -c '[ $RANK = 0 ] && exec sleep 600
-    awk "BEGIN { for (i = 0; i < 400000; i++) printf \"[\" }" >"$TORCHELASTIC_ERROR_FILE"; exit 3'
-said
-is "$status $out" '3 ' 'error file: deeply nested'
-run -n 2 sh -c '[ $RANK = 0 ] && exec sleep 600
-    { printf "{\"message\": \""; seq -s "\\n" 30 | tr -d "\n"; echo "\"}"; } >"$TORCHELASTIC_ERROR_FILE"; exit 3'
-said
-is "$out" "`seq 20; echo ...`" 'error file: many lines are cut'
-run -n 2 sh -c '[ $RANK = 0 ] && exec sleep 600
-    { printf "{\"message\": \""; head -c 2000000 /dev/zero | tr "\000" x; echo "\"}"; } \
-    >"$TORCHELASTIC_ERROR_FILE"; exit 3'
-said
-is "$status $out" '3 ' 'error file: huge'
-run -n 2 sh -c '[ $RANK = 0 ] && exec sleep 600; mkfifo "$TORCHELASTIC_ERROR_FILE"; exit 3'
-said
-is "$status $out" '3 ' 'error file: a pipe'
+fails 'deeply nested' 'awk "BEGIN { for (i = 0; i < 400000; i++) printf \"[\" }" >"$f"' ''
+fails 'many lines are cut' '{ printf "{\"message\": \""; seq -s "\\n" 30 | tr -d "\n"; echo "\"}"; } >"$f"' \
+    "`seq 20; echo ...`"
+fails 'huge' '{ printf "{\"message\": \""; head -c 2000000 /dev/zero | tr "\000" x; echo "\"}"; } >"$f"' ''
+fails 'a pipe' 'mkfifo "$f"' ''
 echo '{"message": "secret"}' >"$scratch/secret"
-run -n 2 sh -c '[ $RANK = 0 ] && exec sleep 600
-    ln -s "$1" "$TORCHELASTIC_ERROR_FILE"; exit 3' sh "$scratch/secret"
-said
-is "$status $out" '3 ' 'error file: a link'
+fails 'a link' "ln -s $scratch/secret"' "$f"' ''
 is "`ls "$scratch/tmp"`" '' 'error files go with the job'
 run -n 2 sh -c 'stat -c %a "${TORCHELASTIC_ERROR_FILE%/*}"; echo "$TORCHELASTIC_ERROR_FILE" >&2'
 is "`sort -u "$scratch/out"`" 700 'nobody else sees them'
@@ -269,7 +221,7 @@ for method in env:// "file://$scratch/meeting"; do
 done
 
 # Input
-echo word | "$abs_top_builddir/tools/dscomm" run -n 3 \
+echo word | "$program" run -n 3 \
     sh -c 'read -r w; echo "$RANK:$w"' >"$scratch/out"
 is "`sort "$scratch/out" | tr '\n' ' '`" '0:word 1: 2: ' 'rank 0 gets stdin, others none'
 
@@ -300,16 +252,16 @@ run -n 1 --tag-output sh -c 'head -c 3000000 /dev/zero | tr "\000" x'
 is "`sed 's/^\[0\]: //' "$scratch/out" | tr -d '\n' | wc -c | tr -d ' '`" 3000000 \
     'an endless line arrives in pieces'
 is "`grep -c '^\[0\]: x*$' "$scratch/out"`" 3 'which are tagged'
-"$abs_top_builddir/tools/dscomm" run -n 1 --tag-output sh -c \
+"$program" run -n 1 --tag-output sh -c \
     'for i in 1 2 3 4 5 6 7 8 9; do echo o; echo e >&2; done' >"$scratch/out" 2>&1
 is "`grep -Ec '^\[0\]: [oe]$' "$scratch/out"`" 18 'both to one place'
 {
-    "$abs_top_builddir/tools/dscomm" run -n 2 --tag-output yes 2>/dev/null
+    "$program" run -n 2 --tag-output yes 2>/dev/null
     echo $? >"$scratch/status"
 } | head -n 1 >/dev/null
 is "`cat "$scratch/status"`" 141 'a reader that leaves ends the ranks by SIGPIPE'
 {
-    "$abs_top_builddir/tools/dscomm" run -n 1 --tag-output --log-dir "$scratch/kept" \
+    "$program" run -n 1 --tag-output --log-dir "$scratch/kept" \
         --rdzv-id x seq 200000 2>/dev/null
     echo $? >"$scratch/status"
 } | head -n 1 >/dev/null
@@ -317,12 +269,12 @@ is "`cat "$scratch/status"` `tail -n 1 "$scratch/kept/x/attempt_0/0/stdout.log"`
     '0 200000' 'but not those that write a log as well'
 
 if [ -c /dev/full ]; then
-    "$abs_top_builddir/tools/dscomm" run -n 1 --tag-output sh -c 'echo; sleep 0.5' \
+    "$program" run -n 1 --tag-output sh -c 'echo; sleep 0.5' \
         >/dev/full 2>"$scratch/err"
     is $? 125 'output that cannot be written: status'
     like "`cat "$scratch/err"`" "^dscomm run: cannot write the ranks' output: .+" \
         'output that cannot be written is told'
-    "$abs_top_builddir/tools/dscomm" run -n 1 --tag-output yes >/dev/full 2>/dev/null
+    "$program" run -n 1 --tag-output yes >/dev/full 2>/dev/null
     is $? 125 'output that cannot be written, and ranks die of it: status'
 else
     skip 'output that cannot be written' 'no /dev/full'
@@ -334,14 +286,12 @@ is "`grep -Evc '^\[0\]: x*$|^dscomm run: rank 1 .*; ending rank 0$' "$scratch/er
 
 # Time
 for seconds in 0.5 86401 -1 x; do
-    run -n 1 --node-timeout=$seconds true
-    is $status 2 "--node-timeout $seconds: status"
+    runs 2 "--node-timeout $seconds: status" -n 1 --node-timeout=$seconds true
     [ $seconds = x ] ||
         is "${err%%.*}" 'dscomm run: --node-timeout must be 1 to 86400 seconds' \
             "--node-timeout $seconds"
 done
-run -n 3 --timeout 0.3 sh -c '[ $RANK = 1 ] || exec sleep 600'
-is $status 124 'time-out: status'
+runs 124 'time-out: status' -n 3 --timeout 0.3 sh -c '[ $RANK = 1 ] || exec sleep 600'
 is "$err" 'dscomm run: ranks 0, 2 still ran after 0.3 s; ending them' \
     'time-out: who still ran'
 run -n 2 --grace 0.2 sh -c 'trap "" TERM
@@ -359,7 +309,7 @@ mkfifo "$scratch/stuck"
 sleep 600 <"$scratch/stuck" &
 reader=$!
 for row in 'for (;;) print "x"' 'for (i = 0; i < 99999; i++) print "x"'; do
-    timeout --preserve-status -k 5 60 "$abs_top_builddir/tools/dscomm" run \
+    timeout --preserve-status -k 5 60 "$program" run \
         -n 1 --tag-output --timeout 0.5 --grace 0.2 awk "BEGIN { $row }" \
         >"$scratch/stuck" 2>"$scratch/err"
     is $? 124 "nobody reads: status of $row"
@@ -368,24 +318,23 @@ for row in 'for (;;) print "x"' 'for (i = 0; i < 99999; i++) print "x"'; do
         "nobody reads: is told of $row"
 done
 # Nor does it hang where that is stderr as well.
-timeout --preserve-status -k 5 60 "$abs_top_builddir/tools/dscomm" run -n 1 \
+timeout --preserve-status -k 5 60 "$program" run -n 1 \
     --tag-output --timeout 0.5 --grace 0.2 awk 'BEGIN { for (;;) print "x" }' \
     >"$scratch/stuck" 2>&1
 is $? 124 'nobody reads either of them'
 kill $reader
 # Who reads, however slowly, gets all of it.
-timeout --preserve-status -k 5 60 "$abs_top_builddir/tools/dscomm" run -n 2 \
+timeout --preserve-status -k 5 60 "$program" run -n 2 \
     --tag-output --timeout 0.5 --grace 0 sh -c 'trap "" TERM; yes' \
     2>"$scratch/err" | cat >/dev/null
 is "$(grep -c 'nobody reads' "$scratch/err")" 0 'somebody reads'
-run -n 2 --timeout 600 true
-is $status 0 'in time'
+runs 0 'in time' -n 2 --timeout 600 true
 
 # Signals to dscomm itself
 for row in INT:130 TERM:143 HUP:129 QUIT:131; do
     signal=${row%:*}
     rm -f "$scratch"/got.* "$scratch"/ready
-    timeout --preserve-status -k 5 60 "$abs_top_builddir/tools/dscomm" run -n 2 sh -c \
+    timeout --preserve-status -k 5 60 "$program" run -n 2 sh -c \
         "trap 'echo >$scratch/got.\$RANK; exit 0' $signal
         if [ \$RANK = 1 ]; then
             echo >$scratch/ready
@@ -402,7 +351,7 @@ for row in INT:130 TERM:143 HUP:129 QUIT:131; do
 done
 for signal in USR1 USR2; do
     rm -f "$scratch"/up.*
-    "$abs_top_builddir/tools/dscomm" run -n 2 sh -c \
+    "$program" run -n 2 sh -c \
         "trap 'exit 0' $signal; echo >$scratch/up.\$RANK; while :; do sleep 0.05; done" &
     appears 2 "$scratch"/up.0 "$scratch"/up.1
     kill -$signal $!
@@ -411,7 +360,7 @@ for signal in USR1 USR2; do
 done
 (
     trap '' HUP
-    exec "$abs_top_builddir/tools/dscomm" run -n 1 sh -c \
+    exec "$program" run -n 1 sh -c \
         "echo >$scratch/up.hup; sleep 0.3"
 ) &
 appears 1 "$scratch/up.hup"
@@ -420,6 +369,11 @@ wait $!
 is $? 0 'a signal that was ignored stays ignored (nohup)'
 
 # Nothing is left
+# is_empty FOLDER
+is_empty()
+{
+    [ -z "$(ls "$1")" ]
+}
 TMPDIR=$scratch/tmp
 export TMPDIR
 run -n 3 sh -c "sleep 600 & echo \$! >$scratch/left.\$RANK"
@@ -431,28 +385,18 @@ run -n 2 sh -c "setsid sh -c 'echo \$\$ >$scratch/left.\$RANK; sleep 600; :' &
 is $status 1 'in sessions of their own: status'
 gone "$scratch"/left.*
 result $? 'in sessions of their own'
-rm -f "$scratch"/left.*
-"$abs_top_builddir/tools/dscomm" run -n 2 sh -c \
-    "sleep 600 & echo \$! >$scratch/left.\$RANK; echo \$\$ >$scratch/left.p\$RANK; wait" &
-appears 4 "$scratch"/left.0 "$scratch"/left.1 "$scratch"/left.p0 "$scratch"/left.p1
-kill $!
-wait $!
-gone "$scratch"/left.*
-result $? 'by dscomm that was told to end'
-rm -f "$scratch"/left.*
-"$abs_top_builddir/tools/dscomm" run -n 2 sh -c \
-    "sleep 600 & echo \$! >$scratch/left.\$RANK; echo \$\$ >$scratch/left.p\$RANK; wait" &
-appears 4 "$scratch"/left.0 "$scratch"/left.1 "$scratch"/left.p0 "$scratch"/left.p1
-kill -KILL $!
-wait $! 2>/dev/null
-gone "$scratch"/left.*
-result $? 'by dscomm killed with SIGKILL'
-tries=0
-while [ -n "`ls "$scratch/tmp"`" ] && [ $tries -lt 100 ]; do
-    tries=$((tries + 1))
-    sleep 0.05
+for signal in TERM KILL; do
+    rm -f "$scratch"/left.*
+    "$program" run -n 2 sh -c \
+        "sleep 600 & echo \$! >$scratch/left.\$RANK; echo \$\$ >$scratch/left.p\$RANK; wait" &
+    appears 4 "$scratch"/left.0 "$scratch"/left.1 "$scratch"/left.p0 "$scratch"/left.p1
+    kill -$signal $!
+    wait $! 2>/dev/null
+    gone "$scratch"/left.*
+    result $? "by dscomm that got SIG$signal"
 done
-is "`ls "$scratch/tmp"`" '' 'nor its error files'
+until_true is_empty "$scratch/tmp"
+result $? 'nor its error files'
 
 # contained COMMAND...: with processes and a /proc of its own. unshare's own
 # --mount-proc fails in a chroot.
@@ -464,7 +408,7 @@ contained()
 
 if contained true 2>/dev/null; then
     before=`date +%s`
-    contained "$abs_top_builddir/tools/dscomm" run -n 2 true
+    contained "$program" run -n 2 true
     is $? 0 'as the first process of a container'
     [ $((`date +%s` - before)) -lt 4 ]
     result $? 'which ends at once'
@@ -486,7 +430,7 @@ like "`cat "$scratch/few"`" '^125 dscomm run: 64 ranks need [0-9]+ open files, .
     'too few open files'
 
 # A rank of another run that comes to the port
-timeout 60 "$abs_top_builddir/tools/dscomm" run -n 2 --rdzv-id own sh -c '
+timeout 60 "$program" run -n 2 --rdzv-id own sh -c '
     exec env TORCHELASTIC_RUN_ID=left-over "$1"' sh \
     "$abs_top_builddir/examples/hello/hello" >"$scratch/out" 2>"$scratch/err"
 result $((! $?)) 'ranks of another run fail'

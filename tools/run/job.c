@@ -5,10 +5,7 @@
 #include "lib/base/random.h"
 #include "tools/common/errors.h"
 #include "tools/common/tool.h"
-#include "tools/run/guard.h"
 #include "tools/run/job.h"
-#include "tools/run/nodes-common.h"
-#include "tools/run/options.h"
 
 #include <dscomm/status.h>
 #include <dscomm/store.h>
@@ -79,39 +76,28 @@ static int draw_hex(const tool_job_t *job, char *text, size_t size)
     return TOOL_OK;
 }
 
-static int make_run_id(tool_job_t *job, const char *id)
-{
-    if (!id)
-        return draw_hex(job, job->run_id, RUN_ID_SIZE);
-    g_strlcpy(job->run_id, id, sizeof(job->run_id));
-    return TOOL_OK;
-}
-
-static gboolean is_set(const char *variable)
-{
-    const char *value = g_getenv(variable);
-
-    return value && *value;
-}
-
 /* A secret for the store of a job on one node, which the ranks inherit. One for
  * several nodes is the user's: they have no channel of their own. */
 static int choose_secret(const tool_job_t *job, const tool_limits_t *limits)
 {
+    static const char *const names[] = {"DSCOMM_JOB_SECRET",
+                                        "DSCOMM_JOB_SECRET_FILE"};
+    gboolean given = limits->place && limits->place->nodes > 1;
     char text[2 * RANDOM_MOST + 1];
     int status;
 
-    if (limits->no_secret) {
-        g_unsetenv("DSCOMM_JOB_SECRET");
-        g_unsetenv("DSCOMM_JOB_SECRET_FILE");
-        return TOOL_OK;
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        const char *value = g_getenv(names[i]);
+
+        given |= value && *value;
+        if (limits->no_secret)
+            g_unsetenv(names[i]);
     }
-    if ((limits->place && limits->place->nodes > 1) ||
-        is_set("DSCOMM_JOB_SECRET") || is_set("DSCOMM_JOB_SECRET_FILE"))
+    if (given || limits->no_secret)
         return TOOL_OK;
     status = draw_hex(job, text, sizeof(text));
     if (status == TOOL_OK)
-        g_setenv("DSCOMM_JOB_SECRET", text, TRUE);
+        g_setenv(names[0], text, TRUE);
     return status;
 }
 
@@ -123,8 +109,10 @@ static int prepare(tool_job_t *job, const tool_limits_t *limits)
     getrlimit(RLIMIT_NOFILE, &job->files);
     status = raise_file_limit(job, limits);
     fill_standard_fds();
-    if (status == TOOL_OK)
-        status = make_run_id(job, limits->id);
+    if (limits->id)
+        g_strlcpy(job->run_id, limits->id, sizeof(job->run_id));
+    else if (status == TOOL_OK)
+        status = draw_hex(job, job->run_id, RUN_ID_SIZE);
     if (status == TOOL_OK)
         status = choose_secret(job, limits);
     if (status != TOOL_OK)
@@ -211,17 +199,5 @@ int tool_job_run(const char *command, char **argv, int ranks,
     status =
         limits->place ? run_on_nodes(&job, limits) : run_here(&job, limits);
     tool_guard_end(&job.guard);
-    return status;
-}
-
-int tool_run(int argc, char **argv)
-{
-    tool_run_options_t options = {0};
-    int status = tool_run_options(argc, argv, &options);
-
-    if (status == TOOL_OK)
-        status =
-            tool_job_run("run", options.argv, options.ranks, &options.limits);
-    tool_run_options_clear(&options);
     return status;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ranks' log files, see logs.h. */
+/* The ranks' log files, see spawn.h. */
 #include "config.h"
 
 #include "tools/common/tool.h"
-#include "tools/run/logs.h"
+#include "tools/run/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -176,24 +176,6 @@ static int open_one(const tool_job_t *job, const folder_t *folder,
     return status;
 }
 
-static int open_both(const tool_job_t *job, const folder_t *folder,
-                     int ret_fds[2])
-{
-    int fds[2];
-    int status = open_one(job, folder, "stdout.log", &fds[0]);
-
-    if (status != TOOL_OK)
-        return status;
-    status = open_one(job, folder, "stderr.log", &fds[1]);
-    if (status != TOOL_OK) {
-        close(fds[0]);
-        return status;
-    }
-    ret_fds[0] = fds[0];
-    ret_fds[1] = fds[1];
-    return TOOL_OK;
-}
-
 int tool_logs_open(const tool_job_t *job, int rank, int ret_fds[2])
 {
     char *attempt = g_strdup_printf("attempt_%d", job->attempt);
@@ -207,8 +189,9 @@ int tool_logs_open(const tool_job_t *job, int rank, int ret_fds[2])
         status = descend(job, &folder, attempt, 0755);
     if (status == TOOL_OK)
         status = descend(job, &folder, number, 0755);
-    if (status == TOOL_OK)
-        status = open_both(job, &folder, ret_fds);
+    for (int i = 0; i < 2 && status == TOOL_OK; i++)
+        status = open_one(job, &folder, i ? "stderr.log" : "stdout.log",
+                          &ret_fds[i]);
     if (folder.fd >= 0)
         close(folder.fd);
     g_free(folder.path);

@@ -9,10 +9,12 @@
 #include "lib/base/node.h"
 #include "lib/rendezvous/roster.h"
 #include "tools/common/tool.h"
-#include "tools/run/loopback.h"
-#include "tools/run/nodes-common.h"
+#include "tools/run/nodes.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,12 +49,19 @@ static dscomm_roster_lines_t record_lines(record_t *r)
     };
 }
 
-static bool record_read(const char *text, size_t size, record_t *record,
-                        char **ret_memory)
+/* Reads the record of node; *ret_memory has its texts, for g_free(). */
+static dscomm_status_t record_read(int node, const char *text, size_t size,
+                                   record_t *record, char **ret_memory)
 {
     const dscomm_roster_lines_t lines = record_lines(record);
 
-    return dscomm_priv_roster_read(&lines, text, size, ret_memory) == 0;
+    if (dscomm_priv_roster_read(&lines, text, size, ret_memory) == 0 &&
+        record->ranks >= 1 && record->ranks <= TOOL_RANKS_MAX)
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                       "what node %d says of itself makes no sense: give all "
+                       "nodes the same version of dscomm",
+                       node);
 }
 
 typedef struct {
@@ -63,19 +72,12 @@ typedef struct {
     dscomm_roster_t roster;
     dscomm_store_t *base; /* node 0: the store, in which its server reports */
     int refused; /* node 0: launchers whose secret differs, if that ends it */
+    bool loopback; /* node 0: only this machine reaches its store */
     int64_t notice_at; /* when to say for whom it waits; 0: it is said */
     char *note; /* node 0: the stranger's that came */
     char **hosts; /* all nodes' */
     int *counts; /* and ranks */
 } join_t;
-
-static char *own_host(void)
-{
-    char host[DSCOMM_NODE_MAX];
-
-    dscomm_priv_node_name(host);
-    return tool_printable(host);
-}
 
 static int join_fail(const join_t *j)
 {
@@ -83,22 +85,16 @@ static int join_fail(const join_t *j)
                      dscomm_last_error());
 }
 
-/* Whether other names an ended process of this host; mine is the description
- * of this process. */
+/* Whether other names an ended process of this host and pid namespace; mine is
+ * the token of this process: "pid 7 on HOST, NAMESPACE, NUMBER". */
 static bool is_dead(const char *other, const char *mine)
 {
-    char **theirs = g_strsplit(other, ", ", 3);
-    char **ours = g_strsplit(mine, ", ", 3);
-    const char *host = theirs[0] ? strstr(theirs[0], " on ") : NULL;
-    const char *here = strstr(ours[0], " on ");
-    int pid = g_str_has_prefix(other, "pid ") ? atoi(other + 4) : 0;
-    bool dead = g_strv_length(theirs) == 3 && host && pid > 0 &&
-                strcmp(host, here) == 0 && strcmp(theirs[1], ours[1]) == 0 &&
-                kill(pid, 0) < 0 && errno == ESRCH;
+    const char *theirs = strstr(other, " on "), *own = strstr(mine, " on ");
+    const size_t common = (size_t)(strrchr(own, ',') - own) + 1;
+    const int pid = g_str_has_prefix(other, "pid ") ? atoi(other + 4) : 0;
 
-    g_strfreev(ours);
-    g_strfreev(theirs);
-    return dead;
+    return theirs && pid > 0 && !strncmp(theirs, own, common) &&
+           kill(pid, 0) < 0 && errno == ESRCH;
 }
 
 /* Claims this node's number. Fails if another node has it: mostly, two nodes
@@ -145,16 +141,10 @@ static dscomm_status_t take_record(void *arg, int node, const void *value,
 {
     join_t *j = arg;
     record_t record;
-    dscomm_status_t status = DSCOMM_OK;
     char *memory;
+    dscomm_status_t status = record_read(node, value, size, &record, &memory);
 
-    if (!record_read(value, size, &record, &memory) || record.ranks < 1 ||
-        record.ranks > TOOL_RANKS_MAX) {
-        status = dscomm_fail(DSCOMM_ERR_PROTOCOL,
-                             "what node %d says of itself makes no sense: "
-                             "give all nodes the same version of dscomm",
-                             node);
-    } else {
+    if (status == DSCOMM_OK) {
         j->counts[node] = (int)record.ranks;
         g_free(j->hosts[node]);
         j->hosts[node] = tool_printable(record.host);
@@ -163,17 +153,28 @@ static dscomm_status_t take_record(void *arg, int node, const void *value,
     return status;
 }
 
-/* Debian's /etc/hosts gives a machine's own name to 127.0.1.1, where no other
- * machine can reach a server. */
-static const char *explain_missing(const join_t *j)
+/* Whether all addresses of host are loopback. Debian's /etc/hosts gives a
+ * machine's own name to 127.0.1.1, where no other machine can reach a server.
+ */
+static bool host_is_loopback(const char *host)
 {
-    return tool_host_is_loopback("/etc/hosts", j->place->host)
-               ? "the address of --master is loopback here, where only "
-                 "this machine can reach it: see /etc/hosts, or give "
-                 "another address"
-               : "check that dscomm run was started on every node, each "
-                 "with its own --node-rank, and that each can reach this "
-                 "address";
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *list = NULL;
+    bool loopback;
+
+    if (getaddrinfo(host, NULL, &hints, &list))
+        return false;
+    loopback = list != NULL;
+    for (const struct addrinfo *at = list; at; at = at->ai_next) {
+        const struct sockaddr_in *v4 = (const void *)at->ai_addr;
+        const struct sockaddr_in6 *v6 = (const void *)at->ai_addr;
+
+        loopback = loopback && (at->ai_family == AF_INET
+                                    ? ntohl(v4->sin_addr.s_addr) >> 24 == 127
+                                    : IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr));
+    }
+    freeaddrinfo(list);
+    return loopback;
 }
 
 /* Prints the first stranger's note, once. */
@@ -195,17 +196,6 @@ static void look_for_note(join_t *j)
     tool_fail(0, j->job->command, "refused a node of another job: %s", j->note);
 }
 
-/* "nodes 1, 2 of 3"; NULL: none is known to be missing. *ret_came: how many
- * are known to have arrived. g_free() */
-static char *name_missing(const join_t *j, int *ret_came)
-{
-    char *names;
-
-    dscomm_priv_roster_missing(j->roster.store, j->roster.record,
-                               j->roster.count, "node", &names, ret_came);
-    return names;
-}
-
 /* After a while, prints for which nodes it waits. */
 static void give_notice(join_t *j)
 {
@@ -215,7 +205,8 @@ static void give_notice(join_t *j)
     if (!j->notice_at || dscomm_priv_clock() < j->notice_at)
         return;
     j->notice_at = 0;
-    names = name_missing(j, &came);
+    dscomm_priv_roster_missing(j->roster.store, j->roster.record,
+                               j->roster.count, "node", &names, &came);
     if (names)
         tool_fail(0, j->job->command, "waiting for %s", names);
     g_free(names);
@@ -242,13 +233,22 @@ static dscomm_status_t look_around(void *arg)
 /* Fails with the missing nodes, and possible reasons. */
 static char *explain_late(join_t *j, int *ret_came)
 {
-    char *names = name_missing(j, ret_came), *text;
-    const char *why;
+    const char *why = j->loopback
+                          ? "the address of --master is loopback here, where "
+                            "only this machine can reach it: see /etc/hosts, "
+                            "or give another address"
+                          : "check that dscomm run was started on every node, "
+                            "each with its own --node-rank, and that each can "
+                            "reach this address";
+    char *names, *text;
 
+    dscomm_priv_roster_missing(j->roster.store, j->roster.record,
+                               j->roster.count, "node", &names, ret_came);
     look_for_note(j);
-    why = j->note ? j->note : explain_missing(j);
     if (find_refused(j, false))
         why = dscomm_last_error();
+    else if (j->note)
+        why = j->note;
     if (!names)
         names = g_strdup_printf("some of %d nodes", j->place->nodes);
     text = g_strdup_printf("%s did not come to %s within %g s; %s", names,
@@ -314,38 +314,29 @@ static int join_refuse(const join_t *j, const char *why)
     return tool_fail(TOOL_INTERNAL, j->job->command, "%s", why);
 }
 
-static char *contradict(const char *first, int node, const record_t *own,
-                        const char *other)
-{
-    return g_strdup_printf("node 0 has %s, node %d (%s) %s; give all nodes of "
-                           "a job the same, and each job its own port",
-                           first, node, own->host, other);
-}
-
+/* NULL, or how the record of this node contradicts that of node 0; g_free(). */
 static char *record_compare(const record_t *first, int node,
                             const record_t *own)
 {
-    const struct {
-        const char *option;
-        int64_t first, own;
-    } numbers[] = {{"--nnodes", first->nodes, own->nodes},
-                   {"--max-restarts", first->restarts, own->restarts}};
-    char texts[2][128];
+    char a[128], b[128];
 
-    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
-        if (numbers[i].first == numbers[i].own)
-            continue;
-        g_snprintf(texts[0], sizeof texts[0], "%s %d", numbers[i].option,
-                   (int)numbers[i].first);
-        g_snprintf(texts[1], sizeof texts[1], "%d", (int)numbers[i].own);
-        return contradict(texts[0], node, own, texts[1]);
-    }
-    if (strcmp(first->id, own->id) == 0)
+    if (first->nodes != own->nodes || first->restarts != own->restarts) {
+        const bool nodes = first->nodes != own->nodes;
+
+        g_snprintf(a, sizeof a, "%s %d", nodes ? "--nnodes" : "--max-restarts",
+                   (int)(nodes ? first->nodes : first->restarts));
+        g_snprintf(b, sizeof b, "%d",
+                   (int)(nodes ? own->nodes : own->restarts));
+    } else if (strcmp(first->id, own->id)) {
+        g_snprintf(a, sizeof a, *first->id ? "--rdzv-id '%s'" : "no --rdzv-id",
+                   first->id);
+        g_snprintf(b, sizeof b, *own->id ? "'%s'" : "none", own->id);
+    } else {
         return NULL;
-    g_snprintf(texts[0], sizeof texts[0],
-               *first->id ? "--rdzv-id '%s'" : "no --rdzv-id", first->id);
-    g_snprintf(texts[1], sizeof texts[1], *own->id ? "'%s'" : "none", own->id);
-    return contradict(texts[0], node, own, texts[1]);
+    }
+    return g_strdup_printf("node 0 has %s, node %d (%s) %s; give all nodes of "
+                           "a job the same, and each job its own port",
+                           a, node, own->host, b);
 }
 
 /* Compares this node's record with that of node 0, which comes first. */
@@ -364,11 +355,10 @@ static int compare_first(const join_t *j)
                          "a store answers at %s, but node 0 does not come "
                          "there: another program may have that port: %s",
                          j->url, dscomm_last_error());
-    if (record_read(value, size, &first, &memory))
+    if (record_read(0, value, size, &first, &memory) == DSCOMM_OK)
         wrong = record_compare(&first, j->place->node_rank, &j->own);
     else
-        wrong = g_strdup("what node 0 says of itself makes no sense: give all "
-                         "nodes the same version of dscomm");
+        wrong = g_strdup(dscomm_last_error());
     if (wrong)
         status = join_refuse(j, wrong);
     g_free(wrong);
@@ -377,30 +367,24 @@ static int compare_first(const join_t *j)
     return status;
 }
 
-static gboolean read_node(join_t *j, int node, const char *line)
-{
-    char *end;
-    gint64 count = g_ascii_strtoll(line, &end, 10);
-
-    if (end == line || *end != ' ' || count < 1 || count > TOOL_RANKS_MAX)
-        return FALSE;
-    j->counts[node] = (int)count;
-    j->hosts[node] = tool_printable(end + 1);
-    return TRUE;
-}
-
-static gboolean read_plan(join_t *j, char **lines)
+static bool read_plan(join_t *j, char **lines)
 {
     const int nodes = j->place->nodes;
 
     if ((int)g_strv_length(lines) != nodes + 2 || strcmp(lines[0], "ok") ||
         !tool_is_id(lines[1]))
-        return FALSE;
+        return false;
     g_strlcpy(j->job->run_id, lines[1], sizeof(j->job->run_id));
-    for (int i = 0; i < nodes; i++)
-        if (!read_node(j, i, lines[2 + i]))
-            return FALSE;
-    return TRUE;
+    for (int i = 0; i < nodes; i++) {
+        char *host;
+        const gint64 count = g_ascii_strtoll(lines[2 + i], &host, 10);
+
+        if (*host != ' ' || count < 1 || count > TOOL_RANKS_MAX)
+            return false;
+        j->counts[i] = (int)count;
+        j->hosts[i] = tool_printable(host + 1);
+    }
+    return true;
 }
 
 /* Fails because the plan was made with an earlier process of this node. Ends
@@ -480,22 +464,25 @@ static dscomm_status_t await_store(join_t *j)
 
 static int join_open_store(join_t *j)
 {
-    const int serve = j->place->node_rank == 0;
-    dscomm_status_t status =
-        serve ? tool_nodes_open(j->url, 1,
-                                dscomm_priv_clock_left(j->roster.deadline),
-                                &j->base, &j->roster.store)
-              : await_store(j);
+    dscomm_status_t status;
 
-    if (status == DSCOMM_OK)
-        return TOOL_OK;
-    if (serve)
+    if (j->place->node_rank) {
+        status = await_store(j);
+        return status == DSCOMM_OK
+                   ? TOOL_OK
+                   : tool_fail(TOOL_INTERNAL, j->job->command,
+                               "node 0 of %d did not come: %s", j->place->nodes,
+                               dscomm_last_error());
+    }
+    status =
+        tool_nodes_open(j->url, 1, dscomm_priv_clock_left(j->roster.deadline),
+                        &j->base, &j->roster.store);
+    if (status < 0)
         return tool_fail(TOOL_INTERNAL, j->job->command,
                          "node 0 cannot serve the job's store: %s",
                          dscomm_last_error());
-    return tool_fail(TOOL_INTERNAL, j->job->command,
-                     "node 0 of %d did not come: %s", j->place->nodes,
-                     dscomm_last_error());
+    j->loopback = host_is_loopback(j->place->host);
+    return TOOL_OK;
 }
 
 /* If node 0's store refuses this node because of its secret, the library
@@ -558,11 +545,12 @@ int tool_nodes_join(tool_job_t *job, const tool_place_t *place,
                    .read = TOOL_NODES_READ},
         .notice_at = now + NOTICE_MS * NS_PER_MS,
     };
-    char *host;
+    char name[DSCOMM_NODE_MAX], *host;
     int status;
 
     j.url = tool_nodes_url(place->host, place->port);
-    host = own_host();
+    dscomm_priv_node_name(name);
+    host = tool_printable(name);
     j.own = (record_t){place->nodes,
                        job->ranks,
                        job->max_restarts,

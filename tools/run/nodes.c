@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Watching the nodes of a job, see nodes.h. One thread polls the store: has
  * the job ended, does it start again, is every node alive? Posts of the main
- * thread wake it; an eventfd notifies the main thread of its events. */
+ * thread wake it, and its events wake the main thread. */
 #include "config.h"
 
 #include "lib/base/thread.h"
 #include "lib/rendezvous/roster.h"
 #include "tools/common/tool.h"
-#include "tools/run/nodes-common.h"
+#include "tools/run/nodes.h"
 
+#include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -16,12 +17,19 @@
 #define BURY_MS 1000
 #define TEXT_MAX 4096
 
-typedef enum { SAY_END, SAY_RESTART, SAY_DONE, SAY_READY } say_t;
+typedef enum { SAY_END, SAY_RESTART, SAY_DONE, SAY_READY, SAY_LEAVE } say_t;
 
 typedef struct {
     say_t say;
     char *text; /* as it goes to the store */
 } post_t;
+
+/* From one thread to the other. */
+typedef struct {
+    pthread_mutex_t lock;
+    GQueue items;
+    int fd; /* an eventfd, readable if there are items */
+} queue_t;
 
 struct tool_nodes {
     int count, own;
@@ -34,11 +42,7 @@ struct tool_nodes {
     dscomm_store_t *store; /* the thread's */
     gboolean watching; /* the thread exists */
     pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    GQueue *posts, *events;
-    gboolean leaving;
-    int event_fd;
+    queue_t posts, events; /* to the thread, and from it */
     /* used by the thread only: */
     int attempt;
     gboolean restarting; /* the main thread was notified, and is not ready */
@@ -84,6 +88,34 @@ dscomm_status_t tool_nodes_set_once(dscomm_store_t *store, const char *key,
                                     NULL);
 }
 
+static void queue_init(queue_t *queue)
+{
+    pthread_mutex_init(&queue->lock, NULL);
+    g_queue_init(&queue->items);
+    queue->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
+static void queue_push(queue_t *queue, void *item)
+{
+    pthread_mutex_lock(&queue->lock);
+    g_queue_push_tail(&queue->items, item);
+    pthread_mutex_unlock(&queue->lock);
+    eventfd_write(queue->fd, 1);
+}
+
+/* The first item, or NULL. */
+static void *queue_pop(queue_t *queue)
+{
+    eventfd_t count;
+    void *item;
+
+    eventfd_read(queue->fd, &count);
+    pthread_mutex_lock(&queue->lock);
+    item = g_queue_pop_head(&queue->items);
+    pthread_mutex_unlock(&queue->lock);
+    return item;
+}
+
 tool_nodes_t *tool_nodes_new(const tool_job_t *job, const tool_place_t *place,
                              char *const *hosts, const char *url,
                              dscomm_store_t *store)
@@ -98,13 +130,10 @@ tool_nodes_t *tool_nodes_new(const tool_job_t *job, const tool_place_t *place,
     n->url = g_strdup(url);
     n->guard_url = job->guard.url;
     n->joined = store;
-    n->posts = g_queue_new();
-    n->events = g_queue_new();
     n->beats = g_new0(int64_t, n->count);
     n->changed_us = g_new0(gint64, n->count);
-    n->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    pthread_mutex_init(&n->lock, NULL);
-    dscomm_priv_cond_init(&n->wake);
+    queue_init(&n->posts);
+    queue_init(&n->events);
     return n;
 }
 
@@ -119,27 +148,17 @@ static void emit(tool_nodes_t *n, tool_nodes_kind_t kind, int node, int status,
     event->node = node;
     event->status = status;
     event->text = g_strdup(text);
-    pthread_mutex_lock(&n->lock);
-    g_queue_push_tail(n->events, event);
-    pthread_mutex_unlock(&n->lock);
-    eventfd_write(n->event_fd, 1);
+    queue_push(&n->events, event);
 }
 
 int tool_nodes_fd(const tool_nodes_t *n)
 {
-    return n->event_fd;
+    return n->events.fd;
 }
 
 tool_nodes_event_t *tool_nodes_next(tool_nodes_t *n)
 {
-    tool_nodes_event_t *event;
-    eventfd_t count;
-
-    eventfd_read(n->event_fd, &count);
-    pthread_mutex_lock(&n->lock);
-    event = g_queue_pop_head(n->events);
-    pthread_mutex_unlock(&n->lock);
-    return event;
+    return queue_pop(&n->events);
 }
 
 void tool_nodes_event_free(tool_nodes_event_t *event)
@@ -183,10 +202,7 @@ static void post(tool_nodes_t *n, say_t say, char *text)
 
     p->say = say;
     p->text = text;
-    pthread_mutex_lock(&n->lock);
-    g_queue_push_tail(n->posts, p);
-    pthread_cond_signal(&n->wake);
-    pthread_mutex_unlock(&n->lock);
+    queue_push(&n->posts, p);
 }
 
 void tool_nodes_end(tool_nodes_t *n, int status, const char *text)
@@ -209,20 +225,20 @@ void tool_nodes_ready(tool_nodes_t *n)
     post(n, SAY_READY, NULL);
 }
 
-static char *attempt_key(const tool_nodes_t *n, const char *what)
+static void post_free(post_t *p)
 {
-    return g_strdup_printf("%s/%d", what, n->attempt);
+    g_free(p->text);
+    g_free(p);
 }
 
-static dscomm_status_t count_up(tool_nodes_t *n, const char *what, int by,
-                                gboolean *ret_all)
+/* Adds by to the counter "WHAT/NUMBER". */
+static dscomm_status_t count_up(const tool_nodes_t *n, const char *what,
+                                int number, int by, int64_t *ret_sum)
 {
-    char *key = attempt_key(n, what);
-    int64_t sum = 0;
-    dscomm_status_t status = dscomm_store_add(n->store, key, by, &sum);
+    char *key = g_strdup_printf("%s/%d", what, number);
+    dscomm_status_t status = dscomm_store_add(n->store, key, by, ret_sum);
 
     g_free(key);
-    *ret_all = sum >= n->count;
     return status;
 }
 
@@ -233,7 +249,7 @@ static dscomm_status_t say_end(tool_nodes_t *n, const char *text)
 
 static dscomm_status_t say_restart(tool_nodes_t *n, const char *text)
 {
-    char *key = attempt_key(n, "restart");
+    char *key = g_strdup_printf("restart/%d", n->attempt);
     dscomm_status_t status = tool_nodes_set_once(n->store, key, text);
 
     g_free(key);
@@ -243,27 +259,26 @@ static dscomm_status_t say_restart(tool_nodes_t *n, const char *text)
 /* The last node that is done ends the job. */
 static dscomm_status_t say_done(tool_nodes_t *n, const char *text)
 {
-    gboolean all;
-    dscomm_status_t status = count_up(n, "done", 1, &all);
+    int64_t done = 0;
+    dscomm_status_t status = count_up(n, "done", n->attempt, 1, &done);
 
     (void)text;
-    if (status == DSCOMM_OK && all)
-        status = say_end(n, "-1 0 ");
-    return status;
+    return status == DSCOMM_OK && done >= n->count ? say_end(n, "-1 0 ")
+                                                   : status;
 }
 
 static dscomm_status_t say_ready(tool_nodes_t *n, const char *text)
 {
-    gboolean all;
+    int64_t ready;
 
     (void)text;
-    n->attempt++;
     n->restarting = FALSE;
     n->waiting = TRUE;
-    return count_up(n, "ready", 1, &all);
+    return count_up(n, "ready", ++n->attempt, 1, &ready);
 }
 
-static dscomm_status_t send_posts(tool_nodes_t *n)
+/* Sends what is to be said; *ret_leave = this node leaves after that. */
+static dscomm_status_t send_posts(tool_nodes_t *n, gboolean *ret_leave)
 {
     static dscomm_status_t (*const say[])(tool_nodes_t *, const char *) = {
         [SAY_END] = say_end,
@@ -274,16 +289,13 @@ static dscomm_status_t send_posts(tool_nodes_t *n)
     dscomm_status_t status = DSCOMM_OK;
     post_t *p;
 
-    do {
-        pthread_mutex_lock(&n->lock);
-        p = g_queue_pop_head(n->posts);
-        pthread_mutex_unlock(&n->lock);
-        if (!p)
-            break;
-        status = say[p->say](n, p->text);
-        g_free(p->text);
-        g_free(p);
-    } while (status == DSCOMM_OK);
+    while ((p = queue_pop(&n->posts))) {
+        if (p->say == SAY_LEAVE)
+            *ret_leave = TRUE;
+        else if (status == DSCOMM_OK && !n->over)
+            status = say[p->say](n, p->text);
+        post_free(p);
+    }
     return status;
 }
 
@@ -323,7 +335,7 @@ static dscomm_status_t look_for_restart(tool_nodes_t *n)
 
     if (n->restarting || n->waiting || n->attempt >= n->restarts_max)
         return DSCOMM_OK;
-    key = attempt_key(n, "restart");
+    key = g_strdup_printf("restart/%d", n->attempt);
     status = fetch(n, key, &text);
     g_free(key);
     if (status < 0 || !text)
@@ -336,27 +348,17 @@ static dscomm_status_t look_for_restart(tool_nodes_t *n)
 
 static dscomm_status_t look_for_start(tool_nodes_t *n)
 {
-    gboolean all;
+    int64_t ready = 0;
     dscomm_status_t status;
 
     if (!n->waiting)
         return DSCOMM_OK;
-    status = count_up(n, "ready", 0, &all);
-    if (status < 0 || !all)
+    status = count_up(n, "ready", n->attempt, 0, &ready);
+    if (status < 0 || ready < n->count)
         return status;
     n->waiting = FALSE;
     emit(n, TOOL_NODES_START, -1, TOOL_OK, "");
     return DSCOMM_OK;
-}
-
-static dscomm_status_t beat(const tool_nodes_t *n, int node, int by,
-                            int64_t *ret_count)
-{
-    char *key = g_strdup_printf("beat/%d", node);
-    dscomm_status_t status = dscomm_store_add(n->store, key, by, ret_count);
-
-    g_free(key);
-    return status;
 }
 
 static dscomm_status_t declare_lost(tool_nodes_t *n, int node)
@@ -382,7 +384,7 @@ static dscomm_status_t look_at_beats(tool_nodes_t *n)
     for (int i = 1; i < n->count && status == DSCOMM_OK; i++) {
         gint64 now = g_get_monotonic_time();
         int64_t count = 0;
-        status = beat(n, i, 0, &count);
+        status = count_up(n, "beat", i, 0, &count);
         if (count != n->beats[i] || !n->changed_us[i])
             n->changed_us[i] = now;
         n->beats[i] = count;
@@ -400,21 +402,19 @@ static dscomm_status_t show_life(tool_nodes_t *n)
     if (now < n->next_beat)
         return DSCOMM_OK;
     n->next_beat = now + tool_nodes_beat_us(n->count, n->silence_us);
-    return n->own == 0 ? look_at_beats(n) : beat(n, n->own, 1, &count);
+    return n->own == 0 ? look_at_beats(n)
+                       : count_up(n, "beat", n->own, 1, &count);
 }
 
-static dscomm_status_t tick(tool_nodes_t *n)
+static dscomm_status_t look_around(tool_nodes_t *n)
 {
-    dscomm_status_t status = send_posts(n);
+    static dscomm_status_t (*const looks[])(tool_nodes_t *) = {
+        look_for_end, look_for_restart, look_for_start, show_life};
+    dscomm_status_t status = DSCOMM_OK;
 
-    if (status == DSCOMM_OK)
-        status = look_for_end(n);
-    if (status == DSCOMM_OK && !n->over)
-        status = look_for_restart(n);
-    if (status == DSCOMM_OK && !n->over)
-        status = look_for_start(n);
-    if (status == DSCOMM_OK && !n->over)
-        status = show_life(n);
+    for (size_t i = 0; i < G_N_ELEMENTS(looks); i++)
+        if (status == DSCOMM_OK && !n->over)
+            status = looks[i](n);
     return status;
 }
 
@@ -435,32 +435,17 @@ static void lose_store(tool_nodes_t *n)
     g_free(text);
 }
 
-/* Waits for a post, or for the next look; TRUE unless this node has left. */
-static gboolean pause_watch(tool_nodes_t *n)
-{
-    const int64_t end =
-        dscomm_priv_clock() + tool_nodes_tick_us(n->count) * 1000;
-    gboolean stay;
-
-    pthread_mutex_lock(&n->lock);
-    while (!n->leaving && g_queue_is_empty(n->posts) &&
-           dscomm_priv_cond_until(&n->wake, &n->lock, end))
-        continue;
-    stay = !n->leaving;
-    pthread_mutex_unlock(&n->lock);
-    return stay;
-}
-
 static void *watch(void *arg)
 {
     tool_nodes_t *n = arg;
-    gboolean stay;
+    struct pollfd posts = {n->posts.fd, POLLIN, 0};
+    gboolean leave = FALSE;
 
-    do {
-        stay = pause_watch(n);
-        if (!n->over && tick(n) < 0)
+    while (!leave) {
+        poll(&posts, 1, (int)(tool_nodes_tick_us(n->count) / 1000));
+        if (send_posts(n, &leave) < 0 || look_around(n) < 0)
             lose_store(n);
-    } while (stay);
+    }
     return NULL;
 }
 
@@ -491,26 +476,15 @@ void tool_nodes_watch(tool_nodes_t *n)
         end_unwatched(n, error);
 }
 
-static void free_post(gpointer p)
-{
-    g_free(((post_t *)p)->text);
-    g_free(p);
-}
-
-static void free_event(gpointer event)
-{
-    tool_nodes_event_free(event);
-}
-
 void tool_nodes_leave(tool_nodes_t *n)
 {
+    tool_nodes_event_t *event;
+    post_t *p;
+
     if (!n)
         return;
     *n->guard_url = '\0';
-    pthread_mutex_lock(&n->lock);
-    n->leaving = TRUE;
-    pthread_cond_signal(&n->wake);
-    pthread_mutex_unlock(&n->lock);
+    post(n, SAY_LEAVE, NULL);
     if (n->watching)
         pthread_join(n->thread, NULL);
     if (n->own == 0 && n->ended)
@@ -518,15 +492,18 @@ void tool_nodes_leave(tool_nodes_t *n)
                                          n->count - n->lost);
     dscomm_store_close(n->store);
     dscomm_store_close(n->joined);
-    g_queue_free_full(n->posts, free_post);
-    g_queue_free_full(n->events, free_event);
+    while ((p = queue_pop(&n->posts)))
+        post_free(p);
+    while ((event = queue_pop(&n->events)))
+        tool_nodes_event_free(event);
+    close(n->posts.fd);
+    close(n->events.fd);
     g_strfreev(n->hosts);
     g_free(n->url);
     g_free(n->beats);
     g_free(n->changed_us);
-    close(n->event_fd);
-    pthread_mutex_destroy(&n->lock);
-    pthread_cond_destroy(&n->wake);
+    pthread_mutex_destroy(&n->posts.lock);
+    pthread_mutex_destroy(&n->events.lock);
     g_free(n);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options of `dscomm run`: its own, and torchrun's words for the same. */
+/* `dscomm run`: its own options, and torchrun's words for the same. */
 #include "config.h"
 
 #include "tools/common/tool.h"
-#include "tools/run/options.h"
+#include "tools/run/job.h"
 
 #include <arpa/inet.h>
 #include <dscomm/env.h>
@@ -14,14 +14,11 @@
 #define RESTARTS_MAX 1000000
 
 typedef struct {
-    int ranks, node_rank, master_port, max_restarts;
+    int ranks, master_port;
     double timeout, grace, join_timeout, node_timeout; /* seconds */
-    gboolean no_secret, tag_output;
     char *nodes, *master, *master_addr, *id, *log_dir;
-    int nodes_count;
-    const char *host;
-    int port;
-    char **argv;
+    tool_limits_t limits;
+    tool_place_t place;
 } options_t;
 
 static const char description[] =
@@ -33,26 +30,6 @@ static const char description[] =
     "127 if\n"
     "it is not found; 2 for wrong use. torchrun's --nproc-per-node and\n"
     "--rdzv-endpoint mean --ranks and --master; '_' is as good as '-'.";
-
-static const char *const with_value[] = {
-    "-n",
-    "--ranks",
-    "--nproc-per-node",
-    "--nnodes",
-    "--node-rank",
-    "--master",
-    "--rdzv-endpoint",
-    "--master-addr",
-    "--master-port",
-    "--rdzv-id",
-    "--max-restarts",
-    "--timeout",
-    "--grace",
-    "--join-timeout",
-    "--node-timeout",
-    "--log-dir",
-    NULL,
-};
 
 static int options_refuse(const char *text)
 {
@@ -72,23 +49,22 @@ static gboolean read_count(const char *text, int most, int *ret_count)
 
 static int options_read_nodes(options_t *o)
 {
-    if (!o->nodes) {
-        o->nodes_count = 1;
-    } else if (strchr(o->nodes, ':')) {
+    tool_place_t *place = &o->place;
+
+    if (o->nodes && strchr(o->nodes, ':'))
         return tool_fail(TOOL_USAGE, "run",
                          "--nnodes '%s': the number of nodes cannot change "
                          "while a job runs; give one number",
                          o->nodes);
-    } else if (!read_count(o->nodes, TOOL_NODES_MAX, &o->nodes_count)) {
+    if (o->nodes && !read_count(o->nodes, TOOL_NODES_MAX, &place->nodes))
         return tool_fail(TOOL_USAGE, "run", "--nnodes must be 1 to %d",
                          TOOL_NODES_MAX);
-    }
-    if (o->nodes_count == 1 && o->node_rank < 0)
-        o->node_rank = 0;
-    if (o->node_rank < 0 || o->node_rank >= o->nodes_count)
+    if (place->nodes == 1 && place->node_rank < 0)
+        place->node_rank = 0;
+    if (place->node_rank < 0 || place->node_rank >= place->nodes)
         return tool_fail(TOOL_USAGE, "run",
                          "give this node's number, 0 to %d, with --node-rank",
-                         o->nodes_count - 1);
+                         place->nodes - 1);
     return TOOL_OK;
 }
 
@@ -100,40 +76,41 @@ static gboolean lacks_brackets(const char *text)
 }
 
 /* HOST, HOST:PORT, [IPV6] or [IPV6]:PORT. */
-static gboolean split_master(char *master, options_t *o)
+static gboolean split_master(char *master, tool_place_t *place)
 {
     char *colon = strrchr(master, ':');
     char *bracket = *master == '[' ? strchr(master, ']') : NULL;
 
     if (*master == '[' && !bracket)
         return FALSE;
-    o->host = master;
     if (bracket) {
         *bracket = '\0';
-        o->host = master + 1;
+        master++;
         colon = bracket[1] == ':' ? bracket + 1 : NULL;
-        if ((bracket[1] && !colon) || !strchr(o->host, ':'))
+        if ((bracket[1] && !colon) || !strchr(master, ':'))
             return FALSE;
     } else if (colon) {
         *colon = '\0';
     }
-    return *o->host && (!colon || read_count(colon + 1, 65535, &o->port));
+    place->host = master;
+    return *master && (!colon || read_count(colon + 1, 65535, &place->port));
 }
 
 /* An IPv6 address needs no brackets if no port can follow. */
-static gboolean read_address(char *text, options_t *o)
+static gboolean read_address(char *text, tool_place_t *place)
 {
     struct in6_addr address;
 
     if (!lacks_brackets(text))
-        return split_master(text, o);
-    o->host = text;
+        return split_master(text, place);
+    place->host = text;
     return inet_pton(AF_INET6, text, &address) == 1;
 }
 
 static int read_master(options_t *o)
 {
-    o->port = PORT_DEFAULT;
+    tool_place_t *place = &o->place;
+
     if (o->master && (o->master_addr || o->master_port))
         return options_refuse("give --master HOST:PORT, or --master-addr and "
                               "--master-port, not both");
@@ -144,48 +121,59 @@ static int read_master(options_t *o)
                          "--master '%s': an IPv6 address needs brackets, as "
                          "in [::1]:29500",
                          o->master);
-    if (o->master && !split_master(o->master, o))
+    if (o->master && !split_master(o->master, place))
         return options_refuse(
             "--master must be HOST:PORT, with a port of 1 to 65535, "
             "and brackets around an address of IPv6 alone");
-    if (o->master_addr && !read_address(o->master_addr, o))
+    if (o->master_addr && !read_address(o->master_addr, place))
         return options_refuse(
             "--master-addr must be the name or address of a host; with "
             "a port, an IPv6 address needs brackets");
     if (o->master_port)
-        o->port = o->master_port;
-    if (o->nodes_count > 1 && !o->host)
+        place->port = o->master_port;
+    if (place->nodes > 1 && !place->host)
         return options_refuse(
             "where do the nodes meet? Give all of them the same "
             "--master HOST:PORT, of node 0");
-    if (!o->host && o->master_port)
-        o->host = "127.0.0.1";
+    if (!place->host && o->master_port)
+        place->host = "127.0.0.1";
+    o->limits.place = place->host ? place : NULL;
     return TOOL_OK;
 }
 
-static int check_times(const options_t *o)
+/* Only 0 becomes 0, which may mean "never". */
+static gint64 to_us(double seconds)
+{
+    gint64 us = (gint64)(seconds * G_USEC_PER_SEC);
+
+    return seconds > 0 ? MAX(us, 1) : 0;
+}
+
+static int read_times(options_t *o)
 {
     const struct {
         const char *name;
         double seconds, min, max;
+        gint64 *us;
     } times[] = {
-        {"--timeout", o->timeout, 0, SECONDS_MAX},
-        {"--grace", o->grace, 0, SECONDS_MAX},
-        {"--join-timeout", o->join_timeout, 0, SECONDS_MAX},
-        {"--node-timeout", o->node_timeout, 1, 86400},
+        {"--timeout", o->timeout, 0, SECONDS_MAX, &o->limits.timeout_us},
+        {"--grace", o->grace, 0, SECONDS_MAX, &o->limits.grace_us},
+        {"--join-timeout", o->join_timeout, 0, SECONDS_MAX, &o->place.join_us},
+        {"--node-timeout", o->node_timeout, 1, 86400, &o->place.silence_us},
     };
 
-    for (size_t i = 0; i < G_N_ELEMENTS(times); i++)
+    for (size_t i = 0; i < G_N_ELEMENTS(times); i++) {
         if (!(times[i].seconds >= times[i].min &&
               times[i].seconds <= times[i].max))
             return tool_fail(TOOL_USAGE, "run",
-                             "%s must be %.0f to %.0f "
-                             "seconds",
-                             times[i].name, times[i].min, times[i].max);
+                             "%s must be %.0f to %.0f seconds", times[i].name,
+                             times[i].min, times[i].max);
+        *times[i].us = to_us(times[i].seconds);
+    }
     return TOOL_OK;
 }
 
-static int run_check_options(options_t *o)
+static int run_check_options(options_t *o, char **argv)
 {
     int status;
 
@@ -193,14 +181,14 @@ static int run_check_options(options_t *o)
         return tool_fail(TOOL_USAGE, "run",
                          "give the number of ranks, 1 to %d, with -n",
                          TOOL_RANKS_MAX);
-    status = check_times(o);
+    status = read_times(o);
     if (status == TOOL_OK)
         status = options_read_nodes(o);
     if (status == TOOL_OK)
         status = read_master(o);
     if (status != TOOL_OK)
         return status;
-    if (o->max_restarts < 0 || o->max_restarts > RESTARTS_MAX)
+    if (o->limits.max_restarts < 0 || o->limits.max_restarts > RESTARTS_MAX)
         return tool_fail(TOOL_USAGE, "run", "--max-restarts must be 0 to %d",
                          RESTARTS_MAX);
     if (o->id && !tool_is_id(o->id))
@@ -209,9 +197,11 @@ static int run_check_options(options_t *o)
             "and '-'");
     if (o->log_dir && !*o->log_dir)
         return options_refuse("--log-dir must be the path of a folder");
-    if (!o->argv[0])
+    if (!argv[0])
         return options_refuse("which program? Usage: dscomm run -n N PROGRAM "
                               "[ARGUMENTS]");
+    o->limits.id = o->place.id = o->id;
+    o->limits.log_dir = o->log_dir;
     return TOOL_OK;
 }
 
@@ -297,8 +287,21 @@ static int check_word(const char *word)
     return status;
 }
 
+/* Whether the word after this one is its value. */
+static gboolean takes_value(const GOptionEntry *entries, const char *word)
+{
+    const gboolean is_long = g_str_has_prefix(word, "--");
+
+    for (; entries->long_name; entries++)
+        if (entries->arg != G_OPTION_ARG_NONE &&
+            (is_long ? strcmp(word + 2, entries->long_name) == 0
+                     : word[1] && word[1] == entries->short_name && !word[2]))
+            return TRUE;
+    return FALSE;
+}
+
 /* Respells and checks the words before the program. */
-static int read_words(char **argv)
+static int read_words(char **argv, const GOptionEntry *entries)
 {
     for (int i = 1; argv[i] && argv[i][0] == '-'; i++) {
         if (strcmp(argv[i], "--") == 0)
@@ -306,7 +309,7 @@ static int read_words(char **argv)
         argv[i] = respell(argv[i]);
         if (check_word(argv[i]) != TOOL_OK)
             return TOOL_USAGE;
-        if (g_strv_contains(with_value, argv[i]) && argv[i + 1])
+        if (takes_value(entries, argv[i]) && argv[i + 1])
             i++;
     }
     return TOOL_OK;
@@ -350,57 +353,15 @@ static int check_launcher(void)
                      name);
 }
 
-/* Only 0 becomes 0, which may mean "never". */
-static gint64 to_us(double seconds)
-{
-    gint64 us = (gint64)(seconds * G_USEC_PER_SEC);
-
-    return seconds > 0 ? MAX(us, 1) : 0;
-}
-
-static void options_take(const options_t *o, tool_run_options_t *run)
-{
-    run->ranks = o->ranks;
-    run->argv = o->argv;
-    run->limits = (tool_limits_t){
-        .timeout_us = to_us(o->timeout),
-        .grace_us = to_us(o->grace),
-        .tag_output = o->tag_output,
-        .max_restarts = o->max_restarts,
-        .log_dir = o->log_dir,
-        .no_secret = o->no_secret,
-        .place = o->host ? &run->place : NULL,
-        .id = o->id,
-    };
-    run->place = (tool_place_t){
-        .nodes = o->nodes_count,
-        .node_rank = o->node_rank,
-        .host = o->host,
-        .port = o->port,
-        .id = o->id,
-        .join_us = to_us(o->join_timeout),
-        .silence_us = to_us(o->node_timeout),
-    };
-}
-
-void tool_run_options_clear(tool_run_options_t *options)
-{
-    for (size_t i = 0; i < G_N_ELEMENTS(options->texts); i++)
-        g_clear_pointer(&options->texts[i], g_free);
-}
-
-static void own_texts(const options_t *o, tool_run_options_t *options)
-{
-    char *const texts[] = {o->nodes, o->master, o->master_addr, o->id,
-                           o->log_dir};
-
-    memcpy(options->texts, texts, sizeof(texts));
-}
-
-int tool_run_options(int argc, char **argv, tool_run_options_t *options)
+int tool_run(int argc, char **argv)
 {
     options_t o = {
-        .node_rank = -1, .grace = 5, .join_timeout = 300, .node_timeout = 10};
+        .grace = 5,
+        .join_timeout = 300,
+        .node_timeout = 10,
+        .place = {.nodes = 1, .node_rank = -1, .port = PORT_DEFAULT}};
+    char **const texts[] = {&o.nodes, &o.master, &o.master_addr, &o.id,
+                            &o.log_dir};
     const GOptionEntry entries[] = {
         {"ranks", 'n', 0, G_OPTION_ARG_INT, &o.ranks,
          "Start N ranks on this machine (required)", "N"},
@@ -408,7 +369,7 @@ int tool_run_options(int argc, char **argv, tool_run_options_t *options)
          NULL, NULL},
         {"nnodes", 0, 0, G_OPTION_ARG_STRING, &o.nodes,
          "The job has N nodes, each with a dscomm run of its own", "N"},
-        {"node-rank", 0, 0, G_OPTION_ARG_INT, &o.node_rank,
+        {"node-rank", 0, 0, G_OPTION_ARG_INT, &o.place.node_rank,
          "This is node R, from 0", "R"},
         {"master", 0, 0, G_OPTION_ARG_STRING, &o.master,
          "Node 0 serves the store there; port 29500 if none is given",
@@ -425,13 +386,13 @@ int tool_run_options(int argc, char **argv, tool_run_options_t *options)
          "Time for all nodes to come (300 seconds)", "S"},
         {"node-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &o.node_timeout,
          "A node not heard of for S seconds is lost (10)", "S"},
-        {"max-restarts", 0, 0, G_OPTION_ARG_INT, &o.max_restarts,
+        {"max-restarts", 0, 0, G_OPTION_ARG_INT, &o.limits.max_restarts,
          "Start all ranks again after a failure, at most N times (0)", "N"},
-        {"tag-output", 0, 0, G_OPTION_ARG_NONE, &o.tag_output,
+        {"tag-output", 0, 0, G_OPTION_ARG_NONE, &o.limits.tag_output,
          "Put \"[rank]: \" before every line of output", NULL},
         {"log-dir", 0, 0, G_OPTION_ARG_FILENAME, &o.log_dir,
          "Write the ranks' output to files in DIR", "DIR"},
-        {"no-secret", 0, 0, G_OPTION_ARG_NONE, &o.no_secret,
+        {"no-secret", 0, 0, G_OPTION_ARG_NONE, &o.limits.no_secret,
          "Serve the store to whoever reaches it, as PyTorch needs", NULL},
         {"timeout", 0, 0, G_OPTION_ARG_DOUBLE, &o.timeout,
          "End all ranks after S seconds; 0 = never", "S"},
@@ -440,20 +401,21 @@ int tool_run_options(int argc, char **argv, tool_run_options_t *options)
         {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
 
-    if (read_words(argv) != TOOL_OK)
-        return TOOL_USAGE;
-    gboolean parsed = tool_parse(&argc, &argv, entries, "PROGRAM [ARGUMENT...]",
-                                 description, TRUE, NULL);
-    own_texts(&o, options);
-    if (!parsed)
-        return TOOL_USAGE;
-    o.argv = argv + 1;
-    if (o.argv[0] && strcmp(o.argv[0], "--") == 0)
-        o.argv++;
-    int status = run_check_options(&o);
+    int status = read_words(argv, entries);
+
+    if (status == TOOL_OK &&
+        !tool_parse(&argc, &argv, entries, "PROGRAM [ARGUMENT...]", description,
+                    TRUE, NULL))
+        status = TOOL_USAGE;
+    if (status == TOOL_OK) {
+        argv += 1 + (argv[1] && strcmp(argv[1], "--") == 0);
+        status = run_check_options(&o, argv);
+    }
     if (status == TOOL_OK)
         status = check_launcher();
     if (status == TOOL_OK)
-        options_take(&o, options);
+        status = tool_job_run("run", argv, o.ranks, &o.limits);
+    for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
+        g_free(*texts[i]);
     return status;
 }

@@ -98,30 +98,22 @@ void tool_output_free(tool_output_t *output)
     g_free(output);
 }
 
-int tool_output_open(tool_output_t *output, int rank, int ret_fds[2])
+int tool_output_open(tool_output_t *output, int rank, int fds[2])
 {
-    int ends[2][2];
-
-    if (pipe2(ends[0], O_CLOEXEC) < 0)
-        return errno;
-    if (pipe2(ends[1], O_CLOEXEC) < 0) {
-        int error = errno;
-        close(ends[0][0]);
-        close(ends[0][1]);
-        return error;
+    for (int i = 0; i < 2; i++) {
+        output->streams[2 * rank + i].log_fd = fds[i];
+        fds[i] = -1;
     }
     for (int i = 0; i < 2; i++) {
-        fcntl(ends[i][0], F_SETFL, O_NONBLOCK);
-        output->streams[2 * rank + i].fd = ends[i][0];
-        ret_fds[i] = ends[i][1];
+        int ends[2];
+
+        if (pipe2(ends, O_CLOEXEC) < 0)
+            return errno;
+        fcntl(ends[0], F_SETFL, O_NONBLOCK);
+        output->streams[2 * rank + i].fd = ends[0];
+        fds[i] = ends[1];
     }
     return 0;
-}
-
-void tool_output_tee(tool_output_t *output, int rank, const int logs[2])
-{
-    for (int i = 0; i < 2; i++)
-        output->streams[2 * rank + i].log_fd = logs[i];
 }
 
 static int add_slot(GArray *fds, int fd, short events)

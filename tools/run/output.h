@@ -17,13 +17,10 @@ typedef struct tool_output tool_output_t;
 tool_output_t *tool_output_new(const char *command, int first, int ranks);
 void tool_output_free(tool_output_t *output);
 
-/* Makes rank's two pipes; ret_fds = the ends that become its stdout and stderr,
- * to be closed by the caller. 0, or an errno. */
-int tool_output_open(tool_output_t *output, int rank, int ret_fds[2]);
-
-/* Also writes rank's output, unchanged, to files: logs = two descriptors,
- * which output takes over. */
-void tool_output_tee(tool_output_t *output, int rank, const int logs[2]);
+/* Makes rank's two pipes; fds = the ends that become its stdout and stderr, to
+ * be closed by the caller. Files that were in fds, others than -1, are taken
+ * over, and get the same output, unchanged. 0, or an errno. */
+int tool_output_open(tool_output_t *output, int rank, int fds[2]);
 
 /* Writes line, with its end, to stderr between lines of the ranks. */
 void tool_output_say(tool_output_t *output, const char *line);

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "tools/common/errors.h"
+#include "tools/common/tool.h"
 #include "tools/run/spawn.h"
 
 #include <errno.h>
@@ -50,22 +51,10 @@ static char **set_variables(char **environment, const variable_t *variables,
     return environment;
 }
 
-static char **set_error_file(char **environment, const tool_job_t *job,
-                             int rank)
-{
-    char *path;
-
-    if (!*job->guard.folder)
-        return environment;
-    path = tool_errors_path(job->guard.folder, rank);
-    environment =
-        g_environ_setenv(environment, "TORCHELASTIC_ERROR_FILE", path, TRUE);
-    g_free(path);
-    return environment;
-}
-
-char **tool_spawn_environment(const tool_job_t *job, int rank,
-                              char *const *environment)
+/* The environment of a rank: environment, with torchrun's variables for this
+ * rank and without those that would contradict them; g_strfreev(). */
+static char **make_environment(const tool_job_t *job, int rank,
+                               char *const *environment)
 {
     const int number = job->first_rank + rank;
     const variable_t variables[] = {
@@ -89,7 +78,13 @@ char **tool_spawn_environment(const tool_job_t *job, int rank,
 
     for (size_t i = 0; i < G_N_ELEMENTS(stale); i++)
         result = g_environ_unsetenv(result, stale[i]);
-    result = set_error_file(result, job, rank);
+    if (*job->guard.folder) {
+        char *path = tool_errors_path(job->guard.folder, rank);
+
+        result =
+            g_environ_setenv(result, "TORCHELASTIC_ERROR_FILE", path, TRUE);
+        g_free(path);
+    }
     /* the last is for several ranks only */
     result = set_variables(result, defaults,
                            G_N_ELEMENTS(defaults) - (job->ranks == 1), FALSE);
@@ -100,10 +95,9 @@ static void child_stdio(const tool_job_t *job, int rank, const int *fds)
 {
     if (job->first_rank + rank > 0)
         dup2(job->null_fd, STDIN_FILENO);
-    if (fds) {
-        dup2(fds[0], STDOUT_FILENO);
-        dup2(fds[1], STDERR_FILENO);
-    }
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            dup2(fds[i], i ? STDERR_FILENO : STDOUT_FILENO);
 }
 
 /* Signals by which a terminal stops all processes of a group. */
@@ -179,16 +173,17 @@ static int hear_child(int fd)
     return size == sizeof(error) ? error : 0;
 }
 
-int tool_spawn(const tool_job_t *job, int rank, const int *fds, pid_t *ret_pid,
-               gboolean *ret_executing)
+/* Starts rank with fds as stdout and stderr (-1: ours). Returns 0, or the errno
+ * of what failed; *ret_executing = exec did. */
+static int start(const tool_job_t *job, int rank, const int fds[2],
+                 pid_t *ret_pid, gboolean *ret_executing)
 {
     int ends[2];
     int error = 0;
 
-    *ret_executing = FALSE;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return errno;
-    char **environment = tool_spawn_environment(job, rank, environ);
+    char **environment = make_environment(job, rank, environ);
     pid_t pid = start_child(job, rank, fds, environment, ends[1]);
     if (pid < 0)
         error = errno;
@@ -204,4 +199,51 @@ int tool_spawn(const tool_job_t *job, int rank, const int *fds, pid_t *ret_pid,
     if (!error)
         *ret_pid = pid;
     return error;
+}
+
+static int fail_execution(const tool_job_t *job, int error)
+{
+    const char *program = job->argv[0];
+    int missing = error == ENOENT || error == ENOTDIR;
+
+    if (missing && strchr(program, '/') && access(program, F_OK) == 0)
+        return tool_fail(TOOL_NOT_EXECUTABLE, job->command,
+                         "cannot execute '%s': it is there, but its "
+                         "interpreter or loader is not",
+                         program);
+    return tool_fail(missing ? TOOL_NOT_FOUND : TOOL_NOT_EXECUTABLE,
+                     job->command, "cannot execute '%s': %s", program,
+                     g_strerror(error));
+}
+
+static int fail_start(const tool_job_t *job, int rank, int error)
+{
+    return tool_fail(TOOL_INTERNAL, job->command,
+                     "cannot start rank %d of %d: %s%s", job->first_rank + rank,
+                     job->world, g_strerror(error),
+                     error == EAGAIN   ? "; see 'ulimit -u'"
+                     : error == EMFILE ? "; see 'ulimit -n'"
+                                       : "");
+}
+
+int tool_spawn(const tool_job_t *job, tool_output_t *output, int rank,
+               pid_t *ret_pid)
+{
+    int fds[2] = {-1, -1}, error = 0, status = TOOL_OK;
+    gboolean executing = FALSE;
+
+    tool_errors_forget(job->guard.folder, rank);
+    if (job->log_dir)
+        status = tool_logs_open(job, rank, fds);
+    if (status == TOOL_OK && output)
+        error = tool_output_open(output, rank, fds);
+    if (status == TOOL_OK && !error)
+        error = start(job, rank, fds, ret_pid, &executing);
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    if (error)
+        status = executing ? fail_execution(job, error)
+                           : fail_start(job, rank, error);
+    return status;
 }

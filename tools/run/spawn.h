@@ -4,8 +4,8 @@
 #define TOOLS_SPAWN_H
 
 #include "tools/run/guard.h"
+#include "tools/run/output.h"
 
-#include <glib.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -34,15 +34,19 @@ typedef struct {
     tool_guard_t guard; /* its groups are the ranks' pids, 0 = does not run */
 } tool_job_t;
 
-/* Environment of a rank: environment, with torchrun's variables for this rank
- * and without those that would contradict them; g_strfreev(). */
-char **tool_spawn_environment(const tool_job_t *job, int rank,
-                              char *const *environment);
+/* Starts rank, whose output goes to output (NULL: ours) and to its logs. The
+ * process is the leader of its own group, and is killed when this one dies.
+ * Other than TOOL_OK: a sentence went to stderr. */
+int tool_spawn(const tool_job_t *job, tool_output_t *output, int rank,
+               pid_t *ret_pid);
 
-/* Starts rank with fds as stdout and stderr (NULL: ours). Returns 0, or the
- * errno of what failed; *ret_executing says whether exec did. The process is
- * the leader of its own group, and is killed when this one dies. */
-int tool_spawn(const tool_job_t *job, int rank, const int *fds, pid_t *ret_pid,
-               gboolean *ret_executing);
+/* logs.c: the files of --log-dir, one for each stream of each rank and attempt:
+ * DIR/RUN-ID/attempt_0/RANK/stdout.log. DIR/RUN-ID has mode 0700. No symbolic
+ * link is followed below DIR. */
+
+/* Makes rank's two files, with the folders that they need; ret_fds = the ends
+ * that become its stdout and stderr, which are -1 before, and are the caller's
+ * to close. Other than TOOL_OK: a sentence went to stderr. */
+int tool_logs_open(const tool_job_t *job, int rank, int ret_fds[2]);
 
 #endif

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Running a job, see supervise.h. One loop of poll() over a signalfd and the
+/* Running a job, see job.h. One loop of poll() over a signalfd and the
  * ranks' pipes. Processes that a rank started and left behind become our
  * children (we are a subreaper), so that "no child is left" means that nothing
  * is left of the job. */
 #include "config.h"
 
+#include "tools/common/errors.h"
 #include "tools/common/tool.h"
-#include "tools/run/supervise.h"
-#include "tools/run/supervisor.h"
+#include "tools/run/job.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -25,27 +26,152 @@
  * child, and then its child's group. A person who repeats it takes longer. */
 #define REPEAT_US (G_USEC_PER_SEC / 4)
 
-static const int end_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-static const int passed_signals[] = {SIGUSR1, SIGUSR2};
+/* Limits of a rank's message about its failure. */
+#define MESSAGE_LINES 20
+#define MESSAGE_LINE_MAX 1000
+
+typedef enum { RUNNING, ENDING, KILLING, GIVEN_UP } stage_t;
+
+typedef struct {
+    tool_job_t *job;
+    const tool_limits_t *limits;
+    tool_nodes_t *nodes; /* NULL: this machine alone */
+    tool_output_t *output; /* NULL: not tagged */
+    int signal_fd;
+    pid_t *pids; /* job's */
+    int running; /* ranks */
+    gboolean children; /* some process of the job is left */
+    stage_t stage;
+    gint64 job_deadline; /* monotonic time, G_MAXINT64 = none */
+    gint64 deadline; /* of the stage */
+    gint64 ended; /* when only output was left; 0: not yet */
+    int end_signal; /* the signal that processes get in this stage */
+    gboolean from_terminal; /* that signal came from the terminal */
+    GHashTable *told; /* pids that were */
+    int status; /* to exit with */
+    int signal; /* to end by */
+    gint64 signal_time; /* when it came */
+    gboolean restarting; /* once all processes have ended */
+    gboolean succeeded; /* all ranks of this attempt, here */
+    gboolean over; /* on all nodes */
+} supervisor_t;
+
+/* The signals that this program handles. */
+static void reap(supervisor_t *s, const struct signalfd_siginfo *info);
+static void suspend(supervisor_t *s, const struct signalfd_siginfo *info);
+static void end_by_signal(supervisor_t *s, const struct signalfd_siginfo *info);
+static void pass_on(supervisor_t *s, const struct signalfd_siginfo *info);
+
+static const struct {
+    int number;
+    void (*handle)(supervisor_t *s, const struct signalfd_siginfo *info);
+} handlers[] = {
+    {SIGCHLD, reap},          {SIGTSTP, suspend},      {SIGINT, end_by_signal},
+    {SIGTERM, end_by_signal}, {SIGHUP, end_by_signal}, {SIGQUIT, end_by_signal},
+    {SIGUSR1, pass_on},       {SIGUSR2, pass_on},
+};
+
+/* Messages */
+
+/* Prints a sentence to stderr; if tagged output goes there, too, as a line of
+ * it. */
+static G_GNUC_PRINTF(2, 3) void say(const supervisor_t *s, const char *format,
+                                    ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    char *line = tool_sentence(s->job->command, format, args);
+    va_end(args);
+    if (s->output)
+        tool_output_say(s->output, line);
+    else
+        fputs(line, stderr);
+    g_free(line);
+}
+
+/* "rank 3" or "ranks 0, 2-5": those that run; g_free(). */
+static char *name_running(const supervisor_t *s)
+{
+    GString *text = g_string_new(s->running == 1 ? "rank" : "ranks");
+    const int first_rank = s->job->first_rank;
+    const char *separator = " ";
+
+    for (int i = 0; i < s->job->ranks; i++) {
+        int first = i;
+        if (!s->pids[i])
+            continue;
+        while (i + 1 < s->job->ranks && s->pids[i + 1])
+            i++;
+        g_string_append_printf(text, "%s%d", separator, first_rank + first);
+        if (i > first)
+            g_string_append_printf(text, "-%d", first_rank + i);
+        separator = ", ";
+    }
+    return g_string_free(text, FALSE);
+}
+
+/* "; ending ranks 0, 2", and whether they start again; g_free(). */
+static char *name_consequence(const supervisor_t *s, gboolean again)
+{
+    GString *text = g_string_new(NULL);
+    char *others = name_running(s);
+
+    if (s->running > 0)
+        g_string_append_printf(text, "; ending %s", others);
+    if (again)
+        g_string_append_printf(text, "; starting all again (restart %d of %d)",
+                               s->job->attempt + 1, s->job->max_restarts);
+    g_free(others);
+    return g_string_free(text, FALSE);
+}
+
+/* "rank 3 (pid 7) exited with status 1"; g_free(). */
+static char *name_failure(const tool_job_t *job, int rank, pid_t pid,
+                          int wait_status)
+{
+    const int number = job->first_rank + rank;
+
+    if (!WIFSIGNALED(wait_status))
+        return g_strdup_printf("rank %d (pid %d) exited with status %d", number,
+                               (int)pid, WEXITSTATUS(wait_status));
+    return g_strdup_printf("rank %d (pid %d) was killed by signal %d (%s%s)",
+                           number, (int)pid, WTERMSIG(wait_status),
+                           g_strsignal(WTERMSIG(wait_status)),
+                           WCOREDUMP(wait_status) ? ", core dumped" : "");
+}
+
+/* Prints rank's message about its failure to stderr. */
+static void quote_rank(const supervisor_t *s, int rank)
+{
+    const int number = s->job->first_rank + rank;
+    char *message = tool_errors_read(s->job->guard.folder, rank);
+    char **lines = g_strsplit(message ? message : "", "\n", MESSAGE_LINES + 1);
+
+    for (int i = 0; lines[i]; i++) {
+        char *line = g_strndup(g_strchomp(lines[i]), MESSAGE_LINE_MAX);
+        if (i == MESSAGE_LINES)
+            say(s, "rank %d: ...", number);
+        else if (*line)
+            say(s, "rank %d: %s", number, line);
+        g_free(line);
+    }
+    g_strfreev(lines);
+    g_free(message);
+}
+
+/* Ending */
 
 /* A signal that was ignored when we were started (nohup) stays so. */
-static void add_signal(sigset_t *set, int signal)
+static void fill_signals(sigset_t *set)
 {
     struct sigaction action;
 
-    if (sigaction(signal, NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-        sigaddset(set, signal);
-}
-
-static void fill_signals(sigset_t *set)
-{
     sigemptyset(set);
-    sigaddset(set, SIGCHLD);
-    add_signal(set, SIGTSTP);
-    for (size_t i = 0; i < G_N_ELEMENTS(end_signals); i++)
-        add_signal(set, end_signals[i]);
-    for (size_t i = 0; i < G_N_ELEMENTS(passed_signals); i++)
-        add_signal(set, passed_signals[i]);
+    for (size_t i = 0; i < G_N_ELEMENTS(handlers); i++)
+        if (sigaction(handlers[i].number, NULL, &action) == 0 &&
+            action.sa_handler != SIG_IGN)
+            sigaddset(set, handlers[i].number);
 }
 
 int tool_supervise_prepare(tool_job_t *job)
@@ -54,9 +180,9 @@ int tool_supervise_prepare(tool_job_t *job)
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigset_t set;
 
-    fill_signals(&set);
     sigaction(SIGPIPE, &ignore, &job->pipe_action);
     sigaction(SIGCHLD, &standard, NULL);
+    fill_signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, &job->mask);
     sigdelset(&job->mask, SIGCHLD);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0)
@@ -147,12 +273,12 @@ static void end_job(const supervisor_t *s, const char *text)
 /* Reports how a rank failed, to stderr and to the other nodes. */
 static void report(supervisor_t *s, int rank, pid_t pid, int wait_status)
 {
-    char *text = tool_name_failure(s->job, rank, pid, wait_status);
+    char *text = name_failure(s->job, rank, pid, wait_status);
     gboolean again = fail_attempt(s, text);
-    char *then = tool_name_consequence(s, again);
+    char *then = name_consequence(s, again);
 
-    tool_say(s, "%s%s", text, then);
-    tool_quote_rank(s, rank);
+    say(s, "%s%s", text, then);
+    quote_rank(s, rank);
     /* its failure may be the lack of a reader, for which this program is
      * responsible */
     if (s->output && tool_output_failed(s->output))
@@ -186,10 +312,10 @@ static void rank_ended(supervisor_t *s, int rank, int wait_status)
 static void rank_stopped(const supervisor_t *s, int rank, int signal)
 {
     if (rank > 0 && (signal == SIGTTIN || signal == SIGTTOU))
-        tool_say(s,
-                 "rank %d (pid %d) is stopped, since only rank 0 may use the "
-                 "terminal",
-                 s->job->first_rank + rank, (int)s->pids[rank]);
+        say(s,
+            "rank %d (pid %d) is stopped, since only rank 0 may use the "
+            "terminal",
+            s->job->first_rank + rank, (int)s->pids[rank]);
 }
 
 /* Reaps which (-1 = any child) if it has ended; FALSE if none has. */
@@ -217,9 +343,9 @@ static gboolean reap_one(supervisor_t *s, pid_t which)
 
 /* SIGCHLD names the child that ended first: of several, that is the one to
  * blame. */
-static void reap(supervisor_t *s, pid_t first)
+static void reap(supervisor_t *s, const struct signalfd_siginfo *info)
 {
-    reap_one(s, first);
+    reap_one(s, (pid_t)info->ssi_pid);
     while (reap_one(s, -1))
         continue;
     if (!s->children) {
@@ -273,29 +399,19 @@ static void end_by_signal(supervisor_t *s, const struct signalfd_siginfo *info)
     g_free(text);
 }
 
-static gboolean is_in(int signal, const int *signals, size_t count)
+static void pass_on(supervisor_t *s, const struct signalfd_siginfo *info)
 {
-    for (size_t i = 0; i < count; i++)
-        if (signals[i] == signal)
-            return TRUE;
-    return FALSE;
+    pass_signal(s, info->ssi_code == SI_KERNEL, (int)info->ssi_signo);
 }
 
 static void handle_signals(supervisor_t *s)
 {
     struct signalfd_siginfo info;
 
-    while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-        int signal = (int)info.ssi_signo;
-        if (signal == SIGCHLD)
-            reap(s, (pid_t)info.ssi_pid);
-        else if (signal == SIGTSTP)
-            suspend(s, &info);
-        else if (is_in(signal, end_signals, G_N_ELEMENTS(end_signals)))
-            end_by_signal(s, &info);
-        else
-            pass_signal(s, info.ssi_code == SI_KERNEL, signal);
-    }
+    while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info))
+        for (size_t i = 0; i < G_N_ELEMENTS(handlers); i++)
+            if (handlers[i].number == (int)info.ssi_signo)
+                handlers[i].handle(s, &info);
 }
 
 static void time_out(supervisor_t *s, const char *who)
@@ -304,7 +420,7 @@ static void time_out(supervisor_t *s, const char *who)
         g_strdup_printf("%s still ran after %g s", who,
                         (double)s->limits->timeout_us / G_USEC_PER_SEC);
 
-    tool_say(s, "%s; ending %s", text, s->running == 1 ? "it" : "them");
+    say(s, "%s; ending %s", text, s->running == 1 ? "it" : "them");
     s->status = TOOL_TIMED_OUT;
     end_job(s, text);
     end_all(s, SIGTERM);
@@ -320,20 +436,19 @@ static gboolean awaits_nodes(const supervisor_t *s)
 
 static void handle_deadline(supervisor_t *s)
 {
-    char *who =
-        awaits_nodes(s) ? g_strdup("other nodes") : tool_name_running(s);
+    char *who = awaits_nodes(s) ? g_strdup("other nodes") : name_running(s);
 
     if (s->stage == RUNNING) {
         time_out(s, who);
     } else if (s->stage == ENDING) {
         if (s->running > 0)
-            tool_say(s, "%s did not end within %g s; killing %s", who,
-                     (double)s->limits->grace_us / G_USEC_PER_SEC,
-                     s->running == 1 ? "it" : "them");
+            say(s, "%s did not end within %g s; killing %s", who,
+                (double)s->limits->grace_us / G_USEC_PER_SEC,
+                s->running == 1 ? "it" : "them");
         kill_all(s);
     } else {
-        tool_say(s, "some processes do not end even by SIGKILL; leaving them "
-                    "behind");
+        say(s, "some processes do not end even by SIGKILL; leaving them "
+               "behind");
         s->stage = GIVEN_UP;
         end_job(s, "some processes do not end even by SIGKILL");
     }
@@ -344,10 +459,16 @@ static void handle_deadline(supervisor_t *s)
 
 static void start_all(supervisor_t *s)
 {
-    if (tool_start_ranks(s))
-        return;
-    end_job(s, "not all of its ranks could be started");
-    end_all(s, SIGTERM);
+    for (int i = 0; i < s->job->ranks; i++) {
+        s->status = tool_spawn(s->job, s->output, i, &s->pids[i]);
+        if (s->status != TOOL_OK) {
+            end_job(s, "not all of its ranks could be started");
+            end_all(s, SIGTERM);
+            return;
+        }
+        s->running++;
+        s->children = TRUE;
+    }
 }
 
 static void start_again(supervisor_t *s)
@@ -368,12 +489,12 @@ static void quote_node(const supervisor_t *s, const tool_nodes_event_t *event,
 
     if (!*event->text || event->node == s->job->node_rank || s->signal)
         return;
-    then = s->stage == RUNNING ? tool_name_consequence(s, again) : g_strdup("");
+    then = s->stage == RUNNING ? name_consequence(s, again) : g_strdup("");
     if (event->node < 0)
-        tool_say(s, "%s%s", event->text, then);
+        say(s, "%s%s", event->text, then);
     else
-        tool_say(s, "node %d (%s): %s%s", event->node,
-                 tool_nodes_host(s->nodes, event->node), event->text, then);
+        say(s, "node %d (%s): %s%s", event->node,
+            tool_nodes_host(s->nodes, event->node), event->text, then);
     g_free(then);
 }
 
