@@ -6,7 +6,7 @@
 #include "lib/base/status.h"
 #include "lib/call/group-new.h"
 #include "lib/group/world.h"
-#include "lib/rendezvous/stopped.h"
+#include "lib/rendezvous/rendezvous.h"
 
 #include <stdio.h>
 #include <string.h>

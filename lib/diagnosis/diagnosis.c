@@ -8,7 +8,7 @@
 #include "lib/group/failure.h"
 #include "lib/group/world.h"
 #include "lib/rendezvous/processes.h"
-#include "lib/rendezvous/stopped.h"
+#include "lib/rendezvous/rendezvous.h"
 #include "lib/store/store.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * then count who has arrived. */
 #include "config.h"
 
-#include "lib/rendezvous/bootstrap.h"
+#include "lib/rendezvous/rendezvous.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -19,7 +19,6 @@
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Bytes of the bootstrap message: "+JOB SECRET URL", or "-" and the reason why
  * rank 0 cannot serve a store. Only ranks of the job can read it, because it
@@ -110,16 +109,6 @@ static dscomm_status_t list_addresses(char **ret_list)
     return status;
 }
 
-/* Returns the host that the user gave, else the addresses of this machine. */
-static dscomm_status_t find_host(const dscomm_join_t *join, char **ret_host)
-{
-    if (join->host) {
-        *ret_host = g_strdup(join->host);
-        return DSCOMM_OK;
-    }
-    return list_addresses(ret_host);
-}
-
 static char *make_url(const char *host, int port)
 {
     return g_strdup_printf(
@@ -156,8 +145,10 @@ static dscomm_status_t bootstrap_serve(bootstrap_t *own)
         status = dscomm_fail(DSCOMM_ERR_IO,
                              "the system gives no random numbers for a secret "
                              "of the job");
-    if (status == DSCOMM_OK)
-        status = find_host(join, &host);
+    if (status == DSCOMM_OK && join->host)
+        host = g_strdup(join->host);
+    else if (status == DSCOMM_OK)
+        status = list_addresses(&host);
     if (status == DSCOMM_OK)
         status = bootstrap_open_at(own, token, join->port);
     if (status == DSCOMM_ERR_IO && join->port)
@@ -178,13 +169,6 @@ static dscomm_status_t bootstrap_serve(bootstrap_t *own)
 
 /* All ranks */
 
-static dscomm_status_t message_fail(void)
-{
-    return dscomm_fail(DSCOMM_ERR_PROTOCOL,
-                       "what rank 0 says of its store makes no sense: it has "
-                       "another version of libdscomm");
-}
-
 static dscomm_status_t message_read(bootstrap_t *own)
 {
     char *message = own->message, **words;
@@ -202,7 +186,9 @@ static dscomm_status_t message_read(bootstrap_t *own)
         strlen(words[1]) != SECRET_MADE_SIZE - 1 ||
         !g_str_has_prefix(words[2], "tcp://")) {
         g_strfreev(words);
-        return message_fail();
+        return dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                           "what rank 0 says of its store makes no sense: it "
+                           "has another version of libdscomm");
     }
     g_free(join->url);
     join->url = g_strdup(words[2]);
@@ -383,22 +369,6 @@ static const dscomm_module_t *module_find_named(const dscomm_join_t *join)
     return module_can_bootstrap(module, join) ? module : NULL;
 }
 
-/* 1 if status means that the module lacks something on this machine. */
-static int is_unavailable(dscomm_status_t status)
-{
-    return status == DSCOMM_ERR_NO_BACKEND || status == DSCOMM_ERR_ENVIRONMENT;
-}
-
-static dscomm_status_t address_keep(const dscomm_join_t *join,
-                                    const dscomm_module_t *module)
-{
-    dscomm_log(DSCOMM_LOG_INFO, "core",
-               "backend %s cannot tell the ranks where they meet, so that is "
-               "%s: %s",
-               module->name, join->url, dscomm_last_error());
-    return DSCOMM_OK;
-}
-
 dscomm_status_t dscomm_priv_bootstrap(dscomm_join_t *join)
 {
     const int by_choice = strcmp(join->backend, "auto") == 0;
@@ -412,10 +382,19 @@ dscomm_status_t dscomm_priv_bootstrap(dscomm_join_t *join)
                    ? DSCOMM_OK
                    : dscomm_fail(DSCOMM_ERR_ENVIRONMENT, "%s", join->problem);
     status = bootstrap_run(join, module, &refused);
-    if (status < 0)
-        return by_choice && join->url && is_unavailable(status) && !refused
-                   ? address_keep(join, module)
-                   : status;
+    if (status < 0) {
+        /* the module lacks something on this machine */
+        const bool unavailable =
+            status == DSCOMM_ERR_NO_BACKEND || status == DSCOMM_ERR_ENVIRONMENT;
+
+        if (!by_choice || !join->url || refused || !unavailable)
+            return status;
+        dscomm_log(DSCOMM_LOG_INFO, "core",
+                   "backend %s cannot tell the ranks where they meet, so that "
+                   "is %s: %s",
+                   module->name, join->url, dscomm_last_error());
+        return DSCOMM_OK;
+    }
     dscomm_log(DSCOMM_LOG_INFO, "core",
                "backend %s has told the ranks where they meet: %s",
                module->name, join->url);

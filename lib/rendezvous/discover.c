@@ -4,7 +4,7 @@
  * error. */
 #include "config.h"
 
-#include "lib/rendezvous/discover.h"
+#include "lib/rendezvous/rendezvous.h"
 
 #include "env/env.h"
 #include "lib/base/log.h"
@@ -13,7 +13,6 @@
 #include "lib/store/tcp/socket.h"
 
 #include <glib.h>
-#include <stdio.h>
 #include <string.h>
 
 /* An init_method, taken apart. */
@@ -36,9 +35,9 @@ static dscomm_status_t bad_method(const method_t *method, const char *text,
                        dscomm_priv_quote(text, quoted, sizeof quoted), why);
 }
 
-/* One "name=value" of the query. 1: rank, 2: world_size, 0: other, -1: no
- * number. */
-static int read_word(const char *word, method_t *method)
+/* One "name=value" of the query; adds 1 for a rank, 2 for a world size to
+ * found. false: no number. */
+static bool query_read_word(const char *word, method_t *method, int *found)
 {
     static const char *const names[] = {"rank=", "world_size="};
     int *const values[] = {&method->rank, &method->world_size};
@@ -50,36 +49,31 @@ static int read_word(const char *word, method_t *method)
         word += strlen(names[i]);
         if (!g_ascii_isdigit(*word) ||
             dscomm_priv_parse_decimal(word, &number) || number > G_MAXINT32)
-            return -1;
+            return false;
         *values[i] = (int)number;
-        return i + 1;
+        *found |= i + 1;
     }
-    return 0;
+    return true;
 }
 
-static dscomm_status_t read_query(const char *text, const char *query,
-                                  method_t *method)
+/* NULL, or what is wrong. */
+static const char *query_read(const char *query, method_t *method)
 {
-    int found = 0, kind = 0;
+    int found = 0;
     char word[64]; /* a longer one is no number */
 
-    for (; kind >= 0; query++) {
+    for (;; query++) {
         const size_t length = strcspn(query, "&");
 
         g_strlcpy(word, query, MIN(length + 1, sizeof word));
-        kind = read_word(word, method);
-        found |= kind > 0 ? kind : 0;
+        if (!query_read_word(word, method, &found))
+            return "rank and world_size are whole numbers";
         query += length;
         if (!*query)
             break;
     }
-    if (kind < 0)
-        return bad_method(method, text,
-                          "rank and world_size are whole numbers");
-    if (found == 1 || found == 2)
-        return bad_method(method, text, "rank and world_size go together");
     method->has_rank = found != 0;
-    return DSCOMM_OK;
+    return found == 1 || found == 2 ? "rank and world_size go together" : NULL;
 }
 
 /* The port of a tcp:// URL; -1 if it has none, or no host. */
@@ -94,24 +88,20 @@ static int port_of(const char *url)
     return port;
 }
 
-/* Checks the form of init_method, also for one rank, because programs are tried
- * with one rank first. */
-static dscomm_status_t check_form(const method_t *method, const char *text,
-                                  const char *url)
+/* NULL, or what is wrong with the form of init_method, also for one rank,
+ * because programs are tried with one rank first. */
+static const char *form_check(const char *url)
 {
-    if (g_str_has_prefix(url, "env://"))
-        return DSCOMM_OK;
     if (g_str_has_prefix(url, "file://"))
         return g_str_has_prefix(url, "file:///") && url[strlen("file:///")]
-                   ? DSCOMM_OK
-                   : bad_method(method, text, "the path must be absolute");
+                   ? NULL
+                   : "the path must be absolute";
     if (g_str_has_prefix(url, "tcp://"))
         return port_of(url) >= 0
-                   ? DSCOMM_OK
-                   : bad_method(method, text,
-                                "a host and a port from 0 to 65535 are "
-                                "needed, and brackets around an IPv6 address");
-    return bad_method(method, text, "no such method");
+                   ? NULL
+                   : "a host and a port from 0 to 65535 are needed, and "
+                     "brackets around an IPv6 address";
+    return g_str_has_prefix(url, "env://") ? NULL : "no such method";
 }
 
 static dscomm_status_t read_method(const char *text, method_t *method)
@@ -119,15 +109,17 @@ static dscomm_status_t read_method(const char *text, method_t *method)
     const char *query = strchr(text, '?');
     size_t length = query ? (size_t)(query - text) : strlen(text);
     char *url = strndup(text, length);
+    const char *why;
     dscomm_status_t status = DSCOMM_OK;
 
     if (!url)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %s",
                            method->name);
-    if (query)
-        status = read_query(text, query + 1, method);
-    if (status == DSCOMM_OK)
-        status = check_form(method, text, url);
+    why = query ? query_read(query + 1, method) : NULL;
+    if (!why)
+        why = form_check(url);
+    if (why)
+        status = bad_method(method, text, why);
     if (status < 0 || g_str_has_prefix(url, "env://"))
         g_free(url);
     else
@@ -194,17 +186,6 @@ static dscomm_status_t check_known(const dscomm_init_attr_t *attr,
                        "DSCOMM_WORLD_SIZE, or use a launcher, as dscomm run",
                        method->name,
                        dscomm_priv_quote(method->url, quoted, sizeof quoted));
-}
-
-/* Port 0 is an error, on all ranks: only the server would know which port it
- * got. */
-static dscomm_status_t check_port(const method_t *method)
-{
-    if (!method->url || !g_str_has_prefix(method->url, "tcp://") ||
-        port_of(method->url) != 0)
-        return DSCOMM_OK;
-    return bad_method(method, method->url,
-                      "port 0 is a free one, which other ranks cannot know");
 }
 
 /* Rank and size of the world: from the attributes, else init_method, else the
@@ -311,15 +292,15 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
     const char *address = dscomm_env_master_addr(env);
     int port = dscomm_env_master_port(env);
 
-    dscomm_status_t status;
-
     join->store = attr->store;
     join->serve = method->url || !dscomm_env_agent_store(env);
     if (join->store || join->size == 1)
         return DSCOMM_OK;
-    status = check_port(method);
-    if (status != DSCOMM_OK)
-        return status;
+    if (method->url && g_str_has_prefix(method->url, "tcp://") &&
+        port_of(method->url) == 0)
+        return bad_method(method, method->url,
+                          "port 0 is a free one, which other ranks cannot "
+                          "know");
     join->url = g_steal_pointer(&method->url);
     if (join->url)
         return DSCOMM_OK;
@@ -327,10 +308,12 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
     if (join->ask)
         join_from_env(env, join);
     if (dscomm_env_world_size(env) > 1 && (!*address || port < 1)) {
-        status = dscomm_env_check_master(env);
-        if (join->ask)
-            join->problem = join_copy(join, dscomm_last_error());
-        return join->ask ? DSCOMM_OK : status;
+        const dscomm_status_t status = dscomm_env_check_master(env);
+
+        if (!join->ask)
+            return status;
+        join->problem = join_copy(join, dscomm_last_error());
+        return DSCOMM_OK;
     }
     /* a store at one of several ports is known by its job */
     join->ports =

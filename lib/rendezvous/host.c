@@ -4,7 +4,7 @@
  * store first, because ranks of other jobs come to a port as well. */
 #include "config.h"
 
-#include "lib/rendezvous/host.h"
+#include "lib/rendezvous/rendezvous.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/node.h"
@@ -44,6 +44,7 @@ enum { HOST_SIZE, HOST_RUN, HOST_PROCESS, HOST_LINES };
 
 #define RUN_MAX 160
 #define RUN_TEXT_MAX (RUN_MAX + 16)
+#define PROCESS_MAX (DSCOMM_NODE_MAX + 32)
 
 int dscomm_priv_join_serves(const dscomm_join_t *join)
 {
@@ -155,22 +156,42 @@ static dscomm_status_t host_read(dscomm_store_t *store, int timeout_ms,
                        "the store");
 }
 
-/* Sets *ret_run to the run for which dscomm run serves the store, or NULL;
- * dscomm_store_free(). */
-static dscomm_status_t host_read_agent(dscomm_store_t *store, void **ret_run)
+/* *ret_there = dscomm run serves the store, and the run for which it does. */
+static dscomm_status_t agent_read(dscomm_store_t *store, char run[RUN_MAX],
+                                  bool *ret_there)
 {
+    void *value;
     size_t size;
+    dscomm_status_t status =
+        dscomm_priv_roster_fetch(store, AGENT_KEY, &value, &size);
 
-    return dscomm_priv_roster_fetch(store, AGENT_KEY, ret_run, &size);
+    *ret_there = status == DSCOMM_OK && value;
+    if (*ret_there)
+        dscomm_priv_quote(value, run, RUN_MAX);
+    if (status == DSCOMM_OK)
+        dscomm_store_free(value);
+    return status;
 }
 
-/* " and run 'NAME'", where it has one. */
-static const char *name_run(const char *quoted, char text[RUN_TEXT_MAX])
+/* " and run 'NAME'", if the run has a name. */
+static const char *name_run(const char *run, char text[RUN_TEXT_MAX])
 {
-    if (strcmp(quoted, "0"))
-        snprintf(text, RUN_TEXT_MAX, " and run '%s'", quoted);
-    else
-        *text = '\0';
+    char quoted[RUN_MAX];
+
+    *text = '\0';
+    if (strcmp(run, "0"))
+        snprintf(text, RUN_TEXT_MAX, " and run '%s'",
+                 dscomm_priv_quote(run, quoted, sizeof quoted));
+    return text;
+}
+
+/* "pid 7 on NODE": this process. */
+static const char *name_process(char text[PROCESS_MAX])
+{
+    char node[DSCOMM_NODE_MAX];
+
+    dscomm_priv_node_name(node);
+    snprintf(text, PROCESS_MAX, "pid %ld on %s", (long)getpid(), node);
     return text;
 }
 
@@ -182,7 +203,7 @@ static void accuse(const dscomm_join_t *join, dscomm_store_t *store,
     char *key = g_strdup_printf("dscomm/%s/%u/" DSCOMM_JOIN_WRONG, join->run_id,
                                 number);
 
-    dscomm_priv_join_decision_put_failure(store, key, status);
+    dscomm_priv_join_decision_put_failure(store, key, status, NULL, 0);
     g_free(key);
 }
 
@@ -199,14 +220,13 @@ static int is_same_run(const dscomm_join_t *join, char *const *lines)
 static void fail_second(const dscomm_join_t *join, dscomm_store_t *store,
                         char *const *lines, dscomm_status_t status)
 {
-    char node[DSCOMM_NODE_MAX];
+    char process[PROCESS_MAX];
 
-    dscomm_priv_node_name(node);
     dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
-                "rank 0 of %d is claimed by two processes, %s and pid %ld on "
-                "%s: give each process its own rank, and each job its own "
-                "port (MASTER_PORT)",
-                join->size, lines[HOST_PROCESS], (long)getpid(), node);
+                "rank 0 of %d is claimed by two processes, %s and %s: give "
+                "each process its own rank, and each job its own port "
+                "(MASTER_PORT)",
+                join->size, lines[HOST_PROCESS], name_process(process));
     if (!*join->job && atoi(lines[HOST_SIZE]) == join->size &&
         is_same_run(join, lines))
         accuse(join, store, 1, DSCOMM_ERR_ENVIRONMENT);
@@ -218,53 +238,42 @@ static void fail_second(const dscomm_join_t *join, dscomm_store_t *store,
                 join->size, join->url, lines[HOST_PROCESS], lines[HOST_SIZE]);
 }
 
-static void fail_taken(const dscomm_join_t *join, dscomm_store_t *store,
-                       dscomm_status_t status, const char *why)
-{
-    char **lines, run[RUN_MAX];
-    void *agent = NULL;
-
-    if (host_read(store, SOON_MS, &lines) == DSCOMM_OK) {
-        fail_second(join, store, lines, status);
-        g_strfreev(lines);
-    } else if (host_read_agent(store, &agent) == DSCOMM_OK && agent) {
-        dscomm_fail(status,
-                    "rank 0 of %d cannot serve the store at %s, since the port "
-                    "is in use by dscomm run, which serves one for run '%s'; "
-                    "give each job its own port, and unset MASTER_PORT where "
-                    "it is left over",
-                    join->size, join->url,
-                    dscomm_priv_quote(agent, run, sizeof run));
-        dscomm_store_free(agent);
-    } else {
-        dscomm_priv_fail_with(status, why);
-    }
-}
-
 dscomm_status_t dscomm_priv_host_taken(const dscomm_join_t *join,
                                        dscomm_status_t status)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
-    char why[DSCOMM_ERROR_MAX];
+    char why[DSCOMM_ERROR_MAX], run[RUN_MAX], **lines;
     dscomm_store_t *store;
+    bool agent = false;
 
     snprintf(why, sizeof why, "%s", dscomm_last_error());
     attr.timeout_ms = TAKEN_MS;
     if (dscomm_store_open(join->url, &attr, &store) < 0)
         return dscomm_priv_fail_with(status, why);
-    fail_taken(join, store, status, why);
+    if (host_read(store, SOON_MS, &lines) == DSCOMM_OK) {
+        fail_second(join, store, lines, status);
+        g_strfreev(lines);
+    } else if (agent_read(store, run, &agent) == DSCOMM_OK && agent) {
+        dscomm_fail(status,
+                    "rank 0 of %d cannot serve the store at %s, since the port "
+                    "is in use by dscomm run, which serves one for run '%s'; "
+                    "give each job its own port, and unset MASTER_PORT where "
+                    "it is left over",
+                    join->size, join->url, run);
+    } else {
+        dscomm_priv_fail_with(status, why);
+    }
     dscomm_store_close(store);
     return status;
 }
 
 char *dscomm_priv_host_text(const dscomm_join_t *join)
 {
-    char node[DSCOMM_NODE_MAX], run[RUN_MAX];
+    char process[PROCESS_MAX], run[RUN_MAX];
 
-    dscomm_priv_node_name(node);
-    return g_strdup_printf("%d\n%s\npid %ld on %s", join->size,
+    return g_strdup_printf("%d\n%s\n%s", join->size,
                            dscomm_priv_quote(join->run_id, run, sizeof run),
-                           (long)getpid(), node);
+                           name_process(process));
 }
 
 /* Sets the key in a store that was opened before the world's size was known. */
@@ -283,31 +292,20 @@ static dscomm_status_t host_announce(const dscomm_join_t *join,
 static dscomm_status_t host_compare(const dscomm_join_t *join,
                                     char *const *lines)
 {
-    char size[16], run[RUN_MAX], node[DSCOMM_NODE_MAX];
-    char runs[2][RUN_TEXT_MAX];
+    char size[16], process[PROCESS_MAX], runs[2][RUN_TEXT_MAX];
 
     snprintf(size, sizeof size, "%d", join->size);
     if (!strcmp(lines[HOST_SIZE], size) && is_same_run(join, lines))
         return DSCOMM_OK;
-    dscomm_priv_node_name(node);
-    dscomm_priv_quote(join->run_id, run, sizeof run);
     return dscomm_fail(DSCOMM_ERR_MISMATCH,
                        "two jobs, or two world sizes, at %s: rank 0 there, %s, "
-                       "was told of %s ranks%s, rank %d, pid %ld on %s, of %s "
-                       "ranks%s; give each job its own port (MASTER_PORT), and "
-                       "all ranks of a job the same world size",
+                       "was told of %s ranks%s, rank %d, %s, of %s ranks%s; "
+                       "give each job its own port (MASTER_PORT), and all "
+                       "ranks of a job the same world size",
                        join->url, lines[HOST_PROCESS], lines[HOST_SIZE],
                        name_run(lines[HOST_RUN], runs[0]), join->rank,
-                       (long)getpid(), node, size, name_run(run, runs[1]));
-}
-
-static dscomm_status_t host_fail_late(const dscomm_join_t *join)
-{
-    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
-                       "a store answers at %s, but rank 0 of %d did not come "
-                       "there: another program has the port, one of PyTorch "
-                       "perhaps; give each job its own (MASTER_PORT)",
-                       join->url, join->size);
+                       name_process(process), size,
+                       name_run(join->run_id, runs[1]));
 }
 
 /* A store of dscomm run is no rank 0's. */
@@ -315,20 +313,18 @@ static dscomm_status_t refuse_agent(const dscomm_join_t *join,
                                     dscomm_store_t *store)
 {
     char run[RUN_MAX];
-    void *agent;
-    dscomm_status_t status = host_read_agent(store, &agent);
+    bool agent;
+    dscomm_status_t status = agent_read(store, run, &agent);
 
-    if (status < 0 || !agent)
+    if (!agent)
         return status;
-    dscomm_fail(DSCOMM_ERR_MISMATCH,
-                "another job answers at %s: dscomm run serves the store there "
-                "for run '%s', and this process is rank %d of %d of a job "
-                "whose rank 0 serves its own; give each job its own port, and "
-                "unset MASTER_PORT where it is left over",
-                join->url, dscomm_priv_quote(agent, run, sizeof run),
-                join->rank, join->size);
-    dscomm_store_free(agent);
-    return DSCOMM_ERR_MISMATCH;
+    return dscomm_fail(
+        DSCOMM_ERR_MISMATCH,
+        "another job answers at %s: dscomm run serves the store there for run "
+        "'%s', and this process is rank %d of %d of a job whose rank 0 serves "
+        "its own; give each job its own port, and unset MASTER_PORT where it "
+        "is left over",
+        join->url, run, join->rank, join->size);
 }
 
 static dscomm_status_t await_host(const dscomm_join_t *join,
@@ -346,7 +342,13 @@ static dscomm_status_t await_host(const dscomm_join_t *join,
         return status;
     left = dscomm_priv_clock_left(deadline);
     status = host_read(store, CLAMP(left, 1, COME_MS), ret_lines);
-    return status == DSCOMM_ERR_TIMEOUT ? host_fail_late(join) : status;
+    if (status != DSCOMM_ERR_TIMEOUT)
+        return status;
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                       "a store answers at %s, but rank 0 of %d did not come "
+                       "there: another program has the port, one of PyTorch "
+                       "perhaps; give each job its own (MASTER_PORT)",
+                       join->url, join->size);
 }
 
 /* OK if this world's rank 0 serves the store. Rank 0 of an earlier job may
@@ -384,7 +386,7 @@ static dscomm_status_t host_check(const dscomm_join_t *join,
 static dscomm_status_t compare_agent(const dscomm_join_t *join, const char *run)
 {
     const size_t length = strlen(run);
-    char shown[2][RUN_MAX];
+    char own[RUN_MAX];
 
     if (!strncmp(join->run_id, run, length) &&
         (!join->run_id[length] || join->run_id[length] == '/'))
@@ -395,9 +397,8 @@ static dscomm_status_t compare_agent(const dscomm_join_t *join, const char *run)
                        "run '%s'; give each job its own port, and unset "
                        "MASTER_PORT and TORCHELASTIC_RUN_ID where they are "
                        "left over",
-                       join->url, dscomm_priv_quote(run, shown[0], RUN_MAX),
-                       join->rank,
-                       dscomm_priv_quote(join->run_id, shown[1], RUN_MAX));
+                       join->url, run, join->rank,
+                       dscomm_priv_quote(join->run_id, own, sizeof own));
 }
 
 /* ERR_MISMATCH if a rank 0 of another job serves the store, although this job's
@@ -406,7 +407,7 @@ static dscomm_status_t refuse_host(const dscomm_join_t *join,
                                    dscomm_store_t *store)
 {
     const char *key = DSCOMM_HOST_KEY;
-    char **lines, run[RUN_MAX], runs[2][RUN_TEXT_MAX];
+    char **lines, runs[2][RUN_TEXT_MAX];
     int present = 0;
     dscomm_status_t status = dscomm_store_check(store, &key, 1, &present);
 
@@ -415,7 +416,6 @@ static dscomm_status_t refuse_host(const dscomm_join_t *join,
     status = host_read(store, SOON_MS, &lines);
     if (status < 0)
         return status;
-    dscomm_priv_quote(join->run_id, run, sizeof run);
     dscomm_fail(DSCOMM_ERR_MISMATCH,
                 "another job answers at %s: its rank 0, %s, which was told of "
                 "%s ranks%s, serves the store there itself, and this process "
@@ -424,7 +424,7 @@ static dscomm_status_t refuse_host(const dscomm_join_t *join,
                 "where they are left over",
                 join->url, lines[HOST_PROCESS], lines[HOST_SIZE],
                 name_run(lines[HOST_RUN], runs[0]), join->rank, join->size,
-                name_run(run, runs[1]));
+                name_run(join->run_id, runs[1]));
     g_strfreev(lines);
     return DSCOMM_ERR_MISMATCH;
 }
@@ -432,16 +432,13 @@ static dscomm_status_t refuse_host(const dscomm_join_t *join,
 static dscomm_status_t check_agent(const dscomm_join_t *join,
                                    dscomm_store_t *store)
 {
-    void *run;
-    dscomm_status_t status = host_read_agent(store, &run);
+    char run[RUN_MAX];
+    bool agent;
+    dscomm_status_t status = agent_read(store, run, &agent);
 
     if (status < 0)
         return status;
-    if (!run)
-        return refuse_host(join, store);
-    status = compare_agent(join, run);
-    dscomm_store_free(run);
-    return status;
+    return agent ? compare_agent(join, run) : refuse_host(join, store);
 }
 
 dscomm_status_t dscomm_priv_host_meet(const dscomm_join_t *join,

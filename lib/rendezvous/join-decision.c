@@ -8,7 +8,6 @@
 #include "lib/rendezvous/join-decision.h"
 
 #include "lib/base/status.h"
-#include "lib/rendezvous/processors.h"
 #include "lib/rendezvous/roster.h"
 
 #include <stdio.h>
@@ -48,20 +47,18 @@ void dscomm_priv_join_decision_clear(dscomm_join_decision_t *decision)
     dscomm_priv_nodes_clear(&decision->hosts);
 }
 
-char *dscomm_priv_join_decision_write_failure(dscomm_status_t status,
-                                              const char *sentence)
-{
-    return g_strdup_printf(ROSTER_FAILURE "%d\n%s", (int)status, sentence);
-}
-
 dscomm_status_t dscomm_priv_join_decision_put_failure(dscomm_store_t *store,
                                                       const char *key,
-                                                      dscomm_status_t status)
+                                                      dscomm_status_t status,
+                                                      const char *read,
+                                                      int readers)
 {
     char *sentence = g_strdup(dscomm_last_error());
-    char *text = dscomm_priv_join_decision_write_failure(status, sentence);
+    char *text =
+        g_strdup_printf(ROSTER_FAILURE "%d\n%s", (int)status, sentence);
 
-    dscomm_store_set(store, key, text, strlen(text));
+    if (dscomm_store_set(store, key, text, strlen(text)) == DSCOMM_OK && read)
+        dscomm_priv_roster_await_readers(store, read, readers);
     dscomm_priv_fail_with(status, sentence);
     g_free(text);
     g_free(sentence);

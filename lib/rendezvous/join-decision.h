@@ -20,10 +20,8 @@ typedef struct {
 
 void dscomm_priv_join_decision_clear(dscomm_join_decision_t *decision);
 
-/* The decision as text, for g_free(); or a failure as text. */
+/* The decision as text, for g_free(). */
 char *dscomm_priv_join_decision_write(const dscomm_join_decision_t *decision);
-char *dscomm_priv_join_decision_write_failure(dscomm_status_t status,
-                                              const char *sentence);
 /* Reads a decision. Fails with the failure that the text has, or if the text
  * has another world size or is malformed. */
 dscomm_status_t
@@ -35,10 +33,14 @@ dscomm_priv_join_decision_read(const dscomm_join_t *join, const char *text,
 #define DSCOMM_JOIN_WRONG "wrong"
 
 /* Puts this thread's last error into store, as the text of a failure with
- * status; it stays the last error. Returns status. */
+ * status; it stays the last error. Then it waits until so many ranks have
+ * counted up the key read, because the store may end with this process; NULL:
+ * for none. Returns status. */
 dscomm_status_t dscomm_priv_join_decision_put_failure(dscomm_store_t *store,
                                                       const char *key,
-                                                      dscomm_status_t status);
+                                                      dscomm_status_t status,
+                                                      const char *read,
+                                                      int readers);
 
 /* Chooses the backend for these ranks; fails if there is none. */
 dscomm_status_t dscomm_priv_choose_backend(const dscomm_record_t *records,

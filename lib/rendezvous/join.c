@@ -9,13 +9,10 @@
 #include "lib/base/clock.h"
 #include "lib/base/process.h"
 #include "lib/base/status.h"
-#include "lib/rendezvous/host.h"
 #include "lib/rendezvous/roster.h"
 #include "lib/store/store.h"
 
 #include <glib.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Interval of checks for new records, and of the store: first, longest. */
@@ -24,13 +21,6 @@
 /* The largest number of records that one check reads, so that its time does not
  * grow with the world. */
 #define LOOK_MOST 1024
-
-typedef struct {
-    dscomm_attempt_t *own;
-    dscomm_roster_t roster;
-    const dscomm_join_t *join;
-    dscomm_processes_t *processes;
-} attempt_t;
 
 /* The token's last field is random; leave it out of messages. */
 static char *process_of(const char *token)
@@ -44,8 +34,8 @@ static char *process_of(const char *token)
 
 /* Two processes claim this rank. Rank 0 publishes that to all ranks, unless
  * they have met before. */
-static dscomm_status_t fail_doubled(const attempt_t *attempt, const char *other,
-                                    const char *token)
+static dscomm_status_t fail_doubled(const dscomm_attempt_t *attempt,
+                                    const char *other, const char *token)
 {
     char *first = process_of(other), *second = process_of(token);
     dscomm_status_t status = dscomm_fail(
@@ -58,33 +48,33 @@ static dscomm_status_t fail_doubled(const attempt_t *attempt, const char *other,
 
     g_free(first);
     g_free(second);
-    return dscomm_priv_join_decision_put_failure(attempt->roster.store,
-                                                 DSCOMM_JOIN_WRONG, status);
+    return dscomm_priv_join_decision_put_failure(
+        attempt->roster.store, DSCOMM_JOIN_WRONG, status, NULL, 0);
 }
 
 /* Claims this rank for this process; fails if another process has claimed it.
  */
-static dscomm_status_t rank_claim(const attempt_t *attempt)
+static dscomm_status_t rank_claim(const dscomm_attempt_t *attempt)
 {
     char *other;
     dscomm_status_t status = dscomm_priv_roster_claim(
-        &attempt->roster, attempt->own->token, NULL, &other);
+        &attempt->roster, attempt->token, NULL, &other);
 
     if (status < 0 || !other)
         return status;
-    if (!strcmp(attempt->own->before, other))
+    if (!strcmp(attempt->before, other))
         status = dscomm_fail(DSCOMM_ERR_PEER_FAILED,
                              "rank 0 serves the store still in which rank %d "
                              "has failed to meet the others; repeat the call "
                              "on rank 0 too",
                              attempt->join->rank);
     else
-        status = fail_doubled(attempt, other, attempt->own->token);
+        status = fail_doubled(attempt, other, attempt->token);
     g_free(other);
     return status;
 }
 
-static dscomm_status_t join_put_record(const attempt_t *attempt)
+static dscomm_status_t join_put_record(const dscomm_attempt_t *attempt)
 {
     dscomm_record_t record;
     dscomm_status_t status;
@@ -103,7 +93,7 @@ static dscomm_status_t join_put_record(const attempt_t *attempt)
     return status;
 }
 
-static dscomm_status_t check_alive(const attempt_t *attempt,
+static dscomm_status_t check_alive(const dscomm_attempt_t *attempt,
                                    const dscomm_record_t *record, int rank)
 {
     const char *url = attempt->join->url;
@@ -130,13 +120,15 @@ static dscomm_status_t join_read_record(const void *value, size_t size,
 }
 
 /* The record of rank; record->node is NULL if it is not there yet. */
-static dscomm_status_t get_record(const attempt_t *attempt, int rank,
+static dscomm_status_t get_record(const dscomm_attempt_t *attempt, int rank,
                                   dscomm_record_t *record)
 {
+    char key[ROSTER_KEY_MAX];
     void *value;
     size_t size;
-    dscomm_status_t status =
-        dscomm_priv_roster_get(&attempt->roster, rank, &value, &size);
+    dscomm_status_t status = dscomm_priv_roster_fetch(
+        attempt->roster.store,
+        dscomm_priv_roster_key(&attempt->roster, rank, key), &value, &size);
 
     if (status < 0 || !value)
         return status;
@@ -149,7 +141,7 @@ static dscomm_status_t get_record(const attempt_t *attempt, int rank,
 
 /* State of rank 0 while it waits for records. */
 typedef struct {
-    const attempt_t *attempt;
+    const dscomm_attempt_t *attempt;
     dscomm_record_t *records; /* of each rank; those not seen yet are empty */
     int next; /* to look at */
     int refused; /* ranks whose secret differs, if that ends the watch */
@@ -188,7 +180,7 @@ static dscomm_status_t look_at_records(watch_t *watch)
 }
 
 /* Reads why the start-up must fail, as another rank has found. */
-static dscomm_status_t read_wrong(const attempt_t *attempt)
+static dscomm_status_t read_wrong(const dscomm_attempt_t *attempt)
 {
     dscomm_join_decision_t decision;
     void *value;
@@ -208,7 +200,7 @@ static dscomm_status_t read_wrong(const attempt_t *attempt)
 
 /* The failure of a rank that has ended; if the start-up must fail for another
  * reason, that reason, because the rank may have ended for it. */
-static dscomm_status_t join_find_cause(const attempt_t *attempt,
+static dscomm_status_t join_find_cause(const dscomm_attempt_t *attempt,
                                        dscomm_status_t status)
 {
     const char *key = DSCOMM_JOIN_WRONG;
@@ -231,7 +223,7 @@ static dscomm_status_t join_find_cause(const attempt_t *attempt,
 
 /* Fails if the last will of a rank was carried out: waiting for it until the
  * deadline is useless. */
-static dscomm_status_t check_died(const attempt_t *attempt, int count)
+static dscomm_status_t check_died(const dscomm_attempt_t *attempt, int count)
 {
     const int rank = dscomm_priv_processes_died(attempt->processes, count,
                                                 attempt->join->rank);
@@ -248,7 +240,8 @@ static dscomm_status_t check_died(const attempt_t *attempt, int count)
 
 /* Fails if the start-up must fail, or if one of the first count ranks has died;
  * by one request. */
-static dscomm_status_t join_look_in_store(const attempt_t *attempt, int count)
+static dscomm_status_t join_look_in_store(const dscomm_attempt_t *attempt,
+                                          int count)
 {
     dscomm_priv_look_t looks[] = {
         {.store = attempt->roster.store, .key = DSCOMM_JOIN_WRONG},
@@ -287,7 +280,7 @@ dscomm_status_t dscomm_priv_missing_ranks(dscomm_store_t *store,
 }
 
 /* Who serves the store. */
-static const char *server_of(const attempt_t *attempt)
+static const char *server_of(const dscomm_attempt_t *attempt)
 {
     return dscomm_priv_join_serves(attempt->join) ? "rank 0" : "the launcher";
 }
@@ -295,7 +288,7 @@ static const char *server_of(const attempt_t *attempt)
 /* OK if all ranks have come, else an error that names the missing ranks:
  * ERR_MISMATCH if the store has refused ranks with another secret, which may be
  * those. *ret_came: the number of ranks known to be there. */
-static dscomm_status_t join_name_missing(const attempt_t *attempt,
+static dscomm_status_t join_name_missing(const dscomm_attempt_t *attempt,
                                          int *ret_came)
 {
     const dscomm_join_t *join = attempt->join;
@@ -307,7 +300,7 @@ static dscomm_status_t join_name_missing(const attempt_t *attempt,
     if (status != DSCOMM_ERR_TIMEOUT || !join->url)
         return status;
     g_strlcpy(missing, dscomm_last_error(), sizeof missing);
-    if (!dscomm_priv_roster_refused(attempt->own->base, attempt->own->world,
+    if (!dscomm_priv_roster_refused(attempt->base, attempt->world,
                                     server_of(attempt), false))
         return dscomm_fail(status,
                            "%s; the ranks meet at %s: check that each was "
@@ -321,15 +314,14 @@ static dscomm_status_t join_name_missing(const attempt_t *attempt,
 static dscomm_status_t join_watch(void *arg)
 {
     watch_t *watch = arg;
-    const attempt_t *attempt = watch->attempt;
-    const dscomm_attempt_t *own = attempt->own;
+    const dscomm_attempt_t *attempt = watch->attempt;
     dscomm_status_t status = look_at_records(watch);
 
     if (status == DSCOMM_OK)
         status = join_look_in_store(attempt, attempt->join->size);
     if (status == DSCOMM_OK)
-        watch->refused = dscomm_priv_roster_refused(own->base, own->world,
-                                                    server_of(attempt), true);
+        watch->refused = dscomm_priv_roster_refused(
+            attempt->base, attempt->world, server_of(attempt), true);
     return watch->refused ? DSCOMM_ERR_MISMATCH : status;
 }
 
@@ -345,7 +337,7 @@ static dscomm_status_t join_take_record(void *arg, int rank, const void *value,
     return status == DSCOMM_OK ? check_record(watch, rank) : status;
 }
 
-static dscomm_status_t get_records(const attempt_t *attempt,
+static dscomm_status_t get_records(const dscomm_attempt_t *attempt,
                                    dscomm_record_t *records, int *ret_came)
 {
     const int size = attempt->join->size;
@@ -364,34 +356,7 @@ static dscomm_status_t get_records(const attempt_t *attempt,
     return status;
 }
 
-/* Publishes the failure, and waits until the other ranks have read it, because
- * the store ends with this process. It does not wait for ranks that were late
- * or refused, nor for a dead one. */
-static void publish_failure(const attempt_t *attempt, dscomm_status_t status,
-                            int came)
-{
-    const int readers = came - 1 - (status == DSCOMM_ERR_PEER_FAILED);
-    char *sentence = g_strdup(dscomm_last_error());
-    char *text = dscomm_priv_join_decision_write_failure(status, sentence);
-
-    dscomm_priv_roster_publish(&attempt->roster, text, readers);
-    dscomm_priv_fail_with(status, sentence);
-    g_free(text);
-    g_free(sentence);
-}
-
-static dscomm_status_t publish(const attempt_t *attempt,
-                               const dscomm_join_decision_t *decision)
-{
-    char *text = dscomm_priv_join_decision_write(decision);
-    dscomm_status_t status =
-        dscomm_priv_roster_publish(&attempt->roster, text, 0);
-
-    g_free(text);
-    return status;
-}
-
-static dscomm_status_t join_lead(const attempt_t *attempt,
+static dscomm_status_t join_lead(const dscomm_attempt_t *attempt,
                                  dscomm_join_decision_t *ret_decision)
 {
     const int size = attempt->join->size;
@@ -407,10 +372,18 @@ static dscomm_status_t join_lead(const attempt_t *attempt,
                              "no memory for the records of %d ranks", size);
     if (status == DSCOMM_OK)
         status = dscomm_priv_decide(records, size, &decision);
-    if (status == DSCOMM_OK)
-        status = publish(attempt, &decision);
-    else
-        publish_failure(attempt, status, came);
+    if (status == DSCOMM_OK) {
+        char *text = dscomm_priv_join_decision_write(&decision);
+
+        status = dscomm_priv_roster_publish(&attempt->roster, text, 0);
+        g_free(text);
+    } else {
+        /* neither late or refused ranks nor a dead one will read it */
+        dscomm_priv_join_decision_put_failure(
+            attempt->roster.store, attempt->roster.decision, status,
+            attempt->roster.read,
+            came - 1 - (status == DSCOMM_ERR_PEER_FAILED));
+    }
     for (int i = 0; records && i < size; i++)
         dscomm_priv_record_clear(&records[i]);
     g_free(records);
@@ -423,7 +396,7 @@ static dscomm_status_t join_lead(const attempt_t *attempt,
 
 /* Applies rank 0's decision. The text also tells who rank 0 is, so the store is
  * no longer needed and may have ended with rank 0. */
-static dscomm_status_t decision_apply(const attempt_t *attempt,
+static dscomm_status_t decision_apply(const dscomm_attempt_t *attempt,
                                       const char *text,
                                       dscomm_join_decision_t *ret_decision)
 {
@@ -439,7 +412,7 @@ static dscomm_status_t decision_apply(const attempt_t *attempt,
 
 /* Fails if the store does not have this rank's record: then the client has
  * connected anew, to the server of the next world. */
-static dscomm_status_t check_own_record(const attempt_t *attempt)
+static dscomm_status_t check_own_record(const dscomm_attempt_t *attempt)
 {
     char name[ROSTER_KEY_MAX];
     const char *key =
@@ -457,7 +430,7 @@ static dscomm_status_t check_own_record(const attempt_t *attempt)
 }
 
 /* Fails if rank 0's process has ended. */
-static dscomm_status_t check_leader(const attempt_t *attempt,
+static dscomm_status_t check_leader(const dscomm_attempt_t *attempt,
                                     dscomm_record_t *leader)
 {
     dscomm_status_t status = DSCOMM_OK;
@@ -470,14 +443,14 @@ static dscomm_status_t check_leader(const attempt_t *attempt,
 
 /* If rank 0 serves the store, a lost connection to it means that rank 0 has
  * ended. */
-static dscomm_status_t check_lost(const attempt_t *attempt,
+static dscomm_status_t check_lost(dscomm_attempt_t *attempt,
                                   const dscomm_record_t *leader,
                                   dscomm_status_t status)
 {
     if ((status != DSCOMM_ERR_PEER_FAILED && status != DSCOMM_ERR_IO) ||
         !leader->node || !dscomm_priv_join_serves(attempt->join))
         return status;
-    attempt->own->final = 1;
+    attempt->final = 1;
     return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
                        "rank 0 (pid %lld on %s) ended before all had come: see "
                        "its own output; or its host cannot be reached any more",
@@ -486,7 +459,7 @@ static dscomm_status_t check_lost(const attempt_t *attempt,
 
 /* State of another rank while it waits for the decision. */
 typedef struct {
-    const attempt_t *attempt;
+    const dscomm_attempt_t *attempt;
     dscomm_record_t leader; /* rank 0's; empty: not seen yet */
 } follower_t;
 
@@ -494,7 +467,7 @@ typedef struct {
 static dscomm_status_t look_at_leader(void *arg)
 {
     follower_t *follower = arg;
-    const attempt_t *attempt = follower->attempt;
+    const dscomm_attempt_t *attempt = follower->attempt;
     dscomm_status_t status = check_own_record(attempt);
 
     if (status == DSCOMM_OK)
@@ -510,7 +483,7 @@ static dscomm_status_t look_at_leader(void *arg)
 static dscomm_status_t await_decision(follower_t *follower, void **ret_value,
                                       size_t *ret_size)
 {
-    const attempt_t *attempt = follower->attempt;
+    const dscomm_attempt_t *attempt = follower->attempt;
     const int64_t end = attempt->roster.deadline + ROSTER_GRACE_MS * NS_PER_MS;
     dscomm_roster_wait_t wait = {FIRST_LOOK_MS, MOST_LOOK_MS, look_at_leader,
                                  follower};
@@ -525,7 +498,7 @@ static dscomm_status_t await_decision(follower_t *follower, void **ret_value,
 }
 
 /* Explains why rank 0's decision did not come in time. */
-static dscomm_status_t join_explain_late(const attempt_t *attempt,
+static dscomm_status_t join_explain_late(dscomm_attempt_t *attempt,
                                          const dscomm_record_t *leader,
                                          dscomm_status_t status)
 {
@@ -550,7 +523,7 @@ static dscomm_status_t join_explain_late(const attempt_t *attempt,
     return dscomm_priv_fail_with(status, why);
 }
 
-static dscomm_status_t join_follow(const attempt_t *attempt,
+static dscomm_status_t join_follow(dscomm_attempt_t *attempt,
                                    dscomm_join_decision_t *ret_decision)
 {
     void *value = NULL;
@@ -569,7 +542,7 @@ static dscomm_status_t join_follow(const attempt_t *attempt,
         status = decision_apply(attempt, value, ret_decision);
     else if (status == DSCOMM_ERR_TIMEOUT)
         status = join_explain_late(attempt, leader, status);
-    attempt->own->final |= value != NULL;
+    attempt->final |= value != NULL;
     dscomm_priv_record_clear(leader);
     dscomm_store_free(value);
     return status;
@@ -582,25 +555,18 @@ dscomm_roster_t dscomm_priv_join_roster(dscomm_store_t *store, int rank,
                              "r/",  "summary", "seen"};
 }
 
-dscomm_status_t dscomm_priv_join(dscomm_attempt_t *own,
+dscomm_status_t dscomm_priv_join(dscomm_attempt_t *attempt,
                                  dscomm_join_decision_t *ret_decision)
 {
-    const dscomm_join_t *join = own->join;
-    const attempt_t attempt = {
-        .own = own,
-        .roster = dscomm_priv_join_roster(own->store, join->rank, join->size,
-                                          own->deadline),
-        .join = join,
-        .processes = own->processes,
-    };
-    dscomm_status_t status = rank_claim(&attempt);
+    const int rank = attempt->join->rank;
+    dscomm_status_t status = rank_claim(attempt);
 
     if (status == DSCOMM_OK)
-        status = dscomm_priv_processes_leave_will(own->store, join->rank);
+        status = dscomm_priv_processes_leave_will(attempt->roster.store, rank);
     if (status == DSCOMM_OK)
-        status = join_put_record(&attempt);
+        status = join_put_record(attempt);
     if (status == DSCOMM_OK)
-        status = join->rank ? join_follow(&attempt, ret_decision)
-                            : join_lead(&attempt, ret_decision);
+        status = rank ? join_follow(attempt, ret_decision)
+                      : join_lead(attempt, ret_decision);
     return status;
 }

@@ -11,14 +11,13 @@
 /* One attempt of this rank to join its world. */
 typedef struct {
     const dscomm_join_t *join;
-    dscomm_store_t *store; /* view of the world's keys */
+    dscomm_roster_t roster; /* by dscomm_priv_join_roster() */
     dscomm_store_t *base; /* the whole store: its server's reports are outside
                              the world's keys */
     const char *world; /* how its ranks call it there */
     const char *token; /* names this call: dscomm_priv_roster_token() */
     /* The token of the last call of this process and rank that failed, or "" */
     const char *before;
-    int64_t deadline;
     dscomm_processes_t *processes; /* learns who rank 0 is */
     /* Becomes 1 if another attempt ends no better: the status is the decision
      * of rank 0, or rank 0 was there and has ended. */

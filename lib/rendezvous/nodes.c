@@ -31,8 +31,8 @@ void dscomm_priv_nodes_clear(dscomm_nodes_t *nodes)
 }
 
 /* Groups ranks by the whole host text, or, for machines, by its first word. */
-static void node_view_new(const dscomm_locality_t *localities, int ranks,
-                          int machines, view_t *view)
+static void view_new(const dscomm_locality_t *localities, int ranks,
+                     int machines, view_t *view)
 {
     GHashTable *groups =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -188,22 +188,22 @@ void dscomm_priv_nodes_find(const dscomm_locality_t *localities, int ranks,
 {
     uint8_t *wrong = g_new0(uint8_t, (gsize)ranks);
     int *node = g_new0(int, (gsize)ranks);
-    view_t hosts, machines;
-    const view_t *view = &hosts;
+    /* the hosts; else the machines; else the hosts, with what is wrong */
+    static const int machines[] = {0, 1, 0};
+    view_t view;
 
     nodes_new(ranks, ret_nodes);
-    node_view_new(localities, ranks, 0, &hosts);
-    node_view_new(localities, ranks, 1, &machines);
-    if (view_find_wrong(localities, ranks, &hosts, wrong) &&
-        !view_find_wrong(localities, ranks, &machines, wrong))
-        view = &machines;
-    else
-        view_find_wrong(localities, ranks, &hosts, wrong);
-    nodes_warn(localities, ranks, view, wrong, warning);
-    nodes_find_ranks(localities, ranks, view, node);
-    nodes_fill(localities, view, wrong, node, ret_nodes);
-    view_clear(&machines);
-    view_clear(&hosts);
+    for (size_t i = 0;; i++) {
+        view_new(localities, ranks, machines[i], &view);
+        if (!view_find_wrong(localities, ranks, &view, wrong) ||
+            i + 1 == G_N_ELEMENTS(machines))
+            break;
+        view_clear(&view);
+    }
+    nodes_warn(localities, ranks, &view, wrong, warning);
+    nodes_find_ranks(localities, ranks, &view, node);
+    nodes_fill(localities, &view, wrong, node, ret_nodes);
+    view_clear(&view);
     g_free(node);
     g_free(wrong);
 }

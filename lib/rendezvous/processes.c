@@ -3,17 +3,16 @@
 
 #include "lib/rendezvous/processes.h"
 
-#include "lib/base/clock.h"
 #include "lib/base/node.h"
 #include "lib/base/process.h"
 #include "lib/base/status.h"
 #include "lib/rendezvous/record.h"
 #include "lib/store/store.h"
+#include "lib/store/tcp/peer.h"
 
 #include <glib.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -111,16 +110,6 @@ void dscomm_priv_processes_add(dscomm_processes_t *processes, int rank,
     pthread_mutex_unlock(&processes->lock);
 }
 
-static int is_known(dscomm_processes_t *processes, int rank)
-{
-    int known;
-
-    pthread_mutex_lock(&processes->lock);
-    known = processes->of[rank].pid != 0;
-    pthread_mutex_unlock(&processes->lock);
-    return known;
-}
-
 /* view: of the records. */
 static dscomm_status_t learn_some(dscomm_processes_t *processes,
                                   dscomm_store_t *view, const int *ranks,
@@ -149,6 +138,7 @@ dscomm_status_t dscomm_priv_processes_learn(dscomm_processes_t *processes,
                                             dscomm_store_t *store,
                                             const int *ranks, int count)
 {
+    char node[DSCOMM_NODE_MAX];
     int unknown[BATCH], n = 0;
     dscomm_store_t *view = NULL;
     dscomm_status_t status = dscomm_store_prefix(store, "r", &view);
@@ -157,8 +147,10 @@ dscomm_status_t dscomm_priv_processes_learn(dscomm_processes_t *processes,
         return status;
     dscomm_priv_store_limit_diagnosis(view, LEARN_MS);
     for (int i = 0; i < count && status == DSCOMM_OK; i++) {
-        if (!is_known(processes, ranks[i]))
-            unknown[n++] = ranks[i];
+        const int rank = ranks ? ranks[i] : i;
+
+        if (!dscomm_priv_processes_find(processes, rank, node))
+            unknown[n++] = rank;
         if (n == BATCH || i == count - 1) {
             status = learn_some(processes, view, unknown, n);
             n = 0;
@@ -306,4 +298,74 @@ const char *dscomm_priv_processes_describe(dscomm_processes_t *processes,
     const int64_t pid = dscomm_priv_processes_find(processes, rank, node);
 
     return dscomm_priv_process_describe(rank, rank, pid, node, text);
+}
+
+/* Processes that are stopped */
+
+static void stopped_append(int rank, int64_t pid, const char *how, int serves,
+                           char *text, size_t size)
+{
+    const size_t used = strlen(text);
+
+    snprintf(text + used, size - used, "%srank %d (pid %lld)%s is stopped%s",
+             used ? "; " : "", rank, (long long)pid,
+             serves ? ", which serves the store," : "", how);
+}
+
+static void append_store(const dscomm_store_t *store, bool by_rank_0,
+                         char *text, size_t size)
+{
+    dscomm_priv_store_place_t place;
+    const size_t used = strlen(text);
+    char why[DSCOMM_ERROR_MAX];
+
+    if (!dscomm_priv_store_silent(store, &place))
+        return;
+    dscomm_priv_stopped_server(place.peer, &place.address, by_rank_0, why,
+                               sizeof why);
+    snprintf(text + used, size - used, "%s%s", used ? "; " : "", why);
+}
+
+/* A stopped server answers nobody, so that its pid must be known before. */
+void dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
+                                const int *world_ranks, int count, char *text,
+                                size_t size)
+{
+    const char *how = meeting->server_pid
+                          ? dscomm_priv_process_stopped(meeting->server_pid)
+                          : NULL;
+
+    if (how)
+        stopped_append(0, meeting->server_pid, how, 1, text, size);
+    if (how || !meeting->store || !meeting->processes)
+        return;
+    if (!dscomm_priv_store_silent(meeting->store, NULL))
+        dscomm_priv_processes_learn(meeting->processes, meeting->store,
+                                    world_ranks, count);
+    else
+        count = 0;
+    for (int i = 0; i < count; i++) {
+        const int rank = world_ranks[i];
+        const int64_t pid = dscomm_priv_processes_pid(meeting->processes, rank);
+
+        how = pid ? dscomm_priv_process_stopped(pid) : NULL;
+        if (how)
+            stopped_append(rank, pid, how, 0, text, size);
+    }
+    append_store(meeting->store, meeting->serves, text, size);
+}
+
+dscomm_status_t dscomm_priv_stopped_store(const dscomm_store_t *store,
+                                          bool by_rank_0, const char *prefix,
+                                          dscomm_status_t status)
+{
+    char why[DSCOMM_ERROR_MAX] = "";
+    dscomm_failure_t failure;
+
+    if (status != DSCOMM_ERR_TIMEOUT || !store)
+        return status;
+    dscomm_priv_failure_last(status, &failure);
+    append_store(store, by_rank_0, why, sizeof why);
+    return *why ? dscomm_fail(status, "%s%s", prefix, why)
+                : dscomm_backend_fail(&failure);
 }

@@ -26,8 +26,9 @@ void dscomm_priv_processes_add(dscomm_processes_t *processes, int rank,
  * it, tells of. */
 void dscomm_priv_processes_note(dscomm_processes_t *processes, int rank,
                                 const void *text, size_t size);
-/* The same for those of ranks that are not known yet, from store, a view of the
- * world's keys, where all of them are. Returns the status of the store. */
+/* The same for those of ranks (NULL: of the first count ranks) that are not
+ * known yet, from store, a view of the world's keys, where all of them are.
+ * Returns the status of the store. */
 dscomm_status_t dscomm_priv_processes_learn(dscomm_processes_t *processes,
                                             dscomm_store_t *store,
                                             const int *ranks, int count);

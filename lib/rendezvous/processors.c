@@ -4,7 +4,7 @@
  * own. */
 #include "config.h"
 
-#include "lib/rendezvous/processors.h"
+#include "lib/rendezvous/record.h"
 
 #include "lib/base/node.h"
 
@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PROCESSORS_MOST 65536
+#define PROCESSORS_MOST 65536 /* in a text */
+#define OWN_MOST 8192 /* of a machine, by Linux */
 
 /* Whole ranges, as many as have room. */
 static void append_list(char *text, const cpu_set_t *set, size_t size)
@@ -37,43 +38,22 @@ static void append_list(char *text, const cpu_set_t *set, size_t size)
     }
 }
 
-/* The system refuses a set that is too small for its processors. */
-static void append_own(char *text)
-{
-    int found = 0;
-
-    for (int count = 1024; !found && count <= PROCESSORS_MOST; count *= 2) {
-        const size_t size = CPU_ALLOC_SIZE(count);
-        cpu_set_t *set = CPU_ALLOC(count);
-
-        found = set && sched_getaffinity(0, size, set) == 0;
-        if (found)
-            append_list(text, set, size);
-        CPU_FREE(set);
-    }
-}
-
 void dscomm_priv_processors_own(char text[DSCOMM_PROCESSORS_MAX])
 {
+    cpu_set_t own[OWN_MOST / CPU_SETSIZE];
     char machine[DSCOMM_NODE_MAX];
 
+    CPU_ZERO_S(sizeof own, own);
     dscomm_priv_node_machine(machine, sizeof machine);
     snprintf(text, DSCOMM_PROCESSORS_MAX, "%s ", machine);
-    append_own(text);
+    if (sched_getaffinity(0, sizeof own, own) == 0)
+        append_list(text, own, sizeof own);
 }
 
 typedef struct {
     int ranks, processors;
     GByteArray *taken; /* of each processor */
 } machine_t;
-
-static machine_t *machine_new(void)
-{
-    machine_t *machine = g_new0(machine_t, 1);
-
-    machine->taken = g_byte_array_new();
-    return machine;
-}
 
 static void machine_free(gpointer data)
 {
@@ -122,12 +102,12 @@ static void machines_add(GHashTable *machines, const char *text)
     machine_t *machine = g_hash_table_lookup(machines, name);
     const char *blank = strchr(text, ' ');
 
-    if (machine) {
-        g_free(name);
-    } else {
-        machine = machine_new();
-        g_hash_table_insert(machines, name, machine);
+    if (!machine) {
+        machine = g_new0(machine_t, 1);
+        machine->taken = g_byte_array_new();
+        g_hash_table_insert(machines, g_strdup(name), machine);
     }
+    g_free(name);
     machine->ranks++;
     if (blank)
         take_list(machine, blank + 1);

@@ -8,7 +8,6 @@
 #include "lib/base/process.h"
 #include "lib/base/settings.h"
 #include "lib/base/status.h"
-#include "lib/rendezvous/processors.h"
 #include "lib/rendezvous/roster.h"
 
 #include <dscomm/version.h>
@@ -16,7 +15,6 @@
 #include <glib.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -99,14 +97,6 @@ static void record_find_host(char host[DSCOMM_HOST_ID_MAX], char why[ALONE_MAX])
         close(sock);
     if (fd >= 0)
         close(fd);
-}
-
-void dscomm_priv_record_host(char *text, size_t size)
-{
-    char host[DSCOMM_HOST_ID_MAX], alone[ALONE_MAX];
-
-    record_find_host(host, alone);
-    snprintf(text, size, "%s%s%s", host, *alone ? " " : "", alone);
 }
 
 /* The strings of a record that is being made, each with a 0 behind. */
@@ -254,16 +244,6 @@ int dscomm_priv_record_here(const dscomm_record_t *record)
     return strcmp(host, record->host) == 0;
 }
 
-int dscomm_priv_record_gone(const dscomm_record_t *record)
-{
-    const int fd = dscomm_priv_process_open((pid_t)record->pid);
-    int ended = dscomm_priv_process_ended((pid_t)record->pid, fd);
-
-    if (fd >= 0)
-        close(fd);
-    return ended && dscomm_priv_record_here(record);
-}
-
 dscomm_status_t dscomm_priv_record_compare(const dscomm_record_t *mine,
                                            const dscomm_record_t *other,
                                            int rank)
@@ -298,7 +278,12 @@ dscomm_status_t dscomm_priv_record_compare(const dscomm_record_t *mine,
 dscomm_status_t dscomm_priv_record_check_alive(const dscomm_record_t *record,
                                                int rank, bool in_file)
 {
-    if (!dscomm_priv_record_gone(record))
+    const int fd = dscomm_priv_process_open((pid_t)record->pid);
+    const int ended = dscomm_priv_process_ended((pid_t)record->pid, fd);
+
+    if (fd >= 0)
+        close(fd);
+    if (!ended || !dscomm_priv_record_here(record))
         return DSCOMM_OK;
     return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
                        "rank %d (pid %lld on %s) ended before all had come: "

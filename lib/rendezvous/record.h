@@ -21,12 +21,8 @@ typedef struct {
     const char
         *why; /* why the one asked for, or others, are not among them, or "" */
     const char *rules; /* DSCOMM_ALGORITHM, or "" */
-    const char *processors; /* as lib/rendezvous/processors.h has it */
+    const char *processors; /* dscomm_priv_processors_own() */
 } dscomm_record_t;
-
-/* How this process is known among hosts: equal text where memory can be shared,
- * text of its own where it can share with none. */
-void dscomm_priv_record_host(char *text, size_t size);
 
 /* This process's record; memory is NULL if there was none for it. */
 void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record);
@@ -40,8 +36,6 @@ int dscomm_priv_record_read(const char *text, size_t size,
 char *dscomm_priv_record_machine(void);
 /* 1 where record is one of them. */
 int dscomm_priv_record_here(const dscomm_record_t *record);
-/* 1 where it is of a process of this machine that has ended. */
-int dscomm_priv_record_gone(const dscomm_record_t *record);
 /* ERR_MISMATCH where the record of rank has other settings than mine, rank 0's.
  */
 dscomm_status_t dscomm_priv_record_compare(const dscomm_record_t *mine,
@@ -53,5 +47,18 @@ dscomm_status_t dscomm_priv_record_compare(const dscomm_record_t *mine,
 dscomm_status_t dscomm_priv_record_check_alive(const dscomm_record_t *record,
                                                int rank, bool in_file);
 void dscomm_priv_record_clear(dscomm_record_t *record);
+
+/* Processors: whether a job has one for each rank */
+
+#define DSCOMM_PROCESSORS_MAX 4096 /* bytes; what is more is left out */
+
+/* This process's machine, a blank, and the processors on which it may run, as
+ * in "0-3,8", or nothing where the system does not tell. */
+void dscomm_priv_processors_own(char text[DSCOMM_PROCESSORS_MAX]);
+
+/* Of such texts, one a rank: whether on a machine there are more ranks than
+ * processors on which they may run, those of all of them together. What makes
+ * no sense in a text counts for nothing. */
+int dscomm_priv_processors_lack(const char *const *texts, int ranks);
 
 #endif

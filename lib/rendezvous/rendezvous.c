@@ -9,10 +9,8 @@
 #include "lib/base/node.h"
 #include "lib/base/process.h"
 #include "lib/base/status.h"
-#include "lib/rendezvous/host.h"
 #include "lib/rendezvous/join.h"
 #include "lib/rendezvous/roster.h"
-#include "lib/rendezvous/stopped.h"
 #include "lib/store/store.h"
 #include "lib/store/tcp/connect.h"
 #include "lib/store/tcp/listen.h"
@@ -233,21 +231,6 @@ static bool is_by_rank_0(const dscomm_join_t *join)
     return dscomm_priv_join_serves(join) && join->rank;
 }
 
-static dscomm_status_t check_in(point_t *point, const dscomm_join_t *join,
-                                int64_t deadline)
-{
-    dscomm_status_t status;
-
-    rendezvous_limit_store(point->store, deadline);
-    status =
-        dscomm_priv_host_meet(join, point->store, point->count + 1, deadline);
-    if (status == DSCOMM_OK)
-        status = count_before(point, join);
-    limit_none(point->store);
-    return dscomm_priv_stopped_store(point->store, is_by_rank_0(join), "",
-                                     status);
-}
-
 static dscomm_status_t use_store(point_t *point, const dscomm_join_t *join,
                                  int64_t deadline)
 {
@@ -257,8 +240,16 @@ static dscomm_status_t use_store(point_t *point, const dscomm_join_t *join,
         return DSCOMM_OK;
     if (!point->store)
         status = rendezvous_open_store(point, join, deadline, &point->store);
+    if (status < 0)
+        return status;
+    rendezvous_limit_store(point->store, deadline);
+    status =
+        dscomm_priv_host_meet(join, point->store, point->count + 1, deadline);
     if (status == DSCOMM_OK)
-        status = check_in(point, join, deadline);
+        status = count_before(point, join);
+    limit_none(point->store);
+    status =
+        dscomm_priv_stopped_store(point->store, is_by_rank_0(join), "", status);
     if (status < 0)
         dscomm_store_close(g_steal_pointer(&point->store));
     return status;
@@ -375,11 +366,11 @@ static dscomm_status_t rendezvous_meet(const dscomm_join_t *join,
     dscomm_priv_rank_t rank;
     dscomm_attempt_t attempt = {
         .join = join,
-        .store = meeting->store,
+        .roster = dscomm_priv_join_roster(meeting->store, join->rank,
+                                          join->size, deadline),
         .world = rank.world,
         .token = token,
         .before = point ? point->failed : "",
-        .deadline = deadline,
         .processes = meeting->processes,
     };
 
@@ -507,24 +498,11 @@ static void count_left(point_t *point, int64_t deadline, int64_t most)
     limit_none(point->store);
 }
 
-/* The ranks without a leave message, into names. 1: all of them have ended. */
+/* A rank that leaves. */
 typedef struct {
     char key[24]; /* that says that it has left */
     bool ended; /* its process has ended, or is not connected to the store */
 } leaver_t;
-
-/* Learns who the ranks are, as far as that is not known. */
-static void learn_processes(const dscomm_meeting_t *meeting)
-{
-    int *ranks = g_try_new(int, (gsize)meeting->size);
-
-    for (int i = 0; ranks && i < meeting->size; i++)
-        ranks[i] = i;
-    if (ranks)
-        dscomm_priv_processes_learn(meeting->processes, meeting->store, ranks,
-                                    meeting->size);
-    g_free(ranks);
-}
 
 /* Looks, by one request, which ranks have left, and whose last will was carried
  * out. The ends of processes are read before, because a rank may have left just
@@ -536,7 +514,8 @@ static dscomm_status_t look_who_left(const dscomm_meeting_t *meeting,
     const bool alone = dscomm_priv_store_clients(meeting->store) == 0;
     dscomm_status_t status;
 
-    learn_processes(meeting);
+    dscomm_priv_processes_learn(meeting->processes, meeting->store, NULL,
+                                meeting->size);
     looks[0] = dscomm_priv_processes_key(meeting->store);
     for (int i = 1; i < meeting->size; i++) {
         leavers[i].ended =
@@ -617,30 +596,6 @@ static void leave_await(const dscomm_meeting_t *meeting, int64_t deadline)
                    strchr(names, ',') ? "s" : "", names);
 }
 
-static void leave_together(const dscomm_meeting_t *meeting, int64_t deadline)
-{
-    if (meeting->rank)
-        leave_announce(meeting);
-    else
-        leave_await(meeting, deadline);
-}
-
-/* 1 if the store outlives the world: a launcher's or the user's. A file is
- * removed by its last user. */
-static bool store_outlives(const dscomm_meeting_t *meeting)
-{
-    return !meeting->serves && (!meeting->point || meeting->point->key);
-}
-
-/* The last rank removes the world's keys from a store that outlives it. */
-static void leave_store(const dscomm_meeting_t *meeting, int64_t deadline)
-{
-    const dscomm_roster_t roster = dscomm_priv_join_roster(
-        meeting->store, meeting->rank, meeting->size, deadline);
-
-    dscomm_priv_roster_leave(&roster);
-}
-
 void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
                                   int64_t deadline)
 {
@@ -653,10 +608,18 @@ void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
         return;
     deadline = MIN(deadline, most);
     dscomm_priv_store_limit(meeting->store, deadline, most);
-    if (orderly && meeting->serves)
-        leave_together(meeting, deadline);
-    if (orderly && store_outlives(meeting))
-        leave_store(meeting, deadline);
+    if (orderly && meeting->serves && meeting->rank) {
+        leave_announce(meeting);
+    } else if (orderly && meeting->serves) {
+        leave_await(meeting, deadline);
+    } else if (orderly && (!meeting->point || meeting->point->key)) {
+        /* The store is a launcher's or the user's, and outlives the world. A
+         * file is removed by its last user. */
+        const dscomm_roster_t roster = dscomm_priv_join_roster(
+            meeting->store, meeting->rank, meeting->size, deadline);
+
+        dscomm_priv_roster_leave(&roster);
+    }
     dscomm_priv_processes_withdraw_will(meeting->store);
     dscomm_store_close(meeting->store);
     meeting->store = NULL;

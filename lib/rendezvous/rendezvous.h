@@ -20,6 +20,7 @@
 #include "lib/rendezvous/processes.h"
 #include "lib/store/tcp/secret.h"
 
+#include <dscomm/init.h>
 #include <dscomm/store.h>
 
 struct dscomm_point;
@@ -32,7 +33,7 @@ typedef struct {
      * several addresses, comma separated, all of rank 0's. */
     char *url;
     /* url is not known, or a guess: it is to be asked for
-     * (lib/rendezvous/bootstrap.h), and problem says what to do where nobody
+     * (dscomm_priv_bootstrap()), and problem says what to do where nobody
      * tells. host and port are the user's, or NULL and 0. */
     int ask, port;
     char *host, *problem;
@@ -67,6 +68,19 @@ typedef struct {
     dscomm_processes_t *processes; /* NULL: one rank */
 } dscomm_meeting_t;
 
+/* Finds what a rendezvous needs: fills *ret_join from attr, whose members are
+ * merged already, and the environment; clear it afterwards. */
+dscomm_status_t dscomm_priv_discover(const dscomm_init_attr_t *attr,
+                                     dscomm_join_t *ret_join);
+void dscomm_priv_join_clear(dscomm_join_t *join);
+
+/* The bootstrap is for ranks that do not know rank 0's address, but that a
+ * launcher has connected, for example by MPI. The backend sends them the
+ * address; rank 0 serves the store at a free port. Sets url and job of a join
+ * with ask set, and size if it is not known. If no backend can do this, url
+ * stays; if it is NULL, the status is ERR_ENVIRONMENT with join->problem. */
+dscomm_status_t dscomm_priv_bootstrap(dscomm_join_t *join);
+
 /* Meets the other ranks, at most timeout_ms from now, and agrees on the
  * backend. On failure the sentence is the same on all ranks that came, where
  * possible. */
@@ -100,6 +114,49 @@ dscomm_address_check_t dscomm_priv_address_check(const dscomm_join_t *join,
                                                  int64_t deadline);
 /* ERR_ENVIRONMENT: nobody meets at this loopback. */
 dscomm_status_t dscomm_priv_address_check_fail(const dscomm_join_t *join);
+
+/* host.c: the store of this rendezvous, and its host */
+
+/* 1 if rank 0's process serves the store. */
+int dscomm_priv_join_serves(const dscomm_join_t *join);
+
+/* Key that describes the world of a store that rank 0 serves. It is there from
+ * the start. */
+#define DSCOMM_HOST_KEY "dscomm/host"
+/* Its value, for g_free(). */
+char *dscomm_priv_host_text(const dscomm_join_t *join);
+
+/* Checks the store of world number at this address. If rank 0 serves it:
+ * ERR_MISMATCH if the store is of another job or another world size, after a
+ * moment in which that job may end, or of dscomm run. If an agent serves it:
+ * ERR_MISMATCH if dscomm run serves it for another run, or a rank 0 does. */
+dscomm_status_t dscomm_priv_host_meet(const dscomm_join_t *join,
+                                      dscomm_store_t *store, unsigned number,
+                                      int64_t deadline);
+
+/* Called if rank 0 cannot serve: makes the sentence, which names another rank 0
+ * or dscomm run if one serves there; another rank 0 is notified, too. Returns
+ * status. */
+dscomm_status_t dscomm_priv_host_taken(const dscomm_join_t *join,
+                                       dscomm_status_t status);
+
+/* Ranks whose processes are stopped (SIGSTOP, a debugger): a cause of time-outs
+ * that only the kernel of their machine knows. Appends "; rank 3 (pid 812) is
+ * stopped by a signal" to text for each of the given ranks of the world that is
+ * stopped on this machine, and for rank 0 where it serves the store. Text that
+ * is too long is cut off. Asks the store for pids, a fraction of a second at
+ * most; one that does not answer is not asked, and the text says so. */
+void dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
+                                const int *world_ranks, int count, char *text,
+                                size_t size);
+
+/* Replaces the sentence of a call that has passed its deadline, status
+ * ERR_TIMEOUT, if the store does not answer: that is the cause then, and what a
+ * rank knows of others may be out of date. prefix, "group 'world': " or "",
+ * begins the new one; by_rank_0: rank 0 serves the store. Returns status. */
+dscomm_status_t dscomm_priv_stopped_store(const dscomm_store_t *store,
+                                          bool by_rank_0, const char *prefix,
+                                          dscomm_status_t status);
 
 /* In a forked child: its lock is new. */
 void dscomm_priv_rendezvous_forked(void);

@@ -165,17 +165,6 @@ dscomm_status_t dscomm_priv_roster_fetch(dscomm_store_t *store, const char *key,
     return status;
 }
 
-dscomm_status_t dscomm_priv_roster_get(const dscomm_roster_t *roster,
-                                       int member, void **ret_value,
-                                       size_t *ret_size)
-{
-    char key[ROSTER_KEY_MAX];
-
-    return dscomm_priv_roster_fetch(roster->store,
-                                    dscomm_priv_roster_key(roster, member, key),
-                                    ret_value, ret_size);
-}
-
 /* Waits until end for keys, and looks around at times. */
 static dscomm_status_t await_keys(const dscomm_roster_t *roster,
                                   const char *const *keys, size_t count,
@@ -226,30 +215,6 @@ dscomm_status_t dscomm_priv_roster_collect(
     return status;
 }
 
-typedef struct {
-    GString *numbers; /* of the first members that are missing */
-    int missing, came;
-} count_t;
-
-static dscomm_status_t count_one(dscomm_store_t *store, const char *prefix,
-                                 int member, count_t *count)
-{
-    char name[ROSTER_KEY_MAX];
-    const char *key = name;
-    int present = 0;
-    dscomm_status_t status;
-
-    snprintf(name, sizeof name, "%s%d", prefix, member);
-    status = dscomm_store_check(store, &key, 1, &present);
-    if (status < 0)
-        return status;
-    count->came += present;
-    if (!present && count->missing++ < NAMES_MAX)
-        g_string_append_printf(count->numbers, "%s%d",
-                               count->missing > 1 ? ", " : "", member);
-    return DSCOMM_OK;
-}
-
 dscomm_status_t dscomm_priv_roster_missing(dscomm_store_t *store,
                                            const char *prefix, int members,
                                            const char *noun, char **ret_names,
@@ -257,25 +222,33 @@ dscomm_status_t dscomm_priv_roster_missing(dscomm_store_t *store,
 {
     const int64_t end =
         dscomm_priv_clock_after(dscomm_priv_clock(), MISSING_MS);
-    count_t count = {.numbers = g_string_new(NULL)};
+    GString *numbers = g_string_new(NULL);
+    int missing = 0, came = 0;
     dscomm_status_t status = DSCOMM_OK;
 
-    for (int i = 0; i < members && status == DSCOMM_OK; i++) {
-        if (dscomm_priv_clock() >= end)
+    for (int i = 0; i < members && dscomm_priv_clock() < end; i++) {
+        char name[ROSTER_KEY_MAX];
+        const char *key = name;
+        int present = 0;
+
+        snprintf(name, sizeof name, "%s%d", prefix, i);
+        status = dscomm_store_check(store, &key, 1, &present);
+        if (status < 0)
             break;
-        status = count_one(store, prefix, i, &count);
+        came += present;
+        if (!present && missing++ < NAMES_MAX)
+            g_string_append_printf(numbers, "%s%d", missing > 1 ? ", " : "", i);
     }
     *ret_names = NULL;
-    if (status == DSCOMM_OK && count.missing)
+    if (status == DSCOMM_OK && missing)
         *ret_names = g_strdup_printf(
-            "%s%s %s%s of %d", noun, count.missing > 1 ? "s" : "",
-            count.numbers->str,
-            count.missing > NAMES_MAX              ? " and others"
-            : count.missing + count.came < members ? " and perhaps others"
-                                                   : "",
+            "%s%s %s%s of %d", noun, missing > 1 ? "s" : "", numbers->str,
+            missing > NAMES_MAX        ? " and others"
+            : missing + came < members ? " and perhaps others"
+                                       : "",
             members);
-    *ret_came = count.came;
-    g_string_free(count.numbers, TRUE);
+    *ret_came = came;
+    g_string_free(numbers, TRUE);
     return status;
 }
 

@@ -81,12 +81,9 @@ dscomm_status_t dscomm_priv_roster_put(const dscomm_roster_t *roster,
                                        const char *record);
 
 /* *ret_value = what key holds, for dscomm_store_free(); NULL: there is none
- * yet; and the same of a member's record. */
+ * yet. */
 dscomm_status_t dscomm_priv_roster_fetch(dscomm_store_t *store, const char *key,
                                          void **ret_value, size_t *ret_size);
-dscomm_status_t dscomm_priv_roster_get(const dscomm_roster_t *roster,
-                                       int member, void **ret_value,
-                                       size_t *ret_size);
 
 /* Waits for the records of all members, until the deadline, and gives them to
  * take in the order of their numbers, some each time that all before have come.

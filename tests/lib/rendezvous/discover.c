@@ -3,7 +3,7 @@
  * environment. */
 #include "config.h"
 
-#include "lib/rendezvous/discover.h"
+#include "lib/rendezvous/rendezvous.h"
 #include "tests/tap.h"
 
 #include <stdlib.h>

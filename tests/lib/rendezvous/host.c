@@ -2,7 +2,7 @@
 /* Ranks of other jobs that come to rank 0's store, and of other world sizes. */
 #include "config.h"
 
-#include "lib/rendezvous/host.h"
+#include "lib/rendezvous/rendezvous.h"
 
 #include "lib/base/clock.h"
 #include "lib/rendezvous/join-decision.h"

@@ -2,12 +2,11 @@
 /* Whether a job has a processor for each rank. */
 #include "config.h"
 
-#include "lib/rendezvous/processors.h"
+#include "lib/rendezvous/record.h"
 #include "tests/tap.h"
 
 #include <glib.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define RANKS_MAX 4
