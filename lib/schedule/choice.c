@@ -13,87 +13,80 @@
 #define END UINT64_MAX
 #define K *UINT64_C(1024)
 
-/* One row of defaults, with names; resolved at first use. */
+/* One row of defaults, with names; resolved at first use. Ranks from least to
+ * most, bytes from one limit to the other. */
 typedef struct {
-    int coll, ranks;
-    uint64_t to;
+    int coll, least, most;
+    uint64_t from, to;
     const char *algorithm;
 } row_t;
 
 #define COLL(name) DSCOMM_COLL_##name
 
-/* The rows of one collective are adjacent. The first row whose limits hold and
- * whose algorithm fits serves. Thresholds: doc/performance.md. */
+/* The rows of one collective are adjacent, and those for two levels of nodes
+ * come first. The first row whose limits hold and whose algorithm fits serves.
+ * Thresholds: doc/performance.md; of two levels: doc/scaling.md. */
 static const row_t rows[] = {
-    {COLL(BROADCAST), 2, END, "linear"},
-    {COLL(BROADCAST), ANY, 16 K, "knomial"},
-    {COLL(BROADCAST), ANY, 512 K, "binomial"},
-    {COLL(BROADCAST), 16, END, "chain"},
-    {COLL(BROADCAST), ANY, 8192 K, "scatter_all_gather"},
-    {COLL(BROADCAST), ANY, END, "chain"},
-    {COLL(REDUCE), 2, END, "linear"},
-    {COLL(REDUCE), ANY, 16 K, "knomial"},
-    {COLL(REDUCE), ANY, 512 K, "binomial"},
-    {COLL(REDUCE), 16, END, "chain"},
-    {COLL(REDUCE), ANY, 8192 K, "halving_doubling"},
-    {COLL(REDUCE), ANY, END, "chain"},
-    {COLL(REDUCE), ANY, 32 K, "linear"},
-    {COLL(REDUCE), ANY, END, "pairwise"},
-    {COLL(ALL_REDUCE), 2, 32 K, "linear"},
-    {COLL(ALL_REDUCE), ANY, 16 K, "recursive_doubling"},
-    {COLL(ALL_REDUCE), 8, 8 K, "linear"},
-    {COLL(ALL_REDUCE), ANY, 4 K, "bruck"},
-    {COLL(ALL_REDUCE), 16, END, "pairwise"},
-    {COLL(ALL_REDUCE), ANY, 1024 K, "halving_doubling"},
-    {COLL(ALL_REDUCE), ANY, END, "ring"},
-    {COLL(ALL_REDUCE), ANY, END, "pairwise"},
-    {COLL(ALL_GATHER), 4, 64 K, "linear"},
-    {COLL(ALL_GATHER), ANY, 32 K, "recursive_doubling"},
-    {COLL(ALL_GATHER), ANY, 32 K, "bruck"},
-    {COLL(ALL_GATHER), 16, 64 K, "linear"},
-    {COLL(ALL_GATHER), ANY, END, "ring"},
-    {COLL(ALL_GATHER_V), 4, 64 K, "linear"},
-    {COLL(ALL_GATHER_V), ANY, 32 K, "bruck"},
-    {COLL(ALL_GATHER_V), 16, 64 K, "linear"},
-    {COLL(ALL_GATHER_V), ANY, END, "ring"},
-    {COLL(REDUCE_SCATTER), 4, END, "pairwise"},
-    {COLL(REDUCE_SCATTER), ANY, 32 K, "halving_doubling"},
-    {COLL(REDUCE_SCATTER), ANY, END, "pairwise"},
-    {COLL(REDUCE_SCATTER_V), 4, END, "pairwise"},
-    {COLL(REDUCE_SCATTER_V), ANY, 32 K, "halving_doubling"},
-    {COLL(REDUCE_SCATTER_V), ANY, END, "pairwise"},
-    {COLL(GATHER), 8, END, "linear"},
-    {COLL(GATHER), ANY, 64 K, "binomial"},
-    {COLL(GATHER), ANY, END, "linear"},
-    {COLL(GATHER_V), ANY, END, "linear"},
-    {COLL(SCATTER), 8, END, "linear"},
-    {COLL(SCATTER), ANY, 64 K, "binomial"},
-    {COLL(SCATTER), ANY, END, "linear"},
-    {COLL(SCATTER_V), ANY, END, "linear"},
-    {COLL(ALL_TO_ALL), 4, END, "linear"},
-    {COLL(ALL_TO_ALL), ANY, 4 K, "bruck"},
-    {COLL(ALL_TO_ALL), 8, END, "linear"},
-    {COLL(ALL_TO_ALL), ANY, END, "pairwise"},
-    {COLL(ALL_TO_ALL_V), 8, END, "linear"},
-    {COLL(ALL_TO_ALL_V), ANY, END, "pairwise"},
-    {COLL(BARRIER), ANY, END, "dissemination"},
-};
-
-/* The rows for two levels of nodes, which come before the others: ranks from
- * least to most, bytes from one limit to the other. They need two ranks a node
- * or more, on average. Figures: doc/performance.md and doc/scaling.md. */
-static const struct {
-    int coll, least, most;
-    uint64_t from, to;
-} two_levels[] = {
-    {COLL(BROADCAST), 5, ANY, 0, END},
-    {COLL(BROADCAST), 4, 4, 256 K, END},
-    {COLL(REDUCE), 5, ANY, 0, 512 K},
-    {COLL(ALL_REDUCE), 5, 16, 0, 512 K},
-    {COLL(ALL_REDUCE), 17, ANY, 0, 4 K},
-    {COLL(ALL_GATHER), 5, ANY, 0, 64 K},
-    {COLL(REDUCE_SCATTER), 5, ANY, 0, 64 K},
-    {COLL(BARRIER), 5, ANY, 0, END},
+    {COLL(BROADCAST), 5, ANY, 0, END, "two_level"},
+    {COLL(BROADCAST), 4, 4, 256 K, END, "two_level"},
+    {COLL(BROADCAST), 0, 2, 0, END, "linear"},
+    {COLL(BROADCAST), 0, ANY, 0, 16 K, "knomial"},
+    {COLL(BROADCAST), 0, ANY, 0, 512 K, "binomial"},
+    {COLL(BROADCAST), 0, 16, 0, END, "chain"},
+    {COLL(BROADCAST), 0, ANY, 0, 8192 K, "scatter_all_gather"},
+    {COLL(BROADCAST), 0, ANY, 0, END, "chain"},
+    {COLL(REDUCE), 5, ANY, 0, 512 K, "two_level"},
+    {COLL(REDUCE), 0, 2, 0, END, "linear"},
+    {COLL(REDUCE), 0, ANY, 0, 16 K, "knomial"},
+    {COLL(REDUCE), 0, ANY, 0, 512 K, "binomial"},
+    {COLL(REDUCE), 0, 16, 0, END, "chain"},
+    {COLL(REDUCE), 0, ANY, 0, 8192 K, "halving_doubling"},
+    {COLL(REDUCE), 0, ANY, 0, END, "chain"},
+    {COLL(REDUCE), 0, ANY, 0, 32 K, "linear"},
+    {COLL(REDUCE), 0, ANY, 0, END, "pairwise"},
+    {COLL(ALL_REDUCE), 5, 16, 0, 512 K, "two_level"},
+    {COLL(ALL_REDUCE), 17, ANY, 0, 4 K, "two_level"},
+    {COLL(ALL_REDUCE), 0, 2, 0, 32 K, "linear"},
+    {COLL(ALL_REDUCE), 0, ANY, 0, 16 K, "recursive_doubling"},
+    {COLL(ALL_REDUCE), 0, 8, 0, 8 K, "linear"},
+    {COLL(ALL_REDUCE), 0, ANY, 0, 4 K, "bruck"},
+    {COLL(ALL_REDUCE), 0, 16, 0, END, "pairwise"},
+    {COLL(ALL_REDUCE), 0, ANY, 0, 1024 K, "halving_doubling"},
+    {COLL(ALL_REDUCE), 0, ANY, 0, END, "ring"},
+    {COLL(ALL_REDUCE), 0, ANY, 0, END, "pairwise"},
+    {COLL(ALL_GATHER), 5, ANY, 0, 64 K, "two_level"},
+    {COLL(ALL_GATHER), 0, 4, 0, 64 K, "linear"},
+    {COLL(ALL_GATHER), 0, ANY, 0, 32 K, "recursive_doubling"},
+    {COLL(ALL_GATHER), 0, ANY, 0, 32 K, "bruck"},
+    {COLL(ALL_GATHER), 0, 16, 0, 64 K, "linear"},
+    {COLL(ALL_GATHER), 0, ANY, 0, END, "ring"},
+    {COLL(ALL_GATHER_V), 0, 4, 0, 64 K, "linear"},
+    {COLL(ALL_GATHER_V), 0, ANY, 0, 32 K, "bruck"},
+    {COLL(ALL_GATHER_V), 0, 16, 0, 64 K, "linear"},
+    {COLL(ALL_GATHER_V), 0, ANY, 0, END, "ring"},
+    {COLL(REDUCE_SCATTER), 5, ANY, 0, 64 K, "two_level"},
+    {COLL(REDUCE_SCATTER), 0, 4, 0, END, "pairwise"},
+    {COLL(REDUCE_SCATTER), 0, ANY, 0, 32 K, "halving_doubling"},
+    {COLL(REDUCE_SCATTER), 0, ANY, 0, END, "pairwise"},
+    {COLL(REDUCE_SCATTER_V), 0, 4, 0, END, "pairwise"},
+    {COLL(REDUCE_SCATTER_V), 0, ANY, 0, 32 K, "halving_doubling"},
+    {COLL(REDUCE_SCATTER_V), 0, ANY, 0, END, "pairwise"},
+    {COLL(GATHER), 0, 8, 0, END, "linear"},
+    {COLL(GATHER), 0, ANY, 0, 64 K, "binomial"},
+    {COLL(GATHER), 0, ANY, 0, END, "linear"},
+    {COLL(GATHER_V), 0, ANY, 0, END, "linear"},
+    {COLL(SCATTER), 0, 8, 0, END, "linear"},
+    {COLL(SCATTER), 0, ANY, 0, 64 K, "binomial"},
+    {COLL(SCATTER), 0, ANY, 0, END, "linear"},
+    {COLL(SCATTER_V), 0, ANY, 0, END, "linear"},
+    {COLL(ALL_TO_ALL), 0, 4, 0, END, "linear"},
+    {COLL(ALL_TO_ALL), 0, ANY, 0, 4 K, "bruck"},
+    {COLL(ALL_TO_ALL), 0, 8, 0, END, "linear"},
+    {COLL(ALL_TO_ALL), 0, ANY, 0, END, "pairwise"},
+    {COLL(ALL_TO_ALL_V), 0, 8, 0, END, "linear"},
+    {COLL(ALL_TO_ALL_V), 0, ANY, 0, END, "pairwise"},
+    {COLL(BARRIER), 5, ANY, 0, END, "two_level"},
+    {COLL(BARRIER), 0, ANY, 0, END, "dissemination"},
 };
 
 static const dscomm_algorithm_t *algorithm_find(int coll, const char *name)
@@ -110,24 +103,24 @@ static const dscomm_algorithm_t *algorithm_find(int coll, const char *name)
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static dscomm_choice_t table[G_N_ELEMENTS(rows)];
 static const dscomm_choice_t *table_end = table + G_N_ELEMENTS(rows);
-/* first row of each collective */
-static const dscomm_choice_t *firsts[DSCOMM_COLL_COUNT];
-static const dscomm_algorithm_t *levelled[DSCOMM_COLL_COUNT];
+/* The first row of each collective: not for two levels, of all. */
+static const dscomm_choice_t *firsts[2][DSCOMM_COLL_COUNT];
 
 static void resolve(void)
 {
     for (size_t i = G_N_ELEMENTS(rows); i-- > 0;) {
         table[i] = (dscomm_choice_t){
             .coll = rows[i].coll,
-            .ranks = rows[i].ranks,
+            .least = rows[i].least,
+            .ranks = rows[i].most,
+            .from = rows[i].from,
             .to = rows[i].to,
             .algorithm = algorithm_find(rows[i].coll, rows[i].algorithm),
         };
-        firsts[rows[i].coll] = &table[i];
+        firsts[1][rows[i].coll] = &table[i];
+        if (!dscomm_priv_algorithm_needs_levels(table[i].algorithm))
+            firsts[0][rows[i].coll] = &table[i];
     }
-    for (size_t i = 0; i < G_N_ELEMENTS(two_levels); i++)
-        levelled[two_levels[i].coll] =
-            algorithm_find(two_levels[i].coll, "two_level");
 }
 
 const dscomm_choice_t *dscomm_priv_choice_row(size_t index)
@@ -170,8 +163,8 @@ uint64_t dscomm_priv_choice_bytes(const dscomm_coll_args_t *args, int ranks)
 static int matches(const dscomm_choice_t *rule, const dscomm_coll_args_t *args,
                    int ranks, uint64_t bytes)
 {
-    return rule->coll == args->coll && ranks <= rule->ranks &&
-           bytes >= rule->from && bytes <= rule->to;
+    return rule->coll == args->coll && ranks >= rule->least &&
+           ranks <= rule->ranks && bytes >= rule->from && bytes <= rule->to;
 }
 
 static int fits(const dscomm_algorithm_t *algorithm,
@@ -203,42 +196,22 @@ static const dscomm_choice_t *find_rule(const GArray *rules, guint from,
     return NULL;
 }
 
-/* Returns the algorithm for two levels, or NULL if another one is faster. */
-static const dscomm_algorithm_t *find_levelled(const dscomm_coll_args_t *args,
-                                               int ranks,
-                                               const dscomm_nodes_t *nodes,
-                                               uint64_t bytes)
-{
-    const dscomm_algorithm_t *algorithm = levelled[args->coll];
-
-    if (ranks / 2 < nodes->count)
-        return NULL;
-    for (size_t i = 0; algorithm && i < G_N_ELEMENTS(two_levels); i++)
-        if (two_levels[i].coll == args->coll && ranks >= two_levels[i].least &&
-            ranks <= two_levels[i].most && bytes >= two_levels[i].from &&
-            bytes <= two_levels[i].to && fits(algorithm, args, ranks, nodes))
-            return algorithm;
-    return NULL;
-}
-
+/* Two levels need two ranks a node or more, on average. */
 static const dscomm_algorithm_t *find_default(const dscomm_coll_args_t *args,
                                               int ranks,
                                               const dscomm_nodes_t *nodes,
                                               uint64_t bytes)
 {
+    const bool levels = nodes && ranks / 2 >= nodes->count;
+    const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
     const dscomm_choice_t *row;
-    const dscomm_algorithm_t *algorithm;
 
     pthread_once(&once, resolve);
-    algorithm = nodes ? find_levelled(args, ranks, nodes, bytes) : NULL;
-    if (algorithm)
-        return algorithm;
-    for (row = firsts[args->coll]; row != table_end && row->coll == args->coll;
-         row++)
+    for (row = firsts[levels][args->coll];
+         row != table_end && row->coll == args->coll; row++)
         if (matches(row, args, ranks, bytes) &&
             fits(row->algorithm, args, ranks, nodes))
             return row->algorithm;
-    algorithm = dscomm_priv_algorithms;
     while (algorithm->coll != args->coll ||
            !fits(algorithm, args, ranks, nodes))
         algorithm++;
@@ -287,26 +260,11 @@ static uint64_t beyond(const dscomm_choice_t *choice, uint64_t bytes)
     return choice->to >= bytes && choice->to < END ? choice->to + 1 : END;
 }
 
-/* The same for the table of two levels. */
-static uint64_t beyond_levels(int coll, uint64_t bytes)
-{
-    uint64_t next = END;
-
-    for (size_t i = 0; i < G_N_ELEMENTS(two_levels); i++) {
-        const dscomm_choice_t limits = {.from = two_levels[i].from,
-                                        .to = two_levels[i].to};
-
-        if (two_levels[i].coll == coll)
-            next = MIN(next, beyond(&limits, bytes));
-    }
-    return next;
-}
-
 /* Returns the next size at which the choice may change. */
 static uint64_t next_limit(const GArray *rules, int coll, uint64_t bytes)
 {
     const dscomm_choice_t *row;
-    uint64_t next = beyond_levels(coll, bytes);
+    uint64_t next = END;
 
     for (size_t i = 0; (row = dscomm_priv_choice_row(i)); i++)
         if (row->coll == coll)
@@ -378,82 +336,54 @@ static int read_range(const char *text, dscomm_choice_t *rule)
     static const dscomm_setting_t bytes = {
         .name = "", .type = DSCOMM_SETTING_BYTES, .max = INT64_MAX};
     char **ends = g_strsplit(text, "-", 2);
-    int64_t value;
+    uint64_t *const limits[] = {&rule->from, &rule->to};
+    int64_t value = 0;
     int wrong = g_strv_length(ends) < 2;
 
     for (int i = 0; i < 2 && !wrong; i++)
-        g_strstrip(ends[i]);
-    if (!wrong && *ends[0]) {
-        wrong = dscomm_priv_setting_try(&bytes, ends[0], &value) != 0;
-        rule->from = wrong ? 0 : (uint64_t)value;
-    }
-    if (!wrong && *ends[1]) {
-        wrong = dscomm_priv_setting_try(&bytes, ends[1], &value) != 0;
-        rule->to = wrong ? 0 : (uint64_t)value;
-    }
+        if (*g_strstrip(ends[i])) {
+            wrong = dscomm_priv_setting_try(&bytes, ends[i], &value) != 0;
+            *limits[i] = (uint64_t)value;
+        }
     g_strfreev(ends);
     return wrong || rule->from > rule->to;
 }
 
-static char *algorithm_list_names(int coll)
+/* Fails: text is not what there must be. */
+static dscomm_status_t refuse(const char *text, const char *what)
 {
-    GString *names = g_string_new("native");
-    const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
+    char quoted[64];
 
-    for (; algorithm->name; algorithm++)
-        if (algorithm->coll == coll)
-            g_string_append_printf(names, ", %s", algorithm->name);
-    return g_string_free(names, FALSE);
+    return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                       "DSCOMM_ALGORITHM: '%s' is no %s",
+                       dscomm_priv_quote(text, quoted, sizeof quoted), what);
 }
 
-static dscomm_status_t algorithm_refuse_name(int coll, const char *name)
+static dscomm_status_t refuse_algorithm(int coll, const char *name)
 {
-    char *names = algorithm_list_names(coll), quoted[64];
-    dscomm_status_t status = dscomm_fail(
-        DSCOMM_ERR_ENVIRONMENT,
-        "DSCOMM_ALGORITHM: '%s' is no algorithm of %s; there are %s",
-        dscomm_priv_quote(name, quoted, sizeof quoted),
-        dscomm_coll_name((dscomm_coll_t)coll), names);
+    GString *what = g_string_new(NULL);
+    const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
 
-    g_free(names);
-    return status;
+    g_string_printf(what, "algorithm of %s; there are native",
+                    dscomm_coll_name((dscomm_coll_t)coll));
+    for (; algorithm->name; algorithm++)
+        if (algorithm->coll == coll)
+            g_string_append_printf(what, ", %s", algorithm->name);
+    refuse(name, what->str);
+    g_string_free(what, TRUE);
+    return DSCOMM_ERR_ENVIRONMENT;
 }
 
 static dscomm_status_t refuse_coll(const char *name)
 {
-    GString *names = g_string_new(NULL);
-    char quoted[64];
+    GString *what = g_string_new("collective; there are ");
 
     for (int coll = 0; coll < DSCOMM_COLL_SEND; coll++)
-        g_string_append_printf(names, "%s%s", coll ? ", " : "",
+        g_string_append_printf(what, "%s%s", coll ? ", " : "",
                                dscomm_coll_name((dscomm_coll_t)coll));
-    dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
-                "DSCOMM_ALGORITHM: '%s' is no collective; there are %s",
-                dscomm_priv_quote(name, quoted, sizeof quoted), names->str);
-    g_string_free(names, TRUE);
+    refuse(name, what->str);
+    g_string_free(what, TRUE);
     return DSCOMM_ERR_ENVIRONMENT;
-}
-
-static dscomm_status_t refuse_range(const char *range)
-{
-    char quoted[64];
-
-    return dscomm_fail(
-        DSCOMM_ERR_ENVIRONMENT,
-        "DSCOMM_ALGORITHM: '%s' is no range of bytes; write FROM-TO in whole "
-        "numbers with K, M, G or T, such as 64K-1M, -1536 or 2M-",
-        dscomm_priv_quote(range, quoted, sizeof quoted));
-}
-
-static dscomm_status_t refuse_rule(const char *text)
-{
-    char quoted[64];
-
-    return dscomm_fail(
-        DSCOMM_ERR_ENVIRONMENT,
-        "DSCOMM_ALGORITHM: '%s' is no rule; write "
-        "COLLECTIVE:[FROM-TO:]ALGORITHM, such as all_reduce:64K-1M:ring",
-        dscomm_priv_quote(text, quoted, sizeof quoted));
 }
 
 /* Reads COLLECTIVE:[FROM-TO:]ALGORITHM, with blanks anywhere between words. */
@@ -471,12 +401,16 @@ static dscomm_status_t read_rule(const char *text, dscomm_choice_t *rule)
     if (count >= 2 && rule->coll < 0)
         status = refuse_coll(words[0]);
     else if (count < 2)
-        status = refuse_rule(text);
+        status =
+            refuse(text, "rule; write COLLECTIVE:[FROM-TO:]ALGORITHM, such as "
+                         "all_reduce:64K-1M:ring");
     else if (count == 3 && read_range(words[1], rule))
-        status = refuse_range(words[1]);
+        status = refuse(words[1],
+                        "range of bytes; write FROM-TO in whole numbers with "
+                        "K, M, G or T, such as 64K-1M, -1536 or 2M-");
     else if (g_ascii_strcasecmp(name, "native") &&
              !(rule->algorithm = algorithm_find(rule->coll, name)))
-        status = algorithm_refuse_name(rule->coll, name);
+        status = refuse_algorithm(rule->coll, name);
     g_strfreev(words);
     return status;
 }

@@ -9,7 +9,7 @@
 /* One rule. The first rule that matches and whose algorithm fits serves. */
 typedef struct {
     int coll;
-    int ranks; /* largest number of ranks */
+    int least, ranks; /* smallest and largest number of ranks */
     uint64_t from, to; /* bytes, both included; see below */
     const dscomm_algorithm_t *algorithm; /* NULL: the backend's own */
 } dscomm_choice_t;

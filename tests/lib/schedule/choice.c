@@ -93,7 +93,8 @@ static void test_table(void)
 
     for (; (row = dscomm_priv_choice_row(count)); count++)
         wrong += !row->algorithm || row->algorithm->coll != row->coll ||
-                 row->from != 0 || row->ranks < 2;
+                 row->from >= row->to || row->ranks < 2 ||
+                 row->least > row->ranks;
     ok(count > DSCOMM_COLL_SEND / 2, "the table has %zu rows", count);
     is_int((long long)wrong, 0, "each names an algorithm of its collective");
     for (const dscomm_algorithm_t *a = dscomm_priv_algorithms; a->name; a++)
