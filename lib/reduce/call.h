@@ -101,6 +101,4 @@ ALWAYS_INLINE void put(unsigned char *at, u8v bytes, int past)
         *(u8m *)at = bytes;
 }
 
-#define GIVE_AS_IS(op, a, divisor) (a)
-
 #endif

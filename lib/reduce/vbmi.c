@@ -308,22 +308,18 @@ ALWAYS_INLINE u8v join_e5m2(int op, u8v a, u8v b)
 
 #define FOLD fold_e4m3
 #define ACCUMULATOR u8v
-#define FACTOR_TYPE int
 #define DIVISOR_TYPE int
 #define DIVISOR(op) 2
 #define TAKE(op, at, factor) LOAD(u8, at)
 #define JOIN join_e4m3
-#define GIVE GIVE_AS_IS
 #include "lib/reduce/vector-fold.h"
 
 #define FOLD fold_e5m2
 #define ACCUMULATOR u8v
-#define FACTOR_TYPE int
 #define DIVISOR_TYPE int
 #define DIVISOR(op) 2
 #define TAKE(op, at, factor) LOAD(u8, at)
 #define JOIN join_e5m2
-#define GIVE GIVE_AS_IS
 #include "lib/reduce/vector-fold.h"
 
 /* More sources are rounded once, which takes wider numbers; so do quotients

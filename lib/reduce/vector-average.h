@@ -68,7 +68,6 @@ ALWAYS_INLINE i16v give_u8(i16_pair_t sum, divider_16_t by)
 
 #define FOLD fold_mean_i8
 #define ACCUMULATOR i16_pair_t
-#define FACTOR_TYPE int
 #define DIVISOR_TYPE divider_16_t
 #define DIVISOR(op) divider_16(fold->factors[0])
 #define TAKE(op, at, factor) take_i8(LOAD(i16, at))
@@ -78,7 +77,6 @@ ALWAYS_INLINE i16v give_u8(i16_pair_t sum, divider_16_t by)
 
 #define FOLD fold_mean_u8
 #define ACCUMULATOR i16_pair_t
-#define FACTOR_TYPE int
 #define DIVISOR_TYPE divider_16_t
 #define DIVISOR(op) divider_16(fold->factors[0])
 #define TAKE(op, at, factor) take_u8(LOAD(u16, at))
@@ -177,7 +175,6 @@ ALWAYS_INLINE u64v give_32(u64_pair_t sum, divider_f64_t by)
 
 #define FOLD fold_mean_i32
 #define ACCUMULATOR u64_pair_t
-#define FACTOR_TYPE int
 #define DIVISOR_TYPE divider_f64_t
 #define DIVISOR(op)                                                            \
     divider_f64(fold->factors[0], 0x1p31 * (double)fold->nsources)
@@ -188,7 +185,6 @@ ALWAYS_INLINE u64v give_32(u64_pair_t sum, divider_f64_t by)
 
 #define FOLD fold_mean_u32
 #define ACCUMULATOR u64_pair_t
-#define FACTOR_TYPE int
 #define DIVISOR_TYPE divider_f64_t
 #define DIVISOR(op) divider_f64(fold->factors[0], 0)
 #define TAKE(op, at, factor) take_words(LOAD(u64, at))
@@ -243,7 +239,6 @@ ALWAYS_INLINE u64v divide_i64(u64v sum, divider_64_t by)
 
 #define FOLD fold_mean_u64
 #define ACCUMULATOR u64v
-#define FACTOR_TYPE int
 #define DIVISOR_TYPE divider_64_t
 #define DIVISOR(op) divider_64(fold->factors[0])
 #define TAKE(op, at, factor) LOAD(u64, at)
@@ -253,7 +248,6 @@ ALWAYS_INLINE u64v divide_i64(u64v sum, divider_64_t by)
 
 #define FOLD fold_mean_i64
 #define ACCUMULATOR u64v
-#define FACTOR_TYPE int
 #define DIVISOR_TYPE divider_64_t
 #define DIVISOR(op) divider_64(fold->factors[0])
 #define TAKE(op, at, factor) LOAD(u64, at)

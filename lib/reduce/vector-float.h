@@ -326,7 +326,6 @@ ALWAYS_INLINE i8v code_8(i8v key, int turn)
 
 #define FOLD fold_order_f16
 #define ACCUMULATOR i16v
-#define FACTOR_TYPE int
 #define TAKE(op, at, factor)                                                   \
     key_16(LOAD(i16, at), KEY_TURN(op, 0x7fff, FLOAT16_TOP))
 #define JOIN(op, a, b) JOIN_ORDER(i16, op, a, b)
@@ -335,7 +334,6 @@ ALWAYS_INLINE i8v code_8(i8v key, int turn)
 
 #define FOLD fold_order_bf16
 #define ACCUMULATOR i16v
-#define FACTOR_TYPE int
 #define TAKE(op, at, factor)                                                   \
     key_16(LOAD(i16, at), KEY_TURN(op, 0x7fff, BFLOAT16_TOP))
 #define JOIN(op, a, b) JOIN_ORDER(i16, op, a, b)
@@ -344,7 +342,6 @@ ALWAYS_INLINE i8v code_8(i8v key, int turn)
 
 #define FOLD fold_order_e4m3
 #define ACCUMULATOR i8v
-#define FACTOR_TYPE int
 #define TAKE(op, at, factor)                                                   \
     key_8(LOAD(i8, at), KEY_TURN(op, 0x7f, FLOAT8_E4M3_TOP))
 #define JOIN(op, a, b) JOIN_ORDER(i8, op, a, b)
@@ -353,7 +350,6 @@ ALWAYS_INLINE i8v code_8(i8v key, int turn)
 
 #define FOLD fold_order_e5m2
 #define ACCUMULATOR i8v
-#define FACTOR_TYPE int
 #define TAKE(op, at, factor)                                                   \
     key_8(LOAD(i8, at), KEY_TURN(op, 0x7f, FLOAT8_E5M2_TOP))
 #define JOIN(op, a, b) JOIN_ORDER(i8, op, a, b)

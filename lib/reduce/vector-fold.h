@@ -5,10 +5,11 @@
  *
  *   FOLD                  what the function is called
  *   ACCUMULATOR           type: what a vector's elements are summed in
- *   FACTOR_TYPE           of an accumulator's elements
+ *   FACTOR_TYPE           of an accumulator's elements; int if not defined
  *   TAKE(op, at, factor)  the elements of a vector as an accumulator
  *   JOIN(op, a, b)        two accumulators made one
- *   GIVE(op, a, divisor)  an accumulator as elements again
+ *   GIVE(op, a, divisor)  an accumulator as elements again; if not defined it
+ *                         is that already
  *   DIVISOR_TYPE, DIVISOR(op)
  *                         what GIVE divides by, made once a call; a FACTOR_TYPE
  *                         where they are not defined
@@ -19,6 +20,14 @@
 #define FOLD_ONE JOINED(FOLD, _one)
 #define FOLD_MORE JOINED(FOLD, _more)
 #define FOLD_MANY JOINED(FOLD, _many)
+
+#ifndef FACTOR_TYPE
+#define FACTOR_TYPE int
+#endif
+
+#ifndef GIVE
+#define GIVE(op, a, divisor) (a)
+#endif
 
 #ifndef DIVISOR_TYPE
 #define DIVISOR_TYPE FACTOR_TYPE

@@ -12,7 +12,6 @@
 
 #define FOLD FOLD_UNSIGNED
 #define ACCUMULATOR JOINED(UNSIGNED, v)
-#define FACTOR_TYPE int
 #define TAKE(op, at, factor) (*(const JOINED(UNSIGNED, m) *)(at))
 #define JOIN(op, a, b)                                                         \
     ((op) == DSCOMM_SUM       ? (a) + (b)                                      \
@@ -22,17 +21,14 @@
      : (op) == DSCOMM_BXOR    ? (a) ^ (b)                                      \
      : (op) == DSCOMM_MIN     ? JOINED(min_, UNSIGNED)(a, b)                   \
                               : JOINED(max_, UNSIGNED)(a, b))
-#define GIVE GIVE_AS_IS
 #include "lib/reduce/vector-fold.h"
 
 #define FOLD FOLD_SIGNED
 #define ACCUMULATOR JOINED(SIGNED, v)
-#define FACTOR_TYPE int
 #define TAKE(op, at, factor) (*(const JOINED(SIGNED, m) *)(at))
 #define JOIN(op, a, b)                                                         \
     ((op) == DSCOMM_MIN ? JOINED(min_, SIGNED)(a, b)                           \
                         : JOINED(max_, SIGNED)(a, b))
-#define GIVE GIVE_AS_IS
 #include "lib/reduce/vector-fold.h"
 
 #define UNSIGNED_KERNEL(name, op)                                              \

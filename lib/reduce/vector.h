@@ -40,13 +40,11 @@
 /* Booleans: any byte in, 0 or 1 out. */
 #define FOLD fold_bool
 #define ACCUMULATOR u8v
-#define FACTOR_TYPE int
 #define TAKE(op, at, factor) min_u8(LOAD(u8, at), (u8v){0} + 1)
 #define JOIN(op, a, b)                                                         \
     ((op) == DSCOMM_BAND  ? (a) & (b)                                          \
      : (op) == DSCOMM_BOR ? (a) | (b)                                          \
                           : (a) ^ (b))
-#define GIVE GIVE_AS_IS
 #include "lib/reduce/vector-fold.h"
 
 KERNEL(bool, 1, DSCOMM_BOOL, band, DSCOMM_BAND, fold_bool)
