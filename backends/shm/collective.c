@@ -212,38 +212,18 @@ dscomm_status_t shm_start(void *impl, const dscomm_coll_args_t *args,
     if (shm_is_revoked(shm))
         return shm_revoked(shm);
     own->kind = SHM_COLLECTIVE;
-    own->next = NULL;
     own->collective.args = *args;
     /* Begins the operation if those before it in the queue have ended. */
     memset(&own->collective.op, 0, sizeof own->collective.op);
     own->head.status = DSCOMM_IN_PROGRESS;
-    if (shm->queue_tail)
-        shm->queue_tail->next = own;
-    else
-        shm->queue_head = own;
-    shm->queue_tail = own;
+    shm_list_append(&shm->queue, own);
     shm_collective_progress(shm);
     return DSCOMM_OK;
 }
 
-static void unqueue(shm_t *shm, shm_request_t *request)
-{
-    shm_request_t **link = &shm->queue_head, *before = NULL;
-
-    while (*link && *link != request) {
-        before = *link;
-        link = &before->next;
-    }
-    if (!*link)
-        return;
-    *link = request->next;
-    if (shm->queue_tail == request)
-        shm->queue_tail = before;
-}
-
 static void request_finish(shm_t *shm, shm_request_t *request, int result)
 {
-    unqueue(shm, request);
+    shm_list_remove(&shm->queue, request);
     shm->completed++;
     shm->moves++;
     if (result < 0)
@@ -255,13 +235,13 @@ void shm_collective_cancel(shm_t *shm, shm_request_t *request)
 {
     if (shm->op_args == &request->collective.args)
         shm->op_step = 0;
-    unqueue(shm, request);
+    shm_list_remove(&shm->queue, request);
 }
 
 /* Begins the first operation of the queue if necessary, and advances it. */
 static int queue_advance_head(shm_t *shm)
 {
-    shm_request_t *head = shm->queue_head;
+    shm_request_t *head = shm->queue.head;
     shm_op_t *op = &head->collective.op;
     int result = SHM_AGAIN;
 
@@ -278,14 +258,14 @@ unsigned shm_collective_progress(shm_t *shm)
 {
     unsigned before = shm->completed;
 
-    while (shm->queue_head) {
+    while (shm->queue.head) {
         int result = shm->op_step ? (int)shm_mismatch(shm) : 0;
 
         if (!result)
             result = queue_advance_head(shm);
         if (result == SHM_AGAIN)
             break;
-        request_finish(shm, shm->queue_head, result);
+        request_finish(shm, shm->queue.head, result);
         if (result < 0)
             break;
     }

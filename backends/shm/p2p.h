@@ -6,10 +6,6 @@
 #include "backends/shm/channel.h"
 #include "backends/shm/request.h"
 
-typedef struct {
-    shm_request_t *head, *tail;
-} shm_list_t;
-
 /* The state of messages with one peer. */
 typedef struct {
     bool sends, receives; /* the channel to it, from it, is in use */
@@ -78,37 +74,6 @@ static inline void shm_unwant_source(shm_t *shm, int source)
     } else {
         shm_unwant(shm, source);
     }
-}
-
-static inline bool shm_list_empty(const shm_list_t *list)
-{
-    return !list->head;
-}
-
-static inline void shm_list_append(shm_list_t *list, shm_request_t *request)
-{
-    request->next = NULL;
-    if (list->head)
-        list->tail->next = request;
-    else
-        list->head = request;
-    list->tail = request;
-}
-
-static inline bool shm_list_remove(shm_list_t *list, shm_request_t *request)
-{
-    shm_request_t **link = &list->head, *before = NULL;
-
-    while (*link && *link != request) {
-        before = *link;
-        link = &before->next;
-    }
-    if (!*link)
-        return false;
-    *link = request->next;
-    if (list->tail == request)
-        list->tail = before;
-    return true;
 }
 
 /* cancel.c: receives that were cancelled halfway, see SHM_DRAIN. */

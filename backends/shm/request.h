@@ -62,6 +62,37 @@ struct shm_request {
     };
 };
 
+static inline bool shm_list_empty(const shm_list_t *list)
+{
+    return !list->head;
+}
+
+static inline void shm_list_append(shm_list_t *list, shm_request_t *request)
+{
+    request->next = NULL;
+    if (list->head)
+        list->tail->next = request;
+    else
+        list->head = request;
+    list->tail = request;
+}
+
+static inline bool shm_list_remove(shm_list_t *list, shm_request_t *request)
+{
+    shm_request_t **link = &list->head, *before = NULL;
+
+    while (*link && *link != request) {
+        before = *link;
+        link = &before->next;
+    }
+    if (!*link)
+        return false;
+    *link = request->next;
+    if (list->tail == request)
+        list->tail = before;
+    return true;
+}
+
 void shm_collective_cancel(shm_t *shm, shm_request_t *request);
 
 /* The functions that begin each kind of collective */

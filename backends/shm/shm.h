@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include <dscomm/backend.h>
 
@@ -184,6 +185,11 @@ typedef struct shm_request shm_request_t;
 typedef struct shm_p2p shm_p2p_t;
 typedef struct shm_heap shm_heap_t;
 
+/* Requests in a queue, oldest first. */
+typedef struct {
+    shm_request_t *head, *tail;
+} shm_list_t;
+
 /* A wait. Start with a zeroed shm_wait_t; after each fruitless look call
  * shm_wait(), at the end shm_wait_end(). */
 typedef struct {
@@ -225,8 +231,7 @@ struct shm {
     bool trying; /* DSCOMM_SHM_STORE is auto, and ranks have processors */
     uint8_t store; /* shm_store_t of the running collective */
     bool native; /* DSCOMM_SHM_NATIVE */
-    /* Running collectives, oldest first. */
-    shm_request_t *queue_head, *queue_tail;
+    shm_list_t queue; /* running collectives */
     int published; /* handle of the operator that own->operator names, or 0 */
     uint64_t op_step; /* first step of the one that runs, 0 = none */
     uint32_t op_chain;
@@ -355,6 +360,14 @@ void shm_wait_hint(void *impl, unsigned timeout_us);
 void shm_watch(shm_t *shm);
 /* revoke.c: wakes the ranks that sleep. */
 void shm_wake_slow(shm_t *shm);
+
+static inline uint64_t shm_now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
 
 static inline void shm_pause(void)
 {

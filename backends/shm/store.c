@@ -12,21 +12,11 @@
 
 #include "backends/shm/copy.h"
 
-#include <time.h>
-
 #define FIRST_SAMPLES 4 /* these follow each other at once */
 #define PERIOD 32 /* copies from one look to the next */
 #define HIT_NS 12 /* below, the line was in this cache already */
 #define MOST_NS 200 /* more is an interruption */
 #define FAR_NS 70 /* 20 to 30 in one cache, else 110 to 200 */
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 void shm_path_init(shm_path_t *path, int store)
 {
@@ -49,12 +39,12 @@ void shm_path_learn(shm_path_t *path, uint64_t late)
 
 void shm_path_look(shm_path_t *path, const _Atomic uint64_t *word)
 {
-    uint64_t start = now_ns(), half, end, ns, value, again;
+    uint64_t start = shm_now_ns(), half, end, ns, value, again;
 
     value = atomic_load_explicit(word, memory_order_acquire);
-    half = now_ns();
+    half = shm_now_ns();
     again = atomic_load_explicit(word, memory_order_acquire);
-    end = now_ns();
+    end = shm_now_ns();
     ns = half - start > end - half ? half - start - (end - half) : 0;
     if (value != path->seen && value == again && ns >= HIT_NS)
         shm_path_learn(path, ns);

@@ -27,7 +27,6 @@
 #include "backends/shm/request.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #define REST 64 /* length of the time between trials, in trials */
 #define AWAY_MOST 256 /* calls after which a key is given up */
@@ -42,14 +41,6 @@ static const char *const class_names[SHM_CLASSES] = {
 
 static const char *const store_names[] = {
     [SHM_PLAIN] = "plain", [SHM_STREAM] = "streaming"};
-
-static uint64_t trial_now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static shm_store_t turn_store(unsigned turn)
 {
@@ -253,7 +244,7 @@ void shm_trial_begin(shm_t *shm, shm_op_t *op)
         op->class = class;
         if (shm_trial_next(trial, (shm_key_t){bytes, args->coll}, shm->place,
                            shm->layout.ring_size))
-            op->begin_ns = trial_now_ns();
+            op->begin_ns = shm_now_ns();
     }
     shm->store = trial->store;
 }
@@ -275,7 +266,7 @@ static void record_span(shm_t *shm, const shm_op_t *op)
     shm_trial_t *trial = &shm->trial[op->class];
     const unsigned call =
         shm_trial_timed(trial, shm->place, shm->step, shm->layout.ring_size);
-    const uint64_t ns = trial_now_ns() - op->begin_ns;
+    const uint64_t ns = shm_now_ns() - op->begin_ns;
     const bool copied = op->region && !op->referenced;
 
     shm->own->trial[op->class][call] = (shm_span_t){

@@ -20,14 +20,6 @@
 #define SLEEP_SHORT_US 2000 /* first sleep; what a lost wake-up costs */
 #define SLEEP_LONG_US 20000
 
-static uint64_t now_us(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
 /* Other ranks raise flags by a plain store followed by a plain load of
  * sleepers. The barrier here, on all processors that run such code, replaces
  * the fence that they would need in between. Kernels before 4.16 and some
@@ -153,7 +145,7 @@ static dscomm_status_t check_peers(shm_t *shm, shm_wait_t *wait)
 void shm_watch(shm_t *shm)
 {
     shm_wait_t *wait = &shm->hint;
-    uint64_t now = now_us();
+    uint64_t now = shm_now_ns() / 1000;
 
     if (wait->moves != shm->moves)
         *wait = (shm_wait_t){.moves = shm->moves};
@@ -167,7 +159,7 @@ void shm_wait_hint(void *impl, unsigned timeout_us)
 {
     shm_t *shm = impl;
     shm_wait_t *wait = &shm->hint;
-    uint64_t now = now_us();
+    uint64_t now = shm_now_ns() / 1000;
 
     if (wait->moves != shm->moves) {
         *wait = (shm_wait_t){.moves = shm->moves};
@@ -257,7 +249,7 @@ dscomm_status_t shm_wait_slow(shm_t *shm, shm_wait_t *wait)
         sched_yield();
         return DSCOMM_OK;
     }
-    now = now_us();
+    now = shm_now_ns() / 1000;
     if (wait->suspect || now - wait->checked_us >= CHECK_US) {
         status = wait_look_around(shm, wait, now);
         if (status || wait->suspect)
