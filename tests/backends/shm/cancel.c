@@ -64,8 +64,6 @@ static void test_halfway(int turns)
     shm_t *shms[2];
 
     fixture_open(shms, 2);
-    for (int r = 0; r < 2; r++)
-        shm_p2p_new(shms[r]);
     receive_bytes(shms[1], LARGE, 0, 0, &received[0]);
     send_bytes(shms[0], LARGE, 1, 0, &sent[0]);
     for (int i = 0; i < turns; i++)
@@ -79,8 +77,6 @@ static void test_halfway(int turns)
     if (turns)
         is_int(progress_until(shms, &sent[0]), DSCOMM_OK,
                "the first one's sender is done");
-    for (int r = 0; r < 2; r++)
-        shm_p2p_free(shms[r]);
     fixture_close(shms, 2);
 }
 
@@ -93,8 +89,6 @@ static void test_unanswered(void)
     int n = 0;
 
     fixture_open(shms, 2);
-    for (int r = 0; r < 2; r++)
-        shm_p2p_new(shms[r]);
     do {
         send_bytes(shms[1], 1000, 0, 1, &small[n]);
     } while (!small[n++].head.status && n < 1000);
@@ -107,8 +101,6 @@ static void test_unanswered(void)
            "cancelled unanswered: the next receive has it");
     ok(holds(LARGE, 0), "and it is whole");
     is_int(progress_until(shms, &sent), DSCOMM_OK, "its sender is done");
-    for (int r = 0; r < 2; r++)
-        shm_p2p_free(shms[r]);
     fixture_close(shms, 2);
 }
 
@@ -120,8 +112,6 @@ static void test_fair(void)
     shm_t *shms[3];
 
     fixture_open(shms, 3);
-    for (int r = 0; r < 3; r++)
-        shm_p2p_new(shms[r]);
     for (int i = 0; i < 16; i++)
         for (int r = 0; r < 2; r++)
             send_bytes(shms[r], 10, 2, 0, &sent[r][i]);
@@ -134,8 +124,6 @@ static void test_fair(void)
     ok(from[0] >= 3 && from[1] >= 3,
        "of 12 messages from any source, %d and %d are of each of two", from[0],
        from[1]);
-    for (int r = 0; r < 3; r++)
-        shm_p2p_free(shms[r]);
     fixture_close(shms, 3);
 }
 

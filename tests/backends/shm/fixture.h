@@ -38,6 +38,7 @@ static inline shm_t *fixture_rank(int rank, int ranks,
     shm->path = g_new0(shm_path_t, (gsize)ranks);
     if (shm_segment_map(shm))
         bail("cannot map: %s", dscomm_last_error());
+    shm_p2p_new(shm);
     return shm;
 }
 
@@ -58,6 +59,7 @@ static inline void fixture_open(shm_t **shms, int ranks)
 static inline void fixture_close(shm_t **shms, int ranks)
 {
     for (int r = 0; r < ranks; r++) {
+        shm_p2p_free(shms[r]);
         shm_heap_free(shms[r]);
         shm_segment_unmap(shms[r]);
         close(shms[r]->fd);
