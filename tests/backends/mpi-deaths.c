@@ -44,7 +44,7 @@ static void make_group(void)
     fprintf(stderr, "rank %d: %s\n", rank, dscomm_last_error());
     snprintf(who, sizeof who, "rank %d (pid %d", ranks - 1, pids[ranks - 1]);
     need(status == DSCOMM_ERR_PEER_FAILED, "a failure");
-    need(strstr(dscomm_last_error(), who) != NULL, "the dead rank's name");
+    need_sentence(who);
     need(time(NULL) - begun < TIMEOUT_MS / 4000, "the deadline is far");
 }
 

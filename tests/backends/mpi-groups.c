@@ -14,16 +14,6 @@
 #define LONG_BYTES (4 << 20)
 enum { SENT = 0x55 };
 
-/* What the launcher says, before there is a world. */
-static int launched_rank(void)
-{
-    const char *number = getenv("PMI_RANK");
-
-    if (!number)
-        number = getenv("OMPI_COMM_WORLD_RANK");
-    return number ? atoi(number) : 0;
-}
-
 /* Every rank is on a host of its own, so that two_level hands all to mpi. */
 static void join_hosts(void)
 {
@@ -44,8 +34,7 @@ static void send_both(dscomm_group_t *group, char *memory)
     DSCOMM_CHECK(
         dscomm_isend(group, memory, LONG_BYTES, DSCOMM_UINT8, 1, 1, &work));
     DSCOMM_CHECK(dscomm_send(group, memory, 1, DSCOMM_UINT8, 1, 2));
-    DSCOMM_CHECK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
-    dscomm_work_free(work);
+    finish(work);
     DSCOMM_CHECK(dscomm_recv(group, memory, 1, DSCOMM_UINT8, 1, 4, NULL, NULL));
 }
 
@@ -112,7 +101,6 @@ void part(void)
 {
     dscomm_group_t *group = NULL;
     dscomm_status_t status;
-    int one = 1, sum = 0;
 
     setenv("DSCOMM_BACKEND", "shm", 1);
     join("shm");
@@ -125,9 +113,7 @@ void part(void)
              "the sentence");
     }
     DSCOMM_CHECK(make_group(ranks, 60000, 0, &group));
-    DSCOMM_CHECK(dscomm_all_reduce(group, &one, &sum, 1, DSCOMM_INT32,
-                                   DSCOMM_SUM, NULL));
-    need(sum == ranks, "the sum");
+    sum_ones(group);
     DSCOMM_CHECK(dscomm_group_free(group));
     DSCOMM_CHECK(dscomm_finalize(world));
 }
@@ -139,7 +125,7 @@ void take_turns(void)
     static char memory[LONG_BYTES];
     dscomm_group_t *groups[2];
     dscomm_work_t *work;
-    int one = 1, sum, level;
+    int level;
 
     setenv("DSCOMM_MPI_BLOCKING", "yes", 1);
     MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
@@ -152,13 +138,9 @@ void take_turns(void)
     else
         DSCOMM_CHECK(
             dscomm_send(groups[1], memory, LONG_BYTES, DSCOMM_UINT8, 0, 0));
-    DSCOMM_CHECK(dscomm_all_reduce(groups[0], &one, &sum, 1, DSCOMM_INT32,
-                                   DSCOMM_SUM, NULL));
-    need(sum == ranks, "the sum");
-    if (rank == 0) {
-        DSCOMM_CHECK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
-        dscomm_work_free(work);
-    }
+    sum_ones(groups[0]);
+    if (rank == 0)
+        finish(work);
     for (int i = 0; i < 2; i++)
         DSCOMM_CHECK(dscomm_group_free(groups[i]));
     DSCOMM_CHECK(dscomm_finalize(world));
@@ -177,9 +159,7 @@ void fork_twice(void)
     child = fork();
     if (child == 0) {
         need(dscomm_init(NULL, &world) == DSCOMM_ERR_STATE, "a refusal");
-        need(strstr(dscomm_last_error(), "was forked by one that uses MPI") !=
-                 NULL,
-             "the sentence");
+        need_sentence("was forked by one that uses MPI");
         _exit(0);
     }
     need(child > 0 && waitpid(child, &status, 0) == child && status == 0,
@@ -264,13 +244,21 @@ void lack_rail(void)
     need(dscomm_group_split(world, 0, rank, NULL, &group) ==
              DSCOMM_ERR_NO_MEMORY,
          "a failure");
-    need(strstr(dscomm_last_error(), "MPI_Comm_create_group") != NULL,
-         "the sentence");
+    need_sentence("MPI_Comm_create_group");
     unmade = 0;
     DSCOMM_CHECK(dscomm_group_split(world, 0, rank, NULL, &group));
     DSCOMM_CHECK(dscomm_barrier(group, NULL));
     DSCOMM_CHECK(dscomm_group_free(group));
     DSCOMM_CHECK(dscomm_finalize(world));
+}
+
+static void use_group(void)
+{
+    dscomm_group_t *group;
+
+    DSCOMM_CHECK(make_group(ranks, 60000, 1, &group));
+    DSCOMM_CHECK(dscomm_barrier(group, NULL));
+    DSCOMM_CHECK(dscomm_group_free(group));
 }
 
 /* A group of backend mpi, in a world of another, for which the last rank comes
@@ -281,16 +269,12 @@ static void miss(unsigned late_s)
 
     setenv("DSCOMM_BACKEND", "shm", 1);
     join("shm");
-    DSCOMM_CHECK(make_group(ranks, 60000, 1, &group));
-    DSCOMM_CHECK(dscomm_barrier(group, NULL));
-    DSCOMM_CHECK(dscomm_group_free(group));
+    use_group();
     if (rank == ranks - 1)
         sleep(late_s);
     need(make_group(ranks, 1000, 1, &group) == DSCOMM_ERR_TIMEOUT,
          "a time-out");
-    need(strstr(dscomm_last_error(), ") of 3 did not come within 1.0 s;") !=
-             NULL,
-         "the sentence");
+    need_sentence(") of 3 did not come within 1.0 s;");
 }
 
 /* It does not come at all: the others end without it. */
@@ -304,12 +288,8 @@ void miss_one(void)
 /* It comes to the next: then the program ends as any other. */
 void miss_once(void)
 {
-    dscomm_group_t *group;
-
     miss(2);
-    DSCOMM_CHECK(make_group(ranks, 60000, 1, &group));
-    DSCOMM_CHECK(dscomm_barrier(group, NULL));
-    DSCOMM_CHECK(dscomm_group_free(group));
+    use_group();
     DSCOMM_CHECK(dscomm_finalize(world));
 }
 
@@ -360,13 +340,10 @@ void use_funneled(void)
         dscomm_send(world, &rank, 1, DSCOMM_INT32, (rank + 1) % ranks, 8));
     DSCOMM_CHECK(
         dscomm_recv(world, &got[1], 1, DSCOMM_INT32, from, 9, NULL, NULL));
-    DSCOMM_CHECK(dscomm_work_wait(received, DSCOMM_TIMEOUT_DEFAULT));
-    DSCOMM_CHECK(dscomm_work_wait(reduced, DSCOMM_TIMEOUT_DEFAULT));
-    DSCOMM_CHECK(dscomm_work_wait(sent, DSCOMM_TIMEOUT_DEFAULT));
+    finish(received);
+    finish(reduced);
+    finish(sent);
     need(got[0] == from && got[1] == from && sum == ranks, "what has come");
-    dscomm_work_free(received);
-    dscomm_work_free(reduced);
-    dscomm_work_free(sent);
     DSCOMM_CHECK(dscomm_group_free(group));
     DSCOMM_CHECK(dscomm_finalize(world));
     MPI_Finalize();
@@ -378,6 +355,5 @@ void need_more(void)
 {
     given = MPI_THREAD_FUNNELED;
     need(dscomm_init(NULL, &world) == DSCOMM_ERR_STATE, "a refusal");
-    need(strstr(dscomm_last_error(), "call MPI_Init_thread() before") != NULL,
-         "what helps");
+    need_sentence("call MPI_Init_thread() before");
 }

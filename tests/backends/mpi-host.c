@@ -36,19 +36,44 @@ void join(const char *backend)
     need(!strcmp(dscomm_group_backend(world), backend), "the backend");
 }
 
+void need_sentence(const char *text)
+{
+    need(strstr(dscomm_last_error(), text) != NULL, "the sentence");
+}
+
+void finish(dscomm_work_t *work)
+{
+    DSCOMM_CHECK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+    dscomm_work_free(work);
+}
+
+void sum_ones(dscomm_group_t *group)
+{
+    int one = 1, sum = 0;
+
+    DSCOMM_CHECK(dscomm_all_reduce(group, &one, &sum, 1, DSCOMM_INT32,
+                                   DSCOMM_SUM, NULL));
+    need(sum == dscomm_group_size(group), "the library's sum");
+}
+
+int launched_rank(void)
+{
+    const char *number = getenv("PMI_RANK");
+
+    if (!number)
+        number = getenv("OMPI_COMM_WORLD_RANK");
+    return number ? atoi(number) : 0;
+}
+
 static void sum_ours(void)
 {
     int mine = rank + 1, sum = 0;
     dscomm_work_t *work;
 
-    DSCOMM_CHECK(dscomm_all_reduce(world, &mine, &sum, 1, DSCOMM_INT32,
-                                   DSCOMM_SUM, NULL));
-    need(sum == ranks * (ranks + 1) / 2, "the library's sum");
-    sum = 0;
+    sum_ones(world);
     DSCOMM_CHECK(dscomm_all_reduce(world, &mine, &sum, 1, DSCOMM_INT32,
                                    DSCOMM_SUM, &work));
-    DSCOMM_CHECK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
-    dscomm_work_free(work);
+    finish(work);
     need(sum == ranks * (ranks + 1) / 2, "the library's sum by a work");
 }
 
@@ -127,7 +152,7 @@ static void end_early(void)
     dscomm_work_free(sent);
     dscomm_work_free(awaited);
     need(dscomm_barrier(world, NULL) == DSCOMM_ERR_STATE, "ERR_STATE");
-    need(strstr(dscomm_last_error(), "MPI_Finalize") != NULL, "the sentence");
+    need_sentence("MPI_Finalize");
     DSCOMM_CHECK(dscomm_finalize(world));
     need(dscomm_init(NULL, &world) < 0, "there is no MPI any more");
 }
@@ -304,8 +329,7 @@ static void broadcast_late(dscomm_group_t *group)
     if (rank == 0)
         usleep(1500000); /* they listen after a second */
     DSCOMM_CHECK(dscomm_broadcast(group, &value, 1, DSCOMM_INT32, 0, &work));
-    DSCOMM_CHECK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
-    dscomm_work_free(work);
+    finish(work);
     need(value == 42, "what is broadcast");
 }
 
@@ -352,15 +376,12 @@ static void make_many(void)
  * time. */
 static void twice(void)
 {
-    int one = 1, sum = 0;
     dscomm_group_t *other;
 
     join("mpi");
     DSCOMM_CHECK(dscomm_init(NULL, &other));
     need(made_tags[0] != made_tags[1], "MPI can tell them apart");
-    DSCOMM_CHECK(dscomm_all_reduce(other, &one, &sum, 1, DSCOMM_INT32,
-                                   DSCOMM_SUM, NULL));
-    need(sum == ranks, "the other world's sum");
+    sum_ones(other);
     sum_ours();
     DSCOMM_CHECK(dscomm_finalize(other));
     DSCOMM_CHECK(dscomm_finalize(world));
@@ -431,8 +452,7 @@ static void *intrude(void *arg)
     for (int r = 0; r < ranks; r++)
         all[r] = r;
     need(dscomm_group_new(world, all, ranks, NULL, &group) < 0, "a refusal");
-    need(strstr(dscomm_last_error(), "one thread makes all groups") != NULL,
-         "the sentence");
+    need_sentence("one thread makes all groups");
     return arg;
 }
 
@@ -453,8 +473,7 @@ static void use_serialized(void)
     setenv("DSCOMM_PROGRESS", "thread", 1);
     if (level < MPI_THREAD_MULTIPLE) {
         need(dscomm_init(NULL, &world) < 0, "no thread of the library's own");
-        need(strstr(dscomm_last_error(), "DSCOMM_PROGRESS=thread") != NULL,
-             "the sentence");
+        need_sentence("DSCOMM_PROGRESS=thread");
     }
     MPI_Finalize();
 }
@@ -482,11 +501,7 @@ static void run_out(void)
 /* Ranks with different settings */
 static void differ(void)
 {
-    const char *number = getenv("PMI_RANK");
-
-    if (!number)
-        number = getenv("OMPI_COMM_WORLD_RANK");
-    if (number && strcmp(number, "0"))
+    if (launched_rank())
         setenv("DSCOMM_MPI_CHUNK", "1000", 1);
     need(dscomm_init(NULL, &world) == DSCOMM_ERR_NO_BACKEND, "a refusal");
     need(strstr(dscomm_last_error(),
@@ -509,11 +524,9 @@ static void stay_away(void)
     if (rank == 1)
         sleep(60);
     need(dscomm_init(NULL, &world) == DSCOMM_ERR_TIMEOUT, "a time-out");
-    need(strstr(dscomm_last_error(), "rank 1 of 3 did not come within 5.0 s") !=
-             NULL,
-         "the sentence");
+    need_sentence("rank 1 of 3 did not come within 5.0 s");
     need(dscomm_init(NULL, &world) == DSCOMM_ERR_STATE, "no second attempt");
-    need(strstr(dscomm_last_error(), "set MASTER_ADDR") != NULL, "the remedy");
+    need_sentence("set MASTER_ADDR");
     exit(4);
 }
 

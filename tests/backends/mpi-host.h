@@ -21,8 +21,16 @@ extern int given; /* the level of threads that MPI gives, or -1 */
 
 /* Ends the rank where cond is 0. */
 void need(int cond, const char *what);
+/* The same where the last sentence lacks text. */
+void need_sentence(const char *text);
 /* Makes the world; it has that backend. */
 void join(const char *backend);
+/* What the launcher says, before there is a world. */
+int launched_rank(void);
+/* Sums a one of each rank of group. */
+void sum_ones(dscomm_group_t *group);
+/* Waits for the work and frees it. */
+void finish(dscomm_work_t *work);
 
 /* mpi-groups.c */
 void withdraw(void);
