@@ -120,13 +120,7 @@ rank 2 of 3: the sum of all ranks is 3;" "$1"
 }
 
 for library in openmpi mpich; do
-    if [ ! -e "$DSCOMM_MPI_PATH/$library.so" ] ||
-        ! command -v "mpirun.$library" >/dev/null; then
-        skip "mpirun.$library" 'it is not there, or there is no module for it'
-        continue
-    fi
-    echo "# $library"
-    use_$library
+    use_if_present $library || continue
     for backend in mpi two_level auto; do
         joined mpirun $backend 3 "$library: mpirun, backend $backend"
     done

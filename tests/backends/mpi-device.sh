@@ -39,13 +39,7 @@ devices()
 }
 
 for library in openmpi mpich; do
-    if [ ! -e "$DSCOMM_MPI_PATH/$library.so" ] ||
-        ! command -v "mpirun.$library" >/dev/null; then
-        skip "mpirun.$library" 'it is not there, or there is no module for it'
-        continue
-    fi
-    echo "# $library"
-    use_$library
+    use_if_present $library || continue
     devices mpi never 0 '' 'no CUDA'
     devices mpi before 2 'staged.*not CUDA-aware' 'CUDA, then the world'
     devices mpi after 2 'staged.*not CUDA-aware' 'the world, then CUDA'

@@ -43,6 +43,17 @@ use_mpich()
     survive=-disable-auto-cleanup
 }
 
+# Needs DSCOMM_MPI_PATH; else a check is skipped
+use_if_present()
+{
+    if [ ! -e "$DSCOMM_MPI_PATH/$1.so" ] || ! command -v "mpirun.$1" >/dev/null; then
+        skip "mpirun.$1" 'it is not there, or there is no module for it'
+        return 1
+    fi
+    echo "# $1"
+    "use_$1"
+}
+
 node= # script that starts a rank
 # start N MODE: its status in $status, what it prints in $out and $err
 start()

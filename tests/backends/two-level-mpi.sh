@@ -72,13 +72,7 @@ levelled()
 }
 
 for library in openmpi mpich; do
-    if [ ! -e "$DSCOMM_MPI_PATH/$library.so" ] ||
-        ! command -v "mpirun.$library" >/dev/null; then
-        skip "mpirun.$library" 'it is not there, or there is no module for it'
-        continue
-    fi
-    echo "# $library"
-    use_$library
+    use_if_present $library || continue
     planned "$library: who plans what"
     choose $library
     levelled "$library: works on two levels"
