@@ -90,7 +90,7 @@ static void test_null_arrays(void)
 /* Blocks and one more that share memory other than in place. */
 static void test_overlap(void)
 {
-    int next = (my.rank + 1) % my.ranks;
+    int next = next_rank();
     size_t counts[64] = {0}, displs[64];
 
     for (int r = 0; r < 64; r++)
@@ -222,4 +222,4 @@ static const conform_test_t tests[] = {
     {"attributes of other versions", test_attribute_size},
     {NULL, NULL},
 };
-const conform_area_t conform_arguments = {"arguments", tests};
+const conform_area_t conform_arguments = {"arguments", NULL, tests};

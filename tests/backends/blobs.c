@@ -107,4 +107,4 @@ static const conform_test_t tests[] = {
     {"refused", test_refused},
     {NULL, NULL},
 };
-const conform_area_t conform_blobs = {"blobs", tests};
+const conform_area_t conform_blobs = {"blobs", NULL, tests};

@@ -27,8 +27,7 @@ static void end_recording(int as_work)
     CHECK_OK(dscomm_coalesce_end(my.group, as_work ? &work : NULL));
     if (!as_work)
         return;
-    CHECK_OK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
-    dscomm_work_free(work);
+    conform_finish(&work, 1);
 }
 
 static void run_collectives(size_t count, int as_work)
@@ -38,8 +37,7 @@ static void run_collectives(size_t count, int as_work)
     CHECK_OK(dscomm_coalesce_begin(my.group));
     for (int i = 0; i < CALLS; i++) {
         prepare(&x[i], i, count);
-        if (exchange_begin(&x[i]))
-            exchange_post(&x[i], NULL);
+        exchange_start(&x[i], 0);
     }
     end_recording(as_work);
     for (int i = 0; i < CALLS; i++)
@@ -70,8 +68,7 @@ static void test_recorded(void)
 /* Sends and receives in any order: none blocks another. */
 static void run_messages(size_t bytes, int as_work)
 {
-    int next = (my.rank + 1) % my.ranks;
-    int prev = (my.rank + my.ranks - 1) % my.ranks;
+    const int next = next_rank(), prev = prev_rank();
     area_t in, out;
 
     if (!area_make(&in, bytes, 0, NULL) || !area_make(&out, bytes, 0, NULL))
@@ -102,8 +99,7 @@ static void test_messages(void)
 /* torch's batch_isend_irecv: blocking forms are recorded as well. */
 static void test_sendrecv(void)
 {
-    int next = (my.rank + 1) % my.ranks;
-    int prev = (my.rank + my.ranks - 1) % my.ranks;
+    const int next = next_rank(), prev = prev_rank();
     int32_t in = -1, out = my.rank;
 
     CHECK_OK(dscomm_coalesce_begin(my.group));
@@ -185,8 +181,7 @@ static void test_two(void)
         CHECK_OK(dscomm_coalesce_begin(my.group));
         for (int i = 0; i < 4; i++) {
             prepare(&x[r][i], i + 5 * r, 300);
-            if (exchange_begin(&x[r][i]))
-                exchange_post(&x[r][i], NULL);
+            exchange_start(&x[r][i], 0);
         }
         CHECK_OK(dscomm_coalesce_end(my.group, &works[r]));
     }
@@ -210,4 +205,4 @@ static const conform_test_t tests[] = {
     {"two recordings in flight", test_two},
     {NULL, NULL},
 };
-const conform_area_t conform_coalescing = {"coalescing", tests};
+const conform_area_t conform_coalescing = {"coalescing", NULL, tests};

@@ -58,46 +58,6 @@ static void run_coll(int coll)
             run_sizes(x);
 }
 
-static void test_broadcast(void)
-{
-    run_coll(DSCOMM_COLL_BROADCAST);
-}
-
-static void test_reduce(void)
-{
-    run_coll(DSCOMM_COLL_REDUCE);
-}
-
-static void test_all_reduce(void)
-{
-    run_coll(DSCOMM_COLL_ALL_REDUCE);
-}
-
-static void test_all_gather(void)
-{
-    run_coll(DSCOMM_COLL_ALL_GATHER);
-}
-
-static void test_reduce_scatter(void)
-{
-    run_coll(DSCOMM_COLL_REDUCE_SCATTER);
-}
-
-static void test_gather(void)
-{
-    run_coll(DSCOMM_COLL_GATHER);
-}
-
-static void test_scatter(void)
-{
-    run_coll(DSCOMM_COLL_SCATTER);
-}
-
-static void test_all_to_all(void)
-{
-    run_coll(DSCOMM_COLL_ALL_TO_ALL);
-}
-
 /* Over a million elements, an odd number, and misaligned. */
 static void test_large(void)
 {
@@ -245,15 +205,18 @@ static void test_monitored_barrier_late(void)
     CHECK_OK(dscomm_group_status(my.group));
 }
 
+static const conform_case_t cases[] = {
+    {"broadcast", run_coll, DSCOMM_COLL_BROADCAST},
+    {"reduce", run_coll, DSCOMM_COLL_REDUCE},
+    {"all_reduce", run_coll, DSCOMM_COLL_ALL_REDUCE},
+    {"all_gather", run_coll, DSCOMM_COLL_ALL_GATHER},
+    {"reduce_scatter", run_coll, DSCOMM_COLL_REDUCE_SCATTER},
+    {"gather", run_coll, DSCOMM_COLL_GATHER},
+    {"scatter", run_coll, DSCOMM_COLL_SCATTER},
+    {"all_to_all", run_coll, DSCOMM_COLL_ALL_TO_ALL},
+    {NULL, NULL, 0},
+};
 static const conform_test_t tests[] = {
-    {"broadcast", test_broadcast},
-    {"reduce", test_reduce},
-    {"all_reduce", test_all_reduce},
-    {"all_gather", test_all_gather},
-    {"reduce_scatter", test_reduce_scatter},
-    {"gather", test_gather},
-    {"scatter", test_scatter},
-    {"all_to_all", test_all_to_all},
     {"a million elements and three", test_large},
     {"sequence numbers", test_sequence},
     {"barrier holds everyone", test_barrier},
@@ -262,4 +225,4 @@ static const conform_test_t tests[] = {
     {"monitored_barrier names the late", test_monitored_barrier_late},
     {NULL, NULL},
 };
-const conform_area_t conform_collectives = {"collectives", tests};
+const conform_area_t conform_collectives = {"collectives", cases, tests};

@@ -27,9 +27,17 @@ typedef struct {
     void (*run)(void);
 } conform_test_t;
 
-/* tests ends with a row whose name is NULL. */
+/* A test of several that differ in a number. */
 typedef struct {
     const char *name;
+    void (*run)(int arg);
+    int arg;
+} conform_case_t;
+
+/* Both end with a row whose name is NULL; without cases, they are NULL. */
+typedef struct {
+    const char *name;
+    const conform_case_t *cases;
     const conform_test_t *tests;
 } conform_area_t;
 
@@ -55,6 +63,17 @@ void conform_skip(const char *reason);
 
 /* Numbers that all ranks draw alike. */
 uint64_t mix(uint64_t x);
+
+/* This rank's neighbours in a ring of all. */
+static inline int next_rank(void)
+{
+    return (my.rank + 1) % my.ranks;
+}
+
+static inline int prev_rank(void)
+{
+    return (my.rank + my.ranks - 1) % my.ranks;
+}
 
 /* Bytes of elements first ... first + count - 1 of a stream of random bytes. */
 void pattern_bytes(void *dest, size_t element, uint64_t stream, size_t first,
@@ -120,11 +139,15 @@ typedef struct {
     dscomm_work_t *work;
 } exchange_t;
 
-/* Makes the buffers, starts, checks and frees. begin, then post, then end; the
- * work (where post was asked for one) is waited for in between, and freed by
- * end. run does all of it with a blocking call. */
+/* Makes the buffers, starts, checks and frees. begin, then post, then end,
+ * which waits for the work (where post was asked for one) and frees it. run
+ * does all of it with a blocking call. */
 int exchange_begin(exchange_t *x);
 dscomm_status_t exchange_post(exchange_t *x, dscomm_work_t **ret_work);
+/* begin, and post with or without a work. */
+void exchange_start(exchange_t *x, int as_work);
+/* Waits for the work if there is one; may be called again. */
+void exchange_wait(exchange_t *x);
 int exchange_end(exchange_t *x);
 int exchange_run(exchange_t *x);
 /* 1 where the collective sends to, or receives on, one rank only. */
@@ -143,6 +166,14 @@ typedef struct {
     area_t area;
     dscomm_work_t *work;
 } letter_t;
+static inline letter_t letter(int peer, int tag, size_t bytes, uint64_t seed)
+{
+    return (letter_t){.group = my.group,
+                      .peer = peer,
+                      .tag = tag,
+                      .bytes = bytes,
+                      .seed = seed};
+}
 /* Start one; letter_end() waits and checks contents, source, tag and length. */
 void letter_isend(letter_t *l);
 void letter_irecv(letter_t *l);
@@ -153,6 +184,8 @@ void letter_recv(letter_t *l);
 
 void conform_pause(long ms);
 double conform_now_ms(void);
+/* Waits for the works, which must succeed, and frees them. */
+void conform_finish(dscomm_work_t **works, size_t count);
 /* All ranks of the test's group, with a deadline of *timeout_ms, or of four,
  * sixteen ... times that on a machine that is too busy to make a group in that
  * time. NULL: the test fails. */

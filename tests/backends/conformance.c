@@ -104,6 +104,13 @@ double conform_now_ms(void)
     return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
 }
 
+void conform_finish(dscomm_work_t **works, size_t count)
+{
+    CHECK_OK(dscomm_work_wait_all(works, count, DSCOMM_TIMEOUT_DEFAULT));
+    for (size_t i = 0; i < count; i++)
+        dscomm_work_free(works[i]);
+}
+
 #define NEWS 77
 
 void conform_tell(int rank)
@@ -149,8 +156,11 @@ dscomm_group_t *conform_group_within(int *timeout_ms)
     return group;
 }
 
-static void run_test(const conform_area_t *area, const conform_test_t *test)
+/* test, or one case. */
+static void run_test(const conform_area_t *area, const conform_test_t *test,
+                     const conform_case_t *one)
 {
+    const char *name = one ? one->name : test->name;
     dscomm_status_t status;
     int all;
 
@@ -160,20 +170,25 @@ static void run_test(const conform_area_t *area, const conform_test_t *test)
     if (status < 0)
         bail("rank %d: no group for the next test: %s", my.rank,
              dscomm_last_error());
-    test->run();
+    if (one)
+        one->run(one->arg);
+    else
+        test->run();
     all = conform_agree(failures == 0);
     if (my.rank == 0 && skipped && all)
-        skip("%s: %s: %s", area->name, test->name, skipped);
+        skip("%s: %s: %s", area->name, name, skipped);
     else if (my.rank == 0)
-        ok(all, "%s: %s", area->name, test->name);
+        ok(all, "%s: %s", area->name, name);
     dscomm_group_free(my.group);
     my.group = NULL;
 }
 
 static void run_area(const conform_area_t *area)
 {
+    for (const conform_case_t *one = area->cases; one && one->name; one++)
+        run_test(area, NULL, one);
     for (const conform_test_t *test = area->tests; test->name; test++)
-        run_test(area, test);
+        run_test(area, test, NULL);
 }
 
 /* One rank fails on purpose: the wrapper checks that this is seen. */
@@ -184,7 +199,7 @@ static void fail_on_last_rank(void)
 
 static const conform_test_t must_fail_tests[] = {
     {"one rank fails on purpose", fail_on_last_rank}, {NULL, NULL}};
-static const conform_area_t must_fail = {"must_fail", must_fail_tests};
+static const conform_area_t must_fail = {"must_fail", NULL, must_fail_tests};
 
 static void run_named(const char *name)
 {

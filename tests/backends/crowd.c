@@ -48,19 +48,13 @@ static void post(crowd_t *c, int i)
     exchange_t *x = &c->exchanges[i];
 
     prepare(x, c->groups[i % GROUPS], mix(c->seed + (uint64_t)i));
-    if (exchange_begin(x))
-        exchange_post(x, &x->work);
+    exchange_start(x, 1);
 }
 
 static void land(crowd_t *c)
 {
-    for (int i = 0; i < CROWD; i++) {
-        exchange_t *x = &c->exchanges[c->order[i]];
-
-        if (x->work)
-            CHECK_OK(dscomm_work_wait(x->work, DSCOMM_TIMEOUT_DEFAULT));
-        exchange_end(x);
-    }
+    for (int i = 0; i < CROWD; i++)
+        exchange_end(&c->exchanges[c->order[i]]);
 }
 
 static void fly(crowd_t *c)
@@ -138,16 +132,13 @@ static void test_recordings(void)
             prepare(x, group, mix(c->seed + (uint64_t)k));
             if (k % 9 < 6)
                 x->coll = DSCOMM_COLL_ALL_REDUCE;
-            if (exchange_begin(x))
-                exchange_post(x, NULL);
+            exchange_start(x, 0);
         }
         CHECK_OK(dscomm_coalesce_end(group, blocks ? NULL : &works[nworks]));
         nworks += !blocks;
     }
-    for (int i = nworks - 1; i >= 0; i--) {
-        CHECK_OK(dscomm_work_wait(works[i], DSCOMM_TIMEOUT_DEFAULT));
-        dscomm_work_free(works[i]);
-    }
+    for (int i = nworks - 1; i >= 0; i--)
+        conform_finish(&works[i], 1);
     for (int i = 0; i < CROWD; i++)
         exchange_end(&c->exchanges[i]);
     crowd_free(c);
@@ -266,4 +257,4 @@ static const conform_test_t tests[] = {
     {"abandoned", test_abandoned},
     {NULL, NULL},
 };
-const conform_area_t conform_crowd = {"crowd", tests};
+const conform_area_t conform_crowd = {"crowd", NULL, tests};

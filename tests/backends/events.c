@@ -163,16 +163,6 @@ static void run_failure(int with_work)
     dscomm_work_free(work);
 }
 
-static void test_failure_with_work(void)
-{
-    run_failure(1);
-}
-
-static void test_failure_alone(void)
-{
-    run_failure(0);
-}
-
 static void test_closed(void)
 {
     dscomm_group_t *group;
@@ -184,11 +174,6 @@ static void test_closed(void)
     CHECK_OK(dscomm_group_fd(group, &fd));
     CHECK_OK(dscomm_group_free(group));
     check(fcntl(fd, F_GETFD) < 0 && errno == EBADF, "it is still open");
-}
-
-static int prev_rank(void)
-{
-    return (my.rank + my.ranks - 1) % my.ranks;
 }
 
 /* A group whose deadline passes soon, its descriptor and the deadline; NULL:
@@ -303,16 +288,19 @@ static void test_own_deadline(void)
     close_short_lived(group);
 }
 
+static const conform_case_t cases[] = {
+    {"an abort does, with a work", run_failure, 1},
+    {"an abort does, without", run_failure, 0},
+    {NULL, NULL, 0},
+};
 static const conform_test_t tests[] = {
     {"messages wake a loop", test_messages},
     {"collectives wake a loop", test_collectives},
     {"blocking calls do not", test_blocking},
-    {"an abort does, with a work", test_failure_with_work},
-    {"an abort does, without", test_failure_alone},
     {"the group closes it", test_closed},
     {"a deadline passes in a loop's sleep", test_deadline},
     {"and a late rank is named", test_late_rank},
     {"and a receive keeps its own", test_own_deadline},
     {NULL, NULL},
 };
-const conform_area_t conform_events = {"events", tests};
+const conform_area_t conform_events = {"events", cases, tests};

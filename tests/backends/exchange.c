@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include "tests/backends/conform.h"
+#include "tests/collective.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -252,130 +253,6 @@ static const size_t *displs(const exchange_t *x, const size_t *array)
     return x->gaps || x->seed % 2 ? array : NULL;
 }
 
-static dscomm_status_t post_broadcast(exchange_t *x, dscomm_work_t **work)
-{
-    return dscomm_broadcast(x->group, x->recv, x->count, x->dtype, x->root,
-                            work);
-}
-
-static dscomm_status_t post_reduce(exchange_t *x, dscomm_work_t **work)
-{
-    if (x->op == DSCOMM_PREMUL_SUM)
-        return dscomm_reduce_premul_sum(x->group, x->send, x->recv, x->count,
-                                        x->dtype, pattern_factor(x->rank),
-                                        x->root, work);
-    return dscomm_reduce(x->group, x->send, x->recv, x->count, x->dtype, x->op,
-                         x->root, work);
-}
-
-static dscomm_status_t post_all_reduce(exchange_t *x, dscomm_work_t **work)
-{
-    if (x->op == DSCOMM_PREMUL_SUM)
-        return dscomm_all_reduce_premul_sum(x->group, x->send, x->recv,
-                                            x->count, x->dtype,
-                                            pattern_factor(x->rank), work);
-    return dscomm_all_reduce(x->group, x->send, x->recv, x->count, x->dtype,
-                             x->op, work);
-}
-
-static dscomm_status_t post_all_gather(exchange_t *x, dscomm_work_t **work)
-{
-    return dscomm_all_gather(x->group, x->send, x->recv, x->count, x->dtype,
-                             work);
-}
-
-static dscomm_status_t post_all_gather_v(exchange_t *x, dscomm_work_t **work)
-{
-    return dscomm_all_gather_v(x->group, x->send, x->send_counts[0], x->recv,
-                               x->recv_counts, displs(x, x->recv_displs),
-                               x->dtype, work);
-}
-
-static dscomm_status_t post_reduce_scatter(exchange_t *x, dscomm_work_t **work)
-{
-    if (x->op == DSCOMM_PREMUL_SUM)
-        return dscomm_reduce_scatter_premul_sum(x->group, x->send, x->recv,
-                                                x->count, x->dtype,
-                                                pattern_factor(x->rank), work);
-    return dscomm_reduce_scatter(x->group, x->send, x->recv, x->count, x->dtype,
-                                 x->op, work);
-}
-
-static dscomm_status_t post_reduce_scatter_v(exchange_t *x,
-                                             dscomm_work_t **work)
-{
-    return dscomm_reduce_scatter_v(x->group, x->send, x->recv, x->send_counts,
-                                   x->dtype, x->op, work);
-}
-
-static dscomm_status_t post_gather(exchange_t *x, dscomm_work_t **work)
-{
-    return dscomm_gather(x->group, x->send, x->recv, x->count, x->dtype,
-                         x->root, work);
-}
-
-static dscomm_status_t post_gather_v(exchange_t *x, dscomm_work_t **work)
-{
-    int here = x->rank == x->root;
-
-    return dscomm_gather_v(x->group, x->send, x->send_counts[0], x->recv,
-                           here ? x->recv_counts : NULL,
-                           here ? displs(x, x->recv_displs) : NULL, x->dtype,
-                           x->root, work);
-}
-
-static dscomm_status_t post_scatter(exchange_t *x, dscomm_work_t **work)
-{
-    return dscomm_scatter(x->group, x->send, x->recv, x->count, x->dtype,
-                          x->root, work);
-}
-
-static dscomm_status_t post_scatter_v(exchange_t *x, dscomm_work_t **work)
-{
-    int here = x->rank == x->root;
-
-    return dscomm_scatter_v(x->group, x->send, here ? x->send_counts : NULL,
-                            here ? displs(x, x->send_displs) : NULL, x->recv,
-                            x->recv_counts[x->root], x->dtype, x->root, work);
-}
-
-static dscomm_status_t post_all_to_all(exchange_t *x, dscomm_work_t **work)
-{
-    return dscomm_all_to_all(x->group, x->send, x->recv, x->count, x->dtype,
-                             work);
-}
-
-static dscomm_status_t post_all_to_all_v(exchange_t *x, dscomm_work_t **work)
-{
-    return dscomm_all_to_all_v(
-        x->group, x->send, x->send_counts, displs(x, x->send_displs), x->recv,
-        x->recv_counts, displs(x, x->recv_displs), x->dtype, work);
-}
-
-static dscomm_status_t post_barrier(exchange_t *x, dscomm_work_t **work)
-{
-    return dscomm_barrier(x->group, work);
-}
-
-typedef dscomm_status_t (*post_fn)(exchange_t *x, dscomm_work_t **work);
-
-static const post_fn posts[] = {
-    [DSCOMM_COLL_BROADCAST] = post_broadcast,
-    [DSCOMM_COLL_REDUCE] = post_reduce,
-    [DSCOMM_COLL_ALL_REDUCE] = post_all_reduce,
-    [DSCOMM_COLL_ALL_GATHER] = post_all_gather,
-    [DSCOMM_COLL_ALL_GATHER_V] = post_all_gather_v,
-    [DSCOMM_COLL_REDUCE_SCATTER] = post_reduce_scatter,
-    [DSCOMM_COLL_REDUCE_SCATTER_V] = post_reduce_scatter_v,
-    [DSCOMM_COLL_GATHER] = post_gather,
-    [DSCOMM_COLL_GATHER_V] = post_gather_v,
-    [DSCOMM_COLL_SCATTER] = post_scatter,
-    [DSCOMM_COLL_SCATTER_V] = post_scatter_v,
-    [DSCOMM_COLL_ALL_TO_ALL] = post_all_to_all,
-    [DSCOMM_COLL_ALL_TO_ALL_V] = post_all_to_all_v,
-    [DSCOMM_COLL_BARRIER] = post_barrier,
-};
-
 static const char *describe(const exchange_t *x, char *text, size_t size)
 {
     snprintf(text, size,
@@ -390,9 +267,30 @@ static const char *describe(const exchange_t *x, char *text, size_t size)
 
 dscomm_status_t exchange_post(exchange_t *x, dscomm_work_t **ret_work)
 {
+    const shape_t *shape = &shapes[x->coll];
+    collective_t call = {.coll = x->coll,
+                         .send = x->send,
+                         .recv = x->recv,
+                         .count = shape->counts == FIXED ? x->count
+                                  : shape->senders == ROOT
+                                      ? x->recv_counts[x->root]
+                                      : x->send_counts[0],
+                         .dtype = x->dtype,
+                         .op = shape->reduces ? x->op : 0,
+                         .root = x->root,
+                         .factor = pattern_factor(x->rank)};
     char text[256];
-    dscomm_status_t status = posts[x->coll](x, ret_work);
+    dscomm_status_t status;
 
+    if (takes_part(x, shape->senders)) {
+        call.send_counts = x->send_counts;
+        call.send_displs = displs(x, x->send_displs);
+    }
+    if (takes_part(x, shape->receivers)) {
+        call.recv_counts = x->recv_counts;
+        call.recv_displs = displs(x, x->recv_displs);
+    }
+    status = collective_call(x->group, &call, ret_work);
     check_status(status, DSCOMM_OK, "%s", describe(x, text, sizeof text));
     return status;
 }
@@ -409,11 +307,24 @@ static void unify_truths(exchange_t *x)
         result[i] = result[i] != 0;
 }
 
+void exchange_start(exchange_t *x, int as_work)
+{
+    if (exchange_begin(x))
+        exchange_post(x, as_work ? &x->work : NULL);
+}
+
+void exchange_wait(exchange_t *x)
+{
+    if (x->work)
+        CHECK_OK(dscomm_work_wait(x->work, DSCOMM_TIMEOUT_DEFAULT));
+}
+
 int exchange_end(exchange_t *x)
 {
     char text[256], what[300];
     int passed;
 
+    exchange_wait(x);
     describe(x, text, sizeof text);
     unify_truths(x);
     snprintf(what, sizeof what, "%s: receive buffer", text);

@@ -166,4 +166,4 @@ static const conform_test_t tests[] = {
     {"of a mismatch", test_mismatch},
     {NULL, NULL},
 };
-const conform_area_t conform_failures = {"failures", tests};
+const conform_area_t conform_failures = {"failures", NULL, tests};

@@ -481,8 +481,7 @@ static void test_free_with_works(void)
         return;
     }
     CHECK_OK(dscomm_group_split(my.group, 0, 0, NULL, &group));
-    CHECK_OK(dscomm_irecv(group, &in, 1, DSCOMM_INT32, (my.rank + 1) % my.ranks,
-                          0, &work));
+    CHECK_OK(dscomm_irecv(group, &in, 1, DSCOMM_INT32, next_rank(), 0, &work));
     CHECK_FAILS(dscomm_work_test(work), DSCOMM_IN_PROGRESS);
     CHECK_OK(dscomm_barrier(my.group, NULL));
     CHECK_OK(dscomm_group_free(group));
@@ -516,4 +515,4 @@ static const conform_test_t tests[] = {
     {"free with works outstanding", test_free_with_works},
     {NULL, NULL},
 };
-const conform_area_t conform_groups = {"groups", tests};
+const conform_area_t conform_groups = {"groups", NULL, tests};

@@ -265,4 +265,4 @@ static const conform_test_t tests[] = {
     {"equal bits on all ranks and in all runs", test_equal_bits},
     {NULL, NULL},
 };
-const conform_area_t conform_numbers = {"numbers", tests};
+const conform_area_t conform_numbers = {"numbers", NULL, tests};

@@ -431,4 +431,4 @@ static const conform_test_t tests[] = {
     {"another commutativity on one rank", test_other_commutativity},
     {NULL, NULL},
 };
-const conform_area_t conform_operators = {"operators", tests};
+const conform_area_t conform_operators = {"operators", NULL, tests};

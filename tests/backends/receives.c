@@ -10,11 +10,6 @@
 #define DEADLINE_MS 600 /* or more, see conform_group_within() */
 #define LONG_MS 20000 /* no test needs more */
 
-static int prev_rank(void)
-{
-    return (my.rank + my.ranks - 1) % my.ranks;
-}
-
 /* All ranks, with a deadline that passes soon: *ret_ms. */
 static dscomm_group_t *short_lived_group(int *ret_ms)
 {
@@ -45,11 +40,6 @@ static void test_polled(void)
           conform_now_ms() - start);
     dscomm_work_free(work);
     CHECK_OK(dscomm_group_free(group));
-}
-
-static int next_rank(void)
-{
-    return (my.rank + 1) % my.ranks;
 }
 
 /* A backend may do without, and says so. */
@@ -329,9 +319,7 @@ static void test_cancel_race(void)
             check(in[0] == i && in[sizes[s] - 1] == i,
                   "message %d is %d ... %d", i, in[0], in[sizes[s] - 1]);
         }
-        CHECK_OK(dscomm_work_wait_all(works, MANY, DSCOMM_TIMEOUT_DEFAULT));
-        for (int i = 0; i < MANY; i++)
-            dscomm_work_free(works[i]);
+        conform_finish(works, MANY);
         free(out);
     }
     free(in);
@@ -352,11 +340,8 @@ static int can_probe(void)
 static void run_probe(size_t bytes, int source)
 {
     dscomm_message_info_t info = DSCOMM_MESSAGE_INFO_INIT;
-    letter_t in, out = {.group = my.group,
-                        .peer = next_rank(),
-                        .tag = 4,
-                        .bytes = bytes,
-                        .seed = (uint64_t)my.rank};
+    letter_t in = letter(prev_rank(), 4, bytes, (uint64_t)prev_rank());
+    letter_t out = letter(next_rank(), 4, bytes, (uint64_t)my.rank);
 
     letter_isend(&out);
     for (int i = 0; i < 3; i++) {
@@ -368,9 +353,6 @@ static void run_probe(size_t bytes, int source)
               "rank %d, tag %d, %zu bytes", info.source, info.tag, info.bytes);
     }
     CHECK_FAILS(dscomm_probe(my.group, source, 5, 0, NULL), DSCOMM_IN_PROGRESS);
-    in = out;
-    in.peer = prev_rank();
-    in.seed = (uint64_t)prev_rank();
     letter_recv(&in);
     letter_end(&out);
 }
@@ -431,9 +413,7 @@ static void run_matched(size_t bytes)
               in[bytes - 1] == 10 * prev_rank() + 2 && info.bytes == bytes &&
               info.source == prev_rank() && info.tag == 6,
           "the message set aside: %zu bytes", info.bytes);
-    CHECK_OK(dscomm_work_wait_all(works, 3, DSCOMM_TIMEOUT_DEFAULT));
-    for (int i = 0; i < 3; i++)
-        dscomm_work_free(works[i]);
+    conform_finish(works, 3);
     free(in);
     free(out);
 }
@@ -498,4 +478,4 @@ static const conform_test_t tests[] = {
     {"receives cancelled while messages come", test_cancel_race},
     {NULL, NULL},
 };
-const conform_area_t conform_receives = {"receives", tests};
+const conform_area_t conform_receives = {"receives", NULL, tests};

@@ -24,16 +24,16 @@ static void prepare(exchange_t *x, int i, dscomm_group_t *group)
     x->in_place = i / 13 % 2;
 }
 
-static void launch(exchange_t *x)
+static void begin(exchange_t *x, int i, dscomm_group_t *group)
 {
-    if (exchange_begin(x))
-        exchange_post(x, &x->work);
+    prepare(x, i, group);
+    exchange_start(x, 1);
 }
 
-static void wait_one(exchange_t *x)
+static void end_all(exchange_t *x, int n)
 {
-    if (x->work)
-        CHECK_OK(dscomm_work_wait(x->work, DSCOMM_TIMEOUT_DEFAULT));
+    for (int i = 0; i < n; i++)
+        exchange_end(&x[i]);
 }
 
 /* One at a time, every collective. */
@@ -42,10 +42,9 @@ static void test_each(void)
     for (int i = 0; i < 26; i++) {
         exchange_t x;
 
-        prepare(&x, i, my.group);
-        launch(&x);
-        wait_one(&x);
-        wait_one(&x);
+        begin(&x, i, my.group);
+        exchange_wait(&x);
+        exchange_wait(&x);
         check_status(x.work ? dscomm_work_test(x.work) : DSCOMM_OK, DSCOMM_OK,
                      "dscomm_work_test afterwards");
         exchange_end(&x);
@@ -56,14 +55,11 @@ static void run_flight(const unsigned char *order)
 {
     exchange_t x[FLIGHT];
 
-    for (int i = 0; i < FLIGHT; i++) {
-        prepare(&x[i], i, my.group);
-        launch(&x[i]);
-    }
     for (int i = 0; i < FLIGHT; i++)
-        wait_one(&x[order[i]]);
+        begin(&x[i], i, my.group);
     for (int i = 0; i < FLIGHT; i++)
-        exchange_end(&x[i]);
+        exchange_wait(&x[order[i]]);
+    end_all(x, FLIGHT);
 }
 
 static void test_flight(void)
@@ -85,17 +81,12 @@ static void test_blocking_behind(void)
 {
     exchange_t x[4], blocking;
 
-    for (int i = 0; i < 4; i++) {
-        prepare(&x[i], i + 2, my.group);
-        launch(&x[i]);
-    }
+    for (int i = 0; i < 4; i++)
+        begin(&x[i], i + 2, my.group);
     prepare(&blocking, 3, my.group);
     exchange_run(&blocking);
     CHECK_OK(dscomm_barrier(my.group, NULL));
-    for (int i = 0; i < 4; i++) {
-        wait_one(&x[i]);
-        exchange_end(&x[i]);
-    }
+    end_all(x, 4);
 }
 
 /* The message that the first rank waits for comes only when the collective,
@@ -127,8 +118,7 @@ static void test_wait_all(void)
     dscomm_work_t *works[FLIGHT + 2] = {NULL};
 
     for (int i = 0; i < FLIGHT; i++) {
-        prepare(&x[i], i, my.group);
-        launch(&x[i]);
+        begin(&x[i], i, my.group);
         works[i + 1] = x[i].work;
     }
     CHECK_OK(dscomm_work_wait_all(works, FLIGHT + 2, DSCOMM_TIMEOUT_DEFAULT));
@@ -146,8 +136,7 @@ static void test_wait_any(void)
     int left = FLIGHT;
 
     for (int i = 0; i < FLIGHT; i++) {
-        prepare(&x[i], i, my.group);
-        launch(&x[i]);
+        begin(&x[i], i, my.group);
         works[i] = x[i].work;
     }
     for (; left > 0; left--) {
@@ -163,8 +152,7 @@ static void test_wait_any(void)
     }
     CHECK_FAILS(dscomm_work_wait_any(works, FLIGHT, 0, &(size_t){0}),
                 DSCOMM_ERR_INVALID);
-    for (int i = 0; i < FLIGHT; i++)
-        exchange_end(&x[i]);
+    end_all(x, FLIGHT);
 }
 
 /* wait_any finds the one that can complete among those that cannot yet. */
@@ -175,14 +163,12 @@ static void test_wait_any_last(void)
     size_t index = 9;
 
     for (int i = 0; i < 3; i++)
-        CHECK_OK(dscomm_irecv(my.group, &in[i], 1, DSCOMM_INT32,
-                              (my.rank + my.ranks - 1) % my.ranks, i,
+        CHECK_OK(dscomm_irecv(my.group, &in[i], 1, DSCOMM_INT32, prev_rank(), i,
                               &works[i]));
     CHECK_FAILS(dscomm_work_wait_any(works, 3, 0, &index), DSCOMM_IN_PROGRESS);
     for (int i = 2; i >= 0; i--) {
         CHECK_OK(dscomm_barrier(my.group, NULL));
-        CHECK_OK(dscomm_send(my.group, &out, 1, DSCOMM_INT32,
-                             (my.rank + 1) % my.ranks, i));
+        CHECK_OK(dscomm_send(my.group, &out, 1, DSCOMM_INT32, next_rank(), i));
         CHECK_OK(
             dscomm_work_wait_any(works, 3, DSCOMM_TIMEOUT_DEFAULT, &index));
         check(index == (size_t)i, "work %zu completed, want %d", index, i);
@@ -198,8 +184,7 @@ static void test_test(void)
         exchange_t x;
         dscomm_status_t status = DSCOMM_OK;
 
-        prepare(&x, i, my.group);
-        launch(&x);
+        begin(&x, i, my.group);
         while (x.work && conform_now_ms() - start < 20000) {
             status = dscomm_work_test(x.work);
             if (status != DSCOMM_IN_PROGRESS)
@@ -215,7 +200,7 @@ static void test_test(void)
 static void test_timeout(void)
 {
     int32_t in = 0, out = 31 + my.rank;
-    int prev = (my.rank + my.ranks - 1) % my.ranks;
+    int prev = prev_rank();
     dscomm_work_t *work = NULL;
     double start = conform_now_ms();
 
@@ -227,8 +212,7 @@ static void test_timeout(void)
     CHECK_FAILS(dscomm_work_wait_all(&work, 1, 20), DSCOMM_IN_PROGRESS);
     CHECK_FAILS(dscomm_work_received(work, NULL, NULL, NULL), DSCOMM_ERR_STATE);
     CHECK_OK(dscomm_barrier(my.group, NULL));
-    CHECK_OK(dscomm_send(my.group, &out, 1, DSCOMM_INT32,
-                         (my.rank + 1) % my.ranks, 1));
+    CHECK_OK(dscomm_send(my.group, &out, 1, DSCOMM_INT32, next_rank(), 1));
     CHECK_OK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
     check(in == 31 + prev, "got %d", in);
     dscomm_work_free(work);
@@ -247,12 +231,11 @@ static void test_late_collective(void)
     prepare(&x, DSCOMM_COLL_ALL_REDUCE, my.group);
     for (int r = 0; r < late && my.rank == late; r++)
         conform_hear(r);
-    launch(&x);
+    exchange_start(&x, 1);
     if (my.rank != late) {
         CHECK_FAILS(dscomm_work_wait(x.work, 30), DSCOMM_IN_PROGRESS);
         conform_tell(late);
     }
-    wait_one(&x);
     exchange_end(&x);
 }
 
@@ -262,16 +245,14 @@ static void test_free_running(void)
     exchange_t x[6], after;
 
     for (int i = 0; i < 6; i++) {
-        prepare(&x[i], DSCOMM_COLL_ALL_REDUCE + 13 * i, my.group);
-        launch(&x[i]);
+        begin(&x[i], DSCOMM_COLL_ALL_REDUCE + 13 * i, my.group);
         dscomm_work_free(x[i].work);
         x[i].work = NULL;
     }
     prepare(&after, DSCOMM_COLL_ALL_TO_ALL, my.group);
     exchange_run(&after);
     CHECK_OK(dscomm_barrier(my.group, NULL));
-    for (int i = 0; i < 6; i++)
-        exchange_end(&x[i]);
+    end_all(x, 6);
     dscomm_work_free(NULL);
 }
 
@@ -287,16 +268,13 @@ static void test_several_groups(void)
         CHECK_OK(dscomm_group_split(my.group, my.rank / (g + 1) % 2, my.rank,
                                     NULL, &groups[g]));
     for (int i = 0; i < 3; i++)
-        for (int g = 0; g < GROUPS; g++) {
-            prepare(&x[g][i], i * 4 + g, groups[g]);
-            launch(&x[g][i]);
-        }
+        for (int g = 0; g < GROUPS; g++)
+            begin(&x[g][i], i * 4 + g, groups[g]);
     for (int g = GROUPS - 1; g >= 0; g--)
         for (int i = 0; i < 3; i++)
-            wait_one(&x[(g + my.rank) % GROUPS][2 - i]);
+            exchange_wait(&x[(g + my.rank) % GROUPS][2 - i]);
     for (int g = 0; g < GROUPS; g++) {
-        for (int i = 0; i < 3; i++)
-            exchange_end(&x[g][i]);
+        end_all(x[g], 3);
         CHECK_OK(dscomm_group_free(groups[g]));
     }
 }
@@ -312,14 +290,13 @@ static void test_crossed_groups(void)
         CHECK_OK(dscomm_group_split(my.group, 0, 0, NULL, &groups[g]));
         prepare(&x[g], DSCOMM_COLL_ALL_REDUCE, groups[g]);
         x[g].count = conform_scale(200000);
-        launch(&x[g]);
+        exchange_start(&x[g], 1);
     }
-    wait_one(&x[my.rank % 2]);
-    wait_one(&x[1 - my.rank % 2]);
-    for (int g = 0; g < 2; g++) {
-        exchange_end(&x[g]);
+    exchange_wait(&x[my.rank % 2]);
+    exchange_wait(&x[1 - my.rank % 2]);
+    end_all(x, 2);
+    for (int g = 0; g < 2; g++)
         CHECK_OK(dscomm_group_free(groups[g]));
-    }
 }
 
 static dscomm_status_t poll_wait(dscomm_work_t *work)
@@ -354,7 +331,7 @@ static void test_crossed_polls(void)
         for (int g = 0; g < 2; g++) {
             prepare(&x[g], DSCOMM_COLL_ALL_REDUCE, groups[g]);
             x[g].count = conform_scale(300000);
-            launch(&x[g]);
+            exchange_start(&x[g], 1);
         }
         do {
             sched_yield();
@@ -362,10 +339,7 @@ static void test_crossed_polls(void)
         } while (status == DSCOMM_IN_PROGRESS &&
                  conform_now_ms() - start < 20000);
         check_status(status, DSCOMM_OK, "poll %zu", i);
-        for (int g = 0; g < 2; g++) {
-            wait_one(&x[g]);
-            exchange_end(&x[g]);
-        }
+        end_all(x, 2);
     }
     for (int g = 0; g < 2; g++)
         CHECK_OK(dscomm_group_free(groups[g]));
@@ -494,4 +468,4 @@ static const conform_test_t tests[] = {
     {"a refused call writes no work", test_not_written},
     {NULL, NULL},
 };
-const conform_area_t conform_works = {"works", tests};
+const conform_area_t conform_works = {"works", NULL, tests};
