@@ -149,9 +149,13 @@ static void set_host(int rank)
 
 void job_start_rank(job_t *job, int rank)
 {
-    job_rank_t me = {
-        rank,     job->ranks,         job->rendezvous, job->timeout_ms,
-        job->arg, &job->reports[rank]};
+    job_rank_t me = {.rank = rank,
+                     .ranks = job->ranks,
+                     .rendezvous = job->rendezvous,
+                     .timeout_ms = job->timeout_ms,
+                     .arg = job->arg,
+                     .report = &job->reports[rank],
+                     .started = job_now_ms()};
     pid_t parent = getpid();
 
     fflush(NULL);
@@ -201,6 +205,13 @@ static int reap(job_t *job)
     return left;
 }
 
+void job_kill(job_t *job, int rank)
+{
+    kill(job->pids[rank], SIGKILL);
+    waitpid(job->pids[rank], &job->statuses[rank], 0);
+    job->pids[rank] = 0;
+}
+
 int job_join(job_t *job, int limit_ms)
 {
     double end = job_now_ms() + job_slowly(limit_ms);
@@ -213,9 +224,7 @@ int job_join(job_t *job, int limit_ms)
         if (!job->pids[r])
             continue;
         printf("# rank %d did not end in %d ms\n", r, limit_ms);
-        kill(job->pids[r], SIGKILL);
-        waitpid(job->pids[r], &job->statuses[r], 0);
-        job->pids[r] = 0;
+        job_kill(job, r);
         job->statuses[r] = -1;
     }
     return 0;
@@ -232,6 +241,15 @@ int job_run(job_t *job, int ranks, int timeout_ms, job_scenario_t scenario,
 int job_exited(const job_t *job, int rank)
 {
     return job->statuses[rank] == 0;
+}
+
+int job_all(const job_t *job, dscomm_status_t status)
+{
+    int all = 1;
+
+    for (int r = 0; r < job->ranks; r++)
+        all &= job->reports[r].ended && job->reports[r].status == status;
+    return all;
 }
 
 void job_end(job_t *job, const char *name)
@@ -257,10 +275,9 @@ int job_leftovers(void)
     return leftovers;
 }
 
-dscomm_status_t job_init(job_rank_t *me, dscomm_group_t **ret_world)
+dscomm_status_t job_init(job_rank_t *me)
 {
     dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
-    double started = job_now_ms();
     dscomm_status_t status;
 
     attr.init_method = me->rendezvous;
@@ -268,26 +285,34 @@ dscomm_status_t job_init(job_rank_t *me, dscomm_group_t **ret_world)
     attr.rank = me->rank;
     attr.world_size = me->ranks;
     attr.timeout_ms = me->timeout_ms;
-    status = dscomm_init(&attr, ret_world);
+    me->started = job_now_ms();
+    status = dscomm_init(&attr, &me->world);
     if (status < 0) {
-        job_tell(me, status, started);
+        job_tell(me, status);
         return status;
     }
-    me->report->capabilities = dscomm_group_capabilities(*ret_world);
+    me->report->capabilities = dscomm_group_capabilities(me->world);
     me->report->ready = 1;
+    me->started = job_now_ms();
     return status;
 }
 
-void job_tell(job_rank_t *me, dscomm_status_t status, double started)
+void job_tell(job_rank_t *me, dscomm_status_t status)
 {
     job_report_t *report = me->report;
 
     report->status = status;
     report->at_ms = job_now_ms();
-    report->took_ms = report->at_ms - started;
+    report->took_ms = report->at_ms - me->started;
     snprintf(report->sentence, sizeof report->sentence, "%s",
              status < 0 ? dscomm_last_error() : "");
     report->ended = 1;
+}
+
+void job_leave(job_rank_t *me, dscomm_status_t status)
+{
+    job_tell(me, status);
+    dscomm_finalize(me->world);
 }
 
 int job_sentence_has(const job_t *job, int rank, const char *text)
@@ -310,18 +335,29 @@ int job_count(const job_t *job, int rank, const char *text)
     return count;
 }
 
-int job_was_told(const job_t *job, int rank, dscomm_status_t status,
-                 int limit_ms, const char *const *words)
+int job_told(const job_t *job, unsigned ranks, dscomm_status_t status,
+             int limit_ms, ...)
 {
-    const job_report_t *report = &job->reports[rank];
-    int passed = report->ended && report->status == status &&
-                 report->took_ms < job_slowly(limit_ms);
+    int passed = 1;
 
-    if (!passed)
-        printf("# rank %d: not told %s within %d ms\n", rank,
-               dscomm_status_name(status), job_slowly(limit_ms));
-    for (; *words; words++)
-        passed &= job_sentence_has(job, rank, *words);
+    for (int r = 0; r < job->ranks; r++) {
+        const job_report_t *report = &job->reports[r];
+        const char *word;
+        va_list words;
+
+        if (!(ranks >> r & 1))
+            continue;
+        if (!report->ended || report->status != status ||
+            report->took_ms >= job_slowly(limit_ms)) {
+            printf("# rank %d: not told %s within %d ms\n", r,
+                   dscomm_status_name(status), job_slowly(limit_ms));
+            passed = 0;
+        }
+        va_start(words, limit_ms);
+        while ((word = va_arg(words, const char *)))
+            passed &= job_sentence_has(job, r, word);
+        va_end(words);
+    }
     return passed;
 }
 

@@ -9,9 +9,11 @@
 
 #include <dscomm/dscomm.h>
 #include <netinet/in.h>
+#include <string.h>
 #include <sys/types.h>
 
 #define JOB_RANKS_MAX 16
+#define JOB_ALL (~0u)
 
 /* What a rank tells. Written by the rank, read by the parent. */
 typedef struct {
@@ -34,6 +36,10 @@ typedef struct {
     int timeout_ms; /* 0: 20 seconds */
     void *arg;
     job_report_t *report;
+    /* job_now_ms() when the call began that the rank tells of: the process's
+     * start, job_init(), its success, or what the scenario writes */
+    double started;
+    dscomm_group_t *world; /* of job_init(); NULL: none */
 } job_rank_t;
 
 typedef void (*job_scenario_t)(job_rank_t *me);
@@ -69,17 +75,23 @@ int job_join(job_t *job, int limit_ms);
 /* job_make(), job_start() and job_join(limit_ms). */
 int job_run(job_t *job, int ranks, int timeout_ms, job_scenario_t scenario,
             void *arg, int limit_ms);
+/* Kills a rank and waits for its end. */
+void job_kill(job_t *job, int rank);
 /* Frees, and looks for what is left of the job, to be told with name. */
 void job_end(job_t *job, const char *name);
-/* How many jobs left something behind: the last check of a program. */
+/* How many jobs have left something behind; job_done() tells. */
 int job_leftovers(void);
 /* 1 where the rank ended by exit(0). */
 int job_exited(const job_t *job, int rank);
+/* 1 where all ranks have told this status. */
+int job_all(const job_t *job, dscomm_status_t status);
 
 /* In a rank: joins the job. Failure goes into the report. */
-dscomm_status_t job_init(job_rank_t *me, dscomm_group_t **ret_world);
-/* In a rank: this is the outcome; started as of job_now_ms(). */
-void job_tell(job_rank_t *me, dscomm_status_t status, double started);
+dscomm_status_t job_init(job_rank_t *me);
+/* In a rank: this is the outcome. */
+void job_tell(job_rank_t *me, dscomm_status_t status);
+/* The same, and finalizes the world. */
+void job_leave(job_rank_t *me, dscomm_status_t status);
 
 double job_now_ms(void);
 void job_sleep_ms(int ms);
@@ -92,11 +104,11 @@ unsigned job_draw(unsigned limit);
 int job_sentence_has(const job_t *job, int rank, const char *text);
 /* How often a rank's sentence has text. */
 int job_count(const job_t *job, int rank, const char *text);
-/* 1 where rank was told this failure within limit_ms (more where all is slow),
- * in a sentence with all of words, the last of which is NULL; else 0 and a
- * comment. */
-int job_was_told(const job_t *job, int rank, dscomm_status_t status,
-                 int limit_ms, const char *const *words);
+/* 1 where the ranks, bits, were told this failure within limit_ms (more where
+ * all is slow), in sentences with all words that follow, the last of which is
+ * NULL; else 0 and a comment. */
+int job_told(const job_t *job, unsigned ranks, dscomm_status_t status,
+             int limit_ms, ...) __attribute__((sentinel));
 /* After a check that failed: a comment on what each rank told. */
 void job_show(const job_t *job);
 
@@ -114,6 +126,26 @@ static inline TAP_PRINTF(3, 4) int job_ok(job_t *job, int passed,
         job_show(job);
     job_end(job, name);
     return passed;
+}
+
+/* 1, and the job is skipped and ended, where rank could not filter its system
+ * calls; its value is then the errno. */
+static inline int job_unfiltered(job_t *job, int rank)
+{
+    const int error = (int)job->reports[rank].value;
+
+    if (!error)
+        return 0;
+    skip("system calls cannot be filtered: %s", strerror(error));
+    job_end(job, "no filters");
+    return 1;
+}
+
+/* The last check of a program; returns what main should. */
+static inline int job_done(void)
+{
+    is_int(job_leftovers(), 0, "nothing is left of any job");
+    return tap_done();
 }
 
 #endif

@@ -4,11 +4,13 @@
 #include "config.h"
 
 #include "tests/backends/job.h"
+#include "tests/collective.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 
 #define RANKS 3
+#define SOON_MS 2000
 #define ROOT_RANKS 4 /* where roots differ */
 #define SPACE 400000
 
@@ -38,74 +40,29 @@ typedef struct {
     int last; /* the odd rank comes when the others wait */
 } case_run_t;
 
-/* Every rank gives count, the next one root more, as this rank believes. */
-static dscomm_status_t all_gather_v(dscomm_group_t *group, const call_t *c,
-                                    dscomm_work_t **work)
-{
-    static size_t counts[RANKS]; /* must outlive a work */
-
-    for (int r = 0; r < RANKS; r++)
-        counts[r] = c->count;
-    counts[(dscomm_group_rank(group) + 1) % RANKS] += (size_t)c->root;
-    return dscomm_all_gather_v(group, in, c->count, out, counts, NULL, c->dtype,
-                               work);
-}
-
-static dscomm_status_t reduce_scatter_v(dscomm_group_t *group, const call_t *c,
-                                        dscomm_work_t **work)
-{
-    static size_t counts[RANKS];
-
-    for (int r = 0; r < RANKS; r++)
-        counts[r] = c->count + (size_t)(r == c->root);
-    return dscomm_reduce_scatter_v(group, in, out, counts, c->dtype, c->op,
-                                   work);
-}
-
-/* The same of each rank. */
-static const size_t *equal_counts(const call_t *c)
-{
-    static size_t counts[ROOT_RANKS]; /* must outlive a work */
-
-    for (int r = 0; r < ROOT_RANKS; r++)
-        counts[r] = c->count;
-    return counts;
-}
-
+/* In all_gather_v every rank gives count, the next one root more, as this rank
+ * believes; in reduce_scatter_v rank root gets one more. */
 static dscomm_status_t make_call(dscomm_group_t *group, const call_t *c,
                                  dscomm_work_t **work)
 {
-    switch (c->coll) {
-    case DSCOMM_COLL_ALL_REDUCE:
-        return dscomm_all_reduce(group, in, out, c->count, c->dtype, c->op,
-                                 work);
-    case DSCOMM_COLL_BROADCAST:
-        return dscomm_broadcast(group, out, c->count, c->dtype, c->root, work);
-    case DSCOMM_COLL_REDUCE:
-        return dscomm_reduce(group, in, out, c->count, c->dtype, c->op, c->root,
-                             work);
-    case DSCOMM_COLL_ALL_GATHER:
-        return dscomm_all_gather(group, in, out, c->count, c->dtype, work);
-    case DSCOMM_COLL_ALL_TO_ALL:
-        return dscomm_all_to_all(group, in, out, c->count, c->dtype, work);
-    case DSCOMM_COLL_GATHER:
-        return dscomm_gather(group, in, out, c->count, c->dtype, c->root, work);
-    case DSCOMM_COLL_SCATTER:
-        return dscomm_scatter(group, in, out, c->count, c->dtype, c->root,
-                              work);
-    case DSCOMM_COLL_ALL_GATHER_V:
-        return all_gather_v(group, c, work);
-    case DSCOMM_COLL_REDUCE_SCATTER_V:
-        return reduce_scatter_v(group, c, work);
-    case DSCOMM_COLL_GATHER_V:
-        return dscomm_gather_v(group, in, c->count, out, equal_counts(c), NULL,
-                               c->dtype, c->root, work);
-    case DSCOMM_COLL_SCATTER_V:
-        return dscomm_scatter_v(group, in, equal_counts(c), NULL, out, c->count,
-                                c->dtype, c->root, work);
-    default:
-        return dscomm_barrier(group, work);
-    }
+    static size_t counts[ROOT_RANKS]; /* must outlive a work */
+    const collective_t call = {.coll = c->coll,
+                               .send = in,
+                               .recv = out,
+                               .count = c->count,
+                               .send_counts = counts,
+                               .recv_counts = counts,
+                               .dtype = c->dtype,
+                               .op = c->op,
+                               .root = c->root};
+
+    for (int r = 0; r < ROOT_RANKS; r++)
+        counts[r] = c->count;
+    if (c->coll == DSCOMM_COLL_ALL_GATHER_V)
+        counts[(dscomm_group_rank(group) + 1) % RANKS] += (size_t)c->root;
+    if (c->coll == DSCOMM_COLL_REDUCE_SCATTER_V)
+        counts[c->root]++;
+    return collective_call(group, &call, work);
 }
 
 static dscomm_status_t make_and_wait(dscomm_group_t *group, const call_t *call,
@@ -129,23 +86,21 @@ static void run_rank(job_rank_t *me)
     const call_t matching = {DSCOMM_COLL_ALL_REDUCE, 3, DSCOMM_INT32,
                              DSCOMM_MAX, 0};
     dscomm_status_t status = DSCOMM_OK;
-    dscomm_group_t *world;
-    double started;
 
-    if (job_init(me, &world) < 0)
+    if (job_init(me) < 0)
         return;
     for (int i = 0; i < 3 && status == DSCOMM_OK; i++)
-        status = make_and_wait(world, &matching, 0);
+        status = make_and_wait(me->world, &matching, 0);
     me->report->other_status = status;
     if (run->last && me->rank == c->odd_rank)
         job_sleep_ms(job_slowly(500));
-    started = job_now_ms();
-    status = make_and_wait(
-        world, me->rank == c->odd_rank ? &c->odd : &c->theirs, run->as_work);
+    me->started = job_now_ms();
+    status =
+        make_and_wait(me->world, me->rank == c->odd_rank ? &c->odd : &c->theirs,
+                      run->as_work);
     for (int i = 0; i < 3 && status == DSCOMM_OK; i++)
-        status = dscomm_barrier(world, NULL);
-    job_tell(me, status, started);
-    dscomm_finalize(world);
+        status = dscomm_barrier(me->world, NULL);
+    job_leave(me, status);
 }
 
 static int detects(const job_t *job)
@@ -155,11 +110,6 @@ static int detects(const job_t *job)
             !(job->reports[r].capabilities & DSCOMM_CAP_MISMATCH_DETECTION))
             return 0;
     return 1;
-}
-
-static int was_told(const job_t *job, int rank, const char *const *words)
-{
-    return job_was_told(job, rank, DSCOMM_ERR_MISMATCH, 2000, words);
 }
 
 static void run_case(const case_t *c, int as_work, int last)
@@ -175,13 +125,10 @@ static void run_case(const case_t *c, int as_work, int last)
         return;
     }
     snprintf(who, sizeof who, "rank %d", c->odd_rank);
-    for (int r = 0; r < RANKS; r++) {
-        const char *const words[] = {who, c->words[0], c->words[1], c->words[2],
-                                     NULL};
-
+    for (int r = 0; r < RANKS; r++)
         passed &= job.reports[r].other_status == DSCOMM_OK;
-        passed &= was_told(&job, r, words);
-    }
+    passed &= job_told(&job, JOB_ALL, DSCOMM_ERR_MISMATCH, SOON_MS, who,
+                       c->words[0], c->words[1], c->words[2], NULL);
     job_ok(&job, passed, "%s, rank %d, %s", c->name, c->odd_rank,
            as_work ? "works" : "blocking");
 }
@@ -260,41 +207,36 @@ static const case_t cases[] = {
  * than the others expect. */
 static void run_rank_v(job_rank_t *me)
 {
-    int which = *(int *)me->arg;
-    size_t n = me->rank == 1 ? 6 : 5, more[RANKS] = {5, 5, 5};
-    size_t sends[RANKS] = {n, n, n};
-    dscomm_group_t *world;
+    const int coll = *(int *)me->arg;
+    const size_t n = me->rank == 1 ? 6 : 5, more[RANKS] = {5, 5, 5};
+    const size_t sends[RANKS] = {n, n, n};
+    const collective_t call = {
+        .coll = coll,
+        .send = in,
+        .recv = out,
+        .count = n,
+        .send_counts = coll == DSCOMM_COLL_ALL_TO_ALL_V ? sends : more,
+        .recv_counts = more,
+        .dtype = DSCOMM_INT32};
     dscomm_status_t status;
-    double started;
 
-    if (job_init(me, &world) < 0)
+    if (job_init(me) < 0)
         return;
-    started = job_now_ms();
-    if (which == DSCOMM_COLL_GATHER_V)
-        status = dscomm_gather_v(world, in, n, out, more, NULL, DSCOMM_INT32, 0,
-                                 NULL);
-    else if (which == DSCOMM_COLL_SCATTER_V)
-        status = dscomm_scatter_v(world, in, more, NULL, out, n, DSCOMM_INT32,
-                                  0, NULL);
-    else
-        status = dscomm_all_to_all_v(world, in, sends, NULL, out, more, NULL,
-                                     DSCOMM_INT32, NULL);
+    status = collective_call(me->world, &call, NULL);
     for (int i = 0; i < 3 && status == DSCOMM_OK; i++)
-        status = dscomm_barrier(world, NULL);
-    job_tell(me, status, started);
-    dscomm_finalize(world);
+        status = dscomm_barrier(me->world, NULL);
+    job_leave(me, status);
 }
 
 static void run_case_v(int coll)
 {
     job_t job;
     const char *name = dscomm_coll_name(coll);
-    const char *const words[] = {"rank 1", name, NULL};
     int passed =
         job_run(&job, RANKS, job_slowly(5000), run_rank_v, &coll, 8000);
 
-    for (int r = 0; r < RANKS; r++)
-        passed &= was_told(&job, r, words);
+    passed &= job_told(&job, JOB_ALL, DSCOMM_ERR_MISMATCH, SOON_MS, "rank 1",
+                       name, NULL);
     job_ok(&job, passed, "%s: counts that contradict each other", name);
 }
 
@@ -357,25 +299,23 @@ static void monitor(job_rank_t *me)
     const monitor_t *plan = me->arg;
     const call_t other = {DSCOMM_COLL_ALL_REDUCE, 5, DSCOMM_INT32, DSCOMM_SUM,
                           0};
-    dscomm_group_t *world;
     dscomm_status_t status;
-    double started;
 
-    if (job_init(me, &world) < 0)
+    if (job_init(me) < 0)
         return;
     for (int i = 0; i < 3; i++)
-        dscomm_barrier(world, NULL);
-    dscomm_monitored_barrier(world, TOLD_MS);
-    started = job_now_ms();
+        dscomm_barrier(me->world, NULL);
+    dscomm_monitored_barrier(me->world, TOLD_MS);
+    me->started = job_now_ms();
     if (plan->come >> me->rank & 1) {
-        status = dscomm_monitored_barrier(world, job_slowly(plan->timeout_ms));
+        status =
+            dscomm_monitored_barrier(me->world, job_slowly(plan->timeout_ms));
     } else {
         job_sleep_ms(job_slowly(plan->late_ms));
-        me->report->value = (int64_t)(job_now_ms() - started);
-        status = make_and_wait(world, &other, 0);
+        me->report->value = (int64_t)(job_now_ms() - me->started);
+        status = make_and_wait(me->world, &other, 0);
     }
-    job_tell(me, status, started);
-    dscomm_finalize(world);
+    job_leave(me, status);
 }
 
 /* Whether a rank came when those in the barrier were about to give up: the
@@ -391,18 +331,16 @@ static int came_too_late(const job_t *job, const monitor_t *plan)
 /* 0: some ranks came too late, so that longer times are needed. */
 static int run_monitored(const monitor_t *plan, int last)
 {
-    static const char *const words[] = {
-        "called all_reduce(count 5, int32, sum)",
-        "called dscomm_monitored_barrier", NULL};
-
     job_t job;
     int passed = job_run(&job, RANKS, job_slowly(5000), monitor, (void *)plan,
                          TOLD_MS + 2 * plan->late_ms);
 
+    passed &= job_told(&job, JOB_ALL, DSCOMM_ERR_MISMATCH,
+                       TOLD_MS + 2 * plan->late_ms,
+                       "called all_reduce(count 5, int32, sum)",
+                       "called dscomm_monitored_barrier", NULL);
     for (int r = 0; r < RANKS; r++)
         passed &=
-            job_was_told(&job, r, DSCOMM_ERR_MISMATCH,
-                         TOLD_MS + 2 * plan->late_ms, words) &&
             !strstr(job.reports[r].sentence, "group 'world': group 'world'");
     if (!passed && !last && came_too_late(&job, plan)) {
         job_end(&job, "monitored barrier, again");
@@ -438,38 +376,32 @@ static void test_monitored(void)
 static void leave_early(job_rank_t *me)
 {
     const call_t *call = me->arg;
-    dscomm_group_t *world;
     dscomm_status_t status = DSCOMM_OK;
-    double started;
 
-    if (job_init(me, &world) < 0)
+    if (job_init(me) < 0)
         return;
-    started = job_now_ms();
     if (me->rank)
-        status = make_and_wait(world, call, me->rank == 2);
+        status = make_and_wait(me->world, call, me->rank == 2);
     for (int i = 0; me->rank && i < 3 && status == DSCOMM_OK; i++)
-        status = dscomm_barrier(world, NULL);
-    if (status < 0) {
-        job_tell(me, status, started);
-        dscomm_finalize(world);
-    } else {
-        job_tell(me, dscomm_finalize(world), started);
-    }
+        status = dscomm_barrier(me->world, NULL);
+    if (status < 0)
+        job_leave(me, status);
+    else
+        job_tell(me, dscomm_finalize(me->world));
 }
 
 static void run_leaving(call_t call)
 {
     const char *name = dscomm_coll_name((dscomm_coll_t)call.coll);
     char called[32];
-    const char *const words[] = {"rank 0 (pid ", "called dscomm_finalize()",
-                                 called, NULL};
     job_t job;
     int passed =
         job_run(&job, RANKS, job_slowly(5000), leave_early, &call, 8000);
 
     snprintf(called, sizeof called, "called %s(", name);
-    for (int r = 0; r < RANKS; r++)
-        passed &= was_told(&job, r, words);
+    passed &=
+        job_told(&job, JOB_ALL, DSCOMM_ERR_MISMATCH, SOON_MS, "rank 0 (pid ",
+                 "called dscomm_finalize()", called, NULL);
     job_ok(&job, passed, "%s, but rank 0 leaves", name);
 }
 
@@ -490,28 +422,23 @@ static void run_rank_root(job_rank_t *me)
     const call_t call = {c->coll, c->count, DSCOMM_INT8, DSCOMM_MAX,
                          me->rank == c->odd};
     const char *algorithm = "";
-    dscomm_group_t *world;
     dscomm_status_t status;
-    double started;
 
-    if (job_init(me, &world) < 0)
+    if (job_init(me) < 0)
         return;
-    started = job_now_ms();
-    dscomm_group_algorithm(world, (dscomm_coll_t)c->coll, DSCOMM_INT8,
+    dscomm_group_algorithm(me->world, (dscomm_coll_t)c->coll, DSCOMM_INT8,
                            DSCOMM_MAX, c->count, 0, &algorithm);
     me->report->value = strcmp(algorithm, "native") == 0;
-    status = make_call(world, &call, NULL);
+    status = make_call(me->world, &call, NULL);
     me->report->other_status = status;
     if (status == DSCOMM_OK)
-        status = dscomm_barrier(world, NULL);
-    job_tell(me, status, started);
-    dscomm_finalize(world);
+        status = dscomm_barrier(me->world, NULL);
+    job_leave(me, status);
 }
 
 static void run_root_case(const root_case_t *c)
 {
     const char *name = dscomm_coll_name(c->coll);
-    const char *const words[] = {name, "root 0", "root 1", NULL};
     job_t job;
     int passed = job_run(&job, ROOT_RANKS, job_slowly(5000), run_rank_root,
                          (void *)c, 8000);
@@ -522,8 +449,9 @@ static void run_root_case(const root_case_t *c)
         passed &= report->other_status == DSCOMM_ERR_MISMATCH ||
                   (report->other_status == DSCOMM_OK &&
                    !(report->value && c->must >> r & 1));
-        passed &= was_told(&job, r, words);
     }
+    passed &= job_told(&job, JOB_ALL, DSCOMM_ERR_MISMATCH, SOON_MS, name,
+                       "root 0", "root 1", NULL);
     job_ok(&job, passed, "%s of %zu with root 1 on rank %d", name, c->count,
            c->odd);
 }
@@ -573,6 +501,5 @@ int main(void)
     run_leaving((call_t)SUM(90000));
     run_leaving((call_t){DSCOMM_COLL_BARRIER, 0, 0, 0, 0});
     run_leaving((call_t){DSCOMM_COLL_BROADCAST, 9, DSCOMM_INT32, 0, 1});
-    is_int(job_leftovers(), 0, "nothing is left of any job");
-    return tap_done();
+    return job_done();
 }

@@ -40,31 +40,18 @@ static void stop_self(job_rank_t *me)
 /* Rank 0 is stopped while it waits for rank 2, which never comes. */
 static void start_up(job_rank_t *me)
 {
-    const double started = job_now_ms();
-    dscomm_group_t *world = NULL;
-    dscomm_status_t status;
-
     me->report->loops = 1;
-    status = job_init(me, &world);
-    job_tell(me, status, started);
+    job_init(me);
 }
 
 static void new_group(job_rank_t *me, const int *ranks, int count)
 {
     dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
-    dscomm_group_t *world, *group;
-    dscomm_status_t status;
-    double started;
+    dscomm_group_t *group;
 
-    if (job_init(me, &world))
-        return;
-    if (me->rank == 0)
-        stop_self(me);
-    usleep(200000);
     attr.members_only = 1;
-    started = job_now_ms();
-    status = dscomm_group_new(world, ranks, count, &attr, &group);
-    job_tell(me, status, started);
+    me->started = job_now_ms();
+    job_tell(me, dscomm_group_new(me->world, ranks, count, &attr, &group));
 }
 
 /* Rank 0 is stopped while rank 1 waits for rank 2, which makes another group:
@@ -72,73 +59,82 @@ static void new_group(job_rank_t *me, const int *ranks, int count)
 static void group_without_last(job_rank_t *me)
 {
     static const int ranks[2][2] = {{1, 2}, {0, 2}};
-    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
-    dscomm_group_t *world, *group;
-    dscomm_status_t status;
-    double started;
 
-    if (job_init(me, &world))
+    if (job_init(me))
         return;
-    attr.members_only = 1;
     me->report->loops = 1;
     while (me->rank == 0)
         pause();
-    started = job_now_ms();
-    status = dscomm_group_new(world, ranks[me->rank - 1], 2, &attr, &group);
-    job_tell(me, status, started);
+    new_group(me, ranks[me->rank - 1], 2);
+}
+
+static const int all[] = {0, 1, 2};
+
+static void group_while_stopped(job_rank_t *me, const int *ranks, int count)
+{
+    if (job_init(me))
+        return;
+    if (me->rank == 0)
+        stop_self(me);
+    usleep(200000);
+    new_group(me, ranks, count);
 }
 
 /* The store's server is no member. */
 static void group_of_others(job_rank_t *me)
 {
-    static const int ranks[] = {1, 2};
-
-    new_group(me, ranks, 2);
+    group_while_stopped(me, all + 1, RANKS - 1);
 }
 
 /* The store's server is the new group's rank 0. */
 static void group_of_all(job_rank_t *me)
 {
-    static const int ranks[] = {0, 1, 2};
-
-    new_group(me, ranks, 3);
+    group_while_stopped(me, all, RANKS);
 }
 
-static void call_all_reduce(job_rank_t *me, int stopped)
+static void call_all_reduce(job_rank_t *me)
 {
     float in[8] = {0}, out[8];
-    dscomm_group_t *world;
-    dscomm_status_t status = DSCOMM_OK;
-    double started;
 
-    if (job_init(me, &world))
+    me->started = job_now_ms();
+    job_tell(me, dscomm_all_reduce(me->world, in, out, 8, DSCOMM_FLOAT32,
+                                   DSCOMM_SUM, NULL));
+}
+
+static void schedule_while_stopped(job_rank_t *me, int stopped)
+{
+    setenv("DSCOMM_ALGORITHM", "all_reduce:ring", 1);
+    if (job_init(me))
         return;
     if (me->rank == stopped)
         stop_self(me);
-    started = job_now_ms();
-    status =
-        dscomm_all_reduce(world, in, out, 8, DSCOMM_FLOAT32, DSCOMM_SUM, NULL);
-    job_tell(me, status, started);
+    call_all_reduce(me);
 }
 
 static void schedule(job_rank_t *me)
 {
-    setenv("DSCOMM_ALGORITHM", "all_reduce:ring", 1);
-    call_all_reduce(me, 0);
+    schedule_while_stopped(me, 0);
 }
 
 /* The store goes on, so that all know who is late. */
 static void schedule_of_other(job_rank_t *me)
 {
-    setenv("DSCOMM_ALGORITHM", "all_reduce:ring", 1);
-    call_all_reduce(me, 1);
+    schedule_while_stopped(me, 1);
 }
 
-/* Joins by a store that a process of its own serves, and makes a turn; then
- * waits until the test, which stops that process, has made the next. */
-static dscomm_status_t join_apart(job_rank_t *me, dscomm_group_t **ret_world)
+/* Makes a turn, and waits until the test, which stops the server, has made the
+ * next. */
+static void await_stop(job_rank_t *me)
 {
-    const double started = job_now_ms();
+    me->report->loops = 2;
+    while (me->report->loops < 3)
+        job_sleep_ms(5);
+    me->started = job_now_ms();
+}
+
+/* Joins by a store that a process of its own serves. */
+static dscomm_status_t join_apart(job_rank_t *me)
+{
     dscomm_store_attr_t store_attr = DSCOMM_STORE_ATTR_INIT;
     dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
     dscomm_status_t status;
@@ -151,79 +147,52 @@ static dscomm_status_t join_apart(job_rank_t *me, dscomm_group_t **ret_world)
     attr.world_size = me->ranks;
     attr.timeout_ms = me->timeout_ms;
     if (status == DSCOMM_OK)
-        status = dscomm_init(&attr, ret_world);
-    if (status < 0) {
-        job_tell(me, status, started);
-        return status;
-    }
-    me->report->loops = 2;
-    while (me->report->loops < 3)
-        job_sleep_ms(5);
-    return DSCOMM_OK;
+        status = dscomm_init(&attr, &me->world);
+    if (status < 0)
+        job_tell(me, status);
+    else
+        await_stop(me);
+    return status;
 }
 
 static void start_up_apart(job_rank_t *me)
 {
-    dscomm_group_t *world;
-
-    join_apart(me, &world);
+    join_apart(me);
 }
 
 static void group_apart(job_rank_t *me)
 {
-    static const int ranks[] = {0, 1, 2};
-    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
-    dscomm_group_t *world, *group;
-    double started;
-
-    if (join_apart(me, &world))
-        return;
-    attr.members_only = 1;
-    started = job_now_ms();
-    job_tell(me, dscomm_group_new(world, ranks, RANKS, &attr, &group), started);
+    if (join_apart(me) == DSCOMM_OK)
+        new_group(me, all, RANKS);
 }
 
 static void split_apart(job_rank_t *me)
 {
-    dscomm_group_t *world, *group;
-    double started;
+    dscomm_group_t *group;
 
-    if (join_apart(me, &world))
-        return;
-    started = job_now_ms();
-    job_tell(me, dscomm_group_split(world, 0, me->rank, NULL, &group), started);
+    if (join_apart(me) == DSCOMM_OK)
+        job_tell(me, dscomm_group_split(me->world, 0, me->rank, NULL, &group));
 }
 
 static void mesh_apart(job_rank_t *me)
 {
     const int dims[] = {1, RANKS};
-    dscomm_group_t *world, *groups[2];
-    double started;
+    dscomm_group_t *groups[2];
 
-    if (join_apart(me, &world))
-        return;
-    started = job_now_ms();
-    job_tell(me, dscomm_group_mesh(world, dims, 2, groups), started);
+    if (join_apart(me) == DSCOMM_OK)
+        job_tell(me, dscomm_group_mesh(me->world, dims, 2, groups));
 }
 
 /* The last rank makes no call, which its value says. */
 static void schedule_apart(job_rank_t *me)
 {
-    float in[8] = {0}, out[8];
-    dscomm_group_t *world;
-    double started;
-
     setenv("DSCOMM_ALGORITHM", "all_reduce:ring", 1);
-    if (join_apart(me, &world))
+    if (join_apart(me))
         return;
     me->report->value = me->rank == RANKS - 1;
     while (me->report->value)
         pause();
-    started = job_now_ms();
-    job_tell(
-        me,
-        dscomm_all_reduce(world, in, out, 8, DSCOMM_FLOAT32, DSCOMM_SUM, NULL),
-        started);
+    call_all_reduce(me);
 }
 
 /* A store that a launcher serves, as torchrun does, counts who has left. */
@@ -231,9 +200,7 @@ static void finalize_apart(job_rank_t *me)
 {
     dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
     char text[16];
-    dscomm_group_t *world;
     dscomm_status_t status;
-    double started = job_now_ms();
 
     setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
     setenv("TORCHELASTIC_RUN_ID", "stopped", 1);
@@ -244,16 +211,13 @@ static void finalize_apart(job_rank_t *me)
     snprintf(text, sizeof text, "%d", me->ranks);
     setenv("WORLD_SIZE", text, 1);
     attr.timeout_ms = me->timeout_ms;
-    status = dscomm_init(&attr, &world);
-    me->report->loops = 2;
-    if (status < 0) {
-        job_tell(me, status, started);
-        return;
+    status = dscomm_init(&attr, &me->world);
+    if (status == DSCOMM_OK) {
+        await_stop(me);
+        status = dscomm_finalize(me->world);
     }
-    while (me->report->loops < 3)
-        job_sleep_ms(5);
-    started = job_now_ms();
-    job_tell(me, dscomm_finalize(world), started);
+    me->report->loops = 2;
+    job_tell(me, status);
 }
 
 /* Not one of the ranks: a process of its own. */
@@ -406,6 +370,5 @@ int main(void)
                rows[i].name);
     }
     test_finalize();
-    is_int(job_leftovers(), 0, "nothing is left behind");
-    return tap_done();
+    return job_done();
 }

@@ -457,18 +457,17 @@ static int fails_alike(int phase)
            (phases[phase].run == groups || phases[phase].run == time_outs);
 }
 
-static dscomm_status_t run_phase(job_rank_t *me, int phase,
-                                 dscomm_group_t **ret_world)
+static dscomm_status_t run_phase(job_rank_t *me, int phase)
 {
     dscomm_status_t status;
 
     arm(START_UP);
-    status = job_init(me, ret_world);
+    status = job_init(me);
     disarm();
     if (status || !phases[phase].run)
         return status;
     arm(phase);
-    status = phases[phase].run(*ret_world);
+    status = phases[phase].run(me->world);
     disarm();
     if (!was_told(status))
         me->report->value |= UNTOLD;
@@ -478,9 +477,7 @@ static dscomm_status_t run_phase(job_rank_t *me, int phase,
 /* Reports the first failure. */
 static void run_rank(job_rank_t *me)
 {
-    const double started = job_now_ms();
     const int phase = trial->phase;
-    dscomm_group_t *world = NULL;
     dscomm_status_t status;
     void *frame;
     int before;
@@ -492,20 +489,20 @@ static void run_rank(job_rank_t *me)
     if (phases[phase].algorithms)
         setenv("DSCOMM_ALGORITHM", phases[phase].algorithms, 1);
     before = count_descriptors();
-    status = run_phase(me, phase, &world);
+    status = run_phase(me, phase);
     if (!explains(status))
         me->report->value |= UNEXPLAINED;
-    job_tell(me, status, started);
+    job_tell(me, status);
     me->report->ended = 0;
-    if (status && world && !fails_alike(phase))
-        dscomm_group_abort(world, "a phase failed");
+    if (status && me->world && !fails_alike(phase))
+        dscomm_group_abort(me->world, "a phase failed");
     arm(PHASES - 1);
-    me->report->other_status = dscomm_finalize(world);
+    me->report->other_status = dscomm_finalize(me->world);
     disarm();
     if (!status && !explains((dscomm_status_t)me->report->other_status))
         me->report->value |= UNEXPLAINED;
     if (!status)
-        job_tell(me, (dscomm_status_t)me->report->other_status, started);
+        job_tell(me, (dscomm_status_t)me->report->other_status);
     if (atomic_load(&requests) >= trial->k)
         me->report->value |= REACHED;
     if (count_descriptors() != before || has_segment())
@@ -594,6 +591,5 @@ int trials_main(trials_kind_t runs_out, int argc, char **argv)
                 continue;
             try_phase(i, victim, argc > 1 ? parts : step, 1 + part);
         }
-    is_int(job_leftovers(), 0, "nothing is left of any job");
-    return tap_done();
+    return job_done();
 }

@@ -86,8 +86,9 @@ static void run(job_rank_t *me)
     rank_t self = {.rank = me->rank, .size = me->ranks};
     dscomm_group_t *alone = NULL;
 
-    if (job_init(me, &self.world) < 0)
+    if (job_init(me) < 0)
         return;
+    self.world = me->world;
     ops = *fake_device_table();
     dscomm_priv_device_use(&ops);
     fake_device_one_process = 0;
