@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef struct {
     dscomm_dtype_t dtype;
@@ -30,6 +31,24 @@ static inline const format_t *format_of(dscomm_dtype_t dtype)
             return &formats[i];
     }
     return NULL;
+}
+
+/* Element i of an array; little end first. */
+static inline uint64_t format_code_at(const unsigned char *bytes, size_t size,
+                                      size_t i)
+{
+    uint64_t code = 0;
+
+    memcpy(&code, bytes + i * size, size);
+    return code;
+}
+
+static inline uint64_t format_random(void)
+{
+    static uint64_t state = 1;
+
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return state ^ state >> 29;
 }
 
 static inline uint64_t format_sign(const format_t *format)

@@ -31,22 +31,6 @@ typedef struct {
     int in_place;
 } call_t;
 
-static uint64_t random_word(void)
-{
-    static uint64_t state = 1;
-
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return state ^ state >> 29;
-}
-
-static uint64_t code_at(const unsigned char *bytes, size_t size, size_t i)
-{
-    uint64_t code = 0;
-
-    memcpy(&code, bytes + i * size, size); /* little end first */
-    return code;
-}
-
 static int is_same(const call_t *call)
 {
     size_t size = dscomm_dtype_size(call->dtype), bytes = call->count * size;
@@ -60,7 +44,7 @@ static int is_same(const call_t *call)
     if (memcmp(a, b, bytes) == 0)
         return 1;
     for (size_t i = 0; i < call->count; i++) {
-        uint64_t x = code_at(a, size, i), y = code_at(b, size, i);
+        uint64_t x = format_code_at(a, size, i), y = format_code_at(b, size, i);
 
         if (x == y)
             continue;
@@ -110,7 +94,7 @@ static const double *factors_of(dscomm_op_t op, size_t nsources)
 static void fill_pairs(size_t size)
 {
     for (size_t i = 0; i < PAIRS; i++) {
-        uint64_t words[3] = {random_word(), random_word(), random_word()};
+        uint64_t words[3] = {format_random(), format_random(), format_random()};
 
         if (size == 1) {
             words[0] = i % 256;
@@ -328,7 +312,7 @@ int main(void)
         bail("no memory");
     for (int s = 0; s < 3; s++) {
         for (size_t i = 0; i < ROOM; i++)
-            buffers[s][i] = (unsigned char)(random_word() >> 24);
+            buffers[s][i] = (unsigned char)(format_random() >> 24);
     }
     for (size_t i = 0; (row = dscomm_priv_kernels_row(i)); i++) {
         if (row->table != dscomm_priv_kernels_c)

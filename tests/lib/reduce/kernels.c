@@ -32,6 +32,14 @@ typedef struct {
     uint64_t want[COUNT];
 } plan_t;
 
+static void begin(plan_t *plan, dscomm_dtype_t dtype, dscomm_op_t op)
+{
+    plan->dtype = dtype;
+    plan->op = op;
+    plan->bytes = dscomm_dtype_size(dtype);
+    plan->format = format_of(dtype);
+}
+
 /* Integers and booleans */
 
 static int is_signed(dscomm_dtype_t dtype)
@@ -186,14 +194,6 @@ static int same_code(const plan_t *plan, uint64_t a, uint64_t b)
 
 /* Inputs */
 
-static uint64_t random_word(void)
-{
-    static uint64_t state = 1;
-
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return state ^ state >> 29;
-}
-
 /* Number at of the twelve values on the edges of the type. */
 static uint64_t special_code(const plan_t *plan, size_t at)
 {
@@ -208,11 +208,11 @@ static uint64_t special_code(const plan_t *plan, size_t at)
 
 static uint64_t modest_code(const plan_t *plan)
 {
-    double value = ldexp((double)(random_word() % 4096) - 2048, -9);
+    double value = ldexp((double)(format_random() % 4096) - 2048, -9);
 
     if (plan->format)
         return float_code(plan, accumulated(plan, value));
-    return wrapped(plan, random_word() % 41 - 20);
+    return wrapped(plan, format_random() % 41 - 20);
 }
 
 /* Every pair of special values meets in the first two sources. */
@@ -223,7 +223,7 @@ static void fill(plan_t *plan)
     for (size_t s = 0; s < SOURCES; s++) {
         for (size_t i = 0; i < COUNT; i++)
             plan->codes[s][i] = i % 3 == 0   ? special_code(plan, i / 3 / power)
-                                : i % 3 == 1 ? wrapped(plan, random_word())
+                                : i % 3 == 1 ? wrapped(plan, format_random())
                                              : modest_code(plan);
         power *= s < 2 ? 12 : 1;
     }
@@ -235,35 +235,8 @@ static void fill(plan_t *plan)
 static void put(const plan_t *plan, unsigned char *at, const uint64_t *codes,
                 size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        uint8_t one = (uint8_t)codes[i];
-        uint16_t two = (uint16_t)codes[i];
-        uint32_t four = (uint32_t)codes[i];
-        const void *from[] = {NULL, &one, &two, NULL,     &four,
-                              NULL, NULL, NULL, &codes[i]};
-
-        memcpy(at + i * plan->bytes, from[plan->bytes], plan->bytes);
-    }
-}
-
-static uint64_t get(const plan_t *plan, const unsigned char *at)
-{
-    uint8_t one;
-    uint16_t two;
-    uint32_t four;
-    uint64_t eight;
-
-    memcpy(&one, at, 1);
-    if (plan->bytes == 1)
-        return one;
-    memcpy(&two, at, 2);
-    if (plan->bytes == 2)
-        return two;
-    memcpy(&four, at, 4);
-    if (plan->bytes == 4)
-        return four;
-    memcpy(&eight, at, 8);
-    return eight;
+    for (size_t i = 0; i < count; i++) /* little end first */
+        memcpy(at + i * plan->bytes, &codes[i], plan->bytes);
 }
 
 /* Whether only the count elements at dest changed, and as they should. */
@@ -278,7 +251,7 @@ static int as_wanted(const plan_t *plan, const unsigned char *dest, size_t n,
         }
     }
     for (size_t i = 0; i < count; i++) {
-        uint64_t got = get(plan, dest + i * plan->bytes);
+        uint64_t got = format_code_at(dest, plan->bytes, i);
 
         if (same_code(plan, got, plan->want[i]))
             continue;
@@ -356,10 +329,7 @@ static void test_row(const dscomm_kernels_t *row)
                                    dscomm_op_name(op)};
             int applies = dscomm_op_applies(op, dtype);
 
-            plan.dtype = dtype;
-            plan.op = op;
-            plan.bytes = dscomm_dtype_size(dtype);
-            plan.format = format_of(dtype);
+            begin(&plan, dtype, op);
             plan.kernel = row->table[dtype][op];
             if (plan.kernel && applies)
                 ok(runs_all(&plan), "%s: %s, %s", row->name, names[0],
@@ -453,17 +423,14 @@ static void test_by_hand(void)
         unsigned char inputs[3][8], result[8];
         const void *sources[] = {inputs[0], inputs[1], inputs[2]};
 
-        plan.dtype = by_hand[i].dtype;
-        plan.op = by_hand[i].op;
-        plan.bytes = dscomm_dtype_size(plan.dtype);
-        plan.format = format_of(plan.dtype);
+        begin(&plan, by_hand[i].dtype, by_hand[i].op);
         for (size_t s = 0; s < by_hand[i].n; s++) {
             uint64_t code = hand_code(&plan, by_hand[i].inputs[s]);
             put(&plan, inputs[s], &code, 1);
         }
         dscomm_reduce_kernel(plan.dtype, plan.op)(result, sources, by_hand[i].n,
                                                   1, by_hand[i].factors);
-        ok(same_code(&plan, get(&plan, result),
+        ok(same_code(&plan, format_code_at(result, plan.bytes, 0),
                      hand_code(&plan, by_hand[i].want)),
            "%s of %zu %s, the first %g: %g", dscomm_op_name(plan.op),
            by_hand[i].n, dscomm_dtype_name(plan.dtype), by_hand[i].inputs[0],
@@ -493,15 +460,12 @@ static void test_nans(void)
         unsigned char inputs[2][8], result[8];
         const void *sources[] = {inputs[0], inputs[1]};
 
-        plan.dtype = cases[i].dtype;
-        plan.op = DSCOMM_SUM;
-        plan.bytes = dscomm_dtype_size(plan.dtype);
-        plan.format = format_of(plan.dtype);
+        begin(&plan, cases[i].dtype, DSCOMM_SUM);
         for (int s = 0; s < 2; s++)
             put(&plan, inputs[s], &cases[i].in[s], 1);
         dscomm_reduce_kernel(plan.dtype, plan.op)(result, sources, 2, 1, NULL);
-        ok(get(&plan, result) == cases[i].want, "the NaN of %s, case %zu",
-           dscomm_dtype_name(plan.dtype), i);
+        ok(format_code_at(result, plan.bytes, 0) == cases[i].want,
+           "the NaN of %s, case %zu", dscomm_dtype_name(plan.dtype), i);
     }
 }
 

@@ -15,6 +15,7 @@
 #define MARK 0xa5
 
 #define IS(c, name) ((c)->algorithm->coll == DSCOMM_COLL_##name)
+#define IS_ANY(c, name) (IS(c, name) || IS(c, name##_V))
 
 int case_reduces(int coll)
 {
@@ -119,7 +120,7 @@ static char *buffer_new(size_t bytes)
 static void count_blocks(const case_t *c, stage_t *stage, int rank)
 {
     for (int r = 0; r < c->ranks; r++) {
-        int all = IS(c, ALL_TO_ALL) || IS(c, ALL_TO_ALL_V);
+        int all = IS_ANY(c, ALL_TO_ALL);
 
         stage->send_counts[rank][r] = all ? between(c, rank, r) : block(c, r);
         stage->recv_counts[rank][r] = all ? between(c, r, rank) : block(c, r);
@@ -160,15 +161,13 @@ static void make_args(const case_t *c, stage_t *stage, int rank,
         send = recv = 0;
     if (IS(c, BROADCAST) || (IS(c, REDUCE) && !at_root))
         *(IS(c, BROADCAST) ? &send : &recv) = 0;
-    if (IS(c, ALL_GATHER) || IS(c, ALL_GATHER_V) || IS(c, ALL_TO_ALL) ||
-        IS(c, ALL_TO_ALL_V))
+    if (IS_ANY(c, ALL_GATHER) || IS_ANY(c, ALL_TO_ALL))
         recv = all_recv;
-    if (IS(c, REDUCE_SCATTER) || IS(c, REDUCE_SCATTER_V) || IS(c, ALL_TO_ALL) ||
-        IS(c, ALL_TO_ALL_V))
+    if (IS_ANY(c, REDUCE_SCATTER) || IS_ANY(c, ALL_TO_ALL))
         send = all_send;
-    if (IS(c, GATHER) || IS(c, GATHER_V))
+    if (IS_ANY(c, GATHER))
         recv = at_root ? all_recv : 0;
-    if (IS(c, SCATTER) || IS(c, SCATTER_V))
+    if (IS_ANY(c, SCATTER))
         send = at_root ? all_send : 0;
     stage->send_bytes[rank] = send * element(c);
     stage->recv_bytes[rank] = recv * element(c);
@@ -218,9 +217,9 @@ static void make_buffers(const case_t *c, stage_t *stage, int rank)
     if (IS(c, BARRIER))
         args->send = args->recv = NULL;
     if (c->root >= 0 && rank != c->root && !IS(c, BROADCAST) &&
-        !IS(c, SCATTER) && !IS(c, SCATTER_V))
+        !IS_ANY(c, SCATTER))
         args->recv = NULL;
-    if (c->root >= 0 && rank != c->root && (IS(c, SCATTER) || IS(c, SCATTER_V)))
+    if (c->root >= 0 && rank != c->root && IS_ANY(c, SCATTER))
         args->send = NULL;
     if (!c->in_place || !args->send || !args->recv)
         return;
@@ -241,8 +240,7 @@ static void fill(const case_t *c, stage_t *stage, int rank)
         return;
     if (IS(c, BROADCAST))
         whole = stage->recv_bytes[rank] / element(c);
-    if (IS(c, ALL_TO_ALL) || IS(c, ALL_TO_ALL_V) || IS(c, SCATTER) ||
-        IS(c, SCATTER_V)) {
+    if (IS_ANY(c, ALL_TO_ALL) || IS_ANY(c, SCATTER)) {
         for (int r = 0; r < c->ranks; r++)
             for (size_t k = 0; k < counts[r]; k++)
                 put(c, send, stage->send_displs[rank][r] + k,
@@ -404,7 +402,7 @@ typedef struct {
 static void expect_blocks(const expected_t *e)
 {
     const size_t *displs = e->stage->recv_displs[e->rank];
-    int all = IS(e->c, ALL_TO_ALL) || IS(e->c, ALL_TO_ALL_V);
+    int all = IS_ANY(e->c, ALL_TO_ALL);
 
     for (int r = 0; r < e->c->ranks; r++)
         for (size_t k = 0; k < e->stage->recv_counts[e->rank][r]; k++)
@@ -419,10 +417,9 @@ static void expect(const expected_t *e)
 
     if (!count)
         return;
-    if (IS(c, REDUCE_SCATTER) || IS(c, REDUCE_SCATTER_V))
+    if (IS_ANY(c, REDUCE_SCATTER))
         first = e->stage->recv_displs[e->rank][e->rank];
-    if (IS(c, ALL_GATHER) || IS(c, ALL_GATHER_V) || IS(c, GATHER) ||
-        IS(c, GATHER_V) || IS(c, ALL_TO_ALL) || IS(c, ALL_TO_ALL_V)) {
+    if (IS_ANY(c, ALL_GATHER) || IS_ANY(c, GATHER) || IS_ANY(c, ALL_TO_ALL)) {
         expect_blocks(e);
         return;
     }

@@ -361,32 +361,28 @@ int loop_step(loop_t *loop)
     return 1;
 }
 
-int loop_pending(const loop_t *loop)
+/* Messages and receives under way: of requests, or all that will come. */
+static int count(const loop_t *loop, int requests)
 {
-    int pending = 0;
+    int n = 0;
 
     for (const parcel_t *p = loop->way; p; p = p->next)
-        pending += !p->lost;
+        n += requests ? p->request != NULL : !p->lost;
     for (int r = 0; r < loop->plan.ranks; r++) {
         for (const parcel_t *p = loop->rank[r].arrived; p; p = p->next)
-            pending++;
+            n += !requests || p->request;
         for (const posted_t *p = loop->rank[r].posted; p; p = p->next)
-            pending++;
+            n++;
     }
-    return pending;
+    return n;
+}
+
+int loop_pending(const loop_t *loop)
+{
+    return count(loop, 0);
 }
 
 int loop_requests(const loop_t *loop)
 {
-    int requests = 0;
-
-    for (const parcel_t *p = loop->way; p; p = p->next)
-        requests += p->request != NULL;
-    for (int r = 0; r < loop->plan.ranks; r++) {
-        for (const parcel_t *p = loop->rank[r].arrived; p; p = p->next)
-            requests += p->request != NULL;
-        for (const posted_t *p = loop->rank[r].posted; p; p = p->next)
-            requests++;
-    }
-    return requests;
+    return count(loop, 1);
 }
