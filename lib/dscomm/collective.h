@@ -155,15 +155,15 @@ DSCOMM_API dscomm_status_t dscomm_barrier(dscomm_group_t *group,
                                           dscomm_work_t **ret_work);
 
 /* A barrier that names the late ranks. No rank waits longer than its own
- * timeout_ms. When the earliest of these deadlines comes near (by a tenth of a
- * second, at most a quarter of it) and some ranks have not come, the barrier
- * ends on all ranks with ERR_TIMEOUT and the numbers of all missing ranks; on
- * these too, as soon as they call. If rank 0 itself does not call, the sentence
- * of the others, and of rank 0 when it calls, names rank 0. The group is not
- * revoked: the next call on each rank belongs to the next barrier. A missing
- * rank that is found in a collective which the others have not called is a
- * mismatch: it revokes the group, on all ranks with ERR_MISMATCH. Slower than
- * dscomm_barrier(). */
+ * timeout_ms. The barrier ends on all ranks before the earliest of these
+ * deadlines: half a second before it, or a quarter of the time that was left,
+ * if that is less. If ranks are missing then, all ranks return ERR_TIMEOUT with
+ * the numbers of all missing ranks; the missing ranks do so as soon as they
+ * call. If rank 0 itself does not call, the sentence of the others, and of rank
+ * 0 when it calls, names rank 0. The group is not revoked: the next call on
+ * each rank belongs to the next barrier. A missing rank that is found in a
+ * collective which the others have not called is a mismatch: it revokes the
+ * group, on all ranks with ERR_MISMATCH. Slower than dscomm_barrier(). */
 DSCOMM_API dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group,
                                                     int timeout_ms);
 
