@@ -9,7 +9,7 @@
 
 enum { USED = 1, NO_SENTENCE = 2, OPENED_NONE = 4, HUNG = 98, DIED = 99 };
 
-/* What the child makes of an inherited store: bits of what went wrong. */
+/* The child uses an inherited store; returns bits of failed checks. */
 static int use_inherited(dscomm_store_t *store)
 {
     const char *keys[] = {"k"};
@@ -43,7 +43,7 @@ static int use_inherited(dscomm_store_t *store)
     return wrong;
 }
 
-/* The exit status of a child that does it. */
+/* Returns the exit status of a child that does so. */
 static int in_child(dscomm_store_t *store)
 {
     int status;
@@ -88,8 +88,8 @@ static void test_kind(const char *kind, const char *url)
     dscomm_store_close(store);
 }
 
-/* A child that lives on holds the sockets of its parent's server, but not the
- * clients, nor the port. */
+/* A child that lives on has copies of its parent's server sockets, but neither
+ * keeps clients waiting nor the port in use. */
 static void test_server_ends(void)
 {
     dscomm_store_t *store = NULL, *other = NULL;
@@ -144,7 +144,7 @@ static void host(int fd)
         pause();
 }
 
-/* Nor does it keep the clients waiting when its parent has been killed. */
+/* The same if the parent was killed. */
 static void test_server_dies(void)
 {
     dscomm_store_t *store = NULL;

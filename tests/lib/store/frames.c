@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Strangers who send a store's server frames of every kind, right and wrong,
- * while a client uses it: the client's keys stay as they are, no stranger gets
- * a byte of them, and the server answers to the end in bounded memory.
+/* Strangers send valid and invalid frames of every kind to a store's server,
+ * while a client uses it. The client's keys stay as they are, no stranger gets
+ * a byte of them, and the server answers to the end with bounded memory.
  *
  *     tests/lib/store/frames.t [FRAMES [SEED]]
  *
- * FRAMES are sent to a server without a secret, and as many to one with. */
+ * FRAMES frames are sent to a server without a secret, and as many to one with
+ * a secret. */
 #include "tests/lib/store/fixture.h"
 
 #include <dscomm/log.h>
@@ -19,13 +20,15 @@
 
 #define STRANGERS 3
 #define FRAMES 20000 /* by default */
-#define BATCH 64 /* frames of a connection, at most */
+#define BATCH 64 /* most frames of a connection */
 #define HONEST_KEYS 8
-#define MARK "HONEST--" /* in all values of the client, and nowhere else */
-/* More than millions of frames need: a full store closes connections, since SET
- * has no answer. */
+/* contained in all values of the client, and nowhere else */
+#define MARK "HONEST--"
+/* More than millions of frames need, because a full store closes connections:
+ * SET has no answer. */
 #define KEPT ((size_t)24 << 20)
-#define GROWTH_MAX_KB (64 << 10) /* KEPT twice, and what malloc() keeps */
+/* twice KEPT, and the memory that malloc() keeps */
+#define GROWTH_MAX_KB (64 << 10)
 #define SECRET "sixteen letters."
 
 enum {
@@ -53,7 +56,7 @@ typedef struct {
     int port, guarded;
     long frames; /* to send */
     uint32_t state;
-    /* what came of it */
+    /* results */
     long connections, answered, leaks, unanswered;
     raw_t raw;
 } stranger_t;
@@ -106,10 +109,10 @@ static void put_queue(stranger_t *self)
     raw_text(&self->raw, key);
 }
 
-/* What follows a command byte: k key, n key of a number, v value, s short
+/* The fields after a command byte: k key, n key of a number, v value, s short
  * value, i integer, 1 a count of one, o nonce, p proof, u 32 bits, Q a queue's
- * key, a value, and the command that takes it out again, which so never waits.
- */
+ * key, a value, and the command that removes the value, so that it never
+ * waits. */
 static void put_fields(stranger_t *self, const char *fields)
 {
     for (; *fields; fields++) {
@@ -153,7 +156,7 @@ static void put_good(stranger_t *self)
     put_fields(self, rows[i].fields);
 }
 
-/* Frames that end the connection, or wait */
+/* Frames that end the connection, or wait. */
 
 static uint64_t extreme(stranger_t *self)
 {
@@ -166,7 +169,7 @@ static uint64_t extreme(stranger_t *self)
     return sizes[draw(self, sizeof sizes / sizeof *sizes)];
 }
 
-/* Any command, known or not, with sizes and counts that make no sense. */
+/* A known or unknown command, with invalid sizes and counts. */
 static void put_bad(stranger_t *self)
 {
     const uint32_t kind = draw(self, 5);
@@ -184,15 +187,15 @@ static void put_bad(stranger_t *self)
         put_fields(self, "kvv" + draw(self, 3));
         self->raw.size -= 1 + draw(self, 8); /* cut off */
     } else {
-        put_fields(self, "p"); /* a proof that is wrong, or half a frame */
+        put_fields(self, "p"); /* a wrong proof, or half a frame */
     }
 }
 
 /* Answers */
 
 /* Reads until the connection ends, or until the last four bytes are echo if
- * that is not 0. 1: they were, or it has ended; -1: a byte of the client's
- * came; 0: neither within WAIT_MS. */
+ * that is not 0. Returns 1 in these cases; -1 if it has received bytes of the
+ * client's values; 0 if neither happens within WAIT_MS. */
 static int read_answers(int fd, uint32_t echo)
 {
     uint8_t bytes[65536 + 16];
@@ -219,15 +222,16 @@ static int read_answers(int fd, uint32_t echo)
     }
 }
 
-/* One connection: frames that are right, and then, in three of four, one that
- * is not. The others end with a PING, whose answer comes after all others. */
+/* Makes one connection: sends valid frames, and then, in three of four cases,
+ * an invalid one. Otherwise sends a PING, whose answer comes after all
+ * others. */
 static void visit(stranger_t *self)
 {
     const struct linger reset = {1, 0};
     const int good = draw(self, 4) == 0;
     const long count = MIN(1 + (long)draw(self, BATCH), self->frames);
     const uint32_t nonce = 0x5a5a0000 | draw(self, 0x10000);
-    /* a server with a secret answers inverted */
+    /* a server with a secret returns the nonce inverted */
     const uint32_t echo = self->guarded ? ~nonce : nonce;
     int fd = raw_connect(self->port), result;
 
@@ -280,7 +284,7 @@ static size_t fill(char *value, int i)
     return size;
 }
 
-/* How many of the client's keys do not have its values. */
+/* Returns how many of the client's keys do not have its values. */
 static int count_wrong(dscomm_store_t *store)
 {
     static char want[HONEST_KEYS * 1000 * 8];
@@ -387,7 +391,8 @@ int main(int argc, char **argv)
     const long frames = argc > 1 ? atol(argv[1]) : FRAMES;
     const uint32_t seed = argc > 2 ? (uint32_t)atol(argv[2]) : 1;
 
-    dscomm_log_set_levels("error"); /* refused and full are warnings */
+    /* refused clients and a full store cause warnings */
+    dscomm_log_set_levels("error");
     attack(0, frames, seed);
     attack(1, frames, seed);
     return tap_done();

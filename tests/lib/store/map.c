@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The maps of the store, against an array of what must be in them. */
+/* The maps of the store, compared with an array of the expected contents. */
 #include "tests/tap.h"
 
 #include "lib/store/table.h"
@@ -17,7 +17,7 @@ static dscomm_priv_budget_t budget = {0, 1 << 20};
 static dscomm_priv_map_t map;
 static item_t *items[KEYS]; /* NULL: not in the map */
 
-/* Keys that differ in length, in one byte, or after a byte 0. */
+/* Keys that differ in length, in one byte, or after a zero byte. */
 static dscomm_priv_data_t key_of(int number, char *text)
 {
     memset(text, 0, 16);

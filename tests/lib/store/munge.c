@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A secret that MUNGE carries: who gets it from the server, and what a client
- * makes of other credentials. libmunge is tests/lib/munge/fake.c. */
+/* A secret that MUNGE carries: which clients get it from the server, and how a
+ * client treats other credentials. libmunge is tests/lib/munge/fake.c. */
 #include "config.h"
 
 #include "tests/lib/store/fixture.h"
@@ -32,7 +32,8 @@ static dscomm_store_t *serve_store(const dscomm_priv_job_t *job)
     return must_open_store("tcp://127.0.0.1:0", job, 1);
 }
 
-/* What a client of job gets at port; says: part of the sentence, or NULL. */
+/* The result of a client of job at port; says: part of the sentence, or
+ * NULL. */
 static void client_is(const dscomm_priv_job_t *job, int port,
                       dscomm_status_t want, const char *says, const char *about)
 {
@@ -49,8 +50,8 @@ static void client_is(const dscomm_priv_job_t *job, int port,
     dscomm_store_close(store);
 }
 
-/* Among several ports the store is known by its job's name; the sentence tells
- * of one that has another secret. */
+/* Among several ports the store is identified by its job's name; the sentence
+ * names a store with another secret. */
 static void test_ports(void)
 {
     const dscomm_priv_job_t job = {.name = "7", .ports = 2, .munge = true};
@@ -99,8 +100,8 @@ static void count_warning(dscomm_log_level_t level, const char *domain,
                 strstr(text, "DSCOMM_JOB_SECRET");
 }
 
-/* A daemon that answers, but fails: no job starts without the secret that its
- * other machines may have. */
+/* A daemon that answers, but fails: the job does not start without the secret,
+ * because its other machines may have it. */
 static void test_failing(void)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
@@ -141,7 +142,7 @@ static void test_partly(void)
     dscomm_store_close(store);
 }
 
-/* Rank 0 of three of job "7", whose MUNGE fails, in a process of its own. */
+/* Starts rank 0 of three of job "7", whose MUNGE fails, as a process. */
 static pid_t start_failing(int port, int ports)
 {
     const dscomm_priv_rank_t rank = {"3 1 0 7", "rank 0"};
@@ -159,9 +160,9 @@ static pid_t start_failing(int port, int ports)
     _exit(strstr(dscomm_last_error(), "munge: error 7") ? 0 : 2);
 }
 
-/* The other ranks learn at once that rank 0's MUNGE fails, and it ends when all
- * know. Ranks of another job that look for their store at its port do not care,
- * and do not count. */
+/* The other ranks learn at once that rank 0's MUNGE fails, and rank 0 ends when
+ * all know. Ranks of another job that look for their store at its port are not
+ * affected, and do not count. */
 static void test_announced(int ports)
 {
     const dscomm_priv_rank_t ranks[] = {
@@ -202,7 +203,7 @@ static char *credential_of(const char *secret)
     return credential;
 }
 
-/* A stranger who has the port gives a credential that he got elsewhere. */
+/* A stranger that uses the port gives a credential that it got elsewhere. */
 static void test_replayed(void)
 {
     char *old = credential_of(
@@ -230,7 +231,7 @@ static void test_replayed(void)
     free(old);
 }
 
-/* The user's own secret comes first. */
+/* The user's own secret takes precedence. */
 static void test_own(void)
 {
     dscomm_store_t *store;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The file store where sizes are cached until a lock is taken, as on NFS. Such
- * a file system is no part of most machines, so fstat() is the test's own. */
+/* The file store if sizes are cached until a lock is taken, as on NFS. Most
+ * machines have no such file system, so the test replaces fstat(). */
 #include "config.h"
 
 #include <dscomm/store.h>

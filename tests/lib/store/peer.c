@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernel's tables of TCP sockets, as the library reads them, have what
- * fstat() and getsockname() tell of a connection of this process. */
+/* The kernel's tables of TCP sockets, as the library reads them, agree with
+ * fstat() and getsockname() for a connection of this process. */
 #include "config.h"
 
 #include "lib/store/tcp/peer.h"
@@ -14,7 +14,7 @@
 
 typedef struct {
     dscomm_priv_socket_end_t client, server;
-    dscomm_priv_socket_row_t row; /* of the client's socket */
+    dscomm_priv_socket_row_t row; /* row of the client's socket */
     int rows; /* of it */
     unsigned long inode; /* of the server's */
 } search_t;
@@ -62,7 +62,8 @@ end_of(int fd, int (*name)(int fd, struct sockaddr *address, socklen_t *length))
     return end;
 }
 
-/* A socket that listens at any port of address; -1: there is no such one. */
+/* Makes a socket that listens at any port of address; -1: there is no such
+ * address. */
 static int listen_at(const struct sockaddr *address, socklen_t length)
 {
     const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TCPStore's protocol by hand, so that tests need no word of the library on how
- * it looks. Numbers as in torch's sources: little endian. */
+/* TCPStore's protocol by hand, independent of the library. Numbers as in
+ * torch's sources, little endian. */
 #ifndef TESTS_LIB_STORE_RAW_H
 #define TESTS_LIB_STORE_RAW_H
 
@@ -25,33 +25,34 @@ typedef struct {
 void raw_put(raw_t *raw, uint64_t value, size_t bytes);
 void raw_hello(raw_t *raw);
 void raw_text(raw_t *raw, const char *text);
-/* A command with up to three texts. */
+/* Appends a command with up to three texts. */
 void raw_command(raw_t *raw, int command, const char *a, const char *b,
                  const char *c);
-/* CHECK, WAIT or MULTI_GET of up to two keys. */
+/* Appends CHECK, WAIT or MULTI_GET with up to two keys. */
 void raw_keys(raw_t *raw, int command, const char *a, const char *b);
 void raw_ping(raw_t *raw, uint32_t nonce);
 
 double raw_now_ms(void);
 /* 127.0.0.1 at port. */
 struct sockaddr_in raw_loopback(int port);
-/* A blocking connection to it, or -1. */
+/* Makes a blocking connection to port; or -1. */
 int raw_connect(int port);
-/* A socket that listens on a free port of 127.0.0.1, or -1. */
+/* Makes a socket that listens on a free port of 127.0.0.1; or -1. */
 int raw_listen(int *ret_port);
-/* A port of 127.0.0.1 that was free a moment ago. */
+/* Returns a port of 127.0.0.1 that was free a moment ago. */
 int raw_free_port(void);
-/* 1, or 0 where the other end does not take it. */
+/* Returns 1, or 0 if the other end does not accept it. */
 int raw_send(int fd, const void *data, size_t size);
 /* Sends all of raw, and empties it. */
 void raw_flush(int fd, raw_t *raw);
-/* The same with a PING behind it; returns what that is answered with, or 0
- * after 5 s. */
+/* The same with a PING after it; returns the nonce in its answer, or 0 after 5
+ * s. */
 uint32_t raw_echo(int fd, raw_t *raw, uint32_t nonce);
-/* How many of size bytes came within ms; -1 where the end or a reset comes
+/* Returns how many of size bytes came within ms; -1 if the end or a reset came
  * first. */
 long raw_recv(int fd, void *data, size_t size, int ms);
-/* 1 if the other end closes within ms; what it sends before is dropped. */
+/* Returns 1 if the other end closes within ms; bytes before that are
+ * dropped. */
 int raw_closes(int fd, int ms);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* 512 ranks that come at once: connect, claim, register, and read the verdict.
- * They are threads, with connections of their own; the server is up last. */
+/* 512 ranks at once: they connect, claim, register, and read the decision. They
+ * are threads with their own connections; the server starts last. */
 #include "config.h"
 
 #include "lib/rendezvous/join-decision.h"
@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 
 #define RANKS 512
-#define LIMIT_MS 2000 /* of an idle machine, without sanitizers */
+#define LIMIT_MS 2000 /* on an idle machine, without sanitizers */
 
 static const dscomm_priv_job_t storm = {.name = "storm", .ports = 1};
 static char url[64];
