@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How kernels in vectors are called. The file that includes it has included
- * vector.h and defined
+/* How vector kernels are called. The including file has included vector.h of
+ * lib/base and defined
  *
- *   NEXT_ROW               the row that serves what is shorter than a vector
- *   store_past             to an aligned address, past the cache
- *   stores_done            orders those stores before all that follow */
+ *   NEXT_ROW               the row that serves buffers shorter than a vector
+ *   store_past             stores to an aligned address, bypassing the cache
+ *   stores_done            orders those stores before all later ones */
 #ifndef LIB_KERNELS_CALL_H
 #define LIB_KERNELS_CALL_H
 
@@ -13,23 +13,24 @@
 #define JOINED_(a, b) a##b
 #define JOINED(a, b) JOINED_(a, b)
 
-/* What a kernel was called with, dest and sources counted in bytes, and where
- * its first aligned vector is. */
+/* The arguments of a kernel, with dest and sources in bytes, and the offset of
+ * the first aligned vector. */
 typedef struct {
     unsigned char *dest;
     const void *const *sources;
     size_t nsources, bytes, first;
     const double *factors;
-    int past; /* the result goes past the cache */
+    int past; /* the result bypasses the cache */
 } fold_t;
 
-/* Results from here on do not stay in a cache, unless they were there before
- * as a source. */
+/* Results of this size or more bypass the cache, unless the destination is also
+ * a source and so is cached already. */
 #define PAST_LEAST ((size_t)8 << 20)
 
-/* Averages of 8 bits are found in 16, those of 16 in float32, which hold the
- * sum of so many sources; and a divisor below that is what all of them can be
- * multiplied by the reciprocal of. */
+/* Limits of averages of integers. 8-bit elements are summed in 16 bits, 16-bit
+ * elements in float32; the accumulator holds the exact sum of at most
+ * AVG_SOURCES elements. Division by a reciprocal is exact only for divisors
+ * below AVG_DIVISOR. */
 #define AVG_SOURCES(size) ((size) == 1 ? 64 : 256)
 #define AVG_DIVISOR 32768
 
@@ -46,8 +47,8 @@ static int fold_is_source(const void *dest, const void *const *sources,
     return 0;
 }
 
-/* Whether an average of integers is left to the next row: that of one source,
- * and rare ones. */
+/* True if the next row must compute this average of integers: the divisor is 1
+ * or too large, or there are too many sources. */
 static int is_odd_average(int dtype, size_t size, const fold_t *fold)
 {
     if (dtype > DSCOMM_UINT64)
@@ -56,8 +57,9 @@ static int is_odd_average(int dtype, size_t size, const fold_t *fold)
            fold->factors[0] >= AVG_DIVISOR;
 }
 
-/* -1 where the next row serves: with what is shorter than a vector, and in
- * rare cases, of which one is a factor that is NaN. size: of an element. */
+/* Fills in fold. Returns -1 if the next row must serve: the buffer is shorter
+ * than a vector, the average is out of range, or a factor is NaN. size: bytes
+ * of an element. */
 static int fold_begin(int dtype, int op, size_t size, size_t count,
                       fold_t *fold)
 {
@@ -78,8 +80,8 @@ static int fold_begin(int dtype, int op, size_t size, size_t count,
     return 0;
 }
 
-/* The function type_name, which calls function with op. A row need not have
- * all. */
+/* Defines the kernel type_name, which calls function with op. Unused: a row
+ * need not have every kernel. */
 #define KERNEL(type, size, dtype, name, op, function)                          \
     __attribute__((unused)) static void JOINED(type, _##name)(                 \
         void *dest, const void *const *sources, size_t nsources, size_t count, \

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sums, averages and products of two sources of 8-bit floats for x86 processors
- * with AVX-512 VBMI, which looks up 64 bytes at a time in a table of 128: 64
- * results need no wider elements, and no arithmetic but that of bytes.
+ * with AVX-512 VBMI, which looks up 64 bytes at a time in a table of 128. So 64
+ * results are computed at once, with byte arithmetic alone.
  *
- * Magnitudes have consecutive codes across powers of two, so a result is the
- * larger operand's exponent, and a small number that a table has. Denormals
- * would break that, so operands are spread first: they get the code that they
- * would have if there were smaller exponents, unit times the exponent and what
- * is behind the point. */
+ * Magnitudes have consecutive codes across powers of two. So the code of a
+ * result is that of the larger operand's power of two plus a small number that
+ * a table gives. Denormals would break this rule. Therefore operands are first
+ * translated to spread codes: the codes that they would have in a format
+ * without denormals, unit * exponent + mantissa. */
 #include "config.h"
 
 #include "lib/reduce/bytes.h"
@@ -16,28 +16,30 @@
 #define NEXT_ROW dscomm_priv_kernels_avx512
 #include "lib/reduce/call.h"
 
-/* Tables, for a format with unit codes from one power of two to the next. */
+/* Tables for a format that has `unit` codes for each power of two. */
 
-/* The spread code of a magnitude other than 0: of a normal one, base more. */
+/* The spread code of a magnitude other than 0; for a normal one it is base +
+ * code. */
 #define SPREAD(unit, base, code)                                               \
     ((base) + ((code) >= (unit)       ? (code)                                 \
                : (code) >= (unit) / 2 ? 2 * (code) - (unit)                    \
                : (code) >= (unit) / 4 ? 4 * (code)-2 * (unit)                  \
                                       : 8 * (code)-3 * (unit)))
 
-/* So many bits less, to nearest even. */
+/* value / 2^bits, rounded to nearest even. */
 #define NEAREST(value, bits)                                                   \
     (((value) + (1 << (bits)) / 2 - 1 + ((value) >> (bits)&1)) >> (bits))
 
-/* Sums. The smaller operand's significand is moved to where the larger one's
- * is, with three more bits, of which the last one is set where any bit behind
- * it was. That is enough to round the exact sum or difference once, which is
- * what float32's is rounded to as well. Half of a sum has an exponent less. */
+/* Sums. The smaller operand's significand is aligned to the larger one's, with
+ * three extra bits. The last extra bit is set if any lower bit was set (a
+ * sticky bit). With them the exact sum or difference is rounded once, as if it
+ * had been computed in float32. Half of a sum has an exponent that is lower by
+ * one. */
 
-/* Bases are so large that 0, whose spread code is 0, is six bits and more below
- * all others, which MOVED makes nothing of; and such that the spread codes that
- * are looked up as denormals differ in their lower six bits. What is no number
- * is as far above all numbers. */
+/* The bases satisfy two conditions. The spread code of 0, which is 0, is at
+ * least six powers of two below all others, so MOVED gives 0 for it. And the
+ * spread codes by which denormals are looked up differ in their lower six bits.
+ * The spread codes of infinity and NaN are as far above those of numbers. */
 #define E4M3_BASE 96
 #define E4M3_NAN 240
 #define E5M2_BASE 32
@@ -53,8 +55,9 @@
 
 #define SIGNIFICAND(unit, code) (8 * ((unit) + (code) % (unit)))
 
-/* The smaller operand's, by the last spread code with the larger one's exponent
- * less its own. Six bits and more do nothing. */
+/* The smaller operand's aligned significand. index: the last spread code with
+ * the larger operand's exponent, minus the smaller operand's. Beyond five
+ * powers of two the smaller operand has no effect. */
 #define BITS(unit, index) ((index) / (unit))
 #define WHOLE(unit, index) SIGNIFICAND(unit, (unit)-1 - (index) % (unit))
 #define MOVED(unit, index)                                                     \
@@ -63,9 +66,9 @@
          : WHOLE(unit, index) >> BITS(unit, index) |                           \
                ((WHOLE(unit, index) & ((1 << BITS(unit, index)) - 1)) != 0))
 
-/* A sum's distance in spread codes from the last with the larger operand's
- * exponent, modulo 256. Where nothing is left it lifts infinity to what is NaN,
- * and nothing else. */
+/* The spread code of a sum minus the last spread code with the larger operand's
+ * exponent, modulo 256. For a sum of 0 the distance is such that infinity minus
+ * infinity becomes NaN, and nothing else does. */
 #define DISTANCE(unit, sum)                                                    \
     (uint8_t)(1 - 2 * (unit) +                                                 \
               ((sum) >= 16 * (unit)  ? NEAREST(sum, 4) + (unit)                \
@@ -78,15 +81,15 @@
                : (sum)               ? 8 * (sum)-6 * (unit)                    \
                                      : (unit) + 6))
 
-/* Denormals are looked up by the lower six bits of a spread code, which is that
- * of a whole number of the least ones: sums of floats are. Half of one is
- * rounded to even. */
+/* The index of a denormal: the lower six bits of its spread code. A sum of
+ * floats is a multiple of the smallest denormal, so the table has all of them.
+ * Half of an odd multiple is rounded to even. */
 #define AT(unit, base, code) [SPREAD(unit, base, code) & 63]
 
 typedef struct {
     _Alignas(64) uint8_t spread[128];
-    uint8_t distance[128], beyond[128]; /* beyond: of sums from 128 on */
-    uint8_t moved[64], significand[64]; /* by the lower six bits */
+    uint8_t distance[128], beyond[128]; /* beyond: for sums of 128 and more */
+    uint8_t moved[64], significand[64]; /* indexed by the lower six bits */
     uint8_t small[64], small_half[64];
 } sum_tables_t;
 
@@ -107,7 +110,7 @@ static const sum_tables_t e4m3_sums = {
      AT(8, E4M3_BASE, 15) = 8},
 };
 
-/* Sums are below 128. */
+/* Sums of significands are below 128, so beyond is not used. */
 static const sum_tables_t e5m2_sums = {
     {OF_128(SPREAD_E5M2, 4, 0)},
     {OF_128(DISTANCE, 4, 0)},
@@ -119,13 +122,14 @@ static const sum_tables_t e5m2_sums = {
      AT(4, E5M2_BASE, 5) = 2, AT(4, E5M2_BASE, 6) = 3, AT(4, E5M2_BASE, 7) = 4},
 };
 
-/* The index's upper two bits are ignored. */
+/* Looks up 64 bytes in a table of 64; the upper two bits of each index are
+ * ignored. */
 ALWAYS_INLINE __m512i look_up_64(const uint8_t *table, __m512i index)
 {
     return _mm512_permutexvar_epi8(index, _mm512_load_si512(table));
 }
 
-/* Kept from being loaded again wherever it is used. */
+/* Keeps a in a register: the compiler would otherwise load it at each use. */
 ALWAYS_INLINE __m512i loaded(u8v a)
 {
     __asm__("" : "+v"(a));
@@ -150,7 +154,8 @@ ALWAYS_INLINE __m512i add_spread(__m512i high, __m512i low, __mmask64 differ,
     return _mm512_add_epi8(last, distance);
 }
 
-/* Of the spread code of a sum, or half of it. */
+/* Converts the spread code of a sum to the code of the sum, or of half of
+ * it. */
 ALWAYS_INLINE __m512i magnitude(int op, __m512i spread,
                                 const sum_tables_t *tables, int unit, int base)
 {
@@ -163,9 +168,9 @@ ALWAYS_INLINE __m512i magnitude(int op, __m512i spread,
         _mm512_load_si512(half ? tables->small_half : tables->small));
 }
 
-/* Sums or halves of them. No code is above top but that of NaN, which has no
- * sign and is what all spread codes from nan on are. Nor has nothing a sign,
- * where operands cancel out. */
+/* Sums, or halves of sums. A spread code of nan or more gives NaN, which has no
+ * sign; any other result is at most top. If the operands cancel out, the result
+ * is +0. */
 ALWAYS_INLINE u8v add(int op, u8v codes_a, u8v codes_b,
                       const sum_tables_t *tables, int unit, int base, int top,
                       int nan, int nan_code)
@@ -191,10 +196,12 @@ ALWAYS_INLINE u8v add(int op, u8v codes_a, u8v codes_b,
 }
 
 /* Products. Exponents are added, and a table has the rounded products of
- * significands by level: 0 for normal ones, and for denormal ones how many bits
- * more lie below the least number. */
+ * significands for each level. Level 0 is for normal products; for denormal
+ * ones the level is the number of bits by which the product lies below the
+ * least normal one. */
 
-/* 0 is so small that its product with anything is too. */
+/* An operand of 0 gets a code so small that its product with any number is
+ * 0. */
 #define OPERAND(unit, code) ((code) ? SPREAD(unit, 128, code) : 0)
 #define OPERAND_NAN 0xff
 #define OPERAND_INFINITY (128 + 0x7c)
@@ -206,10 +213,11 @@ ALWAYS_INLINE u8v add(int op, u8v codes_a, u8v codes_b,
          ? (unit) + NEAREST(product, BITS_OF(unit) + 1)                        \
          : NEAREST(product, BITS_OF(unit) + (level)))
 
-/* By three bits of each operand, and above them a level's lowest bit. */
+/* Index: three bits of each operand, above them the lowest bit of the level. */
 #define E4M3_AT(level, i)                                                      \
     ROUNDED(8, (level) + (i) / 64, PRODUCT(8, (i) % 8, (i) / 8 % 8))
-/* By two bits of one operand, three of the level and two of the other one. */
+/* Index: two bits of one operand, three of the level, two of the other
+ * operand. */
 #define E5M2_AT(unit, i)                                                       \
     ROUNDED(unit, (i) / 4 % 8, PRODUCT(unit, (i) % 4, (i) / 32))
 
@@ -219,18 +227,19 @@ static const _Alignas(64) uint8_t e4m3_products[3][128] = {
     {OF_128(E4M3_AT, 0, 0)}, {OF_128(E4M3_AT, 2, 0)}, {OF_128(E4M3_AT, 4, 0)}};
 static const _Alignas(64) uint8_t e5m2_products[128] = {OF_128(E5M2_AT, 4, 0)};
 
-/* What exponents() makes of those of a least normal product, 1 and the bias. */
+/* The result of exponents() for the least normal product: its exponent is 1,
+ * plus the bias. */
 #define E4M3_LEAST (8 * (1 + 7) + 8)
 #define E5M2_LEAST (4 * (1 + 15) + 4)
 
-/* Each bit as mask says, of a where it is set, else of b. */
+/* Takes each bit from a if mask has a 1 there, else from b. */
 ALWAYS_INLINE __m512i either(__m512i a, __m512i b, int mask)
 {
     return _mm512_ternarylogic_epi32(a, b, all(mask), 0xe4);
 }
 
-/* Both are 128 too large, and their sum is unit too large: none is too small
- * for what comes after. */
+/* The sum of the exponents of two operands. Each operand is 128 too large, and
+ * the result is unit too large, so that it does not become negative. */
 ALWAYS_INLINE __m512i exponents(__m512i x, __m512i y, int unit)
 {
     return _mm512_subs_epu8(_mm512_and_si512(x, all(256 - unit)),
@@ -262,7 +271,7 @@ ALWAYS_INLINE u8v multiply_e4m3(u8v codes_a, u8v codes_b)
                                      with_sign(code, _mm512_xor_si512(a, b)));
 }
 
-/* NaN is what is made of a NaN, and of infinity and 0. */
+/* The product is NaN if an operand is NaN, or if they are infinity and 0. */
 ALWAYS_INLINE u8v multiply_e5m2(u8v codes_a, u8v codes_b)
 {
     __m512i a = loaded(codes_a), b = loaded(codes_b);
@@ -322,8 +331,9 @@ ALWAYS_INLINE u8v join_e5m2(int op, u8v a, u8v b)
 #define JOIN join_e5m2
 #include "lib/reduce/vector-fold.h"
 
-/* More sources are rounded once, which takes wider numbers; so do quotients
- * other than halves. */
+/* More than two sources must be rounded once, after all were added, which takes
+ * wider numbers; and so must quotients by any other divisor than 2. The next
+ * row computes these. */
 #define OF_TWO(type, dtype, name, op, function)                                \
     static void JOINED(type, _##name)(void *dest, const void *const *sources,  \
                                       size_t nsources, size_t count,           \

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Vector kernels for averages of integers. A quotient is cut off, as in C.
- * That of whole numbers is at least 1 / divisor away from the next whole one
- * that it is not, so it may be found by a product with a reciprocal that is
- * larger than it should be by less than that comes to. fold_begin() sees to the
- * limits. Bytes of a word are numbered from the least. */
+/* Vector kernels for averages of integers. The quotient is truncated, as in C.
+ * A quotient that is not an integer is at least 1 / divisor below the next one.
+ * So it may be computed as a product with a reciprocal that is slightly too
+ * large, if the error of the product is smaller than that. fold_begin() ensures
+ * the limits. Bytes of a word are numbered from the least significant one. */
 
-/* Of a divisor from 2 on: how many bits divisor - 1 has. */
+/* The number of bits of divisor - 1; the divisor is at least 2. */
 ALWAYS_INLINE int bits_below(double divisor)
 {
     return 32 - __builtin_clz((unsigned)divisor - 1);
 }
 
-/* 8 bits, in 16: even and odd bytes. Sums are below 2^14, so a factor of 15
- * bits is too large by no more than they bear. */
+/* 8 bits, computed in 16: even and odd bytes apart. Sums are below 2^14, so the
+ * error of a 15-bit reciprocal is small enough. */
 
 typedef struct {
     i16v even, odd;
@@ -30,7 +30,7 @@ ALWAYS_INLINE divider_16_t divider_16(double divisor)
     return (divider_16_t){(int16_t)factor, (int16_t)shift};
 }
 
-/* Rounded down. */
+/* Rounds down. */
 ALWAYS_INLINE i16v divide_16(i16v sum, divider_16_t by)
 {
     return double_high_i16(sum, (i16v){0} + by.factor) >> by.shift;
@@ -84,8 +84,8 @@ ALWAYS_INLINE i16v give_u8(i16_pair_t sum, divider_16_t by)
 #define GIVE(op, a, divisor) give_u8(a, divisor)
 #include "lib/reduce/vector-fold.h"
 
-/* 16 bits, by division in float32, which holds sums of 24: it is rounded, but
- * never up to an integer (kernels-integer.h says why). */
+/* 16 bits, by division in float32, which holds sums of 24 bits. The quotient is
+ * rounded, but never up to an integer; integer.h gives the reason. */
 
 ALWAYS_INLINE i32v quotient(i32v sum, float divisor)
 {
@@ -131,9 +131,9 @@ ALWAYS_INLINE i32v give_16(i32_pair_t sum, float divisor)
 #define GIVE(op, a, divisor) give_16(a, divisor)
 #include "lib/reduce/vector-fold.h"
 
-/* 32 bits, in 64: lower and upper words, signed ones moved up by 2^31 each.
- * Sums are below 2^41; as the low end of a double's mantissa they are whole
- * numbers of the upper end's weight more. */
+/* 32 bits, computed in 64: lower and upper words apart; 2^31 is added to each
+ * signed one. Sums are below 2^41. An or with the bits of 2^52 makes a sum the
+ * low part of a double's mantissa: the double is 2^52 + sum. */
 
 typedef struct {
     u64v low, high;
@@ -158,7 +158,7 @@ ALWAYS_INLINE u64_pair_t join_u64_pair(u64_pair_t a, u64_pair_t b)
     return (u64_pair_t){a.low + b.low, a.high + b.high};
 }
 
-/* In the lower word. */
+/* The result is in the lower word. */
 ALWAYS_INLINE u64v divide_f64(u64v sum, divider_f64_t by)
 {
     const u64v exponent = (u64v)((f64v){0} + 0x1p52);
@@ -192,12 +192,12 @@ ALWAYS_INLINE u64v give_32(u64_pair_t sum, divider_f64_t by)
 #define GIVE(op, a, divisor) give_32(a, divisor)
 #include "lib/reduce/vector-fold.h"
 
-/* 64 bits. The reciprocal needs 65: factor is what it has beyond 2^64 (see
+/* 64 bits. The reciprocal needs 65 bits; factor is the part below 2^64 (see
  * Granlund and Montgomery, Division by Invariant Integers using Multiplication,
  * 1994). */
 
 typedef struct {
-    uint64_t low, high; /* words of the factor */
+    uint64_t low, high; /* lower and upper word of the factor */
     uint64_t shift;
 } divider_64_t;
 

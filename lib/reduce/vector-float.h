@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Vector kernels for floats. The arithmetic of 16 and 8 bits is float32's;
- * their order is found without it, as kernels-minifloat.h has it. */
+/* Vector kernels for floats. Floats of 16 and 8 bits are added and multiplied
+ * in float32; minima and maxima compare their codes, as in minifloat.h. */
 
 /* float32 and float64 */
 
@@ -14,7 +14,7 @@
 #define GIVE_REAL(x, op, a, divisor)                                           \
     one_nan_##x((op) == DSCOMM_AVG ? (a) / (divisor) : (a))
 
-/* See kernels-c.c. */
+/* See c.c. */
 ALWAYS_INLINE f32v one_nan_f32(f32v a)
 {
     u32v number = (u32v)(a == a);
@@ -80,7 +80,7 @@ ALWAYS_INLINE f32_pair_t mean_pair(int op, f32_pair_t sum, float divisor)
     return (f32_pair_t){sum.low / divisor, sum.high / divisor};
 }
 
-/* Codes, where those above top are NaN. */
+/* Replaces codes above top, which are NaNs, by the one NaN. */
 
 ALWAYS_INLINE u16v one_nan_16(u16v codes, int16_t top, uint16_t nan)
 {
@@ -105,16 +105,16 @@ ALWAYS_INLINE u8v one_nan_8(u8v codes, int8_t top, uint8_t nan)
     one_nan_16(round_f16(mean_pair(op, a, divisor)), FLOAT16_TOP, 0x7e00)
 #include "lib/reduce/vector-fold.h"
 
-/* bfloat16: low and high halves of words. No sum has a NaN with anything in its
- * lower half, as no source does, and fold_begin() sees to the factors; so
- * rounding turns none into anything else. */
+/* bfloat16: low and high halves of words. The lower half of a NaN is always
+ * zero: the sources have none there, and fold_begin() refuses factors that are
+ * NaN. So rounding never turns a NaN into another value. */
 
 ALWAYS_INLINE f32_pair_t widen_bf16(u32v codes)
 {
     return (f32_pair_t){(f32v)(codes << 16), (f32v)(codes & 0xffff0000u)};
 }
 
-/* The code in the upper half; what is in the lower half means nothing. */
+/* The code is in the upper half; the lower half is undefined. */
 ALWAYS_INLINE u32v rounded_bf16(f32v value)
 {
     u32v bits = (u32v)value;
@@ -137,22 +137,24 @@ ALWAYS_INLINE u32v round_bf16(f32_pair_t values)
                0x7fc0)
 #include "lib/reduce/vector-fold.h"
 
-/* 8 bits: even and odd bytes, in the upper half of 16 bits, where E5M2 is
- * float16 and E4M3, moved down by a bit, 2^-8 of it. */
+/* 8 bits: even and odd bytes, each moved to the upper half of a 16-bit word.
+ * There an E5M2 code is a float16. An E4M3 code, moved down by one bit, is the
+ * float16 of 2^-8 times its value. */
 
 ALWAYS_INLINE f32_quad_t widen_e5m2(u16v codes)
 {
     return (f32_quad_t){widen_f16(codes << 8), widen_f16(codes & 0xff00)};
 }
 
-/* Sums may as well stay so small; products are not the same. */
+/* True if values may stay scaled by 2^-8. Sums may; products would be scaled
+ * twice. */
 ALWAYS_INLINE int is_small(int op)
 {
     return op == DSCOMM_SUM || op == DSCOMM_AVG;
 }
 
-/* E4M3 goes with the largest magnitude of all sources: as numbers NaNs are read
- * as 480. */
+/* An E4M3 accumulator also has the largest magnitude of all sources, because
+ * the conversion reads a NaN as the number 480. */
 typedef struct {
     f32_quad_t sum;
     u8v most;
@@ -180,8 +182,9 @@ ALWAYS_INLINE e4m3_quad_t join_e4m3(int op, e4m3_quad_t a, e4m3_quad_t b)
     return (e4m3_quad_t){join_quad(op, a.sum, b.sum), max_u8(a.most, b.most)};
 }
 
-/* As float16, rounded to odd: cut off, and the last bit set where that was not
- * nothing. Seven bits less or more, to round that is as good as the values. */
+/* Converts to float16 and rounds to odd: truncates, and sets the last bit if
+ * anything was cut off. Rounding such a code once more, to at least seven bits
+ * fewer, gives the same result as rounding the value itself. */
 ALWAYS_INLINE u16v odd_f16(f32_pair_t values)
 {
     u16v codes = chop_f16(values);
@@ -189,17 +192,18 @@ ALWAYS_INLINE u16v odd_f16(f32_pair_t values)
     return codes | differs(widen_f16(codes), values);
 }
 
-/* What is cut off matters only where the rest lies halfway between two codes.
- * With sums and products of two it never does: the rest of a sum is then the
- * larger number, or all ones behind the number below it, and products of as few
- * bits are exact wherever they are halfway or more. (All pairs are tested.) */
+/* two: there are only two sources, and truncation is enough. The bits that were
+ * cut off would matter only if the rest lay exactly halfway between two codes,
+ * and for sums and products of two codes it never does. A test checks all
+ * pairs. */
 ALWAYS_INLINE u16v cut_f16(f32_pair_t values, int two)
 {
     return two ? chop_f16(values) : odd_f16(values);
 }
 
-/* The code in the upper byte; what is in the lower byte means nothing. A NaN
- * has so many zeros at its end that it stays one, as with bfloat16. */
+/* The code is in the upper byte; the lower byte is undefined. The mantissa of a
+ * NaN ends with so many zeros that rounding cannot change it, as with
+ * bfloat16. */
 ALWAYS_INLINE u16v rounded_e5m2(f32_pair_t values, int two)
 {
     u16v codes = cut_f16(values, two);
@@ -215,7 +219,7 @@ ALWAYS_INLINE u16v round_e5m2(int op, f32_quad_t sum, float divisor, int two)
     return even >> 8 | (odd & 0xff00);
 }
 
-/* Sign in the upper, magnitude in the lower byte. */
+/* The sign is in the upper byte, the magnitude in the lower one. */
 ALWAYS_INLINE u16v rounded_e4m3(int op, f32_pair_t values, int two)
 {
     const float scale = is_small(op) ? 1 : 0x1p-8f;
@@ -271,7 +275,7 @@ ALWAYS_INLINE u8v give_e4m3(int op, e4m3_quad_t a, float divisor, int two)
     one_nan_8((u8v)round_e5m2(op, a, divisor, 1), FLOAT8_E5M2_TOP, 0x7e)
 #include "lib/reduce/vector-fold.h"
 
-/* Two sources, and that they are two is a constant. */
+/* Makes the number of sources a constant if there are two. */
 #define FOLD_TWO(type)                                                         \
     ALWAYS_INLINE void JOINED(fold_any_, type)(int op, const fold_t *fold)     \
     {                                                                          \
@@ -287,12 +291,14 @@ ALWAYS_INLINE u8v give_e4m3(int op, e4m3_quad_t a, float divisor, int two)
 FOLD_TWO(e4m3)
 FOLD_TWO(e5m2)
 
-/* Order: keys that sort as signed integers, turned so that NaNs win. */
+/* Order: keys sort as signed integers, and are shifted so that a NaN wins; see
+ * minifloat.h. */
 
 #define KEY_TURN(op, magnitude, top)                                           \
     ((op) == DSCOMM_MIN ? (magnitude) - (top) : (top) - (magnitude))
 
-/* Negative codes with their magnitudes inverted; twice, they are themselves. */
+/* Inverts the magnitude of negative codes. Applied twice, it gives the code
+ * again. */
 #ifndef MIRROR_16
 #define MIRROR_16(code) ((code) ^ (((code) >> 15) & 0x7fff))
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Template of the vector kernels for integers of BITS bits (which it
- * undefines), but for averages. Sums, products and bits of signed integers are
- * those of unsigned ones: they wrap. */
+ * undefines), except averages. Sums, products and bitwise operators of signed
+ * integers are computed as unsigned ones, which wrap around. */
 
 #define SIGNED JOINED(i, BITS)
 #define UNSIGNED JOINED(u, BITS)

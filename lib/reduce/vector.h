@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Template of a row of kernels in vectors. The file that includes it has
- * included vector.h and defined what kernels-call.h asks for, and
+/* Template of a row of vector kernels. The including file has included vector.h
+ * of lib/base and defined the macros that call.h needs, and
  *
- *   min_x, max_x           of two vectors; of floats with NaN and -0 as MIN and
- *                          MAX have them
- *   trunc_f64              towards zero
- *   upper_halves           for each word, that of low below that of high
+ *   min_x, max_x           of two vectors; NaN and -0 of floats as for MIN and
+ *                          MAX
+ *   trunc_f64              rounds towards zero
+ *   upper_halves           for each word, the upper half of low below that of
+ *                          high
  *   double_high_i16        the upper half of twice the product
- *   multiply_low           the lower words of two u64v, made 64 bits
- *   widen_f16, round_f16   a vector of codes as a pair of float32, and back
+ *   multiply_low           the products of the lower words of two u64v
+ *   widen_f16, round_f16   a vector of codes to a pair of float32, and back
  *   load_f16, chop_f16     widen_f16 from memory; round_f16 towards zero
- *   differs                1 where two pairs are not equal, in 16 bits, else 0
+ *   differs                1 where two pairs differ, else 0, in 16 bits
  *
- * and MIRROR_16 (kernels-vector-float.h), where it has a shorter one; it makes
- * a table of the functions that it likes. Results are those of
- * kernels-c.c, bit for bit: arithmetic is the same, and in the same order. */
+ * and MIRROR_16 (vector-float.h), if it has a shorter form. It puts the
+ * functions that it needs into a table. Results are those of c.c, bit for bit,
+ * because the arithmetic is the same, in the same order. */
 #ifndef LIB_KERNELS_VECTOR_H
 #define LIB_KERNELS_VECTOR_H
 
