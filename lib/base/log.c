@@ -22,7 +22,7 @@
 #define RANK_UNKNOWN (-1)
 
 typedef struct {
-    int level; /* of domains not listed */
+    int level; /* for domains that are not listed */
     int count;
     struct {
         char domain[DOMAIN_MAX];
@@ -36,17 +36,17 @@ static const char *const level_names[] = {
     [DSCOMM_LOG_TRACE] = "trace",
 };
 
-/* The largest level of any domain, so that one comparison drops a line. All
- * pass until DSCOMM_LOG has been read. */
+/* The largest level of any domain, so that one comparison drops most lines.
+ * Before DSCOMM_LOG has been read, no line is dropped. */
 static atomic_int highest = INT_MAX;
 static atomic_int known_rank = RANK_UNKNOWN;
 
-/* Of the next two lines. */
+/* Protects the variables of the next two lines. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static levels_t levels;
 static int rank_given, looked_for_rank;
 
-/* Read while a handler runs, written to replace it. */
+/* Held for reading while a handler runs, for writing while it is replaced. */
 static pthread_rwlock_t handler_lock = PTHREAD_RWLOCK_INITIALIZER;
 static dscomm_log_handler_t user_handler;
 static void *user_arg;
@@ -215,7 +215,8 @@ static void look_for_rank(void)
     looked_for_rank = 1;
 }
 
-/* One write, so that lines of several processes do not mix. */
+/* Writes the line by one write(), so that lines of several processes do not
+ * mix. */
 static void write_line(dscomm_log_level_t level, const char *domain,
                        const char *message)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* 16- and 8-bit floats to and from float32, without branches, so that a
- * compiler can vectorise loops of them.
+/* Conversions between float32 and 16- or 8-bit floats, without branches, so
+ * that the compiler can vectorise loops of them.
  *
- * To float32 is exact. From float32 rounds once, to nearest even, denormals
- * included; what is too large becomes infinity, or NaN in E4M3, which has no
- * infinities: 464 is the last value that still rounds to 448, as in PyTorch. A
- * NaN keeps its sign and stays a NaN. Only bfloat16 shares float32's
- * denormals, so a process that flushes those loses nothing of the other
- * formats. */
+ * The conversion to float32 is exact. The conversion from float32 rounds once,
+ * to nearest even, denormals included. A value that is too large becomes
+ * infinity; in E4M3, which has no infinities, NaN: 464 is the last value that
+ * still rounds to 448, as in PyTorch. A NaN keeps its sign and stays a NaN.
+ * Only bfloat16 has denormals in the range of float32's, so a process that
+ * flushes those to zero changes no value of the other formats. */
 #ifndef LIB_MINIFLOAT_H
 #define LIB_MINIFLOAT_H
 
@@ -20,7 +20,7 @@
 #define MINIFLOAT static inline __attribute__((always_inline))
 #endif
 
-/* Largest magnitudes (codes without sign) that are no NaN. */
+/* The largest magnitudes (codes without sign) that are not NaN. */
 #define FLOAT16_TOP 0x7c00
 #define BFLOAT16_TOP 0x7f80
 #define FLOAT8_E4M3_TOP 0x7e
@@ -40,8 +40,8 @@ MINIFLOAT float minifloat_value(uint32_t bits)
     return value;
 }
 
-/* A format of so many bits; special is its first magnitude (code without sign)
- * that is no number: infinity, or E4M3's NaN. */
+/* Converts a code of a format with so many bits. special is its first magnitude
+ * (code without sign) that is not a number: infinity, or E4M3's NaN. */
 
 MINIFLOAT float minifloat_widen(uint32_t code, int bits, int mantissa, int bias,
                                 uint32_t special)
@@ -49,7 +49,8 @@ MINIFLOAT float minifloat_widen(uint32_t code, int bits, int mantissa, int bias,
     uint32_t sign = 1u << (bits - 1);
     uint32_t magnitude = code & (sign - 1);
     uint32_t least = (uint32_t)(128 - bias) << 23; /* the least normal number */
-    /* Of a normal number the double, of a denormal one this much too large. */
+    /* For a normal number twice its value; for a denormal one its value plus
+     * the least normal number. */
     float size = minifloat_value((magnitude << (23 - mantissa)) + least);
     float denormal = size - minifloat_value(least), normal = size / 2;
     uint32_t result = minifloat_bits(denormal < normal ? denormal : normal);
@@ -72,7 +73,8 @@ MINIFLOAT uint32_t minifloat_round(float value, int bits, int mantissa,
     size = size < high ? size : high; /* so is NaN */
     power = minifloat_value(minifloat_bits(size) & 0x7f800000);
     power = power > low ? power : low;
-    /* The last place of this power of two is worth that of the result. */
+    /* In a float of this power of two, the last bit is worth the last bit of
+     * the result, so adding it rounds. */
     unit = minifloat_bits(power) + ((uint32_t)shift << 23);
     sum = size + minifloat_value(unit);
     code = minifloat_bits(sum) - unit;

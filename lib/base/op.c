@@ -25,14 +25,16 @@
 
 G_STATIC_ASSERT(SLOTS == 1 << HANDLE_SLOT_BITS);
 
-/* Bytes of inputs that are reduced at a time: they stay in the first cache. */
+/* Bytes of inputs that are reduced at a time; they fit into the first-level
+ * cache. */
 #define CHUNK 4096
 
 typedef struct {
-    dscomm_user_op_t user; /* first, so that it leads here */
-    atomic_uint holds; /* the handle, and calls that use it */
-    uint32_t dtypes; /* a bit each; 0: all */
-    uint32_t hash; /* of what all ranks must give alike */
+    /* first, so that a pointer to it is a pointer to the whole */
+    dscomm_user_op_t user;
+    atomic_uint holds; /* 1 for the handle, and 1 for each call that uses it */
+    uint32_t dtypes; /* one bit for each dtype; 0: all */
+    uint32_t hash; /* hash of all properties that ranks must give alike */
     char name[DSCOMM_OP_NAME_MAX + 1];
     char text[DSCOMM_OP_TEXT];
 } user_op_t;
@@ -72,7 +74,7 @@ void dscomm_priv_op_drop(const dscomm_user_op_t *user)
         free(op_of(user));
 }
 
-/* The slot of a live handle, or -1. With the lock held. */
+/* Returns the slot of a live handle, or -1. Called with the lock held. */
 static int slot_of(dscomm_op_t op)
 {
     const int slot = (int)op & (SLOTS - 1);
@@ -83,7 +85,7 @@ static int slot_of(dscomm_op_t op)
     return slots[slot].op && slots[slot].uses == uses ? slot : -1;
 }
 
-/* The operator of a live handle, held; or NULL. */
+/* Returns the operator of a live handle and holds it; or NULL. */
 static user_op_t *op_find(dscomm_op_t op)
 {
     user_op_t *found = NULL;
@@ -178,7 +180,7 @@ int dscomm_op_applies(dscomm_op_t op, dscomm_dtype_t dtype)
     return takes;
 }
 
-/* What is wrong with the attributes, or NULL. */
+/* Returns what is wrong with the attributes, or NULL. */
 static const char *attr_defect(const dscomm_op_attr_t *attr)
 {
     dscomm_op_t known;
@@ -224,8 +226,9 @@ static user_op_t *op_new(dscomm_op_fn function, const dscomm_op_attr_t *attr)
     return op;
 }
 
-/* The handle, or 0 if all slots are taken. A slot is taken as late as possible
- * again, after those that were used less often. */
+/* Publishes an operator and returns its handle, or 0 if all slots are taken.
+ * Takes the slot that was used least often, so that a handle comes again as
+ * late as possible. */
 static int op_publish(user_op_t *op)
 {
     int best = -1;
@@ -303,8 +306,8 @@ dscomm_status_t dscomm_op_free(dscomm_op_t op)
     return DSCOMM_OK;
 }
 
-/* Results are made on the stack: dest may be one of the sources, and these may
- * have any alignment. */
+/* Computes each chunk on the stack, because dest may be one of the sources, and
+ * buffers may have any alignment. */
 void dscomm_reduce_user(const dscomm_coll_args_t *args, void *dest,
                         const void *const *sources, size_t nsources,
                         size_t count)

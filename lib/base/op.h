@@ -7,19 +7,20 @@
 
 #include <dscomm/backend.h>
 
-/* Makes args a reduction by op, a handle: its user, op and fingerprint, whose
- * count is common (0 if ranks may give others). ERR_INVALID if op is no handle,
- * was freed, or does not take the dtype; name is the call's and group that of
- * its group, both for the sentence. On success args->user is held. */
+/* Makes args a reduction by the operator of handle op: sets its user, op and
+ * fingerprint. common is the count that goes into the fingerprint, or 0 if
+ * ranks may give different counts. ERR_INVALID if op is no handle, was freed,
+ * or does not take the dtype; the sentence names the call (name) and the group.
+ * On success args->user is held. */
 dscomm_status_t dscomm_priv_op_take(dscomm_op_t op, const char *name,
                                     const char *group, size_t common,
                                     dscomm_coll_args_t *args);
 
-/* One call more, or less, uses user; NULL is fine. */
+/* hold adds a call that uses user; drop removes one. NULL is fine. */
 void dscomm_priv_op_hold(const dscomm_user_op_t *user);
 void dscomm_priv_op_drop(const dscomm_user_op_t *user);
 
-/* The operator of args, for messages; args must have one. */
+/* The operator of args as text, for messages; args must have one. */
 static inline const char *dscomm_priv_op_text(const dscomm_coll_args_t *args)
 {
     if (args->op == DSCOMM_OP_USER)
@@ -31,7 +32,8 @@ static inline const char *dscomm_priv_op_text(const dscomm_coll_args_t *args)
  * part of, or NULL. */
 const char *dscomm_priv_caller(int root);
 
-/* Renews the lock in a forked child, in which another thread may hold it. */
+/* In a forked child: initialises the lock, which another thread of the parent
+ * may have held. */
 void dscomm_priv_op_forked(void);
 
 #endif

@@ -25,7 +25,7 @@ atomic_uint dscomm_priv_attention;
 
 /* Protects kept and words; held during fork(). */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t *kept; /* a bit for each descriptor */
+static uint64_t *kept; /* one bit for each descriptor */
 static size_t words; /* of kept */
 
 static bool flags_grow(size_t word)
@@ -51,8 +51,8 @@ void dscomm_priv_fd_keep(int fd)
     pthread_mutex_unlock(&lock);
 }
 
-/* With the lock: a child that is forked meanwhile must not close another
- * descriptor of the same number. */
+/* Closes under the lock: a child that is forked meanwhile must not close
+ * another descriptor that has got the same number. */
 void dscomm_priv_fd_close(int fd)
 {
     const size_t word = (size_t)fd / WORD_BITS;
@@ -83,8 +83,9 @@ static void after_fork(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* In the child: the worlds stay known, so that they can be freed, but every
- * lock may have been held by a thread that does not exist here. */
+/* Runs in the child. The worlds stay known, so that they can be freed; locks
+ * are initialised, because a thread that does not exist here may have held
+ * them. */
 static void after_fork_in_child(void)
 {
     atomic_fetch_add(&dscomm_priv_attention, DSCOMM_ATTENTION_FORK);
@@ -141,7 +142,7 @@ const char *dscomm_priv_process_stopped(int64_t pid)
     size = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[size] = '\0';
-    end = strrchr(text, ')'); /* the name may hold anything, ')' too */
+    end = strrchr(text, ')'); /* the name may contain any character, also ')' */
     if (!end || end[1] != ' ')
         return NULL;
     return end[2] == 'T'   ? " by a signal"

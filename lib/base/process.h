@@ -15,18 +15,20 @@
 #define DSCOMM_ATTENTION_FORK 2u
 extern atomic_uint dscomm_priv_attention;
 
-/* The word less the hooks: equal as long as the process is the same. */
+/* The word without the hooks bit; it is equal as long as the process is the
+ * same. */
 static inline unsigned dscomm_priv_generation(void)
 {
     return atomic_load_explicit(&dscomm_priv_attention, memory_order_relaxed) &
            ~DSCOMM_ATTENTION_HOOKS;
 }
 
-/* Arranges that a fork is noticed; from dscomm_init(), any number of times. */
+/* Registers the fork handlers; dscomm_init() may call this any number of
+ * times. */
 dscomm_status_t dscomm_priv_process_watch(void);
 
-/* Functions that other rooms run in the child of a fork, then NULL, in static
- * memory; dscomm_init() sets them. */
+/* Sets the functions that other rooms run in the child of a fork: static memory
+ * that ends with NULL. Called by dscomm_init(). */
 void dscomm_priv_process_set_forked(void (*const *table)(void));
 
 /* Descriptors that are of this process alone. A forked child has copies of all
@@ -36,19 +38,20 @@ void dscomm_priv_process_set_forked(void (*const *table)(void));
  * clone(), which runs no handlers, nor a descriptor that is being made in
  * another thread during the fork. */
 
-/* Keeps fd from children that are forked from now on; nothing if there is no
- * memory. From now on it is closed by dscomm_priv_fd_close() alone. */
+/* Lists fd, so that children forked from now on close it; does nothing if there
+ * is no memory. A listed descriptor must be closed by
+ * dscomm_priv_fd_close(). */
 void dscomm_priv_fd_keep(int fd);
-/* Closes fd, be it kept or not. */
+/* Closes fd, whether it is listed or not. */
 void dscomm_priv_fd_close(int fd);
 
-/* A pidfd, or -1 where the process is gone or there are none to be had. */
+/* Returns a pidfd; -1 if the process has ended, or the kernel has no pidfds. */
 int dscomm_priv_process_open(pid_t pid);
-/* 1 if the process has ended, also while its parent has not waited for it; fd:
- * as above. */
+/* Returns 1 if the process has ended, even if its parent has not reaped it. fd:
+ * its pidfd, or -1. */
 int dscomm_priv_process_ended(pid_t pid, int fd);
-/* " by a signal" or " by a debugger" if the process is stopped; NULL if it
- * runs, or nothing is known of it. */
+/* Returns " by a signal" or " by a debugger" if the process is stopped; NULL if
+ * it runs, or its state is not known. */
 const char *dscomm_priv_process_stopped(int64_t pid);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The core's settings, and how every table of settings is read and checked. */
+/* The core's settings, and the functions that read and check any table of
+ * settings. */
 #include "config.h"
 
 #include "lib/base/settings.h"
@@ -123,8 +124,8 @@ const dscomm_setting_t *dscomm_priv_setting(int index)
     return &settings[index];
 }
 
-/* Reads digits at *text and moves it behind them; -1 if there are none or the
- * number is beyond INT64_MAX. */
+/* Reads digits at *text and moves *text after them. Returns -1 if there are
+ * none or the number exceeds INT64_MAX. */
 static int read_digits(const char **text, int64_t *ret_value)
 {
     const char *start = *text;
@@ -188,7 +189,8 @@ static int read_bytes(const char **text, int64_t *ret_value)
                : 0;
 }
 
-/* Reads seconds as milliseconds; further digits are cut off. */
+/* Reads seconds as milliseconds; digits beyond the third decimal are
+ * ignored. */
 static int read_msec(const char **text, int64_t *ret_value)
 {
     if (read_digits(text, ret_value) ||
@@ -248,7 +250,7 @@ int dscomm_priv_setting_try(const dscomm_setting_t *row, const char *text,
     return 0;
 }
 
-/* "a|b|c" as "a, b or c". */
+/* Returns "a|b|c" as "a, b or c". */
 static char *list_words(const char *words)
 {
     gchar **list = g_strsplit(words, "|", -1);
@@ -410,9 +412,10 @@ static void setting_warn_unknown(const char *name,
                    quoted);
 }
 
-#define KNOWN_MAX 128 /* bytes; no known name is as long */
+#define KNOWN_MAX 128 /* bytes; all known names are shorter */
 
-/* A permanent copy of a name, one for each name; NULL without memory. */
+/* Returns a permanent copy of a name, one for each name; NULL without
+ * memory. */
 static const char *name_intern(const char *name, size_t length)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -435,8 +438,8 @@ static const char *name_intern(const char *name, size_t length)
     return one ? one->name : NULL;
 }
 
-/* The name in an entry of the environment, if it begins with DSCOMM_ and is in
- * no table. */
+/* Returns the name in an entry of the environment, if it begins with DSCOMM_
+ * and is in no table. */
 static const char *unknown_name(const char *entry,
                                 const dscomm_setting_t *const *tables,
                                 size_t count)

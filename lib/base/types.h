@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sizes of element types, and which operators apply to them: what types.c
- * answers, for the code that cannot afford a call. */
+/* Sizes of element types, and the operators that apply to them: inline access
+ * to the tables of types.c, for code that cannot afford a call. */
 #ifndef LIB_TYPES_H
 #define LIB_TYPES_H
 
 #include <dscomm/hook.h>
 #include <dscomm/types.h>
 
-/* Bytes of an element of each dtype, and of each op the dtypes it applies to (a
- * bit each). */
+/* Bytes of an element of each dtype; and, for each op, the dtypes to which it
+ * applies, one bit each. */
 extern const uint8_t dscomm_priv_element[DSCOMM_DTYPE_COUNT];
 extern const uint16_t dscomm_priv_applies[DSCOMM_OP_COUNT];
 
@@ -48,7 +48,7 @@ static inline int dscomm_priv_coll_has(int coll, int shape)
 int dscomm_priv_name_find(const char *const *names, int count,
                           const char *name);
 
-/* 0 for a value that is no dtype. */
+/* Returns 0 if dtype is invalid. */
 static inline size_t dscomm_priv_element_of(dscomm_dtype_t dtype)
 {
     return (unsigned)dtype < DSCOMM_DTYPE_COUNT ? dscomm_priv_element[dtype]
