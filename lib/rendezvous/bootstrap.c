@@ -41,7 +41,7 @@ typedef struct {
     dscomm_store_t *store;
     int64_t deadline, grace_end;
     int begun; /* the ranks are connected */
-    dscomm_status_t status; /* of rank 0, where it cannot serve */
+    dscomm_status_t status; /* of rank 0, if it cannot serve a store */
     char message[MESSAGE_MAX];
 } bootstrap_t;
 
@@ -336,7 +336,7 @@ static dscomm_status_t bootstrap_run(dscomm_join_t *join,
     return status;
 }
 
-/* The choice of a module */
+/* Choosing the module */
 
 static int module_can_bootstrap(const dscomm_module_t *module,
                                 const dscomm_join_t *join)

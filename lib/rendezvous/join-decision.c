@@ -170,14 +170,14 @@ static int first_without(const dscomm_record_t *records, int count,
     return rank < count ? rank : -1;
 }
 
-/* What is decided about. */
+/* The facts that a decision depends on. */
 typedef struct {
     const dscomm_record_t *records;
     int count, oversubscribed;
 } job_t;
 
-/* The hosts of the ranks. Each rank that cannot share memory counts as a host
- * of its own. g_strfreev() */
+/* Returns the hosts of the ranks, for g_strfreev(). A rank that cannot share
+ * memory counts as a host of its own. */
 static char **hosts_new(const dscomm_record_t *records, int count)
 {
     char **hosts = g_new0(char *, (gsize)count + 1);
@@ -215,8 +215,8 @@ static char *backend_query(const job_t *job, const dscomm_backend_t *backend,
     return g_string_free(text, !why);
 }
 
-/* NULL, or why the module cannot serve these ranks, or, by_choice, should not
- * (to be freed). */
+/* Returns NULL, or why the module cannot serve these ranks, or, with by_choice,
+ * why another one is better (to be freed). */
 static char *backend_refuse(const job_t *job, const dscomm_module_t *module,
                             int by_choice)
 {

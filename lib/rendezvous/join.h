@@ -14,13 +14,13 @@ typedef struct {
     dscomm_roster_t roster; /* by dscomm_priv_join_roster() */
     dscomm_store_t *base; /* the whole store: its server's reports are outside
                              the world's keys */
-    const char *world; /* how its ranks call it there */
-    const char *token; /* names this call: dscomm_priv_roster_token() */
+    const char *world; /* the world's name in messages */
+    const char *token; /* identifies this call: dscomm_priv_roster_token() */
     /* The token of the last call of this process and rank that failed, or "" */
     const char *before;
     dscomm_processes_t *processes; /* learns who rank 0 is */
-    /* Becomes 1 if another attempt ends no better: the status is the decision
-     * of rank 0, or rank 0 was there and has ended. */
+    /* Becomes 1 if another attempt cannot succeed: the status is rank 0's
+     * decision, or rank 0 was there and has ended. */
     int final;
 } dscomm_attempt_t;
 
@@ -32,9 +32,10 @@ dscomm_status_t dscomm_priv_join(dscomm_attempt_t *attempt,
 dscomm_roster_t dscomm_priv_join_roster(dscomm_store_t *store, int rank,
                                         int size, int64_t deadline);
 
-/* Each rank that has come has set a key, prefix and its number. OK if all have,
- * else ERR_TIMEOUT with the numbers of the missing ranks, as far as half a
- * second suffices to look. *ret_came: so many are known to be there. */
+/* Each rank that has come has set the key that consists of prefix and its
+ * number. Returns OK if all have, else ERR_TIMEOUT with the numbers of the
+ * missing ranks that were found within half a second. *ret_came: number of
+ * ranks that are known to be there. */
 dscomm_status_t dscomm_priv_missing_ranks(dscomm_store_t *store,
                                           const char *prefix, int size,
                                           int timeout_ms, int *ret_came);

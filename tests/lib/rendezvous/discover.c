@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a rank knows before it meets the others, of attributes and
+/* What a rank knows before it meets the others, from attributes and
  * environment. */
 #include "config.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One node of four ranks, whose launcher gives the job a name and no port. */
+/* One node with four ranks, whose launcher gives the job's name and no port. */
 static const char *const named[][2] = {
     {"OMPI_COMM_WORLD_RANK", "1"},
     {"OMPI_COMM_WORLD_SIZE", "4"},
@@ -28,7 +28,7 @@ static const struct {
     {"the launcher's world", 0, 0, 0, "", "openmpi/7", 1, DSCOMM_PORTS},
     {"the same by attributes", 1, 1, 4, "", "openmpi/7", 1, DSCOMM_PORTS},
     {"the user's port", 0, 0, 0, "29500", "openmpi/7", 1, 1},
-    /* two such worlds in one job have one port: neither may pass it by */
+    /* two such worlds of one job use one port, so neither may skip it */
     {"another world, which has no name", 1, 0, 2, "", "", -1, 1},
 };
 
@@ -132,7 +132,8 @@ static void check_methods(void)
     unsetenv("DSCOMM_LAUNCHER");
 }
 
-/* Where ranks meet, by what the launcher says of this node and MASTER_ADDR. */
+/* Where ranks meet, depending on the launcher's numbers of nodes and on
+ * MASTER_ADDR. */
 static const struct {
     const char *local, *address, *url;
 } places[] = {
@@ -144,7 +145,7 @@ static const struct {
     {"", "host.test", "tcp://host.test:29500"},
 };
 
-/* Nobody from outside can reach a store of ranks that are all on this node. */
+/* Other machines cannot reach the store of ranks that are all on this node. */
 static void check_places(void)
 {
     setenv("RANK", "1", 1);

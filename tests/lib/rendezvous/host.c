@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks of other jobs that come to rank 0's store, and of other world sizes. */
+/* Ranks of other jobs, and with other world sizes, at rank 0's store. */
 #include "config.h"
 
 #include "lib/rendezvous/rendezvous.h"
@@ -14,7 +14,7 @@
 
 #define KEY DSCOMM_HOST_KEY
 #define SOON_NS (500 * NS_PER_MS) /* half the time of a late rank 0 */
-#define TRIES 5 /* of which one is not held up by the machine */
+#define TRIES 5 /* one of these attempts is not delayed by the machine */
 
 static dscomm_store_t *store;
 
@@ -45,7 +45,7 @@ static int is_there(const char *key)
     return dscomm_store_check(store, &key, 1, &present) == DSCOMM_OK && present;
 }
 
-/* Who is refused, and whether the job is told as well. */
+/* Which rank is refused, and whether the job is notified as well. */
 static const struct {
     int rank, size;
     const char *run;
@@ -81,7 +81,7 @@ static void test_strangers(void)
     }
 }
 
-/* What a rank whose store an agent serves is told. */
+/* The sentence for a rank whose store an agent serves. */
 static void test_agent(void)
 {
     static const struct {
@@ -109,7 +109,7 @@ static void test_agent(void)
     }
 }
 
-/* A rank that is not a run's comes to the store of dscomm run. */
+/* A rank without a run id at the store of dscomm run. */
 static void test_nameless(void)
 {
     is_int(meet(1, 2, "0", 1800000), DSCOMM_ERR_MISMATCH,
@@ -120,7 +120,7 @@ static void test_nameless(void)
        "  %s", dscomm_last_error());
 }
 
-/* To rank 0's own store comes one that was told of an agent's. */
+/* A rank that expects an agent's store, at rank 0's own store. */
 static void test_leftover(void)
 {
     dscomm_join_t client = join_of(1, 3, "old/0");
@@ -137,7 +137,7 @@ static void test_leftover(void)
        "  %s", dscomm_last_error());
 }
 
-/* In an agent's store, which may be empty, nobody waits for a rank 0. */
+/* In an agent's store, which may be empty, no rank waits for a rank 0. */
 static void test_empty(void)
 {
     dscomm_join_t client = join_of(1, 2, "job/0");
@@ -155,8 +155,8 @@ static void test_empty(void)
     ok(least < SOON_NS, "and is used at once");
 }
 
-/* The store that rank 0 serves tells from the start whose it is, so that
- * whoever finds it empty knows that it is none of rank 0's. */
+/* The store that rank 0 serves identifies its job from the start, so a rank
+ * that finds the store empty knows that it is not rank 0's. */
 static void test_from_the_start(void)
 {
     const dscomm_join_t host = join_of(0, 2, "0");

@@ -46,7 +46,7 @@ static void test_jobs(void)
     }
 }
 
-/* Where the test may run on a machine's only processor, or on many. */
+/* The test may run on a machine with only one processor, or with many. */
 static void test_own(void)
 {
     char text[DSCOMM_PROCESSORS_MAX], *wanted, *blank;
