@@ -28,7 +28,7 @@
 #define LOCKED_LOOK_US 1000000 /* NFS may show an old size until then */
 #define CLOSE_MS 5000
 #define READ_SIZE ((size_t)64 << 10)
-#define KEY_MAX (WHOLE_KEY_MAX + 1) /* with the '-' of a removal */
+#define KEY_MAX (WHOLE_KEY_MAX + 1) /* includes the '-' of a removal */
 #define COUNTERS_ROOM ((size_t)16 << 10)
 
 /* Keys without '/', so no user's key collides with them. REFERENCES and
@@ -362,8 +362,9 @@ static bool exceeds_limit(off_t size)
            limit.rlim_cur != RLIM_INFINITY && (rlim_t)size > limit.rlim_cur;
 }
 
-/* Fails if the table has no room: a file with more could not be read by any
- * process. Removals and the counters of processes always fit. */
+/* Fails if the table has no room for another record, because no process could
+ * read a file with more. Removals, and the counters of processes, always
+ * fit. */
 static dscomm_status_t check_room(const file_t *file, const char *key,
                                   size_t size)
 {

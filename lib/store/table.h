@@ -27,7 +27,7 @@ typedef struct {
     uint8_t own[];
 } dscomm_priv_bytes_t;
 
-/* What a copy in a table costs besides its bytes. */
+/* Bytes that a copy in a table counts in the budget besides its contents. */
 #define BUDGET_COPY_COST ((size_t)256)
 
 bool dscomm_priv_budget_has_room(const dscomm_priv_budget_t *budget,

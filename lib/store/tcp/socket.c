@@ -457,7 +457,7 @@ static void lookup_leave(lookup_t *lookup)
     free(lookup);
 }
 
-static int lookup_ask(lookup_t *lookup)
+static int lookup_resolve(lookup_t *lookup)
 {
     int problem = getaddrinfo(lookup->host, lookup->service, &lookup->hints,
                               &lookup->list);
@@ -471,7 +471,7 @@ static int lookup_ask(lookup_t *lookup)
 static void *lookup_run(void *arg)
 {
     lookup_t *lookup = arg;
-    int problem = lookup_ask(lookup);
+    int problem = lookup_resolve(lookup);
 
     pthread_mutex_lock(&lookup->mutex);
     lookup->problem = problem;
@@ -512,9 +512,9 @@ static dscomm_status_t lookup_fail(const lookup_t *lookup, gboolean *ret_again)
 }
 
 /* Resolves in a thread. */
-static dscomm_status_t lookup_ask_thread(lookup_t *lookup,
-                                         dscomm_priv_deadline_t deadline,
-                                         gboolean *ret_again)
+static dscomm_status_t lookup_by_thread(lookup_t *lookup,
+                                        dscomm_priv_deadline_t deadline,
+                                        gboolean *ret_again)
 {
     int problem = lookup_start(lookup);
     char shown[64];
@@ -552,11 +552,11 @@ dscomm_status_t dscomm_priv_resolve(const char *host, int port,
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "no memory to look up a store's host");
     lookup->hints.ai_flags |= AI_NUMERICHOST;
-    if (lookup_ask(lookup) == 0) {
+    if (lookup_resolve(lookup) == 0) {
         pthread_mutex_lock(&lookup->mutex);
     } else {
         lookup->hints.ai_flags &= ~AI_NUMERICHOST;
-        status = lookup_ask_thread(lookup, deadline, ret_again);
+        status = lookup_by_thread(lookup, deadline, ret_again);
     }
     if (!status)
         *ret_list = g_steal_pointer(&lookup->list);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The TCP client against servers that lie, stall, die, or are not there yet,
- * and the ways to serve. */
+/* The TCP client with servers that send invalid answers, stall, end, or are not
+ * there yet; and the ways to serve a store. */
 #include "tests/lib/store/fixture.h"
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 
 #define CALL_MS 200 /* of a call that waits */
 
-/* One call against answers that make no sense, or never end. */
+/* A call whose answers are invalid, or never end. */
 static void test_answers(void)
 {
     static const struct {
@@ -212,7 +212,7 @@ static void *wait_for_key(void *arg)
     return NULL;
 }
 
-/* Threads that wait for keys, and others that set them, have one store. */
+/* Threads that wait for keys, and threads that set them, share a store. */
 static void test_shared(void)
 {
     dscomm_store_t *store, *server = serve_and_open(&store);
@@ -284,7 +284,7 @@ static void test_addresses(void)
 
 /* Connections */
 
-static void test_greetings(void)
+static void test_handshakes(void)
 {
     static const struct {
         const char *name, *handshake;
@@ -317,7 +317,7 @@ static void test_greetings(void)
     }
 }
 
-/* The deadline passes; CANCEL_WAIT's answer, and what comes before it. */
+/* The deadline passes: the answer to CANCEL_WAIT, and the bytes before it. */
 static void test_cancel(void)
 {
     static const struct {
@@ -334,7 +334,7 @@ static void test_cancel(void)
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        /* to WAIT it says nothing; its first answer is to CANCEL_WAIT */
+        /* it does not answer WAIT; its first answer is to CANCEL_WAIT */
         fake_t fake = {.answers = {"", rows[i].cancel, rows[i].then},
                        .sizes = {0, rows[i].cancel_size, rows[i].then_size}};
         dscomm_store_t *store = fake_open(&fake);
@@ -347,8 +347,8 @@ static void test_cancel(void)
     }
 }
 
-/* After a late answer the connection is out of step: the next call makes
- * anew. */
+/* After a late answer the connection is out of step: the next call makes a new
+ * one. */
 static void test_reconnect(void)
 {
     fake_t fake = {.answers = {"\7\7"}, .sizes = {2}, .connections = 2};
@@ -373,14 +373,14 @@ static int port_of(int fd, int (*name)(int fd, struct sockaddr *address,
     return ntohs(address.sin_port);
 }
 
-/* Ends the connections of this process's clients to a port, and then sets the
- * key for which one of them waits. */
+/* Ends the connections of this process's clients to a port, then sets the key
+ * for which one of them waits. */
 static void *lose_connections(void *arg)
 {
     const int port = *(const int *)arg;
     dscomm_store_t *store;
 
-    usleep(300000); /* most often the key is waited for by then */
+    usleep(300000); /* usually the wait for the key has begun by then */
     for (int fd = 3; fd < 256; fd++)
         if (port_of(fd, getpeername) == port &&
             port_of(fd, getsockname) != port)
@@ -409,7 +409,8 @@ static void test_lost(void)
     dscomm_store_close(server);
 }
 
-/* What has the port later is another store, even if it would answer. */
+/* Another server that later uses the port is another store, even if it would
+ * answer. */
 static void test_replaced(void)
 {
     fake_t fake = {.answers = {"\7\7"},
@@ -426,7 +427,7 @@ static void test_replaced(void)
     fake_close(&fake, store);
 }
 
-/* A server that ends and is served anew on its port. */
+/* A server ends, and a new one is started at its port. */
 static void test_restarted(void)
 {
     dscomm_store_t *store, *server = serve_and_open(&store);
@@ -461,7 +462,7 @@ static void test_no_server(void)
     took = raw_now_ms() - start;
     ok(took >= 300 && took < 3000, "it tried for %.0f ms", took);
     error_says("refused");
-    /* a label of more than 63 letters, which no name server is asked for */
+    /* a label of more than 63 letters, for which no name server is queried */
     memset(name, 'x', sizeof name - 1);
     snprintf(url, sizeof url, "tcp://%s.invalid:1234", name);
     status_is(open_store(url, NULL, 0, 2000, &store), DSCOMM_ERR_NOT_FOUND,
@@ -490,7 +491,7 @@ static void test_late_server(void)
     dscomm_store_close(server);
 }
 
-/* Which keys are there costs one packet, whatever their number and views. */
+/* Looking for keys takes one packet, whatever their number and views. */
 static void test_look(void)
 {
     fake_t fake = {.answers = {"\0\1\0"}, .sizes = {3}};
@@ -526,8 +527,8 @@ static void test_look_kinds(void)
     }
 }
 
-/* A server with a secret says so once: it is not asked again. If it were, this
- * one, which takes one connection, would be gone. */
+/* A server with a secret refuses once: no second request is sent. This server
+ * accepts only one connection, so a second one would find that it has ended. */
 static void test_refused(void)
 {
     const uint32_t refusal = ~((uint32_t)getpid() ^ UINT32_C(0x5CA1AB1E));
@@ -551,7 +552,7 @@ int main(void)
     test_server_dies();
     test_shared();
     test_addresses();
-    test_greetings();
+    test_handshakes();
     test_refused();
     test_cancel();
     test_reconnect();

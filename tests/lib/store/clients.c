@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server against clients that are slow, deaf or many, and without means. */
+/* The server with clients that are slow, do not read, or are many; and without
+ * resources. */
 #include "tests/lib/store/fixture.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 
-/* Connections that never finish what they began hold no one up, and end. */
+/* Connections whose requests are incomplete delay no other client, and are
+ * closed. */
 static void test_slow(int port)
 {
     enum { SLOW = 200 };
@@ -22,7 +24,7 @@ static void test_slow(int port)
         fds[i] = i % 4 ? raw_client(port) : raw_connect(port);
         if (i % 4 == 1) /* a request's beginning */
             raw_send(fds[i], part.data, part.size);
-        if (i % 4 == 2) /* a wait, which may take for ever */
+        if (i % 4 == 2) /* a wait, which has no limit */
             raw_send(fds[i], "\6\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0z", 18);
         if (i % 8 == 0) /* a VALIDATE's beginning */
             raw_send(fds[i], &byte, 1);
@@ -49,7 +51,7 @@ static void test_slow(int port)
         close(fds[i]);
 }
 
-/* Dripping a request does not buy time. */
+/* A request that is sent slowly does not get more time. */
 static void test_drip(int port)
 {
     raw_t raw = {.size = 0};
@@ -72,8 +74,8 @@ static void test_drip(int port)
     close(fd);
 }
 
-/* Someone asks for much and reads nothing. */
-static void test_deaf(int port)
+/* A client requests many bytes and does not read them. */
+static void test_not_reading(int port)
 {
     enum { ASKS = 400, PART = 16 << 10 };
     static uint8_t value[1 << 20];
@@ -94,13 +96,13 @@ static void test_deaf(int port)
     raw_send(fd, raw.data, raw.size);
     ok(is_alive(port), "others are served");
     usleep(1200 * 1000);
-    for (int i = 0; i < 64; i++) { /* what the socket still had */
+    for (int i = 0; i < 64; i++) { /* reads what was left in the socket */
         if (raw_recv(fd, value, sizeof value, 1000) < (long)sizeof value)
             break;
     }
     ok(raw_closes(fd, WAIT_MS), "who does not read is closed");
     close(fd);
-    /* and one who reads gets all, in order */
+    /* a client that reads gets everything, in order */
     fd = raw_client(port);
     raw_send(fd, raw.data, raw.size);
     {
@@ -121,7 +123,7 @@ static void test_deaf(int port)
     close(setter);
 }
 
-static void test_crowd(int port)
+static void test_many_clients(int port)
 {
     int fds[8];
 
@@ -197,7 +199,7 @@ static void test_no_descriptors(void)
     dscomm_priv_server_close(server);
 }
 
-/* Whoever else has the listening socket may shut it down. */
+/* Another process that has the listening socket may shut it down. */
 static void test_shut_down(void)
 {
     dscomm_priv_listen_t listening;
@@ -232,7 +234,7 @@ static void on_signal(int number)
     signals_here = pthread_equal(pthread_self(), main_thread) ? 1 : -1;
 }
 
-/* Signals of the program are not the server's. */
+/* The server's thread gets none of the program's signals. */
 static void test_signals(void)
 {
     dscomm_priv_server_t *server;
@@ -261,8 +263,10 @@ int main(void)
         &(dscomm_priv_server_limits_t){.validate_ms = 300, .stall_ms = 300},
         test_slow);
     with_server(&(dscomm_priv_server_limits_t){.stall_ms = 200}, test_drip);
-    with_server(&(dscomm_priv_server_limits_t){.stall_ms = 400}, test_deaf);
-    with_server(&(dscomm_priv_server_limits_t){.connections = 8}, test_crowd);
+    with_server(&(dscomm_priv_server_limits_t){.stall_ms = 400},
+                test_not_reading);
+    with_server(&(dscomm_priv_server_limits_t){.connections = 8},
+                test_many_clients);
     test_no_descriptors();
     test_shut_down();
     test_signals();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The file store: torch's format byte by byte, files that are damaged, locked,
+/* The file store: torch's format byte by byte; files that are damaged, locked,
  * removed or left over. */
 #include "config.h"
 
@@ -56,7 +56,8 @@ static size_t read_file(char *data, size_t size)
     return got < 0 ? 0 : (size_t)got;
 }
 
-/* What torch 2.15's FileStore writes for: open, set a=x, add n 5, delete a. */
+/* The bytes that torch 2.15's FileStore writes for: open, set a=x, add n 5,
+ * delete a. */
 static const char by_torch[] = "\11\0\0\0refcount/\1\0\0\0"
                                "1"
                                "\2\0\0\0/a\1\0\0\0x"
@@ -125,13 +126,13 @@ static void test_writes_as_torch(void)
     unlink(path);
 }
 
-/* Each is read at open, and each again behind a good beginning. */
+/* Each record is read at open, and again after a valid beginning. */
 static void test_damaged(void)
 {
     static const struct {
         const char *name, *bytes;
         size_t size;
-        const char *offset; /* where the sentence sees it */
+        const char *offset; /* position that the sentence gives */
     } rows[] = {
         {"a text file", BYTES("hello, this is no store\n"), "byte 0"},
         {"a length alone", BYTES("\2\0\0\0"), "byte 0"},
@@ -222,7 +223,7 @@ static void test_left_over(void)
     unlink(path);
 }
 
-/* Opening the link at path fails, and what it leads to is as before. */
+/* Opening the link at path fails, and its target is unchanged. */
 static void refuse_link(const char *to, const char *what)
 {
     dscomm_store_t *store = NULL;
@@ -284,7 +285,7 @@ static void test_foreign(const char *folder)
     chmod(folder, 0700);
 }
 
-/* Somebody keeps the lock: calls end at their deadline. */
+/* Another process keeps the lock: calls end at their deadline. */
 static void test_locked(void)
 {
     dscomm_store_t *store = NULL;
@@ -305,7 +306,7 @@ static void test_locked(void)
     unlink(path);
 }
 
-/* No room for a record: nothing of it stays. */
+/* If there is no room for a record, no part of it is written. */
 static void test_no_room(void)
 {
     static const char value[10000];

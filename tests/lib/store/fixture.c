@@ -118,7 +118,7 @@ static void play(fake_t *fake, int fd, int number)
             poll(&entry, 1, 3000);
         return;
     }
-    raw_closes(fd, 3000); /* until the client goes */
+    raw_closes(fd, 3000); /* waits until the client leaves */
 }
 
 static void *fake_run(void *arg)

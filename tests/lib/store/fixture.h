@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For tests of stores: TCPStore's protocol by hand, so that tests need no word
- * of the library on how it looks (numbers as in torch's sources: little
- * endian); a server and stores of one's own; and a server that plays a part. */
+/* For tests of stores: TCPStore's protocol by hand, independent of the library
+ * (numbers as in torch's sources, little endian); servers and stores for a
+ * test; and a server with given answers. */
 #ifndef TESTS_LIB_STORE_FIXTURE_H
 #define TESTS_LIB_STORE_FIXTURE_H
 
@@ -18,25 +18,24 @@
 #define WAIT_MS 5000
 #define BYTES(text) text, sizeof text - 1
 
-/* A server of one's own for job, or NULL; limits NULL, or 0 of one: the
- * default. */
+/* Starts a server for job, or NULL; limits NULL, or 0 in it: the default. */
 dscomm_priv_server_t *start_server(const dscomm_priv_server_limits_t *limits,
                                    const dscomm_priv_job_t *job, int *ret_port);
 /* Runs test beside a server at port, without a job; limits as above. */
 void with_server(const dscomm_priv_server_limits_t *limits,
                  void (*test)(int port));
-/* A connection to it that has said VALIDATE. */
+/* Connects to it and sends VALIDATE. */
 int raw_client(int port);
-/* Whether a client that connects now is served. */
+/* Returns whether a new client is served. */
 int is_alive(int port);
 
-/* "tcp://127.0.0.1:PORT", until the next call. */
+/* Returns "tcp://127.0.0.1:PORT"; valid until the next call. */
 const char *url_of(int port);
 /* job NULL: none. */
 dscomm_status_t open_store(const char *url, const dscomm_priv_job_t *job,
                            int serves, int timeout_ms,
                            dscomm_store_t **ret_store);
-/* The same, and there must be one. */
+/* Opens a store like open_store(), and fails the test if it cannot. */
 dscomm_store_t *must_open_store(const char *url, const dscomm_priv_job_t *job,
                                 int serves);
 
@@ -56,25 +55,25 @@ enum {
 };
 dscomm_status_t call_store(dscomm_store_t *store, int which, int ms);
 
-/* A server that answers the handshake, then plays a part. */
+/* A server that answers the handshake, then gives these answers. */
 typedef struct {
-    const char *handshake; /* instead of the echo, or NULL */
+    const char *handshake; /* sent instead of the echo; or NULL */
     size_t handshake_size;
-    const char *answers[3]; /* each after some bytes of a request */
+    const char *answers[3]; /* each is sent after some bytes of a request */
     size_t sizes[3];
-    int closes; /* at the end, else it stays silent */
-    const char *names[3]; /* for each connection, instead of the usual one */
+    int closes; /* closes at the end; else it stays silent */
+    const char *names[3]; /* for each connection, instead of the usual name */
     int connections;
     int listening, port;
     pthread_t thread;
 } fake_t;
 
 void fake_start(fake_t *fake);
-/* A store of that server, which fake_close() closes. */
+/* Opens a store at that server; fake_close() closes it. */
 dscomm_store_t *fake_open(fake_t *fake);
 void fake_close(fake_t *fake, dscomm_store_t *store);
 
-/* The last error has text in it. */
+/* Returns whether the last error contains text. */
 static inline int error_says(const char *text)
 {
     return ok(strstr(dscomm_last_error(), text) != NULL, "  %s",

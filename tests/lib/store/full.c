@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stores at the limit of what they may hold, which is small here, and servers
- * whose clients want more than there is room for. */
+/* Stores at the limit of their size, which is small here, and servers whose
+ * clients request more than there is room for. */
 #include "tests/lib/store/fixture.h"
 
 #include "lib/store/memory.h"
@@ -22,7 +22,7 @@ static dscomm_status_t put(dscomm_priv_table_t *table, const char *key,
     return status;
 }
 
-/* A key and a value count with 256 bytes each besides their own. */
+/* A key and a value count with 256 bytes each, besides their own. */
 static void test_table(void)
 {
     static const char value[1000];
@@ -53,8 +53,8 @@ static void test_table(void)
     dscomm_priv_table_clear(table);
 }
 
-/* Values that grow by pieces count as those that are set; their room does not,
- * and the limit holds for what is put into it. */
+/* Values that grow by pieces count like values that are set; the spare room
+ * after them does not count, and the limit applies to what is put into it. */
 static void test_pieces(void)
 {
     static const char piece[100];
@@ -81,7 +81,7 @@ static void test_pieces(void)
     dscomm_priv_table_clear(table);
 }
 
-/* What would fill others' tables is not written. */
+/* A record that would exceed the tables of other processes is not written. */
 static dscomm_status_t change_file(dscomm_priv_store_t *file,
                                    dscomm_priv_command_t command,
                                    const char *key, dscomm_priv_data_t value)
@@ -163,7 +163,7 @@ static void test_client(int port)
     dscomm_store_close(store);
 }
 
-/* What raw commands would store beyond the limit closes their connection. */
+/* Raw commands that would exceed the limit end their connection. */
 static void test_commands(void)
 {
     enum { SET = 1, ADD = 4, MULTI_SET = 11, QUEUE_PUSH = 14, BARRIER = 18 };
@@ -209,7 +209,7 @@ static void test_commands(void)
     }
 }
 
-/* Halves of requests: the server takes some, and goes on with small ones. */
+/* Incomplete requests: the server accepts some, and goes on with small ones. */
 static void test_requests(void)
 {
     enum { CLIENTS = 12, PART = 40000 };
@@ -242,7 +242,7 @@ static void test_requests(void)
     dscomm_priv_server_close(server);
 }
 
-/* A small request for much, and waits for many keys. */
+/* Small requests with large answers, and waits for many keys. */
 static void test_answers(int port)
 {
     enum { ASKS = 3000, WAITS = 2000 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Choosing interfaces by name and network, NCCL's rules, and those of this
- * machine. */
+/* Choosing interfaces by name and network, NCCL's rules, and the interfaces of
+ * this machine. */
 #include "config.h"
 
 #include "lib/store/tcp/listen.h"
@@ -29,7 +29,8 @@ static struct sockaddr_storage address_of(const char *text)
     return storage;
 }
 
-/* As NCCL's environment page has it: prefixes; ^ all but; = whole names. */
+/* As NCCL's documentation says: prefixes; ^ excludes; = requires whole
+ * names. */
 static void check_matches(void)
 {
     static const struct {
@@ -99,7 +100,7 @@ typedef int name_t(const struct sockaddr *address, socklen_t length, char *host,
                    socklen_t host_size, char *service, socklen_t service_size,
                    int flags);
 
-/* The test's own: it may fail, as one does that has no memory. */
+/* Replaces libc's function: it may fail, as without memory. */
 int getnameinfo(const struct sockaddr *restrict address, socklen_t length,
                 char *restrict host, socklen_t host_size,
                 char *restrict service, socklen_t service_size, int flags)
@@ -111,7 +112,7 @@ int getnameinfo(const struct sockaddr *restrict address, socklen_t length,
     return real(address, length, host, host_size, service, service_size, flags);
 }
 
-/* The sentence lists those that there are, with or without an address. */
+/* The sentence lists the existing interfaces, with or without an address. */
 static void check_none(void)
 {
     GArray *list;
@@ -125,7 +126,7 @@ static void check_none(void)
     nameless = 0;
 }
 
-/* The loopback is there on every machine. */
+/* Every machine has a loopback interface. */
 static void check_machine(void)
 {
     const char *variable;

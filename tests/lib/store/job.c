@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stores of jobs: found at one of several ports, and closed to others' clients,
- * who are told. */
+/* Stores of jobs: found at one of several ports, and closed to clients of other
+ * jobs, which get a reason. */
 #include "config.h"
 
 #include "lib/store/store.h"
@@ -26,8 +26,8 @@ static int bind_to(int port)
     return fd;
 }
 
-/* So many free ports in a row, the first one's number: below those that clients
- * get, of which many may be closing. */
+/* Returns the first of so many consecutive free ports, below those that the
+ * kernel assigns to clients, because many of these may still be closing. */
 static int free_ports(void)
 {
     for (int tries = 0; tries < 100; tries++) {
@@ -62,7 +62,7 @@ static dscomm_store_t *must_open(int port, int ports, const char *job,
     return must_open_store(url_of(port), &whose, serves);
 }
 
-/* What one puts in, the other sees: they are in one store. */
+/* Returns whether both are the same store: one sees what the other sets. */
 static int are_together(dscomm_store_t *a, dscomm_store_t *b)
 {
     const char *key = "together";
@@ -72,7 +72,7 @@ static int are_together(dscomm_store_t *a, dscomm_store_t *b)
            !dscomm_store_check(b, &key, 1, &present) && present;
 }
 
-/* One port, which the user gave to two jobs. */
+/* Two jobs to which the user gave one port. */
 static void test_one_port(void)
 {
     const int port = free_ports();
@@ -109,8 +109,8 @@ static void test_one_port(void)
     dscomm_store_close(server);
 }
 
-/* A job that has ended, but whose store stays for ranks that may not have said
- * goodbye, as long as rank 0 does in dscomm_finalize(); and the next one. */
+/* A job that has ended, but whose store stays for ranks that may not have left,
+ * as long as rank 0 stays in dscomm_finalize(); and the next job. */
 typedef struct {
     dscomm_store_t *first, *next;
     int port, stay_ms;
@@ -142,8 +142,8 @@ static void test_successor(int stay_ms)
     dscomm_store_close(s.next);
 }
 
-/* Three jobs whose names led to one port, beside a service that is silent and
- * one that speaks something else. */
+/* Three jobs whose names led to the same port, beside a silent service and one
+ * with another protocol. */
 static void test_many_ports(void)
 {
     static const char *const jobs[] = {"one", "two", "three"};
@@ -180,7 +180,7 @@ static void test_many_ports(void)
     close(silent);
 }
 
-/* A store that is nobody's is found first, and is not taken for the job's. */
+/* A store without a job is found first, and is not taken for the job's. */
 static void test_nameless(void)
 {
     const int port = free_ports();
@@ -201,7 +201,7 @@ static void test_nameless(void)
     dscomm_store_close(nameless);
 }
 
-/* All ports are taken. */
+/* All ports are in use. */
 static void test_no_port(void)
 {
     const int port = free_ports();
@@ -216,7 +216,7 @@ static void test_no_port(void)
     dscomm_store_close(servers[1]);
 }
 
-/* Several addresses: of the one that is meant, of another one, of nobody. */
+/* Several addresses: of the right store, of another one, of none. */
 static void test_hosts(void)
 {
     const int port = free_ports();
@@ -240,8 +240,8 @@ static void test_hosts(void)
     dscomm_store_close(stranger);
 }
 
-/* The one that is meant has a secret, which this process does not know. An
- * attempt that the deadline cuts off may not learn that. */
+/* The right store has a secret that this process does not know. An attempt that
+ * is cut off by the deadline may not find that out. */
 static void test_secret_hosts(void)
 {
     const int port = free_ports();

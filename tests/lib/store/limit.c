@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The one deadline of a call that sends several requests to a store whose
- * server has stopped: what each request has of it, and that none is sent after
- * it. */
+ * server is stopped: how much time each request gets, and that none is sent
+ * after the deadline. */
 #include "config.h"
 
 #include "lib/base/clock.h"
@@ -45,7 +45,8 @@ static const struct {
      400 * MS},
 };
 
-/* value is what was wanted of a moment between before and after. */
+/* Returns whether value is the wanted time for a moment between before and
+ * after. */
 static bool is_at(gint64 value, gint64 wanted, gint64 before, gint64 after)
 {
     return value >= before + wanted && value <= after + wanted;
@@ -69,8 +70,8 @@ static void test_rows(void)
     }
 }
 
-/* The server answers nothing but the handshake, and accepts one connection
- * alone: a request that came to another one would find that it has ended. */
+/* The server answers only the handshake, and accepts only one connection: a
+ * request on another one would find that it has ended. */
 static void test_silent(void)
 {
     fake_t fake = {0};
@@ -96,7 +97,8 @@ static void test_silent(void)
     pthread_join(fake.thread, NULL);
 }
 
-/* A deadline that has passed before the request says nothing of the server. */
+/* A deadline that has passed before the request does not make the server
+ * silent. */
 static void test_passed(void)
 {
     const int64_t now = dscomm_priv_clock();

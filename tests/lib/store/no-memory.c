@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A server that gets no memory: it lives, and its clients say so. Requests for
- * memory fail in the server's thread alone. */
+/* A server that gets no memory: it goes on, and its clients report it.
+ * Allocations fail in the server's thread only. */
 #include "tests/lib/store/fixture.h"
 
 #include "tests/backends/inject-memory.h"
@@ -10,10 +10,11 @@
 
 #define ALL 1000000
 #define REFUSED 68 /* the command */
-#define STEPS 12 /* a call has the server ask for memory less often */
+#define STEPS 12 /* more allocations than a call causes in the server */
 
 static _Thread_local bool is_client;
-static atomic_int passing; /* requests that do not fail, then */
+/* allocations that succeed before the first that fails */
+static atomic_int passing;
 static atomic_int failing; /* requests that fail */
 
 int inject_memory_fails(void)
@@ -43,7 +44,7 @@ static const struct {
     {"a last will", CALL_WILL},
 };
 
-/* Whether the status and the sentence of a call are true. */
+/* Returns whether the status and the sentence of a call are right. */
 static bool is_true(dscomm_status_t status)
 {
     const char *sentence = dscomm_last_error();
@@ -56,7 +57,7 @@ static bool is_true(dscomm_status_t status)
            !strstr(sentence, "most 8");
 }
 
-/* Every request for memory of a call fails, each by itself. */
+/* Every allocation of a call fails, one in each trial. */
 static void test_each(int port)
 {
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
@@ -82,7 +83,7 @@ static void test_each(int port)
     }
 }
 
-/* No memory at all, for longer than a client waits. */
+/* All allocations fail, for longer than a client waits. */
 static void test_none(int port)
 {
     dscomm_store_t *store = must_open_store(url_of(port), NULL, 0), *other;
@@ -109,7 +110,7 @@ static void test_none(int port)
     dscomm_store_close(store);
 }
 
-/* A process reports that it was refused: the report may be lost, no more. */
+/* A process reports that it was refused: at most the report is lost. */
 static void test_report(int port)
 {
     static const uint8_t rank[sizeof(dscomm_priv_rank_t)] = "2 run job";
@@ -130,7 +131,7 @@ static void test_report(int port)
     is_int(wrong, 0, "a report for which there is no memory");
 }
 
-/* What the server may not execute is named, too. */
+/* A refused request is named in the sentence, too. */
 static void test_refused(int port)
 {
     static char large[DSCOMM_STORE_VALUE_MAX];

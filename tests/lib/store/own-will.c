@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Last wills without a server: what a client sends when two threads give and
- * withdraw one, and what is kept of clients that have died. */
+/* Last wills without a server: the bytes that a client sends when two threads
+ * give and withdraw a will, and what is kept of clients that have died. */
 #include "config.h"
 
 #include "lib/store/tcp/connect.h"
@@ -12,9 +12,10 @@
 #include <pthread.h>
 
 #define WAIT_MS 5000
-#define NONCE 0x3B1CF02D /* of the PING behind wills */
+#define NONCE 0x3B1CF02D /* of the PING after the wills */
 
-/* Connects link to this test, which is its server; returns the other end. */
+/* Connects link to this test, which acts as its server; returns the other
+ * end. */
 static int link_to_test(dscomm_priv_link_t *link)
 {
     int fds[2];
@@ -26,7 +27,7 @@ static int link_to_test(dscomm_priv_link_t *link)
     return fds[1];
 }
 
-/* Appends wills to raw, up to the PING behind them. */
+/* Appends wills to raw, up to the PING after them. */
 static void read_wills(int fd, raw_t *raw)
 {
     const uint32_t nonce = NONCE;
@@ -76,7 +77,7 @@ static pthread_t start(void *(*function)(void *), void *first)
     return thread;
 }
 
-/* The bytes that withdraw the will for /died, or give it with value. */
+/* Returns the bytes that withdraw the will for /died, or give it with value. */
 static const uint8_t *find_will(const raw_t *raw, const char *value)
 {
     static raw_t will;
@@ -87,8 +88,9 @@ static const uint8_t *find_will(const raw_t *raw, const char *value)
     return memmem(raw->data, raw->size, will.data, will.size);
 }
 
-/* A server may read two connections in any order. So while it has not answered
- * on one that gives a will, none withdraws or replaces the will. */
+/* A server may read two connections in any order. So no connection withdraws or
+ * replaces a will before the server has answered on the connection that gives
+ * it. */
 static void test_two_connections(void)
 {
     dscomm_priv_link_t first, *second;
@@ -127,13 +129,14 @@ static void test_two_connections(void)
     close(fds[1]);
 }
 
-/* Clients that have died, without a server */
+/* Clients that have died, without a server. */
 
 typedef struct {
     dscomm_priv_table_t table;
     dscomm_priv_waiters_t waiters;
     dscomm_priv_wills_t wills;
-    dscomm_priv_bytes_t *name; /* of client i, and its will's key */
+    /* names of the clients, and keys of their wills */
+    dscomm_priv_bytes_t *name;
     dscomm_priv_bytes_t *client; /* of the connection */
 } dead_t;
 
@@ -174,14 +177,14 @@ static void die(dead_t *dead, int i)
     dscomm_priv_wills_leave(&dead->wills, &dead->client, true);
 }
 
-/* Client i comes back. Returns whether its note is still there. */
+/* Client i connects again. Returns whether its note is still there. */
 static bool stays(dead_t *dead, int i)
 {
     name_client(dead, i);
     return dscomm_priv_table_get(&dead->table, dead->name->data) != NULL;
 }
 
-/* Client i dies, with a will for key. Returns the value of key then. */
+/* Client i dies, with a will for key. Returns the value of key afterwards. */
 static const dscomm_priv_bytes_t *die_for(dead_t *dead, int i,
                                           dscomm_priv_bytes_t *key)
 {
@@ -193,7 +196,8 @@ static const dscomm_priv_bytes_t *die_for(dead_t *dead, int i,
     return dscomm_priv_table_get(&dead->table, key->data);
 }
 
-/* Thousands of deaths under one key copy its value a few times, not at each. */
+/* Thousands of deaths under one key copy its value a few times, not once for
+ * each. */
 static void test_one_key(void)
 {
     enum { CLIENTS = 4096 };

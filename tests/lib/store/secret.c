@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The job's secret: who is served with it, and who without it is not. */
+/* The job's secret: clients with it are served, clients without it are not. */
 #include "tests/lib/store/fixture.h"
 
 #include "lib/rendezvous/roster.h"
@@ -15,7 +15,7 @@
 #define FOREIGN_USER 65533
 #define SECRET "sixteen letters."
 #define OTHER "sixteen letters!"
-#define LATE_MS 300 /* for a first command, and a proof */
+#define LATE_MS 300 /* time for a first command, and for a proof */
 
 enum { SET = 1, PING = 13, CHALLENGE = 64, PROOF = 65, REFUSED = 68 };
 
@@ -25,8 +25,8 @@ static void hex(const uint8_t *bytes, size_t size, char *text)
         snprintf(text + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* By Python's hmac: key SECRET, text "dscomm store client" or "... server" and
- * the bytes 0 to 31. */
+/* Computed by Python's hmac: key SECRET, text "dscomm store client" or "...
+ * server" and the bytes 0 to 31. */
 static void test_proofs(void)
 {
     static const char *const want[] = {
@@ -53,7 +53,8 @@ static void test_proofs(void)
     }
 }
 
-/* What the environment gives; want NULL: an error that contains says. */
+/* Expected secret of the environment; want NULL: an error that contains
+ * says. */
 static void find_is(const char *want, const char *says, const char *about)
 {
     char *secret = NULL;
@@ -125,7 +126,7 @@ static dscomm_priv_server_t *serve_job(const char *secret, int *ret_port)
     return start_server(&limits, &job, ret_port);
 }
 
-/* Clients of the library; says NULL: it is served. */
+/* Clients of the library; says NULL: the client is served. */
 static void test_clients(void)
 {
     static const struct {
@@ -179,7 +180,8 @@ static void test_own(void)
     dscomm_store_close(store);
 }
 
-/* A challenge with a nonce of zeros: the server's nonce and proof. */
+/* Sends a challenge with a nonce of zeros; returns the server's nonce and
+ * proof. */
 static void challenge(int fd, uint8_t answer[49])
 {
     raw_t raw = {.size = 0};
@@ -190,7 +192,7 @@ static void challenge(int fd, uint8_t answer[49])
     is_int(raw_recv(fd, answer, 49, WAIT_MS), 49, "a challenge is answered");
 }
 
-/* What a proof is worth: served, or closed. */
+/* Sends a proof; returns whether the client is then served. */
 static int send_proof(int fd, const uint8_t proof[32])
 {
     raw_t raw = {.size = 0};
@@ -232,7 +234,7 @@ static void test_handshake(void)
     dscomm_priv_server_close(server);
 }
 
-/* Commands without a proof are neither executed nor kept. */
+/* Commands without a proof are neither executed nor stored. */
 static void test_strangers(void)
 {
     int port, fd;
@@ -290,7 +292,8 @@ static dscomm_priv_server_t *serve_world(int *ret_port)
     return start_server(NULL, &job, ret_port);
 }
 
-/* A rank says that it was refused; returns when the server knows it. */
+/* A rank reports that it was refused; returns when the server has the
+ * report. */
 static void say_refused(int port, const char *world, const char *name)
 {
     raw_t raw = {.size = 0};
@@ -305,7 +308,7 @@ static void say_refused(int port, const char *world, const char *name)
     close(fd);
 }
 
-/* False: this process cannot become that user. */
+/* Returns false if this process cannot become that user. */
 static bool say_refused_as(uid_t user, int port)
 {
     int status;
@@ -328,7 +331,7 @@ static dscomm_store_t *client_of_world(int port)
     return must_open_store(url_of(port), &job, 0);
 }
 
-/* What a rank of WORLD that waits learns at the server's port. */
+/* Checks what a waiting rank of WORLD learns at the server's port. */
 static void refused_are(int port, int believed, int all, const char *says,
                         const char *about)
 {
@@ -343,7 +346,7 @@ static void refused_are(int port, int believed, int all, const char *says,
     dscomm_store_close(store);
 }
 
-/* Who can end the start-up of a world: no stranger. */
+/* Which reports can end the start-up of a world: none of a stranger. */
 static void test_refused(void)
 {
     char odd[200], long_name[200];
@@ -369,7 +372,8 @@ static void test_refused(void)
     dscomm_priv_server_close(server);
 }
 
-/* A socket whose ends are here, but which is none of TCP: nobody's. */
+/* A socket with both ends on this machine, but not TCP: it belongs to no
+ * member. */
 static int connect_udp(void)
 {
     const struct sockaddr_in address = raw_loopback(9);
@@ -380,7 +384,7 @@ static int connect_udp(void)
     return fd;
 }
 
-/* So many reports of rank 1 of WORLD. */
+/* Adds so many reports of rank 1 of WORLD. */
 static void note_often(dscomm_priv_refused_t *refused, int fd, int count)
 {
     static const dscomm_priv_rank_t rank = {.world = WORLD, .name = "rank 1"};
@@ -389,7 +393,7 @@ static void note_often(dscomm_priv_refused_t *refused, int fd, int count)
         dscomm_priv_refused_note(refused, fd, "elsewhere", &rank);
 }
 
-/* How many of the reports that are kept the kernel vouches for. */
+/* Checks how many of the kept reports the kernel has verified. */
 static void kept_are(const dscomm_priv_refused_t *refused, int count,
                      int vouched, const char *about)
 {
@@ -405,7 +409,7 @@ static void kept_are(const dscomm_priv_refused_t *refused, int count,
     g_strfreev(lines);
 }
 
-/* A connection between two sockets of this process. */
+/* Makes a connection between two sockets of this process. */
 static void connect_tcp(int ends[2])
 {
     int port, listening = raw_listen(&port);
@@ -417,7 +421,8 @@ static void connect_tcp(int ends[2])
     close(listening);
 }
 
-/* Users are looked for 16 times: for ranks of this world on this machine. */
+/* At most 16 reports are verified: only those of this world's ranks on this
+ * machine. */
 static void test_refused_often(void)
 {
     static dscomm_priv_refused_t refused;
@@ -460,7 +465,8 @@ static void count_line(dscomm_log_level_t level, const char *domain,
              strstr(text, "DSCOMM_JOB_SECRET_FILE");
 }
 
-/* A store that other machines reach and that has no secret is logged, once. */
+/* A store that other machines can reach and that has no secret is logged,
+ * once. */
 static void test_warning(void)
 {
     static const struct {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server and what it is sent: in pieces, malformed, foreign, random. */
+/* The server with requests in pieces, malformed, foreign and random ones. */
 #include "tests/lib/store/fixture.h"
 
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-/* In place of libc's: one of 8 bytes, as an eventfd takes, fails if wanted. */
+/* Replaces libc's function: a write of 8 bytes, as to an eventfd, fails if
+ * wanted. */
 static int write_fails;
 
 ssize_t write(int fd, const void *data, size_t size)
@@ -18,7 +19,7 @@ ssize_t write(int fd, const void *data, size_t size)
     return syscall(SYS_write, fd, data, size);
 }
 
-/* SET, GET, COMPARE_SET, ADD. */
+/* Requests SET, GET, COMPARE_SET, ADD, and their answers. */
 static void put_values(raw_t *raw, raw_t *answers)
 {
     raw_command(raw, 1, "/k", "value", NULL);
@@ -39,7 +40,7 @@ static void put_values(raw_t *raw, raw_t *answers)
     raw_text(answers, "-3");
 }
 
-/* Several keys at a time, their number, DELETE, APPEND. */
+/* Requests with several keys, their number, DELETE, APPEND. */
 static void put_keys(raw_t *raw, raw_t *answers)
 {
     raw_keys(raw, 5, "/k", "/n");
@@ -81,7 +82,7 @@ static void put_queue(raw_t *raw, raw_t *answers)
     raw_command(raw, 14, "/q", "two", NULL);
     raw_keys(raw, 5, "/q", NULL); /* a queue counts */
     raw_put(answers, 0, 1);
-    raw_command(raw, 3, "/q", NULL, NULL); /* but is no key */
+    raw_command(raw, 3, "/q", NULL, NULL); /* but not as a key */
     raw_text(answers, "");
     raw_command(raw, 8, "/q", NULL, NULL);
     raw_put(answers, 0, 8);
@@ -108,7 +109,7 @@ static void put_barrier(raw_t *raw, raw_t *answers)
     raw_put(answers, 1, 8);
 }
 
-/* What is left by now, which is deleted: the traffic may come again. */
+/* Deletes the keys that are left, because the traffic may be sent again. */
 static void put_end(raw_t *raw, raw_t *answers)
 {
     raw_command(raw, 8, "/m1", NULL, NULL);
@@ -122,7 +123,7 @@ static void put_end(raw_t *raw, raw_t *answers)
     raw_put(answers, 1, 8);
 }
 
-/* Every command once, and what torch's server answers to it. */
+/* Every command once, with the answers of torch's server. */
 static void put_traffic(raw_t *raw, raw_t *answers)
 {
     raw_hello(raw);
@@ -157,7 +158,7 @@ static void test_segments(int port)
                 some = portions[i];
             if (!raw_send(fd, raw.data + sent, some))
                 break;
-            nanosleep(&moment, NULL); /* so that it leaves alone */
+            nanosleep(&moment, NULL); /* so that it is sent alone */
         }
         n = raw_recv(fd, got, answers.size, WAIT_MS);
         is_int(n, (long)answers.size, "portions of %zu: bytes of answers",
@@ -170,7 +171,7 @@ static void test_segments(int port)
     }
 }
 
-/* Requests after which the server closes. */
+/* Requests after which the server closes the connection. */
 static void test_malformed(int port)
 {
     static const struct {
@@ -202,7 +203,7 @@ static void test_malformed(int port)
     ok(is_alive(port), "others are served");
 }
 
-/* First bytes that are no VALIDATE. */
+/* First bytes that are not VALIDATE. */
 static void test_strangers(int port)
 {
     static const char *const rows[] = {
@@ -229,7 +230,8 @@ static void test_strangers(int port)
     ok(is_alive(port), "others are served");
 }
 
-/* Truncated requests, then gone: at every byte of the traffic. */
+/* Requests that are truncated at every byte of the traffic, then the client
+ * leaves. */
 static void test_truncated(int port)
 {
     static raw_t raw, answers;
@@ -255,8 +257,7 @@ static uint32_t next_random(void)
     return random_state;
 }
 
-/* Traffic with bytes changed, for a second; the server neither falls nor
- * stops. */
+/* Traffic with random changes, for a second; the server does not crash. */
 static void test_fuzz(int port)
 {
     static raw_t raw, answers;
@@ -282,7 +283,7 @@ static void test_fuzz(int port)
     ok(is_alive(port), "others are served after %lu rounds", rounds);
 }
 
-/* A server whose end cannot be told by its eventfd ends all the same. */
+/* A server that cannot be notified by its eventfd ends all the same. */
 static void test_close(void)
 {
     int port, fd;
@@ -296,7 +297,7 @@ static void test_close(void)
     close(fd);
 }
 
-/* Waits that are fulfilled, cancelled, doubled and left. */
+/* Waits that are fulfilled, cancelled, repeated and abandoned. */
 static void test_waits(int port)
 {
     raw_t raw = {.size = 0};
@@ -310,7 +311,7 @@ static void test_waits(int port)
     raw_send(a, raw.data, raw.size);
     raw_flush(b, &raw);
     is_int(raw_recv(a, bytes, 1, 50), 0, "a wait waits");
-    close(b); /* leaves in the middle */
+    close(b); /* leaves during its wait */
     raw_command(&raw, 1, "/x", "", NULL);
     raw_flush(c, &raw);
     is_int(raw_recv(a, bytes, 1, WAIT_MS), 1, "the key wakes it");
@@ -333,7 +334,7 @@ static void test_waits(int port)
     close(c);
 }
 
-/* A request for COMPARE_SET of an absent key, and its answer. */
+/* A request COMPARE_SET for an absent key, and its answer. */
 static void put_absent(raw_t *raw, raw_t *answer, char byte, size_t size)
 {
     raw_command(raw, 2, "/absent", NULL, NULL);
@@ -346,8 +347,8 @@ static void put_absent(raw_t *raw, raw_t *answer, char byte, size_t size)
     answer->size += size;
 }
 
-/* The answer is the expected value, so it must not lie in the memory of the
- * request, which another client's request takes next. */
+/* The answer is the expected value. It must not be in the memory of the
+ * request, which another client's request uses next. */
 static void test_answers_own_their_bytes(int port)
 {
     static const size_t sizes[] = {4096, 4097, 5000, 65000, 150000};
@@ -419,8 +420,8 @@ static void test_queues_and_barriers(int port)
     close(c);
 }
 
-/* Connections that say nothing hold room only while there is enough: of
- * connections, or of the process's descriptors. */
+/* Silent connections are kept only while there are enough connections, or
+ * enough descriptors of the process. */
 static void test_silent(int short_of_files)
 {
     const dscomm_priv_server_limits_t limits = {

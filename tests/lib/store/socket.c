@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names that hang, addresses that are dead or doubled, and no descriptors. The
- * resolver is the test's own, since no name server does this at will. */
+/* Names whose resolution hangs, addresses that are dead or duplicate, and a
+ * lack of descriptors. The test has its own resolver, because no name server
+ * does this on demand. */
 #include "config.h"
 
 #include "lib/store/tcp/listen.h"
@@ -24,7 +25,7 @@ static const char *const myself[] = {"127.0.1.1", "127.0.1.1"};
 static const char *const six[] = {"::1", "127.0.0.1"};
 static const char *const four[] = {"127.0.0.1", "::1"};
 
-/* "hang.test" answers after two seconds; others as the arrays say. */
+/* "hang.test" is answered after two seconds; others as the arrays say. */
 int getaddrinfo(const char *host, const char *service,
                 const struct addrinfo *hints, struct addrinfo **ret_list)
 {
@@ -73,10 +74,11 @@ static void test_name_that_hangs(void)
         ok(took >= 200 && took < 1500, "given up after %.0f ms", took);
         error_says("hang.test");
     }
-    usleep(2000 * 1000); /* the answers come when no one waits */
+    usleep(2000 * 1000); /* the answer comes when nobody waits any more */
 }
 
-/* A port of 127.0.0.2 whose queue is full, so that a connection hangs. */
+/* Returns a port of 127.0.0.2 whose queue is full, so that a connection
+ * hangs. */
 static int listen_full(int port, int *ret_client)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
@@ -108,7 +110,7 @@ static dscomm_status_t connect_to(const char *host, int port, int ms,
     return status;
 }
 
-/* The first of two addresses is dead: the second has its share of the time. */
+/* The first of two addresses is dead: the second gets its share of the time. */
 static void test_dead_address(void)
 {
     int port, client, good = raw_listen(&port);
@@ -136,7 +138,7 @@ static void test_dead_address(void)
     close(good);
 }
 
-/* ::1 first, where nobody listens, then 127.0.0.1; and the other way round. */
+/* ::1 first, where no server listens, then 127.0.0.1; and the reverse. */
 static void test_both_families(void)
 {
     gboolean again;
@@ -174,7 +176,7 @@ static void test_pauses(void)
     ok(different > 10, "%d of 20 differ from the one before", different);
 }
 
-/* Listens at host, and what became of it. */
+/* Listens at host, and stores the result. */
 static dscomm_status_t listen_at(const char *host, int port,
                                  dscomm_priv_listen_t *listening)
 {
@@ -205,7 +207,7 @@ static void test_doubled_address(void)
     close(fd);
 }
 
-/* The way to one's own server where IPv6 may be switched off. */
+/* The address by which a process reaches its own server if IPv6 may be off. */
 static void test_own_host(void)
 {
     static const struct {
@@ -231,7 +233,7 @@ static void test_own_host(void)
     }
 }
 
-/* The addresses that listening has, in order: "127.0.0.1 127.0.1.1". */
+/* Lists the addresses of listening, in order: "127.0.0.1 127.0.1.1". */
 static char *list_bound(const dscomm_priv_listen_t *listening)
 {
     GString *names = g_string_new(NULL);
@@ -249,8 +251,8 @@ static char *list_bound(const dscomm_priv_listen_t *listening)
     return g_string_free(names, FALSE);
 }
 
-/* A server listens only where it must. IPv6 may be switched off: "[::]" is
- * "0.0.0.0" then. bound NULL: ERR_ENVIRONMENT. */
+/* A server listens only where it must. If IPv6 is off, "[::]" becomes
+ * "0.0.0.0". bound NULL: ERR_ENVIRONMENT. */
 static void test_listens(void)
 {
     enum { REMOTE = 1, GUARDED = 2 };
@@ -320,7 +322,8 @@ static void test_listens(void)
     }
 }
 
-/* Where it is this machine's name for itself, its own ranks come to that. */
+/* If the host is this machine's name for itself, its own ranks connect
+ * there. */
 static void test_interfaces_own_name(void)
 {
     dscomm_priv_listen_t listening;
@@ -339,8 +342,8 @@ static void test_interfaces_own_name(void)
     dscomm_priv_listen_close(&listening);
 }
 
-/* What the system refuses this process is known at once, and blamed on no
- * server. */
+/* A resource that the system refuses this process is reported at once, and no
+ * server is blamed. */
 static void test_no_descriptors(void)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every kind of store promises, on each of them. */
+/* The promises of every kind of store, checked on each. */
 #include "config.h"
 
 #include <dscomm/store.h>
@@ -13,7 +13,7 @@
 #define THREADS 4
 #define ADDS 100
 
-static const char *kind; /* for the names of checks */
+static const char *kind; /* for the names of the checks */
 
 static int status_is(dscomm_status_t got, dscomm_status_t want,
                      const char *what)
@@ -25,7 +25,7 @@ static int status_is(dscomm_status_t got, dscomm_status_t want,
     return passed;
 }
 
-/* The value of key is size bytes at want. */
+/* Checks that the value of key is size bytes at want. */
 static void has_bytes(dscomm_store_t *store, const char *key, const void *want,
                       size_t size, const char *what)
 {
@@ -408,7 +408,7 @@ static void *set_later(void *arg)
     return NULL;
 }
 
-/* other: a store of its own for the thread that sets */
+/* other: a separate store for the thread that sets */
 static void test_wake(dscomm_store_t *store, dscomm_store_t *other)
 {
     const char *keys[] = {"w/a", "w/b", "w/c", "w/d", "w/e", "w/b"};
