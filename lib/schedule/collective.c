@@ -171,7 +171,7 @@ static int schedule_peer(const dscomm_work_t *work, uint32_t index)
     return index < run->nmessages ? run->messages[index].step->peer : -1;
 }
 
-static void schedule_listen(dscomm_work_t *work)
+static void schedule_post_early(dscomm_work_t *work)
 {
     dscomm_priv_early_begin(work->run);
 }
@@ -193,7 +193,7 @@ static const dscomm_work_kind_t schedule_kind = {
     .end = schedule_end,
     .release = schedule_release,
     .peer = schedule_peer,
-    .listen = schedule_listen,
+    .post_early = schedule_post_early,
     .look = collective_look,
     .overdue = schedule_overdue,
 };

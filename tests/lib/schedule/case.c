@@ -49,7 +49,7 @@ static int is_v(const case_t *c)
            IS(c, SCATTER_V) || IS(c, ALL_TO_ALL_V);
 }
 
-/* Element k of what rank brings: whole numbers, from -8 to 8. */
+/* Element k of rank's input: whole numbers, from -8 to 8. */
 static int value(int rank, size_t k)
 {
     return (int)((31 * (size_t)rank + 7 * k + 3 * (k >> 9)) % 17) - 8;
@@ -80,11 +80,11 @@ static void put(const case_t *c, char *buffer, size_t k, double x)
         memcpy(at, &word, sizeof word);
     else if (c->dtype == DSCOMM_INT8)
         memcpy(at, &byte, sizeof byte);
-    else /* the upper half of what has no lower half */
+    else /* the upper half of a float32 whose lower half is zero */
         memcpy(at, (char *)&single + 2, 2);
 }
 
-/* Elements that rank gets as its own block, or gives. */
+/* Elements that rank receives as its own block, or sends. */
 static size_t block(const case_t *c, int rank)
 {
     return is_v(c) ? c->count * (size_t)((5 * rank + 1) % 4) / 3 : c->count;
@@ -116,7 +116,7 @@ static char *buffer_new(size_t bytes)
     return buffer + GUARD;
 }
 
-/* Blocks of all ranks, from or to rank. */
+/* Computes the blocks of all ranks, from or to rank. */
 static void count_blocks(const case_t *c, stage_t *stage, int rank)
 {
     for (int r = 0; r < c->ranks; r++) {
@@ -124,13 +124,13 @@ static void count_blocks(const case_t *c, stage_t *stage, int rank)
 
         stage->send_counts[rank][r] = all ? between(c, rank, r) : block(c, r);
         stage->recv_counts[rank][r] = all ? between(c, r, rank) : block(c, r);
-        if (!is_v(c)) /* what others have is not known here */
+        if (!is_v(c)) /* the counts of other ranks are not known here */
             stage->send_counts[rank][r] = stage->recv_counts[rank][r] =
                 c->count;
     }
 }
 
-/* What all ranks must agree on, of counts. */
+/* Hash of the counts on which all ranks must agree. */
 static size_t sign(const case_t *c, const stage_t *stage, int rank)
 {
     size_t sum = 0;
@@ -194,7 +194,7 @@ static void make_args(const case_t *c, stage_t *stage, int rank,
     }
 }
 
-/* Where in the longer buffer the shorter one lies, in place. */
+/* Returns the offset of the shorter buffer in the longer one, in place. */
 static size_t own_offset(const case_t *c, const stage_t *stage, int rank)
 {
     if (IS(c, REDUCE) || IS(c, ALL_REDUCE))
@@ -229,7 +229,7 @@ static void make_buffers(const case_t *c, stage_t *stage, int rank)
         args->recv = stage->send[rank] + offset;
 }
 
-/* What rank brings, at the address that it names. */
+/* Writes rank's input to its buffer. */
 static void fill(const case_t *c, stage_t *stage, int rank)
 {
     char *send = (char *)(uintptr_t)stage->args[rank].send;
@@ -316,7 +316,7 @@ void case_start(stage_t *stage, int rank)
     dscomm_priv_run_start(stage->runs[rank], &stage->args[rank]);
 }
 
-/* As a group does: a run that fails is cancelled at once. */
+/* Advances like a group: a run that fails is cancelled at once. */
 static int advance(loop_t *loop, stage_t *stage, int rank)
 {
     dscomm_run_t *run = stage->runs[rank];
@@ -331,12 +331,12 @@ static int advance(loop_t *loop, stage_t *stage, int rank)
     return moved;
 }
 
-/* Drives those that are started until nothing moves; one message at a time. */
+/* Advances the started runs until nothing moves, one message at a time. */
 static int move(const case_t *c, loop_t *loop, stage_t *stage)
 {
     int moved = loop_step(loop);
 
-    if (stage->listens && !loop_random(loop, 4))
+    if (stage->posts_early && !loop_random(loop, 4))
         dscomm_priv_early_begin(
             stage->runs[loop_random(loop, (unsigned)c->ranks)]);
     for (int r = 0; r < c->ranks; r++)
@@ -363,7 +363,7 @@ int case_drive(const case_t *c, loop_t *loop, stage_t *stage)
     return ended;
 }
 
-void case_listen(const case_t *c, loop_t *loop, stage_t *stage)
+void case_post_early(const case_t *c, loop_t *loop, stage_t *stage)
 {
     for (int r = 0; r < c->ranks; r++)
         dscomm_priv_early_begin(stage->runs[r]);
@@ -388,7 +388,7 @@ static double reduced(const case_t *c, size_t k)
             x += y;
     }
     if (c->op == DSCOMM_AVG)
-        x /= c->ranks; /* put() truncates what is no float */
+        x /= c->ranks; /* put() truncates for integers */
     return x;
 }
 
@@ -396,7 +396,7 @@ typedef struct {
     const case_t *c;
     const stage_t *stage;
     int rank;
-    char *want; /* all of recv, as it should be */
+    char *want; /* the expected contents of recv */
 } expected_t;
 
 static void expect_blocks(const expected_t *e)
@@ -473,7 +473,7 @@ int case_check_rank(const case_t *c, const stage_t *stage, int rank, char *text,
     return right;
 }
 
-/* Out of place nobody writes to what was sent. */
+/* Checks that the send buffer was not changed, out of place. */
 static int check_send(const case_t *c, stage_t *stage, int rank, char *text,
                       size_t size)
 {

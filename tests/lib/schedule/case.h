@@ -31,7 +31,8 @@ typedef struct {
     dscomm_schedule_t *schedules[CASE_RANKS];
     dscomm_run_t *runs[CASE_RANKS];
     int started[CASE_RANKS];
-    int listens; /* runs post early receives at any time, also without need */
+    int posts_early; /* runs post early receives at any time, also without need
+                      */
 } stage_t;
 
 /* Properties of a collective: it has an operator; it has a root. */
@@ -53,7 +54,7 @@ void case_start(stage_t *stage, int rank);
  * ended. */
 int case_drive(const case_t *c, loop_t *loop, stage_t *stage);
 /* All runs that cannot go on post early receives, see lib/schedule/early.h. */
-void case_listen(const case_t *c, loop_t *loop, stage_t *stage);
+void case_post_early(const case_t *c, loop_t *loop, stage_t *stage);
 /* Returns 1 if a rank, or every rank, has the right result, and no other memory
  * was written; else text says what is wrong. */
 int case_check_rank(const case_t *c, const stage_t *stage, int rank, char *text,

@@ -84,8 +84,7 @@ static void test_defaults(void)
     }
 }
 
-/* The same algorithm twice would hide a row; a name that there is not would be
- * NULL. */
+/* The same algorithm twice would hide a row; an unknown name would be NULL. */
 static void test_table(void)
 {
     const dscomm_choice_t *row;
@@ -105,7 +104,8 @@ static void test_table(void)
            "an algorithm's number is its row");
 }
 
-/* What must not be folded in its own dtype; see collective.h. */
+/* Reductions whose partial results must not be of the same dtype; see
+ * collective.h. */
 static void test_foldable(void)
 {
     static const struct {
@@ -134,12 +134,13 @@ static void test_foldable(void)
     }
 }
 
-/* The longest buffer of a rank. */
+/* Sizes by which algorithms are chosen: the longest buffer of a rank. */
 static void test_bytes(void)
 {
     static const struct {
         int coll;
-        uint64_t want; /* of 10 elements of 4 bytes, 3 ranks */
+        /* expected bytes, for 10 elements of 4 bytes and 3 ranks */
+        uint64_t want;
     } rows[] = {
         {DSCOMM_COLL_BROADCAST, 40},       {DSCOMM_COLL_REDUCE, 40},
         {DSCOMM_COLL_ALL_REDUCE, 40},      {DSCOMM_COLL_ALL_GATHER, 120},
@@ -160,7 +161,7 @@ static void test_bytes(void)
     }
 }
 
-/* The first rule of text. */
+/* Reads the first rule of text. */
 static void test_syntax(void)
 {
     static const struct {
@@ -259,7 +260,7 @@ static void test_refusals(void)
         dscomm_status_t status = dscomm_priv_choices_read(rows[i].text, &rules);
         const char *text = dscomm_last_error();
 
-        if (!rows[i].why) { /* blanks around and case are no harm */
+        if (!rows[i].why) { /* blanks around words, and case, do not matter */
             if (is_int(status, DSCOMM_OK, "what is no harm"))
                 g_array_free(rules, TRUE);
             continue;
@@ -285,7 +286,7 @@ static const char *name_of(const GArray *rules, int dtype, size_t count,
     return rule->algorithm ? rule->algorithm->name : "native";
 }
 
-/* The first that matches and fits. */
+/* The first rule that matches and fits is used. */
 static void test_rules(void)
 {
     static const char text[] = "all_reduce:1K-2K:tree,all_reduce:4K-:ring,"
@@ -319,8 +320,8 @@ static void test_rules(void)
     is_str(name_of(NULL, DSCOMM_INT8, 1, 2), "none", "no rules, no rule");
 }
 
-/* Two levels serve where there are several ranks on several nodes, and there
- * are enough of them. */
+/* Two levels are used if there are several ranks on several nodes, and enough
+ * of them. */
 static void test_levels(void)
 {
     static const struct {
@@ -363,7 +364,7 @@ static void test_levels(void)
     }
 }
 
-/* Nodes of one rank have no level of their own. */
+/* Nodes with one rank have no level of their own. */
 static void test_sparse_levels(void)
 {
     static const struct {
@@ -383,7 +384,7 @@ static void test_sparse_levels(void)
     }
 }
 
-/* Some depend on the number of ranks. */
+/* Some choices depend on the number of ranks. */
 static void test_ranks(void)
 {
     GArray *rules = NULL;

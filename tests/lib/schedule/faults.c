@@ -223,7 +223,7 @@ static void try_fault(const case_t *c, size_t fault, int culprit,
                            .culprit = culprit,
                            .after = after};
     begin(&t);
-    t.stage.listens = tally->tried / 2 % 2;
+    t.stage.posts_early = tally->tried / 2 % 2;
     case_drive(&t.c, t.loop, &t.stage);
     faults[fault].check(&t);
     end(&t);
@@ -354,7 +354,7 @@ static void try_variant(const case_t *c, const variant_t *variant, int culprit,
     begin(&t);
     case_replace(&variant->c, t.loop, 1 + t.plan.seed % 3, &t.stage, culprit);
     case_drive(&t.c, t.loop, &t.stage);
-    case_listen(&t.c, t.loop, &t.stage);
+    case_post_early(&t.c, t.loop, &t.stage);
     judge(&t, &variant->c, verdict);
     end(&t);
     count(&t, tally);

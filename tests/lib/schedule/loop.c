@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The transport inside one thread. */
+/* The loop transport, inside one thread. */
 #include "config.h"
 
 #include "tests/lib/schedule/loop.h"
@@ -7,18 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A message on its way. */
+/* A message in transit. */
 typedef struct parcel {
     struct parcel *next;
     int source, dest, tag;
     size_t bytes;
-    const char *data; /* the sender's, or copy */
+    const char *data; /* the sender's buffer, or copy */
     char *copy;
-    dscomm_request_t *request; /* the sender's; NULL: it is complete */
+    dscomm_request_t *request; /* the sender's request; NULL: it is complete */
     int lost, slow;
 } parcel_t;
 
-/* A receive that waits. */
+/* A posted receive. */
 typedef struct posted {
     struct posted *next;
     dscomm_message_t message;
@@ -29,7 +29,7 @@ typedef struct {
     loop_t *loop;
     int rank;
     posted_t *posted; /* oldest first */
-    parcel_t *arrived; /* nobody has asked for, oldest first */
+    parcel_t *arrived; /* messages without a receive, oldest first */
     unsigned started, completed;
 } rank_t;
 
@@ -119,7 +119,7 @@ static void finish(rank_t *self, dscomm_request_t *request,
     request->status = status;
 }
 
-/* The message is the receive's. */
+/* Gives the message to the receive. */
 static void hand_over(rank_t *dest, const dscomm_message_t *message,
                       dscomm_request_t *request, parcel_t *parcel)
 {
@@ -194,8 +194,8 @@ static dscomm_status_t loop_irecv(void *impl, const dscomm_message_t *message,
     return DSCOMM_OK;
 }
 
-/* Messages of rank that nobody will receive any more; request NULL: those to
- * the dead. */
+/* Drops messages to rank that will not be received any more; request NULL:
+ * those to a dead rank. */
 static void drop_arrived(rank_t *self, const dscomm_request_t *request)
 {
     const loop_plan_t *plan = &self->loop->plan;
@@ -238,7 +238,7 @@ static void loop_cancel(void *impl, dscomm_request_t *request)
     drop_arrived(self, request);
 }
 
-/* Who waits for the dead learns of it. */
+/* Fails the requests that wait for a dead rank. */
 static void tell_of_death(rank_t *self)
 {
     int dead = self->loop->plan.culprit;
@@ -309,8 +309,8 @@ static int may_come(const parcel_t *parcel, int slow)
     return !parcel->lost && parcel->slow == slow;
 }
 
-/* The first of those with the ends and tag of a random one; slow ones where
- * there are no others. */
+/* Returns the first message between the same ranks with the same tag as a
+ * randomly chosen one; slow messages only if there are no others. */
 static parcel_t **choose(loop_t *loop, int slow)
 {
     parcel_t **link, *random;
