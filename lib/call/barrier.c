@@ -307,37 +307,39 @@ typedef struct {
     int missing; /* ranks that have not answered */
     int64_t deadline;
     watch_t watch;
-} roll_t;
+} collection_t;
 
-static dscomm_status_t answer_receive(dscomm_group_t *group, roll_t *roll,
-                                      int rank)
+static dscomm_status_t answer_receive(dscomm_group_t *group,
+                                      collection_t *collection, int rank)
 {
-    note_t note = {1, &roll->answers[rank], sizeof(answer_t), rank, TAG_ANSWER};
+    note_t note = {1, &collection->answers[rank], sizeof(answer_t), rank,
+                   TAG_ANSWER};
 
-    return note_post(group, &note, &roll->works[rank]);
+    return note_post(group, &note, &collection->works[rank]);
 }
 
 /* Notes the answer of a rank. Its deadline may be the earliest. */
-static void answer_take(roll_t *roll, outcome_t *outcome, int rank)
+static void answer_take(collection_t *collection, outcome_t *outcome, int rank)
 {
-    const answer_t *answer = &roll->answers[rank];
+    const answer_t *answer = &collection->answers[rank];
     int64_t left = (int64_t)MIN(answer->left_ms, INT_MAX);
     int64_t early = MIN(left / 4, OUTCOME_MS);
     int64_t deadline = dscomm_priv_clock() + (left - early) * NS_PER_MS;
 
-    roll->missing--;
+    collection->missing--;
     if (!left)
         outcome_set(outcome, GAVE_UP, rank);
-    if (deadline >= roll->deadline)
+    if (deadline >= collection->deadline)
         return;
-    roll->deadline = deadline;
+    collection->deadline = deadline;
     outcome->whose = (uint64_t)rank;
     outcome->timeout_ms = answer->timeout_ms;
     outcome->early_ms = (uint64_t)early;
 }
 
 /* Looks at the ranks that have not answered. */
-static dscomm_status_t answers_look(dscomm_group_t *group, roll_t *roll)
+static dscomm_status_t answers_look(dscomm_group_t *group,
+                                    collection_t *collection)
 {
     int *ranks = g_try_new(int, (gsize)group->size);
     int count = 0;
@@ -346,41 +348,44 @@ static dscomm_status_t answers_look(dscomm_group_t *group, roll_t *roll)
     if (!ranks)
         return DSCOMM_OK;
     for (int rank = 1; rank < group->size; rank++)
-        if (roll->works[rank])
+        if (collection->works[rank])
             ranks[count++] = rank;
-    status = watch_look(group, &roll->watch, ranks, count, roll->deadline);
+    status = watch_look(group, &collection->watch, ranks, count,
+                        collection->deadline);
     g_free(ranks);
     return status;
 }
 
 /* Waits until all ranks have answered, the deadline has passed, or a rank has
  * left. */
-static dscomm_status_t answers_collect(dscomm_group_t *group, roll_t *roll,
+static dscomm_status_t answers_collect(dscomm_group_t *group,
+                                       collection_t *collection,
                                        outcome_t *outcome)
 {
-    while (roll->missing && outcome->end == PASSED) {
+    while (collection->missing && outcome->end == PASSED) {
         size_t rank;
-        const int64_t end = watch_next(&roll->watch, roll->deadline);
+        const int64_t end =
+            watch_next(&collection->watch, collection->deadline);
         dscomm_status_t status =
-            dscomm_work_wait_any(roll->works, (size_t)group->size,
+            dscomm_work_wait_any(collection->works, (size_t)group->size,
                                  dscomm_priv_clock_left(end), &rank);
 
         if (status == DSCOMM_IN_PROGRESS) {
-            status = answers_look(group, roll);
+            status = answers_look(group, collection);
             if (status < 0)
                 return barrier_fail(group, status);
-            if (dscomm_priv_clock() >= roll->deadline)
+            if (dscomm_priv_clock() >= collection->deadline)
                 break;
             continue;
         }
-        g_clear_pointer(&roll->works[rank], dscomm_work_free);
+        g_clear_pointer(&collection->works[rank], dscomm_work_free);
         if (status < 0) {
             outcome_set(outcome, LOST, (int)rank);
             return barrier_fail(group, status);
         }
-        if (roll->answers[rank].number == group->life.barriers)
-            answer_take(roll, outcome, (int)rank);
-        else if ((status = answer_receive(group, roll, (int)rank)) < 0)
+        if (collection->answers[rank].number == group->life.barriers)
+            answer_take(collection, outcome, (int)rank);
+        else if ((status = answer_receive(group, collection, (int)rank)) < 0)
             return barrier_fail(group, status);
     }
     return DSCOMM_OK;
@@ -388,21 +393,22 @@ static dscomm_status_t answers_collect(dscomm_group_t *group, roll_t *roll,
 
 /* Cancels the receives of missing answers. If nothing else failed, these ranks
  * are the late ones. */
-static void answers_cancel(dscomm_group_t *group, roll_t *roll,
+static void answers_cancel(dscomm_group_t *group, collection_t *collection,
                            outcome_t *outcome)
 {
     int late = outcome->end == PASSED;
 
     for (int rank = 1; rank < group->size; rank++) {
-        if (!roll->works[rank])
+        if (!collection->works[rank])
             continue;
-        note_cancel(roll->works[rank]);
+        note_cancel(collection->works[rank]);
         if (late)
             outcome_set(outcome, LATE, rank);
     }
 }
 
-static dscomm_status_t barrier_call_all(dscomm_group_t *group, roll_t *roll)
+static dscomm_status_t barrier_call_all(dscomm_group_t *group,
+                                        collection_t *collection)
 {
     dscomm_status_t status = DSCOMM_OK;
 
@@ -410,7 +416,7 @@ static dscomm_status_t barrier_call_all(dscomm_group_t *group, roll_t *roll)
         note_t note = {0, &group->life.barriers, sizeof(uint64_t), rank,
                        TAG_CALL};
 
-        status = answer_receive(group, roll, rank);
+        status = answer_receive(group, collection, rank);
         if (status == DSCOMM_OK)
             status = note_post_copy(group, &note);
     }
@@ -438,29 +444,29 @@ static dscomm_status_t barrier_lead(dscomm_group_t *group, outcome_t *outcome,
                                     int64_t deadline)
 {
     const size_t size = (size_t)group->size;
-    roll_t roll = {
+    collection_t collection = {
         .answers =
             dscomm_priv_group_memory(group, name, size, sizeof(answer_t)),
         .works = dscomm_priv_group_memory(group, name, size, sizeof(void *)),
         .missing = group->size - 1,
         .deadline = deadline,
         .watch = watch_begin()};
-    dscomm_status_t status, told = DSCOMM_OK;
+    dscomm_status_t status, sent = DSCOMM_OK;
 
-    if (!roll.answers || !roll.works) {
-        g_free(roll.answers);
-        g_free(roll.works);
+    if (!collection.answers || !collection.works) {
+        g_free(collection.answers);
+        g_free(collection.works);
         return DSCOMM_ERR_NO_MEMORY;
     }
-    status = barrier_call_all(group, &roll);
+    status = barrier_call_all(group, &collection);
     if (status == DSCOMM_OK)
-        status = answers_collect(group, &roll, outcome);
-    answers_cancel(group, &roll, outcome);
-    g_free(roll.works);
-    dscomm_priv_buffer_drop(group, roll.answers);
+        status = answers_collect(group, &collection, outcome);
+    answers_cancel(group, &collection, outcome);
+    g_free(collection.works);
+    dscomm_priv_buffer_drop(group, collection.answers);
     if (status == DSCOMM_OK || outcome->end == LOST)
-        told = outcome_send_all(group, outcome);
-    return status < 0 ? status : told;
+        sent = outcome_send_all(group, outcome);
+    return status < 0 ? status : sent;
 }
 
 /* Rank 0 did not call in time. The answer says that this rank gave up, so rank
@@ -487,7 +493,7 @@ static dscomm_status_t barrier_follow(dscomm_group_t *group, outcome_t *outcome,
                        .timeout_ms = (uint64_t)timeout_ms};
     note_t called = {1, call, sizeof *call, 0, TAG_CALL};
     note_t here = {0, &answer, sizeof answer, 0, TAG_ANSWER};
-    note_t told = {1, outcome, outcome_bytes(group), 0, TAG_OUTCOME};
+    note_t note = {1, outcome, outcome_bytes(group), 0, TAG_OUTCOME};
     dscomm_status_t status;
 
     if (!call)
@@ -502,7 +508,7 @@ static dscomm_status_t barrier_follow(dscomm_group_t *group, outcome_t *outcome,
     status = note_post_copy(group, &here);
     if (status < 0)
         return barrier_fail(group, status);
-    status = note_await(group, &told, deadline);
+    status = note_await(group, &note, deadline);
     if (status == DSCOMM_IN_PROGRESS)
         return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                            "%s of group '%s': rank 0 of %d came, but did not "

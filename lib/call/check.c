@@ -3,7 +3,7 @@
 #include "config.h"
 #include "lib/call/check.h"
 
-/* The call to be checked. */
+/* The call that is being checked. */
 typedef struct {
     const dscomm_group_t *group;
     const dscomm_coll_args_t *args;
@@ -184,7 +184,8 @@ static dscomm_status_t check_overlap(const check_t *check)
                            : " other than in place");
 }
 
-/* Checks the arrays of a _v call, and computes the elements of each buffer. */
+/* Checks the arrays of a _v call, and computes the number of elements of each
+ * buffer. */
 static dscomm_status_t counts_check(check_t *check)
 {
     const dscomm_coll_args_t *args = check->args;

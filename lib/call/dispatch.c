@@ -54,10 +54,10 @@ dscomm_priv_dispatch_peek(dscomm_group_t *group, const dscomm_coll_args_t *args,
 static int choice_is_logged(guint index)
 {
     /* a bit for each rule; rules from 63 on share one */
-    static _Atomic uint64_t told;
+    static _Atomic uint64_t logged;
     uint64_t bit = UINT64_C(1) << MIN(index, 63);
 
-    return (atomic_fetch_or(&told, bit) & bit) != 0;
+    return (atomic_fetch_or(&logged, bit) & bit) != 0;
 }
 
 /* Logs the rules that do not fit; on rank 0 only, because they are the same on
@@ -181,7 +181,8 @@ static dscomm_status_t collective_record(dscomm_group_t *group,
  * queried, takes it. */
 static int is_simple(dscomm_group_t *group, const dscomm_coll_args_t *args)
 {
-    return group->asks && dscomm_priv_group_busy(group) == GROUP_SLOW &&
+    return group->queries_native &&
+           dscomm_priv_group_busy(group) == GROUP_SLOW &&
            call_is_native(group, args) && !dscomm_priv_device_present();
 }
 

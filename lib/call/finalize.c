@@ -93,7 +93,8 @@ static int is_open(const dscomm_group_t *group)
     return !dscomm_priv_group_is(group, GROUP_FREED);
 }
 
-/* Delivers the sends of every rank and waits until every rank has called. */
+/* Waits until every rank has called, and delivers the sends of every rank
+ * meanwhile. */
 static dscomm_status_t meet_again(dscomm_world_t *world, int64_t deadline)
 {
     dscomm_group_t *group = world->group, *g;
@@ -178,7 +179,7 @@ static dscomm_status_t world_leave_failed(dscomm_world_t *world,
                                           int64_t deadline)
 {
     const dscomm_group_t *group = world->group;
-    const bool told =
+    const bool returned =
         dscomm_priv_group_is(group, GROUP_REVOKED | GROUP_STATUS_READ) ||
         failure->sequence <= group->sequence ||
         strcmp(failure->group, group->identity.name) != 0;
@@ -186,7 +187,7 @@ static dscomm_status_t world_leave_failed(dscomm_world_t *world,
 
     world_leave(world, 0, deadline);
     dscomm_priv_failure_sentence(failure, text);
-    return told ? DSCOMM_OK : dscomm_priv_fail_with(failure->status, text);
+    return returned ? DSCOMM_OK : dscomm_priv_fail_with(failure->status, text);
 }
 
 dscomm_status_t dscomm_finalize(dscomm_group_t *group)

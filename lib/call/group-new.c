@@ -163,8 +163,9 @@ static void lists_free(dscomm_group_t *group)
 const dscomm_group_part_t dscomm_priv_lists_part = {.on[PART_FREE] =
                                                         lists_free};
 
-/* Counts the groups of this list. 0: there is no memory, and the group has
- * ended, because this rank's count would now differ from the others'. */
+/* Counts the groups made with this list. Returns 0 if there is no memory; the
+ * group has then ended, because this rank's count would differ from the
+ * others'. */
 static unsigned count_call(dscomm_group_t *parent, uint64_t hash)
 {
     struct dscomm_list *list;
@@ -198,8 +199,9 @@ static void list_text(const int *ranks, int count, char *text, size_t size)
         g_strlcat(text, "...", size);
 }
 
-/* Makes a members_only group. Its id consists of the list and its count,
- * because the members have nothing else in common. */
+/* Makes a members_only group. Its id consists of a hash of the list and the
+ * number of groups that were made with it, because the members have nothing
+ * else in common. */
 static dscomm_status_t open_members_only(dscomm_group_t *parent,
                                          const int *ranks, int count,
                                          const dscomm_group_attr_t *attr,

@@ -70,8 +70,9 @@ static void (*const forked[])(void) = {
     dscomm_priv_helper_forked,   NULL,
 };
 
-/* What rooms keep with each group. Works end before the descriptor that signals
- * them; attachments end last. */
+/* The parts that rooms keep with each group, in the order in which they end:
+ * works end before the descriptor that signals them, and attachments end
+ * last. */
 static const dscomm_group_part_t *const parts[] = {
     &dscomm_priv_recording_part,   &dscomm_priv_works_part,
     &dscomm_priv_event_part,       &dscomm_priv_cache_part,

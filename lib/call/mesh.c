@@ -62,7 +62,7 @@ static void mesh_line(int rank, const int *dims, int ndims, int d, int *ranks,
         ranks[i] = *ret_first + i * stride;
 }
 
-/* Fails because the call's time was over after made of its groups. */
+/* Fails because the call's time was over after `made` of its groups. */
 static dscomm_status_t mesh_fail_timeout(const dscomm_group_t *parent,
                                          const dscomm_group_attr_t *attr,
                                          int made, int ndims)

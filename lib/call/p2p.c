@@ -72,7 +72,7 @@ static inline dscomm_call_t message_describe(const void *send, void *recv,
     return call;
 }
 
-/* Never true for invalid arguments. */
+/* Never true for invalid arguments; may be false for valid ones. */
 static inline int quick(const dscomm_group_t *group, const dscomm_call_t *call,
                         const void *buffer)
 {
@@ -116,7 +116,8 @@ static dscomm_status_t message_block(dscomm_group_t *group, dscomm_call_t *call)
     int can =
         call->p2p.receive ? group->ops.recv != NULL : group->ops.send != NULL;
 
-    /* The backend's blocking slots do not advance schedules. */
+    /* The backend's blocking slots do not advance schedules, so they are not
+     * used while there are any. */
     if (can && !call->bounce && !dscomm_priv_group_is(group, GROUP_SCHEDULED))
         return message_transfer_slow(group, call);
     call->p2p.message.waits = call->p2p.receive;

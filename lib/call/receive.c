@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-/* The members that every version of the structure has. */
+/* The members that the first version of the structure had. */
 #define INFO_LEAST sizeof(dscomm_message_info_t)
 #define INFO_MOST 4096
 

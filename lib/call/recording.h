@@ -12,9 +12,9 @@
 #define FUSION_PART_MOST ((size_t)32 << 10)
 #define FUSION_WHOLE_MOST ((size_t)1 << 20)
 
-/* The fingerprint of fused calls is a polynomial of theirs. So it depends on
- * each count, not only on the sum, and does not depend on how many of the calls
- * were joined before. */
+/* The base of the polynomial by which the fingerprints of fused calls are
+ * combined. The combined fingerprint depends on each call's, not only on the
+ * sum of counts, and not on the order in which calls were joined. */
 #define FUSION_BASE UINT32_C(0x9e3779b1)
 
 static inline size_t dscomm_priv_fusion_bytes(const dscomm_coll_args_t *args)
@@ -44,7 +44,7 @@ static inline int dscomm_priv_fusion_alike(const dscomm_coll_args_t *a,
            a->root == b->root;
 }
 
-/* 1 if a call can be fused with last, the collective recorded before it; bytes:
+/* 1 if call can be fused with last, the collective recorded before it; bytes:
  * the sum of all calls fused so far. */
 static inline int dscomm_priv_fusion_joins(const dscomm_call_t *last,
                                            size_t bytes,
@@ -92,7 +92,7 @@ static inline int dscomm_priv_recording_extend(dscomm_group_t *group,
     return 1;
 }
 
-/* Add a call to the recording. */
+/* These add a call to the recording. */
 dscomm_status_t
 dscomm_priv_recording_collective(dscomm_group_t *group,
                                  const dscomm_coll_args_t *args);
@@ -101,7 +101,7 @@ dscomm_status_t dscomm_priv_recording_message(dscomm_group_t *group,
 /* Fails with ERR_STATE: the call named name cannot be recorded. */
 dscomm_status_t dscomm_priv_recording_refuse(const dscomm_group_t *group,
                                              const char *name);
-/* Adds to the last call the calls that were joined with it. */
+/* Adds the fingerprints and bytes of the joined calls to the extended call. */
 void dscomm_priv_recording_settle(dscomm_group_t *group);
 /* Clears displacements of args that lie in the group's scratch space: they
  * would not outlive the next call, and are computed again when the call is

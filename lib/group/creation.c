@@ -125,7 +125,7 @@ static dscomm_status_t parent_status(const dscomm_group_t *group)
 /* True if the parent was revoked and its backend notifies all its ranks. A
  * backend that notifies by messages may fail to, because messages are lost if
  * the sender ends soon. */
-static bool is_told(const dscomm_group_t *group)
+static bool is_notified(const dscomm_group_t *group)
 {
     const dscomm_group_t *parent = group->life.creation->parent;
 
@@ -371,8 +371,8 @@ static int blames(dscomm_status_t status)
            status == DSCOMM_ERR_IO;
 }
 
-dscomm_status_t dscomm_priv_creation_tell(dscomm_store_t *store,
-                                          dscomm_failure_t *failure)
+dscomm_status_t dscomm_priv_creation_publish(dscomm_store_t *store,
+                                             dscomm_failure_t *failure)
 {
     char packed[DSCOMM_FAILURE_PACKED];
     const size_t own = dscomm_backend_failure_pack(failure, packed);
@@ -397,7 +397,7 @@ static dscomm_status_t settle(const dscomm_group_t *group,
     dscomm_status_t stored;
 
     dscomm_backend_failure_last(group, status, &failure);
-    stored = dscomm_priv_creation_tell(group->life.store, &failure);
+    stored = dscomm_priv_creation_publish(group->life.store, &failure);
     if (stored < 0 && blames(status) && !is_passing(stored))
         return fail_store(group);
     return dscomm_backend_fail(&failure);
@@ -412,7 +412,7 @@ dscomm_status_t dscomm_backend_creation_fail(const dscomm_backend_args_t *args,
         return status;
     if (blames(status) && parent_status(group) < 0) {
         status = parent_status(group);
-        if (is_told(group))
+        if (is_notified(group))
             return status;
     }
     return settle(group, status);
@@ -460,7 +460,7 @@ dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
     if (status < 0 && group->life.store) {
         status = dscomm_backend_creation_fail(args, status);
         dscomm_priv_failure_last(status, &failure);
-        if (is_served(group) && !is_told(group)) {
+        if (is_served(group) && !is_notified(group)) {
             if (meeting_of(group)->rank)
                 creation_note_read(group);
             else

@@ -40,7 +40,7 @@ dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
  * failure blames other ranks, it is replaced by that one. Returns the status of
  * the store. A rank that does not reach the backend's open calls this instead
  * of the functions above. */
-dscomm_status_t dscomm_priv_creation_tell(dscomm_store_t *store,
-                                          dscomm_failure_t *failure);
+dscomm_status_t dscomm_priv_creation_publish(dscomm_store_t *store,
+                                             dscomm_failure_t *failure);
 
 #endif

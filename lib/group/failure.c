@@ -314,8 +314,8 @@ dscomm_status_t dscomm_group_abort(dscomm_group_t *group, const char *reason)
     return DSCOMM_OK;
 }
 
-/* The status for the user. It changes no group but for the bit, which any
- * thread may set. */
+/* Returns the status for the user, and notes in the group's state that the user
+ * has asked; any thread may set that bit. */
 static dscomm_status_t status_read(const dscomm_group_t *group,
                                    dscomm_failure_t *ret_failure)
 {

@@ -262,9 +262,9 @@ static void choose_path(dscomm_group_t *group)
     if (group->ops.capabilities)
         group->capabilities = group->ops.capabilities(group->impl);
     group->run = group->ops.run;
-    group->asks = group->run && group->ops.native &&
-                  !group->schedules.rules->len &&
-                  !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES);
+    group->queries_native =
+        group->run && group->ops.native && !group->schedules.rules->len &&
+        !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES);
     if (!group->run || group->schedules.rules->len ||
         dscomm_priv_device_present() ||
         !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES))
@@ -281,18 +281,18 @@ static dscomm_status_t group_refuse(const dscomm_group_plan_t *plan)
         parent ? parent->identity.world_ranks[parent->rank] : plan->rank;
     dscomm_store_t *store = NULL;
     dscomm_failure_t failure;
-    dscomm_status_t told;
+    dscomm_status_t published;
 
     dscomm_backend_failure(parent, DSCOMM_ERR_NO_MEMORY,
                            DSCOMM_FAILURE_RESOURCE, rank, getpid(), &failure);
     dscomm_backend_failure_detail(&failure, "no memory for group '%s'",
                                   plan->name);
-    told = group_open_store(plan, &store);
-    if (told == DSCOMM_OK && store) {
+    published = group_open_store(plan, &store);
+    if (published == DSCOMM_OK && store) {
         limit_store(store, plan, time_to_open(plan));
-        told = dscomm_priv_creation_tell(store, &failure);
+        published = dscomm_priv_creation_publish(store, &failure);
     }
-    if (told < 0 && parent)
+    if (published < 0 && parent)
         dscomm_priv_group_revoke(parent, &failure);
     dscomm_store_close(store);
     return dscomm_backend_fail(&failure);
@@ -321,7 +321,7 @@ dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
     return DSCOMM_OK;
 }
 
-/* Drops a use of the impl; the last one closes it. */
+/* Releases one use of the impl; the last one closes it. */
 static void close_impl(dscomm_group_t *group)
 {
     dscomm_group_t *parent = group->life.parent;

@@ -84,7 +84,7 @@ typedef struct {
     struct dscomm_work *pending, *pending_tail; /* started, in order */
     struct dscomm_work *idle; /* free list */
     struct dscomm_work_slab *slabs; /* memory of works; work.c */
-    size_t size; /* bytes of one work */
+    size_t size; /* bytes of one work, with its request */
     dscomm_request_t *request; /* of a blocking receive */
     SLIST_HEAD(, dscomm_matched)
     matched; /* messages that probes have set aside */
@@ -146,11 +146,13 @@ struct dscomm_group {
     unsigned generation; /* fork generation of the process that made it */
     void *impl;
     dscomm_status_t (*run)(void *impl, const dscomm_coll_args_t *args);
-    int asks; /* 1: the only reason for GROUP_SLOW is that native must be
-                 called before each call of run */
+    /* 1: GROUP_SLOW is set only because native must be called before each call
+     * of run */
+    int queries_native;
     uint64_t sequence; /* of the last collective */
-    size_t max_count; /* so many elements of any dtype, times size, are a valid
-                         number of bytes */
+    /* the largest count for which count elements of any dtype, times size, do
+     * not overflow */
+    size_t max_count;
     int rank, size;
     int timeout_ms;
     uint64_t capabilities;
@@ -167,7 +169,8 @@ struct dscomm_group {
     dscomm_group_life_t life;
 };
 
-#define DSCOMM_GROUP_ID_MAX 512 /* bytes of an id, which is part of keys */
+/* bytes of an id, which is part of the store's keys */
+#define DSCOMM_GROUP_ID_MAX 512
 
 /* Describes a group that is to be made. ranks: count ranks of parent, or NULL
  * for all of the world; rank is this process's number among them. */
@@ -179,7 +182,8 @@ typedef struct {
     const int *ranks;
     int rank, count;
     int timeout_ms;
-    int64_t deadline; /* of opening it, dscomm_priv_clock() */
+    /* of the call that makes the group, dscomm_priv_clock() */
+    int64_t deadline;
 } dscomm_group_plan_t;
 
 /* When functions of a part are called. */

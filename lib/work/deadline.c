@@ -9,14 +9,14 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define LISTEN_AFTER_MS 1000
+#define EARLY_AFTER_MS 1000
 #define LAST_LOOK_MS 600 /* before the deadline */
 /* The time between two tests or waits counts for at most this part of the
  * deadline: a program that was stopped or computed for long has not waited. */
 #define GAP_PART 4
 
-/* Returns the oldest pending child of a compound, else work; for messages. NULL
- * if no child is pending. */
+/* For messages: returns the oldest pending child of a compound, or work if it
+ * is none. NULL if no child is pending. */
 static dscomm_work_t *part(dscomm_work_t *work)
 {
     dscomm_work_t *child;
@@ -152,17 +152,17 @@ static int diagnosis_look(dscomm_group_t *group, dscomm_work_t *culprit)
     return 1;
 }
 
-/* Called after LISTEN_AFTER_MS without progress: lets the oldest pending
+/* Called after EARLY_AFTER_MS without progress: lets the oldest pending
  * schedule post early receives, which show whether another rank has made
- * another call. Other ranks may lack the oldest schedule first. */
-static void listen(dscomm_group_t *group)
+ * another call. Other ranks may not have begun the oldest schedule. */
+static void post_early(dscomm_group_t *group)
 {
     dscomm_work_t *work = group->works.pending;
 
-    while (work && !work->kind->listen)
+    while (work && !work->kind->post_early)
         work = work->next;
     if (work)
-        work->kind->listen(work);
+        work->kind->post_early(work);
 }
 
 /* Counts time without progress over all waits and tests, so that a program that
@@ -179,8 +179,8 @@ static void count_wait(dscomm_group_t *group, int64_t now)
         group->works.stalled += MAX(now - group->works.wait_last, 0);
     group->works.wait_last = now;
     if (group->works.stalled >=
-        MIN(LISTEN_AFTER_MS, group->timeout_ms / 2) * NS_PER_MS)
-        listen(group);
+        MIN(EARLY_AFTER_MS, group->timeout_ms / 2) * NS_PER_MS)
+        post_early(group);
 }
 
 /* True if the waits and tests of work have together taken as long as the

@@ -166,7 +166,8 @@ static dscomm_status_t cover_each(stage_t *stage, const extent_t *extent)
     return status;
 }
 
-/* Returns the host address that replaces pointer, or pointer itself. */
+/* Returns the host address that replaces pointer; or pointer itself, if it is
+ * not replaced. */
 static void *moved(const stage_t *stage, const void *pointer)
 {
     const cover_t *covers[] = {&stage->send, &stage->recv};

@@ -10,8 +10,8 @@
 
 #define SPINS 256
 
-/* The goal of a wait: the end of one work, or of all collectives started on the
- * group. */
+/* What a wait waits for: the end of one work, or of all collectives started on
+ * the group. */
 typedef struct {
     dscomm_group_t *group;
     dscomm_work_t *work; /* NULL: all collectives */

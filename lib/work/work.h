@@ -82,7 +82,7 @@ typedef struct dscomm_work_kind {
     int (*peer)(const dscomm_work_t *work, uint32_t index);
     /* Called when nothing has come for a while: from now on, accepts headers of
      * other calls from all ranks, to find a mismatch (see schedule/early.h). */
-    void (*listen)(dscomm_work_t *work);
+    void (*post_early)(dscomm_work_t *work);
     /* The next two look for a mismatch by the diagnosis. They return
      * ERR_MISMATCH and *ret_failure if another rank has made another call, else
      * OK. They may release the lock, and the work may be freed when they
@@ -95,8 +95,8 @@ typedef struct dscomm_work_kind {
      * late. NULL: the backend explains it. */
     dscomm_status_t (*overdue)(dscomm_work_t *work,
                                dscomm_failure_t *ret_failure);
-    /* For a call with a deadline of its own: if that has passed at now (ns),
-     * completes the work and returns 1; else 0. */
+    /* Called for a call that has its own deadline: if that has passed at now
+     * (ns), completes the work and returns 1; else 0. */
     int (*expire)(dscomm_work_t *work, int64_t now);
 } dscomm_work_kind_t;
 
@@ -107,7 +107,8 @@ typedef struct {
 } dscomm_hook_span_t;
 
 struct dscomm_work {
-    _Atomic(dscomm_status_t) status; /* final when not IN_PROGRESS; set last */
+    /* the final status, unless IN_PROGRESS; stored last */
+    _Atomic(dscomm_status_t) status;
     dscomm_group_t *group;
     const dscomm_work_kind_t *kind; /* NULL: never used */
     dscomm_call_t call;
@@ -118,8 +119,8 @@ struct dscomm_work {
     char *text; /* sentence of a failure; NULL: no memory for one */
     size_t *displs; /* owned displacements of a _v call */
     void *copy; /* owned bytes of an internal send */
-    /* The time without progress on the group, of the waits and tests for this
-     * work and of the progress thread; see is_overdue(). */
+    /* Time without progress on the group, in ns: of the waits and tests for
+     * this work, and of the progress thread; see is_overdue(). */
     int64_t waited_ns, looked_ns; /* looked_ns: the time of the last test */
     uint64_t seen; /* works.completed at that time */
     dscomm_hook_span_t span;
@@ -131,7 +132,8 @@ struct dscomm_work {
         dscomm_message_info_t *received; /* results of receives */
         size_t receives; /* their number */
     } children; /* of a compound */
-    _Alignas(64) dscomm_request_t request; /* and what follows, request_size */
+    /* with the backend's part, request_size bytes in all */
+    _Alignas(64) dscomm_request_t request;
 };
 
 /* The following are called with the group's lock held, unless the comment says

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The monitored barrier: names everyone who is late, and forgives. */
+/* The monitored barrier names all late ranks, and the group goes on. */
 #include "config.h"
 
 #include "tests/lib/work/ranks.h"
 
 #include <stdatomic.h>
 
-#define SLACK_MS 2000 /* of a busy machine */
+#define SLACK_MS 2000 /* tolerance for busy machines */
 
 static void all_come(rank_t *self)
 {
@@ -14,7 +14,7 @@ static void all_come(rank_t *self)
         CHECK(self, !dscomm_monitored_barrier(self->world, -1));
 }
 
-/* One call, and whether it kept its deadline. */
+/* Makes one call, and checks that it kept its deadline. */
 static dscomm_status_t enter(rank_t *self, int timeout_ms)
 {
     int64_t start = now_ms();
@@ -26,15 +26,15 @@ static dscomm_status_t enter(rank_t *self, int timeout_ms)
 
 static atomic_int given_up;
 
-/* Waits outside of any call until count ranks have given up. */
+/* Waits, without a call, until count ranks have given up. */
 static void stay_away(int count)
 {
     while (given_up < count)
         usleep(1000);
 }
 
-/* Ranks 1 and 3 stay away until the others have given up; what they send
- * afterwards confuses nobody. They are told at once how it ended. */
+/* Ranks 1 and 3 wait until the others have given up; their later messages do no
+ * harm, and they learn the outcome at once. */
 static void two_late(rank_t *self)
 {
     int late = self->rank == 1 || self->rank == 3;
@@ -58,9 +58,9 @@ static void two_late(rank_t *self)
         CHECK(self, !dscomm_monitored_barrier(self->world, 5000));
 }
 
-/* The others gave up, each in time, and rank 0 is told so when it comes: the
- * barrier has passed for nobody. That they wait in the next collective by then
- * is no mismatch. */
+/* The other ranks give up, each in time; rank 0 learns that when it calls, so
+ * the barrier has passed on no rank. The others may wait in the next collective
+ * by then, which is no mismatch. */
 static void root_late(rank_t *self)
 {
     if (self->rank == 0) {
@@ -80,8 +80,8 @@ static void root_late(rank_t *self)
     CHECK(self, !dscomm_monitored_barrier(self->world, 5000));
 }
 
-/* Rank 2 never comes; the others come one after the other. All name it, and
- * none waits longer than its own time-out allows. */
+/* Rank 2 never calls; the others call one after the other. All name rank 2, and
+ * none waits longer than its own time-out. */
 static void one_missing(rank_t *self)
 {
     const int delays_ms[] = {400, 0, 0, 800};
@@ -99,8 +99,9 @@ static void one_missing(rank_t *self)
     CHECK(self, !dscomm_barrier(self->world, NULL));
 }
 
-/* Whoever is late, those that try again meet in the end. A quarter of the
- * time-out is kept for the outcome to arrive: a busy machine needs it. */
+/* Whichever rank is late, the ranks that try again succeed in the end. A
+ * quarter of the time-out is kept for sending the outcome, because a busy
+ * machine needs it. */
 static void again(rank_t *self, int late)
 {
     dscomm_status_t status = DSCOMM_ERR_TIMEOUT;
@@ -123,7 +124,7 @@ static void other_again(rank_t *self)
     again(self, 2);
 }
 
-/* Its messages are not for those who take any tag. */
+/* A receive from any tag does not get the barrier's messages. */
 static void any_tag(rank_t *self)
 {
     dscomm_work_t *work;

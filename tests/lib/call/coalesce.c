@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Coalescing: what is recorded, refused, and how it ends. */
+/* Coalescing: calls that are recorded or refused, and the end of a
+ * recording. */
 #include "config.h"
 
 #include "tests/lib/work/ranks.h"
@@ -67,7 +68,7 @@ static void refused(rank_t *self)
     dscomm_work_free(work);
 }
 
-/* One part fails, the rest goes on: a truncated message. */
+/* One call fails, because a message is truncated; the others go on. */
 static void partly(rank_t *self)
 {
     int32_t out[2] = {1, 2}, in = 0, a = 1, sum = 0;
@@ -82,7 +83,7 @@ static void partly(rank_t *self)
     CHECK(self, in == 1 && sum == 2);
 }
 
-/* Neither a recording nor a work is an obstacle to freeing the group. */
+/* The group can be freed in spite of a recording or a work. */
 static void abandoned(rank_t *self)
 {
     dscomm_group_t *group = split_all(self, 0);

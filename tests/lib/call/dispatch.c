@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives that the backend has and those that are schedules, together on
- * one group: order, numbers, and what peers learn of a rank that cannot go
- * on. */
+/* Native collectives and schedules together on one group: their order and
+ * numbers, and what peers learn of a rank that cannot go on. */
 #include "config.h"
 
 #include "lib/group/group.h"
@@ -12,15 +11,16 @@
 
 #define MOST 8
 
-/* The backend in thread.c has all_reduce, and neither gather nor all_to_all. A
- * gather ends at once for all but the root. */
+/* The backend in thread.c has all_reduce, but neither gather nor all_to_all. In
+ * a gather only the root waits. */
 static dscomm_status_t gather(rank_t *self, int32_t *in, int32_t *out,
                               dscomm_work_t **ret_work)
 {
     return dscomm_gather(self->world, in, out, 1, DSCOMM_INT32, 0, ret_work);
 }
 
-/* A blocking schedule returns after what the backend has started. */
+/* A blocking schedule returns after native collectives that were started before
+ * it. */
 static void behind_native(rank_t *self)
 {
     int32_t one = 1, all[RANKS_MAX];
@@ -39,8 +39,8 @@ static void behind_native(rank_t *self)
     }
 }
 
-/* A blocking call returns after schedules that are parts of another work, held
- * or freed. */
+/* A blocking call returns after schedules that are parts of another work, which
+ * is held or freed. */
 static void behind_coalesced(rank_t *self)
 {
     int32_t in[MOST], out[MOST], one = 1, sum;
@@ -70,7 +70,7 @@ static void behind_coalesced(rank_t *self)
     }
 }
 
-/* The end of a recording is a blocking call like others, unless it is one of
+/* The end of a recording is a blocking call like others, unless it has only
  * messages. */
 static void coalesced_behind(rank_t *self)
 {
@@ -86,7 +86,7 @@ static void coalesced_behind(rank_t *self)
     CHECK(self, !dscomm_coalesce_end(self->world, NULL));
     CHECK(self, sum == self->size);
     dscomm_work_free(work);
-    /* The peer starts the collective only when it has the message. */
+    /* The peer starts the collective only after it has the message. */
     if (self->rank % 2)
         CHECK(self, !recv_one(self->world, &note, peer, 1));
     CHECK(self, !sum_one(self->world, &one, &sum, &work));
@@ -98,7 +98,7 @@ static void coalesced_behind(rank_t *self)
     FINISH(self, work, DSCOMM_OK);
 }
 
-/* Numbers in tags come round again. */
+/* Numbers in tags repeat. */
 static void numbers_wrap(rank_t *self)
 {
     int32_t in[MOST][RANKS_MAX], out[MOST][RANKS_MAX];
@@ -120,7 +120,7 @@ static void numbers_wrap(rank_t *self)
     }
 }
 
-/* From here on rank 0, which knows that all are there, has no memory for
+/* From now on rank 0, which knows that all ranks are there, has no memory for
  * requests. */
 static void starve(rank_t *self)
 {
@@ -147,7 +147,7 @@ static void no_memory(rank_t *self)
     CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_ERR_NO_MEMORY);
 }
 
-/* The same for works, once those that there is memory for are in use. */
+/* The same for works, when all works that have memory are in use. */
 static void no_memory_coalesced(rank_t *self)
 {
     const size_t size = self->world->ops.request_size;
@@ -168,7 +168,7 @@ static void no_memory_coalesced(rank_t *self)
         dscomm_work_free(works[i]);
 }
 
-/* Who waits for a schedule learns why its group was ended. */
+/* A rank that waits for a schedule learns why its group has ended. */
 static void aborted(rank_t *self)
 {
     int32_t in[RANKS_MAX] = {0}, out[RANKS_MAX];
@@ -188,8 +188,8 @@ static void aborted(rank_t *self)
     }
 }
 
-/* Schedules under way are no obstacle to freeing the group, and what a forked
- * child has of them it can free. */
+/* The group can be freed while schedules are in progress, and a forked child
+ * can free its copies. */
 static void abandoned(rank_t *self)
 {
     int32_t in[RANKS_MAX] = {0}, out[RANKS_MAX];
@@ -213,8 +213,8 @@ static void abandoned(rank_t *self)
     }
 }
 
-/* Longer than the deadline, but never as long without a message: rank 1 passes
- * on a few segments at a time, then nothing any more. */
+/* The call takes longer than the deadline, but there are always messages in
+ * between: rank 1 forwards a few segments at a time, and in the end none. */
 static void slow(rank_t *self)
 {
     const size_t bytes = 96 * (64 << 10);
@@ -245,7 +245,7 @@ static void slow(rank_t *self)
     free(buffer);
 }
 
-/* What was started everywhere ends before the world does. */
+/* Collectives that all ranks have started end before the world does. */
 static void unwaited(rank_t *self)
 {
     static int32_t in[RANKS_MAX][RANKS_MAX], out[RANKS_MAX][RANKS_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small coalesced calls that go as one: everyone gets what separate calls give,
- * and calls that differ are found. */
+/* Small coalesced calls that are fused: each rank gets the same results as with
+ * separate calls, and calls that differ are detected. */
 #include "config.h"
 
 #include "tests/lib/work/ranks.h"
@@ -9,13 +9,13 @@
 #include <sys/mman.h>
 
 #define CALLS 24
-#define MOST 9000 /* elements: some calls are too long to go with others */
+#define MOST 9000 /* elements: some calls are too long to be fused */
 
 static const size_t counts[CALLS] = {0, 1, 7,    0, 64, 64, 9000, 3,
                                      5, 0, 8191, 2, 2,  33, 8192, 8193,
                                      1, 1, 1,    0, 17, 90, 4000, 6};
 
-/* Whole numbers, small enough that every order of additions is exact. */
+/* Whole numbers so small that sums are exact in any order. */
 static int value(int rank, int call, size_t k)
 {
     return (int)((size_t)(7 * rank + 3 * call) + k) % 19 - 9;
@@ -46,8 +46,8 @@ static void check_call(rank_t *self, const float *got, int call, int root,
                                         : (float)value(root, call, k)));
 }
 
-/* Averages, of two or four ranks and so exact, and maxima, in runs of three
- * calls; some in place, some empty with no buffers. */
+/* Averages over two or four ranks, which are exact, and maxima, in runs of
+ * three calls; some are in place, some empty with NULL buffers. */
 static void reductions(rank_t *self)
 {
     float *in = calloc(CALLS * MOST, sizeof *in);
@@ -99,7 +99,7 @@ static void broadcasts(rank_t *self)
     munmap(buffer, bytes);
 }
 
-/* Roots take turns, and one input serves several calls. */
+/* Roots alternate, and several calls have the same input. */
 static void turns(rank_t *self)
 {
     int32_t data[CALLS], one = 1, sums[CALLS];
@@ -118,9 +118,10 @@ static void turns(rank_t *self)
                         sums[i] == self->size);
 }
 
-/* Buffers that follow one another need not be packed, but who packs them gets
- * the same: ranks have theirs in rows, in place, with gaps, or the results
- * where inputs of calls before were. More than goes as one at once. */
+/* Adjacent buffers need not be packed, and packing gives the same results.
+ * Ranks have their buffers in rows, in place, with gaps, or with results where
+ * inputs of earlier calls were. There are more calls than can be fused into
+ * one. */
 #define ROW_CALLS 60
 #define ROW_MOST 8192
 #define ROW_FIRST 16384 /* elements before the inputs */
@@ -165,12 +166,12 @@ static void rows(rank_t *self)
     free(out);
 }
 
-/* How the last rank's calls differ from the others', by what they add up to and
- * by which of them go together. */
+/* How the last rank's calls differ from the others': in their sums, and in
+ * which of them are fused. */
 static const struct {
     const char *what;
     size_t counts[4], others[4];
-    int float_at; /* the call of another dtype, or -1 */
+    int float_at; /* index of the call with another dtype, or -1 */
 } differences[] = {
     {"one is longer", {3, 3, 3, 3}, {3, 3, 4, 3}, -1},
     {"two have changed places", {3, 5, 3, 3}, {5, 3, 3, 3}, -1},
@@ -182,7 +183,7 @@ static const struct {
 
 static size_t difference;
 
-/* All ranks' buffers follow one another, or only the last rank's. */
+/* 1: the buffers of all ranks are adjacent; 0: only the last rank's. */
 static int in_rows;
 
 static void mismatch(rank_t *self)

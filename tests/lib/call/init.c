@@ -222,7 +222,7 @@ static void all_fail(const joiner_t *joiners, int count, dscomm_status_t want,
     }
 }
 
-/* Runs joiners in a store of their own. */
+/* Runs joiners with a new store. */
 static void run_fresh(joiner_t *joiners, int count)
 {
     dscomm_store_t *store;
@@ -251,7 +251,7 @@ static void check_missing(void)
              "rank 0 is missing too");
 }
 
-/* All in one store: a world that failed is in no way of the next. */
+/* All in one store: a world that has failed does not affect the next one. */
 static void check_disagreement(void)
 {
     dscomm_store_t *store;
@@ -298,7 +298,7 @@ static void check_disagreement(void)
     dscomm_store_close(store);
 }
 
-/* The parent's world is of no use in the child, and does no harm there. */
+/* In the child, the parent's world cannot be used, and does no harm. */
 static int in_child(dscomm_group_t *world)
 {
     dscomm_group_t *own;
@@ -339,7 +339,7 @@ static void check_fork(void)
            "finalize cancels what is left, and frees it");
 }
 
-/* A log handler that keeps its thread until it may go on. */
+/* A log handler that blocks its thread until it is released. */
 typedef struct {
     atomic_int entered, go_on;
 } stall_t;
@@ -402,7 +402,7 @@ static void *come_and_go(void *arg)
     return NULL;
 }
 
-/* The progress thread ends with its last user while the next one comes. */
+/* The progress thread ends with its last user while the next one begins. */
 static void check_progress_thread(void)
 {
     pthread_t threads[3];

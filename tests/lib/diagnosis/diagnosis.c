@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Schedules that do not go on: whom the sentence names. all_to_all, gather and
- * scatter are schedules over the thread backend. */
+/* Schedules without progress: which rank the sentence names. all_to_all, gather
+ * and scatter are schedules over the thread backend. */
 #include "config.h"
 
 #include "tests/lib/work/ranks.h"
@@ -10,14 +10,15 @@
 #include <stdatomic.h>
 #include <sys/file.h>
 
-/* Until the group ends, without waiting in a call. */
+/* Waits until the group ends, without waiting in a call. */
 static void stay_away(rank_t *self)
 {
     for (int i = 0; i < 2000 && !dscomm_group_status(self->world); i++)
         usleep(5000);
 }
 
-/* The last sentence ends with what rank 3, which is this process, does. */
+/* Returns whether the last sentence ends with the state of rank 3, which is
+ * this process. */
 static int names_late(void)
 {
     char who[64];
@@ -41,8 +42,9 @@ static void late(rank_t *self)
     CHECK(self, names_late());
 }
 
-/* The same where two are started at once, by a ring: rank 1 waits for rank 0,
- * which tells whom it waits for before the time is over for rank 1. */
+/* The same for two calls that are started together, with a ring: rank 1 waits
+ * for rank 0, which reports before rank 1's deadline for which rank it
+ * waits. */
 static void late_twice(rank_t *self)
 {
     int32_t x[4] = {0}, y[2][4];
@@ -73,9 +75,9 @@ static void receive_any(rank_t *self)
           recv_one(self->world, &x, DSCOMM_ANY_SOURCE, DSCOMM_ANY_TAG));
 }
 
-/* The library waits 250 ms for the call histories of the other ranks. A rank
- * that does not run for so long, on a loaded machine, is only said to have made
- * a different call: the case is repeated then. */
+/* The library waits 250 ms for the call histories of other ranks. If a rank
+ * does not run for so long on a loaded machine, the sentence says only that it
+ * made a different call; then the case is repeated. */
 #define ATTEMPTS 10
 
 static atomic_int unspecific;
@@ -102,7 +104,7 @@ static void run_until_specific(int size, rank_body_t body, const char *what)
     ok(!failed && !atomic_load(&unspecific), "%s, %d ranks", what, size);
 }
 
-/* Rank 2's call sends to rank 1 alone, which has nothing to receive. */
+/* Rank 2's call sends only to rank 1, which receives nothing from it. */
 static void never_meet(rank_t *self)
 {
     int32_t x[4] = {0}, y[4];
@@ -128,8 +130,8 @@ static void never_meet(rank_t *self)
                        "#1"));
 }
 
-/* A broadcast that goes through everywhere, with two roots: no rank waits for
- * another that differs, but the next collective tells. */
+/* A broadcast with two roots, which completes on all ranks: no rank waits for
+ * another that differs, so only the next collective fails. */
 static void silent(rank_t *self)
 {
     int32_t x[2] = {0}, y[2];
@@ -160,11 +162,12 @@ static void note_end(const dscomm_op_info_t *info, dscomm_status_t status,
         ended_by = pthread_self();
 }
 
-static atomic_int others; /* all_to_alls of rank 0 that another thread ended */
+/* number of all_to_alls of rank 0 that another thread ended */
+static atomic_int others;
 
-/* While rank 0 asks a store that does not answer, what it waits for comes: the
- * progress thread takes it. On a loaded machine rank 0 may come to ask only
- * after that, hence the rounds. */
+/* While rank 0 queries a store that does not answer, the message for which it
+ * waits arrives, and the progress thread takes it. On a loaded machine rank 0
+ * may begin the query later, so there are several rounds. */
 static void store_stands_still(rank_t *self)
 {
     int32_t x[2] = {0}, y[2];

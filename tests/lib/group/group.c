@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups: who is in, what they are called, what they outlive. */
+/* Groups: their members and names, and how they outlive other objects. */
 #include "config.h"
 
 #include "tests/lib/work/ranks.h"
 
-/* Sum of world ranks over group, computed with it. */
+/* Sums the world ranks of the group, by a collective on it. */
 static int sum_of_ranks(rank_t *self, dscomm_group_t *group)
 {
     int32_t mine = self->rank, sum = -1;
@@ -50,7 +50,7 @@ static void new_groups(rank_t *self)
     CHECK(self, dscomm_group_free(lone) == DSCOMM_OK);
 }
 
-/* Reversed by key; rank 4 joins none. */
+/* In reverse order by key; rank 4 joins no group. */
 static void split(rank_t *self)
 {
     int color = self->rank == 4 ? DSCOMM_NO_COLOR : self->rank / 2;
@@ -89,7 +89,7 @@ static void mesh(rank_t *self)
         CHECK(self, dscomm_group_free(groups[d]) == DSCOMM_OK);
 }
 
-/* Rank 2 has another idea of the list. */
+/* Rank 2 gives another list. */
 static void disagree(rank_t *self)
 {
     const int ranks[] = {0, self->rank == 2 ? 2 : 1};
@@ -104,7 +104,7 @@ static void disagree(rank_t *self)
     CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_OK);
 }
 
-/* Rank 2 would have another backend; alone it may. */
+/* Rank 2 gives another backend; this is allowed if it is alone in its group. */
 static void disagree_on_backend(rank_t *self)
 {
     dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
@@ -123,8 +123,8 @@ static void disagree_on_backend(rank_t *self)
     CHECK(self, !dscomm_group_free(group));
 }
 
-/* One rank cannot open its first group, so others never come to the second;
- * the next group is made all the same. */
+/* One rank cannot open its first group, so the others never make the second
+ * one; the next group can be made all the same. */
 static void failed_mesh(rank_t *self)
 {
     const int all[] = {0, 1, 2, 3}, dims[] = {2, 2};
@@ -145,8 +145,8 @@ static void failed_mesh(rank_t *self)
     CHECK(self, !dscomm_group_free(parent));
 }
 
-/* A child lives on when its parent is freed; what is left goes with the
- * world. */
+/* A child stays valid when its parent is freed; remaining groups are freed with
+ * the world. */
 static void outlive(rank_t *self)
 {
     dscomm_group_t *parent, *child, *left;
@@ -180,7 +180,7 @@ static void abort_group(rank_t *self)
     CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_OK);
 }
 
-/* A failure within a call that the user knows names that call. */
+/* A failure inside a public call names that call. */
 static void abort_split(rank_t *self)
 {
     dscomm_group_t *child;
@@ -209,7 +209,8 @@ static void abort_new(rank_t *self)
           dscomm_group_new(self->world, ranks, 2, NULL, &child));
 }
 
-/* Calls that do not match end the group, and say who called what. */
+/* Calls that do not match end the group, and the sentence names ranks and
+ * calls. */
 static void mismatch(rank_t *self)
 {
     int32_t x = 1, y;
@@ -224,7 +225,7 @@ static void mismatch(rank_t *self)
     CHECK(self, strstr(dscomm_last_error(), "all_reduce(count 1, int32, max)"));
 }
 
-/* What the backend does not take, the core does by messages. */
+/* The core runs collectives that the backend does not support by messages. */
 static void scheduled(rank_t *self)
 {
     const dscomm_coll_t coll = DSCOMM_COLL_ALL_TO_ALL;
@@ -261,7 +262,7 @@ static void blobs(rank_t *self)
     dscomm_blob_free(blob);
 }
 
-/* What was attached: its key, and how often it has ended. */
+/* An attachment: its key, and how often it was ended. */
 typedef struct {
     dscomm_group_t *group, *inner;
     int ends, communicates;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Works of the caller's own: made of messages on another group, ended by
- * failure, abort and free. */
+/* Custom works: made of messages on another group, ended by failure, abort and
+ * free. */
 #include "config.h"
 
 #include "tests/lib/work/ranks.h"
 
 #include <dscomm/backend.h>
 
-/* Passes a number round twice: what came the first time is sent on. */
+/* Passes a number round twice: the number received in the first round is sent
+ * in the second. */
 typedef struct {
     rank_t *self;
     dscomm_group_t *ring;
@@ -97,8 +98,8 @@ static void ends(rank_t *self)
     }
 }
 
-/* Nobody waits for it: calls on other groups let it go on, a few for each step
- * that a rank makes, however fast the others are. */
+/* No rank waits for it: calls on other groups advance it, a few calls for each
+ * step of a rank, however fast the others are. */
 static void freed(rank_t *self)
 {
     tour_t tour;
@@ -189,8 +190,8 @@ static void cancelled(rank_t *self)
     dscomm_work_free(work);
 }
 
-/* Tables of callers whose headers are newer; the table may be gone when the
- * call returns. */
+/* Tables of callers with newer headers; the table may be freed when the call
+ * returns. */
 static void sizes(rank_t *self)
 {
     struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The progress thread diagnoses a call that is late, which may take a while:
- * other threads go on with the group meanwhile, and it is closed only
- * afterwards. The group, its backend and the diagnosis are the test's. */
+/* The progress thread diagnoses a late call, which may take a while. Other
+ * threads use the group meanwhile, and it is closed only after the diagnosis.
+ * The group, its backend and the diagnosis are fakes. */
 #include "config.h"
 
 #include "lib/base/clock.h"
@@ -21,12 +21,12 @@
 #include <unistd.h>
 
 #define TIMEOUT_MS 1000
-#define PATIENCE_S 20 /* for what other threads do */
+#define LIMIT_S 20 /* time limit for events in other threads */
 
 static sem_t begun, allowed; /* a diagnosis */
 static atomic_int closed;
 
-/* In place of those that ask the store. */
+/* Replace the functions that query the store. */
 dscomm_diagnosis_t *__wrap_dscomm_priv_diagnosis_new(const dscomm_work_t *work);
 void __wrap_dscomm_priv_diagnosis_free(dscomm_diagnosis_t *diagnosis);
 dscomm_status_t
@@ -104,14 +104,15 @@ static void make_group(void)
     group.timeout_ms = TIMEOUT_MS;
     group.works.pending = &work;
     atomic_init(&group.life.uses, 1);
-    atomic_init(&group.life.holds, 2); /* it is the test's, and so stays */
+    /* it is the test's, and must not be freed */
+    atomic_init(&group.life.holds, 2);
     pthread_mutex_init(&group.works.lock, NULL);
     pthread_mutex_lock(&group.works.lock);
     dscomm_priv_pending_add(&group);
     pthread_mutex_unlock(&group.works.lock);
 }
 
-/* As the progress thread does it, with a clock that runs fast: until the
+/* Does what the progress thread does, with a clock that runs fast, until the
  * deadline has passed. */
 static void *expire(void *arg)
 {
@@ -133,19 +134,19 @@ static void *drop(void *arg)
     return arg;
 }
 
-/* Absolute, for semaphores and locks. */
-static struct timespec patience(void)
+/* Returns an absolute time limit for semaphores and locks. */
+static struct timespec limit_from_now(void)
 {
     struct timespec until;
 
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += PATIENCE_S;
+    until.tv_sec += LIMIT_S;
     return until;
 }
 
 static pthread_t start_diagnosis(void)
 {
-    const struct timespec until = patience();
+    const struct timespec until = limit_from_now();
     pthread_t thread;
 
     make_group();
@@ -156,10 +157,10 @@ static pthread_t start_diagnosis(void)
     return thread;
 }
 
-/* Completes the work, as another thread, during the diagnosis. */
+/* Completes the work from another thread during the diagnosis. */
 static void complete_meanwhile(void)
 {
-    const struct timespec until = patience();
+    const struct timespec until = limit_from_now();
     const bool taken = pthread_mutex_timedlock(&group.works.lock, &until) == 0;
 
     ok(taken, "another thread takes the group's lock during a diagnosis");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread beside calls that cannot go on with works themselves. */
+/* The helper thread of calls that cannot make progress on works themselves. */
 #include "config.h"
 
 #include "lib/base/process.h"
@@ -51,7 +51,7 @@ static int slow_turn(void *arg)
     return 0;
 }
 
-/* A call that takes until it has been helped. */
+/* Makes a call that lasts until it was helped. */
 static void make_long_call(watched_t *watched)
 {
     dscomm_help_t help = {.turn = turn, .arg = watched};
@@ -74,7 +74,7 @@ static int count_threads(void)
     return count - 2; /* "." and ".." */
 }
 
-/* What is left of a thread that has been joined goes soon. */
+/* Waits until the remains of a joined thread are gone. */
 static int await_threads(int wanted)
 {
     for (int i = 0; i < 10000 && count_threads() != wanted; i++)
@@ -96,7 +96,7 @@ static void test_long_call(void)
     ok(!sigismember(&mask, SIGUSR1), "and not here");
     make_long_call(&next);
     is_int(watched.turns, turns, "it helps no call that has ended");
-    usleep(20000); /* it may sleep by now, or not */
+    usleep(20000); /* it may or may not sleep by now */
     watched.turns = 0;
     make_long_call(&watched);
     ok(pthread_equal(watched.self, next.self), "there is one for all");
@@ -200,7 +200,7 @@ static void (*const forked[])(void) = {dscomm_priv_helper_forked, NULL};
 
 int main(void)
 {
-    int threads; /* a sanitizer may have one, too */
+    int threads; /* a sanitizer may have a thread, too */
 
     dscomm_priv_process_set_forked(forked);
     is_int(dscomm_priv_process_watch(), DSCOMM_OK, "forks are seen");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Worlds whose ranks are threads of the test, over the backend in
- * thread.c. Checks in threads are collected; one line of TAP tells of
- * all. */
+/* Worlds whose ranks are threads of the test, over the backend in thread.c.
+ * Checks in threads are collected, and printed as one line of TAP. */
 #ifndef TESTS_LIB_RANKS_H
 #define TESTS_LIB_RANKS_H
 
@@ -17,7 +16,7 @@
 typedef struct {
     dscomm_group_t *world;
     int rank, size;
-    char failure[1024]; /* of the first check that failed */
+    char failure[1024]; /* the first failed check */
 } rank_t;
 
 typedef void (*rank_body_t)(rank_t *self);
@@ -29,7 +28,7 @@ typedef struct {
     int timeout_ms;
 } rank_thread_t;
 
-/* The first failure is kept, with its line. */
+/* Keeps the first failure, with its line. */
 #define CHECK(self, cond)                                                      \
     do {                                                                       \
         if (!(cond) && !*(self)->failure)                                      \
@@ -127,7 +126,7 @@ static inline void *rank_main(void *arg)
 }
 
 /* Runs body in size ranks, which meet in the store at url. Returns how many of
- * them failed, after printing why. */
+ * them failed, after printing the reasons. */
 static inline int ranks_try(const char *url, int size, int timeout_ms,
                             rank_body_t body)
 {
@@ -156,7 +155,7 @@ static inline int ranks_try(const char *url, int size, int timeout_ms,
     return failed;
 }
 
-/* The same, as one test called what. */
+/* Does the same as a test with name what. */
 static inline void ranks_run_in(const char *url, int size, int timeout_ms,
                                 rank_body_t body, const char *what)
 {
@@ -169,7 +168,7 @@ static inline void ranks_run(int size, int timeout_ms, rank_body_t body,
     ranks_run_in("memory://", size, timeout_ms, body, what);
 }
 
-/* Where the test modules are, for DSCOMM_BACKEND_PATH. */
+/* Sets DSCOMM_BACKEND_PATH to the folder of the test modules. */
 static inline void ranks_use_modules(void)
 {
     const char *top = getenv("abs_top_builddir");

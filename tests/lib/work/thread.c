@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A backend whose ranks are threads of one process, for tests of the core:
- * whoever comes last carries a collective out for all, on their own buffers.
- * Messages are copied at once. It has no blocking operations, takes only some
- * collectives, and keeps everything of a group behind one lock. */
+/* A backend whose ranks are threads of one process, for tests of the core. The
+ * last rank to call a collective carries it out for all, on their own buffers.
+ * Messages are copied at once. It has no blocking slots, supports only some
+ * collectives, and has one lock for each group. */
 #include "config.h"
 
 #include <dscomm/backend.h>
@@ -17,7 +17,7 @@
 #define RANKS_MAX 16
 #define FAILING "fragile/1.0" /* a group that rank 0 cannot open */
 
-/* One message under way. */
+/* A message in transit. */
 typedef struct parcel {
     TAILQ_ENTRY(parcel) link;
     int source, tag;
@@ -25,7 +25,7 @@ typedef struct parcel {
     char data[];
 } parcel_t;
 
-/* One collective: what everyone brought. */
+/* One collective: the arguments of all ranks. */
 typedef struct round {
     SLIST_ENTRY(round) link;
     uint64_t sequence;
@@ -33,7 +33,7 @@ typedef struct round {
     dscomm_coll_args_t args[RANKS_MAX];
 } round_t;
 
-/* What the ranks of a group share. */
+/* The state that the ranks of a group share. */
 typedef struct hall {
     LIST_ENTRY(hall) link;
     char id[64];
@@ -56,18 +56,19 @@ typedef struct request {
 typedef struct {
     hall_t *hall;
     int rank;
-    TAILQ_HEAD(, request) posted; /* receives and collectives, oldest first */
+    /* posted receives and collectives, oldest first */
+    TAILQ_HEAD(, request) posted;
 } impl_t;
 
-/* Of programs that have fake devices, whose memory only this finds, and that
- * want it to be taken. */
+/* Defined by programs that have fake devices, whose memory only the device can
+ * access, if the backend shall accept it. */
 extern int fake_device_aware __attribute__((weak));
 extern void *fake_device_shadow(const void *pointer) __attribute__((weak));
 
-/* Of programs that look after buffers which a transport might keep: where the
- * last receive that was cancelled would have put its message. */
+/* Defined by programs that check buffers which a transport might keep: the
+ * destination of the last cancelled receive. */
 extern void *thread_kept __attribute__((weak));
-/* And whether it says that it would. */
+/* Defined by such programs: whether cancel sets held. */
 extern int thread_holds __attribute__((weak));
 
 static void *place(const void *pointer)
@@ -91,7 +92,8 @@ static hall_t *hall_new(const dscomm_backend_args_t *args, const char *id)
     return hall;
 }
 
-/* The first rank of a group makes a number for its hall, the others read it. */
+/* The first rank of a group makes a number for the shared state, which the
+ * others read. */
 static dscomm_status_t find_hall_id(const dscomm_backend_args_t *args, char *id,
                                     size_t size)
 {
@@ -166,7 +168,7 @@ static void hall_free(hall_t *hall)
     free(hall);
 }
 
-/* Kept until the last one goes, and until everyone could have come. */
+/* The shared state is freed by the last rank, after all could have come. */
 static void thread_close(void *self)
 {
     impl_t *impl = self;
@@ -178,7 +180,7 @@ static void thread_close(void *self)
     free(impl);
 }
 
-/* Returns when the hall is revoked, by whomever. */
+/* Returns when the group is revoked, by any rank. */
 static void thread_revoke(void *self, const dscomm_failure_t *failure)
 {
     hall_t *hall = ((impl_t *)self)->hall;
@@ -375,7 +377,8 @@ static round_t *find_round(hall_t *hall, uint64_t sequence)
     return turn;
 }
 
-/* Everyone is here: same call, then do it. */
+/* Called when all ranks are here: checks that their calls match, then runs the
+ * call. */
 static void complete(impl_t *impl, round_t *turn)
 {
     hall_t *hall = impl->hall;

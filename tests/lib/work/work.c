@@ -17,7 +17,7 @@ static void doze(int signal)
     nanosleep(&while_ms, NULL);
 }
 
-/* Keeps a thread from the processor for 400 ms, soon. */
+/* Keeps a thread from its processor for 400 ms, soon. */
 static void *disturb(void *arg)
 {
     usleep(50000);
@@ -48,7 +48,7 @@ static void several_in_order(rank_t *self)
 
 static atomic_int have_waited;
 
-/* Rank 0 is late on purpose: the others see work in progress. */
+/* Rank 0 is late on purpose: the other ranks see a work in progress. */
 static void wait_a_little(rank_t *self)
 {
     dscomm_work_t *work;
@@ -65,7 +65,7 @@ static void wait_a_little(rank_t *self)
     FINISH(self, work, DSCOMM_OK);
 }
 
-/* The displacements of a _v call outlive it. */
+/* The displacements of a _v call are kept after the call. */
 static void packed(rank_t *self)
 {
     size_t counts[2][3] = {{1, 2, 3}, {3, 2, 1}};
@@ -86,7 +86,7 @@ static void packed(rank_t *self)
         dscomm_work_free(works[k]);
 }
 
-/* Messages in a ring, from any source too. */
+/* Messages around a ring, also from any source. */
 static void messages(rank_t *self)
 {
     int next = (self->rank + 1) % self->size, source = -9, tag = -9;
@@ -112,7 +112,7 @@ static void messages(rank_t *self)
     CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_OK);
 }
 
-/* A freed work runs on to its end. */
+/* A freed work runs to its end. */
 static void zombies(rank_t *self)
 {
     static int32_t in[3][64], out[3][64];
@@ -130,7 +130,7 @@ static void zombies(rank_t *self)
 }
 
 /* A wait that is shorter than the group's time-out does not end the group, even
- * if this process comes to the processor too late. */
+ * if this process is scheduled too late. */
 static void disturbed(rank_t *self)
 {
     pthread_t own = pthread_self(), other;
@@ -148,7 +148,7 @@ static void disturbed(rank_t *self)
     dscomm_work_free(work);
 }
 
-/* What nobody sends: the group's own time-out ends the group. */
+/* No rank sends: the group's own time-out ends the group. */
 static void expire(rank_t *self)
 {
     dscomm_work_t *work, *other;
@@ -170,7 +170,7 @@ static void expire(rank_t *self)
     CHECK(self, !dscomm_group_free(group));
 }
 
-/* A backend without the slot says so, and the work goes on. */
+/* A backend without the slot withdraw says so, and the work goes on. */
 static void not_cancelled(rank_t *self)
 {
     int32_t x = self->rank, y = -1;
@@ -216,8 +216,7 @@ static void count_warnings(dscomm_log_level_t level, const char *domain,
     *(int *)arg += strstr(message, "incomplete work") != NULL;
 }
 
-/* Finalize warns of a receive that is incomplete, and of none that was
- * cancelled. */
+/* Finalize warns about an incomplete receive, but not about a cancelled one. */
 static void test_warnings(void)
 {
     int warnings = 0;
@@ -245,8 +244,8 @@ static dscomm_status_t poll_once(dscomm_work_t *work, int how)
     return dscomm_work_wait_all(&work, 1, 0);
 }
 
-/* The group's deadline holds for a work that nobody waits for. What the program
- * does between two looks is no waiting. */
+/* The group's deadline applies to a work that is tested and never waited for.
+ * Time that the program spends between two tests does not count. */
 static void polled(rank_t *self, int how)
 {
     dscomm_status_t status = DSCOMM_IN_PROGRESS;
@@ -277,7 +276,8 @@ static void polled_in_all_ways(rank_t *self)
         polled(self, how);
 }
 
-/* Nobody waits or tests: the progress thread lets the deadline pass. */
+/* No rank waits or tests: the progress thread detects that the deadline has
+ * passed. */
 static void untested(rank_t *self)
 {
     const double start = now_ms();
@@ -295,7 +295,7 @@ static void untested(rank_t *self)
     CHECK(self, !dscomm_group_free(group));
 }
 
-/* Works end with their group, and their handles stay good. */
+/* Works end with their group, and their handles stay valid. */
 static void freed_group(rank_t *self)
 {
     dscomm_work_t *work;
@@ -335,7 +335,7 @@ static void any_of(rank_t *self)
     CHECK(self, !dscomm_group_free(group));
 }
 
-/* One thread of two in a rank, with a group of its own. */
+/* One of two threads in a rank, with its own group. */
 typedef struct {
     rank_t *rank;
     dscomm_group_t *group;
@@ -380,7 +380,7 @@ static void two_threads(rank_t *self)
         CHECK(self, !dscomm_group_free(users[i].group));
 }
 
-/* Ranks that wait in different orders, each for a different group first, get on
+/* Ranks wait in different orders, each for a different group first; this works
  * only because all groups make progress. */
 static void crosswise(rank_t *self)
 {
@@ -405,7 +405,7 @@ static void crosswise(rank_t *self)
         CHECK(self, !dscomm_group_free(groups[i]));
 }
 
-/* Nobody waits: the progress thread completes the work. */
+/* No rank waits: the progress thread completes the work. */
 static void progress_thread(rank_t *self)
 {
     static int done[RANKS_MAX];
