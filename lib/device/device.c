@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See device.h. CUDA's driver interface is stable since its version 4, so the
- * few functions and numbers in use are declared here. */
+/* See device.h. CUDA's driver interface has been stable since version 4, so the
+ * few functions and constants in use are declared here. */
 #define _GNU_SOURCE
 #include "config.h"
 #include "lib/device/device.h"
@@ -75,8 +75,8 @@ static const struct {
     SLOT(error_name, "cuGetErrorName"),
 };
 
-/* Host memory begins with this. It is the process's own, pinned or not, so that
- * it outlives the context that it was pinned for. */
+/* The header of a block of host memory. The block is allocated by the process,
+ * pinned or not, so that it outlives the context for which it was pinned. */
 typedef struct block {
     _Alignas(64) TAILQ_ENTRY(block) link;
     size_t size;
@@ -86,12 +86,12 @@ typedef TAILQ_HEAD(blocks, block) blocks_t;
 
 static driver_t functions;
 static _Atomic(const driver_t *) driver;
-static atomic_ullong loads; /* of libraries, when it was last looked for */
+static atomic_ullong loads; /* number of loaded libraries at the last look */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static blocks_t cache = TAILQ_HEAD_INITIALIZER(cache); /* oldest last */
 static int cached;
 static size_t pinned; /* bytes */
-static void *primaries[DEVICES_MOST]; /* contexts, once they are asked for */
+static void *primaries[DEVICES_MOST]; /* contexts, after the first query */
 
 static int see_loads(struct dl_phdr_info *info, size_t size, void *ret_loads)
 {
@@ -100,7 +100,7 @@ static int see_loads(struct dl_phdr_info *info, size_t size, void *ret_loads)
     return 1;
 }
 
-/* Stays loaded from here on. */
+/* Finds the driver, which then stays loaded. */
 static int driver_find(void)
 {
     void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_NOLOAD);
@@ -143,7 +143,8 @@ void dscomm_priv_device_anchor(void *handle)
         driver_pin(map);
 }
 
-/* The last pinned object; without a module, the object of this file. */
+/* Returns the last pinned object; if there is no module, the object of this
+ * file. */
 static struct link_map *find_last(void)
 {
     struct link_map *map;
@@ -230,8 +231,8 @@ int dscomm_priv_device_count(void)
     return dscomm_priv_device_present() && !functions.count(&count) ? count : 0;
 }
 
-/* The primary context of a device, which CUDA's runtime uses. It exists if the
- * device's memory is in use; it is kept. */
+/* Returns the primary context of a device, which CUDA's runtime uses. The
+ * context exists if the device's memory is in use; its reference is kept. */
 static int find_primary(int ordinal, void **ret_context)
 {
     int code = 0, device;
@@ -250,8 +251,8 @@ static int find_primary(int ordinal, void **ret_context)
 }
 
 /* Makes the context of pointer's memory the thread's current one, until
- * context_leave(). Memory of a pool has no context; its device's is used.
- * Returns CUDA's code. */
+ * context_leave(). Memory of a pool has no context; the primary context of its
+ * device is used then. Returns CUDA's code. */
 static int context_enter(const void *pointer)
 {
     void *context = NULL;
@@ -326,8 +327,8 @@ dscomm_status_t dscomm_device_copy(void *dest, const void *source, size_t bytes,
                   is_dest ? "copying to a device" : "copying from a device");
 }
 
-/* Takes the last used block of at least size bytes, and at most four times
- * that, or NULL. */
+/* Takes the most recently used block of at least size bytes and at most four
+ * times that, or NULL. */
 static block_t *cache_take(size_t size)
 {
     block_t *block;
@@ -352,8 +353,8 @@ static void drop_oldest(blocks_t *dropped)
     pinned -= block->size;
 }
 
-/* Unpins and frees blocks. If a block's context has ended, it is no longer
- * pinned. */
+/* Unpins and frees blocks. If a block's context has ended, the block is no
+ * longer pinned. */
 static void blocks_release(blocks_t *dropped)
 {
     block_t *block;

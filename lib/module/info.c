@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the library was built, what it can load, and its settings. Nothing here
- * may differ between two builds of one source with one tool chain: no dates, no
- * paths. */
+/* How the library was built, the modules it can load, and its settings. The
+ * result must be the same for two builds of one source with one tool chain: no
+ * dates, no paths. */
 #include "config.h"
 
 #include "lib/base/attr.h"
@@ -100,7 +100,8 @@ dscomm_status_t dscomm_build_info(size_t index, const char **ret_name,
     return DSCOMM_OK;
 }
 
-/* Row index of the core's table and then of the backends', or NULL. */
+/* Returns row index of the core's table followed by the backends' tables, or
+ * NULL. */
 static const dscomm_setting_t *find_row(size_t index)
 {
     const dscomm_setting_t *table = dscomm_priv_setting(0);

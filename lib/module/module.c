@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The module loader: where modules are, what is checked before one is used. It
+/* The module loader: finds modules, and checks a module before it is used. It
  * knows no transport by name, except self and two_level, which are built in. */
 #include "config.h"
 
@@ -24,7 +24,7 @@
 #endif
 
 #define SYMBOL_PREFIX "dscomm_backend_"
-/* Larger tables than this are none. */
+/* The size of a valid table is below this. */
 #define OPS_MAX 65536
 
 extern const dscomm_backend_t dscomm_backend_self;
@@ -44,9 +44,11 @@ static const dscomm_backend_t two_level = {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static GPtrArray *modules; /* dscomm_module_t, self first; never freed */
 static char *directory; /* colon list of folders; never freed */
-static GString *unreadable; /* of which these, and why; never freed */
+/* the folders that cannot be read, and why; never freed */
+static GString *unreadable;
 
-/* The folder "dscomm-0/backends" beside libdscomm.so.0, if it exists. */
+/* Returns the folder "dscomm-0/backends" beside libdscomm.so.0, if it
+ * exists. */
 static char *beside_library(void)
 {
     char path[PATH_MAX];
@@ -127,7 +129,7 @@ static void note_unreadable(const char *folder, int problem)
                strerror(problem));
 }
 
-/* Names of the modules, without ".so". */
+/* Lists the names of the modules, without ".so". */
 static GPtrArray *list_folder(const char *folder)
 {
     DIR *dir = opendir(folder);
@@ -156,7 +158,8 @@ static void module_refuse_name(const char *name, const char *folder)
                dscomm_priv_quote(name, quoted, sizeof quoted), folder);
 }
 
-/* In the order of names, so that a scan means the same everywhere. */
+/* Adds modules in the order of their names, so that every scan gives the same
+ * list. */
 static void scan_folder(const char *folder)
 {
     GPtrArray *files = list_folder(folder);
@@ -212,7 +215,8 @@ static void folder_scan(void)
     g_strfreev(folders);
 }
 
-/* NULL, or which required slot the module lacks (to be freed). */
+/* Returns NULL, or a text that names the required slot that the module lacks
+ * (to be freed). */
 static char *check_ops(const dscomm_backend_ops_t *ops)
 {
     const size_t required = offsetof(dscomm_backend_ops_t, capabilities);
@@ -247,7 +251,8 @@ static char *module_check_backend(const dscomm_module_t *module,
     return check_ops(backend->ops);
 }
 
-/* The symbol must be the module's own, not of a library that it needs. */
+/* Finds the module's symbol, which must be the module's own and not of a
+ * library that it needs. */
 static char *find_backend(const dscomm_module_t *module, void *handle,
                           const dscomm_backend_t **ret_backend)
 {
@@ -268,9 +273,9 @@ static char *find_backend(const dscomm_module_t *module, void *handle,
     return why;
 }
 
-/* A module must call the libdscomm that loads it: another one in the process,
- * or one that is linked into the program, knows nothing of this one's groups.
- * NULL, or what is wrong (to be freed). */
+/* Checks that the module uses the libdscomm that loads it: another one in the
+ * process, or one linked statically into the program, does not know this one's
+ * groups. Returns NULL, or what is wrong (to be freed). */
 static char *module_check_library(void *handle)
 {
     void *theirs = dlsym(handle, "dscomm_backend_directory");
@@ -370,8 +375,8 @@ static dscomm_status_t find_between(const dscomm_module_t **ret_module)
         dscomm_priv_setting_text(SETTING_LEVEL_BETWEEN), ret_module);
 }
 
-/* Asked for by name, two_level also serves hosts that are in fact one machine.
- */
+/* Called if two_level was requested by name: it also serves hosts that are in
+ * fact one machine. */
 static const char *two_level_usable(const char *const *hosts, int ranks)
 {
     const dscomm_module_t *module;

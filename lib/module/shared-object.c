@@ -79,10 +79,10 @@ static int is_whole(const file_t *file)
     return 1;
 }
 
-/* The machine is not checked: dlopen()'s message names it. */
+/* The machine type is not checked, because dlopen()'s message names it. */
 char *dscomm_priv_check_shared_object(const char *path)
 {
-    /* a FIFO must not make this wait */
+    /* opening a FIFO must not block */
     file_t file = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     struct stat info;
     char *why = NULL;

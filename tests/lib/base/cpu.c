@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Features, against what the kernel lists in /proc/cpuinfo. DSCOMM_CPU is read
- * once, so each case is a child. */
+/* Processor features, compared with the kernel's list in /proc/cpuinfo.
+ * DSCOMM_CPU is read once, so each case runs in a child. */
 #include "config.h"
 
 #include "lib/base/cpu.h"
@@ -12,8 +12,7 @@
 
 #include "tests/lib/base/child.h"
 
-/* In the order that dscomm_cpu_features() lists them; the kernel calls neon
- * asimd. */
+/* In the order of dscomm_cpu_features(); the kernel calls neon asimd. */
 static const struct {
     uint64_t bit;
     const char *name, *flag;
@@ -77,7 +76,8 @@ static gchar **kernel_flags(void)
     return words;
 }
 
-/* Features that the kernel lists and mask leaves, as bits and as text. */
+/* Returns the features that the kernel lists and mask permits, as bits and as
+ * text. */
 static answer_t expect(gchar **flags, int avx2_only)
 {
     answer_t answer = {0, ""};
@@ -104,7 +104,8 @@ static void check(const char *setting, answer_t want)
     is_str(got.names, want.names, "DSCOMM_CPU %s: names", name);
 }
 
-/* Whose processor has less than the kernel's. */
+/* Returns 1 under valgrind, whose processor has fewer features than the kernel
+ * lists. */
 static int under_valgrind(void)
 {
     const char *preload = getenv("LD_PRELOAD");

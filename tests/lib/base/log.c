@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which lines pass, where they go, and what they look like. What the
- * environment says is read once, so each case of it is a child. */
+/* Which lines are logged, where they go, and their form. The environment is
+ * read once, so each case runs in a child. */
 #include "config.h"
 
 #include "lib/base/log.h"
@@ -14,7 +14,7 @@
 
 #include "tests/lib/base/child.h"
 
-/* Per domain the last level that passes: core, shm, mpi. */
+/* For each domain the last level that is logged: core, shm, mpi. */
 static const struct {
     const char *levels;
     int core, shm, mpi;
@@ -36,7 +36,7 @@ static const struct {
     {"other-one_2:trace", 1, 1, 1},
 };
 
-/* What the sentence names. */
+/* Expected in the sentence. */
 static const struct {
     const char *levels, *wrong;
 } refused[] = {
@@ -251,7 +251,7 @@ static void test_threads(void)
 
 int main(void)
 {
-    test_stderr(); /* first: its children read their environment */
+    test_stderr(); /* runs first, because its children read their environment */
     test_levels();
     test_refused();
     test_handler();

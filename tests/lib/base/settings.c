@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What each type of setting accepts, the core's table, and misspelled names. */
+/* Values of each type of setting, the core's table, and misspelt names. */
 #include "config.h"
 
 #include "lib/base/settings.h"

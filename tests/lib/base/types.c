@@ -13,7 +13,7 @@ static const struct {
     int number;
     const char *name;
     size_t size;
-    const char *ops; /* 1 where the operator of that number applies */
+    const char *ops; /* 1 for each operator, by its number, that applies */
 } dtypes[] = {
     {0, "int8", 1, "111111110"},         {1, "uint8", 1, "111111110"},
     {2, "int16", 2, "111111110"},        {3, "uint16", 2, "111111110"},

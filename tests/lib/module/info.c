@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the library tells about itself: settings and build choices. */
+/* The library's information on itself: settings and build choices. */
 #include "config.h"
 
 #include "lib/base/settings.h"
@@ -25,7 +25,7 @@ static const struct {
     {"DSCOMM_MASTER_PORT", "integer", NULL, "1 to 65535"},
 };
 
-/* The setting of that name, or 0. */
+/* Returns the setting with that name, or 0. */
 static int find(const char *name, dscomm_setting_info_t *info)
 {
     for (size_t i = 0;; i++) {
@@ -85,7 +85,7 @@ static void test_list(void)
     g_hash_table_destroy(names);
 }
 
-/* A caller compiled with fewer, or more, members. */
+/* Structures of callers with fewer, or more, members. */
 static void test_sizes(void)
 {
     struct {
@@ -120,7 +120,7 @@ static void test_sizes(void)
     is_int(dscomm_backend_info(0, NULL), DSCOMM_ERR_INVALID, "or none");
 }
 
-/* With what no shell would set. */
+/* The environment has entries that no shell would set. */
 static void test_unknown(void)
 {
     char *kept[] = {(char *)"DSCOMM_RANK=0", (char *)"DSCOMM_RANC",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loader: takes what is right, refuses everything else with a reason. */
+/* The loader accepts valid modules, and refuses everything else with a
+ * reason. */
 #include "config.h"
 
 #include "lib/module/module.h"
@@ -24,7 +25,7 @@ static void remember(dscomm_log_level_t level, const char *domain,
     snprintf(logged + length, sizeof logged - length, "%s\n", message);
 }
 
-/* Module, and what the reason must contain; NULL: it is taken. */
+/* A module, and words of the reason; NULL: it is accepted. */
 static const struct {
     const char *name, *reason[2];
 } modules[] = {
@@ -134,14 +135,14 @@ static void check_unknown(void)
        "and the folder that is not there: %s", dscomm_last_error());
 }
 
-/* A folder that cannot be read, and what is said of it. */
+/* A folder that cannot be read, and the expected message. */
 typedef struct {
     const char *path;
-    int few_files; /* no descriptor is left */
+    int few_files; /* 1: no descriptor is left */
     const char *words[3];
 } unreadable_t;
 
-/* In a process of its own, since the folders are read once. */
+/* Runs in its own process, because the folders are read once. */
 static int find_nothing(const void *arg, int out)
 {
     const unreadable_t *row = arg;
@@ -200,9 +201,8 @@ static void write_file(const char *folder, const char *name, const void *bytes,
         bail("cannot write %s", path);
 }
 
-/* What is no module: a text, a module of which less than the segments was
- * copied, or all but the last byte, a folder, a link to nothing, and one whose
- * name cannot be asked for. */
+/* Adds files that are no modules: a text; truncated modules; a folder; a
+ * dangling link; and a file whose name is not valid. */
 static void add_broken(const char *folder, const char *module)
 {
     FILE *file = fopen(module, "rb");
@@ -224,8 +224,8 @@ static void add_broken(const char *folder, const char *module)
         bail("symlink failed");
 }
 
-/* A folder of this test's own, with links to the modules: two folders in the
- * path, one of which does not exist. */
+/* Makes a folder with links to the modules; the path has two folders, one of
+ * which does not exist. */
 static void prepare(char *folder)
 {
     const char *top = getenv("abs_top_builddir");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Floating-point formats by their definitions, in exact arithmetic and slowly:
- * what a code stands for, and which code is nearest to a number. */
+/* Floating-point formats by their definitions, in exact and slow arithmetic:
+ * the value of a code, and the code nearest to a value. */
 #ifndef TESTS_LIB_FORMATS_H
 #define TESTS_LIB_FORMATS_H
 
@@ -14,7 +14,8 @@
 typedef struct {
     dscomm_dtype_t dtype;
     int bits, mantissa, bias;
-    int infinite; /* the largest exponent is kept for infinities and NaNs */
+    /* 1: the largest exponent is reserved for infinities and NaNs */
+    int infinite;
 } format_t;
 
 static const format_t formats[] = {
@@ -56,7 +57,7 @@ static inline uint64_t format_sign(const format_t *format)
     return (uint64_t)1 << (format->bits - 1);
 }
 
-/* The first magnitude that is no number: infinity, or E4M3's NaN. */
+/* Returns the first magnitude that is not a number: infinity, or E4M3's NaN. */
 static inline uint64_t format_special(const format_t *format)
 {
     uint64_t all = format_sign(format) - 1;
@@ -65,7 +66,7 @@ static inline uint64_t format_special(const format_t *format)
                             : all;
 }
 
-/* What a magnitude is worth if none is special. */
+/* Returns the value of a magnitude, as if none were special. */
 static inline double format_plain(const format_t *format, uint64_t magnitude)
 {
     uint64_t one = (uint64_t)1 << format->mantissa;
@@ -98,9 +99,9 @@ static inline int format_is_nan(const format_t *format, uint64_t code)
     return isnan(format_value(format, code)) != 0;
 }
 
-/* The code of a value that has at most 25 significant bits, or of any for the
- * two widest formats: nearest, ties to the even code, and from half a unit
- * above the largest number on the first special. */
+/* Returns the code of a value that has at most 25 significant bits (any number
+ * of bits for the two widest formats): the nearest; halves to the even code;
+ * from half a unit above the largest number on, the first special code. */
 static inline uint64_t format_round(const format_t *format, double value)
 {
     uint64_t low = 0, high = format_special(format), half;

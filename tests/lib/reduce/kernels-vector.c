@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rows of kernels against the C row (which kernels.c holds to definitions),
- * where that takes many elements: all pairs of 8-bit codes, all 16-bit codes,
- * every size around a vector, results that go past the cache, many sources; and
- * calls that a row leaves to the next. Bits are equal, NaNs included. */
+/* Rows of kernels compared with the C row (which kernels.c compares with
+ * definitions), for cases that need many elements: all pairs of 8-bit codes,
+ * all 16-bit codes, all sizes near a vector's, results that bypass the cache,
+ * many sources, and calls that a row passes to the next. Bits are equal, also
+ * of NaNs. */
 #include "config.h"
 
 #include "lib/base/cpu.h"
@@ -20,7 +21,7 @@ enum { MANY = 300, PAIRS = 65536, SIZES = 300, MARGIN = 64 };
 static unsigned char *buffers[3], *got, *want;
 static const double quarters[] = {0.25, -3, 0x1.555556p-2};
 
-/* A call, of a row and of the C row, with dest and the same bytes in all. */
+/* A call, made by a row and by the C row, with dest and equal bytes. */
 typedef struct {
     const dscomm_kernels_t *row;
     dscomm_dtype_t dtype;
@@ -89,8 +90,8 @@ static const double *factors_of(dscomm_op_t op, size_t nsources)
                                      : NULL;
 }
 
-/* Every byte meets every byte, and every 16-bit code random ones; float32 and
- * wider get random words. */
+/* Fills the sources with all pairs of bytes; or with all 16-bit codes, each
+ * with random ones; or, for wider types, with random words. */
 static void fill_pairs(size_t size)
 {
     for (size_t i = 0; i < PAIRS; i++) {
@@ -120,7 +121,7 @@ static int has_pairs(call_t call)
     return good;
 }
 
-/* Every number of elements, at every byte's distance from alignment. */
+/* All numbers of elements, at all misalignments. */
 static int has_sizes(call_t call)
 {
     int good = 1;
@@ -160,8 +161,9 @@ static void test_kernel(call_t call)
         ok(has_large(call), "%s: %s, %s: large", name, type, op);
 }
 
-/* Sources that add up to the most, and to the least, that so many can; all of
- * them but the first, so that float32 would round 65535 - 1 / 300 up. */
+/* Sources with the largest, and with the smallest, sums of so many elements;
+ * except for the first source, which makes a sum whose quotient, 65535 - 1 /
+ * 300, float32 would round up. */
 static int has_edges(call_t call, uint8_t top)
 {
     size_t size = dscomm_dtype_size(call.dtype);
@@ -179,8 +181,8 @@ static int has_edges(call_t call, uint8_t top)
     return agrees(&call);
 }
 
-/* By divisors that are whole numbers of every kind, with as many sources as
- * kernels sum in narrow words, and one more. */
+/* Averages by whole divisors of every kind, with as many sources as kernels sum
+ * in narrow words, and one more. */
 static int has_averages(call_t call)
 {
     static const size_t numbers[] = {2,   3,   63,  64,  65,
@@ -205,7 +207,7 @@ static int has_averages(call_t call)
     return good;
 }
 
-/* Random elements by every divisor up to MANY. */
+/* Averages of random elements by every divisor up to MANY. */
 static int has_divisors(call_t call)
 {
     int good = 1;
@@ -232,8 +234,8 @@ static int has_nan_factors(call_t call)
     return agrees(&call);
 }
 
-/* Random elements of as many sources as kernels have a fold for, and one more;
- * but for the first, without their upper exponents. */
+/* Random elements with small exponents, with as many sources as kernels have a
+ * special fold for, and one more. */
 static int has_many(call_t call)
 {
     static const size_t numbers[] = {3, 4, 5, 8, 63, 64, 65, MANY};
