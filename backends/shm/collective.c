@@ -27,8 +27,8 @@ static dscomm_status_t await_raised_slow(shm_t *shm, int rank, uint64_t step)
     return status;
 }
 
-/* Every rank raises one flag and waits for those of all others: a barrier, or
- * a small all_reduce whose data is in the flag's cache line. */
+/* Each rank raises one flag and waits for the flags of all others. This is a
+ * barrier, or a small all_reduce whose data is in the flag's cache line. */
 static inline dscomm_status_t barrier_meet(shm_t *shm, uint64_t step)
 {
     shm_raise(shm, step);
@@ -192,7 +192,7 @@ dscomm_status_t shm_run(void *impl, const dscomm_coll_args_t *args)
     else
         status = run_machine(shm, args);
     if (status)
-        shm->op_step = 0; /* op_args is the caller's */
+        shm->op_step = 0; /* op_args points to the caller's memory */
     return status;
 }
 
@@ -238,7 +238,8 @@ void shm_collective_cancel(shm_t *shm, shm_request_t *request)
     shm_list_remove(&shm->queue, request);
 }
 
-/* Begins the first operation of the queue if necessary, and advances it. */
+/* Begins the first operation of the queue if it has not begun, and advances
+ * it. */
 static int queue_advance_head(shm_t *shm)
 {
     shm_request_t *head = shm->queue.head;

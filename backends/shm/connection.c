@@ -14,11 +14,11 @@
 
 #include <glib.h>
 
-#define MOST_SLICE_US 100000 /* of a wait, between two checks */
+#define MOST_SLICE_US 100000 /* longest part of a wait without a check */
 socklen_t shm_connect_address(const char *name, struct sockaddr_un *ret_address)
 {
     *ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    /* The leading zero byte makes it a name without a file. */
+    /* A leading zero byte makes the address an abstract one, without a file. */
     snprintf(ret_address->sun_path + 1, sizeof ret_address->sun_path - 1,
              "dscomm-%s", name);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +

@@ -8,13 +8,14 @@
 
 /* The state of messages with one peer. */
 typedef struct {
-    bool sends, receives; /* the channel to it, from it, is in use */
+    /* the channel to the peer, from the peer, is in use */
+    bool sends, receives;
     shm_end_t out, in;
-    unsigned interest; /* requests that need its frames */
-    shm_list_t frames; /* requests whose next frame has no room */
-    shm_list_t waiting; /* large sends that it has not granted yet */
-    shm_list_t sending; /* large sends that it has granted, in order */
-    shm_list_t arriving; /* large receives from it, in order */
+    unsigned interest; /* number of requests that wait for its frames */
+    shm_list_t frames; /* requests whose next frame has no room yet */
+    shm_list_t waiting; /* large sends that the peer has not granted yet */
+    shm_list_t sending; /* large sends that the peer has granted, in order */
+    shm_list_t arriving; /* large receives from the peer, in order */
     uint64_t next_id;
 } shm_pair_t;
 
@@ -23,7 +24,8 @@ typedef struct shm_early {
     struct shm_early *next;
     int source, tag;
     uint64_t bytes, id, reference;
-    shm_request_t *self; /* a large message of this rank to itself */
+    /* the send, if it is a large message of this rank to itself */
+    shm_request_t *self;
     bool large;
     bool taken; /* set aside by a probe */
     unsigned char data[];
@@ -31,8 +33,8 @@ typedef struct shm_early {
 
 struct shm_p2p {
     shm_list_t posted; /* receives without a message, oldest first */
-    unsigned any; /* of them, those from any source */
-    unsigned busy; /* pairs->interest of all, and any */
+    unsigned any; /* number of those from any source */
+    unsigned busy; /* sum of pairs->interest, and any */
     int first; /* the rank that is polled first; rotates */
     shm_early_t *early, **early_tail;
     shm_pair_t pairs[]; /* of each rank */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operations in flight: the state of a collective, and of a message. */
+/* Operations in progress: the state of a collective, and of a message. */
 #ifndef SHM_REQUEST_H
 #define SHM_REQUEST_H
 
@@ -9,14 +9,14 @@
  */
 enum { SHM_AGAIN = 0, SHM_DONE = 1 };
 
-/* A collective as a state machine that never waits: advance does what can be
- * done now. Pieces are numbered from 0. A piece takes one step (two, for
+/* A collective as a state machine that never waits: advance does whatever is
+ * possible now. Pieces are numbered from 0. A piece takes one step (two, for
  * reductions with a scattered result) and some bytes of every ring. */
 struct shm_op {
     const dscomm_coll_args_t *args;
     int (*advance)(shm_t *shm, shm_op_t *op);
     dscomm_reduce_fn kernel;
-    size_t bytes; /* of one part: what goes to, or comes from, one rank */
+    size_t bytes; /* of one part: the bytes for, or from, one rank */
     size_t chunk; /* bytes of one part in one piece */
     size_t region; /* bytes of a ring that one piece takes */
     size_t pieces;
@@ -26,15 +26,16 @@ struct shm_op {
     uint64_t first; /* step of the operation */
     uint64_t data; /* step of piece 0 */
     uint64_t taken; /* a step taken for piece `published`, not yet written */
-    uint64_t begin_ns; /* of a call that is timed, else 0 */
-    int class; /* of sizes, where stores are tried; else 0 */
+    uint64_t begin_ns; /* start of a timed call, else 0 */
+    int class; /* size class, if stores are tried; else 0 */
     int stage;
     int peer; /* next rank to look at in the current piece */
     int next; /* next result to copy out of piece `finished` */
     bool stream; /* results bypass the cache */
-    bool inlined; /* data rides in the lines */
+    bool inlined; /* the data is in the flags' lines */
     bool referenced; /* peers read this rank's buffer in place */
-    uint64_t references[SHM_MAX_RANKS / 64]; /* ranks read in place already */
+    /* bits of the ranks that were read in place already */
+    uint64_t references[SHM_MAX_RANKS / 64];
 };
 
 /* SHM_DRAIN: replaces a receive that was cancelled while its message arrived,
@@ -54,9 +55,10 @@ struct shm_request {
             dscomm_message_t message;
             size_t moved; /* bytes through the channel so far */
             uint64_t id; /* of a large message, given by its sender */
-            uint64_t reference; /* its position, if it is read in place */
+            /* position in the sender's heap, if it is read in place */
+            uint64_t reference;
             uint64_t total; /* bytes of the message that a receive matched */
-            bool blocking; /* the caller waits for it */
+            bool blocking; /* the caller waits for it in a blocking call */
             bool orphaned; /* see leave.c */
         } p2p;
     };

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each group tries plain and streaming stores for each class of sizes, and
- * keeps the faster ones. The time of a line between two caches does not tell
- * which: if lines are far, streaming stores are several times faster on one
- * processor and a quarter slower on another.
+/* Chooses the stores of collectives: each group tries plain and streaming
+ * stores for each size class, and keeps the faster ones. The time of a cache
+ * line between two caches is not enough to decide. If the caches are far apart,
+ * streaming stores are several times faster on one processor and a quarter
+ * slower on another.
  *
- * A trial has four turns: plain, streaming, plain, streaming. A turn goes once
- * round the rings before its calls are timed, because streaming stores leave
- * the rings out of the caches and plain ones leave them there. The timed calls
- * are of one key (kind and size). A call lasts from the begin of the last rank
- * to the end of the last one, so ranks that come early do not count. But the
- * root of a broadcast runs ahead, and then receivers take what has been there
- * for long: a rank that only sends counts with all its own time. One call may
- * be very short, so the calls of a turn are cut into windows, and the second
- * shortest window stands for the turn.
- * Streaming stores are chosen if they are clearly faster in both halves of the
- * trial; interruptions lead to plain ones.
+ * A trial has four turns: plain, streaming, plain, streaming. A turn first goes
+ * once round the rings without timing, because streaming stores leave the rings
+ * out of the caches and plain ones leave them there. The timed calls all have
+ * one key (kind and size). The time of a call is counted from the beginning of
+ * the last rank to the end of the last rank, so that early ranks do not count.
+ * An exception is a rank that only sends, such as the root of a broadcast: it
+ * runs ahead, and receivers then find data that was stored long before. So its
+ * whole time counts. One call may be very short, so the calls of a turn are
+ * divided into windows, and the second shortest window is the time of the turn.
+ * Streaming stores are chosen only if they are clearly faster in both halves of
+ * the trial; so after interruptions plain stores are chosen.
  *
- * Ranks count the same calls and bytes, so they take turns together. Each rank
- * leaves its times in its control block. When the steps since then show that
- * all have, every rank decides by the times of all, and so decides the same.
- * Ranks move between processors, so a trial is repeated when 64 times its own
- * traffic has passed. */
+ * All ranks count the same calls and bytes, so they change turns together. Each
+ * rank stores its times in its control block. The steps after the trial show
+ * when all ranks have done so; then every rank decides by the times of all, and
+ * so decides the same. Ranks move between processors, so a trial is repeated
+ * after 64 times its own traffic. */
 #include "config.h"
 
 #include "backends/shm/copy.h"
@@ -28,13 +29,18 @@
 
 #include <stdio.h>
 
-#define REST 64 /* length of the time between trials, in trials */
-#define AWAY_MOST 256 /* calls after which a key is given up */
-/* Bytes of a turn's timed calls, as the ring has, since the root of a broadcast
- * stops and goes at that length; but the calls have limits. */
+/* traffic between two trials, in multiples of a trial's traffic */
+#define REST 64
+/* number of other calls after which a key is given up */
+#define AWAY_MOST 256
+/* Bytes of the timed calls of a turn: the size of the ring, because the root of
+ * a broadcast waits each time that the ring is full; but the number of calls
+ * has limits. */
 #define TIMED_BYTES ((size_t)4 << 20)
-#define WINDOWS 4 /* of a turn; also the least number of its calls */
-#define CLEARLY 20 /* streaming stores must save one part in so many */
+/* windows of a turn; also the least number of its calls */
+#define WINDOWS 4
+/* streaming stores must save at least 1 / CLEARLY of the time */
+#define CLEARLY 20
 
 static const char *const class_names[SHM_CLASSES] = {
     "less than 1K", "1K to 16K", "16K to 128K", "128K to 1M", "1M and more"};
@@ -104,7 +110,7 @@ unsigned shm_trial_timed(shm_trial_t *trial, uint64_t place, uint64_t step,
     return call;
 }
 
-/* UINT64_MAX if a rank has not timed the call. */
+/* Returns the time of a call; UINT64_MAX if a rank has not timed it. */
 static uint64_t call_ns(const shm_span_t *const *spans, int ranks,
                         unsigned call)
 {
@@ -124,7 +130,8 @@ static uint64_t call_ns(const shm_span_t *const *spans, int ranks,
     return end_ns - begin_ns > ahead_ns ? end_ns - begin_ns : ahead_ns;
 }
 
-/* `size` calls from number `first` on; UINT64_MAX if one does not count. */
+/* Returns the time of `size` calls from number `first` on; UINT64_MAX if one of
+ * them does not count. */
 static uint64_t window_ns(const shm_span_t *const *spans, int ranks,
                           unsigned first, unsigned size)
 {
@@ -140,8 +147,8 @@ static uint64_t window_ns(const shm_span_t *const *spans, int ranks,
     return sum_ns / size;
 }
 
-/* The second shortest window of a turn, which neither luck nor an interruption
- * has made; UINT64_MAX if too few count. */
+/* Returns the time of a turn: its second shortest window, which is neither an
+ * outlier nor interrupted; UINT64_MAX if too few windows count. */
 static uint64_t turn_ns(const shm_span_t *const *spans, int ranks,
                         unsigned calls, unsigned turn)
 {
@@ -202,7 +209,7 @@ static void log_choice(const shm_t *shm, int class, const shm_trial_t *before,
                (double)ns[SHM_PLAIN] / 1e3, (double)ns[SHM_STREAM] / 1e3);
 }
 
-/* If no call of a kind counts, the choice stays. */
+/* Ends a trial. If no call of a kind counts, the choice stays. */
 static void trial_end(shm_t *shm, int class)
 {
     shm_trial_t *trial = &shm->trial[class];
@@ -223,7 +230,8 @@ static void trial_end(shm_t *shm, int class)
     log_choice(shm, class, &before, ns);
 }
 
-/* The counts of the _v forms differ between ranks, and so do their classes. */
+/* False for the _v forms, because their counts, and so their classes, differ
+ * between ranks. */
 static bool is_tried(const shm_t *shm, const dscomm_coll_args_t *args)
 {
     return shm->trying && args->coll != DSCOMM_COLL_ALL_GATHER_V &&
@@ -260,7 +268,8 @@ static bool only_sends(const shm_t *shm, const dscomm_coll_args_t *args)
                      args->coll == DSCOMM_COLL_REDUCE);
 }
 
-/* A buffer that is read where it lies was not copied by any stores. */
+/* Records the span of a call. A buffer that was read in place was not copied,
+ * so its call does not count. */
 static void record_span(shm_t *shm, const shm_op_t *op)
 {
     shm_trial_t *trial = &shm->trial[op->class];
@@ -276,8 +285,9 @@ static void record_span(shm_t *shm, const shm_op_t *op)
     };
 }
 
-/* Every rank has waited for a line of op->first, which others reuse only after
- * everyone has done the step SHM_LINES before. */
+/* True if all ranks have recorded their times. Each rank has waited for a line
+ * of op->first, which others reuse only after all ranks have read the step that
+ * is SHM_LINES earlier. */
 static bool all_recorded(const shm_trial_t *trial, const shm_op_t *op)
 {
     return trial->stage == SHM_TRIAL_WAIT &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waiting longer than a few microseconds: yield, then sleep, and check from
+/* Waits of more than a few microseconds: yields, then sleeps, and checks from
  * time to time whether the wait can still end. */
 #include "config.h"
 
@@ -15,9 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define YIELD_US 2000 /* yield that long before sleeping */
-#define CHECK_US 1000 /* turns between checks of peers and clock */
-#define SLEEP_SHORT_US 2000 /* first sleep; what a lost wake-up costs */
+#define YIELD_US 2000 /* time of yielding before the first sleep */
+#define CHECK_US 1000 /* time between checks of peers and clock */
+/* first sleep, and so the cost of a lost wake-up */
+#define SLEEP_SHORT_US 2000
 #define SLEEP_LONG_US 20000
 
 /* Other ranks raise flags by a plain store followed by a plain load of
@@ -36,10 +37,10 @@ static long register_self(void)
                    0);
 }
 
-/* In a process with several threads, such as rank 0 with a store's server, the
- * kernel takes some 10 ms for this, while all ranks wait for each other. So it
- * is done when the module is loaded; the core loads modules before it starts
- * threads. */
+/* Registers when the module is loaded, because the core loads modules before it
+ * starts threads. In a process with several threads, such as rank 0 with a
+ * store's server, the kernel takes some 10 ms for it, while all ranks wait for
+ * each other. */
 __attribute__((constructor)) static void register_early(void)
 {
     register_self();
@@ -50,8 +51,9 @@ void shm_wait_register(shm_t *shm)
     shm->own->unordered = register_self() != 0;
 }
 
-/* A rank without it can neither order the stores of other ranks nor have its
- * own ordered: then all ranks that raise a flag call shm_wake_slow(). */
+/* If membarrier(2) does not work for a rank, it cannot order the stores of
+ * other ranks, nor can they order its own. Then all ranks that raise a flag
+ * call shm_wake_slow(). */
 void shm_wait_agree(shm_t *shm)
 {
     for (int r = 0; r < shm->ranks; r++)
@@ -111,9 +113,9 @@ static dscomm_status_t fail_left(shm_t *shm, int rank, const char *in)
     return shm_fail(shm, &failure);
 }
 
-/* A peer's process has ended. Its earlier calls count: the caller checks its
- * condition once more, and only then the group is revoked. The core explains
- * failures of messages, because it knows their purpose. */
+/* Called if a peer's process has ended. Its earlier calls count: the caller
+ * checks its condition once more, and only after that the group is revoked. The
+ * core explains failures of messages, because it knows their purpose. */
 static dscomm_status_t fail_peer(shm_t *shm, int rank)
 {
     bool left = shm_left(shm, rank) != SHM_STAYS && !shm_peers_ended(shm, rank);
@@ -218,8 +220,8 @@ static dscomm_status_t wait_look_around(shm_t *shm, shm_wait_t *wait,
     return check_deadline(shm, now - wait->since_us);
 }
 
-/* One turn of a wait that already takes long: first announce the sleep and have
- * the caller look again, then sleep. */
+/* One turn of a wait that already takes long: announces the sleep, so that the
+ * caller checks again; then sleeps. */
 static void turn_to_sleep(shm_t *shm, shm_wait_t *wait, uint64_t waited_us)
 {
     if (wait->announced)
