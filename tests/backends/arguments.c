@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Wrong arguments: refused on the rank that gives them, with a sentence, and
- * nothing is started, so the group goes on. */
+/* Invalid arguments: they are refused on the rank that gives them, with a
+ * sentence. Nothing is started, so the group goes on. */
 #include "config.h"
 
 #include "tests/backends/conform.h"
@@ -87,7 +87,7 @@ static void test_null_arrays(void)
     still_works();
 }
 
-/* Blocks and one more that share memory other than in place. */
+/* Blocks that overlap another block in a way that is not in place. */
 static void test_overlap(void)
 {
     int next = next_rank();
@@ -113,7 +113,7 @@ static void test_overlap(void)
     still_works();
 }
 
-/* Byte counts that overflow must not come out small. */
+/* Counts whose bytes overflow must not be taken for small ones. */
 static void test_overflow(void)
 {
     size_t huge = SIZE_MAX / 4 + 2, counts[64] = {0};
@@ -189,7 +189,7 @@ static void test_world_is_not_freed(void)
     CHECK_OK(dscomm_group_status(my.world));
 }
 
-/* A structure of a size that no version ever had. */
+/* The size of a structure that no version ever had. */
 static void test_attribute_size(void)
 {
     struct {

@@ -38,7 +38,7 @@ static void test_broadcast(void)
             run_broadcast(root, sizes[i]);
 }
 
-/* Rank r brings its size-th length; every third one nothing. */
+/* The length that rank contributes; every third rank contributes nothing. */
 static size_t length(int rank, size_t size)
 {
     return rank % 3 == 1 ? 0 : size + (size_t)rank;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A campaign of kills or stops: a random rank, at a random moment of start-up,
- * of making groups, of a collective or of the end. Every survivor must be told
- * in time who it was, and no other rank may be said to have died.
+/* A campaign of kills or stops: a random rank is hit at a random moment of
+ * start-up, of making groups, of a collective or of the end. Every survivor
+ * must name that rank in time, and must not say of any other rank that it died.
  *
  *     campaign.t [kill|stop [ROUNDS [SEED [SETUP|all [PHASE|all]]]]]
  *
- * Without arguments: a few rounds of each, from a fixed seed. The latencies
- * from the signal to the sentence are told at the end. */
+ * Without arguments: a few rounds of each, from a fixed seed. At the end the
+ * latencies from the signal to the sentence are printed. */
 #include "config.h"
 
 #include "tests/backends/job.h"
@@ -20,7 +20,7 @@
 #define RANKS 4
 #define SAMPLES_MAX 65536
 #define INIT_MS 5000 /* the deadline of start-up, and of a stop */
-#define NOTICE_MS 2000 /* a survivor must know by then */
+#define NOTICE_MS 2000 /* a survivor must have returned by then */
 
 typedef struct {
     const char *name;
@@ -43,7 +43,7 @@ typedef struct {
     const char *name;
     turn_t turn;
     int kind;
-    unsigned window_us; /* after the start, in which the signal comes */
+    unsigned window_us; /* the signal comes within this time after the start */
 } phase_t;
 
 static float in[20000], out[20000 * RANKS];
@@ -174,10 +174,11 @@ static void play(job_rank_t *me)
         job_tell(me, status);
 }
 
-/* What became of it */
+/* Statistics of the results. */
 
 static double samples[KINDS][SAMPLES_MAX];
-static int counts[KINDS], unknown; /* unknown: killed before others knew them */
+/* unknown: ranks that were killed before others knew them */
+static int counts[KINDS], unknown;
 
 static void note(int kind, double ms)
 {
@@ -213,7 +214,7 @@ static void tell_latencies(void)
                unknown);
 }
 
-/* Does the sentence say of any other rank that it died? */
+/* Returns whether the sentence says of any other rank that it died. */
 static int blames_other(const char *sentence, int victim)
 {
     static const char *const pattern =
@@ -239,8 +240,8 @@ static int names(const char *sentence, int rank, pid_t pid)
     return strstr(sentence, text) != NULL;
 }
 
-/* A rank that is killed before it has put its record into the store is one that
- * never came. */
+/* Returns whether the victim was killed before its record was in the store;
+ * then it counts as a rank that never came. */
 static int never_came(const job_report_t *report, int victim)
 {
     char text[32];
@@ -272,8 +273,8 @@ static int survivor_passed(const job_t *job, const scene_t *scene, int rank,
            ms < job_slowly(NOTICE_MS);
 }
 
-/* A survivor whose new group timed out leaves the world, in which others still
- * wait in a collective. */
+/* Returns whether a survivor left the world because its new group timed out,
+ * while others still wait there in a collective. */
 static int left_early(const job_report_t *report)
 {
     return report->status == DSCOMM_ERR_MISMATCH &&
@@ -294,7 +295,8 @@ static int stop_passed(const job_t *job, const scene_t *scene, int rank,
            report->took_ms < job->timeout_ms + job_slowly(NOTICE_MS);
 }
 
-/* The program's own draw: rand() differs between C libraries. */
+/* The program's own random numbers, because rand() differs between C
+ * libraries. */
 static uint64_t state;
 
 static unsigned draw(unsigned limit)
@@ -303,7 +305,7 @@ static unsigned draw(unsigned limit)
     return (unsigned)(state >> 33) % limit;
 }
 
-/* A rank is stopped until all others have given up. */
+/* Waits until all other ranks have given up, while the victim is stopped. */
 static void await_survivors(const job_t *job, int victim)
 {
     const double end = job_now_ms() + job_slowly(3 * INIT_MS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Several calls as one operation. */
+/* Several calls that are coalesced into one operation. */
 #include "config.h"
 
 #include "tests/backends/conform.h"
@@ -19,7 +19,7 @@ static void prepare(exchange_t *x, int i, size_t count)
     x->seed = (uint64_t)i;
 }
 
-/* Blocking where wait is 0, else through a work. */
+/* Ends the recording: as a blocking call, or with a work. */
 static void end_recording(int as_work)
 {
     dscomm_work_t *work = NULL;
@@ -52,7 +52,7 @@ static void test_collectives(void)
     run_collectives(60000, 1);
 }
 
-/* Nothing moves before the end. */
+/* Nothing is sent before the end of the recording. */
 static void test_recorded(void)
 {
     int32_t data = my.rank == 0 ? 5 : 6;
@@ -96,7 +96,7 @@ static void test_messages(void)
     run_messages(conform_scale(500000), 1);
 }
 
-/* torch's batch_isend_irecv: blocking forms are recorded as well. */
+/* Like torch's batch_isend_irecv: blocking calls are recorded as well. */
 static void test_sendrecv(void)
 {
     const int next = next_rank(), prev = prev_rank();
@@ -109,8 +109,8 @@ static void test_sendrecv(void)
     check(in == prev, "got %d from rank %d", in, prev);
 }
 
-/* Messages between collectives are some ranks' own: the others' collectives
- * follow one another, and all must agree on which of them go as one. */
+/* Some ranks record messages between their collectives, others do not. All must
+ * agree on which collectives are fused. */
 static void test_between(void)
 {
     int32_t one = 1, sums[4] = {0}, in[4] = {-1, -1, -1, -1}, out[4];
@@ -148,7 +148,7 @@ static void test_empty(void)
     exchange_run(&x);
 }
 
-/* What needs an answer at once is refused, and the recording goes on. */
+/* Calls that need an answer at once are refused, and the recording goes on. */
 static void test_refused(void)
 {
     dscomm_work_t *work = NULL;
@@ -171,7 +171,7 @@ static void test_refused(void)
     check(data == 5 && !work && !blob, "data %d", data);
 }
 
-/* Two recordings at work at the same time, behind one another. */
+/* Two recordings that are in progress at the same time, one after the other. */
 static void test_two(void)
 {
     exchange_t x[2][4];

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <sys/utsname.h>
 
-/* Around the sizes at which transports change their ways. */
+/* Sizes near those at which transports change their protocols. */
 static const struct {
     dscomm_dtype_t dtype;
     size_t count;
@@ -24,7 +24,7 @@ static const struct {
     {DSCOMM_INT8, 16385}, {DSCOMM_FLOAT32, 16384}, {DSCOMM_FLOAT64, 8195},
 };
 
-/* Other roots than the first take turns with the sizes. */
+/* Other roots than rank 0 alternate with the sizes. */
 static void run_sizes(exchange_t x)
 {
     size_t first = (size_t)x.root % 3, step = x.root ? 3 : 1;
@@ -42,7 +42,8 @@ static void run_sizes(exchange_t x)
     }
 }
 
-/* The first, the last and one in the middle where there are many. */
+/* True for the first and the last rank, and for one in the middle if there are
+ * many. */
 static int is_root(int rank)
 {
     return my.ranks <= 5 || rank == 0 || rank == my.ranks - 1 ||
@@ -85,7 +86,7 @@ static void test_large(void)
     }
 }
 
-/* Sequence numbers count collectives, and agree. */
+/* Sequence numbers count collectives, and are equal on all ranks. */
 static void test_sequence(void)
 {
     exchange_t x = {.group = my.group,
@@ -107,7 +108,7 @@ static void test_sequence(void)
           (unsigned long long)low, (unsigned long long)high);
 }
 
-/* When a rank came to a barrier and left it, on which host's clock. */
+/* When a rank entered and left a barrier, and on which host's clock. */
 typedef struct {
     double came, left;
     uint64_t host;
@@ -124,7 +125,7 @@ static uint64_t this_host(void)
     return hash;
 }
 
-/* Nobody leaves before the last one comes: each rank is the last one once. */
+/* No rank leaves before the last one enters; each rank is the last one once. */
 static void test_barrier(void)
 {
     visit_t mine = {0, 0, this_host()}, all[64];
@@ -146,7 +147,7 @@ static void test_barrier(void)
         CHECK_OK(dscomm_barrier(my.group, NULL));
 }
 
-/* Ranks come in a different order every time. */
+/* Ranks call in a different order each time. */
 static void test_unequal_progress(void)
 {
     exchange_t x = {.group = my.group, .count = 100};
@@ -176,9 +177,9 @@ static void test_monitored_barrier(void)
     CHECK_OK(dscomm_monitored_barrier(my.group, DSCOMM_TIMEOUT_DEFAULT));
 }
 
-/* Two ranks come when the others have given up; the sentences of all name both,
- * and the group works on. Of 2400 ms the barrier keeps 500 ms, the most that it
- * does, for its outcome to arrive. */
+/* Two ranks call after the others have given up. All sentences name both, and
+ * the group can still be used. Of 2400 ms the barrier keeps 500 ms, its
+ * maximum, for sending the outcome. */
 static void test_monitored_barrier_late(void)
 {
     char number[16];

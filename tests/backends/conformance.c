@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The conformance suite: a program that runs as N ranks under any launcher and
- * holds a backend to the public headers. Arguments name areas; none means
- * all. */
+/* The conformance suite: runs as N ranks under any launcher, and checks a
+ * backend against the public headers. Arguments name areas; without arguments
+ * all areas run. */
 #include "config.h"
 
 #include "tests/backends/conform.h"
@@ -191,7 +191,8 @@ static void run_area(const conform_area_t *area)
         run_test(area, test, NULL);
 }
 
-/* One rank fails on purpose: the wrapper checks that this is seen. */
+/* Fails on one rank on purpose: the wrapper checks that the failure is
+ * detected. */
 static void fail_on_last_rank(void)
 {
     check(my.rank != my.ranks - 1, "rank %d fails on purpose", my.rank);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Hundreds of works outstanding on several groups, started in one order and
- * waited for in another, by one thread and by two; abandoned and aborted. */
+ * waited for in another, by one thread and by two; also abandoned and
+ * aborted. */
 #include "config.h"
 
 #include "tests/backends/conform.h"
@@ -10,14 +11,14 @@
 #include <string.h>
 
 #define GROUPS 3
-#define EACH 72 /* works of each group */
+#define EACH 72 /* works on each group */
 #define CROWD (GROUPS * EACH)
 
 typedef struct {
     dscomm_group_t *groups[GROUPS];
     exchange_t exchanges[CROWD];
     int order[CROWD];
-    uint64_t seed; /* of what is done: equal on all ranks */
+    uint64_t seed; /* of the operation's data: equal on all ranks */
 } crowd_t;
 
 static void prepare(exchange_t *x, dscomm_group_t *group, uint64_t r)
@@ -32,7 +33,7 @@ static void prepare(exchange_t *x, dscomm_group_t *group, uint64_t r)
     x->in_place = r >> 40 & 1;
 }
 
-/* Each rank in an order of its own. */
+/* Shuffles the order, differently on each rank. */
 static void shuffle(int *order, uint64_t seed)
 {
     for (int i = 0; i < CROWD; i++) {
@@ -113,8 +114,8 @@ static void test_two_threads(void)
     crowd_free(c[1]);
 }
 
-/* Recordings among them, every third of them blocking, so that it returns when
- * all that was started on its group before has ended. */
+/* Recordings among the works. Every third one is blocking, so it returns after
+ * everything that was started on its group before it has ended. */
 static void test_recordings(void)
 {
     crowd_t *c = crowd_new(5);
@@ -144,13 +145,14 @@ static void test_recordings(void)
     crowd_free(c);
 }
 
-/* Buffers of works that never end. */
+/* Buffers of works that never complete. */
 typedef struct {
     int32_t in[64], out[64];
     dscomm_work_t *works[EACH];
 } waiting_t;
 
-/* The last rank starts none of them, so that those that need it cannot end. */
+/* Starts works. The last rank starts none, so works that need it cannot
+ * complete. */
 static void start_waiting(waiting_t *w, dscomm_group_t *group)
 {
     for (int i = 0; i < EACH && my.rank != my.ranks - 1; i++) {
@@ -164,7 +166,7 @@ static void start_waiting(waiting_t *w, dscomm_group_t *group)
     }
 }
 
-/* Returns how many have ended so. */
+/* Returns how many works have ended with status. */
 static int end_waiting(waiting_t *w, dscomm_status_t status)
 {
     int ended = 0;
@@ -188,7 +190,8 @@ static void *abort_soon(void *arg)
     return NULL;
 }
 
-/* Aborted by a thread that has nothing to do with them; other groups stay. */
+/* A group is aborted by a thread that does not use its works; other groups are
+ * not affected. */
 static void test_aborted(void)
 {
     dscomm_group_t *group = NULL;
@@ -200,7 +203,7 @@ static void test_aborted(void)
 
     CHECK_OK(dscomm_group_split(my.group, 0, 0, NULL, &group));
     start_waiting(&w, group);
-    CHECK_OK(dscomm_barrier(my.world, NULL)); /* nobody aborts before that */
+    CHECK_OK(dscomm_barrier(my.world, NULL)); /* no rank aborts before this */
     for (int i = 0; i < CROWD; i++)
         post(c, i);
     shuffle(c->order, c->seed);
@@ -222,7 +225,7 @@ static void test_aborted(void)
     crowd_free(c);
 }
 
-/* Neither a freed group nor freed works wait for anything. */
+/* Freeing a group or works does not wait for anything. */
 static void test_abandoned(void)
 {
     dscomm_group_t *group = NULL;

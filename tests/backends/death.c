@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks that die or fall silent: the others are told who, soon, and nothing
- * hangs. */
+/* Ranks that die or stop making progress: the others learn soon which rank it
+ * was, and nothing hangs. */
 #include "config.h"
 
 #include "tests/backends/job.h"
@@ -16,14 +16,14 @@
 #define RANKS 3
 #define LARGE 200000
 
-/* The survivors must know long before the deadline, which is 20 s. */
+/* Time in which survivors must know; their deadline, 20 s, is much later. */
 #define NOTICE_MS 5000
 
 static float in[LARGE], out[LARGE * RANKS];
 
 typedef dscomm_status_t (*turn_t)(dscomm_group_t *group);
 
-/* The rank so far away in the ring of all. */
+/* The rank at that distance in the ring of all ranks. */
 static int neighbour(dscomm_group_t *group, int distance)
 {
     return (dscomm_group_rank(group) + distance + RANKS) % RANKS;
@@ -107,7 +107,7 @@ static dscomm_status_t turn_large_ring(dscomm_group_t *group)
     return ring(group, LARGE);
 }
 
-/* Everyone but the victim waits for a message that never comes. */
+/* Every rank but the victim waits for a message that never comes. */
 static dscomm_status_t turn_never(dscomm_group_t *group)
 {
     return dscomm_recv(group, out, 1, DSCOMM_FLOAT32, neighbour(group, 1), 9,
@@ -149,7 +149,7 @@ static dscomm_status_t turn_tested_receive(dscomm_group_t *group)
     return status == DSCOMM_OK ? test_only(work) : status;
 }
 
-/* Loops until something fails, and leaves. */
+/* Repeats turns until something fails, then leaves. */
 static void loop(job_rank_t *me)
 {
     turn_t turn = *(turn_t *)me->arg;
@@ -171,7 +171,7 @@ static void loop(job_rank_t *me)
     me->report->value = (int64_t)(job_now_ms() - me->started);
 }
 
-/* A survivor must have been told in time, by rank and pid. */
+/* Checks that a survivor has learned in time which rank and pid died. */
 static int survivor_knows(const job_t *job, int rank, int victim, pid_t pid,
                           double killed)
 {
@@ -213,7 +213,7 @@ static void join_and_leave(job_rank_t *me)
         job_tell(me, dscomm_finalize(me->world));
 }
 
-/* Does the backend promise, here, what is tested? */
+/* Returns whether the backend detects deaths on this system. */
 static int sees_deaths(void)
 {
     job_t job;
@@ -247,7 +247,7 @@ static void begin_without_one(job_rank_t *me)
     dscomm_finalize(me->world);
 }
 
-/* The victim dies while the others are busy with something else. */
+/* The victim dies while the others are in other calls. */
 static void be_elsewhere(job_rank_t *me)
 {
     if (job_init(me) < 0)
@@ -261,7 +261,7 @@ static void be_elsewhere(job_rank_t *me)
     job_leave(me, dscomm_barrier(me->world, NULL));
 }
 
-/* Rank 1 dies while it waits in dscomm_finalize() with rank 0, for a rank that
+/* Rank 1 dies in dscomm_finalize(), where it waits with rank 0 for a rank that
  * comes later. */
 static void die_leaving(job_rank_t *me)
 {
@@ -301,12 +301,12 @@ static void loop_with_child(job_rank_t *me)
 
 typedef struct {
     const char *name;
-    turn_t turn; /* of all ranks in a loop, each of which is a victim in turn */
-    const char *words; /* in the survivors' sentences, or NULL */
+    turn_t turn; /* is repeated by all ranks; each rank is the victim once */
+    const char *words; /* expected in the survivors' sentences, or NULL */
     int64_t loops; /* before the kill */
-    job_scenario_t scenario; /* instead of turn; rank 1 is the victim */
+    job_scenario_t scenario; /* used instead of turn; rank 1 is the victim */
     int delay_ms; /* from the last loop to the kill; random with turn */
-    int told; /* bits: the ranks that must be told; 0: all others */
+    int told; /* bits: the ranks that must learn of it; 0: all others */
 } kill_t;
 
 static void end_child(const job_t *job)
@@ -382,7 +382,8 @@ static void test_kill(void)
                 run_kill(&cases[i], victim);
 }
 
-/* Again and again at other moments, with both ends of the range of sizes. */
+/* Repeats the kill at other moments, with the smallest and the largest
+ * sizes. */
 static void test_kill_repeated(void)
 {
     static const kill_t again[] = {
@@ -398,8 +399,9 @@ static void test_kill_repeated(void)
     }
 }
 
-/* Rank 1 dies after the last barrier, as it begins to say that it leaves. */
-static void die_saying_goodbye(job_rank_t *me)
+/* Rank 1 dies after the last barrier, when it is about to send its leave
+ * message. */
+static void die_leaving_message(job_rank_t *me)
 {
     struct rlimit no_core = {0, 0};
 
@@ -413,7 +415,7 @@ static void die_saying_goodbye(job_rank_t *me)
     job_tell(me, dscomm_finalize(me->world));
 }
 
-/* hosts: a letter for each rank, or NULL: nobody sees processes of other hosts
+/* hosts: a letter for each rank, or NULL. Nobody sees processes of other hosts
  * end. */
 static void test_died_after_barrier(const char *hosts)
 {
@@ -425,7 +427,7 @@ static void test_died_after_barrier(const char *hosts)
         setenv("DSCOMM_BACKEND", "two_level", 1);
         setenv("DSCOMM_TWO_LEVEL_BETWEEN", "shm", 1);
     }
-    job_make(&job, RANKS, 0, die_saying_goodbye, NULL);
+    job_make(&job, RANKS, 0, die_leaving_message, NULL);
     job_use_tcp(&job);
     job_start(&job);
     passed = job_join(&job, 10000);
@@ -441,7 +443,7 @@ static void test_died_after_barrier(const char *hosts)
     }
 }
 
-/* Leaves by exit(), as a program does that forgets dscomm_finalize(). */
+/* Leaves by exit(), like a program that forgets dscomm_finalize(). */
 static void leave_early(job_rank_t *me)
 {
     if (job_init(me) < 0)
@@ -467,7 +469,8 @@ static void test_left_early(void)
            job.reports[0].took_ms);
 }
 
-/* It alone, or among those that wait for it one call earlier. */
+/* Returns whether the sentence names the rank: alone, or among ranks whose
+ * peers wait for it one call earlier. */
 static int names_rank(const job_t *job, int reader, int rank)
 {
     char pattern[64], alone[32];
@@ -483,8 +486,9 @@ static int names_rank(const job_t *job, int reader, int rank)
     return found || job_sentence_has(job, reader, alone);
 }
 
-/* After SIGSTOP the others' deadline passes; after SIGCONT the stopped rank is
- * told the same. Whoever waits for one who waits names that one: named is 0. */
+/* After SIGSTOP the deadline of the others passes; after SIGCONT the stopped
+ * rank returns the same failure. A rank that waits for one that waits itself
+ * names that one: named is 0. */
 static void run_stop(const char *name, turn_t turn, const char *coll,
                      int victim, int named)
 {

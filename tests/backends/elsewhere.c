@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rank that dies on a machine where no other rank is, while ranks meet or a
- * group is made: the others learn it from the store that rank 0 serves. Nothing
- * is said of a rank that is stopped or leaves. */
+/* A rank that dies on a host where no other rank is, while ranks meet or a
+ * group is made: the others learn of it from the store that rank 0 serves. A
+ * rank that is stopped or leaves is not reported as dead. */
 #include "config.h"
 
 #include "tests/backends/job.h"
@@ -27,8 +27,9 @@ static void use_hosts(job_rank_t *me)
     setenv("DSCOMM_HOST_ID", me->rank == VICTIM ? "b" : "a", 1);
 }
 
-/* The victim dies when it has met the others and would connect to rank 0, which
- * waits for it, as rank 1 does. The store is connected to before. */
+/* The victim dies after it has met the others, when it is about to connect to
+ * rank 0. Rank 0 waits for it, and so does rank 1. The connection to the store
+ * was made before. */
 static void make_world(job_rank_t *me)
 {
     dscomm_store_attr_t store_attr = DSCOMM_STORE_ATTR_INIT;
@@ -53,11 +54,11 @@ static void make_world(job_rank_t *me)
     if (world)
         dscomm_finalize(world);
     else if (me->rank == 0)
-        job_sleep_ms(NOTICE_MS); /* the others read the store */
+        job_sleep_ms(NOTICE_MS); /* the others check the store meanwhile */
     dscomm_store_close(attr.store);
 }
 
-/* The pid of the victim, as the sentence has it. */
+/* Writes the pid of the victim as in the sentence. */
 static void name(pid_t pid, char text[48])
 {
     snprintf(text, 48, "rank %d (pid %d on ", VICTIM, (int)pid);
@@ -120,7 +121,7 @@ static void meet(job_rank_t *me)
         dscomm_finalize(me->world);
 }
 
-/* Rank 1 comes a second after the victim has died. */
+/* Rank 1 joins a second after the victim has died. */
 static void test_meeting(void)
 {
     char who[48];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One collective from filling its buffers to checking them. Each is described
- * by a row: who sends and who receives, and whether one block or one per
- * rank. */
+/* One collective, from filling its buffers to checking them. A row describes
+ * each: which ranks send and receive, and whether they send one block or one
+ * for each rank. */
 #include "config.h"
 
 #include "tests/backends/conform.h"
@@ -15,13 +15,13 @@ enum { NOBODY, ROOT, ALL };
 enum { FIXED, BY_SOURCE, BY_DEST, BY_BOTH };
 enum { NOT, IN_RECV, IN_SEND, SAME };
 
-/* One row a collective. */
+/* The row of a collective. */
 typedef struct {
-    int senders, send_many; /* many: a block per destination */
+    int senders, send_many; /* many: one block for each destination */
     int receivers, recv_many;
     int reduces;
-    int counts; /* what a block's length depends on */
-    int in_place; /* whose buffer holds the other one */
+    int counts; /* on what the length of a block depends */
+    int in_place; /* the buffer that contains the other one */
 } shape_t;
 
 static const shape_t shapes[] = {
@@ -61,8 +61,8 @@ static int takes_part(const exchange_t *x, int who)
     return who == ALL || (who == ROOT && x->rank == x->root);
 }
 
-/* Elements that source sends to dest; about one block in four is empty where
- * lengths differ. */
+/* The number of elements that source sends to dest; with unequal lengths about
+ * one block in four is empty. */
 static size_t length(const exchange_t *x, int source, int dest)
 {
     static const unsigned use[][2] = {{0, 0}, {1, 0}, {0, 1}, {1, 1}};
@@ -76,7 +76,8 @@ static size_t length(const exchange_t *x, int source, int dest)
     return r >> 62 == 0 ? 0 : r % (2 * x->count + 1);
 }
 
-/* Lays blocks out packed, or last rank's first with a hole before each. */
+/* Computes displacements: packed, or in reverse order with a gap before each
+ * block. */
 static size_t lay_out(const exchange_t *x, const size_t *counts, size_t *displs,
                       int with_gaps)
 {
@@ -113,7 +114,7 @@ static void make_counts(exchange_t *x)
     }
 }
 
-/* Writes what this rank sends. */
+/* Writes the data that this rank sends. */
 static void put_send(const exchange_t *x, unsigned char *to)
 {
     const shape_t *shape = &shapes[x->coll];
@@ -131,7 +132,7 @@ static void put_send(const exchange_t *x, unsigned char *to)
     }
 }
 
-/* Writes what this rank must have received. */
+/* Writes the data that this rank must receive. */
 static void put_recv(const exchange_t *x, unsigned char *to)
 {
     const shape_t *shape = &shapes[x->coll];
@@ -150,7 +151,7 @@ static void put_recv(const exchange_t *x, unsigned char *to)
                       x->recv_counts[x->root]);
 }
 
-/* Byte displacement of this rank's own block where it is used in place. */
+/* Byte displacement of this rank's own block, if it is used in place. */
 static size_t own_block(const exchange_t *x, int where)
 {
     if (where == IN_SEND)
@@ -158,7 +159,7 @@ static size_t own_block(const exchange_t *x, int where)
     return where == IN_RECV ? x->recv_displs[x->rank] * x->element : 0;
 }
 
-/* One area holds both buffers. */
+/* Makes one area for both buffers. */
 static int begin_in_place(exchange_t *x, size_t send_bytes, size_t recv_bytes)
 {
     const shape_t *shape = &shapes[x->coll];
@@ -199,7 +200,7 @@ static int begin_apart(exchange_t *x, size_t send_bytes, size_t recv_bytes)
     return 1;
 }
 
-/* Empty buffers may be NULL, and are in every second call. */
+/* Sets empty buffers to NULL in every second call. */
 static void drop_empty(exchange_t *x, size_t send_bytes, size_t recv_bytes)
 {
     if (x->seed % 2 == 0)
@@ -247,7 +248,7 @@ int exchange_begin(exchange_t *x)
     return made;
 }
 
-/* Displacements are NULL, which means packed, in every second call. */
+/* Returns NULL, which means packed, in every second call. */
 static const size_t *displs(const exchange_t *x, const size_t *array)
 {
     return x->gaps || x->seed % 2 ? array : NULL;
@@ -295,7 +296,7 @@ dscomm_status_t exchange_post(exchange_t *x, dscomm_work_t **ret_work)
     return status;
 }
 
-/* A true result may be any byte but 0. */
+/* A true result may be any byte but 0, so makes all of them 1. */
 static void unify_truths(exchange_t *x)
 {
     unsigned char *result = x->recv;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The failure record: what has ended a group, the same on all of its ranks. The
- * groups have the world's ranks in reverse order, so that numbers in the group
- * and in the world differ. */
+/* The failure record of a group that has ended: it is the same on all ranks.
+ * The groups have the world's ranks in reverse order, so that numbers in group
+ * and world differ. */
 #include "config.h"
 
 #include "tests/backends/conform.h"
@@ -10,12 +10,13 @@
 #include <unistd.h>
 
 #define RANKS_MAX 1024
-#define BRIEF_MS 2500 /* the group is made within it, on a busy machine too */
+#define BRIEF_MS 2500 /* long enough to make the group on a busy machine */
 
 static int64_t pids[RANKS_MAX]; /* of the world's ranks */
 static char host[DSCOMM_FAILURE_HOST_MAX];
 
-/* A group that ends here, or NULL. brief: its deadline passes soon. */
+/* Makes a group that ends in this test; NULL on failure. brief: its deadline
+ * passes soon. */
 static dscomm_group_t *make_group(int brief)
 {
     dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
@@ -34,7 +35,7 @@ static dscomm_group_t *make_group(int brief)
     return group;
 }
 
-/* Waits until the group has ended, and reads why. */
+/* Waits until the group has ended, and reads its failure record. */
 static dscomm_failure_t await_end(dscomm_group_t *group)
 {
     dscomm_failure_t failure = DSCOMM_FAILURE_INIT;
@@ -129,7 +130,7 @@ static void test_silence(void)
 }
 
 /* The last rank makes another call than the others. The culprit is the last
- * rank or the one that it was compared with; the detail names both. */
+ * rank, or the rank with which it was compared; the detail names both. */
 static void test_mismatch(void)
 {
     dscomm_group_t *group = make_group(0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups: from ranks, split, mesh, nested, side by side, translation, end. */
+/* Groups: from lists of ranks, split, mesh, nested, side by side; translation
+ * of ranks; freeing. */
 #include "config.h"
 
 #include "tests/backends/conform.h"
@@ -9,7 +10,7 @@
 
 #define RANKS_MAX 64
 
-/* A handful of calls with checked data. */
+/* Makes a few calls and checks their data. */
 static void exercise(dscomm_group_t *group)
 {
     static const int colls[] = {DSCOMM_COLL_ALL_REDUCE, DSCOMM_COLL_BROADCAST,
@@ -37,7 +38,8 @@ static void exercise(dscomm_group_t *group)
     letter_end(&out);
 }
 
-/* The group's member number i is world rank ranks[i], both ways. */
+/* Checks that member i of the group is world rank ranks[i], in both
+ * directions. */
 static void check_members(dscomm_group_t *group, const int *ranks, int count)
 {
     int got = -7;
@@ -90,7 +92,7 @@ static void test_new_reversed(void)
     run_new(ranks, my.ranks);
 }
 
-/* Every third rank, in an order that is neither up nor down. */
+/* Every third rank, in an order that is neither ascending nor descending. */
 static void test_new_permuted(void)
 {
     int ranks[RANKS_MAX], count = 0;
@@ -113,9 +115,9 @@ static void test_new_single(void)
         run_new(&i, 1);
 }
 
-/* Those that are not listed do something else: they wait for a message that
- * the members send when they have used the group. Two of the same list differ,
- * and one of another order. */
+/* Ranks that are not listed do something else: they wait for a message, which
+ * the members send after they have used the group. Two groups of the same list
+ * are distinct, and so is a group of another order. */
 static void test_new_by_members(void)
 {
     dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
@@ -225,7 +227,7 @@ static void check_mesh(dscomm_group_t *group, const int *dims, int ndims, int d)
     check_members(group, ranks, dims[d]);
 }
 
-/* dims is what is asked for, want what it must come to. */
+/* dims is the argument, want the expected result. */
 static void run_mesh(const int *dims, const int *want, int ndims)
 {
     dscomm_group_t *groups[3] = {NULL, NULL, NULL};
@@ -290,8 +292,8 @@ static void test_new_refused(void)
     exercise(my.group);
 }
 
-/* Halves of halves until one rank is left; all used, then freed parent
- * first. */
+/* Splits groups in halves until one rank is left. All groups are used, then
+ * freed, parents first. */
 static void test_nested(void)
 {
     dscomm_group_t *groups[8] = {my.group};
@@ -316,7 +318,7 @@ static void test_nested(void)
         CHECK_OK(dscomm_group_free(groups[i]));
 }
 
-/* Several groups with the same and with other members, used in turn. */
+/* Several groups with equal and with different members, used alternately. */
 static void test_side_by_side(void)
 {
     dscomm_group_t *all[4] = {NULL}, *parts[3] = {NULL};
@@ -339,7 +341,7 @@ static void test_side_by_side(void)
         CHECK_OK(dscomm_group_free(all[i]));
 }
 
-/* A name and a deadline of one's own; the parent's where none is given. */
+/* A name and a deadline of the group's own; without them, the parent's. */
 static void test_attributes(void)
 {
     dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
@@ -415,7 +417,7 @@ static void test_translation_refused(void)
     CHECK_OK(dscomm_group_free(group));
 }
 
-/* Groups come and go without leaving anything behind that piles up. */
+/* Many groups are made and freed, and no resource accumulates. */
 static void test_many(void)
 {
     int many = my.ranks > 8 ? 10 : 60;
@@ -432,7 +434,8 @@ static void test_many(void)
     }
 }
 
-/* After abort every call says so, and who did it; freeing still works. */
+/* After abort every call returns the abort and names the rank; freeing still
+ * works. */
 static void test_abort(void)
 {
     int32_t in = 1, out = 0;
@@ -441,7 +444,8 @@ static void test_abort(void)
     dscomm_status_t status = DSCOMM_OK;
 
     CHECK_OK(dscomm_barrier(my.group, NULL));
-    if (my.rank != culprit) /* which waits until all have left the barrier */
+    /* abort waits until all ranks have left the barrier */
+    if (my.rank != culprit)
         conform_tell(culprit);
     for (int r = 0; r < my.ranks && my.rank == culprit; r++)
         if (r != culprit)
@@ -467,8 +471,7 @@ static void test_abort(void)
 }
 
 /* Works that are outstanding when their group is freed end with ERR_ABORTED, or
- * before that with ERR_PEER_FAILED, if the peer is faster; the parent goes
- * on. */
+ * with ERR_PEER_FAILED if the peer is faster. The parent goes on. */
 static void test_free_with_works(void)
 {
     dscomm_group_t *group = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a profiler sees: every operation once at its begin and once at its
- * end. */
+/* The calls that a profiler gets: each operation once at its beginning and once
+ * at its end. */
 #include "config.h"
 
 #include "tests/backends/conform.h"
@@ -48,7 +48,7 @@ static void install(void)
     CHECK_OK(dscomm_hooks_set(&hooks));
 }
 
-/* One blocking collective, as the hooks must have seen it. */
+/* Runs one blocking collective, and checks the calls of the hooks. */
 static void run_coll(int coll)
 {
     exchange_t x = {.group = my.group,
@@ -100,7 +100,8 @@ static void test_collectives(void)
         run_coll(colls[i]);
 }
 
-/* A work ends when its completion is seen, with the token of its begin. */
+/* A work's end hook is called when completion is detected, with the token of
+ * its begin hook. */
 static void test_works(void)
 {
     exchange_t x[3];
@@ -154,7 +155,7 @@ static void test_messages(void)
           record.begins[1].root);
 }
 
-/* A refused call is no operation; one table at a time. */
+/* A refused call causes no hook call. Only one table can be installed. */
 static void test_refused(void)
 {
     dscomm_hooks_t other = {sizeof other, on_begin, on_end, &record};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* System calls that signals interrupt, and transfers that end halfway: every
- * other call of a whole job does, and nothing is lost. */
+/* System calls that are interrupted by signals, and transfers that are
+ * incomplete: every second call of a whole job is, and nothing is lost. */
 #include "config.h"
 
 #include "tests/backends/inject.h"
@@ -14,8 +14,8 @@
 
 #define RANKS 3
 
-/* A connect() over TCP that is interrupted goes on; files of /proc are never
- * interrupted, but a store's file is. */
+/* The calls that are interrupted. Not connect() over TCP, which would go on;
+ * nor reads of /proc, which are never interrupted. */
 static const inject_call_t calls[] = {
     INJECT_ACCEPT4, INJECT_CONNECT,   INJECT_EPOLL_WAIT, INJECT_FALLOCATE,
     INJECT_FLOCK,   INJECT_FTRUNCATE, INJECT_GETRANDOM,  INJECT_OPEN_CREATE,
@@ -29,7 +29,7 @@ static atomic_uint counts[INJECT_CALLS];
 static int interrupts[INJECT_CALLS];
 static atomic_int armed;
 
-/* The first of two calls of a kind. */
+/* Fails the first of two calls of a kind. */
 int inject_error(inject_call_t call)
 {
     return interrupts[call] && atomic_load(&armed) &&

@@ -31,8 +31,8 @@ void job_sleep_ms(int ms)
         continue;
 }
 
-/* How many times slower this machine is than an idle one: 1 to 8. The ranks of
- * a job, and a build beside it, are no load yet. */
+/* How many times slower than an idle machine this one is: 1 to 8. The ranks of
+ * the test itself, and a build beside it, do not count as load. */
 static int busy_factor(void)
 {
     static int factor;
@@ -66,7 +66,8 @@ unsigned job_draw(unsigned limit)
     return (state >> 8) % limit;
 }
 
-/* Entries of /dev/shm that are anybody's; a leak shows as a difference. */
+/* Counts the entries of /dev/shm, whoever owns them; a leak shows as a
+ * difference. */
 static int count_shm(void)
 {
     DIR *folder = opendir("/dev/shm");
@@ -99,7 +100,7 @@ void job_make(job_t *job, int ranks, int timeout_ms, job_scenario_t scenario,
              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (job->reports == MAP_FAILED)
         bail("no memory for reports: %s", strerror(errno));
-    /* What a rank leaves behind becomes our child. */
+    /* Processes that a rank leaves behind become children of this one. */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
@@ -135,7 +136,8 @@ void job_use_tcp(job_t *job)
              port);
 }
 
-/* JOB_HOSTS, "abab", is a letter for each rank: the host it seems to be on. */
+/* JOB_HOSTS, such as "abab", has a letter for each rank: the host on which it
+ * pretends to be. */
 static void set_host(int rank)
 {
     const char *hosts = getenv("JOB_HOSTS");
@@ -169,7 +171,7 @@ void job_start_rank(job_t *job, int rank)
         _exit(1);
     set_host(rank);
     job->scenario(&me);
-    exit(0); /* not _exit(): a sanitizer looks for leaks at exit */
+    exit(0); /* not _exit(), because a sanitizer checks for leaks at exit */
 }
 
 void job_start(job_t *job)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Too few file descriptors, too little memory, a /dev/shm that is full: a
- * status and a sentence, never a signal, and nobody waits for ever. */
+/* Too few file descriptors, too little memory, or a full /dev/shm lead to a
+ * status and a sentence, never to a signal, and no rank waits for ever. */
 #include "config.h"
 
 #include "tests/backends/job.h"
@@ -25,8 +25,8 @@ typedef struct {
     const char *name;
     int resource;
     rlim_t limit;
-    int victims; /* 0: all ranks; else only rank 1 */
-    int must_run; /* the limit is none of the library's business */
+    int victims; /* 0: all ranks have the limit; else only rank 1 */
+    int must_run; /* the limit does not concern the library */
 } limit_t;
 
 /* Joins, moves a few sizes, leaves. */
@@ -53,8 +53,8 @@ static void work(job_rank_t *me)
         job_tell(me, last);
 }
 
-/* A descriptor limit counts from what is open already, an address space limit
- * from what is mapped. */
+/* Returns what is in use: open descriptors, or mapped address space. The limit
+ * is added to that. */
 static rlim_t in_use(int resource)
 {
     unsigned long pages = 0;
@@ -88,11 +88,12 @@ static void work_limited(job_rank_t *me)
     if (!l->victims || me->rank == 1)
         setrlimit(l->resource, &limit);
     work(me);
-    /* What a sanitizer does at exit is not limited. */
+    /* The limit ends here, because a sanitizer needs resources at exit. */
     setrlimit(l->resource, &before);
 }
 
-/* Every rank ended by itself, and one that failed says why. */
+/* Returns whether every rank ended by itself, and whether a failure has a
+ * reason. */
 static int ended_well(const job_t *job)
 {
     int passed = 1;
@@ -156,9 +157,9 @@ static void test_limits(void)
 }
 
 typedef struct {
-    int victim; /* the rank with the limit */
-    int limit; /* more files than are open already */
-    int splits; /* after init, where the limit begins */
+    int victim; /* the rank that has the limit */
+    int limit; /* descriptors beyond those that are open already */
+    int splits; /* the limit begins after init */
 } named_t;
 
 /* Joins, then splits until something fails. */
@@ -186,7 +187,7 @@ static void split_limited(job_rank_t *me)
     setrlimit(RLIMIT_NOFILE, &before);
 }
 
-/* All say so, soon: it was the victim, and its open files. */
+/* All ranks say soon that the victim failed, for lack of descriptors. */
 static void run_named(const named_t *n)
 {
     char rank[16];
@@ -205,8 +206,9 @@ static void run_named(const named_t *n)
            n->limit, n->splits ? "a split" : "init");
 }
 
-/* With a file:// store, which takes two files while it is open: what is left is
- * for the socket, its own pidfd, the segment and two others' pidfds. */
+/* Uses a file:// store, which takes two descriptors while it is open. The rest
+ * is for the socket, the rank's own pidfd, the segment and the pidfds of two
+ * others. */
 static void test_named_limits(void)
 {
     static const named_t named[] = {
@@ -219,7 +221,7 @@ static void test_named_limits(void)
         run_named(&named[i]);
 }
 
-/* A /dev/shm of 64 KiB, or none that can be written; in a mount namespace. */
+/* Uses a /dev/shm of 64 KiB, or a read-only one, in a mount namespace. */
 static void run_small_shm(const char *name, const char *options)
 {
     job_t job;
@@ -237,7 +239,7 @@ static void run_small_shm(const char *name, const char *options)
     umount("/dev/shm");
 }
 
-/* Lets no mount that follows be seen elsewhere. In a chroot, / is none. */
+/* Keeps later mounts in this namespace. In a chroot, / is not a mount point. */
 static int hide_mounts(void)
 {
     if (unshare(CLONE_NEWNS) < 0)
@@ -257,7 +259,7 @@ static void test_small_shm(void)
     run_small_shm("/dev/shm that is read-only", "r");
 }
 
-/* Rank 1 alone, or all ranks. */
+/* Filters system calls on rank 1 only, or on all ranks. */
 static void work_sandboxed(job_rank_t *me)
 {
     if (!*(int *)me->arg || me->rank == 1)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How ranks that a launcher started meet: without a port, beside other jobs,
- * with wrong numbers on the node, and where rank 0 dies on the way. The
- * launchers are their variables. */
+/* How ranks that a launcher has started meet: without a port, beside other
+ * jobs, with wrong local numbers, and if rank 0 dies meanwhile. The launchers
+ * are represented by their variables. */
 #include "config.h"
 
 #include "tests/backends/job.h"
@@ -14,7 +14,7 @@
 
 /* What mpirun says. */
 typedef struct {
-    const char *name; /* of the job; NULL: not told */
+    const char *name; /* the job's name; NULL: not given */
     const char *address, *port; /* NULL: not told */
     int local_rank[4], local_size; /* -1: not told */
     int want[4]; /* local ranks */
@@ -59,7 +59,8 @@ static void set_all(const job_rank_t *me, const launch_t *launch)
     set("MASTER_PORT", launch->port);
 }
 
-/* Joins, sums ranks, tells its local rank and the log's warning, leaves. */
+/* Joins, sums ranks, reports its local rank and the warning of the log,
+ * leaves. */
 static void join_and_leave(job_rank_t *me)
 {
     dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
@@ -155,7 +156,7 @@ static void test_local_ranks(void)
     }
 }
 
-/* Four jobs at once, two of which begin at one port. */
+/* Four jobs at once, two of which first try the same port. */
 static void test_many_jobs(void)
 {
     static const launch_t launches[] = {
@@ -180,7 +181,8 @@ static void test_many_jobs(void)
         job_end(&jobs[j], "many jobs");
 }
 
-/* The user gave one port to two jobs. The one that has it is not disturbed. */
+/* The user gave one port to two jobs. The job that already uses it is not
+ * disturbed. */
 static void test_two_jobs(void)
 {
     char port[16];
@@ -211,7 +213,7 @@ static void test_two_jobs(void)
     job_end(&job, "first job");
 }
 
-/* Rank 0 serves the store of those that wait for it. */
+/* Rank 0 dies while it serves the store of ranks that wait for it. */
 static void test_leader_dies(void)
 {
     char port[16];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory from dscomm_mem_alloc(): in every collective, on all ranks or on
+/* Buffers from dscomm_mem_alloc(), in every collective, on all ranks or on
  * some. */
 #include "config.h"
 
@@ -40,7 +40,7 @@ static void test_some(void)
     run_colls(my.rank == my.ranks - 1);
 }
 
-/* Works on such memory, several at a time. */
+/* Several works at a time on such memory. */
 static void test_works(void)
 {
     exchange_t x[6];
@@ -59,7 +59,8 @@ static void test_works(void)
         exchange_end(&x[i]);
 }
 
-/* Page aligned, zeroed, writable to the last byte, again after free. */
+/* The memory is page aligned, zeroed, writable to the last byte, and can be
+ * allocated again after free. */
 static void test_properties(void)
 {
     static const size_t sizes[] = {1, 4095, 4096, 70000, 3 << 20};
@@ -82,7 +83,8 @@ static void test_properties(void)
         }
 }
 
-/* Many at a time, freed in another order, by ranks in different numbers. */
+/* Ranks allocate different numbers of blocks, and free them in another
+ * order. */
 static void test_many(void)
 {
     enum { MANY = 40 };
@@ -127,7 +129,7 @@ static void test_refused(void)
     CHECK_OK(dscomm_barrier(my.group, NULL));
 }
 
-/* As buffers of messages. */
+/* Such memory as buffers of messages. */
 static void test_messages(void)
 {
     size_t bytes = conform_scale(100000);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks that make groups with different calls or arguments, or not at all: what
- * all are told names ranks, processes and public calls. */
+/* Ranks that make groups with different calls or arguments, or do not call at
+ * all: the failure on all ranks names ranks, processes and public calls. */
 #include "config.h"
 
 #include "tests/backends/job.h"
@@ -13,15 +13,15 @@
 
 typedef dscomm_status_t call_t(dscomm_group_t *parent);
 
-/* The odd rank's call, and that of the others. */
+/* The call of the odd rank, and that of the others. */
 typedef struct {
     const char *name;
     call_t *odd, *theirs;
     int odd_rank; /* in the world */
-    int reversed; /* the parent is a group of all ranks in the opposite order */
+    int reversed; /* the parent has all ranks in reverse order */
     int timeout_ms; /* of the job */
     dscomm_status_t status;
-    /* What all are told: of the odd rank, and of the first other one. */
+    /* Expected words: about the odd rank, and about the first other one. */
     const char *odd_words, *words;
 } case_t;
 
@@ -94,7 +94,7 @@ static dscomm_status_t reduce(dscomm_group_t *parent)
                              NULL);
 }
 
-/* Makes no call, until the group has ended. */
+/* Makes no call until the group has ended. */
 static dscomm_status_t stay_away(dscomm_group_t *parent)
 {
     dscomm_status_t status;
@@ -132,7 +132,8 @@ static const case_t cases[] = {
      DSCOMM_ERR_TIMEOUT, "rank 1 (pid ", "dscomm_group_new() #"},
 };
 
-/* The ranks agree on the mismatch of arguments alone: the parent goes on. */
+/* Returns whether the ranks agreed on the mismatch, because only arguments
+ * differ: the parent then goes on. */
 static int is_agreed(const case_t *c)
 {
     return c->odd_words[0] == 'c';
@@ -160,7 +161,7 @@ static void run_rank(job_rank_t *me)
     dscomm_finalize(me->world);
 }
 
-/* The rank with its process, as the sentences write it. */
+/* Writes the rank with its process, as in sentences. */
 static const char *write_rank(const job_t *job, const case_t *c, int rank,
                               char text[64])
 {
@@ -174,7 +175,7 @@ static const char *write_rank(const job_t *job, const case_t *c, int rank,
     return text;
 }
 
-/* All ranks have the same sentence, which names both processes. */
+/* Checks that all ranks have the same sentence, which names both processes. */
 static int told_alike(const job_t *job, const case_t *c, const pid_t *pids)
 {
     const int first = c->reversed ? RANKS - 1 : 0, other_way = c->reversed;
@@ -198,8 +199,8 @@ static int told_alike(const job_t *job, const case_t *c, const pid_t *pids)
     return passed;
 }
 
-/* Each sentence of a mismatch with another call names the process of the odd
- * rank, and that of another one. */
+/* Checks that each sentence of a mismatch with another call names the process
+ * of the odd rank, and that of another rank. */
 static int told_processes(const job_t *job, const case_t *c, const pid_t *pids)
 {
     char odd[64];

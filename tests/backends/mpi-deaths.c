@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The last rank dies while a group of all is made: at which point, the mode
- * says. The others learn of it, long before the group's deadline. The launcher
- * must let them live. */
+/* The last rank dies while a group of all ranks is made; the mode selects the
+ * moment. The others learn of it long before the group's deadline. The launcher
+ * must not kill them. */
 #include "config.h"
 
 #include "tests/backends/mpi-host.h"
@@ -57,14 +57,14 @@ static void die_in_place(void)
     make_group();
 }
 
-/* While the others wait for its card. */
+/* Dies while the others wait for its card. */
 void die_meeting(void)
 {
     join_and_tell("mpi");
     die_in_place();
 }
 
-/* While the others are in MPI_Comm_create_group(). */
+/* Dies while the others are in MPI_Comm_create_group(). */
 void die_making(void)
 {
     join_and_tell("mpi");
@@ -72,7 +72,7 @@ void die_making(void)
     make_group();
 }
 
-/* While the others are in MPI_Init_thread(). */
+/* Dies while the others are in MPI_Init_thread(). */
 void die_beginning(void)
 {
     join_and_tell("shm");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A program that uses MPI itself, beside backend mpi; the first argument says
- * how. Each rank that is content prints "content". */
+/* A program that uses MPI itself, together with backend mpi; the first argument
+ * selects how. Each rank that passes prints "content". */
 #include "config.h"
 
 #include "tests/backends/mpi-host.h"
@@ -77,7 +77,7 @@ static void sum_ours(void)
     need(sum == ranks * (ranks + 1) / 2, "the library's sum by a work");
 }
 
-/* With messages to and from everybody that only the program knows of. */
+/* Sums ranks while the program itself exchanges messages with all ranks. */
 static void sum_theirs(void)
 {
     int mine = rank + 1, sum = 0, next = (rank + 1) % ranks, got = -1;
@@ -94,7 +94,8 @@ static void sum_theirs(void)
     need(sum == ranks * (ranks + 1) / 2, "the program's sum");
 }
 
-/* MPI before and after, of the least and of the highest level. */
+/* Uses MPI before and after the library, at the lowest and the highest thread
+ * level. */
 static void use_both(int wanted)
 {
     int level;
@@ -120,7 +121,7 @@ static void use_multiple(void)
     use_both(MPI_THREAD_MULTIPLE);
 }
 
-/* Two worlds one after the other, and not a word of MPI. */
+/* Makes two worlds one after the other, and does not call MPI. */
 static void use_none(void)
 {
     int over = 1;
@@ -134,7 +135,7 @@ static void use_none(void)
     need(!over, "MPI goes on until the end");
 }
 
-/* MPI ends too early, while it has a message that nobody receives. */
+/* Finalises MPI too early, while a message was not received. */
 static void end_early(void)
 {
     static char large[16 << 20];
@@ -157,7 +158,7 @@ static void end_early(void)
     need(dscomm_init(NULL, &world) < 0, "there is no MPI any more");
 }
 
-/* For those that do not live to be content: they came as far as that. */
+/* Joins and prints a line, for ranks that will not live long enough to pass. */
 static void join_aloud(void)
 {
     join("mpi");
@@ -170,7 +171,7 @@ static void die(void)
 {
     join_aloud();
     if (rank == ranks - 1) {
-        usleep(500000); /* the launcher drops output that it has not read */
+        usleep(500000); /* the launcher drops output that it has not read yet */
         raise(SIGKILL);
     }
     sleep(1);
@@ -178,8 +179,8 @@ static void die(void)
     sleep(30);
 }
 
-/* A rank ends the group and goes, while the others wait for it in a call of MPI
- * that nothing can interrupt. */
+/* A rank ends the group and leaves, while the others wait for it in a call of
+ * MPI that cannot be interrupted. */
 static void desert(void)
 {
     int mine = 1, sum;
@@ -194,8 +195,8 @@ static void desert(void)
     dscomm_finalize(world);
 }
 
-/* MPI still reads what nobody has received when the group ends: memory of the
- * library's own is there for it, though the group is not. */
+/* When the group ends, MPI still reads a message that was not received: memory
+ * of the library is kept for it, although the group is freed. */
 static void keep(void)
 {
     const size_t bytes = 64 << 20;
@@ -211,10 +212,11 @@ static void keep(void)
                               (rank + 1) % ranks, 1, &work));
     DSCOMM_CHECK(dscomm_barrier(world, NULL));
     DSCOMM_CHECK(dscomm_group_abort(group, "enough"));
-    status = dscomm_work_wait(work, 10000); /* OK: MPI has made a copy */
+    status = dscomm_work_wait(work, 10000); /* OK: MPI has copied the message */
     need(status == DSCOMM_ERR_ABORTED || status == DSCOMM_OK, "the end");
     dscomm_work_free(work);
-    DSCOMM_CHECK(dscomm_barrier(world, NULL)); /* then it is thrown away */
+    /* then the memory is overwritten */
+    DSCOMM_CHECK(dscomm_barrier(world, NULL));
     DSCOMM_CHECK(dscomm_group_free(group));
     if (status != DSCOMM_OK)
         memset(memory, 1, bytes);
@@ -238,8 +240,8 @@ static int is_all(const char *memory, int value)
            !memcmp(memory, memory + 1, LONG_BYTES - 1);
 }
 
-/* Receives until the message has begun to come, and stops its sender there. 1
- * where the receive ends without it. */
+/* Receives until the message has begun to arrive, and stops its sender. Returns
+ * 1 if the receive ends without it. */
 static int receive_a_part(dscomm_group_t *group, volatile char *memory,
                           pid_t sender)
 {
@@ -257,8 +259,8 @@ static int receive_a_part(dscomm_group_t *group, volatile char *memory,
     return status == DSCOMM_OK;
 }
 
-/* Calls of MPI by all, until rank 1 has the last byte of what it has given up.
- */
+/* All ranks make calls of MPI, until rank 1 has received the last byte of the
+ * message that it gave up. */
 static void go_on(const volatile char *memory)
 {
     int over = 0;
@@ -280,9 +282,9 @@ static void send_long(dscomm_group_t *group)
     dscomm_work_free(work);
 }
 
-/* Rank 0 stops in the midst of a message, for which rank 1 does not wait any
- * longer. When it goes on, memory that rank 1 has by then for a group with rank
- * 2 is not written to. */
+/* Rank 0 is stopped in the middle of a message, and rank 1 gives up that
+ * receive. When rank 0 goes on, it must not write to memory that rank 1 then
+ * uses for a group with rank 2. */
 static void stop(void)
 {
     int pids[64], own = (int)getpid(), first[] = {0, 1}, others[] = {1, 2};
@@ -300,7 +302,7 @@ static void stop(void)
     if (rank == 1) {
         old = allocate(group, POISON);
         if (receive_a_part(group, old, pids[0]))
-            old = NULL; /* this MPI moves a message at once */
+            old = NULL; /* this MPI has received the message at once */
         else
             printf("given up\n");
     }
@@ -320,20 +322,20 @@ static void stop(void)
     DSCOMM_CHECK(dscomm_finalize(world));
 }
 
-/* A late root, while the others listen to each other. */
+/* The root is late, while the others look for notices. */
 static void broadcast_late(dscomm_group_t *group)
 {
     int value = rank == 0 ? 42 : 0;
     dscomm_work_t *work;
 
     if (rank == 0)
-        usleep(1500000); /* they listen after a second */
+        usleep(1500000); /* they begin to look after a second */
     DSCOMM_CHECK(dscomm_broadcast(group, &value, 1, DSCOMM_INT32, 0, &work));
     finish(work);
     need(value == 42, "what is broadcast");
 }
 
-/* A barrier to which all others are late, and then one like any other. */
+/* All other ranks are late for a barrier; a normal barrier follows. */
 static void meet_late(dscomm_group_t *group)
 {
     int over = 0;
@@ -346,8 +348,8 @@ static void meet_late(dscomm_group_t *group)
     DSCOMM_CHECK(dscomm_monitored_barrier(group, 60000));
 }
 
-/* Of two ranks, most of them, so that those of MPICH, which does not give way,
- * have a processor each; to some, ranks are late. */
+/* Makes many groups. Most have two ranks, so that each rank has a processor,
+ * because MPICH does not yield; for some groups, ranks are late. */
 static void make_many(void)
 {
     dscomm_group_t *group;
@@ -372,8 +374,8 @@ static void make_many(void)
     DSCOMM_CHECK(dscomm_finalize(world));
 }
 
-/* A second world beside the first: two libraries might make them at the same
- * time. */
+/* Makes a second world beside the first, at the same time, as two libraries
+ * might. */
 static void twice(void)
 {
     dscomm_group_t *other;
@@ -397,7 +399,7 @@ static uint64_t hash(const void *data, size_t bytes)
     return sum;
 }
 
-/* Everybody's bits are the same, and the same again. */
+/* Checks that all ranks get the same bits, and the same bits again. */
 static void compare_bits(const float *in, float *out, size_t count,
                          dscomm_op_t op)
 {
@@ -428,7 +430,7 @@ static void see_bits(void)
     DSCOMM_CHECK(dscomm_finalize(world));
 }
 
-/* Not wired up: what is said. */
+/* MPI is not wired up: checks the sentence. */
 static void complain(void)
 {
     if (dscomm_init(NULL, &world) == DSCOMM_OK)
@@ -437,7 +439,7 @@ static void complain(void)
     exit(4);
 }
 
-/* Below MPI_THREAD_MULTIPLE: a thread asks, and wants a group. */
+/* Below MPI_THREAD_MULTIPLE, another thread tries to make a group. */
 static void *intrude(void *arg)
 {
     int all[64];
@@ -478,7 +480,8 @@ static void use_serialized(void)
     MPI_Finalize();
 }
 
-/* The program wants to end with the first error of MPI, but with its own. */
+/* MPI runs out of resources. The program has set an error handler that ends it,
+ * but only for its own errors. */
 static void run_out(void)
 {
     MPI_Errhandler handler;
@@ -498,7 +501,7 @@ static void run_out(void)
     MPI_Finalize();
 }
 
-/* Ranks with different settings */
+/* Ranks have different settings. */
 static void differ(void)
 {
     if (launched_rank())
@@ -516,7 +519,7 @@ static void complain_after_init(void)
     complain();
 }
 
-/* Rank 1 uses MPI and never comes; the launcher ends it with the others. */
+/* Rank 1 uses MPI and never joins; the launcher ends it with the others. */
 static void stay_away(void)
 {
     MPI_Init(NULL, NULL);

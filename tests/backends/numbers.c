@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The arithmetic of reductions where it is delicate: NaN, infinities, signed
- * zeros, single rounding, truncating averages, equal bits everywhere. */
+/* Special cases of reductions: NaN, infinities, signed zeros, single rounding,
+ * truncated averages, equal bits everywhere. */
 #include "config.h"
 
 #include "tests/backends/conform.h"
@@ -41,7 +41,7 @@ static int is_nan_bits(size_t f, uint64_t bits)
                                : bits == special[f].nan;
 }
 
-/* All-reduces one element; mine on rank who, other elsewhere. */
+/* All-reduces one element: mine on rank who, other on the other ranks. */
 static uint64_t reduce_one(size_t f, dscomm_op_t op, int who, uint64_t mine,
                            uint64_t other)
 {
@@ -99,8 +99,9 @@ static void test_infinity(void)
     }
 }
 
-/* Beyond the largest number: infinity, in E4M3 NaN (OCP, not saturating)
- * or the largest number: only that is not said by types.h. */
+/* A result beyond the largest number is infinity; in E4M3 it is NaN (OCP, not
+ * saturating) or the largest number, because types.h does not define that
+ * further. */
 static void test_overflow(void)
 {
     static const double largest[] = {65504, 0, 0, 0, 448, 57344};
@@ -144,8 +145,8 @@ static void test_signed_zero(void)
     }
 }
 
-/* The first number that is followed by a gap of 2, and ones: adding one by one
- * in the format itself would never move. */
+/* Adds ones to the first number that is followed by a gap of 2. Adding one by
+ * one in the format itself would never change it. */
 static void test_rounded_once(void)
 {
     static const double start[] = {2048, 256, 0, 0, 16, 8};
@@ -242,8 +243,8 @@ static void run_bits(dscomm_dtype_t dtype, dscomm_op_t op, size_t count)
     free(out);
 }
 
-/* Sums of numbers of very different size depend on the order; same inputs must
- * give the same bits on all ranks and in every run. */
+/* Sums of numbers of very different size depend on the order. The same inputs
+ * must give the same bits on all ranks and in every run. */
 static void test_equal_bits(void)
 {
     static const size_t counts[] = {1, 5, 300, 5003, 70001};

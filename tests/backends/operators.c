@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operators of the program's own, in every collective that reduces: results
- * from another computation, order, works, refusals. */
+/* User operators, in every collective that reduces: results from another
+ * computation, order, works, refusals. */
 #include "config.h"
 
 #include "tests/backends/conform.h"
@@ -18,8 +18,8 @@ static const int colls[] = {
 
 static const size_t counts[] = {0, 1, 3, 6, 17, 300, 9001};
 
-/* x -> a x + b modulo 2^32, as a << 32 | b. One map after another is such a map
- * again: associative, but not commutative. */
+/* Represents the map x -> a x + b modulo 2^32 as a << 32 | b. The composition
+ * of two maps is such a map: associative, but not commutative. */
 static uint64_t map_then(uint64_t first, uint64_t then)
 {
     const uint32_t a = (uint32_t)(first >> 32), b = (uint32_t)first;
@@ -28,7 +28,7 @@ static uint64_t map_then(uint64_t first, uint64_t then)
     return (uint64_t)(c * a) << 32 | (uint32_t)(c * b + d);
 }
 
-/* arg: a number that every call must hand over. */
+/* arg: a number that every call must pass on */
 static int told = 4711;
 static _Atomic int strayed;
 
@@ -51,8 +51,8 @@ static void compose(void *left, const void *right, size_t count,
         first[i] = map_then(first[i], then[i]);
 }
 
-/* The pair of value and index with the larger value; of several, the one with
- * the smaller index. */
+/* Keeps the pair of value and index with the larger value; of equal ones, the
+ * one with the smaller index. */
 static void find_largest(void *left, const void *right, size_t count,
                          dscomm_dtype_t dtype, void *arg)
 {
@@ -69,14 +69,14 @@ static void find_largest(void *left, const void *right, size_t count,
     }
 }
 
-/* Element index of rank's input. */
+/* The input of rank at an index. */
 static uint64_t map_input(int rank, size_t index)
 {
     return mix((uint64_t)rank * 1000003 + index);
 }
 
-/* What the maps of all ranks do one after the other, on two values, which
- * determine it. */
+/* The composition of the maps of all ranks, computed from its effect on two
+ * values. */
 static uint64_t map_want(size_t index)
 {
     uint32_t at_0 = 0, at_1 = 1;
@@ -128,14 +128,14 @@ static dscomm_op_t make_op(const kind_t *kind)
     return op;
 }
 
-/* One call, with its buffers. */
+/* A call, with its buffers. */
 typedef struct {
     const kind_t *kind;
     dscomm_op_t op;
     int coll, root, in_place;
     size_t count, offset;
 
-    size_t total, first; /* inputs; the result's first one */
+    size_t total, first; /* number of inputs; first element of the result */
     size_t results;
     size_t *parts;
     unsigned char *send, *recv;
@@ -226,7 +226,7 @@ static call_t make_call(const kind_t *kind, dscomm_op_t op, size_t c, size_t i)
                     .offset = i % 3 == 2 ? 3 : 0};
 }
 
-/* Handles are each process's own: other ranks have made more of them. */
+/* Handles are local: other ranks have made more operators. */
 static void run_kind(const kind_t *kind)
 {
     dscomm_op_t unused = make_op(&maps), op;
@@ -258,7 +258,7 @@ static void test_commutative(void)
     run_kind(&pairs);
 }
 
-/* Several at a time; the operators are freed while they run. */
+/* Several works at a time; the operators are freed while the works run. */
 static void test_works(void)
 {
     enum { MANY = CONFORM_LENGTH(colls) * CONFORM_LENGTH(counts) };
@@ -338,7 +338,7 @@ static void test_refused(void)
     CHECK_OK(dscomm_barrier(my.group, NULL));
 }
 
-/* A call by an operator that all ranks have. */
+/* Makes a call with an operator that all ranks have. */
 static void reduce_alike(void)
 {
     const uint64_t in = 1;
@@ -350,8 +350,8 @@ static void reduce_alike(void)
     CHECK_OK(dscomm_op_free(op));
 }
 
-/* The last rank's operator differs: in name, or in nothing but commutativity.
- * All ranks are told both, and nothing of the operator before. */
+/* The last rank's operator differs: in its name, or only in commutativity. The
+ * sentence on all ranks names both, and nothing of an earlier operator. */
 static void run_mismatch(const kind_t *kind, const char *word)
 {
     uint64_t in[400] = {0}, out[400];

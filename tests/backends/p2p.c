@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Point to point: sizes, directions, oneself, many at once. */
+/* Point to point: sizes, directions, messages to oneself, many at a time. */
 #include "config.h"
 
 #include "tests/backends/conform.h"
@@ -27,7 +27,8 @@ static void test_blocking(void)
         }
 }
 
-/* Around a ring; with one rank that is a message to oneself. */
+/* Passes a message around a ring; with one rank that is a message to
+ * oneself. */
 static void test_ring(void)
 {
     for (size_t i = 0; i < CONFORM_LENGTH(sizes); i++) {
@@ -49,7 +50,7 @@ static void test_ring(void)
     }
 }
 
-/* Everyone with everyone at once, oneself included. */
+/* Each rank exchanges with every rank at the same time, itself included. */
 static void test_all_pairs(void)
 {
     letter_t *letters = calloc(2 * (size_t)my.ranks, sizeof *letters);
@@ -79,11 +80,11 @@ static void test_self(void)
         letter_t in = letter(my.rank, 3, sizes[i], i);
         letter_t out = letter(my.rank, 3, sizes[i], i);
 
-        if (i % 3 == 0) { /* the receive is there first */
+        if (i % 3 == 0) { /* the receive is posted first */
             letter_irecv(&in);
             letter_send(&out);
             letter_end(&in);
-        } else if (i % 3 == 1) { /* the send is there first */
+        } else if (i % 3 == 1) { /* the send is started first */
             letter_isend(&out);
             letter_recv(&in);
             letter_end(&out);
@@ -113,7 +114,7 @@ static void test_large(void)
     letter_end(&out);
 }
 
-/* Far more small messages than any window holds, received late. */
+/* Many more small messages than any window holds, received late. */
 static void test_many_small(void)
 {
     enum { MANY = 2000 };
@@ -133,7 +134,8 @@ static void test_many_small(void)
     free(out);
 }
 
-/* A stream in one direction, blocking: the sender may run ahead only so far. */
+/* A stream of blocking sends in one direction: the sender can run ahead only by
+ * a limited amount. */
 static void test_stream(void)
 {
     for (int i = 0; i < 300 && my.ranks > 1; i++) {

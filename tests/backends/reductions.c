@@ -21,7 +21,8 @@ static void run_counts(dscomm_dtype_t dtype, dscomm_op_t op)
 
         if (op == DSCOMM_PREMUL_SUM && x.coll == DSCOMM_COLL_REDUCE_SCATTER_V)
             continue;
-        /* The longest in all_reduce only: its results take time to compute. */
+        /* The longest size is used in all_reduce only, because its expected
+         * results take time to compute. */
         for (size_t i = 0; i < CONFORM_LENGTH(counts) - (c > 0); i++) {
             x.count = conform_scale(counts[i]);
             x.root = (int)(i + c) % my.ranks;
@@ -40,7 +41,7 @@ static void run_op(int op)
             run_counts((dscomm_dtype_t)d, (dscomm_op_t)op);
 }
 
-/* The table of what applies, as types.h says it. */
+/* Which operators apply to which dtypes, as types.h says. */
 static void test_applies(void)
 {
     for (int d = 0; d < DSCOMM_DTYPE_COUNT; d++) {

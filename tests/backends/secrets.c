@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks whose job secrets differ: all of them are told why they do not meet,
- * long before their deadline. */
+/* Ranks whose job secrets differ: all of them learn why they do not meet, long
+ * before their deadline. */
 #include "config.h"
 
 #include "tests/backends/job.h"
@@ -20,7 +20,7 @@
 
 typedef struct {
     const char *what;
-    int ranks, odd; /* the rank that rank 0 does not meet */
+    int ranks, odd; /* number of ranks; the rank that cannot meet rank 0 */
     const char *secrets[RANKS_MOST];
     const char *cause; /* in the sentence of rank 0 */
 } scenario_t;
@@ -48,7 +48,7 @@ static const scenario_t scenarios[] = {
      "it has another job secret than rank 0, or none"},
 };
 
-/* The last rank comes when the others before it have: they are told by rank 0,
+/* The last rank joins when all others have: they learn the reason from rank 0,
  * and not that nobody serves the store any more. */
 static void await_others(const job_rank_t *me)
 {
@@ -120,7 +120,7 @@ static void come_alone(job_rank_t *me)
         job_tell(me, dscomm_finalize(me->world));
 }
 
-/* A stranger says that he is refused, as soon as the server is there. */
+/* A stranger reports that it was refused, as soon as the server is there. */
 static void send_refused(int port)
 {
     const double end = job_now_ms() + job_slowly(TIMEOUT_MS);
@@ -141,7 +141,8 @@ static void send_refused(int port)
     close(fd);
 }
 
-/* He does not end the start-up, but is named when it has failed. */
+/* The stranger's report does not end the start-up, but is in the sentence when
+ * the start-up has failed. */
 static void check_stranger(void)
 {
     job_t job;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Settings that must be the same on all ranks, and are not. */
+/* Settings that must be the same on all ranks, but differ. */
 #include "config.h"
 
 #include "tests/backends/job.h"
@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* What one rank has, and what all others are told. */
+/* The setting of one rank, and what all other ranks must report. */
 typedef struct {
     const char *name, *value, *word;
     int odd; /* the rank */

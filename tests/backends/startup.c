@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Joining when something is wrong: ranks that are missing, late,
- * doubled or contradict each other, ports in use, strangers on the port. */
+/* Joining when something is wrong: ranks that are missing, late, duplicate or
+ * inconsistent; ports in use; strangers at the port. */
 #include "config.h"
 
 #include "tests/backends/job.h"
@@ -62,9 +62,9 @@ static void run_missing(int tcp, int missing, int also_missing)
            missing, also_missing, tcp ? "tcp" : "file");
 }
 
-/* Rank 1 is killed when it has come; rank 2 comes later than rank 0 sees it,
- * but within the two seconds that rank 0 stays then, however slow the build is.
- */
+/* Rank 1 is killed after it has joined. Rank 2 comes after rank 0 has detected
+ * that, but within the two seconds that rank 0 then stays, however slow the
+ * build is. */
 static void run_killed(int tcp)
 {
     job_t job;
@@ -89,8 +89,8 @@ static void run_killed(int tcp)
 
 typedef struct {
     const char *name;
-    long call; /* deadly for rank 1 */
-    int split; /* in the first split, else in init */
+    long call; /* system call that kills rank 1 */
+    int split; /* in the first split; else in init */
 } deadly_t;
 
 static void die_joining(job_rank_t *me)
@@ -113,8 +113,8 @@ static void die_joining(job_rank_t *me)
     dscomm_finalize(me->world);
 }
 
-/* Rank 1 dies as the group is made, before or after it greets rank 0: both
- * others name it, and not each other. */
+/* Rank 1 dies while the group is made, before or after its message to rank 0:
+ * both others name it, and not each other. */
 static void test_killed_joining(void)
 {
     static const deadly_t deadly[] = {
@@ -146,7 +146,7 @@ static void test_missing(void)
     run_killed(1);
 }
 
-/* Without rank 0 nobody serves: the others say where they looked. */
+/* Without rank 0 nobody serves the store: the others say where they looked. */
 static void test_nobody_serves(void)
 {
     job_t job;
@@ -180,7 +180,7 @@ static void run_late(int tcp)
            tcp ? "tcp" : "file");
 }
 
-/* The last rank says that it is the one that arg tells. */
+/* The last rank pretends to be the rank in arg. */
 static void join_doubled(job_rank_t *me)
 {
     if (me->rank == me->ranks - 1)
@@ -188,7 +188,7 @@ static void join_doubled(job_rank_t *me)
     join_and_leave(me);
 }
 
-/* All that come are told, long before their deadline. */
+/* All ranks that join learn of it, long before their deadline. */
 static void test_doubled(int tcp, int doubled)
 {
     int passed;
@@ -206,7 +206,7 @@ static void test_doubled(int tcp, int doubled)
            doubled, tcp ? "tcp" : "file");
 }
 
-/* A second rank 0 finds the port taken, and the first is told of it. */
+/* A second rank 0 finds the port in use, and the first is notified. */
 static void test_two_leaders(void)
 {
     int passed, second, zero = 0;
@@ -226,7 +226,7 @@ static void test_two_leaders(void)
     job_ok(&job, passed, "two processes claim rank 0: both are told");
 }
 
-/* The last rank thinks that there are as many as arg tells. */
+/* The last rank has the world size in arg. */
 static void join_miscounted(job_rank_t *me)
 {
     if (me->rank == me->ranks - 1)
@@ -254,7 +254,7 @@ static void test_miscounted(int tcp, int ranks)
            tcp ? "tcp" : "file", tcp ? "all are told" : "none hangs");
 }
 
-/* One wrong thing in the environment, and who is to blame in the sentence. */
+/* One error in the environment, and which rank the sentence names. */
 typedef struct {
     const char *set[3][2];
     dscomm_status_t want;
@@ -379,7 +379,7 @@ static void test_attributes(void)
     }
 }
 
-/* Somebody else listens there, and answers nothing. */
+/* Another program listens at the port, and does not answer. */
 static void test_port_in_use(void)
 {
     job_t job;
@@ -411,7 +411,8 @@ static int connect_to(int port)
     return -1;
 }
 
-/* Never reads an answer; what is sent is nonsense, cut short or endless. */
+/* A stranger that reads no answers; it sends invalid, truncated or endless
+ * requests. */
 static void pester(int port)
 {
     static const char http[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -432,7 +433,7 @@ static void pester(int port)
             sent = send(fd, noise, sizeof noise, MSG_NOSIGNAL);
         else if (i % 4 == 2)
             sent = send(fd, huge, sizeof huge, MSG_NOSIGNAL);
-        else if (fd >= 0) /* connected, and silent for ever */
+        else if (fd >= 0) /* connected, and silent */
             sent = 1;
         if (sent <= 0 || i % 8 == 0)
             close(fd);

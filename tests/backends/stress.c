@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Thousands of random operations on random groups; all ranks draw the same
- * numbers, so that each knows what comes. */
+/* Thousands of random operations on random groups. All ranks draw the same
+ * numbers, so each knows the next operation. */
 #include "config.h"
 
 #include "tests/backends/conform.h"
@@ -11,9 +11,9 @@
 #define GROUPS 6
 #define FLIGHT 5
 
-/* Operations under way on this rank, oldest first. */
+/* Operations in progress on this rank, oldest first. */
 typedef struct {
-    dscomm_group_t *groups[GROUPS]; /* NULL where this rank is no member */
+    dscomm_group_t *groups[GROUPS]; /* NULL if this rank is not a member */
     exchange_t exchanges[FLIGHT];
     int exchanging;
     letter_t letters[2 * FLIGHT];
@@ -93,7 +93,8 @@ static void step_collective(stress_t *s, uint64_t r)
     s->exchanges[s->exchanging++] = x;
 }
 
-/* Between two members of the first group, at times the same one. */
+/* A message between two members of the first group, which may be the same
+ * rank. */
 static void step_message(stress_t *s, uint64_t r)
 {
     int from = (int)(r % (uint64_t)my.ranks);
@@ -138,7 +139,7 @@ static void run(int steps, uint64_t seed)
             CHECK_OK(dscomm_group_free(s.groups[i]));
 }
 
-/* CONFORM_SEED=N in the environment of all ranks draws other operations. */
+/* CONFORM_SEED=N in the environment of all ranks selects other operations. */
 static void test_random(void)
 {
     const char *seed = getenv("CONFORM_SEED");

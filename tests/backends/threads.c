@@ -71,8 +71,8 @@ static void *run_works(void *arg)
     return NULL;
 }
 
-/* Groups of the task's own group, made while other threads make some, whose
- * first ranks are others. */
+/* Makes groups of the task's own group, while other threads make groups with
+ * other first ranks. */
 static void *run_groups(void *arg)
 {
     const task_t *task = arg;
@@ -138,7 +138,7 @@ static void *abort_later(void *arg)
 
 static double aborted_wait_ms;
 
-/* A wait that nothing would ever end is ended by another thread. */
+/* Another thread ends a wait that would never end by itself. */
 static dscomm_status_t wait_for_abort(dscomm_work_t *work)
 {
     pthread_t thread;
@@ -146,7 +146,8 @@ static dscomm_status_t wait_for_abort(dscomm_work_t *work)
     double start;
 
     CHECK_OK(
-        dscomm_barrier(my.world, NULL)); /* all have something to wait for */
+        /* every rank has something to wait for */
+        dscomm_barrier(my.world, NULL));
     start = conform_now_ms();
     if (my.rank == 0 &&
         !check(pthread_create(&thread, NULL, abort_later, my.group) == 0,
@@ -193,7 +194,7 @@ static void test_abort_blocking(void)
         CHECK_OK(dscomm_group_abort(my.group, "enough"));
         return;
     }
-    /* One of those that wait aborts as well. */
+    /* One of the waiting ranks aborts as well. */
     if (my.rank == 0 &&
         !check(pthread_create(&thread, NULL, abort_later, my.group) == 0,
                "no thread"))
@@ -221,7 +222,7 @@ static void *fail_once(void *arg)
     return NULL;
 }
 
-/* Every thread has its own last sentence. */
+/* Each thread has its own last sentence. */
 static void test_sentences(void)
 {
     pthread_t thread;

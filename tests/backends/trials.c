@@ -18,11 +18,11 @@
 /* Deadlines of calls, and of a job. */
 #define TIMEOUT_MS 8000
 #define JOB_MS 30000
-/* A sanitizer calls it before it is ready to watch it. */
+/* A sanitizer calls it before it is initialised. */
 #define UNWATCHED __attribute__((no_sanitize("address", "undefined")))
 
-/* Requests of this process while it is armed, the one that fails, and what its
- * status must say. */
+/* Requests of this process while it is armed; the one that fails; and the words
+ * that the sentence of its status must contain. */
 static atomic_int armed;
 static atomic_long requests;
 static long failing;
@@ -48,7 +48,7 @@ UNWATCHED int trials_fail(const char *cause)
     return 1;
 }
 
-/* What one k asks for. */
+/* The requests that one trial makes. */
 typedef struct {
     int phase, victim;
     long k;
@@ -117,7 +117,7 @@ static dscomm_status_t groups(dscomm_group_t *world)
     return status;
 }
 
-/* Returns status, or how the works ended if that is OK. */
+/* Returns status, or, if that is OK, how the works ended. */
 static dscomm_status_t end_works(dscomm_work_t *works[], size_t count,
                                  dscomm_status_t status)
 {
@@ -160,8 +160,8 @@ static dscomm_status_t messages(dscomm_group_t *world)
     return end_works(all, 8, status);
 }
 
-/* A message that comes before its receive is kept: the one that is wanted first
- * was sent after it. */
+/* A message that arrives before its receive is kept: the awaited one was sent
+ * after it. */
 static dscomm_status_t unexpected(dscomm_group_t *world)
 {
     const int other = 1 - dscomm_group_rank(world);
@@ -175,8 +175,8 @@ static dscomm_status_t unexpected(dscomm_group_t *world)
     return status;
 }
 
-/* Receives the message with tag that other sends. A receive that had no
- * memory to begin leaves the message where it was. */
+/* Receives the message with tag that rank other has sent. A receive that had no
+ * memory to begin does not consume the message. */
 static dscomm_status_t receive_matched(dscomm_group_t *world, int other,
                                        int tag)
 {
@@ -191,7 +191,7 @@ static dscomm_status_t receive_matched(dscomm_group_t *world, int other,
     return status ? DSCOMM_ERR_PROTOCOL : DSCOMM_ERR_NO_MEMORY;
 }
 
-/* The receive needs memory because works are in flight. */
+/* The receive needs memory, because works are in progress. */
 static dscomm_status_t matched(dscomm_group_t *world)
 {
     enum { MANY = 16 };
@@ -250,7 +250,7 @@ static dscomm_status_t memory(dscomm_group_t *world)
     return status;
 }
 
-/* Of a store that rank 0 serves. */
+/* The rendezvous at a store that rank 0 serves. */
 static const char *rendezvous;
 
 static dscomm_status_t store_client(dscomm_group_t *world)
@@ -288,7 +288,7 @@ static dscomm_status_t compress(dscomm_group_t *world)
     return status;
 }
 
-/* Failures have sentences, which are memory, too. */
+/* Failures need memory for their sentences. */
 static dscomm_status_t failures(dscomm_group_t *world)
 {
     dscomm_group_t *group = NULL;
@@ -356,7 +356,7 @@ static dscomm_status_t time_outs(dscomm_group_t *world)
                                                                 : status;
 }
 
-/* What works leave to the progress thread, and descriptors for event loops. */
+/* Works for the progress thread, and descriptors for event loops. */
 static dscomm_status_t events(dscomm_group_t *world)
 {
     int fd;
@@ -367,7 +367,8 @@ static dscomm_status_t events(dscomm_group_t *world)
 
 enum { START_UP };
 
-/* steps: of k in a sample; 0: none. first: victim; rank 0 serves the store. */
+/* steps: number of k in a sample; 0: none. first: first victim; rank 0 serves
+ * the store. */
 static const struct {
     const char *name;
     dscomm_status_t (*run)(dscomm_group_t *world);
@@ -400,7 +401,7 @@ static const struct {
 
 #define PHASES ((int)(sizeof phases / sizeof phases[0]))
 
-/* What a rank reports: bits of job_report_t.value. */
+/* The report of a rank: bits of job_report_t.value. */
 enum { REACHED = 1, UNEXPLAINED = 2, LEAKED = 4, UNTOLD = 8 };
 
 static int count_descriptors(void)
@@ -414,7 +415,7 @@ static int count_descriptors(void)
     return count;
 }
 
-/* Is a shared segment still mapped? */
+/* Returns whether a shared segment is still mapped. */
 static int has_segment(void)
 {
     FILE *file = fopen("/proc/self/maps", "re");
@@ -429,15 +430,16 @@ static int has_segment(void)
     return found;
 }
 
-/* A status has a sentence, which on the victim names the cause. */
+/* Returns whether a status has a sentence, which on the victim names the
+ * cause. */
 static int explains(dscomm_status_t status)
 {
     return !status || (*dscomm_last_error() &&
                        (!expected || strstr(dscomm_last_error(), expected)));
 }
 
-/* Without memory on one rank, all are told, and do not wait for a deadline. The
- * sentence names that rank. No store has ended. */
+/* If one rank has no memory, all ranks fail, before their deadline. The
+ * sentence names that rank, and does not say that a store has ended. */
 static int was_told(dscomm_status_t status)
 {
     char who[16];
@@ -450,7 +452,7 @@ static int was_told(dscomm_status_t status)
              strstr(dscomm_last_error(), who)));
 }
 
-/* The library itself sees to it that all ranks fail. */
+/* Returns whether the library itself makes all ranks fail in this phase. */
 static int fails_alike(int phase)
 {
     return kind == TRIALS_MEMORY &&
@@ -482,7 +484,7 @@ static void run_rank(job_rank_t *me)
     void *frame;
     int before;
 
-    backtrace(&frame, 1); /* loads what it needs */
+    backtrace(&frame, 1); /* loads the libraries that it needs */
     own_rank = me->rank;
     own_report = me->report;
     rendezvous = me->rendezvous;
@@ -510,8 +512,8 @@ static void run_rank(job_rank_t *me)
     me->report->ended = 1;
 }
 
-/* Did the rank come through as it must? Where there are no k requests, all is
- * well. */
+/* Returns whether the rank has passed. If there were fewer than k requests,
+ * nothing may have failed. */
 static int rank_passed(const job_t *job, int rank, int reached)
 {
     const job_report_t *report = &job->reports[rank];
@@ -521,7 +523,7 @@ static int rank_passed(const job_t *job, int rank, int reached)
            (reached || (!report->status && !report->other_status));
 }
 
-/* *ret_reached: there are k requests. */
+/* *ret_reached: there were k requests. */
 static int run_trial(const trial_t *one, int *ret_reached)
 {
     int passed;

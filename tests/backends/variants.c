@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The _v collectives: blocks of unequal length, empty ones, holes between. */
+/* The _v collectives: blocks of unequal length, empty blocks, gaps between
+ * blocks. */
 #include "config.h"
 
 #include "tests/backends/conform.h"
@@ -28,7 +29,7 @@ static void run_coll(int coll)
 
 #define RANKS_MAX 64
 
-/* One rank owns everything. */
+/* One rank owns all elements. */
 static void test_single_owner(void)
 {
     int32_t in[1000], out[1000];

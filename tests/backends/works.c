@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Works: several in flight on one group and on many, waited for in any order,
+/* Works: several in progress on one group and on many, waited for in any order,
  * tested, timed out, freed early. */
 #include "config.h"
 
@@ -72,11 +72,11 @@ static void test_flight(void)
 
     for (size_t i = 0; i < CONFORM_LENGTH(orders); i++)
         run_flight(orders[i]);
-    /* Each rank in an order of its own. */
+    /* Each rank has its own order. */
     run_flight(orders[my.rank % 3]);
 }
 
-/* A blocking call after works that nobody has waited for yet. */
+/* A blocking call after works that were not waited for yet. */
 static void test_blocking_behind(void)
 {
     exchange_t x[4], blocking;
@@ -89,8 +89,8 @@ static void test_blocking_behind(void)
     end_all(x, 4);
 }
 
-/* The message that the first rank waits for comes only when the collective,
- * which needs it all the time, has come to its end elsewhere. */
+/* The message for which the first rank waits is sent only after a collective,
+ * which needs that rank's progress, has completed on the other ranks. */
 static void test_message_behind(void)
 {
     size_t count = conform_scale(1 << 20);
@@ -155,7 +155,7 @@ static void test_wait_any(void)
     end_all(x, FLIGHT);
 }
 
-/* wait_any finds the one that can complete among those that cannot yet. */
+/* wait_any finds the work that can complete among those that cannot yet. */
 static void test_wait_any_last(void)
 {
     dscomm_work_t *works[3] = {NULL};
@@ -189,14 +189,14 @@ static void test_test(void)
             status = dscomm_work_test(x.work);
             if (status != DSCOMM_IN_PROGRESS)
                 break;
-            sched_yield(); /* to the other ranks of a crowd */
+            sched_yield(); /* lets other ranks run if they share a processor */
         }
         check_status(status, DSCOMM_OK, "dscomm_work_test");
         exchange_end(&x);
     }
 }
 
-/* Waiting a little for what cannot happen yet; the work is not harmed. */
+/* A short wait for a work that cannot complete yet does not harm the work. */
 static void test_timeout(void)
 {
     int32_t in = 0, out = 31 + my.rank;
@@ -279,8 +279,8 @@ static void test_several_groups(void)
     }
 }
 
-/* Two groups whose ranks wait for different ones first: only works if waiting
- * on one group lets the other go on. */
+/* Two groups, whose ranks wait for different ones first: this works only if
+ * waiting on one group makes progress on the other. */
 static void test_crossed_groups(void)
 {
     dscomm_group_t *groups[2] = {NULL, NULL};
@@ -314,7 +314,7 @@ static dscomm_status_t poll_any(dscomm_work_t *work)
     return dscomm_work_wait_any(&work, 1, 0, &(size_t){0});
 }
 
-/* The same for those who ask and never wait. */
+/* The same for ranks that test and never wait. */
 static void test_crossed_polls(void)
 {
     static dscomm_status_t (*const polls[])(dscomm_work_t *) = {
@@ -365,7 +365,7 @@ static void test_names(void)
     dscomm_work_free(second);
 }
 
-/* A refused call writes no work. */
+/* A refused call does not write *ret_work. */
 static void test_not_written(void)
 {
     int dummy;
@@ -380,7 +380,7 @@ static void test_not_written(void)
     check(work == mark, "a refused call wrote its work");
 }
 
-/* So often round, on a group of its own, that all ranks need all others. */
+/* Repetitions, on a group of its own, so that all ranks need all others. */
 typedef struct {
     dscomm_group_t *group;
     dscomm_work_t *both[2];
@@ -414,7 +414,8 @@ static void tour_cancel(void *state, dscomm_status_t status)
     check(0, "the tour is cancelled with %d", (int)status);
 }
 
-/* Rank 0 blocks before it waits for its work, which the last rank needs. */
+/* Rank 0 makes a blocking call before it waits for its work, which the last
+ * rank needs. */
 static void block_beside(dscomm_work_t *work, int by_message)
 {
     int word = 7;

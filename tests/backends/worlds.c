@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* More than one of everything: jobs side by side, worlds in one process, and
- * processes that fork. */
+/* Several jobs side by side, several worlds in one process, and processes that
+ * fork. */
 #include "config.h"
 
 #include "tests/backends/job.h"
@@ -22,7 +22,7 @@ static int all_ok(const job_t *job)
     return passed;
 }
 
-/* Sums what the job's ranks hold, 400 times, over half a second. */
+/* Sums data of the job's ranks, 400 times, over half a second. */
 static void sum_own(job_rank_t *me)
 {
     int32_t value = *(int *)me->arg + me->rank, sum = 0;
@@ -53,7 +53,8 @@ static int sums_right(const job_t *job)
     return passed;
 }
 
-/* Where deaths are not seen, all go: they would wait for their deadline. */
+/* Loses one rank. If deaths are not detected, loses all, because the others
+ * would wait for their deadline. */
 static void lose_rank(const job_t *job)
 {
     int seen = (job->reports[0].capabilities & DSCOMM_CAP_DEATH_DETECTION) != 0;
@@ -63,7 +64,7 @@ static void lose_rank(const job_t *job)
             kill(job->pids[r], SIGKILL);
 }
 
-/* Two jobs at the same time; then one of them loses a rank. */
+/* Runs two jobs at the same time; then one of them loses a rank. */
 static void run_side_by_side(int kill_one)
 {
     static int values[] = {1000, 70000};
@@ -93,8 +94,7 @@ static void run_side_by_side(int kill_one)
     job_end(&jobs[1], "second job");
 }
 
-/* As a library would: a world of its own, with the ranks the other way
- * round. */
+/* Makes another world, as a library would, with the ranks in reverse order. */
 static dscomm_status_t init_other(const job_rank_t *me, dscomm_store_t *store,
                                   dscomm_group_t **ret_world)
 {
@@ -120,7 +120,7 @@ static dscomm_status_t open_other(const job_rank_t *me,
     return dscomm_store_open(url, &attr, ret_store);
 }
 
-/* Gathers ranks on both worlds at once, in opposite orders of waiting. */
+/* Gathers ranks on both worlds at once, and waits in opposite orders. */
 static dscomm_status_t cross(dscomm_group_t *one, dscomm_group_t *other)
 {
     dscomm_group_t *groups[2] = {one, other};
@@ -199,7 +199,7 @@ static void same_rendezvous(job_rank_t *me)
     job_tell(me, status);
 }
 
-/* One sum on a world that ends again. */
+/* Makes one sum on a world, and leaves the world. */
 static dscomm_status_t live_once(job_rank_t *me, dscomm_group_t *world)
 {
     int32_t one = 1, sum = 0;
@@ -210,7 +210,7 @@ static dscomm_status_t live_once(job_rank_t *me, dscomm_group_t *world)
     return status < 0 ? status : dscomm_finalize(world);
 }
 
-/* A world after a world, each with a file of its own. */
+/* Several worlds one after the other, each with its own file. */
 static void again_and_again(job_rank_t *me)
 {
     dscomm_status_t status = DSCOMM_OK;
@@ -227,7 +227,7 @@ static void again_and_again(job_rank_t *me)
     job_tell(me, status);
 }
 
-/* A world after a world, through one store that stays open. */
+/* Several worlds one after the other, through one store that stays open. */
 static void again_on_one_store(job_rank_t *me)
 {
     dscomm_store_t *store = NULL;
@@ -244,8 +244,8 @@ static void again_on_one_store(job_rank_t *me)
     dscomm_store_close(store);
 }
 
-/* What a forked child may do with the world: fail, and free its memory.
- * Returns the child's exit status: a bit for each broken promise. */
+/* What a forked child may do with the world: calls fail, and its memory can be
+ * freed. Returns the child's exit status: a bit for each check that failed. */
 static int child_of(dscomm_group_t *world)
 {
     int32_t in = 1, out = 0;
@@ -289,7 +289,7 @@ static void fork_inside(job_rank_t *me)
     job_tell(me, status);
 }
 
-/* A child may join a job of its own. */
+/* A child may join its own job. */
 static void fork_then_init(job_rank_t *me)
 {
     dscomm_group_t *alone = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Receives that are cancelled on a group that goes on: later messages arrive
- * whole, and nobody waits for ever. Receives from any source are fair. */
+ * complete, and no rank waits for ever. Receives from any source are fair. */
 #include "tests/backends/shm/fixture.h"
 
 #include "backends/shm/request.h"
@@ -57,7 +57,7 @@ static bool holds(size_t bytes, int tag)
     return true;
 }
 
-/* How far a message had come when its receive was cancelled. */
+/* Receives are cancelled after any part of their message has arrived. */
 static void test_halfway(int turns)
 {
     shm_request_t sent[2], received[2];
@@ -80,7 +80,8 @@ static void test_halfway(int turns)
     fixture_close(shms, 2);
 }
 
-/* The answer to a large message waits for room behind small ones. */
+/* The answer to a large message waits for room, because small messages fill the
+ * ring. */
 static void test_unanswered(void)
 {
     static shm_request_t small[1000];

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups of shm without other processes: several shm_t in one, on one
- * segment. */
+/* Groups of shm in one process: several shm_t on one segment. */
 #ifndef TESTS_SHM_FIXTURE_H
 #define TESTS_SHM_FIXTURE_H
 
@@ -42,7 +41,7 @@ static inline shm_t *fixture_rank(int rank, int ranks,
     return shm;
 }
 
-/* ranks mappings of one new segment. */
+/* Makes one mapping of a new segment for each rank. */
 static inline void fixture_open(shm_t **shms, int ranks)
 {
     shm_layout_t layout;
