@@ -21,9 +21,9 @@
 #define ARITHMETIC static inline
 #endif
 
-/* Above 65504 and a half unit in the last place is infinity; below 2^-14 the
- * last place has a fixed weight, which adding 0.5 shifts to that of a float32.
- */
+/* From 65504 plus half a unit in the last place on, the result is infinity.
+ * Below 2^-14 the last place has a fixed weight; adding 0.5 makes it the last
+ * place of a float32. */
 ARITHMETIC uint16_t half_of(float x)
 {
     uint32_t bits = minifloat_bits(x), sign = bits >> 16 & 0x8000;
@@ -36,7 +36,7 @@ ARITHMETIC uint16_t half_of(float x)
     return (uint16_t)(sign | (size >= 0x47800000 ? large : code));
 }
 
-/* The factor is 2^112. A NaN is quiet, as processors make it. */
+/* The factor is 2^112. A NaN becomes quiet, as processors make it. */
 ARITHMETIC float value_of_half(uint16_t code)
 {
     uint32_t size = (code & 0x7fffu) << 13, sign = (code & 0x8000u) << 16;
@@ -50,10 +50,10 @@ ARITHMETIC float value_of_half(uint16_t code)
     return minifloat_value(sign | bits | special);
 }
 
-/* The scale that goes with a code of one bit an element, the root of the mean
- * square. Both roots are rounded to float32 before the division, as where a
- * norm is divided by the root of a number of elements; but a norm beyond
- * float32 is not rounded, so that finite elements have a finite scale. */
+/* The scale of codec onebit: the root of the mean square, computed as the norm
+ * divided by the root of the number of elements, with both rounded to float32.
+ * A norm beyond float32 is not rounded, so that finite elements have a finite
+ * scale. */
 ARITHMETIC float onebit_scale(double squares, size_t count)
 {
     float norm = (float)sqrt(squares);
@@ -63,7 +63,8 @@ ARITHMETIC float onebit_scale(double squares, size_t count)
     return norm / (float)sqrt((double)count);
 }
 
-/* The value of u's code, and the remainder. */
+/* onebit_value() returns the value that u's code represents, onebit_error() the
+ * remainder. */
 ARITHMETIC float onebit_value(float u, float scale)
 {
     return u < 0 ? -scale : scale;

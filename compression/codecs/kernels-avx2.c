@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* AVX2: eight elements are a byte of signs. */
+/* AVX2: a byte of signs is for eight elements. */
 #include "config.h"
 
 #include <immintrin.h>
@@ -10,7 +10,8 @@
 
 #define STEP 8
 #define VECTOR 8
-#define turn(signs) (signs) /* as signs_of() makes them */
+/* signs_of() already makes the order in memory */
+#define turn(signs) (signs)
 typedef __m256 mask_t;
 typedef __m128i codes_t;
 typedef uint8_t signs_t;

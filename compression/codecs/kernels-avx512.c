@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* AVX-512: 64 elements are a word of signs, made and taken as masks. */
+/* AVX-512: a word of 64 signs is a mask. */
 #include "config.h"
 
 #include <immintrin.h>
@@ -26,7 +26,8 @@ static void stream_vector(float *at, __m512 v, int whole)
     _mm_stream_ps(at + 12, _mm512_extractf32x4_ps(v, 3));
 }
 
-/* Turns each byte round: the first of its elements is the highest bit. */
+/* Reverses the bits of each byte, so that the first element is the highest
+ * bit. */
 static uint64_t turn(uint64_t word)
 {
     const uint64_t ones = UINT64_C(0x5555555555555555);

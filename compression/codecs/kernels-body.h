@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Adding and taking away this rounds to an integer, the nearest even. */
+/* Adding and subtracting this rounds to the nearest integer, halves to even. */
 #define ROUNDER 12582912.0f
 
 static void measure(double sums[KERNEL_SUMS], const float *x, const float *e,
@@ -81,7 +81,7 @@ static void put_signs(const uint8_t *bits, size_t count, float scale,
         ret_values[i] = signed_scale(bits, i, scale);
 }
 
-/* As bits, magnitudes are in order, with NaN above infinity. */
+/* Compared as bits, magnitudes are in order, with NaN above infinity. */
 static uint32_t largest(const float *x, const float *e, size_t count)
 {
     uint32_t most = 0;
@@ -103,7 +103,8 @@ static float quantize(const float *x, float *e, size_t count, int8_t *ret_codes)
     memset(ret_codes, 0, count);
     if (most >= 0x7f800000)
         return NAN;
-    if (scale == 0) { /* nothing but zeros, or what is nearly that */
+    /* all elements are zero, or so small that their scale is */
+    if (scale == 0) {
         LANES for (size_t i = 0; i < count; i++) e[i] += x[i];
         return 0;
     }
@@ -179,7 +180,8 @@ typedef uint16_t __attribute__((aligned(1), may_alias)) code_t;
 CAST(half, half_of, value_of_half)
 CAST(bfloat, bfloat16_round, bfloat16_widen)
 
-/* The k-th largest of sizes, which have no highest bit: bit by bit. */
+/* Returns the k-th largest of sizes, whose highest bit is 0; found bit by
+ * bit. */
 static int32_t kth_largest(const int32_t *sizes, size_t count, size_t k)
 {
     int32_t least = 0;
@@ -210,7 +212,8 @@ static inline int32_t peak_of(const float *u, size_t count)
     return most;
 }
 
-/* The largest magnitude of each RUN elements; the number of these. */
+/* Finds the largest magnitude (peak) of each run of RUN elements. Returns the
+ * number of runs. */
 static size_t find_peaks(const float *u, size_t count, int32_t peaks[RUNS])
 {
     size_t runs = 0;
@@ -224,8 +227,8 @@ static size_t find_peaks(const float *u, size_t count, int32_t peaks[RUNS])
     return runs;
 }
 
-/* Places and magnitudes of those that are not below least, which is not above
- * the peaks of the runs that have some; the number of these. */
+/* Lists places and magnitudes of the elements that are not below least, and
+ * returns their number. Runs whose peak is below least are skipped. */
 static size_t find_candidates(const float *u, size_t count,
                               const int32_t peaks[RUNS], int32_t least,
                               uint16_t *places, int32_t *sizes)
@@ -246,8 +249,8 @@ static size_t find_candidates(const float *u, size_t count,
     return found;
 }
 
-/* The k-th largest peak is not above the k-th largest magnitude, so few
- * elements are left to be compared one with the other. */
+/* The k-th largest peak is at most the k-th largest magnitude. So only the few
+ * elements that are not below it need to be compared with each other. */
 static void pick_largest(const float *u, size_t count, size_t k,
                          uint16_t *ret_places)
 {

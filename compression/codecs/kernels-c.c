@@ -10,8 +10,8 @@
 #define ROW dscomm_priv_codec_kernels_c
 #define NAME "c"
 
-/* Bytes of signs are made of, and spread to, a byte for each element, so that
- * compilers make vectors of the rest. */
+/* Packs and unpacks bytes of signs through flags, one byte for each element, so
+ * that compilers can vectorise the other loops. */
 #define STEP 64
 static const uint8_t weights[STEP] = {
 #define EIGHT 0x80, 0x40, 0x20, 0x10, 0x08, 0x04, 0x02, 0x01
@@ -19,7 +19,7 @@ static const uint8_t weights[STEP] = {
 };
 static const uint64_t ones = UINT64_C(0x0101010101010101);
 
-/* The sum of its bytes. */
+/* Returns the sum of the eight bytes. */
 static uint8_t byte_of(const uint8_t *flags)
 {
     uint64_t word;
@@ -89,15 +89,15 @@ static size_t put_vectors(const uint8_t *bits, size_t count, float scale,
     return i;
 }
 
-/* Casts to float16 go by blocks of STEP elements, whose codes are four bytes
- * each until the end, since compilers that narrow every step pack vectors all
- * the time. A block with an element that is rounded to infinity, or is NaN, is
- * done again by the whole conversion. */
+/* Casts to float16, STEP elements at a time. Their codes have four bytes until
+ * the end of the block, because compilers pack vectors in every iteration if
+ * the loop narrows its results. If an element is NaN or is rounded to infinity,
+ * the block is computed again by the complete conversion. */
 #define MAGNITUDE 0x7fffffff
 #define LEAST_INFINITE 0x477ff000
 
-/* Adding 2^13 times the power of two below x rounds x to eleven bits; below
- * 2^-14 the last place has a fixed weight. */
+/* Adding 2^13 times the power of two of x rounds x to eleven bits. Below 2^-14
+ * the last place has a fixed weight. */
 static inline uint32_t finite_half(float x)
 {
     uint32_t bits = minifloat_bits(x), size = bits & MAGNITUDE;
@@ -118,7 +118,8 @@ static inline float value_of_finite_half(uint32_t code)
                            minifloat_bits(minifloat_value(size) * 0x1p112f));
 }
 
-/* False if some code is not right, for its element is not finite there. */
+/* Returns false if an element is not finite in float16: its code is then
+ * wrong. */
 static int finite_block(const float *u, uint32_t wide[STEP])
 {
     uint32_t carry = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compressors: made and freed. */
+/* Making and freeing compressors. */
 #include "config.h"
 
 #include "compression/core/window.h"
@@ -25,13 +25,16 @@ typedef struct {
     int32_t geometry, op, feedback, unused;
 } terms_t;
 
-/* What each rank sends to all before a compressor is made, in memory order. */
+/* An offer: what each rank sends to all before a compressor is made; in the
+ * byte order of this machine. */
 typedef struct {
     terms_t terms;
     int64_t window; /* its wish */
-    uint32_t oldest; /* page that it has */
+    uint32_t oldest; /* the first page of the windows that the rank has */
     int32_t
-        refusal; /* a status, DSCOMM_OK if it agrees; text has the sentence */
+        /* a status: DSCOMM_OK, or why the rank refuses; text has the
+         * sentence */
+        refusal;
     char text[TEXT_BYTES];
 } offer_t;
 
@@ -147,7 +150,7 @@ static void compressor_destroy(dscomm_compressor_t *c)
     g_free(c);
 }
 
-/* Names what differs between two ranks' terms; NULL: nothing. */
+/* Returns the name of a term that differs between two ranks, or NULL. */
 static const char *difference(const terms_t *a, const terms_t *b)
 {
     if (memcmp(a->codec, b->codec, sizeof a->codec))
@@ -311,7 +314,8 @@ static dscomm_status_t compressor_allocate(dscomm_compressor_t *c, int rank)
                              c->count);
 }
 
-/* What the compressors of a group send each other ends with a failed call. */
+/* Fails if a call has failed: the communication of all compressors of the group
+ * has then ended. */
 static dscomm_status_t check_channel(dscomm_group_t *group)
 {
     const dscomm_channel_t *channel = dscomm_priv_channel_of(group);
@@ -334,7 +338,7 @@ dscomm_status_t dscomm_compressor_attr_init(dscomm_compressor_attr_t *attr,
     return dscomm_priv_attr_init("dscomm_compressor_attr_init", attr, size);
 }
 
-/* What this rank does alone. */
+/* The part of creation that needs no other rank. */
 static dscomm_status_t compressor_prepare(dscomm_group_t *group, size_t count,
                                           const dscomm_compressor_attr_t *attr,
                                           const char *codec,

@@ -53,8 +53,9 @@ int dscomm_priv_lease_make(dscomm_lease_t *ret_lease)
     return fd;
 }
 
-/* The number may be another process's, of another node or container; and the
- * lease may have ended between the two first calls. */
+/* Checks that the file is the owner's: a process of another node or container
+ * may have the same number, and the lease may have ended between the first two
+ * calls. */
 int dscomm_priv_lease_hold(const dscomm_lease_t *lease)
 {
     unsigned char token[sizeof lease->token];

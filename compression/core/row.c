@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rows, which are encoded parts: their sizes, and what marks them. */
+/* Rows, which are encoded parts: their sizes and signatures. */
 #include "config.h"
 
 #include "compression/core/compressor.h"
 
 #include <dscomm/dscomm.h>
 
-/* Bytes of a block, so that those of a row can be counted. */
+/* Upper limit of the bytes of a block, so that the size of a row cannot
+ * overflow. */
 #define CODE_MOST ((size_t)16 * DSCOMM_CODEC_BLOCK)
 #define ROW_ALIGNMENT 16
 
-/* Bytes of the block that is not whole, at the end of count elements. */
+/* Bytes of the incomplete block at the end of count elements. */
 static size_t rest_bytes(const dscomm_compressor_t *c, size_t count)
 {
     size_t rest = count % DSCOMM_CODEC_BLOCK;
@@ -23,9 +24,9 @@ size_t dscomm_priv_code_bytes(const dscomm_compressor_t *c, size_t count)
     return count / DSCOMM_CODEC_BLOCK * c->block + rest_bytes(c, count);
 }
 
-/* A row has room for a whole part, and for the last one, which may be shorter
- * and need more. It is cut between blocks, none of which needs more than a
- * whole one. */
+/* A row has room for a whole part, and for the last part, which may be shorter
+ * but need more bytes. Packets end between blocks; no block needs more bytes
+ * than a whole one. */
 dscomm_status_t dscomm_priv_size_rows(dscomm_compressor_t *c)
 {
     size_t last = c->chunk ? c->padded % c->chunk : 0, row;

@@ -22,7 +22,7 @@
 #define CODEC_BYTES 16
 #define SUM_BYTES 32
 
-/* As it stands in the file: no holes. */
+/* The layout in the file; it has no padding. */
 typedef struct {
     char magic[MAGIC_BYTES];
     uint32_t version, geometry, op, ranks, rank, reserved;
@@ -68,7 +68,7 @@ static state_header_t header_of(const dscomm_compressor_t *c)
     return header;
 }
 
-/* Between memory of this machine and that of a saved state, either way. */
+/* Copies floats from memory of this machine to a saved state, or back. */
 static void copy_floats(void *to, const void *from, size_t count)
 {
     if (count)
@@ -89,7 +89,7 @@ static void sum_of(const void *memory, size_t bytes, guint8 *ret_sum)
     GChecksum *checksum = g_checksum_new(G_CHECKSUM_SHA256);
     gsize length = SUM_BYTES;
 
-    while (bytes) { /* the length is signed */
+    while (bytes) { /* the length is a signed number */
         size_t some = MIN(bytes, (size_t)1 << 30);
 
         g_checksum_update(checksum, memory, (gssize)some);
@@ -145,7 +145,7 @@ dscomm_status_t dscomm_compressor_save(const dscomm_compressor_t *compressor,
     return DSCOMM_OK;
 }
 
-/* Why a state is not one of c, or NULL. */
+/* Returns why a saved state does not fit c, or NULL. */
 static const char *refusal(const dscomm_compressor_t *c,
                            const state_header_t *got, const char *memory,
                            size_t bytes)
@@ -179,7 +179,7 @@ static const char *refusal(const dscomm_compressor_t *c,
     return NULL;
 }
 
-/* Masked elements keep no errors. */
+/* Clears the errors of masked elements. */
 static void state_clear_masked(dscomm_compressor_t *c)
 {
     size_t base = (size_t)c->channel->rank * c->chunk;
@@ -192,7 +192,7 @@ static void state_clear_masked(dscomm_compressor_t *c)
             c->server[i] = 0;
 }
 
-/* from: "" or what the bytes were read from. */
+/* from: where the bytes were read, for the sentence; or "". */
 static dscomm_status_t state_load(const char *name, dscomm_compressor_t *c,
                                   const char *memory, size_t bytes,
                                   const char *from)
@@ -230,7 +230,7 @@ dscomm_status_t dscomm_compressor_load(dscomm_compressor_t *compressor,
         return status;
     if (!memory)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: memory is NULL", name);
-    /* As for save, memory may be longer. */
+    /* As for save, memory may be longer than the state. */
     return state_load(name, compressor, memory,
                       MIN(bytes, state_bytes(compressor)), "");
 }
@@ -279,7 +279,7 @@ dscomm_compressor_save_file(const dscomm_compressor_t *compressor,
         status = check_path(name, path);
     if (status < 0)
         return status;
-    /* A file is replaced by another; nothing else must be. */
+    /* Only a regular file is replaced by the new one. */
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
         return fail_kind(name, path);
     bytes = state_bytes(compressor);
@@ -298,7 +298,7 @@ dscomm_compressor_save_file(const dscomm_compressor_t *compressor,
     return status;
 }
 
-/* At most so many bytes; -1 with errno. */
+/* Reads at most so many bytes; -1 with errno. */
 static ssize_t state_read_all(int fd, char *memory, size_t most)
 {
     size_t got = 0;
@@ -317,7 +317,7 @@ static ssize_t state_read_all(int fd, char *memory, size_t most)
     return (ssize_t)got;
 }
 
-/* One byte more than a state has tells that a file is none. */
+/* Reads one byte more than a state has, to detect a file that is longer. */
 static dscomm_status_t load_from(const char *name, dscomm_compressor_t *c,
                                  int fd, const char *path)
 {
@@ -353,7 +353,7 @@ dscomm_status_t dscomm_compressor_load_file(dscomm_compressor_t *compressor,
         status = check_path(name, path);
     if (status < 0)
         return status;
-    /* A pipe without a writer would keep who opens it. */
+    /* Opening a pipe without a writer must not block. */
     fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return dscomm_fail(DSCOMM_ERR_IO, "%s: %s: %s", name, path,
@@ -381,7 +381,7 @@ dscomm_status_t dscomm_compressor_reset(dscomm_compressor_t *compressor)
     return DSCOMM_OK;
 }
 
-/* A copy of a mask, of ones and zeros; NULL: no memory. */
+/* Returns a copy of mask as ones and zeros; NULL: no memory. */
 static uint8_t *copy_mask(const uint8_t *mask, size_t count)
 {
     uint8_t *copy = g_try_malloc(MAX(count, 1));
@@ -391,7 +391,7 @@ static uint8_t *copy_mask(const uint8_t *mask, size_t count)
     return copy;
 }
 
-/* The mask becomes part of what all ranks must agree on. */
+/* Adds the mask to the signature, because all ranks must give the same one. */
 static void put_mask(dscomm_compressor_t *c, uint8_t *mask)
 {
     uint32_t hash =
@@ -446,7 +446,7 @@ dscomm_status_t dscomm_compressor_errors(dscomm_compressor_t *compressor,
     return DSCOMM_OK;
 }
 
-/* Of the row of rank's part, without filling. */
+/* The bytes of the row for rank's part, without padding. */
 static size_t sent_bytes(const dscomm_compressor_t *c, int rank)
 {
     size_t count = dscomm_priv_part_count(c, rank);
@@ -456,7 +456,8 @@ static size_t sent_bytes(const dscomm_compressor_t *c, int rank)
                : 0;
 }
 
-/* To each of the other ranks: its part of the buffer, and the own part. */
+/* The bytes that this rank sends: to each other rank that rank's part of the
+ * buffer, and the result of its own part. */
 static size_t wire_bytes(const dscomm_compressor_t *c)
 {
     int own = c->channel->rank;

@@ -15,17 +15,18 @@
 #include <unistd.h>
 
 #define PAGE ((size_t)4096)
-/* What drivers give to other processes is whole blocks of so much. */
+/* Drivers share device memory with other processes in whole blocks of this
+ * size. */
 #define BLOCK ((size_t)2 << 20)
-/* A device that has nothing to do says so within this time. */
+/* An idle device reports within this time that it is idle. */
 #define MOMENT_MS 2
 
-/* Wishes of ranks that get no window. */
+/* Values of dscomm_priv_window_wish() for ranks that can have no window. */
 enum { NONE = -1, SEVERAL_NODES = -2, SWITCHED_OFF = -3, NO_DEVICE = -4 };
 
 typedef struct {
     char *memory;
-    int lease; /* -1: it is not mapped */
+    int lease; /* -1: not mapped */
 } view_t;
 
 struct dscomm_window {
@@ -33,21 +34,23 @@ struct dscomm_window {
     dscomm_device_queue_t *queue;
     char *memory;
     size_t bytes;
-    int lease; /* -1: nobody could have mapped it */
+    int lease; /* -1: no other process can have mapped it */
     uint32_t page; /* the first one */
-    dscomm_window_slot_t *first; /* in the order of their places */
+    dscomm_window_slot_t *first; /* slots in the order of their addresses */
     int ranks;
-    view_t views[]; /* of the other ranks' */
+    view_t views[]; /* the mapped windows of the other ranks */
 };
 
-/* What a rank tells of its window, and of those of others. */
+/* What a rank tells the others: its own window, and whether it could map
+ * theirs. */
 typedef struct {
     dscomm_lease_t lease;
     dscomm_device_card_t device;
-    char why[160]; /* there will be none; empty: all is well */
+    char why[160]; /* why there can be no window; empty: no problem */
 } card_t;
 
-/* Those that others may still have mapped, and those that nobody takes away. */
+/* Windows that other processes may still have mapped, and windows that are
+ * never released. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static dscomm_window_t *waiting, *kept;
 
@@ -60,7 +63,8 @@ static void window_push(pthread_mutex_t *mutex, dscomm_window_t **list,
     pthread_mutex_unlock(mutex);
 }
 
-/* 1: nobody else has it any more, and to release it does not wait. */
+/* 1: no other process has the window mapped, and releasing it does not
+ * block. */
 static int is_free(dscomm_window_t *window, int most_ms)
 {
     if (window->lease >= 0 && dscomm_priv_lease_end(window->lease))
@@ -70,7 +74,7 @@ static int is_free(dscomm_window_t *window, int most_ms)
 }
 
 /* Releases windows of freed channels that no other process has mapped any more.
- * Waits for a busy device for at most so long. */
+ * Waits at most most_ms for a busy device. */
 static void window_reap(int most_ms)
 {
     dscomm_window_t **at = &waiting;
@@ -101,7 +105,8 @@ void dscomm_priv_device_use(const dscomm_device_ops_t *device_ops)
     dscomm_priv_device_replace(device_ops);
 }
 
-/* Once the device has ended what it does with those of others. */
+/* Gives up a window, after the device has finished with the windows of the
+ * other ranks. */
 static void discard(dscomm_window_t *window, int most_ms)
 {
     if (!window || !window->memory) {
@@ -149,7 +154,8 @@ size_t dscomm_priv_window_need(const dscomm_compressor_t *c, int ranks)
                : 0;
 }
 
-/* dscomm_init() accepts nothing else that is not yes. */
+/* Compares with "no" only, because dscomm_init() refuses anything but yes and
+ * no. */
 static int is_off(void)
 {
     const char *text = getenv("DSCOMM_CUDA_IPC");
@@ -228,7 +234,7 @@ static dscomm_window_t *new_window(const dscomm_channel_t *channel,
     return window;
 }
 
-/* This rank's own memory, and what it tells of it. */
+/* Allocates this rank's own window, and describes it in ret_card. */
 static void open_own(dscomm_window_t *window, int device, card_t *ret_card)
 {
     void *memory = NULL;
@@ -262,8 +268,8 @@ static void open_view(dscomm_window_t *window, int r, const card_t *theirs,
     char what[64];
     int code;
 
-    /* In different containers the same number is not the same process, but
-     * there is no such lease either. */
+    /* A process of another container may have the same number, but then it has
+     * no such lease. */
     view->lease = dscomm_priv_lease_hold(&theirs->lease);
     if (view->lease < 0) {
         snprintf(mine->why, sizeof mine->why,
@@ -286,9 +292,9 @@ static void open_view(dscomm_window_t *window, int r, const card_t *theirs,
         fill_why(mine, what, device_ops()->text(code));
 }
 
-/* All ranks learn what all say; the first that has met with something speaks
- * for all. Not over the channel's own group, which outstanding calls use
- * meanwhile. */
+/* Exchanges the cards of all ranks. The first rank with a problem determines
+ * the reason for all. Uses the compressors' group, because outstanding calls
+ * use the channel's own. */
 static dscomm_status_t window_cards_exchange(dscomm_channel_t *channel,
                                              const card_t *mine,
                                              card_t *ret_all)
@@ -329,7 +335,7 @@ static dscomm_status_t window_make(dscomm_channel_t *channel, size_t bytes)
                 open_view(window, r, &all[r], &mine);
         status = window_cards_exchange(channel, &mine, all);
     }
-    if (status < 0) /* a backend may still write there */
+    if (status < 0) /* the backend may still write there */
         dscomm_priv_retain(all);
     else
         g_free(all);

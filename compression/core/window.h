@@ -22,8 +22,8 @@ typedef struct dscomm_window_slot {
 /* Bytes that a call of c alone needs with so many ranks; 0: its rows are never
  * in device memory. */
 size_t dscomm_priv_window_need(const dscomm_compressor_t *c, int ranks);
-/* Bytes of the new window that this rank needs for c; 0: the present ones are
- * enough; negative: this rank can have no window. */
+/* Bytes of the new window that this rank needs for c; 0: the present windows
+ * are enough; negative: this rank can have no window. */
 int64_t dscomm_priv_window_wish(const dscomm_compressor_t *c,
                                 dscomm_group_t *group);
 /* The first page of this rank's oldest window, or of the next one. */
@@ -55,7 +55,8 @@ void dscomm_priv_window_give(dscomm_channel_t *channel,
 /* The first page of a slot, by which the other ranks find it. */
 uint32_t dscomm_priv_window_page(const dscomm_window_slot_t *slot);
 #define DSCOMM_WINDOW_PAGES ((uint32_t)1 << 30)
-/* Where rank's slot of so many bytes is mapped here; NULL: nowhere. */
+/* The address at which a slot of rank, with so many bytes, is mapped in this
+ * process; NULL if it is not. */
 char *dscomm_priv_window_find(dscomm_channel_t *channel, int rank,
                               uint32_t page, size_t bytes);
 

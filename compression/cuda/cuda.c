@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The module cuda.so: codec onebit on CUDA devices, with the runtime inside. Of
- * the process it shares the devices' primary contexts, with every other runtime
- * there. */
+/* The module cuda.so: codec onebit on CUDA devices. It contains CUDA's runtime,
+ * and shares the devices' primary contexts with every other runtime in the
+ * process. */
 #include "config.h"
 
 #include "compression/cuda/kernels.h"
 
-#ifndef FAKE_CUDA /* a test has its own runtime */
+#ifndef FAKE_CUDA /* a test supplies its own runtime */
 #include <cuda_runtime_api.h>
 #endif
 #include <dscomm/device.h>
@@ -16,15 +16,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifndef BLOCKS_PER_SM /* tests/gpu/variants has others */
+/* a value may be given at compilation, see tests/gpu/variants */
+#ifndef BLOCKS_PER_SM
 #define BLOCKS_PER_SM 4
 #endif
 
 struct dscomm_device_queue {
     int device;
     cudaStream_t stream;
-    cudaStream_t idle; /* nothing is ever put there */
-    pthread_mutex_t lock; /* of event, from its record to the wait for it */
+    cudaStream_t idle; /* nothing is ever enqueued there */
+    pthread_mutex_t lock; /* held from the record of event to the wait for it */
     cudaEvent_t event;
     dscomm_cuda_grid_t grid;
     void *shared; /* arrived, then partials */
@@ -48,8 +49,8 @@ static const char *text(int code)
     return line;
 }
 
-/* A count of 0 and the several numbers that say the same are one thing to
- * users; the driver's version tells an old one from none. */
+/* Makes the reason why no device can be used. CUDA has several codes for "no
+ * device"; the driver's version tells an old driver from a missing one. */
 static const char *why(void)
 {
     static _Thread_local char line[320];
@@ -74,7 +75,7 @@ static const char *why(void)
     return line;
 }
 
-/* Memory that both can touch is the host's. */
+/* Memory that host and device can both access counts as the host's. */
 static int device(const void *pointer)
 {
     struct cudaPointerAttributes attributes;
@@ -86,7 +87,7 @@ static int device(const void *pointer)
     return attributes.type == cudaMemoryTypeDevice ? attributes.device : -1;
 }
 
-/* Asked where the thread has a context. */
+/* Called only if the thread has a context. */
 static int cuda_current(void)
 {
     int number = -1;
@@ -94,9 +95,9 @@ static int cuda_current(void)
     return cudaGetDevice(&number) == cudaSuccess ? number : -1;
 }
 
-/* Makes the queue's device the thread's; cuda_leave() restores the thread's
- * context, also if this fails. The runtime could restore a device, but not that
- * there was none: it would make a context on device 0. */
+/* Makes the queue's device the thread's current one; cuda_leave() restores the
+ * thread's context, also if this fails. The runtime could restore a device, but
+ * not the absence of one: it would make a context on device 0. */
 static int cuda_enter(const dscomm_device_queue_t *queue, void **ret_before)
 {
     *ret_before = dscomm_device_context();
@@ -106,7 +107,7 @@ static int cuda_enter(const dscomm_device_queue_t *queue, void **ret_before)
 static int cuda_leave(void *before, int code)
 {
     if (code)
-        cudaGetLastError(); /* or the next kernel would be blamed for it */
+        cudaGetLastError(); /* otherwise the next kernel would report it */
     dscomm_device_set_context(before);
     return code;
 }
@@ -120,10 +121,11 @@ static int cuda_leave(void *before, int code)
         cuda_leave(before_call, entered ? entered : (int)(call));              \
     })
 
-/* Its stream has nothing to do with the default stream. */
+/* The queue's stream is independent of the default stream. */
 static int queue_prepare(dscomm_device_queue_t *queue)
 {
-    const size_t queue_lead = 256; /* what is shared has a line for itself */
+    /* the shared counter has a cache line of its own */
+    const size_t queue_lead = 256;
     int processors = 0;
     cudaError_t error = cudaDeviceGetAttribute(
         &processors, cudaDevAttrMultiProcessorCount, queue->device);
@@ -190,7 +192,8 @@ static int sync_queue(dscomm_device_queue_t *queue)
     return ON_DEVICE(queue, cudaStreamSynchronize(queue->stream));
 }
 
-/* What is put on later from here on comes after what first has. */
+/* Later work on stream `later` waits for the work that is on stream first
+ * now. */
 static int order(dscomm_device_queue_t *queue, cudaStream_t first,
                  cudaStream_t later)
 {
@@ -235,7 +238,8 @@ static int queue_mark(dscomm_device_queue_t *queue, void **event)
     return cuda_leave(before, code);
 }
 
-/* Not to be there yet is no error, but the runtime keeps it as one. */
+/* An event that was not reached is no error, but the runtime stores it as one;
+ * cuda_leave() clears it. */
 static int reached(dscomm_device_queue_t *queue, void *event, int *ret_reached)
 {
     int code = ON_DEVICE(queue, cudaEventQuery(event));
@@ -331,7 +335,7 @@ static int queue_clear(dscomm_device_queue_t *queue, void *memory, size_t bytes)
     return ON_DEVICE(queue, cudaMemsetAsync(memory, 0, bytes, queue->stream));
 }
 
-/* A slot of the table that starts a kernel for any number of jobs. */
+/* Defines a slot of the table that starts a kernel for any number of jobs. */
 #define KERNEL(name)                                                           \
     static int name(dscomm_device_queue_t *queue,                              \
                     const dscomm_device_##name##_t *args, size_t jobs)         \

@@ -35,8 +35,8 @@ static size_t part_bytes(const dscomm_exchange_t *x, const part_t *part)
 
 static const char what[] = "copying a buffer";
 
-/* Copies between a device and the host, after the work on the program's stream;
- * waits. */
+/* Copies between a device and the host, after earlier work on the program's
+ * stream; waits for the copy. */
 static dscomm_status_t transfer(const dscomm_exchange_t *x, part_t *part,
                                 char *to, const char *from)
 {
@@ -166,7 +166,7 @@ static dscomm_status_t begin_part(dscomm_exchange_t *x, part_t *part)
 
 typedef enum { WAY_HOST, WAY_DIRECT, WAY_WINDOW } way_t;
 
-/* Said once for each group and way. */
+/* Logs the way of the rows, once for each group and way. */
 static void log_way(const dscomm_exchange_t *x, way_t way)
 {
     dscomm_channel_t *channel = x->channel;
@@ -196,7 +196,7 @@ static void log_way(const dscomm_exchange_t *x, way_t way)
 }
 
 /* Tells the group that rows are ready when they are sent, so that messages need
- * not wait for a stream; not without CUDA's driver. */
+ * not wait for a stream. Does nothing without CUDA's driver. */
 static dscomm_status_t take_stream(const dscomm_exchange_t *x)
 {
     dscomm_status_t status = dscomm_group_set_stream(

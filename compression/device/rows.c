@@ -68,8 +68,8 @@ static dscomm_status_t take_own(dscomm_exchange_t *x, int device, size_t room)
                            device, device_ops()->text(code));
     mirror->own = memory;
     mirror->room = room;
-    /* Allocates the device's regions. Clearing them may still run when messages
-     * arrive. */
+    /* Allocates the device's regions. They may still be being cleared when
+     * messages arrive. */
     return dscomm_group_capabilities(x->channel->group) &
                    DSCOMM_CAP_DEVICE_MEMORY
                ? dscomm_priv_device_drain(x->channel, mirror->queue, NULL,
@@ -118,7 +118,7 @@ char *dscomm_priv_device_there(const dscomm_exchange_t *x, const char *here)
     return x->mirror.memory ? x->mirror.memory + (here - x->memory) : NULL;
 }
 
-/* How much of a segment is copied. */
+/* A function that returns how many bytes of a segment are copied. */
 typedef size_t (*extent_t)(const dscomm_exchange_t *x,
                            const segment_t *segment);
 
@@ -139,7 +139,7 @@ static size_t header_there(const dscomm_exchange_t *x, const segment_t *segment)
                : 0;
 }
 
-/* Copies bytes at offset of so many regions, beginning with these. */
+/* A copy: bytes at offset in each of so many regions, from this one on. */
 typedef struct {
     char *to;
     const char *from;
@@ -157,7 +157,7 @@ static int copy_piece(const dscomm_exchange_t *x, const piece_t *piece)
                               piece->bytes, (size_t)piece->regions);
 }
 
-/* Copies a part of the packet, adjacent regions in one piece. piece has the
+/* Copies part of the packet; adjacent regions in one copy. piece has the
  * regions. */
 static int copy_packet(const dscomm_exchange_t *x, size_t p, piece_t piece,
                        extent_t extent, int *ret_any)

@@ -8,7 +8,7 @@
 
 #define ALIGNMENT 256
 
-/* Reserves bytes at *end, and moves it. */
+/* Reserves bytes at *end, and advances *end. */
 static size_t side_reserve(size_t *end, size_t bytes)
 {
     size_t at = *end;
@@ -92,7 +92,7 @@ void dscomm_priv_device_free(dscomm_compressor_t *c)
         side_retain(c);
 }
 
-/* Copies bytes in one piece; 0 is allowed. */
+/* Copies bytes in one piece; bytes may be 0. */
 static int side_copy(const dscomm_device_side_t *side, void *to,
                      const void *from, size_t bytes)
 {
@@ -102,8 +102,8 @@ static int side_copy(const dscomm_device_side_t *side, void *to,
 }
 
 /* Calls put, which copies between the host's errors and the device, and waits
- * for its result. It first empties the queue, with a deadline, because put may
- * block until earlier work is done. */
+ * for its result. The queue is emptied before that, with a deadline, because
+ * put may block until earlier work is done. */
 static dscomm_status_t
 with_host(dscomm_device_side_t *side, const dscomm_compressor_t *c,
           int (*put)(dscomm_device_side_t *side, const dscomm_compressor_t *c),
@@ -118,7 +118,7 @@ with_host(dscomm_device_side_t *side, const dscomm_compressor_t *c,
     return status < 0 ? status : await(side, c);
 }
 
-/* The host's errors, with scales of 0. */
+/* Copies the host's errors to the device, with scales of 0. */
 static int side_push(dscomm_device_side_t *side, const dscomm_compressor_t *c)
 {
     int code = side_copy(side, side->worker[side->now], c->worker,

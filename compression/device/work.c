@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The arithmetic of parts on a device. Parts that one kernel can compute go
- * there together; nothing here waits. Results are valid for work that the
- * program puts on its stream after the call, or, without a stream, at the end
+/* The arithmetic of parts on a device. Parts that one kernel can compute are
+ * started together; nothing here waits. Results are valid for work that the
+ * program enqueues on its stream after the call; without a stream, at the end
  * of the call. */
 #include "config.h"
 
@@ -201,7 +201,7 @@ dscomm_status_t dscomm_priv_device_reduce(dscomm_exchange_t *x, size_t first,
     return dscomm_priv_device_result(code, "reducing on a device");
 }
 
-/* What was lost is unknown. */
+/* Sets the server errors to zero, because their values are lost. */
 static int part_forget(const part_t *part)
 {
     dscomm_device_side_t *side = part->side;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls on compressors: as works, several at a time, masked, of small and empty
- * buffers; refused, aborted. */
+/* Calls on compressors: with works, several at a time, with masks, on small and
+ * empty buffers; refused and aborted calls. */
 #include "config.h"
 
 #include "tests/compression/compress.h"
@@ -8,7 +8,8 @@
 #define COUNT 3000
 #define MANY 5
 
-/* Works give the bits of blocking calls, whatever the order of waiting. */
+/* Works give the same bits as blocking calls, in whatever order they are waited
+ * for. */
 static void works(rank_t *self)
 {
     dscomm_compressor_t *cs[MANY], *twins[MANY];
@@ -42,7 +43,7 @@ static void works(rank_t *self)
     close_all(self, twins, MANY);
 }
 
-/* Several buffers in one call: as one by one. */
+/* Several buffers in one call give the same as separate calls. */
 static void fused(rank_t *self)
 {
     static const size_t counts[MANY] = {COUNT, 1, 0, 200, 1025};
@@ -78,7 +79,7 @@ static void fused(rank_t *self)
     close_all(self, twins, MANY);
 }
 
-/* Masked elements: zero, without errors, and not in anyone's scale. */
+/* Masked elements are zero, have no errors, and do not affect any scale. */
 static void masked(rank_t *self)
 {
     dscomm_compressor_t *c = open_with(self, COUNT, "onebit");
@@ -103,7 +104,8 @@ static void masked(rank_t *self)
                 !mask[(size_t)self->rank * info.chunk + i] && server[i] != 0;
     }
     CHECK(self, !wrong);
-    /* A quarter of ones: the root of the mean square is a half. */
+    /* A quarter of the elements are one: the root of the mean square is a
+     * half. */
     CHECK(self, !dscomm_compressor_reset(c));
     for (int i = 0; i < COUNT; i++)
         x[i] = 1;
@@ -115,7 +117,8 @@ static void masked(rank_t *self)
     CHECK(self, !dscomm_compressor_free(c));
 }
 
-/* As a new compressor that has the errors of elements that are not masked. */
+/* Checks that c behaves like a new compressor with the errors of the elements
+ * that are not masked. */
 static void like_new(rank_t *self, dscomm_compressor_t *c, const uint8_t *mask,
                      const char *codec)
 {
@@ -146,7 +149,7 @@ static void like_new(rank_t *self, dscomm_compressor_t *c, const uint8_t *mask,
     CHECK(self, !dscomm_compressor_free(twin));
 }
 
-/* A mask for a compressor that has errors, or gets some. */
+/* Sets a mask on a compressor that has errors, or is given some. */
 static void masked_late(rank_t *self)
 {
     static const char *const codecs[] = {"onebit", "int8", "topk"};
@@ -198,7 +201,7 @@ static void small(rank_t *self)
     }
 }
 
-/* Attributes of which only the size is set are those of nobody's choice. */
+/* Attributes of which only the size is set give the defaults. */
 static void defaults(rank_t *self)
 {
     static const char *const codecs[] = {NULL, "int8", "topk", "none"};
@@ -216,13 +219,14 @@ static void defaults(rank_t *self)
         reduce(self, c, x);
         for (int k = 0; k < COUNT; k++)
             sent += x[k] != 0;
-        /* A hundredth: of parts of 2048 and 952 elements 20 and 10. */
+        /* topk keeps 1 %: 20 of 2048 elements, and 10 of the 952 of the last
+         * part. */
         CHECK(self, i != 2 || sent == 30);
         CHECK(self, !dscomm_compressor_free(c));
     }
 }
 
-/* Attributes whose size is right unless a row has one. */
+/* Attributes that are refused; their size is valid unless a row sets it. */
 static void refused_attributes(rank_t *self)
 {
     static const struct {
@@ -260,7 +264,8 @@ static void refused_attributes(rank_t *self)
                     DSCOMM_ERR_INVALID);
 }
 
-/* Of a newer library: what this one does not know must be zero. */
+/* Attributes of a newer library: members that this library does not know must
+ * be zero. */
 static void newer_attributes(rank_t *self)
 {
     struct {
@@ -300,7 +305,7 @@ static void refused(rank_t *self)
     CHECK(self, !dscomm_compressor_free(c) && !dscomm_compressor_free(NULL));
 }
 
-/* While a call is outstanding. */
+/* Calls that are refused while a call is outstanding. */
 static void busy(rank_t *self)
 {
     dscomm_compressor_t *c = open_with(self, 4, NULL);
@@ -326,7 +331,7 @@ static void busy(rank_t *self)
     CHECK(self, !dscomm_compressor_free(c));
 }
 
-/* The group ends under a call. */
+/* The group ends during a call. */
 static void aborted(rank_t *self)
 {
     dscomm_group_t *group = all_of(self, 0);
@@ -348,7 +353,7 @@ static void aborted(rank_t *self)
     close_on(self, group, &c, 1);
 }
 
-/* Under a call that blocks, alone or beside a work. */
+/* The group ends during a blocking call, alone or beside a work. */
 static void abort_blocking(rank_t *self, int beside)
 {
     dscomm_group_t *group = all_of(self, 0);
@@ -384,7 +389,7 @@ static void aborted_beside(rank_t *self)
     abort_blocking(self, 1);
 }
 
-/* An abort at any moment of a blocking call, which has much to do, beside a
+/* The group is aborted at various moments of a long blocking call, beside a
  * work. */
 static void aborted_midway(rank_t *self)
 {
@@ -423,9 +428,10 @@ static void aborted_midway(rank_t *self)
 
 static pthread_barrier_t both_there;
 
-/* Time in which nobody looks is nobody's delay: rank 0 lets its work alone for
- * longer than the deadline, and only then the other one begins, which does not
- * wait in the library, since it would look for all ranks of the process. */
+/* Time in which a rank does not look at its work does not count against its
+ * peers. Rank 0 does not look for longer than the deadline; only then the other
+ * rank begins. It does not wait in the library meanwhile, because that would
+ * make progress for all ranks of the process. */
 static void looked_at_late(rank_t *self)
 {
     dscomm_group_t *group = all_of(self, 1000);

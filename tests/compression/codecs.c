@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All codecs through a compressor: exact where they are, nothing lost over many
- * calls where they are not, all dtypes, and a codec of the program's own. */
+/* All codecs through a compressor: exact codecs give exact results; with the
+ * others nothing is lost over many calls; all dtypes; a user's codec. */
 #include "config.h"
 
 #include "tests/compression/compress.h"
@@ -12,7 +12,7 @@
 static const char *const codecs[] = {"none",   "float16", "bfloat16",
                                      "onebit", "int8",    "topk"};
 
-/* Whole numbers, which the exact codecs carry as they are. */
+/* Whole numbers, which the exact codecs represent exactly. */
 static void exact(rank_t *self)
 {
     for (int codec = 0; codec < 3; codec++)
@@ -35,7 +35,7 @@ static void exact(rank_t *self)
         }
 }
 
-/* A byte is enough for whole numbers up to 127, if that is the largest. */
+/* int8 represents whole numbers up to 127 exactly, if 127 is the largest. */
 static void int8_exact(rank_t *self)
 {
     dscomm_compressor_t *c = open_with(self, COUNT, "int8");
@@ -51,7 +51,8 @@ static void int8_exact(rank_t *self)
     CHECK(self, !dscomm_compressor_free(c));
 }
 
-/* Of eight elements the two largest are sent; the others later. */
+/* topk sends the two largest of eight elements; the others follow in later
+ * calls. */
 static void topk_order(rank_t *self)
 {
     static const float first[8] = {0, 0, 0, -8, 0, 0, 0, 7};
@@ -68,7 +69,7 @@ static void topk_order(rank_t *self)
     CHECK(self, !dscomm_compressor_free(c));
 }
 
-/* What all ranks still keep, as it would show in a result. */
+/* Adds the errors of all ranks, as they would appear in a result. */
 static void add_errors(rank_t *self, dscomm_compressor_t *c, double *sum)
 {
     const dscomm_compressor_info_t info = info_of(self, c);
@@ -88,7 +89,7 @@ static void add_errors(rank_t *self, dscomm_compressor_t *c, double *sum)
         sum[i] += (double)all[i] + mean[i];
 }
 
-/* Results and errors that are left add up to what went in. */
+/* The sum of results and remaining errors equals the sum of inputs. */
 static void conserved(rank_t *self)
 {
     for (int codec = 3; codec < 6; codec++) {
@@ -115,7 +116,7 @@ static void conserved(rank_t *self)
     }
 }
 
-/* float64 and the short floats are what float32 makes of them. */
+/* float64 and the short floats give the same as their float32 values. */
 static void dtypes(rank_t *self)
 {
     dscomm_compressor_t *cs[2] = {open_with(self, COUNT, "onebit"),
@@ -138,8 +139,8 @@ static void dtypes(rank_t *self)
     close_all(self, cs, 2);
 }
 
-/* Ones and halves: in 16 bits they are exact, and so is their root mean
- * square where all are ones. */
+/* Ones and halves are exact in 16 bits; so is the root of the mean square if
+ * all elements are one. */
 static void short_floats(rank_t *self)
 {
     static const uint16_t one[2] = {0x3c00, 0x3f80};
@@ -170,7 +171,7 @@ static void short_floats(rank_t *self)
         return codec##_accumulate(args, scale, 1, bytes, count, ret_values);   \
     }
 
-/* A codec of the program's own: it sends the sum of two elements. */
+/* A user's codec, which sends the sum of two elements. */
 static size_t pair_bytes(const dscomm_codec_args_t *args, size_t count)
 {
     (void)args;
@@ -225,7 +226,7 @@ static void own_codec(rank_t *self)
     reduce(self, c, x);
     for (int i = 0; i < COUNT; i++) {
         int n = self->size, even = i / 2 * 2;
-        /* of ranks: the mean of n * (even + 1/2 + rank) */
+        /* the mean over ranks of n * (even + 1/2 + rank) */
         double want = n * (even + 0.5) + n * (n - 1) / 2.0;
 
         wrong += x[i] != (float)want;
@@ -234,8 +235,8 @@ static void own_codec(rank_t *self)
     CHECK(self, !dscomm_compressor_free(c));
 }
 
-/* What makes no sense in bytes that came. */
-static void nonsense(rank_t *self)
+/* Invalid bytes are received. */
+static void invalid_bytes(rank_t *self)
 {
     dscomm_compressor_t *c = open_with(self, 10, "pair");
     float x[10] = {1e9f, 0};
@@ -245,8 +246,8 @@ static void nonsense(rank_t *self)
     CHECK(self, !dscomm_compressor_free(c));
 }
 
-/* One that needs more bytes for what is not made of 1024 elements: each is
- * there four times. */
+/* A codec that needs more bytes for a block whose length is not a multiple of
+ * 1024: it sends each element four times. */
 static size_t copies(size_t count)
 {
     return count % 1024 ? 4 : 1;
@@ -268,7 +269,7 @@ static void swelling_encode(const dscomm_codec_args_t *args, float scale,
                &values[i / copies(count)], sizeof(float));
 }
 
-/* Of the copies the last one. */
+/* Decodes the last of the copies. */
 static int swelling_accumulate(const dscomm_codec_args_t *args, float scale,
                                float factor, const void *bytes, size_t count,
                                float *sum)
@@ -295,7 +296,8 @@ static const dscomm_codec_t swelling = {.size = sizeof swelling,
                                         .accumulate = swelling_accumulate,
                                         .decode = swelling_decode};
 
-/* Parts of 1024 or 2048 elements, and a last one of 452 that needs more. */
+/* Parts of 1024 or 2048 elements, and a last one of 452 that needs more
+ * bytes. */
 static void swollen(rank_t *self)
 {
     dscomm_compressor_t *c = open_with(self, COUNT, "swelling");
@@ -311,7 +313,7 @@ static void swollen(rank_t *self)
     CHECK(self, !dscomm_compressor_free(c));
 }
 
-/* One whose rows nobody can count the bytes of. */
+/* A codec whose rows have too many bytes to count. */
 static size_t endless_bytes(const dscomm_codec_args_t *args, size_t count)
 {
     (void)args;
@@ -346,7 +348,8 @@ static void too_long(rank_t *self)
     }
 }
 
-/* One that tells what it was told: values begin with the place of the first. */
+/* A codec that records its arguments: each block begins with the position of
+ * its first element. */
 typedef struct {
     dscomm_codec_args_t args;
     float values[DSCOMM_CODEC_BLOCK];
@@ -375,7 +378,7 @@ static void witness_encode(const dscomm_codec_args_t *args, float scale,
     __atomic_add_fetch((int *)args->user, wrong, __ATOMIC_RELAXED);
 }
 
-/* As encode was told, in phase. */
+/* Checks that the arguments of decode are those of encode in phase. */
 static int as_told(const dscomm_codec_args_t *args, uint32_t phase,
                    const void *bytes)
 {
@@ -500,6 +503,6 @@ int main(void)
     for (int n = 1; n <= 2; n++)
         ranks_run(n, 10000, told, "what a codec is told");
     ranks_run(1, 10000, too_long, "too long, or too long to count");
-    ranks_run(2, 10000, nonsense, "bytes that make no sense");
+    ranks_run(2, 10000, invalid_bytes, "bytes that make no sense");
     return tap_done();
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What tests of compressors share: ranks are threads, see ranks.h. */
+/* Declarations that the tests of compressors share. Ranks are threads, see
+ * ranks.h. */
 #ifndef TESTS_COMPRESSION_COMPRESS_H
 #define TESTS_COMPRESSION_COMPRESS_H
 
@@ -129,7 +130,7 @@ static inline char *save(rank_t *self, const dscomm_compressor_t *c)
     return state;
 }
 
-/* The same on all ranks for the same salt; between -1 and 1. */
+/* Returns noise between -1 and 1, equal on all ranks for the same salt. */
 static inline float noise(uint64_t i, uint64_t salt)
 {
     uint64_t z = (i + 1) * UINT64_C(0x9e3779b97f4a7c15) +

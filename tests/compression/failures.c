@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls that fail: out of step, without a peer, and what is left of them. */
+/* Calls that fail: out of step, or without a peer; and the state after them. */
 #include "config.h"
 
 #include "tests/compression/compress.h"
@@ -15,7 +15,7 @@ static int has_failed(dscomm_status_t got, dscomm_status_t status,
            strstr(dscomm_last_error(), text);
 }
 
-/* Different arguments at the same time. */
+/* Ranks call with different arguments. */
 static void mismatched(rank_t *self)
 {
     dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
@@ -45,7 +45,7 @@ static void call_out_of_step(rank_t *self, dscomm_compressor_t **cs, float *x)
                     buffers, 2, DSCOMM_FLOAT32, NULL) < 0);
 }
 
-/* The same compressors in another order. */
+/* Ranks use the same compressors in different orders. */
 static void out_of_step(rank_t *self)
 {
     dscomm_compressor_t *cs[] = {open_with(self, COUNT, NULL),
@@ -60,7 +60,7 @@ static void out_of_step(rank_t *self)
     close_all(self, cs, 3);
 }
 
-/* Two calls in another order, of buffers of the same size or not. */
+/* Two calls in different orders, with buffers of equal or different sizes. */
 static void swapped(rank_t *self)
 {
     static const size_t counts[3][2] = {{100, 100}, {100, 50000}, {1, 100}};
@@ -83,8 +83,8 @@ static void swapped(rank_t *self)
     }
 }
 
-/* Ranks with different masks, or one without: where the mask was the same, it
- * goes well. */
+/* Ranks have different masks, or one has none; calls with equal masks
+ * succeed. */
 static void other_mask(rank_t *self)
 {
     uint8_t mask[COUNT] = {0, 1, 0}, same[COUNT] = {0, 255, 0};
@@ -124,7 +124,7 @@ static void other_dtype(rank_t *self)
     close_on(self, group, &c, 1);
 }
 
-/* After a failure no rank is given another compressor of that group. */
+/* After a failure no rank can make another compressor of that group. */
 static void made_too_late(rank_t *self)
 {
     dscomm_group_t *group = all_of(self, 0), *next = NULL;
@@ -143,9 +143,9 @@ static void made_too_late(rank_t *self)
     close_on(self, group, &c, 1);
 }
 
-/* One rank does not call: the others learn at the deadline, which leaves a slow
- * machine the time to make the compressor. The first to give up tells whom it
- * waited for, and so do those whom it takes along. */
+/* One rank does not call: the others fail at the deadline, which is long enough
+ * for a slow machine to make the compressor. The first to give up names the
+ * rank for which it has waited, and so do the ranks that fail because of it. */
 static void silent(rank_t *self)
 {
     dscomm_group_t *group = all_of(self, 2000);
@@ -169,8 +169,8 @@ static void silent(rank_t *self)
     close_on(self, group, &c, 1);
 }
 
-/* A compressor of a group with a short deadline, which a slow machine may miss
- * while it is made: all ranks try again then. */
+/* Makes a compressor of a group with a short deadline. A slow machine may miss
+ * that; then all ranks try again. */
 static dscomm_compressor_t *open_hasty(rank_t *self, int timeout_ms,
                                        dscomm_group_t **ret_group)
 {
@@ -194,8 +194,8 @@ static dscomm_compressor_t *open_hasty(rank_t *self, int timeout_ms,
     return NULL;
 }
 
-/* The same where nobody has a work to look at, and the deadline is not much
- * longer than a look. */
+/* The same with blocking calls, and a deadline that is not much longer than the
+ * interval of checks. */
 static void silent_blocking(rank_t *self)
 {
     dscomm_group_t *group = NULL;
@@ -213,7 +213,7 @@ static void silent_blocking(rank_t *self)
     close_on(self, group, &c, 1);
 }
 
-/* The state after a call that failed is none: it has to be loaded or reset. */
+/* After a call that failed, the state is lost: it must be loaded or reset. */
 static void lost(rank_t *self)
 {
     dscomm_compressor_t *cs[] = {open_with(self, COUNT, NULL),
@@ -245,7 +245,7 @@ static void lost(rank_t *self)
     CHECK(self, !dscomm_compressor_reset(other));
     CHECK(self, !dscomm_compressor_errors(other, &worker, &server));
     CHECK(self, worker && worker[0] == 0);
-    /* One that was not called is as it was. */
+    /* A compressor that was not called is unchanged. */
     CHECK(self, !dscomm_compressor_save(cs[2 - self->rank % 2], after, bytes));
     free(before);
     free(after);

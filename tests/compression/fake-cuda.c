@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See fake-device.h: the part of CUDA's runtime that cuda.c uses, with threads
- * for streams, and cuda.c on it. */
+/* The part of CUDA's runtime that cuda.c uses, with threads as streams, and
+ * cuda.c compiled on it. See fake-device.h. */
 #define _GNU_SOURCE
 #include "config.h"
 
@@ -65,10 +65,11 @@ struct fake_stream {
 
 fake_account_t fake_account = {.refused = -1};
 static char contexts[FAKE_DEVICES];
-static _Thread_local void *own_context; /* of the program's, on any device */
+/* the program's current context, on any device */
+static _Thread_local void *own_context;
 static _Thread_local cudaError_t last_error;
 
-/* Never freed: what other streams wait for may be on them. */
+/* Never freed, because other streams may wait for their events. */
 static _Atomic(struct fake_stream *) streams;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int failing = -1, full, lateness;
@@ -77,11 +78,12 @@ static pthread_cond_t let_go = PTHREAD_COND_INITIALIZER;
 static int held; /* with lock */
 _Thread_local int fake_device_unmappable;
 
-/* A queue that is stopped before a copy, until something happens elsewhere;
- * with lock. */
+/* A queue that is stopped before a copy, until something happens on another
+ * device; with its lock. */
 #define IN_VAIN_S 20
 static struct {
-    int device, copies; /* -1: none; to the host, before that one */
+    /* device: -1: none; copies: number of copies to the host before that one */
+    int device, copies;
     fake_event_t until;
     int happened, met;
 } stop = {.device = -1};
@@ -119,7 +121,8 @@ void fake_device_happens(fake_event_t event, const void *pointer)
     pthread_mutex_unlock(&lock);
 }
 
-/* Before a copy to the host, or from what is another's. */
+/* Stops, if requested, before a copy to the host or from another process's
+ * memory. */
 static void obey(int device)
 {
     struct timespec end;
@@ -211,7 +214,8 @@ static cudaError_t cudaGetLastError(void)
     return error;
 }
 
-/* A call that cannot fail. Without a context it makes that of device 0. */
+/* Counts a call that cannot fail. Without a current context it makes device
+ * 0's. */
 static void count_call(void)
 {
     if (!fake_context())
@@ -252,7 +256,8 @@ static void *stream_serve(void *argument)
     return NULL;
 }
 
-/* An idle stream never gets a thread. */
+/* A thread starts when the first task is enqueued; the idle stream never gets
+ * one. */
 static void stream_put(struct fake_stream *stream, void (*run)(const void *),
                        const void *args, size_t bytes)
 {
@@ -281,7 +286,7 @@ static cudaError_t stream_try(struct fake_stream *stream,
     return error;
 }
 
-/* Whether so many tasks have ended; waits for that. */
+/* Returns whether so many tasks have ended; may wait for that. */
 static int stream_passed(struct fake_stream *stream, unsigned long tasks,
                          int waits)
 {
@@ -334,7 +339,7 @@ void fake_device_stream_free(void *argument)
     pthread_join(stream->thread, NULL);
 }
 
-/* Each queue that is open has memory of its own, and two streams. */
+/* Each open queue has some memory of its own, and two streams. */
 int fake_device_pieces(void)
 {
     int count = 0;
@@ -371,12 +376,12 @@ static cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     return call();
 }
 
-/* What a stream had to do when it was recorded; NULL: the default stream, which
- * does everything at once. */
+/* The number of a stream's tasks when the event was recorded; NULL: the default
+ * stream, which runs everything at once. */
 struct fake_event {
     struct fake_stream *stream;
     unsigned long tasks;
-    int late; /* queries that still find nothing */
+    int late; /* number of queries that do not find it reached yet */
 };
 
 static cudaError_t cudaEventCreateWithFlags(cudaEvent_t *ret_event,
@@ -496,7 +501,7 @@ static cudaError_t cudaMalloc(void **ret_memory, size_t bytes)
     return error;
 }
 
-/* As CUDA does, it waits for the device. */
+/* Waits for the device, as CUDA does. */
 static cudaError_t cudaFree(void *memory)
 {
     count_call();
@@ -596,7 +601,7 @@ static cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes,
     return stream_try(stream, run_clear, &a, sizeof a);
 }
 
-/* A kernel; its start tells of an error that was not taken. */
+/* Starts a kernel; returns an earlier error that was not fetched. */
 static int start(const dscomm_cuda_grid_t *grid, void (*run)(const void *),
                  const void *args, size_t size, size_t jobs)
 {
@@ -649,7 +654,7 @@ cudaPointerGetAttributes(struct cudaPointerAttributes *ret_attributes,
     return cudaSuccess;
 }
 
-/* A rank that is a thread may stand for a process. */
+/* Returns the process that a rank, which is a thread, represents. */
 static pid_t fake_process(void)
 {
     return fake_device_one_process ? getpid() : gettid();

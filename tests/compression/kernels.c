@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rows of kernels: the plain one against definitions, the others against
- * the plain one, bit for bit. */
+/* The rows of kernels: the plain row is compared with definitions, the other
+ * rows with the plain one, bit for bit. */
 #include "config.h"
 
 #include "compression/codecs/arithmetic.h"
@@ -56,7 +56,7 @@ static const struct {
     source_t draw;
 } kinds[] = {{"plain", plain}, {"tiny", tiny}, {"anything", anything}};
 
-/* What a kernel reads and writes. */
+/* The buffers of a kernel. */
 typedef struct {
     float x[MOST], e[MOST], sum[MOST];
     uint16_t codes[MOST];
@@ -104,7 +104,7 @@ static void fill(data_t *d, source_t source)
 #define KERNEL_NAME(name, call) name,
 static const char *const kernels[] = {KERNELS(KERNEL_NAME)};
 
-/* One kernel, on count elements from element at. */
+/* Runs one kernel on count elements from element `at` on. */
 static void use(size_t kernel, const dscomm_codec_kernels_t *row, data_t *d,
                 size_t at, size_t count)
 {
@@ -123,7 +123,8 @@ static void use(size_t kernel, const dscomm_codec_kernels_t *row, data_t *d,
     KERNELS(KERNEL_USE)
 }
 
-/* Equal bits; whose NaN a sum of two is nobody promises. */
+/* Compares bits; if both are NaN, they may differ, because no rule says which
+ * NaN a sum of two has. */
 static int same_float(float a, float b)
 {
     return minifloat_bits(a) == minifloat_bits(b) || (isnan(a) && isnan(b));
@@ -262,7 +263,7 @@ static void test_cast(const char *name, dscomm_dtype_t dtype,
             back += (double)value != format_value(format, code);
     }
     for (int i = 0; i < 200000; i++) {
-        float x = anything(), e = -0.0f; /* what changes no x */
+        float x = anything(), e = -0.0f; /* e = -0 does not change x */
         uint16_t code;
         uint64_t want = format_round(format, x);
 
@@ -280,8 +281,8 @@ static void test_cast(const char *name, dscomm_dtype_t dtype,
     is_int(lost, 0, "%s: what is lost", name);
 }
 
-/* Sign, exponent and the bits that float16 keeps, and some of the bits that it
- * rounds away: a tie, what is next to it, and what is next to nothing. */
+/* The sign, the exponent and the bits that float16 keeps, with some of the bits
+ * that it rounds away: a tie, numbers next to it, and the smallest ones. */
 #define KEPT ((uint32_t)1 << 19)
 #define ROUNDED 13
 
@@ -297,7 +298,7 @@ static int wrong_halves(const dscomm_codec_kernels_t *row, uint32_t first,
         uint32_t bits = (first + i) << ROUNDED | low;
 
         memcpy(&x[i], &bits, sizeof bits);
-        e[i] = -0.0f; /* what changes no x */
+        e[i] = -0.0f; /* does not change x */
     }
     row->to_half(x, NULL, KERNEL_PICK_MOST, codes[0]);
     row->to_half(x, e, KERNEL_PICK_MOST, codes[1]);
@@ -365,7 +366,7 @@ static float of_five(void)
     return (float)(draw() % 5) - 2;
 }
 
-/* Against all elements sorted. */
+/* Compares with all elements sorted. */
 static void test_pick(void)
 {
     static const source_t sources[] = {plain, tiny, anything, of_five};

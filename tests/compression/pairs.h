@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compressors on the fake device, each with a twin in host memory, whose
- * results are to be the same. */
+/* Compressors on the fake device, each with a twin in host memory whose results
+ * must be the same. */
 #ifndef TESTS_COMPRESSION_PAIRS_H
 #define TESTS_COMPRESSION_PAIRS_H
 
@@ -80,7 +80,7 @@ static inline void pair_fill(rank_t *self, pair_t *pair)
     fake_device_write(pair->x, pair->want, pair->bytes);
 }
 
-/* NaN has a sign, of which nothing is said. */
+/* The sign of a NaN is not compared. */
 static inline int is_equal(const float *a, const float *b, size_t count)
 {
     for (size_t i = 0; i < count; i++)

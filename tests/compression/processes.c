@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Windows between processes: results are those of host memory; where one is
- * killed, when it is to map what others lend or before a call, with all of
- * theirs mapped, the others go on, and get their memory back. */
+/* Windows between processes. Results are those of host memory. A process is
+ * killed when it is about to map other processes' memory, or before a call,
+ * with all memory mapped: the others go on, and can release their memory. */
 #include "config.h"
 
 #include "compression/device/device.h"
@@ -11,9 +11,9 @@
 #include <signal.h>
 
 #define SHORT 5000
-#define MEMORY_S 20 /* to wait for others to leave theirs */
+#define MEMORY_S 20 /* time for other processes to release their mappings */
 
-/* What a rank does, and who is killed meanwhile, or -1. */
+/* What a rank does, and which rank is killed meanwhile; -1: none. */
 typedef struct {
     const char *name;
     void (*body)(rank_t *self);
@@ -66,8 +66,8 @@ static void call_without_one(rank_t *self)
     fake_device_free(x);
 }
 
-/* Others may still have mapped what was this rank's; then it is released by the
- * next compressor, be it of another group. */
+/* Other processes may still have this rank's memory mapped; then the next
+ * compressor, possibly of another group, releases it. */
 static void wait_for_memory(rank_t *self, dscomm_group_t *alone)
 {
     dscomm_compressor_t *c = NULL;

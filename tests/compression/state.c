@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of a compressor: what is saved goes on as if nothing had happened,
- * what is damaged or foreign is refused and changes nothing. */
+/* The state of a compressor: a saved state continues as if it had never been
+ * saved; a damaged one, or one of another compressor, is refused and changes
+ * nothing. */
 #include "config.h"
 
 #include "tests/compression/compress.h"
@@ -9,7 +10,7 @@
 
 #define COUNT 1500
 
-/* Calls after which there are errors on both sides. */
+/* Makes calls after which both errors are not zero. */
 static void warm_up(rank_t *self, dscomm_compressor_t *c)
 {
     float x[COUNT];
@@ -25,7 +26,7 @@ static size_t state_bytes(rank_t *self, const dscomm_compressor_t *c)
     return info_of(self, c).state_bytes;
 }
 
-/* The next call gives the same bits with both. */
+/* Checks that the next call gives the same bits with both. */
 static void same_next(rank_t *self, dscomm_compressor_t *a,
                       dscomm_compressor_t *b)
 {
@@ -87,7 +88,8 @@ static void in_file(rank_t *self)
     close_all(self, cs, 2);
 }
 
-/* What is no regular file is neither replaced, nor read for ever. */
+/* A file that is not a regular one is neither replaced, nor does reading it
+ * block. */
 static void no_files(rank_t *self)
 {
     char folder[] = "/tmp/dscomm-state-XXXXXX", path[64];
@@ -111,7 +113,7 @@ static void no_files(rank_t *self)
     CHECK(self, !dscomm_compressor_free(c));
 }
 
-/* Every damaged byte is found. */
+/* Every damaged byte is detected. */
 static void damaged(rank_t *self)
 {
     dscomm_compressor_t *c = open_with(self, COUNT, NULL);
@@ -135,14 +137,14 @@ static void damaged(rank_t *self)
     CHECK(self,
           dscomm_compressor_save(c, memory, bytes - 1) == DSCOMM_ERR_INVALID);
     CHECK(self, dscomm_compressor_save(c, NULL, bytes) == DSCOMM_ERR_INVALID);
-    /* And c is as it was. */
+    /* c is unchanged. */
     CHECK(self, !dscomm_compressor_load(twin, memory, bytes));
     same_next(self, c, twin);
     CHECK(self, !dscomm_compressor_free(c) && !dscomm_compressor_free(twin));
     free(memory);
 }
 
-/* Whole, but of another compressor. */
+/* A valid state of another compressor. */
 static void foreign(rank_t *self)
 {
     static const struct {
@@ -178,7 +180,7 @@ static void foreign(rank_t *self)
     free(memory);
 }
 
-/* After a reset it is a new one. */
+/* After a reset a compressor is like a new one. */
 static void reset(rank_t *self)
 {
     dscomm_compressor_t *cs[2] = {open_with(self, COUNT, NULL),
@@ -190,7 +192,7 @@ static void reset(rank_t *self)
     close_all(self, cs, 2);
 }
 
-/* The bytes themselves, which no release may change. */
+/* The bytes of a saved state, which no release may change. */
 static void form(rank_t *self)
 {
     static const unsigned char head[80] = {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values that no codec can carry: NaN, infinities, and norms and sums beyond
- * float32. They change the result of their call alone. */
+/* Values that no codec can represent: NaN, infinities, and norms and sums
+ * beyond float32. They affect only the result of their own call. */
 #include "config.h"
 
 #include "tests/compression/compress.h"
 
 #define COUNT 3000
 
-/* Keeps, or compares, the errors: equal but for rounding. */
+/* Stores the errors, or compares them; they may differ by rounding. */
 static void look_at_errors(rank_t *self, dscomm_compressor_t *c, float *kept,
                            int compare)
 {
@@ -34,7 +34,7 @@ static int count_infinite(const float *x, int count)
     return found;
 }
 
-/* A NaN on one rank spoils one call of all, and no more. */
+/* A NaN on one rank affects one call of all ranks, and no later one. */
 static void not_finite(rank_t *self)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY};
@@ -60,8 +60,8 @@ static void not_finite(rank_t *self)
     CHECK(self, !dscomm_compressor_free(c));
 }
 
-/* Values are finite, but the norm of what is left of them is beyond float32:
- * they count like others, in both geometries. */
+/* Values are finite, but the norm of the remaining errors exceeds float32: they
+ * are reduced like others, in both geometries. */
 static void large_norm(rank_t *self)
 {
     for (int geometry = 0; geometry < 2; geometry++) {
@@ -83,7 +83,7 @@ static void large_norm(rank_t *self)
     }
 }
 
-/* All scales are finite, but not the sum of signs that they may make. */
+/* All scales are finite, but the sum of signs with these scales may not be. */
 static void sum_up(rank_t *self, int count)
 {
     dscomm_compressor_t *c = OPEN(self, self->world, (size_t)count, .sum = 1);
@@ -116,7 +116,8 @@ static void large_sum(rank_t *self)
     sum_up(self, COUNT);
 }
 
-/* Other codecs spoil a part of the result, of that call alone. */
+/* With other codecs only a part of the result is affected, in that call
+ * alone. */
 static void not_finite_others(rank_t *self)
 {
     static const char *const codecs[] = {"none", "float16", "bfloat16", "int8",

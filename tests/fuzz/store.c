@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes of strangers, as the store meets them. The first byte says where:
+/* Bytes of strangers, for the readers of the store. The first byte selects the
+ * reader:
  *
- *     0  two clients of a TCP store's server, which share its keys. Then
- *        portions: u8 (bit 0: whose, bit 1: it reads no answers, bit 2: the
- *        server writes once more), u16 length, bytes.
- *     1  a value that a client awaits from a server.
- *     2  a record of a rank, in a store that ranks meet in.
- *     3  rank 0's join decision there, read by rank 1 of 4.
- *     4  the file of a file:// store.
- *     5  as 0, of a server with a secret. */
+ *     0  two clients of a TCP store's server, which share its keys. Portions
+ *        follow: u8 (bit 0: which client, bit 1: it reads no answers, bit 2:
+ * the server writes once more), u16 length, bytes. 1  a server's value, for
+ * which a client waits. 2  a rank's record, in a store in which ranks meet. 3
+ * rank 0's join decision there, read by rank 1 of 4. 4  the file of a file://
+ * store. 5  as 0, with a secret. */
 #include "config.h"
 
 #include "lib/rendezvous/join-decision.h"
@@ -85,7 +84,7 @@ static void write_answers(server_t *server, client_t *client)
         close_client(server, client);
 }
 
-/* As the server's thread does after each round. */
+/* Does what the server's thread does after each round. */
 static void write_touched(server_t *server)
 {
     GList *link;
@@ -129,11 +128,11 @@ static void run_server_of(const dscomm_priv_job_t *job, const uint8_t *data,
     while (size >= 3) {
         client_t *client = &server.clients[data[0] & 1];
         size_t portion = data[1] | (size_t)data[2] << 8;
-        const int deaf = data[0] & 2, more = data[0] & 4;
+        const int no_reader = data[0] & 2, more = data[0] & 4;
 
         portion = MIN(portion, size - 3);
         feed(&server, client, data + 3, portion);
-        if (!deaf)
+        if (!no_reader)
             drain(client);
         if (more)
             write_answers(&server, client);
@@ -156,7 +155,7 @@ static void run_server(const uint8_t *data, size_t size)
     run_server_of(&(dscomm_priv_job_t){.name = "job"}, data, size);
 }
 
-/* No input can prove that it knows the secret. */
+/* No input can prove knowledge of the secret. */
 static void run_guarded(const uint8_t *data, size_t size)
 {
     run_server_of(&(dscomm_priv_job_t){.name = "job",
@@ -254,7 +253,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static int quiet;
 
     if (!quiet++)
-        dscomm_log_set_levels("error"); /* a full store is a warning */
+        dscomm_log_set_levels("error"); /* a full store causes a warning */
     if (size && data[0] < G_N_ELEMENTS(runs))
         runs[data[0]](data + 1, size - 1);
     return 0;

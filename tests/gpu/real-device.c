@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What fake-device.h says, by the module cuda.so that TEST_CUDA_MODULE names:
- * the tests of the fake device are then those of a real one. */
+/* The functions of fake-device.h with the module cuda.so that TEST_CUDA_MODULE
+ * names: the tests of the fake device then run on a real one. */
 #include "config.h"
 
 #include "tests/compression/fake-device.h"
@@ -16,7 +16,7 @@ const int fake_device_real = 1;
 static const dscomm_device_ops_t *ops;
 static dscomm_device_queue_t *queue;
 static gint pieces;
-/* Of the driver, for streams. */
+/* Functions of the driver, for streams. */
 static struct {
     int (*retain)(void **context, int device);
     int (*set)(void *context);
@@ -82,7 +82,7 @@ static void load_driver(void)
     need(!driver.retain(&driver.context, 0), "context", "there is none");
 }
 
-/* The device's context is this thread's from here on. */
+/* Makes the device's context this thread's. */
 static void enter(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -91,7 +91,7 @@ static void enter(void)
     need(!driver.set(driver.context), "context", "it cannot be set");
 }
 
-/* It knows nothing of the default stream. */
+/* The stream is independent of the default stream. */
 void *fake_device_stream_new(void)
 {
     void *stream = NULL;
@@ -138,7 +138,8 @@ void *fake_device_alloc(size_t bytes)
     void *memory = NULL;
 
     must(ops->alloc(queue, MAX(bytes, 1), 0, &memory));
-    must(ops->sync(queue)); /* it is cleared before other streams write there */
+    /* the memory is cleared before other streams write to it */
+    must(ops->sync(queue));
     g_atomic_int_inc(&pieces);
     return memory;
 }
