@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* AWS Batch's jobs of several nodes, one process each. Only the other nodes get
- * the main node's address. */
+/* AWS Batch's jobs of several nodes, with one process each. The main node
+ * itself does not get the main node's address. */
 #include "config.h"
 
 #include "env/fields.h"

@@ -85,8 +85,8 @@ static env_view_t view_of(const dscomm_env_attr_t *attr)
     return view;
 }
 
-/* Keeps an error of the environment in env; the call succeeds, so the thread's
- * sentence stays as it was before. */
+/* Keeps an error of the environment in env. The call succeeds, so the thread's
+ * last sentence is restored. */
 static void tolerate(dscomm_env_t *env, const char *sentence)
 {
     env->sentence = dscomm_priv_env_text(env, "%s", dscomm_last_error());
@@ -316,7 +316,8 @@ static const struct {
     {"MASTER_PORT", DSCOMM_ENV_MASTER_PORT},
 };
 
-/* A process without a launcher is a job of its own. */
+/* Returns a port for a process without a launcher, which is a job of its
+ * own. */
 static int own_port(void)
 {
     char name[32];
@@ -340,7 +341,7 @@ static const char *field_text(const dscomm_env_t *env, dscomm_env_field_t field,
     return number < 0 ? "" : buffer;
 }
 
-/* "[::1]" is "::1", which PyTorch reads. */
+/* Compares "[::1]" with "::1", the form that PyTorch reads. */
 static int is_bracketed(const char *text, const char *inner)
 {
     char *bare = g_strstrip(g_strdup(text));

@@ -5,7 +5,8 @@
 
 #include "env/family.h"
 
-/* DSCOMM_RANK and its kin, set by the user; they override all other sources. */
+/* DSCOMM_RANK and related variables, set by the user; they override all other
+ * sources. */
 static const env_family_t by_user = {
     .name = "dscomm",
     .about = "DSCOMM_RANK and its kin",

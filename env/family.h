@@ -13,12 +13,13 @@
 #define ENV_MARKS 6
 #define ENV_OVERLAYS 3
 
-/* How near to the program a source is. */
+/* How close a source is to the program: closer sources come first. */
 typedef enum {
     ENV_TIER_EXPLICIT, /* the user says so */
-    ENV_TIER_AGENT, /* started by one of the following, so it is nearer */
-    ENV_TIER_MANAGER, /* of an MPI, or like one */
-    ENV_TIER_STEP, /* of a scheduler, which also starts managers */
+    /* started by one of the following, so closer to the program */
+    ENV_TIER_AGENT,
+    ENV_TIER_MANAGER, /* a process manager of an MPI, or a similar one */
+    ENV_TIER_STEP, /* a scheduler's step, which may also start managers */
     ENV_TIER_TORCH, /* common names, which may be left over */
     ENV_TIER_LIST, /* a platform's list of hosts, one process each */
     ENV_TIER_ALONE
@@ -32,38 +33,39 @@ typedef struct {
     const char *about;
     env_tier_t tier;
     int on_request; /* 1: only if DSCOMM_LAUNCHER asks for it */
-    /* The source is present if all of these are set, and, if any is not empty,
-     * one of those. Arrays end with NULL, or when they are full. */
+    /* Marks: the source is present if all of `all` are set and, if `any` is not
+     * empty, one of these. Arrays end with NULL, or when they are full. */
     const char *all[ENV_MARKS];
     const char *any[ENV_MARKS];
-    /* 1, and why, if the source is not present although its variables are set.
-     */
+    /* Returns 1, and why, if the source is not present although its marks are
+     * set. */
     int (*refuses)(const env_view_t *view, char **ret_why);
     /* Variables that give the numbers. */
     env_names_t numbers[ENV_NUMBERS];
-    /* Infers what the variables do not give, and finds contradictions. */
+    /* Infers the numbers that the variables do not give, and finds
+     * contradictions. */
     dscomm_status_t (*complete)(const env_view_t *view, dscomm_env_t *env);
     /* Sets the address of rank 0, and the port if it is known. Called if the
-     * user gave no address and there are several nodes; says why if it cannot.
-     */
+     * user gave no address and there are several nodes. If it cannot, it sets
+     * the reason. */
     dscomm_status_t (*find_master)(const env_view_t *view, dscomm_env_t *env);
     const char *no_address; /* why there is no such function; or NULL */
-    /* Sets the rest, after everything else is known. */
+    /* Sets other fields, after everything else is known. */
     dscomm_status_t (*finish)(const env_view_t *view, dscomm_env_t *env);
     /* The variables that name the job; those that are set are joined. */
     env_names_t job[3];
     /* The kernel's name of a process from which all ranks of a node descend. It
      * names the job if nothing else does and there is one node. */
     const char *ancestor;
-    /* If this variable is not set, the job's name is also that of others which
-     * the scheduler's job has started. */
+    /* If this variable is not set, other jobs that the scheduler's job has
+     * started may have the same name. */
     const char *telling;
-    /* If the scheduler names the job: a variable that is the same in all ranks,
+    /* If the scheduler names the job: a variable that is equal in all ranks,
      * because one step has started all their proxies. */
     const char *step;
     int port; /* 0: none by default */
-    /* 1: if another manager is taken, this one must have the same numbers.
-     * Other managers may be around it. */
+    /* 1: if another manager is taken, it must have the same numbers as this
+     * one. Other managers may be around it. */
     int rival;
 } env_family_t;
 
@@ -106,8 +108,8 @@ extern const env_overlay_t dscomm_priv_env_azureml;
 extern const env_overlay_t dscomm_priv_env_sagemaker_mpi;
 extern const env_overlay_t dscomm_priv_env_kubernetes;
 
-/* 1: this is a task of a step that a user started; rank and size, texts or
- * NULL, are the task's. */
+/* 1: this process is a task of a step that a user started. rank and size are
+ * the task's, as text, or NULL. */
 int dscomm_priv_env_is_step(const env_view_t *view, const char *rank,
                             const char *size);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Flux. A batch script of it has none of a task's variables. */
+/* Flux. A batch script of Flux has none of a task's variables. */
 #include "config.h"
 
 #include "env/fields.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Process managers that speak PMI-1: Hydra of MPICH and Intel MPI, and others
- * that set PMI's variables alone. */
+ * that set only PMI's variables. */
 #include "config.h"
 
 #include "env/fields.h"
@@ -47,9 +47,9 @@ static int is_within_step(const env_view_t *view)
             !dscomm_priv_env_is_own_step(view));
 }
 
-/* srun --mpi=pmi2 sets PMI_RANK and PMI_SIZE as well, and Slurm's variables
- * tell more. If mpiexec runs inside a step, that step has started its proxies.
- */
+/* srun --mpi=pmi2 sets PMI_RANK and PMI_SIZE as well, but Slurm's variables
+ * have more information. If mpiexec runs inside a step, that step has started
+ * its proxies. */
 static int hydra_is_slurm(const env_view_t *view, char **ret_why)
 {
     const char *rank = dscomm_priv_view_value(view, "PMI_RANK");
@@ -62,8 +62,8 @@ static int hydra_is_slurm(const env_view_t *view, char **ret_why)
     return 1;
 }
 
-/* A step of srun --mpi=pmi2 leaves the pair to all processes below it, also to
- * those of other steps, such as mpirun's daemons. */
+/* A step of srun --mpi=pmi2 passes the pair on to all processes below it, also
+ * to those of other steps, such as mpirun's daemons. */
 static int is_of_step(const env_view_t *view, char **ret_why)
 {
     if (hydra_is_slurm(view, ret_why))

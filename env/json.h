@@ -13,11 +13,12 @@
  * *ret_value is that value. */
 env_problem_t dscomm_priv_json_check(const char *text, const char **ret_value);
 
-/* The first value of an array, and the next value after one of an array. */
+/* first returns the first value of an array; next returns the value after one
+ * of its values. */
 const char *dscomm_priv_json_first(const char *array);
 const char *dscomm_priv_json_next(const char *value);
 
-/* The next value, if the end of a value is known. */
+/* The value after the one that ends at end. */
 const char *dscomm_priv_json_behind(const char *end);
 
 /* The number of values of an array, 0 for another kind of value, and its end,
@@ -28,19 +29,19 @@ int64_t dscomm_priv_json_count(const char *array, const char **ret_end);
  * value, -1 if it has other values as well; and its end. Not for NULL. */
 int64_t dscomm_priv_json_strings(const char *array, const char **ret_end);
 
-/* An object's first name, and the value of a name. The value after that is the
- * next name. */
+/* key returns an object's first name, and value the value of a name. The value
+ * after that is the next name. */
 const char *dscomm_priv_json_key(const char *object);
 const char *dscomm_priv_json_value(const char *key);
 
-/* The object's member of that name. */
+/* The value of the object's member with that name. */
 const char *dscomm_priv_json_member(const char *object, const char *name);
 
-/* A string's bytes, UTF-8 if the text is; g_free(). NULL for one that holds
- * "\u0000". */
+/* The string as UTF-8; g_free(). NULL if it contains "\u0000". */
 char *dscomm_priv_json_string(const char *value);
 
-/* A whole number that is not negative: 0 and *ret_number, or -1. */
+/* Reads a whole number that is not negative. Returns 0 and *ret_number, or
+ * -1. */
 int dscomm_priv_json_number(const char *value, int64_t *ret_number);
 
 #endif

@@ -46,7 +46,7 @@ static inline const char *jsrun_find_wrong(size_t length, const char *slots,
     return "what follows a host is no number of slots";
 }
 
-/* The next host, and its length; 0 at the end or after an error. */
+/* Returns the length of the next host; 0 at the end or after an error. */
 static size_t jsrun_read_host(reader_t *reader, const char **ret_host)
 {
     const char *host = jsrun_after_blanks(reader->at), *at = host, *slots;

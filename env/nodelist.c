@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Slurm's lists of nodes, which are checked as a whole, and of tasks. */
+/* Reads Slurm's lists of nodes, which are checked as a whole, and of tasks. */
 #include "config.h"
 
 #include "env/nodelist.h"
@@ -22,7 +22,7 @@ typedef struct {
 /* "08-10", or "8" */
 typedef struct {
     int64_t low, high;
-    size_t bytes; /* that the longest number may have */
+    size_t bytes; /* bytes of the longest number */
 } range_t;
 
 /* The position of the reader; wrong is NULL until an error is found. */
@@ -150,7 +150,7 @@ static void read_element(reader_t *reader, element_t *element)
         reader->wrong = "a host of more than 255 bytes";
 }
 
-/* The next element, or one without hosts at the end of the list. */
+/* Reads the next element; at the end of the list, one without hosts. */
 static void next_element(reader_t *reader, element_t *element)
 {
     while (is_separator(*reader->at))
@@ -160,8 +160,8 @@ static void next_element(reader_t *reader, element_t *element)
         read_element(reader, element);
 }
 
-/* Skips names without brackets, and stops at the last one before another
- * element; without a branch for each, because long lists are mostly names. */
+/* Skips names without brackets, up to the last one before another element. It
+ * has no branch for each name, because long lists consist mostly of names. */
 static void skip_names(reader_t *reader)
 {
     const char *at = reader->at;
@@ -193,7 +193,8 @@ env_problem_t dscomm_priv_nodelist_first(const char *text, char **ret_host)
     return (env_problem_t){reader.wrong, (size_t)(reader.at - text)};
 }
 
-/* "2" or "2(x3)": how many nodes, and how many tasks on each. */
+/* Reads "2" or "2(x3)": the number of tasks on a node, and the number of such
+ * nodes. */
 static int64_t read_repeat(reader_t *reader)
 {
     int64_t repeat;

@@ -5,7 +5,7 @@
 
 #include "env/fields.h"
 
-/* jsrun sets both, and knows more. */
+/* jsrun sets both variables as well, and its own have more information. */
 static int is_jsrun(const env_view_t *view, char **ret_why)
 {
     if (!dscomm_priv_view_same(view, "OMPI_COMM_WORLD_RANK",

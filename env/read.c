@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Discovery: from the chosen source to valid numbers. */
+/* Discovery: reads valid numbers from the chosen source. */
 #include "config.h"
 
 #include "env/env.h"

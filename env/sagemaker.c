@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Amazon SageMaker. If it starts the program by mpirun (also for smddp) or
- * torchrun, their variables count; if it starts the program itself, there is
- * one process a host. */
+ * torchrun, their variables are used; if it starts the program itself, there is
+ * one process on each host. */
 #include "config.h"
 
 #include "env/fields.h"
@@ -92,7 +92,8 @@ static int read_any(const char *value, const char *own, hosts_t *ret_hosts)
     return is_host && hosts.count ? 0 : -1;
 }
 
-/* Fails if there is no host. A host that is listed twice fails itself. */
+/* Fails if there is no host. Each process of a host that is listed twice
+ * fails. */
 static dscomm_status_t read_hosts(const env_view_t *view,
                                   const dscomm_env_t *env, hosts_t *ret_hosts)
 {

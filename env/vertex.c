@@ -4,7 +4,7 @@
  *   {"cluster": {"workerpool0": ["host:port"], "workerpool1": [...]},
  *    "task": {"type": "workerpool1", "index": 0}}
  *
- * and TF_CONFIG, which is like it and is often there for other reasons. */
+ * and TF_CONFIG, which has the same form but is often set for other reasons. */
 #include "config.h"
 
 #include "env/fields.h"
@@ -14,7 +14,7 @@
 
 #define LISTS_MAX 5
 
-/* Returned instead of a number of hosts: there is no such list. */
+/* Returned instead of a number of hosts if there is no such list. */
 #define NO_LIST (-2)
 
 /* A variable's names of the lists of a cluster, in the order of ranks. */
@@ -38,7 +38,7 @@ static const cluster_t *cluster_names(const dscomm_env_t *env)
     return env->family == &dscomm_priv_env_vertex ? &vertex : &tf_config;
 }
 
-/* Ranks of one list, and how many come before. */
+/* The ranks of one list, and the number of ranks before it. */
 typedef struct {
     int64_t before, own, all;
 } place_t;
@@ -103,7 +103,7 @@ static spec_t read_spec(const cluster_t *names, const char *value)
     return spec;
 }
 
-/* 1: a list has other values than names of hosts. */
+/* Returns 1 if a list has values that are not names of hosts. */
 static int has_others(const cluster_t *names, const spec_t *spec)
 {
     for (int i = 0; spec->cluster && names->lists[i]; i++) {
@@ -113,7 +113,7 @@ static int has_others(const cluster_t *names, const spec_t *spec)
     return 0;
 }
 
-/* own: -1 if type is no list of the cluster's names. */
+/* own is -1 if type is not a list of the cluster's. */
 static place_t find_place(const cluster_t *names, const spec_t *spec,
                           const char *type)
 {

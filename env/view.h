@@ -25,7 +25,7 @@ const char *dscomm_priv_view_value(const env_view_t *view, const char *name);
 const char *dscomm_priv_view_either(const env_view_t *view, const char *first,
                                     const char *second);
 
-/* 1: both are set, and the same decimal number. */
+/* 1: both are set, to the same decimal number. */
 int dscomm_priv_view_same(const env_view_t *view, const char *name,
                           const char *other);
 
@@ -36,14 +36,15 @@ char *dscomm_priv_view_file(const env_view_t *view, const char *path);
 /* This host's name; NULL if it cannot be read; g_free(). */
 char *dscomm_priv_view_host(const env_view_t *view);
 
-/* "NAME/PID/START" of the nearest ancestor with the kernel's name NAME, equal
- * in all its descendants; NULL if there is none; g_free(). */
+/* Returns "NAME/PID/START" of the nearest ancestor process whose kernel name is
+ * NAME; the text is the same in all its descendants. NULL if there is none;
+ * g_free(). */
 char *dscomm_priv_view_ancestor(const env_view_t *view, const char *name);
 
 /* 1: process pid, a decimal number, is this one or an ancestor of it. */
 int dscomm_priv_view_descends(const env_view_t *view, const char *pid);
 
-/* 1: text may be a host: not empty, at most 255 bytes, none of them blank. */
+/* 1: text may be a host: not empty, at most 255 bytes, no blanks. */
 int dscomm_priv_is_host(const char *text);
 
 /* 1: text is an address, or the name, of the loopback interface. */

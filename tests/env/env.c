@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What else is told about an environment: where values are from, why a source
- * was taken, files; and what is set for other programs. */
+/* Other properties of an environment: the sources of values, why a source was
+ * taken, files; and the variables that are set for other programs. */
 #include "config.h"
 
 #include "tests/env/fixture.h"
@@ -61,7 +61,7 @@ static const struct {
      1},
     {{TORCHRUN, "TORCHELASTIC_USE_AGENT_STORE=False"}, "x/0", 0},
     {{TORCHRUN}, "x/0", 0},
-    /* torch compares with "True" */
+    /* torch compares with "True" only */
     {{TORCHRUN, "TORCHELASTIC_USE_AGENT_STORE=true"}, "x/0", 0},
     {{TORCHRUN, "TORCHELASTIC_USE_AGENT_STORE=maybe"}, "x/0", 0},
     {{TORCHRUN, "TORCHELASTIC_USE_AGENT_STORE=True", "DSCOMM_MASTER_PORT=5"},
@@ -95,7 +95,7 @@ static const struct {
      "hydra/7/1",
      0},
     {{HYDRA(0, 4, 0, 2), "SLURM_JOB_ID=7"}, "hydra/7", 0},
-    /* torchrun without a name, of which there may be others */
+    /* torchrun without a job name: there may be other jobs like that */
     {{"RANK=0", "WORLD_SIZE=2", "TORCHELASTIC_RUN_ID=none", "MASTER_ADDR=h",
       "MASTER_PORT=29500", "TORCHELASTIC_RESTART_COUNT=1"},
      "none/h:29500/1",
@@ -213,10 +213,10 @@ static void test_overlays(void)
     dscomm_env_free(env);
 }
 
-/* From older and newer callers. */
+/* Structures of older and newer callers. */
 static void test_sizes(void)
 {
-    static struct { /* whose padding is zero */
+    static struct { /* its padding is zero */
         dscomm_env_attr_t attr;
         int more;
     } newer = {DSCOMM_ENV_ATTR_INIT, 0};
@@ -269,7 +269,7 @@ static void test_arguments(void)
     dscomm_env_free(env);
 }
 
-/* What is asked of no environment at all. */
+/* All queries with NULL as environment. */
 static void test_null(void)
 {
     static int (*const numbers[])(const dscomm_env_t *) = {
@@ -310,7 +310,7 @@ static void put_file(const char *root, const char *path, const char *text)
     g_free(full);
 }
 
-/* Process 30, child of 20, child of a proxy. */
+/* Process 30 is a child of 20, which is a child of a proxy. */
 static void put_files(const char *root)
 {
     static const char tail[] = " 1 1 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 ";
@@ -329,7 +329,7 @@ static void put_files(const char *root)
     g_free(proxy);
 }
 
-/* What files add: job, address, node. */
+/* Values from files: job, address, node. */
 static const struct {
     const char *environment[VARIABLES];
     const char *job, *address;
@@ -368,8 +368,8 @@ static const struct {
      0},
 };
 
-/* Processes are looked at when the job's name is asked for, or what follows
- * from it, whichever is first. */
+/* Processes are examined when the job's name, or a value that depends on it, is
+ * first requested. */
 static void test_late_name(const char *root)
 {
     static const char *const environment[] = {HYDRA(0, 2, 0, 2), NULL};
@@ -424,7 +424,8 @@ static void test_files(void)
     g_free(root);
 }
 
-/* A port is of the job: the same on all ranks, another for another job. */
+/* The port depends on the job: it is the same on all ranks, and another one for
+ * another job. */
 static void test_ports(void)
 {
     const char *one[] = {STEP(0, 2, 0, 0), NULL};
@@ -473,8 +474,8 @@ static char *environment_text(void)
 
 static const struct {
     const char *environment[VARIABLES]; /* what is discovered */
-    const char *name, *value; /* what is set before, or NULL */
-    const char *want; /* what is set then; or the variable that is refused */
+    const char *name, *value; /* set before the call; or NULL */
+    const char *want; /* set after the call; or the variable that is refused */
     int refused;
 } exports[] = {
     {PAIR, NULL, NULL, "1 2 1 2 127.0.0.1 5", 0},
@@ -533,7 +534,7 @@ static void test_export(void)
     clear_environment();
 }
 
-/* Alone, of this process: what is exported is found again. */
+/* This process alone: the exported values are discovered again. */
 static void test_process(void)
 {
     dscomm_env_t *env = NULL;

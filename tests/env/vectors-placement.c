@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Machines, and which processors a rank of theirs should have. Processors are
- * numbered as Linux does it on most: first threads of all cores, then the
+/* Machines, and the processors that a rank on them should have. Processors are
+ * numbered as Linux usually does: the first threads of all cores, then the
  * second ones. */
 #include "config.h"
 
@@ -17,10 +17,11 @@
 #define GPU_2 "0000:9b:00.0"
 
 typedef struct {
-    const char *synthetic; /* as hwloc describes one */
-    const char *mask; /* by the launcher, or NULL */
-    const char *type; /* of the object that has GPU, or NULL: there is none */
-    int number; /* which of them, from the first in the order of XML */
+    const char *synthetic; /* in hwloc's notation */
+    const char *mask; /* processors allowed by the launcher, or NULL */
+    /* type of the object that has the GPU; NULL: there is none */
+    const char *type;
+    int number; /* number of that object, in the order of XML */
 } machine_t;
 
 static const machine_t machines[] = {
@@ -34,13 +35,13 @@ static const machine_t machines[] = {
     {"NUMANode:1 Core:17 PU:2(indexes=2*17:1*2)", NULL, "Machine", 0},
 #define TWO 4
     {"NUMANode:2 Core:4 PU:2(indexes=2*8:1*2)", NULL, "Group", 1},
-/* The second half of node 0 is near */
+/* The GPU is near the second half of node 0. */
 #define LISTED 5
     {"NUMANode:2 Group:2 Core:2 PU:1", NULL, "Group", 2},
-/* Each package has a second node, of memory only. */
+/* Each package also has a node of memory only. */
 #define MEMORY 6
     {"Package:2 [NUMANode] [NUMANode] Core:4 PU:1", NULL, "Package", 1},
-/* Nobody knows which processors share a core. */
+/* It is not known which processors share a core. */
 #define FLAT 7
     {"NUMANode:1 PU:4", NULL, NULL, 0},
 #define ONE_CORE 8
@@ -54,8 +55,9 @@ static const struct {
     int machine;
     const char *devices; /* with commas between, or NULL: none */
     int local_rank, local_size, force;
-    const char *want; /* processors, or NULL: no binding */
-    const char *why, *warns; /* a part of it; NULL: no warning */
+    const char *want; /* processors; NULL: no binding */
+    /* expected part of the reason; and of the warning, NULL: no warning */
+    const char *why, *warns;
 } vectors[] = {
     {"T30 a machine that does not tell", BLIND, GPU, 0, 2, 0, NULL,
      "unknown: ", NULL},
@@ -117,7 +119,8 @@ static const char device[] =
     "pci_busid=\"" GPU "\" pci_type=\"0302 [10de:20b0] [10de:1463] a1\" "
     "pci_link_speed=\"0.000000\"/></object>\n";
 
-/* The end of the object that has GPU, which is indented as its beginning. */
+/* Returns the end of the object that has the GPU; it has the same indentation
+ * as its beginning. */
 static gssize find_end(const machine_t *m, const char *xml)
 {
     char *begin = g_strdup_printf("<object type=\"%s\"", m->type);
@@ -234,7 +237,8 @@ static void test_counts(void)
     }
 }
 
-/* As many processors as this thread may run on, whatever describes them. */
+/* The placement uses as many processors as this thread may use, whatever
+ * topology is described. */
 static void test_new(const char *synthetic)
 {
     tool_topology_t *topology;
