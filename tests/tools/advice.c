@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Advice on launch lines against tests/tools/advice.golden, which says what it
- * holds, and the form of the rules. `advice.t --write FILE` prints FILE with
- * the answers of today. */
+/* Advice on launch lines, compared with tests/tools/advice.golden, which
+ * describes its own form; and the form of the rules. `advice.t --write FILE`
+ * prints FILE with the present answers. */
 #include "config.h"
 
 #include "tests/tap.h"
@@ -52,7 +52,8 @@ static void put(const char *machine, const char *path, const char *text)
     g_free(name);
 }
 
-/* As the kernel prints it: addresses as this machine reads them. */
+/* Appends a line like the kernel's: addresses as numbers in this machine's byte
+ * order. */
 static void add_route(GString *text, const char *interface, const char *network,
                       const char *gateway, const char *mask)
 {
@@ -86,9 +87,9 @@ static void put_device(const char *machine, const char *device,
     g_free(path);
 }
 
-/* plain: three networks, and a list of PBS. bare: nothing is known. single: one
- * network. rdma, down, efa, driver, opa, usnic, iwarp and cxi: plain with a
- * device. */
+/* Machines. plain: three networks, and a list of PBS. bare: nothing is known.
+ * single: one network. rdma, down, efa, driver, opa, usnic, iwarp and cxi:
+ * plain with a device. */
 static void put_machines(void)
 {
     static const char *const likes[] = {"plain",  "rdma",   "down",  "efa",
@@ -132,13 +133,13 @@ static void remove_tree(const char *path)
     g_remove(path);
 }
 
-/* A question: VERSION MACHINE [root] [NODESxRANKS] [why] [NAME=VALUE...]
- * [-- ARGUMENT...], in words as of a shell. */
+/* A question: VERSION MACHINE [root] [NODESxRANKS] [why] [NAME=VALUE...] [--
+ * ARGUMENT...], in words as of a shell. */
 typedef struct {
     char **words;
     GPtrArray *environment;
     char *root;
-    gboolean why; /* the answer has the reason of each part */
+    gboolean why; /* the answer includes the reason of each part */
     tool_advice_question_t question;
 } case_t;
 
@@ -151,8 +152,8 @@ static const char *version_of(const char *word)
     return word;
 }
 
-/* small: 2 cores. bare: nothing is known. masked: a launcher leaves one core.
- * All others: 8 cores, two NUMA nodes. */
+/* Sets the cores. small: 2 cores. bare: nothing is known. masked: a launcher
+ * permits one core. All others: 8 cores, two NUMA nodes. */
 static void count_cores(tool_advice_question_t *question, const char *machine)
 {
     const gboolean small = strcmp(machine, "small") == 0;
@@ -201,7 +202,7 @@ static void case_clear(case_t *v)
     g_free(v->root);
 }
 
-/* Reasons where they are asked for, or are none. */
+/* Prints reasons if they were requested, or if one is missing. */
 static void print_parts(const GPtrArray *parts, gboolean why, GString *text)
 {
     for (guint i = 0; i < parts->len; i++) {
@@ -240,7 +241,8 @@ static void print_advice(const tool_advice_t *advice, gboolean why,
     g_free(line);
 }
 
-/* The answer to a question, each line with two blanks before it; g_free(). */
+/* Returns the answer to a question, each line indented by two blanks;
+ * g_free(). */
 static char *answer(const char *line)
 {
     GString *text = g_string_new(NULL);
@@ -260,7 +262,7 @@ static char *answer(const char *line)
     return g_string_free(text, FALSE);
 }
 
-/* The lines of a file; g_strfreev(). */
+/* Returns the lines of a file; g_strfreev(). */
 static char **read_lines(const char *path)
 {
     char *text, **lines;
@@ -310,7 +312,8 @@ static void check_answers(const char *path)
     g_strfreev(lines);
 }
 
-/* GLib joins groups of one name, so that one of two rules would be lost. */
+/* GLib joins groups with equal names, so that one of two rules would be
+ * lost. */
 static void check_rules(const char *path)
 {
     GHashTable *groups = g_hash_table_new(g_str_hash, g_str_equal);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How often the nodes of a job ask their store. */
+/* How often the nodes of a job query their store. */
 #include "config.h"
 
 #include "tests/tap.h"
 #include "tools/run/nodes.h"
 
-/* Requests a second at the store of node 0: each node looks for the end and for
- * a new start, and shows life; node 0 looks at all signs of life. */
+/* Requests a second at the store of node 0: each node checks for the end and
+ * for a restart, and sends heartbeats; node 0 reads all heartbeats. */
 static double requests(int nodes, gint64 silence_us)
 {
     const double tick = (double)tool_nodes_tick_us(nodes) / G_USEC_PER_SEC;

@@ -17,16 +17,17 @@ void tool_json_real(JsonBuilder *builder, const char *name, const char *format,
                     double number);
 /* NULL becomes null. */
 void tool_json_text(JsonBuilder *builder, const char *name, const char *text);
-/* An array; NULL is an empty one. */
+/* Adds an array of texts; NULL is an empty one. */
 void tool_json_texts(JsonBuilder *builder, const char *name,
                      char *const *texts);
 
-/* Appends what was built and an end of line to text; frees builder. */
+/* Appends the JSON and a newline to text; frees builder. */
 void tool_json_end(JsonBuilder *builder, gboolean pretty, GString *text);
 
 /* A member of node; NULL if there is none, or node is NULL or no object. */
 JsonNode *tool_json_get(JsonNode *node, const char *name);
-/* The same of a type: NULL, or 0, if the member is of another type. */
+/* Like tool_json_get(), for a member of a certain type: NULL, or 0, if the
+ * member is of another type. */
 const char *tool_json_get_text(JsonNode *node, const char *name);
 double tool_json_get_number(JsonNode *node, const char *name);
 JsonArray *tool_json_get_array(JsonNode *node, const char *name);

@@ -35,7 +35,7 @@ static numbers_t numbers_new(const GOptionEntry *wanted)
     return numbers;
 }
 
-/* FALSE: text is no decimal number that an int holds. */
+/* Returns FALSE if text is not a decimal number that fits into an int. */
 static gboolean read_decimal(const char *text, int *ret_number)
 {
     gint64 number;
@@ -47,7 +47,7 @@ static gboolean read_decimal(const char *text, int *ret_number)
     return TRUE;
 }
 
-/* NULL, or what is wrong; g_free(). */
+/* Stores the numbers. Returns NULL, or what is wrong; g_free(). */
 static char *numbers_set(const numbers_t *numbers)
 {
     for (gsize i = 0; numbers->wanted[i].long_name; i++) {
@@ -69,8 +69,8 @@ static void numbers_free(numbers_t *numbers)
     g_free(numbers->entries);
 }
 
-/* The word that error reports as unknown, without its value; NULL: none.
- * GLib's sentence ends with it in every language. */
+/* Returns the word that error reports as an unknown option, without its value;
+ * NULL: none. GLib's sentence ends with that word in every language. */
 static char *find_unknown(char *const *words, const GError *error)
 {
     if (!g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION))
@@ -85,7 +85,8 @@ static char *find_unknown(char *const *words, const GError *error)
     return NULL;
 }
 
-/* GLib's sentence, and the option that may be meant; g_free(). */
+/* Returns GLib's sentence, with a suggestion for a misspelt option;
+ * g_free(). */
 static char *describe(const GOptionEntry *entries, char *const *words,
                       const GError *error)
 {

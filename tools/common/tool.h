@@ -42,14 +42,15 @@ gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
  * "..": fit for a run id, and a folder's name. */
 gboolean tool_is_id(const char *text);
 
-/* text with control characters and the like as "\x1b"; g_free(). */
+/* Returns text with control characters and invalid bytes as "\x1b";
+ * g_free(). */
 char *tool_printable(const char *text);
 
-/* "dscomm COMMAND: sentence" and an end of line, printable; g_free(). */
+/* Returns "dscomm COMMAND: sentence" and a newline, printable; g_free(). */
 char *tool_sentence(const char *command, const char *format, va_list args)
     G_GNUC_PRINTF(2, 0);
 
-/* The same to stderr; returns status. */
+/* Prints the same to stderr; returns status. */
 int tool_fail(int status, const char *command, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 

@@ -47,7 +47,7 @@ static int text_print(GString *text)
     return status;
 }
 
-/* Wrong use; with JSON an object says so. */
+/* Reports wrong use; with JSON as an object. */
 static G_GNUC_PRINTF(2, 3) int refuse(const options_t *options,
                                       const char *format, ...)
 {
@@ -84,7 +84,7 @@ static int show(const dscomm_env_t *env, const options_t *options)
     return status;
 }
 
-/* Options of a table, which these forms do not print. */
+/* Exports the values. Warnings, which the table would contain, go to stderr. */
 static int export(const dscomm_env_t *env)
 {
     const char *warning;
@@ -153,7 +153,7 @@ static int advise(const options_t *options, char **argv)
     return text_print_after(tool_env_mpirun(&asked, text), text);
 }
 
-/* A number that was not given becomes 0; a given 0 is an error. */
+/* Returns 0 for a number that was not given; a given 0 is an error. */
 static int counted(int number)
 {
     return number == NOT_SAID ? 0 : number == 0 ? -1 : number;

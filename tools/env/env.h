@@ -6,14 +6,14 @@
 #include <dscomm/env.h>
 #include <glib.h>
 
-/* For people, lines; explain: each source, too. Appended to text. */
+/* Appends lines for people to text; explain: with each source. */
 void tool_env_print(const dscomm_env_t *env, gboolean explain, GString *text);
 
-/* One line, an object with everything. */
+/* Appends one line with an object that has everything. */
 void tool_env_print_json(const dscomm_env_t *env, gboolean explain,
                          GString *text);
 
-/* As commands of the shell; after dscomm_env_export(). */
+/* Appends shell commands; called after dscomm_env_export(). */
 void tool_env_print_exports(GString *text);
 
 #endif

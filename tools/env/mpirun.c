@@ -169,7 +169,7 @@ static tool_advice_question_t make_question(const tool_env_mpirun_t *options)
     return question;
 }
 
-/* Advice about one program, or NULL and a sentence. */
+/* Returns the advice about one program, or NULL and a sentence. */
 static tool_advice_t *advice_query(tool_advice_question_t question,
                                    const char *program, char **ret_problem)
 {
@@ -190,9 +190,10 @@ static void free_advice(void *advice)
     tool_advice_free(advice);
 }
 
-/* Skips programs that are no known mpirun, with a sentence; a program that the
- * user names must be one. */
-static GPtrArray *ask_all(const tool_env_mpirun_t *options, GPtrArray *problems)
+/* Skips programs that are not known mpiruns, with a sentence; a program that
+ * the user names must be a known one. */
+static GPtrArray *query_all(const tool_env_mpirun_t *options,
+                            GPtrArray *problems)
 {
     char *named[] = {(char *)options->program, NULL};
     char **found = options->program ? g_strdupv(named) : tool_mpirun_find();
@@ -214,8 +215,8 @@ static GPtrArray *ask_all(const tool_env_mpirun_t *options, GPtrArray *problems)
     return list;
 }
 
-/* If there is no advice, JSON has the sentence. */
-static void tell_problems(GPtrArray *problems, gboolean json, GString *text)
+/* Reports the problems: as messages, or, with JSON, as one object. */
+static void report_problems(GPtrArray *problems, gboolean json, GString *text)
 {
     char *all;
 
@@ -232,10 +233,10 @@ static void tell_problems(GPtrArray *problems, gboolean json, GString *text)
 int tool_env_mpirun(const tool_env_mpirun_t *options, GString *text)
 {
     GPtrArray *problems = g_ptr_array_new_with_free_func(g_free);
-    GPtrArray *list = ask_all(options, problems);
+    GPtrArray *list = query_all(options, problems);
     int status = list->len ? TOOL_OK : TOOL_FAILED;
 
-    tell_problems(problems, options->json && !list->len, text);
+    report_problems(problems, options->json && !list->len, text);
     if (options->json && list->len)
         json_add_list(list, text);
     for (guint i = 0; !options->json && i < list->len; i++) {

@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* FALSE, and a sentence to stderr, if one of them is no PCI address. */
+/* Returns FALSE, with a sentence on stderr, if one of them is not a PCI
+ * address. */
 static gboolean check_devices(char *const *devices)
 {
     if (devices && !devices[0]) {
@@ -70,7 +71,7 @@ static void warn_local_rank(int local_rank, tool_placement_t *placement)
     g_free(more);
 }
 
-/* NULL: a sentence went to stderr. */
+/* Returns NULL after a sentence on stderr. */
 static tool_placement_t *placement_query(const dscomm_env_t *env,
                                          const tool_env_placement_t *options,
                                          const tool_topology_t *topology)
@@ -108,7 +109,8 @@ static void placement_print(const dscomm_env_t *env,
     g_free(list);
 }
 
-/* placement NULL: error says why there is none. */
+/* Prints the placement, or, if placement is NULL, error, which says why there
+ * is none. */
 static void print_json(const dscomm_env_t *env,
                        const tool_placement_t *placement, const char *error,
                        GString *text)

@@ -7,7 +7,7 @@
 #include <glib.h>
 
 typedef struct {
-    const char *devices; /* PCI addresses with commas between, or NULL */
+    const char *devices; /* PCI addresses, separated by commas; or NULL */
     gboolean rebind, json;
 } tool_env_placement_t;
 

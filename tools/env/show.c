@@ -178,7 +178,8 @@ static void json_add_candidates(JsonBuilder *builder, const dscomm_env_t *env)
     json_builder_end_array(builder);
 }
 
-/* error: why there are no values; no_master: why others cannot be met. */
+/* error: why there are no values; no_master: why the address of other ranks is
+ * unknown. */
 static void add_problems(JsonBuilder *builder, const dscomm_env_t *env)
 {
     int broken = dscomm_env_status(env) < 0;

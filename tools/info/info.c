@@ -27,7 +27,8 @@ static gboolean coll_reduces(dscomm_coll_t coll)
            coll == DSCOMM_COLL_REDUCE_SCATTER_V;
 }
 
-/* "16K" if that is exact, as DSCOMM_ALGORITHM reads it. */
+/* Returns "16K" if the size is a multiple of 1 KiB, in the form of
+ * DSCOMM_ALGORITHM. */
 static char *size_text(guint64 bytes)
 {
     static const char units[] = {'\0', 'K', 'M', 'G', 'T'};
@@ -54,8 +55,8 @@ static char *range_text(guint64 from, guint64 to)
     return text;
 }
 
-/* The algorithm used, and the one without DSCOMM_ALGORITHM; the notes say why
- * a rule is skipped. */
+/* Returns the algorithm that is used, and the one without DSCOMM_ALGORITHM;
+ * notes say why a rule is skipped. */
 static char *choice_text(const dscomm_choice_info_t *info)
 {
     if (!info->by_setting)
@@ -72,7 +73,7 @@ static gboolean choice_is_same(const dscomm_choice_info_t *a,
     return a->by_default == b->by_default && a->by_setting == b->by_setting;
 }
 
-/* Once each. what: "" or " of SOMETHING". */
+/* Adds a note once. what: "" or " of SOMETHING". */
 static void note_passed(const char *coll, const char *what,
                         const dscomm_choice_info_t *info, GPtrArray *notes)
 {
@@ -88,7 +89,8 @@ static void note_passed(const char *coll, const char *what,
         g_ptr_array_add(notes, note);
 }
 
-/* One row a range; narrow: for sums that are rounded once. */
+/* Prints one row for each range of sizes; narrow: for sums that are rounded
+ * once. */
 static void print_row(const char *name, const dscomm_choice_info_t *info,
                       const dscomm_choice_info_t *narrow)
 {
@@ -207,7 +209,7 @@ static void print_algorithms(void)
     g_free(place);
 }
 
-/* The words of text, which are separated by single spaces. */
+/* Adds the words of text, which are separated by single spaces, as an array. */
 static void add_words(JsonBuilder *builder, const char *name, const char *text)
 {
     char **words = g_strsplit(text, " ", -1);
@@ -277,7 +279,8 @@ static void add_available(JsonBuilder *builder, dscomm_coll_t coll)
     json_builder_end_array(builder);
 }
 
-/* JSON's numbers hold no more, and no buffer does. */
+/* Adds a number; null if it exceeds what JSON's numbers can hold, as no buffer
+ * does. */
 static void add_bytes(JsonBuilder *builder, const char *name, uint64_t bytes)
 {
     if (bytes > INT64_MAX)
@@ -430,7 +433,8 @@ static void print_codecs(void)
     g_strfreev(names);
 }
 
-/* "enum: a or b"; only the accepted values if they name the type. */
+/* Prints "enum: a or b"; only the accepted values if they already name the
+ * type. */
 static void print_accepted(const dscomm_setting_info_t *info)
 {
     const char *accepted = info->accepted ? info->accepted : "";
@@ -476,8 +480,8 @@ static void warn_unknown(void)
     }
 }
 
-/* Warns of values that dscomm_init() refuses; the library reads some settings
- * earlier, and ignores wrong values there. */
+/* Warns about values that dscomm_init() refuses. The library reads some
+ * settings before that call, and then ignores invalid values. */
 static void warn_refused(void)
 {
     dscomm_setting_info_t info = {.size = sizeof(info)};

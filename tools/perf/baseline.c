@@ -25,7 +25,7 @@ static gboolean text_is(JsonNode *node, const char *name, const char *text)
     return g_strcmp0(tool_json_get_text(node, name), text) == 0;
 }
 
-/* Reads the baseline's parts; returns what is wrong, or NULL. */
+/* Reads the parts of the baseline. Returns what is wrong, or NULL. */
 static const char *baseline_interpret(perf_baseline_t *b)
 {
     b->root = json_parser_get_root(b->parser);
@@ -135,11 +135,13 @@ const char *perf_baseline_backend(const perf_baseline_t *b)
 
 struct perf_save {
     char *path;
-    char *temporary; /* NULL: path is no regular file, and written directly */
+    /* NULL: path is not a regular file, and is written directly */
+    char *temporary;
     FILE *stream;
 };
 
-/* mkstemp() makes files that only their owner reads. */
+/* Sets the mode by the umask, because mkstemp() makes files that only their
+ * owner may read. */
 static void take_mode(int fd)
 {
     mode_t mask = umask(0);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The measuring loop, see measure.h.
  *
- * A figure is made of batches: after a barrier, every rank reads its clock,
- * makes so many calls that the clock does not count, and reads it again. No
- * rank waits for another in between but by the call itself. The ranks' times of
- * a batch are compared when all batches are done; the slowest rank's is the
- * batch's. */
+ * A figure is made of batches. After a barrier, every rank reads its clock,
+ * makes a number of calls, and reads the clock again; so reading the clock does
+ * not count in each call. Between the barriers, ranks wait for each other only
+ * in the measured call. After all batches, the ranks' times are compared; the
+ * time of a batch is that of its slowest rank. */
 #include "config.h"
 
 #include "tools/perf/measure.h"
@@ -19,10 +19,10 @@
 #define BATCH_US 500.0
 #define BATCHES_MIN 3
 #define BATCHES_MAX 1000
-/* Batches for the estimate of a call's time. */
+/* Number of batches from which the time of a call is estimated. */
 #define TRIES 3
-/* Interquartile range, in percent of the median, from which on the figure is
- * noise. */
+/* A figure is called noisy if its interquartile range is at least so many
+ * percent of the median. */
 #define NOISY 10.0
 /* Bytes of inputs, and of results, of coalesced calls that are verified. */
 #define CHECKED_MOST ((size_t)128 << 20)
@@ -68,7 +68,7 @@ static const char *find_algorithm(const perf_options_t *options,
     return both;
 }
 
-/* One of the calls that are coalesced into call. */
+/* Returns number `number` of the calls that are coalesced into call. */
 static perf_call_t coalesced_call(const perf_call_t *call, int number)
 {
     const size_t offset = (size_t)number * call->apart;
@@ -191,8 +191,8 @@ static dscomm_status_t slowest(const loop_t *loop, double *times, size_t count)
                              DSCOMM_FLOAT64, DSCOMM_MAX, NULL);
 }
 
-/* The shortest of a few batches, because an interruption makes a batch too
- * long. */
+/* Returns the shortest time of a few batches, because interruptions only
+ * lengthen a batch. */
 static dscomm_status_t best_batch(const loop_t *loop, size_t calls,
                                   double *ret_time)
 {
@@ -211,7 +211,7 @@ static dscomm_status_t best_batch(const loop_t *loop, size_t calls,
     return DSCOMM_OK;
 }
 
-/* An estimate of the time of one call, the same on all ranks. */
+/* Estimates the time of one call; the result is the same on all ranks. */
 static dscomm_status_t estimate(const loop_t *loop, double *ret_time)
 {
     dscomm_status_t status = DSCOMM_OK;
@@ -224,7 +224,7 @@ static dscomm_status_t estimate(const loop_t *loop, double *ret_time)
     return status;
 }
 
-/* Batches of at least BATCH_US, but not too many of them. */
+/* Plans batches of at least BATCH_US, and limits their number. */
 static void plan(const perf_options_t *options, double time,
                  perf_times_t *times)
 {
@@ -257,7 +257,8 @@ static int time_compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The smallest one that so many percent do not exceed (nearest rank). */
+/* Returns the smallest value that at least so many percent do not exceed
+ * (nearest rank). */
 static double percentile(const double *sorted, size_t count, size_t percent)
 {
     size_t rank = (count * percent + 99) / 100;
@@ -349,8 +350,9 @@ static dscomm_status_t check_once(const loop_t *loop, guint32 seed,
     return status == DSCOMM_OK ? count_wrong(call, seed, ret_wrong) : status;
 }
 
-/* Calls that are coalesced run at the same time: each has buffers of its own,
- * in what is returned, and there are as many as it has room for. */
+/* Returns buffers for coalesced calls that are verified. These calls run at the
+ * same time, so each has its own buffers; there are as many calls as there is
+ * room for. */
 static char *spread(const loop_t *loop)
 {
     perf_call_t *call = loop->call;
@@ -378,8 +380,8 @@ static dscomm_status_t loop_check(const loop_t *loop, gint64 *ret_wrong)
     return status;
 }
 
-/* The part of the call's time that is hidden by a computation of equal length,
- * as OSU defines it. */
+/* Measures which part of the call's time is hidden by a computation of equal
+ * length, as OSU defines it. */
 static dscomm_status_t measure_hidden(const loop_t *loop, perf_figure_t *figure)
 {
     loop_t compute = *loop, both = *loop;
@@ -418,8 +420,8 @@ static void rate(perf_run_t *run, const perf_call_t *call, size_t bytes,
         run->wrong += figure->wrong;
 }
 
-/* Out of place the last result is still there, and the inputs are, unless calls
- * have shared them. */
+/* Counts wrong elements after the last timed call. Out of place, its inputs and
+ * its result are still there, unless calls have shared them. */
 static dscomm_status_t check_last(const loop_t *loop, gint64 *ret_wrong)
 {
     if (loop->place == PERF_IN_PLACE || loop->rotates ||

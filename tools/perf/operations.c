@@ -8,10 +8,10 @@
 #include <string.h>
 
 #define TAG 7
-/* Messages in flight in bandwidth, as in OSU's. */
+/* Messages in flight in the bandwidth test, as in OSU's. */
 #define WINDOW 64
 
-/* An operation that is one call of the library. */
+/* Defines a function for an operation that is one call of the library. */
 #define CALL(name, ...)                                                        \
     static dscomm_status_t call_##name(const perf_call_t *c,                   \
                                        dscomm_work_t **work)                   \
@@ -34,8 +34,8 @@ CALL(all_to_all, c->send, c->recv, c->count, c->dtype)
 CALL(all_to_all_v, c->send, c->counts, c->displs, c->recv, c->counts, c->displs,
      c->dtype)
 
-/* The same of a reduction, which has another call for PREMUL_SUM; what follows
- * the operator goes last. */
+/* Does the same for a reduction, which uses another call for PREMUL_SUM;
+ * arguments after the operator are given last. */
 #define REDUCTION(name, ...)                                                   \
     static dscomm_status_t call_##name(const perf_call_t *c,                   \
                                        dscomm_work_t **work)                   \
@@ -81,7 +81,8 @@ static dscomm_status_t call_broadcast_blob(const perf_call_t *c,
     return DSCOMM_OK;
 }
 
-/* The lengths go where a _v call has its offsets. */
+/* The lengths are stored in the array that has the displacements of a _v
+ * call. */
 static dscomm_status_t call_all_gather_blob(const perf_call_t *c,
                                             dscomm_work_t **work)
 {
@@ -101,7 +102,7 @@ static dscomm_status_t call_all_gather_blob(const perf_call_t *c,
     return DSCOMM_OK;
 }
 
-/* Waits for all and frees them; NULL entries were never started. */
+/* Waits for all works and frees them; NULL entries were never started. */
 static dscomm_status_t works_finish(dscomm_work_t **works, size_t count,
                                     dscomm_status_t status)
 {
@@ -313,8 +314,8 @@ const char *perf_row_op(const perf_row_t *row)
                : "none";
 }
 
-/* The part of total with that number, of parts whose sizes are as 1 to ranks;
- * what does not divide goes to the last one. */
+/* Returns part `number` of total elements. The sizes of the parts are as 1 : 2
+ * : ... : ranks; the last part also gets the remainder. */
 static perf_block_t uneven_block(size_t total, int ranks, int number)
 {
     size_t parts = (size_t)ranks * ((size_t)ranks + 1) / 2;
@@ -336,8 +337,8 @@ perf_block_t perf_call_block(const perf_call_t *call, int who)
     return (perf_block_t){even * (size_t)who, even};
 }
 
-/* The size of an exchange depends on the sum of both ranks, so that every rank
- * sends as much as it receives. */
+/* Returns the number of elements that two ranks exchange. It depends on the sum
+ * of their numbers, so that every rank sends as much as it receives. */
 static size_t exchanged_count(const perf_call_t *call, int from, int to)
 {
     if (call->operation->flags & PERF_UNEVEN)
@@ -390,9 +391,10 @@ static char *at(const perf_call_t *call, void *buffer, size_t element)
     return (char *)buffer + element * call->size;
 }
 
-/* Operations that gather have the own block of what they receive as input;
- * those that scatter receive into the own block of what they send. Every rank
- * is ready to be the root, which may be another one in each call. */
+/* Places the buffers of a call. In place, an operation that gathers has its
+ * input in its own block of the receive buffer; one that scatters receives into
+ * its own block of the send buffer. Every rank is prepared to be the root,
+ * because the root may change with each call. */
 void perf_call_place(perf_call_t *call, perf_place_t place, void *send_buffer,
                      void *recv_buffer)
 {

@@ -23,16 +23,17 @@ typedef struct {
     size_t min, max; /* bytes */
     size_t step; /* 0: by factor */
     double factor;
-    int iterations; /* of a figure; 0: as many as take the time below */
-    double time; /* seconds of a figure */
+    /* calls of a figure; 0: as many as fit into the time below */
+    int iterations;
+    double time; /* seconds for each figure */
     int warmup;
     int aggregate; /* calls coalesced into one */
-    int checks; /* verified calls a figure; 0: none */
+    int checks; /* verified calls for each figure; 0: none */
     gboolean dtypes[DSCOMM_DTYPE_COUNT];
     gboolean ops[DSCOMM_OP_COUNT];
     int root; /* a rank, or PERF_ROOT_* */
     char *backend; /* NULL: auto */
-    char *compress; /* codec; NULL: nothing is compressed */
+    char *compress; /* name of a codec; NULL: no compression */
     gboolean async, overlap;
     int registered; /* 1: buffers of dscomm_mem_alloc() */
     gboolean unpinned;
@@ -59,16 +60,17 @@ typedef struct {
     dscomm_op_t op;
     double factor; /* of PREMUL_SUM */
     int root;
-    size_t total; /* elements of the larger buffer: nccl-tests' size */
-    size_t count; /* elements that the call is told: nccl-tests' count */
+    size_t total; /* elements of the larger buffer: the size of nccl-tests */
+    size_t count; /* count argument of the call: the count of nccl-tests */
     void *send, *recv;
-    /* Of _v calls, ranks entries each. In all_to_all_v they are of both
-     * buffers: each rank sends as much to another as it receives from it. */
+    /* For _v calls, an entry for each rank. In all_to_all_v they describe both
+     * buffers, because each rank sends as much to another as it receives from
+     * it. */
     size_t *counts, *displs;
     int aggregate;
     size_t apart; /* bytes from the buffers of one coalesced call to the next */
-    double work; /* --overlap: turns of the computation */
-    void *keep; /* a blob goes there as well, unless NULL */
+    double work; /* --overlap: length of the computation */
+    void *keep; /* a blob is copied there, unless NULL */
     struct dscomm_compressor *compressor; /* --compress */
 } perf_call_t;
 
@@ -81,13 +83,14 @@ typedef struct {
 
 /* The figures of a row for one place. */
 typedef struct {
-    gboolean valid; /* else the operation has no such place */
+    gboolean valid; /* FALSE: the operation has no such place */
     perf_times_t times;
     double algbw, busbw; /* GB/s, 10^9 bytes */
-    double roof; /* microseconds of the limit; 0: not known */
+    double roof; /* the machine's limit, in microseconds; 0: not known */
     double hidden; /* percent; --overlap only */
     gint64 wrong; /* elements; -1: not checked */
-    double ratio; /* the baseline's time over this one's; 0: not in it */
+    /* the baseline's time divided by this one's; 0: the baseline has none */
+    double ratio;
 } perf_figure_t;
 
 typedef struct {
@@ -100,11 +103,11 @@ typedef struct {
     perf_figure_t figures[PERF_PLACES];
 } perf_row_t;
 
-/* The description of a rank that all ranks have. */
+/* A rank's description, as all ranks know it. */
 typedef struct {
     char host[64];
     int pid;
-    int processor; /* it is bound to; -1: none */
+    int processor; /* the processor to which it is bound; -1: none */
     int local; /* index among the ranks of its host */
     int locals; /* their number */
 } perf_rank_t;
@@ -116,7 +119,7 @@ typedef struct perf_baseline perf_baseline_t;
 typedef struct {
     const perf_options_t *options;
     const struct tool_topology *topology; /* NULL: unknown */
-    dscomm_group_t *group; /* of all ranks, made after they were pinned */
+    dscomm_group_t *group; /* all ranks; made after they were bound */
     int rank, ranks;
     perf_rank_t *everyone; /* ranks entries */
     void *send, *recv; /* of options->max bytes each */
@@ -124,8 +127,8 @@ typedef struct {
     double line; /* of a cache line at first, see roof.h; 0: not known */
     perf_baseline_t *baseline; /* on rank 0, with --against; else NULL */
     perf_report_t *report; /* on rank 0; else NULL */
-    size_t figures, noisy; /* how many there were, how many spread */
-    size_t compared; /* how many of them the baseline has */
+    size_t figures, noisy; /* number of figures, and of noisy ones */
+    size_t compared; /* number of figures that the baseline has, too */
     gint64 wrong;
     double busbw_sum;
 } perf_run_t;
@@ -133,9 +136,8 @@ typedef struct {
 /* Monotonic time in microseconds. */
 double perf_now(void);
 
-/* Prints "dscomm perf: WHAT: dscomm_last_error()". Ranks that dscomm has
- * started print a sentence that several of them share only once. Returns
- * TOOL_FAILED. */
+/* Prints "dscomm perf: WHAT: dscomm_last_error()". If ranks that dscomm has
+ * started share a sentence, it is printed only once. Returns TOOL_FAILED. */
 int perf_fail(const char *what);
 
 /* Shows the current step on a terminal's stderr; NULL wipes it away. */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define ALIGNMENT 4096
-/* Bytes that stay free for other processes, and for the library. */
+/* Bytes that are left free for other processes and for the library. */
 #define MARGIN ((size_t)64 << 20)
 
 static dscomm_status_t meet(perf_run_t *run, dscomm_group_t *group)
@@ -36,8 +36,8 @@ static void count_locals(perf_run_t *run)
     }
 }
 
-static dscomm_status_t tell_processors(perf_run_t *run, dscomm_group_t *group,
-                                       int mine)
+static dscomm_status_t share_processors(perf_run_t *run, dscomm_group_t *group,
+                                        int mine)
 {
     int *all = g_new(int, run->ranks);
     dscomm_status_t status =
@@ -54,7 +54,8 @@ int perf_processor_count(const tool_topology_t *topology)
     return topology ? hwloc_bitmap_weight(topology->allowed) : 0;
 }
 
-/* The only processor that this process was started on, or -1. */
+/* Returns the only processor to which this process was bound at its start, or
+ * -1. */
 static int processor_bound(const tool_topology_t *topology)
 {
     return perf_processor_count(topology) == 1
@@ -71,7 +72,8 @@ static int processor_nth(hwloc_const_bitmap_t set, int n)
     return processor;
 }
 
-/* The order of processors: one of each core, then the others. */
+/* Returns number index in the order in which processors are used: one of each
+ * core, then the others. */
 static int processor_pick(const tool_topology_t *topology, int index)
 {
     hwloc_bitmap_t set = hwloc_bitmap_dup(topology->allowed);
@@ -89,9 +91,10 @@ static int processor_pick(const tool_topology_t *topology, int index)
 }
 
 /* Binds this thread, of the local-th of locals ranks on its host, to a
- * processor of its own, cores before their second threads, if there are enough.
- * One that is bound to a single processor already stays there. Returns the
- * processor, or -1: not bound to a single one. */
+ * processor of its own, if there are enough; each core's first processor is
+ * used before its second. A thread that is already bound to a single processor
+ * stays there. Returns the processor, or -1 if the thread is not bound to a
+ * single one. */
 static int processor_bind(const tool_topology_t *topology, int local,
                           int locals)
 {
@@ -122,7 +125,7 @@ dscomm_status_t perf_ranks_place(perf_run_t *run, dscomm_group_t *group)
         processor = processor_bound(run->topology);
     else
         processor = processor_bind(run->topology, self->local, self->locals);
-    return tell_processors(run, group, processor);
+    return share_processors(run, group, processor);
 }
 
 dscomm_status_t perf_agree(const perf_run_t *run, gboolean ok, int *ret_first)
@@ -136,7 +139,7 @@ dscomm_status_t perf_agree(const perf_run_t *run, gboolean ok, int *ret_first)
     return status;
 }
 
-/* The number behind key in a file; SIZE_MAX: none. */
+/* Returns the number after key in a file; SIZE_MAX: there is none. */
 static size_t read_number(const char *path, const char *key)
 {
     char *text = NULL;
@@ -153,7 +156,8 @@ static size_t read_number(const char *path, const char *key)
     return number;
 }
 
-/* Bytes that a container's limit leaves, or SIZE_MAX: no limit. */
+/* Returns the bytes that a container's limit still allows; SIZE_MAX: no
+ * limit. */
 static size_t read_container(void)
 {
     size_t limit = read_number("/sys/fs/cgroup/memory.max", "");
@@ -164,7 +168,8 @@ static size_t read_container(void)
     return limit > used ? limit - used : 0;
 }
 
-/* Bytes that processes of this host can still allocate, as far as is known. */
+/* Returns the bytes that processes of this host can still allocate, as far as
+ * known. */
 static size_t memory_available(void)
 {
     size_t kib = read_number("/proc/meminfo", "MemAvailable:");
@@ -197,7 +202,8 @@ static gboolean allocate(perf_run_t *run, size_t bytes, void **ret_buffer)
     return TRUE;
 }
 
-/* The bytes are never zero: lines of zeros may be stored faster than others. */
+/* Fills buffers with bytes that are not zero, because lines of zeros may be
+ * stored faster than others. */
 static void touch(perf_run_t *run, size_t bytes)
 {
     memset(run->send, 0x3f, bytes);
@@ -222,7 +228,8 @@ static int buffers_fail(const perf_run_t *run, size_t bytes, size_t available)
 
 int perf_buffers_new(perf_run_t *run)
 {
-    /* An operation's arguments must not be NULL. */
+    /* at least ALIGNMENT bytes, because an operation's arguments must not be
+     * NULL */
     size_t bytes = MAX(run->options->max, ALIGNMENT), available;
     gboolean enough = is_enough(run, bytes, &available);
     gboolean ok = enough && allocate(run, bytes, &run->send) &&

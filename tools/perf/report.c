@@ -20,8 +20,8 @@ typedef struct perf_form {
     void (*end)(const perf_run_t *run, char *const *warnings);
 } perf_form_t;
 
-/* A change of the cache line's time by this factor shows that the processors
- * have moved. */
+/* If the time of a cache line has changed by this factor, ranks have moved
+ * between processors. */
 #define MOVED 1.5
 #define ROOT_TEXT 12
 #define TUNING_TEXT 256
@@ -76,7 +76,7 @@ static void figure_values(const perf_run_t *run, const perf_figure_t *f,
     memcpy(ret_values, values, sizeof values);
 }
 
-/* A number, or "rotate", in text. */
+/* Returns the root, a number or "rotate", in text. */
 static const char *root_text(const perf_row_t *row, char text[ROOT_TEXT])
 {
     if (row->root == PERF_ROOT_ROTATES)
@@ -93,8 +93,8 @@ static gboolean tuning_text(const perf_run_t *run, char text[TUNING_TEXT])
            *text;
 }
 
-/* Comma-separated values: a line of names, then one line a figure. Fields that
- * are not known are empty; none holds a comma. */
+/* Comma-separated values: a line of names, then one line for each figure.
+ * Unknown fields are empty; no field contains a comma. */
 
 static void csv_begin(const perf_run_t *run)
 {
@@ -192,7 +192,7 @@ static void table_begin(const perf_run_t *run)
            "the slowest rank\n");
 }
 
-/* The column before "algorithm" that only some runs have. */
+/* Returns a column before "algorithm" that only some runs have. */
 static const char *extra(const perf_run_t *run, int line)
 {
     static const char *const hidden[] = {"hidden", "(%)"};
@@ -223,7 +223,7 @@ static void operation(const perf_run_t *run, const perf_operation_t *which)
            extra(run, 1));
 }
 
-/* Seven columns at most, as far as they go. */
+/* Prints a time in at most seven columns, with as many decimals as fit. */
 static void print_time(double time)
 {
     int digits = time < 100 ? 3 : time < 1e5 ? 1 : 0;
@@ -253,7 +253,7 @@ static void print_ratio(const perf_figure_t *figure)
         printf(" %5s", "-");
 }
 
-/* This program's own columns, for the first place that was measured. */
+/* Prints this program's own columns, for the first place that was measured. */
 static void print_more(const perf_run_t *run, const perf_row_t *row)
 {
     const perf_figure_t *figure =
@@ -313,8 +313,8 @@ static void table_end(const perf_run_t *run, char *const *warnings)
 static const perf_form_t form_table = {table_begin, operation, table_row,
                                        table_end};
 
-/* JSON: one object of what was measured, where, and its rows, with as many
- * digits as mean anything. */
+/* JSON: one object that describes the run, with its rows. Numbers have as many
+ * digits as are significant. */
 
 static void options_add(JsonBuilder *json, const perf_options_t *o)
 {
@@ -489,7 +489,8 @@ static void warn(const perf_run_t *run, const char *format, ...)
     va_end(args);
 }
 
-/* Ranks that share a processor measure the scheduler. */
+/* Warns about ranks that share a processor: their times measure the
+ * scheduler. */
 static void warn_of_sharing(const perf_run_t *run)
 {
     int processors = perf_processor_count(run->topology);

@@ -20,7 +20,7 @@ void perf_report_begin(const perf_run_t *run);
 void perf_report_operation(const perf_run_t *run,
                            const perf_operation_t *operation);
 void perf_report_row(const perf_run_t *run, const perf_row_t *row);
-/* Warns of what makes figures doubtful, and ends the report. */
+/* Prints warnings about doubtful figures, and ends the report. */
 void perf_report_end(const perf_run_t *run, double line_now);
 void perf_report_clear(perf_report_t *report);
 

@@ -18,7 +18,7 @@
 #define LINE_ROUNDS 2000
 #define LINE_REPEATS 9
 #define LINE_TRIES 5
-/* Time limit for a thread, in case the other one does not get to run. */
+/* Time limit for a thread, in case the other one is not scheduled. */
 #define GIVE_UP_US (LINE_US / 2.0)
 
 typedef struct {
@@ -26,7 +26,7 @@ typedef struct {
     _Alignas(128) double deadline;
 } exchange_t;
 
-/* Waits until the line holds value; FALSE after the deadline. */
+/* Waits until the line has value; FALSE after the deadline. */
 static gboolean wait_for(exchange_t *x, unsigned value)
 {
     unsigned turns = 0;
@@ -49,7 +49,7 @@ static void *answer(void *data)
     return NULL;
 }
 
-/* The shortest time of the repetitions. */
+/* Returns the shortest time of the repetitions. */
 static double exchange_measure(exchange_t *x)
 {
     double best = 0;
@@ -87,8 +87,8 @@ static int start_bound(exchange_t *x, int processor, pthread_t *ret_thread)
     return error;
 }
 
-/* Nanoseconds one way between this thread's processor and that one; 0 if it
- * cannot be measured. */
+/* Returns the time of a cache line, one way, between this thread's processor
+ * and another one, in nanoseconds; 0 if it cannot be measured. */
 static double line_measure(int processor)
 {
     exchange_t x = {.line = 0};
@@ -103,13 +103,14 @@ static double line_measure(int processor)
     return line;
 }
 
-/* Of one kind of copy and one size; the best of the repetitions counts. */
+/* Time of one repetition for a kind of copy and a size, in microseconds; the
+ * best repetition counts. */
 #define REPEAT_US 2000.0
 #define REPEATS 5
 
 typedef struct {
     size_t bytes;
-    double time; /* of one copy, all ranks at once */
+    double time; /* time of one copy while all ranks copy */
 } copy_t;
 
 typedef void (*copy_fn)(void *to, const void *from, size_t bytes);
@@ -147,7 +148,7 @@ void perf_roof_begin(perf_run_t *run)
     run->line = perf_roof_line(run);
 }
 
-/* The time of one copy in the slowest rank, or a failure. */
+/* Returns the time of one copy in the slowest rank, or a failure. */
 static dscomm_status_t time_copies(perf_run_t *run, copy_fn copy, size_t bytes,
                                    size_t times, double *ret_time)
 {

@@ -30,7 +30,7 @@ static void row_compare(perf_run_t *run, perf_row_t *row)
     }
 }
 
-/* Every size, except those that round to the one before. */
+/* Measures every size, except sizes that are rounded to the one before. */
 static int run_measure_sizes(perf_run_t *run, perf_call_t *call)
 {
     const perf_options_t *o = run->options;
@@ -99,8 +99,8 @@ static int measure_operation(perf_run_t *run, const perf_operation_t *operation)
     return status;
 }
 
-/* Checks options that depend on the number of ranks: NULL, or what is wrong;
- * g_free(). */
+/* Checks options that depend on the number of ranks. Returns NULL, or what is
+ * wrong; g_free(). */
 static char *check_ranks(const perf_run_t *run)
 {
     const perf_options_t *o = run->options;
@@ -240,7 +240,7 @@ static int run_in_group(perf_run_t *run, dscomm_group_t *world)
     return status;
 }
 
-/* Measures all that options say, on world's ranks; topology may be NULL.
+/* Measures what the options select, on world's ranks; topology may be NULL.
  * Returns the exit status. */
 static int run_rank(const perf_options_t *options,
                     const tool_topology_t *topology, dscomm_group_t *world)
@@ -263,7 +263,7 @@ static int run_rank(const perf_options_t *options,
     return status;
 }
 
-/* The same command line in as many processes. */
+/* Starts the same command line in as many processes as there are ranks. */
 static int start_ranks(const perf_options_t *options, char **words)
 {
     const tool_limits_t limits = {.grace_us = GRACE_US, .ranks_explain = TRUE};
@@ -283,7 +283,8 @@ static int start_ranks(const perf_options_t *options, char **words)
     return status;
 }
 
-/* A process without other ranks is alone, or was started without a launcher. */
+/* Starts ranks if this process is alone, that is, if it was started without a
+ * launcher. */
 static int join_or_start(const perf_options_t *options,
                          const tool_topology_t *topology, char **words)
 {

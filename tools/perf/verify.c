@@ -8,17 +8,18 @@
 #include <math.h>
 #include <string.h>
 
-/* As many factors of two as every float has room for. */
+/* Number of factors of two that every float format can hold. */
 #define TWOS 8
-/* Integers of 64 bits whose sum must not wrap around: AVG. */
+/* Bits of the 64-bit integers that are averaged, whose sum must not wrap
+ * around. */
 #define AVG_BITS 40
-/* A value that no result has, except by chance. */
+/* A byte that no result has, except by chance. */
 #define POISON 0xa5
 
 typedef struct {
     int bits; /* 0: not a float of 8 or 16 bits */
     int mantissa, bias;
-    int exact; /* integers to 2^exact are exact */
+    int exact; /* all integers up to 2^exact are exact */
 } format_t;
 
 static const format_t formats[DSCOMM_DTYPE_COUNT] = {
@@ -38,7 +39,7 @@ static gint64 exact_limit(const perf_call_t *call)
     return (gint64)1 << formats[call->dtype].exact;
 }
 
-/* Of a positive code that is a number. */
+/* Returns the value of a positive code that is a number. */
 static double decode(const format_t *format, unsigned code)
 {
     int exponent = (int)(code >> format->mantissa);
@@ -50,7 +51,7 @@ static double decode(const format_t *format, unsigned code)
                  exponent - format->bias - format->mantissa);
 }
 
-/* Positive codes are in the order of their values. */
+/* Finds the code of value; positive codes are in the order of their values. */
 static unsigned find_code(const format_t *format, double value)
 {
     unsigned low = 0, high = 1u << (format->bits - 1);
@@ -84,7 +85,8 @@ static void encode_small(const format_t *format, gint64 value, void *element)
         memcpy(element, &word, sizeof word);
 }
 
-/* The lowest bytes of a two's complement number, in this machine's order. */
+/* Writes the lowest bytes of a two's complement number, in this machine's byte
+ * order. */
 static void encode_integer(size_t size, gint64 value, void *element)
 {
     guint64 little = GUINT64_TO_LE((guint64)value);
@@ -128,7 +130,7 @@ static guint64 chance(guint32 seed, int rank, size_t i)
     return mix(mix((guint64)seed << 32 | (guint32)rank) + i);
 }
 
-/* The value of an integer type whose low bits these are. */
+/* Returns the value of an integer type whose low bits are these. */
 static gint64 wrapped(dscomm_dtype_t dtype, guint64 bits)
 {
     const size_t above = 64 - 8 * dscomm_dtype_size(dtype);
@@ -155,8 +157,8 @@ static gint64 integer_input(const perf_call_t *call, guint32 seed, int rank,
     return wrapped(call->dtype, bits);
 }
 
-/* 1 to the largest number that may be added up over all ranks; where there are
- * more ranks than that, some have 0. */
+/* Returns a summand: from 1 to the largest number whose sum over all ranks is
+ * exact. If there are more ranks than that, some have 0. */
 static gint64 summand(const perf_call_t *call, guint32 seed, int rank, size_t i)
 {
     gint64 limit = exact_limit(call);
@@ -169,8 +171,8 @@ static gint64 summand(const perf_call_t *call, guint32 seed, int rank, size_t i)
     return (i + (size_t)rank) % (size_t)call->ranks < (size_t)limit;
 }
 
-/* Numbers around a mean that is a number of the type: ranks 2k and 2k + 1 are
- * as much above as below it. */
+/* Returns a number near a mean that is a number of the type: ranks 2k and 2k +
+ * 1 differ from the mean by opposite amounts. */
 static gint64 averaged(const perf_call_t *call, guint32 seed, int rank,
                        size_t i)
 {
@@ -206,8 +208,8 @@ static gint64 input(const perf_call_t *call, guint32 seed, int rank, size_t i)
     return integer_input(call, seed, rank, i);
 }
 
-/* Whether a is less than b in the type: integers of 64 bits are stored in a
- * gint64 whatever their sign. */
+/* Returns whether a is less than b in the type: 64-bit integers are stored in a
+ * gint64 even if they are unsigned. */
 static gboolean is_less(dscomm_dtype_t dtype, gint64 a, gint64 b)
 {
     return dtype == DSCOMM_UINT64 ? (guint64)a < (guint64)b : a < b;
@@ -228,7 +230,7 @@ static gint64 combine(const perf_call_t *call, gint64 a, gint64 b)
         return a | b;
     case DSCOMM_BXOR:
         return a ^ b;
-    default: /* of bool, the sum is "or" */
+    default: /* for bool, the sum is "or" */
         return call->dtype == DSCOMM_BOOL ? a | b
                                           : (gint64)((guint64)a + (guint64)b);
     }
@@ -272,7 +274,7 @@ void perf_reduced(const perf_call_t *call, guint32 seed, void *block)
         perf_encode(call->dtype, reduced(call, seed, i), element);
 }
 
-/* Elements of 8 bytes, which every type's fit into. */
+/* Elements of 8 bytes; smaller ones fit too. */
 typedef guint64 block_t[PERF_PERIOD];
 
 static size_t shape_count(const perf_call_t *call, perf_shape_t shape)
@@ -293,7 +295,7 @@ static size_t shape_count(const perf_call_t *call, perf_shape_t shape)
     }
 }
 
-/* count elements that repeat the block. */
+/* Writes count elements that repeat the block. */
 static void repeat(const perf_call_t *call, const void *block, char *to,
                    size_t count)
 {
@@ -305,7 +307,8 @@ static void repeat(const perf_call_t *call, const void *block, char *to,
     }
 }
 
-/* The buffers of an operation in place overlap: the input goes last. */
+/* In place, the buffers of an operation overlap, so the input is written
+ * last. */
 void perf_fill(const perf_call_t *call, guint32 seed)
 {
     block_t *block = g_new(block_t, 1);
@@ -321,8 +324,8 @@ void perf_fill(const perf_call_t *call, guint32 seed)
     g_free(block);
 }
 
-/* A piece of recv after a call: count elements at offset, which are elements
- * of rank source (-1: of the reduction) from first on. */
+/* A piece of recv after a call: count elements at offset. They are the elements
+ * of rank source, or of the reduction if that is -1, from number first on. */
 typedef struct {
     size_t offset, count;
     int source;

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The folder that has been reached on the way to a rank's files. */
+/* A folder on the way to a rank's files. */
 typedef struct {
     char *path;
     int fd;
@@ -24,14 +24,15 @@ static int logs_fail(const tool_job_t *job, const char *path, int error)
                      g_strerror(error));
 }
 
-/* Whether info is of the user who runs the job, or of root. */
+/* Returns whether info is of a file of the user who runs the job, or of
+ * root. */
 static bool is_own(const struct stat *info)
 {
     return info->st_uid == geteuid() || info->st_uid == 0;
 }
 
-/* Opens folder name in the folder parent, created if it is missing; a symbolic
- * link is not followed. */
+/* Opens folder name in the folder parent; creates it if it is missing. A
+ * symbolic link is not followed. */
 static int open_entry(int parent, const char *name)
 {
     const int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
@@ -73,7 +74,7 @@ static int folder_enter(const tool_job_t *job, folder_t *folder,
     return status;
 }
 
-/* DIR, which the user names. */
+/* Opens DIR, which the user has named. */
 static int open_top(const tool_job_t *job, folder_t *top)
 {
     const bool is_absolute = g_path_is_absolute(job->log_dir);
@@ -140,7 +141,7 @@ static int descend(const tool_job_t *job, folder_t *folder, const char *name,
     return check_folder(job, folder);
 }
 
-/* An existing file may be a FIFO, a device, or another user's file. */
+/* Checks an existing file, which may be a FIFO, a device, or another user's. */
 static int check_file(const tool_job_t *job, const char *path, int fd)
 {
     struct stat info;
@@ -155,8 +156,9 @@ static int check_file(const tool_job_t *job, const char *path, int fd)
                      path);
 }
 
-/* The open of a FIFO without a reader must not block; one with a reader is
- * found by check_file(). The rank gets a blocking file. */
+/* Opens one log file. Opening a FIFO without a reader must not block;
+ * check_file() refuses one with a reader. The rank gets a blocking
+ * descriptor. */
 static int open_one(const tool_job_t *job, const folder_t *folder,
                     const char *name, int *ret_fd)
 {

@@ -16,36 +16,38 @@ typedef struct tool_nodes tool_nodes_t;
 /* This node's place, from the command line. */
 typedef struct {
     int nodes, node_rank;
-    const char *host; /* of node 0, for all nodes */
+    const char *host; /* host of node 0, for all nodes */
     int port;
-    const char *id; /* of the job; NULL: node 0's random one */
-    gint64 join_us; /* for all nodes to arrive */
-    gint64 silence_us; /* after which a node is lost */
+    const char *id; /* run id; NULL: node 0 makes a random one */
+    gint64 join_us; /* time for all nodes to arrive */
+    gint64 silence_us; /* time without a heartbeat after which a node is lost */
 } tool_place_t;
 
 typedef enum {
-    TOOL_NODES_RESTART, /* all end their ranks, and then say ready */
+    /* all nodes end their ranks, and then call tool_nodes_ready() */
+    TOOL_NODES_RESTART,
     TOOL_NODES_START, /* all are ready */
-    TOOL_NODES_END /* of the job, on all nodes */
+    TOOL_NODES_END /* the job has ended on all nodes */
 } tool_nodes_kind_t;
 
 typedef struct {
     tool_nodes_kind_t kind;
     int node; /* the node that caused it, or -1 */
-    int status; /* END: to exit with */
-    char *text; /* why: "rank 3 (pid 7) exited with status 1", or "" */
+    int status; /* END: exit status */
+    char *text; /* the reason: "rank 3 (pid 7) exited with status 1", or "" */
 } tool_nodes_event_t;
 
-/* Waits until all nodes have come and agree, then fills what of job depends on
- * the others: ranks, address and run id. Other than TOOL_OK: a sentence went to
- * stderr. No thread may exist that takes signals. */
+/* Waits until all nodes have come and agree, then sets the members of job that
+ * depend on the others: ranks, address and run id. Unless the result is
+ * TOOL_OK, a sentence went to stderr. No thread may exist that receives
+ * signals. */
 int tool_nodes_join(tool_job_t *job, const tool_place_t *place,
                     tool_nodes_t **ret_nodes);
 
-/* Starts watching: events go to the other nodes, and theirs come here. */
+/* Starts watching: posts go to the other nodes, and their events come here. */
 void tool_nodes_watch(tool_nodes_t *nodes);
 
-/* Readable when there is an event. */
+/* A descriptor that is readable if there is an event. */
 int tool_nodes_fd(const tool_nodes_t *nodes);
 /* The next event, to be freed with tool_nodes_event_free(), or NULL. */
 tool_nodes_event_t *tool_nodes_next(tool_nodes_t *nodes);
@@ -57,16 +59,17 @@ const char *tool_nodes_host(const tool_nodes_t *nodes, int node);
  * first one counts, on all nodes. None of these functions blocks. */
 void tool_nodes_end(tool_nodes_t *nodes, int status, const char *text);
 void tool_nodes_restart(tool_nodes_t *nodes, const char *text);
-/* All ranks here have ended with status 0. */
+/* Posts that all ranks of this node have ended with status 0. */
 void tool_nodes_done(tool_nodes_t *nodes);
-/* No rank is left here; the next attempt may begin. */
+/* Posts that no rank is left on this node, so that the next attempt may
+ * begin. */
 void tool_nodes_ready(tool_nodes_t *nodes);
 
 /* Sends the remaining posts and closes the store; NULL is fine. */
 void tool_nodes_leave(tool_nodes_t *nodes);
 
-/* In a process that outlives a dscomm run which was killed: ends the job, whose
- * store is at url, in the name of node. */
+/* Called in a process that outlives a dscomm run that was killed: ends the job,
+ * whose store is at url, on behalf of node. */
 void tool_nodes_report_killed(const char *url, int node, pid_t pid);
 
 /* For nodes.c, nodes-join.c, and the store of a job on one node */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tagged output, see output.h. Pipes are read without blocking into one line
- * buffer each; whole lines go to the queue of a sink, which is written when
- * poll says that it has room: at most PIPE_BUF bytes then, so that a reader who
- * is slow, or stopped, never blocks the loop that also passes on signals. */
+/* Tagged output, see output.h. Pipes are read, without blocking, into one line
+ * buffer each. Whole lines are appended to the queue of a sink, which is
+ * written when poll says that it has room: at most PIPE_BUF bytes at a time, so
+ * that a slow or stopped reader never blocks the loop, which also passes on
+ * signals. */
 #include "config.h"
 
 #include "tools/common/tool.h"
@@ -42,7 +43,7 @@ struct tool_output {
     sink_t sinks[2];
     sink_t *errors; /* where stderr goes */
     gboolean failed; /* to write */
-    gint64 taken; /* when somebody has taken something; 0: never */
+    gint64 taken; /* time at which a reader last took output; 0: never */
 };
 
 static gboolean is_same_file(int a, int b)
@@ -140,7 +141,8 @@ void tool_output_prepare(tool_output_t *output, GArray *fds)
     }
 }
 
-/* One line, or piece of a line, from what was begun and size more bytes. */
+/* Writes one line, or piece of a line: the bytes that were begun, and size
+ * more. */
 static void put_line(stream_t *stream, int rank, const guint8 *bytes,
                      gsize size)
 {
@@ -216,8 +218,8 @@ static gboolean stream_read(tool_output_t *output, int i)
     return size > 0;
 }
 
-/* The reader of sink has closed it: a rank that goes on writing gets SIGPIPE,
- * as without this program, unless it also writes into a log. */
+/* Called if the reader of sink has closed it: a rank that goes on writing gets
+ * SIGPIPE, as without this program, unless it also writes to a log. */
 static void lose_sink(tool_output_t *output, sink_t *sink)
 {
     sink->fd = -1;
@@ -283,7 +285,7 @@ void tool_output_say(tool_output_t *output, const char *line)
                             (guint)strlen(line));
 }
 
-/* stderr may have no reader. */
+/* Returns whether stderr can be written: it may have no reader. */
 static gboolean is_writable(int fd)
 {
     struct pollfd poll_fd = {fd, POLLOUT, 0};
@@ -291,7 +293,8 @@ static gboolean is_writable(int fd)
     return poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLOUT);
 }
 
-/* The last line that was written goes on in what is left. */
+/* Returns whether the last written line is incomplete, so that the queue begins
+ * in the middle of a line. */
 static gboolean is_cut(const sink_t *sink)
 {
     return sink->written > 0 && sink->queue->data[sink->written - 1] != '\n';

@@ -10,8 +10,8 @@
 
 #define NEWEST 9999 /* a year, at most */
 
-/* The mpiruns: mark in the text identifies one; its version number follows the
- * text before. */
+/* The known mpiruns: a mark in the text identifies each; its version number
+ * follows `before`. */
 static const struct {
     const char *mark, *before, *launcher, *library;
     int oldest;
@@ -94,8 +94,9 @@ static void part_free(void *part)
     g_free(p);
 }
 
-/* Returns why other nodes need a variable of the environment; NULL or "" if
- * they do not need it, or get it anyway. */
+/* Returns why other nodes need a variable of the environment; NULL if they do
+ * not need it, or "" if no reason must be given. A variable that is already
+ * passed on is not needed. */
 static const char *forward_why(const advice_state_t *state, const char *name)
 {
     static const char plain[] = G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "_";

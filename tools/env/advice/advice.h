@@ -13,8 +13,8 @@ typedef struct {
     const char *root; /* "" for "/" */
     char *const *environment; /* "NAME=VALUE", NULL at the end */
     gboolean superuser;
-    int cores; /* that this process may use; 0: unknown */
-    int numa_nodes, cores_per_numa; /* 0: one, or several that differ */
+    int cores; /* processors' cores that this process may use; 0: unknown */
+    int numa_nodes, cores_per_numa; /* 0: one node, or several that differ */
     int nodes, ranks_per_node; /* 0: not said */
     char *const *given; /* arguments to judge, NULL at the end; or NULL */
 } tool_advice_question_t;
@@ -27,7 +27,7 @@ typedef struct {
 
 typedef struct {
     char *text; /* the given argument */
-    /* "kept": right as it is, or already there; "replaced"; "dropped"; or
+    /* "kept": right as it is, or already in the line; "replaced"; "dropped"; or
      * "unknown": kept, but not in the rules */
     const char *verdict;
     char *why;

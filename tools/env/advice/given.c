@@ -153,7 +153,8 @@ void tool_advice_part_add(GPtrArray *parts, char **words, const char *why)
     g_ptr_array_add(parts, part);
 }
 
-/* The part whose words begin with this text, as text, or NULL; g_free(). */
+/* Returns the text of the part whose words begin with `begin`, or NULL;
+ * g_free(). */
 static char *part_find(const advice_state_t *state, const char *begin)
 {
     const GPtrArray *parts = state->advice->parts;
@@ -198,7 +199,7 @@ static char *part_add_other(advice_state_t *state, const advice_given_t *given,
     return text;
 }
 
-/* The replacement that a rule gives, or NULL; g_free(). */
+/* Returns the replacement that a rule gives, or NULL; g_free(). */
 static char *judge_instead(advice_state_t *state, const advice_rule_t *rule,
                            const advice_given_t *given)
 {
@@ -213,8 +214,8 @@ static char *judge_instead(advice_state_t *state, const advice_rule_t *rule,
     return text ? tool_advice_expand(state, text) : NULL;
 }
 
-/* Decides by the rules; FALSE: no rule matches, or the argument needs no
- * comment. */
+/* Decides by the rules. Returns FALSE if no rule matches, or the argument needs
+ * no comment. */
 static gboolean judge_by_rule(advice_state_t *state,
                               const advice_given_t *given)
 {
@@ -241,7 +242,7 @@ static gboolean judge_by_rule(advice_state_t *state,
     return TRUE;
 }
 
-/* Whether part sets the same option as given. */
+/* Returns whether part sets the same option as given. */
 static gboolean part_is_about(const tool_advice_part_t *part,
                               const advice_given_t *given)
 {
@@ -260,7 +261,7 @@ static gboolean part_is_about(const tool_advice_part_t *part,
     return strcmp(option + strspn(option, "-"), name) == 0;
 }
 
-/* The part of the line that sets the same as given, or NULL. */
+/* Returns the part of the line that sets the same option as given, or NULL. */
 static const tool_advice_part_t *part_about(const advice_state_t *state,
                                             const advice_given_t *given)
 {

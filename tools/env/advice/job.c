@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The size of a job, its hosts, and the host of rank 0: no mpirun tells ranks
- * of several nodes where they meet. */
+/* The size of a job, its hosts, and the host of rank 0. Ranks of several nodes
+ * must be told where to meet, because no mpirun does so. */
 #include "config.h"
 
 #include "env/nodelist.h"
@@ -39,9 +39,9 @@ static const advice_given_t *given_of_list(const advice_state_t *state,
     return given;
 }
 
-/* Adds a host "a" or "a:4"; the slots of repeated names add up. FALSE if word
- * is no name: Open MPI has relative ones, and IPv6 addresses are in brackets.
- */
+/* Adds a host "a" or "a:4"; the slots of repeated names add up. Returns FALSE
+ * if word is not such a host, for example one of Open MPI's relative names, or
+ * an IPv6 address in brackets. */
 static gboolean hosts_add(hosts_t *hosts, const char *word)
 {
     const char *colon = strchr(word, ':');
@@ -113,7 +113,7 @@ static void hosts_set_list(advice_state_t *state, const hosts_t *hosts)
     g_string_free(list, TRUE);
 }
 
-/* The K of "ppr:K:node", or 0. */
+/* Returns the K of "ppr:K:node", or 0. */
 static int mapping_each(const char *value)
 {
     char count[16], object[16];
@@ -124,7 +124,7 @@ static int mapping_each(const char *value)
     return tool_advice_decimal(count, ADVICE_RANKS_MAX);
 }
 
-/* The number of ranks on each node by the given arguments, or 0. */
+/* Returns the number of ranks on each node by the given arguments, or 0. */
 static int given_each(const advice_state_t *state)
 {
     const advice_given_t *given =
@@ -185,14 +185,15 @@ static void job_count(advice_state_t *state, const hosts_t *hosts)
         advice->ranks = advice->nodes * advice->ranks_per_node;
 }
 
-/* The first word of text, which ends at one of ends. */
+/* Returns the first word of text, which ends before one of ends. */
 static char *first_word(const char *text, const char *ends)
 {
     text += strspn(text, " \t\n");
     return g_strndup(text, strcspn(text, ends));
 }
 
-/* The host of a list that is this machine, compared by short names, or NULL. */
+/* Returns the host of a list that is this machine, compared by short names; or
+ * NULL. */
 static char *master_own(const char *root, const char *list)
 {
     char *own = tool_root_file(root, "proc/sys/kernel/hostname");

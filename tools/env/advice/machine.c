@@ -22,7 +22,7 @@ char *tool_root_file(const char *root, const char *path)
     return text;
 }
 
-/* Whether a file of a device's folder has mark; file is a glob. */
+/* Returns whether a file in a device's folder contains mark; file is a glob. */
 static gboolean device_has(const char *device, const char *file,
                            const char *mark)
 {
@@ -42,14 +42,15 @@ static gboolean device_has(const char *device, const char *file,
     return has;
 }
 
-/* HPE's Slingshot has a class of its own, and no ports. */
+/* HPE's Slingshot has a device class of its own, and no ports. */
 static gboolean is_slingshot(const char *device)
 {
     return strstr(device, "/sys/class/cxi/") != NULL;
 }
 
-/* [device DRIVER] of the rules, or NULL if UCX drives it. The driver's name is
- * the kernel's, or that of the device, as always for Slingshot. */
+/* Returns the group [device DRIVER] of the rules, or NULL if UCX supports the
+ * device. The driver's name is the kernel's, or that of the device, as always
+ * for Slingshot. */
 static const char *device_group(const advice_state_t *state, const char *device)
 {
     char *link = g_build_filename(device, "device/driver", NULL);
@@ -70,7 +71,7 @@ static const char *device_group(const advice_state_t *state, const char *device)
     return found;
 }
 
-/* Why UCX does not drive a device, or NULL. */
+/* Returns why UCX does not support a device, or NULL. */
 static const char *device_problem(advice_state_t *state, const char *device)
 {
     const char *group = device_group(state, device);
@@ -91,7 +92,7 @@ static const char *device_problem(advice_state_t *state, const char *device)
     return tool_advice_rules_get(state, group, "why");
 }
 
-/* Those of a class, until UCX drives one. */
+/* Reads the devices of a class, until one is found that UCX supports. */
 static void devices_read(advice_state_t *state, const char *class)
 {
     char *pattern =
@@ -130,7 +131,8 @@ typedef struct {
     unsigned destination, gateway, mask;
 } route_t;
 
-/* Whether the address of route is in the network of item, "10.0.0.0/8". */
+/* Returns whether the address of route is in the network of item,
+ * "10.0.0.0/8". */
 static gboolean route_is_in(const route_t *route, const char *item)
 {
     char **words = g_strsplit(item, "/", 2);

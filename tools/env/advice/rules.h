@@ -40,7 +40,7 @@ typedef struct {
     char *value; /* NULL: none */
     char **words; /* as the user wrote them */
     gboolean known; /* the option is in the table of options */
-    gboolean ambient; /* a variable of the environment, no argument */
+    gboolean ambient; /* a variable of the environment, not an argument */
 } advice_given_t;
 
 typedef struct {
@@ -122,7 +122,7 @@ gboolean tool_advice_is_network(const char *text);
  * are advice->command. */
 void tool_advice_given_read(advice_state_t *state);
 
-/* Decides about each; those that are kept are added to the line. */
+/* Decides about each given argument; adds those that are kept to the line. */
 void tool_advice_given_judge(advice_state_t *state);
 
 void tool_advice_given_free(void *given);
@@ -146,9 +146,10 @@ void tool_advice_job(advice_state_t *state);
 /* A file below root, or NULL; g_free(). */
 char *tool_root_file(const char *root, const char *path);
 
-/* Sets facts device: an RDMA device is active; rdma: one that UCX drives;
- * no_rdma: one that UCX does not drive, and why; fabric: an active device that
- * others drive; mtl: the part of Open MPI that uses fabric. */
+/* Sets the facts device: an RDMA device is active; rdma: a device that UCX
+ * supports; no_rdma: a device that UCX does not support, and the reason;
+ * fabric: an active device that another library supports; mtl: the component of
+ * Open MPI that uses fabric. */
 void tool_advice_devices(advice_state_t *state);
 
 /* Sets facts wanted: the interfaces that the user names; subnet and interface:
