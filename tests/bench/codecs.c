@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How fast 1-bit compression is: milliseconds of every row that runs here, and
- * how near that comes to what the memory allows. To compress, values and errors
- * are read, then read again, and errors written: five streams; to decompress,
- * values are written past the caches. The limits are loops of such accesses
- * with one addition each. All take turns; a figure is the median over rounds,
- * by this thread's processor time.
+/* How fast 1-bit compression is: milliseconds of every row of kernels that runs
+ * on this processor, and how close they come to the speed of memory.
+ * Compression reads values and errors twice and writes errors: five streams.
+ * Decompression writes values past the caches. The limits are loops with such
+ * accesses and one addition each. All measurements alternate; a figure is the
+ * median over rounds, in processor time of this thread.
  *
  *   codecs [-n ROUNDS] [ELEMENTS...]
  *
- * With -c CODEC: how long that codec takes to encode, without errors and with,
- * and to decode, by the row that DSCOMM_CPU permits. */
+ * With -c CODEC: the time in which that codec encodes, without and with errors,
+ * and decodes, with the row that DSCOMM_CPU permits. */
 #include "config.h"
 
 #include "compression/codecs/kernels.h"
@@ -42,7 +42,9 @@ typedef float wide_t __attribute__((vector_size(16)));
 typedef struct {
     float *x, *e;
     uint8_t *bits;
-    char *code; /* of any codec of ours, which need no more than float32 */
+    /* large enough for every codec of the library, none of which needs more
+     * than float32 */
+    char *code;
     size_t count;
 } data_t;
 
@@ -74,7 +76,7 @@ WIDE static void limit_decompress(const data_t *d)
 
 static const dscomm_codec_kernels_t *row;
 
-/* As a compressor does it: in blocks. */
+/* Compresses in blocks, like a compressor. */
 static void compress(const data_t *d)
 {
     double sums[KERNEL_SUMS] = {0};
@@ -96,7 +98,7 @@ static void decompress(const data_t *d)
 
 typedef void (*task_t)(const data_t *d);
 
-/* At least a millisecond of it, for one. */
+/* Time of one task, repeated for at least a millisecond. */
 static double once(task_t task, const data_t *d)
 {
     double start = clock_ns(CLOCK_THREAD_CPUTIME_ID), end;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a call of the public API costs over the same call of the backend:
+/* The cost of a call of the public API beyond the same call of the backend:
  * checks, fingerprint, sequence number. Not a test.
  *
  *     tests/bench/dispatch
  *
- * One rank, backend self, which does next to nothing. The two take turns;
- * nanoseconds, medians of rounds. */
+ * One rank, backend self, which does almost nothing. The two calls alternate;
+ * figures are nanoseconds, medians of rounds. */
 #include "config.h"
 
 #include <stdio.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How fast the reduction kernels are: GB/s of result of every row that runs
- * here, beside what the memory allows, which is the faster of two loops that
- * only or their sources together: one stores to the cache, one past it. All
- * take turns; a figure is the median over rounds, by this thread's processor
- * time.
+/* How fast the reduction kernels are: GB/s of results of every row that runs on
+ * this processor. For comparison, the speed of memory: the faster of two loops
+ * that only combine their sources by an or; one stores to the cache, one past
+ * it. All alternate; a figure is the median over rounds, in processor time of
+ * this thread.
  *
  *   kernels [-s SOURCES] [-b BYTES,...] [-d DTYPE] [-o OP] [-n ROUNDS] [-i]
  *
- * Defaults: two sources of 4 KiB, 128 KiB and 64 MiB, all dtypes and
- * operators, 15 rounds. -i: the first source is the destination. */
+ * Defaults: two sources of 4 KiB, 128 KiB and 64 MiB, all dtypes and operators,
+ * 15 rounds. -i: the first source is the destination. */
 #include "config.h"
 
 #include "lib/base/cpu.h"
@@ -37,7 +37,7 @@ typedef struct {
     double rounds[ROUNDS_MAX], median;
 } column_t;
 
-/* What the memory allows */
+/* The speed of memory */
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -98,7 +98,8 @@ static void call(const bench_t *bench, dscomm_reduce_fn run, size_t count,
             bench->factors);
 }
 
-/* The first call finds what the column before left in the cache. */
+/* The first call is not timed: it finds the cache as the column before left
+ * it. */
 static double batch(const bench_t *bench, dscomm_reduce_fn run, size_t count)
 {
     size_t runs = 0, burst = bench->bytes < 65536 ? 65536 / bench->bytes : 1;
@@ -114,7 +115,7 @@ static double batch(const bench_t *bench, dscomm_reduce_fn run, size_t count)
     return (double)bench->bytes * (double)runs / took;
 }
 
-/* The columns take turns. */
+/* Measures the columns alternately. */
 static void measure(const bench_t *bench, column_t *columns, size_t ncolumns,
                     size_t element)
 {
@@ -208,7 +209,8 @@ static void print_table(const bench_t *bench, int dtype, int op)
     }
 }
 
-/* Bytes that are modest numbers in every type, and no zeros. */
+/* Fills the buffers with bytes that are moderate numbers, and not zero, in
+ * every type. */
 static int prepare(bench_t *bench)
 {
     for (size_t s = 0; s <= bench->nsources; s++) {

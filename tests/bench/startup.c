@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How long ranks take from dscomm_init() to the end of their first barrier, and
- * to leave again. Not a test.
+ * to leave. Not a test.
  *
  *     tests/bench/startup [RANKS [ROUNDS [URL]]]
  *
- * Ranks are processes of their own, that begin together; 8, and 15 rounds, by
- * default, which meet at a port of the loopback. Figures are milliseconds from
- * the first rank's begin to the last one's end: least, median and most of all
- * rounds. */
+ * Ranks are processes that begin at the same time: by default 8, for 15 rounds,
+ * which meet at a port of the loopback. Figures are milliseconds from the
+ * beginning of the first rank to the end of the last one: minimum, median and
+ * maximum of all rounds. */
 #include "config.h"
 
 #include "tests/bench/bench.h"
@@ -26,7 +26,7 @@
 
 enum { BEGUN, JOINED, MET, LEFT, TIMES };
 
-static double (*times)[TIMES]; /* of each rank, shared */
+static double (*times)[TIMES]; /* times of each rank, in shared memory */
 static int ranks = 8, rounds = 15;
 static const char *url;
 
@@ -74,7 +74,8 @@ static void live(int rank, const char *where, int gate)
     exit(0);
 }
 
-/* From the first rank's begin to the last one's end of each stage. */
+/* Computes the time from the first rank's beginning to the last one's end of
+ * each stage. */
 static void measure(double *ret_spans)
 {
     char where[64];
@@ -92,7 +93,7 @@ static void measure(double *ret_spans)
             live(i, url ? url : where, gate[0]);
         }
     }
-    usleep((useconds_t)(20000 + ranks * 1000)); /* all are at the gate */
+    usleep((useconds_t)(20000 + ranks * 1000)); /* all ranks are ready */
     close(gate[1]);
     close(gate[0]);
     for (int i = 0; i < ranks; i++)

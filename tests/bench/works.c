@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a work costs over a blocking call, and coalesced calls over one of the
- * sum. Not a test.
+/* The cost of a work compared with a blocking call, and of coalesced calls
+ * compared with one call of their total size. Not a test.
  *
  *     dscomm run -n 2 tests/bench/works
  *
@@ -59,7 +59,7 @@ static void coalesced(size_t count)
     DSCOMM_CHECK(dscomm_coalesce_end(world, NULL));
 }
 
-/* With as much between the buffers as in them. */
+/* Buffers with gaps of their own size. */
 static void scattered(size_t count)
 {
     DSCOMM_CHECK(dscomm_coalesce_begin(world));
@@ -75,7 +75,8 @@ static void together(size_t count)
 
 #define BODIES_MOST 4
 
-/* The median time of each body, a round of one after a round of the other. */
+/* Measures the median time of each body; rounds of different bodies
+ * alternate. */
 static void measure(void (*const bodies[])(size_t), int nbodies, size_t count,
                     double *ret_times)
 {
