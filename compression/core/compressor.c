@@ -271,7 +271,7 @@ static dscomm_status_t offers_exchange(const char *name, dscomm_group_t *group,
         dscomm_all_gather(group, &mine, all, sizeof mine, DSCOMM_UINT8, NULL);
     if (status < 0 && refusal < 0)
         status = dscomm_fail(refusal, "%s: %s", name, mine.text);
-    if (status < 0) { /* a backend may still write there */
+    if (status < 0) { /* the backend may still write there */
         dscomm_priv_retain(all);
         return status;
     }

@@ -14,39 +14,42 @@ typedef struct dscomm_exchange dscomm_exchange_t;
 typedef struct dscomm_device_side dscomm_device_side_t;
 typedef struct dscomm_window dscomm_window_t;
 
-/* Memory of devices that the group's ranks read of each other, see window.h. */
+/* Device memory of this group's ranks that they read directly from each other,
+ * see window.h. */
 typedef struct {
     dscomm_window_t *newest; /* NULL: there is none */
-    int device; /* whose memory they are */
-    uint32_t pages; /* of all that there were */
-    uint32_t from; /* the first one that all ranks have */
-    size_t demand; /* bytes: what all compressors would have at once */
-    int refused; /* there will be none, for this reason */
-    int abandoned; /* a device may use them until the process ends */
+    int device; /* the device that has the memory */
+    uint32_t pages; /* number of pages of all windows so far */
+    uint32_t from; /* the first page that all ranks have */
+    size_t demand; /* bytes that calls of all compressors at once would need */
+    int refused; /* no window can be made, for the reason in why */
+    int abandoned; /* a device may use the windows until the process ends */
     char why[256];
-    pthread_mutex_t lock; /* of the windows, and of what is taken of them */
+    pthread_mutex_t lock; /* protects the windows and their slots */
 } dscomm_windows_t;
 
-/* The device did not have so many bytes; left calls do not ask for as much. */
+/* The device had no memory for so many bytes; the next `left` calls do not
+ * request as much. */
 typedef struct {
     size_t bytes;
     unsigned left, pause;
 } dscomm_shortage_t;
 
-/* A group of the compressors' own, so that their messages match nobody
- * else's. */
+/* A channel: the compressors' own group, whose messages match no others. */
 typedef struct {
     dscomm_group_t *parent; /* NULL once it was freed */
-    dscomm_group_t *group; /* NULL then, and where the parent has one rank */
+    dscomm_group_t *group; /* NULL if the parent was freed, or has one rank */
     int rank, ranks;
-    pid_t process; /* that has made it */
-    int compressors; /* that use it */
-    int tags; /* given out */
-    int timeout_ms; /* of the parent that was freed */
-    int logged; /* ways of a device's rows, a bit each */
+    pid_t process; /* the process that has made the channel */
+    int compressors; /* number of compressors that use it */
+    int tags; /* number of tags in use */
+    /* time-out of the parent, kept for the time after it was freed */
+    int timeout_ms;
+    int logged; /* a bit for each way of rows (way_t) that was logged */
     dscomm_windows_t windows;
-    pthread_mutex_t lock; /* of calls on group that do not wait */
-    pthread_mutex_t idle_lock; /* with it held nothing is called */
+    pthread_mutex_t lock; /* held during non-blocking calls on group */
+    /* no other lock is taken and nothing is called while it is held */
+    pthread_mutex_t idle_lock;
     dscomm_exchange_t *idle;
 } dscomm_channel_t;
 
@@ -59,26 +62,28 @@ struct dscomm_compressor {
     int feedback;
     size_t count, padded, chunk; /* as in dscomm_compressor_info_t */
     float *worker; /* padded elements; NULL without feedback */
-    float *server; /* of this rank's part; scratch without feedback */
+    float *server; /* errors of this rank's part; without feedback, scratch */
     uint8_t *mask; /* or NULL */
-    size_t block; /* bytes of an encoded block that is whole */
-    size_t row; /* bytes of an encoded part: header, code, filling */
-    uint32_t signature; /* of all that must be the same on all ranks */
-    uint32_t mask_hash; /* part of it; 0 without a mask */
-    int tag; /* of its results: the next one */
+    size_t block; /* bytes of an encoded whole block */
+    size_t row; /* bytes of an encoded part (row): header, codes, padding */
+    uint32_t signature; /* hash of everything that must be equal on all ranks */
+    /* hash of the mask, part of signature; 0 without a mask */
+    uint32_t mask_hash;
+    int tag; /* tag of its next results */
     uint32_t calls;
     gint busy; /* a call is outstanding */
-    int lost; /* one failed: errors are neither those before nor after it */
-    dscomm_device_side_t *side; /* the errors on a device, or NULL */
-    dscomm_shortage_t shortage; /* of memory for these */
-    void *stream; /* of the program, or NULL: the default one */
+    /* a call failed, so the errors are neither the old nor the new ones */
+    int lost;
+    dscomm_device_side_t *side; /* the device's copy of the errors, or NULL */
+    dscomm_shortage_t shortage; /* shortage of device memory for the errors */
+    void *stream; /* the program's stream; NULL: the default stream */
 };
 
-/* What stands at the beginning of an encoded part. */
+/* The header of a row, which is an encoded part. */
 typedef struct {
     float scale;
     uint32_t signature;
-    uint32_t call; /* number, on the compressor */
+    uint32_t call; /* number of the call, counted for each compressor */
     uint32_t phase; /* 0: to be reduced, 1: reduced */
 } dscomm_row_header_t;
 
@@ -96,48 +101,51 @@ static inline size_t dscomm_priv_part_count(const dscomm_compressor_t *c,
     return before >= c->padded ? 0 : MIN(c->chunk, c->padded - before);
 }
 
-/* The bytes that count elements from the first of a block on become. */
+/* The bytes of the codes of count elements that begin with a block. */
 size_t dscomm_priv_code_bytes(const dscomm_compressor_t *c, size_t count);
 
-/* The bytes of whole blocks and of rows; ERR_INVALID where the codec's make no
- * sense. */
+/* Computes the bytes of whole blocks and of rows; ERR_INVALID if the codec's
+ * sizes are invalid. */
 dscomm_status_t dscomm_priv_size_rows(dscomm_compressor_t *c);
-/* The signature of what rows of c carry if its buffer is of dtype. */
+/* The signature of rows of c for buffers of dtype. */
 uint32_t dscomm_priv_row_signature(const dscomm_compressor_t *c,
                                    dscomm_dtype_t dtype);
 
-/* FNV-1a, from seed on. */
+/* The hash FNV-1a, continued from seed. */
 uint32_t dscomm_priv_hash(const void *bytes, size_t count, uint32_t seed);
 #define DSCOMM_HASH_SEED UINT32_C(2166136261)
 
-/* OK and idle, or a sentence; name is the public call's. */
+/* OK if c is valid and idle; else a failure. name is the public call's. */
 dscomm_status_t dscomm_priv_compressor_idle(const dscomm_compressor_t *c,
                                             const char *name);
 
-/* The same for one whose errors mean something, in state.c. */
+/* As above; fails also if the errors are lost. In state.c. */
 dscomm_status_t dscomm_priv_compressor_known(const dscomm_compressor_t *c,
                                              const char *name);
 
-/* Fails with ERR_NO_MEMORY, and ends group: the other ranks would wait. */
+/* Fails with ERR_NO_MEMORY, and ends group, because the other ranks would
+ * wait. */
 dscomm_status_t dscomm_priv_channel_fail(dscomm_group_t *group);
-/* The channel of group, made if there is none; collective in that case. */
+/* take returns the channel of group; if there is none, it makes one, which is
+ * collective. give returns it when a compressor is freed. */
 dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
                                          dscomm_channel_t **ret_channel);
 void dscomm_priv_channel_give(dscomm_channel_t *channel);
-/* OK while there is nothing against a call; a failure, and the sentence. */
+/* OK if calls are possible; else the failure, with its sentence. */
 dscomm_status_t dscomm_priv_channel_status(const dscomm_channel_t *channel);
-/* 1 in a process forked since it was made, where its locks may be held by
- * threads that are not there. */
+/* 1 in a process that was forked after the channel was made: threads that do
+ * not exist here may hold its locks. */
 int dscomm_priv_channel_is_inherited(const dscomm_channel_t *channel);
-/* The time-out of its group, in milliseconds, be that over or not. */
+/* The time-out of its group, in milliseconds; also after the group was
+ * freed. */
 int dscomm_priv_channel_timeout(const dscomm_channel_t *channel);
 /* The key by which it is attached to its group. */
 extern const char dscomm_priv_channel_key;
-/* That of group, if there is one. */
+/* The channel of group, or NULL. */
 dscomm_channel_t *dscomm_priv_channel_of(dscomm_group_t *group);
 
-/* One call on n compressors of one channel, checked; name is the public
- * call's. */
+/* Runs one call on n compressors of one channel; arguments were checked. name
+ * is the public call's. */
 dscomm_status_t dscomm_priv_exchange(const char *name,
                                      dscomm_compressor_t *const *compressors,
                                      void *const *buffers, size_t n,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Buffers in device memory: the device computes, and only rows come to the
- * host. What a device cannot compute is done by the host, on a copy. */
+/* Buffers in device memory: the device computes, and only rows are copied to
+ * the host. If the device cannot compute a part, the host does, on a copy. */
 #ifndef COMPRESSION_DEVICE_H
 #define COMPRESSION_DEVICE_H
 
@@ -14,12 +14,12 @@ struct dscomm_device_side {
     dscomm_device_queue_t *queue;
     char *memory; /* of all arrays */
     float *worker[2], *server;
-    float *scales; /* of worker[0], worker[1] and server */
+    float *scales; /* scales of worker[0], worker[1] and server */
     int now; /* index of the valid worker array */
-    int ahead; /* 1: the host's errors are out of date */
+    int ahead; /* 1: the host's copy of the errors is out of date */
     int behind; /* 1: the device's are */
-    int late; /* 1: the device may still use the host's */
-    float *kept[2]; /* the host's, after the compressor was freed */
+    int late; /* 1: the device may still use the host's copy */
+    float *kept[2]; /* the host's errors, after the compressor was freed */
 };
 
 /* How long a failed call waits for its device, in ms. A working device has
@@ -56,12 +56,12 @@ void dscomm_priv_device_end(part_t *part);
 dscomm_status_t dscomm_priv_device_finish(const dscomm_exchange_t *x,
                                           part_t *part);
 
-/* In work.c, for the parts of a call with a side; the work is put on the
- * device's queue. encode() encodes the parts for all ranks; encoded() is called
- * after that. */
+/* In work.c, for the parts of a call with a side. The functions enqueue work on
+ * the device's queue. encode() encodes the parts for all ranks; the host calls
+ * encoded() afterwards. */
 dscomm_status_t dscomm_priv_device_encode(dscomm_exchange_t *x);
 /* Reduces the parts [first, end) of all ranks (rows as in dscomm_priv_reduce())
- * and encodes the results; reduced() is called after that. */
+ * and encodes the results; the host calls reduced() afterwards. */
 void dscomm_priv_device_encoded(const dscomm_exchange_t *x, part_t *part);
 dscomm_status_t dscomm_priv_device_reduce(dscomm_exchange_t *x, size_t first,
                                           size_t end, char *const *rows);
@@ -78,24 +78,24 @@ dscomm_status_t dscomm_priv_device_complete(dscomm_exchange_t *x);
  * messages use device memory, or other ranks map it, only headers are copied to
  * the host. */
 
-/* Gives x a queue of that device, with room for marks. */
+/* Gives x the queue of that device, and room for marks. */
 dscomm_status_t dscomm_priv_device_marks(dscomm_exchange_t *x, int device);
-/* Allocates the regions there, in a window if possible. ERR_NO_MEMORY: the
- * device has no room. */
+/* Allocates x's regions on the device, in a window if possible. ERR_NO_MEMORY:
+ * the device has no room. */
 dscomm_status_t dscomm_priv_device_regions(dscomm_exchange_t *x, int device);
-/* The device's address of what the host has at here. */
+/* The device's address of the bytes that are at `here` on the host. */
 char *dscomm_priv_device_there(const dscomm_exchange_t *x, const char *here);
 
-/* The following put work on the queue and return the table's code. */
+/* The following enqueue work and return the table's code. */
 
-/* Copies to the host what it needs of packet p at that stage, and sets a mark
- * after it; nothing if it needs nothing. */
+/* Copies the bytes of packet p that the host needs at that stage to the host,
+ * and sets a mark after the copy; does nothing if the host needs none. */
 int dscomm_priv_device_down(dscomm_exchange_t *x, stage_t stage, size_t p);
 /* Copies a received packet p to the device; or its headers from there to the
  * host; or its rows out of windows. */
 int dscomm_priv_device_came(dscomm_exchange_t *x, stage_t stage, size_t p);
 /* Copies the headers of a part, from byte skip on, to the device, in so many
- * regions beginning with first. */
+ * regions from first on. */
 int dscomm_priv_device_headers(const dscomm_exchange_t *x, const part_t *part,
                                const char *first, int ranks, size_t skip);
 /* Sets a mark for the end of the call. */
@@ -107,7 +107,7 @@ dscomm_status_t dscomm_priv_device_reached(dscomm_exchange_t *x, stage_t stage,
                                            size_t p);
 /* Frees the regions on a device, which must not be in use. */
 void dscomm_priv_device_leave(dscomm_exchange_t *x);
-/* Waits for at most so long until no device uses the memory of x. */
+/* Waits at most most_ms until no device uses the memory of x. */
 dscomm_status_t dscomm_priv_device_settle(dscomm_exchange_t *x, int most_ms);
 
 /* In drain.c: a short pause between two looks at a device. since: the time of
@@ -119,7 +119,7 @@ void dscomm_priv_device_rest(gint64 since);
 dscomm_status_t dscomm_priv_device_drain(const dscomm_channel_t *channel,
                                          dscomm_device_queue_t *queue,
                                          void **event, int most_ms);
-/* The same without a sentence. 1: it is empty. */
+/* Does the same without a sentence. 1: the queue is empty. */
 int dscomm_priv_device_is_idle(dscomm_device_queue_t *queue, int most_ms);
 /* Drains the queue and releases memory; if the queue does not end, the memory
  * is retained. */
@@ -131,9 +131,10 @@ dscomm_status_t dscomm_priv_device_release(dscomm_device_queue_t *queue,
  * ends. */
 void dscomm_priv_retain(void *memory);
 
-/* After a device had no memory, a number of calls do not try again; the number
- * grows with each failure. is_short(): 1 if this call shall not try to allocate
- * so many bytes. asked() records the result of a try, a code of the table. */
+/* After an allocation on a device has failed, a number of calls do not try
+ * again; the number grows with each failure. is_short() returns 1 if this call
+ * must not try to allocate so many bytes. asked() records the result of a try,
+ * a code of the table. */
 int dscomm_priv_device_is_short(dscomm_shortage_t *shortage, size_t bytes);
 void dscomm_priv_device_asked(dscomm_shortage_t *shortage, size_t bytes,
                               int code);
@@ -146,21 +147,21 @@ static inline size_t side_server_count(const dscomm_compressor_t *c)
 /* In side.c. Gives the part a side on that device, with the compressor's
  * errors. ERR_NO_MEMORY: the device has no room; the host keeps the errors. */
 dscomm_status_t dscomm_priv_device_take_side(part_t *part, int device);
-/* Materialises the worker errors on the device: a scale of 0. The table's
+/* Converts the worker errors on the device to a scale of 0. Returns the table's
  * code. */
 int dscomm_priv_device_materialise_worker(dscomm_device_side_t *side,
                                           const dscomm_compressor_t *c);
 
-/* In side.c; all wait for the group's time-out at most. home() copies the
+/* In side.c; all wait at most for the group's time-out. home() copies the
  * errors to the host; changes: 1 if the host is going to change them. */
 dscomm_status_t dscomm_priv_device_home(const dscomm_compressor_t *c,
                                         int changes);
-/* Drops the device's errors: those of the host are valid from here on. zero: 1
+/* Drops the device's copy of the errors, so that the host's is valid. zero: 1
  * if they become zeros, which the device sets without a copy. */
 dscomm_status_t dscomm_priv_device_discard(const dscomm_compressor_t *c,
                                            int zero);
 /* Frees c's memory on its device. Memory that the device may still use is
- * retained, with the errors on the host, which c no longer has then. */
+ * retained, and so are the host's errors, which c then no longer owns. */
 void dscomm_priv_device_free(dscomm_compressor_t *c);
 
 #endif

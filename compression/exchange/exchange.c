@@ -25,8 +25,8 @@ static int tag_of(const dscomm_exchange_t *x, int phase)
     return phase ? part_at(x, 0)->c->tag + 1 : 0;
 }
 
-/* The address that messages use for here: the device's, if messages use device
- * memory. */
+/* Returns the address that messages use for `here`: on the device, if messages
+ * use device memory. */
 static char *on_wire(const dscomm_exchange_t *x, char *here)
 {
     return x->direct ? dscomm_priv_device_there(x, here) : here;
@@ -97,9 +97,9 @@ static void take_notes(const dscomm_exchange_t *x, size_t p, char *region,
     }
 }
 
-/* Moves headers received in this form to their places in the region, the last
- * one first, because no header's place is before its position in the message.
- */
+/* Moves headers received in this form to their places in the region. The last
+ * one is moved first, because the place of a header is never before its
+ * position in the message. */
 static void put_notes(const dscomm_exchange_t *x, size_t p, char *region)
 {
     const packet_t *packet = packet_at(x, p);
@@ -115,7 +115,8 @@ static void put_notes(const dscomm_exchange_t *x, size_t p, char *region)
     }
 }
 
-/* The first half of sends is for parts, the second one for results. */
+/* Posts the sends of a packet. The first half of the array sends is for parts,
+ * the second for results. */
 static dscomm_status_t send(dscomm_exchange_t *x, size_t p, char *region,
                             int rank, int phase)
 {
@@ -140,7 +141,7 @@ static int peer_at(const dscomm_exchange_t *x, int i)
     return (x->channel->rank + i) % x->channel->ranks;
 }
 
-/* Parts on a device were encoded as a whole before. */
+/* Marks parts on a device, which were encoded as a whole before, as encoded. */
 static void note_encoded(const dscomm_exchange_t *x, const packet_t *packet)
 {
     for (size_t s = packet->first; s < packet->last; s++) {
@@ -206,7 +207,7 @@ static dscomm_status_t fail_order(const dscomm_compressor_t *c, int rank,
         rank, what, c->calls, c->count, c->codec->name);
 }
 
-/* OK if the work in that slot is complete; it is then freed. */
+/* Returns OK if the work in that slot is complete; it is then freed. */
 static dscomm_status_t work_look(dscomm_exchange_t *x, dscomm_work_t **work,
                                  int rank)
 {
@@ -329,7 +330,7 @@ static dscomm_status_t fail_code(const dscomm_exchange_t *x, const part_t *part,
                        dscomm_group_name(x->channel->parent));
 }
 
-/* Parts on a device are reduced as a whole later. */
+/* Leaves parts on a device out: these are reduced as a whole later. */
 static dscomm_status_t exchange_reduce_segment(dscomm_exchange_t *x,
                                                part_t *part,
                                                const segment_t *segment,
@@ -384,8 +385,8 @@ static dscomm_status_t encode_result(const dscomm_exchange_t *x, size_t s,
     return DSCOMM_OK;
 }
 
-/* Posts receives of acknowledgements from all other ranks, which have then read
- * this rank's window. */
+/* Posts receives of acknowledgements from all other ranks: each shows that the
+ * rank has read this rank's window. */
 static dscomm_status_t await_acks(dscomm_exchange_t *x)
 {
     dscomm_status_t status = DSCOMM_OK;

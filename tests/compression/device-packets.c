@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How rows of a device travel: packet by packet, while others are still being
- * copied, on both sides; by way of the host, or as they are where the backend
- * takes them. Results are those of the same calls in host memory; marks may
- * come late, and the table may fail anywhere. */
+/* How rows of a device are sent: packet by packet, while others are still being
+ * copied, on both sides; through the host, or directly if the backend accepts
+ * device memory. Results are those of the same calls in host memory. Marks may
+ * be reached late, and any function of the table may fail. */
 #include "config.h"
 
 #include "compression/device/device.h"
@@ -10,13 +10,13 @@
 
 #include <stdatomic.h>
 
-/* A row of 2 ranks is one packet, and a little. */
+/* A row of 2 ranks is one packet and a little more. */
 #define LONG ((size_t)2 * (2097152 + 4096))
 #define SHORT 5000
 #define HEADER 16
 
-/* Rank 0's device stands before it copies the second packet, and goes on when
- * rank 1's has got the first: it has been sent and received meanwhile. */
+/* Rank 0's device stops before it copies the second packet, until rank 1's
+ * device has received the first one; so that one was sent meanwhile. */
 static void overlap(rank_t *self, int copies, fake_event_t until)
 {
     pair_t pair;
@@ -62,7 +62,7 @@ static void long_calls(rank_t *self)
     calls(self, LONG);
 }
 
-/* Whatever is needed is there after the first call. */
+/* No more memory is needed after the first call. */
 static void no_more_room(rank_t *self)
 {
     pair_t pair;
@@ -79,7 +79,8 @@ static void no_more_room(rank_t *self)
     pair_free(self, &pair);
 }
 
-/* Not finite on a rank, once in its own data and once as a sum. */
+/* A result that is not finite: once because of a rank's data, once because of
+ * the sum. */
 static void not_finite(rank_t *self)
 {
     pair_t pair = pair_new(self, SHORT);
@@ -88,7 +89,7 @@ static void not_finite(rank_t *self)
     pair_free(self, &pair);
 }
 
-/* Several in one call; where is the device of each, or -1. */
+/* Several buffers in one call; where has the device of each, or -1. */
 static void together(rank_t *self, const int *where, int n)
 {
     pair_t pairs[PAIRS_MAX];
@@ -116,7 +117,7 @@ static void many(rank_t *self)
     together(self, where, PAIRS_MAX);
 }
 
-/* On two devices and in host memory; on one rank otherwise than on others. */
+/* Buffers on two devices and in host memory; placed differently on one rank. */
 static void mixed(rank_t *self)
 {
     static const int where[] = {0, 1, -1, 0, 0, -1, 1, 0};
@@ -132,9 +133,9 @@ static void rank_on_host(rank_t *self)
     together(self, self->rank == 1 ? here : there, 2);
 }
 
-/* Where rows go as they are, the host sees headers: down those that were
- * encoded, the result's, and in both phases what came from the others; up its
- * own, and the result's without a scale. */
+/* If rows are sent directly, only headers are copied. To the host: those of
+ * encoded rows and of the result, and in both phases those received from other
+ * ranks. To the device: its own, and the result's without a scale. */
 static void headers_only(rank_t *self)
 {
     const size_t n = (size_t)self->size;
@@ -152,7 +153,8 @@ static void headers_only(rank_t *self)
     pair_free(self, &pair);
 }
 
-/* It gives up while the device stands, and says for whom it has waited. */
+/* A rank gives up while the device is stopped, and the sentence names the
+ * device. */
 static void stuck(rank_t *self)
 {
     pair_t pair = pair_new(self, SHORT);
@@ -165,7 +167,7 @@ static void stuck(rank_t *self)
     pair_free(self, &pair);
 }
 
-/* Once a mark was set, behind which the device stands. */
+/* Aborts after a mark was set that the stopped device cannot reach. */
 static void *abort_later(void *group)
 {
     while (!fake_device_counted(FAKE_MARKS))
@@ -191,7 +193,7 @@ static void abort_stuck(rank_t *self)
     fake_device_free(x);
 }
 
-/* Before a call, in what the one before has left. */
+/* The device stops before a call, in work of the call before it. */
 static void stuck_before(rank_t *self)
 {
     pair_t pair = pair_new(self, SHORT);
@@ -208,7 +210,7 @@ static void stuck_before(rank_t *self)
     fake_device_stream_free(stream);
 }
 
-/* A work without a stream ends when its result is there. */
+/* Without a stream, a work ends when its result is there. */
 static void held(rank_t *self)
 {
     pair_t pair = pair_new(self, SHORT);
@@ -229,7 +231,7 @@ static void held(rank_t *self)
 FAKE_EXPORT extern void *thread_kept; /* see tests/lib/work/thread.c */
 void *thread_kept;
 
-/* Of a call that nobody joins. */
+/* Leaves a call that no other rank joins. */
 static void leave_call(rank_t *self, dscomm_group_t *group, float *x)
 {
     dscomm_compressor_t *c = open_on(self, group, SHORT);
@@ -245,7 +247,7 @@ static void leave_call(rank_t *self, dscomm_group_t *group, float *x)
     CHECK(self, !dscomm_compressor_free(c));
 }
 
-/* MPI may write a row after that, once all that had to do with it was freed. */
+/* MPI may write a row after all memory of the call was released. */
 static void late_row(rank_t *self)
 {
     char late[HEADER], *kept;
@@ -273,8 +275,8 @@ static void late_row(rank_t *self)
     pair_free(self, &pair);
 }
 
-/* Wherever the runtime fails, all ranks end, and with the right result or with
- * a failure. */
+/* The runtime fails in each of its calls: all ranks end, with the right result
+ * or with a failure. */
 static void failing(rank_t *self)
 {
     pair_t pair;
@@ -319,7 +321,7 @@ static void count_lines(dscomm_log_level_t level, const char *domain,
     read_lines += strstr(message, "read there by the other ranks") != NULL;
 }
 
-/* Each rank says once which way rows go. */
+/* Checks that each rank logs once how its rows are sent. */
 static void look_at_log(void)
 {
     direct_lines = staged_lines = read_lines = 0;
@@ -354,7 +356,8 @@ static void each_way(int late)
 
 int main(void)
 {
-    int left = 0; /* of calls that failed, with messages under way */
+    /* pieces of memory of calls that failed while messages were in progress */
+    int left = 0;
 
     ranks_use_modules();
     dscomm_priv_device_use(fake_device_table());

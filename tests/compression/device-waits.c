@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A device that stands: whatever waits for it ends with the group's time-out,
- * says so, and can be done again once the device goes on; nothing that it may
- * still use is freed. One that is full is asked again, and seldom. */
+/* A device that does not respond: a wait for it ends at the group's time-out
+ * with a sentence, and can be repeated when the device goes on; memory that the
+ * device may still use is not freed. A full device is tried again, at growing
+ * intervals. */
 #include "config.h"
 
 #include "compression/device/device.h"
@@ -27,7 +28,7 @@ static begun_t begin(rank_t *self)
     return b;
 }
 
-/* It goes on; what it has written is right. */
+/* The device goes on; the result is right. */
 static void end(rank_t *self, begun_t *b)
 {
     fake_device_hold(0);
@@ -45,7 +46,7 @@ static int errors_time_out(const begun_t *b)
         dscomm_compressor_errors(b->pair.there, &worker, &server));
 }
 
-/* The device is asked for the errors, and stands before it comes to that. */
+/* The errors are requested, but the device stops before it copies them. */
 static void errors_from(rank_t *self)
 {
     begun_t b = begin(self);
@@ -56,7 +57,7 @@ static void errors_from(rank_t *self)
     end(self, &b);
 }
 
-/* It stands while it copies them, and they are wanted or not needed. */
+/* The device stops while it copies the errors, which are needed or not. */
 static void errors_half(rank_t *self)
 {
     begun_t b = begin(self);
@@ -71,8 +72,8 @@ static void errors_half(rank_t *self)
     end(self, &b);
 }
 
-/* What another call has under way is before the errors that go there, in a call
- * that fails. */
+/* In a call that fails: the errors are copied to the device after work of
+ * another call. */
 static void errors_to(rank_t *self)
 {
     dscomm_compressor_t *c = open_with(self, COUNT, "onebit");
@@ -83,8 +84,8 @@ static void errors_to(rank_t *self)
     end(self, &b);
 }
 
-/* Before a buffer whose codec the device does not have is copied, after which
- * the compressor has no state; */
+/* The device stops before a buffer is copied whose codec it does not have; the
+ * compressor then has no state. */
 static void buffer_behind(rank_t *self)
 {
     dscomm_compressor_t *c = open_with(self, COUNT, "int8");
@@ -106,7 +107,7 @@ static void *abort_soon(void *group)
     return NULL;
 }
 
-/* until the group ends, long before the deadline; */
+/* The same; the group ends long before the deadline. */
 static void buffer_aborted(rank_t *self)
 {
     begun_t b;
@@ -126,7 +127,7 @@ static void buffer_aborted(rank_t *self)
     end(self, &b);
 }
 
-/* and meanwhile: the copy is written to after the call has failed. */
+/* The same; the copy is written to after the call has failed. */
 static void buffer_half(rank_t *self)
 {
     dscomm_compressor_t *c = open_with(self, COUNT, "int8");
@@ -142,8 +143,8 @@ static void buffer_half(rank_t *self)
     fake_device_free(x);
 }
 
-/* What a compressor has there is not freed; the last one of its group, nor what
- * messages had. */
+/* The memory of a compressor on a device that is stopped is not freed, also not
+ * by the last compressor of the group, nor is memory for messages. */
 static void freed(rank_t *self)
 {
     begun_t b = begin(self);
@@ -156,7 +157,7 @@ static void freed(rank_t *self)
     end(self, &b);
 }
 
-/* While it is copying the errors to where the host had them. */
+/* The same while the errors are being copied to host memory. */
 static void freed_half(rank_t *self)
 {
     begun_t b = begin(self);
@@ -171,8 +172,8 @@ static void freed_half(rank_t *self)
     end(self, &b);
 }
 
-/* A device that is full is asked for rows again after more and more calls; once
- * there is room, it is used. */
+/* A full device is tried again after more and more calls, and used when it has
+ * room. */
 static void seldom_asked(rank_t *self)
 {
     dscomm_compressor_t *c = open_with(self, COUNT, "onebit");
@@ -182,7 +183,7 @@ static void seldom_asked(rank_t *self)
     fake_device_full(1);
     for (int call = 1; call <= 60; call++)
         reduce(self, c, x);
-    /* At the first, the eighteenth and the fifty-first call. */
+    /* Tried in the first, the eighteenth and the fifty-first call. */
     CHECK(self, fake_device_counted(FAKE_REFUSED) == 3);
     fake_device_full(0);
     fake_device_counted(FAKE_LAUNCHES);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Buffers of a device, which the fake one is: results, errors and saved states
+/* Buffers on a device, which is the fake one. Results, errors and saved states
  * are those of the same calls in host memory, to the last bit, wherever buffers
- * are from call to call; rows alone travel; what the device cannot do is done
- * on the host; its failures have a sentence. */
+ * are in each call. Only rows are copied. The host computes whatever the device
+ * cannot. Failures of the device have sentences. */
 #include "config.h"
 
 #include "compression/device/device.h"
@@ -83,7 +83,7 @@ static void equal(rank_t *self)
 }
 
 /* Every codec with every dtype, with and without errors and a mask, in both
- * geometries where there are two. */
+ * geometries if it supports both. */
 static void matrix(rank_t *self)
 {
     static const char *const codecs[] = {"none",   "float16", "bfloat16",
@@ -104,7 +104,8 @@ static void matrix(rank_t *self)
     }
 }
 
-/* Now here, now there; overwritten, forgotten, loaded in between. */
+/* The buffer is alternately on the device and on the host; errors are
+ * overwritten, reset or loaded in between. */
 static void moving(rank_t *self)
 {
     pair_t pair = pair_of(self, &cases[1], 0);
@@ -148,8 +149,8 @@ static const case_t big = {
     0};
 static float large;
 
-/* What is not finite, on one rank, or in the sum alone where there are few
- * elements; then whole again. */
+/* Values that are not finite on one rank, or only in the sum, with few
+ * elements; later calls are right again. */
 static void not_finite(rank_t *self)
 {
     pair_t pair = pair_of(self, current, 0);
@@ -158,7 +159,7 @@ static void not_finite(rank_t *self)
     pair_free(self, &pair);
 }
 
-/* Several in one call, some of them in host memory. */
+/* Several buffers in one call, some of them in host memory. */
 static void fused(rank_t *self)
 {
     static const int which[] = {1, 6, 10, 0, 8};
@@ -175,7 +176,7 @@ static void fused(rank_t *self)
         pair_free(self, &pairs[i]);
 }
 
-/* Of 4 bytes an element, a bit travels, less than three times. */
+/* One bit is copied for each element of 4 bytes, less than three times. */
 static void rows_only(rank_t *self)
 {
     pair_t pair = pair_of(self, &cases[1], 0);
@@ -191,8 +192,8 @@ static void rows_only(rank_t *self)
     pair_free(self, &pair);
 }
 
-/* To forget or to replace errors, the device need not give them back, nor work
- * at all; it goes on with the new ones. */
+/* To reset or to replace errors, nothing need be copied from the device, nor
+ * need it work at all; it goes on with the new errors. */
 static void discarded(rank_t *self)
 {
     pair_t pair = pair_of(self, &cases[1], 0);
@@ -203,7 +204,7 @@ static void discarded(rank_t *self)
 
     for (int call = 0; call < 6; call++) {
         pair_call(self, &pair, 0);
-        /* After a reset by a device that works there was none to copy. */
+        /* A reset with a working device copies no errors. */
         CHECK(self,
               call != 3 || fake_device_counted(FAKE_COPIED) == rows * row);
         if (!call)
@@ -222,8 +223,8 @@ static void discarded(rank_t *self)
     free(state);
 }
 
-/* Many in one call: three launches, or a few more where they are more than go
- * together, and what calls for each of them give. */
+/* Many buffers in one call: three kernels, or a few more if there are more than
+ * one kernel takes; results are those of separate calls. */
 static void together(rank_t *self)
 {
     pair_t pairs[PAIRS_MAX];
@@ -245,8 +246,8 @@ static void together(rank_t *self)
         pair_free(self, &pairs[i]);
 }
 
-/* All is put on a stream, call upon call, and the host looks at the end alone;
- * what the device cannot do comes between. */
+/* All calls are enqueued on a stream, and the host waits only at the end. Calls
+ * that the device cannot make come in between. */
 static void on_stream(rank_t *self)
 {
     static const int which[] = {1, 10};
@@ -285,7 +286,7 @@ static void on_stream(rank_t *self)
     fake_device_stream_free(stream);
 }
 
-/* The call returns though its result cannot be there yet. */
+/* The call returns before its result can be there. */
 static void no_wait(rank_t *self)
 {
     pair_t pair = pair_of(self, &cases[1], 0);
@@ -307,8 +308,7 @@ static void no_wait(rank_t *self)
     fake_device_stream_free(stream);
 }
 
-/* No room on the device, and there is later: results and errors are the
- * same. */
+/* The device has no room, and later has: results and errors are the same. */
 static void without_room(rank_t *self)
 {
     pair_t pair = pair_of(self, &cases[1], 0);
@@ -322,7 +322,7 @@ static void without_room(rank_t *self)
 }
 
 /* Calls that succeeded without what failed. */
-static int forgiven;
+static int tolerated;
 
 static void failing(rank_t *self)
 {
@@ -334,7 +334,7 @@ static void failing(rank_t *self)
     fake_device_fail(fail_at);
     status = dscomm_compressor_all_reduce(c, x, k->dtype, NULL);
     fail_beyond = fake_device_fail(-1) >= 0;
-    forgiven += !fail_beyond && status == DSCOMM_OK;
+    tolerated += !fail_beyond && status == DSCOMM_OK;
     CHECK(self, status == DSCOMM_OK || status == DSCOMM_ERR_IO);
     CHECK(self, status == DSCOMM_OK || strstr(dscomm_last_error(),
                                               "dscomm_compressor_all_reduce"));
@@ -350,12 +350,12 @@ static void count_and_fail(void)
     ranks_run(1, 20000, discarded, "errors that are not needed");
     ranks_run(1, 20000, no_wait, "a call that does not wait");
     fail_everywhere(1, failing, 15, 100);
-    is_int(forgiven, 5,
+    is_int(tolerated, 5,
            "but for five that give memory, which the call can do without");
 }
 
-/* Aligned, and off by an element, so that not all of it can be loaded many at
- * once. */
+/* Runs a case aligned, and misaligned by one element, so that vector loads
+ * cannot be used throughout. */
 static void each_case(const case_t *k, int size)
 {
     const int step = (int)dscomm_dtype_size(k->dtype);

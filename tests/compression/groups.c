@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compressors and their groups: what one rank refuses all refuse; groups that
- * are freed first, or in another order; two at a time from two threads; works
- * that a thread of the library goes on with. */
+/* Compressors and their groups: if one rank is refused, all are; groups that
+ * are freed first, or in another order; two at a time in two threads; works
+ * that a thread of the library advances. */
 #include "config.h"
 
 #include "compression/core/compressor.h"
@@ -12,7 +12,7 @@
 #define COUNT 3000
 #define ROUNDS 40
 
-/* One rank's arguments make no sense: nobody waits for the deadline, and all
+/* One rank's arguments are invalid: no rank waits for the deadline, and all
  * have the same sentence. */
 static void refused_by_one(rank_t *self)
 {
@@ -55,7 +55,8 @@ static void refused_by_one(rank_t *self)
     CHECK(self, dscomm_group_status(self->world) == DSCOMM_OK);
 }
 
-/* Its group is gone: a status, and what is local goes on. */
+/* After its group was freed, a call that communicates returns a status, and
+ * local calls still work. */
 static void outlives(rank_t *self)
 {
     dscomm_group_t *group = all_of(self, 0);
@@ -85,8 +86,8 @@ static void outlives(rank_t *self)
     CHECK(self, dscomm_group_status(self->world) == DSCOMM_OK);
 }
 
-/* Compressors of groups of one rank that are long gone: groups of all ranks
- * that come to lie where these did have nothing of them. */
+/* Compressors of groups of one rank that were freed long before: a group of all
+ * ranks at the same address is not affected by them. */
 static void same_place(rank_t *self)
 {
     enum { OLD = 40, FORGOTTEN = 300, NEW = 120 };
@@ -124,7 +125,8 @@ static void same_place(rank_t *self)
     }
 }
 
-/* To free is local: ranks may do it before or after the next one is made. */
+/* Freeing is local: ranks may free a compressor before or after the next one is
+ * made. */
 static void any_order(rank_t *self)
 {
     dscomm_group_t *group = all_of(self, 0);
@@ -150,7 +152,7 @@ typedef struct {
     float size;
 } thread_t;
 
-/* Values of one size and the same sign on all ranks: sent without a loss. */
+/* Values of equal size and sign on all ranks, which are sent without loss. */
 static void *call_many(void *argument)
 {
     thread_t *thread = argument;
@@ -189,7 +191,7 @@ static void two_threads(rank_t *self)
     }
 }
 
-/* Nobody waits or tests: errors can be asked for once the call is complete. */
+/* No rank waits or tests: errors can be read when the call is complete. */
 static void by_itself(rank_t *self)
 {
     dscomm_compressor_t *c = open_with(self, COUNT, "onebit");
@@ -209,7 +211,7 @@ static void by_itself(rank_t *self)
     CHECK(self, !dscomm_compressor_free(c));
 }
 
-/* In a child a lock may be held by a thread that is not there. */
+/* In a child, a thread that does not exist there may hold a lock. */
 static void forked(rank_t *self)
 {
     dscomm_compressor_t *c = open_with(self, COUNT, "onebit");

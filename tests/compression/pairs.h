@@ -56,7 +56,7 @@ static inline void pair_free(rank_t *self, pair_t *pair)
     free(pair->want);
 }
 
-/* Any numbers; of 16 bits none that is not finite. */
+/* Fills x with random numbers; those of 16 bits are finite. */
 static inline void pair_draw(rank_t *self, pair_t *pair)
 {
     const uint64_t salt = (uint64_t)(self->rank * 1000 + pair->call++);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Windows: how ranks come to them, or to none, and then all to none, for a
- * reason that the log tells; that they grow, that calls end when others have
- * read, and that no memory goes that others still have mapped. Ranks are
- * threads that stand for processes; how rows travel is in device-packets.c. */
+/* Windows: either all ranks get one, or none does, for a reason that the log
+ * tells. They grow. Calls end only when others have read, and memory that
+ * others have mapped is not released. Ranks are threads that represent
+ * processes; device-packets.c tests how rows are sent. */
 #include "config.h"
 
 #include "compression/core/window.h"
@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 #define SHORT 5000
-/* A window of 2 MiB is not enough for this one's rows. */
+/* The rows of this compressor need more than a window of 2 MiB. */
 #define LONG ((size_t)10 << 20)
 #define MANY 12
 
@@ -28,7 +28,7 @@ static void count_lines(dscomm_log_level_t level, const char *domain,
     lines += strstr(message, expected) != NULL;
 }
 
-/* What stands in the way, on rank 1. */
+/* The obstacle, on rank 1. */
 static enum {
     NO_DEVICE,
     SWITCHED_OFF,
@@ -59,7 +59,7 @@ static void calls_in_spite(rank_t *self)
     fake_device_unmappable = 0;
 }
 
-/* One line a rank says why. */
+/* Each rank logs one line with the reason. */
 static void tell(int why, const char *line)
 {
     obstacle = why;
@@ -81,7 +81,8 @@ static void tell(int why, const char *line)
     unsetenv("DSCOMM_CUDA_IPC");
 }
 
-/* Now it can be had: the next compressor gets what the first one did not. */
+/* The obstacle is gone: the next compressor gets the window that the first one
+ * did not. */
 static void later(rank_t *self)
 {
     dscomm_compressor_t *first;
@@ -100,7 +101,8 @@ static void later(rank_t *self)
     CHECK(self, !dscomm_compressor_free(first));
 }
 
-/* More and more of them, some at once, so that one window is not enough. */
+/* More and more compressors, some calls at the same time, so that one window is
+ * not enough. */
 static void growing(rank_t *self)
 {
     pair_t pairs[MANY];
@@ -153,7 +155,7 @@ static void growing_meanwhile(rank_t *self)
     pair_free(self, &pair);
 }
 
-/* Rows that others show do not come to the host. */
+/* Rows in a window are not copied to the host. */
 static void no_staging(rank_t *self)
 {
     const size_t headers = 16 * (size_t)(self->size + 1);
@@ -172,9 +174,9 @@ static void no_staging(rank_t *self)
     pair_free(self, &pair);
 }
 
-/* Rank 1's device stands before it reads rank 0's result: of the headers that
- * it has, and of the rows that are to be reduced, are the three copies before.
- * Rank 0 has its own result then, and does not end. */
+/* Rank 1's device stops before it reads rank 0's result; three copies come
+ * before that: headers, and rows to be reduced. Rank 0 has its own result then,
+ * but its call does not end. */
 static void unread(rank_t *self)
 {
     dscomm_work_t *work = NULL;
@@ -195,7 +197,7 @@ static void unread(rank_t *self)
     pair_free(self, &pair);
 }
 
-/* The first to leave has its memory as long as others have it mapped. */
+/* The first rank to leave keeps its memory as long as others have it mapped. */
 static void leaving(rank_t *self)
 {
     dscomm_compressor_t *c;
@@ -207,7 +209,7 @@ static void leaving(rank_t *self)
         if (r == self->rank)
             CHECK(self, !dscomm_compressor_free(c));
         meet(self);
-        /* Each had its own and those of all others. */
+        /* Each rank had its own window and mapped those of all others. */
         if (r + 1 < self->size)
             CHECK(self,
                   fake_device_pieces() ==
@@ -217,8 +219,8 @@ static void leaving(rank_t *self)
     CHECK(self, !fake_device_pieces());
 }
 
-/* A window that one rank has left is not used by those that still have it: the
- * compressors behind are made without a device, and get no other. */
+/* A window that one rank has left is not used by the ranks that still have it:
+ * later compressors are made without a device, and get no other window. */
 static void returning(rank_t *self)
 {
     dscomm_compressor_t *c;
@@ -239,8 +241,8 @@ static void returning(rank_t *self)
         CHECK(self, !dscomm_compressor_free(c));
 }
 
-/* Its device stands when it leaves a window, which stays; it has another one
- * later, which does not. */
+/* Its device is stopped when it leaves a window, which stays; a later window
+ * does not. */
 static void returning_late(rank_t *self)
 {
     dscomm_group_t *group = all_of(self, 2000);
@@ -275,11 +277,11 @@ static void returning_late(rank_t *self)
     fake_device_free(x);
 }
 
-/* A rank that does not call, or whose device stands, be it another one than
- * that of its window: the others' calls end at the deadline, and so does all
- * that they have taken. */
+/* A rank does not call, or one of its devices is stopped, which may be another
+ * than that of its window. The calls of the other ranks end at the deadline,
+ * and release everything that they have taken. */
 #define ELSEWHERE 9
-static int stands; /* 0, 1, or that */
+static int stands; /* 0, 1, or ELSEWHERE */
 
 static void failing_call(rank_t *self)
 {
@@ -294,7 +296,7 @@ static void failing_call(rank_t *self)
         fake_device_choose(stands);
     x = fake_device_alloc(SHORT * sizeof *x);
     meet(self);
-    /* It has copied headers by then, or nothing of this device. */
+    /* It has copied headers by then, or nothing from this device. */
     if (self->rank == 1 && stands)
         fake_device_stop(1, stands == 1, FAKE_NEVER);
     meet(self);
@@ -315,7 +317,8 @@ static void failing_call(rank_t *self)
     fake_device_free(x);
 }
 
-/* Wherever the runtime fails while a compressor is made, it is made. */
+/* The runtime fails in any of its calls while a compressor is made: it is made
+ * all the same. */
 static void failing_create(rank_t *self)
 {
     pair_t pair;
