@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Setting and reading the fields of the object that discovery fills: what the
- * sources of env/families.c build on. */
+/* Setting and reading the fields of the object that discovery fills; used by
+ * the sources of env/families.c. */
 #include "config.h"
 
 #include "env/fields.h"
@@ -210,8 +210,8 @@ void dscomm_priv_hosts_set(dscomm_env_t *env, int64_t rank, int64_t world,
     dscomm_priv_env_set(env, DSCOMM_ENV_NODE_RANK, rank, origin);
 }
 
-/* The colon of "host:port" and "[::1]:port", not one of "::1"; NULL if there
- * is none. */
+/* Returns the colon of "host:port" or "[::1]:port", but not one of "::1"; NULL
+ * if there is none. */
 static char *find_colon(char *text)
 {
     char *first = strchr(text, ':'), *last = strrchr(text, ':');

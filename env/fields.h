@@ -19,7 +19,7 @@ typedef struct {
 typedef struct {
     const char *what;
     int min, max;
-    const char *with; /* to unset as well; or NULL */
+    const char *with; /* another variable to unset as well; or NULL */
 } env_limits_t;
 
 struct dscomm_env {
@@ -31,16 +31,18 @@ struct dscomm_env {
     char *address; /* NULL: unknown */
     int port; /* -1: unknown */
     const char *origins[DSCOMM_ENV_FIELD_COUNT];
-    char *no_address; /* why there is no address, if a source knows; or NULL */
+    /* why there is no address, if a source knows the reason; or NULL */
+    char *no_address;
     int agent_store;
     int agent_port; /* 1: MASTER_PORT belongs to an agent's store */
     char job[128];
     /* The scheduler's variable that names the job, if several programs of the
-     * scheduler's job may have this name; NULL: the name is unique. */
+     * scheduler's job may get this name; NULL: the name is unique. */
     const char *shared;
-    /* The job is named after this ancestor, which is looked for when the name
-     * is needed, because reading /proc takes longer than all else. */
-    const char *ancestor; /* static; NULL: job is the name */
+    /* The job is named after this ancestor process. It is searched for only
+     * when the name is needed, because reading /proc takes longer than
+     * everything else. */
+    const char *ancestor; /* static; NULL: the member job is the name */
     char *root; /* of the file system to look at */
     const env_overlay_t *overlays[ENV_OVERLAYS + 1]; /* ends with NULL */
     dscomm_array_t warnings; /* char *, g_free() */
@@ -119,8 +121,8 @@ void dscomm_priv_hosts_set(dscomm_env_t *env, int64_t rank, int64_t world,
  * does not accept them. Returns 0 if the brackets are no pair. */
 int dscomm_priv_strip_brackets(char *text);
 
-/* Takes over "host" or "host:port" as where rank 0 is, if it is one, without
- * the brackets of an address. Returns whether it is. */
+/* Takes over "host" or "host:port" as the address of rank 0, if it is valid,
+ * without the brackets of an IPv6 address. Returns whether it is. */
 int dscomm_priv_hosts_set_master(dscomm_env_t *env, char *text,
                                  const char *origin);
 

@@ -28,7 +28,7 @@ static dscomm_status_t user_port(const env_view_t *view, dscomm_env_t *env)
     return status;
 }
 
-/* "::1", "[::1]" or "fe80::1%eth0". */
+/* True for "::1", "[::1]" or "fe80::1%eth0". */
 static int is_ipv6(const char *text)
 {
     struct in6_addr address;
@@ -49,8 +49,8 @@ static int host_is_plain(const char *text)
            (!strpbrk(text, ":[]") || is_ipv6(text));
 }
 
-/* Removes blanks at both ends. An end of line is no blank: other readers of the
- * variable take it as a part of the name. */
+/* Removes blanks at both ends. A newline stays, because other readers of the
+ * variable take it as part of the name. */
 static char *without_blanks(const char *text)
 {
     size_t length;
@@ -86,7 +86,7 @@ static dscomm_status_t user_address(const env_view_t *view, dscomm_env_t *env)
 }
 
 /* Managers know no address, so the platform around them gives it. */
-static dscomm_status_t ask_overlays(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t query_overlays(const env_view_t *view, dscomm_env_t *env)
 {
     dscomm_status_t status = DSCOMM_OK;
 
@@ -112,7 +112,7 @@ static dscomm_status_t find_address(const env_view_t *view, dscomm_env_t *env)
     dscomm_status_t status = user_address(view, env);
 
     if (status == DSCOMM_OK)
-        status = ask_overlays(view, env);
+        status = query_overlays(view, env);
     if (status != DSCOMM_OK || env->address)
         return status;
     if (dscomm_priv_env_one_node(env))
@@ -125,7 +125,7 @@ static dscomm_status_t find_address(const env_view_t *view, dscomm_env_t *env)
     return status;
 }
 
-/* Fowler, Noll and Vo's hash, FNV-1a, whose low bits are then mixed well. */
+/* Hashes the name by FNV-1a (Fowler, Noll, Vo), and then mixes its low bits. */
 int dscomm_priv_env_port(const char *job)
 {
     uint64_t hash = 0xcbf29ce484222325;
@@ -137,8 +137,9 @@ int dscomm_priv_env_port(const char *job)
 
 const char dscomm_priv_env_by_name[] = "name of job";
 
-/* For one node, on which a platform's ports for several nodes may be in use. */
-static void ask_overlays_last(dscomm_env_t *env)
+/* Lets the platforms give the port of a single node, where their ports for
+ * several nodes may be in use. */
+static void query_overlays_last(dscomm_env_t *env)
 {
     for (size_t i = 0; env->overlays[i]; i++) {
         const env_overlay_t *overlay = env->overlays[i];
@@ -159,7 +160,7 @@ void dscomm_priv_env_find_port(dscomm_env_t *env)
         dscomm_priv_env_set_port(env, dscomm_priv_env_port(env->job),
                                  dscomm_priv_env_by_name);
     else
-        ask_overlays_last(env);
+        query_overlays_last(env);
 }
 
 dscomm_status_t dscomm_priv_env_find_master(const env_view_t *view,

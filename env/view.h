@@ -6,9 +6,9 @@
 
 #include <glib.h>
 
-/* What is wrong with a text, and where. */
+/* The result of checking a text: what is wrong with it, and where. */
 typedef struct {
-    const char *what; /* static; NULL: nothing is wrong */
+    const char *what; /* static; NULL: the text is valid */
     size_t at; /* byte, from 0 */
 } env_problem_t;
 
