@@ -13,13 +13,13 @@ typedef struct {
     hwloc_const_bitmap_t set; /* NULL: unknown; part of the topology */
     int node; /* -1: unknown */
     char *name; /* for sentences; NULL: nothing is known */
-    char *absent; /* a device that does not exist; or NULL */
+    char *absent; /* a given device that does not exist; or NULL */
 } domain_t;
 
 typedef struct {
     const tool_placement_question_t *question;
-    const char *const *devices; /* NULL: none is named */
-    domain_t *domains; /* one a device, or one a NUMA node */
+    const char *const *devices; /* NULL: no device is given */
+    domain_t *domains; /* one for each device, or for each NUMA node */
     int count;
     tool_placement_t *result;
 } state_t;
@@ -42,7 +42,7 @@ char *tool_pci_address(const char *text)
     return g_strdup_printf("%04x:%02x:%02x.%x", domain, bus, device, function);
 }
 
-/* The NUMA node with exactly these processors, or NULL. */
+/* Returns the NUMA node that has exactly these processors, or NULL. */
 static hwloc_obj_t find_node(const state_t *s, hwloc_const_bitmap_t set)
 {
     hwloc_obj_t node = NULL;
@@ -53,8 +53,8 @@ static hwloc_obj_t find_node(const state_t *s, hwloc_const_bitmap_t set)
     return node;
 }
 
-/* Sets domain to the processors near the device. A machine of several nodes
- * that does not know them gives all of its processors. */
+/* Sets domain to the processors near the device. On a machine with several
+ * nodes that does not know which are near, these are all processors. */
 static void place_device(const state_t *s, hwloc_obj_t device, char *address,
                          domain_t *domain)
 {
@@ -122,8 +122,8 @@ static void placement_read_nodes(state_t *s)
     s->count = 1;
 }
 
-/* The domain of a rank: devices are assigned round robin, NUMA nodes to blocks
- * of neighbouring ranks. */
+/* Returns the index of a rank's domain: devices are assigned round robin, NUMA
+ * nodes to blocks of neighbouring ranks. */
 static int domain_of(const state_t *s, int local_rank)
 {
     if (s->devices)
@@ -131,7 +131,7 @@ static int domain_of(const state_t *s, int local_rank)
     return (int)((gint64)local_rank * s->count / s->question->local_size);
 }
 
-/* Number of ranks below limit that get domain. */
+/* Returns how many ranks below limit have this domain. */
 static gint64 ranks_below(const state_t *s, int domain, int limit)
 {
     const gint64 size = s->question->local_size, count = s->count;
@@ -144,8 +144,8 @@ static gint64 ranks_below(const state_t *s, int domain, int limit)
     return MAX(MIN(end, limit) - first, 0);
 }
 
-/* The ranks that choose among the same processors, and which of them is
- * local_rank. */
+/* Returns the number of ranks that share the domain; *ret_index: which of them
+ * local_rank is. */
 static int count_sharers(const state_t *s, const domain_t *own, int *ret_index)
 {
     gint64 count = 0, index = 0;
@@ -162,8 +162,8 @@ static int count_sharers(const state_t *s, const domain_t *own, int *ret_index)
     return (int)count;
 }
 
-/* Adds to the result the cores numbered first to first + count - 1 of those
- * with processors in set: all of their processors that are in set. */
+/* Adds to the result count cores, from number first on, of the cores with
+ * processors in set: all of their processors that are in set. */
 static void take_cores(const state_t *s, hwloc_const_bitmap_t set, int first,
                        int count)
 {
@@ -203,7 +203,7 @@ static void share(const state_t *s, const domain_t *domain,
                                   sharers == 1 ? "" : "s");
 }
 
-/* Chooses among the processors of a domain that is known. */
+/* Chooses processors of a domain whose processors are known. */
 static void decide_in(const state_t *s, const domain_t *domain)
 {
     const tool_topology_t *topology = s->question->topology;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A compressed all_reduce beside the plain one: times, what the codec takes
- * alone, what travels, and below which bandwidth of a link compression pays.
+/* Compares a compressed all_reduce with the plain one: times, the time of the
+ * codec alone, bytes sent, and the bandwidth of a link below which compression
+ * is faster.
  *
- * With n ranks, a ring sends 2 (n - 1) / n times the bytes of the buffer. What
- * a link gains by sending fewer must be more than the codec takes: so it pays
- * where the link is slower than (bytes of the ring - bytes compressed) / time
- * of the codec. That time is the one of a compressor in a group of one rank,
- * which sums as much as one of n and encodes more; or that of the whole call,
- * where that is shorter. */
+ * With n ranks, a ring sends 2 (n - 1) / n times the bytes of the buffer.
+ * Compression is faster if it saves more time on the link than the codec needs,
+ * that is, on links slower than (bytes of the ring - compressed bytes) / time
+ * of the codec. The codec is timed by a compressor in a group of one rank,
+ * which sums as much as one of n ranks and encodes more. If the whole
+ * compressed call takes less than that, its time is used instead. */
 #include "config.h"
 
 #include "tools/common/json.h"
@@ -22,14 +23,14 @@
 typedef struct {
     size_t bytes, count;
     dscomm_dtype_t dtype;
-    double ring, wire; /* bytes that a rank sends */
+    double ring, wire; /* bytes that a rank sends: by a ring, and compressed */
     perf_times_t plain, compressed, codec;
     gint64 wrong; /* ranks whose result is not that of rank 0; -1: unknown */
 } line_t;
 
 static const struct {
     const char *title, *unit; /* of the table */
-    const char *name; /* of JSON and CSV */
+    const char *name; /* in JSON and CSV */
     int width, decimals;
 } columns[] = {
     {"size", "(B)", "bytes", 12, 0},
@@ -106,8 +107,8 @@ static const perf_operation_t plain = {.run = call_plain, .messages = 1};
 static const perf_operation_t compressed = {.run = call_compressed,
                                             .messages = 1};
 
-/* Noise that has the same magnitude whatever is averaged how often: the result
- * of one call is the input of the next. */
+/* Fills the buffer with noise whose magnitude stays the same however often it
+ * is averaged, because the result of one call is the input of the next. */
 static void fill(const perf_call_t *call)
 {
     guint32 word = 1 + (guint32)call->rank;
@@ -120,7 +121,7 @@ static void fill(const perf_call_t *call)
     }
 }
 
-/* Number of ranks whose result differs from that of rank 0; the same on all
+/* Counts the ranks whose result differs from that of rank 0; the same on all
  * ranks. */
 static dscomm_status_t compare_ranks(const perf_call_t *call, gint64 *ret_wrong)
 {
@@ -168,7 +169,8 @@ static dscomm_status_t measure_times(perf_run_t *run, perf_call_t *call,
     return perf_time(run, call, perf_step(run->options, call), ret_times);
 }
 
-/* Times of all three, on compressors that live as long. */
+/* Measures all three times, with compressors that live as long as the
+ * measurement. */
 static dscomm_status_t measure_with(perf_run_t *run, perf_call_t *call,
                                     dscomm_compressor_t *shared,
                                     dscomm_compressor_t *alone, line_t *line)
@@ -306,7 +308,7 @@ static void print_line(const perf_run_t *run, const line_t *line)
     fflush(stdout);
 }
 
-/* Prints the conclusion from the last line, the longest buffer. */
+/* Prints the conclusion for the longest buffer, from the last line. */
 static void print_advice(const perf_run_t *run, const line_t *line)
 {
     double moves = line->ring / line->plain.p50 / 1e3;

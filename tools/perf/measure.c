@@ -110,7 +110,7 @@ static dscomm_status_t work_finish(dscomm_work_t *work)
     return status;
 }
 
-/* A computation of so many turns, almost without memory accesses. */
+/* Computes for so many turns, with almost no memory accesses. */
 static void compute(double turns)
 {
     volatile double result;

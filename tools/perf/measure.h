@@ -6,10 +6,10 @@
 
 #include "tools/perf/operations.h"
 
-/* One repetition for these options. Its last argument is NULL. */
+/* Returns the step for these options. The last argument of a step is NULL. */
 perf_call_fn perf_step(const perf_options_t *options, const perf_call_t *call);
 
-/* Measures what call says, collectively, and fills *ret_row. */
+/* Measures call on size bytes, collectively, and fills *ret_row. */
 int perf_measure(perf_run_t *run, perf_call_t *call, size_t bytes,
                  perf_row_t *ret_row);
 
@@ -17,11 +17,12 @@ int perf_measure(perf_run_t *run, perf_call_t *call, size_t bytes,
  * the plain one, of all sizes (compress.c). */
 int perf_compress(perf_run_t *run);
 
-/* The times of step with call, alike on all ranks. */
+/* Measures the times of step with call; they are the same on all ranks. */
 dscomm_status_t perf_time(perf_run_t *run, perf_call_t *call, perf_call_fn step,
                           perf_times_t *ret_times);
 
-/* Sorts count > 0 times and sums them up; batches and calls are left alone. */
+/* Sorts count > 0 times and computes their statistics; does not set the members
+ * batches and calls. */
 void perf_times_fill(double *times, size_t count, perf_times_t *ret_times);
 
 #endif

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Options that are numbers. */
+/* The options that are numbers. */
 enum { RANKS, FACTOR, TIME, ITERATIONS, WARMUP, AGGREGATE, CHECKS, REGISTERED };
 
 /* Both limits are included. what: as a sentence tells them. offset: of the int
@@ -41,7 +41,7 @@ static const struct {
 #undef MEMBER
 };
 
-/* As GOption leaves them. */
+/* The options as GOption stores them. */
 typedef struct {
     char *min, *max, *step, *dtypes, *ops, *root;
     char *numbers[G_N_ELEMENTS(numbers)];
@@ -56,8 +56,8 @@ static char *word_keep(char *text)
     return (char *)word;
 }
 
-/* "--ranks=4" for "-n4", which people write and GOption does not know; else
- * word. */
+/* Replaces "--ranks=4" by "-n4": users write the former, which GOption does not
+ * know. Other words are returned unchanged. */
 static char *spell_out(const GOptionEntry *entries, char *word)
 {
     if (word[0] != '-' || !word[1] || !g_ascii_isdigit(word[2]))
@@ -69,13 +69,14 @@ static char *spell_out(const GOptionEntry *entries, char *word)
     return word;
 }
 
-/* "-1" as well: it is refused as a number, not as an option. */
+/* Also true for "-1": it is refused as a number, not as an unknown option. */
 static gboolean is_number(const char *word)
 {
     return g_ascii_isdigit(word[word[0] == '-']);
 }
 
-/* The long name of an option that may stand alone, then meaning 1; or NULL. */
+/* Returns the long name of an option that may have no value, and then means 1;
+ * or NULL. */
 static const char *find_alone(const char *word)
 {
     static const char *const words[][2] = {{"-c", "--check"},
@@ -87,8 +88,8 @@ static const char *find_alone(const char *word)
     return NULL;
 }
 
-/* The word after an option that may stand alone is its number only if it is
- * one. */
+/* The word after an option that may have no value belongs to it only if it is a
+ * number. */
 static void prepare_words(const GOptionEntry *entries, int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
@@ -173,7 +174,7 @@ static gboolean options_parse(int *argc, char ***argv, perf_options_t *o,
     return parsed;
 }
 
-/* Bits of a unit, or -1; *text moves behind it. */
+/* Returns the number of bits of a unit, or -1; moves *text past it. */
 static int parse_unit(const char **text)
 {
     static const char letters[] = "KMGT";
@@ -387,7 +388,8 @@ gboolean perf_is_selected(const perf_options_t *options,
            (op != DSCOMM_PREMUL_SUM || !(operation->flags & PERF_UNEVEN));
 }
 
-/* Whether any type and operator can be measured with this operation. */
+/* Returns whether any selected type and operator can be measured with this
+ * operation. */
 static gboolean has_any(const perf_options_t *options,
                         const perf_operation_t *operation)
 {
@@ -399,7 +401,7 @@ static gboolean has_any(const perf_options_t *options,
     return FALSE;
 }
 
-/* An option that needs a form with a work; NULL: none was given. */
+/* Returns an option that needs calls with a work; NULL: none was given. */
 static const char *needs_works(const perf_options_t *options)
 {
     if (options->overlap)
@@ -467,8 +469,8 @@ static int add_named(const perf_options_t *options, GPtrArray *chosen,
     return status;
 }
 
-/* Fills options->operations from their names, NULL at the end, and checks that
- * each can be measured as the other options say. */
+/* Fills options->operations from names (NULL at the end), and checks that each
+ * operation can be measured with the other options. */
 static int select_operations(perf_options_t *options, char *const *names)
 {
     GPtrArray *chosen = g_ptr_array_new();
