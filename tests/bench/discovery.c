@@ -4,10 +4,10 @@
  *
  *     tests/bench/discovery [ROUNDS]
  *
- * Cold is the first call of a process, which is a new one in each of 101 rounds
- * by default; named is with the job's name and port, as dscomm_init() asks for
- * them. Warm is the median of calls that follow. Figures are microseconds:
- * median and most of all rounds. */
+ * "cold" is the first call of a process; each of the rounds, by default 101,
+ * starts a new process. "named" includes the job's name and port, which
+ * dscomm_init() needs. "warm" is the median of later calls. Figures are
+ * microseconds: median and maximum of all rounds. */
 #include "config.h"
 
 #include "tests/bench/bench.h"
@@ -53,7 +53,7 @@ static const element_t host_name = {"n%d-ib,", 0, 1, HOSTS},
                        json_host = {"\"h-%d\",", 0, 1, HOSTS},
                        one_or_two = {"%d,", 1, 1, 2};
 
-/* Before, an element for each host, after. */
+/* Writes `before`, one element for each host, and `after`. */
 static void put_list(const char *before, const element_t *element,
                      const char *after)
 {
@@ -175,7 +175,7 @@ static void discover(dscomm_env_t **ret_env)
     exit(1);
 }
 
-/* The process that is started for a round. */
+/* The process of one round. */
 static int be_one(void)
 {
     double begin = now_ns(), figures[FIGURES], calls[CALLS];
@@ -259,7 +259,7 @@ int main(int argc, char **argv)
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
-    /* As the parent of MPICH's ranks is called. */
+    /* The name of the parent process of MPICH's ranks. */
     prctl(PR_SET_NAME, "hydra_pmi_proxy");
     printf("%-24s %9s %7s %9s %7s %9s\n", "us", "cold", "most", "named", "most",
            "warm");

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What collectives of backend mpi, blocking, with a work, and blocking while a
- * receive stands, cost beyond the same MPI call, blocking or not, made directly
- * in the same process; interleaved, medians, and lowest deciles for machines
- * that do something else as well. Batches are shorter than the time
- * that the kernel gives a process at once. Run by mpirun with two
- * ranks or more, each on a core of its own:
+/* The cost of collectives of backend mpi beyond the same MPI call, made
+ * directly in the same process: blocking, with a work, and blocking while a
+ * receive is posted. The calls alternate. Figures are medians, and lowest
+ * deciles for machines that are not idle. A batch is shorter than the
+ * scheduler's time slice. Run by mpirun with two ranks or more, each on its own
+ * core:
  *
  *   DSCOMM_BACKEND=mpi mpirun -n 2 tests/bench/mpi-openmpi [ROW]
  *
- * where ROW is a part of the names of the rows that are wanted. */
+ * ROW is a part of the names of the rows to measure. */
 #include "config.h"
 
 #include "tests/bench/bench.h"
@@ -103,7 +103,7 @@ static void mpi_iallgather(size_t count)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-/* standing: a receive that nothing has come for yet. */
+/* standing: a receive is posted whose message has not arrived. */
 static const struct {
     const char *name;
     dscomm_status_t (*ours)(size_t count, dscomm_work_t **ret_work);
@@ -133,7 +133,7 @@ static void call(size_t row, int is_ours, size_t count)
         finish(work);
 }
 
-/* Nanoseconds of one call. */
+/* Returns nanoseconds of one call. */
 static double measure(size_t row, int is_ours, size_t count, int loops)
 {
     double start;
