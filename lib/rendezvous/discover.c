@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds rank and world size of this process, and where the ranks meet:
- * attributes before init_method before environment. Two that contradict are an
- * error. */
+ * attributes take precedence over init_method, and that over the environment. A
+ * contradiction between two of them is an error. */
 #include "config.h"
 
 #include "lib/rendezvous/rendezvous.h"
@@ -17,8 +17,8 @@
 
 /* An init_method, taken apart. */
 typedef struct {
-    const char *name; /* of the attribute or variable that it came from */
-    dscomm_status_t wrong; /* what a bad one is */
+    const char *name; /* name of the attribute or variable from which it came */
+    dscomm_status_t wrong; /* status if it is malformed */
     char *url; /* without query; NULL: env:// */
     int has_rank, rank, world_size;
 } method_t;
@@ -60,7 +60,7 @@ static bool query_read_word(const char *word, method_t *method, int *found)
 static const char *query_read(const char *query, method_t *method)
 {
     int found = 0;
-    char word[64]; /* a longer one is no number */
+    char word[64]; /* longer words are not numbers */
 
     for (;; query++) {
         const size_t length = strcspn(query, "&");
@@ -76,7 +76,7 @@ static const char *query_read(const char *query, method_t *method)
     return found == 1 || found == 2 ? "rank and world_size go together" : NULL;
 }
 
-/* The port of a tcp:// URL; -1 if it has none, or no host. */
+/* Returns the port of a tcp:// URL; -1 if it has none, or no host. */
 static int port_of(const char *url)
 {
     char *host = NULL;
@@ -127,14 +127,14 @@ static dscomm_status_t read_method(const char *text, method_t *method)
     return status;
 }
 
-/* 1: the environment's numbers are those of the world. */
+/* 1 if the environment's numbers are those of the world. */
 static int env_is_own(const dscomm_env_t *env, const dscomm_join_t *join)
 {
     return dscomm_env_rank(env) == join->rank &&
            dscomm_env_world_size(env) == join->size;
 }
 
-/* number if a variable gave it; -1 if it was only inferred. */
+/* Returns a number if a variable gave it; -1 if it was only inferred. */
 static int number_given(const dscomm_env_t *env, dscomm_env_field_t field,
                         int number)
 {
@@ -248,7 +248,7 @@ static char *join_copy(dscomm_join_t *join, const char *text)
     return own;
 }
 
-/* A copy of the URL of address and port, in the same way. */
+/* Returns a copy of the URL of address and port, in the same way. */
 static char *url_of(dscomm_join_t *join, const char *address, int port)
 {
     const int is_ipv6 = strchr(address, ':') && *address != '[';
@@ -262,7 +262,8 @@ static char *url_of(dscomm_join_t *join, const char *address, int port)
     return url;
 }
 
-/* Sets host and port for the bootstrap, as far as the environment has them. */
+/* Sets host and port for the bootstrap, as far as the environment gives
+ * them. */
 static void join_from_env(const dscomm_env_t *env, dscomm_join_t *join)
 {
     const int likely = !field_is_given(env, DSCOMM_ENV_MASTER_ADDR) &&
@@ -315,7 +316,7 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
         join->problem = join_copy(join, dscomm_last_error());
         return DSCOMM_OK;
     }
-    /* a store at one of several ports is known by its job */
+    /* a store at one of several ports is identified by its job */
     join->ports =
         dscomm_priv_env_has_ports(env) && *join->job ? DSCOMM_PORTS : 1;
     if (!*address || port < 1)
@@ -337,7 +338,7 @@ static bool host_is_loopback(const char *host)
 }
 
 /* If the launcher says that all ranks are on this machine, they meet at the
- * loopback whatever the machine is called: nobody else can come there. */
+ * loopback, whatever the machine's name is: other machines cannot reach it. */
 static void choose_loopback(dscomm_join_t *join)
 {
     char *host = NULL;
@@ -432,9 +433,9 @@ static void env_log(const dscomm_env_t *env)
 
 /* Discovery. Errors of the environment count only if its numbers or its address
  * are needed. */
-static dscomm_status_t ask_launcher(const dscomm_init_attr_t *attr,
-                                    const method_t *method,
-                                    dscomm_env_t **ret_env)
+static dscomm_status_t query_launcher(const dscomm_init_attr_t *attr,
+                                      const method_t *method,
+                                      dscomm_env_t **ret_env)
 {
     dscomm_env_attr_t tolerant = DSCOMM_ENV_ATTR_INIT;
     int ranks_known = attr->has_rank || method->has_rank;
@@ -480,7 +481,7 @@ dscomm_status_t dscomm_priv_discover(const dscomm_init_attr_t *attr,
     if (status == DSCOMM_OK)
         status = read_method(text ? text : "env://", &method);
     if (status == DSCOMM_OK)
-        status = ask_launcher(attr, &method, &env);
+        status = query_launcher(attr, &method, &env);
     if (status == DSCOMM_OK) {
         status = choose_world(attr, &method, env, &join);
     } else if (is_lone(attr, &method, env)) {

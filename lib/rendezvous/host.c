@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The host at which ranks meet: whether others than its own machine reach it,
- * and of which job the store is that answers there. Rank 0 writes that into its
- * store first, because ranks of other jobs come to a port as well. */
+/* The store at the rendezvous: whether other machines can reach its host, and
+ * which job's store answers there. Rank 0 first writes the job's name into its
+ * store, because ranks of other jobs may come to the same port. */
 #include "config.h"
 
 #include "lib/rendezvous/rendezvous.h"
@@ -53,7 +53,7 @@ int dscomm_priv_join_serves(const dscomm_join_t *join)
 
 /* Its address */
 
-/* The host of the store, to be freed, or NULL. */
+/* Returns the host of the store, to be freed, or NULL. */
 static char *host_of(const dscomm_join_t *join)
 {
     char *host = NULL;
@@ -65,8 +65,8 @@ static char *host_of(const dscomm_join_t *join)
     return host;
 }
 
-/* 1 for 127.0.1.1 and its kin, which Debian's /etc/hosts gives to the machine's
- * own name. */
+/* 1 for 127.0.1.1 and similar addresses, which Debian's /etc/hosts gives to the
+ * machine's own name. */
 static int address_is_own_name(const struct sockaddr *address)
 {
     const struct sockaddr_in *v4 = (const void *)address;
@@ -308,7 +308,7 @@ static dscomm_status_t host_compare(const dscomm_join_t *join,
                        name_run(join->run_id, runs[1]));
 }
 
-/* A store of dscomm run is no rank 0's. */
+/* Fails because dscomm run serves the store, although a rank 0 should. */
 static dscomm_status_t refuse_agent(const dscomm_join_t *join,
                                     dscomm_store_t *store)
 {
@@ -370,8 +370,8 @@ static dscomm_status_t host_check(const dscomm_join_t *join,
             return status;
         status = host_compare(join, lines);
         over = dscomm_priv_clock() >= leave;
-        /* the same run with another size may be a rank of this job: without
-         * this all its ranks would wait */
+        /* a rank of the same run with another size may belong to this job;
+         * without this call all ranks would wait for the deadline */
         if (status < 0 && over && is_same_run(join, lines))
             accuse(join, store, number, status);
         g_strfreev(lines);

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A way to see which ranks are together: group[rank], numbered by first rank,
- * and how many there are in each. */
+/* A partition of the ranks into groups: group[rank], numbered by first rank,
+ * and the number of ranks in each. */
 typedef struct {
     int *group, *size;
     int count;
@@ -30,7 +30,7 @@ void dscomm_priv_nodes_clear(dscomm_nodes_t *nodes)
     *nodes = (dscomm_nodes_t){0};
 }
 
-/* Groups ranks by the whole host text, or, for machines, by its first word. */
+/* Groups ranks by their whole host text, or, by machine, by its first word. */
 static void view_new(const dscomm_locality_t *localities, int ranks,
                      int machines, view_t *view)
 {
@@ -71,7 +71,7 @@ static int locality_fits(const dscomm_locality_t *locality, int size)
            locality->local_rank >= 0 && locality->local_rank < size;
 }
 
-/* 1 if there are numbers that may differ from those found by counting. */
+/* 1 if numbers are given that may differ from those found by counting. */
 static int locality_is_given(const dscomm_locality_t *locality, int size)
 {
     return locality->local_rank >= 0 ||
@@ -108,8 +108,9 @@ static int view_find_wrong(const dscomm_locality_t *localities, int ranks,
     return count;
 }
 
-/* Sets node[group]: the launcher's node ranks if each group has one of its own,
- * else the number of the group. */
+/* Sets node[group] to the launcher's node rank, if all ranks of a group give
+ * the same one and groups give different ones; else to the number of the
+ * group. */
 static int nodes_find_ranks(const dscomm_locality_t *localities, int ranks,
                             const view_t *view, int *node)
 {
@@ -152,7 +153,7 @@ static void locality_describe(const dscomm_locality_t *locality, int rank,
     g_string_append(warning, "; local ranks are counted anew, by rank");
 }
 
-/* A sentence on the first rank whose given numbers are not kept. */
+/* Writes a warning about the first rank whose given numbers are not used. */
 static void nodes_warn(const dscomm_locality_t *localities, int ranks,
                        const view_t *view, const uint8_t *wrong,
                        GString *warning)
@@ -233,8 +234,8 @@ char *dscomm_priv_nodes_write(const dscomm_nodes_t *nodes)
     return g_string_free(text, FALSE);
 }
 
-/* Reads a number and the character behind it, and moves *text past both. -1:
- * there is none, or it is more than most. */
+/* Reads a number and the character after it, and moves *text past both. Returns
+ * -1 if there is no number, or it exceeds most. */
 static int runs_read_number(const char **text, char behind, int most)
 {
     gint64 number = 0;
@@ -272,7 +273,7 @@ static int nodes_read_runs(const char *text, dscomm_nodes_t *nodes)
     return *text ? -1 : 0;
 }
 
-/* 1 if each node has ranks, and these are numbered 0 ... size - 1. */
+/* 1 if each node has ranks, and their local ranks are 0 ... size - 1. */
 static int nodes_are_dense(const dscomm_nodes_t *nodes)
 {
     int *size = g_new0(int, (gsize)nodes->count + 1);

@@ -16,20 +16,20 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Time allowed for reading member records, which are all there, in ms; and for
- * last wills. */
+/* Time for reading member records, all of which exist, and for reading last
+ * wills; in ms. */
 #define LEARN_MS 300
-#define BATCH 64 /* records asked for in one request */
-/* In a world's keys: a line for each rank whose last will was carried out, with
- * its rank, pid and node. The server takes the line out again if the rank comes
+#define BATCH 64 /* records read by one request */
+/* In a world's keys: one line for each rank whose last will was carried out,
+ * with its rank, pid and node. The server removes the line if the rank comes
  * back. */
 #define DIED_KEY "died"
 
 typedef struct {
     pid_t pid; /* 0: not known */
-    int here; /* 1: on this machine, where its pid means something */
+    int here; /* 1: on this machine, so that its pid can be checked */
     int died; /* 1: its last will was carried out */
-    int recorded; /* 1: known from more than the last will */
+    int recorded; /* 1: known from its record, not only from the last will */
     int fd; /* pidfd, or -1 */
     char node[DSCOMM_NODE_MAX];
 } process_t;
@@ -38,7 +38,7 @@ struct dscomm_processes {
     pthread_mutex_t lock;
     char *machine; /* of this process, dscomm_priv_record_machine() */
     int size;
-    int died; /* ranks whose last will was carried out */
+    int died; /* number of ranks whose last will was carried out */
     process_t *of;
 };
 
@@ -75,7 +75,8 @@ void dscomm_priv_processes_free(dscomm_processes_t *processes)
     g_free(processes);
 }
 
-/* A pidfd still names the process after its number has gone to another one. */
+/* Opens a pidfd, which still identifies the process after its pid was given to
+ * another one. */
 static void process_set(process_t *process, const char *machine, int64_t pid,
                         const char *node, const char *host)
 {
@@ -110,7 +111,7 @@ void dscomm_priv_processes_add(dscomm_processes_t *processes, int rank,
     pthread_mutex_unlock(&processes->lock);
 }
 
-/* view: of the records. */
+/* view: the view of the store that has the records. */
 static dscomm_status_t learn_some(dscomm_processes_t *processes,
                                   dscomm_store_t *view, const int *ranks,
                                   int count)
@@ -175,9 +176,9 @@ void dscomm_priv_processes_withdraw_will(dscomm_store_t *store)
     dscomm_priv_store_withdraw(store, DIED_KEY);
 }
 
-/* Reads one line of DIED_KEY; the process is known from it if no record has
- * told of it. Other lines are ignored: whoever can write to the store can write
- * anything there. */
+/* Reads one line of DIED_KEY, which also identifies the process if no record
+ * did. Malformed lines are ignored, because anybody who can write to the store
+ * can write anything there. */
 static void note_died(dscomm_processes_t *processes, const char *line)
 {
     int rank, length = 0;
@@ -197,8 +198,8 @@ static void note_died(dscomm_processes_t *processes, const char *line)
     dscomm_priv_tidy(process->node, strlen(process->node) + 1);
 }
 
-/* Reads DIED_KEY; NULL: there is none. What is in no line any more was taken
- * back: the rank lives. */
+/* Reads the lines of DIED_KEY; NULL: there are none. A line that is gone was
+ * removed because the rank lives. */
 static void note_all_died(dscomm_processes_t *processes, char *text)
 {
     char *line, *rest = text;
@@ -326,7 +327,8 @@ static void append_store(const dscomm_store_t *store, bool by_rank_0,
     snprintf(text + used, size - used, "%s%s", used ? "; " : "", why);
 }
 
-/* A stopped server answers nobody, so that its pid must be known before. */
+/* The pid must be known before the server is stopped, because a stopped server
+ * does not answer. */
 void dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
                                 const int *world_ranks, int count, char *text,
                                 size_t size)

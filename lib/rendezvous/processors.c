@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counting the processors of a job by their affinity masks: of a machine with
- * many, a container may have a few, and a launcher may give each rank its
- * own. */
+/* Counting the processors of a job by their affinity masks: a container may
+ * have only some of the machine's processors, and a launcher may bind each rank
+ * to its own. */
 #include "config.h"
 
 #include "lib/rendezvous/record.h"
@@ -16,7 +16,7 @@
 #define PROCESSORS_MOST 65536 /* in a text */
 #define OWN_MOST 8192 /* of a machine, by Linux */
 
-/* Whole ranges, as many as have room. */
+/* Appends the ranges of set, as many as fit. */
 static void append_list(char *text, const cpu_set_t *set, size_t size)
 {
     const int count = (int)(8 * size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a rank tells the others when it joins. */
+/* Member records: what a rank tells the other ranks about itself. */
 #include "config.h"
 
 #include "lib/base/node.h"
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define RECORD_MAX 65536 /* bytes as text, */
-#define TEXTS_MAX (RECORD_MAX - 512) /* numbers are the rest */
+#define TEXTS_MAX (RECORD_MAX - 512) /* the rest is for numbers */
 
 #define ALONE_MAX 256
 
@@ -42,18 +42,19 @@ static int resize(int fd, size_t size)
     return !failed;
 }
 
-/* Processes that share kernel, network and pid namespace can pass each other
- * descriptors and watch each other. The machine comes first: DSCOMM_HOST_ID as
- * one word, or what the kernel says. Returns 0, or an errno: others here may
- * have another text. */
+/* Writes the host text: processes with equal texts share kernel, network and
+ * pid namespace, and so can pass descriptors to each other and watch each
+ * other. Its first word is the machine: DSCOMM_HOST_ID, or the kernel's
+ * identifier. Returns 0, or an errno if that cannot be read now, so that other
+ * processes here may have another text. */
 static int host_identity(char text[DSCOMM_HOST_ID_MAX])
 {
-    const char *told = dscomm_priv_setting_text(SETTING_HOST_ID);
+    const char *host_id = dscomm_priv_setting_text(SETTING_HOST_ID);
     char machine[DSCOMM_HOST_ID_MAX - 128] = "", net[56], pid[56];
     int error = 0;
 
-    if (told)
-        g_strlcpy(machine, told, sizeof machine);
+    if (host_id)
+        g_strlcpy(machine, host_id, sizeof machine);
     g_strdelimit(machine, " \t\r\n", '_');
     if (!*machine)
         error = dscomm_priv_node_machine(machine, sizeof machine);
@@ -64,8 +65,9 @@ static int host_identity(char text[DSCOMM_HOST_ID_MAX])
     return error;
 }
 
-/* Can this process have memory that others map, and pass it on? A filter of
- * system calls may say no. "", or the call that failed. It also fills host. */
+/* Finds out whether this process can make memory that others can map, and pass
+ * it to them; a filter of system calls may forbid it. Writes "" or the call
+ * that failed to why, and the host text to host. */
 static void record_find_host(char host[DSCOMM_HOST_ID_MAX], char why[ALONE_MAX])
 {
     const size_t size = 4096;
@@ -99,12 +101,12 @@ static void record_find_host(char host[DSCOMM_HOST_ID_MAX], char why[ALONE_MAX])
         close(fd);
 }
 
-/* The strings of a record that is being made, each with a 0 behind. */
+/* Room for the strings of a record that is being made; each has a final 0. */
 typedef struct {
     char *at, *end;
 } room_t;
 
-/* A string of one line, cut where there is no room. */
+/* Adds a string of one line, cut off if there is no room. */
 static char *room_put(room_t *room, const char *format, ...)
 {
     char *text = room->at;
@@ -119,14 +121,15 @@ static char *room_put(room_t *room, const char *format, ...)
     return text;
 }
 
-/* The string goes on, in place of the last one's 0. */
+/* Continues the last string, in place of its final 0. */
 static void room_append(room_t *room, const char *format, const char *text)
 {
     room->at--;
     room_put(room, format, text);
 }
 
-/* With "auto" everything is loaded, and what cannot be is told... */
+/* Called for "auto", with which every module is loaded: lists the modules, and
+ * the reasons why others could not be loaded. */
 static void list_all(room_t *room, dscomm_record_t *record)
 {
     const dscomm_module_t *module;
@@ -143,7 +146,8 @@ static void list_all(room_t *room, dscomm_record_t *record)
         }
 }
 
-/* ...else only what was asked for. */
+/* Lists the modules that this process can load; with a backend's name, only
+ * that one. */
 static void list_modules(const char *backend, room_t *room,
                          dscomm_record_t *record)
 {

@@ -41,7 +41,8 @@
 typedef struct dscomm_point {
     char *url;
     int rank;
-    unsigned generation; /* of the process: a forked child begins anew */
+    /* fork generation: a forked child starts with a new list */
+    unsigned generation;
     pthread_mutex_t lock;
     dscomm_store_t *store; /* open while there are users */
     unsigned users;
@@ -49,7 +50,8 @@ typedef struct dscomm_point {
                        one */
     unsigned before; /* worlds of processes that were this rank before */
     char *key; /* in a launcher's store: where they are counted */
-    char failed[ROSTER_TOKEN_MAX]; /* the last call that did, or "" */
+    /* token of the last call that failed, or "" */
+    char failed[ROSTER_TOKEN_MAX];
     struct dscomm_point *next;
 } point_t;
 

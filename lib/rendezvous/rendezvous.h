@@ -2,16 +2,16 @@
 /* The rendezvous: how the ranks of a world find each other in a store, and how
  * they leave it again.
  *
- * What it costs: a rank other than 0 sends the store about 12 requests, of a
- * few hundred bytes, whatever the size of the world; rank 0 sends 6 and one
- * for the records of each 1024 ranks, which come in one answer. So the store
- * sees O(ranks) messages and sends O(ranks) bytes to rank 0, and the decision,
- * some 200 bytes and what the nodes take (lib/rendezvous/nodes.h), to each
- * rank. While ranks are missing, those that have come look once a second
- * whether it still makes sense to wait: rank 0 by a request for each of 1024
- * missing records, the others by two. Where rank 0 itself is missing at the
- * deadline, each rank asks for each record, for half a second at most, to name
- * those that are: O(ranks) messages a rank, the worst case. */
+ * Cost: a rank other than 0 sends about 12 requests, of a few hundred bytes
+ * each, whatever the size of the world. Rank 0 sends 6, and one for each 1024
+ * records, all of which come in one answer. So the store receives O(ranks)
+ * messages; it sends O(ranks) bytes to rank 0, and to each rank the decision:
+ * about 200 bytes and the list of nodes (lib/rendezvous/nodes.h). While ranks
+ * are missing, those that have come check once a second whether waiting still
+ * makes sense: rank 0 by one request for each 1024 missing records, each other
+ * rank by two requests. In the worst case rank 0 itself is missing at the
+ * deadline. Each rank then asks for the record of every other one, for half a
+ * second at most, to name the missing ones: O(ranks) messages for each rank. */
 #ifndef LIB_RENDEZVOUS_H
 #define LIB_RENDEZVOUS_H
 
@@ -37,31 +37,37 @@ typedef struct {
      * tells. host and port are the user's, or NULL and 0. */
     int ask, port;
     char *host, *problem;
-    int64_t began; /* when it was asked, or 0: its deadline counts from there */
+    /* start of the bootstrap, from which the deadline counts; 0: none */
+    int64_t began;
     int serve; /* TCP: rank 0 serves the store */
-    int ports; /* TCP: > 1: at the first free one of so many, from PORT on */
+    /* TCP: > 1: it is at the first free one of so many ports, from PORT on */
+    int ports;
     char run_id[128]; /* or "0" */
-    /* What no other job that may come to the same port has, and all ranks of
-     * this one do: the scheduler's number and step, say. "": not known. */
+    /* A text that is equal on all ranks of this job and different in other jobs
+     * that may use the same port, such as the scheduler's number and step. "":
+     * not known. */
     char job[128];
-    /* The job's, which rank 0 has made and told by a backend's own channel. "":
-     * that of the environment, if it has one. */
+    /* The job's secret, which rank 0 has made and sent by the bootstrap. "":
+     * the environment's, if there is one. */
     char secret[SECRET_MADE_SIZE];
-    bool munge; /* else rank 0 makes one that MUNGE carries, if that works */
-    /* As the launcher has told; -1: it has not, or they were only inferred. */
+    /* without such a secret, rank 0 makes one that MUNGE carries, if MUNGE
+     * works */
+    bool munge;
+    /* The launcher's numbers; -1: not given, or only inferred. */
     int local_rank, local_size, node_rank;
-    char *backend; /* asked for: a name, or "auto" */
+    char *backend; /* the requested one: a name, or "auto" */
     int timeout_ms;
-    int bad; /* something of it found no memory */
+    int bad; /* an allocation for a member failed */
 } dscomm_join_t;
 
-/* What a world keeps of it. */
+/* What a world keeps of its rendezvous. */
 typedef struct {
     dscomm_store_t *store; /* view of the world's keys; NULL: one rank */
     struct dscomm_point *point; /* NULL if the store is the user's */
     int rank, size;
-    int serves; /* rank 0 serves the store, on all ranks */
-    int64_t server_pid; /* of rank 0, if it serves on this machine, or 0 */
+    int serves; /* rank 0's process serves the store; the same on all ranks */
+    /* pid of rank 0, if it serves on this machine; else 0 */
+    int64_t server_pid;
     int oversubscribed; /* as in dscomm_backend_args_t */
     dscomm_nodes_t nodes;
     dscomm_nodes_t hosts; /* the ranks that share memory */
@@ -81,38 +87,41 @@ void dscomm_priv_join_clear(dscomm_join_t *join);
  * stays; if it is NULL, the status is ERR_ENVIRONMENT with join->problem. */
 dscomm_status_t dscomm_priv_bootstrap(dscomm_join_t *join);
 
-/* Meets the other ranks, at most timeout_ms from now, and agrees on the
- * backend. On failure the sentence is the same on all ranks that came, where
- * possible. */
+/* Meets the other ranks, within timeout_ms, and agrees on the backend. On
+ * failure the sentence is the same on all ranks that came, if possible. */
 dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
                                        dscomm_meeting_t *ret_meeting,
                                        const dscomm_module_t **ret_module);
 
-/* The next rendezvous of join->rank at join->url uses store, which is open. */
+/* The next rendezvous of join->rank at join->url uses store, which is already
+ * open. */
 void dscomm_priv_rendezvous_use(const dscomm_join_t *join,
                                 dscomm_store_t *store);
 
-/* Leaves. orderly: all ranks do, so one that serves waits for the others, and
- * all tell the store, a few seconds and at most until the deadline. */
+/* Leaves the rendezvous. orderly: all ranks leave. Then each rank announces
+ * that in the store, and a rank 0 that serves it waits for the others, for some
+ * seconds and at most until the deadline. */
 void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
                                   int64_t deadline);
 
-/* Where a launcher gave no port, a job has one of DSCOMM_PORTS, from the one
- * that its name leads to (env/master.c). */
+/* If a launcher gives no port, a job uses one of DSCOMM_PORTS consecutive
+ * ports; the first one is derived from the job's name (env/master.c). */
 #define DSCOMM_PORTS 8
 
-/* Whether the host of a world's store can be what its ranks meet at. */
+/* Whether the ranks of a world can meet at the host of its store. */
 typedef enum {
     DSCOMM_ADDRESS_FINE,
-    /* the loopback, while launchers say that there are several nodes: none of
-     * the others comes there, unless all are the same machine */
+    /* The host is a loopback address although the launchers tell of several
+     * nodes: other nodes cannot reach it, unless all are the same machine. */
     DSCOMM_ADDRESS_DOUBTFUL,
-    /* this machine's name for itself, as stock /etc/hosts have it */
+    /* The host is a loopback address that /etc/hosts gives to this machine's
+     * own name. */
     DSCOMM_ADDRESS_WRONG
 } dscomm_address_check_t;
 dscomm_address_check_t dscomm_priv_address_check(const dscomm_join_t *join,
                                                  int64_t deadline);
-/* ERR_ENVIRONMENT: nobody meets at this loopback. */
+/* Fails with ERR_ENVIRONMENT: the ranks cannot meet at this loopback
+ * address. */
 dscomm_status_t dscomm_priv_address_check_fail(const dscomm_join_t *join);
 
 /* host.c: the store of this rendezvous, and its host */
@@ -120,10 +129,10 @@ dscomm_status_t dscomm_priv_address_check_fail(const dscomm_join_t *join);
 /* 1 if rank 0's process serves the store. */
 int dscomm_priv_join_serves(const dscomm_join_t *join);
 
-/* Key that describes the world of a store that rank 0 serves. It is there from
- * the start. */
+/* Key that describes the world of a store that rank 0 serves. The store has it
+ * from the start. */
 #define DSCOMM_HOST_KEY "dscomm/host"
-/* Its value, for g_free(). */
+/* The value of that key, for g_free(). */
 char *dscomm_priv_host_text(const dscomm_join_t *join);
 
 /* Checks the store of world number at this address. If rank 0 serves it:
@@ -150,15 +159,16 @@ void dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
                                 const int *world_ranks, int count, char *text,
                                 size_t size);
 
-/* Replaces the sentence of a call that has passed its deadline, status
- * ERR_TIMEOUT, if the store does not answer: that is the cause then, and what a
- * rank knows of others may be out of date. prefix, "group 'world': " or "",
- * begins the new one; by_rank_0: rank 0 serves the store. Returns status. */
+/* Called after the deadline of a call has passed (status ERR_TIMEOUT). If the
+ * store does not answer, that is the cause, and this rank's information on
+ * others may be out of date; so the sentence is replaced. prefix, "group
+ * 'world': " or "", begins the new one; by_rank_0: rank 0 serves the store.
+ * Returns status. */
 dscomm_status_t dscomm_priv_stopped_store(const dscomm_store_t *store,
                                           bool by_rank_0, const char *prefix,
                                           dscomm_status_t status);
 
-/* In a forked child: its lock is new. */
+/* In a forked child: initialises the lock. */
 void dscomm_priv_rendezvous_forked(void);
 
 #endif

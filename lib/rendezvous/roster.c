@@ -14,17 +14,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Records that are waited for by one request. */
+/* Records that one request waits for. */
 #define BATCH 1024
-/* How many missing members a sentence names, and how long they are looked
- * for. */
+/* Number of missing members that a sentence names, and time for finding
+ * them. */
 #define NAMES_MAX 32
 #define MISSING_MS 500
-/* How many further addresses of refused processes a sentence names. */
+/* Number of further addresses of refused processes that a sentence names. */
 #define OTHERS_MAX 3
 #define READERS_PAUSE_US 2000
 
-/* Appends a line to text, cut where there is no room. */
+/* Appends a line to text; cut off if there is no room. */
 static void line_put(char *text, size_t most, const char *line)
 {
     g_strlcat(text, "\n", most + 1);
@@ -58,7 +58,7 @@ static bool number_read(const char *text, int64_t *ret_number)
     return *ret_number >= -1 && *ret_number <= INT32_MAX;
 }
 
-/* Cuts text into its lines. */
+/* Splits text into its lines. */
 static bool lines_read(const dscomm_roster_lines_t *lines, char *text)
 {
     bool good = !strcmp(strsep(&text, "\n"), lines->format);
@@ -165,7 +165,7 @@ dscomm_status_t dscomm_priv_roster_fetch(dscomm_store_t *store, const char *key,
     return status;
 }
 
-/* Waits until end for keys, and looks around at times. */
+/* Waits until end for keys, and calls wait->look from time to time. */
 static dscomm_status_t await_keys(const dscomm_roster_t *roster,
                                   const char *const *keys, size_t count,
                                   int64_t end, dscomm_roster_wait_t *wait,
@@ -257,8 +257,8 @@ dscomm_status_t dscomm_priv_roster_missing(dscomm_store_t *store,
 enum { REPORT_VOUCHED, REPORT_WORLD, REPORT_PEER, REPORT_PROCESS };
 enum { REPORT_FIELDS = REPORT_PROCESS + 1 };
 
-/* The first that a member of world has sent for certain, or, unless certain,
- * the first; NULL: none. */
+/* Returns the first report that a member of world has certainly sent; unless
+ * certain is set, or else the first report. NULL: there is none. */
 static char **report_find(char **lines, const char *world, bool certain)
 {
     char **first = NULL;

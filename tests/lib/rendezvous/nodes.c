@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who shares a node: what launchers say against what hosts show, the text that
- * tells it, and numbers in groups. What is expected was counted by hand. */
+/* Which ranks share a node: the launchers' numbers compared with the hosts, the
+ * text form, and numbers in groups. Expected values were computed by hand. */
 #include "config.h"
 
 #include "lib/rendezvous/nodes.h"
@@ -169,8 +169,8 @@ static void check_place(const dscomm_nodes_t *nodes, const int *members,
        got[0], got[1], got[2]);
 }
 
-/* Ranks 0 to 5 are 0, 1 and 2 of nodes 0 and 1 in turn; but on node 1 the
- * launcher counts down. */
+/* Ranks 0 to 5 have local ranks 0, 1 and 2 on nodes 0 and 1 alternately; but on
+ * node 1 the launcher counts down. */
 static void check_groups(void)
 {
     static const int all[] = {0, 1, 2, 3, 4, 5}, some[] = {5, 3, 4};
@@ -191,7 +191,8 @@ static void check_groups(void)
     dscomm_priv_nodes_clear(&nodes);
 }
 
-/* Members become the ranks, in their order; nodes are numbered by the first. */
+/* Members become the ranks, in their order; nodes are numbered by their first
+ * member. */
 static void check_within(void)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Records that ranks exchange: written, read, and what is no record; and what
- * rank 0's decision tells of it. */
+/* Records of ranks: written, read, invalid texts; and the parts of rank 0's
+ * decision that depend on them. */
 #include "config.h"
 
 #include "lib/rendezvous/join.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Why the machine's identifier cannot be opened, or 0. */
+/* errno of opening the machine's identifier; 0: it can be opened. */
 static int denied;
 
 int open(const char *path, int flags, ...)
@@ -66,8 +66,9 @@ static void check_round_trip(void)
     g_free(text);
 }
 
-/* If it cannot be read now, others of the machine may have another text for the
- * host; if it never can, all have the host name. */
+/* If the identifier cannot be read now, other processes of the machine may have
+ * another text for the host. If it can never be read, all have the host
+ * name. */
 static void check_machine(void)
 {
     static const struct {
@@ -93,7 +94,7 @@ static void check_machine(void)
     }
 }
 
-/* In two containers, whose host and pid are called the same. */
+/* Two containers with equal host names and pids. */
 static void check_alone(void)
 {
     const char *text = "dscomm-record 3\n1000\n1\n2\n1\n-1\n-1\n-1\nnode\n"
@@ -148,8 +149,8 @@ static void check_refused(void)
            "a zero byte");
 }
 
-/* Rank 0 may end, and the store with it, once its decision can be read: that
- * alone tells who rank 0 was. */
+/* Rank 0, and the store with it, may end as soon as the decision can be read,
+ * so the decision alone must identify rank 0. */
 static void check_decision(void)
 {
     const dscomm_join_t join = {.rank = 1,
@@ -190,12 +191,12 @@ static void check_decision(void)
 
 int main(void)
 {
-    /* The modules of the build belong to libdscomm.so. This program has a
-     * libdscomm of its own, which refuses them, and its record would say why.
-     */
+    /* The modules of the build belong to libdscomm.so. This program contains
+     * another libdscomm, which refuses them, and its record would give that
+     * reason. */
     setenv("DSCOMM_BACKEND_PATH", "/", 1);
     setenv("DSCOMM_ALGORITHM", "barrier:linear", 1);
-    setenv("DSCOMM_TWO_LEVEL_BETWEEN", "self", 1); /* a backend that is there */
+    setenv("DSCOMM_TWO_LEVEL_BETWEEN", "self", 1); /* a backend that exists */
     check_round_trip();
     check_machine();
     check_alone();
