@@ -16,14 +16,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* To open a store that is served here. */
+/* Time for opening a store that this process serves, in ms. */
 #define STORE_TIMEOUT_MS 10000
 /* Bytes drawn for a secret, and characters of a run's id with the final zero.
  */
 #define RANDOM_MOST 32
 #define RUN_ID_SIZE 33
 
-/* Pipes and logs, and two connections of every rank to a store that is here. */
+/* Raises the limit of open files: for pipes and logs, and for two connections
+ * of each rank to a store that is served here. */
 static int raise_file_limit(const tool_job_t *job, const tool_limits_t *limits)
 {
     rlim_t need =
@@ -49,7 +50,8 @@ static int raise_file_limit(const tool_job_t *job, const tool_limits_t *limits)
                      (unsigned long long)need, g_strerror(errno));
 }
 
-/* The job's own files must not get the numbers of stdin, stdout and stderr. */
+/* Opens /dev/null for closed standard streams, so that the job's own files do
+ * not get their numbers. */
 static void fill_standard_fds(void)
 {
     int fd;
@@ -76,8 +78,9 @@ static int draw_hex(const tool_job_t *job, char *text, size_t size)
     return TOOL_OK;
 }
 
-/* A secret for the store of a job on one node, which the ranks inherit. One for
- * several nodes is the user's: they have no channel of their own. */
+/* Makes a secret for the store of a job on one node; the ranks inherit it. The
+ * secret of several nodes must come from the user, because nodes have no other
+ * channel. */
 static int choose_secret(const tool_job_t *job, const tool_limits_t *limits)
 {
     static const char *const names[] = {"DSCOMM_JOB_SECRET",

@@ -6,14 +6,14 @@
 #include "tools/run/nodes.h"
 
 typedef struct {
-    gint64 timeout_us; /* of the whole job; 0 = none */
-    gint64 grace_us; /* from being told to end to SIGKILL */
+    gint64 timeout_us; /* limit for the whole job; 0 = none */
+    gint64 grace_us; /* time from the first signal to SIGKILL */
     gboolean tag_output;
     gboolean ranks_explain; /* ranks write why they fail, see errors.h */
-    int max_restarts; /* of all ranks after one has failed */
+    int max_restarts; /* most restarts of all ranks after a failure */
     const char *log_dir; /* NULL: none */
     gboolean no_secret; /* of the job */
-    const char *id; /* of the job; NULL: a random one */
+    const char *id; /* run id; NULL: a random one */
     const tool_place_t *place; /* among several nodes; NULL: one */
 } tool_limits_t;
 
@@ -34,10 +34,10 @@ int tool_job_run(const char *command, char **argv, int ranks,
  * the ranks. -1: a sentence went to stderr. */
 int tool_supervise_prepare(tool_job_t *job);
 
-/* Starts all ranks, and returns the exit status that the program should end
- * with when no process of the job is left here, and none runs on other nodes
- * (NULL: there are none), which it leaves then. Ends by a signal that ended the
- * job. */
+/* Starts all ranks. Returns the exit status for the program when no process of
+ * the job is left on this node and no other node runs one (nodes NULL: there is
+ * none); it then leaves the nodes. If a signal ended the job, ends this process
+ * by that signal. */
 int tool_supervise(tool_job_t *job, const tool_limits_t *limits,
                    tool_nodes_t *nodes);
 

@@ -33,9 +33,10 @@
 
 /* The record of a node. */
 typedef struct {
-    int64_t nodes, ranks, restarts; /* of the job, here, and at most */
+    /* nodes of the job; ranks on this node; most restarts */
+    int64_t nodes, ranks, restarts;
     int64_t pid; /* of this process */
-    const char *id; /* of the job, "" if none was given */
+    const char *id; /* run id of the job, "" if none was given */
     const char *host; /* this node's name */
 } record_t;
 
@@ -70,11 +71,15 @@ typedef struct {
     char *url;
     record_t own;
     dscomm_roster_t roster;
-    dscomm_store_t *base; /* node 0: the store, in which its server reports */
-    int refused; /* node 0: launchers whose secret differs, if that ends it */
+    /* on node 0: the store in which its server reports refused processes */
+    dscomm_store_t *base;
+    /* on node 0: number of launchers with another secret, if that ends the
+     * start */
+    int refused;
     bool loopback; /* node 0: only this machine reaches its store */
-    int64_t notice_at; /* when to say for whom it waits; 0: it is said */
-    char *note; /* node 0: the stranger's that came */
+    /* when to print for which nodes it waits; 0: it was printed */
+    int64_t notice_at;
+    char *note; /* on node 0: the first stranger's note */
     char **hosts; /* all nodes' */
     int *counts; /* and ranks */
 } join_t;
@@ -258,7 +263,7 @@ static char *explain_late(join_t *j, int *ret_came)
     return text;
 }
 
-/* NULL, or what is wrong. */
+/* Collects the records. Returns NULL, or what is wrong. */
 static char *collect(join_t *j, int *ret_came)
 {
     dscomm_roster_wait_t wait = {LOOK_MS, LOOK_MS, look_around, j};
@@ -290,7 +295,9 @@ static int lead(join_t *j)
     dscomm_store_set(j->roster.store, TOOL_NODES_RUN, j->job->run_id,
                      strlen(j->job->run_id));
     wrong = collect(j, &came);
-    if (!wrong) /* as they are now: one may have come again, with other ranks */
+    /* reads the records again: a node may have come a second time, with another
+     * number of ranks */
+    if (!wrong)
         wrong = collect(j, &came);
     if (wrong)
         result = tool_fail(TOOL_INTERNAL, j->job->command, "%s", wrong);

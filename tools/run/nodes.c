@@ -14,14 +14,20 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define BURY_MS 1000
+#define REPORT_MS 1000
 #define TEXT_MAX 4096
 
-typedef enum { SAY_END, SAY_RESTART, SAY_DONE, SAY_READY, SAY_LEAVE } say_t;
+typedef enum {
+    POST_END,
+    POST_RESTART,
+    POST_DONE,
+    POST_READY,
+    POST_LEAVE
+} post_kind_t;
 
 typedef struct {
-    say_t say;
-    char *text; /* as it goes to the store */
+    post_kind_t kind;
+    char *text; /* text in the form of the store */
 } post_t;
 
 /* From one thread to the other. */
@@ -36,7 +42,8 @@ struct tool_nodes {
     int restarts_max;
     char **hosts;
     char *url;
-    char *guard_url; /* shared with the guard: url, "" once the node may end */
+    /* shared with the guard: url; "" from when this node may end */
+    char *guard_url;
     gint64 silence_us;
     dscomm_store_t *joined; /* the server of node 0 */
     dscomm_store_t *store; /* the thread's */
@@ -45,13 +52,15 @@ struct tool_nodes {
     queue_t posts, events; /* to the thread, and from it */
     /* used by the thread only: */
     int attempt;
-    gboolean restarting; /* the main thread was notified, and is not ready */
-    gboolean waiting; /* for the others to be ready */
-    gboolean over, ended; /* nothing to look for; the end is in the store */
+    /* the main thread was notified, and is not ready yet */
+    gboolean restarting;
+    gboolean waiting; /* waits for the other nodes to be ready */
+    /* over: nothing to check any more; ended: the store has the end */
+    gboolean over, ended;
     gint64 next_beat;
     int64_t *beats; /* node 0: the heartbeats of each node, */
-    gint64 *changed_us; /* and when their number last changed */
-    int lost; /* node 0: nodes that will send no leave message */
+    gint64 *changed_us; /* and the times of their last changes */
+    int lost; /* on node 0: number of nodes that will send no leave message */
 };
 
 char *tool_nodes_url(const char *host, int port)
@@ -196,33 +205,33 @@ static void emit_text(tool_nodes_t *n, tool_nodes_kind_t kind, const char *text)
 
 /* Posts, to the thread */
 
-static void post(tool_nodes_t *n, say_t say, char *text)
+static void post(tool_nodes_t *n, post_kind_t kind, char *text)
 {
     post_t *p = g_new0(post_t, 1);
 
-    p->say = say;
+    p->kind = kind;
     p->text = text;
     queue_push(&n->posts, p);
 }
 
 void tool_nodes_end(tool_nodes_t *n, int status, const char *text)
 {
-    post(n, SAY_END, write_text(n->own, status, text));
+    post(n, POST_END, write_text(n->own, status, text));
 }
 
 void tool_nodes_restart(tool_nodes_t *n, const char *text)
 {
-    post(n, SAY_RESTART, write_text(n->own, TOOL_OK, text));
+    post(n, POST_RESTART, write_text(n->own, TOOL_OK, text));
 }
 
 void tool_nodes_done(tool_nodes_t *n)
 {
-    post(n, SAY_DONE, NULL);
+    post(n, POST_DONE, NULL);
 }
 
 void tool_nodes_ready(tool_nodes_t *n)
 {
-    post(n, SAY_READY, NULL);
+    post(n, POST_READY, NULL);
 }
 
 static void post_free(post_t *p)
@@ -242,12 +251,12 @@ static dscomm_status_t count_up(const tool_nodes_t *n, const char *what,
     return status;
 }
 
-static dscomm_status_t say_end(tool_nodes_t *n, const char *text)
+static dscomm_status_t write_end(tool_nodes_t *n, const char *text)
 {
     return tool_nodes_set_once(n->store, "end", text);
 }
 
-static dscomm_status_t say_restart(tool_nodes_t *n, const char *text)
+static dscomm_status_t write_restart(tool_nodes_t *n, const char *text)
 {
     char *key = g_strdup_printf("restart/%d", n->attempt);
     dscomm_status_t status = tool_nodes_set_once(n->store, key, text);
@@ -257,17 +266,17 @@ static dscomm_status_t say_restart(tool_nodes_t *n, const char *text)
 }
 
 /* The last node that is done ends the job. */
-static dscomm_status_t say_done(tool_nodes_t *n, const char *text)
+static dscomm_status_t write_done(tool_nodes_t *n, const char *text)
 {
     int64_t done = 0;
     dscomm_status_t status = count_up(n, "done", n->attempt, 1, &done);
 
     (void)text;
-    return status == DSCOMM_OK && done >= n->count ? say_end(n, "-1 0 ")
+    return status == DSCOMM_OK && done >= n->count ? write_end(n, "-1 0 ")
                                                    : status;
 }
 
-static dscomm_status_t say_ready(tool_nodes_t *n, const char *text)
+static dscomm_status_t write_ready(tool_nodes_t *n, const char *text)
 {
     int64_t ready;
 
@@ -280,20 +289,20 @@ static dscomm_status_t say_ready(tool_nodes_t *n, const char *text)
 /* Sends what is to be said; *ret_leave = this node leaves after that. */
 static dscomm_status_t send_posts(tool_nodes_t *n, gboolean *ret_leave)
 {
-    static dscomm_status_t (*const say[])(tool_nodes_t *, const char *) = {
-        [SAY_END] = say_end,
-        [SAY_RESTART] = say_restart,
-        [SAY_DONE] = say_done,
-        [SAY_READY] = say_ready,
+    static dscomm_status_t (*const handlers[])(tool_nodes_t *, const char *) = {
+        [POST_END] = write_end,
+        [POST_RESTART] = write_restart,
+        [POST_DONE] = write_done,
+        [POST_READY] = write_ready,
     };
     dscomm_status_t status = DSCOMM_OK;
     post_t *p;
 
     while ((p = queue_pop(&n->posts))) {
-        if (p->say == SAY_LEAVE)
+        if (p->say == POST_LEAVE)
             *ret_leave = TRUE;
         else if (status == DSCOMM_OK && !n->over)
-            status = say[p->say](n, p->text);
+            status = handlers[p->kind](n, p->text);
         post_free(p);
     }
     return status;
@@ -301,7 +310,7 @@ static dscomm_status_t send_posts(tool_nodes_t *n, gboolean *ret_leave)
 
 /* Looking */
 
-/* *ret_text = what key holds, or NULL. */
+/* *ret_text is the value of key, or NULL. */
 static dscomm_status_t fetch(tool_nodes_t *n, const char *key, char **ret_text)
 {
     void *value;
@@ -368,7 +377,7 @@ static dscomm_status_t declare_lost(tool_nodes_t *n, int node)
         "dscomm run is gone",
         (double)n->silence_us / G_USEC_PER_SEC);
     char *text = write_text(node, TOOL_INTERNAL, what);
-    dscomm_status_t status = say_end(n, text);
+    dscomm_status_t status = write_end(n, text);
 
     n->lost++;
     g_free(text);
@@ -484,7 +493,7 @@ void tool_nodes_leave(tool_nodes_t *n)
     if (!n)
         return;
     *n->guard_url = '\0';
-    post(n, SAY_LEAVE, NULL);
+    post(n, POST_LEAVE, NULL);
     if (n->watching)
         pthread_join(n->thread, NULL);
     if (n->own == 0 && n->ended)
@@ -513,7 +522,7 @@ void tool_nodes_report_killed(const char *url, int node, pid_t pid)
     char *text = write_text(node, TOOL_INTERNAL, what);
     dscomm_store_t *store;
 
-    if (tool_nodes_open(url, 0, BURY_MS, NULL, &store) == DSCOMM_OK) {
+    if (tool_nodes_open(url, 0, REPORT_MS, NULL, &store) == DSCOMM_OK) {
         tool_nodes_set_once(store, "end", text);
         dscomm_store_close(store);
     }

@@ -83,9 +83,9 @@ void tool_nodes_report_killed(const char *url, int node, pid_t pid);
  * not begin. */
 #define TOOL_NODES_READ "bye"
 
-/* Times between looks at the store, and between heartbeats. They are longer
- * with hundreds of nodes, because node 0 serves all of them, but several fit
- * into the silence after which a node is lost. */
+/* Interval between checks of the store, and between heartbeats. It is longer
+ * with hundreds of nodes, because node 0 serves all of them; but several
+ * intervals fit into the silence after which a node is lost. */
 static inline gint64 tool_nodes_tick_us(int nodes)
 {
     return CLAMP(nodes * (gint64)1000, G_USEC_PER_SEC / 10, G_USEC_PER_SEC);
@@ -96,8 +96,8 @@ static inline gint64 tool_nodes_beat_us(int nodes, gint64 silence_us)
     return MAX(MIN(nodes * (gint64)1000, silence_us / 4), G_USEC_PER_SEC / 2);
 }
 
-/* The plan of all nodes, and the store, which the new object takes over. hosts
- * has one entry a node, and is copied. */
+/* Makes the object for the plan of all nodes; it takes over the store. hosts
+ * has one entry for each node, and is copied. */
 tool_nodes_t *tool_nodes_new(const tool_job_t *job, const tool_place_t *place,
                              char *const *hosts, const char *url,
                              dscomm_store_t *store);

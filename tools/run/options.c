@@ -36,7 +36,7 @@ static int options_refuse(const char *text)
     return tool_fail(TOOL_USAGE, "run", "%s", text);
 }
 
-/* "4", and nothing after it. */
+/* Reads a number such as "4", without anything after it. */
 static gboolean read_count(const char *text, int most, int *ret_count)
 {
     gint64 number;
@@ -68,8 +68,8 @@ static int options_read_nodes(options_t *o)
     return TOOL_OK;
 }
 
-/* Whether text is an IPv6 address without brackets, in which a colon before a
- * port could not be told. */
+/* Returns whether text is an IPv6 address without brackets: its last colon
+ * could also separate a port. */
 static gboolean lacks_brackets(const char *text)
 {
     return text && *text != '[' && strchr(text, ':') != strrchr(text, ':');
@@ -96,7 +96,7 @@ static gboolean split_master(char *master, tool_place_t *place)
     return *master && (!colon || read_count(colon + 1, 65535, &place->port));
 }
 
-/* An IPv6 address needs no brackets if no port can follow. */
+/* Reads an address. An IPv6 address needs no brackets if no port can follow. */
 static gboolean read_address(char *text, tool_place_t *place)
 {
     struct in6_addr address;
@@ -141,7 +141,8 @@ static int read_master(options_t *o)
     return TOOL_OK;
 }
 
-/* Only 0 becomes 0, which may mean "never". */
+/* Converts seconds to microseconds. Only 0 becomes 0, which may mean
+ * "never". */
 static gint64 to_us(double seconds)
 {
     gint64 us = (gint64)(seconds * G_USEC_PER_SEC);
@@ -205,8 +206,8 @@ static int run_check_options(options_t *o, char **argv)
     return TOOL_OK;
 }
 
-/* "--nproc_per_node=2" as "--nproc-per-node=2", and "-n4" as "--ranks=4", which
- * GOption does not know. Names are short, and there are few. */
+/* Changes "--nproc_per_node=2" to "--nproc-per-node=2", and "-n4" to
+ * "--ranks=4", because GOption does not know these forms. */
 static char *respell(char *word)
 {
     char *copy;
@@ -320,8 +321,8 @@ static const char *get_launcher(const char *name, void *arg)
     return strcmp(name, "DSCOMM_LAUNCHER") == 0 ? arg : NULL;
 }
 
-/* Ranks are told by dscomm run who they are, whatever DSCOMM_LAUNCHER says. A
- * name that no source has is refused as everywhere else. */
+/* Checks DSCOMM_LAUNCHER. dscomm run tells ranks who they are, whatever its
+ * value; but an unknown name is refused, as in all other programs. */
 static int check_launcher(void)
 {
     const char *name = g_getenv("DSCOMM_LAUNCHER");

@@ -7,7 +7,7 @@
 
 #include <glib.h>
 
-/* A line longer than this is broken, each piece tagged. */
+/* Longer lines are broken into pieces, each of which is tagged. */
 #define TOOL_LINE_MAX ((gsize)1 << 20)
 
 typedef struct tool_output tool_output_t;
@@ -25,21 +25,22 @@ int tool_output_open(tool_output_t *output, int rank, int fds[2]);
 /* Writes line, with its end, to stderr between lines of the ranks. */
 void tool_output_say(tool_output_t *output, const char *line);
 
-/* Appends struct pollfd of all that is waited for to fds. */
+/* Appends a struct pollfd for each descriptor that must be polled to fds. */
 void tool_output_prepare(tool_output_t *output, GArray *fds);
-/* Moves bytes, after a poll of what prepare appended. Never blocks. */
+/* Moves bytes, after a poll of these descriptors. Never blocks. */
 void tool_output_dispatch(tool_output_t *output, const GArray *fds);
 
-/* No rank is left: takes what the pipes still hold and closes them. */
+/* Called when no rank is left: reads the rest from the pipes and closes
+ * them. */
 void tool_output_end(tool_output_t *output);
 /* Discards the output that was not read, and prints that if printing does not
  * block. */
 void tool_output_give_up(tool_output_t *output);
-/* When a reader last took output, in microseconds; 0: never. */
+/* Returns when a reader last took output, in microseconds; 0: never. */
 gint64 tool_output_taken(const tool_output_t *output);
 /* Whether something could not be written, other than for lack of a reader. */
 gboolean tool_output_failed(const tool_output_t *output);
-/* Whether all that was taken has been written. */
+/* Returns whether all output that was read has been written. */
 gboolean tool_output_idle(const tool_output_t *output);
 
 #endif

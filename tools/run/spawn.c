@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Variables of a process's identity that only its launcher may set: those of
- * an outer job would be wrong here. */
+/* Variables of a process's identity that only its launcher may set: values of
+ * an outer job would be wrong. */
 static const char *const stale[] = {
     "DSCOMM_RANK",        "DSCOMM_WORLD_SIZE",
     "DSCOMM_LOCAL_RANK",  "DSCOMM_LOCAL_SIZE",
@@ -23,15 +23,14 @@ static const char *const stale[] = {
     "NODE_RANK",          "TORCHELASTIC_ERROR_FILE",
 };
 
-/* torchrun's variables; a number is printed where text is NULL. */
+/* A variable of torchrun; if text is NULL, the value is a number. */
 typedef struct {
     const char *name;
     const char *text;
     int number;
 } variable_t;
 
-/* Variables that stay if the user has set them; torchrun's defaults otherwise.
- */
+/* Variables that keep the user's values; the defaults are torchrun's. */
 static const variable_t defaults[] = {
     {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT", 0},
     {"TORCH_NCCL_ASYNC_ERROR_HANDLING", NULL, 1},
@@ -85,7 +84,7 @@ static char **make_environment(const tool_job_t *job, int rank,
             g_environ_setenv(result, "TORCHELASTIC_ERROR_FILE", path, TRUE);
         g_free(path);
     }
-    /* the last is for several ranks only */
+    /* the last variable is only for several ranks */
     result = set_variables(result, defaults,
                            G_N_ELEMENTS(defaults) - (job->ranks == 1), FALSE);
     return set_variables(result, variables, G_N_ELEMENTS(variables), TRUE);
@@ -103,10 +102,10 @@ static void child_stdio(const tool_job_t *job, int rank, const int *fds)
 /* Signals by which a terminal stops all processes of a group. */
 static const int stop_signals[] = {SIGTSTP, SIGTTIN, SIGTTOU};
 
-/* Discards pending stop signals. A child of vfork() that stopped would block
- * its parent, which could not stop either: so these signals are blocked
- * meanwhile. The parent gets the same signal, and stops; a rank that then
- * reads the terminal gets another. */
+/* Discards pending stop signals. A child of vfork() that stops would block its
+ * parent, which could then not stop either, so these signals are blocked until
+ * exec. The parent gets the same signal, and stops; a rank that then reads the
+ * terminal gets another one. */
 static void drop_stops(void)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -117,8 +116,9 @@ static void drop_stops(void)
             sigaction(stop_signals[i], &action, NULL);
 }
 
-/* In the child, which shares our memory until it executes: system calls only.
- * Death of the parent before prctl() shows as another parent. */
+/* Runs in the child, which shares this process's memory until exec: only system
+ * calls are allowed. If the parent has died before prctl(), the child has
+ * another parent. */
 static void child_execute(const tool_job_t *job, int rank, const int *fds,
                           char *const *environment, pid_t parent)
 {
@@ -137,10 +137,10 @@ static void child_execute(const tool_job_t *job, int rank, const int *fds,
     execvpe(job->argv[0], job->argv, (char **)environment);
 }
 
-/* vfork, since fork's copy of the page tables is most of a start's time. The
- * child tells by the pipe if it could not execute. */
+/* Uses vfork, because fork's copy of the page tables takes most of the time of
+ * a start. If exec fails, the child reports that by the pipe. */
 static pid_t start_child(const tool_job_t *job, int rank, const int *fds,
-                         char *const *environment, int tell)
+                         char *const *environment, int report_fd)
 {
     pid_t parent = getpid();
     sigset_t stops, mask;
@@ -153,8 +153,8 @@ static pid_t start_child(const tool_job_t *job, int rank, const int *fds,
     if (pid == 0) {
         child_execute(job, rank, fds, environment, parent);
         int error = errno;
-        ssize_t told = write(tell, &error, sizeof(error));
-        _exit(told < 0 ? 126 : 127);
+        ssize_t written = write(report_fd, &error, sizeof(error));
+        _exit(written < 0 ? 126 : 127);
     }
     int error = errno;
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
@@ -162,7 +162,7 @@ static pid_t start_child(const tool_job_t *job, int rank, const int *fds,
     return pid;
 }
 
-static int hear_child(int fd)
+static int await_exec(int fd)
 {
     int error;
     ssize_t size;
@@ -189,7 +189,7 @@ static int start(const tool_job_t *job, int rank, const int fds[2],
         error = errno;
     close(ends[1]);
     if (pid > 0) {
-        error = hear_child(ends[0]);
+        error = await_exec(ends[0]);
         *ret_executing = error != 0;
         if (error)
             waitpid(pid, NULL, 0);

@@ -16,22 +16,25 @@
 /* The properties that all ranks of a job share. A rank is a number from 0 on
  * this node; first_rank is added in messages and for the rank itself. */
 typedef struct {
-    const char *command; /* "run": ours, for messages */
+    const char *command; /* "run": this command's name in messages */
     char **argv; /* the program and its arguments, searched in PATH */
     int ranks; /* on this node */
     int first_rank, world; /* of all nodes */
     int nodes, node_rank;
-    const char *address; /* of the store, and its port */
+    const char *address; /* address and port of the store */
     int port;
     char run_id[TOOL_ID_MAX + 1];
-    int attempt, max_restarts; /* times the ranks were started again */
+    /* number of the attempt, and the most restarts */
+    int attempt, max_restarts;
     const char *log_dir; /* NULL: no log files */
     int null_fd; /* /dev/null: stdin of all ranks but 0 */
-    gboolean terminal; /* is stdin; rank 0 stays in our group to read it */
-    sigset_t mask; /* signals, as they were when the program started */
+    /* stdin is a terminal; rank 0 stays in this process group to read it */
+    gboolean terminal;
+    sigset_t mask; /* signal mask at the program's start */
     struct sigaction pipe_action;
     struct rlimit files;
-    tool_guard_t guard; /* its groups are the ranks' pids, 0 = does not run */
+    /* the guard; its groups are the ranks' pids, 0 = not running */
+    tool_guard_t guard;
 } tool_job_t;
 
 /* Starts rank, whose output goes to output (NULL: ours) and to its logs. The

@@ -19,11 +19,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A process that survives SIGKILL so long hangs in the kernel. */
+/* If a process survives SIGKILL for so long, it hangs in the kernel. */
 #define GIVE_UP_US (10 * G_USEC_PER_SEC)
 
-/* A repeated signal within this time counts once: timeout(1) signals its
- * child, and then its child's group. A person who repeats it takes longer. */
+/* A signal that is repeated within this time counts once: timeout(1) signals
+ * its child and then its child's group. A user takes longer to repeat it. */
 #define REPEAT_US (G_USEC_PER_SEC / 4)
 
 /* Limits of a rank's message about its failure. */
@@ -42,17 +42,19 @@ typedef struct {
     int running; /* ranks */
     gboolean children; /* some process of the job is left */
     stage_t stage;
-    gint64 job_deadline; /* monotonic time, G_MAXINT64 = none */
+    gint64 job_deadline; /* monotonic time; G_MAXINT64 = none */
     gint64 deadline; /* of the stage */
-    gint64 ended; /* when only output was left; 0: not yet */
-    int end_signal; /* the signal that processes get in this stage */
+    gint64 ended; /* time from which only output was left; 0: not yet */
+    int end_signal; /* the signal that is sent to processes in this stage */
     gboolean from_terminal; /* that signal came from the terminal */
-    GHashTable *told; /* pids that were */
+    GHashTable *signalled; /* pids that were */
     int status; /* to exit with */
     int signal; /* to end by */
     gint64 signal_time; /* when it came */
-    gboolean restarting; /* once all processes have ended */
-    gboolean succeeded; /* all ranks of this attempt, here */
+    /* the ranks start again when all processes have ended */
+    gboolean restarting;
+    /* all ranks of this attempt on this node have succeeded */
+    gboolean succeeded;
     gboolean over; /* on all nodes */
 } supervisor_t;
 
@@ -73,8 +75,7 @@ static const struct {
 
 /* Messages */
 
-/* Prints a sentence to stderr; if tagged output goes there, too, as a line of
- * it. */
+/* Prints a sentence to stderr; if tagged output goes there, as a line of it. */
 static G_GNUC_PRINTF(2, 3) void say(const supervisor_t *s, const char *format,
                                     ...)
 {
@@ -90,7 +91,7 @@ static G_GNUC_PRINTF(2, 3) void say(const supervisor_t *s, const char *format,
     g_free(line);
 }
 
-/* "rank 3" or "ranks 0, 2-5": those that run; g_free(). */
+/* Returns "rank 3" or "ranks 0, 2-5": the running ranks; g_free(). */
 static char *name_running(const supervisor_t *s)
 {
     GString *text = g_string_new(s->running == 1 ? "rank" : "ranks");
@@ -111,7 +112,7 @@ static char *name_running(const supervisor_t *s)
     return g_string_free(text, FALSE);
 }
 
-/* "; ending ranks 0, 2", and whether they start again; g_free(). */
+/* Returns "; ending ranks 0, 2", and whether they start again; g_free(). */
 static char *name_consequence(const supervisor_t *s, gboolean again)
 {
     GString *text = g_string_new(NULL);
@@ -126,7 +127,7 @@ static char *name_consequence(const supervisor_t *s, gboolean again)
     return g_string_free(text, FALSE);
 }
 
-/* "rank 3 (pid 7) exited with status 1"; g_free(). */
+/* Returns "rank 3 (pid 7) exited with status 1"; g_free(). */
 static char *name_failure(const tool_job_t *job, int rank, pid_t pid,
                           int wait_status)
 {
@@ -162,7 +163,8 @@ static void quote_rank(const supervisor_t *s, int rank)
 
 /* Ending */
 
-/* A signal that was ignored when we were started (nohup) stays so. */
+/* Adds signal to the set, unless it was ignored when this program was started
+ * (nohup). */
 static void fill_signals(sigset_t *set)
 {
     struct sigaction action;
@@ -191,16 +193,17 @@ int tool_supervise_prepare(tool_job_t *job)
                      g_strerror(errno));
 }
 
-/* A process in our own group gets the terminal's signals without us. */
+/* Returns whether the process has already received a signal of the terminal,
+ * because it is in this process group. */
 static gboolean has_signal(pid_t pid, gboolean from_terminal)
 {
     return from_terminal && getpgid(pid) == getpgrp();
 }
 
-static void tell(supervisor_t *s, pid_t pid)
+static void signal_child(supervisor_t *s, pid_t pid)
 {
     if (pid == s->job->guard.pid ||
-        !g_hash_table_add(s->told, GINT_TO_POINTER(pid)))
+        !g_hash_table_add(s->signalled, GINT_TO_POINTER(pid)))
         return;
     if (has_signal(pid, s->from_terminal))
         return;
@@ -211,20 +214,19 @@ static void tell(supervisor_t *s, pid_t pid)
         kill(group ? -pid : pid, SIGCONT);
 }
 
-/* Every child that was not told yet. A pid here is of a child that we have not
- * reaped, so it cannot have become another process, nor another process
- * group. */
-static void tell_children(supervisor_t *s)
+/* Signals every child that was not signalled yet. These children are not reaped
+ * yet, so their pids cannot belong to other processes or process groups. */
+static void signal_children(supervisor_t *s)
 {
     char *path = g_strdup_printf("/proc/self/task/%d/children", getpid());
     char *text = NULL;
 
     for (int i = 0; i < s->job->ranks; i++)
         if (s->pids[i])
-            tell(s, s->pids[i]);
+            signal_child(s, s->pids[i]);
     if (g_file_get_contents(path, &text, NULL, NULL))
         for (char *at = text; *g_strchug(at);)
-            tell(s, (pid_t)strtol(at, &at, 10));
+            signal_child(s, (pid_t)strtol(at, &at, 10));
     g_free(text);
     g_free(path);
 }
@@ -234,8 +236,8 @@ static void enter(supervisor_t *s, stage_t stage, int signal, gint64 duration)
     s->stage = stage;
     s->deadline = g_get_monotonic_time() + duration;
     s->end_signal = signal;
-    g_hash_table_remove_all(s->told);
-    tell_children(s);
+    g_hash_table_remove_all(s->signalled);
+    signal_children(s);
 }
 
 static void end_all(supervisor_t *s, int signal)
@@ -307,8 +309,8 @@ static void rank_ended(supervisor_t *s, int rank, int wait_status)
     end_all(s, SIGTERM);
 }
 
-/* A stopped rank would hang, and its peers with it; this program must not wake
- * it up. */
+/* Warns about a stopped rank: its peers will wait for it. This program must not
+ * continue it. */
 static void rank_stopped(const supervisor_t *s, int rank, int signal)
 {
     if (rank > 0 && (signal == SIGTTIN || signal == SIGTTOU))
@@ -318,7 +320,7 @@ static void rank_stopped(const supervisor_t *s, int rank, int signal)
             s->job->first_rank + rank, (int)s->pids[rank]);
 }
 
-/* Reaps which (-1 = any child) if it has ended; FALSE if none has. */
+/* Reaps `which` (-1 = any child) if it has ended; FALSE if none has. */
 static gboolean reap_one(supervisor_t *s, pid_t which)
 {
     int wait_status;
@@ -329,7 +331,7 @@ static gboolean reap_one(supervisor_t *s, pid_t which)
     if (pid <= 0)
         return FALSE;
     if (!WIFSTOPPED(wait_status))
-        g_hash_table_remove(s->told, GINT_TO_POINTER(pid));
+        g_hash_table_remove(s->signalled, GINT_TO_POINTER(pid));
     for (int i = 0; i < s->job->ranks; i++) {
         if (s->pids[i] != pid)
             continue;
@@ -341,8 +343,8 @@ static gboolean reap_one(supervisor_t *s, pid_t which)
     return TRUE;
 }
 
-/* SIGCHLD names the child that ended first: of several, that is the one to
- * blame. */
+/* SIGCHLD names the child that ended first; of several, that one is the
+ * cause. */
 static void reap(supervisor_t *s, const struct signalfd_siginfo *info)
 {
     reap_one(s, (pid_t)info->ssi_pid);
@@ -353,7 +355,7 @@ static void reap(supervisor_t *s, const struct signalfd_siginfo *info)
         return;
     }
     if (s->stage != RUNNING) {
-        tell_children(s);
+        signal_children(s);
     } else if (s->running == 0) {
         s->succeeded = TRUE;
         end_all(s, SIGTERM);
@@ -427,8 +429,8 @@ static void time_out(supervisor_t *s, const char *who)
     g_free(text);
 }
 
-/* No process is left here, but other nodes have some, which the time-out of the
- * job is for as well. */
+/* Returns whether other nodes still have processes although this one has none;
+ * the time-out of the job applies to them as well. */
 static gboolean awaits_nodes(const supervisor_t *s)
 {
     return s->nodes && !s->over && s->stage == RUNNING && !s->children;
@@ -546,7 +548,7 @@ static void attempt_ended(supervisor_t *s)
     s->restarting = s->succeeded = FALSE;
 }
 
-/* Only output that a reader has not taken is left. */
+/* Returns whether only output is left that a reader has not taken. */
 static gboolean awaits_reader(const supervisor_t *s)
 {
     return s->output && !s->children && !(s->nodes && !s->over);
@@ -555,8 +557,9 @@ static gboolean awaits_reader(const supervisor_t *s)
 /* A reader that pauses for less than this still reads. */
 #define READER_US G_USEC_PER_SEC
 
-/* A reader may take as long as the job may, and then as long as no pause
- * between its reads is longer than the grace period of ranks. */
+/* The deadline of the present stage. A reader may take as long as the job may;
+ * after that it may go on as long as it pauses for less than the ranks' grace
+ * period. */
 static gint64 current_deadline(const supervisor_t *s)
 {
     if (s->children || awaits_nodes(s))
@@ -635,8 +638,8 @@ static void supervise(supervisor_t *s)
     g_array_free(fds, TRUE);
 }
 
-/* As if the signal had never been caught, so that a shell sees it. No core of
- * ours. */
+/* Ends this process by the signal, as if it had never been caught, so that a
+ * shell sees it; without a core dump. */
 static void die_by(int signal)
 {
     struct rlimit none = {0, 0};
@@ -661,7 +664,7 @@ int tool_supervise(tool_job_t *job, const tool_limits_t *limits,
     if (s.signal_fd < 0)
         return tool_fail(TOOL_INTERNAL, job->command,
                          "cannot receive signals: %s", g_strerror(errno));
-    s.told = g_hash_table_new(NULL, NULL);
+    s.signalled = g_hash_table_new(NULL, NULL);
     if (limits->tag_output)
         s.output = tool_output_new(job->command, job->first_rank, job->ranks);
     s.job_deadline = G_MAXINT64;
@@ -673,7 +676,7 @@ int tool_supervise(tool_job_t *job, const tool_limits_t *limits,
     if (s.output && tool_output_failed(s.output) && s.status == TOOL_OK)
         s.status = TOOL_INTERNAL;
     tool_output_free(s.output);
-    g_hash_table_destroy(s.told);
+    g_hash_table_destroy(s.signalled);
     close(s.signal_fd);
     tool_nodes_leave(nodes);
     if (s.signal) {
