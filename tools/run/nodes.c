@@ -299,7 +299,7 @@ static dscomm_status_t send_posts(tool_nodes_t *n, gboolean *ret_leave)
     post_t *p;
 
     while ((p = queue_pop(&n->posts))) {
-        if (p->say == POST_LEAVE)
+        if (p->kind == POST_LEAVE)
             *ret_leave = TRUE;
         else if (status == DSCOMM_OK && !n->over)
             status = handlers[p->kind](n, p->text);
