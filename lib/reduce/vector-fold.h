@@ -34,7 +34,7 @@
 #define DIVISOR(op) ((op) == DSCOMM_AVG ? fold->factors[0] : 1)
 #endif
 
-/* So many accumulators are worked on at once: 4, 2 or 1. */
+/* Number of accumulators in use at once: 4, 2 or 1. */
 #define FOLD_WIDTH                                                             \
     (sizeof(ACCUMULATOR) < 4 * VECTOR_BYTES                                    \
          ? (size_t)(4 * VECTOR_BYTES / sizeof(ACCUMULATOR))                    \
@@ -54,7 +54,7 @@ ALWAYS_INLINE u8v FOLD_ONE(int op, const fold_t *fold, size_t at,
     return (u8v)GIVE(op, sum, divisor);
 }
 
-/* Four vectors, two or one; past: not by way of the cache. */
+/* Folds FOLD_WIDTH vectors at offset at. past: the stores bypass the cache. */
 ALWAYS_INLINE void FOLD_MORE(int op, const fold_t *fold, size_t at, int past,
                              DIVISOR_TYPE divisor)
 {
@@ -87,7 +87,8 @@ ALWAYS_INLINE void FOLD_MORE(int op, const fold_t *fold, size_t at, int past,
     }
 }
 
-/* As far as there are so many from at on; where it ended. */
+/* Folds from offset at on, as long as there are FOLD_WIDTH vectors. Returns the
+ * offset of the rest. */
 ALWAYS_INLINE size_t FOLD_MANY(int op, const fold_t *fold, size_t at,
                                DIVISOR_TYPE divisor)
 {
@@ -104,8 +105,9 @@ ALWAYS_INLINE size_t FOLD_MANY(int op, const fold_t *fold, size_t at,
     return at;
 }
 
-/* The vectors at both ends overlap what is between, which is aligned in the
- * destination. They are stored last: their sources may be the destination. */
+/* The first and the last vector may overlap the others, which are aligned in
+ * the destination. They are computed first, because the destination may be one
+ * of the sources, and stored last. */
 ALWAYS_INLINE void FOLD(int op, const fold_t *fold)
 {
     const size_t end = fold->bytes - VECTOR_BYTES;
