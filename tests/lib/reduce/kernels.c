@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reduction kernels: all rows that run here, every dtype and operator, against
- * arithmetic by definition (integers: modular, or of 128 bits; floats: one
- * correctly rounded operation after the other) and against results worked out
- * by hand. */
+/* Reduction kernels: all rows that run on this processor, every dtype and
+ * operator, compared with arithmetic by definition (integers: modular, or with
+ * 128 bits; floats: one correctly rounded operation after the other), and with
+ * results computed by hand. */
 #include "config.h"
 
 #include "lib/base/cpu.h"
@@ -21,7 +21,7 @@ static const double factors[SOURCES] = {0.5, -3,        0x1.555556p-2, 1,
 
 #define LENGTH(array) (sizeof(array) / sizeof(array)[0])
 
-/* Elements as codes: the bits, in the low end of a word. */
+/* Elements as codes: the bits, in the low part of a word. */
 typedef struct {
     dscomm_dtype_t dtype;
     dscomm_op_t op;
@@ -109,7 +109,7 @@ static uint64_t fold_integers(const plan_t *plan, size_t n, size_t i)
     return result;
 }
 
-/* How many are true says all. */
+/* The number of true elements determines each result. */
 static uint64_t fold_booleans(const plan_t *plan, size_t n, size_t i)
 {
     size_t true_ones = 0;
@@ -130,9 +130,9 @@ static uint64_t fold_booleans(const plan_t *plan, size_t n, size_t i)
 
 /* Floats */
 
-/* As the accumulator has it: float64 as it is, all others rounded to float32,
- * which a double has room to do after one operation on two float32 as if it
- * were exact. */
+/* Rounds to the accumulator's type: float64 stays, all others are rounded to
+ * float32. A double is wide enough to do that after an operation on two float32
+ * as if the operation had been exact. */
 static double accumulated(const plan_t *plan, double exact)
 {
     volatile double result =
@@ -194,7 +194,7 @@ static int same_code(const plan_t *plan, uint64_t a, uint64_t b)
 
 /* Inputs */
 
-/* Number at of the twelve values on the edges of the type. */
+/* Returns code number `at` of the twelve extreme values of the type. */
 static uint64_t special_code(const plan_t *plan, size_t at)
 {
     uint64_t sign = (uint64_t)1 << (8 * plan->bytes - 1);
@@ -215,7 +215,7 @@ static uint64_t modest_code(const plan_t *plan)
     return wrapped(plan, format_random() % 41 - 20);
 }
 
-/* Every pair of special values meets in the first two sources. */
+/* The first two sources have every pair of special values. */
 static void fill(plan_t *plan)
 {
     size_t power = 1;
@@ -229,8 +229,8 @@ static void fill(plan_t *plan)
     }
 }
 
-/* One run: the sources' codes at odd or even addresses, dest among them or
- * not. */
+/* Writes the codes of one source at an odd or even address; dest may be one of
+ * the sources. */
 
 static void put(const plan_t *plan, unsigned char *at, const uint64_t *codes,
                 size_t count)
@@ -239,7 +239,8 @@ static void put(const plan_t *plan, unsigned char *at, const uint64_t *codes,
         memcpy(at + i * plan->bytes, &codes[i], plan->bytes);
 }
 
-/* Whether only the count elements at dest changed, and as they should. */
+/* Returns whether only the count elements at dest have changed, and
+ * correctly. */
 static int as_wanted(const plan_t *plan, const unsigned char *dest, size_t n,
                      size_t count)
 {
@@ -265,7 +266,7 @@ static int as_wanted(const plan_t *plan, const unsigned char *dest, size_t n,
     return 1;
 }
 
-/* place: the source that dest is, or n for none. */
+/* place: the source that is also dest; n: none. */
 static int runs(const plan_t *plan, size_t n, size_t count, size_t place,
                 size_t misalign)
 {
@@ -341,7 +342,7 @@ static void test_row(const dscomm_kernels_t *row)
     }
 }
 
-/* By hand. Rounding at every step would give others for the sums of narrow
+/* Results by hand. Rounding after each step would give other sums of narrow
  * floats: 2048, 256, 16 and 8. */
 #define AVG_BY(n)                                                              \
     {                                                                          \
@@ -438,7 +439,8 @@ static void test_by_hand(void)
     }
 }
 
-/* A NaN that arithmetic gives is the one of types.h, whatever went in. */
+/* A NaN that results from arithmetic is the one of types.h, whatever the
+ * sources were. */
 static void test_nans(void)
 {
     static const struct {
@@ -469,7 +471,7 @@ static void test_nans(void)
     }
 }
 
-/* Best first, with spaces between. */
+/* Best first, separated by spaces. */
 static void test_names(void)
 {
     const dscomm_kernels_t *row;
