@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The shared-memory backend: what its files share.
+/* The shared-memory backend: declarations that its files share.
  *
  * One memfd segment a group:
  *
@@ -7,17 +7,18 @@
  *   channel 0->0, 0->1, ... | heap of rank 0, 1, ...
  *
  * A rank writes its own control block, ring, outgoing channels and heap, and
- * reads everyone's. The file is sparse; each rank reserves its own pages before
- * it first uses them, so memory lands on its NUMA node and a lack of it is a
- * status, never SIGBUS.
+ * reads those of all ranks. The file is sparse; each rank reserves its own
+ * pages before it first uses them, so memory is on its NUMA node, and a lack of
+ * memory is a status, never SIGBUS.
  *
- * Collectives are cut into steps, numbered alike on all ranks. For a step a
- * rank may put bytes into its ring and then raises the flag in its line number
- * (step mod SHM_LINES): step << 32 | chain, where chain is a hash over the
- * fingerprints of all collectives so far. Whoever waits for that flag sees by
- * the same comparison that the peer runs the same program. When a rank has read
- * all it wants of a step, it says so in its done counter; ring space and lines
- * are reused only behind everyone's done counters. */
+ * Collectives are divided into steps, numbered equally on all ranks. For a step
+ * a rank may put bytes into its ring, and then raises the flag in its line
+ * number (step mod SHM_LINES): step << 32 | chain, where chain is a hash of the
+ * fingerprints of all collectives so far. A rank that waits for that flag sees
+ * by the same comparison whether the peer makes the same calls. When a rank has
+ * read all that it needs of a step, it says so in its done counter. Ring space
+ * and lines are reused only after the done counters of all ranks have passed
+ * them. */
 #ifndef SHM_SHM_H
 #define SHM_SHM_H
 
@@ -33,7 +34,7 @@
 #define SHM_LINES 256
 #define SHM_LINE 64 /* bytes of a cache line */
 #define SHM_INLINE 56
-#define SHM_INLINE_PREMUL 48 /* the factor takes the last word */
+#define SHM_INLINE_PREMUL 48 /* the last word is for the factor */
 #define SHM_RECORDS 64
 #define SHM_COUNTS 8
 #define SHM_MAX_RANKS 1024
@@ -52,7 +53,8 @@ typedef struct {
     };
 } shm_line_t;
 
-/* word[] of the first line of an operation whose data is not inline. */
+/* Indices into word[] of the first line of an operation whose data is not
+ * inline. */
 enum { WORD_REFERENCE = 0, WORD_LONGEST = 1, WORD_RESULT = 2, WORD_FACTOR = 6 };
 
 /* A rank's last calls, for sentences about mismatches and time-outs. */
@@ -65,13 +67,14 @@ typedef struct {
     uint32_t number; /* of the call, of which this may be a step */
 } shm_record_t;
 
-/* Its last all_gather_v or reduce_scatter_v: counts of the first ranks. */
+/* The rank's last all_gather_v or reduce_scatter_v: counts of the first
+ * ranks. */
 typedef struct {
     uint64_t sequence, sum;
     uint64_t first[SHM_COUNTS];
 } shm_counts_t;
 
-/* Its last collective by an operator of the program's own. */
+/* The rank's last collective by a user's operator. */
 typedef struct {
     uint64_t sequence;
     char text[DSCOMM_OP_TEXT];
@@ -84,16 +87,16 @@ typedef struct {
     bool ahead; /* the rank only sent, and waited for no data */
 } shm_span_t;
 
-/* Size classes, each of which chooses its stores by a trial: see trial.c. */
+/* Size classes. Each class chooses its stores by a trial: see trial.c. */
 #define SHM_CLASSES 5
 #define SHM_TRIAL_TURN_COUNT 4
 #define SHM_TRIAL_TIMED 64 /* calls of a turn, at most */
 #define SHM_TRIAL_CALLS (SHM_TRIAL_TURN_COUNT * SHM_TRIAL_TIMED)
 
 typedef enum {
-    SHM_TRIAL_REST, /* until the rings have got to `next` */
-    SHM_TRIAL_TURNS, /* calls are timed when the rings have got to `next` */
-    SHM_TRIAL_WAIT /* for the times of all ranks */
+    SHM_TRIAL_REST, /* no trial until the rings have reached `next` */
+    SHM_TRIAL_TURNS, /* calls are timed after the rings have reached `next` */
+    SHM_TRIAL_WAIT /* waits for the times of all ranks */
 } shm_trial_stage_t;
 
 typedef struct {
@@ -107,14 +110,15 @@ typedef struct {
     uint8_t stage; /* shm_trial_stage_t */
     uint8_t turn;
     uint8_t calls; /* timed calls of each turn */
-    uint8_t timed; /* of them, in this turn so far */
+    uint8_t timed; /* timed calls in this turn so far */
     bool chosen; /* a trial has ended */
-    uint16_t away; /* calls since the last one of the key */
-    shm_key_t key; /* of the calls that are compared */
-    uint64_t begun; /* place in the rings where the trial began */
-    uint64_t next; /* place where the next part begins */
-    uint64_t step; /* every rank has recorded when everyone has done the steps
-                      below */
+    uint16_t away; /* calls since the last call of the key */
+    shm_key_t key; /* the key of the calls that are compared */
+    uint64_t begun; /* place in the rings at which the trial began */
+    uint64_t next; /* place at which the next state begins */
+    /* all ranks have recorded their times when every rank has read all steps
+     * below this one */
+    uint64_t step;
 } shm_trial_t;
 
 typedef struct {
@@ -129,12 +133,13 @@ typedef struct {
 } shm_header_t;
 
 typedef struct {
-    _Alignas(2 * SHM_LINE) _Atomic uint64_t done; /* steps below are read */
+    /* all steps below this one were read */
+    _Alignas(2 * SHM_LINE) _Atomic uint64_t done;
     _Alignas(2 * SHM_LINE) _Atomic uint32_t wake; /* futex word */
     _Atomic uint32_t sleeping;
     _Atomic uint32_t left; /* shm_left_t */
     int32_t pid;
-    bool unordered; /* no membarrier(2) reaches this rank */
+    bool unordered; /* membarrier(2) does not work for this rank */
     bool native; /* DSCOMM_SHM_NATIVE here */
     _Alignas(SHM_LINE) _Atomic uint8_t channel[SHM_MAX_RANKS]; /* in use */
     _Alignas(SHM_LINE) shm_record_t record[SHM_RECORDS];
@@ -163,20 +168,21 @@ typedef struct {
     pid_t pids[];
 } shm_peers_t;
 
-/* The stores by which a payload is written: plain ones, which leave it in the
- * cache, or streaming (non-temporal) ones, which are faster between distant
- * caches. */
+/* The kind of stores by which a payload is written: plain ones, which leave it
+ * in the cache, or streaming (non-temporal) ones, which are faster between
+ * distant caches. */
 typedef enum { SHM_PLAIN, SHM_STREAM } shm_store_t;
 
-/* What this rank has measured about the path to a rank, or to all: see
+/* What this rank has measured about the path to one rank, or to all: see
  * store.c. */
 typedef struct {
     uint8_t store; /* shm_store_t in use */
-    uint8_t samples; /* of those at the beginning */
-    uint16_t left; /* copies until the next look; 0: none */
+    uint8_t samples; /* number of samples taken at the beginning */
+    uint16_t left; /* copies until the next measurement; 0: none */
     unsigned line_ns; /* ns until a cache line of the other rank arrives */
-    uint64_t seen; /* value found at the last look */
-    const shm_trial_t *trial; /* of each class, between two ranks, or NULL */
+    uint64_t seen; /* value found by the last measurement */
+    /* of each class, for a group of two ranks; or NULL */
+    const shm_trial_t *trial;
 } shm_path_t;
 
 typedef struct shm shm_t;
@@ -190,58 +196,63 @@ typedef struct {
     shm_request_t *head, *tail;
 } shm_list_t;
 
-/* A wait. Start with a zeroed shm_wait_t; after each fruitless look call
- * shm_wait(), at the end shm_wait_end(). */
+/* A wait. Start with a zeroed shm_wait_t, call shm_wait() each time that the
+ * condition does not hold, and shm_wait_end() at the end. */
 typedef struct {
     unsigned spins;
     unsigned rounds; /* calls of shm_wait_slow() */
     bool sleepy; /* the wait is so long that it sleeps */
     bool announced; /* the sleep is announced to other ranks */
     uint32_t ticket; /* futex value at that time */
-    int suspect; /* rank + 1 of a rank that has died; revoked */
-    uint64_t moves; /* shm->moves when last looked at */
-    uint64_t since_us; /* start of the fruitless time, 0 = not yet known */
-    uint64_t checked_us; /* when peers were last looked at */
+    /* rank + 1 of a rank whose process has ended; at the next check the group
+     * is revoked */
+    int suspect;
+    uint64_t moves; /* shm->moves at the last check */
+    /* start of the time without progress, 0 = not known yet */
+    uint64_t since_us;
+    uint64_t checked_us; /* time of the last check of peers */
 } shm_wait_t;
 
 struct shm {
     int rank, ranks;
-    /* Hot: steps of collectives. */
+    /* The first members are used by each step of a collective. */
     uint64_t step; /* next one */
     uint64_t floor; /* all steps below are known to be read by all ranks */
-    uint64_t place; /* position of the ring's next byte, never wraps */
+    uint64_t place; /* position of the ring's next byte; never wraps around */
     uint64_t tail; /* oldest step whose ring bytes are not reused */
     uint32_t chain;
     unsigned spin_limit;
-    uint64_t moves; /* grows with every progress */
+    uint64_t moves; /* grows with all progress */
     uint64_t moves_seen; /* value of moves when progress was last called */
     unsigned completed; /* requests that progress has not reported yet */
-    unsigned fruitless; /* calls of progress in a row */
+    unsigned fruitless; /* consecutive calls of progress without any */
     shm_header_t *header;
     shm_control_t *own;
     unsigned char *base;
     bool ring_reserved;
     shm_layout_t layout;
-    uint64_t start[SHM_LINES]; /* place of a step's first byte in the rings */
+    /* place in the rings of each step's first byte */
+    uint64_t start[SHM_LINES];
     dscomm_reduce_fn kernels[DSCOMM_DTYPE_COUNT][DSCOMM_OP_COUNT];
     const void **sources; /* ranks pointers, scratch */
     double *factors; /* ranks factors, scratch */
-    shm_path_t *path; /* of messages to each rank */
+    shm_path_t *path; /* paths of messages to each rank */
     shm_trial_t trial[SHM_CLASSES]; /* of collectives */
-    bool trying; /* DSCOMM_SHM_STORE is auto, and ranks have processors */
+    bool trying; /* DSCOMM_SHM_STORE is auto, and each rank has a processor */
     uint8_t store; /* shm_store_t of the running collective */
     bool native; /* DSCOMM_SHM_NATIVE */
     shm_list_t queue; /* running collectives */
-    int published; /* handle of the operator that own->operator names, or 0 */
-    uint64_t op_step; /* first step of the one that runs, 0 = none */
+    /* handle of the operator that own->operator describes, or 0 */
+    int published;
+    uint64_t op_step; /* first step of the running operation, 0 = none */
     uint32_t op_chain;
     const dscomm_coll_args_t *op_args;
     shm_p2p_t *p2p;
     shm_heap_t *heap;
     shm_wait_t hint;
-    bool world; /* the ranks' last meeting is a barrier of this group */
+    bool world; /* the group is a world, whose ranks meet last in a barrier */
     shm_peers_t *peers;
-    int *peer; /* index in peers of each rank */
+    int *peer; /* index of each rank in peers */
     /* Functions that advance works while this rank waits for something else.
      * They are pointers because wait.c and leave.c lie below the files of
      * collectives and messages, which themselves wait. */
@@ -290,35 +301,36 @@ void shm_segment_unmap(shm_t *shm);
 dscomm_status_t shm_segment_reserve(shm_t *shm, uint64_t offset, uint64_t size,
                                     const char *what);
 
-/* connect.c: how ranks form a group. Fills in fd, layout and, if there is no
- * parent, peers; returns when all ranks have mapped the segment. attach is
- * called in between, on every rank. */
+/* connect.c: how ranks form a group. Sets fd, layout and, if there is no
+ * parent, peers; returns when all ranks have mapped the segment. Calls attach
+ * before that, on every rank. */
 dscomm_status_t shm_connect(shm_t *shm, const dscomm_backend_args_t *args,
                             dscomm_status_t (*attach)(shm_t *shm));
 
-/* trial.c: chooses the stores of collectives by trying both. A call of a key
- * begins when the rings, of `ring` bytes each, have got to place: sets
- * trial->store. True if the call must be timed. */
+/* trial.c: chooses the stores of collectives by trying both kinds. Called when
+ * a call of a key begins, at place in the rings, of `ring` bytes each: sets
+ * trial->store. Returns true if the call must be timed. */
 bool shm_trial_next(shm_trial_t *trial, shm_key_t key, uint64_t place,
                     uint64_t ring);
-/* A timed call has ended at place, and with it the steps below `step`. Returns
- * its number in the trial. */
+/* Called when a timed call has ended at place; it used the steps below `step`.
+ * Returns its number in the trial. */
 unsigned shm_trial_timed(shm_trial_t *trial, uint64_t place, uint64_t step,
                          uint64_t ring);
-/* The better stores, by the times of each rank, `calls` a turn. *ret_ns: the
- * time of a call by each kind, or UINT64_MAX if none counts. */
+/* Returns the faster kind of stores, from the times of each rank in a trial
+ * with so many calls a turn. *ret_ns: time of a call by each kind, or
+ * UINT64_MAX if none counts. */
 shm_store_t shm_trial_judge(const shm_span_t *const *spans, int ranks,
                             unsigned calls, uint64_t ret_ns[2]);
-/* Ends a trial at place. */
+/* Ends a trial at place, with this choice. */
 void shm_trial_conclude(shm_trial_t *trial, shm_store_t choice, uint64_t place);
 /* Sets the stores of a collective that begins. */
 void shm_trial_begin(shm_t *shm, shm_op_t *op);
 /* Before shm_end(). */
 void shm_trial_end(shm_t *shm, const shm_op_t *op);
-/* The choice as text. */
+/* Writes the choices as text. */
 void shm_tuning(void *impl, char *text, size_t size);
 
-/* The size class of a payload; nothing is tried in class 0. */
+/* Returns the size class of a payload; nothing is tried in class 0. */
 static inline int shm_class(size_t bytes)
 {
     return (bytes >= (size_t)1 << 10) + (bytes >= (size_t)16 << 10) +
@@ -326,7 +338,7 @@ static inline int shm_class(size_t bytes)
 }
 
 /* store.c: chooses the stores of a path by measuring, as it is used. store: a
- * shm_store_t, or -1: by measuring. */
+ * shm_store_t, or -1: to be measured. */
 void shm_path_init(shm_path_t *path, int store);
 /* Notes that a line of the other rank took ns to arrive. A shorter time counts
  * at once, a longer one, which may come from an interruption, gradually. */
@@ -342,13 +354,13 @@ void shm_peers_free(shm_peers_t *peers);
 /* A rank of the group whose process has ended, or -1. */
 int shm_peers_dead(const shm_t *shm);
 bool shm_peers_ended(const shm_t *shm, int rank);
-/* "rank 3 (pid 812, stopped)"; returns buffer. */
+/* Writes "rank 3 (pid 812, stopped)"; returns buffer. */
 const char *shm_peers_describe(const shm_t *shm, int rank, char *buffer,
                                size_t size);
 
-/* wait.c: see shm_wait_t. First every rank publishes whether membarrier(2)
- * works for it; after all have, every rank compensates for those for which it
- * does not. */
+/* wait.c: see shm_wait_t. First each rank publishes whether membarrier(2) works
+ * for it (register). After all have, each rank compensates for the others
+ * (agree). */
 void shm_wait_register(shm_t *shm);
 void shm_wait_agree(shm_t *shm);
 dscomm_status_t shm_wait_slow(shm_t *shm, shm_wait_t *wait);
@@ -420,7 +432,7 @@ void shm_blame(const shm_t *shm, dscomm_status_t status,
                dscomm_failure_t *ret_failure);
 /* A rank's number in the group, which may have more ranks than shm. */
 int shm_number(const shm_t *shm, int rank);
-/* "rank 1 (pid 812 on b)", with that number; returns text. */
+/* Writes "rank 1 (pid 812 on b)", with that number; returns text. */
 const char *shm_rank_describe(const shm_t *shm, int rank,
                               char text[DSCOMM_CREATION_RANK_MAX]);
 
@@ -434,7 +446,8 @@ shm_left_t shm_left(const shm_t *shm, int rank);
 void shm_leave(shm_t *shm, shm_left_t how);
 /* A rank that left without beginning the current collective, or -1. */
 int shm_left_early(const shm_t *shm);
-/* "rank 3 has left (dscomm_finalize) ...", or all others where rank is -1. */
+/* Writes "rank 3 has left (dscomm_finalize) ..."; for rank -1, that all others
+ * have. */
 void shm_left_describe(const shm_t *shm, int rank, char *text, size_t size);
 /* Ends receives that wait for ranks that have left. The group goes on. */
 void shm_left_receives(shm_t *shm);

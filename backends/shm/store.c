@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chooses between plain and streaming stores for messages. A message has left
- * its sender before it is read, so the sender cannot time it (trial.c times
- * collectives). Between caches that are not shared, plain stores on most
- * processors wait until every line has come over, and bytes cost several times
- * what they cost through memory; in a shared cache it is the other way round.
- * Ranks move from processor to processor while they run (virtual processors
- * do, too), so one measurement is not enough: from time to time this rank
- * reads a line that the other rank has written since the last look, and the
- * time shows how far away it is. */
+/* Chooses between plain and streaming stores for messages. The sender of a
+ * message cannot time it, because the message is read later (trial.c times
+ * collectives). If sender and receiver share no cache, plain stores on most
+ * processors wait until each line has been transferred, and cost several times
+ * as much as stores to memory; if they share a cache, plain stores are faster.
+ * Ranks move between processors while they run (virtual processors do, too), so
+ * one measurement is not enough: from time to time this rank reads a line that
+ * the other rank has written since the last measurement, and the time of that
+ * read shows how far away the other rank is. */
 #include "config.h"
 
 #include "backends/shm/copy.h"
 
-#define FIRST_SAMPLES 4 /* these follow each other at once */
-#define PERIOD 32 /* copies from one look to the next */
-#define HIT_NS 12 /* below, the line was in this cache already */
-#define MOST_NS 200 /* more is an interruption */
-#define FAR_NS 70 /* 20 to 30 in one cache, else 110 to 200 */
+/* measurements that are made in a row at the beginning */
+#define FIRST_SAMPLES 4
+#define PERIOD 32 /* copies between two measurements */
+#define HIT_NS 12 /* a shorter time means that the line was in this cache */
+#define MOST_NS 200 /* a longer time is an interruption */
+#define FAR_NS 70 /* 20 to 30 if a cache is shared, else 110 to 200 */
 
 void shm_path_init(shm_path_t *path, int store)
 {
