@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* After an abort: every call says so, on every rank, and what was taken can be
- * given back. */
+/* After an abort, every call on every rank returns the abort, and resources can
+ * still be released. */
 #include "config.h"
 
 #include "tests/backends/conform.h"
@@ -142,8 +142,8 @@ static void abort_group(void)
     await_abort();
 }
 
-/* Each rank and each kind begins somewhere else: the first call after an abort
- * may find what later ones remember. */
+/* Each rank and each kind begins with another call, because only the first call
+ * after an abort detects it; later calls find it noted. */
 static void run_kind(int k)
 {
     for (int i = 0; i < kinds[k].count; i++) {
@@ -193,8 +193,8 @@ static void test_while_waiting(void)
     dscomm_work_free(work);
 }
 
-/* Rank 0 makes no further call on the group, and the others have made none
- * since: they hear of it by themselves, before they block for good. */
+/* Rank 0 makes no further call on the group. The other ranks learn of the abort
+ * by themselves, before they block for good. */
 static void test_unasked(void)
 {
     CHECK_OK(dscomm_barrier(my.world, NULL));

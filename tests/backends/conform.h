@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the areas of the conformance suite share.
+/* Declarations that the areas of the conformance suite share.
  *
- * Every rank runs every test and collects failures with check() and its kin;
- * after a test the verdicts are reduced, and rank 0 prints one TAP line. A rank
- * that fails prints its sentences itself, as "# rank 2: ...". A test never
- * returns early where its peers would wait for it. */
+ * Every rank runs every test and collects failures with check() and similar
+ * functions. After a test the results are reduced, and rank 0 prints one TAP
+ * line. A rank that fails prints its sentences itself, as "# rank 2: ...". A
+ * test must not return early if its peers would then wait for it. */
 #ifndef TESTS_BACKENDS_CONFORM_H
 #define TESTS_BACKENDS_CONFORM_H
 
@@ -13,8 +13,8 @@
 #define CONFORM_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define CONFORM_LENGTH(array) (sizeof(array) / sizeof(array)[0])
 
-/* This process's place in the job. group holds all ranks of the world and is
- * made afresh for each test, which may break it. */
+/* This process's place in the job. group has all ranks of the world; it is made
+ * anew for each test, which may break it. */
 typedef struct {
     dscomm_group_t *world;
     dscomm_group_t *group;
@@ -50,18 +50,18 @@ extern const conform_area_t conform_collectives, conform_reductions,
 
 /* Fails the test on this rank unless cond; returns cond. Any thread. */
 int check(int cond, const char *format, ...) CONFORM_PRINTF(2, 3);
-/* The same for a status, and tells the library's sentence. Returns whether it
- * was the wanted one. */
+/* The same for a status; prints the library's sentence on failure. Returns
+ * whether the status was the wanted one. */
 int check_status(dscomm_status_t got, dscomm_status_t want, const char *format,
                  ...) CONFORM_PRINTF(3, 4);
 #define CHECK_OK(call) check_status(call, DSCOMM_OK, "%s", #call)
 #define CHECK_FAILS(call, status) check_status(call, status, "%s", #call)
 /* Fails unless the last sentence contains text. */
 int check_sentence(const char *text, const char *what);
-/* The test cannot be made here; every rank says so. */
+/* Skips the test on every rank, with the reason. */
 void conform_skip(const char *reason);
 
-/* Numbers that all ranks draw alike. */
+/* A mixing function, for random numbers that are equal on all ranks. */
 uint64_t mix(uint64_t x);
 
 /* This rank's neighbours in a ring of all. */
@@ -87,44 +87,46 @@ typedef struct {
 } pattern_t;
 void pattern_input(const pattern_t *pattern, int rank, size_t first,
                    size_t count, void *dest);
-/* What reducing all ranks' inputs must give, from exact arithmetic. */
+/* Computes the result of reducing all ranks' inputs by exact arithmetic. */
 void pattern_result(const pattern_t *pattern, size_t first, size_t count,
                     void *dest);
 /* The factor that rank passes with PREMUL_SUM. */
 double pattern_factor(int rank);
-/* Element index of an array of dtype = value, rounded to nearest even. */
+/* Sets element index of an array of dtype to value, rounded to nearest even. */
 void pattern_put(dscomm_dtype_t dtype, void *array, size_t index, double value);
-/* The inverse, exact, for floating-point dtypes. */
+/* Returns an element as a number, exactly; for floating-point dtypes. */
 double pattern_get(dscomm_dtype_t dtype, const void *array, size_t index);
 int pattern_is_float(dscomm_dtype_t dtype);
 
-/* Memory between two guards, and what must be in it afterwards. */
+/* Memory between two guards, and its expected contents. */
 typedef struct {
     unsigned char *base, *want, *data;
     size_t bytes, total;
-    dscomm_group_t *group; /* whose dscomm_mem_alloc() it came from, or NULL */
+    /* the group whose dscomm_mem_alloc() it came from, or NULL */
+    dscomm_group_t *group;
 } area_t;
 
-/* bytes bytes, misaligned by offset; group may be NULL. Filled with a pattern,
- * which is expected to remain until area_expect() says otherwise. */
+/* Makes an area of so many bytes, misaligned by offset; group may be NULL. It
+ * is filled with a pattern, which is expected to remain until area_expect()
+ * says otherwise. */
 int area_make(area_t *area, size_t bytes, size_t offset, dscomm_group_t *group);
-/* What is in the area now must be in it afterwards. */
+/* The present contents are expected to remain. */
 void area_keep(area_t *area);
-/* Where in want the byte stands that is at data + offset. */
+/* Returns where the expected contents of data + offset are written. */
 void *area_expect(area_t *area, size_t offset);
-/* Compares; what names the area in the failure. */
+/* Compares the area with its expected contents; what names it in a failure. */
 int area_check(const area_t *area, const char *what);
 void area_drop(area_t *area);
 
-/* One collective from filling its buffers to checking them. The first block of
- * members is the caller's; zero is a fine default for most. */
+/* One collective, from filling its buffers to checking them. The caller sets
+ * the first members; zero is a useful default for most. */
 typedef struct {
     dscomm_group_t *group;
     int coll; /* dscomm_coll_t */
-    dscomm_dtype_t dtype; /* of data that is only moved: any bytes */
+    dscomm_dtype_t dtype; /* arbitrary bytes, if data is only moved */
     dscomm_op_t op;
     int root;
-    size_t count; /* of one block; _v: the blocks' mean */
+    size_t count; /* of one block; for _v the mean of the blocks */
     uint64_t seed; /* equal on all ranks */
     size_t offset; /* bytes of misalignment */
     int in_place;
@@ -150,15 +152,15 @@ void exchange_start(exchange_t *x, int as_work);
 void exchange_wait(exchange_t *x);
 int exchange_end(exchange_t *x);
 int exchange_run(exchange_t *x);
-/* 1 where the collective sends to, or receives on, one rank only. */
+/* 1 if the collective sends to, or receives on, one rank only. */
 int exchange_rooted(int coll);
 int exchange_reduces(int coll);
 int exchange_in_place(int coll);
 
-/* One message. The first block of members is the caller's. */
+/* One message. The caller sets the first members. */
 typedef struct {
     dscomm_group_t *group;
-    int peer, tag; /* of a receive: or DSCOMM_ANY_SOURCE, DSCOMM_ANY_TAG */
+    int peer, tag; /* for a receive also DSCOMM_ANY_SOURCE, DSCOMM_ANY_TAG */
     size_t bytes;
     uint64_t seed; /* of the contents: equal on both sides */
 
@@ -174,11 +176,12 @@ static inline letter_t letter(int peer, int tag, size_t bytes, uint64_t seed)
                       .bytes = bytes,
                       .seed = seed};
 }
-/* Start one; letter_end() waits and checks contents, source, tag and length. */
+/* These start a message; letter_end() waits, and checks contents, source, tag
+ * and length. */
 void letter_isend(letter_t *l);
 void letter_irecv(letter_t *l);
 void letter_end(letter_t *l);
-/* Blocking, with the same checks. */
+/* Blocking forms, with the same checks. */
 void letter_send(letter_t *l);
 void letter_recv(letter_t *l);
 
@@ -186,17 +189,17 @@ void conform_pause(long ms);
 double conform_now_ms(void);
 /* Waits for the works, which must succeed, and frees them. */
 void conform_finish(dscomm_work_t **works, size_t count);
-/* All ranks of the test's group, with a deadline of *timeout_ms, or of four,
- * sixteen ... times that on a machine that is too busy to make a group in that
- * time. NULL: the test fails. */
+/* Makes a group of all ranks of the test's group, with a deadline of
+ * *timeout_ms; if the machine is too busy to make the group in that time, with
+ * four, sixteen ... times that. NULL: the test fails. */
 dscomm_group_t *conform_group_within(int *timeout_ms);
-/* The lowest verdict of all ranks: 1 where everyone passed. */
+/* Returns 1 on all ranks if verdict is 1 on all ranks, else 0. */
 int conform_agree(int verdict);
-/* News on the world, where a test's own group is busy or broken: hear waits
- * until that rank tells this one. */
+/* Notifications on the world, used if a test's own group is busy or broken:
+ * hear waits until that rank has notified this one. */
 void conform_tell(int rank);
 void conform_hear(int rank);
-/* Large counts for few ranks; fewer elements where ranks share cores. */
+/* Scales a count: large for few ranks, smaller if ranks share cores. */
 size_t conform_scale(size_t count);
 
 #endif

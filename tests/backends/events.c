@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The descriptor for event loops: what makes it readable, and what does
+/* The descriptor for event loops: which events make it readable, and which do
  * not. */
 #include "config.h"
 
@@ -12,12 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 20000
+#define LIMIT_MS 20000
 #define DEADLINE_MS 600 /* or more, see conform_group_within() */
 #define LATE_TRIES 5
 
-/* The descriptor of the test's group; -1, and the test is skipped, where only
- * the program's own calls make progress. */
+/* Returns the descriptor of the test's group; or -1, and skips the test, if
+ * only the program's own calls make progress. */
 static int open_fd(void)
 {
     int fd = -1;
@@ -46,13 +46,13 @@ static void drain(int fd)
           "read: %s", strerror(errno));
 }
 
-/* Sleeps until the works are complete: a loop as in the manual. */
+/* Sleeps until the works are complete: the loop of the manual page. */
 static void loop(int fd, dscomm_work_t **works, int count)
 {
     int left = count;
 
     while (left) {
-        if (!check(is_readable(fd, PATIENCE_MS), "%d of %d works do not come",
+        if (!check(is_readable(fd, LIMIT_MS), "%d of %d works do not come",
                    left, count))
             return;
         drain(fd);
@@ -70,8 +70,8 @@ static void loop(int fd, dscomm_work_t **works, int count)
     }
 }
 
-/* Nobody but the library's thread makes progress: rank 0 sleeps, and the others
- * send late, long messages among them. */
+/* Only the library's thread makes progress: rank 0 sleeps, and the others send
+ * late, also long messages. */
 static void test_messages(void)
 {
     enum { BYTES = 300000 };
@@ -117,7 +117,7 @@ static void test_collectives(void)
               "sum %d is %d", i, sums[i]);
 }
 
-/* Nor do works that are freed. */
+/* Blocking calls do not make it readable, nor do works that were freed. */
 static void test_blocking(void)
 {
     dscomm_work_t *work = NULL;
@@ -137,8 +137,8 @@ static void test_blocking(void)
     check(!is_readable(fd, 0), "it is readable after it was read");
 }
 
-/* The last rank aborts: those that wait for a work, and those that wait for
- * nothing, are told. */
+/* The last rank aborts. Ranks that wait for a work, and ranks that wait for
+ * nothing, are notified. */
 static void run_failure(int with_work)
 {
     dscomm_work_t *work = NULL;
@@ -155,7 +155,7 @@ static void run_failure(int with_work)
         conform_pause(100);
         CHECK_OK(dscomm_group_abort(my.group, "enough"));
     }
-    check(is_readable(fd, PATIENCE_MS), "the failure is not told");
+    check(is_readable(fd, LIMIT_MS), "the failure is not told");
     CHECK_FAILS(dscomm_group_status(my.group), DSCOMM_ERR_ABORTED);
     check_sentence("enough", "the reason");
     if (work)
@@ -176,8 +176,8 @@ static void test_closed(void)
     check(fcntl(fd, F_GETFD) < 0 && errno == EBADF, "it is still open");
 }
 
-/* A group whose deadline passes soon, its descriptor and the deadline; NULL:
- * the test is over. */
+/* Makes a group whose deadline passes soon, and returns its descriptor and
+ * deadline; NULL: the test is over. */
 static dscomm_group_t *open_short_lived(int *ret_fd, int *ret_ms)
 {
     dscomm_group_t *group = NULL;
@@ -190,14 +190,15 @@ static dscomm_group_t *open_short_lived(int *ret_fd, int *ret_ms)
     return group;
 }
 
-/* No rank leaves while another one still waits for it. */
+/* Closes the group; no rank leaves while another one still waits for it. */
 static void close_short_lived(dscomm_group_t *group)
 {
     CHECK_OK(dscomm_barrier(my.group, NULL));
     CHECK_OK(dscomm_group_free(group));
 }
 
-/* Nobody waits or tests: the library's thread lets the deadline pass. */
+/* No rank waits or tests: the library's thread detects that the deadline has
+ * passed. */
 static void test_deadline(void)
 {
     dscomm_work_t *work = NULL;
@@ -210,7 +211,7 @@ static void test_deadline(void)
     if (!group)
         return;
     CHECK_OK(dscomm_irecv(group, &in, 1, DSCOMM_INT32, prev_rank(), 1, &work));
-    check(is_readable(fd, PATIENCE_MS), "the deadline is not told");
+    check(is_readable(fd, LIMIT_MS), "the deadline is not told");
     check(conform_now_ms() - start > deadline_ms / 2.0, "%.0f ms",
           conform_now_ms() - start);
     CHECK_FAILS(dscomm_group_status(group), DSCOMM_ERR_TIMEOUT);
@@ -221,8 +222,8 @@ static void test_deadline(void)
     close_short_lived(group);
 }
 
-/* Rank 0 does not call: the others are told who is late. 1: they were, or the
- * test is over. */
+/* Rank 0 does not call: the others learn which rank is late. Returns 1 if they
+ * did, or if the test is over. */
 static int name_late_rank(int last)
 {
     dscomm_work_t *work = NULL;
@@ -234,7 +235,7 @@ static int name_late_rank(int last)
     if (my.rank)
         CHECK_OK(dscomm_barrier(group, &work));
     if (my.ranks > 1)
-        check(is_readable(fd, PATIENCE_MS), "the deadline is not told");
+        check(is_readable(fd, LIMIT_MS), "the deadline is not told");
     if (work) {
         check_status(dscomm_work_test(work), DSCOMM_ERR_TIMEOUT, "barrier");
         named = strstr(dscomm_last_error(), "rank 0") != NULL;
@@ -246,7 +247,8 @@ static int name_late_rank(int last)
     return conform_agree(named);
 }
 
-/* On a busy machine the store may answer too late for the sentence. */
+/* On a busy machine the store may answer too late for the sentence to name the
+ * rank, so the test is repeated. */
 static void test_late_rank(void)
 {
     for (int i = 1; i <= LATE_TRIES; i++)
@@ -254,8 +256,8 @@ static void test_late_rank(void)
             return;
 }
 
-/* A receive with a deadline of its own ends alone, and one with none goes on
- * beyond the group's. */
+/* A receive with its own deadline ends alone; a receive without a deadline goes
+ * on after the group's. */
 static void test_own_deadline(void)
 {
     dscomm_work_t *soon = NULL, *never = NULL;
@@ -276,7 +278,7 @@ static void test_own_deadline(void)
     if (status == DSCOMM_ERR_UNSUPPORTED) {
         conform_skip("the backend cannot take back a receive");
     } else if (check_status(status, DSCOMM_OK, "set_timeout")) {
-        check(is_readable(fd, PATIENCE_MS), "its own deadline is not told");
+        check(is_readable(fd, LIMIT_MS), "its own deadline is not told");
         drain(fd);
         check_status(dscomm_work_test(soon), DSCOMM_ERR_TIMEOUT, "80 ms");
         check(!is_readable(fd, 2 * deadline_ms), "the group's deadline passes");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Leaving when something is wrong. */
+/* Leaving a world in which something is wrong. */
 #include "config.h"
 
 #include "tests/backends/job.h"
@@ -28,15 +28,15 @@ static void test_finalize_timeout(void)
     job_ok(&job, passed, "finalize names who does not come");
 }
 
-/* Rank 1 dies before dscomm_finalize(), which rank 0 calls at once, and rank 2
- * when rank 0 has most often failed there. */
+/* Rank 1 dies before dscomm_finalize(). Rank 0 calls it at once, rank 2 usually
+ * after rank 0 has failed there. */
 static void die_before(job_rank_t *me)
 {
     dscomm_status_t status;
 
     if (job_init(me) < 0)
         return;
-    status = dscomm_barrier(me->world, NULL); /* may see the death already */
+    status = dscomm_barrier(me->world, NULL); /* may detect the death already */
     if (me->rank == 1)
         raise(SIGKILL);
     if (me->rank == 2)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A job whose ranks are forked by the test itself, so that it can kill, stop
- * and starve them. Ranks report through shared memory; only the parent speaks
+ * and limit them. Ranks report through shared memory; only the parent prints
  * TAP. */
 #ifndef TESTS_BACKENDS_JOB_H
 #define TESTS_BACKENDS_JOB_H
@@ -15,24 +15,24 @@
 #define JOB_RANKS_MAX 16
 #define JOB_ALL (~0u)
 
-/* What a rank tells. Written by the rank, read by the parent. */
+/* The report of a rank. Written by the rank, read by the parent. */
 typedef struct {
     volatile int64_t loops; /* turns made so far */
     volatile int ready; /* 1: init is done */
-    volatile int ended; /* 1: what follows is final */
+    volatile int ended; /* 1: the members below are final */
     dscomm_status_t status; /* of the call that failed, or OK */
     double at_ms; /* when it returned, job_now_ms() */
     double took_ms;
     uint64_t capabilities;
-    int64_t value, other_status; /* whatever the scenario says */
+    int64_t value, other_status; /* meaning depends on the scenario */
     char sentence[600];
     dscomm_failure_t failure; /* size 0: the scenario did not read it */
 } job_report_t;
 
-/* A rank's own view. arg is the scenario's. */
+/* A rank's own data. arg is the scenario's. */
 typedef struct {
     int rank, ranks;
-    const char *rendezvous; /* an init_method of this job alone */
+    const char *rendezvous; /* an init_method that only this job uses */
     int timeout_ms; /* 0: 20 seconds */
     void *arg;
     job_report_t *report;
@@ -55,38 +55,40 @@ typedef struct {
     void *arg;
 } job_t;
 
-/* Of a port of this machine; and a socket that listens on a free one. */
+/* The address of a port of this machine; and a socket that listens on a free
+ * port. */
 struct sockaddr_in job_address(int port);
 int job_listen(int *ret_port);
 
-/* Prepares; zero timeout is the default. The scenario runs in each process that
- * job_start_rank() forks; job_start() starts all. */
+/* Prepares a job; timeout zero is the default. The scenario runs in each
+ * process that job_start_rank() forks; job_start() starts all ranks. */
 void job_make(job_t *job, int ranks, int timeout_ms, job_scenario_t scenario,
               void *arg);
 void job_start_rank(job_t *job, int rank);
 void job_start(job_t *job);
-/* Before the start: meet in a store that rank 0 serves, instead of a file. */
+/* Called before the start: ranks meet in a store that rank 0 serves, instead of
+ * a file. */
 void job_use_tcp(job_t *job);
 /* Waits until every started rank has made so many turns, or has ended. */
 int job_wait_loops(job_t *job, int64_t loops);
-/* Waits for the processes; those that do not end in limit_ms are killed, which
- * makes it return 0. */
+/* Waits for the processes. Kills those that do not end within limit_ms, and
+ * then returns 0. */
 int job_join(job_t *job, int limit_ms);
 /* job_make(), job_start() and job_join(limit_ms). */
 int job_run(job_t *job, int ranks, int timeout_ms, job_scenario_t scenario,
             void *arg, int limit_ms);
 /* Kills a rank and waits for its end. */
 void job_kill(job_t *job, int rank);
-/* Frees, and looks for what is left of the job, to be told with name. */
+/* Frees the job, and prints under name what the job has left behind. */
 void job_end(job_t *job, const char *name);
 /* How many jobs have left something behind; job_done() tells. */
 int job_leftovers(void);
-/* 1 where the rank ended by exit(0). */
+/* Returns 1 if the rank ended by exit(0). */
 int job_exited(const job_t *job, int rank);
 /* 1 where all ranks have told this status. */
 int job_all(const job_t *job, dscomm_status_t status);
 
-/* In a rank: joins the job. Failure goes into the report. */
+/* In a rank: joins the job. A failure is written to the report. */
 dscomm_status_t job_init(job_rank_t *me);
 /* In a rank: this is the outcome. */
 void job_tell(job_rank_t *me, dscomm_status_t status);
@@ -95,21 +97,22 @@ void job_leave(job_rank_t *me, dscomm_status_t status);
 
 double job_now_ms(void);
 void job_sleep_ms(int ms);
-/* Deadlines are longer under valgrind and sanitizers, and on a loaded machine.
- */
+/* Returns a longer time under valgrind, with sanitizers, and on a loaded
+ * machine. */
 int job_slowly(int ms);
-/* Each call gives another number below limit, the same in every run. */
+/* Returns a random number below limit; the sequence is the same in every
+ * run. */
 unsigned job_draw(unsigned limit);
-/* 0 and a comment where the sentence lacks text. */
+/* Returns 0, after a comment, if the sentence does not contain text. */
 int job_sentence_has(const job_t *job, int rank, const char *text);
-/* How often a rank's sentence has text. */
+/* Returns how often a rank's sentence contains text. */
 int job_count(const job_t *job, int rank, const char *text);
 /* 1 where the ranks, bits, were told this failure within limit_ms (more where
  * all is slow), in sentences with all words that follow, the last of which is
  * NULL; else 0 and a comment. */
 int job_told(const job_t *job, unsigned ranks, dscomm_status_t status,
              int limit_ms, ...) __attribute__((sentinel));
-/* After a check that failed: a comment on what each rank told. */
+/* After a failed check: prints the report of each rank as a comment. */
 void job_show(const job_t *job);
 
 /* ok(), job_show() if that fails, and job_end(). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Leaving: what is under way is delivered, and who does not say goodbye holds
- * nobody up. */
+/* Leaving a world: sends are delivered, and a rank that sends no leave message
+ * does not delay the others for long. */
 #include "config.h"
 
 #include "tests/backends/job.h"
@@ -11,8 +11,8 @@
 
 #define BYTES ((size_t)4 << 20) /* more than any backend buffers */
 
-/* Starts a send on one group, to a receive that the peer has started on it, and
- * frees both works. */
+/* Starts a send on one group, which matches a receive that the peer has started
+ * on it, and frees both works. */
 static void exchange(dscomm_group_t *out, dscomm_group_t *in, int peer,
                      int coalesced, char *send, char *recv)
 {
@@ -65,7 +65,8 @@ static void test_sends(int coalesced, const char *what)
     job_ok(&job, passed, "finalize delivers %s that cross on two groups", what);
 }
 
-/* After the final barrier, and a moment for the others to see its end. */
+/* Dies after the final barrier, and after a moment in which the others see its
+ * end. */
 static void die(const dscomm_op_info_t *info, dscomm_status_t status,
                 uint64_t token, void *arg)
 {
@@ -89,7 +90,7 @@ static void leave_badly(job_rank_t *me)
 }
 
 /* Rank 0 serves the store of this world. */
-static void test_no_goodbye(void)
+static void test_no_leave_message(void)
 {
     const int timeout = 60000;
     job_t job;
@@ -124,14 +125,15 @@ static void test_late(void)
     job_ok(&job, passed, "a rank that does not leave is named");
 }
 
-/* Rank 1 leaves the job, or frees a group, while rank 0 waits for something of
- * it. wait is rank 0's part; it ends with ERR_PEER_FAILED and these words. */
+/* Rank 1 leaves the job, or frees a group, while rank 0 waits for something
+ * that it would have to do. wait is rank 0's part; it ends with ERR_PEER_FAILED
+ * and these words. */
 typedef struct {
     const char *name;
     dscomm_status_t (*wait)(dscomm_group_t *group);
-    int in_group; /* of the two ranks, not the world */
-    int frees; /* that group, and finalizes later */
-    int revoked; /* the group is broken afterwards */
+    int in_group; /* a group of the two ranks, not the world */
+    int frees; /* frees that group, and finalizes later */
+    int revoked; /* the group is revoked afterwards */
     const char *words;
 } gone_t;
 
@@ -148,7 +150,7 @@ static dscomm_status_t wait_any_source(dscomm_group_t *group)
                        NULL);
 }
 
-/* A server, whose receive has no deadline */
+/* A server, whose receive has no deadline. */
 static dscomm_status_t wait_serving(dscomm_group_t *group)
 {
     return dscomm_recv_within(group, &box, 1, DSCOMM_INT32, DSCOMM_ANY_SOURCE,
@@ -202,7 +204,8 @@ static dscomm_status_t wait_monitored(dscomm_group_t *group)
     return dscomm_monitored_barrier(group, 10000);
 }
 
-/* Small ones, which are buffered, and a large one, which rank 0 takes first. */
+/* Sends small messages, which are buffered, and a large one, which rank 0
+ * receives first. */
 static void send_before(dscomm_group_t *group)
 {
     static char large[BYTES];
@@ -218,7 +221,7 @@ static void send_before(dscomm_group_t *group)
     dscomm_work_free(work);
 }
 
-/* 1 where all of it has come. */
+/* Returns 1 if all of it has arrived. */
 static int take_before(dscomm_group_t *group, int first, int last)
 {
     static char large[BYTES];
@@ -246,7 +249,7 @@ static void stay(job_rank_t *me, dscomm_group_t *world, dscomm_group_t *group,
 
     if (gone->frees)
         dscomm_barrier(world, NULL);
-    job_sleep_ms(100); /* rank 1 leaves meanwhile */
+    job_sleep_ms(100); /* rank 1 leaves during this */
     me->started = job_now_ms();
     status = gone->wait(group);
     job_tell(me, status);
@@ -329,7 +332,7 @@ static void monitor(job_rank_t *me)
     me->report->other_status = dscomm_finalize(me->world);
 }
 
-/* All that came are told who will not, at once. */
+/* All ranks that have called learn at once which ranks will not call. */
 static void test_monitored(void)
 {
     job_t job;
@@ -346,7 +349,7 @@ int main(void)
 {
     test_sends(0, "sends");
     test_sends(1, "coalesced sends");
-    test_no_goodbye();
+    test_no_leave_message();
     test_late();
     test_gone();
     test_monitored();

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tags are received in the opposite order of sending. */
+/* Tags are received in the reverse order of sending. */
 static void test_tags_reversed(void)
 {
     enum { MANY = 30 };
@@ -96,7 +96,8 @@ static void test_order_posted(void)
     }
 }
 
-/* A backend may do without it, and says so. */
+/* Returns whether the backend supports receives from any source; a backend
+ * without them says so. */
 static int has_any_source(void)
 {
     if (dscomm_group_capabilities(my.group) & DSCOMM_CAP_ANY_SOURCE)
@@ -105,7 +106,8 @@ static int has_any_source(void)
     return 0;
 }
 
-/* Rank 0 hears from everyone, in whatever order; per sender in order. */
+/* Rank 0 receives from all ranks, in any order; messages of one sender arrive
+ * in order. */
 static void run_any_source(int tag)
 {
     int32_t value, seen[64] = {0};
@@ -135,7 +137,7 @@ static void run_any_source(int tag)
     }
 }
 
-/* Any-source receives that wait while nothing has been sent yet. */
+/* Receives from any source are posted before anything is sent. */
 static void test_any_source_posted(void)
 {
     dscomm_work_t *works[64] = {NULL};
@@ -168,7 +170,7 @@ static void test_any_source_posted(void)
     free(in);
 }
 
-/* A receive for one rank or tag never takes what another one sent. */
+/* A receive for one rank or tag never gets a message of another. */
 static void test_selective(void)
 {
     int32_t out[2] = {my.rank, -my.rank}, in[2] = {77, 77};
@@ -188,7 +190,8 @@ static void test_selective(void)
     dscomm_work_free(works[1]);
 }
 
-/* What does not fit is cut off and told; the next message is whole. */
+/* A message that is too long is cut off, and that is reported; the next message
+ * is complete. */
 static void run_truncation(size_t sent, size_t wanted, int posted)
 {
     letter_t out = letter(next_rank(), 30, sent, (uint64_t)my.rank);
@@ -235,7 +238,7 @@ static void test_truncation(void)
     CHECK_OK(dscomm_group_status(my.group));
 }
 
-/* A shorter message than the buffer is fine; the rest is not touched. */
+/* A message may be shorter than the buffer, whose rest is not changed. */
 static void test_shorter(void)
 {
     unsigned char in[100], out[37];
@@ -254,7 +257,7 @@ static void test_shorter(void)
     dscomm_work_free(work);
 }
 
-/* The largest tag is a tag like others. */
+/* The largest tag works like any other. */
 static void test_largest_tag(void)
 {
     letter_t in = letter(prev_rank(), DSCOMM_TAG_MAX, 10, 0);

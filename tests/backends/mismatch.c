@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rank that calls something else than its peers: all are told what both
- * called, and nothing hangs or is overwritten. */
+/* A rank that makes another call than its peers: all ranks learn both calls,
+ * nothing hangs, and nothing is overwritten. */
 #include "config.h"
 
 #include "tests/backends/job.h"
@@ -16,7 +16,7 @@
 
 static int32_t in[SPACE], out[SPACE];
 
-/* One call; how says what is not in the fixed arguments. */
+/* One call; how selects what the other members do not describe. */
 typedef struct {
     int coll;
     size_t count;
@@ -37,7 +37,7 @@ typedef struct {
 typedef struct {
     const case_t *c;
     int as_work;
-    int last; /* the odd rank comes when the others wait */
+    int last; /* the odd rank calls when the others already wait */
 } case_run_t;
 
 /* In all_gather_v every rank gives count, the next one root more, as this rank
@@ -77,8 +77,8 @@ static dscomm_status_t make_and_wait(dscomm_group_t *group, const call_t *call,
     return status;
 }
 
-/* A few matching calls first. Ranks that were through before the mismatch was
- * seen learn of it by the next call. */
+/* Makes a few matching calls first. Ranks that have returned before the
+ * mismatch was detected learn of it in the next call. */
 static void run_rank(job_rank_t *me)
 {
     const case_run_t *run = me->arg;
@@ -240,14 +240,15 @@ static void run_case_v(int coll)
     job_ok(&job, passed, "%s: counts that contradict each other", name);
 }
 
-/* When the odd one comes last, all calls are known, and so is who differs. With
- * two levels each compares two of its ranks, perhaps in a later call. */
+/* If the odd rank is the last one, all calls are known, and so is which rank
+ * differs. With two levels, each level compares two of its ranks, possibly in a
+ * later call. */
 static void test_majority(void)
 {
     const int levels = getenv("JOB_HOSTS") != NULL;
     static const struct {
         call_t theirs, odd;
-        const char *called; /* by the odd one */
+        const char *called; /* the odd rank's call */
     } calls[] = {
         {{DSCOMM_COLL_ALL_GATHER_V, 5, DSCOMM_INT32, 0, 0},
          {DSCOMM_COLL_ALL_GATHER_V, 5, DSCOMM_INT32, 0, 1},
@@ -284,11 +285,11 @@ static void test_majority(void)
         }
 }
 
-/* For a rank to be told on a busy machine, in ms: what it is told shows that it
- * was not by its deadline. */
+/* Time in which a rank must return on a busy machine, in ms. The sentence shows
+ * that it did not return because of its deadline. */
 #define TOLD_MS 30000
 
-/* Which ranks come to the monitored barrier: bits. The others call all_reduce,
+/* Which ranks enter the monitored barrier: bits. The others call all_reduce,
  * after late_ms. */
 typedef struct {
     int come, timeout_ms, late_ms;
@@ -318,8 +319,8 @@ static void monitor(job_rank_t *me)
     job_leave(me, status);
 }
 
-/* Whether a rank came when those in the barrier were about to give up: the
- * machine was busy. */
+/* Returns whether a rank called when those in the barrier were about to give
+ * up, because the machine was busy. */
 static int came_too_late(const job_t *job, const monitor_t *plan)
 {
     for (int r = 0; r < RANKS; r++)
@@ -328,7 +329,7 @@ static int came_too_late(const job_t *job, const monitor_t *plan)
     return 0;
 }
 
-/* 0: some ranks came too late, so that longer times are needed. */
+/* Returns 0 if some ranks called too late, so that longer times are needed. */
 static int run_monitored(const monitor_t *plan, int last)
 {
     job_t job;
@@ -357,8 +358,9 @@ static int run_monitored(const monitor_t *plan, int last)
     return 1;
 }
 
-/* One cause, one status: of those in the barrier, too. The last call comes
- * between looks that are far apart, but before the barrier ends, after 6 s. */
+/* One cause leads to one status, also on the ranks in the barrier. The last
+ * call comes in a long pause between checks, but before the barrier ends, after
+ * 6 s. */
 static void test_monitored(void)
 {
     monitor_t plan = {.timeout_ms = 4000};
@@ -372,7 +374,7 @@ static void test_monitored(void)
     }
 }
 
-/* Rank 0 leaves while the others want something of it. */
+/* Rank 0 leaves while the others wait for it. */
 static void leave_early(job_rank_t *me)
 {
     const call_t *call = me->arg;
@@ -405,17 +407,18 @@ static void run_leaving(call_t call)
     job_ok(&job, passed, "%s, but rank 0 leaves", name);
 }
 
-/* A call of rank `odd` with root 1, of the others with root 0. Bits of must:
- * the ranks that wait for one which disagrees, and so are told in that call;
- * by which algorithm the ranks wait for each other is shm's own affair, and
- * others may be told later. */
+/* Rank `odd` calls with root 1, the others with root 0. Bits of must: the ranks
+ * that wait for a rank which disagrees, and so must fail in that call. Which
+ * ranks wait for each other depends on shm's algorithm; other ranks may fail
+ * later. */
 typedef struct {
     int coll;
     size_t count;
     int odd, must;
 } root_case_t;
 
-/* other_status: of the call itself; status: of the first that failed. */
+/* other_status: status of the call itself; status: of the first call that
+ * failed. */
 static void run_rank_root(job_rank_t *me)
 {
     const root_case_t *c = me->arg;
@@ -456,7 +459,7 @@ static void run_root_case(const root_case_t *c)
            c->odd);
 }
 
-/* What <dscomm/collective.h> says of roots that differ. */
+/* Checks the rules of <dscomm/collective.h> on roots that differ. */
 static void test_roots(void)
 {
     static const root_case_t roots[] = {

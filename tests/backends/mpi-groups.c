@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups that begin or end otherwise than they should. */
+/* Groups that do not begin or end in the usual way. */
 #include "config.h"
 
 #include "tests/backends/mpi-host.h"
@@ -14,7 +14,8 @@
 #define LONG_BYTES (4 << 20)
 enum { SENT = 0x55 };
 
-/* Every rank is on a host of its own, so that two_level hands all to mpi. */
+/* Pretends that every rank is on its own host, so that two_level uses only
+ * mpi. */
 static void join_hosts(void)
 {
     char host[16];
@@ -25,7 +26,7 @@ static void join_hosts(void)
     join("two_level");
 }
 
-/* Until rank 1 has looked. */
+/* Sends both messages, and waits until rank 1 has looked. */
 static void send_both(dscomm_group_t *group, char *memory)
 {
     dscomm_work_t *work;
@@ -38,8 +39,8 @@ static void send_both(dscomm_group_t *group, char *memory)
     DSCOMM_CHECK(dscomm_recv(group, memory, 1, DSCOMM_UINT8, 1, 4, NULL, NULL));
 }
 
-/* The long message has come before the short one, and is whole in memory before
- * anybody asks for it: only other sends let MPI go on. */
+/* The long message arrives before the short one, and is complete in memory
+ * before the program asks for it. Only other sends let MPI make progress. */
 static void receive_unseen(dscomm_group_t *group, volatile char *memory,
                            dscomm_work_t **works)
 {
@@ -59,7 +60,7 @@ static void receive_unseen(dscomm_group_t *group, volatile char *memory,
     DSCOMM_CHECK(dscomm_isend(group, "x", 1, DSCOMM_UINT8, 0, 4, &works[0]));
 }
 
-/* A group ends with works that are complete, but have not been looked at. */
+/* A group ends with works that are complete, but were not tested. */
 void withdraw(void)
 {
     static char memory[LONG_BYTES];
@@ -81,7 +82,7 @@ void withdraw(void)
     DSCOMM_CHECK(dscomm_finalize(world));
 }
 
-/* alone: without a word among all of the world. */
+/* alone: no message goes to other ranks of the world. */
 static dscomm_status_t make_group(int count, int timeout_ms, int alone,
                                   dscomm_group_t **ret_group)
 {
@@ -96,7 +97,8 @@ static dscomm_status_t make_group(int count, int timeout_ms, int alone,
     return dscomm_group_new(world, members, count, &attr, ret_group);
 }
 
-/* MPI_Init_thread() waits for a rank that is not in the group. Then all are. */
+/* MPI_Init_thread() waits for a rank that is not in the group. Later all ranks
+ * are in it. */
 void part(void)
 {
     dscomm_group_t *group = NULL;
@@ -118,8 +120,8 @@ void part(void)
     DSCOMM_CHECK(dscomm_finalize(world));
 }
 
-/* One thread at a time in MPI, and blocking calls of MPI are asked for: a
- * receive goes on all the same. */
+/* MPI allows only one thread at a time, and its blocking calls are requested: a
+ * receive makes progress all the same. */
 void take_turns(void)
 {
     static char memory[LONG_BYTES];
@@ -147,7 +149,7 @@ void take_turns(void)
     MPI_Finalize();
 }
 
-/* A child of a process that uses MPI has none. */
+/* A child of a process that uses MPI cannot use MPI. */
 void fork_twice(void)
 {
     int status = -1;
@@ -166,8 +168,8 @@ void fork_twice(void)
          "the child is content");
 }
 
-/* The last rank does not leave before the others have given up, which is when
- * they say so by MPI. Those are content where they have given up in time. */
+/* The last rank stays until the others have given up, which they announce by
+ * MPI. These pass if they have given up in time. */
 static void tell_last(int last)
 {
     if (rank != last)
@@ -178,7 +180,8 @@ static void tell_last(int last)
                      MPI_STATUS_IGNORE);
 }
 
-/* dscomm_finalize() has a deadline, though blocking calls of MPI have none. */
+/* dscomm_finalize() has a deadline, although blocking calls of MPI have
+ * none. */
 void part_late(void)
 {
     dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
@@ -204,8 +207,8 @@ void part_late(void)
     MPI_Finalize();
 }
 
-/* Groups are made while the program waits for any message: of all ranks, and of
- * some. */
+/* Groups of all ranks, and of some, are made while the program waits for any
+ * message. */
 void receive_any(void)
 {
     const int first[] = {0, 1};
@@ -233,8 +236,8 @@ void receive_any(void)
     MPI_Finalize();
 }
 
-/* Some ranks of a group on two levels cannot open the one between nodes: then
- * there is no group, also for a rank that has not this level. */
+/* Some ranks of a group on two levels cannot open the level between nodes. Then
+ * no rank gets the group, also not a rank without that level. */
 void lack_rail(void)
 {
     dscomm_group_t *group;
@@ -261,8 +264,8 @@ static void use_group(void)
     DSCOMM_CHECK(dscomm_group_free(group));
 }
 
-/* A group of backend mpi, in a world of another, for which the last rank comes
- * too late. MPI is the library's. */
+/* Makes a group of backend mpi in a world of another backend; the last rank
+ * comes too late. The library has initialised MPI. */
 static void miss(unsigned late_s)
 {
     dscomm_group_t *group;
@@ -277,7 +280,7 @@ static void miss(unsigned late_s)
     need_sentence(") of 3 did not come within 1.0 s;");
 }
 
-/* It does not come at all: the others end without it. */
+/* The last rank does not come at all: the others end without it. */
 void miss_one(void)
 {
     miss(60);
@@ -285,7 +288,7 @@ void miss_one(void)
     fflush(stdout);
 }
 
-/* It comes to the next: then the program ends as any other. */
+/* The last rank comes to the next group: the program then ends normally. */
 void miss_once(void)
 {
     miss(2);
@@ -314,7 +317,8 @@ static void *stand_by(void *arg)
     return work;
 }
 
-/* MPI takes calls of one thread alone, while another one uses the library. */
+/* MPI allows calls of only one thread, while another thread uses the
+ * library. */
 void use_funneled(void)
 {
     dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
@@ -349,8 +353,8 @@ void use_funneled(void)
     MPI_Finalize();
 }
 
-/* MPI is initialised in a thread of the library's own, and then takes calls of
- * no other. */
+/* A thread of the library initialises MPI, which then allows calls of no other
+ * thread. */
 void need_more(void)
 {
     given = MPI_THREAD_FUNNELED;

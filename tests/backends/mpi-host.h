@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A program that uses MPI itself: what its sources share. */
+/* A program that uses MPI itself: declarations that its sources share. */
 #ifndef TESTS_BACKENDS_MPI_HOST_H
 #define TESTS_BACKENDS_MPI_HOST_H
 
@@ -10,22 +10,23 @@ extern dscomm_group_t *world;
 extern int rank, ranks; /* in it */
 
 /* mpi-calls.c */
-extern int kept; /* communicators made, and not freed */
-extern int made_tags[2]; /* of the latest calls that made one */
-extern int unmade; /* groups of so many ranks get none */
+extern int kept; /* communicators that were made, and not freed */
+extern int made_tags[2]; /* tags of the last calls that made one */
+extern int unmade; /* groups with this many ranks get no communicator */
 extern int dying; /* this rank is killed when it makes a communicator */
-extern int exhausted; /* the error: MPI has none left */
+/* the error that MPI returns when it has no communicators left */
+extern int exhausted;
 extern pthread_t outsider;
-extern int strays; /* calls of MPI by it */
-extern int given; /* the level of threads that MPI gives, or -1 */
+extern int strays; /* calls of MPI by another thread */
+extern int given; /* the thread level that MPI provides, or -1 */
 
-/* Ends the rank where cond is 0. */
+/* Ends the rank if cond is 0. */
 void need(int cond, const char *what);
 /* The same where the last sentence lacks text. */
 void need_sentence(const char *text);
-/* Makes the world; it has that backend. */
+/* Makes the world, and checks that it has that backend. */
 void join(const char *backend);
-/* What the launcher says, before there is a world. */
+/* The launcher's rank, before there is a world. */
 int launched_rank(void);
 /* Sums a one of each rank of group. */
 void sum_ones(dscomm_group_t *group);

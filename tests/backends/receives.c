@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Receives that wait for what may never come. */
+/* Receives of messages that may never come. */
 #include "config.h"
 
 #include "tests/backends/conform.h"
@@ -10,14 +10,14 @@
 #define DEADLINE_MS 600 /* or more, see conform_group_within() */
 #define LONG_MS 20000 /* no test needs more */
 
-/* All ranks, with a deadline that passes soon: *ret_ms. */
+/* Makes a group of all ranks whose deadline passes soon: *ret_ms. */
 static dscomm_group_t *short_lived_group(int *ret_ms)
 {
     *ret_ms = DEADLINE_MS;
     return conform_group_within(ret_ms);
 }
 
-/* The group's deadline holds for a work that is tested, and never waited
+/* The group's deadline applies to a work that is tested, and never waited
  * for. */
 static void test_polled(void)
 {
@@ -42,7 +42,8 @@ static void test_polled(void)
     CHECK_OK(dscomm_group_free(group));
 }
 
-/* A backend may do without, and says so. */
+/* Returns whether the backend can withdraw receives; if it cannot, checks that
+ * it says so. */
 static int can_withdraw(void)
 {
     dscomm_status_t status;
@@ -66,7 +67,7 @@ static void send_number(dscomm_group_t *group, int dest, int tag, int32_t value)
     dscomm_work_free(work);
 }
 
-/* Nothing comes in time: the group goes on, and what comes later is kept. */
+/* Nothing arrives in time: the group goes on, and a later message is kept. */
 static void test_own_deadline(void)
 {
     dscomm_message_info_t info = DSCOMM_MESSAGE_INFO_INIT;
@@ -97,7 +98,7 @@ static void test_own_deadline(void)
     dscomm_work_free(work);
 }
 
-/* A message that is too long is told with its tag and its whole length. */
+/* For a message that is too long, the tag and the whole length are reported. */
 static void test_info_truncated(void)
 {
     dscomm_message_info_t info = DSCOMM_MESSAGE_INFO_INIT;
@@ -123,8 +124,8 @@ static void test_info_truncated(void)
                 DSCOMM_ERR_INVALID);
 }
 
-/* A server is idle for longer than its group's deadline, in a call and with a
- * work that it tests. */
+/* A server is idle for longer than its group's deadline: in a blocking call, or
+ * with a work that it tests. */
 static void run_idle(int blocking)
 {
     int deadline_ms;
@@ -173,8 +174,8 @@ static void test_idle(void)
 }
 
 /* The sender stalls in the middle of a message: it makes no call from before
- * the receive begins until the receiver has given up. A receiver that took the
- * message while the call sends it would get all of it. */
+ * the receive begins until the receiver has given up. Otherwise a receiver that
+ * takes the message during the sending call would get all of it. */
 static void send_half(dscomm_group_t *group, const void *out, size_t bytes)
 {
     dscomm_work_t *work = NULL;
@@ -210,8 +211,8 @@ static void receive_half(dscomm_group_t *group, void *in, size_t bytes)
     dscomm_work_free(work);
 }
 
-/* A receive without a deadline has the group's once its message has begun to
- * come. */
+/* When its message has begun to arrive, a receive without a deadline has the
+ * group's. */
 static void test_stalled(void)
 {
     const size_t bytes = (size_t)16 << 20; /* more than a backend buffers */
@@ -239,7 +240,7 @@ static void test_stalled(void)
     CHECK_OK(dscomm_barrier(my.group, NULL));
 }
 
-/* A receive that is cancelled takes nothing from the next one. */
+/* A receive that is cancelled does not take the next receive's message. */
 static void test_cancel(void)
 {
     dscomm_work_t *work = NULL, *send = NULL;
@@ -267,7 +268,8 @@ static void test_cancel(void)
     CHECK_FAILS(dscomm_work_cancel(NULL), DSCOMM_ERR_INVALID);
 }
 
-/* One receive of message number i, cancelled at once; 1 where it got it. */
+/* Posts a receive of message number i and cancels it at once; returns 1 if it
+ * got the message. */
 static int receive_or_cancel(int i, size_t bytes, unsigned char *in)
 {
     dscomm_work_t *work = NULL;
@@ -285,8 +287,8 @@ static int receive_or_cancel(int i, size_t bytes, unsigned char *in)
     return check_status(status, DSCOMM_OK, "a receive that was not cancelled");
 }
 
-/* Receives are cancelled while messages come: none is lost, and all arrive in
- * their order. */
+/* Receives are cancelled while messages arrive: none is lost, and all arrive in
+ * order. */
 static void test_cancel_race(void)
 {
     enum { MANY = 40 };
@@ -312,7 +314,8 @@ static void test_cancel_race(void)
         for (int i = 0, tries = 0;
              out && i < MANY && conform_now_ms() - start < LONG_MS; tries++) {
             if (tries % 64 == 63)
-                conform_pause(1); /* the others' turn in a crowd */
+                /* gives other ranks the processor if they share one */
+                conform_pause(1);
             if (!receive_or_cancel(tries, sizes[s], in))
                 continue;
             i++;
@@ -325,7 +328,8 @@ static void test_cancel_race(void)
     free(in);
 }
 
-/* A backend may do without, and says so. */
+/* Returns whether the backend can probe; if it cannot, checks that it says
+ * so. */
 static int can_probe(void)
 {
     dscomm_status_t status = dscomm_probe(my.group, prev_rank(), 9, 0, NULL);
@@ -336,7 +340,8 @@ static int can_probe(void)
     return 0;
 }
 
-/* The length is known before the receive, however often one looks. */
+/* The length is known before the receive, however often the message is
+ * probed. */
 static void run_probe(size_t bytes, int source)
 {
     dscomm_message_info_t info = DSCOMM_MESSAGE_INFO_INIT;
@@ -377,7 +382,8 @@ static void test_probe(void)
                 DSCOMM_ERR_INVALID);
 }
 
-/* Of three messages the first is set aside; others are received before it. */
+/* The first of three messages is set aside; the others are received before
+ * it. */
 static void run_matched(size_t bytes)
 {
     dscomm_message_info_t info = DSCOMM_MESSAGE_INFO_INIT;
@@ -435,7 +441,7 @@ static void test_matched(void)
                 DSCOMM_IN_PROGRESS);
 }
 
-/* Each of several receives that are one work is told of. */
+/* Each of several receives in one work is reported. */
 static void test_coalesced(void)
 {
     enum { MANY = 4 };

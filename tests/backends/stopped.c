@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The store's server, rank 0 or a process of its own, is stopped by SIGSTOP:
- * each call of the others keeps its one deadline, however many requests it
- * sends to the store, and the sentence says who is stopped. Times are checked
- * with room for a slow machine; tests/lib/store/limit.c checks them exactly. */
+/* The store's server, which is rank 0 or a separate process, is stopped by
+ * SIGSTOP. Each call of the others keeps its one deadline, however many
+ * requests it sends to the store, and the sentence names the stopped process.
+ * Times are checked with tolerance for slow machines; tests/lib/store/limit.c
+ * checks them exactly. */
 #include "config.h"
 
 #include "tests/backends/job.h"
@@ -17,8 +18,8 @@
 
 #define RANKS 3
 #define TIMEOUT_MS 2000
-/* After the deadline: for the last answers of the store, and for rank 0's
- * decision at start-up; with room for a slow machine. */
+/* Time after the deadline, in ms: for the last answers of the store, and for
+ * rank 0's decision at start-up; with tolerance for slow machines. */
 #define GRACE_MS 2300
 
 static int count_reports(const job_t *job, int64_t loops)
@@ -55,7 +56,7 @@ static void new_group(job_rank_t *me, const int *ranks, int count)
 }
 
 /* Rank 0 is stopped while rank 1 waits for rank 2, which makes another group:
- * what rank 1 lacks is that rank, and not the store. */
+ * rank 1 lacks rank 2, not the store. */
 static void group_without_last(job_rank_t *me)
 {
     static const int ranks[2][2] = {{1, 2}, {0, 2}};
@@ -80,13 +81,13 @@ static void group_while_stopped(job_rank_t *me, const int *ranks, int count)
     new_group(me, ranks, count);
 }
 
-/* The store's server is no member. */
+/* A group without the rank that serves the store. */
 static void group_of_others(job_rank_t *me)
 {
     group_while_stopped(me, all + 1, RANKS - 1);
 }
 
-/* The store's server is the new group's rank 0. */
+/* A group whose rank 0 serves the store. */
 static void group_of_all(job_rank_t *me)
 {
     group_while_stopped(me, all, RANKS);
@@ -116,7 +117,7 @@ static void schedule(job_rank_t *me)
     schedule_while_stopped(me, 0);
 }
 
-/* The store goes on, so that all know who is late. */
+/* The store works, so all ranks know which rank is late. */
 static void schedule_of_other(job_rank_t *me)
 {
     schedule_while_stopped(me, 1);
@@ -183,7 +184,7 @@ static void mesh_apart(job_rank_t *me)
         job_tell(me, dscomm_group_mesh(me->world, dims, 2, groups));
 }
 
-/* The last rank makes no call, which its value says. */
+/* The last rank makes no call, as its value says. */
 static void schedule_apart(job_rank_t *me)
 {
     setenv("DSCOMM_ALGORITHM", "all_reduce:ring", 1);
@@ -195,7 +196,8 @@ static void schedule_apart(job_rank_t *me)
     call_all_reduce(me);
 }
 
-/* A store that a launcher serves, as torchrun does, counts who has left. */
+/* A store that a launcher such as torchrun serves counts the ranks that have
+ * left. */
 static void finalize_apart(job_rank_t *me)
 {
     dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
@@ -220,15 +222,16 @@ static void finalize_apart(job_rank_t *me)
     job_tell(me, status);
 }
 
-/* Not one of the ranks: a process of its own. */
+/* The number of the separate process, which is not a rank. */
 #define APART RANKS
 
 static const struct {
     const char *name;
     job_scenario_t scenario;
-    int ranks, victim; /* those that come, and the one that is stopped */
+    int ranks, victim; /* ranks that join, and the one that is stopped */
     int outside; /* > 0: the test stops it, after so many turns of the others */
-    const char *says; /* besides that it is stopped; a part of the sentence */
+    /* expected in the sentence, besides the stopped process */
+    const char *says;
 } rows[] = {
     {"start-up", start_up, 2, 0, 1, ""},
     {"a group of others", group_of_others, RANKS, 0, 0, ""},
@@ -250,7 +253,7 @@ static const struct {
 
 #define FINALIZE (sizeof rows / sizeof rows[0] - 1) /* which succeeds */
 
-/* The process that serves the store of job. */
+/* Starts the process that serves the store of job. */
 static pid_t start_server(const job_t *job)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
@@ -334,8 +337,8 @@ static pid_t run_row(job_t *job, size_t i, int timeout_ms)
     return pid;
 }
 
-/* The work is done, so that a finalize waits for the store for 5 s at most,
- * whatever its time-out. */
+/* With all works done, finalize waits for the store for at most 5 s, whatever
+ * its time-out is. */
 static void test_finalize(void)
 {
     const int timeout = job_slowly(20000);
