@@ -17,7 +17,7 @@
 
 #include "tests/tap.h"
 
-#define PATIENCE_MS 20000
+#define LIMIT_MS 20000
 
 typedef struct {
     const char *name;
@@ -153,7 +153,7 @@ static long long now_ms(void)
 static void expect(int master, char *seen, size_t size, const char *text,
                    const char *name)
 {
-    long long end = now_ms() + PATIENCE_MS;
+    long long end = now_ms() + LIMIT_MS;
 
     while (!strstr(seen, text) && now_ms() < end) {
         struct pollfd slot = {master, POLLIN, 0};
