@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "tests/backends/job.h"
+#include "tests/port.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -129,11 +130,8 @@ int job_listen(int *ret_port)
 
 void job_use_tcp(job_t *job)
 {
-    int port;
-
-    close(job_listen(&port));
     snprintf(job->rendezvous, sizeof job->rendezvous, "tcp://127.0.0.1:%d",
-             port);
+             port_find_free(1));
 }
 
 /* JOB_HOSTS, such as "abab", has a letter for each rank: the host on which it

@@ -8,6 +8,7 @@
 #include "lib/rendezvous/record.h"
 #include "lib/rendezvous/rendezvous.h"
 #include "tests/lib/store/fixture.h"
+#include "tests/port.h"
 #include "tests/tap.h"
 
 #include <signal.h>
@@ -68,7 +69,7 @@ static void check_early_death(void)
     dscomm_meeting_t meeting;
     pid_t pid;
 
-    snprintf(url, sizeof url, "%s", url_of(raw_free_port()));
+    snprintf(url, sizeof url, "%s", url_of(port_find_free(1)));
     pid = fork();
     if (pid == 0) {
         dies_early = 1;
@@ -128,7 +129,7 @@ static void check_silent_rank(const char *host)
     pid_t pids[2];
     int64_t begin;
 
-    snprintf(url, sizeof url, "%s", url_of(raw_free_port()));
+    snprintf(url, sizeof url, "%s", url_of(port_find_free(1)));
     for (int i = 0; i < 2; i++) {
         pids[i] = fork();
         if (pids[i] == 0) {

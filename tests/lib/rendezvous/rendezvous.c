@@ -5,6 +5,7 @@
 
 #include "tests/lib/store/raw.h"
 #include "tests/lib/work/ranks.h"
+#include "tests/port.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -91,7 +92,7 @@ static void check_tcp(void)
     guest_t guests[4];
     char url[64];
 
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", raw_free_port());
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port_find_free(1));
     invite(guests, 4, url, 20000);
     for (int i = 0; i < 4; i++)
         guests[i].worlds = 5;
@@ -104,7 +105,7 @@ static void check_tcp_failures(void)
     guest_t guests[3];
     char url[64];
 
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", raw_free_port());
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port_find_free(1));
     invite(guests, 3, url, 300);
     receive(&guests[1], 2);
     all_are(&guests[1], 2, DSCOMM_ERR_TIMEOUT, "rank 0 of 3 did not come",
@@ -253,7 +254,7 @@ static void come_together(guest_t guests[3], void *(*body)(void *),
     pthread_t threads[3];
     char url[64];
 
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", raw_free_port());
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port_find_free(1));
     invite(guests, 3, url, 20000);
     pthread_barrier_init(&together, NULL, waiting);
     for (int i = 0; i < 3; i++)
@@ -360,7 +361,7 @@ static void check_two_zeros(void)
     pid_t pids[2];
     char url[64];
 
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", raw_free_port());
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port_find_free(1));
     for (int i = 0; i < 2; i++)
         pids[i] = come_as_zero(url);
     for (int i = 0; i < 2; i++) {
@@ -389,7 +390,7 @@ static void check_no_agent(int rank)
     dscomm_group_t *world;
 
     snprintf(texts[0], sizeof texts[0], "%d", rank);
-    snprintf(texts[1], sizeof texts[1], "%d", raw_free_port());
+    snprintf(texts[1], sizeof texts[1], "%d", port_find_free(1));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         setenv(names[i][0], names[i][1], 1);
     attr.timeout_ms = 300;
@@ -423,7 +424,7 @@ static void check_largest_worlds(void)
 {
     char folder[] = "/tmp/dscomm-meet-XXXXXX", url[128];
 
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", raw_free_port());
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port_find_free(1));
     check_largest(url);
     if (!mkdtemp(folder))
         bail("no folder");

@@ -2,6 +2,7 @@
 /* The TCP client with servers that send invalid answers, stall, end, or are not
  * there yet; and the ways to serve a store. */
 #include "tests/lib/store/fixture.h"
+#include "tests/port.h"
 
 #include <fcntl.h>
 #include <netdb.h>
@@ -454,7 +455,7 @@ static void test_no_server(void)
 {
     dscomm_store_t *store = NULL;
     double start = raw_now_ms(), took;
-    const int port = raw_free_port();
+    const int port = port_find_free(1);
     char name[81] = "", url[120];
 
     status_is(open_store(url_of(port), NULL, 0, 300, &store),
@@ -482,7 +483,7 @@ static void test_late_server(void)
     pthread_t thread;
     void *server;
 
-    snprintf(address, sizeof address, "%s", url_of(raw_free_port()));
+    snprintf(address, sizeof address, "%s", url_of(port_find_free(1)));
     pthread_create(&thread, NULL, serve_later, address);
     status_is(open_store(address, NULL, 0, 10000, &store), DSCOMM_OK,
               "a server that comes later");

@@ -5,6 +5,7 @@
 
 #include "lib/store/store.h"
 #include "tests/lib/store/fixture.h"
+#include "tests/port.h"
 #include "tests/tap.h"
 
 #include <dscomm/log.h>
@@ -13,38 +14,6 @@
 #include <stdlib.h>
 
 #define PORTS 8
-
-static int bind_to(int port)
-{
-    struct sockaddr_in address = raw_loopback(port);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    if (bind(fd, (struct sockaddr *)&address, sizeof address)) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-/* Returns the first of so many consecutive free ports, below those that the
- * kernel assigns to clients, because many of these may still be closing. */
-static int free_ports(void)
-{
-    for (int tries = 0; tries < 100; tries++) {
-        int fds[PORTS], port = g_random_int_range(10000, 30000), count = 0;
-        int got;
-
-        while (count < PORTS && (fds[count] = bind_to(port + count)) >= 0)
-            count++;
-        got = count;
-        while (count)
-            close(fds[--count]);
-        if (got == PORTS)
-            return port;
-    }
-    bail("no ports are free");
-    return -1;
-}
 
 static dscomm_status_t open_at(int port, int ports, const char *job, int serves,
                                int timeout_ms, dscomm_store_t **ret_store)
@@ -75,7 +44,7 @@ static int are_together(dscomm_store_t *a, dscomm_store_t *b)
 /* Two jobs to which the user gave one port. */
 static void test_one_port(void)
 {
-    const int port = free_ports();
+    const int port = port_find_free(PORTS);
     dscomm_store_t *server = must_open(port, 1, "one", 1), *client, *other;
     double begin;
     int64_t count = -1;
@@ -128,7 +97,7 @@ static void *succeed(void *arg)
 
 static void test_successor(int stay_ms)
 {
-    const int port = free_ports();
+    const int port = port_find_free(PORTS);
     succession_t s = {must_open(port, 1, "one", 1), NULL, port, stay_ms};
     dscomm_store_t *client = NULL;
     pthread_t thread;
@@ -147,7 +116,7 @@ static void test_successor(int stay_ms)
 static void test_many_ports(void)
 {
     static const char *const jobs[] = {"one", "two", "three"};
-    const int port = free_ports();
+    const int port = port_find_free(PORTS);
     dscomm_store_t *servers[3], *clients[3];
     struct sockaddr_in address = raw_loopback(port + 1);
     int on = 1, silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -183,7 +152,7 @@ static void test_many_ports(void)
 /* A store without a job is found first, and is not taken for the job's. */
 static void test_nameless(void)
 {
-    const int port = free_ports();
+    const int port = port_find_free(PORTS);
     dscomm_store_t *nameless = must_open(port, 1, NULL, 1);
     dscomm_store_t *server = must_open(port, PORTS, "one", 1), *client, *other;
     int64_t count = -1;
@@ -204,7 +173,7 @@ static void test_nameless(void)
 /* All ports are in use. */
 static void test_no_port(void)
 {
-    const int port = free_ports();
+    const int port = port_find_free(PORTS);
     dscomm_store_t *servers[2], *more;
 
     servers[0] = must_open(port, 2, "one", 1);
@@ -219,7 +188,7 @@ static void test_no_port(void)
 /* Several addresses: of the right store, of another one, of none. */
 static void test_hosts(void)
 {
-    const int port = free_ports();
+    const int port = port_find_free(PORTS);
     const dscomm_priv_job_t mine = {.name = "one", .ports = 1};
     const dscomm_priv_job_t other = {.name = "two", .ports = 1};
     dscomm_store_t *stranger = must_open_store(url_of(port), &other, 1);
@@ -244,7 +213,7 @@ static void test_hosts(void)
  * is cut off by the deadline may not find that out. */
 static void test_secret_hosts(void)
 {
-    const int port = free_ports();
+    const int port = port_find_free(PORTS);
     const dscomm_priv_job_t guarded = {
         .name = "one", .ports = 1, .secret = "sixteen letters."};
     const dscomm_priv_job_t mine = {.name = "one", .ports = 1};

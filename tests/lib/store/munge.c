@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "tests/lib/store/fixture.h"
+#include "tests/port.h"
 
 #include "lib/store/store.h"
 #include "lib/store/tcp/secret.h"
@@ -167,7 +168,7 @@ static void test_announced(int ports)
 {
     const dscomm_priv_rank_t ranks[] = {
         {"3 1 0 7", "rank 1"}, {"3 1 0 7", "rank 2"}, {"3 1 0 8", "rank 1"}};
-    const int port = raw_free_port();
+    const int port = port_find_free(1);
     const double start = raw_now_ms();
     const pid_t pid = start_failing(port, ports);
     int status;

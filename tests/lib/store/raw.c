@@ -93,16 +93,6 @@ int raw_listen(int *ret_port)
     return fd;
 }
 
-int raw_free_port(void)
-{
-    int port, fd = raw_listen(&port);
-
-    if (fd < 0)
-        bail("no port is free: %s", strerror(errno));
-    close(fd);
-    return port;
-}
-
 int raw_send(int fd, const void *data, size_t size)
 {
     const uint8_t *next = data;

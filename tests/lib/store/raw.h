@@ -39,8 +39,6 @@ struct sockaddr_in raw_loopback(int port);
 int raw_connect(int port);
 /* Makes a socket that listens on a free port of 127.0.0.1; or -1. */
 int raw_listen(int *ret_port);
-/* Returns a port of 127.0.0.1 that was free a moment ago. */
-int raw_free_port(void);
 /* Returns 1, or 0 if the other end does not accept it. */
 int raw_send(int fd, const void *data, size_t size);
 /* Sends all of raw, and empties it. */

@@ -7,6 +7,7 @@
 #include "lib/store/tcp/listen.h"
 
 #include "tests/lib/store/fixture.h"
+#include "tests/port.h"
 #include "tests/tap.h"
 
 #include <dlfcn.h>
@@ -189,7 +190,7 @@ static void test_doubled_address(void)
 {
     dscomm_priv_place_t place = {"localhost.twice", 0, 8, false, false};
     dscomm_priv_listen_t listening;
-    int fd, port = raw_free_port();
+    int fd, port = port_find_free(1);
 
     if (is_int(listen_at("localhost.twice", port, &listening), DSCOMM_OK,
                "a name with the same address twice")) {

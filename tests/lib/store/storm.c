@@ -6,6 +6,7 @@
 #include "lib/rendezvous/join-decision.h"
 #include "lib/store/store.h"
 #include "tests/lib/store/fixture.h"
+#include "tests/port.h"
 #include "tests/tap.h"
 
 #include <pthread.h>
@@ -115,7 +116,7 @@ int main(void)
     int failed = 0;
 
     raise_limit();
-    snprintf(url, sizeof url, "%s", url_of(raw_free_port()));
+    snprintf(url, sizeof url, "%s", url_of(port_find_free(1)));
     begin = raw_now_ms();
     for (int i = 0; i < RANKS; i++)
         if (pthread_create(&threads[i], NULL, live, (void *)(intptr_t)i))
