@@ -158,28 +158,37 @@ static dscomm_status_t take_record(void *arg, int node, const void *value,
     return status;
 }
 
-/* Whether all addresses of host are loopback. Debian's /etc/hosts gives a
- * machine's own name to 127.0.1.1, where no other machine can reach a server.
- */
+static bool is_named(const struct hostent *entry, const char *host)
+{
+    bool found = !g_ascii_strcasecmp(entry->h_name, host);
+
+    for (char **name = entry->h_aliases; *name && !found; name++)
+        found = !g_ascii_strcasecmp(*name, host);
+    return found;
+}
+
+/* Whether host is a loopback address, or a name that /etc/hosts gives to one:
+ * Debian's gives a machine's own name to 127.0.1.1, where no other machine can
+ * reach a server. Name servers are not asked: they may not answer. */
 static bool host_is_loopback(const char *host)
 {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    struct addrinfo *list = NULL;
-    bool loopback;
+    const struct hostent *entry;
+    struct in_addr v4;
+    struct in6_addr v6;
+    bool found = false;
 
-    if (getaddrinfo(host, NULL, &hints, &list))
-        return false;
-    loopback = list != NULL;
-    for (const struct addrinfo *at = list; at; at = at->ai_next) {
-        const struct sockaddr_in *v4 = (const void *)at->ai_addr;
-        const struct sockaddr_in6 *v6 = (const void *)at->ai_addr;
-
-        loopback = loopback && (at->ai_family == AF_INET
-                                    ? ntohl(v4->sin_addr.s_addr) >> 24 == 127
-                                    : IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr));
+    if (inet_pton(AF_INET6, host, &v6) == 1)
+        return IN6_IS_ADDR_LOOPBACK(&v6);
+    if (inet_pton(AF_INET, host, &v4) != 1) {
+        sethostent(1);
+        while (!found && (entry = gethostent()) != NULL)
+            found = entry->h_addrtype == AF_INET && is_named(entry, host);
+        v4.s_addr = 0;
+        if (found)
+            memcpy(&v4, entry->h_addr_list[0], sizeof v4);
+        endhostent();
     }
-    freeaddrinfo(list);
-    return loopback;
+    return ntohl(v4.s_addr) >> 24 == 127;
 }
 
 /* Prints the first stranger's note, once. */
