@@ -84,7 +84,8 @@ static const dscomm_backend_ops_t ops = {
 
 static const dscomm_algorithm_t algorithm = {.name = "any"};
 static const dscomm_schedule_t schedule = {.algorithm = &algorithm, .ranks = 2};
-static dscomm_run_t run = {.schedule = &schedule}; /* no message */
+/* Without messages. */
+static dscomm_run_t run = {.schedule = &schedule, .port = {.ops = &ops}};
 static dscomm_group_t group;
 static dscomm_work_t work;
 static char name[] = "g";
