@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a group has ended, as this rank knows it. Backends that keep no such
+/* The end of a group, as this rank knows it. Backends that keep no such
  * state elsewhere use it for the slots revoke and status. Any thread may call
  * these functions at any time. */
 #ifndef BACKENDS_ENDING_H

@@ -78,7 +78,7 @@ typedef struct {
 dscomm_status_t mpi_meet(const dscomm_backend_args_t *args, dscomm_status_t own,
                          const mpi_card_t *card, mpi_map_t **ret_map);
 
-/* How Slurm starts ranks of an MPI library. */
+/* Commands by which Slurm starts ranks of an MPI library. */
 #define MPI_SRUN_MPICH "srun --mpi=pmi2, or --mpi=pmix if this MPI has that"
 #define MPI_SRUN_OPENMPI "srun --mpi=pmix, or --mpi=pmi2 if this MPI has that"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which MPI library: the one that the process has loaded, or the one that its
- * launcher belongs to. */
+/* Finds the MPI library: the one that the process has loaded, or the one that
+ * its launcher belongs to. */
 #define _GNU_SOURCE
 #include "config.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How ranks other than rank 0 join a group: they connect to rank 0's unix
+/* Ranks other than rank 0 join a group: they connect to rank 0's unix
  * socket, which has no file, and receive the segment and the pidfds of all
  * ranks. The socket's name and password are in the store. */
 #include "config.h"

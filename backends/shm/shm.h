@@ -39,9 +39,9 @@
 #define SHM_COUNTS 8
 #define SHM_MAX_RANKS 1024
 
-/* How a rank leaves in good order. From SHM_LEAVING on it sends nothing more,
- * and begins no collective but a world's last barrier; from SHM_LEFT on its
- * process may end. */
+/* States of a rank that leaves in good order. From SHM_LEAVING on it sends
+ * nothing more, and begins no collective but a world's last barrier; from
+ * SHM_LEFT on its process may end. */
 typedef enum { SHM_STAYS, SHM_LEAVING, SHM_LEFT, SHM_FREED } shm_left_t;
 
 /* A flag and the bytes in its cache line. */
@@ -173,8 +173,7 @@ typedef struct {
  * distant caches. */
 typedef enum { SHM_PLAIN, SHM_STREAM } shm_store_t;
 
-/* What this rank has measured about the path to one rank, or to all: see
- * store.c. */
+/* This rank's measurements of the path to one rank, or to all: see store.c. */
 typedef struct {
     uint8_t store; /* shm_store_t in use */
     uint8_t samples; /* number of samples taken at the beginning */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What becomes of one element, the same on hosts and devices to the last bit:
+/* Arithmetic of one element, the same on hosts and devices to the last bit:
  * no product feeds a float32 sum, so that nothing can be fused, and conversions
  * are made of integers. Plain C and C++.
  *

@@ -25,16 +25,6 @@
         result;                                                                \
     })
 
-/* The result of a call that no signal has interrupted. */
-#define RETRY(call)                                                            \
-    ({                                                                         \
-        ssize_t result;                                                        \
-        do                                                                     \
-            result = (call);                                                   \
-        while (result < 0 && errno == EINTR);                                  \
-        result;                                                                \
-    })
-
 int dscomm_priv_lease_make(dscomm_lease_t *ret_lease)
 {
     dscomm_lease_t lease = {.process = getpid()};

@@ -41,7 +41,7 @@ struct dscomm_window {
     view_t views[]; /* the mapped windows of the other ranks */
 };
 
-/* What a rank tells the others: its own window, and whether it could map
+/* The message of a rank to the others: its own window, and whether it could map
  * theirs. */
 typedef struct {
     dscomm_lease_t lease;

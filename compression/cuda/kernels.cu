@@ -26,7 +26,7 @@
 #endif
 #define THREADS 256
 
-/* What the kernels get, where it stays. */
+/* Arguments of the kernels, in memory that stays valid while they run. */
 template <class A> struct jobs_t {
     A at[DSCOMM_DEVICE_TOGETHER];
     size_t tiles[DSCOMM_DEVICE_TOGETHER];
@@ -57,7 +57,7 @@ struct float32_t {
     }
 };
 
-/* What both dtypes of 16 bits have in common. */
+/* Functions that serve both dtypes of 16 bits. */
 template <class E> struct short_t {
     typedef uint16_t type;
     typedef uint2 quad;
@@ -346,7 +346,7 @@ __global__ void __launch_bounds__(THREADS, 2)
         *a.ret_s = s;
 }
 
-/* What row r weighs in the sum. */
+/* The weight of row r in the sum. */
 __device__ float weight(const dscomm_device_server_t &a, size_t r)
 {
     return *(const float *)(a.rows.first + r * a.rows.stride) * a.factor;

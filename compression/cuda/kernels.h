@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Where a kernel runs, and the memory that its blocks share. */
+/* The stream of a kernel, its limit of blocks, and memory that blocks share. */
 typedef struct {
     void *stream;
     unsigned blocks; /* limit; at least DSCOMM_DEVICE_TOGETHER */

@@ -49,7 +49,7 @@ extern "C" {
 
 typedef struct dscomm_compressor dscomm_compressor_t;
 
-/* How a buffer is divided into the ranks' parts. */
+/* The division of a buffer into the ranks' parts. */
 typedef enum {
     /* Parts of whole 1024-element tiles; no padding. */
     DSCOMM_GEOMETRY_NATIVE = 0,

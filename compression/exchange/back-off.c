@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How long a call waits for other ranks and for its device. */
+/* Waiting times of a call, for other ranks and for its device. */
 #include "config.h"
 
 #include "compression/device/device.h"

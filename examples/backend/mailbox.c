@@ -24,7 +24,7 @@ typedef struct {
     char data[PIECE];
 } box_t;
 
-/* What the ranks of a group share. revoked: 1 while failure is being
+/* The memory that the ranks of a group share. revoked: 1 while failure is being
  * written. */
 typedef struct {
     atomic_int revoked;

@@ -33,7 +33,7 @@ enum {
 
 static const float learning_rate = 0.1f, momentum = 0.9f;
 
-/* What is learned, and its gradient: one flat buffer, one all_reduce. */
+/* The weights, and their gradient: one flat buffer, one all_reduce. */
 typedef struct {
     float hidden[HIDDEN][PIXELS], hidden_bias[HIDDEN];
     float out[DIGITS][HIDDEN], out_bias[DIGITS];
@@ -68,7 +68,7 @@ typedef struct {
     long warmup; /* 0: the method's */
 } options_t;
 
-/* Who learns, and from what */
+/* The ranks, and the digits that each learns from */
 typedef struct {
     dscomm_group_t *world;
     const unsigned char *rows;
@@ -349,7 +349,7 @@ static void start_learner(learner_t *l, const options_t *options,
                                   &l->optimizer));
 }
 
-/* What all ranks have sent for the steps */
+/* Bytes that all ranks have sent for the steps */
 static void tell_traffic(const learner_t *l, int speaks)
 {
     optimizer_traffic_t own = optimizer_traffic(l->optimizer);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the optimizers have in common: memory, averages over ranks, traffic. */
+/* Functions that all optimizers use: memory, averages over ranks, traffic. */
 #include "common.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the optimizers are made of, and for them alone.
+/* Types and functions of the optimizers, for them alone.
  *
  * All of DeepSpeed's differ from these:
  *

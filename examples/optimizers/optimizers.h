@@ -75,7 +75,7 @@ dscomm_status_t optimizer_step(optimizer_t *optimizer, float *weights,
  * a test, or the end. */
 dscomm_status_t optimizer_sync(optimizer_t *optimizer, float *weights);
 
-/* What this rank has sent, and what it would have, had every step been a ring
+/* Bytes that this rank has sent, and would have if every step had been a ring
  * all-reduce of the gradient in float32; in bytes. */
 typedef struct {
     size_t sent, plain;

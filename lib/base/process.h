@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every operation must notice about the process: a fork, and installed
+/* Events of the process that every operation must notice: a fork, and installed
  * hooks. Both are in one word, so that a check costs one load. */
 #ifndef LIB_PROCESS_H
 #define LIB_PROCESS_H

@@ -10,7 +10,7 @@
 /* Stores text as it is; for a failure that happened elsewhere (another rank, an
  * earlier work) and is reported now. */
 dscomm_status_t dscomm_priv_fail_with(dscomm_status_t status, const char *text);
-/* How many failures this thread has had: the number of its last sentence. */
+/* The number of failures of this thread, which numbers its last sentence. */
 uint64_t dscomm_priv_fail_serial(void);
 
 /* Makes one line of at most size - 1 bytes out of text: cuts before a UTF-8

@@ -15,8 +15,8 @@ extern const uint16_t dscomm_priv_applies[DSCOMM_OP_COUNT];
 /* The elements that a collective reads or writes: none, its own count, that of
  * all ranks, or the sum of counts. */
 enum { SHAPE_NONE, SHAPE_OWN, SHAPE_ALL, SHAPE_COUNTS };
-/* What only the root does: send, receive, or read the buffer into which the
- * others receive. */
+/* The part of the root alone: it sends, receives, or reads the buffer into
+ * which the others receive. */
 enum { ROOTED_NOT, ROOTED_SEND, ROOTED_RECV, ROOTED_BUFFER };
 
 typedef struct {

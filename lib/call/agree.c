@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* What each rank sends to all after a mismatch. */
+/* The report that each rank sends to all after a mismatch. */
 typedef struct {
     char who[DSCOMM_PROCESS_MAX];
     char what[128]; /* its call, with arguments */

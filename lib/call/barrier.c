@@ -221,8 +221,8 @@ typedef struct {
     uint64_t timeout_ms; /* the argument of its call */
 } answer_t;
 
-/* How a barrier ended. If it failed, the outcome names the ranks that caused
- * it. */
+/* The outcome of a barrier. If it failed, the outcome names the ranks that
+ * caused it. */
 typedef enum { PASSED, LATE, GAVE_UP, LOST } end_t;
 
 typedef struct {

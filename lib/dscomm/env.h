@@ -26,7 +26,8 @@ typedef enum {
 } dscomm_env_field_t;
 #define DSCOMM_ENV_FIELD_COUNT 7
 
-/* Where to look. Zero or NULL: this process and its file system. */
+/* The sources of a discovery. Zero or NULL: this process and its file system.
+ */
 typedef struct dscomm_env_attr {
     size_t size;
     /* Returns a variable's value, or NULL; the value must not change during the

@@ -49,7 +49,7 @@ typedef struct dscomm_backend_info {
     int priority; /* larger is tried first by "auto" */
     int usable; /* 0: cannot be used, see why */
     const char *why; /* NULL if usable */
-    /* What the module finds here: "MPI libraries: openmpi, mpich"; or NULL */
+    /* the module's findings here: "MPI libraries: openmpi, mpich"; or NULL */
     const char *detail;
 } dscomm_backend_info_t;
 

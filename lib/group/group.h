@@ -33,7 +33,7 @@ enum {
     GROUP_STATUS_READ = 1 << 6, /* the user has asked why the group ended */
 };
 
-/* What is done with buffers in device memory: passed to the backend, or
+/* Treatment of buffers in device memory: they are passed to the backend, or
  * replaced by copies in host memory. */
 enum { GROUP_DEVICES_TAKEN = 1, GROUP_DEVICES_STAGED };
 
@@ -53,7 +53,7 @@ typedef struct {
     size_t bytes;
 } dscomm_extension_t;
 
-/* Who the group is; set while it is made, constant afterwards. */
+/* The group's identity; set while it is made, constant afterwards. */
 typedef struct {
     struct dscomm_world *world;
     char *name, *id; /* part of the group's memory block */

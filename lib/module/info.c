@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the library was built, the modules it can load, and its settings. The
+/* Describes the library's build, the modules it can load, and its settings. The
  * result must be the same for two builds of one source with one tool chain: no
  * dates, no paths. */
 #include "config.h"

@@ -7,7 +7,7 @@
 #include "lib/rendezvous/record.h"
 #include "lib/rendezvous/rendezvous.h"
 
-/* What rank 0 decides for all. */
+/* The decision of rank 0 for all ranks. */
 typedef struct {
     const dscomm_module_t *module; /* the backend */
     dscomm_nodes_t nodes;

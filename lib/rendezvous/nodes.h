@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which ranks of a world share a node, and their numbers there. */
+/* The nodes of a world: the ranks that share one, and their numbers there. */
 #ifndef LIB_NODES_H
 #define LIB_NODES_H
 

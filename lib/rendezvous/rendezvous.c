@@ -26,7 +26,7 @@
  * another machine's. */
 #define DOUBTFUL_MS 30000
 /* Between the end of the final barrier and the last leave message. */
-#define LEAVE_MESSAGE_MS STORE_LINGER_MS
+#define LEAVE_MESSAGE_MS STORE_READERS_MS
 /* Interval of rank 0's checks for missing leave messages: first, longest. */
 #define LOOK_MS 50
 #define LOOK_MOST_MS 100

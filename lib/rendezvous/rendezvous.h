@@ -25,7 +25,7 @@
 
 struct dscomm_point;
 
-/* What this process knows before the rendezvous. */
+/* The process's knowledge before the rendezvous. */
 typedef struct {
     int rank, size; /* size 0: not known yet */
     dscomm_store_t *store; /* the user's, or NULL: open url */
@@ -60,7 +60,7 @@ typedef struct {
     int bad; /* an allocation for a member failed */
 } dscomm_join_t;
 
-/* What a world keeps of its rendezvous. */
+/* The state that a world keeps of its rendezvous. */
 typedef struct {
     dscomm_store_t *store; /* view of the world's keys; NULL: one rank */
     struct dscomm_point *point; /* NULL if the store is the user's */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all kinds of store share: deadlines, copies of values, and the sentence
- * about missing keys. */
+/* Functions that all kinds of store use: deadlines, copies of values, and the
+ * sentence about missing keys. */
 #include "config.h"
 
 #include "lib/store/store.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kinds of key-value store have in common. store.c checks arguments,
+/* The parts that all kinds of key-value store have. store.c checks arguments,
  * adds prefixes and dispatches; a kind gets complete keys only. */
 #ifndef LIB_STORE_H
 #define LIB_STORE_H
@@ -54,7 +54,7 @@ typedef struct dscomm_priv_store dscomm_priv_store_t;
 
 #define STORE_PEER_MAX 96 /* a host, cut off, its ports and punctuation */
 
-/* Where a TCP store's server runs. */
+/* The place of a TCP store's server. */
 typedef struct {
     char peer[STORE_PEER_MAX]; /* for messages */
     struct sockaddr_storage address; /* family AF_UNSPEC: not known */
@@ -124,7 +124,7 @@ struct dscomm_priv_store {
     dscomm_priv_store_t *inherited; /* next store that a forked child closed */
 };
 
-/* How a process names itself to the server of a store that it does not use.
+/* The name of a process for the server of a store that it does not use.
  * Texts are cut off and padded with zeros. A process that is no rank gives its
  * program's name as its world. */
 typedef struct {

@@ -167,23 +167,24 @@ typedef struct {
     int receives;
     area_t area;
     dscomm_work_t *work;
-} letter_t;
-static inline letter_t letter(int peer, int tag, size_t bytes, uint64_t seed)
+} message_t;
+static inline message_t message_with(int peer, int tag, size_t bytes,
+                                     uint64_t seed)
 {
-    return (letter_t){.group = my.group,
-                      .peer = peer,
-                      .tag = tag,
-                      .bytes = bytes,
-                      .seed = seed};
+    return (message_t){.group = my.group,
+                       .peer = peer,
+                       .tag = tag,
+                       .bytes = bytes,
+                       .seed = seed};
 }
-/* These start a message; letter_end() waits, and checks contents, source, tag
+/* These start a message; message_end() waits, and checks contents, source, tag
  * and length. */
-void letter_isend(letter_t *l);
-void letter_irecv(letter_t *l);
-void letter_end(letter_t *l);
+void message_isend(message_t *l);
+void message_irecv(message_t *l);
+void message_end(message_t *l);
 /* Blocking forms, with the same checks. */
-void letter_send(letter_t *l);
-void letter_recv(letter_t *l);
+void message_send(message_t *l);
+void message_recv(message_t *l);
 
 void conform_pause(long ms);
 double conform_now_ms(void);
@@ -193,8 +194,8 @@ void conform_finish(dscomm_work_t **works, size_t count);
  * *timeout_ms; if the machine is too busy to make the group in that time, with
  * four, sixteen ... times that. NULL: the test fails. */
 dscomm_group_t *conform_group_within(int *timeout_ms);
-/* Returns 1 on all ranks if verdict is 1 on all ranks, else 0. */
-int conform_agree(int verdict);
+/* Returns 1 on all ranks if outcome is 1 on all ranks, else 0. */
+int conform_agree(int outcome);
 /* Notifications on the world, used if a test's own group is busy or broken:
  * hear waits until that rank has notified this one. */
 void conform_tell(int rank);

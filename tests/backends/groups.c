@@ -16,11 +16,11 @@ static void exercise(dscomm_group_t *group)
     static const int colls[] = {DSCOMM_COLL_ALL_REDUCE, DSCOMM_COLL_BROADCAST,
                                 DSCOMM_COLL_ALL_TO_ALL, DSCOMM_COLL_GATHER};
     int rank = dscomm_group_rank(group), ranks = dscomm_group_size(group);
-    letter_t in = {.group = group,
-                   .peer = (rank + ranks - 1) % ranks,
-                   .tag = 1,
-                   .bytes = 100};
-    letter_t out = in;
+    message_t in = {.group = group,
+                    .peer = (rank + ranks - 1) % ranks,
+                    .tag = 1,
+                    .bytes = 100};
+    message_t out = in;
 
     for (size_t i = 0; i < CONFORM_LENGTH(colls); i++) {
         exchange_t x = {.group = group,
@@ -33,9 +33,9 @@ static void exercise(dscomm_group_t *group)
         exchange_run(&x);
     }
     out.peer = (rank + 1) % ranks;
-    letter_isend(&out);
-    letter_recv(&in);
-    letter_end(&out);
+    message_isend(&out);
+    message_recv(&in);
+    message_end(&out);
 }
 
 /* Checks that member i of the group is world rank ranks[i], in both

@@ -132,13 +132,13 @@ static void test_works(void)
 
 static void test_messages(void)
 {
-    letter_t in = letter(prev_rank(), 8, 12, 0);
-    letter_t out = letter(next_rank(), 8, 12, 0);
+    message_t in = message_with(prev_rank(), 8, 12, 0);
+    message_t out = message_with(next_rank(), 8, 12, 0);
 
     install();
-    letter_isend(&out);
-    letter_recv(&in);
-    letter_end(&out);
+    message_isend(&out);
+    message_recv(&in);
+    message_end(&out);
     CHECK_OK(dscomm_hooks_set(NULL));
     if (!check(record.begun == 2 && record.ended == 2, "%d begun, %d ended",
                record.begun, record.ended))

@@ -33,21 +33,21 @@ static void test_tags_reversed(void)
 static void test_tags_reversed_large(void)
 {
     enum { MANY = 4 };
-    letter_t in[MANY], out[MANY];
+    message_t in[MANY], out[MANY];
 
     for (int i = 0; i < MANY; i++) {
-        out[i] = letter(next_rank(), i, conform_scale(200000),
-                        (uint64_t)(my.rank * 10 + i));
-        letter_isend(&out[i]);
+        out[i] = message_with(next_rank(), i, conform_scale(200000),
+                              (uint64_t)(my.rank * 10 + i));
+        message_isend(&out[i]);
     }
     for (int i = MANY - 1; i >= 0; i--) {
-        in[i] = letter(prev_rank(), i, conform_scale(200000),
-                       (uint64_t)(prev_rank() * 10 + i));
-        letter_irecv(&in[i]);
+        in[i] = message_with(prev_rank(), i, conform_scale(200000),
+                             (uint64_t)(prev_rank() * 10 + i));
+        message_irecv(&in[i]);
     }
     for (int i = 0; i < MANY; i++) {
-        letter_end(&in[i]);
-        letter_end(&out[i]);
+        message_end(&in[i]);
+        message_end(&out[i]);
     }
 }
 
@@ -55,26 +55,27 @@ static void test_tags_reversed_large(void)
 static void test_order(void)
 {
     enum { MANY = 60 };
-    letter_t out[MANY];
+    message_t out[MANY];
 
     for (int i = 0; i < MANY; i++) {
         size_t bytes =
             i % 4 == 0 ? conform_scale(90000 + (size_t)i) : (size_t)i;
 
-        out[i] = letter(next_rank(), 7, bytes, (uint64_t)(my.rank * 100 + i));
-        letter_isend(&out[i]);
+        out[i] =
+            message_with(next_rank(), 7, bytes, (uint64_t)(my.rank * 100 + i));
+        message_isend(&out[i]);
     }
     for (int i = 0; i < MANY; i++) {
-        letter_t in = out[i];
+        message_t in = out[i];
 
         in.peer = prev_rank();
         in.seed = (uint64_t)(prev_rank() * 100 + i);
         if (i % 5 == 0)
             in.tag = DSCOMM_ANY_TAG;
-        letter_recv(&in);
+        message_recv(&in);
     }
     for (int i = 0; i < MANY; i++)
-        letter_end(&out[i]);
+        message_end(&out[i]);
 }
 
 /* Receives posted first are filled in the order posted. */
@@ -194,7 +195,7 @@ static void test_selective(void)
  * is complete. */
 static void run_truncation(size_t sent, size_t wanted, int posted)
 {
-    letter_t out = letter(next_rank(), 30, sent, (uint64_t)my.rank);
+    message_t out = message_with(next_rank(), 30, sent, (uint64_t)my.rank);
     area_t area;
     dscomm_work_t *work = NULL;
 
@@ -204,19 +205,19 @@ static void run_truncation(size_t sent, size_t wanted, int posted)
     if (posted) {
         CHECK_OK(dscomm_irecv(my.group, area.data, wanted, DSCOMM_UINT8,
                               prev_rank(), 30, &work));
-        letter_isend(&out);
+        message_isend(&out);
         CHECK_FAILS(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT),
                     DSCOMM_ERR_TRUNCATED);
         dscomm_work_free(work);
     } else {
-        letter_isend(&out);
+        message_isend(&out);
         CHECK_FAILS(dscomm_recv(my.group, area.data, wanted, DSCOMM_UINT8,
                                 prev_rank(), 30, NULL, NULL),
                     DSCOMM_ERR_TRUNCATED);
     }
     area_check(&area, "the message's beginning");
     area_drop(&area);
-    letter_end(&out);
+    message_end(&out);
 }
 
 static void test_truncation(void)
@@ -226,14 +227,14 @@ static void test_truncation(void)
                                       {300000, 0}, {300000, 299999}};
 
     for (size_t i = 0; i < CONFORM_LENGTH(cases); i++) {
-        letter_t in = letter(prev_rank(), 31, 10, 0);
-        letter_t out = letter(next_rank(), 31, 10, 0);
+        message_t in = message_with(prev_rank(), 31, 10, 0);
+        message_t out = message_with(next_rank(), 31, 10, 0);
 
         run_truncation(cases[i][0], cases[i][1], i % 2 == 0);
         run_truncation(cases[i][0], cases[i][1], i % 2 != 0);
-        letter_isend(&out);
-        letter_recv(&in);
-        letter_end(&out);
+        message_isend(&out);
+        message_recv(&in);
+        message_end(&out);
     }
     CHECK_OK(dscomm_group_status(my.group));
 }
@@ -260,12 +261,12 @@ static void test_shorter(void)
 /* The largest tag works like any other. */
 static void test_largest_tag(void)
 {
-    letter_t in = letter(prev_rank(), DSCOMM_TAG_MAX, 10, 0);
-    letter_t out = letter(next_rank(), DSCOMM_TAG_MAX, 10, 0);
+    message_t in = message_with(prev_rank(), DSCOMM_TAG_MAX, 10, 0);
+    message_t out = message_with(next_rank(), DSCOMM_TAG_MAX, 10, 0);
 
-    letter_isend(&out);
-    letter_recv(&in);
-    letter_end(&out);
+    message_isend(&out);
+    message_recv(&in);
+    message_end(&out);
 }
 
 static const conform_case_t cases[] = {

@@ -15,14 +15,15 @@ static void test_blocking(void)
 {
     for (size_t i = 0; i < CONFORM_LENGTH(sizes); i++)
         for (int a = 0; a + 1 < my.ranks; a += 2) {
-            letter_t l = letter(my.rank == a ? a + 1 : a, (int)i, sizes[i], i);
+            message_t l =
+                message_with(my.rank == a ? a + 1 : a, (int)i, sizes[i], i);
 
             if (my.rank == a) {
-                letter_send(&l);
-                letter_recv(&l);
+                message_send(&l);
+                message_recv(&l);
             } else if (my.rank == a + 1) {
-                letter_recv(&l);
-                letter_send(&l);
+                message_recv(&l);
+                message_send(&l);
             }
         }
 }
@@ -32,20 +33,20 @@ static void test_blocking(void)
 static void test_ring(void)
 {
     for (size_t i = 0; i < CONFORM_LENGTH(sizes); i++) {
-        letter_t in =
-            letter(prev_rank(), 5, sizes[i], i * 64 + (uint64_t)prev_rank());
-        letter_t out =
-            letter(next_rank(), 5, sizes[i], i * 64 + (uint64_t)my.rank);
+        message_t in = message_with(prev_rank(), 5, sizes[i],
+                                    i * 64 + (uint64_t)prev_rank());
+        message_t out =
+            message_with(next_rank(), 5, sizes[i], i * 64 + (uint64_t)my.rank);
 
         if (i % 2) {
-            letter_irecv(&in);
-            letter_isend(&out);
-            letter_end(&in);
-            letter_end(&out);
+            message_irecv(&in);
+            message_isend(&out);
+            message_end(&in);
+            message_end(&out);
         } else {
-            letter_isend(&out);
-            letter_recv(&in);
-            letter_end(&out);
+            message_isend(&out);
+            message_recv(&in);
+            message_end(&out);
         }
     }
 }
@@ -53,46 +54,47 @@ static void test_ring(void)
 /* Each rank exchanges with every rank at the same time, itself included. */
 static void test_all_pairs(void)
 {
-    letter_t *letters = calloc(2 * (size_t)my.ranks, sizeof *letters);
+    message_t *messages = calloc(2 * (size_t)my.ranks, sizeof *messages);
 
-    for (size_t i = 0; letters && i < 3; i++) {
+    for (size_t i = 0; messages && i < 3; i++) {
         size_t bytes = conform_scale(i == 2 ? 70000 : i * 50);
 
         for (int r = 0; r < my.ranks; r++) {
-            letters[r] = letter(r, 9, bytes, (uint64_t)(r * 64 + my.rank));
-            letter_irecv(&letters[r]);
+            messages[r] =
+                message_with(r, 9, bytes, (uint64_t)(r * 64 + my.rank));
+            message_irecv(&messages[r]);
         }
         for (int r = 0; r < my.ranks; r++) {
-            letter_t *out = &letters[my.ranks + r];
+            message_t *out = &messages[my.ranks + r];
 
-            *out = letter(r, 9, bytes, (uint64_t)(my.rank * 64 + r));
-            letter_isend(out);
+            *out = message_with(r, 9, bytes, (uint64_t)(my.rank * 64 + r));
+            message_isend(out);
         }
         for (int r = 2 * my.ranks - 1; r >= 0; r--)
-            letter_end(&letters[r]);
+            message_end(&messages[r]);
     }
-    free(letters);
+    free(messages);
 }
 
 static void test_self(void)
 {
     for (size_t i = 0; i < CONFORM_LENGTH(sizes); i++) {
-        letter_t in = letter(my.rank, 3, sizes[i], i);
-        letter_t out = letter(my.rank, 3, sizes[i], i);
+        message_t in = message_with(my.rank, 3, sizes[i], i);
+        message_t out = message_with(my.rank, 3, sizes[i], i);
 
         if (i % 3 == 0) { /* the receive is posted first */
-            letter_irecv(&in);
-            letter_send(&out);
-            letter_end(&in);
+            message_irecv(&in);
+            message_send(&out);
+            message_end(&in);
         } else if (i % 3 == 1) { /* the send is started first */
-            letter_isend(&out);
-            letter_recv(&in);
-            letter_end(&out);
+            message_isend(&out);
+            message_recv(&in);
+            message_end(&out);
         } else {
-            letter_isend(&out);
-            letter_irecv(&in);
-            letter_end(&out);
-            letter_end(&in);
+            message_isend(&out);
+            message_irecv(&in);
+            message_end(&out);
+            message_end(&in);
         }
     }
 }
@@ -101,35 +103,36 @@ static void test_self(void)
 static void test_large(void)
 {
     size_t bytes = my.ranks > 8 ? 100000 : (size_t)8 << 20;
-    letter_t in = letter(prev_rank(), 1, bytes, (uint64_t)prev_rank());
-    letter_t out = letter(next_rank(), 1, bytes, (uint64_t)my.rank);
+    message_t in = message_with(prev_rank(), 1, bytes, (uint64_t)prev_rank());
+    message_t out = message_with(next_rank(), 1, bytes, (uint64_t)my.rank);
 
-    letter_irecv(&in);
-    letter_isend(&out);
-    letter_end(&out);
-    letter_end(&in);
-    letter_isend(&out);
-    letter_irecv(&in);
-    letter_end(&in);
-    letter_end(&out);
+    message_irecv(&in);
+    message_isend(&out);
+    message_end(&out);
+    message_end(&in);
+    message_isend(&out);
+    message_irecv(&in);
+    message_end(&in);
+    message_end(&out);
 }
 
 /* Many more small messages than any window holds, received late. */
 static void test_many_small(void)
 {
     enum { MANY = 2000 };
-    letter_t *in = calloc(MANY, sizeof *in), *out = calloc(MANY, sizeof *out);
+    message_t *in = calloc(MANY, sizeof *in), *out = calloc(MANY, sizeof *out);
 
     for (int i = 0; in && out && i < MANY; i++) {
-        out[i] = letter(next_rank(), 2, 24, (uint64_t)(my.rank + i * 64));
-        letter_isend(&out[i]);
+        out[i] = message_with(next_rank(), 2, 24, (uint64_t)(my.rank + i * 64));
+        message_isend(&out[i]);
     }
     for (int i = 0; in && out && i < MANY; i++) {
-        in[i] = letter(prev_rank(), 2, 24, (uint64_t)(prev_rank() + i * 64));
-        letter_recv(&in[i]);
+        in[i] =
+            message_with(prev_rank(), 2, 24, (uint64_t)(prev_rank() + i * 64));
+        message_recv(&in[i]);
     }
     for (int i = 0; in && out && i < MANY; i++)
-        letter_end(&out[i]);
+        message_end(&out[i]);
     free(in);
     free(out);
 }
@@ -140,13 +143,13 @@ static void test_stream(void)
 {
     for (int i = 0; i < 300 && my.ranks > 1; i++) {
         size_t bytes = mix((uint64_t)i) % 3000;
-        letter_t l =
-            letter(my.rank == 0 ? my.ranks - 1 : 0, i, bytes, (uint64_t)i);
+        message_t l = message_with(my.rank == 0 ? my.ranks - 1 : 0, i, bytes,
+                                   (uint64_t)i);
 
         if (my.rank == 0)
-            letter_send(&l);
+            message_send(&l);
         else if (my.rank == my.ranks - 1)
-            letter_recv(&l);
+            message_recv(&l);
     }
     if (my.ranks == 1)
         conform_skip("needs 2 ranks");
@@ -158,13 +161,13 @@ static void test_exchange(void)
     int peer = my.rank ^ 1;
 
     for (size_t i = 0; i < CONFORM_LENGTH(sizes) && peer < my.ranks; i++) {
-        letter_t out = letter(peer, 4, sizes[i], (uint64_t)my.rank);
-        letter_t in = letter(peer, 4, sizes[i], (uint64_t)peer);
+        message_t out = message_with(peer, 4, sizes[i], (uint64_t)my.rank);
+        message_t in = message_with(peer, 4, sizes[i], (uint64_t)peer);
 
-        letter_isend(&out);
-        letter_irecv(&in);
-        letter_end(&out);
-        letter_end(&in);
+        message_isend(&out);
+        message_irecv(&in);
+        message_end(&out);
+        message_end(&in);
     }
 }
 
@@ -178,17 +181,18 @@ static void test_among_collectives(void)
 
     for (int i = 0; i < 20; i++) {
         size_t bytes = i % 2 ? 20000 : 20;
-        letter_t in = letter(prev_rank(), 6, bytes, (uint64_t)prev_rank());
-        letter_t out = letter(next_rank(), 6, bytes, (uint64_t)my.rank);
+        message_t in =
+            message_with(prev_rank(), 6, bytes, (uint64_t)prev_rank());
+        message_t out = message_with(next_rank(), 6, bytes, (uint64_t)my.rank);
 
-        letter_irecv(&in);
+        message_irecv(&in);
         x.seed++;
         exchange_run(&x);
-        letter_isend(&out);
+        message_isend(&out);
         x.seed++;
         exchange_run(&x);
-        letter_end(&in);
-        letter_end(&out);
+        message_end(&in);
+        message_end(&out);
     }
 }
 

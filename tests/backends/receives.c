@@ -345,10 +345,10 @@ static int can_probe(void)
 static void run_probe(size_t bytes, int source)
 {
     dscomm_message_info_t info = DSCOMM_MESSAGE_INFO_INIT;
-    letter_t in = letter(prev_rank(), 4, bytes, (uint64_t)prev_rank());
-    letter_t out = letter(next_rank(), 4, bytes, (uint64_t)my.rank);
+    message_t in = message_with(prev_rank(), 4, bytes, (uint64_t)prev_rank());
+    message_t out = message_with(next_rank(), 4, bytes, (uint64_t)my.rank);
 
-    letter_isend(&out);
+    message_isend(&out);
     for (int i = 0; i < 3; i++) {
         info.bytes = 1;
         CHECK_OK(dscomm_probe(my.group, source, i ? 4 : DSCOMM_ANY_TAG, LONG_MS,
@@ -358,8 +358,8 @@ static void run_probe(size_t bytes, int source)
               "rank %d, tag %d, %zu bytes", info.source, info.tag, info.bytes);
     }
     CHECK_FAILS(dscomm_probe(my.group, source, 5, 0, NULL), DSCOMM_IN_PROGRESS);
-    letter_recv(&in);
-    letter_end(&out);
+    message_recv(&in);
+    message_end(&out);
 }
 
 static void test_probe(void)

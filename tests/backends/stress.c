@@ -16,7 +16,7 @@ typedef struct {
     dscomm_group_t *groups[GROUPS]; /* NULL if this rank is not a member */
     exchange_t exchanges[FLIGHT];
     int exchanging;
-    letter_t letters[2 * FLIGHT];
+    message_t messages[2 * FLIGHT];
     int mailing;
 } stress_t;
 
@@ -46,7 +46,7 @@ static void land_exchanges(stress_t *s)
 static void land_letters(stress_t *s)
 {
     for (int i = s->mailing - 1; i >= 0; i--)
-        letter_end(&s->letters[i]);
+        message_end(&s->messages[i]);
     s->mailing = 0;
 }
 
@@ -99,22 +99,22 @@ static void step_message(stress_t *s, uint64_t r)
 {
     int from = (int)(r % (uint64_t)my.ranks);
     int to = (int)((r >> 20) % (uint64_t)my.ranks);
-    letter_t l = {.group = s->groups[0],
-                  .tag = (int)(r >> 40 & 3),
-                  .bytes = draw_count(mix(r)) * 3,
-                  .seed = r};
+    message_t l = {.group = s->groups[0],
+                   .tag = (int)(r >> 40 & 3),
+                   .bytes = draw_count(mix(r)) * 3,
+                   .seed = r};
 
     if (s->mailing + 2 > 2 * FLIGHT)
         land_letters(s);
     if (my.rank == from) {
         l.peer = to;
-        letter_isend(&l);
-        s->letters[s->mailing++] = l;
+        message_isend(&l);
+        s->messages[s->mailing++] = l;
     }
     if (my.rank == to) {
         l.peer = from;
-        letter_irecv(&l);
-        s->letters[s->mailing++] = l;
+        message_irecv(&l);
+        s->messages[s->mailing++] = l;
     }
 }
 

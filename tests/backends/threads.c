@@ -39,13 +39,14 @@ static void *run_messages(void *arg)
 
     for (int i = 0; i < 40; i++) {
         const size_t bytes = i % 8 == 7 ? 60000 : (size_t)i * 3;
-        letter_t in = letter(prev, i, bytes, (uint64_t)(prev + 64 * i));
-        letter_t out = letter(next, i, bytes, (uint64_t)(my.rank + 64 * i));
+        message_t in = message_with(prev, i, bytes, (uint64_t)(prev + 64 * i));
+        message_t out =
+            message_with(next, i, bytes, (uint64_t)(my.rank + 64 * i));
 
         in.group = out.group = task->group;
-        letter_isend(&out);
-        letter_recv(&in);
-        letter_end(&out);
+        message_isend(&out);
+        message_recv(&in);
+        message_end(&out);
     }
     return NULL;
 }

@@ -404,7 +404,7 @@ static bool read_plan(join_t *j, char **lines)
 }
 
 /* Fails because the plan was made with an earlier process of this node. Ends
- * the job, because all other nodes wait in vain. */
+ * the job, because all other nodes would wait for it. */
 static int fail_replaced(const join_t *j, int planned)
 {
     const int node = j->place->node_rank;

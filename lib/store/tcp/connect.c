@@ -22,7 +22,7 @@
  * between them that takes 2 s, in which a server may get memory again. */
 #define CLOSED_MAX 12
 /* for a store of another job to end */
-#define OTHER_JOB_MS (STORE_LINGER_MS + 1000)
+#define OTHER_JOB_MS (STORE_READERS_MS + 1000)
 #define REFUSE_MS 1000 /* to report to a server that it is not used */
 /* Time limit of withdrawing a will, in ms: for the turn on the connection, and
  * for the server's answer. */

@@ -7,7 +7,7 @@
 #include "lib/store/tcp/link.h"
 
 /* How long a server waits at its end for clients that have not left. */
-#define STORE_LINGER_MS 5000
+#define STORE_READERS_MS 5000
 
 /* A connection beyond the first is closed after it has been idle for this long.
  */

@@ -47,7 +47,7 @@ typedef struct {
     gboolean adopted; /* other processes may go on using the socket */
 } dscomm_priv_listen_t;
 
-/* Where a server listens. */
+/* The address and ports at which a server listens. */
 typedef struct {
     const char *host;
     int port; /* 0: any */

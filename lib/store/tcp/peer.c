@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kernel shows about the other end of a connection, and reports of
+/* The kernel's information about the other end of a connection, and reports of
  * processes with another secret. */
 #include "config.h"
 

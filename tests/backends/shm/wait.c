@@ -34,7 +34,7 @@ static void test_with(void)
         shm_wait_register(shms[r]);
     for (int r = 0; r < 2; r++)
         shm_wait_agree(shms[r]);
-    ok(!wakes(shms), "with membarrier nobody looks for sleepers in vain");
+    ok(!wakes(shms), "with membarrier nobody looks for sleepers");
     fixture_close(shms, 2);
 }
 

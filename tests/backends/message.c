@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int begin(letter_t *l, int receives)
+static int begin(message_t *l, int receives)
 {
     l->receives = receives;
     l->work = NULL;
@@ -22,7 +22,7 @@ static int begin(letter_t *l, int receives)
     return 1;
 }
 
-static void finish(letter_t *l)
+static void finish(message_t *l)
 {
     char what[128];
 
@@ -33,7 +33,7 @@ static void finish(letter_t *l)
     area_drop(&l->area);
 }
 
-static void check_origin(const letter_t *l, int source, size_t bytes)
+static void check_origin(const message_t *l, int source, size_t bytes)
 {
     check(l->peer < 0 || source == l->peer, "source is %d, want %d", source,
           l->peer);
@@ -41,21 +41,21 @@ static void check_origin(const letter_t *l, int source, size_t bytes)
           l->bytes);
 }
 
-void letter_isend(letter_t *l)
+void message_isend(message_t *l)
 {
     if (begin(l, 0))
         CHECK_OK(dscomm_isend(l->group, l->area.data, l->bytes, DSCOMM_UINT8,
                               l->peer, l->tag, &l->work));
 }
 
-void letter_irecv(letter_t *l)
+void message_irecv(message_t *l)
 {
     if (begin(l, 1))
         CHECK_OK(dscomm_irecv(l->group, l->area.data, l->bytes, DSCOMM_UINT8,
                               l->peer, l->tag, &l->work));
 }
 
-void letter_end(letter_t *l)
+void message_end(message_t *l)
 {
     int source = -2, tag = -2;
     size_t bytes = (size_t)-1;
@@ -72,7 +72,7 @@ void letter_end(letter_t *l)
     finish(l);
 }
 
-void letter_send(letter_t *l)
+void message_send(message_t *l)
 {
     if (begin(l, 0))
         CHECK_OK(dscomm_send(l->group, l->area.data, l->bytes, DSCOMM_UINT8,
@@ -80,7 +80,7 @@ void letter_send(letter_t *l)
     finish(l);
 }
 
-void letter_recv(letter_t *l)
+void message_recv(message_t *l)
 {
     int source = -2;
     size_t bytes = (size_t)-1;
