@@ -27,6 +27,7 @@
 #define DOUBTFUL_MS 30000
 /* Between the end of the final barrier and the last leave message. */
 #define LEAVE_MESSAGE_MS STORE_READERS_MS
+#define BATCH 1024 /* keys in one request */
 /* Interval of rank 0's checks for missing leave messages: first, longest. */
 #define LOOK_MS 50
 #define LOOK_MOST_MS 100
@@ -480,6 +481,39 @@ static void leave_announce(const dscomm_meeting_t *meeting)
         dscomm_store_set(meeting->store, "empty", "", 0);
 }
 
+/* Key number i of the world in a store that outlives it; the one that counts
+ * the ranks that have left is the last. */
+static const char *leave_key(const dscomm_roster_t *roster, int i,
+                             char key[ROSTER_KEY_MAX])
+{
+    if (i < roster->count)
+        return dscomm_priv_roster_claim_key(i, key);
+    if (i < 2 * roster->count)
+        return dscomm_priv_roster_key(roster, i - roster->count, key);
+    return i == 2 * roster->count ? roster->decision : "left";
+}
+
+/* Counts this rank as left. The last rank deletes the world's keys; if any rank
+ * does not leave in order, they stay. */
+static void leave_delete(const dscomm_roster_t *roster)
+{
+    const int all = 2 * roster->count + 2;
+    char names[BATCH][ROSTER_KEY_MAX];
+    const char *keys[BATCH];
+    int64_t left = 0;
+    dscomm_status_t status = dscomm_store_add(roster->store, "left", 1, &left);
+
+    if (status < 0 || left < roster->count)
+        return;
+    for (int first = 0; first < all && !status; first += BATCH) {
+        const int count = MIN(all - first, BATCH);
+
+        for (int i = 0; i < count; i++)
+            keys[i] = leave_key(roster, first + i, names[i]);
+        status = dscomm_priv_store_delete(roster->store, keys, (size_t)count);
+    }
+}
+
 /* Counts, in a launcher's store, that this rank has left its world: the next
  * program of the job waits for that. */
 static void count_left(point_t *point, int64_t deadline, int64_t most)
@@ -620,7 +654,7 @@ void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
         const dscomm_roster_t roster = dscomm_priv_join_roster(
             meeting->store, meeting->rank, meeting->size, deadline);
 
-        dscomm_priv_roster_leave(&roster);
+        leave_delete(&roster);
     }
     dscomm_priv_processes_withdraw_will(meeting->store);
     dscomm_store_close(meeting->store);

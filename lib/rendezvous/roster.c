@@ -98,9 +98,10 @@ void dscomm_priv_roster_token(const char *space, char token[ROSTER_TOKEN_MAX])
              (unsigned long long)number);
 }
 
-static void claim_key(int member, char key[ROSTER_KEY_MAX])
+const char *dscomm_priv_roster_claim_key(int member, char key[ROSTER_KEY_MAX])
 {
     snprintf(key, ROSTER_KEY_MAX, "claim/%d", member);
+    return key;
 }
 
 dscomm_status_t
@@ -112,7 +113,7 @@ dscomm_priv_roster_claim(const dscomm_roster_t *roster, const char *token,
     dscomm_status_t status;
     bool own, again;
 
-    claim_key(roster->own, key);
+    dscomm_priv_roster_claim_key(roster->own, key);
     do {
         void *value;
         size_t size;
@@ -384,27 +385,4 @@ bool dscomm_priv_roster_failed(const dscomm_roster_t *roster,
         return false;
     dscomm_store_add(roster->store, roster->read, 1, &count);
     return true;
-}
-
-void dscomm_priv_roster_leave(const dscomm_roster_t *roster)
-{
-    static const char counter[] = "left";
-    dscomm_store_t *store = roster->store;
-    char key[ROSTER_KEY_MAX];
-    int64_t left = 0;
-    dscomm_status_t status = dscomm_store_add(store, counter, 1, &left);
-
-    if (status < 0 || left < roster->count)
-        return;
-    for (int i = 0; i < roster->count && status == DSCOMM_OK; i++) {
-        claim_key(i, key);
-        status = dscomm_store_delete(store, key, NULL);
-        if (status == DSCOMM_OK)
-            status = dscomm_store_delete(
-                store, dscomm_priv_roster_key(roster, i, key), NULL);
-    }
-    if (status == DSCOMM_OK)
-        status = dscomm_store_delete(store, roster->decision, NULL);
-    if (status == DSCOMM_OK)
-        dscomm_store_delete(store, counter, NULL);
 }

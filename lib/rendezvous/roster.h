@@ -76,7 +76,8 @@ dscomm_priv_roster_claim(const dscomm_roster_t *roster, const char *token,
                          bool (*replaces)(const char *other, const char *token),
                          char **ret_other);
 
-/* Writes the key of a member's record. Returns key. */
+/* Write the key of a member's claim, and that of its record. Return key. */
+const char *dscomm_priv_roster_claim_key(int member, char key[ROSTER_KEY_MAX]);
 const char *dscomm_priv_roster_key(const dscomm_roster_t *roster, int member,
                                    char key[ROSTER_KEY_MAX]);
 
@@ -136,10 +137,5 @@ dscomm_status_t dscomm_priv_roster_await_decision(const dscomm_roster_t *roster,
  * member has read it. */
 bool dscomm_priv_roster_failed(const dscomm_roster_t *roster,
                                const char *decision);
-
-/* Called if this member leaves in order. The last member to leave deletes all
- * keys of the roster from a store that outlives the members. If any member
- * never calls this, the keys stay. */
-void dscomm_priv_roster_leave(const dscomm_roster_t *roster);
 
 #endif

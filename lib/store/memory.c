@@ -106,8 +106,16 @@ static dscomm_status_t local_append(local_t *self, request_t *request)
 
 static dscomm_status_t local_delete(local_t *self, request_t *request)
 {
-    request->number = local_find(self, *request->keys) != NULL;
-    return request->number ? self->put(self, *request->keys, NULL) : DSCOMM_OK;
+    dscomm_status_t status = DSCOMM_OK;
+
+    request->number = 0;
+    for (size_t i = 0; i < request->count && !status; i++) {
+        if (!local_find(self, request->keys[i]))
+            continue;
+        status = self->put(self, request->keys[i], NULL);
+        request->number++;
+    }
+    return status;
 }
 
 static dscomm_status_t local_num_keys(local_t *self, request_t *request)

@@ -490,6 +490,15 @@ dscomm_status_t dscomm_store_delete(dscomm_store_t *store, const char *key,
     return status;
 }
 
+dscomm_status_t dscomm_priv_store_delete(dscomm_store_t *store,
+                                         const char *const *keys, size_t count)
+{
+    dscomm_priv_request_t request = {.command = STORE_DELETE};
+
+    USABLE(store);
+    return execute(store, keys, count, DSCOMM_TIMEOUT_DEFAULT, &request);
+}
+
 dscomm_status_t dscomm_store_check(dscomm_store_t *store,
                                    const char *const *keys, size_t count,
                                    int *ret_present)

@@ -77,7 +77,7 @@ typedef enum {
     STORE_GET, /* waits for the keys; values and sizes, unless NULL */
     STORE_ADD, /* number: the addend, then the sum */
     STORE_COMPARE_SET, /* expected, value; values and sizes: what is stored */
-    STORE_DELETE, /* number: 1 if the key was there, else 0 */
+    STORE_DELETE, /* number: how many of the keys were there */
     STORE_LOOK, /* present: which of the keys are there */
     STORE_NUM_KEYS, /* number; no keys */
     STORE_COMMANDS
@@ -199,6 +199,11 @@ typedef struct {
  * over TCP. The keys may belong to several views of one store; the deadline is
  * that of the first view. */
 dscomm_status_t dscomm_priv_store_look(dscomm_priv_look_t *looks, size_t count);
+
+/* Deletes keys in their order, those that are there. A TCP store gets all the
+ * deletions before it answers the first one. */
+dscomm_status_t dscomm_priv_store_delete(dscomm_store_t *store,
+                                         const char *const *keys, size_t count);
 
 /* How many clients with a last will are connected to the server of this
  * process; several connections of a client count once. -1: this process has no

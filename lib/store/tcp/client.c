@@ -87,11 +87,11 @@ struct call {
     bool in_order;
 };
 
-/* Writes the request's command and key. */
-static void call_put(const call_t *call, buffer_t *bytes)
+/* Writes the request's command for one of its keys. */
+static void call_put(const call_t *call, const char *key, buffer_t *bytes)
 {
     dscomm_priv_put_u8(bytes, call->command->wire);
-    dscomm_priv_put_key(bytes, *call->request->keys);
+    dscomm_priv_put_key(bytes, key);
 }
 
 static dscomm_status_t call_receive(call_t *call, void *data, size_t size)
@@ -173,7 +173,7 @@ static dscomm_status_t call_change(call_t *call)
     buffer_t bytes = {0};
     uint32_t echo = 0;
 
-    call_put(call, &bytes);
+    call_put(call, *call->request->keys, &bytes);
     dscomm_priv_put_bytes(&bytes, value.data, value.size);
     dscomm_priv_put_u8(&bytes, WIRE_PING);
     dscomm_priv_put_u32(&bytes, nonce);
@@ -187,7 +187,7 @@ static dscomm_status_t call_add(call_t *call)
     buffer_t bytes = {0};
     int64_t sum;
 
-    call_put(call, &bytes);
+    call_put(call, *call->request->keys, &bytes);
     dscomm_priv_put_u64(&bytes, (uint64_t)call->request->number);
     status = call_query(call, &bytes, &sum, sizeof sum);
     if (!status)
@@ -203,7 +203,7 @@ static dscomm_status_t call_compare_set(call_t *call)
     dscomm_status_t status;
     buffer_t bytes = {0};
 
-    call_put(call, &bytes);
+    call_put(call, *call->request->keys, &bytes);
     dscomm_priv_put_bytes(&bytes, expected.data, expected.size);
     dscomm_priv_put_bytes(&bytes, desired.data, desired.size);
     status = call_send(call, &bytes);
@@ -213,17 +213,29 @@ static dscomm_status_t call_compare_set(call_t *call)
     return status;
 }
 
+/* One DELETE_KEY for each key; all are sent before the first answer is read. */
 static dscomm_status_t call_delete(call_t *call)
 {
-    dscomm_status_t status;
-    buffer_t bytes = {0};
-    uint64_t deleted = 0;
+    dscomm_priv_request_t *request = call->request;
+    dscomm_status_t status = DSCOMM_OK;
+    uint64_t deleted[CHUNK];
 
-    call_put(call, &bytes);
-    status = call_query(call, &bytes, &deleted, sizeof deleted);
-    call->request->number = (int64_t)deleted;
-    return status || deleted <= 1 ? status
-                                  : call_fail(call, "DELETE_KEY", deleted);
+    request->number = 0;
+    for (size_t done = 0, some; done < request->count && !status;
+         done += some) {
+        buffer_t bytes = {0};
+
+        some = MIN(request->count - done, CHUNK);
+        for (size_t i = 0; i < some; i++)
+            call_put(call, request->keys[done + i], &bytes);
+        status = call_query(call, &bytes, deleted, some * sizeof *deleted);
+        for (size_t i = 0; i < some && !status; i++) {
+            if (deleted[i] > 1)
+                status = call_fail(call, "DELETE_KEY", deleted[i]);
+            request->number += (int64_t)deleted[i];
+        }
+    }
+    return status;
 }
 
 static dscomm_status_t call_look(call_t *call)

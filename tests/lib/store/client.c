@@ -512,10 +512,57 @@ static void test_look(void)
     fake_close(&fake, store);
 }
 
-static void test_look_kinds(void)
+/* The same for deletions. The fake server answers once, so a second request
+ * would find the connection out of step. */
+static void test_delete(void)
 {
-    static const char *const urls[] = {"memory://", "tcp://127.0.0.1:0"};
+    static const char *const keys[] = {"a", "b", "c"};
+    const uint64_t deleted[] = {1, 0, 1}, bad[] = {1, 2, 1};
+    fake_t fake = {.answers = {(const char *)deleted},
+                   .sizes = {sizeof deleted}};
+    fake_t wrong = {.answers = {(const char *)bad}, .sizes = {sizeof bad}};
+    dscomm_store_t *store = fake_open(&fake);
 
+    status_is(dscomm_priv_store_delete(store, keys, 3), DSCOMM_OK,
+              "three keys are deleted at once");
+    fake_close(&fake, store);
+    store = fake_open(&wrong);
+    status_is(dscomm_priv_store_delete(store, keys, 3), DSCOMM_ERR_PROTOCOL,
+              "the second of three answers makes no sense");
+    fake_close(&wrong, store);
+}
+
+#define KEYS 1500 /* more than one request has */
+
+/* Of many keys, the first and the last are there, and one that stays. */
+static void check_delete(dscomm_store_t *store, const char *url)
+{
+    static char names[KEYS][8];
+    const char *keys[KEYS];
+    int64_t count = -1;
+
+    for (int i = 0; i < KEYS; i++) {
+        snprintf(names[i], sizeof names[i], "x%d", i);
+        keys[i] = names[i];
+    }
+    dscomm_store_set(store, keys[0], "v", 1);
+    dscomm_store_set(store, keys[KEYS - 1], "v", 1);
+    dscomm_store_num_keys(store, &count);
+    is_int(count, 3, "%s: three keys", url);
+    status_is(dscomm_priv_store_delete(store, keys, KEYS), DSCOMM_OK, url);
+    dscomm_store_num_keys(store, &count);
+    is_int(count, 1, "%s: two of them are deleted", url);
+    status_is(dscomm_priv_store_delete(store, NULL, 0), DSCOMM_OK, "no keys");
+}
+
+static void test_kinds(void)
+{
+    char folder[] = "/tmp/dscomm-client-XXXXXX", file[64];
+    const char *const urls[] = {"memory://", "tcp://127.0.0.1:0", file};
+
+    if (!mkdtemp(folder))
+        bail("mkdtemp failed");
+    snprintf(file, sizeof file, "file://%s/store", folder);
     for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
         dscomm_store_t *store = must_open_store(urls[i], NULL, 1);
         dscomm_priv_look_t looks[] = {{store, "a", true}, {store, "b", false}};
@@ -524,8 +571,11 @@ static void test_look_kinds(void)
         status_is(dscomm_priv_store_look(looks, 2), DSCOMM_OK, urls[i]);
         ok(!looks[0].present && looks[1].present, "%s: b alone is there",
            urls[i]);
+        check_delete(store, urls[i]);
         dscomm_store_close(store);
     }
+    unlink(file + strlen("file://"));
+    rmdir(folder);
 }
 
 /* A server with a secret refuses once: no second request is sent. This server
@@ -563,6 +613,7 @@ int main(void)
     test_no_server();
     test_late_server();
     test_look();
-    test_look_kinds();
+    test_delete();
+    test_kinds();
     return tap_done();
 }
