@@ -62,7 +62,7 @@ static dscomm_status_t bootstrap_check_ranks(dscomm_bootstrap_t *bootstrap)
     int rank = 0, ranks = 1;
 
     if (given)
-        status = engine_check_world("world", given);
+        status = engine_check_world(given);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (status < 0)

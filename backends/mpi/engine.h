@@ -84,8 +84,7 @@ dscomm_status_t mpi_meet(const dscomm_backend_args_t *args, dscomm_status_t own,
 
 /* The facts for comparing MPI's size with the launcher's. */
 typedef struct {
-    /* name of the group; the launcher, as discovery names it */
-    const char *group, *source;
+    const char *source; /* the launcher, as discovery names it */
     const char *library; /* MPI's own name */
     int ranks, mpi_ranks;
 } mpi_wiring_t;

@@ -170,7 +170,7 @@ dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl);
 void engine_quiesce(void *impl);
 void engine_close(void *impl);
 /* ERR_ENVIRONMENT if MPI has fewer ranks than the group. */
-dscomm_status_t engine_check_world(const char *group, int ranks);
+dscomm_status_t engine_check_world(int ranks);
 
 /* bootstrap.c */
 dscomm_status_t engine_bootstrap(dscomm_bootstrap_t *bootstrap);

@@ -141,10 +141,8 @@ static dscomm_status_t cards_read(const dscomm_backend_args_t *args,
     for (size_t r = 0; r < ranks && status == DSCOMM_OK; r++)
         if (sizes[r] != sizeof(mpi_card_t))
             status = dscomm_fail(
-                DSCOMM_ERR_PROTOCOL,
-                "group '%s': %s has another version of "
-                "backend mpi",
-                args->name, dscomm_backend_creation_rank(args, (int)r, who));
+                DSCOMM_ERR_PROTOCOL, "%s has another version of backend mpi",
+                dscomm_backend_creation_rank(args, (int)r, who));
     g_free(sizes);
     g_strfreev(keys);
     return status;
@@ -193,12 +191,11 @@ static char *missing_ranks_name(const dscomm_backend_args_t *args)
 static dscomm_status_t meeting_fail_missing(const dscomm_backend_args_t *args)
 {
     char *names = missing_ranks_name(args);
-    dscomm_status_t status =
-        dscomm_fail(DSCOMM_ERR_TIMEOUT,
-                    "group '%s': %s of %d did not come within %.1f s; did all "
-                    "reach the same call?",
-                    args->name, *names ? names : "the last", args->ranks,
-                    args->open_ms / 1000.0);
+    dscomm_status_t status = dscomm_fail(
+        DSCOMM_ERR_TIMEOUT,
+        "%s of %d did not come within %.1f s; did all reach the "
+        "same call?",
+        *names ? names : "the last", args->ranks, args->open_ms / 1000.0);
 
     g_free(names);
     return status;
@@ -263,8 +260,8 @@ static dscomm_status_t decision_check(const dscomm_backend_args_t *args,
     if (!decision_is_refusal(decision) && decision->size == sizeof *map + ranks)
         return DSCOMM_OK;
     return dscomm_fail(DSCOMM_ERR_PROTOCOL,
-                       "group '%s': the ranks' map has %zu bytes, not %zu",
-                       args->name, decision->size, sizeof *map + ranks);
+                       "the ranks' map has %zu bytes, not %zu", decision->size,
+                       sizeof *map + ranks);
 }
 
 /* Refuses for a reason of this rank. The record names the rank, unless the

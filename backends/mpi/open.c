@@ -34,10 +34,10 @@ static int wants_blocking(int multiple, int oversubscribed)
     return multiple && value == MPI_YES;
 }
 
-dscomm_status_t engine_check_world(const char *group, int ranks)
+dscomm_status_t engine_check_world(int ranks)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-    mpi_wiring_t wiring = {group, "", text, ranks, 0};
+    mpi_wiring_t wiring = {"", text, ranks, 0};
     dscomm_env_attr_t attr = DSCOMM_ENV_ATTR_INIT;
     dscomm_env_t *env = NULL;
     dscomm_status_t status;
@@ -68,7 +68,7 @@ static dscomm_status_t engine_prepare(const dscomm_backend_args_t *args,
         engine->funneled = level < MPI_THREAD_SERIALIZED;
         engine->lock = multiple ? &engine->own_lock : &engine_library_lock;
         pthread_mutex_lock(engine->lock);
-        status = engine_check_world(args->name, args->ranks);
+        status = engine_check_world(args->ranks);
         MPI_Comm_rank(MPI_COMM_WORLD, &card->mpi_rank);
         pthread_mutex_unlock(engine->lock);
     }
@@ -203,10 +203,10 @@ maker_await(maker_t *maker, const dscomm_backend_args_t *args, int64_t end_us)
     if (done)
         return done < 0 ? (dscomm_status_t)done : DSCOMM_OK;
     return dscomm_fail(DSCOMM_ERR_TIMEOUT,
-                       "group '%s': MPI_Comm_create_group() has not come back "
-                       "within %.1f s, although all ranks had met: one of them "
-                       "stands still, or MPI cannot reach it",
-                       args->name, args->open_ms / 1000.0);
+                       "MPI_Comm_create_group() has not come back within %.1f "
+                       "s, although all ranks had met: one of them stands "
+                       "still, or MPI cannot reach it",
+                       args->open_ms / 1000.0);
 }
 
 /* Looks for a death after MPI has failed: MPI may see it a little earlier than

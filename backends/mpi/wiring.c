@@ -49,9 +49,9 @@ dscomm_status_t mpi_check_wiring(const mpi_wiring_t *wiring)
         i++;
     return dscomm_fail(
         DSCOMM_ERR_ENVIRONMENT,
-        "group '%s': MPI was not wired up: it has %d rank%s "
-        "where the job has %d; %s (%.60s)",
-        wiring->group, count, count == 1 ? "" : "s", wiring->ranks,
+        "MPI was not wired up: it has %d rank%s where the job has %d; %s "
+        "(%.60s)",
+        count, count == 1 ? "" : "s", wiring->ranks,
         remedies[i].remedy ? remedies[i].remedy : find_dialect(wiring->library),
         wiring->library);
 }

@@ -31,13 +31,11 @@ static dscomm_status_t self_open(const dscomm_backend_args_t *args,
 
     if (args->ranks != 1)
         return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
-                           "group '%s' has %d ranks; backend self serves one",
-                           args->name, args->ranks);
+                           "it has %d ranks; backend self serves one",
+                           args->ranks);
     self = g_try_malloc0(sizeof *self + strlen(args->name) + 1);
     if (!self)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                           "group '%s' has no memory for its only rank",
-                           args->name);
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory");
     strcpy(self->name, args->name);
     self->group = args->group;
     *ret_impl = self;

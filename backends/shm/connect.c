@@ -131,9 +131,8 @@ static dscomm_status_t fail_offer(const dscomm_backend_args_t *args,
     char who[DSCOMM_CREATION_RANK_MAX];
 
     return dscomm_fail(DSCOMM_ERR_TIMEOUT,
-                       "group '%s': %s did not offer its shared memory within "
-                       "%.1f s; %s",
-                       args->name, dscomm_backend_creation_rank(args, 0, who),
+                       "%s did not offer its shared memory within %.1f s; %s",
+                       dscomm_backend_creation_rank(args, 0, who),
                        args->open_ms / 1000.0, why);
 }
 
@@ -207,12 +206,9 @@ static dscomm_status_t member_receive(const shm_t *shm,
     int failed;
 
     if (status == DSCOMM_ERR_TIMEOUT)
-        return dscomm_fail(status,
-                           "group '%s': %s was silent for %.1f s while "
-                           "the group was made",
-                           args->name,
-                           dscomm_backend_creation_rank(args, 0, who),
-                           args->open_ms / 1000.0);
+        return dscomm_fail(
+            status, "%s was silent for %.1f s while the group was made",
+            dscomm_backend_creation_rank(args, 0, who), args->open_ms / 1000.0);
     if (status)
         return status;
     failed = shm_message_receive(fd, message, size, ret_fds, max_fds, 0);
@@ -234,7 +230,7 @@ static dscomm_status_t member_receive_result(shm_t *shm,
     if (status)
         return status;
     shm->layout = result.layout;
-    return shm_connect_result(shm, &result);
+    return shm_connect_result(&result);
 }
 
 static dscomm_status_t member_meet_peers(shm_t *shm,

@@ -76,8 +76,7 @@ dscomm_status_t shm_connect_fail(const shm_t *shm, const char *call);
 
 /* If result has a failure, makes it this thread's last one and returns its
  * status; else OK. */
-dscomm_status_t shm_connect_result(const shm_t *shm,
-                                   const join_result_t *result);
+dscomm_status_t shm_connect_result(const join_result_t *result);
 
 /* ERR_NO_MEMORY with a sentence. */
 dscomm_status_t shm_connect_no_memory(const shm_t *shm);

@@ -30,21 +30,14 @@ dscomm_status_t shm_connect_fail(const shm_t *shm, const char *call)
     const int error = errno;
     const bool no_memory = error == EMFILE || error == ENFILE ||
                            error == ENOMEM || error == ENOBUFS;
-    dscomm_failure_t failure;
 
-    dscomm_backend_failure(shm->group,
-                           no_memory ? DSCOMM_ERR_NO_MEMORY : DSCOMM_ERR_IO,
-                           DSCOMM_FAILURE_RESOURCE, shm->world_ranks[shm->rank],
-                           getpid(), &failure);
-    dscomm_backend_failure_detail(
-        &failure, "cannot meet its peers in group '%s': %s: %s%s", shm->name,
-        call, strerror(error),
+    return shm_fail_resource(
+        shm, no_memory ? DSCOMM_ERR_NO_MEMORY : DSCOMM_ERR_IO,
+        "cannot meet its peers: %s: %s%s", call, strerror(error),
         error == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
-    return dscomm_backend_fail(&failure);
 }
 
-dscomm_status_t shm_connect_result(const shm_t *shm,
-                                   const join_result_t *result)
+dscomm_status_t shm_connect_result(const join_result_t *result)
 {
     dscomm_failure_t failure;
 
@@ -53,9 +46,8 @@ dscomm_status_t shm_connect_result(const shm_t *shm,
     if (!dscomm_backend_failure_unpack(result->failure, sizeof result->failure,
                                        &failure))
         return dscomm_fail(DSCOMM_ERR_PROTOCOL,
-                           "group '%s': another rank has told of a failure "
-                           "that makes no sense",
-                           shm->name);
+                           "another rank has told of a failure that makes no "
+                           "sense");
     return dscomm_backend_fail(&failure);
 }
 

@@ -230,13 +230,11 @@ void *shm_heap_resolve(shm_t *shm, int rank, uint64_t reference, size_t size)
     uint64_t offset = reference - 1;
 
     if (!map) {
-        dscomm_fail(
-            DSCOMM_ERR_NO_MEMORY,
-            "rank %d cannot map the shared heap of rank %d (%llu bytes) "
-            "of group '%s': %s; raise the address space limit (ulimit "
-            "-v) or lower DSCOMM_SHM_HEAP",
-            shm->rank, rank, (unsigned long long)shm->layout.heap_size,
-            shm->name, strerror(errno));
+        shm_fail_resource(
+            shm, DSCOMM_ERR_NO_MEMORY,
+            "cannot map the shared heap of rank %d (%llu bytes): %s; raise the "
+            "address space limit (ulimit -v) or lower DSCOMM_SHM_HEAP",
+            rank, (unsigned long long)shm->layout.heap_size, strerror(errno));
         return NULL;
     }
     if (offset >= shm->layout.heap_size ||

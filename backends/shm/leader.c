@@ -131,9 +131,9 @@ static dscomm_status_t leader_fail_missing(const leader_t *leader)
     }
     return dscomm_fail(
         DSCOMM_ERR_TIMEOUT,
-        "group '%s': %s%s did not join its shared memory within %.1f s; did "
-        "they reach the same call?",
-        shm->name, list, missing > NAMED ? " and more" : "",
+        "%s%s did not join its shared memory within %.1f s; did they reach the "
+        "same call?",
+        list, missing > NAMED ? " and more" : "",
         leader->args->open_ms / 1000.0);
 }
 
@@ -253,10 +253,7 @@ static dscomm_status_t leader_receive_result(const leader_t *leader, int rank)
 
     if (status == DSCOMM_ERR_TIMEOUT)
         return dscomm_fail(
-            status,
-            "group '%s': %s was silent for %.1f s while the group was "
-            "made",
-            leader->shm->name,
+            status, "%s was silent for %.1f s while the group was made",
             dscomm_backend_creation_rank(leader->args, rank, who),
             leader->args->open_ms / 1000.0);
     if (status)
@@ -266,7 +263,7 @@ static dscomm_status_t leader_receive_result(const leader_t *leader, int rank)
     if (failed)
         return shm_connect_lost(leader->shm, leader->args, rank, "recvmsg",
                                 failed);
-    return shm_connect_result(leader->shm, &ready);
+    return shm_connect_result(&ready);
 }
 
 static dscomm_status_t leader_collect(const leader_t *leader)

@@ -66,10 +66,10 @@ shm_early_t *shm_early_add(shm_p2p_t *p2p, int source, int tag, size_t bytes)
 
 dscomm_status_t shm_early_fail(shm_t *shm, int source)
 {
-    dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                "rank %d of group '%s' has no memory to keep a message of rank "
-                "%d until it is received",
-                shm->rank, shm->name, source);
+    shm_fail_resource(shm, DSCOMM_ERR_NO_MEMORY,
+                      "no memory to keep a message of rank %d until it is "
+                      "received",
+                      source);
     return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
 }
 

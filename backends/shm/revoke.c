@@ -95,6 +95,22 @@ dscomm_status_t shm_revoke_last(shm_t *shm, dscomm_status_t status)
     return shm_fail(shm, &failure);
 }
 
+dscomm_status_t shm_fail_resource(const shm_t *shm, dscomm_status_t status,
+                                  const char *format, ...)
+{
+    char text[DSCOMM_FAILURE_DETAIL_MAX];
+    dscomm_failure_t failure;
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    dscomm_backend_failure(shm->group, status, DSCOMM_FAILURE_RESOURCE,
+                           shm->world_ranks[shm->rank], getpid(), &failure);
+    dscomm_backend_failure_detail(&failure, "group '%s': %s", shm->name, text);
+    return dscomm_backend_fail(&failure);
+}
+
 void shm_blame(const shm_t *shm, dscomm_status_t status,
                dscomm_failure_kind_t kind, int rank,
                dscomm_failure_t *ret_failure)

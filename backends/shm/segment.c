@@ -132,15 +132,12 @@ static dscomm_status_t fit_file_limit(const char *name, shm_layout_t *layout)
     }
     return dscomm_fail(
         DSCOMM_ERR_NO_MEMORY,
-        "group '%s': its shared segment spans %llu bytes, but the "
-        "file size limit is %llu; raise it (ulimit -f) or lower "
-        "DSCOMM_SHM_RING and DSCOMM_SHM_CHANNEL",
-        name, (unsigned long long)layout->total,
-        (unsigned long long)limit.rlim_cur);
+        "its shared segment spans %llu bytes, but the file size limit is %llu; "
+        "raise it (ulimit -f) or lower DSCOMM_SHM_RING and DSCOMM_SHM_CHANNEL",
+        (unsigned long long)layout->total, (unsigned long long)limit.rlim_cur);
 }
 
-static dscomm_status_t segment_fail_file(const char *name, const char *call,
-                                         int fd)
+static dscomm_status_t segment_fail_file(const char *call, int fd)
 {
     int error = errno;
 
@@ -150,8 +147,7 @@ static dscomm_status_t segment_fail_file(const char *name, const char *call,
         error == ENOMEM || error == ENOSPC || error == EMFILE || error == ENFILE
             ? DSCOMM_ERR_NO_MEMORY
             : DSCOMM_ERR_IO,
-        "rank 0 of group '%s' cannot make its shared segment: %s: %s%s", name,
-        call, strerror(error),
+        "its shared segment cannot be made: %s: %s%s", call, strerror(error),
         error == EMFILE ? "; raise the limit of open files "
                           "(ulimit -n)"
                         : "");
@@ -167,14 +163,14 @@ dscomm_status_t shm_segment_create(const char *name, shm_layout_t *layout,
         return status;
     fd = memfd_create("dscomm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
-        return segment_fail_file(name, "memfd_create", -1);
+        return segment_fail_file("memfd_create", -1);
     do {
         failed = ftruncate(fd, (off_t)layout->total);
     } while (failed && errno == EINTR);
     if (failed)
-        return segment_fail_file(name, "ftruncate", fd);
+        return segment_fail_file("ftruncate", fd);
     if (fcntl(fd, F_ADD_SEALS, SEALS))
-        return segment_fail_file(name, "sealing", fd);
+        return segment_fail_file("sealing", fd);
     *ret_fd = fd;
     return DSCOMM_OK;
 }
@@ -195,9 +191,9 @@ dscomm_status_t shm_segment_check(const shm_t *shm)
     if (!wrong)
         return DSCOMM_OK;
     return dscomm_fail(DSCOMM_ERR_PROTOCOL,
-                       "rank %d of group '%s': the shared segment that rank 0 "
-                       "sent %s; give all ranks one version of libdscomm",
-                       shm->rank, shm->name, wrong);
+                       "the shared segment that rank 0 sent to rank %d %s; "
+                       "give all ranks one version of libdscomm",
+                       shm->rank, wrong);
 }
 
 dscomm_status_t shm_segment_reserve(shm_t *shm, uint64_t offset, uint64_t size,
@@ -210,14 +206,12 @@ dscomm_status_t shm_segment_reserve(shm_t *shm, uint64_t offset, uint64_t size,
             fallocate(shm->fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size);
     } while (result && errno == EINTR);
     if (result)
-        return dscomm_fail(
-            DSCOMM_ERR_NO_MEMORY,
-            "rank %d of group '%s' cannot reserve %llu bytes of shared memory "
-            "for its %s: %s; free memory, raise the memory limit of the "
-            "container or job, or lower DSCOMM_SHM_RING and "
-            "DSCOMM_SHM_CHANNEL",
-            shm->rank, shm->name, (unsigned long long)size, what,
-            strerror(errno));
+        return shm_fail_resource(
+            shm, DSCOMM_ERR_NO_MEMORY,
+            "cannot reserve %llu bytes of shared memory for its %s: %s; free "
+            "memory, raise the memory limit of the container or job, or lower "
+            "DSCOMM_SHM_RING and DSCOMM_SHM_CHANNEL",
+            (unsigned long long)size, what, strerror(errno));
     return DSCOMM_OK;
 }
 
@@ -229,12 +223,12 @@ dscomm_status_t shm_segment_map(shm_t *shm)
                       MAP_SHARED | MAP_NORESERVE, shm->fd, 0);
 
     if (base == MAP_FAILED)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                           "rank %d cannot map the %llu bytes of group '%s': "
-                           "%s; raise the address space limit (ulimit -v) or "
-                           "lower DSCOMM_SHM_RING and DSCOMM_SHM_CHANNEL",
-                           shm->rank, (unsigned long long)l->heap, shm->name,
-                           strerror(errno));
+        return shm_fail_resource(
+            shm, DSCOMM_ERR_NO_MEMORY,
+            "cannot map its %llu bytes of shared memory: %s; raise the address "
+            "space limit (ulimit -v) or lower DSCOMM_SHM_RING and "
+            "DSCOMM_SHM_CHANNEL",
+            (unsigned long long)l->heap, strerror(errno));
     shm->base = base;
     shm->header = base;
     shm->own = shm_control(shm, shm->rank);

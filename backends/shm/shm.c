@@ -52,9 +52,9 @@ static dscomm_status_t compare_native(const shm_t *shm)
     for (int r = 1; r < shm->ranks; r++)
         if (shm_control(shm, r)->native != native)
             return dscomm_fail(DSCOMM_ERR_MISMATCH,
-                               "group '%s': DSCOMM_SHM_NATIVE is %d on rank 0, "
-                               "%d on rank %d; give all ranks the same",
-                               shm->name, native, !native, r);
+                               "DSCOMM_SHM_NATIVE is %d on rank 0, %d on rank "
+                               "%d; give all ranks the same",
+                               native, !native, r);
     return DSCOMM_OK;
 }
 
@@ -184,14 +184,11 @@ static dscomm_status_t shm_open(const dscomm_backend_args_t *args,
 
     if (args->ranks > SHM_MAX_RANKS)
         return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
-                           "group '%s' has %d ranks; backend shm takes at most "
-                           "%d",
-                           args->name, args->ranks, SHM_MAX_RANKS);
+                           "it has %d ranks; backend shm takes at most %d",
+                           args->ranks, SHM_MAX_RANKS);
     shm = shm_new(args);
     if (!shm)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                           "rank %d of group '%s' has no memory for it",
-                           args->rank, args->name);
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory");
     status = shm_connect(shm, args, attach);
     if (!status)
         status = tune(shm, args);

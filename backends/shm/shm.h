@@ -424,6 +424,10 @@ dscomm_status_t shm_revoked(shm_t *shm);
  * last one. */
 dscomm_status_t shm_fail(shm_t *shm, const dscomm_failure_t *failure);
 dscomm_status_t shm_revoke_last(shm_t *shm, dscomm_status_t status);
+/* Fails because this rank lacks a resource. The record names the rank, and its
+ * detail the group. */
+dscomm_status_t shm_fail_resource(const shm_t *shm, dscomm_status_t status,
+                                  const char *format, ...) DSCOMM_PRINTF(3, 4);
 /* Fills a failure record with rank, or -1, as the culprit in the current
  * collective, if there is one. */
 void shm_blame(const shm_t *shm, dscomm_status_t status,

@@ -19,13 +19,14 @@
  * NULL. A group of one rank never reaches a module.
  *
  * Failure. A slot that fails calls dscomm_fail() with a sentence (operation,
- * group, rank, cause, remedy) and returns the negative status. If a failure
- * leaves peers waiting (death, time-out, mismatch), the backend revokes the
- * group: it brings a failure record to every rank, whose present and later
- * calls return the record's status after dscomm_backend_fail(), within
- * milliseconds if the transport can do so. A request has no sentence of its
- * own, so the backend revokes the group before a request fails. The one
- * exception is ERR_TRUNCATED: the group goes on.
+ * group, rank, cause, remedy) and returns the negative status. The core puts
+ * the group before the sentences of open. If a failure leaves peers waiting
+ * (death, time-out, mismatch), the backend revokes the group: it brings a
+ * failure record to every rank, whose present and later calls return the
+ * record's status after dscomm_backend_fail(), within milliseconds if the
+ * transport can do so. A request has no sentence of its own, so the backend
+ * revokes the group before a request fails. The one exception is ERR_TRUNCATED:
+ * the group goes on.
  *
  * Waiting. A slot that may wait (run, send, recv) gives up when the group's
  * time-out has passed without progress. It sees a revocation and a peer's death
@@ -443,7 +444,7 @@ DSCOMM_API void dscomm_backend_failure_detail(dscomm_failure_t *failure,
     DSCOMM_PRINTF(2, 3);
 /* Makes the record of this thread's last failure, which had status: the record
  * of the last dscomm_backend_fail(), or one whose detail is
- * dscomm_last_error(). */
+ * dscomm_last_error(), after "group '...': " while group is made. */
 DSCOMM_API void dscomm_backend_failure_last(const dscomm_group_t *group,
                                             dscomm_status_t status,
                                             dscomm_failure_t *ret_failure);

@@ -172,9 +172,9 @@ static dscomm_status_t fail_served(const dscomm_group_t *group)
     group->life.creation->lost = 1;
     return dscomm_fail(
         DSCOMM_ERR_PEER_FAILED,
-        "%s, which serves the store, %s while group '%s' was made",
+        "%s, which serves the store, %s while the group was made",
         dscomm_priv_processes_describe(meeting->processes, 0, who),
-        here ? "has left" : "died or cannot be reached", group->identity.name);
+        here ? "has left" : "died or cannot be reached");
 }
 
 /* Fails with the cause of the last failure of a request to the store. */
@@ -183,8 +183,8 @@ static dscomm_status_t fail_store(const dscomm_group_t *group)
     if (is_served(group))
         return fail_served(group);
     return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
-                       "the store failed while group '%s' was made: %s",
-                       group->identity.name, dscomm_last_error());
+                       "the store failed while the group was made: %s",
+                       dscomm_last_error());
 }
 
 /* True if the store did not answer in time, or this rank has no memory for a
@@ -312,9 +312,8 @@ dscomm_status_t dscomm_backend_creation_lost(const dscomm_backend_args_t *args,
     if (status < 0)
         return status;
     return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
-                       "%s closed its connection while group '%s' was made",
-                       dscomm_backend_creation_rank(args, rank, who),
-                       args->name);
+                       "%s closed its connection while the group was made",
+                       dscomm_backend_creation_rank(args, rank, who));
 }
 
 dscomm_status_t dscomm_backend_creation_get(const dscomm_backend_args_t *args,

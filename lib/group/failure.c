@@ -87,7 +87,11 @@ void dscomm_backend_failure_last(const dscomm_group_t *group,
         self = group->identity.world_ranks[group->rank];
     last = *ret_failure;
     dscomm_backend_failure(group, status, last.kind, self, 0, ret_failure);
-    memcpy(ret_failure->detail, last.detail, sizeof last.detail);
+    if (group && group->life.creation)
+        dscomm_backend_failure_detail(ret_failure, "group '%s': %s",
+                                      group->identity.name, last.detail);
+    else
+        memcpy(ret_failure->detail, last.detail, sizeof last.detail);
 }
 
 const char *dscomm_backend_rank(const dscomm_group_t *group, int rank,

@@ -157,19 +157,6 @@ void dscomm_priv_group_release(dscomm_group_t *group)
         dscomm_priv_group_destroy(group);
 }
 
-/* Adds the group's name to the sentence, unless the backend has. */
-static dscomm_status_t name_group(const dscomm_group_t *group,
-                                  dscomm_status_t status)
-{
-    dscomm_failure_t failure;
-
-    if (dscomm_priv_failure_last(status, &failure) ||
-        strstr(failure.detail, group->identity.name))
-        return status;
-    return dscomm_fail(status, "group '%s': %s", group->identity.name,
-                       failure.detail);
-}
-
 /* Returns the rest of the call's time, in ms. It is at least a second, or the
  * whole time-out, so that ranks that agreed at the last moment can still open
  * the group. */
@@ -188,9 +175,9 @@ static void limit_store(dscomm_store_t *store, const dscomm_group_plan_t *plan,
             OPEN_GRACE_MS * NS_PER_MS);
 }
 
-/* Adds to the sentence of a time-out which ranks are stopped. If the store does
- * not answer, that becomes the reason, because ranks cannot connect without it.
- */
+/* Makes the record of the failure. Adds to the sentence of a time-out which
+ * ranks are stopped. If the store does not answer, that becomes the reason,
+ * because ranks cannot connect without it. */
 static dscomm_status_t explain_open(const dscomm_group_t *group,
                                     dscomm_status_t status)
 {
@@ -198,9 +185,9 @@ static dscomm_status_t explain_open(const dscomm_group_t *group,
     char text[DSCOMM_ERROR_MAX];
     dscomm_failure_t failure;
 
-    if (status != DSCOMM_ERR_TIMEOUT)
-        return status;
     dscomm_backend_failure_last(group, status, &failure);
+    if (status != DSCOMM_ERR_TIMEOUT)
+        return dscomm_backend_fail(&failure);
     if (!group->life.store ||
         !dscomm_priv_store_silent(group->life.store, NULL))
         dscomm_priv_stopped_append(meeting, group->identity.world_ranks,
@@ -240,7 +227,7 @@ static dscomm_status_t group_open_impl(dscomm_group_t *group,
         limit_store(group->life.store, plan, args.open_ms);
     status = group->ops.open(&args, &group->impl);
     if (status < 0)
-        status = explain_open(group, name_group(group, status));
+        status = explain_open(group, status);
     status = dscomm_priv_creation_end(&args, status);
     if (group->life.store)
         dscomm_priv_store_limit(group->life.store, INT64_MAX, INT64_MAX);

@@ -95,8 +95,7 @@ static dscomm_status_t level_open(dscomm_levels_t *levels, int which,
     level->opened = true;
     if (status == DSCOMM_OK && !level_fill(level, args, part, ranks, count))
         status =
-            dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %s of group '%s'",
-                        part, args->name);
+            dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for its %s", part);
     if (status == DSCOMM_OK)
         status = dscomm_store_prefix(args->store, part, &level->store);
     if (status < 0)
@@ -330,10 +329,10 @@ static dscomm_status_t compare_settings(const dscomm_levels_t *levels,
         text = g_strndup(value, size);
         if (g_strcmp0(strchr(text, '\n'), strchr(own, '\n')))
             status = dscomm_fail(DSCOMM_ERR_MISMATCH,
-                                 "group '%s': ranks %d and %d have different "
-                                 "settings DSCOMM_TWO_LEVEL_...; give all "
-                                 "ranks the same",
-                                 args->name, args->rank, atoi(text));
+                                 "ranks %d and %d have different settings "
+                                 "DSCOMM_TWO_LEVEL_...; give all ranks the "
+                                 "same",
+                                 args->rank, atoi(text));
         dscomm_store_free(value);
     }
     g_free(text);

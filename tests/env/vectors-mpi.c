@@ -62,7 +62,7 @@ static const struct {
 
 static void try(size_t i)
 {
-    mpi_wiring_t wiring = {"world", "", "Some MPI 9.8", 0, 0};
+    mpi_wiring_t wiring = {"", "Some MPI 9.8", 0, 0};
     dscomm_env_t *env;
 
     if (!is_int(fixture_discover(vectors[i].environment, NULL, &env), DSCOMM_OK,

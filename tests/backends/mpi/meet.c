@@ -143,7 +143,7 @@ static void test_death(void)
 static void test_late(void)
 {
     const char *sentence =
-        "group 'g': rank 0, rank 2 of 3 did not come within 0.1 s; did all "
+        "rank 0, rank 2 of 3 did not come within 0.1 s; did all "
         "reach the same call?";
 
     open_store();
@@ -161,7 +161,7 @@ static void test_silent(void)
     leave_card(2, "openmpi");
     dscomm_store_set(store, "here", "0", 1);
     refused(1, DSCOMM_OK, "openmpi", DSCOMM_ERR_TIMEOUT,
-            "group 'g': the last of 3 did not come within 0.1 s; did all reach "
+            "the last of 3 did not come within 0.1 s; did all reach "
             "the same call?");
     dscomm_store_close(store);
 }
@@ -212,9 +212,9 @@ static void test_version(void)
     dscomm_store_add(store, "here", 1, NULL);
     leave_card(1, "openmpi");
     refused(2, DSCOMM_OK, "openmpi", DSCOMM_ERR_PROTOCOL,
-            "group 'g': rank 0 has another version of backend mpi");
+            "rank 0 has another version of backend mpi");
     refused(1, DSCOMM_OK, "openmpi", DSCOMM_ERR_PROTOCOL,
-            "group 'g': rank 0 has another version of backend mpi");
+            "rank 0 has another version of backend mpi");
     dscomm_store_close(store);
 }
 

@@ -114,6 +114,26 @@ static void test_get(void)
     dscomm_store_close(args.store);
 }
 
+/* The name "g" is a letter of the sentence, too. */
+static void test_name(void)
+{
+    const dscomm_status_t status = DSCOMM_ERR_PROTOCOL;
+    dscomm_failure_t failure;
+
+    dscomm_priv_creation_begin(&creation, &group, NULL, OPEN_MS);
+    dscomm_fail(status, "nothing has come");
+    dscomm_backend_failure_last(&group, status, &failure);
+    is_str(failure.detail, "group 'g': nothing has come",
+           "a failure while a group is made begins with the group");
+    dscomm_backend_fail(&failure);
+    dscomm_backend_failure_last(&group, status, &failure);
+    is_str(failure.detail, "group 'g': nothing has come", "and says it once");
+    group.life.creation = NULL;
+    dscomm_fail(status, "nothing has come");
+    dscomm_backend_failure_last(&group, status, &failure);
+    is_str(failure.detail, "nothing has come", "later it does not");
+}
+
 /* Replace the functions that communicate with other ranks, and the one that
  * opens levels. */
 dscomm_status_t __wrap_dscomm_priv_agree(dscomm_group_t *parent, int root,
@@ -181,6 +201,7 @@ int main(void)
 {
     test_levels();
     test_get();
+    test_name();
     test_mesh();
     return tap_done();
 }
