@@ -22,6 +22,7 @@
 #include "lib/work/progress.h"
 
 #include <dscomm/init.h>
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -82,13 +83,21 @@ static const dscomm_group_part_t *const parts[] = {
 };
 
 /* Gives lower rooms the functions of higher rooms that they call. */
-static dscomm_status_t process_prepare(void)
+static void rooms_connect(void)
 {
-    dscomm_status_t status;
-
     dscomm_priv_process_set_forked(forked);
     dscomm_priv_group_parts = parts;
     dscomm_priv_module_set_levels(&dscomm_priv_levels_ops);
+}
+
+/* Connects the rooms once: groups of other threads read these tables without a
+ * lock. */
+static dscomm_status_t process_prepare(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    dscomm_status_t status;
+
+    pthread_once(&once, rooms_connect);
     status = dscomm_priv_process_watch();
 
     if (status == DSCOMM_OK)
