@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include "tests/backends/inject-memory.h"
+#include "tests/backends/inject.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,9 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A sanitizer calls these functions before it is initialised. */
-#define UNWATCHED __attribute__((no_sanitize("address", "undefined")))
-#define VISIBLE __attribute__((visibility("default"))) UNWATCHED
+#define VISIBLE __attribute__((visibility("default"))) INJECT_UNWATCHED
 
 static void *(*real_malloc)(size_t size);
 static void *(*real_calloc)(size_t count, size_t size);
@@ -28,7 +27,7 @@ static int (*real_memalign)(void **ret, size_t alignment, size_t size);
  * there would end the process. */
 static _Thread_local int exempt;
 
-UNWATCHED static int fails(void)
+INJECT_UNWATCHED static int fails(void)
 {
     if (exempt || !inject_memory_fails())
         return 0;

@@ -24,7 +24,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define VISIBLE __attribute__((visibility("default")))
+#define VISIBLE __attribute__((visibility("default"))) INJECT_UNWATCHED
 
 const char *const inject_names[INJECT_CALLS] = {
     [INJECT_ACCEPT4] = "accept4",
@@ -64,7 +64,7 @@ const char *const inject_names[INJECT_CALLS] = {
 
 static void *next[INJECT_CALLS];
 
-static void *real(inject_call_t call)
+INJECT_UNWATCHED static void *real(inject_call_t call)
 {
     if (!next[call])
         next[call] = dlsym(RTLD_NEXT, inject_names[call]);
@@ -80,7 +80,7 @@ void inject_look_up(void)
 }
 
 /* Returns 1 if the call must fail; errno is then set. */
-static int fails(inject_call_t call)
+INJECT_UNWATCHED static int fails(inject_call_t call)
 {
     const int error = inject_error(call);
 
@@ -89,7 +89,7 @@ static int fails(inject_call_t call)
     return error != 0;
 }
 
-static int is_unix(int fd)
+INJECT_UNWATCHED static int is_unix(int fd)
 {
     int family = 0;
     socklen_t length = sizeof family;

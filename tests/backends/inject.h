@@ -6,6 +6,10 @@
 
 #include <stddef.h>
 
+/* Marks a function that a sanitizer calls before it is initialised. */
+#define INJECT_UNWATCHED                                                       \
+    __attribute__((no_sanitize("address", "thread", "undefined")))
+
 /* The calls. A function whose uses differ in whether, or how, they can fail has
  * several values. */
 typedef enum {

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "config.h"
 
+#include "tests/backends/inject.h"
 #include "tests/backends/job.h"
 #include "tests/backends/trials.h"
 #include "tests/tap.h"
@@ -18,8 +19,6 @@
 /* Deadlines of calls, and of a job. */
 #define TIMEOUT_MS 8000
 #define JOB_MS 30000
-/* A sanitizer calls it before it is initialised. */
-#define UNWATCHED __attribute__((no_sanitize("address", "undefined")))
 
 /* Requests of this process while it is armed; the one that fails; and the words
  * that the sentence of its status must contain. */
@@ -38,7 +37,7 @@ static void show_trace(void)
     atomic_store(&armed, armed_before);
 }
 
-UNWATCHED int trials_fail(const char *cause)
+INJECT_UNWATCHED int trials_fail(const char *cause)
 {
     if (!atomic_load(&armed) || atomic_fetch_add(&requests, 1) + 1 != failing)
         return 0;
