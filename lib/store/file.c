@@ -22,10 +22,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOCK_PAUSE_US 200 /* first pause between attempts to get the lock */
-#define LOOK_PAUSE_US 1000 /* the same between looks at the file's size */
-#define MOST_PAUSE_US 10000
-#define LOCKED_LOOK_US 1000000 /* NFS may show an old size until then */
+/* First pauses between attempts to get the lock, and between looks at the
+ * file's size; the longest of both. */
+#define LOCK_PAUSE_NS (NS_PER_MS / 5)
+#define LOOK_PAUSE_NS NS_PER_MS
+#define MOST_PAUSE_NS (10 * NS_PER_MS)
+/* NFS may show an old size for this long. */
+#define LOCKED_LOOK_NS (1000 * NS_PER_MS)
 #define CLOSE_MS 5000
 #define READ_SIZE ((size_t)64 << 10)
 #define KEY_MAX (WHOLE_KEY_MAX + 1) /* includes the '-' of a removal */
@@ -260,7 +263,7 @@ static dscomm_status_t file_lock(file_t *file, bool exclusive,
                                  dscomm_priv_deadline_t deadline)
 {
     const int how = (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
-    gint64 pause = LOCK_PAUSE_US;
+    int64_t pause = LOCK_PAUSE_NS;
 
     deadline = dscomm_priv_grace(deadline);
     while (flock(file->fd, how) != 0) {
@@ -268,12 +271,12 @@ static dscomm_status_t file_lock(file_t *file, bool exclusive,
             continue;
         if (errno != EWOULDBLOCK)
             return fail_io(file, "lock");
-        if (dscomm_priv_deadline_passed(deadline))
+        if (dscomm_priv_clock() >= deadline.at)
             return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                                "store file %s was locked for all of %d ms: "
                                "one of its users has stopped",
                                file->path, deadline.ms);
-        dscomm_priv_back_off(deadline, &pause, MOST_PAUSE_US);
+        dscomm_priv_back_off(deadline, &pause, MOST_PAUSE_NS);
     }
     return DSCOMM_OK;
 }
@@ -321,14 +324,14 @@ static dscomm_status_t file_wait(dscomm_priv_local_t *self,
                                  dscomm_priv_deadline_t deadline)
 {
     file_t *file = (file_t *)self;
-    const gint64 locked = g_get_monotonic_time();
-    gint64 pause = LOOK_PAUSE_US;
+    const int64_t locked = dscomm_priv_clock();
+    int64_t pause = LOOK_PAUSE_NS;
 
     file_leave(self);
     do
-        dscomm_priv_back_off(deadline, &pause, MOST_PAUSE_US);
-    while (!dscomm_priv_deadline_passed(deadline) &&
-           g_get_monotonic_time() - locked < LOCKED_LOOK_US &&
+        dscomm_priv_back_off(deadline, &pause, MOST_PAUSE_NS);
+    while (dscomm_priv_clock() < deadline.at &&
+           dscomm_priv_clock() - locked < LOCKED_LOOK_NS &&
            !file_changed(file, deadline));
     return file_enter(self, false, deadline);
 }
@@ -560,7 +563,7 @@ dscomm_status_t dscomm_priv_store_file(const char *path,
         }
         file_shut(file);
     } while (status == DSCOMM_ERR_NOT_FOUND &&
-             !dscomm_priv_deadline_passed(deadline));
+             dscomm_priv_clock() < deadline.at);
     dscomm_priv_gate_clear(&file->gate);
     g_free(file);
     return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stores with a table in this process; memory:// is one with a mutex, for the
- * threads of one process. */
+/* What the kinds of store share: waiting, values, and operations on a table of
+ * this process. memory:// is such a table with a mutex, for the threads of one
+ * process. */
 #include "config.h"
 
 #include "lib/store/memory.h"
@@ -8,13 +9,156 @@
 #include "lib/base/status.h"
 #include "lib/base/thread.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#define NAMES_MAX 6 /* missing keys that a sentence names */
 
 typedef dscomm_priv_local_t local_t;
 typedef dscomm_priv_bytes_t bytes_t;
 typedef dscomm_priv_request_t request_t;
 
-/* Operations on any such table */
+/* Waiting */
+
+dscomm_priv_deadline_t dscomm_priv_deadline(int timeout_ms)
+{
+    const int64_t at = dscomm_priv_clock() + timeout_ms * NS_PER_MS;
+
+    return (dscomm_priv_deadline_t){at, at + STORE_GRACE_MS * NS_PER_MS,
+                                    timeout_ms};
+}
+
+dscomm_priv_deadline_t dscomm_priv_grace(dscomm_priv_deadline_t deadline)
+{
+    deadline.at = deadline.end;
+    return deadline;
+}
+
+/* A random number below the given one. g_random_int() would give a forked child
+ * the numbers of its parent. */
+static int64_t draw(int64_t now, int64_t below)
+{
+    uint64_t mixed = (uint64_t)now ^ (uint64_t)getpid() << 32;
+
+    mixed += (uintptr_t)&mixed; /* differs in each thread */
+
+    mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (int64_t)((mixed >> 31) % (uint64_t)below);
+}
+
+void dscomm_priv_back_off(dscomm_priv_deadline_t deadline, int64_t *pause_ns,
+                          int64_t most_ns)
+{
+    int64_t now = dscomm_priv_clock(), left = deadline.at - now;
+    int64_t pause = *pause_ns - draw(now, *pause_ns / 2 + 1);
+
+    if (left > 0)
+        g_usleep((gulong)((MIN(pause, left) + 999) / 1000));
+    *pause_ns = MIN(*pause_ns * 2, most_ns);
+}
+
+void dscomm_priv_gate_init(dscomm_priv_gate_t *gate)
+{
+    pthread_mutex_init(&gate->mutex, NULL);
+    dscomm_priv_cond_init(&gate->cond);
+    gate->taken = false;
+}
+
+void dscomm_priv_gate_clear(dscomm_priv_gate_t *gate)
+{
+    pthread_mutex_destroy(&gate->mutex);
+    pthread_cond_destroy(&gate->cond);
+}
+
+dscomm_status_t dscomm_priv_gate_enter(dscomm_priv_gate_t *gate,
+                                       dscomm_priv_deadline_t deadline)
+{
+    bool mine;
+
+    pthread_mutex_lock(&gate->mutex);
+    while (gate->taken) {
+        if (!dscomm_priv_cond_until(&gate->cond, &gate->mutex, deadline.end))
+            break;
+    }
+    mine = !gate->taken;
+    gate->taken = true; /* no change if another thread has it */
+    pthread_mutex_unlock(&gate->mutex);
+    if (!mine)
+        return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                           "another thread used the store for all of %d ms: "
+                           "open one store a thread, or allow more time",
+                           deadline.ms);
+    return DSCOMM_OK;
+}
+
+void dscomm_priv_gate_leave(dscomm_priv_gate_t *gate)
+{
+    pthread_mutex_lock(&gate->mutex);
+    gate->taken = false;
+    pthread_cond_signal(&gate->cond);
+    pthread_mutex_unlock(&gate->mutex);
+}
+
+/* Values and sentences */
+
+void *dscomm_priv_value(const void *data, size_t size)
+{
+    char *value = g_try_malloc(size + 1);
+
+    if (!value) {
+        dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a value of %zu bytes",
+                    size);
+        return NULL;
+    }
+    if (data && size)
+        memcpy(value, data, size);
+    value[size] = '\0';
+    return value;
+}
+
+void dscomm_priv_values_drop(void **values, size_t count)
+{
+    for (size_t i = 0; values && i < count; i++)
+        g_clear_pointer(&values[i], g_free);
+}
+
+/* Of a long key the sentence shows the end, because long keys differ there. */
+dscomm_status_t dscomm_priv_fail_missing(const dscomm_priv_request_t *request,
+                                         const uint8_t *present)
+{
+    const char *const *keys = request->keys;
+    const size_t count = request->count;
+    const int ms = request->deadline.ms;
+    char names[384], name[48];
+    size_t missing = 0, length = 0, over;
+
+    names[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        if (present && present[i])
+            continue;
+        over =
+            strlen(keys[i]) < sizeof name ? 0 : strlen(keys[i]) - sizeof name;
+        if (missing++ < NAMES_MAX && length < sizeof names)
+            length += (size_t)snprintf(
+                names + length, sizeof names - length, "%s'%s%s'",
+                length ? ", " : "", over ? "..." : "",
+                dscomm_priv_quote(keys[i] + 1 + over, name, sizeof name));
+    }
+    if (missing > NAMES_MAX && length < sizeof names)
+        snprintf(names + length, sizeof names - length, " and %zu more",
+                 missing - NAMES_MAX);
+    if (!missing)
+        return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                           "the last of %zu keys came after the %d ms allowed",
+                           count, ms);
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                       "%zu of %zu keys not set within %d ms: %s", missing,
+                       count, ms, names);
+}
+
+/* Operations on any table of this process */
 
 /* The value of key in the locked table, or NULL. */
 static bytes_t *local_find(const local_t *self, const char *key)
@@ -132,7 +276,7 @@ static dscomm_status_t local_wait(local_t *self, request_t *request)
     dscomm_status_t status = self->enter(self, false, request->deadline);
 
     while (!status) {
-        const bool last = dscomm_priv_deadline_passed(request->deadline);
+        const bool last = dscomm_priv_clock() >= request->deadline.at;
 
         local_look(self, request);
         if (!memchr(request->present, 0, request->count))
@@ -244,7 +388,7 @@ static dscomm_status_t memory_wait(local_t *self,
 {
     memory_t *memory = (memory_t *)self;
 
-    dscomm_priv_cond_wait(&memory->changed, &memory->mutex, deadline);
+    dscomm_priv_cond_until(&memory->changed, &memory->mutex, deadline.at);
     return DSCOMM_OK;
 }
 

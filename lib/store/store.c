@@ -12,7 +12,12 @@
 #include <string.h>
 
 #define TIMEOUT_MS 300000
-#define DIAGNOSIS_US 20000 /* for all requests to a silent server */
+/* Time for all requests of a diagnosis to a silent server. */
+#define DIAGNOSIS_MS 20
+/* STORE_GRACE_MS, if the server has not answered the last request. */
+#define SILENT_MS 300
+/* The same after the deadline of a call that makes several requests. */
+#define DUE_MS 100
 
 struct dscomm_store {
     dscomm_priv_store_t *shared;
@@ -135,7 +140,7 @@ dscomm_status_t dscomm_priv_store_open(const char *url,
                                        dscomm_store_t **ret_store)
 {
     dscomm_store_attr_t known;
-    const dscomm_priv_limit_t no_limit = {G_MAXINT64, G_MAXINT64};
+    const dscomm_priv_limit_t no_limit = {INT64_MAX, INT64_MAX};
     dscomm_priv_store_t *shared;
     dscomm_status_t status = read_attr(attr, &known);
 
@@ -204,16 +209,15 @@ void dscomm_store_close(dscomm_store_t *store)
 
 void dscomm_priv_store_limit(dscomm_store_t *store, int64_t due, int64_t end)
 {
-    store->limit.due = due == INT64_MAX ? G_MAXINT64 : due / 1000;
-    store->limit.end = end == INT64_MAX ? G_MAXINT64 : end / 1000;
+    store->limit = (dscomm_priv_limit_t){due, end};
 }
 
 void dscomm_priv_store_limit_diagnosis(dscomm_store_t *store, int most_ms)
 {
-    const gint64 now = g_get_monotonic_time();
+    const int64_t now = dscomm_priv_clock();
 
-    store->limit.due = now + DIAGNOSIS_US;
-    store->limit.end = now + (gint64)most_ms * 1000;
+    dscomm_priv_store_limit(store, now + DIAGNOSIS_MS * NS_PER_MS,
+                            now + most_ms * NS_PER_MS);
 }
 
 bool dscomm_priv_store_silent(const dscomm_store_t *store,
@@ -303,6 +307,38 @@ static dscomm_status_t check_value(const void *value, size_t size)
                            "possible; split it over several keys",
                            size, DSCOMM_STORE_VALUE_MAX);
     return DSCOMM_OK;
+}
+
+/* The last moment for an answer to a request that is made now. A server that
+ * has answered all requests so far gets the usual grace period, also after due.
+ */
+static int64_t answer_limit(dscomm_priv_limit_t limit, int64_t now, bool silent)
+{
+    const int64_t due = MIN(limit.due, INT64_MAX - DUE_MS * NS_PER_MS);
+    int64_t last;
+
+    if (silent)
+        last = now < due ? due + DUE_MS * NS_PER_MS : now;
+    else
+        last = MAX(due + DUE_MS * NS_PER_MS, now + STORE_GRACE_MS * NS_PER_MS);
+    return MIN(last, limit.end);
+}
+
+dscomm_priv_deadline_t dscomm_priv_deadline_within(dscomm_priv_limit_t limit,
+                                                   int timeout_ms, bool waits,
+                                                   bool silent)
+{
+    const int64_t now = dscomm_priv_clock();
+    const int64_t last = answer_limit(limit, now, silent);
+    const int64_t grace = (silent ? SILENT_MS : STORE_GRACE_MS) * NS_PER_MS;
+    const int64_t asked = now + timeout_ms * NS_PER_MS;
+    int64_t at = MIN(asked, MAX(last - DUE_MS * NS_PER_MS, now));
+
+    if (!waits)
+        at = MIN(at, MAX(limit.due, now));
+    if (at < asked)
+        timeout_ms = (int)((at - now) / NS_PER_MS);
+    return (dscomm_priv_deadline_t){at, MIN(at + grace, last), timeout_ms};
 }
 
 static dscomm_priv_deadline_t deadline_of(const dscomm_store_t *store,

@@ -4,6 +4,8 @@
 #ifndef LIB_STORE_H
 #define LIB_STORE_H
 
+#include "lib/base/clock.h"
+
 #include <dscomm/store.h>
 
 #include <glib.h>
@@ -11,35 +13,34 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* The deadline of a call, in us of g_get_monotonic_time(). Both times are fixed
- * when the call begins, so a server that does not answer costs one grace period
- * a call, however many requests the call makes. ms is the time-out, for
- * messages. */
+/* The deadline of a call, in dscomm_priv_clock(). Both times are fixed when the
+ * call begins, so a server that does not answer costs one grace period a call,
+ * however many requests the call makes. ms is the time-out, for messages. */
 typedef struct {
-    gint64 at; /* waiting for keys ends */
-    gint64 end; /* waiting for an answer or a lock ends */
+    int64_t at; /* waiting for keys ends */
+    int64_t end; /* waiting for an answer or a lock ends */
     int ms;
 } dscomm_priv_deadline_t;
 
+/* Time for an answer after a call's deadline. */
+#define STORE_GRACE_MS 1000
+
 dscomm_priv_deadline_t dscomm_priv_deadline(int timeout_ms);
-gboolean dscomm_priv_deadline_passed(dscomm_priv_deadline_t deadline);
-/* For poll(): milliseconds left, rounded up; 0 after the deadline. */
-int dscomm_priv_deadline_left(dscomm_priv_deadline_t deadline);
 
 /* The deadline, with grace period, for an answer or for a lock that is held
  * only briefly. */
 dscomm_priv_deadline_t dscomm_priv_grace(dscomm_priv_deadline_t deadline);
 
-/* Sleeps between half of *pause_us and all of it, but not beyond the deadline,
- * and doubles *pause_us up to most_us. The length is random so that processes
+/* Sleeps between half of *pause_ns and all of it, but not beyond the deadline,
+ * and doubles *pause_ns up to most_ns. The length is random so that processes
  * that began together spread out. */
-void dscomm_priv_back_off(dscomm_priv_deadline_t deadline, gint64 *pause_us,
-                          gint64 most_us);
+void dscomm_priv_back_off(dscomm_priv_deadline_t deadline, int64_t *pause_ns,
+                          int64_t most_ns);
 
-/* Limits of all calls on a view, in us of g_get_monotonic_time(). */
+/* Limits of all calls on a view, in dscomm_priv_clock(); INT64_MAX: none. */
 typedef struct {
-    gint64 due; /* requests to a silent server end */
-    gint64 end; /* all calls end */
+    int64_t due; /* requests to a silent server end */
+    int64_t end; /* all calls end */
 } dscomm_priv_limit_t;
 
 /* The deadline of one call on a view. timeout_ms is the call's time-out, or the
@@ -173,10 +174,10 @@ dscomm_status_t dscomm_priv_store_tcp(const char *address,
                                       dscomm_priv_store_t **ret_store);
 
 /* Sets the limits of a call that makes many requests, on this view and on views
- * that are made of it later (dscomm_priv_clock(); INT64_MAX: none). No request
- * ends later than end, grace period included. If the server does not answer,
- * requests end 100 ms after due; from then on each fails at once until the
- * server answers again. While a limit is set, only one thread uses the view. */
+ * that are made of it later. No request ends later than end, grace period
+ * included. If the server does not answer, requests end 100 ms after due; from
+ * then on each fails at once until the server answers again. While a limit is
+ * set, only one thread uses the view. */
 void dscomm_priv_store_limit(dscomm_store_t *store, int64_t due, int64_t end);
 /* Sets the limits of a diagnosis, which begins now: most_ms, or about 120 ms if
  * the server has not answered lately. */
@@ -233,16 +234,11 @@ void dscomm_priv_values_drop(void **values, size_t count);
 dscomm_status_t dscomm_priv_fail_missing(const dscomm_priv_request_t *request,
                                          const uint8_t *present);
 
-/* Waits on a condition of dscomm_priv_cond_init(); FALSE: the deadline has
- * passed. */
-gboolean dscomm_priv_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex,
-                               dscomm_priv_deadline_t deadline);
-
 /* A mutex whose waits end at a deadline. */
 typedef struct {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
-    gboolean taken;
+    bool taken;
 } dscomm_priv_gate_t;
 
 void dscomm_priv_gate_init(dscomm_priv_gate_t *gate);

@@ -18,7 +18,7 @@
 /* The longest time for which rank 0 announces that it cannot serve the others.
  */
 #define ANNOUNCE_MS 30000
-#define WORKERS_PAUSE_US 10000 /* between queries of the client count */
+#define WORKERS_PAUSE_NS (10 * NS_PER_MS) /* between queries of a count */
 
 typedef struct {
     dscomm_priv_store_t head;
@@ -498,17 +498,17 @@ static dscomm_status_t tcp_count(tcp_t *tcp, int delta,
 static dscomm_status_t wait_workers(tcp_t *tcp, int world_size,
                                     dscomm_priv_deadline_t deadline)
 {
-    gint64 pause = WORKERS_PAUSE_US;
+    int64_t pause = WORKERS_PAUSE_NS;
     int count;
     dscomm_status_t status = tcp_count(tcp, 1, deadline, &count);
 
     while (!status && tcp->server && count < world_size) {
-        if (dscomm_priv_deadline_passed(deadline))
+        if (dscomm_priv_clock() >= deadline.at)
             return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                                "%d of %d clients came to the store at %s "
                                "within %d ms",
                                count, world_size, tcp->link.peer, deadline.ms);
-        dscomm_priv_back_off(deadline, &pause, WORKERS_PAUSE_US);
+        dscomm_priv_back_off(deadline, &pause, WORKERS_PAUSE_NS);
         status = tcp_count(tcp, 0, deadline, &count);
     }
     return status;
@@ -618,7 +618,7 @@ static void await_reports(dscomm_priv_store_t *store, int count,
                           dscomm_priv_deadline_t deadline)
 {
     const char *key = "/" REFUSED_KEY;
-    gint64 pause = WORKERS_PAUSE_US;
+    int64_t pause = WORKERS_PAUSE_NS;
     void *value;
     size_t size;
     dscomm_priv_request_t request = {.command = STORE_GET,
@@ -629,13 +629,13 @@ static void await_reports(dscomm_priv_store_t *store, int count,
                                      .sizes = &size};
     int reports = 0;
 
-    while (reports < count && !dscomm_priv_deadline_passed(deadline)) {
+    while (reports < count && dscomm_priv_clock() < deadline.at) {
         if (store->ops->execute(store, &request))
             break;
         reports = atoi(value);
         g_free(value);
         if (reports < count)
-            dscomm_priv_back_off(deadline, &pause, WORKERS_PAUSE_US);
+            dscomm_priv_back_off(deadline, &pause, WORKERS_PAUSE_NS);
     }
 }
 

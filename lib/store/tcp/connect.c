@@ -28,8 +28,8 @@
  * for the server's answer. */
 #define WITHDRAW_MS 100
 #define PROBE_MS 1000 /* for one of several addresses or ports */
-#define FIRST_PAUSE_US 1000
-#define MOST_PAUSE_US 500000
+#define FIRST_PAUSE_NS NS_PER_MS
+#define MOST_PAUSE_NS (500 * NS_PER_MS)
 
 typedef dscomm_priv_link_t link_t;
 
@@ -135,11 +135,11 @@ static link_t *link_add(link_t *first)
     return link;
 }
 
-/* Removes and returns the connections that have been idle for LINK_IDLE_US. The
+/* Removes and returns the connections that have been idle for LINK_IDLE_NS. The
  * connections on which wills were given stay. */
 static link_t *links_take_idle(link_t *first)
 {
-    const gint64 since = g_get_monotonic_time() - LINK_IDLE_US;
+    const int64_t since = dscomm_priv_clock() - LINK_IDLE_NS;
     link_t **at = &first->next, *idle = NULL;
 
     while (*at) {
@@ -181,7 +181,7 @@ void dscomm_priv_link_release(link_t *link)
 
     pthread_mutex_lock(&first->lock);
     if (--link->users == 0)
-        link->idle = g_get_monotonic_time();
+        link->idle = dscomm_priv_clock();
     link->waits = FALSE;
     pthread_mutex_unlock(&first->lock);
 }
@@ -296,7 +296,7 @@ static void settle_place(link_t *link, const char *host, int port)
 
 static dscomm_priv_deadline_t probe_deadline(dscomm_priv_deadline_t deadline)
 {
-    const int left = dscomm_priv_deadline_left(deadline);
+    const int left = dscomm_priv_clock_left(deadline.at);
 
     return dscomm_priv_deadline(MIN(left, PROBE_MS));
 }
@@ -369,13 +369,13 @@ connect_once(link_t *link, dscomm_priv_deadline_t deadline, gboolean *ret_again)
 /* True if another attempt is worthwhile after one that began at start and
  * failed. A server with another secret would only answer the same again. */
 static gboolean is_worth_it(const link_t *link, dscomm_status_t status,
-                            gint64 start, int *closed)
+                            int64_t start, int *closed)
 {
     if (status == DSCOMM_ERR_NOT_FOUND)
-        return g_get_monotonic_time() - start < (gint64)RESOLVE_MS * 1000;
+        return dscomm_priv_clock() - start < RESOLVE_MS * NS_PER_MS;
     if (status == DSCOMM_ERR_MISMATCH)
         return !link->unproven &&
-               g_get_monotonic_time() - start < (gint64)OTHER_JOB_MS * 1000;
+               dscomm_priv_clock() - start < OTHER_JOB_MS * NS_PER_MS;
     if (status == DSCOMM_ERR_PEER_FAILED)
         return ++*closed < CLOSED_MAX;
     return TRUE;
@@ -384,7 +384,7 @@ static gboolean is_worth_it(const link_t *link, dscomm_status_t status,
 dscomm_status_t dscomm_priv_link_connect(link_t *link,
                                          dscomm_priv_deadline_t deadline)
 {
-    gint64 start = g_get_monotonic_time(), pause = FIRST_PAUSE_US;
+    int64_t start = dscomm_priv_clock(), pause = FIRST_PAUSE_NS;
     dscomm_status_t status;
     gboolean again;
     int closed = 0;
@@ -393,8 +393,8 @@ dscomm_status_t dscomm_priv_link_connect(link_t *link,
         status = connect_once(link, deadline, &again);
         if (!status || !again || !is_worth_it(link, status, start, &closed))
             break;
-        dscomm_priv_back_off(deadline, &pause, MOST_PAUSE_US);
-        if (dscomm_priv_deadline_passed(deadline))
+        dscomm_priv_back_off(deadline, &pause, MOST_PAUSE_NS);
+        if (dscomm_priv_clock() >= deadline.at)
             break;
     }
     if (status == DSCOMM_ERR_PEER_FAILED)
@@ -416,7 +416,7 @@ dscomm_status_t dscomm_priv_link_connect(link_t *link,
 
 static bool is_over(dscomm_priv_deadline_t deadline)
 {
-    return dscomm_priv_deadline_passed(dscomm_priv_grace(deadline));
+    return dscomm_priv_clock() >= deadline.end;
 }
 
 static dscomm_status_t fail_unanswered(const link_t *link)
@@ -431,7 +431,7 @@ static dscomm_status_t fail_unanswered(const link_t *link)
 static dscomm_status_t reconnect(link_t *link, dscomm_priv_deadline_t deadline)
 {
     const dscomm_priv_deadline_t grace = dscomm_priv_grace(deadline);
-    gint64 pause = FIRST_PAUSE_US;
+    int64_t pause = FIRST_PAUSE_NS;
     dscomm_status_t status;
     gboolean again;
 
@@ -439,7 +439,7 @@ static dscomm_status_t reconnect(link_t *link, dscomm_priv_deadline_t deadline)
         status = connect_once(link, grace, &again);
         if (status != DSCOMM_ERR_PEER_FAILED || link->replaced)
             return status;
-        dscomm_priv_back_off(grace, &pause, MOST_PAUSE_US);
+        dscomm_priv_back_off(grace, &pause, MOST_PAUSE_NS);
     }
     return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                        "the store at %s closes each connection: the process "

@@ -11,7 +11,7 @@
 
 /* A connection beyond the first is closed after it has been idle for this long.
  */
-#define LINK_IDLE_US (10 * G_USEC_PER_SEC)
+#define LINK_IDLE_NS (10000 * NS_PER_MS)
 
 /* Initialises a link that is not connected. job may be NULL. peer is the server
  * in messages; NULL: host and port. FALSE: no memory, and nothing is left to
@@ -40,7 +40,7 @@ bool dscomm_priv_link_silent(dscomm_priv_link_t *first,
  * can set those keys through this store. Requests that are answered at once
  * share one. So a store has as many connections as threads have waited at the
  * same time, and one more; a process with one thread has one. Unused ones are
- * closed after LINK_IDLE_US, when another is taken. */
+ * closed after LINK_IDLE_NS, when another is taken. */
 dscomm_status_t dscomm_priv_link_enter(dscomm_priv_link_t **link,
                                        gboolean waits,
                                        dscomm_priv_deadline_t deadline);

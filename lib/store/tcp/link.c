@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* A server that has not answered for this long counts as silent. */
-#define LATE_US 50000
+#define LATE_NS (50 * NS_PER_MS)
 
 typedef dscomm_priv_link_t link_t;
 
@@ -59,11 +59,11 @@ gboolean dscomm_priv_link_is_out_of_step(const link_t *link)
 
 /* Requests and answers */
 
-/* A request or answer that began at begun (us) has met its deadline. If less
- * than LATE_US was left then, that says nothing about the server. */
-static void note_late(link_t *link, gint64 begun)
+/* A request or answer that began at begun has met its deadline. If less
+ * than LATE_NS was left then, that says nothing about the server. */
+static void note_late(link_t *link, int64_t begun)
 {
-    if (g_get_monotonic_time() - begun >= LATE_US)
+    if (dscomm_priv_clock() - begun >= LATE_NS)
         atomic_store(&link->first->silent, true);
 }
 
@@ -71,7 +71,7 @@ dscomm_status_t dscomm_priv_link_send(link_t *link,
                                       dscomm_priv_buffer_t *request,
                                       dscomm_priv_deadline_t deadline)
 {
-    const gint64 begun = g_get_monotonic_time();
+    const int64_t begun = dscomm_priv_clock();
     dscomm_status_t status;
 
     if (request->bad)
@@ -89,7 +89,7 @@ dscomm_status_t dscomm_priv_link_send(link_t *link,
 dscomm_status_t dscomm_priv_link_receive(link_t *link, void *data, size_t size,
                                          dscomm_priv_deadline_t deadline)
 {
-    const gint64 begun = g_get_monotonic_time();
+    const int64_t begun = dscomm_priv_clock();
     const dscomm_status_t status = dscomm_priv_recv_all(
         link->fd, link->peer, data, size, dscomm_priv_grace(deadline));
 

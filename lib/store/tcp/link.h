@@ -36,7 +36,7 @@ typedef struct dscomm_priv_link {
     struct dscomm_priv_link *first, *next;
     unsigned users; /* threads that use the connection or queue for it */
     gboolean waits; /* its user waits for keys */
-    gint64 idle; /* when it became unused, in us */
+    int64_t idle; /* when it became unused */
     bool binds; /* bind new connections, if there are wills */
     uint8_t client[WIRE_NAME_SIZE]; /* the client's name; the first one's */
     dscomm_priv_own_will_t *wills; /* the first one's */

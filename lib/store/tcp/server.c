@@ -21,10 +21,13 @@
 
 #define EVENTS 64
 #define ACCEPT_BATCH 64
-#define TICK_US 1000000 /* time between checks for late sessions, */
-#define TICK_LEAST_US 10000 /* or a quarter of the limit if that is shorter */
-#define SILENT_US 500000 /* a session without VALIDATE is silent after this */
-#define ACCEPT_PAUSE_US 200000 /* after a lack of file descriptors */
+/* Between checks for late sessions, or a quarter of the limit if that is
+ * shorter, but not less than TICK_LEAST_NS. */
+#define TICK_NS (1000 * NS_PER_MS)
+#define TICK_LEAST_NS (10 * NS_PER_MS)
+/* A session without VALIDATE is silent after this. */
+#define SILENT_NS (500 * NS_PER_MS)
+#define ACCEPT_PAUSE_NS (200 * NS_PER_MS) /* without file descriptors */
 
 struct dscomm_priv_server {
     dscomm_priv_listen_t listening;
@@ -39,8 +42,8 @@ struct dscomm_priv_server {
     dscomm_priv_budget_t under_way;
     GQueue silent; /* sessions without VALIDATE, oldest first */
     size_t plenty; /* with this many sessions, silent ones are closed */
-    gint64 tick_us, tick_at;
-    gint64 accept_at; /* when to accept again; 0: now */
+    int64_t tick_ns, tick_at;
+    int64_t accept_at; /* when to accept again; 0: now */
     gboolean starved; /* out of file descriptors, and that was logged */
 };
 
@@ -78,7 +81,7 @@ static bool watch_listening(server_t *server, int how, uint32_t events)
 static void need_tick(server_t *server)
 {
     if (!server->tick_at)
-        server->tick_at = g_get_monotonic_time() + server->tick_us;
+        server->tick_at = dscomm_priv_clock() + server->tick_ns;
 }
 
 static void end_silence(server_t *server, session_t *session)
@@ -145,11 +148,11 @@ static void update(server_t *server, session_t *session)
 
 /* Accepting */
 
-/* Closes sessions that have sent nothing for SILENT_US, to make room for
+/* Closes sessions that have sent nothing for SILENT_NS, to make room for
  * others; TRUE if there were any. */
 static gboolean session_end_silent(server_t *server)
 {
-    gint64 since = g_get_monotonic_time() - SILENT_US;
+    int64_t since = dscomm_priv_clock() - SILENT_NS;
     gboolean any = FALSE;
     session_t *session;
 
@@ -209,7 +212,7 @@ static void pause_accepting(server_t *server, int problem)
                    strerror(problem));
     server->starved = TRUE;
     watch_listening(server, EPOLL_CTL_MOD, 0);
-    server->accept_at = g_get_monotonic_time() + ACCEPT_PAUSE_US;
+    server->accept_at = dscomm_priv_clock() + ACCEPT_PAUSE_NS;
 }
 
 /* Stops listening at a socket that another process has shut down; it would be
@@ -253,12 +256,12 @@ static void accept_some(server_t *server, int listening)
 /* Time */
 
 static const char *is_late(const server_t *server, const session_t *session,
-                           gint64 now)
+                           int64_t now)
 {
-    gint64 stall = (gint64)server->limits.stall_ms * 1000;
+    const int64_t stall = server->limits.stall_ms * NS_PER_MS;
 
     if (!session->validated &&
-        now - session->accepted > (gint64)server->limits.validate_ms * 1000)
+        now - session->accepted > server->limits.validate_ms * NS_PER_MS)
         return "it sent no VALIDATE in time";
     if (session->request_began && now - session->request_began > stall)
         return "it did not complete its request in time";
@@ -267,7 +270,7 @@ static const char *is_late(const server_t *server, const session_t *session,
     return NULL;
 }
 
-static void server_tick(server_t *server, gint64 now)
+static void server_tick(server_t *server, int64_t now)
 {
     gboolean again = FALSE;
     GList *next;
@@ -281,28 +284,25 @@ static void server_tick(server_t *server, gint64 now)
         else
             again = again || may_be_late(link->data);
     }
-    server->tick_at = again ? now + server->tick_us : 0;
+    server->tick_at = again ? now + server->tick_ns : 0;
 }
 
 /* For epoll_wait: milliseconds until the next task; -1: none. */
 static int next_due(const server_t *server)
 {
-    const gint64 at[] = {server->tick_at, server->accept_at,
-                         dscomm_priv_wills_due(&server->commands.wills)};
-    gint64 first = G_MAXINT64, left;
+    const int64_t at[] = {server->tick_at, server->accept_at,
+                          dscomm_priv_wills_due(&server->commands.wills)};
+    int64_t first = INT64_MAX;
 
     for (size_t i = 0; i < G_N_ELEMENTS(at); i++)
         if (at[i])
             first = MIN(first, at[i]);
-    left = first - g_get_monotonic_time();
-    if (first == G_MAXINT64)
-        return -1;
-    return left > 0 ? (int)((left + 999) / 1000) : 0;
+    return dscomm_priv_clock_left(first);
 }
 
 static void do_due(server_t *server)
 {
-    gint64 now = g_get_monotonic_time();
+    int64_t now = dscomm_priv_clock();
 
     dscomm_priv_wills_carry_out(&server->commands.wills, now);
     if (server->tick_at && now >= server->tick_at)
@@ -445,7 +445,7 @@ dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
     const dscomm_priv_server_limits_t usual = SERVER_LIMITS_INIT;
     server_t *server = g_try_new0(server_t, 1);
     dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
-    gint64 least;
+    int64_t least;
 
     if (!server)
         return dscomm_fail(status, "no memory for the store's server");
@@ -453,7 +453,7 @@ dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
     server->limits = limits ? *limits : usual;
     server->plenty = find_plenty(server->limits.connections);
     least = MIN(server->limits.validate_ms, server->limits.stall_ms);
-    server->tick_us = CLAMP(least * 1000 / 4, TICK_LEAST_US, TICK_US);
+    server->tick_ns = CLAMP(least * NS_PER_MS / 4, TICK_LEAST_NS, TICK_NS);
     server->under_way.most = server->limits.under_way;
     server->epoll = server->stop = -1;
     status =

@@ -37,7 +37,7 @@ dscomm_priv_session_t *dscomm_priv_session_new(int fd, const char *peer,
     session->link.data = session->touch.data = session;
     session->touched = touched;
     session->under_way = under_way;
-    session->accepted = g_get_monotonic_time();
+    session->accepted = dscomm_priv_clock();
     dscomm_priv_scan_init(&session->scan);
     return session;
 }
@@ -63,7 +63,7 @@ static void session_touch(dscomm_priv_session_t *session)
         g_queue_push_tail_link(session->touched, &session->touch);
     session->queued = TRUE;
     if (!session->answer_moved)
-        session->answer_moved = g_get_monotonic_time();
+        session->answer_moved = dscomm_priv_clock();
 }
 
 /* True if the server's budget is used up and this session uses more than
@@ -206,7 +206,7 @@ gboolean dscomm_priv_session_send(dscomm_priv_session_t *session,
         }
         drop_sent(session, (size_t)sent);
         turn += (size_t)sent;
-        session->answer_moved = g_get_monotonic_time();
+        session->answer_moved = dscomm_priv_clock();
     }
     if (!session->out_bytes)
         session->answer_moved = 0;
@@ -250,7 +250,7 @@ gboolean dscomm_priv_session_consume(dscomm_priv_session_t *session,
     if (!in->size || dscomm_priv_session_is_full(session))
         session->request_began = 0;
     else if (!session->request_began)
-        session->request_began = g_get_monotonic_time();
+        session->request_began = dscomm_priv_clock();
     dscomm_priv_budget_hold(session->under_way, &session->held, in->room);
     if (in->bad)
         *ret_problem = "no memory for its request";
@@ -374,7 +374,7 @@ typedef struct {
     will_t *wills;
     int count; /* number of wills */
     unsigned connections;
-    gint64 due; /* when they are carried out, if queue is due */
+    int64_t due; /* when they are carried out, if queue is due */
     GQueue *queue; /* due or kept of wills_t; NULL: connected */
     GList link; /* in queue */
     bool counted; /* counts in clients of wills_t */
@@ -464,7 +464,7 @@ void dscomm_priv_wills_leave(wills_t *wills, dscomm_priv_bytes_t **slot,
     client_count(wills, client);
     if (client->connections)
         return;
-    client->due = g_get_monotonic_time() + (gint64)WILL_GRACE_MS * 1000;
+    client->due = dscomm_priv_clock() + WILL_GRACE_MS * NS_PER_MS;
     if (ended && client->wills)
         client_move(client, &wills->due);
     else
@@ -553,14 +553,14 @@ void dscomm_priv_wills_withdraw(wills_t *wills, dscomm_priv_data_t name,
         client_remove(wills, client);
 }
 
-gint64 dscomm_priv_wills_due(const wills_t *wills)
+int64_t dscomm_priv_wills_due(const wills_t *wills)
 {
     const client_t *client = g_queue_peek_head((GQueue *)&wills->due);
 
     return client ? client->due : 0;
 }
 
-void dscomm_priv_wills_carry_out(wills_t *wills, gint64 now)
+void dscomm_priv_wills_carry_out(wills_t *wills, int64_t now)
 {
     client_t *client;
 

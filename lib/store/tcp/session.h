@@ -23,7 +23,7 @@ struct dscomm_priv_session {
     GList touch; /* of touched, if queued */
     GList silent; /* of silent; data NULL: not in it */
     unsigned events; /* watched by the server's epoll */
-    gint64 accepted, request_began, answer_moved; /* us; 0: none */
+    int64_t accepted, request_began, answer_moved; /* 0: none */
 
     dscomm_priv_budget_t *under_way; /* budget of all sessions; the server's */
     size_t held; /* bytes of in that count in the budget */
@@ -166,9 +166,9 @@ void dscomm_priv_wills_withdraw(dscomm_priv_wills_t *wills,
                                 dscomm_priv_data_t client,
                                 dscomm_priv_data_t key);
 
-/* Returns when the next wills are due (g_get_monotonic_time()); 0: none.
+/* Returns when the next wills are due (dscomm_priv_clock()); 0: none.
  * carry_out carries out those that are due at now. */
-gint64 dscomm_priv_wills_due(const dscomm_priv_wills_t *wills);
-void dscomm_priv_wills_carry_out(dscomm_priv_wills_t *wills, gint64 now);
+int64_t dscomm_priv_wills_due(const dscomm_priv_wills_t *wills);
+void dscomm_priv_wills_carry_out(dscomm_priv_wills_t *wills, int64_t now);
 
 #endif

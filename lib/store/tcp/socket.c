@@ -138,7 +138,7 @@ static gboolean socket_wait(int fd, short events,
     struct pollfd entry = {.fd = fd, .events = events};
 
     for (;;) {
-        int left = dscomm_priv_deadline_left(deadline);
+        int left = dscomm_priv_clock_left(deadline.at);
         int ready = poll(&entry, 1, left);
 
         if (ready > 0)
@@ -347,24 +347,24 @@ static int attempt_run(attempt_t *attempt, dscomm_priv_deadline_t deadline,
 
     for (;;) {
         int waiting = attempt_waiting(attempt);
-        int left = dscomm_priv_deadline_left(deadline);
+        int left = dscomm_priv_clock_left(deadline.at);
 
         while (attempt->begun < attempt->count &&
-               (!waiting || dscomm_priv_deadline_passed(next))) {
+               (!waiting || dscomm_priv_clock() >= next.at)) {
             waiting += attempt_begin(attempt, attempt->begun++);
             next = dscomm_priv_deadline(STAGGER_MS);
         }
         if (!waiting)
             return -1;
         if (attempt->begun < attempt->count)
-            left = MIN(left, dscomm_priv_deadline_left(next));
+            left = MIN(left, dscomm_priv_clock_left(next.at));
         poll(attempt->waiting, (nfds_t)attempt->begun, left);
         for (int i = 0; i < attempt->begun; i++) {
             if (attempt->waiting[i].fd >= 0 && attempt->waiting[i].revents &&
                 attempt_settle(attempt, i, ret_fd) == 0)
                 return 0;
         }
-        if (dscomm_priv_deadline_passed(deadline))
+        if (dscomm_priv_clock() >= deadline.at)
             return -1;
     }
 }
@@ -527,7 +527,8 @@ static dscomm_status_t lookup_by_thread(lookup_t *lookup,
                            strerror(problem));
     }
     while (!lookup->done) {
-        if (!dscomm_priv_cond_wait(&lookup->changed, &lookup->mutex, deadline))
+        if (!dscomm_priv_cond_until(&lookup->changed, &lookup->mutex,
+                                    deadline.at))
             break;
     }
     if (!lookup->done)

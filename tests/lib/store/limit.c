@@ -9,8 +9,8 @@
 #include "tests/lib/store/fixture.h"
 #include "tests/tap.h"
 
-#define MS 1000 /* in us */
-#define NEVER G_MAXINT64
+#define MS NS_PER_MS
+#define NEVER INT64_MAX
 #define GRACE (1000 * MS)
 #define SILENT (300 * MS)
 #define DUE (100 * MS)
@@ -18,10 +18,10 @@
 /* Times are relative to the request. */
 static const struct {
     const char *name;
-    gint64 due, end; /* of the view */
+    int64_t due, end; /* of the view */
     int timeout_ms;
     bool waits, silent;
-    gint64 at, last;
+    int64_t at, last;
 } rows[] = {
     {"no limit", NEVER, NEVER, 5000, false, false, 5000 * MS, 6000 * MS},
     {"no limit, silent", NEVER, NEVER, 5000, true, true, 5000 * MS, 5300 * MS},
@@ -47,7 +47,7 @@ static const struct {
 
 /* Returns whether value is the wanted time for a moment between before and
  * after. */
-static bool is_at(gint64 value, gint64 wanted, gint64 before, gint64 after)
+static bool is_at(int64_t value, int64_t wanted, int64_t before, int64_t after)
 {
     return value >= before + wanted && value <= after + wanted;
 }
@@ -55,14 +55,14 @@ static bool is_at(gint64 value, gint64 wanted, gint64 before, gint64 after)
 static void test_rows(void)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const gint64 before = g_get_monotonic_time();
+        const int64_t before = dscomm_priv_clock();
         const dscomm_priv_limit_t limit = {
             rows[i].due == NEVER ? NEVER : before + rows[i].due,
             rows[i].end == NEVER ? NEVER : before + rows[i].end,
         };
         const dscomm_priv_deadline_t deadline = dscomm_priv_deadline_within(
             limit, rows[i].timeout_ms, rows[i].waits, rows[i].silent);
-        const gint64 after = g_get_monotonic_time();
+        const int64_t after = dscomm_priv_clock();
 
         ok(is_at(deadline.at, rows[i].at, before, after) &&
                is_at(deadline.end, rows[i].last, before, after),

@@ -236,8 +236,8 @@ static void test_kept(void)
     dead_init(&dead);
     for (int i = 0; i <= WILL_KEPT_MAX; i++)
         die(&dead, i);
-    dscomm_priv_wills_carry_out(&dead.wills,
-                                g_get_monotonic_time() + WILL_GRACE_MS * 1000);
+    dscomm_priv_wills_carry_out(&dead.wills, dscomm_priv_clock() +
+                                                 WILL_GRACE_MS * NS_PER_MS);
     is_int((long)dead.table.pairs.count, WILL_KEPT_MAX + 1,
            "all wills are carried out");
     ok(stays(&dead, 0), "the oldest client is forgotten, its note is not");

@@ -164,12 +164,12 @@ static void test_pauses(void)
     double last = 0;
 
     for (int i = 0; i < 20; i++) {
-        gint64 pause = 4000;
+        int64_t pause = 4 * NS_PER_MS;
         double start = raw_now_ms(), took;
 
-        dscomm_priv_back_off(dscomm_priv_deadline(1000), &pause, 6000);
+        dscomm_priv_back_off(dscomm_priv_deadline(1000), &pause, 6 * NS_PER_MS);
         took = raw_now_ms() - start;
-        bad += took < 1.99 || pause != 6000;
+        bad += took < 1.99 || pause != 6 * NS_PER_MS;
         different += took > last + 0.05 || took < last - 0.05;
         last = took;
     }

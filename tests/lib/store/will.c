@@ -403,7 +403,7 @@ static void test_idle(int port)
         dscomm_priv_link_leave(taken[i], DSCOMM_OK);
     use_link(&link, DSCOMM_OK);
     is_int(count_links(&link), 3, "connections are used again");
-    taken[1]->idle -= LINK_IDLE_US;
+    taken[1]->idle -= LINK_IDLE_NS;
     use_link(&link, DSCOMM_OK);
     is_int(count_links(&link), 2, "but not kept for ever");
     link.idle = 0;
