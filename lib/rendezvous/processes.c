@@ -8,7 +8,7 @@
 #include "lib/base/status.h"
 #include "lib/rendezvous/record.h"
 #include "lib/store/store.h"
-#include "lib/store/tcp/peer.h"
+#include "lib/store/tcp/connect.h"
 
 #include <glib.h>
 #include <pthread.h>
@@ -317,14 +317,9 @@ static void append_store(const dscomm_store_t *store, bool by_rank_0,
                          char *text, size_t size)
 {
     dscomm_priv_store_place_t place;
-    const size_t used = strlen(text);
-    char why[DSCOMM_ERROR_MAX];
 
-    if (!dscomm_priv_store_silent(store, &place))
-        return;
-    dscomm_priv_stopped_server(place.peer, &place.address, by_rank_0, why,
-                               sizeof why);
-    snprintf(text + used, size - used, "%s%s", used ? "; " : "", why);
+    if (dscomm_priv_store_silent(store, &place))
+        dscomm_priv_stopped_server(&place, by_rank_0, text, size);
 }
 
 /* The pid must be known before the server is stopped, because a stopped server

@@ -6,7 +6,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/node.h"
 #include "lib/base/random.h"
-#include "lib/store/tcp/peer.h"
+#include "lib/store/tcp/secret.h"
 
 #include <glib.h>
 #include <stdio.h>

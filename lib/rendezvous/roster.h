@@ -108,7 +108,7 @@ dscomm_status_t dscomm_priv_roster_missing(dscomm_store_t *store,
                                            int *ret_came);
 
 /* Returns how many connections the store's server has refused because of
- * another job secret (lib/store/tcp/peer.h), after dscomm_fail() with
+ * another job secret (lib/store/tcp/secret.h), after dscomm_fail() with
  * ERR_MISMATCH; 0: none, or not known. certain: counts them only if the kernel
  * has verified that one of them is of a process of world. server: the server's
  * name in the sentence, such as "rank 0". */

@@ -5,7 +5,6 @@
 
 #include "lib/store/table.h"
 #include "lib/store/tcp/connect.h"
-#include "lib/store/tcp/peer.h"
 #include "lib/store/tcp/server.h"
 
 #include "lib/base/status.h"

@@ -5,7 +5,6 @@
 #ifndef LIB_STORE_COMMANDS_H
 #define LIB_STORE_COMMANDS_H
 
-#include "lib/store/tcp/peer.h"
 #include "lib/store/tcp/session.h"
 
 typedef struct {

@@ -7,8 +7,8 @@
 
 #include "lib/base/node.h"
 #include "lib/base/process.h"
+#include "lib/base/socket-table.h"
 #include "lib/base/status.h"
-#include "lib/store/tcp/peer.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -211,15 +211,31 @@ bool dscomm_priv_link_silent(link_t *first,
     return true;
 }
 
+void dscomm_priv_stopped_server(const dscomm_priv_store_place_t *place,
+                                bool by_rank_0, char *text, size_t size)
+{
+    const char *how = NULL;
+    const long pid = dscomm_priv_socket_stopped(&place->address, &how);
+    size_t used = strlen(text);
+
+    snprintf(text + used, size - used, "%sthe store at %s does not answer",
+             used ? "; " : "", place->peer);
+    used = strlen(text);
+    if (pid)
+        snprintf(text + used, size - used,
+                 by_rank_0 ? ": rank 0 (pid %ld), which serves it, is stopped%s"
+                           : ": its server (pid %ld) is stopped%s",
+                 pid, how);
+}
+
 static dscomm_status_t fail_silent(link_t *link)
 {
     dscomm_priv_store_place_t place;
-    char text[DSCOMM_ERROR_MAX];
+    char text[DSCOMM_ERROR_MAX] = "";
 
     if (!dscomm_priv_link_silent(link->first, &place))
         return DSCOMM_ERR_TIMEOUT;
-    dscomm_priv_stopped_server(place.peer, &place.address, false, text,
-                               sizeof text);
+    dscomm_priv_stopped_server(&place, false, text, sizeof text);
     return dscomm_priv_fail_with(DSCOMM_ERR_TIMEOUT, text);
 }
 

@@ -31,6 +31,13 @@ dscomm_status_t dscomm_priv_link_connect(dscomm_priv_link_t *link,
 bool dscomm_priv_link_silent(dscomm_priv_link_t *first,
                              dscomm_priv_store_place_t *ret_place);
 
+/* Appends "the store at PEER does not answer" to text, of size bytes, after ";
+ * " if there is some already. If the server is stopped on this machine, adds
+ * its pid, or "rank 0 (pid 812), which serves it" if by_rank_0 is true. Only
+ * the kernel is queried, never the store. */
+void dscomm_priv_stopped_server(const dscomm_priv_store_place_t *place,
+                                bool by_rank_0, char *text, size_t size);
+
 /* Takes a connection for a request and its answers. Reconnects it if it was
  * lost, but only to the same server. leave returns the connection, and closes
  * it if status says that it is out of step. Returns status.

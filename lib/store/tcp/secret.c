@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading the job's secret, proofs by GHmac, and credentials by libmunge. */
+/* Reading the job's secret, proofs by GHmac, credentials by libmunge, and
+ * reports of processes with another secret. */
 #include "config.h"
 
 #include "lib/store/tcp/secret.h"
 
 #include "lib/base/random.h"
 #include "lib/base/settings.h"
+#include "lib/base/socket-table.h"
 #include "lib/base/status.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glib.h>
-#include <pthread.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,8 @@
 #include <unistd.h>
 
 #define LIBRARY "libmunge.so.2"
+/* the kernel's id for users outside this namespace */
+#define UID_UNMAPPED 65534
 
 static dscomm_status_t fail_file(const char *path, const char *why)
 {
@@ -346,4 +349,116 @@ dscomm_status_t dscomm_priv_munge_make(char **ret_secret, char **ret_credential)
     *ret_credential = NULL;
     return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a secret of the "
                                              "job");
+}
+
+/* Processes with another secret */
+
+typedef dscomm_priv_refused_t refused_t;
+
+void dscomm_priv_refused_init(refused_t *refused, const char *world,
+                              bool guarded, bool quiet)
+{
+    *refused = (refused_t){.guarded = guarded, .quiet = quiet};
+    g_strlcpy(refused->world, world, sizeof refused->world);
+}
+
+/* A search for the socket with these ends. */
+typedef struct {
+    dscomm_priv_socket_end_t near, far;
+    bool own_user; /* found, and owned by this user */
+} lookup_t;
+
+static bool look_at(const dscomm_priv_socket_row_t *row, void *arg)
+{
+    lookup_t *lookup = arg;
+
+    if (row->state != TCP_ESTABLISHED ||
+        !dscomm_priv_socket_end_equal(&row->near, &lookup->near) ||
+        !dscomm_priv_socket_end_equal(&row->far, &lookup->far))
+        return true;
+    lookup->own_user = row->user == geteuid() && row->user != UID_UNMAPPED;
+    return false;
+}
+
+static bool is_loopback(const struct in6_addr *address)
+{
+    return IN6_IS_ADDR_LOOPBACK(address) ||
+           (IN6_IS_ADDR_V4MAPPED(address) && address->s6_addr[12] == 127);
+}
+
+/* Prepares the search for the other end of fd. False if that end is on another
+ * machine: if both are here, their addresses are equal, or both are loopback
+ * addresses. */
+static bool lookup_init(lookup_t *lookup, int fd)
+{
+    struct sockaddr_storage peer, own;
+    socklen_t peer_length = sizeof peer, own_length = sizeof own;
+
+    if (getpeername(fd, (struct sockaddr *)&peer, &peer_length) ||
+        getsockname(fd, (struct sockaddr *)&own, &own_length) ||
+        !dscomm_priv_socket_end(&peer, &lookup->near) ||
+        !dscomm_priv_socket_end(&own, &lookup->far))
+        return false;
+    return IN6_ARE_ADDR_EQUAL(&lookup->near.address, &lookup->far.address) ||
+           (is_loopback(&lookup->near.address) &&
+            is_loopback(&lookup->far.address));
+}
+
+/* True if rank, on the connection fd, belongs to the server's world and user. A
+ * search takes longer the more connections this machine has, so their number is
+ * limited. A rank on another machine costs none. */
+static bool is_member(refused_t *refused, int fd,
+                      const dscomm_priv_rank_t *rank)
+{
+    lookup_t lookup = {.own_user = false};
+
+    if ((*refused->world && strcmp(rank->world, refused->world)) ||
+        !lookup_init(&lookup, fd) || refused->lookups == REFUSED_LOOKUPS_MAX)
+        return false;
+    refused->lookups++;
+    dscomm_priv_socket_table(look_at, &lookup);
+    return lookup.own_user;
+}
+
+/* True if rank belongs to another job and found this server while it tried
+ * several ports. A world's name ends with the job's name. */
+static bool is_of_other_job(const refused_t *refused,
+                            const dscomm_priv_rank_t *rank)
+{
+    const char *own = strrchr(refused->world, ' ');
+    const char *other = strrchr(rank->world, ' ');
+
+    return own && other && own[1] && strcmp(own, other) != 0;
+}
+
+void dscomm_priv_refused_note(refused_t *refused, int fd, const char *peer,
+                              const dscomm_priv_rank_t *rank)
+{
+    const size_t length = strlen(refused->kept);
+    dscomm_priv_rank_t said = *rank;
+    bool member;
+
+    dscomm_priv_tidy(said.name, sizeof said.name);
+    dscomm_priv_tidy(said.world, sizeof said.world);
+    if (is_of_other_job(refused, &said))
+        return;
+    member = is_member(refused, fd, &said);
+    /* there is room for all members, and for a few others */
+    if (member || refused->strangers++ < REFUSED_KEPT_MAX)
+        snprintf(refused->kept + length, sizeof refused->kept - length,
+                 "%d\t%s\t%s\t%s\n", member, said.world, peer, said.name);
+    if (refused->count++ == 0 && !refused->quiet)
+        dscomm_log(DSCOMM_LOG_WARN, "store",
+                   "%s, which says that it is %s, leaves, since its job secret "
+                   "differs; give all processes of the job the same "
+                   "DSCOMM_JOB_SECRET or DSCOMM_JOB_SECRET_FILE, or none of "
+                   "them one",
+                   peer, said.name);
+}
+
+void dscomm_priv_refused_text(const refused_t *refused,
+                              char text[REFUSED_VALUE_MAX])
+{
+    snprintf(text, REFUSED_VALUE_MAX, "%u %d\n%s", refused->count,
+             refused->guarded, refused->kept);
 }

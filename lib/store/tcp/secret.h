@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The job's secret: where it comes from, and how client and server of a TCP
- * store prove that they know it, without sending it. Each sends a nonce and the
- * HMAC-SHA256 of its role and both nonces. The rest of the connection is
- * neither signed nor encrypted. */
+/* The job's secret: where it comes from, how client and server of a TCP store
+ * prove that they know it, without sending it, and which processes have another
+ * one. Each side sends a nonce and the HMAC-SHA256 of its role and both nonces.
+ * The rest of the connection is neither signed nor encrypted. */
 #ifndef LIB_STORE_SECRET_H
 #define LIB_STORE_SECRET_H
 
-#include <dscomm/status.h>
-#include <stdbool.h>
+#include "lib/store/tcp/socket.h"
+
 #include <stdint.h>
 
 #define SECRET_MIN 16 /* characters; shorter ones can be guessed */
@@ -67,5 +67,45 @@ dscomm_status_t dscomm_priv_munge_decode(const char *credential,
  * has no libmunge or no daemon. ERR_ENVIRONMENT: the daemon fails. */
 dscomm_status_t dscomm_priv_munge_make(char **ret_secret,
                                        char **ret_credential);
+
+/* Reports of processes whose job secret differs from the server's; also if only
+ * one of the two has a secret. Such a process sends a report on a separate
+ * connection before it gives up, so that the members of its job need not wait
+ * for it.
+ *
+ * The server keeps the reports under REFUSED_KEY, where waiting ranks read them
+ * (dscomm_priv_roster_refused()). Anybody can send one. The kernel shows which
+ * come from a process of the server's user on this machine: these can end a
+ * start-up. All others only appear in the sentence of a start-up that has
+ * failed because members are missing. */
+
+/* The text: a line with the number of reports and, if the server has a secret,
+ * 1, else 0; then a line for each kept report, of four fields separated by
+ * tabs: 1 if the kernel has verified it, world, address, process. */
+#define REFUSED_KEY "dscomm/refused"
+#define REFUSED_LOOKUPS_MAX 16 /* reports that the server verifies at most */
+#define REFUSED_KEPT_MAX 4 /* kept reports that are not verified */
+#define REFUSED_TEXT_MAX                                                       \
+    ((REFUSED_LOOKUPS_MAX + REFUSED_KEPT_MAX) *                                \
+     (sizeof(dscomm_priv_rank_t) + SOCKET_NAME_MAX + 8))
+#define REFUSED_VALUE_MAX (REFUSED_TEXT_MAX + 24) /* with the first line */
+
+typedef struct {
+    bool guarded, quiet; /* the server has a secret; logs no report */
+    /* the server's world */
+    char world[sizeof((dscomm_priv_rank_t *)NULL)->world];
+    unsigned count, lookups, strangers; /* reports; lookups; strangers kept */
+    char kept[REFUSED_TEXT_MAX]; /* their lines */
+} dscomm_priv_refused_t;
+
+/* world: the server's; "": not known. */
+void dscomm_priv_refused_init(dscomm_priv_refused_t *refused, const char *world,
+                              bool guarded, bool quiet);
+/* Notes a report of rank on the connection fd, from peer. */
+void dscomm_priv_refused_note(dscomm_priv_refused_t *refused, int fd,
+                              const char *peer, const dscomm_priv_rank_t *rank);
+/* Writes the value of REFUSED_KEY. */
+void dscomm_priv_refused_text(const dscomm_priv_refused_t *refused,
+                              char text[REFUSED_VALUE_MAX]);
 
 #endif

@@ -50,7 +50,7 @@ enum {
      * WIRE_NO_CREDENTIAL, its job's name, a line feed and the reason. */
     WIRE_CREDENTIAL = 67,
     /* Carries a dscomm_priv_rank_t: that process does not use the store,
-     * because secrets differ, see peer.h. There is no answer; allowed before
+     * because secrets differ, see secret.h. There is no answer; allowed before
      * PROOF. */
     WIRE_REFUSED = 68,
     WIRE_COMMANDS

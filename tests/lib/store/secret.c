@@ -3,7 +3,6 @@
 #include "tests/lib/store/fixture.h"
 
 #include "lib/rendezvous/roster.h"
-#include "lib/store/tcp/peer.h"
 #include "lib/store/tcp/secret.h"
 
 #include <dscomm/log.h>

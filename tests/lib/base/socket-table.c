@@ -3,7 +3,7 @@
  * fstat() and getsockname() for a connection of this process. */
 #include "config.h"
 
-#include "lib/store/tcp/peer.h"
+#include "lib/base/socket-table.h"
 #include "tests/tap.h"
 
 #include <arpa/inet.h>
