@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -45,10 +46,12 @@ int dscomm_priv_view_same(const env_view_t *view, const char *name,
 /* Files in /proc have no size, so this reads to the end. */
 static char *view_read_all(int fd)
 {
-    char *text = g_malloc(FILE_MAX_BYTES + 1);
+    char *text = g_try_malloc(FILE_MAX_BYTES + 1);
     size_t size = 0;
     ssize_t got;
 
+    if (!text)
+        return NULL;
     do {
         got = read(fd, text + size, FILE_MAX_BYTES - size);
         if (got > 0)
@@ -63,12 +66,13 @@ static char *view_read_all(int fd)
 /* Does not wait for a writer if the file is a pipe. */
 char *dscomm_priv_view_file(const env_view_t *view, const char *path)
 {
-    char *full = g_strconcat(view->root, path, NULL);
-    int fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    char full[PATH_MAX], *text = NULL;
     struct stat st;
-    char *text = NULL;
+    int fd;
 
-    g_free(full);
+    if (snprintf(full, sizeof full, "%s%s", view->root, path) >= PATH_MAX)
+        return NULL;
+    fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return NULL;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))

@@ -79,7 +79,7 @@ static void warn_about_works(dscomm_group_t *group)
     pthread_mutex_lock(&group->works.lock);
     dscomm_priv_works_broken(group);
     for (dscomm_work_t *work = group->works.pending; work; work = work->next)
-        count += !work->call.internal || work->call.type == CALL_CUSTOM;
+        count += dscomm_priv_work_is_users(work);
     pthread_mutex_unlock(&group->works.lock);
     if (count)
         dscomm_log(DSCOMM_LOG_WARN, "core",
@@ -173,7 +173,7 @@ static void world_leave(dscomm_world_t *world, int orderly, int64_t deadline)
 
 /* Leaves a world that has failed. If it failed in a collective that this rank
  * has not begun, such as the last barrier, and no call has returned the failure
- * yet, this one does. */
+ * yet, this one does. The record has the first bytes of a long name. */
 static dscomm_status_t world_leave_failed(dscomm_world_t *world,
                                           const dscomm_failure_t *failure,
                                           int64_t deadline)
@@ -182,7 +182,8 @@ static dscomm_status_t world_leave_failed(dscomm_world_t *world,
     const bool returned =
         dscomm_priv_group_is(group, GROUP_REVOKED | GROUP_STATUS_READ) ||
         failure->sequence <= group->sequence ||
-        strcmp(failure->group, group->identity.name) != 0;
+        strncmp(failure->group, group->identity.name,
+                sizeof failure->group - 1) != 0;
     char text[DSCOMM_ERROR_MAX];
 
     world_leave(world, 0, deadline);

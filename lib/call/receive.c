@@ -10,20 +10,11 @@
 
 #include <stdio.h>
 
-/* The members that the first version of the structure had. */
-#define INFO_LEAST sizeof(dscomm_message_info_t)
-#define INFO_MOST 4096
-
 dscomm_status_t
 dscomm_priv_message_info_check(const dscomm_message_info_t *info,
                                const char *name)
 {
-    if (!info || (info->size >= INFO_LEAST && info->size <= INFO_MOST))
-        return DSCOMM_OK;
-    return dscomm_fail(DSCOMM_ERR_INVALID,
-                       "%s: ret_info->size is %zu; start from "
-                       "DSCOMM_MESSAGE_INFO_INIT",
-                       name, info->size);
+    return info ? dscomm_priv_info_check(name, &info->size) : DSCOMM_OK;
 }
 
 void dscomm_priv_message_info_fill(dscomm_message_info_t *ret_info,

@@ -159,7 +159,12 @@ dscomm_status_t dscomm_backend_info(size_t index, dscomm_backend_info_t *info)
     full.priority = module->backend ? (int)module->backend->priority : 0;
     full.usable = module->backend != NULL;
     full.why = module->why;
-    full.detail = module->ops.describe ? module->ops.describe() : NULL;
+    /* a backend of the core's gets its slots in dscomm_init(), and has nothing
+     * to describe */
+    full.detail =
+        module->backend && module->backend->ops && module->ops.describe
+            ? module->ops.describe()
+            : NULL;
     dscomm_priv_info_copy(&full, sizeof full, info);
     return DSCOMM_OK;
 }

@@ -331,12 +331,6 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
     return DSCOMM_OK;
 }
 
-static bool host_is_loopback(const char *host)
-{
-    return g_str_has_prefix(host, "127.") || !strcmp(host, "::1") ||
-           !strcmp(host, "localhost");
-}
-
 /* If the launcher says that all ranks are on this machine, they meet at the
  * loopback, whatever the machine's name is: other machines cannot reach it. */
 static void choose_loopback(dscomm_join_t *join)
@@ -351,7 +345,7 @@ static void choose_loopback(dscomm_join_t *join)
     if (!join->url || !g_str_has_prefix(join->url, "tcp://") ||
         dscomm_priv_address_split(join->url + strlen("tcp://"), &host, &port))
         return;
-    if (!host_is_loopback(host)) {
+    if (!dscomm_priv_is_loopback(host)) {
         g_free(join->url);
         join->url = url_of(join, "127.0.0.1", port);
     }

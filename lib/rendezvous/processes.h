@@ -41,7 +41,7 @@ dscomm_status_t dscomm_priv_processes_leave_will(dscomm_store_t *store,
 void dscomm_priv_processes_withdraw_will(dscomm_store_t *store);
 /* key returns the key of store, a view of the world's keys, that has the
  * executed last wills of all ranks, for dscomm_priv_store_look(). read reads
- * its value after that call; if there is none, what was known before stays. */
+ * its value after that call. If there is none, no rank has died. */
 dscomm_priv_look_t dscomm_priv_processes_key(dscomm_store_t *store);
 void dscomm_priv_processes_read(dscomm_processes_t *processes,
                                 const dscomm_priv_look_t *look);

@@ -365,7 +365,9 @@ static dscomm_status_t rendezvous_meet(const dscomm_join_t *join,
                                        dscomm_join_decision_t *ret_decision)
 {
     dscomm_status_t status = rendezvous_enter(join, deadline, meeting);
-    const point_t *point = meeting->point;
+    point_t *point = meeting->point;
+    char before[ROSTER_TOKEN_MAX] = "";
+    unsigned count = 0;
     dscomm_priv_rank_t rank;
     dscomm_attempt_t attempt = {
         .join = join,
@@ -373,13 +375,19 @@ static dscomm_status_t rendezvous_meet(const dscomm_join_t *join,
                                           join->size, deadline),
         .world = rank.world,
         .token = token,
-        .before = point ? point->failed : "",
+        .before = before,
         .processes = meeting->processes,
     };
 
     if (status < 0)
         return status;
-    store_name_rank(join, point ? point->count : 0, &rank);
+    if (point) {
+        pthread_mutex_lock(&point->lock);
+        g_strlcpy(before, point->failed, sizeof before);
+        count = point->count;
+        pthread_mutex_unlock(&point->lock);
+    }
+    store_name_rank(join, count, &rank);
     status = dscomm_store_prefix(point ? point->store : join->store, "",
                                  &attempt.base);
     rendezvous_limit_store(meeting->store, deadline);
@@ -420,9 +428,14 @@ static void load_modules(const dscomm_join_t *join)
 /* Keeps the token of a failed call for the next one. */
 static void remember(const dscomm_join_t *join, const char *token)
 {
-    if (join->url)
-        g_strlcpy(find_point(join->url, join->rank)->failed, token,
-                  ROSTER_TOKEN_MAX);
+    point_t *point;
+
+    if (!join->url)
+        return;
+    point = find_point(join->url, join->rank);
+    pthread_mutex_lock(&point->lock);
+    g_strlcpy(point->failed, token, sizeof point->failed);
+    pthread_mutex_unlock(&point->lock);
 }
 
 dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,

@@ -6,6 +6,7 @@
  * two lock operations. */
 #include "config.h"
 
+#include "lib/base/log.h"
 #include "lib/base/thread.h"
 #include "lib/work/progress.h"
 
@@ -88,6 +89,10 @@ static void helper_start(void)
     stopping = asleep = 0;
     idle_turns = 0;
     running = dscomm_priv_thread_start(&thread, NULL, helper_loop, NULL) == 0;
+    if (!running)
+        dscomm_log(DSCOMM_LOG_WARN, "core",
+                   "no thread could be started to help with messages; they "
+                   "move only while a rank waits or tests");
 }
 
 void dscomm_help_begin(dscomm_help_t *help)

@@ -294,6 +294,14 @@ static size_t visit_all(dscomm_work_t *const *works, size_t count, int slow,
     return count;
 }
 
+/* The time until now is not time without progress. */
+static void wait_begin(dscomm_group_t *group)
+{
+    pthread_mutex_lock(&group->works.lock);
+    group->works.wait_last = 0;
+    pthread_mutex_unlock(&group->works.lock);
+}
+
 static dscomm_status_t wait_any(dscomm_work_t *const *works, size_t count,
                                 int timeout_ms, size_t *ret_index)
 {
@@ -304,7 +312,7 @@ static dscomm_status_t wait_any(dscomm_work_t *const *works, size_t count,
 
     for (i = 0; timeout_ms && i < count; i++)
         if (works[i])
-            works[i]->group->works.wait_last = 0;
+            wait_begin(works[i]->group);
     while ((i = visit_all(works, count, !timeout_ms || spins >= SPINS, now)) ==
            count) {
         if (++spins < SPINS && timeout_ms)

@@ -328,7 +328,7 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
     } else if (work->zombie) {
         dscomm_priv_work_discard(work);
     } else {
-        const int is_users = !work->held;
+        const bool is_users = !work->held && dscomm_priv_work_is_users(work);
 
         atomic_store_explicit(&work->status, status, memory_order_release);
         if (is_users)

@@ -7,6 +7,7 @@
 
 #include <dscomm/hook.h>
 #include <dscomm/work.h>
+#include <stdbool.h>
 
 /* What was called. */
 enum {
@@ -231,6 +232,12 @@ static inline void dscomm_priv_bounce_free(dscomm_bounce_t *bounce)
 {
     if (bounce)
         bounce->free(bounce);
+}
+
+/* False: the library made the work for a call of its own. */
+static inline bool dscomm_priv_work_is_users(const dscomm_work_t *work)
+{
+    return !work->call.internal || work->call.type == CALL_CUSTOM;
 }
 
 static inline int dscomm_priv_work_done(dscomm_work_t *work)

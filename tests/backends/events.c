@@ -129,6 +129,7 @@ static void test_blocking(void)
     check(fd == again, "the second descriptor is %d, not %d", again, fd);
     for (int i = 0; i < 20; i++)
         CHECK_OK(dscomm_barrier(my.group, NULL));
+    CHECK_OK(dscomm_monitored_barrier(my.group, LIMIT_MS));
     check(!is_readable(fd, 0), "blocking calls make it readable");
     CHECK_FAILS(dscomm_group_fd(my.group, NULL), DSCOMM_ERR_INVALID);
     CHECK_FAILS(dscomm_group_fd(NULL, &again), DSCOMM_ERR_INVALID);

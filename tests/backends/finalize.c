@@ -19,13 +19,34 @@ static void stay_away(job_rank_t *me)
     job_tell(me, dscomm_finalize(me->world));
 }
 
+/* The same in a world whose name does not fit into a failure record. */
+static void stay_away_from_long(job_rank_t *me)
+{
+    char name[2 * DSCOMM_FAILURE_GROUP_MAX];
+
+    memset(name, 'w', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    me->name = name;
+    stay_away(me);
+}
+
 static void test_finalize_timeout(void)
 {
-    job_t job;
-    int passed = job_run(&job, 3, job_slowly(1000), stay_away, NULL, 10000);
+    static const struct {
+        job_scenario_t scenario;
+        const char *name;
+    } rows[] = {{stay_away, "finalize names who does not come"},
+                {stay_away_from_long, "so it does in a world of a long name"}};
 
-    passed &= job_told(&job, 5, DSCOMM_ERR_TIMEOUT, 2500, "rank 1", NULL);
-    job_ok(&job, passed, "finalize names who does not come");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        job_t job;
+        int passed =
+            job_run(&job, 3, job_slowly(1000), rows[i].scenario, NULL, 10000);
+
+        passed &= job.reports[1].status == DSCOMM_ERR_TIMEOUT;
+        passed &= job_told(&job, 5, DSCOMM_ERR_TIMEOUT, 2500, "rank 1", NULL);
+        job_ok(&job, passed, "%s", rows[i].name);
+    }
 }
 
 /* Rank 1 dies before dscomm_finalize(). Rank 0 calls it at once, rank 2 usually

@@ -285,6 +285,7 @@ dscomm_status_t job_init(job_rank_t *me)
     attr.rank = me->rank;
     attr.world_size = me->ranks;
     attr.timeout_ms = me->timeout_ms;
+    attr.name = me->name;
     me->started = job_now_ms();
     status = dscomm_init(&attr, &me->world);
     if (status < 0) {

@@ -34,6 +34,7 @@ typedef struct {
     int rank, ranks;
     const char *rendezvous; /* an init_method that only this job uses */
     int timeout_ms; /* 0: 20 seconds */
+    const char *name; /* of the world; NULL: the default */
     void *arg;
     job_report_t *report;
     /* job_now_ms() when the call began that the rank tells of: the process's
