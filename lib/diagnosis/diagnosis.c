@@ -19,6 +19,10 @@
 #define CALL_MS 200 /* time-out of one request to the store */
 #define ALL_MS 500 /* time-out of all requests of one diagnosis */
 #define GRACE_MS 250 /* wait for reports that others are about to write */
+/* Wait for the report of a rank whose header shows a mismatch in an earlier
+ * call. A rank writes its report after it has waited for a moment. That is late
+ * if it computes, or if the machine is loaded. */
+#define PEER_MS 5000
 
 /* Without the group's lock, a diagnosis uses only members of the group that
  * never change. */
@@ -57,17 +61,26 @@ static void report_key(const dscomm_diagnosis_t *diagnosis, int rank,
     snprintf(key, 16, "%d", diagnosis->group->identity.world_ranks[rank]);
 }
 
-static void report_publish(dscomm_diagnosis_t *diagnosis)
+/* Publishes this rank's report. The requests of the diagnosis, from this one
+ * on, end after most_ms. */
+static void report_publish(dscomm_diagnosis_t *diagnosis, int most_ms)
 {
     char key[16];
 
     report_key(diagnosis, diagnosis->group->rank, key);
-    diagnosis->deadline = dscomm_priv_clock_after(dscomm_priv_clock(), ALL_MS);
-    dscomm_priv_store_limit_diagnosis(diagnosis->store, ALL_MS);
+    diagnosis->deadline = dscomm_priv_clock_after(dscomm_priv_clock(), most_ms);
+    dscomm_priv_store_limit_diagnosis(diagnosis->store, most_ms);
     diagnosis->broken = dscomm_store_set(diagnosis->store, key, diagnosis->own,
                                          strlen(diagnosis->own)) < 0;
 }
 
+/* 1 if rank has reported this collective or a later one. */
+static int rank_has_called(const dscomm_diagnosis_t *diagnosis, int rank)
+{
+    return diagnosis->reports[rank].last >= diagnosis->sequence;
+}
+
+/* Reads the report of rank; again, if the last one was of an earlier call. */
 static void report_fetch(dscomm_diagnosis_t *diagnosis, int rank)
 {
     dscomm_report_t *report = &diagnosis->reports[rank];
@@ -77,7 +90,7 @@ static void report_fetch(dscomm_diagnosis_t *diagnosis, int rank)
     size_t size;
     int present = 0;
 
-    if (diagnosis->broken || report->known ||
+    if (diagnosis->broken || rank_has_called(diagnosis, rank) ||
         dscomm_priv_clock() > diagnosis->deadline)
         return;
     report_key(diagnosis, rank, key);
@@ -104,7 +117,7 @@ static void report_fetch_all(dscomm_diagnosis_t *diagnosis)
 static int reports_complete(const dscomm_diagnosis_t *diagnosis)
 {
     for (int r = 0; r < MIN(diagnosis->group->size, QUERIED); r++)
-        if (!diagnosis->reports[r].known)
+        if (!rank_has_called(diagnosis, r))
             return 0;
     return 1;
 }
@@ -230,16 +243,29 @@ static dscomm_status_t reports_compare(const dscomm_diagnosis_t *diagnosis,
 }
 
 /* After a mismatch was found: waits up to GRACE_MS for the reports of more
- * ranks, so that the sentence can name the rank that differs from most. */
+ * ranks, so that the sentence can name the rank that differs from most. Without
+ * the report of peer, unless that is -1, the call that differs is not known:
+ * that report is waited for up to PEER_MS, or the group's time-out if that is
+ * shorter, unless another rank ends the group meanwhile. */
 static dscomm_status_t reports_compare_all(dscomm_diagnosis_t *diagnosis,
+                                           int peer,
                                            dscomm_failure_t *ret_failure)
 {
-    int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), GRACE_MS);
+    const int64_t now = dscomm_priv_clock();
+    const int64_t end = dscomm_priv_clock_after(now, GRACE_MS);
+    const dscomm_group_t *group = diagnosis->group;
+    const int64_t peer_end =
+        dscomm_priv_clock_after(now, MIN(PEER_MS, group->timeout_ms));
+    bool lacks_peer;
 
     for (;;) {
         report_fetch_all(diagnosis);
+        if (peer >= 0)
+            report_fetch(diagnosis, peer);
+        lacks_peer = peer >= 0 && !rank_has_called(diagnosis, peer);
         if (reports_complete(diagnosis) || diagnosis->broken ||
-            dscomm_priv_clock() > end)
+            group->ops.status(group->impl, NULL) != DSCOMM_OK ||
+            dscomm_priv_clock() > (lacks_peer ? peer_end : end))
             return reports_compare(diagnosis, ret_failure);
         g_usleep(5000);
     }
@@ -248,25 +274,20 @@ static dscomm_status_t reports_compare_all(dscomm_diagnosis_t *diagnosis,
 dscomm_status_t dscomm_priv_diagnosis_look(dscomm_diagnosis_t *diagnosis,
                                            dscomm_failure_t *ret_failure)
 {
-    report_publish(diagnosis);
+    report_publish(diagnosis, ALL_MS);
     for (int i = 0; i < diagnosis->nwaits; i++)
         report_fetch(diagnosis, diagnosis->waits[i]);
     if (reports_compare(diagnosis, ret_failure) == DSCOMM_OK)
         return DSCOMM_OK;
-    return reports_compare_all(diagnosis, ret_failure);
+    return reports_compare_all(diagnosis, -1, ret_failure);
 }
 
 dscomm_status_t dscomm_priv_diagnosis_mismatch(dscomm_diagnosis_t *diagnosis,
+                                               int peer,
                                                dscomm_failure_t *ret_failure)
 {
-    report_publish(diagnosis);
-    return reports_compare_all(diagnosis, ret_failure);
-}
-
-/* 1 if rank has reported this collective or a later one. */
-static int rank_has_called(const dscomm_diagnosis_t *diagnosis, int rank)
-{
-    return diagnosis->reports[rank].last >= diagnosis->sequence;
+    report_publish(diagnosis, PEER_MS);
+    return reports_compare_all(diagnosis, peer, ret_failure);
 }
 
 /* 1 if rank has not called this collective, although another rank waits for it
@@ -346,7 +367,7 @@ dscomm_status_t dscomm_priv_diagnosis_timeout(dscomm_diagnosis_t *diagnosis,
 {
     dscomm_status_t status;
 
-    report_publish(diagnosis);
+    report_publish(diagnosis, ALL_MS);
     report_fetch_all(diagnosis);
     status = reports_compare(diagnosis, ret_failure);
     if (status < 0)

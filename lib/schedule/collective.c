@@ -59,7 +59,9 @@ static void schedule_explain(dscomm_work_t *work, dscomm_failure_t *ret_failure)
     dscomm_status_t status = DSCOMM_OK;
 
     if (diagnosis)
-        status = dscomm_priv_diagnosis_mismatch(diagnosis, ret_failure);
+        status = dscomm_priv_diagnosis_mismatch(
+            diagnosis, run->earlier ? run->failure.group_rank : -1,
+            ret_failure);
     dscomm_priv_diagnosis_free(diagnosis);
     if (status < 0)
         return;
@@ -130,9 +132,8 @@ static dscomm_status_t schedule_start(dscomm_work_t *work)
         dscomm_priv_group_set(group, GROUP_SCHEDULED);
     group->works.wait_last = group->works.stalled = 0;
     group->works.looks = 0;
-    group->schedules.chain = (group->schedules.chain ^ call->coll.fingerprint) *
-                                 UINT32_C(0x9e3779b1) +
-                             1;
+    group->schedules.chain =
+        dscomm_priv_chain_after(group->schedules.chain, call->coll.fingerprint);
     work->run->chain = group->schedules.chain;
     dscomm_priv_history_note(group->schedules.history, &call->coll,
                              group->size);

@@ -20,6 +20,20 @@ typedef struct {
     uint64_t total; /* bytes from sender to receiver, in all messages */
 } dscomm_header_t;
 
+/* The chain after a call with fingerprint, and that before it. */
+static inline uint32_t dscomm_priv_chain_after(uint32_t chain,
+                                               uint32_t fingerprint)
+{
+    return (chain ^ fingerprint) * UINT32_C(0x9e3779b1) + 1;
+}
+
+static inline uint32_t dscomm_priv_chain_before(uint32_t chain,
+                                                uint32_t fingerprint)
+{
+    /* 0x9e3779b1 * 0x0e8b2f51 is 1 modulo 2^32. */
+    return ((chain - 1) * UINT32_C(0x0e8b2f51)) ^ fingerprint;
+}
+
 /* Bytes of a packed header, and of the longest one. */
 #define HEADER_PACKED 16
 #define HEADER_WHOLE 40

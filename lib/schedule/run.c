@@ -195,6 +195,9 @@ static void refuse_header(dscomm_run_t *run, const dscomm_step_t *step,
                                 sizeof there);
     run->differs =
         theirs->chain != run->chain || theirs->fingerprint != ours->fingerprint;
+    run->earlier =
+        dscomm_priv_chain_before(theirs->chain, theirs->fingerprint) !=
+        dscomm_priv_chain_before(run->chain, ours->fingerprint);
     run_describe_rank(run, step->peer, peer);
     run_describe_rank(run, run->schedule->rank, own);
     if (theirs->fingerprint != ours->fingerprint)
@@ -487,6 +490,7 @@ void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args)
     run->base[AT_RECV] = args->recv;
     run->status = DSCOMM_IN_PROGRESS;
     run->differs = 0;
+    run->earlier = false;
     run->nmessages = 0;
     run->suspect = NULL;
     run->nidle = schedule->most_messages;

@@ -51,7 +51,8 @@ typedef struct dscomm_run {
     size_t suspect_bytes;
     dscomm_status_t status; /* IN_PROGRESS until the run ends */
     int held; /* the backend keeps scratch: it is never used again */
-    int differs; /* a header shows that a rank has made another call */
+    int differs; /* a header shows that a rank has made another call, */
+    bool earlier; /* and that a call before this one was another one */
     uint32_t chain; /* for the message headers; set before the start */
     dscomm_failure_t failure; /* the reason of a failed status */
 } dscomm_run_t;
