@@ -274,11 +274,17 @@ static dscomm_status_t reports_compare_all(dscomm_diagnosis_t *diagnosis,
 dscomm_status_t dscomm_priv_diagnosis_look(dscomm_diagnosis_t *diagnosis,
                                            dscomm_failure_t *ret_failure)
 {
+    const dscomm_group_t *group = diagnosis->group;
+
     report_publish(diagnosis, ALL_MS);
     for (int i = 0; i < diagnosis->nwaits; i++)
         report_fetch(diagnosis, diagnosis->waits[i]);
-    if (reports_compare(diagnosis, ret_failure) == DSCOMM_OK)
+    if (reports_compare(diagnosis, ret_failure) == DSCOMM_OK) {
+        if (!diagnosis->broken)
+            dscomm_priv_stopped_learn(&group->identity.world->meeting,
+                                      group->identity.world_ranks, group->size);
         return DSCOMM_OK;
+    }
     return reports_compare_all(diagnosis, -1, ret_failure);
 }
 
@@ -346,8 +352,8 @@ static void late_write(const dscomm_diagnosis_t *diagnosis,
         late > 1 ? "have" : "has", late > 1 ? "" : "s");
 }
 
-/* Adds which of the late ranks, and of the ranks that this one waits for, are
- * stopped. */
+/* Adds which ranks are stopped: any of the first QUERIED, because without an
+ * answer of the store it is not known which ranks are late. */
 static void stopped_append(const dscomm_diagnosis_t *diagnosis,
                            dscomm_failure_t *ret_failure)
 {
@@ -355,7 +361,7 @@ static void stopped_append(const dscomm_diagnosis_t *diagnosis,
     int *ranks = g_try_new(int, (gsize)group->size), count = 0;
 
     for (int r = 0; ranks && r < group->size; r++)
-        if (waits_include(diagnosis, r) || rank_is_late(diagnosis, r))
+        if (r < QUERIED || waits_include(diagnosis, r))
             ranks[count++] = group->identity.world_ranks[r];
     dscomm_priv_stopped_append(&group->identity.world->meeting, ranks, count,
                                ret_failure->detail, sizeof ret_failure->detail);

@@ -80,25 +80,14 @@ static bool is_silent(const dscomm_group_t *group)
 
 /* Reads the processes of this node's ranks. They are needed only in a long
  * wait, or for a sentence about a rank. */
-static void creation_learn_local(const dscomm_group_t *group)
-{
-    const dscomm_meeting_t *meeting = meeting_of(group);
-    const int *node = meeting->nodes.node;
-    int *ranks = g_try_new(int, (gsize)group->size), count = 0;
-
-    for (int i = 0; ranks && i < group->size; i++)
-        if (node[group->identity.world_ranks[i]] == node[meeting->rank])
-            ranks[count++] = group->identity.world_ranks[i];
-    group->life.creation->learned =
-        ranks && dscomm_priv_processes_learn(meeting->processes, meeting->store,
-                                             ranks, count) == DSCOMM_OK;
-    g_free(ranks);
-}
-
 static void learn_once(const dscomm_group_t *group)
 {
-    if (!group->life.creation->learned && !is_silent(group))
-        creation_learn_local(group);
+    dscomm_creation_t *creation = group->life.creation;
+
+    if (!creation->learned && !is_silent(group))
+        creation->learned = dscomm_priv_stopped_learn(
+                                meeting_of(group), group->identity.world_ranks,
+                                group->size) == DSCOMM_OK;
 }
 
 /* Returns the world rank of a process that has ended, or -1. */

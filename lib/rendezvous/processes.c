@@ -322,8 +322,23 @@ static void append_store(const dscomm_store_t *store, bool by_rank_0,
         dscomm_priv_stopped_server(&place, by_rank_0, text, size);
 }
 
-/* The pid must be known before the server is stopped, because a stopped server
- * does not answer. */
+dscomm_status_t dscomm_priv_stopped_learn(const dscomm_meeting_t *meeting,
+                                          const int *world_ranks, int count)
+{
+    const int *node = meeting->nodes.node;
+    int *ranks = g_try_new(int, (gsize)count), n = 0;
+    dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
+
+    for (int i = 0; ranks && i < count; i++)
+        if (node[world_ranks[i]] == node[meeting->rank])
+            ranks[n++] = world_ranks[i];
+    if (ranks)
+        status = dscomm_priv_processes_learn(meeting->processes, meeting->store,
+                                             ranks, n);
+    g_free(ranks);
+    return status;
+}
+
 void dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
                                 const int *world_ranks, int count, char *text,
                                 size_t size)
@@ -339,8 +354,6 @@ void dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
     if (!dscomm_priv_store_silent(meeting->store, NULL))
         dscomm_priv_processes_learn(meeting->processes, meeting->store,
                                     world_ranks, count);
-    else
-        count = 0;
     for (int i = 0; i < count; i++) {
         const int rank = world_ranks[i];
         const int64_t pid = dscomm_priv_processes_pid(meeting->processes, rank);

@@ -153,11 +153,17 @@ dscomm_status_t dscomm_priv_host_taken(const dscomm_join_t *join,
  * that only the kernel of their machine knows. Appends "; rank 3 (pid 812) is
  * stopped by a signal" to text for each of the given ranks of the world that is
  * stopped on this machine, and for rank 0 where it serves the store. Text that
- * is too long is cut off. Asks the store for pids, a fraction of a second at
- * most; one that does not answer is not asked, and the text says so. */
+ * is too long is cut off. Reads unknown pids from the store, in a fraction of a
+ * second at most; if the store does not answer, the text says so. */
 void dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
                                 const int *world_ranks, int count, char *text,
                                 size_t size);
+
+/* Reads the pids of those ranks that are on this node. Called early in a long
+ * wait, because later the store may not answer in time, or its server may be
+ * stopped. Returns the status of the store. */
+dscomm_status_t dscomm_priv_stopped_learn(const dscomm_meeting_t *meeting,
+                                          const int *world_ranks, int count);
 
 /* Called after the deadline of a call has passed (status ERR_TIMEOUT). If the
  * store does not answer, that is the cause, and this rank's information on

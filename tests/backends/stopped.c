@@ -22,15 +22,6 @@
  * rank 0's decision at start-up; with tolerance for slow machines. */
 #define GRACE_MS 2300
 
-static int count_reports(const job_t *job, int64_t loops)
-{
-    int count = 0;
-
-    for (int r = 0; r < job->ranks; r++)
-        count += job->reports[r].loops >= loops;
-    return count;
-}
-
 static void stop_self(job_rank_t *me)
 {
     me->report->loops = 1;
@@ -134,7 +125,7 @@ static void await_stop(job_rank_t *me)
 }
 
 /* Joins by a store that a process of its own serves. */
-static dscomm_status_t join_apart(job_rank_t *me)
+static dscomm_status_t join(job_rank_t *me)
 {
     dscomm_store_attr_t store_attr = DSCOMM_STORE_ATTR_INIT;
     dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
@@ -151,7 +142,14 @@ static dscomm_status_t join_apart(job_rank_t *me)
         status = dscomm_init(&attr, &me->world);
     if (status < 0)
         job_tell(me, status);
-    else
+    return status;
+}
+
+static dscomm_status_t join_apart(job_rank_t *me)
+{
+    const dscomm_status_t status = join(me);
+
+    if (status == DSCOMM_OK)
         await_stop(me);
     return status;
 }
@@ -196,6 +194,20 @@ static void schedule_apart(job_rank_t *me)
     call_all_reduce(me);
 }
 
+/* The last rank stops, and the server only when the others have waited. Their
+ * first diagnosis has read the pids, so the sentence names both. */
+static void schedule_both(job_rank_t *me)
+{
+    setenv("DSCOMM_ALGORITHM", "all_reduce:ring", 1);
+    if (join(me))
+        return;
+    me->report->value = me->rank == RANKS - 1;
+    me->report->loops = 2;
+    if (me->report->value)
+        raise(SIGSTOP);
+    call_all_reduce(me);
+}
+
 /* A store that a launcher such as torchrun serves counts the ranks that have
  * left. */
 static void finalize_apart(job_rank_t *me)
@@ -229,26 +241,31 @@ static const struct {
     const char *name;
     job_scenario_t scenario;
     int ranks, victim; /* ranks that join, and the one that is stopped */
-    int outside; /* > 0: the test stops it, after so many turns of the others */
+    /* > 0: the test stops it, so many turns of the others and ms later */
+    int outside, after_ms;
     /* expected in the sentence, besides the stopped process */
     const char *says;
 } rows[] = {
-    {"start-up", start_up, 2, 0, 1, ""},
-    {"a group of others", group_of_others, RANKS, 0, 0, ""},
-    {"a group of all", group_of_all, RANKS, 0, 0, "': the store at "},
-    {"a group without its last", group_without_last, RANKS, 0, 1,
+    {"start-up", start_up, 2, 0, 1, 700, ""},
+    {"a group of others", group_of_others, RANKS, 0, 0, 0, ""},
+    {"a group of all", group_of_all, RANKS, 0, 0, 0, "': the store at "},
+    {"a group without its last", group_without_last, RANKS, 0, 1, 700,
      "': the store at "},
-    {"a schedule", schedule, RANKS, 0, 0, ""},
-    {"a schedule, another rank stopped", schedule_of_other, RANKS, 1, 0, ""},
-    {"start-up, a server apart", start_up_apart, 2, APART, 1, "the store at "},
-    {"a group, a server apart", group_apart, RANKS, APART, 2,
+    {"a schedule", schedule, RANKS, 0, 0, 0, ""},
+    {"a schedule, another rank stopped", schedule_of_other, RANKS, 1, 0, 0, ""},
+    {"start-up, a server apart", start_up_apart, 2, APART, 1, 700,
+     "the store at "},
+    {"a group, a server apart", group_apart, RANKS, APART, 2, 0,
      "': the store at "},
-    {"a split, a server apart", split_apart, RANKS, APART, 2,
+    {"a split, a server apart", split_apart, RANKS, APART, 2, 0,
      "': the store at "},
-    {"a mesh, a server apart", mesh_apart, RANKS, APART, 2, "': the store at "},
-    {"a schedule, a server apart", schedule_apart, RANKS, APART, 2,
+    {"a mesh, a server apart", mesh_apart, RANKS, APART, 2, 0,
+     "': the store at "},
+    {"a schedule, a server apart", schedule_apart, RANKS, APART, 2, 0,
      "; the store at "},
-    {"a finalize, a server apart", finalize_apart, RANKS, APART, 2, ""},
+    {"a schedule, a rank and the server", schedule_both, RANKS, APART, 2,
+     TIMEOUT_MS / 2, ") is stopped by a signal; the store at "},
+    {"a finalize, a server apart", finalize_apart, RANKS, APART, 2, 0, ""},
 };
 
 #define FINALIZE (sizeof rows / sizeof rows[0] - 1) /* which succeeds */
@@ -317,10 +334,9 @@ static pid_t run_row(job_t *job, size_t i, int timeout_ms)
         job_start_rank(job, r);
     if (!pid)
         pid = job->pids[rows[i].victim];
-    while (count_reports(job, rows[i].outside) < ranks)
-        job_sleep_ms(10);
+    job_wait_loops(job, rows[i].outside);
     if (rows[i].outside) {
-        job_sleep_ms(rows[i].outside == 1 ? 700 : 0);
+        job_sleep_ms(job_slowly(rows[i].after_ms));
         kill(pid, SIGSTOP);
     }
     for (int r = 0; r < ranks && rows[i].outside == 2; r++)
