@@ -189,7 +189,7 @@ dscomm_status_t dscomm_init(const dscomm_init_attr_t *attr,
         return status;
     dscomm_priv_log_rank(join.rank);
     check_environment();
-    if (join.ask)
+    if (join.needs_bootstrap)
         status = dscomm_priv_bootstrap(&join);
     if (status < 0) {
         dscomm_priv_join_clear(&join);

@@ -305,13 +305,13 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
     join->url = g_steal_pointer(&method->url);
     if (join->url)
         return DSCOMM_OK;
-    join->ask = is_unsure(env, join);
-    if (join->ask)
+    join->needs_bootstrap = is_unsure(env, join);
+    if (join->needs_bootstrap)
         join_from_env(env, join);
     if (dscomm_env_world_size(env) > 1 && (!*address || port < 1)) {
         const dscomm_status_t status = dscomm_env_check_master(env);
 
-        if (!join->ask)
+        if (!join->needs_bootstrap)
             return status;
         join->problem = join_copy(join, dscomm_last_error());
         return DSCOMM_OK;
@@ -340,7 +340,7 @@ static void choose_loopback(dscomm_join_t *join)
 
     if (!join->serve || join->local_size != join->size)
         return;
-    if (join->ask && !join->host)
+    if (join->needs_bootstrap && !join->host)
         join->host = join_copy(join, "127.0.0.1");
     if (!join->url || !g_str_has_prefix(join->url, "tcp://") ||
         dscomm_priv_address_split(join->url + strlen("tcp://"), &host, &port))
@@ -383,7 +383,7 @@ static void choose_lone(const dscomm_env_t *env, dscomm_join_t *join)
     join->rank = env->lone_rank;
     join->local_rank = join->local_size = join->node_rank = -1;
     g_strlcpy(join->run_id, "0", sizeof join->run_id);
-    join->serve = join->ask = 1;
+    join->serve = join->needs_bootstrap = 1;
     join->problem = join_copy(join, dscomm_last_error());
 }
 

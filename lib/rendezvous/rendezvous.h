@@ -32,10 +32,10 @@ typedef struct {
     /* "tcp://HOST:PORT", "file:///PATH"; NULL: not known yet. HOST may be
      * several addresses, comma separated, all of rank 0's. */
     char *url;
-    /* url is not known, or a guess: it is to be asked for
-     * (dscomm_priv_bootstrap()), and problem says what to do where nobody
-     * tells. host and port are the user's, or NULL and 0. */
-    int ask, port;
+    /* url is not known, or a guess: dscomm_priv_bootstrap() must find it.
+     * problem is the sentence if it cannot. host and port are the user's, or
+     * NULL and 0. */
+    int needs_bootstrap, port;
     char *host, *problem;
     /* start of the bootstrap, from which the deadline counts; 0: none */
     int64_t began;
@@ -82,9 +82,10 @@ void dscomm_priv_join_clear(dscomm_join_t *join);
 
 /* The bootstrap is for ranks that do not know rank 0's address, but that a
  * launcher has connected, for example by MPI. The backend sends them the
- * address; rank 0 serves the store at a free port. Sets url and job of a join
- * with ask set, and size if it is not known. If no backend can do this, url
- * stays; if it is NULL, the status is ERR_ENVIRONMENT with join->problem. */
+ * address; rank 0 serves the store at a free port. Sets url and job, and size
+ * if it is not known, of a join that needs_bootstrap. If no backend can do
+ * this, url stays; if it is NULL, the status is ERR_ENVIRONMENT with
+ * join->problem. */
 dscomm_status_t dscomm_priv_bootstrap(dscomm_join_t *join);
 
 /* Meets the other ranks, within timeout_ms, and agrees on the backend. On

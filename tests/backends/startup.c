@@ -118,9 +118,9 @@ static void die_joining(job_rank_t *me)
 static void test_killed_joining(void)
 {
     static const deadly_t deadly[] = {
-        {"init, greeted", SYS_recvmsg, 0},
-        {"split, greeted", SYS_recvmsg, 1},
-        {"split, not greeted", SYS_connect, 1},
+        {"init, after its message", SYS_recvmsg, 0},
+        {"split, after its message", SYS_recvmsg, 1},
+        {"split, before its message", SYS_connect, 1},
     };
 
     for (size_t i = 0; i < sizeof deadly / sizeof deadly[0]; i++) {
