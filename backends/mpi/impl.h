@@ -146,8 +146,7 @@ extern pthread_mutex_t engine_library_lock;
  * and do not end the program, whatever error handler the program has set. */
 void engine_errors_hold(void);
 void engine_errors_release(void);
-/* enlist adds a group to those that are notified when the program finalises
- * MPI; it returns 0 if the program has done so. */
+/* Adds a group to those that are notified when the program finalises MPI. */
 void engine_library_enlist(engine_t *engine);
 void engine_library_delist(engine_t *engine);
 int engine_library_alive(void);

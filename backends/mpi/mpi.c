@@ -187,45 +187,7 @@ static dscomm_status_t mpi_open(const dscomm_backend_args_t *args,
     return engine.open(args, ret_impl);
 }
 
-static void mpi_close(void *impl)
-{
-    engine.close(impl);
-}
-
-static dscomm_status_t mpi_isend(void *impl, const dscomm_message_t *message,
-                                 dscomm_request_t *request)
-{
-    return engine.isend(impl, message, request);
-}
-
-static dscomm_status_t mpi_irecv(void *impl, const dscomm_message_t *message,
-                                 dscomm_request_t *request)
-{
-    return engine.irecv(impl, message, request);
-}
-
-static void mpi_cancel(void *impl, dscomm_request_t *request)
-{
-    engine.cancel(impl, request);
-}
-
-static unsigned mpi_progress(void *impl)
-{
-    return engine.progress(impl);
-}
-
-static void mpi_revoke(void *impl, const dscomm_failure_t *failure)
-{
-    engine.revoke(impl, failure);
-}
-
-static dscomm_status_t mpi_status(void *impl, dscomm_failure_t *ret_failure)
-{
-    return engine.status(impl, ret_failure);
-}
-
-/* Replaces ops by the engine's slots; it has more than the required ones above,
- * which are not called once the engine is loaded. */
+/* Replaces ops by the engine's slots. */
 static void mpi_trim(void *impl, dscomm_backend_ops_t *ops)
 {
     (void)impl;
@@ -281,13 +243,6 @@ static const dscomm_backend_ops_t ops = {
     .size = sizeof(dscomm_backend_ops_t),
     .request_size = MPI_REQUEST_BYTES,
     .open = mpi_open,
-    .close = mpi_close,
-    .isend = mpi_isend,
-    .irecv = mpi_irecv,
-    .cancel = mpi_cancel,
-    .progress = mpi_progress,
-    .revoke = mpi_revoke,
-    .status = mpi_status,
     .trim = mpi_trim,
     .bootstrap = mpi_bootstrap,
     .describe = mpi_describe,

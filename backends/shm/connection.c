@@ -15,6 +15,7 @@
 #include <glib.h>
 
 #define MOST_SLICE_US 100000 /* longest part of a wait without a check */
+
 socklen_t shm_connect_address(const char *name, struct sockaddr_un *ret_address)
 {
     *ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};

@@ -73,12 +73,11 @@ static unsigned char *map_heap(shm_t *shm, int rank)
 
 static dscomm_status_t fail_full(const shm_t *shm, size_t size)
 {
-    return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                       "rank %d: %zu more bytes do not fit into the shared "
-                       "heap of group '%s' (%llu bytes); raise "
-                       "DSCOMM_SHM_HEAP",
-                       shm->rank, size, shm->name,
-                       (unsigned long long)shm->layout.heap_size);
+    return shm_fail_resource(
+        shm, DSCOMM_ERR_NO_MEMORY,
+        "%zu more bytes do not fit into the shared heap (%llu bytes); raise "
+        "DSCOMM_SHM_HEAP",
+        size, (unsigned long long)shm->layout.heap_size);
 }
 
 /* Takes the first free part that is large enough; the rest of it stays free. */
@@ -93,10 +92,9 @@ static dscomm_status_t take_part(shm_t *shm, size_t size, part_t **ret_part)
     if (part->size > size) {
         rest = malloc(sizeof *rest);
         if (!rest)
-            return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                               "rank %d has no memory to note a part of the "
-                               "shared heap of group '%s'",
-                               shm->rank, shm->name);
+            return shm_fail_resource(shm, DSCOMM_ERR_NO_MEMORY,
+                                     "no memory to note a part of the shared "
+                                     "heap");
         *rest = (part_t){part->next, part->offset + size, part->size - size,
                          false, false};
         part->next = rest;
@@ -234,14 +232,15 @@ void *shm_heap_resolve(shm_t *shm, int rank, uint64_t reference, size_t size)
             shm, DSCOMM_ERR_NO_MEMORY,
             "cannot map the shared heap of rank %d (%llu bytes): %s; raise the "
             "address space limit (ulimit -v) or lower DSCOMM_SHM_HEAP",
-            rank, (unsigned long long)shm->layout.heap_size, strerror(errno));
+            shm_number(shm, rank), (unsigned long long)shm->layout.heap_size,
+            strerror(errno));
         return NULL;
     }
     if (offset >= shm->layout.heap_size ||
         size > shm->layout.heap_size - offset) {
         dscomm_fail(DSCOMM_ERR_PROTOCOL,
-                    "rank %d of group '%s' pointed outside of its heap", rank,
-                    shm->name);
+                    "rank %d of group '%s' pointed outside of its heap",
+                    shm_number(shm, rank), shm->name);
         return NULL;
     }
     return map + offset;

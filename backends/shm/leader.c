@@ -337,7 +337,7 @@ dscomm_status_t shm_connect_leader(shm_t *shm,
     if (!status)
         status = leader_meet(&leader, attach);
     if (!status)
-        status = leader_send_result(&leader, DSCOMM_OK, -1);
+        status = leader_send_result(&leader, NULL, -1);
     if (status)
         status = leader_give_up(&leader, status);
     else /* if this fails, only memory of the store is lost */

@@ -69,7 +69,7 @@ dscomm_status_t shm_early_fail(shm_t *shm, int source)
     shm_fail_resource(shm, DSCOMM_ERR_NO_MEMORY,
                       "no memory to keep a message of rank %d until it is "
                       "received",
-                      source);
+                      shm_number(shm, source));
     return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
 }
 
@@ -91,9 +91,10 @@ void shm_received(shm_t *shm, shm_request_t *request, int source, int tag,
     if (bytes > request->p2p.message.bytes)
         status = dscomm_fail(DSCOMM_ERR_TRUNCATED,
                              "group '%s': a message of %llu bytes from rank %d "
-                             "with tag %d met a "
-                             "receive of %zu bytes; the rest is lost",
-                             shm->name, (unsigned long long)bytes, source, tag,
+                             "with tag %d met a receive of %zu bytes; the rest "
+                             "is lost",
+                             shm->name, (unsigned long long)bytes,
+                             shm_number(shm, source), tag,
                              request->p2p.message.bytes);
     shm_completed(shm, request, status);
 }

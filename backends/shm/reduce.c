@@ -4,12 +4,14 @@
  *
  * flat     Each rank puts its input into its ring, and each rank that needs the
  *          result folds all inputs: one step. For short messages.
+ *
  * scatter  The input is divided into a part for each rank. A rank folds its own
  *          part and, for all_reduce and reduce, puts the result in its place in
  *          the ring; the others copy it from there. Pieces overlap: one is put
- * in while the next is folded and the third copied out. direct   All buffers
- * are from dscomm_mem_alloc: a rank folds its part directly from all inputs and
- * stores it into all outputs. */
+ *          in while the next is folded and the third copied out.
+ *
+ * direct   All buffers are from dscomm_mem_alloc: a rank folds its part
+ *          directly from all inputs and stores it into all outputs. */
 #include "config.h"
 
 #include "backends/shm/steps.h"

@@ -191,9 +191,9 @@ dscomm_status_t shm_segment_check(const shm_t *shm)
     if (!wrong)
         return DSCOMM_OK;
     return dscomm_fail(DSCOMM_ERR_PROTOCOL,
-                       "the shared segment that rank 0 sent to rank %d %s; "
+                       "the shared segment that rank %d sent to rank %d %s; "
                        "give all ranks one version of libdscomm",
-                       shm->rank, wrong);
+                       shm_number(shm, 0), shm_number(shm, shm->rank), wrong);
 }
 
 dscomm_status_t shm_segment_reserve(shm_t *shm, uint64_t offset, uint64_t size,

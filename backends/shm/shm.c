@@ -52,9 +52,10 @@ static dscomm_status_t compare_native(const shm_t *shm)
     for (int r = 1; r < shm->ranks; r++)
         if (shm_control(shm, r)->native != native)
             return dscomm_fail(DSCOMM_ERR_MISMATCH,
-                               "DSCOMM_SHM_NATIVE is %d on rank 0, %d on rank "
+                               "DSCOMM_SHM_NATIVE is %d on rank %d, %d on rank "
                                "%d; give all ranks the same",
-                               native, !native, r);
+                               native, shm_number(shm, 0), !native,
+                               shm_number(shm, r));
     return DSCOMM_OK;
 }
 

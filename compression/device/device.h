@@ -60,15 +60,15 @@ dscomm_status_t dscomm_priv_device_finish(const dscomm_exchange_t *x,
  * the device's queue. encode() encodes the parts for all ranks; the host calls
  * encoded() afterwards. */
 dscomm_status_t dscomm_priv_device_encode(dscomm_exchange_t *x);
+void dscomm_priv_device_encoded(const dscomm_exchange_t *x, part_t *part);
 /* Reduces the parts [first, end) of all ranks (rows as in dscomm_priv_reduce())
  * and encodes the results; the host calls reduced() afterwards. */
-void dscomm_priv_device_encoded(const dscomm_exchange_t *x, part_t *part);
 dscomm_status_t dscomm_priv_device_reduce(dscomm_exchange_t *x, size_t first,
                                           size_t end, char *const *rows);
-/* decode() decodes the results of a packet; complete() orders the program's
- * streams after that. */
 dscomm_status_t dscomm_priv_device_reduced(const dscomm_exchange_t *x,
                                            part_t *part);
+/* decode() decodes the results of a packet; complete() orders the program's
+ * streams after that. */
 dscomm_status_t dscomm_priv_device_decode(dscomm_exchange_t *x, size_t p);
 dscomm_status_t dscomm_priv_device_complete(dscomm_exchange_t *x);
 

@@ -205,7 +205,7 @@ static dscomm_status_t take_stream(const dscomm_exchange_t *x)
     return status == DSCOMM_ERR_UNSUPPORTED ? DSCOMM_OK : status;
 }
 
-/* 1 if messages can use device memory: all rows must be there. */
+/* Chooses whether messages use device memory: all rows must be there. */
 static dscomm_status_t choose_way(dscomm_exchange_t *x)
 {
     dscomm_group_t *group = x->channel->group;

@@ -68,8 +68,7 @@ static dscomm_status_t take_own(dscomm_exchange_t *x, int device, size_t room)
                            device, device_ops()->text(code));
     mirror->own = memory;
     mirror->room = room;
-    /* Allocates the device's regions. They may still be being cleared when
-     * messages arrive. */
+    /* Waits until the memory is cleared, if messages arrive in it directly. */
     return dscomm_group_capabilities(x->channel->group) &
                    DSCOMM_CAP_DEVICE_MEMORY
                ? dscomm_priv_device_drain(x->channel, mirror->queue, NULL,

@@ -93,7 +93,7 @@ static int work(const dscomm_exchange_t *x, const batch_t *batch)
     return code ? code : device_ops()->worker(x->queue, args, batch->count);
 }
 
-/* This rank's own part needs no copy: it is already in the region. */
+/* Copies this rank's own part to where the parts of others are received. */
 static int keep_own(const dscomm_exchange_t *x)
 {
     const int own = x->channel->rank;

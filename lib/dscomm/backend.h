@@ -288,7 +288,7 @@ typedef struct dscomm_backend_ops {
     void (*leave)(void *impl);
     /* Adapts ops, a copy for this impl alone: sets optional slots that it does
      * not need to NULL, equally on all ranks, or replaces slots. Called once,
-     * after open. */
+     * after open; a table with it may lack all other required slots. */
     void (*trim)(void *impl, struct dscomm_backend_ops *ops);
     /* May run be given buffers in device memory? Called when the first such
      * buffer is passed; devices is the number of devices. NULL means yes, for

@@ -16,6 +16,8 @@
 #include <glib.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -215,6 +217,13 @@ static void folder_scan(void)
     g_strfreev(folders);
 }
 
+static bool has_trim(const dscomm_backend_ops_t *ops)
+{
+    return ops->size >=
+               offsetof(dscomm_backend_ops_t, trim) + sizeof ops->trim &&
+           ops->trim;
+}
+
 /* Returns NULL, or a text that names the required slot that the module lacks
  * (to be freed). */
 static char *check_ops(const dscomm_backend_ops_t *ops)
@@ -231,8 +240,10 @@ static char *check_ops(const dscomm_backend_ops_t *ops)
         return g_strdup_printf("its requests have %zu bytes, at least %zu are "
                                "needed",
                                ops->request_size, sizeof(dscomm_request_t));
-    if (!ops->open || !ops->close || !ops->isend || !ops->irecv ||
-        !ops->cancel || !ops->progress || !ops->revoke || !ops->status)
+    if (!ops->open ||
+        (!has_trim(ops) &&
+         (!ops->close || !ops->isend || !ops->irecv || !ops->cancel ||
+          !ops->progress || !ops->revoke || !ops->status)))
         return g_strdup("a required operation is missing");
     return NULL;
 }

@@ -5,6 +5,7 @@
 
 #include "tests/backends/conform.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,8 +117,11 @@ static void test_many(void)
     }
 }
 
+/* The sentence of a full shared heap names this rank by its number in the
+ * group, also if the heap is one of the ranks on this host alone. */
 static void test_refused(void)
 {
+    char rank[32];
     int own = 0;
     void *memory = &own;
 
@@ -125,6 +129,10 @@ static void test_refused(void)
     CHECK_OK(dscomm_mem_free(my.group, NULL));
     CHECK_FAILS(dscomm_mem_alloc(my.group, SIZE_MAX / 2, &memory),
                 DSCOMM_ERR_NO_MEMORY);
+    snprintf(rank, sizeof rank, "rank %d (", my.rank);
+    check(!strstr(dscomm_last_error(), "shared heap") ||
+              strncmp(dscomm_last_error(), rank, strlen(rank)) == 0,
+          "not rank %d: %s", my.rank, dscomm_last_error());
     check(memory == &own, "a refused call wrote its result");
     CHECK_OK(dscomm_barrier(my.group, NULL));
 }
