@@ -324,6 +324,17 @@ static int is_right(const job_t *job, int rank, pid_t pid, int timeout_ms,
            job_sentence_has(job, rank, says);
 }
 
+/* Stops a child and waits until all its threads have stopped: until then, its
+ * server may answer. */
+static void stop_process(pid_t pid)
+{
+    siginfo_t info;
+
+    kill(pid, SIGSTOP);
+    if (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT))
+        bail("no child to stop");
+}
+
 /* Starts the ranks of row i, stops its victim, and waits for the others. */
 static pid_t run_row(job_t *job, size_t i, int timeout_ms)
 {
@@ -337,7 +348,7 @@ static pid_t run_row(job_t *job, size_t i, int timeout_ms)
     job_wait_loops(job, rows[i].outside);
     if (rows[i].outside) {
         job_sleep_ms(job_slowly(rows[i].after_ms));
-        kill(pid, SIGSTOP);
+        stop_process(pid);
     }
     for (int r = 0; r < ranks && rows[i].outside == 2; r++)
         job->reports[r].loops = 3;
