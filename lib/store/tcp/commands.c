@@ -3,6 +3,7 @@
 
 #include "lib/store/tcp/commands.h"
 
+#include "lib/base/random.h"
 #include "lib/base/status.h"
 
 #include <string.h>
@@ -212,7 +213,7 @@ static void run_challenge(commands_t *commands, request_t *request)
 
     if (commands->secret) {
         memcpy(session->nonces, span_data(request, 0), SECRET_NONCE_SIZE);
-        if (!dscomm_priv_secret_nonce(own)) {
+        if (!dscomm_priv_random(own, SECRET_NONCE_SIZE)) {
             request->problem = "the system gives no random numbers";
             return;
         }

@@ -36,29 +36,32 @@ typedef dscomm_priv_link_t link_t;
 gboolean dscomm_priv_link_init(link_t *link, const char *host, int port,
                                const dscomm_priv_job_t *job, const char *peer)
 {
-    *link = (link_t){
-        .port = port, .ports = 1, .fd = -1, .old_fd = -1, .first = link};
-    link->host = strdup(host);
-    if (job && job->name)
-        link->job = strdup(job->name);
-    if (!link->host || (job && job->name && !link->job)) {
+    static const dscomm_priv_job_t any = {.ports = 1};
+
+    if (!job)
+        job = &any;
+    *link = (link_t){.host = strdup(host),
+                     .port = port,
+                     .ports = job->ports,
+                     .job = job->name ? strdup(job->name) : NULL,
+                     .munge = job->munge && !job->secret,
+                     .fd = -1,
+                     .old_fd = -1,
+                     .first = link,
+                     .binds = true};
+    if (!link->host || (job->name && !link->job)) {
         free(link->host);
         free(link->job);
         return FALSE;
     }
-    if (job) {
-        link->ports = job->ports;
-        link->munge = job->munge && !job->secret;
-    }
-    if (job && job->rank)
+    if (job->rank)
         link->rank = *job->rank;
-    if (job && job->secret)
+    if (job->secret)
         g_strlcpy(link->secret, job->secret, sizeof link->secret);
     if (peer)
         g_strlcpy(link->peer, peer, sizeof link->peer);
     else
         dscomm_priv_link_peer(link->peer, host, port, link->ports);
-    link->binds = true;
     pthread_mutex_init(&link->lock, NULL);
     dscomm_priv_gate_init(&link->gate);
     dscomm_priv_gate_init(&link->turn);

@@ -6,6 +6,7 @@
 #include "lib/store/tcp/link.h"
 
 #include "lib/base/process.h"
+#include "lib/base/random.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
@@ -237,7 +238,7 @@ static dscomm_status_t prove(link_t *link, dscomm_priv_deadline_t deadline)
     dscomm_priv_challenge_t answer;
     dscomm_status_t status;
 
-    if (!dscomm_priv_secret_nonce(nonces))
+    if (!dscomm_priv_random(nonces, SECRET_NONCE_SIZE))
         return dscomm_fail(DSCOMM_ERR_IO, "no random numbers: %s",
                            strerror(errno));
     put_validate(&request);
@@ -503,10 +504,8 @@ dscomm_status_t dscomm_priv_own_wills_bind(link_t *link,
         return status;
     status = own_wills_send(link, true, deadline);
     dscomm_priv_gate_leave(turn);
-    if (!status && link->old_fd >= 0) {
-        dscomm_priv_fd_close(link->old_fd);
-        link->old_fd = -1;
-    }
+    if (!status)
+        close_fd(&link->old_fd);
     return status;
 }
 

@@ -132,17 +132,11 @@ void dscomm_priv_secret_free(char *secret)
     g_free(secret);
 }
 
-bool dscomm_priv_secret_nonce(uint8_t nonce[SECRET_NONCE_SIZE])
-{
-    return dscomm_priv_random(nonce, SECRET_NONCE_SIZE);
-}
-
 bool dscomm_priv_secret_make(char made[SECRET_MADE_SIZE])
 {
-    uint8_t bytes[2 * SECRET_NONCE_SIZE];
+    uint8_t bytes[SECRET_MADE_SIZE / 2];
 
-    if (!dscomm_priv_secret_nonce(bytes) ||
-        !dscomm_priv_secret_nonce(bytes + SECRET_NONCE_SIZE))
+    if (!dscomm_priv_random(bytes, sizeof bytes))
         return false;
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(made + 2 * i, 3, "%02x", bytes[i]);

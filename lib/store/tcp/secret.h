@@ -27,8 +27,6 @@ void dscomm_priv_secret_free(char *secret);
 
 /* A new random secret, as text. False: the system gives no random numbers. */
 bool dscomm_priv_secret_make(char made[SECRET_MADE_SIZE]);
-/* A new nonce. False: the system gives no random numbers. */
-bool dscomm_priv_secret_nonce(uint8_t nonce[SECRET_NONCE_SIZE]);
 
 typedef enum { SECRET_CLIENT, SECRET_SERVER } dscomm_priv_secret_role_t;
 

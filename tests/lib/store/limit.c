@@ -75,12 +75,9 @@ static void test_rows(void)
 static void test_silent(void)
 {
     fake_t fake = {0};
-    dscomm_store_t *store;
+    dscomm_store_t *store = fake_open(&fake);
     int failed = 0;
 
-    fake_start(&fake);
-    if (open_store(url_of(fake.port), NULL, 0, 5000, &store))
-        bail("open: %s", dscomm_last_error());
     ok(!dscomm_priv_store_silent(store, NULL), "a store that has answered");
     dscomm_priv_store_limit_diagnosis(store, 200);
     is_int(dscomm_store_set(store, "a", "b", 1), DSCOMM_ERR_TIMEOUT,
@@ -93,8 +90,7 @@ static void test_silent(void)
         failed += call_store(store, i % (CALL_MULTI_GET + 1), 200) ==
                   DSCOMM_ERR_TIMEOUT;
     is_int(failed, 100, "after the deadline all requests fail");
-    dscomm_store_close(store);
-    pthread_join(fake.thread, NULL);
+    fake_close(&fake, store);
 }
 
 /* A deadline that has passed before the request does not make the server
@@ -103,17 +99,13 @@ static void test_passed(void)
 {
     const int64_t now = dscomm_priv_clock();
     fake_t fake = {0};
-    dscomm_store_t *store;
+    dscomm_store_t *store = fake_open(&fake);
 
-    fake_start(&fake);
-    if (open_store(url_of(fake.port), NULL, 0, 5000, &store))
-        bail("open: %s", dscomm_last_error());
     dscomm_priv_store_limit(store, now, now);
     is_int(dscomm_store_set(store, "a", "b", 1), DSCOMM_ERR_TIMEOUT,
            "a request after the end");
     ok(!dscomm_priv_store_silent(store, NULL), "  does not make it silent");
-    dscomm_store_close(store);
-    pthread_join(fake.thread, NULL);
+    fake_close(&fake, store);
 }
 
 int main(void)
