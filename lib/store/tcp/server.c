@@ -60,11 +60,6 @@ static bool watch(const server_t *server, int how, int fd, uint32_t events,
     return epoll_ctl(server->epoll, how, fd, &event) == 0;
 }
 
-static bool session_watch(server_t *server, session_t *session, int how)
-{
-    return watch(server, how, session->fd, session->events, session);
-}
-
 /* False with errno. */
 static bool watch_listening(server_t *server, int how, uint32_t events)
 {
@@ -140,7 +135,7 @@ static void update(server_t *server, session_t *session)
         events |= EPOLLOUT;
     if (events != session->events) {
         session->events = events;
-        session_watch(server, session, EPOLL_CTL_MOD);
+        watch(server, EPOLL_CTL_MOD, session->fd, events, session);
     }
     if (may_be_late(session))
         need_tick(server);
@@ -194,7 +189,7 @@ static void admit(server_t *server, int fd, const struct sockaddr *address,
     session->silent.data = session;
     g_queue_push_tail_link(&server->silent, &session->silent);
     session->events = EPOLLIN;
-    if (session_watch(server, session, EPOLL_CTL_ADD)) {
+    if (watch(server, EPOLL_CTL_ADD, fd, EPOLLIN, session)) {
         need_tick(server);
         return;
     }
