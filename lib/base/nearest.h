@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Suggestions for misspelt names: the known name that is most similar. */
-#ifndef ENV_NEAREST_H
-#define ENV_NEAREST_H
+#ifndef LIB_NEAREST_H
+#define LIB_NEAREST_H
 
 #include <stddef.h>
 

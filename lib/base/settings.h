@@ -2,8 +2,8 @@
 /* The settings table: every DSCOMM_* variable that the core reads, one row
  * each. Backends bring their own rows (dscomm_backend_t.settings). A table ends
  * with a row whose name is NULL. An empty value counts as unset. */
-#ifndef ENV_SETTINGS_H
-#define ENV_SETTINGS_H
+#ifndef LIB_SETTINGS_H
+#define LIB_SETTINGS_H
 
 #include <dscomm/backend.h>
 

@@ -234,7 +234,7 @@ static dscomm_status_t calls_plan(dscomm_group_t *group, dscomm_array_t *calls)
 /* True if the only recorded call is a collective, to be run as a blocking one.
  * The backend's blocking calls must match calls with a work, because other
  * ranks may have coalesced more calls. */
-static int group_has_plain_messages(const dscomm_group_t *group)
+static int recording_is_one_collective(const dscomm_group_t *group)
 {
     return group->recording.calls.len == 1 && group->recording.last == 1 &&
            group->ops.start &&
@@ -290,7 +290,7 @@ dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
                            name, group->identity.name);
     dscomm_priv_group_clear(group, GROUP_COALESCING);
     dscomm_priv_recording_settle(group);
-    if (!ret_work && group_has_plain_messages(group)) {
+    if (!ret_work && recording_is_one_collective(group)) {
         status = calls_run_plain(group);
         dscomm_priv_recording_clear(group);
         return status;

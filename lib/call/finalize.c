@@ -25,7 +25,7 @@ static dscomm_work_t *pending_send(const dscomm_group_t *group)
 }
 
 /* True if the works send peers nothing on this group. */
-static int is_quiet(const dscomm_group_t *group)
+static int group_is_quiet(const dscomm_group_t *group)
 {
     for (dscomm_work_t *work = group->works.pending; work; work = work->next)
         if (work->call.type != CALL_CUSTOM &&
@@ -37,7 +37,7 @@ static int is_quiet(const dscomm_group_t *group)
 /* Waits for the group's sends, also those without an owner, and then calls the
  * slot leave. Meanwhile it advances other groups: peers may wait for receives
  * there. */
-static void flush(dscomm_group_t *group, int64_t deadline)
+static void group_flush(dscomm_group_t *group, int64_t deadline)
 {
     dscomm_work_t *work;
     int64_t left;
@@ -54,7 +54,7 @@ static void flush(dscomm_group_t *group, int64_t deadline)
         dscomm_priv_progress_rest(group, left,
                                   dscomm_priv_pending_others(group));
     }
-    if (group->ops.leave && is_quiet(group))
+    if (group->ops.leave && group_is_quiet(group))
         group->ops.leave(group->impl);
     dscomm_priv_pending_settle(group);
     pthread_mutex_unlock(&group->works.lock);
@@ -62,7 +62,7 @@ static void flush(dscomm_group_t *group, int64_t deadline)
 
 /* Makes some progress: all that peers sent has arrived, and may match receives
  * that nobody waited for. */
-static void take_in(dscomm_group_t *group)
+static void group_receive_rest(dscomm_group_t *group)
 {
     pthread_mutex_lock(&group->works.lock);
     for (int i = 0; group->works.pending && i < LAST_TURNS; i++)
@@ -88,14 +88,15 @@ static void warn_about_works(dscomm_group_t *group)
                    group->identity.name, count, count > 1 ? "s" : "");
 }
 
-static int is_open(const dscomm_group_t *group)
+static int group_is_open(const dscomm_group_t *group)
 {
     return !dscomm_priv_group_is(group, GROUP_FREED);
 }
 
 /* Waits until every rank has called, and delivers the sends of every rank
  * meanwhile. */
-static dscomm_status_t meet_again(dscomm_world_t *world, int64_t deadline)
+static dscomm_status_t world_last_barrier(dscomm_world_t *world,
+                                          int64_t deadline)
 {
     dscomm_group_t *group = world->group, *g;
     /* failures of this barrier call it dscomm_finalize */
@@ -106,12 +107,12 @@ static dscomm_status_t meet_again(dscomm_world_t *world, int64_t deadline)
 
     dscomm_priv_group_clear(group, GROUP_COALESCING);
     LIST_FOREACH (g, &world->groups, life.in_world)
-        if (is_open(g))
-            flush(g, deadline);
+        if (group_is_open(g))
+            group_flush(g, deadline);
     status = dscomm_priv_dispatch(group, &args, NULL);
     LIST_FOREACH (g, &world->groups, life.in_world)
-        if (is_open(g))
-            take_in(g);
+        if (group_is_open(g))
+            group_receive_rest(g);
     return status;
 }
 
@@ -123,14 +124,14 @@ static void close_groups(dscomm_world_t *world, int orderly)
 
     LIST_FOREACH (group, &world->groups, life.in_world) {
         dscomm_priv_group_hold(group);
-        if (!is_open(group))
+        if (!group_is_open(group))
             continue;
         warn_about_works(group);
         if (orderly && group->ops.quiesce)
             group->ops.quiesce(group->impl);
     }
     LIST_FOREACH (group, &world->groups, life.in_world)
-        if (is_open(group))
+        if (group_is_open(group))
             dscomm_priv_group_drop(group);
 }
 
@@ -212,7 +213,7 @@ dscomm_status_t dscomm_finalize(dscomm_group_t *group)
     deadline = dscomm_priv_clock_after(dscomm_priv_clock(), group->timeout_ms);
     if (group->ops.status(group->impl, &failure) != DSCOMM_OK)
         return world_leave_failed(world, &failure, deadline);
-    status = meet_again(world, deadline);
+    status = world_last_barrier(world, deadline);
     world_leave(world, status == DSCOMM_OK, deadline);
     return status;
 }

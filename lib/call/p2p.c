@@ -73,8 +73,9 @@ static inline dscomm_call_t message_describe(const void *send, void *recv,
 }
 
 /* Never true for invalid arguments; may be false for valid ones. */
-static inline int quick(const dscomm_group_t *group, const dscomm_call_t *call,
-                        const void *buffer)
+static inline int message_is_quick(const dscomm_group_t *group,
+                                   const dscomm_call_t *call,
+                                   const void *buffer)
 {
     return dscomm_priv_quick(group, buffer, call->p2p.count,
                              (dscomm_dtype_t)call->p2p.dtype) &&
@@ -125,7 +126,7 @@ static dscomm_status_t message_block(dscomm_group_t *group, dscomm_call_t *call)
                                   group->works.request);
 }
 
-static dscomm_status_t stage(dscomm_group_t *group, dscomm_call_t *call)
+static dscomm_status_t message_stage(dscomm_group_t *group, dscomm_call_t *call)
 {
     if (G_LIKELY(!dscomm_priv_stage_wanted(group, call)))
         return DSCOMM_OK;
@@ -159,7 +160,7 @@ static dscomm_status_t message_block_slow(dscomm_group_t *group,
         return message_record(group, call, name);
     }
     call->p2p.sequence = ++group->life.messages;
-    status = stage(group, call);
+    status = message_stage(group, call);
     return status < 0 ? status : message_block(group, call);
 }
 
@@ -170,7 +171,7 @@ dscomm_status_t dscomm_send(dscomm_group_t *group, const void *buffer,
     dscomm_call_t call =
         message_describe(buffer, NULL, count, dtype, dest, tag);
 
-    if (G_UNLIKELY(!quick(group, &call, buffer))) {
+    if (G_UNLIKELY(!message_is_quick(group, &call, buffer))) {
         dscomm_status_t status = message_check(group, &call, "send");
         if (status < 0)
             return status;
@@ -191,7 +192,7 @@ dscomm_status_t dscomm_recv(dscomm_group_t *group, void *buffer, size_t count,
     dscomm_status_t status = DSCOMM_OK;
 
     call.p2p.receive = 1;
-    if (G_UNLIKELY(!quick(group, &call, buffer)))
+    if (G_UNLIKELY(!message_is_quick(group, &call, buffer)))
         status = message_check(group, &call, "recv");
     if (status < 0)
         return status;
@@ -220,7 +221,7 @@ static dscomm_status_t recv_within(dscomm_group_t *group, dscomm_call_t *call,
     dscomm_status_t status;
 
     call->p2p.sequence = ++group->life.messages;
-    status = stage(group, call);
+    status = message_stage(group, call);
     if (status == DSCOMM_OK)
         status = dscomm_priv_work_block(group, &dscomm_priv_message_kind, call,
                                         &request);
@@ -303,7 +304,7 @@ static dscomm_status_t p2p_begin(dscomm_group_t *group, dscomm_call_t *call,
 {
     dscomm_status_t status = DSCOMM_OK;
 
-    if (!quick(group, call, buffer))
+    if (!message_is_quick(group, call, buffer))
         status = message_check(group, call, name);
     if (status == DSCOMM_OK)
         status = dscomm_priv_group_usable(group, name);
@@ -318,7 +319,7 @@ static dscomm_status_t p2p_begin(dscomm_group_t *group, dscomm_call_t *call,
                                    "coalesce_begin and _end may it be");
     call->async = 1;
     call->p2p.sequence = ++group->life.messages;
-    status = stage(group, call);
+    status = message_stage(group, call);
     if (status < 0)
         return status;
     return dscomm_priv_work_start(group, &dscomm_priv_message_kind, call,

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define QUERIED 64 /* the first ranks, whose reports are always read */
-#define NAMED 8 /* ranks that one sentence names */
+#define LATE_RANKS_NAMED 8 /* ranks that one sentence names */
 #define CALL_MS 200 /* time-out of one request to the store */
 #define ALL_MS 500 /* time-out of all requests of one diagnosis */
 #define GRACE_MS 250 /* wait for reports that others are about to write */
@@ -329,7 +329,7 @@ static int late_list(const dscomm_diagnosis_t *diagnosis, char list[LATE_MAX],
         if (!late++)
             *ret_first = r;
         rank_describe(diagnosis, r, who);
-        full = late > NAMED ||
+        full = late > LATE_RANKS_NAMED ||
                strlen(list) + strlen(who) + sizeof ", , ..." > LATE_MAX;
         g_strlcat(list, late > 1 ? ", " : "", LATE_MAX);
         g_strlcat(list, full ? "..." : who, LATE_MAX);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMED 256 /* ranks that waits_for has bits for */
+#define WAITS_FOR_RANKS 256 /* ranks that waits_for has bits for */
 
 static bool history_new(dscomm_group_t *group)
 {
@@ -116,7 +116,7 @@ void dscomm_priv_report_write(const dscomm_history_t *history, const char *id,
 
     writer_append(&writer, "%s\n", id);
     for (int i = 0; i < nwaits; i++)
-        if (waits_for[i] < NAMED)
+        if (waits_for[i] < WAITS_FOR_RANKS)
             writer_append(&writer, "%d ", waits_for[i]);
     writer_append(&writer, "\n");
     for (int i = 0; i < HISTORY_CALLS; i++)
@@ -134,7 +134,7 @@ static void report_read_waits(const char *text, const char *end,
 
         if (behind == text || *behind != ' ')
             return;
-        if (rank < NAMED)
+        if (rank < WAITS_FOR_RANKS)
             report->waits_for[rank / 64] |= UINT64_C(1) << rank % 64;
         text = behind + 1;
     }
@@ -209,6 +209,6 @@ uint64_t dscomm_priv_report_difference(const dscomm_report_t *a,
 
 int dscomm_priv_report_waits(const dscomm_report_t *report, int rank)
 {
-    return report->known && rank < NAMED &&
+    return report->known && rank < WAITS_FOR_RANKS &&
            report->waits_for[rank / 64] >> rank % 64 & 1;
 }

@@ -27,8 +27,8 @@ static dscomm_status_t map_pages(size_t size, void **ret_memory)
 
 /* Allocates memory; the backend may decline. *ret_mapped is the size if it is
  * plain pages, 0 if it is the backend's. */
-static dscomm_status_t obtain(dscomm_group_t *group, size_t size,
-                              void **ret_memory, size_t *ret_mapped)
+static dscomm_status_t memory_alloc(dscomm_group_t *group, size_t size,
+                                    void **ret_memory, size_t *ret_mapped)
 {
     dscomm_status_t status = DSCOMM_ERR_UNSUPPORTED;
 
@@ -38,8 +38,8 @@ static dscomm_status_t obtain(dscomm_group_t *group, size_t size,
     return *ret_mapped ? map_pages(size, ret_memory) : status;
 }
 
-static dscomm_status_t give_back(dscomm_group_t *group, void *memory,
-                                 size_t mapped)
+static dscomm_status_t memory_free(dscomm_group_t *group, void *memory,
+                                   size_t mapped)
 {
     if (!mapped)
         return group->ops.mem_free(group->impl, memory);
@@ -51,7 +51,7 @@ static dscomm_status_t give_back(dscomm_group_t *group, void *memory,
 struct dscomm_area {
     SLIST_ENTRY(dscomm_area) link;
     void *memory;
-    size_t mapped; /* see obtain() */
+    size_t mapped; /* see memory_alloc() */
 };
 
 typedef struct dscomm_area area_t;
@@ -76,7 +76,7 @@ dscomm_status_t dscomm_mem_alloc(dscomm_group_t *group, size_t size,
     if (!area)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "%s: no memory", name);
     pthread_mutex_lock(&group->works.lock);
-    status = obtain(group, size, &area->memory, &area->mapped);
+    status = memory_alloc(group, size, &area->memory, &area->mapped);
     if (status == DSCOMM_OK) {
         SLIST_INSERT_HEAD(&group->memory.allocated, area, link);
         *ret_memory = area->memory;
@@ -105,7 +105,7 @@ dscomm_status_t dscomm_mem_free(dscomm_group_t *group, void *memory)
                            name, memory, group->identity.name);
     SLIST_REMOVE(&group->memory.allocated, area, dscomm_area, link);
     pthread_mutex_lock(&group->works.lock);
-    status = give_back(group, memory, area->mapped);
+    status = memory_free(group, memory, area->mapped);
     pthread_mutex_unlock(&group->works.lock);
     free(area);
     return status;
@@ -128,7 +128,7 @@ static void group_memory_close(dscomm_group_t *group)
 
     if (!group->works.held)
         SLIST_FOREACH (area, &group->memory.allocated, link)
-            give_back(group, area->memory, area->mapped);
+            memory_free(group, area->memory, area->mapped);
     memory_forget(group);
 }
 

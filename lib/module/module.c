@@ -328,7 +328,7 @@ static char *module_load(dscomm_module_t *module)
     return why;
 }
 
-static void try(dscomm_module_t *module)
+static void module_try(dscomm_module_t *module)
 {
     if (module->backend || module->why)
         return;
@@ -338,7 +338,7 @@ static void try(dscomm_module_t *module)
                    module->path, module->why);
 }
 
-static dscomm_status_t not_found(const char *name)
+static dscomm_status_t module_not_found(const char *name)
 {
     GString *names = g_string_new(NULL);
     char quoted[64];
@@ -367,9 +367,9 @@ dscomm_status_t dscomm_priv_module_find(const char *name,
     folder_scan();
     module = module_find(name);
     if (module)
-        try(module);
+        module_try(module);
     if (!module)
-        status = not_found(name);
+        status = module_not_found(name);
     else if (!module->backend)
         status = dscomm_fail(DSCOMM_ERR_NO_BACKEND,
                              "backend module %s is refused: %s", module->path,
@@ -448,7 +448,7 @@ const dscomm_module_t *dscomm_priv_module_get(size_t index)
     folder_scan();
     if (index < modules->len) {
         module = g_ptr_array_index(modules, (guint)index);
-        try(module);
+        module_try(module);
     }
     pthread_mutex_unlock(&lock);
     return module;

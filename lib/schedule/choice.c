@@ -106,7 +106,7 @@ static const dscomm_choice_t *table_end = table + G_N_ELEMENTS(rows);
 /* The first row of each collective: not for two levels, of all. */
 static const dscomm_choice_t *firsts[2][DSCOMM_COLL_COUNT];
 
-static void resolve(void)
+static void rows_resolve(void)
 {
     for (size_t i = G_N_ELEMENTS(rows); i-- > 0;) {
         table[i] = (dscomm_choice_t){
@@ -125,11 +125,11 @@ static void resolve(void)
 
 const dscomm_choice_t *dscomm_priv_choice_row(size_t index)
 {
-    pthread_once(&once, resolve);
+    pthread_once(&once, rows_resolve);
     return index < G_N_ELEMENTS(rows) ? &table[index] : NULL;
 }
 
-static uint64_t sum(const dscomm_coll_args_t *args, int ranks)
+static uint64_t counts_sum(const dscomm_coll_args_t *args, int ranks)
 {
     const size_t *counts = args->recv_counts;
     uint64_t total = 0;
@@ -154,22 +154,23 @@ uint64_t dscomm_priv_choice_bytes(const dscomm_coll_args_t *args, int ranks)
     if (!is_sized(args->coll))
         return 0;
     if (dscomm_priv_coll_has(args->coll, SHAPE_COUNTS))
-        count = sum(args, ranks);
+        count = counts_sum(args, ranks);
     else if (dscomm_priv_coll_has(args->coll, SHAPE_ALL))
         count *= (uint64_t)ranks;
     return count * args->element;
 }
 
-static int matches(const dscomm_choice_t *rule, const dscomm_coll_args_t *args,
-                   int ranks, uint64_t bytes)
+static int rule_matches(const dscomm_choice_t *rule,
+                        const dscomm_coll_args_t *args, int ranks,
+                        uint64_t bytes)
 {
     return rule->coll == args->coll && ranks >= rule->least &&
            ranks <= rule->ranks && bytes >= rule->from && bytes <= rule->to;
 }
 
-static int fits(const dscomm_algorithm_t *algorithm,
-                const dscomm_coll_args_t *args, int ranks,
-                const dscomm_nodes_t *nodes)
+static int algorithm_fits(const dscomm_algorithm_t *algorithm,
+                          const dscomm_coll_args_t *args, int ranks,
+                          const dscomm_nodes_t *nodes)
 {
     return !algorithm->fits || algorithm->fits(args, ranks, nodes);
 }
@@ -186,9 +187,10 @@ static const dscomm_choice_t *find_rule(const GArray *rules, guint from,
     for (guint i = from; rules && i < rules->len; i++) {
         const dscomm_choice_t *rule = &g_array_index(rules, dscomm_choice_t, i);
 
-        if (!matches(rule, args, ranks, bytes))
+        if (!rule_matches(rule, args, ranks, bytes))
             continue;
-        if (!rule->algorithm || fits(rule->algorithm, args, ranks, nodes))
+        if (!rule->algorithm ||
+            algorithm_fits(rule->algorithm, args, ranks, nodes))
             return rule;
         if (!*ret_passed)
             *ret_passed = rule;
@@ -206,14 +208,14 @@ static const dscomm_algorithm_t *find_default(const dscomm_coll_args_t *args,
     const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
     const dscomm_choice_t *row;
 
-    pthread_once(&once, resolve);
+    pthread_once(&once, rows_resolve);
     for (row = firsts[levels][args->coll];
          row != table_end && row->coll == args->coll; row++)
-        if (matches(row, args, ranks, bytes) &&
-            fits(row->algorithm, args, ranks, nodes))
+        if (rule_matches(row, args, ranks, bytes) &&
+            algorithm_fits(row->algorithm, args, ranks, nodes))
             return row->algorithm;
     while (algorithm->coll != args->coll ||
-           !fits(algorithm, args, ranks, nodes))
+           !algorithm_fits(algorithm, args, ranks, nodes))
         algorithm++;
     return algorithm;
 }
@@ -253,7 +255,8 @@ dscomm_priv_choice_default(const dscomm_coll_args_t *args, int ranks,
 }
 
 /* Returns the smallest limit of choice above bytes, or END. */
-static uint64_t beyond(const dscomm_choice_t *choice, uint64_t bytes)
+static uint64_t choice_limit_above(const dscomm_choice_t *choice,
+                                   uint64_t bytes)
 {
     if (choice->from > bytes)
         return choice->from;
@@ -268,11 +271,11 @@ static uint64_t next_limit(const GArray *rules, int coll, uint64_t bytes)
 
     for (size_t i = 0; (row = dscomm_priv_choice_row(i)); i++)
         if (row->coll == coll)
-            next = MIN(next, beyond(row, bytes));
+            next = MIN(next, choice_limit_above(row, bytes));
     for (guint i = 0; rules && i < rules->len; i++) {
         row = &g_array_index(rules, dscomm_choice_t, i);
         if (row->coll == coll)
-            next = MIN(next, beyond(row, bytes));
+            next = MIN(next, choice_limit_above(row, bytes));
     }
     return next;
 }
@@ -289,15 +292,16 @@ static dscomm_choice_span_t span_from(const GArray *rules,
     return span;
 }
 
-static int same_rule(const dscomm_choice_t *a, const dscomm_choice_t *b)
+static int rule_is_same(const dscomm_choice_t *a, const dscomm_choice_t *b)
 {
     return !a == !b && (!a || a->algorithm == b->algorithm);
 }
 
-static int same(const dscomm_choice_span_t *a, const dscomm_choice_span_t *b)
+static int span_is_same(const dscomm_choice_span_t *a,
+                        const dscomm_choice_span_t *b)
 {
-    return a->algorithm == b->algorithm && same_rule(a->rule, b->rule) &&
-           same_rule(a->passed, b->passed);
+    return a->algorithm == b->algorithm && rule_is_same(a->rule, b->rule) &&
+           rule_is_same(a->passed, b->passed);
 }
 
 void dscomm_priv_choice_span(const GArray *rules,
@@ -311,7 +315,7 @@ void dscomm_priv_choice_span(const GArray *rules,
     while (at != END && (at = next_limit(rules, args->coll, at)) != END) {
         dscomm_choice_span_t next = span_from(rules, args, ranks, nodes, at);
 
-        if (same(&span, &next))
+        if (span_is_same(&span, &next))
             continue;
         if (at > bytes) {
             span.to = at - 1;
@@ -350,7 +354,7 @@ static int read_range(const char *text, dscomm_choice_t *rule)
 }
 
 /* Fails: text is not what there must be. */
-static dscomm_status_t refuse(const char *text, const char *what)
+static dscomm_status_t rule_refuse(const char *text, const char *what)
 {
     char quoted[64];
 
@@ -369,7 +373,7 @@ static dscomm_status_t refuse_algorithm(int coll, const char *name)
     for (; algorithm->name; algorithm++)
         if (algorithm->coll == coll)
             g_string_append_printf(what, ", %s", algorithm->name);
-    refuse(name, what->str);
+    rule_refuse(name, what->str);
     g_string_free(what, TRUE);
     return DSCOMM_ERR_ENVIRONMENT;
 }
@@ -381,7 +385,7 @@ static dscomm_status_t refuse_coll(const char *name)
     for (int coll = 0; coll < DSCOMM_COLL_SEND; coll++)
         g_string_append_printf(what, "%s%s", coll ? ", " : "",
                                dscomm_coll_name((dscomm_coll_t)coll));
-    refuse(name, what->str);
+    rule_refuse(name, what->str);
     g_string_free(what, TRUE);
     return DSCOMM_ERR_ENVIRONMENT;
 }
@@ -401,13 +405,13 @@ static dscomm_status_t read_rule(const char *text, dscomm_choice_t *rule)
     if (count >= 2 && rule->coll < 0)
         status = refuse_coll(words[0]);
     else if (count < 2)
-        status =
-            refuse(text, "rule; write COLLECTIVE:[FROM-TO:]ALGORITHM, such as "
-                         "all_reduce:64K-1M:ring");
+        status = rule_refuse(
+            text, "rule; write COLLECTIVE:[FROM-TO:]ALGORITHM, such as "
+                  "all_reduce:64K-1M:ring");
     else if (count == 3 && read_range(words[1], rule))
-        status = refuse(words[1],
-                        "range of bytes; write FROM-TO in whole numbers with "
-                        "K, M, G or T, such as 64K-1M, -1536 or 2M-");
+        status = rule_refuse(
+            words[1], "range of bytes; write FROM-TO in whole numbers with "
+                      "K, M, G or T, such as 64K-1M, -1536 or 2M-");
     else if (g_ascii_strcasecmp(name, "native") &&
              !(rule->algorithm = algorithm_find(rule->coll, name)))
         status = refuse_algorithm(rule->coll, name);

@@ -13,14 +13,15 @@
 
 #include <string.h>
 
-typedef dscomm_status_t (*inquire_t)(dscomm_diagnosis_t *diagnosis,
-                                     dscomm_failure_t *ret_failure);
+typedef dscomm_status_t (*diagnose_t)(dscomm_diagnosis_t *diagnosis,
+                                      dscomm_failure_t *ret_failure);
 
-/* Calls inquire and returns its result. The group's lock is released meanwhile,
- * so other threads can use the group, and work may be freed afterwards. */
-static dscomm_status_t schedule_inquire(const dscomm_work_t *work,
-                                        inquire_t inquire,
-                                        dscomm_failure_t *ret_failure)
+/* Calls diagnose and returns its result. The group's lock is released
+ * meanwhile, so other threads can use the group, and work may be freed
+ * afterwards. */
+static dscomm_status_t schedule_diagnose(const dscomm_work_t *work,
+                                         diagnose_t diagnose,
+                                         dscomm_failure_t *ret_failure)
 {
     dscomm_group_t *group = work->group;
     dscomm_diagnosis_t *diagnosis = dscomm_priv_diagnosis_new(work);
@@ -30,7 +31,7 @@ static dscomm_status_t schedule_inquire(const dscomm_work_t *work,
         return DSCOMM_OK;
     dscomm_priv_pending_add(group);
     pthread_mutex_unlock(&group->works.lock);
-    status = inquire(diagnosis, ret_failure);
+    status = diagnose(diagnosis, ret_failure);
     dscomm_priv_diagnosis_free(diagnosis);
     pthread_mutex_lock(&group->works.lock);
     return status;
@@ -39,7 +40,7 @@ static dscomm_status_t schedule_inquire(const dscomm_work_t *work,
 static dscomm_status_t collective_look(dscomm_work_t *work,
                                        dscomm_failure_t *ret_failure)
 {
-    return schedule_inquire(work, dscomm_priv_diagnosis_look, ret_failure);
+    return schedule_diagnose(work, dscomm_priv_diagnosis_look, ret_failure);
 }
 
 static dscomm_status_t native_start(dscomm_work_t *work)
@@ -182,7 +183,7 @@ static dscomm_status_t schedule_overdue(dscomm_work_t *work,
 {
     dscomm_priv_run_explain(work->run, ret_failure->detail,
                             sizeof ret_failure->detail);
-    return schedule_inquire(work, dscomm_priv_diagnosis_timeout, ret_failure);
+    return schedule_diagnose(work, dscomm_priv_diagnosis_timeout, ret_failure);
 }
 
 static const dscomm_work_kind_t native_kind = {.start = native_start};

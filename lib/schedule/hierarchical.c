@@ -36,7 +36,6 @@
 #define WINDOW 4
 /* most ranks for which chains are the default of long calls */
 #define CHAINED 16
-#define ROOMS 2 /* buffers of one collective, at most */
 
 /* A composed collective. Either plan or levels is set. */
 typedef struct {
@@ -47,7 +46,7 @@ typedef struct {
     int leader; /* local number of this node's leader */
     dscomm_plan_t *plan; /* a schedule is built here */
     dscomm_levels_t *levels; /* blocking calls run here */
-    char *base[AT_SCRATCH + ROOMS];
+    char *base[AT_SCRATCH + LEVELS_ROOMS];
     int rooms;
     dscomm_status_t status;
 } compose_t;
@@ -82,7 +81,7 @@ static bool is_alone(const compose_t *c)
     return node_size(c) == 1;
 }
 
-static bool leads(const compose_t *c)
+static bool compose_leads(const compose_t *c)
 {
     return c->rails || c->local == c->leader;
 }
@@ -103,7 +102,7 @@ static char *compose_address(const compose_t *c, dscomm_place_t place)
 }
 
 /* Returns a new buffer of this rank. */
-static dscomm_place_t room(compose_t *c, size_t bytes)
+static dscomm_place_t compose_room(compose_t *c, size_t bytes)
 {
     dscomm_room_t *own;
 
@@ -161,7 +160,7 @@ static dscomm_place_t compose_load(compose_t *c, dscomm_place_t own,
 
 /* Collectives of one level */
 
-static bool reduces(int coll)
+static bool coll_reduces(int coll)
 {
     return coll == DSCOMM_COLL_REDUCE || coll == DSCOMM_COLL_ALL_REDUCE ||
            coll == DSCOMM_COLL_REDUCE_SCATTER_V;
@@ -171,7 +170,7 @@ static bool reduces(int coll)
  * call decides: a tree that sends each piece to several ranks would take
  * several times as long. */
 static const dscomm_algorithm_t *
-choose(const compose_t *c, const dscomm_coll_args_t *args, int ranks)
+compose_choose(const compose_t *c, const dscomm_coll_args_t *args, int ranks)
 {
     const bool one_way =
         args->coll == DSCOMM_COLL_BROADCAST || args->coll == DSCOMM_COLL_REDUCE;
@@ -211,15 +210,15 @@ static void write_step(compose_t *c, bool far, const dscomm_coll_args_t *args,
     };
 
     if (part.members)
-        dscomm_priv_plan_part(c->plan, &part, choose(c, args, part.count),
-                              args);
+        dscomm_priv_plan_part(c->plan, &part,
+                              compose_choose(c, args, part.count), args);
     free(own);
 }
 
 /* The fingerprint of a level's collective contains that of the whole collective
  * and its number. Without the number, ranks that have made different calls
  * could match in a later one that does not use this level. */
-static uint32_t fingerprint(const dscomm_coll_args_t *args, int coll)
+static uint32_t level_fingerprint(const dscomm_coll_args_t *args, int coll)
 {
     return (args->fingerprint ^ (uint32_t)args->sequence * 0x9e3779b1) * 31 +
            (uint32_t)coll;
@@ -237,12 +236,12 @@ static void run_step(compose_t *c, bool far, dscomm_coll_args_t *args,
     args->send = gives && self != args->root ? NULL : compose_address(c, send);
     args->recv = takes && self != args->root ? NULL : compose_address(c, recv);
     args->factor = 1.0;
-    args->fingerprint = fingerprint(c->args, coll);
+    args->fingerprint = level_fingerprint(c->args, coll);
     args->of = c->args;
     if (c->status == DSCOMM_OK)
         c->status = dscomm_priv_level_run(
             c->levels, &c->levels->level[far ? LEVEL_RAIL : LEVEL_NODE], args);
-    if (far && c->args->op == DSCOMM_AVG && reduces(coll) && args->recv)
+    if (far && c->args->op == DSCOMM_AVG && coll_reduces(coll) && args->recv)
         compose_apply(c, DSCOMM_AVG, args->recv, args->recv, args->count,
                       c->layout->ranks);
 }
@@ -254,11 +253,11 @@ static void compose_step(compose_t *c, bool far, dscomm_coll_args_t args,
 {
     const int op = c->args->op;
 
-    if (far ? !leads(c) || c->layout->nodes == 1 : is_alone(c))
+    if (far ? !compose_leads(c) || c->layout->nodes == 1 : is_alone(c))
         return;
     args.dtype = c->args->dtype;
     args.element = c->args->element;
-    args.op = !reduces(args.coll)                           ? -1
+    args.op = !coll_reduces(args.coll)                      ? -1
               : op == DSCOMM_AVG || op == DSCOMM_PREMUL_SUM ? DSCOMM_SUM
                                                             : op;
     args.user = c->args->user;
@@ -268,8 +267,8 @@ static void compose_step(compose_t *c, bool far, dscomm_coll_args_t args,
         run_step(c, far, &args, send, recv);
 }
 
-static void near(compose_t *c, int coll, size_t count, dscomm_place_t send,
-                 dscomm_place_t recv)
+static void compose_near(compose_t *c, int coll, size_t count,
+                         dscomm_place_t send, dscomm_place_t recv)
 {
     const dscomm_coll_args_t args = {
         .coll = coll, .root = c->leader, .count = count};
@@ -277,8 +276,8 @@ static void near(compose_t *c, int coll, size_t count, dscomm_place_t send,
     compose_step(c, false, args, send, recv);
 }
 
-static void far(compose_t *c, int coll, size_t count, dscomm_place_t send,
-                dscomm_place_t recv)
+static void compose_far(compose_t *c, int coll, size_t count,
+                        dscomm_place_t send, dscomm_place_t recv)
 {
     const int root = c->args->root;
     const dscomm_coll_args_t args = {.coll = coll,
@@ -290,8 +289,8 @@ static void far(compose_t *c, int coll, size_t count, dscomm_place_t send,
 }
 
 /* The same, with the counts and displacements of the layout. */
-static void step_v(compose_t *c, bool is_far, int coll, size_t count,
-                   dscomm_place_t send, dscomm_place_t recv)
+static void compose_step_v(compose_t *c, bool is_far, int coll, size_t count,
+                           dscomm_place_t send, dscomm_place_t recv)
 {
     const dscomm_coll_args_t args = {.coll = coll,
                                      .root = -1,
@@ -304,19 +303,19 @@ static void step_v(compose_t *c, bool is_far, int coll, size_t count,
 
 /* The collectives */
 
-static void barrier(compose_t *c)
+static void compose_barrier(compose_t *c)
 {
     const dscomm_place_t nowhere = dscomm_priv_at(AT_SCRATCH, 0);
     const dscomm_coll_args_t args = {.coll = DSCOMM_COLL_BARRIER,
                                      .root = c->args->root};
 
     if (c->plan)
-        near(c, DSCOMM_COLL_GATHER, 0, nowhere, nowhere);
+        compose_near(c, DSCOMM_COLL_GATHER, 0, nowhere, nowhere);
     else
         compose_step(c, false, args, nowhere, nowhere);
     compose_step(c, true, args, nowhere, nowhere);
     if (c->plan)
-        near(c, DSCOMM_COLL_BROADCAST, 0, nowhere, nowhere);
+        compose_near(c, DSCOMM_COLL_BROADCAST, 0, nowhere, nowhere);
     else
         compose_step(c, false, args, nowhere, nowhere);
 }
@@ -349,7 +348,7 @@ static bool is_beside_root(const compose_t *c)
            c->layout->local[root] != c->leader;
 }
 
-static void broadcast_piece(compose_t *c, const piece_t *piece)
+static void compose_broadcast_piece(compose_t *c, const piece_t *piece)
 {
     const dscomm_place_t place = dscomm_priv_at(AT_RECV, piece->offset);
     const dscomm_coll_args_t from_root = {
@@ -360,14 +359,14 @@ static void broadcast_piece(compose_t *c, const piece_t *piece)
 
     if (is_beside_root(c))
         compose_step(c, false, from_root, place, place);
-    far(c, DSCOMM_COLL_BROADCAST, piece->count, place, place);
+    compose_far(c, DSCOMM_COLL_BROADCAST, piece->count, place, place);
     if (!is_beside_root(c))
-        near(c, DSCOMM_COLL_BROADCAST, piece->count, place, place);
+        compose_near(c, DSCOMM_COLL_BROADCAST, piece->count, place, place);
 }
 
-static void broadcast(compose_t *c)
+static void compose_broadcast(compose_t *c)
 {
-    go_in_pieces(c, broadcast_piece);
+    go_in_pieces(c, compose_broadcast_piece);
 }
 
 /* Moves data from the leader of the root's node to the root. */
@@ -379,8 +378,8 @@ static void hand_over(compose_t *c, dscomm_place_t from)
         .coll = DSCOMM_COLL_SCATTER_V,
         .root = c->leader,
         .count = is_root ? c->args->count : 0,
-        .send_counts = leads(c) ? layout->counts : NULL,
-        .send_displs = leads(c) ? layout->displs : NULL,
+        .send_counts = compose_leads(c) ? layout->counts : NULL,
+        .send_displs = compose_leads(c) ? layout->displs : NULL,
     };
 
     memset(layout->counts, 0, (size_t)node_size(c) * sizeof(size_t));
@@ -395,13 +394,14 @@ static void compose_reduce_piece(compose_t *c, const piece_t *piece)
     dscomm_place_t result = dscomm_priv_at(AT_RECV, piece->offset);
     dscomm_place_t sum = result;
 
-    if (c->rank != c->args->root && (leads(c) || is_premul(c)))
-        sum = room(c, piece->bytes);
-    if (is_beside_root(c) && leads(c))
+    if (c->rank != c->args->root && (compose_leads(c) || is_premul(c)))
+        sum = compose_room(c, piece->bytes);
+    if (is_beside_root(c) && compose_leads(c))
         result = sum;
     own = compose_load(c, own, sum, piece->count);
-    near(c, DSCOMM_COLL_REDUCE, piece->count, own, sum);
-    far(c, DSCOMM_COLL_REDUCE, piece->count, is_alone(c) ? own : sum, result);
+    compose_near(c, DSCOMM_COLL_REDUCE, piece->count, own, sum);
+    compose_far(c, DSCOMM_COLL_REDUCE, piece->count, is_alone(c) ? own : sum,
+                result);
     if (is_beside_root(c))
         hand_over(c, sum);
 }
@@ -417,10 +417,10 @@ static void compose_all_reduce_piece(compose_t *c, const piece_t *piece)
     const dscomm_place_t own = compose_load(
         c, dscomm_priv_at(AT_SEND, piece->offset), result, piece->count);
 
-    near(c, DSCOMM_COLL_REDUCE, piece->count, own, result);
-    far(c, DSCOMM_COLL_ALL_REDUCE, piece->count, is_alone(c) ? own : result,
-        result);
-    near(c, DSCOMM_COLL_BROADCAST, piece->count, result, result);
+    compose_near(c, DSCOMM_COLL_REDUCE, piece->count, own, result);
+    compose_far(c, DSCOMM_COLL_ALL_REDUCE, piece->count,
+                is_alone(c) ? own : result, result);
+    compose_near(c, DSCOMM_COLL_BROADCAST, piece->count, result, result);
 }
 
 /* On each node, every rank takes a slice of the result, and all rails run at
@@ -442,12 +442,12 @@ static void all_reduce_on_rails(compose_t *c)
     part = layout->counts[c->local];
     own = dscomm_priv_beyond(result, bytes_of(c, layout->displs[c->local]));
     c->rails = true;
-    step_v(c, false, DSCOMM_COLL_REDUCE_SCATTER_V, part, input, own);
-    far(c, DSCOMM_COLL_ALL_REDUCE, part, own, own);
-    step_v(c, false, DSCOMM_COLL_ALL_GATHER_V, part, own, result);
+    compose_step_v(c, false, DSCOMM_COLL_REDUCE_SCATTER_V, part, input, own);
+    compose_far(c, DSCOMM_COLL_ALL_REDUCE, part, own, own);
+    compose_step_v(c, false, DSCOMM_COLL_ALL_GATHER_V, part, own, result);
 }
 
-static void all_reduce(compose_t *c)
+static void compose_all_reduce(compose_t *c)
 {
     if (c->levels && c->layout->even &&
         bytes_of(c, c->args->count) >= c->levels->slice &&
@@ -471,8 +471,8 @@ static dscomm_place_t set_blocks(compose_t *c, dscomm_place_t all)
 }
 
 /* Copies between blocks in order of ranks and blocks in order of nodes. */
-static void sort(compose_t *c, dscomm_place_t by_rank, dscomm_place_t by_node,
-                 bool unpack)
+static void compose_sort(compose_t *c, dscomm_place_t by_rank,
+                         dscomm_place_t by_node, bool unpack)
 {
     const size_t bytes = bytes_of(c, c->args->count);
 
@@ -491,18 +491,19 @@ static void compose_all_gather(compose_t *c)
     const size_t total = count * (size_t)c->layout->ranks;
     const dscomm_place_t result = dscomm_priv_at(AT_RECV, 0);
     const dscomm_place_t input = dscomm_priv_at(AT_SEND, 0);
-    const bool sorts = leads(c) && !c->layout->sorted;
-    const dscomm_place_t all = sorts ? room(c, bytes_of(c, total)) : result;
+    const bool sorts = compose_leads(c) && !c->layout->sorted;
+    const dscomm_place_t all =
+        sorts ? compose_room(c, bytes_of(c, total)) : result;
     const dscomm_place_t own = set_blocks(c, all);
 
     if (is_alone(c))
         compose_copy(c, own, input, bytes_of(c, count));
-    near(c, DSCOMM_COLL_GATHER, count, input, own);
-    step_v(c, true, DSCOMM_COLL_ALL_GATHER_V, c->layout->counts[c->node], own,
-           all);
+    compose_near(c, DSCOMM_COLL_GATHER, count, input, own);
+    compose_step_v(c, true, DSCOMM_COLL_ALL_GATHER_V,
+                   c->layout->counts[c->node], own, all);
     if (sorts)
-        sort(c, result, all, true);
-    near(c, DSCOMM_COLL_BROADCAST, total, result, result);
+        compose_sort(c, result, all, true);
+    compose_near(c, DSCOMM_COLL_BROADCAST, total, result, result);
 }
 
 static void compose_reduce_scatter(compose_t *c)
@@ -512,21 +513,22 @@ static void compose_reduce_scatter(compose_t *c)
     const dscomm_place_t result = dscomm_priv_at(AT_RECV, 0);
     dscomm_place_t sum = result, packed, own;
 
-    if (leads(c) || is_premul(c))
-        sum = room(c, bytes_of(c, total));
+    if (compose_leads(c) || is_premul(c))
+        sum = compose_room(c, bytes_of(c, total));
     own = compose_load(c, dscomm_priv_at(AT_SEND, 0), sum, total);
-    near(c, DSCOMM_COLL_REDUCE, total, own, sum);
+    compose_near(c, DSCOMM_COLL_REDUCE, total, own, sum);
     if (is_alone(c))
         sum = own;
     packed = sum;
-    if (leads(c) && !c->layout->sorted) {
-        packed = room(c, bytes_of(c, total));
-        sort(c, sum, packed, false);
+    if (compose_leads(c) && !c->layout->sorted) {
+        packed = compose_room(c, bytes_of(c, total));
+        compose_sort(c, sum, packed, false);
     }
     own = set_blocks(c, packed);
-    step_v(c, true, DSCOMM_COLL_REDUCE_SCATTER_V, c->layout->counts[c->node],
-           packed, is_alone(c) ? result : own);
-    near(c, DSCOMM_COLL_SCATTER, count, own, result);
+    compose_step_v(c, true, DSCOMM_COLL_REDUCE_SCATTER_V,
+                   c->layout->counts[c->node], packed,
+                   is_alone(c) ? result : own);
+    compose_near(c, DSCOMM_COLL_SCATTER, count, own, result);
 }
 
 /* between: the collective used between nodes. */
@@ -534,10 +536,10 @@ static const struct {
     void (*compose)(compose_t *c);
     int between;
 } table[DSCOMM_COLL_SEND] = {
-    [DSCOMM_COLL_BARRIER] = {barrier, DSCOMM_COLL_BARRIER},
-    [DSCOMM_COLL_BROADCAST] = {broadcast, DSCOMM_COLL_BROADCAST},
+    [DSCOMM_COLL_BARRIER] = {compose_barrier, DSCOMM_COLL_BARRIER},
+    [DSCOMM_COLL_BROADCAST] = {compose_broadcast, DSCOMM_COLL_BROADCAST},
     [DSCOMM_COLL_REDUCE] = {compose_reduce, DSCOMM_COLL_REDUCE},
-    [DSCOMM_COLL_ALL_REDUCE] = {all_reduce, DSCOMM_COLL_ALL_REDUCE},
+    [DSCOMM_COLL_ALL_REDUCE] = {compose_all_reduce, DSCOMM_COLL_ALL_REDUCE},
     [DSCOMM_COLL_ALL_GATHER] = {compose_all_gather, DSCOMM_COLL_ALL_GATHER_V},
     [DSCOMM_COLL_REDUCE_SCATTER] = {compose_reduce_scatter,
                                     DSCOMM_COLL_REDUCE_SCATTER_V},

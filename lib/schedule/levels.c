@@ -177,9 +177,9 @@ static dscomm_status_t open_rail(dscomm_levels_t *levels,
 
 /* Finds out whether all ranks agree. Every rank must call this, or the group
  * cannot be made. key is unique in the group. */
-static dscomm_status_t agree(const dscomm_levels_t *levels,
-                             const dscomm_backend_args_t *args, const char *key,
-                             bool yes, bool *ret_all)
+static dscomm_status_t levels_agree(const dscomm_levels_t *levels,
+                                    const dscomm_backend_args_t *args,
+                                    const char *key, bool yes, bool *ret_all)
 {
     char text[3][PART_MAX];
     const char *result = text[2];
@@ -224,8 +224,8 @@ static bool level_is_native(const dscomm_level_t *level)
 
 /* Adds this rank as culprit to a failure of its settings or modules, for the
  * other ranks. */
-static dscomm_status_t name_rank(const dscomm_levels_t *levels,
-                                 dscomm_status_t status)
+static dscomm_status_t levels_name_rank(const dscomm_levels_t *levels,
+                                        dscomm_status_t status)
 {
     dscomm_failure_t failure, last;
 
@@ -253,18 +253,18 @@ static dscomm_status_t open_levels(dscomm_levels_t *levels,
     if (status == DSCOMM_OK)
         status = open_node(levels, args);
     if (status < 0)
-        return name_rank(levels, status);
+        return levels_name_rank(levels, status);
     levels->blocking = is_blocking(&levels->level[LEVEL_NETWORK]);
-    status = agree(levels, args, "levels",
-                   levels->blocking && (!node->impl || level_is_native(node)),
-                   &rails);
+    status = levels_agree(
+        levels, args, "levels",
+        levels->blocking && (!node->impl || level_is_native(node)), &rails);
     if (status < 0 || !rails)
         return status;
     if (layout->even || layout->local[levels->rank] == 0)
         status = open_rail(levels, args);
     if (status < 0)
-        return name_rank(levels, status);
-    return agree(levels, args, "rails", true, &levels->composes);
+        return levels_name_rank(levels, status);
+    return levels_agree(levels, args, "rails", true, &levels->composes);
 }
 
 /* Opens a group of one level, with that backend's impl and slots. */
@@ -368,7 +368,7 @@ void dscomm_priv_levels_close(void *impl)
         level_close(&levels->level[i]);
     dscomm_priv_layout_clear(&levels->layout);
     dscomm_priv_nodes_clear(&levels->hosts);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < LEVELS_ROOMS; i++)
         g_free(levels->rooms[i].bytes);
     g_free(levels);
 }
@@ -376,9 +376,9 @@ void dscomm_priv_levels_close(void *impl)
 /* Closes the levels after a failure. If another rank may have failed, the
  * levels are revoked first, so that closing them does not wait for all ranks.
  */
-static dscomm_status_t abandon(dscomm_levels_t *levels,
-                               const dscomm_backend_args_t *args,
-                               dscomm_status_t status)
+static dscomm_status_t levels_abandon(dscomm_levels_t *levels,
+                                      const dscomm_backend_args_t *args,
+                                      dscomm_status_t status)
 {
     dscomm_failure_t failure;
 
@@ -435,7 +435,7 @@ dscomm_status_t dscomm_priv_levels_open(const dscomm_backend_args_t *args,
     if (status == DSCOMM_OK)
         status = set_request_size(levels);
     if (status < 0)
-        return abandon(levels, args, status);
+        return levels_abandon(levels, args, status);
     if (!(dscomm_priv_level_capabilities(&levels->level[LEVEL_NETWORK]) &
           DSCOMM_CAP_ANY_SOURCE))
         levels->direct = true;

@@ -37,6 +37,8 @@ typedef struct {
     pthread_mutex_t lock; /* held by the thread in a slot, in a blocking call */
 } dscomm_level_t;
 
+#define LEVELS_ROOMS 2 /* buffers of one collective, at most */
+
 typedef struct {
     char *bytes;
     size_t size;
@@ -56,7 +58,7 @@ typedef struct {
     size_t slice; /* bytes from which an all_reduce uses all rails */
     size_t level_at; /* offset in a request of its level */
     unsigned ticks;
-    dscomm_room_t rooms[2]; /* buffers of hierarchical.c */
+    dscomm_room_t rooms[LEVELS_ROOMS]; /* of hierarchical.c */
     atomic_int ended; /* 1 + the level that has the failure, or 0 */
 } dscomm_levels_t;
 

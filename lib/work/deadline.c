@@ -17,7 +17,7 @@
 
 /* For messages: returns the oldest pending child of a compound, or work if it
  * is none. NULL if no child is pending. */
-static dscomm_work_t *part(dscomm_work_t *work)
+static dscomm_work_t *work_oldest_part(dscomm_work_t *work)
 {
     dscomm_work_t *child;
 
@@ -215,8 +215,8 @@ int dscomm_priv_work_over(dscomm_work_t *work, int64_t now)
     if (work->call.deadline_ns)
         return work->kind->expire(work, now);
     if (!is_overdue(work, now))
-        return diagnosis_look(group, part(work));
-    return work_expire(group, part(work));
+        return diagnosis_look(group, work_oldest_part(work));
+    return work_expire(group, work_oldest_part(work));
 }
 
 /* Ends receives whose own deadlines have passed. Returns a work that has

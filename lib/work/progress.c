@@ -87,16 +87,16 @@ typedef struct {
  * works, which take the locks of other groups. */
 static unsigned walk_visit(dscomm_group_t *group, void *arg)
 {
-    const walk_t *progress_walk = arg;
+    const walk_t *walk = arg;
     unsigned completed;
 
-    if (progress_walk->locked && group->works.custom)
+    if (walk->locked && group->works.custom)
         return 0;
     completed = dscomm_priv_progress(group);
     if (!completed)
         dscomm_priv_works_broken(group);
-    if (progress_walk->now)
-        dscomm_priv_works_expire(group, progress_walk->now);
+    if (walk->now)
+        dscomm_priv_works_expire(group, walk->now);
     return completed;
 }
 

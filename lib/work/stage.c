@@ -42,9 +42,9 @@ static size_t counts_extent(const size_t *counts, const size_t *displs,
 }
 
 /* The number of elements that a collective reads or writes. */
-static size_t elements(const dscomm_group_t *group,
-                       const dscomm_coll_args_t *args, int shape,
-                       const size_t *counts, const size_t *displs)
+static size_t shape_elements(const dscomm_group_t *group,
+                             const dscomm_coll_args_t *args, int shape,
+                             const size_t *counts, const size_t *displs)
 {
     switch (shape) {
     case SHAPE_OWN:
@@ -71,13 +71,13 @@ static extent_t collective_extent(const dscomm_group_t *group,
         (coll->rooted != ROOTED_SEND && coll->rooted != ROOTED_BUFFER))
         extent.sends =
             args->element *
-            elements(group, args, coll->send,
-                     by_recv ? args->recv_counts : args->send_counts,
-                     by_recv ? args->recv_displs : args->send_displs);
+            shape_elements(group, args, coll->send,
+                           by_recv ? args->recv_counts : args->send_counts,
+                           by_recv ? args->recv_displs : args->send_displs);
     if (is_root || coll->rooted != ROOTED_RECV)
-        extent.recvs =
-            args->element * elements(group, args, coll->recv, args->recv_counts,
-                                     args->recv_displs);
+        extent.recvs = args->element * shape_elements(group, args, coll->recv,
+                                                      args->recv_counts,
+                                                      args->recv_displs);
     extent.gaps = coll->recv == SHAPE_COUNTS;
     return extent;
 }
@@ -114,9 +114,9 @@ int dscomm_priv_stage_wanted(const dscomm_group_t *group,
 
 /* Allocates host memory for bytes at device, and copies reads bytes at read
  * into it. */
-static dscomm_status_t cover(const stage_t *stage, cover_t *ret_cover,
-                             char *device, size_t bytes, const char *read,
-                             size_t reads)
+static dscomm_status_t cover_make(const stage_t *stage, cover_t *ret_cover,
+                                  char *device, size_t bytes, const char *read,
+                                  size_t reads)
 {
     dscomm_status_t status = DSCOMM_OK;
 
@@ -148,9 +148,9 @@ static dscomm_status_t cover_both(stage_t *stage, const extent_t *extent)
     const char *end =
         MAX(extent->send + extent->sends, extent->recv + extent->recvs);
 
-    return cover(stage, &stage->recv, (char *)begin, (size_t)(end - begin),
-                 extent->gaps ? begin : extent->send,
-                 extent->gaps ? (size_t)(end - begin) : extent->sends);
+    return cover_make(stage, &stage->recv, (char *)begin, (size_t)(end - begin),
+                      extent->gaps ? begin : extent->send,
+                      extent->gaps ? (size_t)(end - begin) : extent->sends);
 }
 
 static dscomm_status_t cover_each(stage_t *stage, const extent_t *extent)
@@ -158,17 +158,17 @@ static dscomm_status_t cover_each(stage_t *stage, const extent_t *extent)
     dscomm_status_t status = DSCOMM_OK;
 
     if (on_device(extent->send, extent->sends))
-        status = cover(stage, &stage->send, (char *)extent->send, extent->sends,
-                       extent->send, extent->sends);
+        status = cover_make(stage, &stage->send, (char *)extent->send,
+                            extent->sends, extent->send, extent->sends);
     if (status == DSCOMM_OK && on_device(extent->recv, extent->recvs))
-        status = cover(stage, &stage->recv, extent->recv, extent->recvs,
-                       extent->recv, extent->gaps ? extent->recvs : 0);
+        status = cover_make(stage, &stage->recv, extent->recv, extent->recvs,
+                            extent->recv, extent->gaps ? extent->recvs : 0);
     return status;
 }
 
 /* Returns the host address that replaces pointer; or pointer itself, if it is
  * not replaced. */
-static void *moved(const stage_t *stage, const void *pointer)
+static void *stage_host_address(const stage_t *stage, const void *pointer)
 {
     const cover_t *covers[] = {&stage->send, &stage->recv};
 
@@ -180,14 +180,16 @@ static void *moved(const stage_t *stage, const void *pointer)
     return (void *)pointer;
 }
 
-static void replace(const stage_t *stage, dscomm_call_t *call)
+static void stage_replace(const stage_t *stage, dscomm_call_t *call)
 {
     if (call->type == CALL_COLLECTIVE) {
-        call->coll.send = moved(stage, call->coll.send);
-        call->coll.recv = moved(stage, call->coll.recv);
+        call->coll.send = stage_host_address(stage, call->coll.send);
+        call->coll.recv = stage_host_address(stage, call->coll.recv);
     } else {
-        call->p2p.message.send = moved(stage, call->p2p.message.send);
-        call->p2p.message.recv = moved(stage, call->p2p.message.recv);
+        call->p2p.message.send =
+            stage_host_address(stage, call->p2p.message.send);
+        call->p2p.message.recv =
+            stage_host_address(stage, call->p2p.message.recv);
     }
 }
 
@@ -227,7 +229,8 @@ static dscomm_status_t stage_finish(dscomm_bounce_t *bounce, size_t received)
 
     if (!bytes)
         return DSCOMM_OK;
-    return dscomm_device_copy(stage->result, moved(stage, stage->result), bytes,
+    return dscomm_device_copy(stage->result,
+                              stage_host_address(stage, stage->result), bytes,
                               stage->stream);
 }
 
@@ -305,7 +308,7 @@ static dscomm_status_t stage_make(const dscomm_group_t *group,
         stage->result = extent->recv;
         stage->results = extent->recvs;
     }
-    replace(stage, call);
+    stage_replace(stage, call);
     call->bounce = &stage->bounce;
     return DSCOMM_OK;
 }

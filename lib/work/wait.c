@@ -29,7 +29,7 @@ static dscomm_work_t *first_collective(const dscomm_group_t *group)
 /* Returns the work that must still be waited for, or NULL. A collective without
  * an owner is freed when it ends, so only the pending list shows whether it has
  * ended. */
-static dscomm_work_t *awaited(const goal_t *goal)
+static dscomm_work_t *goal_work(const goal_t *goal)
 {
     if (!goal->work)
         return first_collective(goal->group);
@@ -49,7 +49,7 @@ static void wait_locked(const goal_t *goal, int timeout_ms)
 
         if (dscomm_priv_progress(group))
             spins = 0;
-        work = awaited(goal);
+        work = goal_work(goal);
         if (!work)
             return;
         if (timeout_ms == 0) {
@@ -76,7 +76,7 @@ void dscomm_priv_works_drain(dscomm_group_t *group)
 {
     const goal_t goal = {group, NULL};
 
-    if (awaited(&goal))
+    if (goal_work(&goal))
         wait_locked(&goal, DSCOMM_TIMEOUT_DEFAULT);
     dscomm_priv_pending_settle(group);
 }
@@ -254,7 +254,7 @@ dscomm_status_t dscomm_work_wait_all(dscomm_work_t *const *works, size_t count,
 }
 
 /* Makes progress for one of several works. slow: checks clock and state too. */
-static int visit(dscomm_work_t *work, int slow, int64_t now)
+static int work_visit(dscomm_work_t *work, int slow, int64_t now)
 {
     dscomm_group_t *group = work->group;
 
@@ -270,7 +270,7 @@ static int visit(dscomm_work_t *work, int slow, int64_t now)
 }
 
 /* Sleeps briefly, on the group of the first work. */
-static void rest_any(dscomm_work_t *const *works, size_t count)
+static void works_rest(dscomm_work_t *const *works, size_t count)
 {
     size_t i;
 
@@ -283,13 +283,13 @@ static void rest_any(dscomm_work_t *const *works, size_t count)
 }
 
 /* Returns the index of a complete work, or count. */
-static size_t visit_all(dscomm_work_t *const *works, size_t count, int slow,
-                        int64_t now)
+static size_t works_visit(dscomm_work_t *const *works, size_t count, int slow,
+                          int64_t now)
 {
     size_t i;
 
     for (i = 0; i < count; i++)
-        if (works[i] && visit(works[i], slow, now))
+        if (works[i] && work_visit(works[i], slow, now))
             return i;
     return count;
 }
@@ -313,15 +313,15 @@ static dscomm_status_t wait_any(dscomm_work_t *const *works, size_t count,
     for (i = 0; timeout_ms && i < count; i++)
         if (works[i])
             wait_begin(works[i]->group);
-    while ((i = visit_all(works, count, !timeout_ms || spins >= SPINS, now)) ==
-           count) {
+    while ((i = works_visit(works, count, !timeout_ms || spins >= SPINS,
+                            now)) == count) {
         if (++spins < SPINS && timeout_ms)
             continue;
         dscomm_backend_progress_others(NULL);
         now = dscomm_priv_clock();
         if (now >= end)
             return DSCOMM_IN_PROGRESS;
-        rest_any(works, count);
+        works_rest(works, count);
     }
     *ret_index = i;
     return work_result(works[i]);
