@@ -9,6 +9,7 @@
 
 #include <dscomm/dscomm.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,15 +106,24 @@ void dscomm_priv_device_use(const dscomm_device_ops_t *device_ops)
     dscomm_priv_device_replace(device_ops);
 }
 
+static bool has_views(const dscomm_window_t *window)
+{
+    for (int r = 0; r < window->ranks; r++)
+        if (window->views[r].memory)
+            return true;
+    return false;
+}
+
 /* Gives up a window, after the device has finished with the windows of the
- * other ranks. */
+ * other ranks, if any is mapped. */
 static void discard(dscomm_window_t *window, int most_ms)
 {
     if (!window || !window->memory) {
         g_free(window);
         return;
     }
-    if (!dscomm_priv_device_is_idle(window->queue, most_ms)) {
+    if (has_views(window) &&
+        !dscomm_priv_device_is_idle(window->queue, most_ms)) {
         window_push(&lock, &kept, window);
         return;
     }

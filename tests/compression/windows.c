@@ -155,6 +155,31 @@ static void growing_meanwhile(rank_t *self)
     pair_free(self, &pair);
 }
 
+/* A window that is refused while a device works is released afterwards. */
+static void refused_meanwhile(rank_t *self)
+{
+    dscomm_group_t *groups[] = {all_of(self, 0), all_of(self, 0)};
+    dscomm_compressor_t *cs[2];
+    void *stream = fake_device_stream_new();
+    float *x;
+
+    fake_device_choose(self->rank);
+    x = fake_device_alloc(SHORT * sizeof *x);
+    cs[0] = open_on(self, groups[0], SHORT);
+    CHECK(self, !dscomm_compressor_set_stream(cs[0], stream));
+    meet(self);
+    fake_device_hold(1);
+    meet(self);
+    reduce(self, cs[0], x);
+    cs[1] = open_on(self, groups[1], SHORT);
+    meet(self);
+    fake_device_hold(0);
+    for (int i = 0; i < 2; i++)
+        close_on(self, groups[i], &cs[i], 1);
+    fake_device_stream_free(stream);
+    fake_device_free(x);
+}
+
 /* Rows in a window are not copied to the host. */
 static void no_staging(rank_t *self)
 {
@@ -341,6 +366,10 @@ int main(void)
                      "0: FAKE_ERROR (717)");
     tell(NOT_ALLOCATED, "and rank 0 has no device memory for others: FAKE_");
     tell(SAME_PROCESS, "and rank 0 is of the same process as rank 1, and none");
+    fake_device_one_process = 1;
+    ranks_run(2, 20000, refused_meanwhile, "no window while a device works");
+    is_int(fake_device_pieces(), 0, "all memory is free");
+    fake_device_one_process = 0;
     ranks_run(3, 20000, later, "a device that comes later");
     ranks_run(2, 60000, growing, "windows that grow");
     ranks_run(3, 60000, growing, "windows that grow");
