@@ -161,13 +161,17 @@ static dscomm_status_t check_record(const watch_t *watch, int rank)
     return status;
 }
 
-/* Looks at the next of the records that have come so far. */
+/* Looks at the next of the records that have come so far, until the deadline:
+ * afterwards the store must still say which ranks are missing. */
 static dscomm_status_t look_at_records(watch_t *watch)
 {
     const int size = watch->attempt->join->size, count = MIN(size, LOOK_MOST);
+    const int64_t deadline = watch->attempt->roster.deadline;
     dscomm_status_t status = DSCOMM_OK;
 
-    for (int i = 0; i < count && status == DSCOMM_OK; i++) {
+    for (int i = 0;
+         i < count && status == DSCOMM_OK && dscomm_priv_clock() < deadline;
+         i++) {
         const int rank = watch->next;
 
         if (!watch->records[rank].node)

@@ -30,7 +30,7 @@ typedef struct {
     int here; /* 1: on this machine, so that its pid can be checked */
     int died; /* 1: its last will was carried out */
     int recorded; /* 1: known from its record, not only from the last will */
-    int fd; /* pidfd, or -1 */
+    int fd; /* pidfd + 1, or 0: memory of unknown processes stays untouched */
     char node[DSCOMM_NODE_MAX];
 } process_t;
 
@@ -57,8 +57,6 @@ dscomm_processes_t *dscomm_priv_processes_new(int size)
         dscomm_priv_processes_free(processes);
         return NULL;
     }
-    for (int i = 0; i < size; i++)
-        processes->of[i].fd = -1;
     return processes;
 }
 
@@ -67,8 +65,8 @@ void dscomm_priv_processes_free(dscomm_processes_t *processes)
     if (!processes)
         return;
     for (int i = 0; i < processes->size; i++)
-        if (processes->of[i].fd >= 0)
-            close(processes->of[i].fd);
+        if (processes->of[i].fd)
+            close(processes->of[i].fd - 1);
     pthread_mutex_destroy(&processes->lock);
     g_free(processes->of);
     g_free(processes->machine);
@@ -80,12 +78,13 @@ void dscomm_priv_processes_free(dscomm_processes_t *processes)
 static void process_set(process_t *process, const char *machine, int64_t pid,
                         const char *node, const char *host)
 {
-    if (process->fd >= 0)
-        close(process->fd);
+    if (process->fd)
+        close(process->fd - 1);
     process->recorded = 1;
     process->pid = (pid_t)pid;
     process->here = strcmp(host, machine) == 0;
-    process->fd = process->here ? dscomm_priv_process_open(process->pid) : -1;
+    process->fd =
+        process->here ? dscomm_priv_process_open(process->pid) + 1 : 0;
     g_strlcpy(process->node, node, sizeof process->node);
 }
 
@@ -260,9 +259,9 @@ int dscomm_priv_processes_ended(dscomm_processes_t *processes, int rank)
     int ended;
 
     pthread_mutex_lock(&processes->lock);
-    ended =
-        process->died ||
-        (process->here && dscomm_priv_process_ended(process->pid, process->fd));
+    ended = process->died ||
+            (process->here &&
+             dscomm_priv_process_ended(process->pid, process->fd - 1));
     pthread_mutex_unlock(&processes->lock);
     return ended;
 }

@@ -241,6 +241,8 @@ dscomm_status_t dscomm_priv_roster_missing(dscomm_store_t *store,
             g_string_append_printf(numbers, "%s%d", missing > 1 ? ", " : "", i);
     }
     *ret_names = NULL;
+    if (status == DSCOMM_ERR_TIMEOUT && missing)
+        status = DSCOMM_OK;
     if (status == DSCOMM_OK && missing)
         *ret_names = g_strdup_printf(
             "%s%s %s%s of %d", noun, missing > 1 ? "s" : "", numbers->str,
