@@ -1,9 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How often the nodes of a job query their store. */
+/* How often the nodes of a job query their store, and how a job ends if one of
+ * them gets no descriptor. */
 #include "config.h"
 
-#include "tests/tap.h"
-#include "tools/run/nodes.h"
+#include "tests/port.h"
+#include "tools/common/tool.h"
+#include "tools/run/job.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NODES 2
+/* A node that does not end by itself gets SIGALRM after so many seconds. */
+#define LIMIT_S 120
+
+/* What fails in this process: of the functions that dscomm run calls itself,
+ * not of those that the library calls. */
+static enum { NOTHING, EVENTFD, SIGNALFD } fault;
+
+int __real_eventfd(unsigned count, int flags);
+int __wrap_eventfd(unsigned count, int flags);
+int __real_signalfd(int fd, const sigset_t *mask, int flags);
+int __wrap_signalfd(int fd, const sigset_t *mask, int flags);
+
+int __wrap_eventfd(unsigned count, int flags)
+{
+    errno = ENFILE;
+    return fault == EVENTFD ? -1 : __real_eventfd(count, flags);
+}
+
+int __wrap_signalfd(int fd, const sigset_t *mask, int flags)
+{
+    errno = EMFILE;
+    return fault == SIGNALFD ? -1 : __real_signalfd(fd, mask, flags);
+}
 
 /* Requests a second at the store of node 0: each node checks for the end and
  * for a restart, and sends heartbeats; node 0 reads all heartbeats. */
@@ -16,7 +49,80 @@ static double requests(int nodes, gint64 silence_us)
     return nodes * (2 / tick + 2 / beat);
 }
 
-int main(void)
+/* dscomm run as a node, whose messages go to file. */
+static G_GNUC_NORETURN void node_run(int node, int port, int join_s,
+                                     const char *file)
+{
+    static char *argv[] = {(char *)"sleep", (char *)"600", NULL};
+    const tool_place_t place = {.nodes = NODES,
+                                .node_rank = node,
+                                .host = "127.0.0.1",
+                                .port = port,
+                                .join_us = join_s * G_USEC_PER_SEC,
+                                .silence_us = 60 * G_USEC_PER_SEC};
+    const tool_limits_t limits = {.grace_us = 5 * G_USEC_PER_SEC,
+                                  .place = &place};
+
+    if (!freopen(file, "w", stderr))
+        bail("%s: %s", file, g_strerror(errno));
+    setvbuf(stderr, NULL, _IONBF, 0);
+    alarm(LIMIT_S);
+    _exit(tool_job_run("run", argv, 1, &limits));
+}
+
+/* One node of two has the fault. texts: a part of what each node says. */
+static const struct {
+    int fault, node;
+    int join_s;
+    const char *name, *texts[NODES];
+} faults[] = {
+    {EVENTFD,
+     0,
+     3,
+     "no eventfd",
+     {"dscomm run: cannot have a descriptor for events of other nodes: ",
+      "dscomm run: node 0 of 2 did not come: "}},
+    {SIGNALFD,
+     1,
+     60,
+     "no signalfd",
+     {"): its ranks could not be started; ending rank 0",
+      "dscomm run: cannot receive signals: "}},
+};
+
+static void test_fault(size_t row, const char *folder)
+{
+    const int port = port_find_free(1);
+    char *files[NODES];
+    pid_t pids[NODES];
+
+    for (int i = 0; i < NODES; i++) {
+        files[i] = g_strdup_printf("%s/%d", folder, i);
+        pids[i] = fork();
+        if (pids[i])
+            continue;
+        fault = faults[row].node == i ? faults[row].fault : NOTHING;
+        node_run(i, port, faults[row].join_s, files[i]);
+    }
+    for (int i = 0; i < NODES; i++) {
+        int wait_status;
+        char *text = NULL;
+
+        waitpid(pids[i], &wait_status, 0);
+        ok(WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == TOOL_INTERNAL,
+           "%s: node %d ends with status %d", faults[row].name, i,
+           TOOL_INTERNAL);
+        g_file_get_contents(files[i], &text, NULL, NULL);
+        if (!ok(text && strstr(text, faults[row].texts[i]), "%s: node %d: %s",
+                faults[row].name, i, faults[row].texts[i]))
+            tap_text("got", text);
+        unlink(files[i]);
+        g_free(text);
+        g_free(files[i]);
+    }
+}
+
+static void test_requests(void)
 {
     static const int counts[] = {2, 100, 128, 500, 1000, 2000, TOOL_NODES_MAX};
     const gint64 silence = 10 * G_USEC_PER_SEC;
@@ -35,5 +141,18 @@ int main(void)
     }
     is_int(tool_nodes_beat_us(4096, G_USEC_PER_SEC), G_USEC_PER_SEC / 2,
            "but no more often than few do");
+}
+
+int main(void)
+{
+    char *folder = g_dir_make_tmp("nodes-XXXXXX", NULL);
+
+    test_requests();
+    if (!folder)
+        bail("no folder for files");
+    for (size_t i = 0; i < G_N_ELEMENTS(faults); i++)
+        test_fault(i, folder);
+    rmdir(folder);
+    g_free(folder);
     return tap_done();
 }

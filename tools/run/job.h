@@ -30,8 +30,8 @@ int tool_job_run(const char *command, char **argv, int ranks,
 
 /* Blocks and collects the signals that a supervisor handles, and makes this
  * process the parent of every process that loses its own. Other threads must
- * block all signals. Fills the members of job that restore the former state in
- * the ranks. -1: a sentence went to stderr. */
+ * block all signals. Fills signal_fd, and the members of job that restore the
+ * former state in the ranks. -1: a sentence went to stderr. */
 int tool_supervise_prepare(tool_job_t *job);
 
 /* Starts all ranks. Returns the exit status for the program when no process of

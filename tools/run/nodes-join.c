@@ -576,12 +576,14 @@ int tool_nodes_join(tool_job_t *job, const tool_place_t *place,
     name_program(&j.own);
     j.hosts = g_new0(char *, place->nodes + 1);
     j.counts = g_new0(int, place->nodes);
-    status = join(&j);
+    *ret_nodes = tool_nodes_new(job, place, j.url);
+    status = *ret_nodes ? join(&j) : TOOL_INTERNAL;
     if (status == TOOL_OK) {
         take_plan(&j);
-        *ret_nodes = tool_nodes_new(job, place, j.hosts, j.url, j.roster.store);
+        tool_nodes_plan(*ret_nodes, j.hosts, j.roster.store);
     } else {
         dscomm_store_close(j.roster.store);
+        tool_nodes_leave(*ret_nodes);
     }
     dscomm_store_close(j.base);
     for (int i = 0; i < place->nodes; i++)

@@ -9,6 +9,7 @@
 #include "tools/common/tool.h"
 #include "tools/run/nodes.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -34,7 +35,7 @@ typedef struct {
 typedef struct {
     pthread_mutex_t lock;
     GQueue items;
-    int fd; /* an eventfd, readable if there are items */
+    int fd; /* an eventfd, readable if there are items; -1: errno */
 } queue_t;
 
 struct tool_nodes {
@@ -126,8 +127,7 @@ static void *queue_pop(queue_t *queue)
 }
 
 tool_nodes_t *tool_nodes_new(const tool_job_t *job, const tool_place_t *place,
-                             char *const *hosts, const char *url,
-                             dscomm_store_t *store)
+                             const char *url)
 {
     tool_nodes_t *n = g_new0(tool_nodes_t, 1);
 
@@ -135,15 +135,25 @@ tool_nodes_t *tool_nodes_new(const tool_job_t *job, const tool_place_t *place,
     n->own = place->node_rank;
     n->restarts_max = job->max_restarts;
     n->silence_us = place->silence_us;
-    n->hosts = g_strdupv((char **)hosts);
     n->url = g_strdup(url);
     n->guard_url = job->guard.url;
-    n->joined = store;
     n->beats = g_new0(int64_t, n->count);
     n->changed_us = g_new0(gint64, n->count);
     queue_init(&n->posts);
     queue_init(&n->events);
-    return n;
+    if (n->posts.fd >= 0 && n->events.fd >= 0)
+        return n;
+    tool_fail(TOOL_INTERNAL, job->command,
+              "cannot have a descriptor for events of other nodes: %s",
+              g_strerror(errno));
+    tool_nodes_leave(n);
+    return NULL;
+}
+
+void tool_nodes_plan(tool_nodes_t *n, char *const *hosts, dscomm_store_t *store)
+{
+    n->hosts = g_strdupv((char **)hosts);
+    n->joined = store;
 }
 
 /* Events, to the main thread */
@@ -431,16 +441,18 @@ static dscomm_status_t look_around(tool_nodes_t *n)
  * losing the store means losing node 0. */
 static void lose_store(tool_nodes_t *n)
 {
-    char *text = g_strdup_printf("node 0 does not reach the store that it "
-                                 "serves itself: %s; give all nodes a "
-                                 "--master that leads to it",
-                                 dscomm_last_error());
+    char *text;
 
     n->over = TRUE;
-    if (n->own == 0)
-        emit(n, TOOL_NODES_END, -1, TOOL_INTERNAL, text);
-    else
+    if (n->own > 0) {
         emit(n, TOOL_NODES_END, 0, TOOL_INTERNAL, dscomm_last_error());
+        return;
+    }
+    text = g_strdup_printf("node 0 does not reach the store that it serves "
+                           "itself: %s; give all nodes a --master that leads "
+                           "to it",
+                           dscomm_last_error());
+    emit(n, TOOL_NODES_END, -1, TOOL_INTERNAL, text);
     g_free(text);
 }
 

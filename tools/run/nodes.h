@@ -96,11 +96,14 @@ static inline gint64 tool_nodes_beat_us(int nodes, gint64 silence_us)
     return MAX(MIN(nodes * (gint64)1000, silence_us / 4), G_USEC_PER_SEC / 2);
 }
 
-/* Makes the object for the plan of all nodes; it takes over the store. hosts
- * has one entry for each node, and is copied. */
+/* Makes the object before the nodes have met, so that a node without
+ * descriptors does not come. NULL: a sentence went to stderr. */
 tool_nodes_t *tool_nodes_new(const tool_job_t *job, const tool_place_t *place,
-                             char *const *hosts, const char *url,
-                             dscomm_store_t *store);
+                             const char *url);
+/* Adds what the nodes have agreed on; takes over the store. hosts has one entry
+ * for each node, and is copied. */
+void tool_nodes_plan(tool_nodes_t *nodes, char *const *hosts,
+                     dscomm_store_t *store);
 
 /* "tcp://HOST:PORT"; g_free(). */
 char *tool_nodes_url(const char *host, int port);

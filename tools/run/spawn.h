@@ -32,6 +32,7 @@ typedef struct {
     gboolean terminal;
     sigset_t mask; /* signal mask at the program's start */
     struct sigaction pipe_action;
+    int signal_fd; /* a signalfd, from tool_supervise_prepare() */
     struct rlimit files;
     /* the guard; its groups are the ranks' pids, 0 = not running */
     tool_guard_t guard;

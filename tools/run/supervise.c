@@ -37,7 +37,6 @@ typedef struct {
     const tool_limits_t *limits;
     tool_nodes_t *nodes; /* NULL: this machine alone */
     tool_output_t *output; /* NULL: not tagged */
-    int signal_fd;
     pid_t *pids; /* job's */
     int running; /* ranks */
     gboolean children; /* some process of the job is left */
@@ -187,9 +186,14 @@ int tool_supervise_prepare(tool_job_t *job)
     fill_signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, &job->mask);
     sigdelset(&job->mask, SIGCHLD);
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0)
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+        return tool_fail(-1, job->command,
+                         "cannot adopt the ranks' processes: %s",
+                         g_strerror(errno));
+    job->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (job->signal_fd >= 0)
         return 0;
-    return tool_fail(-1, job->command, "cannot adopt the ranks' processes: %s",
+    return tool_fail(-1, job->command, "cannot receive signals: %s",
                      g_strerror(errno));
 }
 
@@ -410,7 +414,7 @@ static void handle_signals(supervisor_t *s)
 {
     struct signalfd_siginfo info;
 
-    while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info))
+    while (read(s->job->signal_fd, &info, sizeof(info)) == sizeof(info))
         for (size_t i = 0; i < G_N_ELEMENTS(handlers); i++)
             if (handlers[i].number == (int)info.ssi_signo)
                 handlers[i].handle(s, &info);
@@ -591,7 +595,7 @@ static int wait_time(const supervisor_t *s)
 
 static void wait_once(supervisor_t *s, GArray *fds)
 {
-    struct pollfd own[] = {{s->signal_fd, POLLIN, 0}, {-1, POLLIN, 0}};
+    struct pollfd own[] = {{s->job->signal_fd, POLLIN, 0}, {-1, POLLIN, 0}};
 
     if (s->nodes)
         own[1].fd = tool_nodes_fd(s->nodes);
@@ -656,14 +660,8 @@ int tool_supervise(tool_job_t *job, const tool_limits_t *limits,
                    tool_nodes_t *nodes)
 {
     supervisor_t s = {.job = job, .limits = limits, .nodes = nodes};
-    sigset_t set;
 
     s.pids = job->guard.groups;
-    fill_signals(&set);
-    s.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (s.signal_fd < 0)
-        return tool_fail(TOOL_INTERNAL, job->command,
-                         "cannot receive signals: %s", g_strerror(errno));
     s.signalled = g_hash_table_new(NULL, NULL);
     if (limits->tag_output)
         s.output = tool_output_new(job->command, job->first_rank, job->ranks);
@@ -677,7 +675,7 @@ int tool_supervise(tool_job_t *job, const tool_limits_t *limits,
         s.status = TOOL_INTERNAL;
     tool_output_free(s.output);
     g_hash_table_destroy(s.signalled);
-    close(s.signal_fd);
+    close(job->signal_fd);
     tool_nodes_leave(nodes);
     if (s.signal) {
         tool_guard_end(&job->guard);
