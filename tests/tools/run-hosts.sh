@@ -187,6 +187,51 @@ like "$(err 0)" '^dscomm run: node 1 of 2 did not come to .+:[0-9]+ within 2 s; 
     'a master on loopback: node 0'
 like "$(err 1)" '^dscomm run: node 0 of 2 did not come: no store within' \
     'a master on loopback: node 1'
+
+# Names of /etc/hosts: Debian gives the machine's own to 127.0.1.1. A name may be an
+# alias, in any case, and has the address of its first entry.
+cat >"$scratch/hosts" <<'END'
+127.0.0.1	localhost
+127.0.1.1  own.test	host0 # own
+10.99.0.1 far.test both
+127.0.0.1 both
+10.99.0.1 last
+END
+cat >"$scratch/names" <<'END'
+host0 is loopback here
+own.test is loopback here
+OWN.Test is loopback here
+far.test check that
+both check that
+LAST check that
+END
+
+# with_hosts R COMMAND...: like on; /etc/hosts is the file above
+with_hosts()
+{
+    r=$1
+    shift
+    on "$r" unshare -m sh -c 'mount --bind "$1" /etc/hosts && shift && exec "$@"' \
+        sh "$scratch/hosts" "$@"
+}
+
+if (with_hosts 0 true) 2>"$scratch/why"; then
+    r=0
+    while read -r name text; do
+        start_node $r with_hosts 0 "$program" run --nnodes 2 --node-rank 0 -n 1 \
+            --master "$name:$((29500 + r))" --join-timeout 2 true
+        r=$((r + 1))
+    done <"$scratch/names"
+    finish
+    r=0
+    while read -r name text; do
+        like "$(err $r)" "^dscomm run: node 1 of 2 did not come to .*$text" \
+            "/etc/hosts: $name: $text"
+        r=$((r + 1))
+    done <"$scratch/names"
+else
+    skip 'names of /etc/hosts' "$(tail -n 1 "$scratch/why")"
+fi
 bounds='--master 10.99.0.77 --join-timeout 10 --node-timeout 2'
 node 0 -n 1 sleep 600
 ends 125 'a master that is no address of node 0: status'
