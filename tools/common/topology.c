@@ -153,8 +153,9 @@ void tool_topology_count(const tool_topology_t *topology, int *ret_cores,
 
 char *tool_topology_text(hwloc_const_bitmap_t set)
 {
-    char *text = NULL;
+    const size_t size = (size_t)hwloc_bitmap_list_snprintf(NULL, 0, set) + 1;
+    char *text = g_malloc(size);
 
-    hwloc_bitmap_list_asprintf(&text, set);
+    hwloc_bitmap_list_snprintf(text, size, set);
     return text;
 }

@@ -253,6 +253,7 @@ tool_placement_t *tool_place(const tool_placement_question_t *question)
 
     s->question = question;
     s->result = result;
+    result->local_rank = question->local_rank;
     result->processors = hwloc_bitmap_alloc();
     s->devices =
         question->devices && question->devices[0] ? question->devices : NULL;

@@ -17,6 +17,7 @@ typedef struct {
 } tool_placement_question_t;
 
 typedef struct {
+    int local_rank; /* of the question */
     gboolean bind; /* FALSE: leave the process where it is */
     hwloc_bitmap_t processors; /* empty unless bind */
     int cores, node; /* number of cores; their NUMA node, -1: several or none */

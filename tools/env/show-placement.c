@@ -123,7 +123,7 @@ static void print_json(const dscomm_env_t *env,
     tool_json_real(builder, "rank", NULL,
                    placement ? dscomm_env_rank(env) : NAN);
     tool_json_real(builder, "local_rank", NULL,
-                   placement ? find_local_rank(env) : NAN);
+                   placement ? placement->local_rank : NAN);
     tool_json_flag(builder, "bind", placement && placement->bind);
     tool_json_text(builder, "processors", list);
     tool_json_number(builder, "cores", placement ? placement->cores : 0);
