@@ -158,6 +158,58 @@ static void test_small_floats(void)
     }
 }
 
+/* Averages of 8-bit floats on so many ranks: with any order of the ranks, no
+ * sum on the way is larger than the largest exact number. */
+static void test_small_averages(void)
+{
+    static const struct {
+        dscomm_dtype_t dtype;
+        int ranks, largest;
+    } rows[] = {{DSCOMM_FLOAT8_E4M3, 16, 16}, {DSCOMM_FLOAT8_E4M3, 17, 16},
+                {DSCOMM_FLOAT8_E5M2, 8, 8},   {DSCOMM_FLOAT8_E5M2, 9, 8},
+                {DSCOMM_FLOAT8_E5M2, 16, 8},  {DSCOMM_FLOAT8_E5M2, 17, 8}};
+    static uint8_t in[PERF_PERIOD], got[PERF_PERIOD];
+
+    for (size_t k = 0; k < G_N_ELEMENTS(rows); k++) {
+        const perf_call_t call =
+            call_new("all_reduce", rows[k].ranks, rows[k].dtype, DSCOMM_AVG);
+        /* sums of the positive numbers, and of the negative ones */
+        int above[PERF_PERIOD] = {0}, below[PERF_PERIOD] = {0};
+        int large = 0, others = 0, wrong = 0, differing = 0;
+        uint8_t codes[5], code;
+
+        for (int value = -2; value <= 2; value++)
+            perf_encode(rows[k].dtype, value, &codes[value + 2]);
+        for (int rank = 0; rank < call.ranks; rank++) {
+            perf_pattern(&call, 1, rank, in);
+            for (int i = 0; i < PERF_PERIOD; i++) {
+                const uint8_t *found = memchr(codes, in[i], sizeof codes);
+                const int value = found ? (int)(found - codes) - 2 : 0;
+
+                others += !found;
+                above[i] += MAX(value, 0);
+                below[i] += MIN(value, 0);
+            }
+        }
+        perf_reduced(&call, 1, got);
+        for (int i = 0; i < PERF_PERIOD; i++) {
+            large += MAX(above[i], -below[i]) > rows[k].largest;
+            perf_encode(call.dtype, (above[i] + below[i]) / call.ranks, &code);
+            wrong += got[i] != code;
+            differing += above[i] > 0;
+        }
+        is_int(others, 0, "%s, average of %d ranks: inputs from -2 to 2",
+               dscomm_dtype_name(call.dtype), call.ranks);
+        is_int(large, 0, "%s, average of %d ranks: every sum is exact",
+               dscomm_dtype_name(call.dtype), call.ranks);
+        is_int(wrong, 0, "%s, average of %d ranks: results",
+               dscomm_dtype_name(call.dtype), call.ranks);
+        is_int(differing, PERF_PERIOD,
+               "%s, average of %d ranks: not all inputs are 0",
+               dscomm_dtype_name(call.dtype), call.ranks);
+    }
+}
+
 /* After perf_fill() and a right call no element is wrong; elements that are
  * then changed are counted, one by one. */
 static void test_count(void)
@@ -233,6 +285,7 @@ int main(void)
     test_sums();
     test_integers();
     test_small_floats();
+    test_small_averages();
     test_count();
     test_displaced();
     test_in_place();

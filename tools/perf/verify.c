@@ -66,9 +66,8 @@ static unsigned find_code(const format_t *format, double value)
     return low;
 }
 
-/* Every code is taken apart by the definition of its format until one is the
- * number wanted: slow, and independent of the conversions that are to be
- * verified. */
+/* The search uses the definition of the format alone: it is slow, but does not
+ * depend on the conversions that are to be verified. */
 static void encode_small(const format_t *format, gint64 value, void *element)
 {
     unsigned code = find_code(format, fabs((double)value));
@@ -89,14 +88,11 @@ static void encode_small(const format_t *format, gint64 value, void *element)
  * order. */
 static void encode_integer(size_t size, gint64 value, void *element)
 {
-    guint64 little = GUINT64_TO_LE((guint64)value);
-    guint8 bytes[sizeof little];
+    const char *bytes = (const char *)&value;
 
-    memcpy(bytes, &little, sizeof bytes);
-    for (size_t i = 0; i < size; i++)
-        ((guint8 *)
-             element)[G_BYTE_ORDER == G_LITTLE_ENDIAN ? i : size - 1 - i] =
-            bytes[i];
+    if (G_BYTE_ORDER == G_BIG_ENDIAN)
+        bytes += sizeof value - size;
+    memcpy(element, bytes, size);
 }
 
 void perf_encode(dscomm_dtype_t dtype, gint64 value, void *element)
@@ -172,15 +168,19 @@ static gint64 summand(const perf_call_t *call, guint32 seed, int rank, size_t i)
 }
 
 /* Returns a number near a mean that is a number of the type: ranks 2k and 2k +
- * 1 differ from the mean by opposite amounts. */
+ * 1 differ from the mean by opposite amounts. If there are more ranks than the
+ * largest exact number, the mean is 0, and only so many pairs differ from it.
+ */
 static gint64 averaged(const perf_call_t *call, guint32 seed, int rank,
                        size_t i)
 {
     gint64 limit = exact_limit(call);
     gint64 room = MAX(limit / call->ranks - 1, 1);
-    gint64 mean = 1 + (gint64)(chance(seed, -1, i) % (guint64)room);
+    gint64 mean = call->ranks > limit
+                      ? 0
+                      : 1 + (gint64)(chance(seed, -1, i) % (guint64)room);
 
-    if ((rank | 1) >= call->ranks)
+    if ((rank | 1) >= call->ranks || rank >= 2 * limit)
         return mean;
     return rank % 2 ? mean + 1 : mean - 1;
 }
