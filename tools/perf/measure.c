@@ -299,9 +299,11 @@ static dscomm_status_t time_loop(const loop_t *loop, perf_times_t *ret_times)
         return status;
     times = g_new(double, ret_times->batches);
     status = run_batches(loop, times, ret_times);
-    for (size_t i = 0; i < ret_times->batches; i++)
-        times[i] /= divisor;
-    perf_times_fill(times, ret_times->batches, ret_times);
+    if (status == DSCOMM_OK) {
+        for (size_t i = 0; i < ret_times->batches; i++)
+            times[i] /= divisor;
+        perf_times_fill(times, ret_times->batches, ret_times);
+    }
     g_free(times);
     return status;
 }
@@ -471,20 +473,18 @@ static int shown_root(const perf_run_t *run, const perf_call_t *call)
                                                    : call->root;
 }
 
-int perf_measure(perf_run_t *run, perf_call_t *call, size_t bytes,
-                 perf_row_t *ret_row)
+int perf_measure(perf_run_t *run, perf_call_t *call, perf_row_t *ret_row)
 {
     const perf_operation_t *operation = call->operation;
     perf_row_t row = {.operation = operation,
                       .dtype = call->dtype,
                       .op = call->op,
-                      .root = shown_root(run, call)};
+                      .root = shown_root(run, call),
+                      .bytes = call->total * call->size,
+                      .count = call->count,
+                      .algorithm = find_algorithm(run->options, call)};
     dscomm_status_t status = DSCOMM_OK;
 
-    perf_call_size(call, bytes);
-    row.bytes = call->total * call->size;
-    row.count = call->count;
-    row.algorithm = find_algorithm(run->options, call);
     for (perf_place_t place = 0; place < PERF_PLACES; place++) {
         perf_figure_t *figure = &row.figures[place];
         if (!(operation->flags & 1u << place) || status != DSCOMM_OK)

@@ -9,9 +9,8 @@
 /* Returns the step for these options. The last argument of a step is NULL. */
 perf_call_fn perf_step(const perf_options_t *options, const perf_call_t *call);
 
-/* Measures call on size bytes, collectively, and fills *ret_row. */
-int perf_measure(perf_run_t *run, perf_call_t *call, size_t bytes,
-                 perf_row_t *ret_row);
+/* Measures call, whose size is set, collectively, and fills *ret_row. */
+int perf_measure(perf_run_t *run, perf_call_t *call, perf_row_t *ret_row);
 
 /* `dscomm perf --compress`: measures and reports a compressed all_reduce beside
  * the plain one, of all sizes (compress.c). */

@@ -129,8 +129,9 @@ static void copy_streaming(void *to, const void *from, size_t bytes)
     __m128i *t = to;
     const __m128i *f = from;
 
-    for (size_t i = 0; i < bytes / 16; i++)
-        _mm_stream_si128(&t[i], _mm_load_si128(&f[i]));
+    for (; bytes >= 16; bytes -= 16)
+        _mm_stream_si128(t++, _mm_load_si128(f++));
+    memcpy(t, f, bytes);
     _mm_sfence();
 }
 #endif

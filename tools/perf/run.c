@@ -44,7 +44,7 @@ static int run_measure_sizes(perf_run_t *run, perf_call_t *call)
         if (call->total == last)
             continue;
         last = call->total;
-        int status = perf_measure(run, call, bytes, &row);
+        int status = perf_measure(run, call, &row);
         if (status != TOOL_OK)
             return status;
         if (run->report) {
