@@ -55,8 +55,7 @@ static char *range_text(guint64 from, guint64 to)
     return text;
 }
 
-/* Returns the algorithm that is used, and the one without DSCOMM_ALGORITHM;
- * notes say why a rule is skipped. */
+/* Returns the algorithm that is used, and the one without DSCOMM_ALGORITHM. */
 static char *choice_text(const dscomm_choice_info_t *info)
 {
     if (!info->by_setting)
@@ -89,8 +88,8 @@ static void note_passed(const char *coll, const char *what,
         g_ptr_array_add(notes, note);
 }
 
-/* Prints one row for each range of sizes; narrow: for sums that are rounded
- * once. */
+/* Prints the row of a range of sizes; narrow: the choice for sums of bfloat16.
+ */
 static void print_row(const char *name, const dscomm_choice_info_t *info,
                       const dscomm_choice_info_t *narrow)
 {
@@ -473,11 +472,10 @@ static void warn_unknown(void)
     const char *name, *nearest;
 
     for (size_t i = 0; dscomm_setting_unknown(i, &name, &nearest) == DSCOMM_OK;
-         i++) {
+         i++)
         tool_fail(0, "info", "%s is no setting and has no effect%s%s%s", name,
                   nearest ? "; is " : "", nearest ? nearest : "",
                   nearest ? " meant?" : "");
-    }
 }
 
 /* Warns about values that dscomm_init() refuses. The library reads some
