@@ -266,23 +266,28 @@ static void mailbox_leave(void *self)
 }
 
 /* Rank 0 makes a file without a name, the others open it through /proc. */
-static int open_file(const dscomm_backend_args_t *args, char path[64])
+static dscomm_status_t open_file(const dscomm_backend_args_t *args,
+                                 size_t bytes, char path[64], int *ret_file)
 {
-    void *there;
+    dscomm_status_t status = DSCOMM_OK;
+    void *there = NULL;
     size_t size;
-    int file;
 
     if (args->rank == 0) {
-        file = memfd_create("mailbox", MFD_CLOEXEC);
-        snprintf(path, 64, "/proc/%d/fd/%d", (int)getpid(), file);
-        return file;
+        *ret_file = memfd_create("mailbox", MFD_CLOEXEC);
+        snprintf(path, 64, "/proc/%d/fd/%d", (int)getpid(), *ret_file);
+    } else {
+        status = dscomm_store_get(args->store, "rank 0", args->open_ms, &there,
+                                  &size);
+        *ret_file = status == DSCOMM_OK ? open(there, O_RDWR | O_CLOEXEC) : -1;
     }
-    if (dscomm_store_get(args->store, "rank 0", args->open_ms, &there, &size) <
-        0)
-        return -1;
-    file = open(there, O_RDWR | O_CLOEXEC);
+    if (status == DSCOMM_OK &&
+        (*ret_file < 0 ||
+         (args->rank == 0 && ftruncate(*ret_file, (off_t)bytes))))
+        status = dscomm_fail(DSCOMM_ERR_IO, "the file of rank 0: %s",
+                             strerror(errno));
     dscomm_store_free(there);
-    return file;
+    return status;
 }
 
 /* Returns when all ranks have mapped the file. */
@@ -291,7 +296,7 @@ static dscomm_status_t mailbox_join(const dscomm_backend_args_t *args,
 {
     const size_t ranks = (size_t)args->ranks;
     impl_t *impl = calloc(1, sizeof *impl + ranks * sizeof *impl->sends);
-    dscomm_status_t status = DSCOMM_ERR_TIMEOUT;
+    dscomm_status_t status;
     char path[64] = "", key[16];
     int file;
 
@@ -304,15 +309,14 @@ static dscomm_status_t mailbox_join(const dscomm_backend_args_t *args,
     TAILQ_INIT(&impl->receives);
     for (size_t r = 0; r < ranks; r++)
         TAILQ_INIT(&impl->sends[r]);
-    file = open_file(args, path);
-    if (file >= 0 && (args->rank || !ftruncate(file, (off_t)impl->size)))
-        impl->shared =
-            mmap(NULL, impl->size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    snprintf(key, sizeof key, "rank %d", args->rank);
-    if (impl->shared && impl->shared != MAP_FAILED)
-        status = dscomm_store_set(args->store, key, path, strlen(path));
-    else if (file >= 0)
+    status = open_file(args, impl->size, path, &file);
+    if (status == DSCOMM_OK &&
+        (impl->shared = mmap(NULL, impl->size, PROT_READ | PROT_WRITE,
+                             MAP_SHARED, file, 0)) == MAP_FAILED)
         status = dscomm_fail(DSCOMM_ERR_IO, "mmap: %s", strerror(errno));
+    snprintf(key, sizeof key, "rank %d", args->rank);
+    if (status == DSCOMM_OK)
+        status = dscomm_store_set(args->store, key, path, strlen(path));
     for (int r = 0; r < args->ranks && status == DSCOMM_OK; r++) {
         snprintf(key, sizeof key, "rank %d", r);
         status = dscomm_store_wait(args->store, &(const char *){key}, 1,

@@ -23,6 +23,15 @@ if make_mailbox; then
     is "$(chosen aba)" two_level 'auto, two hosts and three ranks'
     is "$(chosen abc)" mailbox 'auto, a rank on each host'
     is "$(chosen aaa)" shm 'auto, one host'
+    # In another namespace of processes /proc has no rank 0.
+    if unshare -pf --mount-proc true 2>"$scratch/why"; then
+        like "$(DSCOMM_BACKEND=mailbox DSCOMM_TIMEOUT=20 $launch -n 2 sh -c '
+            [ $RANK = 0 ] && exec "$@"; exec unshare -pf --mount-proc "$@"' sh \
+            "$abs_top_builddir/examples/hello/hello" 2>&1)" \
+            'the file of rank 0: No such file' 'a rank without the file says so'
+    else
+        skip 'a rank without the file' "$(tail -n 1 "$scratch/why")"
+    fi
     # A rank that cannot open a level; all wait for each other at the end, since the
     # launcher ends them with the first.
     cat >"$scratch/unable" <<'SCRIPT'
