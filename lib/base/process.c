@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The word that every operation reads, the handler that counts forks, and
- * descriptors that are closed in a forked child. */
+/* The word that every operation reads, the handler that counts forks,
+ * descriptors that are closed in a forked child, and memory that is not freed
+ * before the process ends. */
 #include "config.h"
 #include "lib/base/process.h"
 #include "lib/base/log.h"
@@ -112,6 +113,27 @@ dscomm_status_t dscomm_priv_process_watch(void)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "pthread_atfork: %s",
                            strerror(registered));
     return DSCOMM_OK;
+}
+
+typedef struct buffer {
+    struct buffer *next;
+    void *memory;
+} buffer_t;
+
+static buffer_t *_Atomic held_buffers;
+
+void dscomm_priv_buffer_free(void *memory, bool held)
+{
+    buffer_t *buffer = memory && held ? malloc(sizeof *buffer) : NULL;
+
+    if (!held)
+        free(memory);
+    if (!buffer)
+        return;
+    buffer->memory = memory;
+    buffer->next = atomic_load(&held_buffers);
+    while (!atomic_compare_exchange_weak(&held_buffers, &buffer->next, buffer))
+        ;
 }
 
 int dscomm_priv_process_open(pid_t pid)

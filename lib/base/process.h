@@ -45,6 +45,10 @@ void dscomm_priv_fd_keep(int fd);
 /* Closes fd, whether it is listed or not. */
 void dscomm_priv_fd_close(int fd);
 
+/* Frees memory, unless it is held: a transport may use it until the process
+ * ends. Held memory is kept reachable, so that no tool reports it as lost. */
+void dscomm_priv_buffer_free(void *memory, bool held);
+
 /* Returns a pidfd; -1 if the process has ended, or the kernel has no pidfds. */
 int dscomm_priv_process_open(pid_t pid);
 /* Returns 1 if the process has ended, even if its parent has not reaped it. fd:

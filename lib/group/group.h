@@ -235,8 +235,7 @@ void dscomm_priv_group_release(dscomm_group_t *group);
 static inline void dscomm_priv_buffer_drop(const dscomm_group_t *group,
                                            void *memory)
 {
-    if (!group->works.held)
-        g_free(memory);
+    dscomm_priv_buffer_free(memory, group->works.held);
 }
 
 /* Fails with ERR_INVALID and "NAME on group 'GROUP': " before the rest of the

@@ -3,6 +3,7 @@
  * a receive. */
 #include "config.h"
 #include "lib/schedule/early.h"
+#include "lib/base/process.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -182,8 +183,7 @@ void dscomm_priv_early_end(dscomm_run_t *run)
         return;
     for (int r = 0; r < run->schedule->ranks; r++)
         held |= early_close(run, &early->receives[r]);
-    if (!held)
-        free(early->memory);
+    dscomm_priv_buffer_free(early->memory, held);
     free(early->receives);
     free(early);
     run->early = NULL;

@@ -2,6 +2,7 @@
 /* Running a schedule. */
 #include "config.h"
 #include "lib/schedule/run.h"
+#include "lib/base/process.h"
 #include "lib/base/status.h"
 #include "lib/schedule/algorithm.h"
 #include "lib/schedule/early.h"
@@ -82,8 +83,7 @@ void dscomm_priv_run_free(dscomm_run_t *run)
     g_free(run->pointers);
     g_free(run->factors);
     free(run->requests);
-    if (!run->held)
-        free(run->base[AT_SCRATCH]);
+    dscomm_priv_buffer_free(run->base[AT_SCRATCH], run->held);
     free(run);
 }
 

@@ -3,6 +3,7 @@
 #include "config.h"
 #include "lib/work/work.h"
 #include "lib/base/op.h"
+#include "lib/base/process.h"
 #include "lib/base/status.h"
 #include "lib/group/failure.h"
 #include "lib/work/event.h"
@@ -134,11 +135,12 @@ static void drop_op(dscomm_work_t *work)
  * ends. */
 static void work_free_memory(dscomm_work_t *work)
 {
-    if (!work->request.held) {
-        g_free(work->copy);
-        dscomm_priv_bounce_free(work->call.bounce);
-    }
+    dscomm_priv_buffer_free(work->copy, work->request.held);
     work->copy = NULL;
+    if (work->request.held)
+        dscomm_priv_buffer_free(work->call.bounce, true);
+    else
+        dscomm_priv_bounce_free(work->call.bounce);
     work->call.bounce = NULL;
     g_clear_pointer(&work->text, free);
     g_clear_pointer(&work->displs, g_free);
