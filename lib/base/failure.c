@@ -132,10 +132,13 @@ const char *dscomm_priv_failure_sentence(const dscomm_failure_t *failure,
 
 dscomm_status_t dscomm_backend_fail(const dscomm_failure_t *failure)
 {
+    const uint64_t before = dscomm_priv_fail_serial();
     char text[DSCOMM_ERROR_MAX];
 
     dscomm_priv_fail_with(failure->status,
                           dscomm_priv_failure_sentence(failure, text));
+    if (dscomm_priv_fail_serial() == before)
+        return failure->status;
     if (failure != &last.failure)
         last.failure = *failure;
     last.serial = dscomm_priv_fail_serial();

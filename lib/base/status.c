@@ -21,6 +21,7 @@ static const struct {
 
 static _Thread_local char sentence[DSCOMM_ERROR_MAX];
 static _Thread_local uint64_t serial; /* number of the sentence, from 1 */
+static _Thread_local int holds; /* if not 0, the sentence stays */
 
 const char *dscomm_strerror(dscomm_status_t status)
 {
@@ -85,10 +86,22 @@ const char *dscomm_priv_quote(const char *text, char *buffer, size_t size)
     return buffer;
 }
 
+void dscomm_priv_fail_hold(void)
+{
+    holds++;
+}
+
+void dscomm_priv_fail_release(void)
+{
+    holds--;
+}
+
 dscomm_status_t dscomm_priv_fail_with(dscomm_status_t status, const char *text)
 {
     size_t length;
 
+    if (holds)
+        return status;
     if (!text)
         text = dscomm_strerror(status);
     length = strnlen(text, sizeof sentence);

@@ -10,6 +10,10 @@
 /* Stores text as it is; for a failure that happened elsewhere (another rank, an
  * earlier work) and is reported now. */
 dscomm_status_t dscomm_priv_fail_with(dscomm_status_t status, const char *text);
+/* Between these two calls, which may be nested, failures of this thread leave
+ * its last one as it is: for what is done because of that failure. */
+void dscomm_priv_fail_hold(void);
+void dscomm_priv_fail_release(void);
 /* The number of failures of this thread, which numbers its last sentence. */
 uint64_t dscomm_priv_fail_serial(void);
 

@@ -271,15 +271,14 @@ static dscomm_status_t missing_publish(const bootstrap_t *own)
 {
     int came;
     dscomm_status_t status = missing_find(own, &came);
-    char *sentence = g_strdup(dscomm_last_error());
+    const char *sentence = dscomm_last_error();
 
+    dscomm_priv_fail_hold();
     if (status == DSCOMM_ERR_TIMEOUT &&
         dscomm_store_set(own->store, MISSING_KEY, sentence, strlen(sentence)) ==
             DSCOMM_OK)
         dscomm_priv_roster_await_readers(own->store, READ_KEY, came - 1);
-    if (status < 0)
-        dscomm_priv_fail_with(status, sentence);
-    g_free(sentence);
+    dscomm_priv_fail_release();
     return status;
 }
 

@@ -242,27 +242,26 @@ dscomm_status_t dscomm_priv_host_taken(const dscomm_join_t *join,
                                        dscomm_status_t status)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
-    char why[DSCOMM_ERROR_MAX], run[RUN_MAX], **lines;
-    dscomm_store_t *store;
+    char run[RUN_MAX], **lines = NULL;
+    dscomm_store_t *store = NULL;
     bool agent = false;
 
-    snprintf(why, sizeof why, "%s", dscomm_last_error());
     attr.timeout_ms = TAKEN_MS;
-    if (dscomm_store_open(join->url, &attr, &store) < 0)
-        return dscomm_priv_fail_with(status, why);
-    if (host_read(store, SOON_MS, &lines) == DSCOMM_OK) {
+    dscomm_priv_fail_hold();
+    if (dscomm_store_open(join->url, &attr, &store) == DSCOMM_OK &&
+        host_read(store, SOON_MS, &lines) < 0)
+        agent_read(store, run, &agent);
+    dscomm_priv_fail_release();
+    if (lines)
         fail_second(join, store, lines, status);
-        g_strfreev(lines);
-    } else if (agent_read(store, run, &agent) == DSCOMM_OK && agent) {
+    else if (agent)
         dscomm_fail(status,
                     "rank 0 of %d cannot serve the store at %s, since the port "
                     "is in use by dscomm run, which serves one for run '%s'; "
                     "give each job its own port, and unset MASTER_PORT where "
                     "it is left over",
                     join->size, join->url, run);
-    } else {
-        dscomm_priv_fail_with(status, why);
-    }
+    g_strfreev(lines);
     dscomm_store_close(store);
     return status;
 }

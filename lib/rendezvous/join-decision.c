@@ -53,15 +53,14 @@ dscomm_status_t dscomm_priv_join_decision_put_failure(dscomm_store_t *store,
                                                       const char *read,
                                                       int readers)
 {
-    char *sentence = g_strdup(dscomm_last_error());
-    char *text =
-        g_strdup_printf(ROSTER_FAILURE "%d\n%s", (int)status, sentence);
+    char *text = g_strdup_printf(ROSTER_FAILURE "%d\n%s", (int)status,
+                                 dscomm_last_error());
 
+    dscomm_priv_fail_hold();
     if (dscomm_store_set(store, key, text, strlen(text)) == DSCOMM_OK && read)
         dscomm_priv_roster_await_readers(store, read, readers);
-    dscomm_priv_fail_with(status, sentence);
+    dscomm_priv_fail_release();
     g_free(text);
-    g_free(sentence);
     return status;
 }
 

@@ -208,21 +208,14 @@ static dscomm_status_t join_find_cause(const dscomm_attempt_t *attempt,
                                        dscomm_status_t status)
 {
     const char *key = DSCOMM_JOIN_WRONG;
-    char why[DSCOMM_ERROR_MAX];
     int present = 0;
 
     if (status != DSCOMM_ERR_PEER_FAILED)
         return status;
-    g_strlcpy(why, dscomm_last_error(), sizeof why);
-    if (dscomm_store_check(attempt->roster.store, &key, 1, &present) ==
-            DSCOMM_OK &&
-        present) {
-        dscomm_status_t cause = read_wrong(attempt);
-
-        if (cause < 0)
-            return cause;
-    }
-    return dscomm_priv_fail_with(status, why);
+    dscomm_priv_fail_hold();
+    dscomm_store_check(attempt->roster.store, &key, 1, &present);
+    dscomm_priv_fail_release();
+    return present ? read_wrong(attempt) : status;
 }
 
 /* Fails if the last will of a rank was carried out: waiting for it until the

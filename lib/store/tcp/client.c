@@ -646,22 +646,23 @@ static dscomm_status_t announce(opening_t *opening, dscomm_status_t status)
 {
     dscomm_priv_job_t *job = &opening->job;
     const int ms = MIN(opening->attr->timeout_ms, ANNOUNCE_MS);
-    char made[SECRET_MADE_SIZE], why[DSCOMM_ERROR_MAX];
+    char made[SECRET_MADE_SIZE];
     char text[DSCOMM_ERROR_MAX + 256];
     dscomm_priv_store_t *store;
 
-    g_strlcpy(why, dscomm_last_error(), sizeof why);
     g_snprintf(text, sizeof text, "%c%.200s\n%s", WIRE_NO_CREDENTIAL,
-               job->name ? job->name : "", why);
+               job->name ? job->name : "", dscomm_last_error());
     job->credential = text;
     job->secret = made;
+    dscomm_priv_fail_hold();
     if (dscomm_priv_secret_make(made) &&
         open_at(opening, &store) == DSCOMM_OK) {
         await_reports(store, job->ranks - 1, dscomm_priv_deadline(ms));
         store->ops->close(store);
     }
+    dscomm_priv_fail_release();
     explicit_bzero(made, sizeof made);
-    return dscomm_priv_fail_with(status, why);
+    return status;
 }
 
 /* Opens the store with the job's secret. Without one it uses the secret of the

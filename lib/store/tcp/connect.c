@@ -264,7 +264,6 @@ static dscomm_status_t link_report(link_t *link, const struct addrinfo *list,
 {
     const dscomm_priv_deadline_t deadline = dscomm_priv_deadline(REFUSE_MS);
     const unsigned bit = 1u << (port - link->port);
-    char cause[DSCOMM_ERROR_MAX];
     gboolean again;
 
     if (link->met || (link->reported & bit))
@@ -272,14 +271,15 @@ static dscomm_status_t link_report(link_t *link, const struct addrinfo *list,
     link->reported |= bit;
     if (!*link->rank.world)
         rank_name_program(&link->rank);
-    g_strlcpy(cause, dscomm_last_error(), sizeof cause);
+    dscomm_priv_fail_hold();
     if (dscomm_priv_connect_list(list, port, deadline, &link->fd, &again) ==
         DSCOMM_OK) {
         dscomm_priv_fd_keep(link->fd);
         dscomm_priv_handshake_refuse(link, deadline);
         dscomm_priv_link_disconnect(link);
     }
-    return dscomm_priv_fail_with(status, cause);
+    dscomm_priv_fail_release();
+    return status;
 }
 
 /* Connects to one port of one host. *ret_again: another attempt may succeed. */
@@ -528,15 +528,15 @@ dscomm_status_t dscomm_priv_link_leave(link_t *link, dscomm_status_t status)
 dscomm_status_t dscomm_priv_link_renew(link_t *link,
                                        dscomm_priv_deadline_t deadline)
 {
-    char cause[DSCOMM_ERROR_MAX];
     dscomm_status_t status;
 
-    g_strlcpy(cause, dscomm_last_error(), sizeof cause);
+    dscomm_priv_fail_hold();
     dscomm_priv_link_disconnect(link);
     status = reconnect(link, deadline);
-    if (!status || status == DSCOMM_ERR_NO_MEMORY)
-        return status;
-    return dscomm_priv_fail_with(DSCOMM_ERR_PEER_FAILED, cause);
+    dscomm_priv_fail_release();
+    if (status == DSCOMM_ERR_NO_MEMORY)
+        return dscomm_fail(status, "no memory to connect to the store again");
+    return status ? DSCOMM_ERR_PEER_FAILED : DSCOMM_OK;
 }
 
 /* Last wills */
@@ -567,7 +567,6 @@ dscomm_status_t dscomm_priv_link_give_will(link_t *first, const char *key,
 void dscomm_priv_link_withdraw_will(link_t *first, const char *key)
 {
     dscomm_priv_deadline_t deadline = dscomm_priv_deadline(WITHDRAW_MS);
-    char before[DSCOMM_ERROR_MAX];
     link_t *link;
 
     if (!dscomm_priv_own_will_withdraw(first, key))
@@ -575,12 +574,12 @@ void dscomm_priv_link_withdraw_will(link_t *first, const char *key)
     link = dscomm_priv_link_choose(first, FALSE);
     if (!link)
         return;
-    g_strlcpy(before, dscomm_last_error(), sizeof before);
+    dscomm_priv_fail_hold();
     deadline.end = deadline.at;
     if (dscomm_priv_gate_enter(&link->gate, deadline) == DSCOMM_OK) {
         dscomm_priv_own_wills_flush(link, deadline, deadline);
         dscomm_priv_gate_leave(&link->gate);
     }
-    dscomm_priv_fail_with(DSCOMM_ERR_TIMEOUT, before);
+    dscomm_priv_fail_release();
     dscomm_priv_link_release(link);
 }

@@ -165,6 +165,35 @@ static void test_last(void)
        "an older record does not count");
 }
 
+/* What fails because of a failure leaves that one, and its record, as it is. */
+static void test_hold(void)
+{
+    dscomm_failure_t first = DSCOMM_FAILURE_INIT, other = DSCOMM_FAILURE_INIT;
+    dscomm_failure_t got = DSCOMM_FAILURE_INIT;
+    char text[DSCOMM_ERROR_MAX];
+
+    first.status = DSCOMM_ERR_PEER_FAILED;
+    first.kind = DSCOMM_FAILURE_DIED;
+    first.rank = 3;
+    other.status = DSCOMM_ERR_TIMEOUT;
+    dscomm_backend_fail(&first);
+    g_strlcpy(text, dscomm_last_error(), sizeof text);
+    dscomm_priv_fail_hold();
+    dscomm_priv_fail_hold();
+    is_int(dscomm_fail(DSCOMM_ERR_IO, "later"), DSCOMM_ERR_IO,
+           "a later failure returns its status");
+    dscomm_priv_fail_release();
+    is_int(dscomm_backend_fail(&other), DSCOMM_ERR_TIMEOUT,
+           "so does one with a record");
+    dscomm_priv_fail_release();
+    is_str(dscomm_last_error(), text, "the sentence stays");
+    ok(dscomm_priv_failure_last(DSCOMM_ERR_PEER_FAILED, &got) &&
+           got.rank == 3 && got.kind == DSCOMM_FAILURE_DIED,
+       "with its record");
+    dscomm_fail(DSCOMM_ERR_IO, "later");
+    is_str(dscomm_last_error(), "later", "then failures are told again");
+}
+
 int main(void)
 {
     test_bytes();
@@ -172,5 +201,6 @@ int main(void)
     test_lengths();
     test_sentences();
     test_last();
+    test_hold();
     return tap_done();
 }
