@@ -21,7 +21,7 @@
 #define OFFER_PAUSE_US 10000
 /* Time after the deadline: rank 0 gives up first and publishes the reason, and
  * the store may take that long to answer. */
-#define LEADER_FIRST_US G_USEC_PER_SEC
+#define LEADER_FIRST_NS (1000 * NS_PER_MS)
 
 /* The processes of a group with a parent group are known already. */
 static void share_peers(shm_t *shm, const shm_t *parent)
@@ -148,14 +148,14 @@ static dscomm_status_t member_connect(const shm_t *shm,
                        "program has put into the store, does not answer",
         [OFFER_FOREIGN] = "in its place there is the offer of another user, "
                           "who can write to the store"};
-    int64_t end = g_get_monotonic_time() + (int64_t)args->open_ms * 1000, left;
+    int64_t end_ns = shm_now_ns() + args->open_ms * NS_PER_MS, left_ms;
     offer_t offer = OFFER_NONE;
     char text[OFFER + 1];
     dscomm_status_t status;
 
     do {
-        left = MAX((end - g_get_monotonic_time()) / 1000, 0);
-        status = member_get_offer(args, (int)MIN(left, G_MAXINT), text);
+        left_ms = MAX((end_ns - shm_now_ns()) / NS_PER_MS, 0);
+        status = member_get_offer(args, (int)MIN(left_ms, G_MAXINT), text);
         if (status == DSCOMM_ERR_TIMEOUT)
             return fail_offer(args, "did it reach the same call?");
         if (!status)
@@ -167,13 +167,13 @@ static dscomm_status_t member_connect(const shm_t *shm,
                    shm->name, whys[offer]);
         status = dscomm_backend_creation_check(args);
         g_usleep(OFFER_PAUSE_US);
-    } while (!status && left);
+    } while (!status && left_ms);
     return status ? status : fail_offer(args, whys[offer]);
 }
 
 static dscomm_status_t member_join(shm_t *shm,
                                    const dscomm_backend_args_t *args,
-                                   int64_t deadline, int *ret_fd)
+                                   int64_t end_ns, int *ret_fd)
 {
     hello_t hello = {.magic = SHM_MAGIC, .rank = shm->rank, .pid = getpid()};
     int pidfd = -1;
@@ -185,7 +185,7 @@ static dscomm_status_t member_join(shm_t *shm,
     if (status)
         return status;
     failed = shm_message_send(*ret_fd, &hello, sizeof hello, &pidfd, pidfd >= 0,
-                              deadline);
+                              end_ns);
     if (failed)
         status = shm_connect_lost(shm, args, 0, "sendmsg", failed);
     if (pidfd >= 0)
@@ -199,10 +199,10 @@ static dscomm_status_t member_join(shm_t *shm,
 static dscomm_status_t member_receive(const shm_t *shm,
                                       const dscomm_backend_args_t *args, int fd,
                                       void *message, size_t size, int *ret_fds,
-                                      int max_fds, int64_t deadline)
+                                      int max_fds, int64_t end_ns)
 {
     char who[DSCOMM_CREATION_RANK_MAX];
-    dscomm_status_t status = shm_connect_await(args, fd, deadline);
+    dscomm_status_t status = shm_connect_await(args, fd, end_ns);
     int failed;
 
     if (status == DSCOMM_ERR_TIMEOUT)
@@ -219,13 +219,12 @@ static dscomm_status_t member_receive(const shm_t *shm,
 /* Receives rank 0's result; *ret_fd may be NULL. */
 static dscomm_status_t member_receive_result(shm_t *shm,
                                              const dscomm_backend_args_t *args,
-                                             int fd, int64_t deadline,
+                                             int fd, int64_t end_ns,
                                              int *ret_fd)
 {
     join_result_t result;
-    dscomm_status_t status =
-        member_receive(shm, args, fd, &result, sizeof result, ret_fd,
-                       ret_fd ? 1 : 0, deadline);
+    dscomm_status_t status = member_receive(
+        shm, args, fd, &result, sizeof result, ret_fd, ret_fd ? 1 : 0, end_ns);
 
     if (status)
         return status;
@@ -235,7 +234,7 @@ static dscomm_status_t member_receive_result(shm_t *shm,
 
 static dscomm_status_t member_meet_peers(shm_t *shm,
                                          const dscomm_backend_args_t *args,
-                                         int fd, int64_t deadline)
+                                         int fd, int64_t end_ns)
 {
     shm_peers_t *peers = shm->peers;
 
@@ -243,7 +242,7 @@ static dscomm_status_t member_meet_peers(shm_t *shm,
         peers_t batch;
         int fds[PEER_BATCH], next = 0;
         dscomm_status_t status = member_receive(
-            shm, args, fd, &batch, sizeof batch, fds, PEER_BATCH, deadline);
+            shm, args, fd, &batch, sizeof batch, fds, PEER_BATCH, end_ns);
 
         if (status)
             return status;
@@ -274,17 +273,16 @@ static dscomm_status_t member_meet(shm_t *shm,
                                    int *ret_fd,
                                    dscomm_status_t (*attach)(shm_t *shm))
 {
-    int64_t deadline = g_get_monotonic_time() + (int64_t)args->open_ms * 1000 +
-                       LEADER_FIRST_US;
-    dscomm_status_t status = member_join(shm, args, deadline, ret_fd);
+    int64_t end_ns = shm_now_ns() + args->open_ms * NS_PER_MS + LEADER_FIRST_NS;
+    dscomm_status_t status = member_join(shm, args, end_ns, ret_fd);
     int failed;
 
     if (!status)
-        status = member_receive_result(shm, args, *ret_fd, deadline, &shm->fd);
+        status = member_receive_result(shm, args, *ret_fd, end_ns, &shm->fd);
     if (!status)
         status = shm_segment_check(shm);
     if (!status && !args->parent)
-        status = member_meet_peers(shm, args, *ret_fd, deadline);
+        status = member_meet_peers(shm, args, *ret_fd, end_ns);
     if (!status)
         status = attach(shm);
     if (status)
@@ -292,7 +290,7 @@ static dscomm_status_t member_meet(shm_t *shm,
     failed = member_report(*ret_fd, NULL);
     if (failed)
         return shm_connect_lost(shm, args, 0, "sendmsg", failed);
-    return member_receive_result(shm, args, *ret_fd, deadline, NULL);
+    return member_receive_result(shm, args, *ret_fd, end_ns, NULL);
 }
 
 /* Rank 0 gets the failure from the store, or from the connection if there is

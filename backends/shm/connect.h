@@ -40,29 +40,29 @@ typedef struct {
     uint8_t has_fd[PEER_BATCH];
 } peers_t;
 
-/* True if fd becomes readable before deadline (g_get_monotonic_time()). */
-bool shm_message_poll(int fd, int64_t deadline);
+/* True if fd becomes readable before end_ns (shm_now_ns()). */
+bool shm_message_poll(int fd, int64_t end_ns);
 
-/* Sends one message with descriptors; waits until deadline while too many
+/* Sends one message with descriptors; waits until end_ns while too many
  * descriptors are in flight. Returns 0 or an errno. */
 int shm_message_send(int fd, const void *message, size_t size, const int *fds,
-                     int nfds, int64_t deadline);
+                     int nfds, int64_t end_ns);
 
 /* Receives exactly size bytes that begin with SHM_MAGIC, and at most max_fds
  * descriptors (missing ones are -1). Returns 0 or an errno: ETIMEDOUT;
  * ECONNRESET at the end of the connection; EMFILE if this process has no room
  * for the descriptors; EPROTO for anything else that is wrong. */
 int shm_message_receive(int fd, void *message, size_t size, int *ret_fds,
-                        int max_fds, int64_t deadline);
+                        int max_fds, int64_t end_ns);
 
 /* True if one of the two calls above failed for a reason of this process
  * alone. */
 bool shm_message_is_own(int error);
 
 /* Waits until fd is readable. Fails with ERR_TIMEOUT without a sentence after
- * deadline, or with the reason why the group can no longer be made. */
+ * end_ns, or with the reason why the group can no longer be made. */
 dscomm_status_t shm_connect_await(const dscomm_backend_args_t *args, int fd,
-                                  int64_t deadline);
+                                  int64_t end_ns);
 
 /* True if the other end belongs to this process's user. For a listener's
  * socket that is the user who called listen(2). */

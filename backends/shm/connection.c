@@ -14,7 +14,8 @@
 
 #include <glib.h>
 
-#define MOST_SLICE_US 100000 /* longest part of a wait without a check */
+/* longest part of a wait without a check */
+#define MOST_SLICE_NS (100 * NS_PER_MS)
 
 socklen_t shm_connect_address(const char *name, struct sockaddr_un *ret_address)
 {
@@ -59,20 +60,21 @@ dscomm_status_t shm_connect_no_memory(const shm_t *shm)
 }
 
 dscomm_status_t shm_connect_await(const dscomm_backend_args_t *args, int fd,
-                                  int64_t deadline)
+                                  int64_t end_ns)
 {
-    int64_t slice = DSCOMM_CREATION_LOOK_MS * 1000;
+    int64_t slice_ns = DSCOMM_CREATION_LOOK_MS * NS_PER_MS;
     dscomm_status_t status = DSCOMM_OK;
 
     for (;;) {
-        int64_t now = g_get_monotonic_time();
+        int64_t now_ns = shm_now_ns();
 
-        if (shm_message_poll(fd, status ? now : MIN(now + slice, deadline)))
+        if (shm_message_poll(fd,
+                             status ? now_ns : MIN(now_ns + slice_ns, end_ns)))
             return DSCOMM_OK;
-        if (status || now + slice >= deadline)
+        if (status || now_ns + slice_ns >= end_ns)
             return status ? status : DSCOMM_ERR_TIMEOUT;
         status = dscomm_backend_creation_check(args);
-        slice = MIN(2 * slice, MOST_SLICE_US);
+        slice_ns = MIN(2 * slice_ns, MOST_SLICE_NS);
     }
 }
 

@@ -18,7 +18,8 @@
 #include <glib.h>
 
 #define NAMED 16
-#define OFFER_US 250000 /* pause between repetitions of the offer */
+/* pause between repetitions of the offer */
+#define OFFER_NS (250 * NS_PER_MS)
 
 static void to_hex(const unsigned char *bytes, size_t count, char *ret_hex)
 {
@@ -34,7 +35,7 @@ typedef struct {
     unsigned char password[PASSWORD];
     char offer[OFFER + 1]; /* the value of the store's key */
     bool with_peers;
-    int64_t deadline; /* g_get_monotonic_time() */
+    int64_t end_ns; /* shm_now_ns() */
 } leader_t;
 
 static dscomm_status_t leader_offer(const leader_t *leader)
@@ -82,11 +83,11 @@ static dscomm_status_t leader_admit(leader_t *leader, int fd)
     shm_t *shm = leader->shm;
     hello_t hello;
     int pidfd = -1, failed = EPROTO;
-    int64_t soon = g_get_monotonic_time() + 2 * G_USEC_PER_SEC;
+    int64_t soon_ns = shm_now_ns() + 2000 * NS_PER_MS;
 
     if (shm_message_same_user(fd))
         failed = shm_message_receive(fd, &hello, sizeof hello, &pidfd, 1,
-                                     MIN(soon, leader->deadline));
+                                     MIN(soon_ns, leader->end_ns));
     if (shm_message_is_own(failed) && failed != EMFILE) {
         close(fd);
         errno = failed;
@@ -142,14 +143,14 @@ static dscomm_status_t leader_fail_missing(const leader_t *leader)
 static dscomm_status_t leader_await(const leader_t *leader)
 {
     for (;;) {
-        int64_t now = g_get_monotonic_time();
+        int64_t now_ns = shm_now_ns();
         dscomm_status_t status =
             shm_connect_await(leader->args, leader->listener,
-                              MIN(now + OFFER_US, leader->deadline));
+                              MIN(now_ns + OFFER_NS, leader->end_ns));
 
         if (status != DSCOMM_ERR_TIMEOUT)
             return status;
-        if (now + OFFER_US >= leader->deadline)
+        if (now_ns + OFFER_NS >= leader->end_ns)
             return leader_fail_missing(leader);
         status = leader_offer(leader);
         if (status && status != DSCOMM_ERR_TIMEOUT)
@@ -167,7 +168,7 @@ static dscomm_status_t leader_gather(leader_t *leader)
 
         if (here == before)
             status = dscomm_backend_creation_check(leader->args);
-        if (!status && g_get_monotonic_time() >= leader->deadline)
+        if (!status && shm_now_ns() >= leader->end_ns)
             status = leader_fail_missing(leader);
         before = here;
         if (!status)
@@ -203,7 +204,7 @@ leader_send_result(leader_t *leader, const dscomm_failure_t *failure, int fd)
             continue;
         failed =
             shm_message_send(leader->sockets[r], &result, sizeof result, &fd,
-                             status || fd < 0 ? 0 : 1, leader->deadline);
+                             status || fd < 0 ? 0 : 1, leader->end_ns);
         if (!status && shm_message_is_own(failed)) {
             errno = failed;
             return shm_connect_fail(leader->shm, "sendmsg");
@@ -232,7 +233,7 @@ static dscomm_status_t leader_send_peers(const leader_t *leader)
         for (int r = 1; r < peers->count; r++) {
             int failed =
                 shm_message_send(leader->sockets[r], &batch, sizeof batch, fds,
-                                 nfds, leader->deadline);
+                                 nfds, leader->end_ns);
 
             if (failed)
                 return shm_connect_lost(shm, leader->args, r, "sendmsg",
@@ -246,8 +247,8 @@ static dscomm_status_t leader_send_peers(const leader_t *leader)
 static dscomm_status_t leader_receive_result(const leader_t *leader, int rank)
 {
     char who[DSCOMM_CREATION_RANK_MAX];
-    dscomm_status_t status = shm_connect_await(
-        leader->args, leader->sockets[rank], leader->deadline);
+    dscomm_status_t status =
+        shm_connect_await(leader->args, leader->sockets[rank], leader->end_ns);
     join_result_t ready;
     int failed;
 
@@ -322,7 +323,7 @@ dscomm_status_t shm_connect_leader(shm_t *shm,
         .shm = shm, .args = args, .listener = -1, .with_peers = !args->parent};
     dscomm_status_t status = DSCOMM_OK;
 
-    leader.deadline = g_get_monotonic_time() + (int64_t)args->open_ms * 1000;
+    leader.end_ns = shm_now_ns() + args->open_ms * NS_PER_MS;
     leader.sockets = g_try_new(int, (gsize)shm->ranks);
     if (!leader.sockets)
         return shm_connect_no_memory(shm);

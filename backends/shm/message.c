@@ -17,12 +17,12 @@ typedef union {
     struct cmsghdr align;
 } control_t;
 
-bool shm_message_poll(int fd, int64_t deadline)
+bool shm_message_poll(int fd, int64_t end_ns)
 {
     struct pollfd poller = {fd, POLLIN, 0};
 
     for (;;) {
-        int64_t left = (deadline - g_get_monotonic_time() + 999) / 1000;
+        int64_t left = (end_ns - shm_now_ns() + NS_PER_MS - 1) / NS_PER_MS;
         int n = poll(&poller, 1, (int)CLAMP(left, 0, G_MAXINT));
 
         if (n > 0)
@@ -33,7 +33,7 @@ bool shm_message_poll(int fd, int64_t deadline)
 }
 
 int shm_message_send(int fd, const void *message, size_t size, const int *fds,
-                     int nfds, int64_t deadline)
+                     int nfds, int64_t end_ns)
 {
     struct iovec part = {(void *)message, size};
     struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
@@ -55,7 +55,7 @@ int shm_message_send(int fd, const void *message, size_t size, const int *fds,
 
         /* A user's descriptors in flight are limited like open files; there
          * are fewer as the receivers accept them. */
-        if (error == ETOOMANYREFS && g_get_monotonic_time() < deadline)
+        if (error == ETOOMANYREFS && shm_now_ns() < end_ns)
             g_usleep(500);
         else if (error != EINTR)
             return error;
@@ -88,7 +88,7 @@ static void take_descriptors(struct msghdr *header, int *ret_fds, int max_fds)
 }
 
 int shm_message_receive(int fd, void *message, size_t size, int *ret_fds,
-                        int max_fds, int64_t deadline)
+                        int max_fds, int64_t end_ns)
 {
     struct iovec part = {message, size};
     control_t control = {{0}};
@@ -101,7 +101,7 @@ int shm_message_receive(int fd, void *message, size_t size, int *ret_fds,
 
     for (int i = 0; i < max_fds; i++)
         ret_fds[i] = -1;
-    if (!shm_message_poll(fd, deadline))
+    if (!shm_message_poll(fd, end_ns))
         return ETIMEDOUT;
     do {
         n = recvmsg(fd, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);

@@ -12,7 +12,8 @@
 
 #include <glib.h>
 
-#define REVOKE_US 100000 /* time limit; writing a record takes less */
+/* time limit; writing a record takes less */
+#define REVOKE_NS (100 * NS_PER_MS)
 
 /* sleepers is never zero while a rank needs the fence in this function. */
 void shm_wake_slow(shm_t *shm)
@@ -32,10 +33,10 @@ void shm_wake_slow(shm_t *shm)
  * moment; false if that does not end, because the writer has died. */
 static bool revoked_by_other(const shm_t *shm)
 {
-    int64_t start = g_get_monotonic_time();
+    int64_t start_ns = shm_now_ns();
 
     while (!shm_is_revoked(shm)) {
-        if (g_get_monotonic_time() - start > REVOKE_US)
+        if (shm_now_ns() - start_ns > REVOKE_NS)
             return false;
         sched_yield();
     }

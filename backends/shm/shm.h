@@ -30,6 +30,8 @@
 
 #include <dscomm/backend.h>
 
+#define NS_PER_MS INT64_C(1000000)
+
 #define SHM_MAGIC 0x6473636f6d6d3032u /* "dscomm02" */
 #define SHM_LINES 256
 #define SHM_LINE 64 /* bytes of a cache line */
@@ -208,8 +210,8 @@ typedef struct {
     int suspect;
     uint64_t moves; /* shm->moves at the last check */
     /* start of the time without progress, 0 = not known yet */
-    uint64_t since_us;
-    uint64_t checked_us; /* time of the last check of peers */
+    int64_t since_ns;
+    int64_t checked_ns; /* time of the last check of peers */
 } shm_wait_t;
 
 struct shm {
@@ -364,7 +366,8 @@ void shm_wait_register(shm_t *shm);
 void shm_wait_agree(shm_t *shm);
 dscomm_status_t shm_wait_slow(shm_t *shm, shm_wait_t *wait);
 void shm_wait_end_slow(shm_t *shm, shm_wait_t *wait);
-/* The wait slot: sleeps once, unless progress is possible. */
+/* The wait slot, which counts in microseconds: sleeps once, unless progress is
+ * possible. */
 void shm_wait_hint(void *impl, unsigned timeout_us);
 /* Checks peers from time to time, for callers that test works and never wait.
  */
@@ -372,12 +375,13 @@ void shm_watch(shm_t *shm);
 /* revoke.c: wakes the ranks that sleep. */
 void shm_wake_slow(shm_t *shm);
 
-static inline uint64_t shm_now_ns(void)
+/* The clock of waits and deadlines. */
+static inline int64_t shm_now_ns(void)
 {
     struct timespec t;
 
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return (int64_t)t.tv_sec * 1000 * NS_PER_MS + t.tv_nsec;
 }
 
 static inline void shm_pause(void)

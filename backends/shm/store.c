@@ -40,7 +40,8 @@ void shm_path_learn(shm_path_t *path, uint64_t late)
 
 void shm_path_look(shm_path_t *path, const _Atomic uint64_t *word)
 {
-    uint64_t start = shm_now_ns(), half, end, ns, value, again;
+    int64_t start = shm_now_ns(), half, end, ns;
+    uint64_t value, again;
 
     value = atomic_load_explicit(word, memory_order_acquire);
     half = shm_now_ns();
@@ -48,7 +49,7 @@ void shm_path_look(shm_path_t *path, const _Atomic uint64_t *word)
     end = shm_now_ns();
     ns = half - start > end - half ? half - start - (end - half) : 0;
     if (value != path->seen && value == again && ns >= HIT_NS)
-        shm_path_learn(path, ns);
+        shm_path_learn(path, (uint64_t)ns);
     path->seen = value;
     path->left = path->samples < FIRST_SAMPLES ? 1 : PERIOD;
 }

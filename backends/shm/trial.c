@@ -252,7 +252,7 @@ void shm_trial_begin(shm_t *shm, shm_op_t *op)
         op->class = class;
         if (shm_trial_next(trial, (shm_key_t){bytes, args->coll}, shm->place,
                            shm->layout.ring_size))
-            op->begin_ns = shm_now_ns();
+            op->begin_ns = (uint64_t)shm_now_ns();
     }
     shm->store = trial->store;
 }
@@ -275,7 +275,7 @@ static void record_span(shm_t *shm, const shm_op_t *op)
     shm_trial_t *trial = &shm->trial[op->class];
     const unsigned call =
         shm_trial_timed(trial, shm->place, shm->step, shm->layout.ring_size);
-    const uint64_t ns = shm_now_ns() - op->begin_ns;
+    const uint64_t ns = (uint64_t)shm_now_ns() - op->begin_ns;
     const bool copied = op->region && !op->referenced;
 
     shm->own->trial[op->class][call] = (shm_span_t){

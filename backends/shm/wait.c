@@ -15,11 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define YIELD_US 2000 /* time of yielding before the first sleep */
-#define CHECK_US 1000 /* time between checks of peers and clock */
+#define YIELD_NS (2 * NS_PER_MS) /* time of yielding before the first sleep */
+#define CHECK_NS NS_PER_MS /* time between checks of peers and clock */
 /* first sleep, and so the cost of a lost wake-up */
-#define SLEEP_SHORT_US 2000
-#define SLEEP_LONG_US 20000
+#define SLEEP_SHORT_NS (2 * NS_PER_MS)
+#define SLEEP_LONG_NS (20 * NS_PER_MS)
 
 /* Other ranks raise flags by a plain store followed by a plain load of
  * sleepers. The barrier here, on all processors that run such code, replaces
@@ -81,9 +81,9 @@ void shm_wait_end_slow(shm_t *shm, shm_wait_t *wait)
     atomic_store(&shm->own->sleeping, 0);
 }
 
-static void sleep_announced(shm_t *shm, shm_wait_t *wait, unsigned timeout_us)
+static void sleep_announced(shm_t *shm, shm_wait_t *wait, int64_t timeout_ns)
 {
-    struct timespec timeout = {0, (long)timeout_us * 1000};
+    struct timespec timeout = {0, (long)timeout_ns};
 
     syscall(SYS_futex, &shm->own->wake, FUTEX_WAIT, wait->ticket, &timeout,
             NULL, 0);
@@ -147,13 +147,13 @@ static dscomm_status_t check_peers(shm_t *shm, shm_wait_t *wait)
 void shm_watch(shm_t *shm)
 {
     shm_wait_t *wait = &shm->hint;
-    uint64_t now = shm_now_ns() / 1000;
+    int64_t now_ns = shm_now_ns();
 
     if (wait->moves != shm->moves)
         *wait = (shm_wait_t){.moves = shm->moves};
-    if (!wait->suspect && now - wait->checked_us < CHECK_US)
+    if (!wait->suspect && now_ns - wait->checked_ns < CHECK_NS)
         return;
-    wait->checked_us = now;
+    wait->checked_ns = now_ns;
     check_peers(shm, wait);
 }
 
@@ -161,21 +161,22 @@ void shm_wait_hint(void *impl, unsigned timeout_us)
 {
     shm_t *shm = impl;
     shm_wait_t *wait = &shm->hint;
-    uint64_t now = shm_now_ns() / 1000;
+    const int64_t timeout_ns = (int64_t)timeout_us * 1000;
+    int64_t now_ns = shm_now_ns();
 
     if (wait->moves != shm->moves) {
         *wait = (shm_wait_t){.moves = shm->moves};
         sched_yield();
         return;
     }
-    if (!wait->since_us)
-        wait->since_us = now;
-    if (wait->suspect || now - wait->checked_us >= CHECK_US) {
-        wait->checked_us = now;
+    if (!wait->since_ns)
+        wait->since_ns = now_ns;
+    if (wait->suspect || now_ns - wait->checked_ns >= CHECK_NS) {
+        wait->checked_ns = now_ns;
         if (check_peers(shm, wait) || wait->suspect)
             return;
     }
-    if (now - wait->since_us < YIELD_US) {
+    if (now_ns - wait->since_ns < YIELD_NS) {
         sched_yield();
         return;
     }
@@ -184,19 +185,19 @@ void shm_wait_hint(void *impl, unsigned timeout_us)
     shm->advance_messages(shm);
     if (shm->moves == wait->moves && !shm_is_revoked(shm))
         sleep_announced(shm, wait,
-                        timeout_us < SLEEP_SHORT_US ? timeout_us
-                                                    : SLEEP_SHORT_US);
+                        timeout_ns < SLEEP_SHORT_NS ? timeout_ns
+                                                    : SLEEP_SHORT_NS);
     else
         shm_wait_end_slow(shm, wait);
 }
 
-static dscomm_status_t check_deadline(shm_t *shm, uint64_t waited_us)
+static dscomm_status_t check_deadline(shm_t *shm, int64_t waited_ns)
 {
     char text[DSCOMM_FAILURE_DETAIL_MAX - 64];
     dscomm_failure_t failure;
     int late;
 
-    if (shm->timeout_ms < 0 || waited_us < (uint64_t)shm->timeout_ms * 1000)
+    if (shm->timeout_ms < 0 || waited_ns < shm->timeout_ms * NS_PER_MS)
         return DSCOMM_OK;
     late = shm_explain(shm, NULL, text, sizeof text);
     shm_blame(shm, DSCOMM_ERR_TIMEOUT, DSCOMM_FAILURE_SILENT, late, &failure);
@@ -206,28 +207,28 @@ static dscomm_status_t check_deadline(shm_t *shm, uint64_t waited_us)
 }
 
 static dscomm_status_t wait_look_around(shm_t *shm, shm_wait_t *wait,
-                                        uint64_t now)
+                                        int64_t now_ns)
 {
     dscomm_status_t status;
 
     if ((status = shm_mismatch(shm)))
         return status;
-    if (!wait->since_us)
-        wait->since_us = now;
-    wait->checked_us = now;
+    if (!wait->since_ns)
+        wait->since_ns = now_ns;
+    wait->checked_ns = now_ns;
     if ((status = check_peers(shm, wait)))
         return status;
-    return check_deadline(shm, now - wait->since_us);
+    return check_deadline(shm, now_ns - wait->since_ns);
 }
 
 /* One turn of a wait that already takes long: announces the sleep, so that the
  * caller checks again; then sleeps. */
-static void turn_to_sleep(shm_t *shm, shm_wait_t *wait, uint64_t waited_us)
+static void turn_to_sleep(shm_t *shm, shm_wait_t *wait, int64_t waited_ns)
 {
     if (wait->announced)
         sleep_announced(shm, wait,
-                        waited_us > 10 * YIELD_US ? SLEEP_LONG_US
-                                                  : SLEEP_SHORT_US);
+                        waited_ns > 10 * YIELD_NS ? SLEEP_LONG_NS
+                                                  : SLEEP_SHORT_NS);
     else
         announce_sleep(shm, wait);
 }
@@ -235,7 +236,7 @@ static void turn_to_sleep(shm_t *shm, shm_wait_t *wait, uint64_t waited_us)
 dscomm_status_t shm_wait_slow(shm_t *shm, shm_wait_t *wait)
 {
     dscomm_status_t status;
-    uint64_t now;
+    int64_t now_ns;
 
     if (shm_is_revoked(shm))
         return shm_revoked(shm);
@@ -244,22 +245,22 @@ dscomm_status_t shm_wait_slow(shm_t *shm, shm_wait_t *wait)
     dscomm_backend_progress_others(shm->group);
     if (wait->moves != shm->moves) {
         wait->moves = shm->moves;
-        wait->since_us = wait->checked_us = 0;
+        wait->since_ns = wait->checked_ns = 0;
         wait->suspect = 0;
     }
     if (wait->rounds++ % 32 && !wait->suspect && !wait->sleepy) {
         sched_yield();
         return DSCOMM_OK;
     }
-    now = shm_now_ns() / 1000;
-    if (wait->suspect || now - wait->checked_us >= CHECK_US) {
-        status = wait_look_around(shm, wait, now);
+    now_ns = shm_now_ns();
+    if (wait->suspect || now_ns - wait->checked_ns >= CHECK_NS) {
+        status = wait_look_around(shm, wait, now_ns);
         if (status || wait->suspect)
             return status;
     }
-    wait->sleepy = now - wait->since_us > YIELD_US;
+    wait->sleepy = now_ns - wait->since_ns > YIELD_NS;
     if (wait->sleepy)
-        turn_to_sleep(shm, wait, now - wait->since_us);
+        turn_to_sleep(shm, wait, now_ns - wait->since_ns);
     else
         sched_yield();
     return DSCOMM_OK;
