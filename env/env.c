@@ -87,7 +87,7 @@ static env_view_t view_of(const dscomm_env_attr_t *attr)
 
 /* Keeps an error of the environment in env. The call succeeds, so the thread's
  * last sentence is restored. */
-static void tolerate(dscomm_env_t *env, const char *sentence)
+static void env_tolerate(dscomm_env_t *env, const char *sentence)
 {
     env->sentence = dscomm_priv_env_text(env, "%s", dscomm_last_error());
     env_forget(env);
@@ -124,7 +124,7 @@ dscomm_status_t dscomm_env_discover(const dscomm_env_attr_t *attr,
         return status;
     }
     if (env->status < 0)
-        tolerate(env, before);
+        env_tolerate(env, before);
     if (env->bad) {
         dscomm_env_free(env);
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "%s", no_memory);

@@ -222,8 +222,8 @@ static dscomm_status_t check_agreement(const env_view_t *view,
     return status == DSCOMM_OK ? compare_local(view, env) : status;
 }
 
-static void derive(dscomm_env_t *env, dscomm_env_field_t field, int number,
-                   const char *origin)
+static void field_derive(dscomm_env_t *env, dscomm_env_field_t field,
+                         int number, const char *origin)
 {
     if (env->numbers[field] < 0)
         dscomm_priv_env_set(env, field, number, origin);
@@ -232,12 +232,12 @@ static void derive(dscomm_env_t *env, dscomm_env_field_t field, int number,
 static void complete_one_node(dscomm_env_t *env)
 {
     if (env->numbers[DSCOMM_ENV_WORLD_SIZE] == 1)
-        derive(env, DSCOMM_ENV_LOCAL_SIZE, 1, "one rank");
+        field_derive(env, DSCOMM_ENV_LOCAL_SIZE, 1, "one rank");
     if (!dscomm_priv_env_one_node(env))
         return;
-    derive(env, DSCOMM_ENV_LOCAL_RANK, env->numbers[DSCOMM_ENV_RANK],
-           "one node");
-    derive(env, DSCOMM_ENV_NODE_RANK, 0, "one node");
+    field_derive(env, DSCOMM_ENV_LOCAL_RANK, env->numbers[DSCOMM_ENV_RANK],
+                 "one node");
+    field_derive(env, DSCOMM_ENV_NODE_RANK, 0, "one node");
 }
 
 static void find_overlays(const env_view_t *view, dscomm_env_t *env)

@@ -47,7 +47,8 @@ static int is_no_task(const env_view_t *view, char **ret_why)
     return 1;
 }
 
-static int equals(const env_view_t *view, const char *name, const char *text)
+static int value_equals(const env_view_t *view, const char *name,
+                        const char *text)
 {
     const char *value = dscomm_priv_view_value(view, name);
     int64_t left, right;
@@ -60,8 +61,8 @@ int dscomm_priv_env_is_step(const env_view_t *view, const char *rank,
                             const char *size)
 {
     return is_user_step(view) &&
-           (!rank || equals(view, "SLURM_PROCID", rank)) &&
-           (!size || equals(view, "SLURM_STEP_NUM_TASKS", size));
+           (!rank || value_equals(view, "SLURM_PROCID", rank)) &&
+           (!size || value_equals(view, "SLURM_STEP_NUM_TASKS", size));
 }
 
 int dscomm_priv_env_is_own_step(const env_view_t *view)

@@ -75,7 +75,8 @@ static int reduce_needs_stage(const engine_t *engine,
 }
 
 /* Returns the bytes that MPI writes to the stage instead of recv. */
-static size_t staged(const engine_t *engine, const dscomm_coll_args_t *args)
+static size_t staged_bytes(const engine_t *engine,
+                           const dscomm_coll_args_t *args)
 {
     switch (args->coll) {
     case DSCOMM_COLL_REDUCE:
@@ -106,8 +107,8 @@ static size_t ints_bytes(const engine_t *engine, const dscomm_coll_args_t *args)
 static void *stage_data(const engine_t *engine, const dscomm_coll_args_t *args,
                         void *stage)
 {
-    return staged(engine, args) ? (char *)stage + ints_bytes(engine, args)
-                                : NULL;
+    return staged_bytes(engine, args) ? (char *)stage + ints_bytes(engine, args)
+                                      : NULL;
 }
 
 static int call_barrier(const engine_t *engine, const dscomm_coll_args_t *args,
@@ -329,7 +330,7 @@ static void result_divide(const engine_t *engine,
             args->recv, &source, 1, args->count, &ranks);
 }
 
-static void multiply(const dscomm_coll_args_t *args)
+static void premul_multiply(const dscomm_coll_args_t *args)
 {
     if (args->count)
         dscomm_reduce_kernel((dscomm_dtype_t)args->dtype, DSCOMM_PREMUL_SUM)(
@@ -366,7 +367,7 @@ static void collective_finish(const engine_t *engine,
 static dscomm_status_t
 make_stage(engine_t *engine, const dscomm_coll_args_t *args, void **ret_stage)
 {
-    const size_t bytes = ints_bytes(engine, args) + staged(engine, args);
+    const size_t bytes = ints_bytes(engine, args) + staged_bytes(engine, args);
 
     *ret_stage = bytes ? g_try_malloc(bytes) : NULL;
     if (*ret_stage || !bytes)
@@ -422,7 +423,7 @@ static int run_pieces(engine_t *engine, const dscomm_coll_args_t *args,
     int code = MPI_SUCCESS;
 
     if (args->op == DSCOMM_PREMUL_SUM)
-        multiply(args);
+        premul_multiply(args);
     if (pieces == 1)
         return calls[args->coll].call(engine, args, stage);
     for (size_t i = 0; i < pieces && code == MPI_SUCCESS; i++) {
@@ -484,7 +485,7 @@ static dscomm_status_t run_blocking(engine_t *engine,
 static int is_bare(const engine_t *engine, const dscomm_coll_args_t *args)
 {
     return args->op != DSCOMM_AVG && !args->recv_counts &&
-           !staged(engine, args) && !dscomm_backend_has_works();
+           !staged_bytes(engine, args) && !dscomm_backend_has_works();
 }
 
 dscomm_status_t engine_run(void *impl, const dscomm_coll_args_t *args)

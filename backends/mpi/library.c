@@ -24,7 +24,7 @@ static atomic_int unsafe, stranded, entered, finalized;
 /* Runs at the end of the program. MPI is not finalised after a failure, because
  * MPI_Finalize() may wait for ranks that will not come; nor if a message is
  * stranded, see engine_library_strand(); nor while a thread is inside MPI. */
-static void finalize(void)
+static void library_finalize(void)
 {
     int over = 0;
 
@@ -104,8 +104,8 @@ static dscomm_status_t library_check(void)
                        text);
 }
 
-static dscomm_status_t initialize(const dscomm_backend_args_t *args,
-                                  int timeout_ms)
+static dscomm_status_t library_initialize(const dscomm_backend_args_t *args,
+                                          int timeout_ms)
 {
     dscomm_status_t status;
 
@@ -121,7 +121,7 @@ static dscomm_status_t initialize(const dscomm_backend_args_t *args,
         return status;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    atexit(finalize);
+    atexit(library_finalize);
     return DSCOMM_OK;
 }
 
@@ -140,7 +140,7 @@ static dscomm_status_t library_start(const dscomm_backend_args_t *args,
                            "mpi: the program has finalised MPI, which cannot "
                            "be initialised again");
     if (!started || engine_has_begun())
-        status = initialize(args, timeout_ms);
+        status = library_initialize(args, timeout_ms);
     else
         MPI_Query_thread(&level);
     if (status < 0)

@@ -137,7 +137,7 @@ static void cross_off(engine_t *engine, const engine_arrival_t *arrival)
     }
 }
 
-static void match(engine_t *engine, engine_arrival_t *arrival)
+static void arrival_match(engine_t *engine, engine_arrival_t *arrival)
 {
     engine_request_t *receive;
     engine_arrival_t *kept;
@@ -186,7 +186,7 @@ static void arrival_take(engine_t *engine, engine_arrival_t *arrival, int wire)
         arrival->key = engine->headers[arrival->source];
     else if (wire >= engine->tag_limit)
         arrival->key = -2 - (int64_t)(wire - engine->tag_limit);
-    match(engine, arrival);
+    arrival_match(engine, arrival);
 }
 
 static void request_prepare(engine_request_t *request, engine_kind_t kind,

@@ -47,7 +47,7 @@ static char *find_file(const char *name)
     return file;
 }
 
-static int exists(const char *name)
+static int family_exists(const char *name)
 {
     char *file = find_file(name);
 
@@ -58,7 +58,7 @@ static int exists(const char *name)
 static const char *first_family(void)
 {
     for (int i = 0; i < MPI_FAMILIES; i++)
-        if (exists(mpi_families[i]))
+        if (family_exists(mpi_families[i]))
             return mpi_families[i];
     return NULL;
 }
@@ -71,7 +71,7 @@ static const char *mpi_describe(void)
     const char *found;
 
     for (int i = 0; i < MPI_FAMILIES; i++)
-        if (exists(mpi_families[i]))
+        if (family_exists(mpi_families[i]))
             g_string_append_printf(
                 text, "%s%s",
                 text->len ? ", " : "MPI libraries: ", mpi_families[i]);
@@ -96,7 +96,7 @@ static dscomm_status_t family_choose(const char **ret_name)
                            asked, loaded);
     if (!name)
         name = mpi_family_launched();
-    if (!asked && !loaded && (!name || !exists(name)))
+    if (!asked && !loaded && (!name || !family_exists(name)))
         name = first_family();
     *ret_name = name ? name : mpi_families[0];
     return DSCOMM_OK;
@@ -149,7 +149,7 @@ static dscomm_status_t load_any(const char *chosen)
     char *why = g_strdup(dscomm_last_error());
 
     for (int i = 0; i < MPI_FAMILIES && status < 0 && is_free; i++) {
-        if (!strcmp(mpi_families[i], chosen) || !exists(mpi_families[i]))
+        if (!strcmp(mpi_families[i], chosen) || !family_exists(mpi_families[i]))
             continue;
         dscomm_log(DSCOMM_LOG_WARN, "mpi", "%s; trying %s", why,
                    mpi_families[i]);

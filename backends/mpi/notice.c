@@ -12,8 +12,8 @@ typedef struct {
     unsigned char failure[DSCOMM_FAILURE_PACKED];
 } notice_t;
 
-static int notify(engine_t *engine, int rank, const void *buffer, int bytes,
-                  MPI_Request *request)
+static int notice_send(engine_t *engine, int rank, const void *buffer,
+                       int bytes, MPI_Request *request)
 {
     return MPI_Isend(buffer, bytes, MPI_BYTE, rank, WIRE_NOTICE(engine),
                      engine->comm, request) != MPI_SUCCESS;
@@ -39,7 +39,7 @@ void engine_notify(engine_t *engine)
         MPI_Request handle;
 
         if (r != engine->rank &&
-            notify(engine, r, notice, sizeof *notice, &handle) == 0) {
+            notice_send(engine, r, notice, sizeof *notice, &handle) == 0) {
             request->parts++;
             engine_add(engine, handle, request);
         }

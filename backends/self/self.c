@@ -90,8 +90,9 @@ static int unlink_request(request_t **list, request_t *request)
     return 1;
 }
 
-static void deliver(const dscomm_message_t *send, const dscomm_message_t *recv,
-                    dscomm_request_t *receipt)
+static void message_deliver(const dscomm_message_t *send,
+                            const dscomm_message_t *recv,
+                            dscomm_request_t *receipt)
 {
     size_t bytes = MIN(send->bytes, recv->bytes);
 
@@ -114,7 +115,7 @@ static int send_now(self_t *self, const dscomm_message_t *message)
     if (!recv)
         return 0;
     unlink_request(&self->receives, recv);
-    deliver(message, &recv->message, &recv->head);
+    message_deliver(message, &recv->message, &recv->head);
     return 1;
 }
 
@@ -155,7 +156,7 @@ static int receive_now(self_t *self, const dscomm_message_t *message,
     if (!send)
         return 0;
     unlink_request(&self->sends, send);
-    deliver(&send->message, message, receipt);
+    message_deliver(&send->message, message, receipt);
     send->head.status = DSCOMM_OK;
     return 1;
 }

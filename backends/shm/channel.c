@@ -100,7 +100,7 @@ static void put_end(shm_end_t *end, size_t bytes)
                           memory_order_relaxed);
 }
 
-static void commit(shm_end_t *end, shm_frame_t *frame, size_t bytes)
+static void frame_commit(shm_end_t *end, shm_frame_t *frame, size_t bytes)
 {
     uint64_t position = end->frames;
 
@@ -152,7 +152,7 @@ shm_frame_t *shm_frame_reserve(shm_end_t *end, size_t payload)
             return NULL;
         put_end(end, left);
         skip->kind = FRAME_SKIP;
-        commit(end, skip, left);
+        frame_commit(end, skip, left);
     }
     if (!has_room(end, end->frames + bytes))
         return NULL;
@@ -171,7 +171,7 @@ unsigned char *shm_frame_payload(const shm_end_t *end, shm_frame_t *frame,
 void shm_frame_commit(shm_end_t *end, shm_frame_t *frame, size_t payload)
 {
     pass_long(end, payload);
-    commit(end, frame, frame_bytes(end, payload));
+    frame_commit(end, frame, frame_bytes(end, payload));
 }
 
 shm_frame_t *shm_frame_peek(shm_end_t *end)

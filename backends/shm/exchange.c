@@ -119,8 +119,8 @@ static void exchange_plan(shm_t *shm, shm_op_t *op, size_t longest)
 }
 
 /* The place of this rank's bytes of a piece: in its ring or its line. */
-static inline unsigned char *place(shm_t *shm, const shm_op_t *op, int rank,
-                                   uint64_t step)
+static inline unsigned char *piece_address(shm_t *shm, const shm_op_t *op,
+                                           int rank, uint64_t step)
 {
     return op->inlined ? shm_line(shm, rank, step)->byte
                        : shm_region(shm, rank, step);
@@ -128,7 +128,7 @@ static inline unsigned char *place(shm_t *shm, const shm_op_t *op, int rank,
 
 static void put_parts(shm_t *shm, shm_op_t *op, uint64_t step)
 {
-    unsigned char *to = place(shm, op, shm->rank, step);
+    unsigned char *to = piece_address(shm, op, shm->rank, step);
     size_t from = op->published * op->chunk;
 
     if (!shape_of(op)->each) {
@@ -251,7 +251,7 @@ static int exchange_get(shm_t *shm, shm_op_t *op, int rank)
         if (reference)
             return get_reference(shm, op, rank, reference);
     }
-    from = place(shm, op, rank, step);
+    from = piece_address(shm, op, rank, step);
     if (shape_of(op)->each)
         from += (size_t)shm->rank * op->chunk;
     if (bytes)

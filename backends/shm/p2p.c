@@ -42,7 +42,7 @@ static dscomm_status_t channel_open(shm_t *shm, int rank)
 
 /* Returns whether frames of a rank can be read: its channel has memory from the
  * moment that the rank says so. */
-static bool incoming(shm_t *shm, int rank)
+static bool channel_is_ready(shm_t *shm, int rank)
 {
     shm_pair_t *pair = shm_pair(shm, rank);
 
@@ -352,7 +352,7 @@ unsigned shm_p2p_progress(shm_t *shm)
         push_frames(shm, pair, r);
         if (pair->sending.head)
             push_chunks(shm, pair, r);
-        if (!incoming(shm, r))
+        if (!channel_is_ready(shm, r))
             continue;
         pull_chunks(shm, pair, r);
         if (pull_frames(shm, pair, r))

@@ -42,7 +42,7 @@ static bool wants_all(const shm_t *shm, const shm_op_t *op)
             op->args->root == shm->rank);
 }
 
-static bool scatters(const shm_op_t *op)
+static bool op_scatters(const shm_op_t *op)
 {
     return op->args->coll == DSCOMM_COLL_REDUCE_SCATTER ||
            op->args->coll == DSCOMM_COLL_REDUCE_SCATTER_V;
@@ -61,7 +61,7 @@ static part_t part_of(const shm_op_t *op, int rank)
             offset += a->recv_counts[r];
         return (part_t){offset * a->element, a->recv_counts[rank] * a->element};
     }
-    if (scatters(op))
+    if (op_scatters(op))
         return (part_t){(size_t)rank * op->bytes, op->bytes};
     total = a->count * a->element;
     offset = (size_t)rank * op->bytes;
@@ -104,7 +104,7 @@ static void write_factor(shm_t *shm, const shm_op_t *op)
                &op->args->factor, sizeof(double));
 }
 
-static void fold(shm_t *shm, const shm_op_t *op, void *dest, size_t bytes)
+static void op_fold(shm_t *shm, const shm_op_t *op, void *dest, size_t bytes)
 {
     const size_t count = bytes / op->args->element;
 
@@ -176,7 +176,7 @@ static int flat_fold(shm_t *shm, shm_op_t *op)
     shm->sources[shm->rank] = shm_at(a->send, offset);
     bytes = bytes < op->chunk ? bytes : op->chunk;
     if (bytes)
-        fold(shm, op, shm_at(a->recv, offset), bytes);
+        op_fold(shm, op, shm_at(a->recv, offset), bytes);
     op->finished++;
     shm->moves++;
     if (op->finished < op->pieces)
@@ -297,10 +297,10 @@ static void show_result(shm_t *shm, shm_op_t *op, part_t piece,
     bool far = shm->store == SHM_STREAM;
 
     if (wants && far) {
-        fold(shm, op, recv, piece.bytes);
+        op_fold(shm, op, recv, piece.bytes);
         shm_copy_stream(own, recv, piece.bytes);
     } else if (piece.bytes) {
-        fold(shm, op, own, piece.bytes);
+        op_fold(shm, op, own, piece.bytes);
     }
     shm_raise(shm, result_step(op, op->reduced));
     if (wants && !far)
@@ -324,10 +324,10 @@ static int scatter_fold(shm_t *shm, shm_op_t *op)
     for (int r = 0; r < shm->ranks; r++)
         shm->sources[r] = reduce_slot(shm, op, r, shm->rank, op->reduced);
     shm->sources[shm->rank] = shm_at(op->args->send, piece.offset);
-    if (scatters(op)) {
+    if (op_scatters(op)) {
         if (piece.bytes)
-            fold(shm, op, shm_at(op->args->recv, op->reduced * op->chunk),
-                 piece.bytes);
+            op_fold(shm, op, shm_at(op->args->recv, op->reduced * op->chunk),
+                    piece.bytes);
     } else {
         show_result(shm, op, piece, own);
     }
@@ -406,7 +406,7 @@ static int scatter_begin(shm_t *shm, shm_op_t *op)
     op->pieces = longest ? (longest + op->chunk - 1) / op->chunk : 1;
     op->region = parts * op->chunk;
     op->data = shm->step;
-    op->stream = !scatters(op) &&
+    op->stream = !op_scatters(op) &&
                  op->args->count * op->args->element * parts >= STREAM_LEAST;
     op->next = 1;
     op->stage = STAGE_PIECES;
@@ -443,7 +443,7 @@ static dscomm_status_t direct_block(shm_t *shm, const shm_op_t *op,
             return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
         shm->sources[r] = from + offset;
     }
-    fold(shm, op, own, bytes);
+    op_fold(shm, op, own, bytes);
     for (int i = 1; i < shm->ranks; i++) {
         int r = (shm->rank + i) % shm->ranks;
         unsigned char *to = shm_heap_resolve(
@@ -542,7 +542,7 @@ int shm_reduce_begin(shm_t *shm, shm_op_t *op)
     bool inlined = total <= SHM_INLINE;
     size_t share = (total / p + SHM_LINE - 1) / SHM_LINE * SHM_LINE;
 
-    if (scatters(op)) {
+    if (op_scatters(op)) {
         op->bytes = total;
         return scatter_begin(shm, op);
     }

@@ -13,7 +13,7 @@
 
 /* Frees all works after the group has ended. If one of them was not complete,
  * the backend may still use its rows, so that memory is never reused. */
-static void drop(dscomm_exchange_t *x)
+static void works_drop(dscomm_exchange_t *x)
 {
     const size_t works = dscomm_priv_exchange_works(x);
 
@@ -36,7 +36,7 @@ static dscomm_status_t compressed_call_fail(dscomm_exchange_t *x,
     g_strlcpy(text, dscomm_last_error(), sizeof text);
     if (x->channel->group)
         dscomm_group_abort(x->channel->group, text);
-    drop(x);
+    works_drop(x);
     if (dscomm_priv_device_settle(x, MIN(x->timeout_ms, DSCOMM_SETTLE_MS)) < 0)
         x->abandoned = 1;
     status = dscomm_fail(status, "%s on group '%s': %s", x->name,
@@ -48,7 +48,7 @@ static dscomm_status_t compressed_call_fail(dscomm_exchange_t *x,
 }
 
 /* The progress of a call: the number of steps done. */
-static size_t steps(const dscomm_exchange_t *x)
+static size_t call_steps(const dscomm_exchange_t *x)
 {
     return x->gathered + x->reduced + x->spread + x->fetched + x->decoded +
            x->sent + (size_t)x->acknowledged;
@@ -58,11 +58,11 @@ static size_t steps(const dscomm_exchange_t *x)
  * the channel's lock. */
 static dscomm_status_t call_progress(dscomm_exchange_t *x)
 {
-    size_t before = steps(x);
+    size_t before = call_steps(x);
     dscomm_status_t status = dscomm_priv_exchange_go_on(x);
 
     if (status == DSCOMM_IN_PROGRESS)
-        status = dscomm_priv_exchange_watch(x, steps(x) != before);
+        status = dscomm_priv_exchange_watch(x, call_steps(x) != before);
     if (status < 0)
         status = compressed_call_fail(x, status);
     else if (status == DSCOMM_OK)
@@ -70,7 +70,7 @@ static dscomm_status_t call_progress(dscomm_exchange_t *x)
     return status;
 }
 
-static dscomm_status_t advance(void *state)
+static dscomm_status_t call_advance(void *state)
 {
     dscomm_exchange_t *x = state;
     dscomm_channel_t *channel = x->channel;
@@ -97,7 +97,7 @@ static void call_cancel(void *state, dscomm_status_t status)
 
 /* Waits for the next event of the call. The whole wait counts as time in which
  * the device was watched. */
-static void wait(dscomm_exchange_t *x)
+static void call_wait(dscomm_exchange_t *x)
 {
     int most_ms = x->waits ? 0 : MIN(LOOK_MS, x->timeout_ms / 8 + 1);
 
@@ -123,7 +123,7 @@ static dscomm_status_t compressed_call_run(dscomm_exchange_t *x)
         pthread_mutex_unlock(&channel->lock);
         if (status != DSCOMM_IN_PROGRESS)
             return status;
-        wait(x);
+        call_wait(x);
     }
 }
 
@@ -146,7 +146,8 @@ dscomm_status_t dscomm_priv_exchange(const char *name,
                                      dscomm_dtype_t dtype,
                                      dscomm_work_t **ret_work)
 {
-    static const dscomm_work_ops_t ops = {sizeof ops, advance, call_cancel};
+    static const dscomm_work_ops_t ops = {sizeof ops, call_advance,
+                                          call_cancel};
     dscomm_channel_t *channel = compressors[0]->channel;
     dscomm_exchange_t *x;
     dscomm_status_t status;

@@ -93,7 +93,7 @@ static int is_name(const char *name)
 }
 
 /* Returns what is wrong with codec, or NULL. */
-static const char *defect(const dscomm_codec_t *codec)
+static const char *codec_defect(const dscomm_codec_t *codec)
 {
     if (codec->size < SIZE_LEAST)
         return "its size is not that of the structure";
@@ -114,7 +114,7 @@ static const char *defect(const dscomm_codec_t *codec)
 dscomm_status_t dscomm_codec_register(const dscomm_codec_t *codec)
 {
     const char *name = "dscomm_codec_register";
-    const char *wrong = codec ? defect(codec) : "it is NULL";
+    const char *wrong = codec ? codec_defect(codec) : "it is NULL";
     dscomm_status_t status = DSCOMM_OK;
 
     if (wrong)

@@ -151,7 +151,7 @@ static void compressor_destroy(dscomm_compressor_t *c)
 }
 
 /* Returns the name of a term that differs between two ranks, or NULL. */
-static const char *difference(const terms_t *a, const terms_t *b)
+static const char *terms_difference(const terms_t *a, const terms_t *b)
 {
     if (memcmp(a->codec, b->codec, sizeof a->codec))
         return "the codec";
@@ -202,7 +202,7 @@ static dscomm_status_t offers_compare(const char *name,
 
     for (int r = 0; r < dscomm_group_size(group); r++) {
         const terms_t *other = &all[r].terms;
-        const char *what = difference(first, other);
+        const char *what = terms_difference(first, other);
 
         if (what)
             return dscomm_fail(DSCOMM_ERR_MISMATCH,
@@ -391,11 +391,11 @@ static dscomm_status_t compressor_join(dscomm_compressor_t *c,
     return dscomm_priv_window_agree(c->channel, wishes);
 }
 
-static dscomm_status_t create(const char *name, dscomm_group_t *group,
-                              size_t count,
-                              const dscomm_compressor_attr_t *attr,
-                              const char *codec,
-                              dscomm_compressor_t **ret_compressor)
+static dscomm_status_t compressor_create(const char *name,
+                                         dscomm_group_t *group, size_t count,
+                                         const dscomm_compressor_attr_t *attr,
+                                         const char *codec,
+                                         dscomm_compressor_t **ret_compressor)
 {
     dscomm_compressor_t *c = NULL;
     dscomm_status_t status;
@@ -420,16 +420,16 @@ dscomm_status_t dscomm_compressor_create(dscomm_group_t *group, size_t count,
                                          const dscomm_compressor_attr_t *attr,
                                          dscomm_compressor_t **ret_compressor)
 {
-    return create("dscomm_compressor_create", group, count, attr, NULL,
-                  ret_compressor);
+    return compressor_create("dscomm_compressor_create", group, count, attr,
+                             NULL, ret_compressor);
 }
 
 dscomm_status_t dscomm_onebit_create(dscomm_group_t *group, size_t count,
                                      const dscomm_compressor_attr_t *attr,
                                      dscomm_compressor_t **ret_compressor)
 {
-    return create("dscomm_onebit_create", group, count, attr, "onebit",
-                  ret_compressor);
+    return compressor_create("dscomm_onebit_create", group, count, attr,
+                             "onebit", ret_compressor);
 }
 
 dscomm_status_t dscomm_priv_compressor_idle(const dscomm_compressor_t *c,

@@ -146,9 +146,9 @@ dscomm_status_t dscomm_compressor_save(const dscomm_compressor_t *compressor,
 }
 
 /* Returns why a saved state does not fit c, or NULL. */
-static const char *refusal(const dscomm_compressor_t *c,
-                           const state_header_t *got, const char *memory,
-                           size_t bytes)
+static const char *state_refusal(const dscomm_compressor_t *c,
+                                 const state_header_t *got, const char *memory,
+                                 size_t bytes)
 {
     state_header_t want = header_of(c);
     guint8 sum[SUM_BYTES];
@@ -203,7 +203,7 @@ static dscomm_status_t state_load(const char *name, dscomm_compressor_t *c,
 
     memset(&got, 0, sizeof got);
     memcpy(&got, memory, MIN(bytes, sizeof got));
-    wrong = refusal(c, &got, memory, bytes);
+    wrong = state_refusal(c, &got, memory, bytes);
     if (wrong)
         return dscomm_fail(DSCOMM_ERR_PROTOCOL,
                            "%s: %s%sthe state cannot be taken: %s", name, from,

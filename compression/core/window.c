@@ -116,7 +116,7 @@ static bool has_views(const dscomm_window_t *window)
 
 /* Gives up a window, after the device has finished with the windows of the
  * other ranks, if any is mapped. */
-static void discard(dscomm_window_t *window, int most_ms)
+static void window_discard(dscomm_window_t *window, int most_ms)
 {
     if (!window || !window->memory) {
         g_free(window);
@@ -151,7 +151,7 @@ void dscomm_priv_window_leave(dscomm_channel_t *channel)
         if (windows->abandoned)
             window_push(&lock, &kept, window);
         else
-            discard(window, most_ms);
+            window_discard(window, most_ms);
     }
     windows->abandoned = 0;
     window_reap(most_ms);
@@ -350,7 +350,7 @@ static dscomm_status_t window_make(dscomm_channel_t *channel, size_t bytes)
     else
         g_free(all);
     if (status < 0 || windows->refused) {
-        discard(window, DSCOMM_SETTLE_MS);
+        window_discard(window, DSCOMM_SETTLE_MS);
         window_reap(0);
         return status;
     }

@@ -19,7 +19,7 @@ int dscomm_priv_device_format(dscomm_dtype_t dtype)
 }
 
 /* 1 if a device can compute the part. */
-static int suits(const dscomm_exchange_t *x, const part_t *part)
+static int part_suits(const dscomm_exchange_t *x, const part_t *part)
 {
     const dscomm_compressor_t *c = part->c;
 
@@ -37,8 +37,8 @@ static const char what[] = "copying a buffer";
 
 /* Copies between a device and the host, after earlier work on the program's
  * stream; waits for the copy. */
-static dscomm_status_t transfer(const dscomm_exchange_t *x, part_t *part,
-                                char *to, const char *from)
+static dscomm_status_t part_transfer(const dscomm_exchange_t *x, part_t *part,
+                                     char *to, const char *from)
 {
     const size_t bytes = part_bytes(x, part);
     void *stream = part->c->stream;
@@ -87,7 +87,7 @@ static dscomm_status_t take_copy(const dscomm_exchange_t *x, part_t *part)
                            "no host memory for %zu bytes of a device", bytes);
     part->origin = part->buffer;
     part->buffer = memory;
-    return transfer(x, part, memory, part->origin);
+    return part_transfer(x, part, memory, part->origin);
 }
 
 static dscomm_status_t part_follow(const part_t *part)
@@ -122,7 +122,7 @@ static dscomm_status_t find_device(dscomm_exchange_t *x)
     for (size_t i = 0; i < x->part_count; i++) {
         const part_t *part = part_at(x, i);
 
-        if (!part->c->count || !suits(x, part) ||
+        if (!part->c->count || !part_suits(x, part) ||
             !dscomm_priv_device_holds(part->buffer, &device) || device < 0)
             continue;
         status = dscomm_priv_device_regions(x, device);
@@ -154,7 +154,7 @@ static dscomm_status_t begin_part(dscomm_exchange_t *x, part_t *part)
         return DSCOMM_OK;
     if (!dscomm_priv_device_holds(part->buffer, &device))
         return dscomm_priv_device_home(part->c, 1);
-    if (suits(x, part) && is_device_of(x, device)) {
+    if (part_suits(x, part) && is_device_of(x, device)) {
         status = dscomm_priv_device_take_side(part, device);
         if (status != DSCOMM_ERR_NO_MEMORY)
             return status == DSCOMM_OK ? part_follow(part) : status;
@@ -265,7 +265,7 @@ dscomm_status_t dscomm_priv_device_begin(dscomm_exchange_t *x)
 dscomm_status_t dscomm_priv_device_finish(const dscomm_exchange_t *x,
                                           part_t *part)
 {
-    return transfer(x, part, part->origin, part->buffer);
+    return part_transfer(x, part, part->origin, part->buffer);
 }
 
 void dscomm_priv_device_end(part_t *part)

@@ -19,8 +19,8 @@ static size_t side_reserve(size_t *end, size_t bytes)
 
 /* DeepSpeed's geometry keeps no errors from before a call, so it needs no
  * second array. */
-static dscomm_status_t furnish(dscomm_device_side_t *side,
-                               dscomm_compressor_t *c)
+static dscomm_status_t side_furnish(dscomm_device_side_t *side,
+                                    dscomm_compressor_t *c)
 {
     size_t end = 0, errors = c->padded * sizeof(float);
     size_t first = side_reserve(&end, errors), second = first, server, scales;
@@ -48,8 +48,8 @@ static dscomm_status_t furnish(dscomm_device_side_t *side,
 }
 
 /* Waits until the queue is empty. */
-static dscomm_status_t await(dscomm_device_side_t *side,
-                             const dscomm_compressor_t *c)
+static dscomm_status_t side_await(dscomm_device_side_t *side,
+                                  const dscomm_compressor_t *c)
 {
     const int most_ms = dscomm_priv_channel_timeout(c->channel);
     dscomm_status_t status = dscomm_priv_device_drain(
@@ -63,7 +63,7 @@ static dscomm_status_t await(dscomm_device_side_t *side,
 
 static dscomm_status_t let_go(dscomm_compressor_t *c)
 {
-    dscomm_status_t status = await(c->side, c);
+    dscomm_status_t status = side_await(c->side, c);
 
     if (status < 0)
         return status;
@@ -109,13 +109,13 @@ with_host(dscomm_device_side_t *side, const dscomm_compressor_t *c,
           int (*put)(dscomm_device_side_t *side, const dscomm_compressor_t *c),
           const char *what)
 {
-    dscomm_status_t status = await(side, c);
+    dscomm_status_t status = side_await(side, c);
 
     if (status < 0)
         return status;
     side->late = 1;
     status = dscomm_priv_device_result(put(side, c), what);
-    return status < 0 ? status : await(side, c);
+    return status < 0 ? status : side_await(side, c);
 }
 
 /* Copies the host's errors to the device, with scales of 0. */
@@ -173,7 +173,7 @@ dscomm_status_t dscomm_priv_device_home(const dscomm_compressor_t *c,
     if (side->ahead)
         status = with_host(side, c, side_pull, "the errors from a device");
     else if (side->late)
-        status = await(side, c);
+        status = side_await(side, c);
     if (status < 0)
         return status;
     side->ahead = 0;
@@ -202,7 +202,7 @@ dscomm_status_t dscomm_priv_device_discard(const dscomm_compressor_t *c,
     dscomm_status_t status = DSCOMM_OK;
 
     if (side && side->late)
-        status = await(side, c);
+        status = side_await(side, c);
     if (!side || status < 0)
         return status;
     side->ahead = 0;
@@ -221,7 +221,7 @@ static dscomm_status_t new_side(dscomm_compressor_t *c, int device)
     side->device = device;
     side->behind = 1;
     if (status == DSCOMM_OK)
-        status = furnish(side, c);
+        status = side_furnish(side, c);
     if (status < 0)
         g_free(side);
     else

@@ -76,7 +76,8 @@ static void values_clear_masked(const uint8_t *mask, size_t count,
 
 /* How many of count elements, from first on, are in the buffer and not
  * padding. */
-static size_t inside(const dscomm_compressor_t *c, size_t first, size_t count)
+static size_t elements_inside(const dscomm_compressor_t *c, size_t first,
+                              size_t count)
 {
     return first >= c->count ? 0 : MIN(count, c->count - first);
 }
@@ -86,7 +87,8 @@ static void clear_masked_errors(const dscomm_compressor_t *c, size_t first,
                                 size_t count, float *errors)
 {
     if (c->mask && errors)
-        values_clear_masked(c->mask + first, inside(c, first, count), errors);
+        values_clear_masked(c->mask + first, elements_inside(c, first, count),
+                            errors);
 }
 
 /* A NaN in the errors would stay there for good, so errors that are not finite
@@ -114,7 +116,7 @@ static const float *values_fetch(const dscomm_exchange_t *x, const part_t *part,
                                  size_t first, size_t count, float *scratch)
 {
     const dscomm_compressor_t *c = part->c;
-    size_t real = inside(c, first, count);
+    size_t real = elements_inside(c, first, count);
     const char *from = part->buffer + first * dscomm_dtype_size(x->dtype);
 
     if (real == count && buffer_is_plain(x, c, part->buffer))
@@ -380,7 +382,7 @@ int dscomm_priv_decode(const dscomm_exchange_t *x, part_t *part,
     dscomm_compressor_t *c = part->c;
     dscomm_codec_args_t args = args_of(c, 1);
     size_t base = (size_t)rank * c->chunk + segment->from;
-    size_t all = inside(c, base, segment_extent(c, segment, rank));
+    size_t all = elements_inside(c, base, segment_extent(c, segment, rank));
     size_t size = dscomm_dtype_size(x->dtype);
     float scale = dscomm_priv_scale_of(part, region);
     int bad = 0;

@@ -11,8 +11,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-static dscomm_work_t **slot(const dscomm_exchange_t *x, dscomm_work_t **works,
-                            size_t packet, int rank)
+static dscomm_work_t **work_slot(const dscomm_exchange_t *x,
+                                 dscomm_work_t **works, size_t packet, int rank)
 {
     return &works[packet * (size_t)x->channel->ranks + (size_t)rank];
 }
@@ -34,8 +34,8 @@ static char *on_wire(const dscomm_exchange_t *x, char *here)
 
 /* Posts receives of packet p from all other ranks: of this rank's part, or of
  * their results. */
-static dscomm_status_t receive(dscomm_exchange_t *x, size_t p,
-                               dscomm_work_t **works, int phase)
+static dscomm_status_t packet_receive(dscomm_exchange_t *x, size_t p,
+                                      dscomm_work_t **works, int phase)
 {
     const int own = x->channel->rank;
     dscomm_status_t status = DSCOMM_OK;
@@ -47,7 +47,8 @@ static dscomm_status_t receive(dscomm_exchange_t *x, size_t p,
             status = dscomm_irecv(
                 x->channel->group,
                 on_wire(x, region_of(x, x->in, r) + packet_at(x, p)->offset),
-                bytes, DSCOMM_UINT8, r, tag_of(x, phase), slot(x, works, p, r));
+                bytes, DSCOMM_UINT8, r, tag_of(x, phase),
+                work_slot(x, works, p, r));
     }
     return status;
 }
@@ -117,8 +118,8 @@ static void put_notes(const dscomm_exchange_t *x, size_t p, char *region)
 
 /* Posts the sends of a packet. The first half of the array sends is for parts,
  * the second for results. */
-static dscomm_status_t send(dscomm_exchange_t *x, size_t p, char *region,
-                            int rank, int phase)
+static dscomm_status_t packet_send(dscomm_exchange_t *x, size_t p, char *region,
+                                   int rank, int phase)
 {
     size_t bytes =
         dscomm_priv_packet_bytes(x, p, phase ? x->channel->rank : rank);
@@ -132,7 +133,7 @@ static dscomm_status_t send(dscomm_exchange_t *x, size_t p, char *region,
     }
     return dscomm_isend(
         x->channel->group, from, bytes, DSCOMM_UINT8, rank, tag_of(x, phase),
-        slot(x, x->sends, p + (phase ? x->packet_count : 0), rank));
+        work_slot(x, x->sends, p + (phase ? x->packet_count : 0), rank));
 }
 
 /* Each rank begins with the next rank, so that not all send to the same one. */
@@ -172,7 +173,7 @@ static dscomm_status_t encode_packet(dscomm_exchange_t *x, size_t p)
                 dscomm_priv_encode(x, part, segment_at(x, s), r, region);
         }
         if (r != x->channel->rank)
-            status = send(x, p, region, r, 0);
+            status = packet_send(x, p, region, r, 0);
     }
     return status;
 }
@@ -182,7 +183,7 @@ dscomm_status_t dscomm_priv_exchange_start(dscomm_exchange_t *x)
     dscomm_status_t status = DSCOMM_OK;
 
     for (size_t p = 0; p < x->packet_count && status == DSCOMM_OK; p++)
-        status = receive(x, p, x->gathers, 0);
+        status = packet_receive(x, p, x->gathers, 0);
     if (status == DSCOMM_OK)
         status = dscomm_priv_device_encode(x);
     for (size_t i = 0; i < x->part_count && status == DSCOMM_OK; i++)
@@ -231,13 +232,13 @@ static dscomm_status_t look_all(dscomm_exchange_t *x, dscomm_work_t **works,
     dscomm_status_t status = DSCOMM_OK;
 
     for (int r = 0; r < x->channel->ranks && status == DSCOMM_OK; r++)
-        status = work_look(x, slot(x, works, p, r), r);
+        status = work_look(x, work_slot(x, works, p, r), r);
     return status;
 }
 
 /* Maps rank's window, if the first header of its call says that its rows are
  * there. */
-static dscomm_status_t see(dscomm_exchange_t *x, int rank)
+static dscomm_status_t window_map(dscomm_exchange_t *x, int rank)
 {
     dscomm_row_header_t header;
 
@@ -262,7 +263,7 @@ static dscomm_status_t look_for_notes(dscomm_exchange_t *x, stage_t stage,
         if (r == x->channel->rank)
             continue;
         if (stage == STAGE_GATHERED && p == 0)
-            status = see(x, r);
+            status = window_map(x, r);
         if (x->mapped[r])
             put_notes(x, p, region_of(x, x->in, r));
     }
@@ -395,7 +396,7 @@ static dscomm_status_t await_acks(dscomm_exchange_t *x)
         if (r != x->channel->rank)
             status =
                 dscomm_irecv(x->channel->group, x->tokens + r, 1, DSCOMM_UINT8,
-                             r, tag_of(x, 1), slot(x, x->acks, 0, r));
+                             r, tag_of(x, 1), work_slot(x, x->acks, 0, r));
     return status;
 }
 
@@ -404,14 +405,14 @@ static dscomm_status_t spread_packet(dscomm_exchange_t *x, size_t p)
 {
     const packet_t *packet = packet_at(x, p);
     char *region = region_of(x, x->in, x->channel->rank);
-    dscomm_status_t status = receive(x, p, x->spreads, 1);
+    dscomm_status_t status = packet_receive(x, p, x->spreads, 1);
 
     for (size_t s = packet->first; s < packet->last && status == DSCOMM_OK; s++)
         status = encode_result(x, s, region);
     if (status == DSCOMM_OK && x->shows)
         take_notes(x, p, region, 1);
     for (int i = 1; i < x->channel->ranks && status == DSCOMM_OK; i++)
-        status = send(x, p, region, peer_at(x, i), 1);
+        status = packet_send(x, p, region, peer_at(x, i), 1);
     if (status == DSCOMM_OK && x->shows && p + 1 == x->packet_count)
         status = await_acks(x);
     return status;
@@ -527,7 +528,7 @@ static dscomm_status_t decode_next(dscomm_exchange_t *x)
 }
 
 /* Acknowledges to ranks with windows that their rows were read. */
-static dscomm_status_t acknowledge(dscomm_exchange_t *x)
+static dscomm_status_t rows_acknowledge(dscomm_exchange_t *x)
 {
     dscomm_status_t status = DSCOMM_IN_PROGRESS;
 
@@ -538,7 +539,7 @@ static dscomm_status_t acknowledge(dscomm_exchange_t *x)
         if (x->mapped[r])
             status = dscomm_isend(x->channel->group,
                                   x->tokens + x->channel->rank, 1, DSCOMM_UINT8,
-                                  r, tag_of(x, 1), slot(x, x->acks, 1, r));
+                                  r, tag_of(x, 1), work_slot(x, x->acks, 1, r));
     if (status == DSCOMM_OK)
         x->acknowledged = 1;
     return status;
@@ -557,7 +558,7 @@ static dscomm_status_t finish_send(dscomm_exchange_t *x)
 
     if (x->decoded == x->packet_count && x->acknowledged &&
         x->sent < all_sends(x))
-        status = work_look(x, slot(x, x->sends, 0, 0) + x->sent,
+        status = work_look(x, work_slot(x, x->sends, 0, 0) + x->sent,
                            (int)(x->sent % (size_t)x->channel->ranks));
     if (status == DSCOMM_OK)
         x->sent++;
@@ -567,8 +568,8 @@ static dscomm_status_t finish_send(dscomm_exchange_t *x)
 dscomm_status_t dscomm_priv_exchange_go_on(dscomm_exchange_t *x)
 {
     static dscomm_status_t (*const steps[])(dscomm_exchange_t *) = {
-        gather_next, reduce_next, spread_next, fetch_next,
-        decode_next, acknowledge, finish_send};
+        gather_next, reduce_next,      spread_next, fetch_next,
+        decode_next, rows_acknowledge, finish_send};
     dscomm_status_t status;
 
     x->awaited = NULL;

@@ -127,7 +127,7 @@ static uint64_t cpu_detect(void)
 #endif
 
 /* All features if DSCOMM_CPU is invalid: dscomm_init() refuses that. */
-static uint64_t mask(void)
+static uint64_t cpu_mask(void)
 {
     const char *text = getenv("DSCOMM_CPU");
     int64_t word = 0;
@@ -145,7 +145,7 @@ static char names[96];
 
 static void cpu_find(void)
 {
-    usable = cpu_detect() & mask();
+    usable = cpu_detect() & cpu_mask();
     for (size_t i = 0; i < G_N_ELEMENTS(features); i++) {
         if (!(usable & features[i].bit))
             continue;

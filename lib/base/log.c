@@ -234,7 +234,7 @@ static void write_line(dscomm_log_level_t level, const char *domain,
     while (written < 0 && errno == EINTR);
 }
 
-static int passes(dscomm_log_level_t level, const char *domain)
+static int log_passes(dscomm_log_level_t level, const char *domain)
 {
     const int *own;
     int result;
@@ -284,7 +284,8 @@ void dscomm_log(dscomm_log_level_t level, const char *domain,
     if ((int)level > atomic_load_explicit(&highest, memory_order_relaxed))
         return;
     saved = errno;
-    if ((unsigned)level < G_N_ELEMENTS(level_names) && passes(level, domain)) {
+    if ((unsigned)level < G_N_ELEMENTS(level_names) &&
+        log_passes(level, domain)) {
         errno = saved; /* for %m */
         va_start(args, format);
         log_line(level, domain, format, args);

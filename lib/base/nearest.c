@@ -11,7 +11,7 @@
 #define NAME_MAX_BYTES 64 /* longer names are similar to none */
 
 /* The edit distance of two names, both shorter than NAME_MAX_BYTES. */
-static unsigned distance(const char *a, const char *b)
+static unsigned name_distance(const char *a, const char *b)
 {
     unsigned row[NAME_MAX_BYTES];
     size_t length = strlen(b);
@@ -48,7 +48,7 @@ void dscomm_priv_nearest_try(dscomm_nearest_t *search, const char *candidate)
 
     if (!search->limit || strlen(candidate) >= NAME_MAX_BYTES)
         return;
-    edits = distance(search->name, candidate);
+    edits = name_distance(search->name, candidate);
     if (edits >= search->limit)
         return;
     search->limit = edits;

@@ -54,7 +54,7 @@ uint64_t dscomm_priv_fail_serial(void)
 /* Cuts text after its last whole character within size - 1 bytes. In UTF-8 a
  * character has at most three continuation bytes; a longer run of them is not
  * UTF-8. */
-static void clip(char *text, size_t size)
+static void text_clip(char *text, size_t size)
 {
     size_t end = size - 1;
 
@@ -67,14 +67,15 @@ static void clip(char *text, size_t size)
 
 void dscomm_priv_tidy(char *text, size_t size)
 {
-    clip(text, size);
+    text_clip(text, size);
     for (char *c = text; *c; c++) {
         if (g_ascii_iscntrl(*c))
             *c = ' ';
     }
 }
 
-/* Copies one byte more than fits, so that clip() sees whether it must cut. */
+/* Copies one byte more than fits, so that text_clip() sees whether it must cut.
+ */
 const char *dscomm_priv_quote(const char *text, char *buffer, size_t size)
 {
     size_t length = strnlen(text, size);
@@ -108,7 +109,7 @@ dscomm_status_t dscomm_priv_fail_with(dscomm_status_t status, const char *text)
     memmove(sentence, text, length);
     if (length < sizeof sentence)
         sentence[length] = '\0';
-    clip(sentence, sizeof sentence);
+    text_clip(sentence, sizeof sentence);
     serial++;
     return status;
 }

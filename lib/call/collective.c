@@ -18,8 +18,9 @@
 
 /* True if send and recv, of these many blocks of count, do not overlap.
  * in_place: they may be equal. */
-static inline int disjoint(const dscomm_coll_args_t *args, size_t send_blocks,
-                           size_t recv_blocks, int in_place)
+static inline int buffers_disjoint(const dscomm_coll_args_t *args,
+                                   size_t send_blocks, size_t recv_blocks,
+                                   int in_place)
 {
     size_t bytes = args->count * args->element;
 
@@ -70,7 +71,8 @@ static dscomm_status_t call_reduce(dscomm_group_t *group, const void *send,
     CHECKED(group, &args,
             dscomm_priv_quick(group, send, count, dtype) &&
                 dscomm_priv_quick_op(op, dtype) && in_range(group, root) &&
-                (group->rank != root || (recv && disjoint(&args, 1, 1, 1))));
+                (group->rank != root ||
+                 (recv && buffers_disjoint(&args, 1, 1, 1))));
     return dscomm_priv_dispatch(group, &args, ret_work);
 }
 
@@ -85,7 +87,8 @@ call_all_reduce(dscomm_group_t *group, const void *send, void *recv,
     args.factor = factor;
     CHECKED(group, &args,
             dscomm_priv_quick(group, send, count, dtype) && recv &&
-                dscomm_priv_quick_op(op, dtype) && disjoint(&args, 1, 1, 1));
+                dscomm_priv_quick_op(op, dtype) &&
+                buffers_disjoint(&args, 1, 1, 1));
     return dscomm_priv_dispatch(group, &args, ret_work);
 }
 
@@ -102,7 +105,7 @@ call_reduce_scatter(dscomm_group_t *group, const void *send, void *recv,
     CHECKED(group, &args,
             dscomm_priv_quick(group, send, recv_count, dtype) && recv &&
                 dscomm_priv_quick_op(op, dtype) &&
-                (disjoint(&args, (size_t)group->size, 1, 0) ||
+                (buffers_disjoint(&args, (size_t)group->size, 1, 0) ||
                  is_own_block(group, &args, recv, send)));
     return dscomm_priv_dispatch(group, &args, ret_work);
 }
@@ -218,7 +221,7 @@ dscomm_status_t dscomm_all_gather(dscomm_group_t *group, const void *send,
 
     CHECKED(group, &args,
             dscomm_priv_quick(group, send, send_count, dtype) && recv &&
-                (disjoint(&args, 1, (size_t)group->size, 0) ||
+                (buffers_disjoint(&args, 1, (size_t)group->size, 0) ||
                  is_own_block(group, &args, send, recv)));
     return dscomm_priv_dispatch(group, &args, ret_work);
 }
@@ -263,7 +266,8 @@ dscomm_status_t dscomm_all_to_all(dscomm_group_t *group, const void *send,
 
     CHECKED(group, &args,
             dscomm_priv_quick(group, send, count, dtype) && recv &&
-                disjoint(&args, (size_t)group->size, (size_t)group->size, 0));
+                buffers_disjoint(&args, (size_t)group->size,
+                                 (size_t)group->size, 0));
     return dscomm_priv_dispatch(group, &args, ret_work);
 }
 

@@ -102,7 +102,7 @@ dscomm_priv_dispatch_choose(dscomm_group_t *group,
     return algorithm;
 }
 
-static dscomm_status_t unstage(dscomm_call_t *call, dscomm_status_t status)
+static dscomm_status_t call_unstage(dscomm_call_t *call, dscomm_status_t status)
 {
     if (status == DSCOMM_OK)
         status = call->bounce->finish(call->bounce, SIZE_MAX);
@@ -118,7 +118,7 @@ static dscomm_status_t collective_run(dscomm_group_t *group,
 
     status = group->ops.run(group->impl, &call->coll);
     if (G_UNLIKELY(call->bounce))
-        status = unstage(call, status);
+        status = call_unstage(call, status);
     dscomm_priv_hook_end(group, call, span, status);
     return status;
 }

@@ -276,7 +276,7 @@ static void context_leave(void)
     functions.pop(&context);
 }
 
-static dscomm_status_t result(int code, const char *what)
+static dscomm_status_t device_result(int code, const char *what)
 {
     const char *name = NULL;
 
@@ -296,7 +296,7 @@ dscomm_status_t dscomm_priv_device_sync(const void *pointer, void *stream)
         code = functions.synchronize(stream);
         context_leave();
     }
-    return result(code, "waiting for a device");
+    return device_result(code, "waiting for a device");
 }
 
 dscomm_status_t dscomm_device_copy(void *dest, const void *source, size_t bytes,
@@ -323,8 +323,8 @@ dscomm_status_t dscomm_device_copy(void *dest, const void *source, size_t bytes,
             code = functions.synchronize(stream);
         context_leave();
     }
-    return result(code,
-                  is_dest ? "copying to a device" : "copying from a device");
+    return device_result(code, is_dest ? "copying to a device"
+                                       : "copying from a device");
 }
 
 /* Takes the most recently used block of at least size bytes and at most four

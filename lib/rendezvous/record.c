@@ -32,7 +32,7 @@ static void read_link(const char *path, char *text, size_t size)
     text[MAX(got, 0)] = '\0';
 }
 
-static int resize(int fd, size_t size)
+static int file_resize(int fd, size_t size)
 {
     int failed;
 
@@ -83,7 +83,7 @@ static void record_find_host(char host[DSCOMM_HOST_ID_MAX], char why[ALONE_MAX])
         call = "memfd_create";
     else if (sock < 0)
         call = "socket";
-    else if (!resize(fd, size))
+    else if (!file_resize(fd, size))
         call = "ftruncate";
     else if ((memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
                             0)) == MAP_FAILED)

@@ -426,7 +426,7 @@ static void load_modules(const dscomm_join_t *join)
 }
 
 /* Keeps the token of a failed call for the next one. */
-static void remember(const dscomm_join_t *join, const char *token)
+static void token_keep(const dscomm_join_t *join, const char *token)
 {
     point_t *point;
 
@@ -467,7 +467,7 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
     }
     if (status < 0) {
         dscomm_priv_processes_free(meeting.processes);
-        remember(join, token);
+        token_keep(join, token);
         return status;
     }
     meeting.nodes = decision.nodes;

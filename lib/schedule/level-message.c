@@ -12,8 +12,9 @@
 #include "lib/schedule/levels.h"
 
 /* Returns the level of message, and the peer's number in that level. */
-static dscomm_level_t *route(dscomm_levels_t *levels,
-                             const dscomm_message_t *message, int *ret_peer)
+static dscomm_level_t *message_route(dscomm_levels_t *levels,
+                                     const dscomm_message_t *message,
+                                     int *ret_peer)
 {
     const dscomm_layout_t *layout = &levels->layout;
     const int peer = message->peer;
@@ -51,7 +52,7 @@ dscomm_status_t dscomm_priv_levels_isend(void *impl,
 {
     dscomm_levels_t *levels = impl;
     dscomm_message_t own = *message;
-    dscomm_level_t *level = route(levels, message, &own.peer);
+    dscomm_level_t *level = message_route(levels, message, &own.peer);
 
     *level_of(levels, request) = level;
     return end_start(levels, level->ops.isend(level->impl, &own, request));
@@ -63,7 +64,7 @@ dscomm_status_t dscomm_priv_levels_irecv(void *impl,
 {
     dscomm_levels_t *levels = impl;
     dscomm_message_t own = *message;
-    dscomm_level_t *level = route(levels, message, &own.peer);
+    dscomm_level_t *level = message_route(levels, message, &own.peer);
 
     *level_of(levels, request) = level;
     return end_start(levels, level->ops.irecv(level->impl, &own, request));
@@ -106,7 +107,7 @@ int dscomm_priv_levels_probe(void *impl, const dscomm_message_t *wanted,
 {
     dscomm_levels_t *levels = impl;
     dscomm_message_t own = *wanted;
-    dscomm_level_t *level = route(levels, wanted, &own.peer);
+    dscomm_level_t *level = message_route(levels, wanted, &own.peer);
 
     if (!level->ops.probe(level->impl, &own, found, ret_taken))
         return 0;

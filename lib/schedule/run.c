@@ -459,7 +459,7 @@ static int next_chain(dscomm_run_t *run, dscomm_run_slot_t *slot,
 }
 
 /* Runs rounds until one must wait. */
-static void proceed(dscomm_run_t *run, dscomm_run_slot_t *slot)
+static void slot_proceed(dscomm_run_t *run, dscomm_run_slot_t *slot)
 {
     while (!slot->outstanding) {
         const dscomm_step_t *step;
@@ -506,7 +506,7 @@ void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args)
     }
     for (uint32_t i = 0; i < schedule->window; i++)
         if (run->status == DSCOMM_IN_PROGRESS)
-            proceed(run, &run->slots[i]);
+            slot_proceed(run, &run->slots[i]);
 }
 
 /* Compares headers that came before their step; equal ones wait for it. Returns
@@ -545,7 +545,7 @@ unsigned dscomm_priv_run_advance(dscomm_run_t *run)
         run_complete(run, message.step, message.request);
         if (run->status == DSCOMM_IN_PROGRESS && run->suspect != message.step &&
             --message.slot->outstanding == 0)
-            proceed(run, message.slot);
+            slot_proceed(run, message.slot);
     }
     if (run->early && run->status == DSCOMM_OK)
         dscomm_priv_early_end(run);

@@ -87,8 +87,8 @@ static char *find_unknown(char *const *words, const GError *error)
 
 /* Returns GLib's sentence, with a suggestion for a misspelt option;
  * g_free(). */
-static char *describe(const GOptionEntry *entries, char *const *words,
-                      const GError *error)
+static char *error_describe(const GOptionEntry *entries, char *const *words,
+                            const GError *error)
 {
     char *name = find_unknown(words, error), *text;
     dscomm_nearest_t search = dscomm_priv_nearest_begin(name ? name : "", 0);
@@ -119,7 +119,7 @@ gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
     if (g_option_context_parse(context, argc, argv, &error))
         problem = numbers_set(&numbers);
     else
-        problem = describe(entries, *argv, error);
+        problem = error_describe(entries, *argv, error);
     numbers_free(&numbers);
     g_clear_error(&error);
     g_option_context_free(context);

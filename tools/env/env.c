@@ -67,7 +67,7 @@ static G_GNUC_PRINTF(2, 3) int refuse(const options_t *options,
     return TOOL_USAGE;
 }
 
-static int show(const dscomm_env_t *env, const options_t *options)
+static int env_show(const dscomm_env_t *env, const options_t *options)
 {
     GString *text = g_string_new(NULL);
     int status;
@@ -85,7 +85,7 @@ static int show(const dscomm_env_t *env, const options_t *options)
 }
 
 /* Exports the values. Warnings, which the table would contain, go to stderr. */
-static int export(const dscomm_env_t *env)
+static int env_export(const dscomm_env_t *env)
 {
     const char *warning;
 
@@ -98,7 +98,7 @@ static int export(const dscomm_env_t *env)
 
 static int print_exports(const dscomm_env_t *env)
 {
-    int status = export(env);
+    int status = env_export(env);
     GString *text;
 
     if (status != TOOL_OK)
@@ -124,10 +124,10 @@ static int show_placement(const dscomm_env_t *env, const options_t *options)
                             text);
 }
 
-static int execute(const dscomm_env_t *env, const options_t *options,
-                   char **argv)
+static int env_execute(const dscomm_env_t *env, const options_t *options,
+                       char **argv)
 {
-    int status = export(env);
+    int status = env_export(env);
 
     if (status == TOOL_OK && options->placement)
         status = tool_env_bind(env, &options->place);
@@ -139,7 +139,7 @@ static int execute(const dscomm_env_t *env, const options_t *options,
                      g_strerror(errno));
 }
 
-static int advise(const options_t *options, char **argv)
+static int env_advise(const options_t *options, char **argv)
 {
     const tool_env_mpirun_t asked = {
         .program = options->mpirun_path,
@@ -154,7 +154,7 @@ static int advise(const options_t *options, char **argv)
 }
 
 /* Returns 0 for a number that was not given; a given 0 is an error. */
-static int counted(int number)
+static int number_given(int number)
 {
     return number == NOT_SAID ? 0 : number == 0 ? -1 : number;
 }
@@ -192,15 +192,15 @@ static int env_check_options(const options_t *o, char **argv)
         return refuse(o, "unexpected argument '%s'; --exec runs a program",
                       argv[0]);
     if (o->mpirun)
-        problem =
-            tool_advice_check(counted(o->nodes), counted(o->ranks_per_node));
+        problem = tool_advice_check(number_given(o->nodes),
+                                    number_given(o->ranks_per_node));
     if (problem)
         status = refuse(o, "%s", problem);
     g_free(problem);
     return status;
 }
 
-static int run(const options_t *options, char **argv)
+static int env_run(const options_t *options, char **argv)
 {
     dscomm_env_attr_t attr = DSCOMM_ENV_ATTR_INIT;
     dscomm_env_t *env;
@@ -210,13 +210,13 @@ static int run(const options_t *options, char **argv)
     if (dscomm_env_discover(&attr, &env) < 0)
         return tool_fail(TOOL_FAILED, "env", "%s", dscomm_last_error());
     if (options->exec)
-        status = execute(env, options, argv);
+        status = env_execute(env, options, argv);
     else if (options->export)
         status = print_exports(env);
     else if (options->placement)
         status = show_placement(env, options);
     else
-        status = show(env, options);
+        status = env_show(env, options);
     dscomm_env_free(env);
     return status;
 }
@@ -297,7 +297,7 @@ int tool_env(int argc, char **argv)
     o.place.json = o.json;
     status = env_check_options(&o, argv);
     if (status == TOOL_OK)
-        status = o.mpirun ? advise(&o, argv) : run(&o, argv);
+        status = o.mpirun ? env_advise(&o, argv) : env_run(&o, argv);
     g_free(o.devices);
     g_free(o.mpirun_path);
     return status;

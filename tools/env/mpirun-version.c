@@ -78,7 +78,7 @@ static int version_start(const char *program, int output, pid_t *ret_pid)
     return error;
 }
 
-static int left(gint64 deadline)
+static int deadline_left(gint64 deadline)
 {
     gint64 msec = (deadline - g_get_monotonic_time()) / 1000;
 
@@ -93,7 +93,7 @@ static gboolean version_read(int fd, gint64 deadline, GString *text)
     char buffer[4096];
 
     while (text->len < TEXT_MAX) {
-        int ready = poll(&poll_fd, 1, left(deadline));
+        int ready = poll(&poll_fd, 1, deadline_left(deadline));
         ssize_t got;
 
         if (ready < 0 && errno == EINTR)
@@ -119,7 +119,7 @@ static int version_reap(pid_t pid, gint64 deadline)
     int status = 0;
 
     while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-           info.si_pid == 0 && left(deadline))
+           info.si_pid == 0 && deadline_left(deadline))
         g_usleep(2000);
     kill(-pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

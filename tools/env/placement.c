@@ -180,8 +180,8 @@ static void take_cores(const state_t *s, hwloc_const_bitmap_t set, int first,
 
 /* Takes this rank's contiguous share; if the shares are unequal, the first
  * ranks have one core more. */
-static void share(const state_t *s, const domain_t *domain,
-                  hwloc_const_bitmap_t set)
+static void domain_share(const state_t *s, const domain_t *domain,
+                         hwloc_const_bitmap_t set)
 {
     tool_placement_t *result = s->result;
     const int all = tool_topology_count_cores(s->question->topology, set);
@@ -224,12 +224,12 @@ static void decide_in(const state_t *s, const domain_t *domain)
                                       "or a container",
                                       mask);
     else
-        share(s, domain, set);
+        domain_share(s, domain, set);
     g_free(mask);
     hwloc_bitmap_free(set);
 }
 
-static void decide(const state_t *s)
+static void placement_decide(const state_t *s)
 {
     const domain_t *domain = &s->domains[domain_of(s, s->question->local_rank)];
     tool_placement_t *result = s->result;
@@ -269,7 +269,7 @@ tool_placement_t *tool_place(const tool_placement_question_t *question)
             read_devices(s);
         else
             placement_read_nodes(s);
-        decide(s);
+        placement_decide(s);
     }
     for (int i = 0; i < s->count; i++) {
         g_free(s->domains[i].name);

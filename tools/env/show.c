@@ -38,7 +38,7 @@ static char *field_text(const dscomm_env_t *env, dscomm_env_field_t field)
 }
 
 /* Returns the description of the source, from the list of all sources. */
-static const char *about(const dscomm_env_t *env)
+static const char *source_describe(const dscomm_env_t *env)
 {
     dscomm_env_candidate_t info = {.size = sizeof info};
 
@@ -81,7 +81,7 @@ static void add_values(const dscomm_env_t *env, GString *text)
 {
     g_string_append_printf(text, "rank %d of %d, by %s (%s)\n",
                            dscomm_env_rank(env), dscomm_env_world_size(env),
-                           dscomm_env_source(env), about(env));
+                           dscomm_env_source(env), source_describe(env));
     for (int i = 0; i < DSCOMM_ENV_FIELD_COUNT; i++) {
         dscomm_env_field_t field = (dscomm_env_field_t)i;
         char *value = field_text(env, field);

@@ -160,7 +160,7 @@ static int open_temporary(perf_save_t *save)
     return fd;
 }
 
-static void release(perf_save_t *save)
+static void save_release(perf_save_t *save)
 {
     g_free(save->temporary);
     g_free(save->path);
@@ -184,7 +184,7 @@ perf_save_t *perf_save_new(const char *path)
         return save;
     }
     int error = errno;
-    release(save);
+    save_release(save);
     errno = error;
     return NULL;
 }
@@ -204,6 +204,6 @@ int perf_save_end(perf_save_t *save, const char *text)
         error = errno;
     if (save->temporary && (error || !text))
         unlink(save->temporary);
-    release(save);
+    save_release(save);
     return error;
 }

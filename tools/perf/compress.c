@@ -109,7 +109,7 @@ static const perf_operation_t compressed = {.run = call_compressed,
 
 /* Fills the buffer with noise whose magnitude stays the same however often it
  * is averaged, because the result of one call is the input of the next. */
-static void fill(const perf_call_t *call)
+static void buffer_fill(const perf_call_t *call)
 {
     guint32 word = 1 + (guint32)call->rank;
 
@@ -151,7 +151,7 @@ static dscomm_status_t compressor_check(const perf_run_t *run,
     for (int i = 0; i < run->options->checks && status == DSCOMM_OK; i++) {
         gint64 wrong = 0;
 
-        fill(call);
+        buffer_fill(call);
         status = call_compressed(call, NULL);
         if (status == DSCOMM_OK)
             status = compare_ranks(call, &wrong);
@@ -164,7 +164,7 @@ static dscomm_status_t measure_times(perf_run_t *run, perf_call_t *call,
                                      const perf_operation_t *operation,
                                      perf_times_t *ret_times)
 {
-    fill(call);
+    buffer_fill(call);
     call->operation = operation;
     return perf_time(run, call, perf_step(run->options, call), ret_times);
 }
@@ -183,7 +183,7 @@ static dscomm_status_t measure_with(perf_run_t *run, perf_call_t *call,
         status = measure_times(run, call, &plain, &line->plain);
     if (status == DSCOMM_OK)
         status = measure_times(run, call, &compressed, &line->compressed);
-    fill(call);
+    buffer_fill(call);
     call->compressor = alone;
     if (status == DSCOMM_OK)
         status = perf_time(run, call, call_compressed, &line->codec);

@@ -116,8 +116,8 @@ static int check_folder(const tool_job_t *job, const folder_t *folder)
 
 /* Enters the folder name, which is created if it is missing. It must not be a
  * symbolic link. */
-static int descend(const tool_job_t *job, folder_t *folder, const char *name,
-                   mode_t mode)
+static int folder_descend(const tool_job_t *job, folder_t *folder,
+                          const char *name, mode_t mode)
 {
     int parent = folder->fd;
     char *path = g_build_filename(folder->path, name, NULL);
@@ -186,11 +186,11 @@ int tool_logs_open(const tool_job_t *job, int rank, int ret_fds[2])
     int status = open_top(job, &folder);
 
     if (status == TOOL_OK)
-        status = descend(job, &folder, job->run_id, 0700);
+        status = folder_descend(job, &folder, job->run_id, 0700);
     if (status == TOOL_OK)
-        status = descend(job, &folder, attempt, 0755);
+        status = folder_descend(job, &folder, attempt, 0755);
     if (status == TOOL_OK)
-        status = descend(job, &folder, number, 0755);
+        status = folder_descend(job, &folder, number, 0755);
     for (int i = 0; i < 2 && status == TOOL_OK; i++)
         status = open_one(job, &folder, i ? "stderr.log" : "stdout.log",
                           &ret_fds[i]);

@@ -208,7 +208,7 @@ static int run_check_options(options_t *o, char **argv)
 
 /* Changes "--nproc_per_node=2" to "--nproc-per-node=2", and "-n4" to
  * "--ranks=4", because GOption does not know these forms. */
-static char *respell(char *word)
+static char *option_respell(char *word)
 {
     char *copy;
 
@@ -307,7 +307,7 @@ static int read_words(char **argv, const GOptionEntry *entries)
     for (int i = 1; argv[i] && argv[i][0] == '-'; i++) {
         if (strcmp(argv[i], "--") == 0)
             break;
-        argv[i] = respell(argv[i]);
+        argv[i] = option_respell(argv[i]);
         if (check_word(argv[i]) != TOOL_OK)
             return TOOL_USAGE;
         if (takes_value(entries, argv[i]) && argv[i + 1])

@@ -159,7 +159,8 @@ static void put_line(stream_t *stream, int rank, const guint8 *bytes,
     g_byte_array_set_size(stream->line, 0);
 }
 
-static void feed(stream_t *stream, int rank, const guint8 *bytes, gsize size)
+static void stream_feed(stream_t *stream, int rank, const guint8 *bytes,
+                        gsize size)
 {
     while (size > 0) {
         const guint8 *newline = memchr(bytes, '\n', size);
@@ -179,8 +180,8 @@ static void feed(stream_t *stream, int rank, const guint8 *bytes, gsize size)
 }
 
 /* Prints that a log cannot be written, and closes it. */
-static void keep(tool_output_t *output, stream_t *stream, const guint8 *bytes,
-                 gsize size)
+static void stream_keep(tool_output_t *output, stream_t *stream,
+                        const guint8 *bytes, gsize size)
 {
     while (size > 0 && stream->log_fd >= 0) {
         ssize_t written = write(stream->log_fd, bytes, size);
@@ -208,8 +209,8 @@ static gboolean stream_read(tool_output_t *output, int i)
     ssize_t size = stream->fd < 0 ? 0 : read(stream->fd, bytes, sizeof(bytes));
 
     if (size > 0) {
-        keep(output, stream, bytes, (gsize)size);
-        feed(stream, rank, bytes, (gsize)size);
+        stream_keep(output, stream, bytes, (gsize)size);
+        stream_feed(stream, rank, bytes, (gsize)size);
     } else if (size == 0 || (errno != EAGAIN && errno != EINTR)) {
         close_stream(stream);
     }
@@ -230,7 +231,7 @@ static void lose_sink(tool_output_t *output, sink_t *sink)
             close_stream(&output->streams[i]);
 }
 
-static void give(tool_output_t *output, sink_t *sink)
+static void sink_give(tool_output_t *output, sink_t *sink)
 {
     gsize size = MIN(sink->queue->len - sink->written, PIPE_BUF);
     ssize_t written = write(sink->fd, sink->queue->data + sink->written, size);
@@ -265,7 +266,7 @@ void tool_output_dispatch(tool_output_t *output, const GArray *fds)
             stream_read(output, i);
     for (int i = 0; i < 2; i++)
         if (is_ready(fds, output->sinks[i].slot))
-            give(output, &output->sinks[i]);
+            sink_give(output, &output->sinks[i]);
 }
 
 void tool_output_end(tool_output_t *output)

@@ -175,8 +175,8 @@ static int await_exec(int fd)
 
 /* Starts rank with fds as stdout and stderr (-1: ours). Returns 0, or the errno
  * of what failed; *ret_executing = exec did. */
-static int start(const tool_job_t *job, int rank, const int fds[2],
-                 pid_t *ret_pid, gboolean *ret_executing)
+static int rank_start(const tool_job_t *job, int rank, const int fds[2],
+                      pid_t *ret_pid, gboolean *ret_executing)
 {
     int ends[2];
     int error = 0;
@@ -238,7 +238,7 @@ int tool_spawn(const tool_job_t *job, tool_output_t *output, int rank,
     if (status == TOOL_OK && output)
         error = tool_output_open(output, rank, fds);
     if (status == TOOL_OK && !error)
-        error = start(job, rank, fds, ret_pid, &executing);
+        error = rank_start(job, rank, fds, ret_pid, &executing);
     for (int i = 0; i < 2; i++)
         if (fds[i] >= 0)
             close(fds[i]);

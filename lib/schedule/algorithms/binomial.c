@@ -35,7 +35,7 @@ void dscomm_priv_binomial_reduce(dscomm_plan_t *plan)
 
 /* Number of ranks in the subtree of number, itself included; they have
  * consecutive numbers. */
-static int below(const dscomm_plan_t *plan, int number, int reach)
+static int subtree_size(const dscomm_plan_t *plan, int number, int reach)
 {
     return MIN(reach, plan->ranks - number);
 }
@@ -79,7 +79,8 @@ static void gather_at_root(dscomm_plan_t *plan)
     dscomm_place_t wrapped = {0};
 
     for (int far = 1; far < plan->ranks; far *= 2) {
-        const int child = binomial_rank(plan, far), all = below(plan, far, far);
+        const int child = binomial_rank(plan, far),
+                  all = subtree_size(plan, far, far);
         dscomm_place_t place;
 
         if (place_blocks(plan, dscomm_priv_at(AT_RECV, 0), child, all,
@@ -100,7 +101,7 @@ static void gather_at_root(dscomm_plan_t *plan)
 void dscomm_priv_binomial_gather(dscomm_plan_t *plan)
 {
     const dscomm_knomial_t node = binomial_find_node(plan);
-    const int all = below(plan, node.number, node.reach);
+    const int all = subtree_size(plan, node.number, node.reach);
     const size_t bytes = plan->args->count * plan->args->element;
     dscomm_place_t own = dscomm_priv_at(AT_SEND, 0), place = own;
 
@@ -113,10 +114,10 @@ void dscomm_priv_binomial_gather(dscomm_plan_t *plan)
         dscomm_priv_plan_copy(plan, place, own, bytes);
     }
     for (int far = 1; far < all; far *= 2)
-        dscomm_priv_plan_recv(plan, binomial_rank(plan, node.number + far),
-                              dscomm_priv_beyond(place, (size_t)far * bytes),
-                              (size_t)below(plan, node.number + far, far) *
-                                  bytes);
+        dscomm_priv_plan_recv(
+            plan, binomial_rank(plan, node.number + far),
+            dscomm_priv_beyond(place, (size_t)far * bytes),
+            (size_t)subtree_size(plan, node.number + far, far) * bytes);
     dscomm_priv_plan_round(plan);
     dscomm_priv_plan_send(plan, node.parent, place, (size_t)all * bytes);
 }
@@ -127,7 +128,8 @@ static void scatter_at_root(dscomm_plan_t *plan, int reach)
     const size_t bytes = args->count * args->element;
 
     for (int far = reach / 2; far; far /= 2) {
-        const int child = binomial_rank(plan, far), all = below(plan, far, far);
+        const int child = binomial_rank(plan, far),
+                  all = subtree_size(plan, far, far);
         dscomm_place_t place;
 
         if (place_blocks(plan, dscomm_priv_at(AT_SEND, 0), child, all, &place))
@@ -141,7 +143,7 @@ static void scatter_at_root(dscomm_plan_t *plan, int reach)
 void dscomm_priv_binomial_scatter(dscomm_plan_t *plan)
 {
     const dscomm_knomial_t node = binomial_find_node(plan);
-    const int all = below(plan, node.number, node.reach);
+    const int all = subtree_size(plan, node.number, node.reach);
     const size_t bytes = plan->args->count * plan->args->element;
     dscomm_place_t own = dscomm_priv_at(AT_RECV, 0), place = own;
 
@@ -158,7 +160,7 @@ void dscomm_priv_binomial_scatter(dscomm_plan_t *plan)
             dscomm_priv_plan_send(
                 plan, binomial_rank(plan, node.number + far),
                 dscomm_priv_beyond(place, (size_t)far * bytes),
-                (size_t)below(plan, node.number + far, far) * bytes);
+                (size_t)subtree_size(plan, node.number + far, far) * bytes);
     if (all > 1)
         dscomm_priv_plan_copy(plan, own, place, bytes);
 }

@@ -54,7 +54,8 @@ static size_t lap_start(const lap_t *lap, int part)
 
 /* Elements and bytes of one side of a halving: the part below or above
  * middle. */
-static piece_t side(const lap_t *lap, const halving_t *halving, int upper)
+static piece_t halving_side(const lap_t *lap, const halving_t *halving,
+                            int upper)
 {
     size_t first = lap_start(lap, upper ? halving->middle : halving->first);
     size_t end = lap_start(lap, upper ? halving->end : halving->middle);
@@ -111,14 +112,14 @@ static void join_partner(dscomm_plan_t *plan, lap_t *lap)
 }
 
 /* In each fold the part of the lower numbers comes first. */
-static void halve(dscomm_plan_t *plan, lap_t *lap)
+static void lap_halve(dscomm_plan_t *plan, lap_t *lap)
 {
     join_partner(plan, lap);
     for (int i = 0; i < lap->nhalvings; i++) {
         const halving_t *halving = &lap->halvings[i];
         const int last = i == lap->nhalvings - 1;
-        piece_t kept = side(lap, halving, halving->upper);
-        piece_t other = side(lap, halving, !halving->upper);
+        piece_t kept = halving_side(lap, halving, halving->upper);
+        piece_t other = halving_side(lap, halving, !halving->upper);
         dscomm_place_t own = dscomm_priv_beyond(lap->own, kept.offset);
         dscomm_place_t to = dscomm_priv_beyond(lap->result, kept.offset);
 
@@ -140,8 +141,8 @@ static void double_up(dscomm_plan_t *plan, const lap_t *lap)
 {
     for (int i = lap->nhalvings - 1; i >= 0; i--) {
         const halving_t *halving = &lap->halvings[i];
-        piece_t kept = side(lap, halving, halving->upper);
-        piece_t other = side(lap, halving, !halving->upper);
+        piece_t kept = halving_side(lap, halving, halving->upper);
+        piece_t other = halving_side(lap, halving, !halving->upper);
 
         dscomm_priv_plan_recv(plan, halving->peer,
                               dscomm_priv_beyond(lap->result, other.offset),
@@ -154,11 +155,11 @@ static void double_up(dscomm_plan_t *plan, const lap_t *lap)
 }
 
 /* Reverses the rounds like double_up(), but only number 0 gets the result. */
-static void gather(dscomm_plan_t *plan, const lap_t *lap)
+static void lap_gather(dscomm_plan_t *plan, const lap_t *lap)
 {
     for (int i = lap->nhalvings - 1; i >= 0; i--) {
         const halving_t *halving = &lap->halvings[i];
-        piece_t upper = side(lap, halving, 1);
+        piece_t upper = halving_side(lap, halving, 1);
         dscomm_place_t place = dscomm_priv_beyond(lap->result, upper.offset);
 
         if (halving->upper) {
@@ -187,7 +188,7 @@ static void lap_all_reduce_piece(dscomm_plan_t *plan, lap_t lap, piece_t piece)
     lap.came = dscomm_priv_plan_slot(plan);
     lap_load(plan, &lap);
     if (lap.world.number >= 0) {
-        halve(plan, &lap);
+        lap_halve(plan, &lap);
         double_up(plan, &lap);
         if (lap.partner >= 0)
             dscomm_priv_plan_send(plan, lap.partner, lap.result, piece.bytes);
@@ -226,8 +227,8 @@ static void lap_reduce_piece(dscomm_plan_t *plan, lap_t lap, piece_t piece,
         dscomm_priv_plan_send(plan, lap.partner, lap.own, piece.bytes);
         return;
     }
-    halve(plan, &lap);
-    gather(plan, &lap);
+    lap_halve(plan, &lap);
+    lap_gather(plan, &lap);
 }
 
 void dscomm_priv_halving_doubling_reduce(dscomm_plan_t *plan)
@@ -270,7 +271,7 @@ static void lap_reduce_scatter(dscomm_plan_t *plan, lap_t *lap)
     lap->folds_in_place = lap->partner >= 0;
     lap_load(plan, lap);
     if (lap->world.number >= 0) {
-        halve(plan, lap);
+        lap_halve(plan, lap);
         if (lap->partner >= 0)
             lap_share(plan, lap);
         return;

@@ -59,7 +59,7 @@ typedef struct {
     size_t room;
 } exchange_t;
 
-static void exchange(dscomm_plan_t *plan, const exchange_t *all)
+static void parts_exchange(dscomm_plan_t *plan, const exchange_t *all)
 {
     const piece_t *own = &all->pieces[plan->rank];
     dscomm_place_t *came =
@@ -104,14 +104,14 @@ void dscomm_priv_pairwise_reduce_scatter(dscomm_plan_t *plan)
             inputs[r] =
                 dscomm_priv_beyond(input_block(args, r), parts[r].offset);
         }
-        exchange(plan, &(exchange_t){
-                           .inputs = inputs,
-                           .pieces = parts,
-                           .result = dscomm_priv_at(AT_RECV,
-                                                    parts[plan->rank].offset),
-                           .slot = dscomm_priv_plan_slot(plan),
-                           .room = room,
-                       });
+        parts_exchange(plan, &(exchange_t){
+                                 .inputs = inputs,
+                                 .pieces = parts,
+                                 .result = dscomm_priv_at(
+                                     AT_RECV, parts[plan->rank].offset),
+                                 .slot = dscomm_priv_plan_slot(plan),
+                                 .room = room,
+                             });
     }
     free(inputs);
     free(parts);
@@ -132,8 +132,8 @@ static void pairwise_spread(dscomm_plan_t *plan, const dscomm_place_t *results,
 }
 
 /* Sends each rank's result to the root. */
-static void bring(dscomm_plan_t *plan, const dscomm_place_t *results,
-                  const piece_t *parts)
+static void results_send(dscomm_plan_t *plan, const dscomm_place_t *results,
+                         const piece_t *parts)
 {
     const int root = plan->args->root;
 
@@ -178,17 +178,17 @@ static void pairwise_reduce(dscomm_plan_t *plan, int root)
         if (root >= 0 && plan->rank != root)
             results[plan->rank] = dscomm_priv_beyond(
                 dscomm_priv_plan_slot(plan), room * (ranks - 1));
-        exchange(plan, &(exchange_t){
-                           .inputs = inputs,
-                           .pieces = parts,
-                           .result = results[plan->rank],
-                           .slot = dscomm_priv_plan_slot(plan),
-                           .room = room,
-                       });
+        parts_exchange(plan, &(exchange_t){
+                                 .inputs = inputs,
+                                 .pieces = parts,
+                                 .result = results[plan->rank],
+                                 .slot = dscomm_priv_plan_slot(plan),
+                                 .room = room,
+                             });
         if (root < 0)
             pairwise_spread(plan, results, parts);
         else
-            bring(plan, results, parts);
+            results_send(plan, results, parts);
     }
     free(inputs);
     free(results);

@@ -42,8 +42,8 @@ static int scatter_parts_end(const dscomm_plan_t *plan, int number)
 }
 
 /* The parts first ... end - 1 of a piece. */
-static piece_t parts(const dscomm_plan_t *plan, const piece_t *piece, int first,
-                     int end)
+static piece_t piece_parts(const dscomm_plan_t *plan, const piece_t *piece,
+                           int first, int end)
 {
     const size_t ranks = (size_t)plan->ranks;
     const size_t element = plan->args->element;
@@ -54,13 +54,13 @@ static piece_t parts(const dscomm_plan_t *plan, const piece_t *piece, int first,
                      (to - from) * element};
 }
 
-static void scatter(dscomm_plan_t *plan, const piece_t *piece, int number)
+static void piece_scatter(dscomm_plan_t *plan, const piece_t *piece, int number)
 {
     const int reach = reach_of(plan, number);
 
     if (number) {
         piece_t own =
-            parts(plan, piece, number, scatter_parts_end(plan, number));
+            piece_parts(plan, piece, number, scatter_parts_end(plan, number));
 
         dscomm_priv_plan_recv(plan, scatter_rank(plan, number - reach),
                               dscomm_priv_at(AT_RECV, own.offset), own.bytes);
@@ -71,7 +71,7 @@ static void scatter(dscomm_plan_t *plan, const piece_t *piece, int number)
 
         if (child < plan->ranks) {
             piece_t part =
-                parts(plan, piece, child, scatter_parts_end(plan, child));
+                piece_parts(plan, piece, child, scatter_parts_end(plan, child));
 
             dscomm_priv_plan_send(plan, scatter_rank(plan, child),
                                   dscomm_priv_at(AT_RECV, part.offset),
@@ -92,8 +92,8 @@ static void scatter_all_gather(dscomm_plan_t *plan, const piece_t *piece,
     for (int s = 0; s < plan->ranks - 1; s++) {
         const int out = wrap(number - s, plan->ranks);
         const int in = wrap(number - s - 1, plan->ranks);
-        piece_t sent = parts(plan, piece, out, out + 1);
-        piece_t got = parts(plan, piece, in, in + 1);
+        piece_t sent = piece_parts(plan, piece, out, out + 1);
+        piece_t got = piece_parts(plan, piece, in, in + 1);
 
         if (in < number || in >= end)
             dscomm_priv_plan_recv(
@@ -119,7 +119,7 @@ void dscomm_priv_scatter_all_gather_broadcast(dscomm_plan_t *plan)
         piece_t piece = cut(args, args->count, pieces, i);
 
         dscomm_priv_plan_chain(plan);
-        scatter(plan, &piece, number);
+        piece_scatter(plan, &piece, number);
         scatter_all_gather(plan, &piece, number);
     }
 }

@@ -171,8 +171,8 @@ static char *part_find(const advice_state_t *state, const char *begin)
 }
 
 /* Adds a decision; takes ownership of instead. */
-static void judge(advice_state_t *state, const advice_given_t *given,
-                  const char *verdict, const char *why, char *instead)
+static void given_judge(advice_state_t *state, const advice_given_t *given,
+                        const char *verdict, const char *why, char *instead)
 {
     tool_advice_judgement_t *judgement = g_new(tool_advice_judgement_t, 1);
 
@@ -238,7 +238,8 @@ static gboolean judge_by_rule(advice_state_t *state,
     if (i == 0)
         tool_advice_part_add(state->advice->parts, g_strdupv(given->words),
                              "as it was given");
-    judge(state, given, verdicts[i], why, judge_instead(state, rule, given));
+    given_judge(state, given, verdicts[i], why,
+                judge_instead(state, rule, given));
     return TRUE;
 }
 
@@ -282,12 +283,12 @@ static void judge_by_part(advice_state_t *state, const advice_given_t *given,
     const char *value = part->words[g_strv_length(part->words) - 1];
 
     if (given->value ? strcmp(given->value, value) == 0 : given->known)
-        judge(state, given, "kept", "the line says the same", NULL);
+        given_judge(state, given, "kept", "the line says the same", NULL);
     else
-        judge(state, given, "replaced",
-              given->value ? "the line has its own"
-                           : "it lacks its value; the line has its own",
-              tool_advice_quote(part->words));
+        given_judge(state, given, "replaced",
+                    given->value ? "the line has its own"
+                                 : "it lacks its value; the line has its own",
+                    tool_advice_quote(part->words));
 }
 
 static void judge_kept(advice_state_t *state, const advice_given_t *given,
@@ -295,7 +296,7 @@ static void judge_kept(advice_state_t *state, const advice_given_t *given,
 {
     tool_advice_part_add(state->advice->parts, g_strdupv(given->words),
                          "as it was given");
-    judge(state, given, verdict, why, NULL);
+    given_judge(state, given, verdict, why, NULL);
 }
 
 /* Open MPI has -x NAME=VALUE, the others have -genv NAME VALUE. */
@@ -310,17 +311,18 @@ static void judge_variable(advice_state_t *state, const advice_given_t *given)
         return;
     }
     if (!given->value) {
-        judge(state, given, "dropped",
-              "an option of Open MPI; mpiexec hands all variables on", NULL);
+        given_judge(state, given, "dropped",
+                    "an option of Open MPI; mpiexec hands all variables on",
+                    NULL);
         return;
     }
     pair = g_strdup_printf("%s=%s", given->name, given->value);
     words = g_strdupv(
         openmpi ? (char *[]){(char *)"-x", pair, NULL}
                 : (char *[]){(char *)"-genv", given->name, given->value, NULL});
-    judge(state, given, "replaced",
-          openmpi ? "an option of MPICH" : "an option of Open MPI",
-          tool_advice_quote(words));
+    given_judge(state, given, "replaced",
+                openmpi ? "an option of MPICH" : "an option of Open MPI",
+                tool_advice_quote(words));
     tool_advice_part_add(state->advice->parts, words, "as it was given");
     g_free(pair);
 }
