@@ -195,16 +195,16 @@ static void test_while_waiting(void)
 
 /* Rank 0 makes no further call on the group. The other ranks learn of the abort
  * by themselves, before they block for good. */
-static void test_unasked(void)
+static void test_unpolled(void)
 {
     CHECK_OK(dscomm_barrier(my.world, NULL));
     if (!my.rank)
         CHECK_OK(dscomm_group_abort(my.group, "the pump is dry"));
     for (int r = 1; r < my.ranks && !my.rank; r++)
-        conform_tell(r);
+        conform_notify(r);
     if (!my.rank)
         return;
-    conform_hear(0);
+    conform_await(0);
     conform_pause(20);
     CHECK_FAILS(dscomm_barrier(my.group, NULL), DSCOMM_ERR_ABORTED);
     check_sentence("the pump is dry", "a barrier that nobody else will enter");
@@ -227,7 +227,7 @@ static void test_while_coalescing(void)
 static const conform_test_t tests[] = {
     {"every call", test_every_call},
     {"while a collective waits", test_while_waiting},
-    {"without a look at the group", test_unasked},
+    {"without a look at the group", test_unpolled},
     {"while calls are recorded", test_while_coalescing},
     {NULL, NULL},
 };

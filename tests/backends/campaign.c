@@ -168,10 +168,10 @@ static void play(job_rank_t *me)
         status = scene->phase->turn(me->world, me->rank, me->ranks);
     }
     if (scene->phase->turn)
-        job_tell(me, status);
+        job_report(me, status);
     status = dscomm_finalize(me->world);
     if (!scene->phase->turn)
-        job_tell(me, status);
+        job_report(me, status);
 }
 
 /* Statistics of the results. */
@@ -193,7 +193,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void tell_latencies(void)
+static void print_latencies(void)
 {
     static const char *const names[] = {"creation", "collectives"};
 
@@ -373,6 +373,6 @@ int main(int argc, char **argv)
                     run(&scene, stop, seed);
                 seed++;
             }
-    tell_latencies();
+    print_latencies();
     return job_done();
 }

@@ -193,16 +193,16 @@ static void test_monitored_barrier_late(void)
     CHECK_OK(dscomm_barrier(my.group, NULL));
     for (int r = 0; r < my.ranks && late; r++)
         if (r != last && r != also)
-            conform_hear(r);
+            conform_await(r);
     CHECK_FAILS(dscomm_monitored_barrier(my.group, 2400), DSCOMM_ERR_TIMEOUT);
     snprintf(number, sizeof number, "%d", last);
     check_sentence(number, "late rank");
     snprintf(number, sizeof number, "%d", also);
     check_sentence(number, "other late rank");
     if (!late)
-        conform_tell(last);
+        conform_notify(last);
     if (!late && also != last)
-        conform_tell(also);
+        conform_notify(also);
     CHECK_OK(dscomm_group_status(my.group));
 }
 

@@ -197,9 +197,9 @@ dscomm_group_t *conform_group_within(int *timeout_ms);
 /* Returns 1 on all ranks if outcome is 1 on all ranks, else 0. */
 int conform_agree(int outcome);
 /* Notifications on the world, used if a test's own group is busy or broken:
- * hear waits until that rank has notified this one. */
-void conform_tell(int rank);
-void conform_hear(int rank);
+ * conform_await waits until that rank has notified this one. */
+void conform_notify(int rank);
+void conform_await(int rank);
 /* Scales a count: large for few ranks, smaller if ranks share cores. */
 size_t conform_scale(size_t count);
 

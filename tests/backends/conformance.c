@@ -14,7 +14,7 @@
 
 conform_t my;
 
-static dscomm_group_t *verdicts;
+static dscomm_group_t *outcomes;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int failures;
 static const char *skipped;
@@ -111,27 +111,27 @@ void conform_finish(dscomm_work_t **works, size_t count)
         dscomm_work_free(works[i]);
 }
 
-#define NEWS 77
+#define NOTICE_TAG 77
 
-void conform_tell(int rank)
+void conform_notify(int rank)
 {
-    CHECK_OK(dscomm_send(my.world, NULL, 0, DSCOMM_INT32, rank, NEWS));
+    CHECK_OK(dscomm_send(my.world, NULL, 0, DSCOMM_INT32, rank, NOTICE_TAG));
 }
 
-void conform_hear(int rank)
+void conform_await(int rank)
 {
-    CHECK_OK(
-        dscomm_recv(my.world, NULL, 0, DSCOMM_INT32, rank, NEWS, NULL, NULL));
+    CHECK_OK(dscomm_recv(my.world, NULL, 0, DSCOMM_INT32, rank, NOTICE_TAG,
+                         NULL, NULL));
 }
 
-int conform_agree(int verdict)
+int conform_agree(int outcome)
 {
-    int32_t mine = verdict, all = 0;
-    dscomm_status_t status = dscomm_all_reduce(verdicts, &mine, &all, 1,
+    int32_t mine = outcome, all = 0;
+    dscomm_status_t status = dscomm_all_reduce(outcomes, &mine, &all, 1,
                                                DSCOMM_INT32, DSCOMM_MIN, NULL);
 
     if (status < 0)
-        bail("rank %d: verdicts cannot be collected: %s", my.rank,
+        bail("rank %d: outcomes cannot be collected: %s", my.rank,
              dscomm_last_error());
     return all;
 }
@@ -227,7 +227,7 @@ static void start(void)
         bail("dscomm_init: %s", dscomm_last_error());
     my.rank = dscomm_group_rank(my.world);
     my.ranks = dscomm_group_size(my.world);
-    if (dscomm_group_split(my.world, 0, 0, NULL, &verdicts) < 0)
+    if (dscomm_group_split(my.world, 0, 0, NULL, &outcomes) < 0)
         bail("dscomm_group_split: %s", dscomm_last_error());
     if (my.rank == 0)
         printf("# backend %s, %d ranks\n", dscomm_group_backend(my.world),
@@ -238,7 +238,7 @@ static int finish(void)
 {
     dscomm_status_t status;
 
-    status = dscomm_group_free(verdicts);
+    status = dscomm_group_free(outcomes);
     if (status == DSCOMM_OK)
         status = dscomm_finalize(my.world);
     if (status < 0)

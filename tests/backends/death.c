@@ -165,7 +165,7 @@ static void loop(job_rank_t *me)
     me->report->failure.size = sizeof me->report->failure;
     if (dscomm_group_failure(me->world, &me->report->failure) < 0)
         me->report->failure.size = 0;
-    job_tell(me, status);
+    job_report(me, status);
     me->started = job_now_ms();
     dscomm_finalize(me->world);
     me->report->value = (int64_t)(job_now_ms() - me->started);
@@ -210,7 +210,7 @@ static int survivor_knows(const job_t *job, int rank, int victim, pid_t pid,
 static void join_and_leave(job_rank_t *me)
 {
     if (job_init(me) == DSCOMM_OK)
-        job_tell(me, dscomm_finalize(me->world));
+        job_report(me, dscomm_finalize(me->world));
 }
 
 /* Returns whether the backend detects deaths on this system. */
@@ -242,7 +242,7 @@ static void begin_without_one(job_rank_t *me)
     if (me->rank == 1)
         pause();
     me->started = job_now_ms();
-    job_tell(me, dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+    job_report(me, dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
     dscomm_work_free(work);
     dscomm_finalize(me->world);
 }
@@ -272,7 +272,7 @@ static void die_leaving(job_rank_t *me)
     if (me->rank == 2)
         job_sleep_ms(job_slowly(1500));
     me->started = job_now_ms();
-    job_tell(me, dscomm_finalize(me->world));
+    job_report(me, dscomm_finalize(me->world));
 }
 
 /* A child of the victim lives on with all its file descriptors. */
@@ -412,7 +412,7 @@ static void die_leaving_message(job_rank_t *me)
     if (me->rank == 1 && sandbox_filter(SYS_sendto, SECCOMP_RET_KILL_PROCESS))
         me->report->value = errno;
     me->started = job_now_ms();
-    job_tell(me, dscomm_finalize(me->world));
+    job_report(me, dscomm_finalize(me->world));
 }
 
 /* hosts: a letter for each rank, or NULL. Nobody sees processes of other hosts
@@ -431,7 +431,7 @@ static void test_died_after_barrier(const char *hosts)
     job_use_tcp(&job);
     job_start(&job);
     passed = job_join(&job, 10000);
-    passed &= job_told(&job, 5, DSCOMM_OK, NOTICE_MS, NULL);
+    passed &= job_reported(&job, 5, DSCOMM_OK, NOTICE_MS, NULL);
     if (!job_unfiltered(&job, 1))
         job_ok(&job, passed && !job.reports[1].ended,
                "a rank that dies after the last barrier keeps nobody, %s",
@@ -452,7 +452,7 @@ static void leave_early(job_rank_t *me)
     if (me->rank == 1)
         _exit(0);
     me->started = job_now_ms();
-    job_tell(me, dscomm_finalize(me->world));
+    job_report(me, dscomm_finalize(me->world));
 }
 
 static void test_left_early(void)

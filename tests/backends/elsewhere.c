@@ -50,7 +50,7 @@ static void make_world(job_rank_t *me)
     attr.world_size = me->ranks;
     attr.timeout_ms = me->timeout_ms;
     me->started = job_now_ms();
-    job_tell(me, dscomm_init(&attr, &world));
+    job_report(me, dscomm_init(&attr, &world));
     if (world)
         dscomm_finalize(world);
     else if (me->rank == 0)
@@ -77,8 +77,9 @@ static void test_creation(void)
     passed = job_join(&job, job_slowly(10000));
     if (job_unfiltered(&job, VICTIM))
         return;
-    passed &= job_told(&job, ~(1u << VICTIM), DSCOMM_ERR_PEER_FAILED,
-                       2 * NOTICE_MS, who, "died", "while group 'world", NULL);
+    passed &=
+        job_reported(&job, ~(1u << VICTIM), DSCOMM_ERR_PEER_FAILED,
+                     2 * NOTICE_MS, who, "died", "while group 'world", NULL);
     job_ok(&job, passed, "a rank elsewhere dies while a group is made");
 }
 
@@ -94,7 +95,7 @@ static void make_group(job_rank_t *me)
     if (me->rank == VICTIM)
         raise(SIGSTOP);
     me->started = job_now_ms();
-    job_tell(me, dscomm_group_new(me->world, list, RANKS, NULL, &group));
+    job_report(me, dscomm_group_new(me->world, list, RANKS, NULL, &group));
     dscomm_finalize(me->world);
 }
 
@@ -138,8 +139,9 @@ static void test_meeting(void)
     job_sleep_ms(NOTICE_MS);
     job_start_rank(&job, 1);
     passed = job_join(&job, job_slowly(10000));
-    passed &= job_told(&job, ~(1u << VICTIM), DSCOMM_ERR_PEER_FAILED,
-                       4 * NOTICE_MS, who, "ended before all had come", NULL);
+    passed &=
+        job_reported(&job, ~(1u << VICTIM), DSCOMM_ERR_PEER_FAILED,
+                     4 * NOTICE_MS, who, "ended before all had come", NULL);
     job_ok(&job, passed, "a rank elsewhere is killed while ranks meet");
 }
 

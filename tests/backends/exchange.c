@@ -179,7 +179,7 @@ static int begin_in_place(exchange_t *x, size_t send_bytes, size_t recv_bytes)
     return 1;
 }
 
-static int begin_apart(exchange_t *x, size_t send_bytes, size_t recv_bytes)
+static int begin_separate(exchange_t *x, size_t send_bytes, size_t recv_bytes)
 {
     const shape_t *shape = &shapes[x->coll];
     dscomm_group_t *group = x->allocated ? x->group : NULL;
@@ -241,8 +241,8 @@ int exchange_begin(exchange_t *x)
          (takes_part(x, shape->senders) && takes_part(x, shape->receivers)));
     made = together ? begin_in_place(x, send_count * x->element,
                                      recv_count * x->element)
-                    : begin_apart(x, send_count * x->element,
-                                  recv_count * x->element);
+                    : begin_separate(x, send_count * x->element,
+                                     recv_count * x->element);
     if (made)
         drop_empty(x, send_count, recv_count);
     return made;

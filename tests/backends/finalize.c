@@ -16,7 +16,7 @@ static void stay_away(job_rank_t *me)
     me->started = job_now_ms();
     if (me->rank == 1)
         job_sleep_ms(3 * me->timeout_ms);
-    job_tell(me, dscomm_finalize(me->world));
+    job_report(me, dscomm_finalize(me->world));
 }
 
 /* The same in a world whose name does not fit into a failure record. */
@@ -44,7 +44,8 @@ static void test_finalize_timeout(void)
             job_run(&job, 3, job_slowly(1000), rows[i].scenario, NULL, 10000);
 
         passed &= job.reports[1].status == DSCOMM_ERR_TIMEOUT;
-        passed &= job_told(&job, 5, DSCOMM_ERR_TIMEOUT, 2500, "rank 1", NULL);
+        passed &=
+            job_reported(&job, 5, DSCOMM_ERR_TIMEOUT, 2500, "rank 1", NULL);
         job_ok(&job, passed, "%s", rows[i].name);
     }
 }
@@ -63,7 +64,7 @@ static void die_before(job_rank_t *me)
     if (me->rank == 2)
         job_sleep_ms(500);
     me->started = job_now_ms();
-    job_tell(me, status ? status : dscomm_finalize(me->world));
+    job_report(me, status ? status : dscomm_finalize(me->world));
 }
 
 static void test_died_before(void)
@@ -71,7 +72,8 @@ static void test_died_before(void)
     job_t job;
     int passed = job_run(&job, 3, 0, die_before, NULL, 10000);
 
-    passed &= job_told(&job, 5, DSCOMM_ERR_PEER_FAILED, 10000, "rank 1", NULL);
+    passed &=
+        job_reported(&job, 5, DSCOMM_ERR_PEER_FAILED, 10000, "rank 1", NULL);
     job_ok(&job, passed, "a death before the end is told to all survivors");
 }
 
@@ -80,7 +82,7 @@ static void finalize_twice(job_rank_t *me)
     if (job_init(me) < 0)
         return;
     me->report->value = dscomm_finalize(me->world);
-    job_tell(me, dscomm_finalize(me->world));
+    job_report(me, dscomm_finalize(me->world));
     me->report->other_status = dscomm_finalize(NULL);
 }
 

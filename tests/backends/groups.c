@@ -136,9 +136,9 @@ static void test_new_by_members(void)
     for (int i = 0; i < 3 && member; i++)
         exercise(groups[2 - i]);
     if (member && my.rank + 1 < my.ranks)
-        conform_tell(my.rank + 1);
+        conform_notify(my.rank + 1);
     if (!member)
-        conform_hear(my.rank - 1);
+        conform_await(my.rank - 1);
     for (int i = 0; i < 3; i++)
         CHECK_OK(dscomm_group_free(groups[i]));
     exercise(my.group);
@@ -446,10 +446,10 @@ static void test_abort(void)
     CHECK_OK(dscomm_barrier(my.group, NULL));
     /* abort waits until all ranks have left the barrier */
     if (my.rank != culprit)
-        conform_tell(culprit);
+        conform_notify(culprit);
     for (int r = 0; r < my.ranks && my.rank == culprit; r++)
         if (r != culprit)
-            conform_hear(r);
+            conform_await(r);
     if (my.rank == culprit)
         CHECK_OK(dscomm_group_abort(my.group, "the pump is dry"));
     for (int i = 0; i < 5000 && status == DSCOMM_OK; i++) {

@@ -116,7 +116,7 @@ static void run_rank(job_rank_t *me)
     for (int i = 0; i < CALLS; i++)
         if (atomic_load(&counts[calls[i]]))
             me->report->value |= INT64_C(1) << i;
-    job_tell(me, status);
+    job_report(me, status);
 }
 
 int main(void)

@@ -289,7 +289,7 @@ dscomm_status_t job_init(job_rank_t *me)
     me->started = job_now_ms();
     status = dscomm_init(&attr, &me->world);
     if (status < 0) {
-        job_tell(me, status);
+        job_report(me, status);
         return status;
     }
     me->report->capabilities = dscomm_group_capabilities(me->world);
@@ -298,7 +298,7 @@ dscomm_status_t job_init(job_rank_t *me)
     return status;
 }
 
-void job_tell(job_rank_t *me, dscomm_status_t status)
+void job_report(job_rank_t *me, dscomm_status_t status)
 {
     job_report_t *report = me->report;
 
@@ -312,7 +312,7 @@ void job_tell(job_rank_t *me, dscomm_status_t status)
 
 void job_leave(job_rank_t *me, dscomm_status_t status)
 {
-    job_tell(me, status);
+    job_report(me, status);
     dscomm_finalize(me->world);
 }
 
@@ -336,8 +336,8 @@ int job_count(const job_t *job, int rank, const char *text)
     return count;
 }
 
-int job_told(const job_t *job, unsigned ranks, dscomm_status_t status,
-             int limit_ms, ...)
+int job_reported(const job_t *job, unsigned ranks, dscomm_status_t status,
+                 int limit_ms, ...)
 {
     int passed = 1;
 

@@ -92,7 +92,7 @@ int job_all(const job_t *job, dscomm_status_t status);
 /* In a rank: joins the job. A failure is written to the report. */
 dscomm_status_t job_init(job_rank_t *me);
 /* In a rank: this is the outcome. */
-void job_tell(job_rank_t *me, dscomm_status_t status);
+void job_report(job_rank_t *me, dscomm_status_t status);
 /* The same, and finalizes the world. */
 void job_leave(job_rank_t *me, dscomm_status_t status);
 
@@ -111,8 +111,8 @@ int job_count(const job_t *job, int rank, const char *text);
 /* 1 where the ranks, bits, were told this failure within limit_ms (more where
  * all is slow), in sentences with all words that follow, the last of which is
  * NULL; else 0 and a comment. */
-int job_told(const job_t *job, unsigned ranks, dscomm_status_t status,
-             int limit_ms, ...) __attribute__((sentinel));
+int job_reported(const job_t *job, unsigned ranks, dscomm_status_t status,
+                 int limit_ms, ...) __attribute__((sentinel));
 /* After a failed check: prints the report of each rank as a comment. */
 void job_show(const job_t *job);
 

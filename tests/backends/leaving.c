@@ -45,7 +45,7 @@ static void leave_with_sends(job_rank_t *me)
             return;
     exchange(groups[me->rank], groups[peer], peer, *(int *)me->arg, send, recv);
     me->started = job_now_ms();
-    job_tell(me, dscomm_finalize(me->world));
+    job_report(me, dscomm_finalize(me->world));
     for (size_t i = 0; i < BYTES; i++)
         me->report->value += recv[i] == 'a' + peer;
 }
@@ -86,7 +86,7 @@ static void leave_badly(job_rank_t *me)
     if (me->rank == 1)
         dscomm_hooks_set(&hooks);
     me->started = job_now_ms();
-    job_tell(me, dscomm_finalize(me->world));
+    job_report(me, dscomm_finalize(me->world));
 }
 
 /* Rank 0 serves the store of this world. */
@@ -112,15 +112,15 @@ static void leave_late(job_rank_t *me)
     if (me->rank == 1)
         job_sleep_ms(3 * me->timeout_ms);
     me->started = job_now_ms();
-    job_tell(me, dscomm_finalize(me->world));
+    job_report(me, dscomm_finalize(me->world));
 }
 
 static void test_late(void)
 {
     job_t job;
     int passed = job_run(&job, 2, job_slowly(800), leave_late, NULL, 8000) &&
-                 job_told(&job, 1, DSCOMM_ERR_TIMEOUT, 8000,
-                          "dscomm_finalize() #", "rank 1", NULL);
+                 job_reported(&job, 1, DSCOMM_ERR_TIMEOUT, 8000,
+                              "dscomm_finalize() #", "rank 1", NULL);
 
     job_ok(&job, passed, "a rank that does not leave is named");
 }
@@ -252,7 +252,7 @@ static void stay(job_rank_t *me, dscomm_group_t *world, dscomm_group_t *group,
     job_sleep_ms(100); /* rank 1 leaves during this */
     me->started = job_now_ms();
     status = gone->wait(group);
-    job_tell(me, status);
+    job_report(me, status);
     good &= gone->revoked ||
             (take_before(group, 0, 0) && !dscomm_group_status(group));
     me->report->value = good;
@@ -315,8 +315,8 @@ static void test_gone(void)
         passed = job_run(&job, 2, timeout, leave_in_order, (void *)&cases[i],
                          2 * timeout) &&
                  job.reports[0].value == 1 &&
-                 job_told(&job, 1, DSCOMM_ERR_PEER_FAILED, 1000, cases[i].words,
-                          NULL);
+                 job_reported(&job, 1, DSCOMM_ERR_PEER_FAILED, 1000,
+                              cases[i].words, NULL);
         for (int r = 0; r < 2; r++)
             passed &= job.reports[r].other_status == DSCOMM_OK;
         job_ok(&job, passed, "a rank leaves: %s", cases[i].name);
@@ -328,7 +328,7 @@ static void monitor(job_rank_t *me)
     if (job_init(me) < 0)
         return;
     if (me->rank != 2)
-        job_tell(me, dscomm_monitored_barrier(me->world, 10000));
+        job_report(me, dscomm_monitored_barrier(me->world, 10000));
     me->report->other_status = dscomm_finalize(me->world);
 }
 
@@ -340,8 +340,8 @@ static void test_monitored(void)
 
     for (int r = 0; r < 3; r++)
         passed &= job.reports[r].other_status == DSCOMM_OK;
-    passed &= job_told(&job, 3, DSCOMM_ERR_PEER_FAILED, 1000,
-                       "dscomm_monitored_barrier", "rank 2", NULL);
+    passed &= job_reported(&job, 3, DSCOMM_ERR_PEER_FAILED, 1000,
+                           "dscomm_monitored_barrier", "rank 2", NULL);
     job_ok(&job, passed, "a rank leaves: a monitored barrier of three");
 }
 

@@ -47,10 +47,10 @@ static void work(job_rank_t *me)
             dscomm_mem_alloc(me->world, 1 << 20, &memory);
     if (memory)
         memset(memory, 1, 1 << 20);
-    job_tell(me, status);
+    job_report(me, status);
     last = dscomm_finalize(me->world);
     if (status == DSCOMM_OK && last < 0)
-        job_tell(me, last);
+        job_report(me, last);
 }
 
 /* Returns what is in use: open descriptors, or mapped address space. The limit
@@ -181,7 +181,7 @@ static void split_limited(job_rank_t *me)
             setrlimit(RLIMIT_NOFILE, &limit);
         for (int i = 0; i < n->splits && status == DSCOMM_OK; i++)
             status = dscomm_group_split(me->world, 0, 0, NULL, &group);
-        job_tell(me, status);
+        job_report(me, status);
         dscomm_finalize(me->world);
     }
     setrlimit(RLIMIT_NOFILE, &before);
@@ -198,8 +198,8 @@ static void run_named(const named_t *n)
     passed = job_run(&job, RANKS, job_slowly(5000), split_limited, (void *)n,
                      12000) &&
              ended_well(&job);
-    passed &= job_told(&job, JOB_ALL, DSCOMM_ERR_NO_MEMORY, 2500, rank,
-                       "ulimit -n", NULL);
+    passed &= job_reported(&job, JOB_ALL, DSCOMM_ERR_NO_MEMORY, 2500, rank,
+                           "ulimit -n", NULL);
     for (int r = 0; r < RANKS; r++)
         passed &= job_count(&job, r, "(pid ") == 1; /* and not again */
     job_ok(&job, passed, "%s may open %d files more in %s: all name it", rank,

@@ -82,13 +82,13 @@ static void join_and_leave(job_rank_t *me)
         if (status == DSCOMM_OK)
             status = dscomm_finalize(world);
     }
-    job_tell(me, status);
+    job_report(me, status);
     if (status == DSCOMM_OK)
         snprintf(me->report->sentence, sizeof me->report->sentence, "%s",
                  warned);
 }
 
-static void tell_all(const job_t *job)
+static void print_reports(const job_t *job)
 {
     for (int r = 0; r < job->ranks; r++)
         printf("# rank %d: ended %d, %s after %.0f ms, %lld, %lld: %s\n", r,
@@ -114,7 +114,7 @@ static void check_joined(job_t *job, const launch_t *launch, const char *what)
     else if (launch->warning)
         passed &= !*job->reports[0].sentence;
     if (!ok(passed, "%s", what))
-        tell_all(job);
+        print_reports(job);
 }
 
 static void test_local_ranks(void)
@@ -201,11 +201,12 @@ static void test_two_jobs(void)
     job_sleep_ms(job_slowly(300));
     job_start(&other);
     passed = job_join(&other, 30000);
-    passed &= job_told(&other, 1, DSCOMM_ERR_IO, 30000, port, "in use", NULL);
-    passed &= job_told(&other, 6, DSCOMM_ERR_MISMATCH, 15000, port, "/first'",
-                       "/second'", NULL);
+    passed &=
+        job_reported(&other, 1, DSCOMM_ERR_IO, 30000, port, "in use", NULL);
+    passed &= job_reported(&other, 6, DSCOMM_ERR_MISMATCH, 15000, port,
+                           "/first'", "/second'", NULL);
     if (!ok(passed, "the second job at a port is told of the first"))
-        tell_all(&other);
+        print_reports(&other);
     job_start_rank(&job, 2);
     job_join(&job, 20000);
     check_joined(&job, &first, "the first one meets all the same");
@@ -229,10 +230,10 @@ static void test_leader_dies(void)
     job_sleep_ms(job_slowly(600));
     job_kill(&job, 0);
     job_sleep_ms(job_slowly(3000));
-    passed =
-        job_told(&job, 2, DSCOMM_ERR_PEER_FAILED, 20000, "rank 0 (pid ", NULL);
+    passed = job_reported(&job, 2, DSCOMM_ERR_PEER_FAILED, 20000,
+                          "rank 0 (pid ", NULL);
     if (!ok(passed, "rank 0 dies before all have come: rank 1 says so soon"))
-        tell_all(&job);
+        print_reports(&job);
     job_join(&job, 30000);
     job_end(&job, "leader dies");
 }
@@ -249,10 +250,10 @@ static void test_no_interface(void)
     job_t job;
     int passed = job_run(&job, 2, 0, join_nowhere, &launch, 10000);
 
-    passed &= job_told(&job, JOB_ALL, DSCOMM_ERR_ENVIRONMENT, 10000,
-                       "DSCOMM_SOCKET_IFNAME='=nosuch0'", NULL);
+    passed &= job_reported(&job, JOB_ALL, DSCOMM_ERR_ENVIRONMENT, 10000,
+                           "DSCOMM_SOCKET_IFNAME='=nosuch0'", NULL);
     if (!ok(passed, "an interface that does not exist is an error"))
-        tell_all(&job);
+        print_reports(&job);
     job_end(&job, "no interface");
 }
 

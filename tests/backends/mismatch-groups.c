@@ -155,7 +155,7 @@ static void run_rank(job_rank_t *me)
     status = (me->rank == c->odd_rank ? c->odd : c->theirs)(parent);
     if (status == DSCOMM_OK)
         status = dscomm_barrier(parent, NULL);
-    job_tell(me, status);
+    job_report(me, status);
     me->report->other_status =
         is_agreed(c) ? dscomm_barrier(parent, NULL) : DSCOMM_OK;
     dscomm_finalize(me->world);
@@ -176,7 +176,7 @@ static const char *write_rank(const job_t *job, const case_t *c, int rank,
 }
 
 /* Checks that all ranks have the same sentence, which names both processes. */
-static int told_alike(const job_t *job, const case_t *c, const pid_t *pids)
+static int reported_alike(const job_t *job, const case_t *c, const pid_t *pids)
 {
     const int first = c->reversed ? RANKS - 1 : 0, other_way = c->reversed;
     char odd[64], other[64];
@@ -201,7 +201,8 @@ static int told_alike(const job_t *job, const case_t *c, const pid_t *pids)
 
 /* Checks that each sentence of a mismatch with another call names the process
  * of the odd rank, and that of another rank. */
-static int told_processes(const job_t *job, const case_t *c, const pid_t *pids)
+static int reported_processes(const job_t *job, const case_t *c,
+                              const pid_t *pids)
 {
     char odd[64];
     job_t named = *job;
@@ -227,16 +228,16 @@ static void run_case(const case_t *c, const char *how)
     job_start(&job);
     memcpy(pids, job.pids, sizeof pids);
     passed = job_join(&job, 8000 + c->timeout_ms);
-    passed &= job_told(&job, JOB_ALL, c->status, 4000 + c->timeout_ms,
-                       c->odd_words, c->words, NULL);
+    passed &= job_reported(&job, JOB_ALL, c->status, 4000 + c->timeout_ms,
+                           c->odd_words, c->words, NULL);
     for (int r = 0; r < RANKS; r++) {
         passed &= !strstr(job.reports[r].sentence, "all_gather");
         passed &= !strstr(job.reports[r].sentence, "'world': group 'world'");
     }
     if (is_agreed(c))
-        passed &= told_alike(&job, c, pids);
+        passed &= reported_alike(&job, c, pids);
     else if (c->status == DSCOMM_ERR_MISMATCH)
-        passed &= told_processes(&job, c, pids);
+        passed &= reported_processes(&job, c, pids);
     job_ok(&job, passed, "%s, %s", c->name, how);
 }
 

@@ -127,8 +127,8 @@ static void run_case(const case_t *c, int as_work, int last)
     snprintf(who, sizeof who, "rank %d", c->odd_rank);
     for (int r = 0; r < RANKS; r++)
         passed &= job.reports[r].other_status == DSCOMM_OK;
-    passed &= job_told(&job, JOB_ALL, DSCOMM_ERR_MISMATCH, SOON_MS, who,
-                       c->words[0], c->words[1], c->words[2], NULL);
+    passed &= job_reported(&job, JOB_ALL, DSCOMM_ERR_MISMATCH, SOON_MS, who,
+                           c->words[0], c->words[1], c->words[2], NULL);
     job_ok(&job, passed, "%s, rank %d, %s", c->name, c->odd_rank,
            as_work ? "works" : "blocking");
 }
@@ -235,8 +235,8 @@ static void run_case_v(int coll)
     int passed =
         job_run(&job, RANKS, job_slowly(5000), run_rank_v, &coll, 8000);
 
-    passed &= job_told(&job, JOB_ALL, DSCOMM_ERR_MISMATCH, SOON_MS, "rank 1",
-                       name, NULL);
+    passed &= job_reported(&job, JOB_ALL, DSCOMM_ERR_MISMATCH, SOON_MS,
+                           "rank 1", name, NULL);
     job_ok(&job, passed, "%s: counts that contradict each other", name);
 }
 
@@ -336,10 +336,10 @@ static int run_monitored(const monitor_t *plan, int last)
     int passed = job_run(&job, RANKS, job_slowly(5000), monitor, (void *)plan,
                          TOLD_MS + 2 * plan->late_ms);
 
-    passed &= job_told(&job, JOB_ALL, DSCOMM_ERR_MISMATCH,
-                       TOLD_MS + 2 * plan->late_ms,
-                       "called all_reduce(count 5, int32, sum)",
-                       "called dscomm_monitored_barrier", NULL);
+    passed &= job_reported(&job, JOB_ALL, DSCOMM_ERR_MISMATCH,
+                           TOLD_MS + 2 * plan->late_ms,
+                           "called all_reduce(count 5, int32, sum)",
+                           "called dscomm_monitored_barrier", NULL);
     for (int r = 0; r < RANKS; r++)
         passed &=
             !strstr(job.reports[r].sentence, "group 'world': group 'world'");
@@ -389,7 +389,7 @@ static void leave_early(job_rank_t *me)
     if (status < 0)
         job_leave(me, status);
     else
-        job_tell(me, dscomm_finalize(me->world));
+        job_report(me, dscomm_finalize(me->world));
 }
 
 static void run_leaving(call_t call)
@@ -402,8 +402,8 @@ static void run_leaving(call_t call)
 
     snprintf(called, sizeof called, "called %s(", name);
     passed &=
-        job_told(&job, JOB_ALL, DSCOMM_ERR_MISMATCH, SOON_MS, "rank 0 (pid ",
-                 "called dscomm_finalize()", called, NULL);
+        job_reported(&job, JOB_ALL, DSCOMM_ERR_MISMATCH, SOON_MS,
+                     "rank 0 (pid ", "called dscomm_finalize()", called, NULL);
     job_ok(&job, passed, "%s, but rank 0 leaves", name);
 }
 
@@ -453,8 +453,8 @@ static void run_root_case(const root_case_t *c)
                   (report->other_status == DSCOMM_OK &&
                    !(report->value && c->must >> r & 1));
     }
-    passed &= job_told(&job, JOB_ALL, DSCOMM_ERR_MISMATCH, SOON_MS, name,
-                       "root 0", "root 1", NULL);
+    passed &= job_reported(&job, JOB_ALL, DSCOMM_ERR_MISMATCH, SOON_MS, name,
+                           "root 0", "root 1", NULL);
     job_ok(&job, passed, "%s of %zu with root 1 on rank %d", name, c->count,
            c->odd);
 }

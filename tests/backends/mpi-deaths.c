@@ -18,7 +18,7 @@
 
 static int pids[RANKS_MAX];
 
-static void join_and_tell(const char *backend)
+static void join_and_share_pids(const char *backend)
 {
     int own = getpid();
 
@@ -60,14 +60,14 @@ static void die_in_place(void)
 /* Dies while the others wait for its card. */
 void die_meeting(void)
 {
-    join_and_tell("mpi");
+    join_and_share_pids("mpi");
     die_in_place();
 }
 
 /* Dies while the others are in MPI_Comm_create_group(). */
 void die_making(void)
 {
-    join_and_tell("mpi");
+    join_and_share_pids("mpi");
     dying = rank == ranks - 1;
     make_group();
 }
@@ -75,6 +75,6 @@ void die_making(void)
 /* Dies while the others are in MPI_Init_thread(). */
 void die_beginning(void)
 {
-    join_and_tell("shm");
+    join_and_share_pids("shm");
     die_in_place();
 }

@@ -170,7 +170,7 @@ void fork_twice(void)
 
 /* The last rank stays until the others have given up, which they announce by
  * MPI. These pass if they have given up in time. */
-static void tell_last(int last)
+static void notify_last(int last)
 {
     if (rank != last)
         MPI_Send(&rank, 1, MPI_INT, last, 7, MPI_COMM_WORLD);
@@ -197,13 +197,13 @@ void part_late(void)
     last = dscomm_group_size(world) - 1;
     DSCOMM_CHECK(dscomm_barrier(world, NULL));
     if (rank == last)
-        tell_last(last);
+        notify_last(last);
     status = dscomm_finalize(world);
     snprintf(names, sizeof names, "rank %d", last);
     need(rank == last || status == DSCOMM_ERR_TIMEOUT, "a time-out");
     need(rank == last || strstr(dscomm_last_error(), names), "the culprit");
     if (rank != last)
-        tell_last(last);
+        notify_last(last);
     MPI_Finalize();
 }
 

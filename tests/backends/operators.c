@@ -396,7 +396,7 @@ static uint64_t on_begin(const dscomm_op_info_t *info, void *arg)
     return 0;
 }
 
-static void test_asked(void)
+static void test_queries(void)
 {
     const dscomm_hooks_t hooks = {sizeof hooks, on_begin, NULL, NULL};
     dscomm_op_t op = make_op(&maps);
@@ -426,7 +426,7 @@ static const conform_test_t tests[] = {
     {"works, whose operators are freed", test_works},
     {"coalesced", test_coalesced},
     {"what is refused", test_refused},
-    {"name, types, hooks", test_asked},
+    {"name, types, hooks", test_queries},
     {"another name on one rank", test_other_name},
     {"another commutativity on one rank", test_other_commutativity},
     {NULL, NULL},

@@ -183,7 +183,7 @@ static void send_half(dscomm_group_t *group, const void *out, size_t bytes)
 
     CHECK_OK(
         dscomm_isend(group, out, bytes, DSCOMM_UINT8, next_rank(), 6, &work));
-    conform_tell(1);
+    conform_notify(1);
     while (dscomm_group_status(group) == DSCOMM_OK &&
            conform_now_ms() - start < LONG_MS)
         conform_pause(5);
@@ -198,7 +198,7 @@ static void receive_half(dscomm_group_t *group, void *in, size_t bytes)
     dscomm_work_t *work = NULL;
     double start;
 
-    conform_hear(0);
+    conform_await(0);
     start = conform_now_ms();
     CHECK_OK(
         dscomm_irecv(group, in, bytes, DSCOMM_UINT8, prev_rank(), 6, &work));

@@ -85,7 +85,7 @@ static void meet(job_rank_t *me)
         await_others(me);
     set_secret(scenario->secrets[me->rank]);
     if (job_init(me) == DSCOMM_OK)
-        job_tell(me, dscomm_finalize(me->world));
+        job_report(me, dscomm_finalize(me->world));
 }
 
 static void check(const scenario_t *scenario)
@@ -106,9 +106,9 @@ static void check(const scenario_t *scenario)
     for (int r = 0; r < scenario->ranks; r++) {
         const int odd_one = r == scenario->odd;
 
-        ok(job_told(&job, 1u << r, DSCOMM_ERR_MISMATCH, TIMEOUT_MS / 2,
-                    "DSCOMM_JOB_SECRET_FILE", odd_one ? "127.0.0.1" : who,
-                    odd_one ? NULL : scenario->cause, NULL),
+        ok(job_reported(&job, 1u << r, DSCOMM_ERR_MISMATCH, TIMEOUT_MS / 2,
+                        "DSCOMM_JOB_SECRET_FILE", odd_one ? "127.0.0.1" : who,
+                        odd_one ? NULL : scenario->cause, NULL),
            "  rank %d: %s", r, job.reports[r].sentence);
     }
     job_end(&job, scenario->what);
@@ -117,7 +117,7 @@ static void check(const scenario_t *scenario)
 static void come_alone(job_rank_t *me)
 {
     if (job_init(me) == DSCOMM_OK)
-        job_tell(me, dscomm_finalize(me->world));
+        job_report(me, dscomm_finalize(me->world));
 }
 
 /* A stranger reports that it was refused, as soon as the server is there. */
@@ -152,10 +152,10 @@ static void check_stranger(void)
     job_start_rank(&job, 0);
     send_refused(atoi(strrchr(job.rendezvous, ':') + 1));
     job_join(&job, job_slowly(TIMEOUT_MS));
-    ok(job_told(&job, 1, DSCOMM_ERR_MISMATCH, TIMEOUT_MS,
-                "rank 1 of 2 did not come within ",
-                "s; 1 connection was refused",
-                "that it is rank 7 of 9:", "DSCOMM_JOB_SECRET_FILE", NULL),
+    ok(job_reported(&job, 1, DSCOMM_ERR_MISMATCH, TIMEOUT_MS,
+                    "rank 1 of 2 did not come within ",
+                    "s; 1 connection was refused",
+                    "that it is rank 7 of 9:", "DSCOMM_JOB_SECRET_FILE", NULL),
        "a stranger is named: %s", job.reports[0].sentence);
     ok(job.reports[0].took_ms >= ALONE_MS, "but ends nothing: %.0f ms",
        job.reports[0].took_ms);

@@ -32,8 +32,8 @@ static void run(const setting_t *setting)
     job_t job;
     int passed = job_run(&job, 3, 0, join, (void *)setting, 8000);
 
-    passed &= job_told(&job, JOB_ALL, DSCOMM_ERR_MISMATCH, 8000, setting->name,
-                       setting->word, NULL);
+    passed &= job_reported(&job, JOB_ALL, DSCOMM_ERR_MISMATCH, 8000,
+                           setting->name, setting->word, NULL);
     job_ok(&job, passed, "%s is %s on rank %d only", setting->name,
            setting->value, setting->odd);
 }

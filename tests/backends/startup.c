@@ -29,7 +29,7 @@ static void join_and_leave(job_rank_t *me)
     me->report->value = sum;
     if (status == DSCOMM_OK)
         status = dscomm_finalize(me->world);
-    job_tell(me, status);
+    job_report(me, status);
 }
 
 static int all_summed(const job_t *job)
@@ -56,8 +56,9 @@ static void run_missing(int tcp, int missing, int also_missing)
         if (r != missing && r != also_missing)
             job_start_rank(&job, r);
     passed = job_join(&job, 6000);
-    passed &= job_told(&job, ~(1u << missing | 1u << also_missing),
-                       DSCOMM_ERR_TIMEOUT, 3500, numbers[0], numbers[1], NULL);
+    passed &=
+        job_reported(&job, ~(1u << missing | 1u << also_missing),
+                     DSCOMM_ERR_TIMEOUT, 3500, numbers[0], numbers[1], NULL);
     job_ok(&job, passed, "ranks %d and %d never come, %s: they are named",
            missing, also_missing, tcp ? "tcp" : "file");
 }
@@ -80,8 +81,8 @@ static void run_killed(int tcp)
     job_sleep_ms(1300);
     job_start_rank(&job, 2);
     passed = job_join(&job, 10000);
-    passed &=
-        job_told(&job, 5, DSCOMM_ERR_PEER_FAILED, 5000, "rank 1 (pid ", NULL);
+    passed &= job_reported(&job, 5, DSCOMM_ERR_PEER_FAILED, 5000,
+                           "rank 1 (pid ", NULL);
     job_ok(&job, passed,
            "rank 1 is killed before rank 2 comes, %s: both name it",
            tcp ? "tcp" : "file");
@@ -109,7 +110,7 @@ static void die_joining(job_rank_t *me)
         me->report->value =
             sandbox_filter(d->call, SECCOMP_RET_KILL_PROCESS) ? errno : 0;
     me->started = job_now_ms();
-    job_tell(me, dscomm_group_split(me->world, 0, 0, NULL, &group));
+    job_report(me, dscomm_group_split(me->world, 0, 0, NULL, &group));
     dscomm_finalize(me->world);
 }
 
@@ -131,8 +132,8 @@ static void test_killed_joining(void)
                          (void *)&deadly[i], 20000);
         if (job_unfiltered(&job, 1))
             continue;
-        passed &=
-            job_told(&job, 5, DSCOMM_ERR_PEER_FAILED, 4000, "rank 1 ", NULL);
+        passed &= job_reported(&job, 5, DSCOMM_ERR_PEER_FAILED, 4000, "rank 1 ",
+                               NULL);
         job_ok(&job, passed, "rank 1 dies in %s: both name it", deadly[i].name);
     }
 }
@@ -159,7 +160,7 @@ static void test_nobody_serves(void)
     job_start_rank(&job, 1);
     job_start_rank(&job, 2);
     passed = job_join(&job, 6000);
-    passed &= job_told(&job, 6, DSCOMM_ERR_TIMEOUT, 6000, port, NULL);
+    passed &= job_reported(&job, 6, DSCOMM_ERR_TIMEOUT, 6000, port, NULL);
     job_ok(&job, passed, "rank 0 never serves: the address is named");
 }
 
@@ -199,9 +200,9 @@ static void test_doubled(int tcp, int doubled)
         job_use_tcp(&job);
     job_start(&job);
     passed = job_join(&job, 30000);
-    passed &= job_told(&job, JOB_ALL, DSCOMM_ERR_ENVIRONMENT, 20000,
-                       "is claimed by two processes, pid ", " and ", "own rank",
-                       NULL);
+    passed &= job_reported(&job, JOB_ALL, DSCOMM_ERR_ENVIRONMENT, 20000,
+                           "is claimed by two processes, pid ", " and ",
+                           "own rank", NULL);
     job_ok(&job, passed, "two processes claim rank %d, %s: all are told",
            doubled, tcp ? "tcp" : "file");
 }
@@ -218,11 +219,11 @@ static void test_two_leaders(void)
     passed = job_join(&job, 30000);
     second = job.reports[1].status == DSCOMM_ERR_IO;
     passed &=
-        job_told(&job, 1u << second, DSCOMM_ERR_IO, 20000, "in use by pid ",
-                 "which is rank 0 of 2", "RANK 0", "MASTER_PORT", NULL);
-    passed &= job_told(&job, 1u << !second, DSCOMM_ERR_ENVIRONMENT, 20000,
-                       "rank 0 of 2 is claimed by two processes", "MASTER_PORT",
-                       NULL);
+        job_reported(&job, 1u << second, DSCOMM_ERR_IO, 20000, "in use by pid ",
+                     "which is rank 0 of 2", "RANK 0", "MASTER_PORT", NULL);
+    passed &= job_reported(&job, 1u << !second, DSCOMM_ERR_ENVIRONMENT, 20000,
+                           "rank 0 of 2 is claimed by two processes",
+                           "MASTER_PORT", NULL);
     job_ok(&job, passed, "two processes claim rank 0: both are told");
 }
 
@@ -247,8 +248,8 @@ static void test_miscounted(int tcp, int ranks)
     for (int r = 0; r < 3; r++)
         passed &= job.reports[r].ended && job.reports[r].status < 0;
     if (tcp)
-        passed &= job_told(&job, JOB_ALL, DSCOMM_ERR_MISMATCH, 20000,
-                           "of 3 ranks", "world size", NULL);
+        passed &= job_reported(&job, JOB_ALL, DSCOMM_ERR_MISMATCH, 20000,
+                               "of 3 ranks", "world size", NULL);
     job_ok(&job, passed,
            "ranks disagree about the world's size, 3 or %d, %s: %s", ranks,
            tcp ? "tcp" : "file", tcp ? "all are told" : "none hangs");
@@ -270,7 +271,7 @@ static void init_from_environment(job_rank_t *me)
     for (int i = 0; i < 3 && e->set[i][0]; i++)
         setenv(e->set[i][0], e->set[i][1], 1);
     status = dscomm_init(NULL, &world);
-    job_tell(me, status);
+    job_report(me, status);
     dscomm_finalize(world);
 }
 
@@ -303,9 +304,10 @@ static void test_environment(void)
         job_t job;
         int passed;
 
-        passed = job_run(&job, 1, 0, init_from_environment, (void *)&cases[i],
-                         5000) &&
-                 job_told(&job, 1, cases[i].want, 5000, cases[i].word, NULL);
+        passed =
+            job_run(&job, 1, 0, init_from_environment, (void *)&cases[i],
+                    5000) &&
+            job_reported(&job, 1, cases[i].want, 5000, cases[i].word, NULL);
         job_ok(&job, passed, "environment %s=%s",
                cases[i].set[0][0] ? cases[i].set[0][0] : "(none)",
                cases[i].set[0][0] ? cases[i].set[0][1] : "");
@@ -334,8 +336,8 @@ static void test_no_modules(void)
 
         passed =
             job_run(&job, 2, 0, join_without_modules, all ? &job : NULL, 8000);
-        passed &= job_told(&job, JOB_ALL, DSCOMM_ERR_NO_BACKEND, 8000,
-                           words[all][0], words[all][1], NULL);
+        passed &= job_reported(&job, JOB_ALL, DSCOMM_ERR_NO_BACKEND, 8000,
+                               words[all][0], words[all][1], NULL);
         job_ok(&job, passed, "no modules on %s", all ? "any rank" : "rank 1");
     }
 }
@@ -351,7 +353,7 @@ static void init_from_attributes(job_rank_t *me)
     const attribute_t *a = me->arg;
     dscomm_group_t *world = NULL;
 
-    job_tell(me, dscomm_init(&a->attr, &world));
+    job_report(me, dscomm_init(&a->attr, &world));
     dscomm_finalize(world);
 }
 
@@ -371,10 +373,10 @@ static void test_attributes(void)
         job_t job;
         int passed;
 
-        passed =
-            job_run(&job, 1, 0, init_from_attributes, (void *)&cases[i],
-                    5000) &&
-            job_told(&job, 1, DSCOMM_ERR_INVALID, 5000, cases[i].word, NULL);
+        passed = job_run(&job, 1, 0, init_from_attributes, (void *)&cases[i],
+                         5000) &&
+                 job_reported(&job, 1, DSCOMM_ERR_INVALID, 5000, cases[i].word,
+                              NULL);
         job_ok(&job, passed, "wrong attribute %zu", i);
     }
 }
@@ -469,7 +471,8 @@ static void test_strangers(void)
         kill(pest, SIGKILL);
         waitpid(pest, NULL, 0);
     }
-    job_ok(&job, passed, "strangers, nonsense and silence on the port");
+    job_ok(&job, passed,
+           "strangers, malformed requests and silence on the port");
 }
 
 int main(void)

@@ -43,7 +43,7 @@ static void new_group(job_rank_t *me, const int *ranks, int count)
 
     attr.members_only = 1;
     me->started = job_now_ms();
-    job_tell(me, dscomm_group_new(me->world, ranks, count, &attr, &group));
+    job_report(me, dscomm_group_new(me->world, ranks, count, &attr, &group));
 }
 
 /* Rank 0 is stopped while rank 1 waits for rank 2, which makes another group:
@@ -89,8 +89,8 @@ static void call_all_reduce(job_rank_t *me)
     float in[8] = {0}, out[8];
 
     me->started = job_now_ms();
-    job_tell(me, dscomm_all_reduce(me->world, in, out, 8, DSCOMM_FLOAT32,
-                                   DSCOMM_SUM, NULL));
+    job_report(me, dscomm_all_reduce(me->world, in, out, 8, DSCOMM_FLOAT32,
+                                     DSCOMM_SUM, NULL));
 }
 
 static void schedule_while_stopped(job_rank_t *me, int stopped)
@@ -141,11 +141,11 @@ static dscomm_status_t join(job_rank_t *me)
     if (status == DSCOMM_OK)
         status = dscomm_init(&attr, &me->world);
     if (status < 0)
-        job_tell(me, status);
+        job_report(me, status);
     return status;
 }
 
-static dscomm_status_t join_apart(job_rank_t *me)
+static dscomm_status_t join_separate(job_rank_t *me)
 {
     const dscomm_status_t status = join(me);
 
@@ -154,39 +154,40 @@ static dscomm_status_t join_apart(job_rank_t *me)
     return status;
 }
 
-static void start_up_apart(job_rank_t *me)
+static void start_up_separate(job_rank_t *me)
 {
-    join_apart(me);
+    join_separate(me);
 }
 
-static void group_apart(job_rank_t *me)
+static void group_separate(job_rank_t *me)
 {
-    if (join_apart(me) == DSCOMM_OK)
+    if (join_separate(me) == DSCOMM_OK)
         new_group(me, all, RANKS);
 }
 
-static void split_apart(job_rank_t *me)
+static void split_separate(job_rank_t *me)
 {
     dscomm_group_t *group;
 
-    if (join_apart(me) == DSCOMM_OK)
-        job_tell(me, dscomm_group_split(me->world, 0, me->rank, NULL, &group));
+    if (join_separate(me) == DSCOMM_OK)
+        job_report(me,
+                   dscomm_group_split(me->world, 0, me->rank, NULL, &group));
 }
 
-static void mesh_apart(job_rank_t *me)
+static void mesh_separate(job_rank_t *me)
 {
     const int dims[] = {1, RANKS};
     dscomm_group_t *groups[2];
 
-    if (join_apart(me) == DSCOMM_OK)
-        job_tell(me, dscomm_group_mesh(me->world, dims, 2, groups));
+    if (join_separate(me) == DSCOMM_OK)
+        job_report(me, dscomm_group_mesh(me->world, dims, 2, groups));
 }
 
 /* The last rank makes no call, as its value says. */
-static void schedule_apart(job_rank_t *me)
+static void schedule_separate(job_rank_t *me)
 {
     setenv("DSCOMM_ALGORITHM", "all_reduce:ring", 1);
-    if (join_apart(me))
+    if (join_separate(me))
         return;
     me->report->value = me->rank == RANKS - 1;
     while (me->report->value)
@@ -210,7 +211,7 @@ static void schedule_both(job_rank_t *me)
 
 /* A store that a launcher such as torchrun serves counts the ranks that have
  * left. */
-static void finalize_apart(job_rank_t *me)
+static void finalize_separate(job_rank_t *me)
 {
     dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
     char text[16];
@@ -231,11 +232,11 @@ static void finalize_apart(job_rank_t *me)
         status = dscomm_finalize(me->world);
     }
     me->report->loops = 2;
-    job_tell(me, status);
+    job_report(me, status);
 }
 
 /* The number of the separate process, which is not a rank. */
-#define APART RANKS
+#define SEPARATE RANKS
 
 static const struct {
     const char *name;
@@ -253,19 +254,20 @@ static const struct {
      "': the store at "},
     {"a schedule", schedule, RANKS, 0, 0, 0, ""},
     {"a schedule, another rank stopped", schedule_of_other, RANKS, 1, 0, 0, ""},
-    {"start-up, a server apart", start_up_apart, 2, APART, 1, 700,
+    {"start-up, a separate server", start_up_separate, 2, SEPARATE, 1, 700,
      "the store at "},
-    {"a group, a server apart", group_apart, RANKS, APART, 2, 0,
+    {"a group, a separate server", group_separate, RANKS, SEPARATE, 2, 0,
      "': the store at "},
-    {"a split, a server apart", split_apart, RANKS, APART, 2, 0,
+    {"a split, a separate server", split_separate, RANKS, SEPARATE, 2, 0,
      "': the store at "},
-    {"a mesh, a server apart", mesh_apart, RANKS, APART, 2, 0,
+    {"a mesh, a separate server", mesh_separate, RANKS, SEPARATE, 2, 0,
      "': the store at "},
-    {"a schedule, a server apart", schedule_apart, RANKS, APART, 2, 0,
+    {"a schedule, a separate server", schedule_separate, RANKS, SEPARATE, 2, 0,
      "; the store at "},
-    {"a schedule, a rank and the server", schedule_both, RANKS, APART, 2,
+    {"a schedule, a rank and the server", schedule_both, RANKS, SEPARATE, 2,
      TIMEOUT_MS / 2, ") is stopped by a signal; the store at "},
-    {"a finalize, a server apart", finalize_apart, RANKS, APART, 2, 0, ""},
+    {"a finalize, a separate server", finalize_separate, RANKS, SEPARATE, 2, 0,
+     ""},
 };
 
 #define FINALIZE (sizeof rows / sizeof rows[0] - 1) /* which succeeds */
@@ -339,7 +341,7 @@ static void stop_process(pid_t pid)
 static pid_t run_row(job_t *job, size_t i, int timeout_ms)
 {
     const int ranks = rows[i].ranks;
-    pid_t pid = rows[i].victim == APART ? start_server(job) : 0;
+    pid_t pid = rows[i].victim == SEPARATE ? start_server(job) : 0;
 
     for (int r = 0; r < ranks; r++)
         job_start_rank(job, r);
@@ -355,7 +357,7 @@ static pid_t run_row(job_t *job, size_t i, int timeout_ms)
     await_others(job, ranks, rows[i].victim,
                  timeout_ms + job_slowly(4 * GRACE_MS));
     kill(pid, SIGKILL);
-    if (rows[i].victim == APART)
+    if (rows[i].victim == SEPARATE)
         waitpid(pid, NULL, 0);
     for (int r = 0; r < ranks; r++)
         if (job->reports[r].value)
@@ -372,13 +374,13 @@ static void test_finalize(void)
     int passed = 1;
     job_t job;
 
-    job_make(&job, RANKS, timeout, finalize_apart, NULL);
+    job_make(&job, RANKS, timeout, finalize_separate, NULL);
     job_use_tcp(&job);
     run_row(&job, FINALIZE, timeout);
     for (int r = 0; r < RANKS; r++)
         passed &= job.reports[r].ended && job.reports[r].status == DSCOMM_OK &&
                   job.reports[r].took_ms < timeout;
-    job_ok(&job, passed, "a finalize, a server apart: no longer than 5 s");
+    job_ok(&job, passed, "a finalize, a separate server: no longer than 5 s");
 }
 
 int main(void)

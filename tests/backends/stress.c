@@ -43,7 +43,7 @@ static void land_exchanges(stress_t *s)
     s->exchanging = 0;
 }
 
-static void land_letters(stress_t *s)
+static void end_messages(stress_t *s)
 {
     for (int i = s->mailing - 1; i >= 0; i--)
         message_end(&s->messages[i]);
@@ -105,7 +105,7 @@ static void step_message(stress_t *s, uint64_t r)
                    .seed = r};
 
     if (s->mailing + 2 > 2 * FLIGHT)
-        land_letters(s);
+        end_messages(s);
     if (my.rank == from) {
         l.peer = to;
         message_isend(&l);
@@ -133,7 +133,7 @@ static void run(int steps, uint64_t seed)
             step_collective(&s, mix(r));
     }
     land_exchanges(&s);
-    land_letters(&s);
+    end_messages(&s);
     for (int i = 0; i < GROUPS; i++)
         if (s.groups[i])
             CHECK_OK(dscomm_group_free(s.groups[i]));

@@ -439,7 +439,7 @@ static int explains(dscomm_status_t status)
 
 /* If one rank has no memory, all ranks fail, before their deadline. The
  * sentence names that rank, and does not say that a store has ended. */
-static int was_told(dscomm_status_t status)
+static int is_failure_named(dscomm_status_t status)
 {
     char who[16];
 
@@ -470,7 +470,7 @@ static dscomm_status_t run_phase(job_rank_t *me, int phase)
     arm(phase);
     status = phases[phase].run(me->world);
     disarm();
-    if (!was_told(status))
+    if (!is_failure_named(status))
         me->report->value |= UNTOLD;
     return status;
 }
@@ -493,7 +493,7 @@ static void run_rank(job_rank_t *me)
     status = run_phase(me, phase);
     if (!explains(status))
         me->report->value |= UNEXPLAINED;
-    job_tell(me, status);
+    job_report(me, status);
     me->report->ended = 0;
     if (status && me->world && !fails_alike(phase))
         dscomm_group_abort(me->world, "a phase failed");
@@ -503,7 +503,7 @@ static void run_rank(job_rank_t *me)
     if (!status && !explains((dscomm_status_t)me->report->other_status))
         me->report->value |= UNEXPLAINED;
     if (!status)
-        job_tell(me, (dscomm_status_t)me->report->other_status);
+        job_report(me, (dscomm_status_t)me->report->other_status);
     if (atomic_load(&requests) >= trial->k)
         me->report->value |= REACHED;
     if (count_descriptors() != before || has_segment())

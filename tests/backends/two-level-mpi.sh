@@ -40,9 +40,9 @@ choose()
         skip "$1: auto, ranks that share a processor" 'no taskset'
         return
     fi
-    crowded=two_level
-    [ "$1" != mpich ] || crowded=mpi
-    is "$(chosen taskset -c "$processor")" $crowded "$1: auto, ranks that share a processor"
+    oversubscribed=two_level
+    [ "$1" != mpich ] || oversubscribed=mpi
+    is "$(chosen taskset -c "$processor")" $oversubscribed "$1: auto, ranks that share a processor"
     DSCOMM_MPI_BLOCKING=yes
     export DSCOMM_MPI_BLOCKING
     is "$(chosen taskset -c "$processor")" two_level "$1: auto, blocking calls all the same"

@@ -230,11 +230,11 @@ static void test_late_collective(void)
     }
     prepare(&x, DSCOMM_COLL_ALL_REDUCE, my.group);
     for (int r = 0; r < late && my.rank == late; r++)
-        conform_hear(r);
+        conform_await(r);
     exchange_start(&x, 1);
     if (my.rank != late) {
         CHECK_FAILS(dscomm_work_wait(x.work, 30), DSCOMM_IN_PROGRESS);
-        conform_tell(late);
+        conform_notify(late);
     }
     exchange_end(&x);
 }

@@ -39,7 +39,7 @@ static void sum_own(job_rank_t *me)
         job_sleep_ms(1);
     }
     if (status == DSCOMM_OK)
-        job_tell(me, dscomm_finalize(me->world));
+        job_report(me, dscomm_finalize(me->world));
     else
         job_leave(me, status);
 }
@@ -163,7 +163,7 @@ static void two_worlds(job_rank_t *me)
         status = dscomm_barrier(other, NULL);
     if (status == DSCOMM_OK)
         status = dscomm_finalize(other);
-    job_tell(me, status);
+    job_report(me, status);
     dscomm_store_close(store);
 }
 
@@ -196,7 +196,7 @@ static void same_rendezvous(job_rank_t *me)
         status = dscomm_barrier(worlds[i], NULL);
     for (int i = 2; i >= 0 && status == DSCOMM_OK; i--)
         status = dscomm_finalize(worlds[i]);
-    job_tell(me, status);
+    job_report(me, status);
 }
 
 /* Makes one sum on a world, and leaves the world. */
@@ -224,7 +224,7 @@ static void again_and_again(job_rank_t *me)
         if (status == DSCOMM_OK)
             status = live_once(me, now.world);
     }
-    job_tell(me, status);
+    job_report(me, status);
 }
 
 /* Several worlds one after the other, through one store that stays open. */
@@ -240,7 +240,7 @@ static void again_on_one_store(job_rank_t *me)
         if (status == DSCOMM_OK)
             status = live_once(me, world);
     }
-    job_tell(me, status);
+    job_report(me, status);
     dscomm_store_close(store);
 }
 
@@ -286,7 +286,7 @@ static void fork_inside(job_rank_t *me)
                                    DSCOMM_SUM, NULL);
     if (status == DSCOMM_OK)
         status = dscomm_finalize(me->world);
-    job_tell(me, status);
+    job_report(me, status);
 }
 
 /* A child may join its own job. */
@@ -317,7 +317,7 @@ static void fork_then_init(job_rank_t *me)
     status = dscomm_barrier(me->world, NULL);
     if (status == DSCOMM_OK)
         status = dscomm_finalize(me->world);
-    job_tell(me, status);
+    job_report(me, status);
 }
 
 int main(void)

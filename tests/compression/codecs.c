@@ -353,14 +353,14 @@ static void too_long(rank_t *self)
 typedef struct {
     dscomm_codec_args_t args;
     float values[DSCOMM_CODEC_BLOCK];
-} told_t;
+} witness_block_t;
 
 static int witness_wrong;
 
 static size_t witness_bytes(const dscomm_codec_args_t *args, size_t count)
 {
     return args->user == &witness_wrong && args->parameter == 0.5
-               ? offsetof(told_t, values) + count * sizeof(float)
+               ? offsetof(witness_block_t, values) + count * sizeof(float)
                : 0;
 }
 
@@ -368,7 +368,7 @@ static void witness_encode(const dscomm_codec_args_t *args, float scale,
                            const float *values, float *errors, size_t count,
                            void *ret_bytes)
 {
-    size_t bytes = offsetof(told_t, values);
+    size_t bytes = offsetof(witness_block_t, values);
     int wrong = args->user != &witness_wrong || args->parameter != 0.5 ||
                 values[0] != (float)(args->first + 100000 * args->call);
 
@@ -379,8 +379,8 @@ static void witness_encode(const dscomm_codec_args_t *args, float scale,
 }
 
 /* Checks that the arguments of decode are those of encode in phase. */
-static int as_told(const dscomm_codec_args_t *args, uint32_t phase,
-                   const void *bytes)
+static int witness_matches(const dscomm_codec_args_t *args, uint32_t phase,
+                           const void *bytes)
 {
     dscomm_codec_args_t told;
 
@@ -397,20 +397,20 @@ static int witness_accumulate(const dscomm_codec_args_t *args, float scale,
     float values[DSCOMM_CODEC_BLOCK];
 
     (void)scale;
-    memcpy(values, (const char *)bytes + offsetof(told_t, values),
+    memcpy(values, (const char *)bytes + offsetof(witness_block_t, values),
            count * sizeof *values);
     for (size_t i = 0; i < count; i++)
         sum[i] += factor * values[i];
-    return as_told(args, 0, bytes) ? 0 : -1;
+    return witness_matches(args, 0, bytes) ? 0 : -1;
 }
 
 static int witness_decode(const dscomm_codec_args_t *args, float scale,
                           const void *bytes, size_t count, float *ret_values)
 {
     (void)scale;
-    memcpy(ret_values, (const char *)bytes + offsetof(told_t, values),
+    memcpy(ret_values, (const char *)bytes + offsetof(witness_block_t, values),
            count * sizeof *ret_values);
-    return as_told(args, 1, bytes) ? 0 : -1;
+    return witness_matches(args, 1, bytes) ? 0 : -1;
 }
 
 static const dscomm_codec_t witness = {.size = sizeof witness,

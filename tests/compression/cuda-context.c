@@ -87,8 +87,8 @@ static int call(const use_t *use, int at)
 
 static void forget(void)
 {
-    memset(&fake_account, 0, sizeof fake_account);
-    fake_account.refused = -1;
+    memset(&fake_counts, 0, sizeof fake_counts);
+    fake_counts.refused = -1;
 }
 
 /* The thread's current context is the same before and after each call. */
@@ -108,10 +108,10 @@ static void with_context(void *context, const char *what)
     use_end(&use);
     is_int(failed, 0, "%s: all calls succeed", what);
     ok(kept && fake_context() == context, "%s: it is restored", what);
-    ok(fake_account.calls[2] > CALLS && !fake_account.calls[0] &&
-           !fake_account.calls[1] && !fake_account.calls[3],
+    ok(fake_counts.calls[2] > CALLS && !fake_counts.calls[0] &&
+           !fake_counts.calls[1] && !fake_counts.calls[3],
        "%s: all work is on the queue's device", what);
-    ok(!fake_account.made[0] && !fake_account.made[1] && !fake_account.made[3],
+    ok(!fake_counts.made[0] && !fake_counts.made[1] && !fake_counts.made[3],
        "%s: no other device gets a context", what);
 }
 
@@ -123,21 +123,21 @@ static void refused(void)
     use_t use;
 
     forget();
-    fake_account.refused = 3;
+    fake_counts.refused = 3;
     fake_set_context(fake_context_of(1));
     is_int(ops->open(3, &none), FAKE_INVALID_DEVICE, "no such device");
     ok(!none, "and no queue");
     use = use_begin();
-    before = fake_account.calls[2];
-    fake_account.refused = 2;
+    before = fake_counts.calls[2];
+    fake_counts.refused = 2;
     for (int i = 0; i < CALLS; i++)
         reported += call(&use, i) == FAKE_INVALID_DEVICE;
     is_int(reported, CALLS, "all calls report a device that is gone");
     ops->release(use.queue, 0, NULL);
-    ok(!fake_account.calls[1] && fake_account.calls[2] == before,
+    ok(!fake_counts.calls[1] && fake_counts.calls[2] == before,
        "nothing is done elsewhere");
     ok(fake_context() == fake_context_of(1), "the thread's context is kept");
-    fake_account.refused = -1;
+    fake_counts.refused = -1;
     is_int(call(&use, KERNEL), 0, "no error is left for another call");
     use_end(&use);
 }

@@ -386,11 +386,11 @@ static void fill(const case_t &k, rank_t &rank, int self, int call)
 }
 
 static void check(bool cond, const case_t &k, const char *what, int call,
-                  bool *verdict)
+                  bool *passed)
 {
     if (cond)
         return;
-    *verdict = false;
+    *passed = false;
     printf("# %s differs in call %d: count %zu, %d ranks, format %d, off %zu, "
            "%u blocks, geometry %d, order %d\n",
            what, call, k.count, k.ranks, (int)k.format, k.off, k.blocks,

@@ -174,7 +174,7 @@ static void freed_half(rank_t *self)
 
 /* A full device is tried again after more and more calls, and used when it has
  * room. */
-static void seldom_asked(rank_t *self)
+static void full_device(rank_t *self)
 {
     dscomm_compressor_t *c = open_with(self, COUNT, "onebit");
     float *x = fake_device_alloc(COUNT * sizeof *x);
@@ -204,7 +204,7 @@ int main(void)
     dscomm_priv_device_use(fake_device_table());
     ranks_run(1, 300, errors_from, "errors behind a call");
     ranks_run(1, 300, errors_half, "errors on their way");
-    ranks_run(1, 20000, seldom_asked, "a device that is full");
+    ranks_run(1, 20000, full_device, "a device that is full");
     is_int(fake_device_pieces(), 0, "all memory of the device is free");
     ranks_run(1, 20000, buffer_aborted, "a group that ends meanwhile");
     ranks_run(1, 300, errors_to, "errors that go there");

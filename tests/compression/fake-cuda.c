@@ -63,7 +63,7 @@ struct fake_stream {
     unsigned long begun, ended; /* tasks */
 };
 
-fake_account_t fake_account = {.refused = -1};
+fake_counts_t fake_counts = {.refused = -1};
 static char contexts[FAKE_DEVICES];
 /* the program's current context, on any device */
 static _Thread_local void *own_context;
@@ -123,7 +123,7 @@ void fake_device_happens(fake_event_t event, const void *pointer)
 
 /* Stops, if requested, before a copy to the host or from another process's
  * memory. */
-static void obey(int device)
+static void stop_if_requested(int device)
 {
     struct timespec end;
     int late = 0;
@@ -170,7 +170,7 @@ void fake_device_full(int is_full)
     full = is_full;
 }
 
-static cudaError_t tell(cudaError_t error)
+static cudaError_t set_last_error(cudaError_t error)
 {
     if (error)
         last_error = error;
@@ -199,9 +199,9 @@ void fake_set_context(void *context)
 
 static cudaError_t cudaSetDevice(int device)
 {
-    if (device == fake_account.refused)
-        return tell(cudaErrorInvalidDevice);
-    fake_account.made[device] = 1;
+    if (device == fake_counts.refused)
+        return set_last_error(cudaErrorInvalidDevice);
+    fake_counts.made[device] = 1;
     fake_device_choose(device);
     return cudaSuccess;
 }
@@ -220,13 +220,14 @@ static void count_call(void)
 {
     if (!fake_context())
         cudaSetDevice(0);
-    fake_account.calls[MAX(fake_device_chosen(), 0)]++;
+    fake_counts.calls[MAX(fake_device_chosen(), 0)]++;
 }
 
 static cudaError_t call(void)
 {
     count_call();
-    return failing >= 0 && failing-- == 0 ? tell(cudaErrorFake) : cudaSuccess;
+    return failing >= 0 && failing-- == 0 ? set_last_error(cudaErrorFake)
+                                          : cudaSuccess;
 }
 
 static void *stream_serve(void *argument)
@@ -434,8 +435,8 @@ static cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
 static cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     if (event->stream && !stream_passed(event->stream, event->tasks, 0))
-        return tell(cudaErrorNotReady);
-    return event->late-- > 0 ? tell(cudaErrorNotReady) : call();
+        return set_last_error(cudaErrorNotReady);
+    return event->late-- > 0 ? set_last_error(cudaErrorNotReady) : call();
 }
 
 void fake_device_late(int looks)
@@ -489,7 +490,7 @@ void fake_device_read_on(void *stream, void *to, const void *from, size_t bytes)
 static cudaError_t find_room(void)
 {
     counts[FAKE_REFUSED] += full != 0;
-    return full ? tell(cudaErrorFake) : call();
+    return full ? set_last_error(cudaErrorFake) : call();
 }
 
 static cudaError_t cudaMalloc(void **ret_memory, size_t bytes)
@@ -549,7 +550,7 @@ static cudaError_t cudaIpcOpenMemHandle(void **ret_memory,
     if (!error && !fake_device_unmappable)
         memory = fake_device_map(fake_device_chosen(), handle.reserved);
     *ret_memory = memory;
-    return memory || error ? error : tell(cudaErrorFake);
+    return memory || error ? error : set_last_error(cudaErrorFake);
 }
 
 static void run_copy(const void *args)
@@ -558,7 +559,7 @@ static void run_copy(const void *args)
     int from = fake_device_number(a->from), to = fake_device_number(a->to);
 
     if (from >= 0 && (to < 0 || fake_device_is_mapped(a->from)))
-        obey(from);
+        stop_if_requested(from);
     run_rows(a);
     if (from < 0)
         fake_device_happens(FAKE_UP, a->to);

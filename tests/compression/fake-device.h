@@ -100,7 +100,7 @@ typedef struct {
     /* calls made while that device was current */
     atomic_int calls[FAKE_DEVICES];
     int refused; /* the device that cannot be made current; -1: none */
-} fake_account_t;
-extern fake_account_t fake_account;
+} fake_counts_t;
+extern fake_counts_t fake_counts;
 
 #endif

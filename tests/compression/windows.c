@@ -60,7 +60,7 @@ static void calls_in_spite(rank_t *self)
 }
 
 /* Each rank logs one line with the reason. */
-static void tell(int why, const char *line)
+static void check_line(int why, const char *line)
 {
     obstacle = why;
     expected = line;
@@ -360,12 +360,16 @@ int main(void)
 {
     ranks_use_modules();
     dscomm_priv_device_use(fake_device_table());
-    tell(NO_DEVICE, "thread, and rank 1 had no device when its compressor");
-    tell(SWITCHED_OFF, "thread, and rank 0 has DSCOMM_CUDA_IPC=no");
-    tell(NOT_MAPPED, "thread, and rank 1 cannot map the device memory of rank "
-                     "0: FAKE_ERROR (717)");
-    tell(NOT_ALLOCATED, "and rank 0 has no device memory for others: FAKE_");
-    tell(SAME_PROCESS, "and rank 0 is of the same process as rank 1, and none");
+    check_line(NO_DEVICE,
+               "thread, and rank 1 had no device when its compressor");
+    check_line(SWITCHED_OFF, "thread, and rank 0 has DSCOMM_CUDA_IPC=no");
+    check_line(NOT_MAPPED,
+               "thread, and rank 1 cannot map the device memory of rank "
+               "0: FAKE_ERROR (717)");
+    check_line(NOT_ALLOCATED,
+               "and rank 0 has no device memory for others: FAKE_");
+    check_line(SAME_PROCESS,
+               "and rank 0 is of the same process as rank 1, and none");
     fake_device_one_process = 1;
     ranks_run(2, 20000, refused_meanwhile, "no window while a device works");
     is_int(fake_device_pieces(), 0, "all memory is free");

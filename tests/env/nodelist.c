@@ -96,7 +96,7 @@ static void test_lists(void)
 }
 
 /* Returns the first host that Slurm's own program prints, or NULL. */
-static char *ask_slurm(const char *list)
+static char *query_slurm(const char *list)
 {
     char *argv[] = {(char *)"scontrol", (char *)"show", (char *)"hostnames",
                     (char *)list, NULL};
@@ -128,7 +128,7 @@ static void test_slurm(void)
     for (size_t i = 0; i < G_N_ELEMENTS(firsts); i++) {
         if (strchr(firsts[i].text, ' '))
             continue;
-        text = ask_slurm(firsts[i].text);
+        text = query_slurm(firsts[i].text);
         if (text && *text)
             is_str(text, firsts[i].want, "scontrol on '%s'", firsts[i].text);
         else

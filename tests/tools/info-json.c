@@ -12,7 +12,7 @@
 
 /* Returns the parsed output of `dscomm info --json OPTION`; options ends with
  * NULL. */
-static JsonParser *ask(const char *option)
+static JsonParser *query(const char *option)
 {
     char *program =
         g_build_filename(g_getenv("abs_top_builddir"), "tools", "dscomm", NULL);
@@ -198,7 +198,7 @@ static void check_algorithms(JsonObject *root)
 
 static void check_parts(const char *option, const char *members)
 {
-    JsonParser *parser = ask(option);
+    JsonParser *parser = query(option);
     GList *names = json_object_get_members(root_of(parser));
     GString *text = g_string_new(NULL);
 
@@ -227,7 +227,7 @@ int main(void)
     g_setenv("DSCOMM_BACKND", "shm", TRUE);
     g_setenv("DSCOMM_XYZZY", "", TRUE);
     g_setenv("DSCOMM_ALGORITHM", "all_reduce:64K-:ring", TRUE);
-    parser = ask(NULL);
+    parser = query(NULL);
     check_build(root_of(parser));
     check_backends(root_of(parser), folder);
     check_algorithms(root_of(parser));
@@ -244,7 +244,7 @@ int main(void)
     check_parts("--settings", "settings unknown ");
 
     g_setenv("DSCOMM_BACKEND", "\"\\\033\t\377", TRUE);
-    parser = ask(NULL);
+    parser = query(NULL);
     setting = find(root_of(parser), "settings", "DSCOMM_BACKEND");
     is_str(text_of(setting, "value"), "\"\\\033\t\357\277\275",
            "a value with bytes that JSON does not have");

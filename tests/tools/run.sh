@@ -296,10 +296,10 @@ is "$err" 'dscomm run: ranks 0, 2 still ran after 0.3 s; ending them' \
     'time-out: who still ran'
 run -n 2 --grace 0.2 sh -c 'trap "" TERM
     if [ $RANK = 1 ]; then
-        while [ ! -e "$1/deaf" ]; do sleep 0.05; done
+        while [ ! -e "$1/ignoring" ]; do sleep 0.05; done
         exit 4
     fi
-    : >"$1/deaf"
+    : >"$1/ignoring"
     while :; do sleep 0.05; done' sh "$scratch"
 is $status 4 'a rank that ignores SIGTERM: status'
 like "$err" '^dscomm run: rank 0 did not end within 0.2 s; killing it$' \

@@ -56,7 +56,7 @@ static void setup(engine_t *engine)
 }
 
 /* The other thread has not written its sentence yet. */
-static void test_half_told(void)
+static void test_sentence_unwritten(void)
 {
     engine_t engine;
     dscomm_status_t status;
@@ -69,7 +69,7 @@ static void test_half_told(void)
     is_str(dscomm_last_error(), "no room", "with its own sentence");
 }
 
-static void test_told(void)
+static void test_notified(void)
 {
     engine_t engine;
     dscomm_status_t status;
@@ -137,8 +137,8 @@ static void test_room(void)
 
 int main(void)
 {
-    test_half_told();
-    test_told();
+    test_sentence_unwritten();
+    test_notified();
     test_one_thread();
     test_room();
     return tap_done();

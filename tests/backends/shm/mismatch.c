@@ -32,7 +32,7 @@ static void call(shm_t *shm, const dscomm_coll_args_t *args, uint64_t sequence)
     shm_raise(shm, shm_take(shm, 0));
 }
 
-static const char *verdict(shm_t **shms, int rank)
+static const char *mismatch_sentence(shm_t **shms, int rank)
 {
     return shm_mismatch(shms[rank]) == DSCOMM_ERR_MISMATCH ? dscomm_last_error()
                                                            : "no mismatch";
@@ -81,7 +81,7 @@ static void test_votes(void)
         for (int r = 0; r < ranks; r++)
             if (cases[i].calls[r] != '-')
                 call(shms[r], cases[i].calls[r] == 'g' ? &gather : &barrier, 1);
-        ok(begins_with(verdict(shms, cases[i].rank), cases[i].text),
+        ok(begins_with(mismatch_sentence(shms, cases[i].rank), cases[i].text),
            "calls %s, seen by rank %d", cases[i].calls, cases[i].rank);
         fixture_close(shms, ranks);
     }
@@ -105,7 +105,7 @@ static void test_counts(void)
         call(shms[r], &args, 1);
     }
     ok(begins_with(
-           verdict(shms, 0),
+           mismatch_sentence(shms, 0),
            "group 'test': rank 9 called reduce_scatter_v(counts 1, 2, 3, 4, 5, "
            "6, 7, 8 ..., sum 65, float32, sum) #1, but rank 0 and 8 others "
            "called reduce_scatter_v(counts 1, 2, 3, 4, 5, 6, 7, 8 "
@@ -131,7 +131,7 @@ static void test_other_counts(void)
         call(shms[r], &args, 1);
         call(shms[r], r ? &gather : &barrier, 2);
     }
-    ok(begins_with(verdict(shms, 0),
+    ok(begins_with(mismatch_sentence(shms, 0),
                    "group 'test': rank 0 called barrier() #2, "
                    "but rank 1 called all_gather(count 3,"),
        "the call after one with counts");
@@ -151,7 +151,7 @@ static void test_long_ago(void)
             for (int i = 0; i < later; i++)
                 call(shms[r], &gather, (uint64_t)i + 2);
         }
-        ok(begins_with(verdict(shms, 1),
+        ok(begins_with(mismatch_sentence(shms, 1),
                        later < SHM_RECORDS
                            ? "group 'test': rank 1 called all_gather(count 3, "
                              "int8) #1, but rank 0 called barrier() #1;"

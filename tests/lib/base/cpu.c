@@ -48,7 +48,7 @@ static int answer(const void *setting, int out)
     return write(out, &answer, sizeof answer) != sizeof answer;
 }
 
-static answer_t ask(const char *setting)
+static answer_t query(const char *setting)
 {
     answer_t got = {0, ""};
     int status;
@@ -96,7 +96,7 @@ static answer_t expect(gchar **flags, int avx2_only)
 
 static void check(const char *setting, answer_t want)
 {
-    answer_t got = ask(setting);
+    answer_t got = query(setting);
     const char *name = setting ? setting : "unset";
 
     is_int((long long)got.bits, (long long)want.bits, "DSCOMM_CPU %s: bits",

@@ -279,21 +279,21 @@ typedef struct {
     pthread_mutex_t lock;
     int lines;
     char first[512], last[512];
-} heard_t;
+} log_lines_t;
 
-static void hear(dscomm_log_level_t level, const char *domain,
-                 const char *message, void *arg)
+static void receive_line(dscomm_log_level_t level, const char *domain,
+                         const char *message, void *arg)
 {
-    heard_t *heard = arg;
+    log_lines_t *logged = arg;
 
     if (level != DSCOMM_LOG_WARN || strcmp(domain, "core") ||
         !strstr(message, "DSCOMM_ALGORITHM"))
         return;
-    pthread_mutex_lock(&heard->lock);
-    if (heard->lines++ == 0)
-        snprintf(heard->first, sizeof heard->first, "%s", message);
-    snprintf(heard->last, sizeof heard->last, "%s", message);
-    pthread_mutex_unlock(&heard->lock);
+    pthread_mutex_lock(&logged->lock);
+    if (logged->lines++ == 0)
+        snprintf(logged->first, sizeof logged->first, "%s", message);
+    snprintf(logged->last, sizeof logged->last, "%s", message);
+    pthread_mutex_unlock(&logged->lock);
 }
 
 static void passed_body(rank_t *self)
@@ -315,25 +315,25 @@ static void passed_body(rank_t *self)
 }
 
 /* All ranks are on one node; partial sums of bfloat16 cannot be sums again. */
-static void test_told(void)
+static void test_logged(void)
 {
-    heard_t heard = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    log_lines_t logged = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
     setenv("DSCOMM_ALGORITHM",
            "broadcast:linear,all_reduce:two_level,all_reduce:ring", 1);
-    dscomm_log_set_handler(hear, &heard);
+    dscomm_log_set_handler(receive_line, &logged);
     ranks_run(3, 10000, passed_body, "a rule that cannot serve");
     dscomm_log_set_handler(NULL, NULL);
     unsetenv("DSCOMM_ALGORITHM");
-    is_int(heard.lines, 2, "each is told once: %s", heard.first);
-    ok(strstr(heard.first,
+    is_int(logged.lines, 2, "each is logged once: %s", logged.first);
+    ok(strstr(logged.first,
               "rule 2 of DSCOMM_ALGORITHM, all_reduce:two_level") &&
-           strstr(heard.first, ": it needs several nodes") &&
-           strstr(heard.first, "; ring serves instead"),
+           strstr(logged.first, ": it needs several nodes") &&
+           strstr(logged.first, "; ring serves instead"),
        "with its name, the reason, and what serves");
-    ok(strstr(heard.last, "rule 3 of DSCOMM_ALGORITHM, all_reduce:ring") &&
-           strstr(heard.last, "; what the backend has serves instead"),
-       "so is one behind it: %s", heard.last);
+    ok(strstr(logged.last, "rule 3 of DSCOMM_ALGORITHM, all_reduce:ring") &&
+           strstr(logged.last, "; what the backend has serves instead"),
+       "so is one behind it: %s", logged.last);
 }
 
 int main(void)
@@ -347,6 +347,6 @@ int main(void)
     setenv("DSCOMM_ALGORITHM", "all_reduce:8K-:ring,all_gather_v:4097-:linear",
            1);
     ranks_run(3, 10000, group_body, "what a group uses");
-    test_told();
+    test_logged();
     return tap_done();
 }

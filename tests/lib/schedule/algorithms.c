@@ -76,7 +76,8 @@ typedef struct {
     uint64_t seed;
 } tally_t;
 
-static void tell(const case_t *c, const loop_plan_t *plan, const char *text)
+static void print_failure(const case_t *c, const loop_plan_t *plan,
+                          const char *text)
 {
     printf("# %s %s of %zu %s (operator %d), %d ranks, root %d, in place %d, "
            "eager %d, hosts %s, seed %llu: %s\n",
@@ -101,7 +102,7 @@ static void try_one(const case_t *c, tally_t *tally)
     tally->tried++;
     if (!case_check(c, &stage, text, sizeof text) || loop_pending(loop)) {
         if (tally->failed++ < 5)
-            tell(c, &plan, text);
+            print_failure(c, &plan, text);
     }
     case_end(c, &stage);
     loop_free(loop);

@@ -290,8 +290,8 @@ typedef struct {
  * exchange no messages, for example because of another root, or because a rank
  * only sends. Then it does no harm, or ends with a time-out. */
 typedef struct {
-    unsigned told, waiting, harmless;
-} verdict_t;
+    unsigned reported, waiting, harmless;
+} outcomes_t;
 
 /* Returns whether the text has both calls, unless they look the same. */
 static int names_calls(const char *text, const case_t *a, const case_t *b)
@@ -321,30 +321,30 @@ static void judge_rank(try_t *t, const case_t *other, int rank)
                  dscomm_status_name(run->status), run->failure.detail);
 }
 
-static void judge(try_t *t, const case_t *other, verdict_t *verdict)
+static void count_outcome(try_t *t, const case_t *other, outcomes_t *outcomes)
 {
-    int told = 0, waiting = 0;
+    int reported = 0, waiting = 0;
 
     for (int r = 0; r < t->c.ranks && !*t->why; r++) {
         judge_rank(t, other, r);
-        told += t->stage.runs[r]->status < 0;
+        reported += t->stage.runs[r]->status < 0;
         waiting += t->stage.runs[r]->status == DSCOMM_IN_PROGRESS;
     }
-    for (int r = 0; r < t->c.ranks && !told && !*t->why; r++)
+    for (int r = 0; r < t->c.ranks && !reported && !*t->why; r++)
         if (t->stage.runs[r]->status == DSCOMM_IN_PROGRESS &&
             !leads_to(t, r, t->plan.culprit))
             snprintf(t->why, sizeof t->why,
                      "rank %d waits, and does not know for the culprit", r);
-    if (told)
-        verdict->told++;
+    if (reported)
+        outcomes->reported++;
     else if (waiting)
-        verdict->waiting++;
+        outcomes->waiting++;
     else
-        verdict->harmless++;
+        outcomes->harmless++;
 }
 
 static void try_variant(const case_t *c, const variant_t *variant, int culprit,
-                        tally_t *tally, verdict_t *verdict)
+                        tally_t *tally, outcomes_t *outcomes)
 {
     static try_t t;
 
@@ -355,7 +355,7 @@ static void try_variant(const case_t *c, const variant_t *variant, int culprit,
     case_replace(&variant->c, t.loop, 1 + t.plan.seed % 3, &t.stage, culprit);
     case_drive(&t.c, t.loop, &t.stage);
     case_post_early(&t.c, t.loop, &t.stage);
-    judge(&t, &variant->c, verdict);
+    count_outcome(&t, &variant->c, outcomes);
     end(&t);
     count(&t, tally);
 }
@@ -412,7 +412,7 @@ static size_t list_variants(const case_t *c, variant_t *variants)
     return n;
 }
 
-static void try_variants(const case_t *c, tally_t *tally, verdict_t *verdict)
+static void try_variants(const case_t *c, tally_t *tally, outcomes_t *outcomes)
 {
     variant_t variants[VARIANTS_MOST];
     size_t n = case_fits(c) ? list_variants(c, variants) : 0;
@@ -420,19 +420,19 @@ static void try_variants(const case_t *c, tally_t *tally, verdict_t *verdict)
     for (size_t v = 0; v < n; v++)
         for (int culprit = 0; culprit < c->ranks; culprit++)
             if (case_fits(&variants[v].c))
-                try_variant(c, &variants[v], culprit, tally, verdict);
+                try_variant(c, &variants[v], culprit, tally, outcomes);
 }
 
 /* Chains whose messages may arrive before the header. */
 static void try_long_variants(const dscomm_algorithm_t *algorithm,
-                              tally_t *tally, verdict_t *verdict)
+                              tally_t *tally, outcomes_t *outcomes)
 {
     case_t c = make_case(algorithm, 3, 0, 300000);
     variant_t variants[VARIANTS_MOST];
     size_t n = case_fits(&c) ? list_other_arguments(&c, variants) : 0;
 
     for (size_t v = 0; v < n; v++)
-        try_variant(&c, &variants[v], 1, tally, verdict);
+        try_variant(&c, &variants[v], 1, tally, outcomes);
 }
 
 /* Returns whether every rank receives from others and sends to others. */
@@ -453,24 +453,25 @@ static void test_mismatches(const dscomm_algorithm_t *algorithm)
 {
     const char *coll = dscomm_coll_name((dscomm_coll_t)algorithm->coll);
     tally_t tally = {0};
-    verdict_t verdict = {0};
+    outcomes_t outcomes = {0};
 
     for (size_t i = 0; i < sizeof ranks_tried / sizeof ranks_tried[0]; i++) {
         case_t c = make_case(algorithm, ranks_tried[i], 0, 7);
 
-        try_variants(&c, &tally, &verdict);
+        try_variants(&c, &tally, &outcomes);
         c = make_case(algorithm, ranks_tried[i], 1, 600);
-        try_variants(&c, &tally, &verdict);
+        try_variants(&c, &tally, &outcomes);
     }
-    try_long_variants(algorithm, &tally, &verdict);
+    try_long_variants(algorithm, &tally, &outcomes);
     ok(!tally.failed, "%s %s: another call fools nobody (%u tries)", coll,
        algorithm->name, tally.tried);
     if (is_even(algorithm))
-        is_int(verdict.told, tally.tried, "  and is always told");
+        is_int(outcomes.reported, tally.tried, "  and is always reported");
     else
-        ok(verdict.told > tally.tried / 2, "  and is told where it can be");
-    printf("# told %u, waiting %u, harmless %u\n", verdict.told,
-           verdict.waiting, verdict.harmless);
+        ok(outcomes.reported > tally.tried / 2,
+           "  and is reported if it can be");
+    printf("# reported %u, waiting %u, harmless %u\n", outcomes.reported,
+           outcomes.waiting, outcomes.harmless);
 }
 
 /* Argument: the name of the only algorithm to test. */

@@ -239,7 +239,7 @@ static void loop_cancel(void *impl, dscomm_request_t *request)
 }
 
 /* Fails the requests that wait for a dead rank. */
-static void tell_of_death(rank_t *self)
+static void fail_posted(rank_t *self)
 {
     int dead = self->loop->plan.culprit;
     posted_t **link = &self->posted;
@@ -271,7 +271,7 @@ static unsigned loop_progress(void *impl)
     rank_t *self = impl;
     unsigned completed;
 
-    tell_of_death(self);
+    fail_posted(self);
     completed = self->completed;
     self->completed = 0;
     return completed;

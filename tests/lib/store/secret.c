@@ -293,7 +293,7 @@ static dscomm_priv_server_t *serve_world(int *ret_port)
 
 /* A rank reports that it was refused; returns when the server has the
  * report. */
-static void say_refused(int port, const char *world, const char *name)
+static void report_refused(int port, const char *world, const char *name)
 {
     raw_t raw = {.size = 0};
     int fd = raw_client(port);
@@ -308,7 +308,7 @@ static void say_refused(int port, const char *world, const char *name)
 }
 
 /* Returns false if this process cannot become that user. */
-static bool say_refused_as(uid_t user, int port)
+static bool report_refused_as(uid_t user, int port)
 {
     int status;
     pid_t pid = fork();
@@ -316,7 +316,7 @@ static bool say_refused_as(uid_t user, int port)
     if (pid == 0) {
         if (setuid(user))
             _exit(1);
-        say_refused(port, WORLD, "rank 1");
+        report_refused(port, WORLD, "rank 1");
         _exit(0);
     }
     waitpid(pid, &status, 0);
@@ -355,15 +355,15 @@ static void test_refused(void)
     memset(odd, 'x', sizeof odd);
     memset(long_name, 'y', sizeof long_name);
     refused_are(port, 0, 0, NULL, "nobody");
-    say_refused(port, "3 run job", "rank 2");
+    report_refused(port, "3 run job", "rank 2");
     refused_are(port, 0, 1, "that it is rank 2:", "one of another world");
-    say_refused(port, odd, long_name);
+    report_refused(port, odd, long_name);
     refused_are(port, 0, 2, "one from 127.0.0.1:", "endless texts");
-    if (say_refused_as(FOREIGN_USER, port))
+    if (report_refused_as(FOREIGN_USER, port))
         refused_are(port, 0, ++all, "that it is rank 2:", "another user");
     else
         skip("another user: the test does not run as root");
-    say_refused(port, WORLD, "rank\n1");
+    report_refused(port, WORLD, "rank\n1");
     all++;
     refused_are(port, all, all, "that it is rank 1:", "this user");
     ok(strstr(dscomm_last_error(), "; others came from 127.0.0.1:") != NULL,
