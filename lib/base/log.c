@@ -283,6 +283,8 @@ void dscomm_log(dscomm_log_level_t level, const char *domain,
 
     if ((int)level > atomic_load_explicit(&highest, memory_order_relaxed))
         return;
+    if (!domain)
+        domain = "unknown";
     saved = errno;
     if ((unsigned)level < G_N_ELEMENTS(level_names) &&
         log_passes(level, domain)) {

@@ -36,7 +36,7 @@ DSCOMM_API void dscomm_log_set_handler(dscomm_log_handler_t handler, void *arg);
 DSCOMM_API dscomm_status_t dscomm_log_set_levels(const char *levels);
 
 /* Writes one line to the log if level is enabled for domain (a module's name,
- * for example). For libraries on top of this one. MT: safe. */
+ * for example; NULL: "unknown"). For libraries on top of this one. MT: safe. */
 DSCOMM_API void dscomm_log(dscomm_log_level_t level, const char *domain,
                            const char *format, ...) DSCOMM_PRINTF(3, 4);
 

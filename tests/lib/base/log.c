@@ -214,6 +214,21 @@ static void test_stderr(void)
     }
 }
 
+/* A domain of NULL has the level of domains that are not listed. */
+static void test_no_domain(void)
+{
+    caught_t caught = {0};
+
+    dscomm_log_set_handler(catch_line, &caught);
+    dscomm_log_set_levels("info,shm:debug");
+    dscomm_log(DSCOMM_LOG_INFO, NULL, "a line");
+    dscomm_log(DSCOMM_LOG_DEBUG, NULL, "another line");
+    is_int(caught.count, 1, "a line without a domain");
+    is_str(caught.domain, "unknown", "  has one for the handler");
+    is_str(caught.message, "a line", "  and its message");
+    dscomm_log_set_handler(NULL, NULL);
+}
+
 static void *log_much(void *arg)
 {
     for (int i = 0; i < 1000; i++) {
@@ -255,6 +270,7 @@ int main(void)
     test_levels();
     test_refused();
     test_handler();
+    test_no_domain();
     test_threads();
     return tap_done();
 }
