@@ -284,8 +284,8 @@ dscomm_status_t dscomm_env_candidate(const dscomm_env_t *env, size_t index,
                                      dscomm_env_candidate_t *info)
 {
     dscomm_env_candidate_t row = {.size = sizeof row};
-    dscomm_status_t status = dscomm_priv_info_check("dscomm_env_candidate",
-                                                    info ? &info->size : NULL);
+    dscomm_status_t status = dscomm_priv_info_check(
+        "dscomm_env_candidate", "info", info ? &info->size : NULL);
 
     if (status != DSCOMM_OK)
         return status;

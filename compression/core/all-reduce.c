@@ -38,7 +38,7 @@ static dscomm_status_t all_reduce_check(const char *name,
 
     if (status == DSCOMM_OK && !buffer && c->count)
         status = dscomm_fail(DSCOMM_ERR_INVALID,
-                             "%s: the buffer is NULL, but has %zu elements",
+                             "%s: the buffer is NULL, but its count is %zu",
                              name, c->count);
     return status;
 }

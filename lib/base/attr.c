@@ -16,6 +16,13 @@ static bool attr_has_size(size_t size)
     return size >= sizeof size && size <= SIZE_MOST;
 }
 
+static dscomm_status_t size_refuse(const char *what, const char *remedy,
+                                   size_t size)
+{
+    return dscomm_fail(DSCOMM_ERR_INVALID, "%s.size is %zu; %s", what, size,
+                       remedy);
+}
+
 dscomm_status_t dscomm_priv_attr_read(const char *what, const char *remedy,
                                       const void *attr, size_t size,
                                       void *ret_attr)
@@ -27,8 +34,7 @@ dscomm_status_t dscomm_priv_attr_read(const char *what, const char *remedy,
         return DSCOMM_OK;
     memcpy(&theirs, attr, sizeof theirs);
     if (!attr_has_size(theirs))
-        return dscomm_fail(DSCOMM_ERR_INVALID, "%s.size is %zu; %s", what,
-                           theirs, remedy);
+        return size_refuse(what, remedy, theirs);
     for (size_t i = size; i < theirs; i++)
         if (bytes[i])
             return dscomm_fail(DSCOMM_ERR_INVALID,
@@ -37,6 +43,19 @@ dscomm_status_t dscomm_priv_attr_read(const char *what, const char *remedy,
                                what, i);
     memcpy(ret_attr, attr, MIN(theirs, size));
     return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_table_read(const char *what, const char *remedy,
+                                       const void *table, size_t size,
+                                       void *ret_table)
+{
+    size_t theirs = 0;
+
+    if (table)
+        memcpy(&theirs, table, sizeof theirs);
+    if (theirs % sizeof(void *))
+        return size_refuse(what, remedy, theirs);
+    return dscomm_priv_attr_read(what, remedy, table, size, ret_table);
 }
 
 dscomm_status_t dscomm_priv_attr_init(const char *name, void *attr, size_t size)
@@ -51,14 +70,15 @@ dscomm_status_t dscomm_priv_attr_init(const char *name, void *attr, size_t size)
     return DSCOMM_OK;
 }
 
-dscomm_status_t dscomm_priv_info_check(const char *name, const size_t *size)
+dscomm_status_t dscomm_priv_info_check(const char *name, const char *argument,
+                                       const size_t *size)
 {
     if (size && attr_has_size(*size))
         return DSCOMM_OK;
     return dscomm_fail(DSCOMM_ERR_INVALID,
-                       "%s: info must not be NULL, and its size must be that "
-                       "of the structure",
-                       name);
+                       "%s: %s must not be NULL, and its size must be that of "
+                       "the structure",
+                       name, argument);
 }
 
 void dscomm_priv_info_copy(const void *from, size_t known, void *info)

@@ -17,6 +17,11 @@ dscomm_status_t dscomm_priv_attr_read(const char *what, const char *remedy,
                                       const void *attr, size_t size,
                                       void *ret_attr);
 
+/* The same for a table of functions, whose size must be whole pointers. */
+dscomm_status_t dscomm_priv_table_read(const char *what, const char *remedy,
+                                       const void *table, size_t size,
+                                       void *ret_table);
+
 /* Sets the size bytes at attr to the defaults of all attributes: the size, then
  * zeros. ERR_INVALID if attr is NULL or size is invalid; name is the public
  * call's. */
@@ -24,8 +29,10 @@ dscomm_status_t dscomm_priv_attr_init(const char *name, void *attr,
                                       size_t size);
 
 /* Checks the size member of a struct that the call name fills in. ERR_INVALID
- * if size is NULL or *size is invalid. */
-dscomm_status_t dscomm_priv_info_check(const char *name, const size_t *size);
+ * if size is NULL or *size is invalid; the sentence names the call's
+ * argument. */
+dscomm_status_t dscomm_priv_info_check(const char *name, const char *argument,
+                                       const size_t *size);
 
 /* Fills in info from the known bytes at from. Members that an older caller does
  * not know are left out; members that only a newer caller has are zeroed;

@@ -41,7 +41,7 @@ static dscomm_status_t blob_check(dscomm_group_t *group, const char *name,
         return dscomm_priv_invalid(group, name, "an output is NULL");
     if (!blob && size)
         return dscomm_priv_invalid(group, name,
-                                   "blob is NULL, but has %zu bytes", size);
+                                   "blob is NULL, but its size is %zu", size);
     return DSCOMM_OK;
 }
 

@@ -102,8 +102,8 @@ static dscomm_status_t check_buffer(const check_t *check, const char *side,
 {
     if (!buffer && count)
         return dscomm_priv_invalid(check->group, check->coll->name,
-                                   "the %s buffer is NULL, but has "
-                                   "%zu elements",
+                                   "the %s buffer is NULL, but its count is "
+                                   "%zu",
                                    side, count);
     return DSCOMM_OK;
 }

@@ -29,7 +29,7 @@ dscomm_status_t dscomm_algorithm_info(size_t index,
     const char *name = "dscomm_algorithm_info";
     dscomm_algorithm_info_t full;
 
-    if (dscomm_priv_info_check(name, info ? &info->size : NULL) < 0)
+    if (dscomm_priv_info_check(name, "info", info ? &info->size : NULL) < 0)
         return DSCOMM_ERR_INVALID;
     if (index >= count_algorithms())
         return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
@@ -115,7 +115,7 @@ dscomm_status_t dscomm_choice_info(int ranks, int nodes, dscomm_coll_t coll,
     dscomm_status_t status;
     GArray *rules;
 
-    if (dscomm_priv_info_check(name, info ? &info->size : NULL) < 0)
+    if (dscomm_priv_info_check(name, "info", info ? &info->size : NULL) < 0)
         return DSCOMM_ERR_INVALID;
     status = check_place(name, ranks, nodes);
     if (status == DSCOMM_OK)

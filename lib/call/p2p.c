@@ -48,10 +48,8 @@ static dscomm_status_t message_check(const dscomm_group_t *group,
                                    "memory can hold",
                                    count, dscomm_dtype_name(dtype));
     if (!message->send && !message->recv && count)
-        return dscomm_priv_invalid(group, name,
-                                   "the buffer is NULL, but has %zu "
-                                   "elements",
-                                   count);
+        return dscomm_priv_invalid(
+            group, name, "the buffer is NULL, but its count is %zu", count);
     return dscomm_priv_check_peer(group, name, message->peer, message->tag,
                                   call->p2p.receive);
 }

@@ -14,7 +14,8 @@ dscomm_status_t
 dscomm_priv_message_info_check(const dscomm_message_info_t *info,
                                const char *name)
 {
-    return info ? dscomm_priv_info_check(name, &info->size) : DSCOMM_OK;
+    return info ? dscomm_priv_info_check(name, "ret_info", &info->size)
+                : DSCOMM_OK;
 }
 
 void dscomm_priv_message_info_fill(dscomm_message_info_t *ret_info,
@@ -188,9 +189,9 @@ dscomm_status_t dscomm_work_received_at(const dscomm_work_t *work, size_t index,
     receives = dscomm_priv_receive_is(work) ? 1 : work->children.receives;
     if (index >= receives)
         return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s: the work has %zu receives; there is no number "
+                           "%s: the work has %zu receive%s; there is no number "
                            "%zu",
-                           name, receives, index);
+                           name, receives, receives == 1 ? "" : "s", index);
     if (work->children.received)
         dscomm_priv_info_copy(&work->children.received[index], sizeof *ret_info,
                               ret_info);

@@ -350,8 +350,8 @@ dscomm_status_t dscomm_group_failure(const dscomm_group_t *group,
     dscomm_status_t status = dscomm_priv_group_alive(group, name);
 
     if (status == DSCOMM_OK)
-        status = dscomm_priv_info_check(name, ret_failure ? &ret_failure->size
-                                                          : NULL);
+        status = dscomm_priv_info_check(
+            name, "ret_failure", ret_failure ? &ret_failure->size : NULL);
     if (status < 0)
         return status;
     if (status_read(group, &failure) == DSCOMM_OK)

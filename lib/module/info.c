@@ -122,7 +122,7 @@ dscomm_status_t dscomm_setting_info(size_t index, dscomm_setting_info_t *info)
     dscomm_setting_info_t full;
     int64_t number;
 
-    if (dscomm_priv_info_check(name, info ? &info->size : NULL) < 0)
+    if (dscomm_priv_info_check(name, "info", info ? &info->size : NULL) < 0)
         return DSCOMM_ERR_INVALID;
     row = find_row(index);
     if (!row)
@@ -148,7 +148,7 @@ dscomm_status_t dscomm_backend_info(size_t index, dscomm_backend_info_t *info)
     const dscomm_module_t *module;
     dscomm_backend_info_t full;
 
-    if (dscomm_priv_info_check(name, info ? &info->size : NULL) < 0)
+    if (dscomm_priv_info_check(name, "info", info ? &info->size : NULL) < 0)
         return DSCOMM_ERR_INVALID;
     module = dscomm_priv_module_get(index);
     if (!module)

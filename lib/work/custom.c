@@ -48,7 +48,7 @@ static dscomm_status_t read_ops(const dscomm_group_t *group,
                                 dscomm_work_ops_t *ret_ops)
 {
     const char *name = "dscomm_work_create";
-    dscomm_status_t status = dscomm_priv_attr_read(
+    dscomm_status_t status = dscomm_priv_table_read(
         "dscomm_work_create: ops", "set it to sizeof(dscomm_work_ops_t)", ops,
         sizeof *ret_ops, ret_ops);
 

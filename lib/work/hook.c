@@ -58,7 +58,7 @@ static dscomm_status_t hooks_install(const dscomm_hooks_t *hooks)
 dscomm_status_t dscomm_hooks_set(const dscomm_hooks_t *hooks)
 {
     dscomm_hooks_t own = {0};
-    dscomm_status_t status = dscomm_priv_attr_read(
+    dscomm_status_t status = dscomm_priv_table_read(
         "dscomm_hooks_set: hooks", "set it to sizeof(dscomm_hooks_t)", hooks,
         sizeof own, &own);
 

@@ -87,6 +87,8 @@ static void check_sizes(const dscomm_group_t *group,
     older.size = 0;
     CHECK_FAILS(dscomm_group_failure(group, &older), DSCOMM_ERR_INVALID);
     CHECK_FAILS(dscomm_group_failure(group, NULL), DSCOMM_ERR_INVALID);
+    check(strstr(dscomm_last_error(), "ret_failure must not be NULL") != NULL,
+          "%s", dscomm_last_error());
 }
 
 static void test_abort(void)

@@ -213,7 +213,8 @@ static void sizes(rank_t *self)
 static void refused(rank_t *self)
 {
     static const dscomm_work_ops_t empty = {sizeof empty, NULL, note_cancel},
-                                   small = {1, never, note_cancel};
+                                   small = {1, never, note_cancel},
+                                   half = {sizeof half - 4, never, note_cancel};
     dscomm_work_t *work = NULL;
 
     CHECK(self, dscomm_work_create(NULL, &tour_ops, NULL, &work) ==
@@ -226,6 +227,8 @@ static void refused(rank_t *self)
                     DSCOMM_ERR_INVALID);
     FAILS(self, DSCOMM_ERR_INVALID, "ops.size is 1",
           dscomm_work_create(self->world, &small, NULL, &work));
+    FAILS(self, DSCOMM_ERR_INVALID, "set it to sizeof(dscomm_work_ops_t)",
+          dscomm_work_create(self->world, &half, NULL, &work));
     CHECK(self, !dscomm_coalesce_begin(self->world));
     CHECK(self, dscomm_work_create(self->world, &tour_ops, NULL, &work) ==
                     DSCOMM_ERR_STATE);

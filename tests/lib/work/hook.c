@@ -89,6 +89,8 @@ static void sizes(dscomm_group_t *world)
     } newer = {{sizeof newer, NULL, on_end, NULL}, NULL};
     dscomm_hooks_t older = {offsetof(dscomm_hooks_t, end), NULL, on_end, NULL};
     dscomm_hooks_t none = {0, NULL, on_end, NULL};
+    dscomm_hooks_t half = {offsetof(dscomm_hooks_t, end) + 4, NULL, on_end,
+                           NULL};
 
     begun = ended = 0;
     is_int(dscomm_hooks_set(&newer.hooks), DSCOMM_OK, "a newer table");
@@ -105,6 +107,9 @@ static void sizes(dscomm_group_t *world)
     dscomm_hooks_set(NULL);
     is_int(dscomm_hooks_set(&none), DSCOMM_ERR_INVALID, "a table of no size");
     ok(strstr(dscomm_last_error(), "hooks.size is 0") != NULL, "says so");
+    is_int(dscomm_hooks_set(&half), DSCOMM_ERR_INVALID, "a half member");
+    ok(strstr(dscomm_last_error(), "set it to sizeof(dscomm_hooks_t)") != NULL,
+       "says so");
 }
 
 int main(void)
