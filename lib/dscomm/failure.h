@@ -57,8 +57,10 @@ typedef struct dscomm_failure {
 
 /* Writes the failure that ended the group to *ret_failure. It is the same on
  * all ranks, except on ranks that failed on their own before they were
- * notified. ERR_NOT_FOUND, with *ret_failure unchanged, while the group works.
- * dscomm_group_status() gives the failure's sentence. MT: safe. */
+ * notified, and except for the collective: if a rank dies while a collective
+ * runs as messages, only the ranks that were in it know it. ERR_NOT_FOUND, with
+ * *ret_failure unchanged, while the group works. dscomm_group_status() gives
+ * the failure's sentence. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_group_failure(const dscomm_group_t *group,
                                                 dscomm_failure_t *ret_failure);
 

@@ -233,10 +233,41 @@ dscomm_status_t dscomm_priv_group_give_up(dscomm_group_t *group,
     return status;
 }
 
+void dscomm_priv_group_interrupt(dscomm_group_t *group,
+                                 const dscomm_coll_args_t *args)
+{
+    dscomm_interrupted_t *interrupted = &group->works.interrupted;
+
+    if (atomic_load(&interrupted->is_set))
+        return;
+    interrupted->coll = args->coll;
+    interrupted->sequence = args->sequence;
+    dscomm_coll_describe(args, interrupted->text, sizeof interrupted->text);
+    atomic_store(&interrupted->is_set, true);
+}
+
+/* Returns the group's status. A backend that saw a rank die while it carried
+ * messages does not know their collective, so that is added here. */
+static dscomm_status_t status_get(const dscomm_group_t *group,
+                                  dscomm_failure_t *ret_failure)
+{
+    const dscomm_status_t status = group->ops.status(group->impl, ret_failure);
+    const dscomm_interrupted_t *interrupted = &group->works.interrupted;
+
+    if (status == DSCOMM_OK || !ret_failure ||
+        ret_failure->kind != DSCOMM_FAILURE_DIED || ret_failure->coll >= 0 ||
+        *ret_failure->detail || !atomic_load(&interrupted->is_set))
+        return status;
+    ret_failure->coll = interrupted->coll;
+    ret_failure->sequence = interrupted->sequence;
+    dscomm_backend_failure_detail(ret_failure, "during %s", interrupted->text);
+    return status;
+}
+
 dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group,
                                           dscomm_failure_t *ret_failure)
 {
-    dscomm_status_t status = group->ops.status(group->impl, ret_failure);
+    dscomm_status_t status = status_get(group, ret_failure);
 
     if (status != DSCOMM_OK)
         group_note_revocation(group);
@@ -323,7 +354,7 @@ dscomm_status_t dscomm_group_abort(dscomm_group_t *group, const char *reason)
 static dscomm_status_t status_read(const dscomm_group_t *group,
                                    dscomm_failure_t *ret_failure)
 {
-    const dscomm_status_t status = group->ops.status(group->impl, ret_failure);
+    const dscomm_status_t status = status_get(group, ret_failure);
 
     if (status < 0)
         dscomm_priv_group_set((dscomm_group_t *)group, GROUP_STATUS_READ);

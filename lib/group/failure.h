@@ -13,6 +13,10 @@ void dscomm_priv_group_revoke(dscomm_group_t *group,
  * status. */
 dscomm_status_t dscomm_priv_group_give_up(dscomm_group_t *group,
                                           dscomm_status_t status);
+/* Notes that the group has ended during a collective, for its failure record.
+ * Later calls change nothing. Called with works.lock held. */
+void dscomm_priv_group_interrupt(dscomm_group_t *group,
+                                 const dscomm_coll_args_t *args);
 /* Returns OK, or the status with which the backend was revoked; then also sets
  * GROUP_REVOKED, and *ret_failure unless that is NULL. */
 dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group,

@@ -78,6 +78,16 @@ typedef struct {
     SLIST_HEAD(, dscomm_attachment) attachments;
 } dscomm_group_life_t;
 
+/* The oldest collective that was pending when this rank saw that the group had
+ * ended. Set once, with works.lock held; is_set is stored last, because other
+ * threads read it without the lock. */
+typedef struct {
+    atomic_bool is_set;
+    int coll;
+    uint64_t sequence;
+    char text[160]; /* dscomm_coll_describe() */
+} dscomm_interrupted_t;
+
 /* Works, and the state of waits for them. */
 typedef struct {
     pthread_mutex_t lock;
@@ -105,6 +115,7 @@ typedef struct {
     unsigned scheduled; /* pending works that are schedules */
     unsigned custom; /* pending works of dscomm_work_create() */
     int held; /* 1: after a cancel, the backend kept buffers of works */
+    dscomm_interrupted_t interrupted;
     LIST_ENTRY(dscomm_group) in_list; /* of groups with works */
     atomic_int event; /* 1 + descriptor of dscomm_group_fd(); 0: none */
     LIST_ENTRY(dscomm_group) in_watched; /* the list of event.c */

@@ -87,6 +87,7 @@ static void schedule_fail(dscomm_work_t *work)
 
     schedule_explain(work, &failure);
     dscomm_priv_group_revoke(group, &failure);
+    dscomm_priv_works_interrupt(group);
     status = dscomm_priv_group_revoked(group, &failure);
     if (status < 0)
         run->status = status;

@@ -244,6 +244,16 @@ void dscomm_priv_work_explain(dscomm_work_t *work,
                   failure->sequence);
 }
 
+void dscomm_priv_works_interrupt(dscomm_group_t *group)
+{
+    const dscomm_work_t *work = group->works.pending;
+
+    while (work && work->call.type != CALL_COLLECTIVE)
+        work = work->next;
+    if (work && group->ops.status(group->impl, NULL) != DSCOMM_OK)
+        dscomm_priv_group_interrupt(group, &work->call.coll);
+}
+
 /* Makes the sentence of a request that failed while the group goes on. */
 static void request_explain(dscomm_work_t *work, dscomm_status_t status)
 {
@@ -307,6 +317,8 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
     dscomm_group_t *group = work->group;
     dscomm_status_t ended;
 
+    if (status < 0)
+        dscomm_priv_works_interrupt(group);
     unlink_pending(work);
     if (work->call.type == CALL_MESSAGE && work->call.p2p.message.peer >= 0)
         work->request.source = work->call.p2p.message.peer;

@@ -151,6 +151,9 @@ void dscomm_priv_work_discard(dscomm_work_t *work);
 /* Starts work. On failure nothing was started, and the caller still owns
  * work. */
 dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work);
+/* If the group has ended, notes the oldest pending collective for the failure
+ * record. */
+void dscomm_priv_works_interrupt(dscomm_group_t *group);
 /* Gives a work that fails the sentence of failure, which has ended its
  * group. */
 void dscomm_priv_work_explain(dscomm_work_t *work,

@@ -149,6 +149,13 @@ static dscomm_status_t turn_tested_receive(dscomm_group_t *group)
     return status == DSCOMM_OK ? test_only(work) : status;
 }
 
+static void read_failure(job_rank_t *me)
+{
+    me->report->failure.size = sizeof me->report->failure;
+    if (dscomm_group_failure(me->world, &me->report->failure) < 0)
+        me->report->failure.size = 0;
+}
+
 /* Repeats turns until something fails, then leaves. */
 static void loop(job_rank_t *me)
 {
@@ -162,9 +169,7 @@ static void loop(job_rank_t *me)
         me->started = job_now_ms();
         status = turn(me->world);
     }
-    me->report->failure.size = sizeof me->report->failure;
-    if (dscomm_group_failure(me->world, &me->report->failure) < 0)
-        me->report->failure.size = 0;
+    read_failure(me);
     job_report(me, status);
     me->started = job_now_ms();
     dscomm_finalize(me->world);
@@ -232,6 +237,7 @@ static int sees_deaths(void)
 static void begin_without_one(job_rank_t *me)
 {
     dscomm_work_t *work = NULL;
+    dscomm_status_t status;
 
     if (job_init(me) < 0)
         return;
@@ -242,7 +248,9 @@ static void begin_without_one(job_rank_t *me)
     if (me->rank == 1)
         pause();
     me->started = job_now_ms();
-    job_report(me, dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+    status = dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
+    read_failure(me);
+    job_report(me, status);
     dscomm_work_free(work);
     dscomm_finalize(me->world);
 }
@@ -307,7 +315,25 @@ typedef struct {
     job_scenario_t scenario; /* used instead of turn; rank 1 is the victim */
     int delay_ms; /* from the last loop to the kill; random with turn */
     int told; /* bits: the ranks that must learn of it; 0: all others */
+    /* number of the barrier that the survivors' records have; -1: they have no
+     * collective; 0: not checked */
+    int sequence;
 } kill_t;
+
+/* Checks the collective in the failure record of a survivor. */
+static int record_has(const job_t *job, int rank, int sequence)
+{
+    const dscomm_failure_t *failure = &job->reports[rank].failure;
+    const int coll = sequence > 0 ? (int)DSCOMM_COLL_BARRIER : -1;
+    const uint64_t number = sequence > 0 ? (uint64_t)sequence : 0;
+
+    if (!sequence ||
+        (failure->size && failure->coll == coll && failure->sequence == number))
+        return 1;
+    printf("# rank %d: the record has collective %d #%llu\n", rank,
+           failure->coll, (unsigned long long)failure->sequence);
+    return 0;
+}
 
 static void end_child(const job_t *job)
 {
@@ -338,6 +364,7 @@ static void run_kill(const kill_t *c, int victim)
     for (int r = 0; r < RANKS; r++)
         if (told >> r & 1)
             passed &= survivor_knows(&job, r, victim, pid, killed) &&
+                      record_has(&job, r, c->sequence) &&
                       (!c->words || job_sentence_has(&job, r, c->words));
     if (c->scenario == loop_with_child)
         end_child(&job);
@@ -349,31 +376,32 @@ static void run_kill(const kill_t *c, int victim)
 static void test_kill(void)
 {
     static const kill_t cases[] = {
-        {"small all_reduce", turn_small, "all_reduce", 200, NULL, 0, 0},
-        {"large all_reduce", turn_large, "all_reduce", 5, NULL, 0, 0},
-        {"barrier", turn_barrier, "barrier", 200, NULL, 0, 0},
+        {"small all_reduce", turn_small, "all_reduce", 200, NULL, 0, 0, 0},
+        {"large all_reduce", turn_large, "all_reduce", 5, NULL, 0, 0, 0},
+        {"barrier", turn_barrier, "barrier", 200, NULL, 0, 0, 0},
         {"monitored_barrier", turn_monitored, "dscomm_monitored_barrier", 100,
-         NULL, 0, 0},
-        {"all_to_all", turn_all_to_all, "all_to_all", 10, NULL, 0, 0},
-        {"gather to rank 0", turn_gather, "gather", 20, NULL, 0, 0},
+         NULL, 0, 0, 0},
+        {"all_to_all", turn_all_to_all, "all_to_all", 10, NULL, 0, 0, 0},
+        {"gather to rank 0", turn_gather, "gather", 20, NULL, 0, 0, 0},
         {"broadcast from the last rank", turn_broadcast, "broadcast", 20, NULL,
-         0, 0},
-        {"works in flight", turn_works, "all_reduce", 10, NULL, 0, 0},
-        {"ring of small messages", turn_ring, NULL, 100, NULL, 0, 0},
-        {"ring of large messages", turn_large_ring, NULL, 5, NULL, 0, 0},
-        {"a receive that waits", turn_never, NULL, 1, NULL, 0, 0},
-        {"a receive from any source", turn_any_source, NULL, 1, NULL, 0, 0},
-        {"works that are only tested", turn_tested, "barrier", 20, NULL, 0, 0},
-        {"a receive that is only tested", turn_tested_receive, NULL, 1, NULL, 0,
+         0, 0, 0},
+        {"works in flight", turn_works, "all_reduce", 10, NULL, 0, 0, 0},
+        {"ring of small messages", turn_ring, NULL, 100, NULL, 0, 0, 0},
+        {"ring of large messages", turn_large_ring, NULL, 5, NULL, 0, 0, 0},
+        {"a receive that waits", turn_never, NULL, 1, NULL, 0, 0, -1},
+        {"a receive from any source", turn_any_source, NULL, 1, NULL, 0, 0, -1},
+        {"works that are only tested", turn_tested, "barrier", 20, NULL, 0, 0,
          0},
+        {"a receive that is only tested", turn_tested_receive, NULL, 1, NULL, 0,
+         0, -1},
         {"a collective that has begun is named with its number", NULL,
-         "barrier() #2", 1, begin_without_one, 0, 0},
+         " died during barrier() #2", 1, begin_without_one, 0, 0, 2},
         {"a rank that died between calls is named by the next one", NULL, NULL,
-         1, be_elsewhere, 100, 0},
+         1, be_elsewhere, 100, 0, 0},
         {"a rank that dies in dscomm_finalize() has not left", NULL, "died", 1,
-         die_leaving, 200, 1 << 0},
+         die_leaving, 200, 1 << 0, 0},
         {"a death is seen although the dead rank's child lives on", NULL, NULL,
-         20, loop_with_child, 0, 0},
+         20, loop_with_child, 0, 0, 0},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -382,13 +410,31 @@ static void test_kill(void)
                 run_kill(&cases[i], victim);
 }
 
+/* The messages of a collective do not name it, but the record does. */
+static void test_kill_in_messages(void)
+{
+    static const kill_t begun = {
+        "a barrier made of messages is named with its number",
+        NULL,
+        " died during barrier() #2",
+        1,
+        begin_without_one,
+        0,
+        0,
+        2};
+
+    setenv("DSCOMM_SHM_NATIVE", "0", 1);
+    run_kill(&begun, 1);
+    unsetenv("DSCOMM_SHM_NATIVE");
+}
+
 /* Repeats the kill at other moments, with the smallest and the largest
  * sizes. */
 static void test_kill_repeated(void)
 {
     static const kill_t again[] = {
-        {"large all_reduce again", turn_large, "all_reduce", 1, NULL, 0, 0},
-        {"small all_reduce again", turn_small, "all_reduce", 50, NULL, 0, 0},
+        {"large all_reduce again", turn_large, "all_reduce", 1, NULL, 0, 0, 0},
+        {"small all_reduce again", turn_small, "all_reduce", 50, NULL, 0, 0, 0},
     };
 
     for (int i = 0; i < 12; i++) {
@@ -529,6 +575,7 @@ int main(void)
         test_kill();
         test_kill_repeated();
         if (!getenv("DSCOMM_BACKEND")) {
+            test_kill_in_messages();
             test_died_after_barrier(NULL);
             test_died_after_barrier("aba");
         }
