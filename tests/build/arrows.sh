@@ -60,7 +60,7 @@ arrows <"$scratch/includes" >"$scratch/up"
 is "$(cat "$scratch/up")" '' 'no room includes a header of a room above it'
 is "$(echo lib/base/log.c lib/group/group.h | arrows)" 'lib/base/log.c lib/group/group.h' \
     'an arrow up is found'
-cd "$abs_top_srcdir" && find lib env backends compression tools -name '*.c' | sed 's,/[^/]*$,,' | sort -u |
+cd "$abs_top_srcdir" && find lib env backends compression tools tests -name '*.c' -o -name '*.sh' | sed 's,/[^/]*$,,' | sort -u |
     while read -r room; do
         [ -s "$room/README.md" ] && [ "$(wc -l <"$room/README.md")" -le 10 ] || echo "$room"
     done >"$scratch/silent"
