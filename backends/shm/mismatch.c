@@ -145,17 +145,30 @@ static int call_look(const void *arg, int rank, dscomm_call_seen_t *ret_call)
     return 1;
 }
 
+/* Fails because an operation of rank differs from this rank's. Of two ranks,
+ * the one that leaves is the culprit. */
+static dscomm_status_t fail_difference(shm_t *shm, int rank, uint64_t sequence)
+{
+    const calls_t calls = {shm, sequence};
+    dscomm_failure_t failure;
+    shm_record_t theirs;
+    const bool leaves = record_of(shm, rank, sequence, &theirs) &&
+                        theirs.root == DSCOMM_ROOT_FINALIZE;
+
+    dscomm_backend_mismatch(shm->group, shm->ranks, leaves ? rank : shm->rank,
+                            leaves ? shm->rank : rank, call_look, &calls,
+                            &failure);
+    return shm_fail(shm, &failure);
+}
+
 static dscomm_status_t fail_mismatch(shm_t *shm, int rank)
 {
     uint64_t sequence = first_difference(shm, rank, shm->op_args->sequence);
     char what[160], own[DSCOMM_CREATION_RANK_MAX], who[sizeof own];
     dscomm_failure_t failure;
 
-    if (sequence) {
-        dscomm_backend_mismatch(shm->group, shm->ranks, shm->rank, rank,
-                                call_look, &(calls_t){shm, sequence}, &failure);
-        return shm_fail(shm, &failure);
-    }
+    if (sequence)
+        return fail_difference(shm, rank, sequence);
     dscomm_coll_describe(shm_call(shm), what, sizeof what);
     shm_blame(shm, DSCOMM_ERR_MISMATCH, DSCOMM_FAILURE_MISMATCH, rank,
               &failure);

@@ -20,7 +20,9 @@ typedef enum {
     DSCOMM_FAILURE_ABORTED = 4, /* dscomm_group_abort() */
     DSCOMM_FAILURE_PROTOCOL = 5, /* a rank or a library broke its contract */
     DSCOMM_FAILURE_RESOURCE = 6, /* no memory, descriptors, or the like */
-    DSCOMM_FAILURE_LEFT = 7 /* finalized or freed the group before the others */
+    /* finalized or freed the group while others waited for it; MISMATCH if the
+     * backend saw that it finalized instead of calling their collective */
+    DSCOMM_FAILURE_LEFT = 7
 } dscomm_failure_kind_t;
 
 /* Bytes of the texts, each with its 0; longer ones are cut off. */
