@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -83,9 +84,9 @@ static char *read_file(const char *path)
     return text;
 }
 
-static gboolean is_shallow(const char *text)
+static bool is_shallow(const char *text)
 {
-    gboolean quoted = FALSE;
+    bool quoted = false;
     int depth = 0;
 
     for (; *text && depth <= DEPTH_MAX; text++) {
@@ -128,7 +129,7 @@ char *tool_errors_read(const char *folder, int rank)
 
 /* Creates a file in the job's folder, once an attempt: the first rank that
  * asks succeeds */
-gboolean tool_errors_is_first(const char *sentence)
+bool tool_errors_is_first(const char *sentence)
 {
     const char *own = g_getenv("TORCHELASTIC_ERROR_FILE");
     char *folder = g_path_get_dirname(own ? own : "");

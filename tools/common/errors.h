@@ -6,6 +6,7 @@
 #define TOOLS_ERRORS_H
 
 #include <glib.h>
+#include <stdbool.h>
 
 /* Creates the folder and writes its path to folder, which has size bytes. The
  * path is written before the folder exists, so that a process that shares
@@ -23,8 +24,8 @@ char *tool_errors_path(const char *folder, int rank);
  * g_free(). */
 char *tool_errors_read(const char *folder, int rank);
 
-/* In a rank: TRUE if this is the first of this node's ranks that asks about
+/* In a rank: true if this is the first of this node's ranks that asks about
  * sentence, or if that cannot be known. */
-gboolean tool_errors_is_first(const char *sentence);
+bool tool_errors_is_first(const char *sentence);
 
 #endif

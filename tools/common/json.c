@@ -5,6 +5,7 @@
 #include "tools/common/json.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 static void value_name(JsonBuilder *builder, const char *name)
 {
@@ -24,7 +25,7 @@ void tool_json_array(JsonBuilder *builder, const char *name)
     json_builder_begin_array(builder);
 }
 
-void tool_json_flag(JsonBuilder *builder, const char *name, gboolean flag)
+void tool_json_flag(JsonBuilder *builder, const char *name, bool flag)
 {
     value_name(builder, name);
     json_builder_add_boolean_value(builder, flag);
@@ -74,7 +75,7 @@ void tool_json_texts(JsonBuilder *builder, const char *name, char *const *texts)
     json_builder_end_array(builder);
 }
 
-void tool_json_end(JsonBuilder *builder, gboolean pretty, GString *text)
+void tool_json_end(JsonBuilder *builder, bool pretty, GString *text)
 {
     JsonNode *root = json_builder_get_root(builder);
     char *json = json_to_string(root, pretty);

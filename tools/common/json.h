@@ -5,11 +5,12 @@
 #define TOOLS_JSON_H
 
 #include <json-glib/json-glib.h>
+#include <stdbool.h>
 
 /* Adds a value: a member if name is not NULL, else an element of an array. */
 void tool_json_object(JsonBuilder *builder, const char *name);
 void tool_json_array(JsonBuilder *builder, const char *name);
-void tool_json_flag(JsonBuilder *builder, const char *name, gboolean flag);
+void tool_json_flag(JsonBuilder *builder, const char *name, bool flag);
 void tool_json_number(JsonBuilder *builder, const char *name, gint64 number);
 /* Adds the number that the format of printf(3) prints, or a whole number if
  * format is NULL; null if it is not finite. */
@@ -22,7 +23,7 @@ void tool_json_texts(JsonBuilder *builder, const char *name,
                      char *const *texts);
 
 /* Appends the JSON and a newline to text; frees builder. */
-void tool_json_end(JsonBuilder *builder, gboolean pretty, GString *text);
+void tool_json_end(JsonBuilder *builder, bool pretty, GString *text);
 
 /* A member of node; NULL if there is none, or node is NULL or no object. */
 JsonNode *tool_json_get(JsonNode *node, const char *name);

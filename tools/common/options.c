@@ -6,6 +6,7 @@
 #include "tools/common/tool.h"
 #include "tools/run/spawn.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,16 +36,16 @@ static numbers_t numbers_new(const GOptionEntry *wanted)
     return numbers;
 }
 
-/* Returns FALSE if text is not a decimal number that fits into an int. */
-static gboolean read_decimal(const char *text, int *ret_number)
+/* Returns false if text is not a decimal number that fits into an int. */
+static bool read_decimal(const char *text, int *ret_number)
 {
     gint64 number;
 
     if (*text == '+' ||
         !g_ascii_string_to_signed(text, 10, -G_MAXINT, G_MAXINT, &number, NULL))
-        return FALSE;
+        return false;
     *ret_number = (int)number;
-    return TRUE;
+    return true;
 }
 
 /* Stores the numbers. Returns NULL, or what is wrong; g_free(). */
@@ -102,9 +103,9 @@ static char *error_describe(const GOptionEntry *entries, char *const *words,
     return text;
 }
 
-gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
-                    const char *parameters, const char *description,
-                    gboolean strict, char **ret_problem)
+bool tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
+                const char *parameters, const char *description, bool strict,
+                char **ret_problem)
 {
     const char *command = (*argv)[0];
     GOptionContext *context = g_option_context_new(parameters);
@@ -125,7 +126,7 @@ gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
     g_option_context_free(context);
     g_free(name);
     if (!problem)
-        return TRUE;
+        return true;
     sentence =
         g_strdup_printf("%s; 'dscomm %s --help' explains", problem, command);
     g_free(problem);
@@ -135,10 +136,10 @@ gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
         tool_fail(0, command, "%s", sentence);
         g_free(sentence);
     }
-    return FALSE;
+    return false;
 }
 
-gboolean tool_is_id(const char *text)
+bool tool_is_id(const char *text)
 {
     static const char fit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
                               "abcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -161,7 +162,7 @@ char *tool_printable(const char *text)
             g_string_append_printf(clean, "\\x%02x", (guchar)*text++);
         }
     }
-    return g_string_free(clean, FALSE);
+    return g_string_free(clean, false);
 }
 
 char *tool_sentence(const char *command, const char *format, va_list args)

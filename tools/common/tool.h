@@ -4,6 +4,7 @@
 #define TOOLS_TOOL_H
 
 #include <glib.h>
+#include <stdbool.h>
 
 /* Exit statuses of every subcommand; 124 to 127 are as in timeout(1). */
 enum {
@@ -31,16 +32,16 @@ int tool_perf(int argc, char **argv);
 
 /* Parses and removes the options: all, or if strict only those before the first
  * other word. --help prints and exits; the help contains parameters and
- * description. Whole numbers are decimal. FALSE: a sentence is in *ret_problem,
+ * description. Whole numbers are decimal. false: a sentence is in *ret_problem,
  * g_free(), or went to stderr if that is NULL; the exit status is TOOL_USAGE.
  */
-gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
-                    const char *parameters, const char *description,
-                    gboolean strict, char **ret_problem);
+bool tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
+                const char *parameters, const char *description, bool strict,
+                char **ret_problem);
 
 /* Whether text is 1 to 100 letters, digits, '.', '_' and '-', and no "." or
  * "..": fit for a run id, and a folder's name. */
-gboolean tool_is_id(const char *text);
+bool tool_is_id(const char *text);
 
 /* Returns text with control characters and invalid bytes as "\x1b";
  * g_free(). */

@@ -4,6 +4,8 @@
 
 #include "tools/common/topology.h"
 
+#include <stdbool.h>
+
 /* Environment variables for loading a topology. Job managers give their jobs
  * the topology of this machine by HWLOC_XMLFILE; hwloc treats it as another
  * machine's unless THISSYSTEM is set. Plugins find OpenCL and NVML devices and
@@ -16,7 +18,7 @@ static const struct {
     {"HWLOC_PLUGINS_PATH", ""}, /* load none */
 };
 
-static int load(hwloc_topology_t *hwloc, gboolean devices)
+static int load(hwloc_topology_t *hwloc, bool devices)
 {
     if (hwloc_topology_init(hwloc) < 0)
         return -1;
@@ -32,14 +34,14 @@ static int load(hwloc_topology_t *hwloc, gboolean devices)
 
 /* Loads the topology with these variables; a variable that the user has set
  * keeps its value. */
-static int load_quickly(hwloc_topology_t *hwloc, gboolean devices)
+static int load_quickly(hwloc_topology_t *hwloc, bool devices)
 {
-    gboolean set[G_N_ELEMENTS(variables)];
+    bool set[G_N_ELEMENTS(variables)];
     int result;
 
     for (size_t i = 0; i < G_N_ELEMENTS(variables); i++) {
         set[i] = g_getenv(variables[i].name) != NULL;
-        g_setenv(variables[i].name, variables[i].value, FALSE);
+        g_setenv(variables[i].name, variables[i].value, false);
     }
     result = load(hwloc, devices);
     for (size_t i = 0; i < G_N_ELEMENTS(variables); i++)
@@ -48,7 +50,7 @@ static int load_quickly(hwloc_topology_t *hwloc, gboolean devices)
     return result;
 }
 
-tool_topology_t *tool_topology_new(gboolean devices)
+tool_topology_t *tool_topology_new(bool devices)
 {
     tool_topology_t *topology = g_new0(tool_topology_t, 1);
     hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
@@ -102,7 +104,7 @@ int tool_topology_count_cores(const tool_topology_t *topology,
 /* For a node without processors of its own, such as high-bandwidth memory,
  * hwloc gives the processors near it. At least one other node then has the
  * same processors, or some of them. */
-static gboolean is_memory_only(hwloc_topology_t hwloc, hwloc_obj_t node)
+static bool is_memory_only(hwloc_topology_t hwloc, hwloc_obj_t node)
 {
     const int depth = HWLOC_TYPE_DEPTH_NUMANODE;
     hwloc_obj_t other = hwloc_get_obj_by_depth(hwloc, depth, 0);
@@ -112,8 +114,8 @@ static gboolean is_memory_only(hwloc_topology_t hwloc, hwloc_obj_t node)
             hwloc_bitmap_isincluded(other->cpuset, node->cpuset) &&
             (!hwloc_bitmap_isequal(other->cpuset, node->cpuset) ||
              other->os_index < node->os_index))
-            return TRUE;
-    return FALSE;
+            return true;
+    return false;
 }
 
 hwloc_obj_t tool_topology_next_node(const tool_topology_t *topology,
@@ -133,7 +135,7 @@ void tool_topology_count(const tool_topology_t *topology, int *ret_cores,
     hwloc_const_bitmap_t allowed = topology->allowed;
     hwloc_bitmap_t own = hwloc_bitmap_alloc();
     hwloc_obj_t node = NULL;
-    gboolean equal = TRUE;
+    bool equal = true;
     int nodes = 0, each = 0;
 
     for (; (node = tool_topology_next_node(topology, allowed, node)); nodes++) {

@@ -6,6 +6,7 @@
 
 #include <glib.h>
 #include <hwloc.h>
+#include <stdbool.h>
 
 typedef struct tool_topology {
     hwloc_topology_t hwloc; /* all processors that are online */
@@ -16,7 +17,7 @@ typedef struct tool_topology {
 /* Returns NULL if hwloc fails. PCI devices are included only if devices is set,
  * because finding them takes longer. The process must have no other thread,
  * because the environment changes during the call. */
-tool_topology_t *tool_topology_new(gboolean devices);
+tool_topology_t *tool_topology_new(bool devices);
 void tool_topology_free(tool_topology_t *topology);
 
 /* Returns the first core after prev, or the first of all if prev is NULL, that

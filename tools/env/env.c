@@ -10,6 +10,7 @@
 
 #include <dscomm/status.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,7 +28,7 @@ typedef struct {
 static int text_print(GString *text)
 {
     size_t left = text->len;
-    char *line = g_string_free(text, FALSE), *at = line;
+    char *line = g_string_free(text, false), *at = line;
     int status = TOOL_OK;
 
     while (left && status == TOOL_OK) {
@@ -162,7 +163,7 @@ static int number_given(int number)
 static int env_check_options(const options_t *o, char **argv)
 {
     const struct {
-        gboolean broken;
+        bool broken;
         const char *sentence;
     } rules[] = {
         {o->mpirun && (o->export || o->exec || o->explain || o->placement),
@@ -222,22 +223,21 @@ static int env_run(const options_t *options, char **argv)
 }
 
 /* Whether --json is given, also if options before it are wrong. */
-static gboolean wants_json(char *const *argv)
+static bool wants_json(char *const *argv)
 {
     static const char *const valued[] = {
         "--device", "--nodes", "--ranks-per-node", "--mpirun-path", NULL};
 
     while (*++argv && **argv == '-' && strcmp(*argv, "--") != 0) {
         if (strcmp(*argv, "--json") == 0)
-            return TRUE;
+            return true;
         if (g_strv_contains(valued, *argv) && !*++argv)
-            return FALSE;
+            return false;
     }
-    return FALSE;
+    return false;
 }
 
-static gboolean env_parse(int *argc, char ***argv, options_t *o,
-                          char **ret_problem)
+static bool env_parse(int *argc, char ***argv, options_t *o, char **ret_problem)
 {
     const GOptionEntry entries[] = {
         {"explain", 0, 0, G_OPTION_ARG_NONE, &o->explain,
@@ -274,13 +274,13 @@ static gboolean env_parse(int *argc, char ***argv, options_t *o,
         "With --exec, PROGRAM is searched in PATH and takes this process's "
         "place. With --mpirun, old arguments of mpirun may follow \"--\", and "
         "are judged.",
-        TRUE, ret_problem);
+        true, ret_problem);
 }
 
 int tool_env(int argc, char **argv)
 {
     options_t o = {.nodes = NOT_SAID, .ranks_per_node = NOT_SAID};
-    gboolean json = wants_json(argv);
+    bool json = wants_json(argv);
     char *problem = NULL;
     int status;
 

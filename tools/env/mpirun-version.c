@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -51,7 +52,7 @@ char **tool_mpirun_find(void)
                     g_build_filename(intel, "bin", "mpiexec.hydra", NULL));
     g_hash_table_unref(seen);
     g_ptr_array_add(list, NULL);
-    return (char **)g_ptr_array_free(list, FALSE);
+    return (char **)g_ptr_array_free(list, false);
 }
 
 /* Starts the program as leader of its own process group, so that its children
@@ -85,9 +86,9 @@ static int deadline_left(gint64 deadline)
     return (int)CLAMP(msec, 0, G_MAXINT);
 }
 
-/* Reads the output. Returns FALSE if neither its end nor TEXT_MAX bytes arrived
+/* Reads the output. Returns false if neither its end nor TEXT_MAX bytes arrived
  * in time. */
-static gboolean version_read(int fd, gint64 deadline, GString *text)
+static bool version_read(int fd, gint64 deadline, GString *text)
 {
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
     char buffer[4096];
@@ -99,15 +100,15 @@ static gboolean version_read(int fd, gint64 deadline, GString *text)
         if (ready < 0 && errno == EINTR)
             continue;
         if (ready <= 0)
-            return FALSE;
+            return false;
         got = read(fd, buffer, sizeof buffer);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
-            return TRUE;
+            return true;
         g_string_append_len(text, buffer, got);
     }
-    return TRUE;
+    return true;
 }
 
 /* Waits until the deadline for the program to end by itself, so that it can
@@ -151,7 +152,7 @@ char *tool_mpirun_version(const char *program, int msec, char **ret_problem)
     gint64 deadline = g_get_monotonic_time() + (gint64)msec * 1000;
     GString *text;
     int fds[2], error, status;
-    gboolean ended;
+    bool ended;
     pid_t pid;
 
     if (pipe2(fds, O_CLOEXEC) < 0) {

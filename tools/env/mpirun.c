@@ -9,6 +9,7 @@
 #include "tools/env/mpirun-version.h"
 #include "tools/env/mpirun.h"
 
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -82,7 +83,7 @@ static void json_add_list(const GPtrArray *list, GString *text)
     for (guint i = 0; i < list->len; i++)
         json_add_advice(builder, g_ptr_array_index(list, i));
     json_builder_end_array(builder);
-    tool_json_end(builder, FALSE, text);
+    tool_json_end(builder, false, text);
 }
 
 void tool_env_mpirun_error(const char *sentence, GString *text)
@@ -92,7 +93,7 @@ void tool_env_mpirun_error(const char *sentence, GString *text)
     tool_json_object(builder, NULL);
     tool_json_text(builder, "error", sentence);
     json_builder_end_object(builder);
-    tool_json_end(builder, FALSE, text);
+    tool_json_end(builder, false, text);
 }
 
 #define VERSION_MSEC 10000
@@ -152,7 +153,7 @@ static void text_add_advice(const tool_advice_t *advice, GString *text)
 /* The part of the question that does not depend on the program. */
 static tool_advice_question_t make_question(const tool_env_mpirun_t *options)
 {
-    tool_topology_t *topology = tool_topology_new(FALSE);
+    tool_topology_t *topology = tool_topology_new(false);
     tool_advice_question_t question = {
         .root = "",
         .environment = environ,
@@ -216,7 +217,7 @@ static GPtrArray *query_all(const tool_env_mpirun_t *options,
 }
 
 /* Reports the problems: as messages, or, with JSON, as one object. */
-static void report_problems(GPtrArray *problems, gboolean json, GString *text)
+static void report_problems(GPtrArray *problems, bool json, GString *text)
 {
     char *all;
 

@@ -5,10 +5,12 @@
 
 #include "tools/env/advice/advice.h"
 
+#include <stdbool.h>
+
 typedef struct {
     const char *program; /* NULL: all that are found */
     int nodes, ranks_per_node; /* 0: not said */
-    gboolean json;
+    bool json;
     char *const *given; /* arguments to judge, or NULL */
 } tool_env_mpirun_t;
 

@@ -4,6 +4,7 @@
 
 #include "tools/env/placement.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -196,7 +197,7 @@ static void domain_share(const state_t *s, const domain_t *domain,
     result->cores = all / sharers + (index < all % sharers);
     take_cores(s, set, index * (all / sharers) + MIN(index, all % sharers),
                result->cores);
-    result->bind = TRUE;
+    result->bind = true;
     result->node = domain->node;
     result->why = g_strdup_printf("%d of the %d cores of %s, for %d rank%s",
                                   result->cores, all, domain->name, sharers,
@@ -208,7 +209,7 @@ static void decide_in(const state_t *s, const domain_t *domain)
 {
     const tool_topology_t *topology = s->question->topology;
     tool_placement_t *result = s->result;
-    gboolean bound = !hwloc_bitmap_isequal(
+    bool bound = !hwloc_bitmap_isequal(
         topology->allowed, hwloc_topology_get_topology_cpuset(topology->hwloc));
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
     char *mask = tool_topology_text(topology->allowed);

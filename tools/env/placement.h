@@ -6,6 +6,8 @@
 
 #include "tools/common/topology.h"
 
+#include <stdbool.h>
+
 typedef struct {
     /* with PCI devices, if devices are given; NULL: unknown */
     const tool_topology_t *topology;
@@ -13,12 +15,12 @@ typedef struct {
      * their number; NULL at the end; or NULL */
     const char *const *devices;
     int local_rank, local_size;
-    gboolean force; /* decide even if the process is bound already */
+    bool force; /* decide even if the process is bound already */
 } tool_placement_question_t;
 
 typedef struct {
     int local_rank; /* of the question */
-    gboolean bind; /* FALSE: leave the process where it is */
+    bool bind; /* false: leave the process where it is */
     hwloc_bitmap_t processors; /* empty unless bind */
     int cores, node; /* number of cores; their NUMA node, -1: several or none */
     char *why;

@@ -11,16 +11,17 @@
 #include <dscomm/status.h>
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns FALSE, with a sentence on stderr, if one of them is not a PCI
+/* Returns false, with a sentence on stderr, if one of them is not a PCI
  * address. */
-static gboolean check_devices(char *const *devices)
+static bool check_devices(char *const *devices)
 {
     if (devices && !devices[0]) {
         tool_fail(0, "env", "--device '' names no device");
-        return FALSE;
+        return false;
     }
     for (int i = 0; devices && devices[i]; i++) {
         char *address = tool_pci_address(devices[i]);
@@ -33,9 +34,9 @@ static gboolean check_devices(char *const *devices)
                   "or the node's, with commas between, in the order of its "
                   "ranks",
                   devices[i]);
-        return FALSE;
+        return false;
     }
-    return TRUE;
+    return true;
 }
 
 /* With --virtual-local-rank, torchrun sets local rank 0 in all ranks of a
@@ -132,7 +133,7 @@ static void print_json(const dscomm_env_t *env,
     tool_json_text(builder, "warning", placement ? placement->warning : NULL);
     tool_json_text(builder, "error", error);
     json_builder_end_object(builder);
-    tool_json_end(builder, FALSE, text);
+    tool_json_end(builder, false, text);
     g_free(list);
 }
 

@@ -7,6 +7,7 @@
 #include "tools/env/env.h"
 
 #include <dscomm/status.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,7 +104,7 @@ static void table_add_candidates(const dscomm_env_t *env, GString *text)
                                info.why ? info.why : "");
 }
 
-void tool_env_print(const dscomm_env_t *env, gboolean explain, GString *text)
+void tool_env_print(const dscomm_env_t *env, bool explain, GString *text)
 {
     if (dscomm_env_status(env) == DSCOMM_OK)
         add_values(env, text);
@@ -192,8 +193,7 @@ static void add_problems(JsonBuilder *builder, const dscomm_env_t *env)
         tool_json_text(builder, "no_master", NULL);
 }
 
-void tool_env_print_json(const dscomm_env_t *env, gboolean explain,
-                         GString *text)
+void tool_env_print_json(const dscomm_env_t *env, bool explain, GString *text)
 {
     JsonBuilder *builder = json_builder_new();
 
@@ -210,5 +210,5 @@ void tool_env_print_json(const dscomm_env_t *env, gboolean explain,
     if (explain)
         json_add_candidates(builder, env);
     json_builder_end_object(builder);
-    tool_json_end(builder, FALSE, text);
+    tool_json_end(builder, false, text);
 }

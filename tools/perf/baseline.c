@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -20,7 +21,7 @@ struct perf_baseline {
     JsonArray *rows, *ranks; /* root's */
 };
 
-static gboolean text_is(JsonNode *node, const char *name, const char *text)
+static bool text_is(JsonNode *node, const char *name, const char *text)
 {
     return g_strcmp0(tool_json_get_text(node, name), text) == 0;
 }
@@ -76,7 +77,7 @@ void perf_baseline_free(perf_baseline_t *b)
     g_free(b);
 }
 
-static gboolean root_is(JsonNode *old, int root)
+static bool root_is(JsonNode *old, int root)
 {
     if (root == PERF_ROOT_ROTATES)
         return text_is(old, "root", "rotate");
@@ -84,7 +85,7 @@ static gboolean root_is(JsonNode *old, int root)
            tool_json_get_number(old, "root") == root;
 }
 
-static gboolean baseline_is_same(JsonNode *old, const perf_row_t *row)
+static bool baseline_is_same(JsonNode *old, const perf_row_t *row)
 {
     return text_is(old, "operation", row->operation->name) &&
            tool_json_get_number(old, "bytes") == (double)row->bytes &&
@@ -107,7 +108,7 @@ double perf_baseline_time(const perf_baseline_t *b, const perf_row_t *row,
     return 0;
 }
 
-gboolean perf_baseline_option(const perf_baseline_t *b, const char *name)
+bool perf_baseline_option(const perf_baseline_t *b, const char *name)
 {
     JsonNode *node = tool_json_get(tool_json_get(b->root, "options"), name);
 
@@ -171,7 +172,7 @@ perf_save_t *perf_save_new(const char *path)
 {
     perf_save_t *save = g_new0(perf_save_t, 1);
     struct stat status;
-    gboolean special = stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+    bool special = stat(path, &status) == 0 && !S_ISREG(status.st_mode);
     int fd;
 
     save->path = g_strdup(path);

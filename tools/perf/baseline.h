@@ -6,6 +6,8 @@
 
 #include "tools/perf/perf.h"
 
+#include <stdbool.h>
+
 #define PERF_FORMAT "dscomm-perf"
 #define PERF_FORMAT_VERSION 1
 
@@ -19,8 +21,7 @@ void perf_baseline_free(perf_baseline_t *baseline);
 double perf_baseline_time(const perf_baseline_t *baseline,
                           const perf_row_t *row, perf_place_t place);
 /* Returns whether the run of the baseline had an option, such as "async". */
-gboolean perf_baseline_option(const perf_baseline_t *baseline,
-                              const char *name);
+bool perf_baseline_option(const perf_baseline_t *baseline, const char *name);
 /* Number of calls that the run of the baseline coalesced into one. */
 int perf_baseline_aggregate(const perf_baseline_t *baseline);
 int perf_baseline_ranks(const perf_baseline_t *baseline);

@@ -12,6 +12,7 @@
 #include "tools/perf/roof.h"
 #include "tools/perf/verify.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +41,7 @@ static const char *name_of(const perf_call_t *call, size_t count, int async)
 }
 
 /* Collectives that the library may fuse, if they are small. */
-static gboolean can_fuse(const perf_call_t *call)
+static bool can_fuse(const perf_call_t *call)
 {
     return call->operation->coll == DSCOMM_COLL_ALL_REDUCE ||
            call->operation->coll == DSCOMM_COLL_BROADCAST;
@@ -166,7 +167,7 @@ typedef struct {
     perf_call_t *call;
     perf_call_fn step;
     perf_place_t place;
-    gboolean rotates;
+    bool rotates;
 } loop_t;
 
 static dscomm_status_t batch(const loop_t *loop, size_t calls, double *ret_time)
@@ -311,7 +312,7 @@ static dscomm_status_t time_loop(const loop_t *loop, perf_times_t *ret_times)
 dscomm_status_t perf_time(perf_run_t *run, perf_call_t *call, perf_call_fn step,
                           perf_times_t *ret_times)
 {
-    const loop_t loop = {run, call, step, PERF_IN_PLACE, FALSE};
+    const loop_t loop = {run, call, step, PERF_IN_PLACE, false};
 
     return time_loop(&loop, ret_times);
 }
@@ -412,7 +413,7 @@ static dscomm_status_t measure_hidden(const loop_t *loop, perf_figure_t *figure)
 static void rate(perf_run_t *run, const perf_call_t *call, size_t bytes,
                  perf_figure_t *figure)
 {
-    figure->valid = TRUE;
+    figure->valid = true;
     figure->algbw = perf_algbw(bytes, figure->times.p50);
     figure->busbw = perf_busbw(call->operation, run->ranks, figure->algbw);
     run->busbw_sum += figure->busbw;
@@ -436,7 +437,7 @@ static dscomm_status_t check_last(const loop_t *loop, gint64 *ret_wrong)
 static dscomm_status_t measure_place(perf_run_t *run, perf_call_t *call,
                                      perf_place_t place, perf_figure_t *figure)
 {
-    loop_t loop = {run, call, perf_step(run->options, call), place, FALSE};
+    loop_t loop = {run, call, perf_step(run->options, call), place, false};
     const int root = call->root;
     dscomm_status_t status = DSCOMM_OK;
 

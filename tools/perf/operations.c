@@ -5,6 +5,7 @@
 
 #include "tools/perf/operations.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define TAG 7
@@ -358,7 +359,7 @@ perf_block_t perf_call_exchanged(const perf_call_t *call, int from, int to)
 
 static void fill_arrays(perf_call_t *call)
 {
-    gboolean exchange = call->operation->gets == PERF_GETS_EXCHANGED;
+    bool exchange = call->operation->gets == PERF_GETS_EXCHANGED;
 
     for (int i = 0; i < call->ranks; i++) {
         perf_block_t block = exchange ? perf_call_exchanged(call, call->rank, i)

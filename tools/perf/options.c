@@ -9,6 +9,7 @@
 #include <dscomm/codec.h>
 #include <float.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 /* The options that are numbers. */
@@ -20,24 +21,24 @@ static const struct {
     const char *option, *what;
     double min, max;
     size_t offset;
-    gboolean fraction;
+    bool fraction;
 } numbers[] = {
 #define MEMBER(name) offsetof(perf_options_t, name)
     [RANKS] = {"-n", "a whole number from 1 to 4096", 1, 4096, MEMBER(ranks),
-               FALSE},
+               false},
     [FACTOR] = {"-f", "a number of more than 1, and 1000000000 at most",
-                1 + DBL_EPSILON, 1e9, MEMBER(factor), TRUE},
+                1 + DBL_EPSILON, 1e9, MEMBER(factor), true},
     [TIME] = {"-t", "seconds, 0.000001 to 1000000", 1e-6, 1e6, MEMBER(time),
-              TRUE},
+              true},
     [ITERATIONS] = {"-i", "a whole number from 1 to 2147483647", 1, G_MAXINT,
-                    MEMBER(iterations), FALSE},
+                    MEMBER(iterations), false},
     [WARMUP] = {"-w", "a whole number from 0 to 2147483647", 0, G_MAXINT,
-                MEMBER(warmup), FALSE},
+                MEMBER(warmup), false},
     [AGGREGATE] = {"-m", "a whole number from 1 to 10000", 1, 10000,
-                   MEMBER(aggregate), FALSE},
+                   MEMBER(aggregate), false},
     [CHECKS] = {"-c", "a whole number from 0 to 2147483647", 0, G_MAXINT,
-                MEMBER(checks), FALSE},
-    [REGISTERED] = {"-R", "0 or 1", 0, 1, MEMBER(registered), FALSE},
+                MEMBER(checks), false},
+    [REGISTERED] = {"-R", "0 or 1", 0, 1, MEMBER(registered), false},
 #undef MEMBER
 };
 
@@ -70,7 +71,7 @@ static char *spell_out(const GOptionEntry *entries, char *word)
 }
 
 /* Also true for "-1": it is refused as a number, not as an unknown option. */
-static gboolean is_number(const char *word)
+static bool is_number(const char *word)
 {
     return g_ascii_isdigit(word[word[0] == '-']);
 }
@@ -111,11 +112,11 @@ static char *describe_operations(void)
                                operation->summary);
     g_string_append(text, "\nIn its own job (-n) or under any launcher. Sizes "
                           "are bytes and may end in K, M, G\nor T, of 1024.");
-    return g_string_free(text, FALSE);
+    return g_string_free(text, false);
 }
 
-static gboolean options_parse(int *argc, char ***argv, perf_options_t *o,
-                              words_t *w)
+static bool options_parse(int *argc, char ***argv, perf_options_t *o,
+                          words_t *w)
 {
     const GOptionEntry entries[] = {
         {"ranks", 'n', 0, G_OPTION_ARG_STRING, &w->numbers[RANKS],
@@ -165,10 +166,10 @@ static gboolean options_parse(int *argc, char ***argv, perf_options_t *o,
         {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
     char *description = describe_operations();
-    gboolean parsed;
+    bool parsed;
 
     prepare_words(entries, *argc, *argv);
-    parsed = tool_parse(argc, argv, entries, "OPERATION...", description, FALSE,
+    parsed = tool_parse(argc, argv, entries, "OPERATION...", description, false,
                         NULL);
     g_free(description);
     return parsed;
@@ -193,24 +194,24 @@ static int parse_unit(const char **text)
     return **text ? -1 : bits;
 }
 
-gboolean perf_parse_size(const char *text, size_t *ret_bytes)
+bool perf_parse_size(const char *text, size_t *ret_bytes)
 {
     char *end;
     double number;
     const char *unit;
 
     if (!g_ascii_isdigit(text[0]) || text[1] == 'x' || text[1] == 'X')
-        return FALSE;
+        return false;
     number = g_ascii_strtod(text, &end);
     unit = end;
     int bits = parse_unit(&unit);
     if (bits < 0)
-        return FALSE;
+        return false;
     number = ldexp(number, bits);
     if (!(number < ldexp(1, 62)))
-        return FALSE;
+        return false;
     *ret_bytes = (size_t)number;
-    return TRUE;
+    return true;
 }
 
 size_t perf_next_size(const perf_options_t *options, size_t bytes)
@@ -274,30 +275,30 @@ static const char *our_name(const char *name)
     return name;
 }
 
-static gboolean find_dtype(const char *name, int *ret_number)
+static bool find_dtype(const char *name, int *ret_number)
 {
     dscomm_dtype_t dtype;
 
     if (dscomm_dtype_from_name(our_name(name), &dtype) != 0)
-        return FALSE;
+        return false;
     *ret_number = (int)dtype;
-    return TRUE;
+    return true;
 }
 
-static gboolean find_op(const char *name, int *ret_number)
+static bool find_op(const char *name, int *ret_number)
 {
     dscomm_op_t op;
 
     if (dscomm_op_from_name(our_name(name), &op) != 0)
-        return FALSE;
+        return false;
     *ret_number = (int)op;
-    return TRUE;
+    return true;
 }
 
 /* Sets the flags of the names in a list, or of all count. */
 static int read_list(const char *option, const char *what, const char *list,
-                     gboolean (*find)(const char *name, int *ret_number),
-                     gboolean *flags, int count)
+                     bool (*find)(const char *name, int *ret_number),
+                     bool *flags, int count)
 {
     char **names = g_strsplit(list, ",", -1);
     int status = TOOL_OK;
@@ -306,9 +307,9 @@ static int read_list(const char *option, const char *what, const char *list,
         int number;
         if (strcmp(names[i], "all") == 0)
             for (int k = 0; k < count; k++)
-                flags[k] = TRUE;
+                flags[k] = true;
         else if (find(names[i], &number))
-            flags[number] = TRUE;
+            flags[number] = true;
         else
             status = tool_fail(TOOL_USAGE, "perf",
                                "%s: there is no %s '%s'; the names are those "
@@ -339,7 +340,7 @@ static int read_root(const char *text, int *ret_root)
 }
 
 /* Reads option i; neither hexadecimal nor "inf". */
-static gboolean read_number(const char *text, size_t i, perf_options_t *o)
+static bool read_number(const char *text, size_t i, perf_options_t *o)
 {
     const char *fit = numbers[i].fraction ? "0123456789.eE+-" : "0123456789";
     char *end, *member = (char *)o + numbers[i].offset;
@@ -347,12 +348,12 @@ static gboolean read_number(const char *text, size_t i, perf_options_t *o)
 
     if (!*text || text[strspn(text, fit)] || *end ||
         !(number >= numbers[i].min && number <= numbers[i].max))
-        return FALSE;
+        return false;
     if (numbers[i].fraction)
         *(double *)(void *)member = number;
     else
         *(int *)(void *)member = (int)number;
-    return TRUE;
+    return true;
 }
 
 static int read_numbers(const words_t *w, perf_options_t *o)
@@ -376,12 +377,12 @@ static int check_modes(const perf_options_t *o)
     return TOOL_OK;
 }
 
-gboolean perf_is_selected(const perf_options_t *options,
-                          const perf_operation_t *operation,
-                          dscomm_dtype_t dtype, dscomm_op_t op)
+bool perf_is_selected(const perf_options_t *options,
+                      const perf_operation_t *operation, dscomm_dtype_t dtype,
+                      dscomm_op_t op)
 {
     if (!options->dtypes[dtype])
-        return FALSE;
+        return false;
     if (!(perf_kind(operation)->flags & PERF_REDUCES))
         return op == DSCOMM_SUM;
     return options->ops[op] && dscomm_op_applies(op, dtype) &&
@@ -390,15 +391,15 @@ gboolean perf_is_selected(const perf_options_t *options,
 
 /* Returns whether any selected type and operator can be measured with this
  * operation. */
-static gboolean has_any(const perf_options_t *options,
-                        const perf_operation_t *operation)
+static bool has_any(const perf_options_t *options,
+                    const perf_operation_t *operation)
 {
     for (int dtype = 0; dtype < DSCOMM_DTYPE_COUNT; dtype++)
         for (int op = 0; op < DSCOMM_OP_COUNT; op++)
             if (perf_is_selected(options, operation, (dscomm_dtype_t)dtype,
                                  (dscomm_op_t)op))
-                return TRUE;
-    return FALSE;
+                return true;
+    return false;
 }
 
 /* Returns an option that needs calls with a work; NULL: none was given. */
@@ -487,7 +488,7 @@ static int select_operations(perf_options_t *options, char *const *names)
             status = add_named(options, chosen, names[i]);
     g_ptr_array_add(chosen, NULL);
     options->operations =
-        (const perf_operation_t **)g_ptr_array_free(chosen, FALSE);
+        (const perf_operation_t **)g_ptr_array_free(chosen, false);
     return status;
 }
 
@@ -496,7 +497,7 @@ static int check_compress(const perf_options_t *o, char *const *names)
 {
     const struct {
         const char *name;
-        gboolean given;
+        bool given;
     } others[] = {
         {"-m", o->aggregate > 1},    {"--overlap", o->overlap},
         {"--save", o->save != NULL}, {"--against", o->against != NULL},

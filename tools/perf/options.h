@@ -5,20 +5,22 @@
 
 #include "tools/perf/perf.h"
 
+#include <stdbool.h>
+
 /* TOOL_OK and *ret_options, to be cleared; or TOOL_USAGE. */
 int perf_options_read(int argc, char **argv, perf_options_t *ret_options);
 void perf_options_clear(perf_options_t *options);
 
 /* Returns whether an operation is to be measured with this type and operator;
  * an operation that does not reduce takes any operator. */
-gboolean perf_is_selected(const perf_options_t *options,
-                          const perf_operation_t *operation,
-                          dscomm_dtype_t dtype, dscomm_op_t op);
+bool perf_is_selected(const perf_options_t *options,
+                      const perf_operation_t *operation, dscomm_dtype_t dtype,
+                      dscomm_op_t op);
 
 /* Reads a size such as "64M", "1.5K" or "8", in bytes, with K, M, G and T as
- * multiples of 1024; an "i", a "B" or both may follow. FALSE: text is not a
+ * multiples of 1024; an "i", a "B" or both may follow. false: text is not a
  * size. */
-gboolean perf_parse_size(const char *text, size_t *ret_bytes);
+bool perf_parse_size(const char *text, size_t *ret_bytes);
 
 /* Returns the size after bytes, or 0 if that was the last one. */
 size_t perf_next_size(const perf_options_t *options, size_t bytes);

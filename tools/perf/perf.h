@@ -11,6 +11,7 @@
 #include "tools/common/tool.h"
 
 #include <dscomm/dscomm.h>
+#include <stdbool.h>
 
 typedef struct perf_operation perf_operation_t;
 
@@ -29,8 +30,8 @@ typedef struct {
     int warmup;
     int aggregate; /* calls coalesced into one */
     int checks; /* verified calls for each figure; 0: none */
-    gboolean dtypes[DSCOMM_DTYPE_COUNT];
-    gboolean ops[DSCOMM_OP_COUNT];
+    bool dtypes[DSCOMM_DTYPE_COUNT];
+    bool ops[DSCOMM_OP_COUNT];
     int root; /* a rank, or PERF_ROOT_* */
     char *backend; /* NULL: auto */
     char *compress; /* name of a codec; NULL: no compression */
@@ -83,7 +84,7 @@ typedef struct {
 
 /* The figures of a row for one place. */
 typedef struct {
-    gboolean valid; /* FALSE: the operation has no such place */
+    bool valid; /* false: the operation has no such place */
     perf_times_t times;
     double algbw, busbw; /* GB/s, 10^9 bytes */
     double roof; /* the machine's limit, in microseconds; 0: not known */

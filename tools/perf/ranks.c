@@ -5,6 +5,7 @@
 #include "tools/common/topology.h"
 #include "tools/perf/ranks.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -128,7 +129,7 @@ dscomm_status_t perf_ranks_place(perf_run_t *run, dscomm_group_t *group)
     return share_processors(run, group, processor);
 }
 
-dscomm_status_t perf_agree(const perf_run_t *run, gboolean ok, int *ret_first)
+dscomm_status_t perf_agree(const perf_run_t *run, bool ok, int *ret_first)
 {
     int first = ok ? run->ranks : run->rank;
     dscomm_status_t status = dscomm_all_reduce(run->group, &first, &first, 1,
@@ -179,8 +180,8 @@ static size_t memory_available(void)
     return available > MARGIN ? available - MARGIN : 0;
 }
 
-static gboolean is_enough(const perf_run_t *run, size_t bytes,
-                          size_t *ret_available)
+static bool is_enough(const perf_run_t *run, size_t bytes,
+                      size_t *ret_available)
 {
     size_t locals = (size_t)run->everyone[run->rank].locals;
 
@@ -188,18 +189,18 @@ static gboolean is_enough(const perf_run_t *run, size_t bytes,
     return bytes <= *ret_available / 2 / locals;
 }
 
-static gboolean allocate(perf_run_t *run, size_t bytes, void **ret_buffer)
+static bool allocate(perf_run_t *run, size_t bytes, void **ret_buffer)
 {
     void *buffer = NULL;
 
     if (run->options->registered) {
         if (dscomm_mem_alloc(run->group, bytes, &buffer) != DSCOMM_OK)
-            return FALSE;
+            return false;
     } else if (posix_memalign(&buffer, ALIGNMENT, bytes) != 0) {
-        return FALSE;
+        return false;
     }
     *ret_buffer = buffer;
-    return TRUE;
+    return true;
 }
 
 /* Fills buffers with bytes that are not zero, because lines of zeros may be
@@ -231,9 +232,9 @@ int perf_buffers_new(perf_run_t *run)
     /* at least ALIGNMENT bytes, because an operation's arguments must not be
      * NULL */
     size_t bytes = MAX(run->options->max, ALIGNMENT), available;
-    gboolean enough = is_enough(run, bytes, &available);
-    gboolean ok = enough && allocate(run, bytes, &run->send) &&
-                  allocate(run, bytes, &run->recv);
+    bool enough = is_enough(run, bytes, &available);
+    bool ok = enough && allocate(run, bytes, &run->send) &&
+              allocate(run, bytes, &run->recv);
     int first;
 
     if (perf_agree(run, ok, &first) != DSCOMM_OK)

@@ -5,6 +5,8 @@
 
 #include "tools/perf/perf.h"
 
+#include <stdbool.h>
+
 /* Fills run->everyone and binds this rank to a processor if there is one for
  * each rank of its host. Collective over group. */
 dscomm_status_t perf_ranks_place(perf_run_t *run, dscomm_group_t *group);
@@ -19,6 +21,6 @@ void perf_buffers_free(perf_run_t *run);
 
 /* Returns whether ok is true on all ranks; if not, *ret_first is the first rank
  * on which it is false. Collective. */
-dscomm_status_t perf_agree(const perf_run_t *run, gboolean ok, int *ret_first);
+dscomm_status_t perf_agree(const perf_run_t *run, bool ok, int *ret_first);
 
 #endif

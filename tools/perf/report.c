@@ -9,6 +9,7 @@
 #include "tools/perf/roof.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -29,23 +30,23 @@ typedef struct perf_form {
 /* The numbers of a figure in CSV and JSON. */
 static const struct {
     const char *name, *format; /* of printf(3); NULL: a whole number */
-    gboolean json_only;
+    bool json_only;
 } columns[] = {
-    {"time_us", "%.4f", FALSE},
-    {"min_us", "%.4f", FALSE},
-    {"p50_us", "%.4f", TRUE},
-    {"p99_us", "%.4f", FALSE},
-    {"max_us", "%.4f", FALSE},
-    {"spread_percent", "%.2f", FALSE},
-    {"algbw_gbs", "%.6g", FALSE},
-    {"busbw_gbs", "%.6g", FALSE},
-    {"roof_us", "%.4f", TRUE},
-    {"roof_percent", "%.4f", FALSE},
-    {"hidden_percent", "%.4f", FALSE},
-    {"speedup", "%.4f", FALSE},
-    {"wrong", NULL, FALSE},
-    {"batches", NULL, FALSE},
-    {"calls", NULL, FALSE},
+    {"time_us", "%.4f", false},
+    {"min_us", "%.4f", false},
+    {"p50_us", "%.4f", true},
+    {"p99_us", "%.4f", false},
+    {"max_us", "%.4f", false},
+    {"spread_percent", "%.2f", false},
+    {"algbw_gbs", "%.6g", false},
+    {"busbw_gbs", "%.6g", false},
+    {"roof_us", "%.4f", true},
+    {"roof_percent", "%.4f", false},
+    {"hidden_percent", "%.4f", false},
+    {"speedup", "%.4f", false},
+    {"wrong", NULL, false},
+    {"batches", NULL, false},
+    {"calls", NULL, false},
 };
 #define COLUMNS G_N_ELEMENTS(columns)
 
@@ -85,9 +86,9 @@ static const char *root_text(const perf_row_t *row, char text[ROOT_TEXT])
     return text;
 }
 
-/* Writes to text what the backend has chosen by trial on this rank; FALSE:
+/* Writes to text what the backend has chosen by trial on this rank; false:
  * nothing. */
-static gboolean tuning_text(const perf_run_t *run, char text[TUNING_TEXT])
+static bool tuning_text(const perf_run_t *run, char text[TUNING_TEXT])
 {
     return dscomm_group_tuning(run->group, text, TUNING_TEXT) == DSCOMM_OK &&
            *text;
@@ -440,8 +441,8 @@ static char *json_end(const perf_run_t *run, JsonBuilder *json,
                    tuning_text(run, tuning) ? tuning : NULL);
     tool_json_texts(json, "warnings", warnings);
     json_builder_end_object(json);
-    tool_json_end(json, TRUE, text);
-    return g_string_free(text, FALSE);
+    tool_json_end(json, true, text);
+    return g_string_free(text, false);
 }
 
 void perf_report_begin(const perf_run_t *run)
@@ -504,8 +505,7 @@ static void warn_of_sharing(const perf_run_t *run)
              run->everyone[0].host);
 }
 
-static void warn_of_option(const perf_run_t *run, const char *name,
-                           gboolean now)
+static void warn_of_option(const perf_run_t *run, const char *name, bool now)
 {
     if (perf_baseline_option(run->baseline, name) != now)
         warn(run, "the baseline is %s%s, this is %s%s", now ? "not " : "", name,

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -26,15 +27,15 @@ typedef struct {
     _Alignas(128) double deadline;
 } exchange_t;
 
-/* Waits until the line has value; FALSE after the deadline. */
-static gboolean wait_for(exchange_t *x, unsigned value)
+/* Waits until the line has value; false after the deadline. */
+static bool wait_for(exchange_t *x, unsigned value)
 {
     unsigned turns = 0;
 
     while (atomic_load_explicit(&x->line, memory_order_acquire) != value)
         if (++turns % 65536 == 0 && perf_now() > x->deadline)
-            return FALSE;
-    return TRUE;
+            return false;
+    return true;
 }
 
 static void *answer(void *data)
@@ -145,7 +146,7 @@ static const copy_fn kinds[] = {
 
 void perf_roof_begin(perf_run_t *run)
 {
-    run->copies = g_array_new(FALSE, FALSE, sizeof(copy_t));
+    run->copies = g_array_new(false, false, sizeof(copy_t));
     run->line = perf_roof_line(run);
 }
 
@@ -242,7 +243,7 @@ void perf_roof_copy(const perf_run_t *run, size_t *ret_bytes, double *ret_rate)
                     : 0;
 }
 
-gboolean perf_roof_has_line(const perf_run_t *run)
+bool perf_roof_has_line(const perf_run_t *run)
 {
     const perf_rank_t *a = &run->everyone[0];
     const perf_rank_t *b = &run->everyone[run->ranks > 1];

@@ -7,6 +7,8 @@
 
 #include "tools/perf/perf.h"
 
+#include <stdbool.h>
+
 /* Measures run->line, and makes run->copies. Collective. */
 void perf_roof_begin(perf_run_t *run);
 
@@ -23,7 +25,7 @@ double perf_roof_percent(const perf_figure_t *figure);
 double perf_roof_line(const perf_run_t *run);
 /* Returns whether ranks 0 and 1 are bound to different processors of one
  * host. */
-gboolean perf_roof_has_line(const perf_run_t *run);
+bool perf_roof_has_line(const perf_run_t *run);
 
 /* Returns the largest copy that was measured: bytes of a rank, and GB/s of all
  * ranks. */

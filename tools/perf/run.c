@@ -14,6 +14,7 @@
 #include "tools/run/job.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define GRACE_US (5 * G_USEC_PER_SEC)
@@ -58,8 +59,8 @@ static int run_measure_sizes(perf_run_t *run, perf_call_t *call)
 static int measure_roots(perf_run_t *run, perf_call_t *call)
 {
     int root = run->options->root;
-    gboolean all = root == PERF_ROOT_ALL &&
-                   perf_kind(call->operation)->flags & PERF_ROOTED;
+    bool all = root == PERF_ROOT_ALL &&
+               perf_kind(call->operation)->flags & PERF_ROOTED;
     int first = all ? 0 : MAX(root, 0);
     int status = TOOL_OK;
 
@@ -266,7 +267,7 @@ static int run_rank(const perf_options_t *options,
 /* Starts the same command line in as many processes as there are ranks. */
 static int start_ranks(const perf_options_t *options, char **words)
 {
-    const tool_limits_t limits = {.grace_us = GRACE_US, .ranks_explain = TRUE};
+    const tool_limits_t limits = {.grace_us = GRACE_US, .ranks_explain = true};
     char *self = g_file_read_link("/proc/self/exe", NULL);
     GPtrArray *argv = g_ptr_array_new();
     int status = check_files(options);
@@ -278,7 +279,7 @@ static int start_ranks(const perf_options_t *options, char **words)
     if (status == TOOL_OK)
         status =
             tool_job_run("perf", (char **)argv->pdata, options->ranks, &limits);
-    g_ptr_array_free(argv, TRUE);
+    g_ptr_array_free(argv, true);
     g_free(self);
     return status;
 }
@@ -297,7 +298,7 @@ static int join_or_start(const perf_options_t *options,
     if (dscomm_init(&attr, &world) != DSCOMM_OK)
         return perf_fail("start");
     int ranks = dscomm_group_size(world);
-    gboolean start = ranks == 1 && options->ranks > 1;
+    bool start = ranks == 1 && options->ranks > 1;
     if (start)
         status = TOOL_OK;
     else
@@ -315,7 +316,7 @@ int tool_perf(int argc, char **argv)
 
     if (status == TOOL_OK) {
         /* Before the library starts threads, see topology.h */
-        tool_topology_t *topology = tool_topology_new(FALSE);
+        tool_topology_t *topology = tool_topology_new(false);
 
         status = join_or_start(&options, topology, words);
         tool_topology_free(topology);

@@ -6,6 +6,7 @@
 #include "tools/perf/verify.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 /* Number of factors of two that every float format can hold. */
@@ -28,7 +29,7 @@ static const format_t formats[DSCOMM_DTYPE_COUNT] = {
     [DSCOMM_FLOAT8_E4M3] = {8, 3, 7, 4}, [DSCOMM_FLOAT8_E5M2] = {8, 2, 15, 3},
 };
 
-static gboolean is_real(dscomm_dtype_t dtype)
+static bool is_real(dscomm_dtype_t dtype)
 {
     return formats[dtype].mantissa > 0;
 }
@@ -210,7 +211,7 @@ static gint64 input(const perf_call_t *call, guint32 seed, int rank, size_t i)
 
 /* Returns whether a is less than b in the type: 64-bit integers are stored in a
  * gint64 even if they are unsigned. */
-static gboolean is_less(dscomm_dtype_t dtype, gint64 a, gint64 b)
+static bool is_less(dscomm_dtype_t dtype, gint64 a, gint64 b)
 {
     return dtype == DSCOMM_UINT64 ? (guint64)a < (guint64)b : a < b;
 }
@@ -238,7 +239,7 @@ static gint64 combine(const perf_call_t *call, gint64 a, gint64 b)
 
 static gint64 reduced(const perf_call_t *call, guint32 seed, size_t i)
 {
-    gboolean scaled = call->op == DSCOMM_PREMUL_SUM;
+    bool scaled = call->op == DSCOMM_PREMUL_SUM;
     gint64 result = 0;
 
     for (int rank = 0; rank < call->ranks; rank++) {
@@ -279,7 +280,7 @@ typedef guint64 block_t[PERF_PERIOD];
 
 static size_t shape_count(const perf_call_t *call, perf_shape_t shape)
 {
-    gboolean root = call->rank == call->root;
+    bool root = call->rank == call->root;
 
     switch (shape) {
     case PERF_WHOLE:
@@ -365,7 +366,7 @@ static int exchanged_pieces(const perf_call_t *call, piece_t *pieces)
 static int find_pieces(const perf_call_t *call, piece_t *pieces)
 {
     perf_block_t own = perf_call_block(call, call->rank);
-    gboolean root = call->rank == call->root;
+    bool root = call->rank == call->root;
     int previous = (call->rank + call->ranks - 1) % call->ranks;
 
     switch (call->operation->gets) {

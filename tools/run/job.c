@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -85,7 +86,7 @@ static int choose_secret(const tool_job_t *job, const tool_limits_t *limits)
 {
     static const char *const names[] = {"DSCOMM_JOB_SECRET",
                                         "DSCOMM_JOB_SECRET_FILE"};
-    gboolean given = limits->place && limits->place->nodes > 1;
+    bool given = limits->place && limits->place->nodes > 1;
     char text[2 * RANDOM_MOST + 1];
     int status;
 
@@ -100,7 +101,7 @@ static int choose_secret(const tool_job_t *job, const tool_limits_t *limits)
         return TOOL_OK;
     status = draw_hex(job, text, sizeof(text));
     if (status == TOOL_OK)
-        g_setenv(names[0], text, TRUE);
+        g_setenv(names[0], text, true);
     return status;
 }
 

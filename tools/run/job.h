@@ -5,11 +5,13 @@
 
 #include "tools/run/nodes.h"
 
+#include <stdbool.h>
+
 typedef struct {
     gint64 timeout_us; /* limit for the whole job; 0 = none */
     gint64 grace_us; /* time from the first signal to SIGKILL */
     gboolean tag_output;
-    gboolean ranks_explain; /* ranks write why they fail, see errors.h */
+    bool ranks_explain; /* ranks write why they fail, see errors.h */
     int max_restarts; /* most restarts of all ranks after a failure */
     const char *log_dir; /* NULL: none */
     gboolean no_secret; /* of the job */

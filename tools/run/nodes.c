@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -48,16 +49,16 @@ struct tool_nodes {
     gint64 silence_us;
     dscomm_store_t *joined; /* the server of node 0 */
     dscomm_store_t *store; /* the thread's */
-    gboolean watching; /* the thread exists */
+    bool watching; /* the thread exists */
     pthread_t thread;
     queue_t posts, events; /* to the thread, and from it */
     /* used by the thread only: */
     int attempt;
     /* the main thread was notified, and is not ready yet */
-    gboolean restarting;
-    gboolean waiting; /* waits for the other nodes to be ready */
+    bool restarting;
+    bool waiting; /* waits for the other nodes to be ready */
     /* over: nothing to check any more; ended: the store has the end */
-    gboolean over, ended;
+    bool over, ended;
     gint64 next_beat;
     int64_t *beats; /* node 0: the heartbeats of each node, */
     gint64 *changed_us; /* and the times of their last changes */
@@ -291,13 +292,13 @@ static dscomm_status_t write_ready(tool_nodes_t *n, const char *text)
     int64_t ready;
 
     (void)text;
-    n->restarting = FALSE;
-    n->waiting = TRUE;
+    n->restarting = false;
+    n->waiting = true;
     return count_up(n, "ready", ++n->attempt, 1, &ready);
 }
 
 /* Sends what is to be said; *ret_leave = this node leaves after that. */
-static dscomm_status_t send_posts(tool_nodes_t *n, gboolean *ret_leave)
+static dscomm_status_t send_posts(tool_nodes_t *n, bool *ret_leave)
 {
     static dscomm_status_t (*const handlers[])(tool_nodes_t *, const char *) = {
         [POST_END] = write_end,
@@ -310,7 +311,7 @@ static dscomm_status_t send_posts(tool_nodes_t *n, gboolean *ret_leave)
 
     while ((p = queue_pop(&n->posts))) {
         if (p->kind == POST_LEAVE)
-            *ret_leave = TRUE;
+            *ret_leave = true;
         else if (status == DSCOMM_OK && !n->over)
             status = handlers[p->kind](n, p->text);
         post_free(p);
@@ -340,7 +341,7 @@ static dscomm_status_t look_for_end(tool_nodes_t *n)
 
     if (status < 0 || !text)
         return status;
-    n->over = n->ended = TRUE;
+    n->over = n->ended = true;
     dscomm_store_add(n->store, TOOL_NODES_READ, 1, NULL);
     emit_text(n, TOOL_NODES_END, text);
     g_free(text);
@@ -359,7 +360,7 @@ static dscomm_status_t look_for_restart(tool_nodes_t *n)
     g_free(key);
     if (status < 0 || !text)
         return status;
-    n->restarting = TRUE;
+    n->restarting = true;
     emit_text(n, TOOL_NODES_RESTART, text);
     g_free(text);
     return DSCOMM_OK;
@@ -375,7 +376,7 @@ static dscomm_status_t look_for_start(tool_nodes_t *n)
     status = count_up(n, "ready", n->attempt, 0, &ready);
     if (status < 0 || ready < n->count)
         return status;
-    n->waiting = FALSE;
+    n->waiting = false;
     emit(n, TOOL_NODES_START, -1, TOOL_OK, "");
     return DSCOMM_OK;
 }
@@ -443,7 +444,7 @@ static void lose_store(tool_nodes_t *n)
 {
     char *text;
 
-    n->over = TRUE;
+    n->over = true;
     if (n->own > 0) {
         emit(n, TOOL_NODES_END, 0, TOOL_INTERNAL, dscomm_last_error());
         return;
@@ -460,7 +461,7 @@ static void *watch(void *arg)
 {
     tool_nodes_t *n = arg;
     struct pollfd posts = {n->posts.fd, POLLIN, 0};
-    gboolean leave = FALSE;
+    bool leave = false;
 
     while (!leave) {
         poll(&posts, 1, (int)(tool_nodes_tick_us(n->count) / 1000));

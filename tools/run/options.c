@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <dscomm/env.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define PORT_DEFAULT 29500 /* torchrun's */
@@ -37,14 +38,14 @@ static int options_refuse(const char *text)
 }
 
 /* Reads a number such as "4", without anything after it. */
-static gboolean read_count(const char *text, int most, int *ret_count)
+static bool read_count(const char *text, int most, int *ret_count)
 {
     gint64 number;
 
     if (!g_ascii_string_to_signed(text, 10, 1, most, &number, NULL))
-        return FALSE;
+        return false;
     *ret_count = (int)number;
-    return TRUE;
+    return true;
 }
 
 static int options_read_nodes(options_t *o)
@@ -70,25 +71,25 @@ static int options_read_nodes(options_t *o)
 
 /* Returns whether text is an IPv6 address without brackets: its last colon
  * could also separate a port. */
-static gboolean lacks_brackets(const char *text)
+static bool lacks_brackets(const char *text)
 {
     return text && *text != '[' && strchr(text, ':') != strrchr(text, ':');
 }
 
 /* HOST, HOST:PORT, [IPV6] or [IPV6]:PORT. */
-static gboolean split_master(char *master, tool_place_t *place)
+static bool split_master(char *master, tool_place_t *place)
 {
     char *colon = strrchr(master, ':');
     char *bracket = *master == '[' ? strchr(master, ']') : NULL;
 
     if (*master == '[' && !bracket)
-        return FALSE;
+        return false;
     if (bracket) {
         *bracket = '\0';
         master++;
         colon = bracket[1] == ':' ? bracket + 1 : NULL;
         if ((bracket[1] && !colon) || !strchr(master, ':'))
-            return FALSE;
+            return false;
     } else if (colon) {
         *colon = '\0';
     }
@@ -97,7 +98,7 @@ static gboolean split_master(char *master, tool_place_t *place)
 }
 
 /* Reads an address. An IPv6 address needs no brackets if no port can follow. */
-static gboolean read_address(char *text, tool_place_t *place)
+static bool read_address(char *text, tool_place_t *place)
 {
     struct in6_addr address;
 
@@ -289,16 +290,16 @@ static int check_word(const char *word)
 }
 
 /* Whether the word after this one is its value. */
-static gboolean takes_value(const GOptionEntry *entries, const char *word)
+static bool takes_value(const GOptionEntry *entries, const char *word)
 {
-    const gboolean is_long = g_str_has_prefix(word, "--");
+    const bool is_long = g_str_has_prefix(word, "--");
 
     for (; entries->long_name; entries++)
         if (entries->arg != G_OPTION_ARG_NONE &&
             (is_long ? strcmp(word + 2, entries->long_name) == 0
                      : word[1] && word[1] == entries->short_name && !word[2]))
-            return TRUE;
-    return FALSE;
+            return true;
+    return false;
 }
 
 /* Respells and checks the words before the program. */
@@ -329,7 +330,7 @@ static int check_launcher(void)
     dscomm_env_attr_t attr = DSCOMM_ENV_ATTR_INIT;
     dscomm_env_candidate_t source = {.size = sizeof source};
     dscomm_env_t *env = NULL;
-    gboolean known = FALSE;
+    bool known = false;
 
     if (!name || !*name || g_ascii_strcasecmp(name, "auto") == 0 ||
         g_ascii_strcasecmp(name, "torchrun") == 0)
@@ -406,7 +407,7 @@ int tool_run(int argc, char **argv)
 
     if (status == TOOL_OK &&
         !tool_parse(&argc, &argv, entries, "PROGRAM [ARGUMENT...]", description,
-                    TRUE, NULL))
+                    true, NULL))
         status = TOOL_USAGE;
     if (status == TOOL_OK) {
         argv += 1 + (argv[1] && strcmp(argv[1], "--") == 0);

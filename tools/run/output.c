@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -42,11 +43,11 @@ struct tool_output {
     stream_t *streams; /* two a rank */
     sink_t sinks[2];
     sink_t *errors; /* where stderr goes */
-    gboolean failed; /* to write */
+    bool failed; /* to write */
     gint64 taken; /* time at which a reader last took output; 0: never */
 };
 
-static gboolean is_same_file(int a, int b)
+static bool is_same_file(int a, int b)
 {
     struct stat x, y;
 
@@ -57,7 +58,7 @@ static gboolean is_same_file(int a, int b)
 tool_output_t *tool_output_new(const char *command, int first, int ranks)
 {
     tool_output_t *output = g_new0(tool_output_t, 1);
-    gboolean same = is_same_file(STDOUT_FILENO, STDERR_FILENO);
+    bool same = is_same_file(STDOUT_FILENO, STDERR_FILENO);
 
     output->command = command;
     output->first = first;
@@ -190,7 +191,7 @@ static void stream_keep(tool_output_t *output, stream_t *stream,
         if (written < 0) {
             tool_fail(0, output->command, "cannot write a rank's log: %s",
                       g_strerror(errno));
-            output->failed = TRUE;
+            output->failed = true;
             close(stream->log_fd);
             stream->log_fd = -1;
             return;
@@ -200,8 +201,8 @@ static void stream_keep(tool_output_t *output, stream_t *stream,
     }
 }
 
-/* Reads stream i once; FALSE if there is nothing to read now. */
-static gboolean stream_read(tool_output_t *output, int i)
+/* Reads stream i once; false if there is nothing to read now. */
+static bool stream_read(tool_output_t *output, int i)
 {
     stream_t *stream = &output->streams[i];
     const int rank = output->first + i / 2;
@@ -238,7 +239,7 @@ static void sink_give(tool_output_t *output, sink_t *sink)
 
     if (written < 0 && errno != EAGAIN && errno != EINTR) {
         if (errno != EPIPE)
-            output->failed = TRUE;
+            output->failed = true;
         if (errno != EPIPE && sink->fd == STDOUT_FILENO)
             tool_fail(0, output->command, "cannot write the ranks' output: %s",
                       g_strerror(errno));
@@ -254,7 +255,7 @@ static void sink_give(tool_output_t *output, sink_t *sink)
     }
 }
 
-static gboolean is_ready(const GArray *fds, int slot)
+static bool is_ready(const GArray *fds, int slot)
 {
     return slot >= 0 && g_array_index(fds, struct pollfd, slot).revents != 0;
 }
@@ -287,7 +288,7 @@ void tool_output_say(tool_output_t *output, const char *line)
 }
 
 /* Returns whether stderr can be written: it may have no reader. */
-static gboolean is_writable(int fd)
+static bool is_writable(int fd)
 {
     struct pollfd poll_fd = {fd, POLLOUT, 0};
 
@@ -296,21 +297,21 @@ static gboolean is_writable(int fd)
 
 /* Returns whether the last written line is incomplete, so that the queue begins
  * in the middle of a line. */
-static gboolean is_cut(const sink_t *sink)
+static bool is_cut(const sink_t *sink)
 {
     return sink->written > 0 && sink->queue->data[sink->written - 1] != '\n';
 }
 
 void tool_output_give_up(tool_output_t *output)
 {
-    gboolean cut = is_cut(output->errors);
+    bool cut = is_cut(output->errors);
     gsize left = 0;
 
     for (int i = 0; i < 2; i++) {
         left += output->sinks[i].queue->len - output->sinks[i].written;
         lose_sink(output, &output->sinks[i]);
     }
-    output->failed = TRUE;
+    output->failed = true;
     if (!is_writable(STDERR_FILENO))
         return;
     if (cut)
@@ -326,12 +327,12 @@ gint64 tool_output_taken(const tool_output_t *output)
     return output->taken;
 }
 
-gboolean tool_output_failed(const tool_output_t *output)
+bool tool_output_failed(const tool_output_t *output)
 {
     return output->failed;
 }
 
-gboolean tool_output_idle(const tool_output_t *output)
+bool tool_output_idle(const tool_output_t *output)
 {
     return output->sinks[0].queue->len == 0 && output->sinks[1].queue->len == 0;
 }

@@ -6,6 +6,7 @@
 #define TOOLS_OUTPUT_H
 
 #include <glib.h>
+#include <stdbool.h>
 
 /* Longer lines are broken into pieces, each of which is tagged. */
 #define TOOL_LINE_MAX ((gsize)1 << 20)
@@ -39,8 +40,8 @@ void tool_output_give_up(tool_output_t *output);
 /* Returns when a reader last took output, in microseconds; 0: never. */
 gint64 tool_output_taken(const tool_output_t *output);
 /* Whether something could not be written, other than for lack of a reader. */
-gboolean tool_output_failed(const tool_output_t *output);
+bool tool_output_failed(const tool_output_t *output);
 /* Returns whether all output that was read has been written. */
-gboolean tool_output_idle(const tool_output_t *output);
+bool tool_output_idle(const tool_output_t *output);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -38,7 +39,7 @@ static const variable_t defaults[] = {
 };
 
 static char **set_variables(char **environment, const variable_t *variables,
-                            size_t count, gboolean overwrite)
+                            size_t count, bool overwrite)
 {
     for (size_t i = 0; i < count; i++) {
         const variable_t *v = &variables[i];
@@ -81,13 +82,13 @@ static char **make_environment(const tool_job_t *job, int rank,
         char *path = tool_errors_path(job->guard.folder, rank);
 
         result =
-            g_environ_setenv(result, "TORCHELASTIC_ERROR_FILE", path, TRUE);
+            g_environ_setenv(result, "TORCHELASTIC_ERROR_FILE", path, true);
         g_free(path);
     }
     /* the last variable is only for several ranks */
     result = set_variables(result, defaults,
-                           G_N_ELEMENTS(defaults) - (job->ranks == 1), FALSE);
-    return set_variables(result, variables, G_N_ELEMENTS(variables), TRUE);
+                           G_N_ELEMENTS(defaults) - (job->ranks == 1), false);
+    return set_variables(result, variables, G_N_ELEMENTS(variables), true);
 }
 
 static void child_stdio(const tool_job_t *job, int rank, const int *fds)
@@ -176,7 +177,7 @@ static int await_exec(int fd)
 /* Starts rank with fds as stdout and stderr (-1: ours). Returns 0, or the errno
  * of what failed; *ret_executing = exec did. */
 static int rank_start(const tool_job_t *job, int rank, const int fds[2],
-                      pid_t *ret_pid, gboolean *ret_executing)
+                      pid_t *ret_pid, bool *ret_executing)
 {
     int ends[2];
     int error = 0;
@@ -230,7 +231,7 @@ int tool_spawn(const tool_job_t *job, tool_output_t *output, int rank,
                pid_t *ret_pid)
 {
     int fds[2] = {-1, -1}, error = 0, status = TOOL_OK;
-    gboolean executing = FALSE;
+    bool executing = false;
 
     tool_errors_forget(job->guard.folder, rank);
     if (job->log_dir)

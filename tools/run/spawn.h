@@ -7,6 +7,7 @@
 #include "tools/run/output.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -29,7 +30,7 @@ typedef struct {
     const char *log_dir; /* NULL: no log files */
     int null_fd; /* /dev/null: stdin of all ranks but 0 */
     /* stdin is a terminal; rank 0 stays in this process group to read it */
-    gboolean terminal;
+    bool terminal;
     sigset_t mask; /* signal mask at the program's start */
     struct sigaction pipe_action;
     int signal_fd; /* a signalfd, from tool_supervise_prepare() */

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,22 +40,22 @@ typedef struct {
     tool_output_t *output; /* NULL: not tagged */
     pid_t *pids; /* job's */
     int running; /* ranks */
-    gboolean children; /* some process of the job is left */
+    bool children; /* some process of the job is left */
     stage_t stage;
     gint64 job_deadline; /* monotonic time; G_MAXINT64 = none */
     gint64 deadline; /* of the stage */
     gint64 ended; /* time from which only output was left; 0: not yet */
     int end_signal; /* the signal that is sent to processes in this stage */
-    gboolean from_terminal; /* that signal came from the terminal */
+    bool from_terminal; /* that signal came from the terminal */
     GHashTable *signalled; /* pids that were */
     int status; /* to exit with */
     int signal; /* to end by */
     gint64 signal_time; /* when it came */
     /* the ranks start again when all processes have ended */
-    gboolean restarting;
+    bool restarting;
     /* all ranks of this attempt on this node have succeeded */
-    gboolean succeeded;
-    gboolean over; /* on all nodes */
+    bool succeeded;
+    bool over; /* on all nodes */
 } supervisor_t;
 
 /* The signals that this program handles. */
@@ -108,11 +109,11 @@ static char *name_running(const supervisor_t *s)
             g_string_append_printf(text, "-%d", first_rank + i);
         separator = ", ";
     }
-    return g_string_free(text, FALSE);
+    return g_string_free(text, false);
 }
 
 /* Returns "; ending ranks 0, 2", and whether they start again; g_free(). */
-static char *name_consequence(const supervisor_t *s, gboolean again)
+static char *name_consequence(const supervisor_t *s, bool again)
 {
     GString *text = g_string_new(NULL);
     char *others = name_running(s);
@@ -123,7 +124,7 @@ static char *name_consequence(const supervisor_t *s, gboolean again)
         g_string_append_printf(text, "; starting all again (restart %d of %d)",
                                s->job->attempt + 1, s->job->max_restarts);
     g_free(others);
-    return g_string_free(text, FALSE);
+    return g_string_free(text, false);
 }
 
 /* Returns "rank 3 (pid 7) exited with status 1"; g_free(). */
@@ -199,7 +200,7 @@ int tool_supervise_prepare(tool_job_t *job)
 
 /* Returns whether the process has already received a signal of the terminal,
  * because it is in this process group. */
-static gboolean has_signal(pid_t pid, gboolean from_terminal)
+static bool has_signal(pid_t pid, bool from_terminal)
 {
     return from_terminal && getpgid(pid) == getpgrp();
 }
@@ -251,14 +252,14 @@ static void end_all(supervisor_t *s, int signal)
 
 static void kill_all(supervisor_t *s)
 {
-    s->from_terminal = FALSE;
+    s->from_terminal = false;
     enter(s, KILLING, SIGKILL, GIVE_UP_US);
 }
 
-/* TRUE if the ranks start again because one of them failed. */
-static gboolean fail_attempt(supervisor_t *s, const char *text)
+/* true if the ranks start again because one of them failed. */
+static bool fail_attempt(supervisor_t *s, const char *text)
 {
-    const gboolean again = s->job->attempt < s->job->max_restarts;
+    const bool again = s->job->attempt < s->job->max_restarts;
 
     if (!s->nodes)
         s->restarting = again;
@@ -280,7 +281,7 @@ static void end_job(const supervisor_t *s, const char *text)
 static void report(supervisor_t *s, int rank, pid_t pid, int wait_status)
 {
     char *text = name_failure(s->job, rank, pid, wait_status);
-    gboolean again = fail_attempt(s, text);
+    bool again = fail_attempt(s, text);
     char *then = name_consequence(s, again);
 
     say(s, "%s%s", text, then);
@@ -324,16 +325,16 @@ static void rank_stopped(const supervisor_t *s, int rank, int signal)
             s->job->first_rank + rank, (int)s->pids[rank]);
 }
 
-/* Reaps `which` (-1 = any child) if it has ended; FALSE if none has. */
-static gboolean reap_one(supervisor_t *s, pid_t which)
+/* Reaps `which` (-1 = any child) if it has ended; false if none has. */
+static bool reap_one(supervisor_t *s, pid_t which)
 {
     int wait_status;
     pid_t pid = waitpid(which, &wait_status, WNOHANG | WUNTRACED);
 
     if (pid < 0 && which == -1)
-        s->children = FALSE;
+        s->children = false;
     if (pid <= 0)
-        return FALSE;
+        return false;
     if (!WIFSTOPPED(wait_status))
         g_hash_table_remove(s->signalled, GINT_TO_POINTER(pid));
     for (int i = 0; i < s->job->ranks; i++) {
@@ -344,7 +345,7 @@ static gboolean reap_one(supervisor_t *s, pid_t which)
         else
             rank_ended(s, i, wait_status);
     }
-    return TRUE;
+    return true;
 }
 
 /* SIGCHLD names the child that ended first; of several, that one is the
@@ -361,12 +362,12 @@ static void reap(supervisor_t *s, const struct signalfd_siginfo *info)
     if (s->stage != RUNNING) {
         signal_children(s);
     } else if (s->running == 0) {
-        s->succeeded = TRUE;
+        s->succeeded = true;
         end_all(s, SIGTERM);
     }
 }
 
-static void pass_signal(supervisor_t *s, gboolean from_terminal, int signal)
+static void pass_signal(supervisor_t *s, bool from_terminal, int signal)
 {
     for (int i = 0; i < s->job->ranks; i++)
         if (s->pids[i] && !has_signal(s->pids[i], from_terminal) &&
@@ -378,7 +379,7 @@ static void suspend(supervisor_t *s, const struct signalfd_siginfo *info)
 {
     pass_signal(s, info->ssi_code == SI_KERNEL, SIGTSTP);
     raise(SIGSTOP);
-    pass_signal(s, FALSE, SIGCONT);
+    pass_signal(s, false, SIGCONT);
 }
 
 static void end_by_signal(supervisor_t *s, const struct signalfd_siginfo *info)
@@ -398,7 +399,7 @@ static void end_by_signal(supervisor_t *s, const struct signalfd_siginfo *info)
     s->signal = (int)info->ssi_signo;
     s->signal_time = now;
     s->status = 128 + s->signal;
-    s->restarting = FALSE;
+    s->restarting = false;
     char *text = g_strdup_printf("dscomm run was told to end by signal %d (%s)",
                                  s->signal, g_strsignal(s->signal));
     end_job(s, text);
@@ -435,7 +436,7 @@ static void time_out(supervisor_t *s, const char *who)
 
 /* Returns whether other nodes still have processes although this one has none;
  * the time-out of the job applies to them as well. */
-static gboolean awaits_nodes(const supervisor_t *s)
+static bool awaits_nodes(const supervisor_t *s)
 {
     return s->nodes && !s->over && s->stage == RUNNING && !s->children;
 }
@@ -473,14 +474,14 @@ static void start_all(supervisor_t *s)
             return;
         }
         s->running++;
-        s->children = TRUE;
+        s->children = true;
     }
 }
 
 static void start_again(supervisor_t *s)
 {
     s->job->attempt++;
-    s->restarting = s->succeeded = FALSE;
+    s->restarting = s->succeeded = false;
     s->status = TOOL_OK;
     s->stage = RUNNING;
     s->deadline = s->job_deadline;
@@ -489,7 +490,7 @@ static void start_again(supervisor_t *s)
 
 /* Prints the event of another node, unless this job was signalled to end. */
 static void quote_node(const supervisor_t *s, const tool_nodes_event_t *event,
-                       gboolean again)
+                       bool again)
 {
     char *then;
 
@@ -506,9 +507,9 @@ static void quote_node(const supervisor_t *s, const tool_nodes_event_t *event,
 
 static void end_by_node(supervisor_t *s, const tool_nodes_event_t *event)
 {
-    quote_node(s, event, FALSE);
-    s->over = TRUE;
-    s->restarting = FALSE;
+    quote_node(s, event, false);
+    s->over = true;
+    s->restarting = false;
     if (!s->signal && s->status != TOOL_INTERNAL)
         s->status = event->status;
     if (s->stage == RUNNING && s->children)
@@ -517,7 +518,7 @@ static void end_by_node(supervisor_t *s, const tool_nodes_event_t *event)
 
 static void restart_by_node(supervisor_t *s, const tool_nodes_event_t *event)
 {
-    quote_node(s, event, TRUE);
+    quote_node(s, event, true);
     s->restarting = !s->signal;
     if (s->stage == RUNNING && s->children)
         end_all(s, SIGTERM);
@@ -549,11 +550,11 @@ static void attempt_ended(supervisor_t *s)
         start_again(s);
     else if (s->succeeded && s->nodes)
         tool_nodes_done(s->nodes);
-    s->restarting = s->succeeded = FALSE;
+    s->restarting = s->succeeded = false;
 }
 
 /* Returns whether only output is left that a reader has not taken. */
-static gboolean awaits_reader(const supervisor_t *s)
+static bool awaits_reader(const supervisor_t *s)
 {
     return s->output && !s->children && !(s->nodes && !s->over);
 }
@@ -619,18 +620,18 @@ static void wait_once(supervisor_t *s, GArray *fds)
         give_up_output(s);
 }
 
-static gboolean is_done(const supervisor_t *s)
+static bool is_done(const supervisor_t *s)
 {
     if (s->stage == GIVEN_UP)
-        return TRUE;
+        return true;
     if (s->children || (s->nodes && !s->over))
-        return FALSE;
+        return false;
     return !s->output || tool_output_idle(s->output);
 }
 
 static void supervise(supervisor_t *s)
 {
-    GArray *fds = g_array_new(FALSE, FALSE, sizeof(struct pollfd));
+    GArray *fds = g_array_new(false, false, sizeof(struct pollfd));
 
     while (!is_done(s)) {
         wait_once(s, fds);
@@ -639,7 +640,7 @@ static void supervise(supervisor_t *s)
         if (!s->ended && awaits_reader(s))
             s->ended = g_get_monotonic_time();
     }
-    g_array_free(fds, TRUE);
+    g_array_free(fds, true);
 }
 
 /* Ends this process by the signal, as if it had never been caught, so that a

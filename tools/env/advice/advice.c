@@ -5,6 +5,7 @@
 
 #include "tools/env/advice/rules.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,8 +33,8 @@ static char *version_number(const char *text)
 }
 
 /* Sets launcher, library and version of advice from the output of --version;
- * FALSE if no known mpirun prints it. */
-static gboolean version_set(const char *text, tool_advice_t *advice)
+ * false if no known mpirun prints it. */
+static bool version_set(const char *text, tool_advice_t *advice)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(makers); i++) {
         const char *mark = strstr(text, makers[i].mark);
@@ -46,11 +47,11 @@ static gboolean version_set(const char *text, tool_advice_t *advice)
             advice->launcher = makers[i].launcher;
             advice->library = makers[i].library;
             advice->version = version;
-            return TRUE;
+            return true;
         }
         g_free(version);
     }
-    return FALSE;
+    return false;
 }
 
 /* Sets the facts about how the ranks of a node share its cores and NUMA nodes.
@@ -60,7 +61,7 @@ static void facts_set_placement(advice_state_t *state)
     const tool_advice_question_t *question = state->question;
     int each = state->advice->ranks_per_node;
     int numa = question->numa_nodes, cores = question->cores;
-    gboolean even = cores >= each && numa && each % numa == 0;
+    bool even = cores >= each && numa && each % numa == 0;
 
     tool_advice_set(state, "cores", "%d", cores);
     tool_advice_set(state, "numa_nodes", "%d", numa);
@@ -139,7 +140,7 @@ static GPtrArray *forward_parts(advice_state_t *state)
         }
     }
     tool_advice_set(state, "forward", "%s", list->str);
-    g_string_free(list, TRUE);
+    g_string_free(list, true);
     g_strfreev(names);
     return parts;
 }
@@ -320,5 +321,5 @@ char *tool_advice_line(const tool_advice_t *advice)
     line_add_parts(line, advice->parts);
     line_add(line,
              advice->command ? advice->command : (char *const *)placeholder);
-    return g_string_free(line, FALSE);
+    return g_string_free(line, false);
 }

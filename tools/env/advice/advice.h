@@ -6,13 +6,14 @@
 #define TOOLS_ADVICE_H
 
 #include <glib.h>
+#include <stdbool.h>
 
 typedef struct {
     const char *program; /* the mpirun, as the advice prints it */
     const char *version; /* what its --version prints */
     const char *root; /* "" for "/" */
     char *const *environment; /* "NAME=VALUE", NULL at the end */
-    gboolean superuser;
+    bool superuser;
     int cores; /* processors' cores that this process may use; 0: unknown */
     int numa_nodes, cores_per_numa; /* 0: one node, or several that differ */
     int nodes, ranks_per_node; /* 0: not said */

@@ -5,6 +5,7 @@
 
 #include "tools/env/advice/rules.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 void tool_advice_given_free(void *given)
@@ -86,15 +87,15 @@ static int given_cut(advice_state_t *state, char *const *words)
     if (taken > 1)
         given_name_pair(given);
     else if (count)
-        given->known = FALSE;
+        given->known = false;
     g_ptr_array_add(state->given, given);
     return taken;
 }
 
-static gboolean word_is_launcher(const char *word)
+static bool word_is_launcher(const char *word)
 {
     char *name = g_path_get_basename(word);
-    gboolean launcher =
+    bool launcher =
         g_str_has_prefix(name, "mpirun") || g_str_has_prefix(name, "mpiexec") ||
         strcmp(name, "orterun") == 0 || strcmp(name, "prterun") == 0;
 
@@ -114,7 +115,7 @@ static void given_read_ambient(advice_state_t *state)
             advice_given_t *given = g_new0(advice_given_t, 1);
 
             given->kind = "mca";
-            given->known = given->ambient = TRUE;
+            given->known = given->ambient = true;
             given->name = g_strdup(pair[0] + strlen(prefix));
             given->value = g_strdup(pair[1]);
             given->words = g_new0(char *, 2);
@@ -214,10 +215,9 @@ static char *judge_instead(advice_state_t *state, const advice_rule_t *rule,
     return text ? tool_advice_expand(state, text) : NULL;
 }
 
-/* Decides by the rules. Returns FALSE if no rule matches, or the argument needs
+/* Decides by the rules. Returns false if no rule matches, or the argument needs
  * no comment. */
-static gboolean judge_by_rule(advice_state_t *state,
-                              const advice_given_t *given)
+static bool judge_by_rule(advice_state_t *state, const advice_given_t *given)
 {
     static const char *const verdicts[] = {"kept", "replaced", "dropped"};
     const advice_rule_t *rule = tool_advice_rule(state, given);
@@ -230,7 +230,7 @@ static gboolean judge_by_rule(advice_state_t *state,
             break;
     }
     if (!why)
-        return FALSE;
+        return false;
     tool_advice_set(state, "value", "%s", given->value ? given->value : "");
     tool_advice_set(state, "rest", "%s",
                     given->name +
@@ -240,12 +240,12 @@ static gboolean judge_by_rule(advice_state_t *state,
                              "as it was given");
     given_judge(state, given, verdicts[i], why,
                 judge_instead(state, rule, given));
-    return TRUE;
+    return true;
 }
 
 /* Returns whether part sets the same option as given. */
-static gboolean part_is_about(const tool_advice_part_t *part,
-                              const advice_given_t *given)
+static bool part_is_about(const tool_advice_part_t *part,
+                          const advice_given_t *given)
 {
     static const char *const synonyms[][2] = {
         {"np", "n"}, {"c", "n"}, {"perhost", "ppn"}};
@@ -302,8 +302,8 @@ static void judge_kept(advice_state_t *state, const advice_given_t *given,
 /* Open MPI has -x NAME=VALUE, the others have -genv NAME VALUE. */
 static void judge_variable(advice_state_t *state, const advice_given_t *given)
 {
-    gboolean openmpi = tool_advice_holds(state, "openmpi");
-    gboolean is_x = strspn(given->words[0], "-x") == strlen(given->words[0]);
+    bool openmpi = tool_advice_holds(state, "openmpi");
+    bool is_x = strspn(given->words[0], "-x") == strlen(given->words[0]);
     char *pair, **words;
 
     if (is_x == openmpi) {

@@ -6,18 +6,19 @@
 #include "env/nodelist.h"
 #include "tools/env/advice/rules.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 /* Hosts that given arguments list. */
 typedef struct {
     const advice_given_t *option; /* NULL: no option gives the hosts */
-    gboolean is_file;
+    bool is_file;
     GPtrArray *names;
     GHashTable *slots; /* by name */
     int count; /* 0: unknown */
     int least, most, all; /* slots */
-    gboolean said; /* some host has a number, or is named twice */
+    bool said; /* some host has a number, or is named twice */
 } hosts_t;
 
 /* The last argument of the first option that is given, of those that a key of
@@ -39,16 +40,16 @@ static const advice_given_t *given_of_list(const advice_state_t *state,
     return given;
 }
 
-/* Adds a host "a" or "a:4"; the slots of repeated names add up. Returns FALSE
+/* Adds a host "a" or "a:4"; the slots of repeated names add up. Returns false
  * if word is not such a host, for example one of Open MPI's relative names, or
  * an IPv6 address in brackets. */
-static gboolean hosts_add(hosts_t *hosts, const char *word)
+static bool hosts_add(hosts_t *hosts, const char *word)
 {
     const char *colon = strchr(word, ':');
     char *name = g_strndup(word, strcspn(word, ":"));
     int more = colon ? tool_advice_decimal(colon + 1, ADVICE_RANKS_MAX) : 1;
     int before = GPOINTER_TO_INT(g_hash_table_lookup(hosts->slots, name));
-    gboolean good = more > 0 && *name && !strchr("+[", *word);
+    bool good = more > 0 && *name && !strchr("+[", *word);
 
     hosts->said = hosts->said || colon || before;
     if (!before)
@@ -73,7 +74,7 @@ static void hosts_count(hosts_t *hosts)
 static void hosts_read(const advice_state_t *state, hosts_t *ret_hosts)
 {
     hosts_t *hosts = ret_hosts;
-    gboolean good = TRUE;
+    bool good = true;
     char **words;
 
     *hosts = (hosts_t){.option = given_of_list(state, "hosts", 0)};
@@ -90,7 +91,7 @@ static void hosts_read(const advice_state_t *state, hosts_t *ret_hosts)
     if (good && hosts->names->len <= ADVICE_NODES_MAX)
         hosts_count(hosts);
     else
-        hosts->said = FALSE;
+        hosts->said = false;
     g_strfreev(words);
 }
 
@@ -110,7 +111,7 @@ static void hosts_set_list(advice_state_t *state, const hosts_t *hosts)
                                (const char *)g_ptr_array_index(hosts->names, i),
                                state->advice->ranks_per_node);
     tool_advice_set(state, "hosts", "%s", list->str);
-    g_string_free(list, TRUE);
+    g_string_free(list, true);
 }
 
 /* Returns the K of "ppr:K:node", or 0. */

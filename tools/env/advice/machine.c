@@ -9,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <glob.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,11 +24,10 @@ char *tool_root_file(const char *root, const char *path)
 }
 
 /* Returns whether a file in a device's folder contains mark; file is a glob. */
-static gboolean device_has(const char *device, const char *file,
-                           const char *mark)
+static bool device_has(const char *device, const char *file, const char *mark)
 {
     char *pattern = g_build_filename(device, file, NULL), *text;
-    gboolean has = FALSE;
+    bool has = false;
     glob_t files = {0};
 
     glob(pattern, 0, NULL, &files);
@@ -43,7 +43,7 @@ static gboolean device_has(const char *device, const char *file,
 }
 
 /* HPE's Slingshot has a device class of its own, and no ports. */
-static gboolean is_slingshot(const char *device)
+static bool is_slingshot(const char *device)
 {
     return strstr(device, "/sys/class/cxi/") != NULL;
 }
@@ -79,7 +79,7 @@ static const char *device_problem(advice_state_t *state, const char *device)
 
     if (!is_slingshot(device) && !device_has(device, "ports/*/state", "ACTIVE"))
         return "has no active port";
-    tool_advice_set_fact(state, "device", TRUE);
+    tool_advice_set_fact(state, "device", true);
     if (device_has(device, "node_type", "RNIC"))
         return "is iWARP, which UCX does not drive";
     if (!group)
@@ -121,7 +121,7 @@ void tool_advice_devices(advice_state_t *state)
                                         "device"};
 
     for (size_t i = 0; i < G_N_ELEMENTS(facts); i++)
-        tool_advice_set_fact(state, facts[i], FALSE);
+        tool_advice_set_fact(state, facts[i], false);
     devices_read(state, "infiniband");
     devices_read(state, "cxi");
 }
@@ -133,7 +133,7 @@ typedef struct {
 
 /* Returns whether the address of route is in the network of item,
  * "10.0.0.0/8". */
-static gboolean route_is_in(const route_t *route, const char *item)
+static bool route_is_in(const route_t *route, const char *item)
 {
     char **words = g_strsplit(item, "/", 2);
     struct in_addr network;
@@ -142,15 +142,14 @@ static gboolean route_is_in(const route_t *route, const char *item)
 
     if (bits < 0 || bits > 32 || inet_pton(AF_INET, words[0], &network) != 1) {
         g_strfreev(words);
-        return FALSE;
+        return false;
     }
     g_strfreev(words);
     mask = bits ? htonl(0xffffffffu << (32 - bits)) : 0;
     return ((route->destination ^ network.s_addr) & mask) == 0;
 }
 
-static gboolean route_fits(const route_t *route, const char *item,
-                           gboolean exact)
+static bool route_fits(const route_t *route, const char *item, bool exact)
 {
     if (strchr(item, '/'))
         return route_is_in(route, item);
@@ -162,9 +161,9 @@ static gboolean route_fits(const route_t *route, const char *item,
 /* Whether an interface matches, as for DSCOMM_SOCKET_IFNAME: prefixes of
  * names, or networks, separated by commas; "^" excludes, "=" requires whole
  * names. */
-static gboolean route_is_wanted(const route_t *route, const char *wanted)
+static bool route_is_wanted(const route_t *route, const char *wanted)
 {
-    gboolean exclude = *wanted == '^', exact, found = FALSE;
+    bool exclude = *wanted == '^', exact, found = false;
     char **items;
 
     wanted += exclude;
@@ -176,7 +175,7 @@ static gboolean route_is_wanted(const route_t *route, const char *wanted)
     return found != exclude;
 }
 
-static gboolean route_parse(const char *line, route_t *route)
+static bool route_parse(const char *line, route_t *route)
 {
     return sscanf(line, "%31s %8x %8x %*x %*d %*d %*d %8x", route->interface,
                   &route->destination, &route->gateway, &route->mask) == 4;
@@ -184,7 +183,7 @@ static gboolean route_parse(const char *line, route_t *route)
 
 /* Whether a route is to the network of an interface: not the default route, a
  * single host, or link-local addresses, 169.254. */
-static gboolean route_is_network(const route_t *route)
+static bool route_is_network(const route_t *route)
 {
     return route->destination && route->mask && !route->gateway &&
            route->mask != 0xffffffffu &&
@@ -206,7 +205,7 @@ static void route_set(advice_state_t *state, const route_t *route)
 static int route_rank(const advice_state_t *state, const route_t *route,
                       const char *wanted, const char *by_default)
 {
-    gboolean inner = tool_advice_matches(state, "@inner", route->interface);
+    bool inner = tool_advice_matches(state, "@inner", route->interface);
 
     if (wanted ? !route_is_wanted(route, wanted) : inner)
         return 0;
@@ -226,8 +225,8 @@ void tool_advice_network(advice_state_t *state)
     route_t route;
 
     tool_advice_set(state, "wanted", "%s", wanted ? wanted : "");
-    tool_advice_set_fact(state, "subnet", FALSE);
-    tool_advice_set_fact(state, "interface", FALSE);
+    tool_advice_set_fact(state, "subnet", false);
+    tool_advice_set_fact(state, "interface", false);
     for (int i = 0; lines[i] && !*by_default; i++) {
         if (route_parse(lines[i], &route) && !route.destination && !route.mask)
             g_strlcpy(by_default, route.interface, sizeof by_default);
