@@ -17,6 +17,7 @@
 #include <glib.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +94,7 @@ dscomm_address_check_t dscomm_priv_address_check(const dscomm_join_t *join,
 {
     dscomm_address_check_t address = DSCOMM_ADDRESS_FINE;
     struct addrinfo *list;
-    gboolean again;
+    bool again;
     char *host;
 
     if (!join->serve || join->local_size < 1 || join->local_size >= join->size)

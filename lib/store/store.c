@@ -9,6 +9,7 @@
 #include "lib/base/process.h"
 #include "lib/base/status.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define TIMEOUT_MS 300000
@@ -43,7 +44,7 @@ struct dscomm_store {
                                __func__);                                      \
     } while (0)
 
-static gboolean is_inherited(const dscomm_store_t *store)
+static bool is_inherited(const dscomm_store_t *store)
 {
     return store->shared->generation != dscomm_priv_generation();
 }
@@ -354,9 +355,10 @@ static dscomm_priv_deadline_t deadline_of(const dscomm_store_t *store,
 /* Calls */
 
 /* Executes request on keys of the view. Without keys there is nothing to do. */
-static dscomm_status_t execute(dscomm_store_t *store, const char *const *keys,
-                               size_t count, int timeout_ms,
-                               dscomm_priv_request_t *request)
+static dscomm_status_t store_execute(dscomm_store_t *store,
+                                     const char *const *keys, size_t count,
+                                     int timeout_ms,
+                                     dscomm_priv_request_t *request)
 {
     dscomm_priv_store_t *shared = store->shared;
     dscomm_status_t status;
@@ -383,12 +385,12 @@ static dscomm_status_t execute(dscomm_store_t *store, const char *const *keys,
 static dscomm_status_t execute_one(dscomm_store_t *store, const char *key,
                                    dscomm_priv_request_t *request)
 {
-    return execute(store, &key, 1, DSCOMM_TIMEOUT_DEFAULT, request);
+    return store_execute(store, &key, 1, DSCOMM_TIMEOUT_DEFAULT, request);
 }
 
-static dscomm_status_t change(dscomm_store_t *store, const char *key,
-                              const void *value, size_t size,
-                              dscomm_priv_command_t command)
+static dscomm_status_t store_change(dscomm_store_t *store, const char *key,
+                                    const void *value, size_t size,
+                                    dscomm_priv_command_t command)
 {
     dscomm_priv_request_t request = {.command = command,
                                      .value = {value, size}};
@@ -401,26 +403,26 @@ dscomm_status_t dscomm_store_set(dscomm_store_t *store, const char *key,
                                  const void *value, size_t size)
 {
     USABLE(store);
-    return change(store, key, value, size, STORE_SET);
+    return store_change(store, key, value, size, STORE_SET);
 }
 
 dscomm_status_t dscomm_store_append(dscomm_store_t *store, const char *key,
                                     const void *value, size_t size)
 {
     USABLE(store);
-    return change(store, key, value, size, STORE_APPEND);
+    return store_change(store, key, value, size, STORE_APPEND);
 }
 
 /* Waits for the keys. Fills values and sizes on success only; both may be NULL.
  */
-static dscomm_status_t get(dscomm_store_t *store, const char *const *keys,
-                           size_t count, int timeout_ms, void **values,
-                           size_t *sizes)
+static dscomm_status_t store_fetch(dscomm_store_t *store,
+                                   const char *const *keys, size_t count,
+                                   int timeout_ms, void **values, size_t *sizes)
 {
     dscomm_priv_request_t request = {
         .command = STORE_GET, .values = values, .sizes = sizes};
 
-    return execute(store, keys, count, timeout_ms, &request);
+    return store_execute(store, keys, count, timeout_ms, &request);
 }
 
 dscomm_status_t dscomm_store_get(dscomm_store_t *store, const char *key,
@@ -434,7 +436,7 @@ dscomm_status_t dscomm_store_get(dscomm_store_t *store, const char *key,
     USABLE(store);
     NOT_NULL(ret_value);
     NOT_NULL(ret_size);
-    status = get(store, &key, 1, timeout_ms, &value, &size);
+    status = store_fetch(store, &key, 1, timeout_ms, &value, &size);
     if (status)
         return status;
     *ret_value = value;
@@ -454,7 +456,7 @@ dscomm_status_t dscomm_store_multi_get(dscomm_store_t *store,
         NOT_NULL(ret_sizes);
         memset(ret_values, 0, count * sizeof *ret_values);
     }
-    return get(store, keys, count, timeout_ms, ret_values, ret_sizes);
+    return store_fetch(store, keys, count, timeout_ms, ret_values, ret_sizes);
 }
 
 dscomm_status_t dscomm_store_wait(dscomm_store_t *store,
@@ -464,7 +466,7 @@ dscomm_status_t dscomm_store_wait(dscomm_store_t *store,
     USABLE(store);
     if (count)
         NOT_NULL(keys);
-    return get(store, keys, count, timeout_ms, NULL, NULL);
+    return store_fetch(store, keys, count, timeout_ms, NULL, NULL);
 }
 
 dscomm_status_t dscomm_store_add(dscomm_store_t *store, const char *key,
@@ -532,7 +534,7 @@ dscomm_status_t dscomm_priv_store_delete(dscomm_store_t *store,
     dscomm_priv_request_t request = {.command = STORE_DELETE};
 
     USABLE(store);
-    return execute(store, keys, count, DSCOMM_TIMEOUT_DEFAULT, &request);
+    return store_execute(store, keys, count, DSCOMM_TIMEOUT_DEFAULT, &request);
 }
 
 dscomm_status_t dscomm_store_check(dscomm_store_t *store,
@@ -551,7 +553,8 @@ dscomm_status_t dscomm_store_check(dscomm_store_t *store,
     if (!request.present)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu keys",
                            count);
-    status = execute(store, keys, count, DSCOMM_TIMEOUT_DEFAULT, &request);
+    status =
+        store_execute(store, keys, count, DSCOMM_TIMEOUT_DEFAULT, &request);
     if (!status)
         *ret_present = !count || !memchr(request.present, 0, count);
     if (request.present != few)

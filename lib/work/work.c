@@ -87,12 +87,12 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
 
     if (!group->works.idle) {
         status = slots_grow(group);
-        if (status < 0)
+        if (status < 0) {
             dscomm_priv_bounce_free(call->bounce);
-        if (status < 0)
             return call->type == CALL_MESSAGE || call->type == CALL_CUSTOM
                        ? status
                        : dscomm_priv_group_give_up(group, status);
+        }
     }
     work = group->works.idle;
     group->works.idle = work->next;

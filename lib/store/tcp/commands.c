@@ -6,6 +6,7 @@
 #include "lib/base/random.h"
 #include "lib/base/status.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* times that held-back requests are executed, so that all clients get a turn */
@@ -144,7 +145,7 @@ static void request_refuse(commands_t *commands, request_t *request)
     if (!commands->full)
         dscomm_log(DSCOMM_LOG_WARN, "store", "closing %s: %s",
                    request->session->peer, dscomm_last_error());
-    commands->full = TRUE;
+    commands->full = true;
     request->problem = "no room or no memory for what it stores";
 }
 
@@ -306,8 +307,8 @@ static void run_get(commands_t *commands, request_t *request)
 }
 
 /* False if the value is not a number, or there is no room or no memory. */
-static gboolean commands_add(commands_t *commands, request_t *request,
-                             int64_t delta, data_t key, int64_t *ret_sum)
+static bool commands_add(commands_t *commands, request_t *request,
+                         int64_t delta, data_t key, int64_t *ret_sum)
 {
     dscomm_status_t status;
     bytes_t *text;
@@ -345,7 +346,7 @@ static void run_check(commands_t *commands, request_t *request)
 
 static const char no_memory[] = "no memory for its request";
 
-static gboolean may_wait(request_t *request)
+static bool may_wait(request_t *request)
 {
     if (request->session->waiting)
         request->problem = "it waits twice at a time";
@@ -368,7 +369,7 @@ static void run_wait(commands_t *commands, request_t *request)
             return;
         }
     }
-    session->waiting = TRUE;
+    session->waiting = true;
     if (!session->waits.length)
         dscomm_priv_waiters_answer(session);
 }
@@ -508,7 +509,7 @@ static void run_barrier(commands_t *commands, request_t *request)
         request->problem = no_memory;
         return;
     }
-    request->session->waiting = TRUE;
+    request->session->waiting = true;
     if (sum >= integer(request, 1))
         dscomm_priv_waiters_wake(&commands->waiters, WAITERS_BARRIER, key);
 }
@@ -613,8 +614,8 @@ static bool may_give(const session_t *session, int command)
 }
 
 /* Executes the requests that are complete, up to a session that is full. */
-static gboolean execute_all(commands_t *commands, session_t *session,
-                            const char **ret_problem)
+static bool execute_all(commands_t *commands, session_t *session,
+                        const char **ret_problem)
 {
     const dscomm_priv_buffer_t *in = &session->in;
     dscomm_priv_scan_t *scan = &session->scan;
@@ -640,25 +641,25 @@ static gboolean execute_all(commands_t *commands, session_t *session,
             *ret_problem = execute(commands, session, data);
         }
         if (*ret_problem)
-            return FALSE;
+            return false;
         done += scan->end;
         dscomm_priv_scan_next(scan);
     }
     return dscomm_priv_session_consume(session, done, ret_problem);
 }
 
-gboolean dscomm_priv_commands_read(commands_t *commands, session_t *session,
-                                   const char **ret_problem)
+bool dscomm_priv_commands_read(commands_t *commands, session_t *session,
+                               const char **ret_problem)
 {
     *ret_problem = NULL;
     return dscomm_priv_session_receive(session, ret_problem) &&
            execute_all(commands, session, ret_problem);
 }
 
-gboolean dscomm_priv_commands_write(commands_t *commands, session_t *session,
-                                    const char **ret_problem)
+bool dscomm_priv_commands_write(commands_t *commands, session_t *session,
+                                const char **ret_problem)
 {
-    gboolean good = TRUE, held = TRUE;
+    bool good = true, held = true;
 
     *ret_problem = NULL;
     for (int turn = 0; turn < TURNS && session->out_bytes && good && held;

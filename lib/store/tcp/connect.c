@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +34,8 @@
 
 typedef dscomm_priv_link_t link_t;
 
-gboolean dscomm_priv_link_init(link_t *link, const char *host, int port,
-                               const dscomm_priv_job_t *job, const char *peer)
+bool dscomm_priv_link_init(link_t *link, const char *host, int port,
+                           const dscomm_priv_job_t *job, const char *peer)
 {
     static const dscomm_priv_job_t any = {.ports = 1};
 
@@ -52,7 +53,7 @@ gboolean dscomm_priv_link_init(link_t *link, const char *host, int port,
     if (!link->host || (job->name && !link->job)) {
         free(link->host);
         free(link->job);
-        return FALSE;
+        return false;
     }
     if (job->rank)
         link->rank = *job->rank;
@@ -65,7 +66,7 @@ gboolean dscomm_priv_link_init(link_t *link, const char *host, int port,
     pthread_mutex_init(&link->lock, NULL);
     dscomm_priv_gate_init(&link->gate);
     dscomm_priv_gate_init(&link->turn);
-    return TRUE;
+    return true;
 }
 
 /* Connecting */
@@ -159,7 +160,7 @@ static link_t *links_take_idle(link_t *first)
     return idle;
 }
 
-link_t *dscomm_priv_link_choose(link_t *first, gboolean waits)
+link_t *dscomm_priv_link_choose(link_t *first, bool waits)
 {
     link_t *link = first, *idle;
 
@@ -185,7 +186,7 @@ void dscomm_priv_link_release(link_t *link)
     pthread_mutex_lock(&first->lock);
     if (--link->users == 0)
         link->idle = dscomm_priv_clock();
-    link->waits = FALSE;
+    link->waits = false;
     pthread_mutex_unlock(&first->lock);
 }
 
@@ -264,7 +265,7 @@ static dscomm_status_t link_report(link_t *link, const struct addrinfo *list,
 {
     const dscomm_priv_deadline_t deadline = dscomm_priv_deadline(REFUSE_MS);
     const unsigned bit = 1u << (port - link->port);
-    gboolean again;
+    bool again;
 
     if (link->met || (link->reported & bit))
         return status;
@@ -285,7 +286,7 @@ static dscomm_status_t link_report(link_t *link, const struct addrinfo *list,
 /* Connects to one port of one host. *ret_again: another attempt may succeed. */
 static dscomm_status_t connect_port(link_t *link, const struct addrinfo *list,
                                     int port, dscomm_priv_deadline_t deadline,
-                                    gboolean *ret_again)
+                                    bool *ret_again)
 {
     dscomm_status_t status =
         dscomm_priv_connect_list(list, port, deadline, &link->fd, ret_again);
@@ -334,7 +335,7 @@ static bool is_final(dscomm_status_t status)
 static dscomm_status_t connect_host(link_t *link, const char *host, bool alone,
                                     dscomm_priv_deadline_t deadline,
                                     char refused[DSCOMM_ERROR_MAX],
-                                    gboolean *ret_again)
+                                    bool *ret_again)
 {
     const int ports = link->ports;
     struct addrinfo *list;
@@ -355,7 +356,7 @@ static dscomm_status_t connect_host(link_t *link, const char *host, bool alone,
     freeaddrinfo(list);
     if (ports == 1 || is_final(status))
         return status;
-    *ret_again = TRUE;
+    *ret_again = true;
     return dscomm_fail(DSCOMM_ERR_IO,
                        "no store of job '%s' answers at any port of %s%s",
                        link->job ? link->job : "", link->peer, refused);
@@ -364,7 +365,7 @@ static dscomm_status_t connect_host(link_t *link, const char *host, bool alone,
 /* Makes one attempt to connect. Of several addresses of a host, some may be
  * unreachable from here, or belong to another host. */
 static dscomm_status_t
-connect_once(link_t *link, dscomm_priv_deadline_t deadline, gboolean *ret_again)
+connect_once(link_t *link, dscomm_priv_deadline_t deadline, bool *ret_again)
 {
     char refused[DSCOMM_ERROR_MAX] = "";
     dscomm_status_t status = DSCOMM_ERR_IO;
@@ -380,15 +381,15 @@ connect_once(link_t *link, dscomm_priv_deadline_t deadline, gboolean *ret_again)
     g_strfreev(hosts);
     if (is_final(status))
         return status;
-    *ret_again = TRUE;
+    *ret_again = true;
     return dscomm_fail(DSCOMM_ERR_IO, "rank 0's store answers at none of %s%s",
                        link->peer, refused);
 }
 
 /* True if another attempt is worthwhile after one that began at start and
  * failed. A server with another secret would only answer the same again. */
-static gboolean is_worth_it(const link_t *link, dscomm_status_t status,
-                            int64_t start, int *closed)
+static bool is_worth_it(const link_t *link, dscomm_status_t status,
+                        int64_t start, int *closed)
 {
     if (status == DSCOMM_ERR_NOT_FOUND)
         return dscomm_priv_clock() - start < RESOLVE_MS * NS_PER_MS;
@@ -397,7 +398,7 @@ static gboolean is_worth_it(const link_t *link, dscomm_status_t status,
                dscomm_priv_clock() - start < OTHER_JOB_MS * NS_PER_MS;
     if (status == DSCOMM_ERR_PEER_FAILED)
         return ++*closed < CLOSED_MAX;
-    return TRUE;
+    return true;
 }
 
 dscomm_status_t dscomm_priv_link_connect(link_t *link,
@@ -405,7 +406,7 @@ dscomm_status_t dscomm_priv_link_connect(link_t *link,
 {
     int64_t start = dscomm_priv_clock(), pause = FIRST_PAUSE_NS;
     dscomm_status_t status;
-    gboolean again;
+    bool again;
     int closed = 0;
 
     for (;;) {
@@ -452,7 +453,7 @@ static dscomm_status_t reconnect(link_t *link, dscomm_priv_deadline_t deadline)
     const dscomm_priv_deadline_t grace = dscomm_priv_grace(deadline);
     int64_t pause = FIRST_PAUSE_NS;
     dscomm_status_t status;
-    gboolean again;
+    bool again;
 
     for (int i = 0; i < CLOSED_MAX; i++) {
         status = connect_once(link, grace, &again);
@@ -495,7 +496,7 @@ static dscomm_status_t link_take(link_t *link, dscomm_priv_deadline_t deadline)
                        link->peer);
 }
 
-dscomm_status_t dscomm_priv_link_enter(link_t **link, gboolean waits,
+dscomm_status_t dscomm_priv_link_enter(link_t **link, bool waits,
                                        dscomm_priv_deadline_t deadline)
 {
     link_t *chosen;
@@ -546,7 +547,7 @@ dscomm_status_t dscomm_priv_link_give_will(link_t *first, const char *key,
                                            dscomm_priv_deadline_t deadline)
 {
     link_t *link = first;
-    dscomm_status_t status = dscomm_priv_link_enter(&link, FALSE, deadline);
+    dscomm_status_t status = dscomm_priv_link_enter(&link, false, deadline);
 
     if (status)
         return status;
@@ -571,7 +572,7 @@ void dscomm_priv_link_withdraw_will(link_t *first, const char *key)
 
     if (!dscomm_priv_own_will_withdraw(first, key))
         return;
-    link = dscomm_priv_link_choose(first, FALSE);
+    link = dscomm_priv_link_choose(first, false);
     if (!link)
         return;
     dscomm_priv_fail_hold();

@@ -6,6 +6,8 @@
 
 #include "lib/store/tcp/link.h"
 
+#include <stdbool.h>
+
 /* How long a server waits at its end for clients that have not left. */
 #define STORE_READERS_MS 5000
 
@@ -14,11 +16,10 @@
 #define LINK_IDLE_NS (10000 * NS_PER_MS)
 
 /* Initialises a link that is not connected. job may be NULL. peer is the server
- * in messages; NULL: host and port. FALSE: no memory, and nothing is left to
+ * in messages; NULL: host and port. false: no memory, and nothing is left to
  * clear. */
-gboolean dscomm_priv_link_init(dscomm_priv_link_t *link, const char *host,
-                               int port, const dscomm_priv_job_t *job,
-                               const char *peer);
+bool dscomm_priv_link_init(dscomm_priv_link_t *link, const char *host, int port,
+                           const dscomm_priv_job_t *job, const char *peer);
 void dscomm_priv_link_clear(dscomm_priv_link_t *link);
 
 /* Connects; tries again until the deadline. A store of another job gets time to
@@ -48,8 +49,7 @@ void dscomm_priv_stopped_server(const dscomm_priv_store_place_t *place,
  * share one. So a store has as many connections as threads have waited at the
  * same time, and one more; a process with one thread has one. Unused ones are
  * closed after LINK_IDLE_NS, when another is taken. */
-dscomm_status_t dscomm_priv_link_enter(dscomm_priv_link_t **link,
-                                       gboolean waits,
+dscomm_status_t dscomm_priv_link_enter(dscomm_priv_link_t **link, bool waits,
                                        dscomm_priv_deadline_t deadline);
 dscomm_status_t dscomm_priv_link_leave(dscomm_priv_link_t *link,
                                        dscomm_status_t status);
@@ -62,7 +62,7 @@ dscomm_status_t dscomm_priv_link_renew(dscomm_priv_link_t *link,
 /* Chooses a connection as enter does, but neither enters its gate nor connects
  * it; and returns it. NULL: no memory. */
 dscomm_priv_link_t *dscomm_priv_link_choose(dscomm_priv_link_t *first,
-                                            gboolean waits);
+                                            bool waits);
 void dscomm_priv_link_release(dscomm_priv_link_t *link);
 
 /* Gives the server a last will for key (session.h). Does nothing if the server

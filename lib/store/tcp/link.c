@@ -10,6 +10,7 @@
 #include "lib/base/status.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,7 +23,7 @@ typedef dscomm_priv_link_t link_t;
 const char *dscomm_priv_link_peer(char buffer[STORE_PEER_MAX], const char *host,
                                   int port, int ports)
 {
-    const gboolean v6 = strchr(host, ':') != NULL;
+    const bool v6 = strchr(host, ':') != NULL;
     char shown[64], range[16] = "";
 
     if (ports > 1)
@@ -50,7 +51,7 @@ void dscomm_priv_link_disconnect(link_t *link)
     close_fd(&link->fd);
 }
 
-gboolean dscomm_priv_link_is_out_of_step(const link_t *link)
+bool dscomm_priv_link_is_out_of_step(const link_t *link)
 {
     uint8_t byte;
     ssize_t got = recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -400,7 +401,7 @@ dscomm_status_t dscomm_priv_handshake(link_t *link,
     if (!status)
         status = receive_job(link, deadline);
     if (!status)
-        link->met = TRUE;
+        link->met = true;
     return status;
 }
 

@@ -8,6 +8,7 @@
 #include "lib/store/tcp/wire.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 typedef struct dscomm_priv_own_will dscomm_priv_own_will_t;
 
@@ -28,14 +29,14 @@ typedef struct dscomm_priv_link {
     int old_fd; /* previous bound connection, now out of step; -1: none */
     /* name of the server that the first connection met, */
     uint8_t server[WIRE_NAME_SIZE];
-    gboolean met; /* if it has met one */
+    bool met; /* if it has met one */
 
     /* Further connections of the store, see connect.h. The lock is the first
      * one's; it protects the members after it on all connections. */
     pthread_mutex_t lock;
     struct dscomm_priv_link *first, *next;
     unsigned users; /* threads that use the connection or queue for it */
-    gboolean waits; /* its user waits for keys */
+    bool waits; /* its user waits for keys */
     int64_t idle; /* when it became unused */
     bool binds; /* bind new connections, if there are wills */
     uint8_t client[WIRE_NAME_SIZE]; /* the client's name; the first one's */
@@ -49,9 +50,9 @@ typedef struct dscomm_priv_link {
 const char *dscomm_priv_link_peer(char buffer[STORE_PEER_MAX], const char *host,
                                   int port, int ports);
 
-/* TRUE if the server has closed the connection or sent bytes without a request.
+/* true if the server has closed the connection or sent bytes without a request.
  */
-gboolean dscomm_priv_link_is_out_of_step(const dscomm_priv_link_t *link);
+bool dscomm_priv_link_is_out_of_step(const dscomm_priv_link_t *link);
 /* Gives up a connection that is out of step. A bound one is closed only after
  * the next one is bound; otherwise the server would take the client for dead.
  */

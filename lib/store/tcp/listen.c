@@ -16,6 +16,7 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,7 +254,7 @@ static dscomm_status_t fail_none(const char *variable, const char *choice,
 dscomm_status_t dscomm_priv_interfaces(const char *variable, const char *choice,
                                        GArray **ret_interfaces)
 {
-    GArray *list = g_array_new(FALSE, FALSE, sizeof(dscomm_interface_t));
+    GArray *list = g_array_new(false, false, sizeof(dscomm_interface_t));
     dscomm_status_t status = list_interfaces(choice, list);
 
     if (!status && choice && !list->len)
@@ -316,7 +317,7 @@ static bool is_bound(const dscomm_priv_listen_t *listening,
  * the first socket. Returns 0 or an errno. */
 static int listen_add(dscomm_priv_listen_t *listening,
                       const struct sockaddr *wanted, socklen_t length,
-                      gboolean dual)
+                      bool dual)
 {
     struct sockaddr_storage own;
     struct sockaddr *address = (struct sockaddr *)&own;
@@ -352,16 +353,16 @@ static int listen_add_all(dscomm_priv_listen_t *listening)
     struct sockaddr_in v4 = {.sin_family = AF_INET,
                              .sin_addr = {htonl(INADDR_ANY)}};
     int problem =
-        listen_add(listening, (struct sockaddr *)&v6, sizeof v6, TRUE);
+        listen_add(listening, (struct sockaddr *)&v6, sizeof v6, true);
 
     if (problem && problem != EADDRINUSE)
         problem =
-            listen_add(listening, (struct sockaddr *)&v4, sizeof v4, FALSE);
+            listen_add(listening, (struct sockaddr *)&v4, sizeof v4, false);
     return problem;
 }
 
 /* True for a loopback address other than 127.0.0.1. */
-static gboolean is_own_name(const struct sockaddr *address)
+static bool is_own_name(const struct sockaddr *address)
 {
     const struct sockaddr_in *v4 = (const void *)address;
 
@@ -414,7 +415,7 @@ static int add_choice(dscomm_priv_listen_t *listening, const char *variable,
         struct sockaddr *address = (struct sockaddr *)&row->address;
 
         if (!dscomm_priv_address_is_loopback(address))
-            problem = listen_add(listening, address, row->length, FALSE);
+            problem = listen_add(listening, address, row->length, false);
         if (problem == EADDRNOTAVAIL) {
             absent = problem;
             problem = 0;
@@ -456,7 +457,7 @@ static bool may_be_loopback(const char *host)
 }
 
 /* True for "::", by which a socket accepts both families. */
-static gboolean is_any_v6(const struct sockaddr *address)
+static bool is_any_v6(const struct sockaddr *address)
 {
     const struct sockaddr_in6 *v6 = (const void *)address;
 
@@ -467,9 +468,9 @@ static gboolean is_any_v6(const struct sockaddr *address)
 /* Binds every address of list that this machine has. An address in use is an
  * error if the caller has given the port; otherwise it is skipped. */
 static int listen_add_list(dscomm_priv_listen_t *listening,
-                           struct addrinfo *list, gboolean loopback_is_fine)
+                           struct addrinfo *list, bool loopback_is_fine)
 {
-    gboolean chosen = listening->port != 0;
+    bool chosen = listening->port != 0;
     int problem = EADDRNOTAVAIL;
 
     for (struct addrinfo *next = list; next; next = next->ai_next) {
@@ -605,7 +606,7 @@ dscomm_status_t dscomm_priv_listen(const dscomm_priv_place_t *place,
     int problem = EADDRINUSE;
     dscomm_status_t status = DSCOMM_OK;
     struct addrinfo *list = NULL;
-    gboolean again;
+    bool again;
 
     if (!is_all(place->host))
         status = dscomm_priv_resolve(place->host, place->port, deadline, &list,
@@ -647,7 +648,7 @@ dscomm_status_t dscomm_priv_listen_adopt(int fd, int port,
     ret_listen->fds[0] = own;
     ret_listen->count = 1;
     ret_listen->port = has;
-    ret_listen->adopted = TRUE;
+    ret_listen->adopted = true;
     return DSCOMM_OK;
 }
 

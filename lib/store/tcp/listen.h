@@ -6,6 +6,8 @@
 
 #include "lib/store/tcp/socket.h"
 
+#include <stdbool.h>
+
 typedef struct {
     char name[32];
     struct sockaddr_storage address;
@@ -44,7 +46,7 @@ typedef struct {
     int fds[LISTEN_MAX];
     int count;
     int port;
-    gboolean adopted; /* other processes may go on using the socket */
+    bool adopted; /* other processes may go on using the socket */
 } dscomm_priv_listen_t;
 
 /* The address and ports at which a server listens. */

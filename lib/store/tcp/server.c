@@ -13,6 +13,7 @@
 #include "lib/store/tcp/session.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -44,7 +45,7 @@ struct dscomm_priv_server {
     size_t plenty; /* with this many sessions, silent ones are closed */
     int64_t tick_ns, tick_at;
     int64_t accept_at; /* when to accept again; 0: now */
-    gboolean starved; /* out of file descriptors, and that was logged */
+    bool starved; /* out of file descriptors, and that was logged */
 };
 
 typedef dscomm_priv_server_t server_t;
@@ -96,7 +97,7 @@ static void session_end(server_t *server, session_t *session,
     if (problem)
         dscomm_log(DSCOMM_LOG_DEBUG, "store", "closing %s: %s", session->peer,
                    problem);
-    session->dead = TRUE;
+    session->dead = true;
     dscomm_priv_commands_part(&server->commands, session, !problem);
     epoll_ctl(server->epoll, EPOLL_CTL_DEL, session->fd, NULL);
     g_queue_unlink(&server->sessions, &session->link);
@@ -119,7 +120,7 @@ static void free_dead(server_t *server)
     }
 }
 
-static gboolean may_be_late(const session_t *session)
+static bool may_be_late(const session_t *session)
 {
     return !session->validated || session->request_began ||
            session->answer_moved;
@@ -144,17 +145,17 @@ static void update(server_t *server, session_t *session)
 /* Accepting */
 
 /* Closes sessions that have sent nothing for SILENT_NS, to make room for
- * others; TRUE if there were any. */
-static gboolean session_end_silent(server_t *server)
+ * others; true if there were any. */
+static bool session_end_silent(server_t *server)
 {
     int64_t since = dscomm_priv_clock() - SILENT_NS;
-    gboolean any = FALSE;
+    bool any = false;
     session_t *session;
 
     while ((session = g_queue_peek_head(&server->silent)) != NULL &&
            session->accepted <= since) {
         session_end(server, session, "it sent no VALIDATE, and room is short");
-        any = TRUE;
+        any = true;
     }
     return any;
 }
@@ -205,7 +206,7 @@ static void pause_accepting(server_t *server, int problem)
                    "cannot accept a connection: %s; trying again (raise the "
                    "limit of open files, ulimit -n)",
                    strerror(problem));
-    server->starved = TRUE;
+    server->starved = true;
     watch_listening(server, EPOLL_CTL_MOD, 0);
     server->accept_at = dscomm_priv_clock() + ACCEPT_PAUSE_NS;
 }
@@ -229,7 +230,7 @@ static void accept_some(server_t *server, int listening)
                          SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd >= 0) {
-            server->starved = FALSE;
+            server->starved = false;
             admit(server, fd, (struct sockaddr *)&address, length);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
                    errno == ENOMEM) {
@@ -267,7 +268,7 @@ static const char *is_late(const server_t *server, const session_t *session,
 
 static void server_tick(server_t *server, int64_t now)
 {
-    gboolean again = FALSE;
+    bool again = false;
     GList *next;
 
     for (GList *link = server->sessions.head; link; link = next) {
@@ -310,18 +311,18 @@ static void do_due(server_t *server)
 
 /* Rounds */
 
-static gboolean is_listening(const server_t *server, const void *pointer)
+static bool is_listening(const server_t *server, const void *pointer)
 {
     for (int i = 0; i < server->listening.count; i++)
         if (pointer == &server->listening.fds[i])
-            return TRUE;
-    return FALSE;
+            return true;
+    return false;
 }
 
 static void serve_session(server_t *server, session_t *session, uint32_t events)
 {
     const char *problem = NULL;
-    gboolean good = TRUE;
+    bool good = true;
 
     if (session->dead)
         return;
@@ -346,7 +347,7 @@ static void send_touched(server_t *server)
         session_t *session = link->data;
         const char *problem = NULL;
 
-        session->queued = FALSE;
+        session->queued = false;
         if (session->dead)
             continue;
         if (!dscomm_priv_commands_write(&server->commands, session, &problem))

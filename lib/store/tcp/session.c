@@ -8,6 +8,7 @@
 #include "lib/base/process.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -61,14 +62,14 @@ static void session_touch(dscomm_priv_session_t *session)
 {
     if (!session->queued)
         g_queue_push_tail_link(session->touched, &session->touch);
-    session->queued = TRUE;
+    session->queued = true;
     if (!session->answer_moved)
         session->answer_moved = dscomm_priv_clock();
 }
 
 /* True if the server's budget is used up and this session uses more than
  * LITTLE. */
-static gboolean is_too_much(const dscomm_priv_session_t *session)
+static bool is_too_much(const dscomm_priv_session_t *session)
 {
     size_t own = session->held + session->out_bytes +
                  session->waits.length * SESSION_NOTE_COST;
@@ -84,7 +85,7 @@ static void session_push(dscomm_priv_session_t *session,
     if (bytes && dscomm_priv_queue_push(&session->out, bytes))
         return;
     dscomm_priv_bytes_unref(bytes);
-    session->tail.bad = TRUE;
+    session->tail.bad = true;
 }
 
 /* Moves the tail's bytes to out, as one segment. */
@@ -143,7 +144,7 @@ void dscomm_priv_session_answer_value(dscomm_priv_session_t *session,
     session->out_bytes += size;
 }
 
-gboolean dscomm_priv_session_is_full(const dscomm_priv_session_t *session)
+bool dscomm_priv_session_is_full(const dscomm_priv_session_t *session)
 {
     return session->out_bytes > OUT_MAX;
 }
@@ -183,15 +184,15 @@ static ssize_t send_some(dscomm_priv_session_t *session)
     return sendmsg(session->fd, &message, MSG_NOSIGNAL);
 }
 
-gboolean dscomm_priv_session_send(dscomm_priv_session_t *session,
-                                  const char **ret_problem)
+bool dscomm_priv_session_send(dscomm_priv_session_t *session,
+                              const char **ret_problem)
 {
     size_t turn = 0;
 
     seal(session);
     if (session->tail.bad) {
         *ret_problem = "no room for its answers";
-        return FALSE;
+        return false;
     }
     while (session->out_bytes && turn < TURN_MAX) {
         ssize_t sent = send_some(session);
@@ -202,7 +203,7 @@ gboolean dscomm_priv_session_send(dscomm_priv_session_t *session,
             if (errno == EAGAIN || errno == EWOULDBLOCK)
                 break;
             *ret_problem = "its answers cannot be sent";
-            return FALSE;
+            return false;
         }
         drop_sent(session, (size_t)sent);
         turn += (size_t)sent;
@@ -210,13 +211,13 @@ gboolean dscomm_priv_session_send(dscomm_priv_session_t *session,
     }
     if (!session->out_bytes)
         session->answer_moved = 0;
-    return TRUE;
+    return true;
 }
 
 /* Requests */
 
-gboolean dscomm_priv_session_receive(dscomm_priv_session_t *session,
-                                     const char **ret_problem)
+bool dscomm_priv_session_receive(dscomm_priv_session_t *session,
+                                 const char **ret_problem)
 {
     uint8_t bytes[READ_SIZE];
     ssize_t got;
@@ -225,7 +226,7 @@ gboolean dscomm_priv_session_receive(dscomm_priv_session_t *session,
         got = recv(session->fd, bytes, sizeof bytes, 0);
     while (got < 0 && errno == EINTR);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-        return TRUE;
+        return true;
     /* A connection that is closed in order shows that the client has ended. One
      * that is reset, or given up by keepalive, may belong to a client that
      * lives. */
@@ -236,8 +237,8 @@ gboolean dscomm_priv_session_receive(dscomm_priv_session_t *session,
     return got > 0;
 }
 
-gboolean dscomm_priv_session_consume(dscomm_priv_session_t *session,
-                                     size_t done, const char **ret_problem)
+bool dscomm_priv_session_consume(dscomm_priv_session_t *session, size_t done,
+                                 const char **ret_problem)
 {
     dscomm_priv_buffer_t *in = &session->in, rest = {0};
 
@@ -321,14 +322,14 @@ void dscomm_priv_waiters_remove(session_t *session)
 {
     while (session->waits.length)
         wait_end(g_queue_peek_head(&session->waits));
-    session->waiting = FALSE;
+    session->waiting = false;
 }
 
 void dscomm_priv_waiters_answer(session_t *session)
 {
     uint8_t answer = WIRE_STOP_WAITING;
 
-    session->waiting = FALSE;
+    session->waiting = false;
     dscomm_priv_session_answer(session, &answer, 1);
 }
 

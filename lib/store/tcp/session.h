@@ -16,8 +16,8 @@ struct dscomm_priv_session {
     int fd;
     char peer[SOCKET_NAME_MAX];
     GQueue *touched; /* sessions with new answers; the server's */
-    gboolean queued; /* is in touched */
-    gboolean dead; /* closed; freed when the server gets to it */
+    bool queued; /* is in touched */
+    bool dead; /* closed; freed when the server gets to it */
     /* Links of the server's lists; data is the session. */
     GList link; /* of sessions or dead */
     GList touch; /* of touched, if queued */
@@ -48,7 +48,7 @@ struct dscomm_priv_session {
     dscomm_priv_bytes_t *client;
 
     /* A WAIT or BARRIER is under way. */
-    gboolean waiting;
+    bool waiting;
     GQueue waits; /* one entry for each missing key */
 };
 
@@ -74,19 +74,19 @@ void dscomm_priv_session_answer_copy(dscomm_priv_session_t *session,
 void dscomm_priv_session_answer_value(dscomm_priv_session_t *session,
                                       dscomm_priv_bytes_t *value);
 
-/* Receives a part of what has arrived. FALSE: the connection must be closed;
+/* Receives a part of what has arrived. false: the connection must be closed;
  * *ret_problem is the reason, or NULL if the client has left. */
-gboolean dscomm_priv_session_receive(dscomm_priv_session_t *session,
-                                     const char **ret_problem);
-/* Sends as many of the answers as the socket takes. FALSE as above. */
-gboolean dscomm_priv_session_send(dscomm_priv_session_t *session,
-                                  const char **ret_problem);
-/* Drops the first done bytes of in, and counts the rest in the budget. FALSE:
+bool dscomm_priv_session_receive(dscomm_priv_session_t *session,
+                                 const char **ret_problem);
+/* Sends as many of the answers as the socket takes. false as above. */
+bool dscomm_priv_session_send(dscomm_priv_session_t *session,
+                              const char **ret_problem);
+/* Drops the first done bytes of in, and counts the rest in the budget. false:
  * there is no memory or no room for it. */
-gboolean dscomm_priv_session_consume(dscomm_priv_session_t *session,
-                                     size_t done, const char **ret_problem);
-/* TRUE if so much is to be sent that requests are held back. */
-gboolean dscomm_priv_session_is_full(const dscomm_priv_session_t *session);
+bool dscomm_priv_session_consume(dscomm_priv_session_t *session, size_t done,
+                                 const char **ret_problem);
+/* true if so much is to be sent that requests are held back. */
+bool dscomm_priv_session_is_full(const dscomm_priv_session_t *session);
 
 /* Waiting sessions: in WAIT for keys, in BARRIER for other sessions. */
 

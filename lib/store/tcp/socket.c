@@ -14,6 +14,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +85,7 @@ const char *dscomm_priv_address_name(const struct sockaddr *address,
     return buffer;
 }
 
-gboolean dscomm_priv_address_is_loopback(const struct sockaddr *address)
+bool dscomm_priv_address_is_loopback(const struct sockaddr *address)
 {
     if (address->sa_family == AF_INET) {
         const struct sockaddr_in *v4 = (const void *)address;
@@ -96,7 +97,7 @@ gboolean dscomm_priv_address_is_loopback(const struct sockaddr *address)
 
         return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
     }
-    return FALSE;
+    return false;
 }
 
 void dscomm_priv_address_set_port(struct sockaddr *address, int port)
@@ -131,9 +132,8 @@ int dscomm_priv_socket_port(int fd)
     return 0;
 }
 
-/* Waits until fd is ready for events. FALSE: the deadline has passed. */
-static gboolean socket_wait(int fd, short events,
-                            dscomm_priv_deadline_t deadline)
+/* Waits until fd is ready for events. false: the deadline has passed. */
+static bool socket_wait(int fd, short events, dscomm_priv_deadline_t deadline)
 {
     struct pollfd entry = {.fd = fd, .events = events};
 
@@ -142,9 +142,9 @@ static gboolean socket_wait(int fd, short events,
         int ready = poll(&entry, 1, left);
 
         if (ready > 0)
-            return TRUE;
+            return true;
         if (left == 0)
-            return FALSE;
+            return false;
     }
 }
 
@@ -240,7 +240,7 @@ static void attempt_sort(attempt_t *attempt, const struct addrinfo *list)
 
 /* True if the socket is connected to itself. The kernel may choose the called
  * port, if it is free and local, as the caller's own. */
-static gboolean talks_to_itself(int fd)
+static bool talks_to_itself(int fd)
 {
     struct sockaddr_storage own, peer;
     socklen_t own_length = sizeof own, peer_length = sizeof peer;
@@ -253,7 +253,7 @@ static gboolean talks_to_itself(int fd)
 }
 
 /* True for errors of this process, whatever the server does. */
-static gboolean is_own_problem(int problem)
+static bool is_own_problem(int problem)
 {
     return problem == EMFILE || problem == ENFILE || problem == ENOMEM ||
            problem == ENOBUFS;
@@ -287,8 +287,8 @@ static void attempt_note(attempt_t *attempt, int i, int problem)
                              attempt->name);
 }
 
-/* Starts the attempt for address i; TRUE if it is under way or done. */
-static gboolean attempt_begin(attempt_t *attempt, int i)
+/* Starts the attempt for address i; true if it is under way or done. */
+static bool attempt_begin(attempt_t *attempt, int i)
 {
     struct sockaddr_storage storage;
     const socklen_t length = attempt_address(attempt, i, &storage);
@@ -298,15 +298,15 @@ static gboolean attempt_begin(attempt_t *attempt, int i)
     attempt->waiting[i] = (struct pollfd){.fd = fd, .events = POLLOUT};
     if (fd < 0) {
         attempt_note(attempt, i, errno);
-        return FALSE;
+        return false;
     }
     if (connect(fd, (struct sockaddr *)&storage, length) == 0 ||
         errno == EINPROGRESS || errno == EINTR)
-        return TRUE;
+        return true;
     attempt_note(attempt, i, errno);
     close(fd);
     attempt->waiting[i].fd = -1;
-    return FALSE;
+    return false;
 }
 
 /* Finishes an attempt whose socket is ready: 0 and *ret_fd, or -1. */
@@ -381,8 +381,7 @@ static void attempt_close(attempt_t *attempt)
     }
 }
 
-static dscomm_status_t attempt_fail(const attempt_t *attempt,
-                                    gboolean *ret_again)
+static dscomm_status_t attempt_fail(const attempt_t *attempt, bool *ret_again)
 {
     int problem = attempt->problem;
 
@@ -395,7 +394,7 @@ static dscomm_status_t attempt_fail(const attempt_t *attempt,
 
 dscomm_status_t dscomm_priv_connect_list(const struct addrinfo *list, int port,
                                          dscomm_priv_deadline_t deadline,
-                                         int *ret_fd, gboolean *ret_again)
+                                         int *ret_fd, bool *ret_again)
 {
     const dscomm_priv_deadline_t most = dscomm_priv_deadline(ATTEMPT_MS);
     attempt_t attempt = {.port = port};
@@ -418,7 +417,7 @@ typedef struct {
     char service[8];
     struct addrinfo hints, *list;
     int problem, system; /* results of getaddrinfo(), and errno */
-    gboolean done;
+    bool done;
     int users; /* caller and thread, until each has left */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -475,7 +474,7 @@ static void *lookup_run(void *arg)
 
     pthread_mutex_lock(&lookup->mutex);
     lookup->problem = problem;
-    lookup->done = TRUE;
+    lookup->done = true;
     pthread_cond_signal(&lookup->changed);
     lookup_leave(lookup);
     return NULL;
@@ -495,7 +494,7 @@ static int lookup_start(lookup_t *lookup)
     return problem;
 }
 
-static dscomm_status_t lookup_fail(const lookup_t *lookup, gboolean *ret_again)
+static dscomm_status_t lookup_fail(const lookup_t *lookup, bool *ret_again)
 {
     int problem = lookup->problem;
     char shown[64];
@@ -514,7 +513,7 @@ static dscomm_status_t lookup_fail(const lookup_t *lookup, gboolean *ret_again)
 /* Resolves in a thread. */
 static dscomm_status_t lookup_by_thread(lookup_t *lookup,
                                         dscomm_priv_deadline_t deadline,
-                                        gboolean *ret_again)
+                                        bool *ret_again)
 {
     int problem = lookup_start(lookup);
     char shown[64];
@@ -542,13 +541,12 @@ static dscomm_status_t lookup_by_thread(lookup_t *lookup,
 
 dscomm_status_t dscomm_priv_resolve(const char *host, int port,
                                     dscomm_priv_deadline_t deadline,
-                                    struct addrinfo **ret_list,
-                                    gboolean *ret_again)
+                                    struct addrinfo **ret_list, bool *ret_again)
 {
     lookup_t *lookup = lookup_new(host, port);
     dscomm_status_t status = DSCOMM_OK;
 
-    *ret_again = FALSE;
+    *ret_again = false;
     if (!lookup)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "no memory to look up a store's host");

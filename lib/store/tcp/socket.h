@@ -20,7 +20,7 @@ const char *dscomm_priv_address_name(const struct sockaddr *address,
 
 void dscomm_priv_address_set_port(struct sockaddr *address, int port);
 /* 1 if address is of the loopback network. */
-gboolean dscomm_priv_address_is_loopback(const struct sockaddr *address);
+bool dscomm_priv_address_is_loopback(const struct sockaddr *address);
 
 /* Sets the options of a connection: no delay of small packets, and keepalive,
  * which detects a vanished peer after some minutes. */
@@ -35,14 +35,14 @@ struct addrinfo;
 dscomm_status_t dscomm_priv_resolve(const char *host, int port,
                                     dscomm_priv_deadline_t deadline,
                                     struct addrinfo **ret_list,
-                                    gboolean *ret_again);
+                                    bool *ret_again);
 
 /* Attempts each address of the list once, at port, side by side. ERR_IO: none
  * answers; ERR_NO_MEMORY: this process lacks memory or file descriptors.
  * *ret_again: a later attempt may succeed. */
 dscomm_status_t dscomm_priv_connect_list(const struct addrinfo *list, int port,
                                          dscomm_priv_deadline_t deadline,
-                                         int *ret_fd, gboolean *ret_again);
+                                         int *ret_fd, bool *ret_again);
 
 /* Sends or receives all of size bytes. ERR_TIMEOUT at the deadline,
  * ERR_PEER_FAILED if the peer is gone; the sentences name peer. */

@@ -7,6 +7,7 @@
 #include "lib/base/random.h"
 #include "lib/store/store.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define SPANS_KEPT 1024 /* a request with more frees the memory */
@@ -35,25 +36,25 @@ void dscomm_priv_buffer_clear(dscomm_priv_buffer_t *buffer)
     memset(buffer, 0, sizeof *buffer);
 }
 
-gboolean dscomm_priv_buffer_reserve(dscomm_priv_buffer_t *buffer, size_t more)
+bool dscomm_priv_buffer_reserve(dscomm_priv_buffer_t *buffer, size_t more)
 {
     size_t room = MAX(buffer->room, 256);
     uint8_t *data;
 
     if (buffer->bad)
-        return FALSE;
+        return false;
     if (buffer->room - buffer->size >= more)
-        return TRUE;
+        return true;
     while (room - buffer->size < more)
         room *= 2;
     data = g_try_realloc(buffer->data, room);
     if (!data) {
-        buffer->bad = TRUE;
-        return FALSE;
+        buffer->bad = true;
+        return false;
     }
     buffer->data = data;
     buffer->room = room;
-    return TRUE;
+    return true;
 }
 
 void dscomm_priv_buffer_put(dscomm_priv_buffer_t *buffer, const void *data,

@@ -11,6 +11,7 @@
 #include <dscomm/store.h>
 
 #include <glib.h>
+#include <stdbool.h>
 
 enum {
     WIRE_VALIDATE = 0,
@@ -87,12 +88,12 @@ enum { WIRE_STOP_WAITING = 0, WIRE_CANCELED = 1 }; /* to WAIT, CANCEL_WAIT */
 typedef struct {
     uint8_t *data;
     size_t size, room;
-    gboolean bad;
+    bool bad;
 } dscomm_priv_buffer_t;
 
 void dscomm_priv_buffer_clear(dscomm_priv_buffer_t *buffer);
-/* Makes room for more bytes after size; FALSE: no memory. */
-gboolean dscomm_priv_buffer_reserve(dscomm_priv_buffer_t *buffer, size_t more);
+/* Makes room for more bytes after size; false: no memory. */
+bool dscomm_priv_buffer_reserve(dscomm_priv_buffer_t *buffer, size_t more);
 void dscomm_priv_buffer_put(dscomm_priv_buffer_t *buffer, const void *data,
                             size_t size);
 void dscomm_priv_put_u8(dscomm_priv_buffer_t *buffer, uint8_t value);

@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <dscomm/log.h>
 #include <netdb.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
@@ -97,7 +98,7 @@ static int listen_full(int port, int *ret_client)
 
 /* Connects to host at port, within ms. */
 static dscomm_status_t connect_to(const char *host, int port, int ms,
-                                  int *ret_fd, gboolean *ret_again)
+                                  int *ret_fd, bool *ret_again)
 {
     const dscomm_priv_deadline_t deadline = dscomm_priv_deadline(ms);
     struct addrinfo *list;
@@ -117,7 +118,7 @@ static void test_dead_address(void)
     int port, client, good = raw_listen(&port);
     int full = listen_full(port, &client), fd = -1;
     double start = raw_now_ms();
-    gboolean again = FALSE;
+    bool again = false;
 
     is_int(connect_to("127.0.0.2", port, 100, &fd, &again), DSCOMM_ERR_IO,
            "the first address is dead");
@@ -142,7 +143,7 @@ static void test_dead_address(void)
 /* ::1 first, where no server listens, then 127.0.0.1; and the reverse. */
 static void test_both_families(void)
 {
-    gboolean again;
+    bool again;
     int port, fd, listening = raw_listen(&port);
 
     if (is_int(connect_to("six.test", port, 5000, &fd, &again), DSCOMM_OK,
@@ -249,7 +250,7 @@ static char *list_bound(const dscomm_priv_listen_t *listening)
         *strrchr(name, ':') = '\0';
         g_string_append_printf(names, "%s%s", i ? " " : "", name);
     }
-    return g_string_free(names, FALSE);
+    return g_string_free(names, false);
 }
 
 /* A server listens only where it must. If IPv6 is off, "[::]" becomes
@@ -328,7 +329,7 @@ static void test_listens(void)
 static void test_interfaces_own_name(void)
 {
     dscomm_priv_listen_t listening;
-    gboolean again;
+    bool again;
     int fd = -1;
 
     setenv("DSCOMM_SOCKET_IFNAME", "lo", 1);
