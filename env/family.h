@@ -59,7 +59,7 @@ typedef struct {
     const char *ancestor;
     /* If this variable is not set, other jobs that the scheduler's job has
      * started may have the same name. */
-    const char *telling;
+    const char *unique_if;
     /* If the scheduler names the job: a variable that is equal in all ranks,
      * because one step has started all their proxies. */
     const char *step;

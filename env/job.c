@@ -31,14 +31,14 @@ static void name_by_parts(const env_view_t *view, dscomm_env_t *env)
     }
     if (first && name)
         dscomm_priv_env_set_job(env, name);
-    if (family->telling && !dscomm_priv_view_value(view, family->telling))
+    if (family->unique_if && !dscomm_priv_view_value(view, family->unique_if))
         env->shared = first;
     g_free(name);
 }
 
-/* Names a job that no variable names after a common ancestor process of its
- * ranks. */
-static void name_by_ancestor(const env_view_t *view, dscomm_env_t *env)
+/* Notes which ancestor process names the job if no variable does. It is
+ * searched for later, by dscomm_priv_env_named(). */
+static void note_ancestor(const env_view_t *view, dscomm_env_t *env)
 {
     if (!env->family->ancestor || !dscomm_priv_env_one_node(env))
         return;
@@ -114,7 +114,7 @@ static void name_by_scheduler(const env_view_t *view, dscomm_env_t *env)
 void dscomm_priv_env_name_job(const env_view_t *view, dscomm_env_t *env)
 {
     static void (*const ways[])(const env_view_t *, dscomm_env_t *) = {
-        name_by_parts, name_by_ancestor, name_by_scheduler};
+        name_by_parts, note_ancestor, name_by_scheduler};
 
     for (size_t i = 0; i < G_N_ELEMENTS(ways) && !*env->job; i++)
         ways[i](view, env);

@@ -157,7 +157,7 @@ static void check_member(reader_t *reader)
 {
     check_string(reader);
     if (!json_take(reader, ':'))
-        json_fail(reader, "no colon behind a name");
+        json_fail(reader, "no colon after a name");
     else
         json_check_value(reader);
 }
@@ -223,7 +223,7 @@ env_problem_t dscomm_priv_json_check(const char *text, const char **ret_value)
     if (!reader.wrong)
         skip_blanks(&reader);
     if (*reader.at)
-        json_fail(&reader, "more behind the end");
+        json_fail(&reader, "more after the end");
     if (!reader.wrong)
         *ret_value = text + strspn(text, BLANKS);
     return (env_problem_t){reader.wrong, (size_t)(reader.at - text)};

@@ -175,6 +175,6 @@ const env_family_t dscomm_priv_env_jsrun = {
     .find_master = jsrun_find_master,
     /* Each jsrun of a job has a namespace of its own. */
     .job = {{"LSB_JOBID"}, {"LSB_JOBINDEX"}, {"PMIX_NAMESPACE"}},
-    .telling = "PMIX_NAMESPACE",
+    .unique_if = "PMIX_NAMESPACE",
     .rival = 1,
 };

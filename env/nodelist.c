@@ -203,7 +203,7 @@ static int64_t read_repeat(reader_t *reader)
         return 1;
     reader->at++;
     if (*reader->at != 'x') {
-        reader->wrong = "no x behind a parenthesis";
+        reader->wrong = "no x after a parenthesis";
         return 1;
     }
     reader->at++;

@@ -60,5 +60,5 @@ const env_family_t dscomm_priv_env_pals = {
     .find_master = pals_find_master,
     /* Each mpiexec of a job has an application id of its own. */
     .job = {{"PBS_JOBID"}, {"PALS_APID"}},
-    .telling = "PALS_APID",
+    .unique_if = "PALS_APID",
 };

@@ -148,8 +148,9 @@ static void put_parts(shm_t *shm, shm_op_t *op, uint64_t step)
     }
 }
 
-/* Whether peers can read this rank's buffer in place: all parts in one range.
- */
+/* Returns the reference by which peers read this rank's send buffer in place
+ * (shm_heap_reference()), or 0 if they must get it in pieces: it is small, its
+ * parts may have gaps between them, or it is not in this rank's heap. */
 static uint64_t reference_of(const shm_t *shm, const shm_op_t *op)
 {
     const dscomm_coll_args_t *a = op->args;

@@ -133,11 +133,11 @@ void dscomm_priv_retain(void *memory);
 
 /* After an allocation on a device has failed, a number of calls do not try
  * again; the number grows with each failure. is_short() returns 1 if this call
- * must not try to allocate so many bytes. asked() records the result of a try,
- * a code of the table. */
+ * must not try to allocate so many bytes. note_try() records the result of a
+ * try, a code of the table. */
 int dscomm_priv_device_is_short(dscomm_shortage_t *shortage, size_t bytes);
-void dscomm_priv_device_asked(dscomm_shortage_t *shortage, size_t bytes,
-                              int code);
+void dscomm_priv_device_note_try(dscomm_shortage_t *shortage, size_t bytes,
+                                 int code);
 
 /* Elements of the server error. */
 static inline size_t side_server_count(const dscomm_compressor_t *c)

@@ -98,8 +98,8 @@ int dscomm_priv_device_is_short(dscomm_shortage_t *shortage, size_t bytes)
     return 1;
 }
 
-void dscomm_priv_device_asked(dscomm_shortage_t *shortage, size_t bytes,
-                              int code)
+void dscomm_priv_device_note_try(dscomm_shortage_t *shortage, size_t bytes,
+                                 int code)
 {
     unsigned pause = MAX(SHORT_FIRST, MIN(2 * shortage->pause, SHORT_MOST));
 

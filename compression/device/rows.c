@@ -61,7 +61,7 @@ static dscomm_status_t take_own(dscomm_exchange_t *x, int device, size_t room)
     if (status < 0)
         return status;
     code = device_ops()->alloc(mirror->queue, room, 0, &memory);
-    dscomm_priv_device_asked(&x->unmirrored, room, code);
+    dscomm_priv_device_note_try(&x->unmirrored, room, code);
     if (code)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "%zu bytes of device %d for encoded rows: %s", room,

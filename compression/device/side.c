@@ -33,7 +33,7 @@ static dscomm_status_t side_furnish(dscomm_device_side_t *side,
     if (dscomm_priv_device_is_short(&c->shortage, end))
         return DSCOMM_ERR_NO_MEMORY;
     code = device_ops()->alloc(side->queue, end, 0, (void **)&side->memory);
-    dscomm_priv_device_asked(&c->shortage, end, code);
+    dscomm_priv_device_note_try(&c->shortage, end, code);
     if (code)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "%zu bytes of device %d for the errors of %zu "

@@ -177,7 +177,7 @@ static int batch_reduce(const dscomm_exchange_t *x, const batch_t *batch)
     return code;
 }
 
-/* As above, packets of results are sent as soon as they are complete. */
+/* Each packet of results is sent as soon as its last part is reduced. */
 dscomm_status_t dscomm_priv_device_reduce(dscomm_exchange_t *x, size_t first,
                                           size_t end, char *const *rows)
 {

@@ -116,7 +116,7 @@ static void *take_pinned(dscomm_exchange_t *x, size_t room)
     void *memory = NULL;
     int code = dscomm_priv_device_table()->alloc(x->queue, room, 1, &memory);
 
-    dscomm_priv_device_asked(&x->unpinned, room, code);
+    dscomm_priv_device_note_try(&x->unpinned, room, code);
     x->pinned = code ? NULL : x->queue;
     return memory;
 }

@@ -157,7 +157,8 @@ static dscomm_status_t host_read(dscomm_store_t *store, int timeout_ms,
                        "the store");
 }
 
-/* *ret_there = dscomm run serves the store, and the run for which it does. */
+/* Stores in *ret_there whether dscomm run serves the store, and if so, in run
+ * the id of the run that it serves. */
 static dscomm_status_t agent_read(dscomm_store_t *store, char run[RUN_MAX],
                                   bool *ret_there)
 {
@@ -346,8 +347,9 @@ static dscomm_status_t await_host(const dscomm_join_t *join,
         return status;
     return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                        "a store answers at %s, but rank 0 of %d did not come "
-                       "there: another program has the port, one of PyTorch "
-                       "perhaps; give each job its own (MASTER_PORT)",
+                       "there: another program has the port, for example one "
+                       "that uses PyTorch; give each job its own "
+                       "(MASTER_PORT)",
                        join->url, join->size);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ranks of a world are members of a roster: they exchange records, and rank
- * 0 publishes its decision: the backend, or a failure in the same words for all
- * ranks. While ranks wait, they check whether others have ended. */
+/* The ranks of a world are members of a roster. Each writes its record; rank 0
+ * reads all records, the other ranks read rank 0's. Rank 0 publishes its
+ * decision: the backend, or a failure in the same words for all ranks. While
+ * ranks wait, they check whether others have ended. */
 #include "config.h"
 
 #include "lib/rendezvous/join.h"

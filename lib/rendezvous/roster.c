@@ -245,11 +245,11 @@ dscomm_status_t dscomm_priv_roster_missing(dscomm_store_t *store,
         status = DSCOMM_OK;
     if (status == DSCOMM_OK && missing)
         *ret_names = g_strdup_printf(
-            "%s%s %s%s of %d", noun, missing > 1 ? "s" : "", numbers->str,
-            missing > NAMES_MAX        ? " and others"
-            : missing + came < members ? " and perhaps others"
-                                       : "",
-            members);
+            "%s%s %s%s of %d%s", noun, missing > 1 ? "s" : "", numbers->str,
+            missing > NAMES_MAX ? " and others" : "", members,
+            missing <= NAMES_MAX && missing + came < members
+                ? " (the others were not all checked)"
+                : "");
     *ret_came = came;
     g_string_free(numbers, TRUE);
     return status;

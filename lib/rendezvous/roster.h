@@ -100,8 +100,8 @@ dscomm_status_t dscomm_priv_roster_collect(
 
 /* Finds, within half a second, which of so many members have not set their key,
  * prefix and number. *ret_names is NULL if no member is known to be missing;
- * else "ranks 2, 3 and perhaps others of 8", with noun "rank"; g_free().
- * *ret_came: number of members that are known to be there. */
+ * else "ranks 2, 3 of 8 (the others were not all checked)", with noun "rank";
+ * g_free(). *ret_came: number of members that are known to be there. */
 dscomm_status_t dscomm_priv_roster_missing(dscomm_store_t *store,
                                            const char *prefix, int count,
                                            const char *noun, char **ret_names,

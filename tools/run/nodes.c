@@ -44,7 +44,9 @@ struct tool_nodes {
     int restarts_max;
     char **hosts;
     char *url;
-    /* shared with the guard: url; "" from when this node may end */
+    /* The URL of the store, shared with the guard, which reports there that
+     * this process was killed. "": nothing to report, because this node has not
+     * joined or may end. */
     char *guard_url;
     gint64 silence_us;
     dscomm_store_t *joined; /* the server of node 0 */

@@ -280,7 +280,7 @@ void tool_output_end(tool_output_t *output)
     }
 }
 
-void tool_output_say(tool_output_t *output, const char *line)
+void tool_output_write_line(tool_output_t *output, const char *line)
 {
     if (output->errors->fd >= 0)
         g_byte_array_append(output->errors->queue, (const guint8 *)line,

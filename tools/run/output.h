@@ -24,7 +24,7 @@ void tool_output_free(tool_output_t *output);
 int tool_output_open(tool_output_t *output, int rank, int fds[2]);
 
 /* Writes line, with its end, to stderr between lines of the ranks. */
-void tool_output_say(tool_output_t *output, const char *line);
+void tool_output_write_line(tool_output_t *output, const char *line);
 
 /* Appends a struct pollfd for each descriptor that must be polled to fds. */
 void tool_output_prepare(tool_output_t *output, GArray *fds);
@@ -34,8 +34,8 @@ void tool_output_dispatch(tool_output_t *output, const GArray *fds);
 /* Called when no rank is left: reads the rest from the pipes and closes
  * them. */
 void tool_output_end(tool_output_t *output);
-/* Discards the output that was not read, and prints that if printing does not
- * block. */
+/* Discards output of the ranks that nobody has read, and prints to stderr how
+ * many bytes that are, if stderr takes them at once. */
 void tool_output_give_up(tool_output_t *output);
 /* Returns when a reader last took output, in microseconds; 0: never. */
 gint64 tool_output_taken(const tool_output_t *output);

@@ -76,8 +76,8 @@ static const struct {
 /* Messages */
 
 /* Prints a sentence to stderr; if tagged output goes there, as a line of it. */
-static G_GNUC_PRINTF(2, 3) void say(const supervisor_t *s, const char *format,
-                                    ...)
+static G_GNUC_PRINTF(2, 3) void print_line(const supervisor_t *s,
+                                           const char *format, ...)
 {
     va_list args;
 
@@ -85,7 +85,7 @@ static G_GNUC_PRINTF(2, 3) void say(const supervisor_t *s, const char *format,
     char *line = tool_sentence(s->job->command, format, args);
     va_end(args);
     if (s->output)
-        tool_output_say(s->output, line);
+        tool_output_write_line(s->output, line);
     else
         fputs(line, stderr);
     g_free(line);
@@ -152,9 +152,9 @@ static void quote_rank(const supervisor_t *s, int rank)
     for (int i = 0; lines[i]; i++) {
         char *line = g_strndup(g_strchomp(lines[i]), MESSAGE_LINE_MAX);
         if (i == MESSAGE_LINES)
-            say(s, "rank %d: ...", number);
+            print_line(s, "rank %d: ...", number);
         else if (*line)
-            say(s, "rank %d: %s", number, line);
+            print_line(s, "rank %d: %s", number, line);
         g_free(line);
     }
     g_strfreev(lines);
@@ -284,7 +284,7 @@ static void report(supervisor_t *s, int rank, pid_t pid, int wait_status)
     bool again = fail_attempt(s, text);
     char *then = name_consequence(s, again);
 
-    say(s, "%s%s", text, then);
+    print_line(s, "%s%s", text, then);
     quote_rank(s, rank);
     /* its failure may be the lack of a reader, for which this program is
      * responsible */
@@ -319,10 +319,10 @@ static void rank_ended(supervisor_t *s, int rank, int wait_status)
 static void rank_stopped(const supervisor_t *s, int rank, int signal)
 {
     if (rank > 0 && (signal == SIGTTIN || signal == SIGTTOU))
-        say(s,
-            "rank %d (pid %d) is stopped, since only rank 0 may use the "
-            "terminal",
-            s->job->first_rank + rank, (int)s->pids[rank]);
+        print_line(s,
+                   "rank %d (pid %d) is stopped, since only rank 0 may use the "
+                   "terminal",
+                   s->job->first_rank + rank, (int)s->pids[rank]);
 }
 
 /* Reaps `which` (-1 = any child) if it has ended; false if none has. */
@@ -427,7 +427,7 @@ static void time_out(supervisor_t *s, const char *who)
         g_strdup_printf("%s still ran after %g s", who,
                         (double)s->limits->timeout_us / G_USEC_PER_SEC);
 
-    say(s, "%s; ending %s", text, s->running == 1 ? "it" : "them");
+    print_line(s, "%s; ending %s", text, s->running == 1 ? "it" : "them");
     s->status = TOOL_TIMED_OUT;
     end_job(s, text);
     end_all(s, SIGTERM);
@@ -449,13 +449,13 @@ static void handle_deadline(supervisor_t *s)
         time_out(s, who);
     } else if (s->stage == ENDING) {
         if (s->running > 0)
-            say(s, "%s did not end within %g s; killing %s", who,
-                (double)s->limits->grace_us / G_USEC_PER_SEC,
-                s->running == 1 ? "it" : "them");
+            print_line(s, "%s did not end within %g s; killing %s", who,
+                       (double)s->limits->grace_us / G_USEC_PER_SEC,
+                       s->running == 1 ? "it" : "them");
         kill_all(s);
     } else {
-        say(s, "some processes do not end even by SIGKILL; leaving them "
-               "behind");
+        print_line(s, "some processes do not end even by SIGKILL; leaving them "
+                      "behind");
         s->stage = GIVEN_UP;
         end_job(s, "some processes do not end even by SIGKILL");
     }
@@ -498,10 +498,10 @@ static void quote_node(const supervisor_t *s, const tool_nodes_event_t *event,
         return;
     then = s->stage == RUNNING ? name_consequence(s, again) : g_strdup("");
     if (event->node < 0)
-        say(s, "%s%s", event->text, then);
+        print_line(s, "%s%s", event->text, then);
     else
-        say(s, "node %d (%s): %s%s", event->node,
-            tool_nodes_host(s->nodes, event->node), event->text, then);
+        print_line(s, "node %d (%s): %s%s", event->node,
+                   tool_nodes_host(s->nodes, event->node), event->text, then);
     g_free(then);
 }
 

@@ -9,15 +9,16 @@
 
 #define ROUNDS 300
 
+/* A signal handler that blocks its thread for 400 ms. */
 static void doze(int signal)
 {
-    const struct timespec while_ms = {0, 400000000};
+    const struct timespec pause = {0, 400000000};
 
     (void)signal;
-    nanosleep(&while_ms, NULL);
+    nanosleep(&pause, NULL);
 }
 
-/* Keeps a thread from its processor for 400 ms, soon. */
+/* After 50 ms, blocks the thread in arg for 400 ms by a signal. */
 static void *disturb(void *arg)
 {
     usleep(50000);
