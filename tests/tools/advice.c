@@ -5,7 +5,7 @@
 #include "config.h"
 
 #include "tests/tap.h"
-#include "tools/env/advice/advice.h"
+#include "tools/env/advice/rules.h"
 
 #include <arpa/inet.h>
 #include <glib/gstdio.h>
@@ -330,6 +330,37 @@ static void check_rules(const char *path)
     g_strfreev(lines);
 }
 
+static void check_fault(const char *text, const char *want)
+{
+    char *fault = tool_advice_rules_fault(text);
+
+    ok(want ? fault && strstr(fault, want) : !fault, "rules: %s: %s",
+       want ? want : "no fault", fault ? fault : "");
+    g_free(fault);
+}
+
+/* Mistakes in rules, and the rules that are compiled in. */
+static void check_faults(const char *path)
+{
+    static const char *const faults[][2] = {
+        {"[part -n]\nwhy = x\ngarbage", "garbage"},
+        {"[parts -n]\nwhy = x", "[parts -n]: there is no kind 'parts'"},
+        {"[part -n]\nwhi = x", "[part -n]: there is no key 'whi'"},
+        {"[part -n]\nvalue = x", "[part -n]: it needs why"},
+        {"[mca a=listz(b)]\nkept = x", "there is no test 'listz(b)'"},
+        {"[mca a if mca:b=!list(c)]\nkept = x", "there is no test 'list(c)'"},
+        {"[mca a=!lists(b) if openmpi]\nkept = x", NULL},
+    };
+    char *text = NULL;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(faults); i++)
+        check_fault(faults[i][0], faults[i][1]);
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        bail("cannot read %s", path);
+    check_fault(text, NULL);
+    g_free(text);
+}
+
 int main(int argc, char **argv)
 {
     const char *top = getenv("abs_top_srcdir");
@@ -347,6 +378,7 @@ int main(int argc, char **argv)
     } else {
         check_answers(golden);
         check_rules(rules);
+        check_faults(rules);
     }
     remove_tree(folder);
     g_free(folder);

@@ -189,6 +189,7 @@ static void rules_apply(advice_state_t *state, const char *kind,
         const advice_rule_t *rule = g_ptr_array_index(state->rules, i);
         const char *why = tool_advice_rules_get(state, rule->group, "why");
 
+        state->group = rule->group;
         if (strcmp(rule->kind, kind) == 0 &&
             tool_advice_holds(state, rule->terms))
             add(state, rule, why);

@@ -13,6 +13,25 @@ static const char *const lines[] = {
 #include "tools/env/advice/rules.inc"
     NULL};
 
+/* The keys that groups of each kind may have, and of which they need one. */
+#define DECISIONS "kept|replaced|dropped"
+
+static const struct {
+    const char *kind, *needed, *keys;
+} kinds[] = {
+    {"front", "why", "why|value"},
+    {"part", "why", "why|value"},
+    {"note", "why", "why|each"},
+    {"option", DECISIONS, DECISIONS "|line|add|instead"},
+    {"mca", DECISIONS, DECISIONS "|line|add|instead"},
+    {"variable", DECISIONS, DECISIONS "|line|add|instead"},
+    {"device", "why", "why|mtl"},
+    {"options", "*", "*"},
+    {"facts", "*", "*"},
+    {"names", "*", "*"},
+    {"forward", "*", "*"},
+};
+
 /* Adds a rule. A group whose name is one word is not a rule. */
 static void rule_add(advice_state_t *state, const char *group)
 {
@@ -39,11 +58,13 @@ void tool_advice_rules_open(advice_state_t *state)
 {
     static const char *const launchers[] = {"openmpi", "mpich", "intel"};
     char *text = g_strjoinv("\n", (char **)lines);
+    GError *error = NULL;
     char **group;
 
     state->file = g_key_file_new();
-    if (!g_key_file_load_from_data(state->file, text, strlen(text), 0, NULL))
-        g_assert_not_reached();
+    g_key_file_load_from_data(state->file, text, strlen(text), 0, &error);
+    if (error)
+        g_error("rules.ini: %s", error->message);
     g_free(text);
     state->groups = g_key_file_get_groups(state->file, NULL);
     state->rules = g_ptr_array_new_with_free_func(g_free);
@@ -104,7 +125,8 @@ const char *tool_advice_fact(const advice_state_t *state, const char *name)
 {
     const char *value = g_hash_table_lookup(state->values, name);
 
-    g_assert(value);
+    if (!value)
+        g_error("rules.ini: [%s]: there is no fact '%s'", state->group, name);
     return value;
 }
 
@@ -252,18 +274,90 @@ static const struct {
     {"network(", test_network},
 };
 
+/* Returns the test with which check begins; if there is none, the number of
+ * tests. */
+static size_t test_find(const char *check)
+{
+    size_t i = 0;
+
+    while (i < G_N_ELEMENTS(tests) && !g_str_has_prefix(check, tests[i].name))
+        i++;
+    return i;
+}
+
+/* Returns what is wrong with the tests in the name of a group, or NULL. */
+static char *tests_fault(const char *group)
+{
+    for (const char *open = strchr(group, '('); open;
+         open = strchr(open + 1, '(')) {
+        const char *name = open;
+
+        while (name > group && g_ascii_isalpha(name[-1]))
+            name--;
+        if (test_find(name) == G_N_ELEMENTS(tests) || !strchr(open, ')'))
+            return g_strdup_printf("there is no test '%s'", name);
+    }
+    return NULL;
+}
+
+static char *group_fault(GKeyFile *file, const char *group)
+{
+    char *kind = g_strndup(group, strcspn(group, " ")), *fault = NULL;
+    char **keys = g_key_file_get_keys(file, group, NULL, NULL);
+    gboolean complete = FALSE;
+    size_t i = 0;
+
+    while (i < G_N_ELEMENTS(kinds) && strcmp(kinds[i].kind, kind) != 0)
+        i++;
+    if (i == G_N_ELEMENTS(kinds))
+        fault = g_strdup_printf("there is no kind '%s'", kind);
+    for (char **key = keys; *key && !fault; key++) {
+        if (!tool_advice_matches(NULL, kinds[i].keys, *key))
+            fault = g_strdup_printf("there is no key '%s'", *key);
+        else if (tool_advice_matches(NULL, kinds[i].needed, *key))
+            complete = TRUE;
+    }
+    if (!fault && !complete)
+        fault = g_strdup_printf("it needs %s", kinds[i].needed);
+    g_strfreev(keys);
+    g_free(kind);
+    return fault ? fault : tests_fault(group);
+}
+
+char *tool_advice_rules_fault(const char *text)
+{
+    GKeyFile *file = g_key_file_new();
+    GError *error = NULL;
+    char *fault = NULL, **groups;
+
+    g_key_file_load_from_data(file, text, strlen(text), 0, &error);
+    groups = g_key_file_get_groups(file, NULL);
+    if (error)
+        fault = g_strdup(error->message);
+    for (char **group = groups; *group && !fault; group++) {
+        char *what = group_fault(file, *group);
+
+        if (what)
+            fault = g_strdup_printf("[%s]: %s", *group, what);
+        g_free(what);
+    }
+    g_clear_error(&error);
+    g_strfreev(groups);
+    g_key_file_unref(file);
+    return fault;
+}
+
 /* A missing value fails every check. */
 static gboolean value_passes(const advice_state_t *state, const char *check,
                              const char *value)
 {
     gboolean negated = *check == '!', passes;
-    size_t i = 0;
+    size_t i;
 
     if (!value)
         return FALSE;
     check += negated;
-    while (i < G_N_ELEMENTS(tests) && !g_str_has_prefix(check, tests[i].name))
-        i++;
+    i = test_find(check);
     if (i < G_N_ELEMENTS(tests)) {
         const char *open = check + strlen(tests[i].name);
         char *argument = g_strndup(open, strcspn(open, ")"));
@@ -360,6 +454,7 @@ void tool_advice_rules_facts(advice_state_t *state)
             tool_advice_rules_get(state, "facts", names[i]), ";", -1);
         gboolean holds = FALSE;
 
+        state->group = "facts";
         for (int j = 0; alternatives[j]; j++)
             holds = holds || tool_advice_holds(state, alternatives[j]);
         tool_advice_set_fact(state, names[i], holds);
@@ -368,12 +463,13 @@ void tool_advice_rules_facts(advice_state_t *state)
     g_strfreev(names);
 }
 
-const advice_rule_t *tool_advice_rule(const advice_state_t *state,
+const advice_rule_t *tool_advice_rule(advice_state_t *state,
                                       const advice_given_t *given)
 {
     for (guint i = 0; i < state->rules->len; i++) {
         const advice_rule_t *rule = g_ptr_array_index(state->rules, i);
 
+        state->group = rule->group;
         if (strcmp(rule->kind, given->kind) == 0 &&
             tool_advice_matches(state, rule->name, given->name) &&
             (!rule->check || value_passes(state, rule->check, given->value)) &&

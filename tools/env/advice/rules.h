@@ -54,6 +54,7 @@ typedef struct {
     tool_advice_t *advice;
     GKeyFile *file;
     char **groups; /* names of the groups; rules point to them */
+    const char *group; /* the present one, for g_error() */
     GPtrArray *rules; /* advice_rule_t, in the order of the file */
     GHashTable *values; /* of facts, by name; "": the fact does not hold */
     GPtrArray *given; /* advice_given_t */
@@ -62,6 +63,10 @@ typedef struct {
 /* Parses the rules, and sets the facts about the launcher. */
 void tool_advice_rules_open(advice_state_t *state);
 void tool_advice_rules_close(advice_state_t *state);
+
+/* Returns what is wrong with the text of a file of rules: its syntax, a kind, a
+ * key or a test; NULL: nothing. g_free() */
+char *tool_advice_rules_fault(const char *text);
 
 /* Sets the facts of [facts]. */
 void tool_advice_rules_facts(advice_state_t *state);
@@ -78,7 +83,7 @@ gboolean tool_advice_matches(const advice_state_t *state, const char *patterns,
 gboolean tool_advice_holds(const advice_state_t *state, const char *terms);
 
 /* Returns the first rule that matches a given argument, or NULL. */
-const advice_rule_t *tool_advice_rule(const advice_state_t *state,
+const advice_rule_t *tool_advice_rule(advice_state_t *state,
                                       const advice_given_t *given);
 
 /* Returns the last given argument of this kind whose name matches, or NULL. A
