@@ -78,4 +78,8 @@ END")" "failed in stage check:
 printf '#!/bin/sh\necho "# PASS: 2"\n' >"$scratch/bootstrap"
 is "$("$scratch/.ci/run" check)" '# PASS: 2
 2 passed, 0 failed, 0 skipped' 'nothing failed'
+
+printf '#!/bin/sh\nexit 1\n' >"$scratch/bootstrap"
+is "$("$scratch/.ci/run")" 'failed in stage plain:
+0 passed, 1 failed, 0 skipped' 'the first stage that fails is the last'
 tap_done
