@@ -536,7 +536,11 @@ dscomm_status_t dscomm_priv_link_renew(link_t *link,
     status = reconnect(link, deadline);
     dscomm_priv_fail_release();
     if (status == DSCOMM_ERR_NO_MEMORY)
-        return dscomm_fail(status, "no memory to connect to the store again");
+        return dscomm_fail(status,
+                           "cannot connect to the store at %s again: this "
+                           "process or the one that serves it, most often rank "
+                           "0, is out of memory, or has too many connections",
+                           link->peer);
     return status ? DSCOMM_ERR_PEER_FAILED : DSCOMM_OK;
 }
 

@@ -126,7 +126,7 @@ static void make_name(char name[2 * NAME + 1], unsigned number)
 /* Accepts one member, and sends it a wrong offer. */
 static void serve_wrong(int listener, const wrong_t *wrong)
 {
-    int64_t soon = g_get_monotonic_time() + 5 * G_USEC_PER_SEC;
+    int64_t soon = shm_now_ns() + 5000 * NS_PER_MS;
     join_result_t result = {.magic = SHM_MAGIC};
     int fd = accept(listener, NULL, NULL);
     int file = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -100,6 +100,7 @@ static void messages(rank_t *self)
                               DSCOMM_ANY_SOURCE, DSCOMM_ANY_TAG, &work));
     CHECK(self, dscomm_work_received(work, &source, &tag, &bytes) ==
                     DSCOMM_ERR_STATE);
+    CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_OK);
     CHECK(self, !dscomm_send(self->world, &out, 1, DSCOMM_INT64, next, 5));
     CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_OK && in == before);
     CHECK(self, !dscomm_work_received(work, &source, &tag, &bytes));
