@@ -209,6 +209,7 @@ static dscomm_status_t join_find_cause(const dscomm_attempt_t *attempt,
                                        dscomm_status_t status)
 {
     const char *key = DSCOMM_JOIN_WRONG;
+    dscomm_status_t cause = DSCOMM_OK;
     int present = 0;
 
     if (status != DSCOMM_ERR_PEER_FAILED)
@@ -216,7 +217,9 @@ static dscomm_status_t join_find_cause(const dscomm_attempt_t *attempt,
     dscomm_priv_fail_hold();
     dscomm_store_check(attempt->roster.store, &key, 1, &present);
     dscomm_priv_fail_release();
-    return present ? read_wrong(attempt) : status;
+    if (present)
+        cause = read_wrong(attempt);
+    return cause < 0 ? cause : status;
 }
 
 /* Fails if the last will of a rank was carried out: waiting for it until the

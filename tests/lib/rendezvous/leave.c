@@ -87,8 +87,9 @@ static void check_early_death(void)
 }
 
 /* In a store that another process serves, over TCP, the sentence does not
- * mention a file. */
-static void check_dead_record(void)
+ * mention a file. wrong: NULL, or a value under the key of failures that is no
+ * failure. */
+static void check_dead_record(const char *wrong)
 {
     dscomm_store_t *store = must_open_store("tcp://127.0.0.1:0", NULL, 1);
     dscomm_meeting_t meeting;
@@ -109,8 +110,11 @@ static void check_dead_record(void)
     dscomm_store_free(value);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
+    if (wrong)
+        dscomm_store_set(store, "dscomm/0/1/wrong", wrong, strlen(wrong));
     is_int(meet(url, 0, &meeting), DSCOMM_ERR_PEER_FAILED,
-           "a rank dies after its record is there");
+           "a rank dies after its record is there%s",
+           wrong ? ", beside a value that is no failure" : "");
     ok(strstr(dscomm_last_error(), "ended before all had come") &&
            !strstr(dscomm_last_error(), "file://"),
        "  %s", dscomm_last_error());
@@ -225,7 +229,8 @@ int main(void)
     check_silent_rank(NULL);
     check_silent_rank("b");
     check_early_death();
-    check_dead_record();
+    check_dead_record(NULL);
+    check_dead_record("x");
     check_keys_left();
     return tap_done();
 }
