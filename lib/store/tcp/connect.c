@@ -529,19 +529,15 @@ dscomm_status_t dscomm_priv_link_leave(link_t *link, dscomm_status_t status)
 dscomm_status_t dscomm_priv_link_renew(link_t *link,
                                        dscomm_priv_deadline_t deadline)
 {
+    char cause[DSCOMM_ERROR_MAX];
     dscomm_status_t status;
 
-    dscomm_priv_fail_hold();
+    g_strlcpy(cause, dscomm_last_error(), sizeof cause);
     dscomm_priv_link_disconnect(link);
     status = reconnect(link, deadline);
-    dscomm_priv_fail_release();
-    if (status == DSCOMM_ERR_NO_MEMORY)
-        return dscomm_fail(status,
-                           "cannot connect to the store at %s again: this "
-                           "process or the one that serves it, most often rank "
-                           "0, is out of memory, or has too many connections",
-                           link->peer);
-    return status ? DSCOMM_ERR_PEER_FAILED : DSCOMM_OK;
+    if (!status || status == DSCOMM_ERR_NO_MEMORY)
+        return status;
+    return dscomm_priv_fail_with(DSCOMM_ERR_PEER_FAILED, cause);
 }
 
 /* Last wills */
