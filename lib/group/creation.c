@@ -447,7 +447,7 @@ dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
 
     if (status < 0 && group->life.store) {
         status = dscomm_backend_creation_fail(args, status);
-        dscomm_priv_failure_last(status, &failure);
+        dscomm_backend_failure_last(group, status, &failure);
         if (is_served(group) && !is_notified(group)) {
             if (meeting_of(group)->rank)
                 creation_note_read(group);

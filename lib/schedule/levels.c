@@ -111,8 +111,8 @@ static dscomm_status_t level_open(dscomm_levels_t *levels, int which,
     own.open_ms = dscomm_priv_creation_left(args);
     status = level_open_impl(&own, module, &level->ops, &level->impl);
     dscomm_priv_store_limit(level->store, INT64_MAX, INT64_MAX);
-    if (status == DSCOMM_OK && level->ops.trim)
-        level->ops.trim(level->impl, &level->ops);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_module_trim(module, level->impl, &level->ops);
     return status;
 }
 
@@ -235,7 +235,8 @@ static dscomm_status_t levels_name_rank(const dscomm_levels_t *levels,
         return status;
     dscomm_priv_group_blame(levels->group, status, last.kind, levels->rank,
                             NULL, &failure);
-    memcpy(failure.detail, last.detail, sizeof failure.detail);
+    dscomm_backend_failure_detail(&failure, "group '%s': %s",
+                                  levels->group->identity.name, last.detail);
     return dscomm_backend_fail(&failure);
 }
 
