@@ -22,7 +22,7 @@
 /* Wait for the report of a rank whose header shows a mismatch in an earlier
  * call. A rank writes its report after it has waited for a moment. That is late
  * if it computes, or if the machine is loaded. */
-#define PEER_MS 5000
+#define PEER_MS 2000
 
 /* Without the group's lock, a diagnosis uses only members of the group that
  * never change. */
@@ -187,6 +187,15 @@ static void processes_learn(const dscomm_diagnosis_t *diagnosis)
                                     MIN(group->size, QUERIED));
 }
 
+/* True if it is known that the rank's process has ended. */
+static bool rank_has_ended(const dscomm_diagnosis_t *diagnosis, int rank)
+{
+    const dscomm_group_t *group = diagnosis->group;
+
+    return dscomm_priv_processes_ended(group->identity.world->meeting.processes,
+                                       group->identity.world_ranks[rank]);
+}
+
 static const char *rank_describe(const dscomm_diagnosis_t *diagnosis, int rank,
                                  char text[DSCOMM_PROCESS_MAX])
 {
@@ -246,7 +255,7 @@ static dscomm_status_t reports_compare(const dscomm_diagnosis_t *diagnosis,
  * ranks, so that the sentence can name the rank that differs from most. Without
  * the report of peer, unless that is -1, the call that differs is not known:
  * that report is waited for up to PEER_MS, or the group's time-out if that is
- * shorter, unless another rank ends the group meanwhile. */
+ * shorter, unless the peer or the group ends meanwhile. */
 static dscomm_status_t reports_compare_all(dscomm_diagnosis_t *diagnosis,
                                            int peer,
                                            dscomm_failure_t *ret_failure)
@@ -258,11 +267,16 @@ static dscomm_status_t reports_compare_all(dscomm_diagnosis_t *diagnosis,
         dscomm_priv_clock_after(now, MIN(PEER_MS, group->timeout_ms));
     bool lacks_peer;
 
+    if (peer >= 0)
+        processes_learn(diagnosis);
     for (;;) {
-        report_fetch_all(diagnosis);
+        const bool expects_peer = peer >= 0 && !rank_has_ended(diagnosis, peer);
+
+        if (dscomm_priv_clock() < end)
+            report_fetch_all(diagnosis);
         if (peer >= 0)
             report_fetch(diagnosis, peer);
-        lacks_peer = peer >= 0 && !rank_has_called(diagnosis, peer);
+        lacks_peer = expects_peer && !rank_has_called(diagnosis, peer);
         if (reports_complete(diagnosis) || diagnosis->broken ||
             group->ops.status(group->impl, NULL) != DSCOMM_OK ||
             dscomm_priv_clock() > (lacks_peer ? peer_end : end))
@@ -352,8 +366,9 @@ static void late_write(const dscomm_diagnosis_t *diagnosis,
         late > 1 ? "have" : "has", late > 1 ? "" : "s");
 }
 
-/* Adds which ranks are stopped: any of the first QUERIED, because without an
- * answer of the store it is not known which ranks are late. */
+/* Adds which ranks are stopped: late ones, and any of the first QUERIED,
+ * because without an answer of the store it is not known which ranks are late.
+ */
 static void stopped_append(const dscomm_diagnosis_t *diagnosis,
                            dscomm_failure_t *ret_failure)
 {
@@ -361,7 +376,8 @@ static void stopped_append(const dscomm_diagnosis_t *diagnosis,
     int *ranks = g_try_new(int, (gsize)group->size), count = 0;
 
     for (int r = 0; ranks && r < group->size; r++)
-        if (r < QUERIED || waits_include(diagnosis, r))
+        if (r < QUERIED || waits_include(diagnosis, r) ||
+            rank_is_late(diagnosis, r))
             ranks[count++] = group->identity.world_ranks[r];
     dscomm_priv_stopped_append(&group->identity.world->meeting, ranks, count,
                                ret_failure->detail, sizeof ret_failure->detail);

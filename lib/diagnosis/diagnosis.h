@@ -40,7 +40,7 @@ dscomm_status_t dscomm_priv_diagnosis_timeout(dscomm_diagnosis_t *diagnosis,
 /* As the first, after a header has shown a mismatch: reads the reports of more
  * ranks, and waits GRACE_MS for reports that are about to be written. peer: the
  * header's sender if a call before this one differs, else -1; its report is
- * waited for up to 5 s. The caller keeps the group's lock: the group is being
+ * waited for up to 2 s. The caller keeps the group's lock: the group is being
  * revoked, and another thread with the lock could only wait for the sentence.
  */
 dscomm_status_t dscomm_priv_diagnosis_mismatch(dscomm_diagnosis_t *diagnosis,
