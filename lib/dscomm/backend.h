@@ -191,7 +191,7 @@ typedef struct dscomm_bootstrap {
 
 /* The slots of a backend. size is that of the table with which the module was
  * compiled; members are only added at the end. Required: open, close, isend,
- * irecv, cancel, progress, revoke, status. */
+ * irecv, cancel, progress, revoke, status; all but open may be set by trim. */
 typedef struct dscomm_backend_ops {
     size_t size;
     size_t request_size; /* bytes of this backend's request */

@@ -226,6 +226,9 @@ static dscomm_status_t group_open_impl(dscomm_group_t *group,
     if (group->life.store)
         limit_store(group->life.store, plan, args.open_ms);
     status = group->ops.open(&args, &group->impl);
+    if (status == DSCOMM_OK)
+        status =
+            dscomm_priv_module_trim(group->module, group->impl, &group->ops);
     if (status < 0)
         status = explain_open(group, status);
     status = dscomm_priv_creation_end(&args, status);
@@ -244,8 +247,6 @@ static dscomm_status_t group_open_impl(dscomm_group_t *group,
 /* Chooses how blocking collectives go to the backend. */
 static void choose_path(dscomm_group_t *group)
 {
-    if (group->ops.trim)
-        group->ops.trim(group->impl, &group->ops);
     if (group->ops.capabilities)
         group->capabilities = group->ops.capabilities(group->impl);
     group->run = group->ops.run;

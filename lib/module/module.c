@@ -224,8 +224,13 @@ static bool has_trim(const dscomm_backend_ops_t *ops)
            ops->trim;
 }
 
-/* Returns NULL, or a text that names the required slot that the module lacks
- * (to be freed). */
+static bool ops_are_complete(const dscomm_backend_ops_t *ops)
+{
+    return ops->close && ops->isend && ops->irecv && ops->cancel &&
+           ops->progress && ops->revoke && ops->status;
+}
+
+/* Returns NULL, or a text that says what the module lacks (to be freed). */
 static char *check_ops(const dscomm_backend_ops_t *ops)
 {
     const size_t required = offsetof(dscomm_backend_ops_t, capabilities);
@@ -240,12 +245,22 @@ static char *check_ops(const dscomm_backend_ops_t *ops)
         return g_strdup_printf("its requests have %zu bytes, at least %zu are "
                                "needed",
                                ops->request_size, sizeof(dscomm_request_t));
-    if (!ops->open ||
-        (!has_trim(ops) &&
-         (!ops->close || !ops->isend || !ops->irecv || !ops->cancel ||
-          !ops->progress || !ops->revoke || !ops->status)))
+    if (!ops->open || (!has_trim(ops) && !ops_are_complete(ops)))
         return g_strdup("a required operation is missing");
     return NULL;
+}
+
+dscomm_status_t dscomm_priv_module_trim(const dscomm_module_t *module,
+                                        void *impl, dscomm_backend_ops_t *ops)
+{
+    if (ops->trim)
+        ops->trim(impl, ops);
+    if (ops_are_complete(ops))
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_NO_BACKEND,
+                       "backend %s does not work: its slot trim leaves a "
+                       "required slot empty; report this to its author",
+                       module->name);
 }
 
 static char *module_check_backend(const dscomm_module_t *module,

@@ -23,6 +23,11 @@ dscomm_status_t dscomm_priv_module_find(const char *name,
 /* Returns module index = 0, 1, ..., loaded if possible; NULL after the last. */
 const dscomm_module_t *dscomm_priv_module_get(size_t index);
 
+/* Lets ops, a copy of the module's slots, adapt to impl. Fails if a required
+ * slot is empty afterwards. */
+dscomm_status_t dscomm_priv_module_trim(const dscomm_module_t *module,
+                                        void *impl, dscomm_backend_ops_t *ops);
+
 /* Called when a group of the module was opened. A library that the first group
  * has loaded, such as MPI, then stays loaded as the module does. */
 void dscomm_priv_module_opened(const dscomm_module_t *module);

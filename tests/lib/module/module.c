@@ -95,6 +95,27 @@ static void check_taken(void)
     ok(!dscomm_priv_backend_settings(1), "and those of refused ones are not");
 }
 
+static void forget_progress(void *impl, dscomm_backend_ops_t *ops)
+{
+    (void)impl;
+    ops->progress = NULL;
+}
+
+static void check_trim(void)
+{
+    const dscomm_module_t *module = find("fine");
+    dscomm_backend_ops_t ops = module->ops;
+
+    is_int(dscomm_priv_module_trim(module, NULL, &ops), DSCOMM_OK,
+           "a table without trim stays as it is");
+    ops.trim = forget_progress;
+    is_int(dscomm_priv_module_trim(module, NULL, &ops), DSCOMM_ERR_NO_BACKEND,
+           "a trim that empties a required slot");
+    ok(strstr(dscomm_last_error(), "backend fine does not work") &&
+           strstr(dscomm_last_error(), "required slot"),
+       "  %s", dscomm_last_error());
+}
+
 static void check_info(void)
 {
     dscomm_backend_info_t info = {.size = sizeof info};
@@ -279,6 +300,7 @@ int main(void)
     ok(strstr(logged, "'odd name.so'") != NULL,
        "the log tells of a name that no backend can have");
     check_taken();
+    check_trim();
     check_info();
     check_unknown();
     clean(folder);
