@@ -266,11 +266,11 @@ static void mailbox_leave(void *self)
 }
 
 /* Rank 0 makes a file without a name, the others open it through /proc. */
-static dscomm_status_t open_file(const dscomm_backend_args_t *args,
-                                 size_t bytes, char path[64], int *ret_file)
+static dscomm_status_t map_file(const dscomm_backend_args_t *args, impl_t *impl,
+                                char path[64], int *ret_file)
 {
-    dscomm_status_t status = DSCOMM_OK;
-    void *there = NULL;
+    dscomm_status_t status;
+    void *there;
     size_t size;
 
     if (args->rank == 0) {
@@ -279,15 +279,16 @@ static dscomm_status_t open_file(const dscomm_backend_args_t *args,
     } else {
         status = dscomm_store_get(args->store, "rank 0", args->open_ms, &there,
                                   &size);
-        *ret_file = status == DSCOMM_OK ? open(there, O_RDWR | O_CLOEXEC) : -1;
+        if (status < 0)
+            return status;
+        *ret_file = open(there, O_RDWR | O_CLOEXEC);
+        dscomm_store_free(there);
     }
-    if (status == DSCOMM_OK &&
-        (*ret_file < 0 ||
-         (args->rank == 0 && ftruncate(*ret_file, (off_t)bytes))))
-        status = dscomm_fail(DSCOMM_ERR_IO, "the file of rank 0: %s",
-                             strerror(errno));
-    dscomm_store_free(there);
-    return status;
+    if (*ret_file < 0 || ftruncate(*ret_file, (off_t)impl->size) ||
+        (impl->shared = mmap(NULL, impl->size, PROT_READ | PROT_WRITE,
+                             MAP_SHARED, *ret_file, 0)) == MAP_FAILED)
+        return dscomm_fail(DSCOMM_ERR_IO, "rank 0's file: %s", strerror(errno));
+    return DSCOMM_OK;
 }
 
 /* Returns when all ranks have mapped the file. */
@@ -298,7 +299,7 @@ static dscomm_status_t mailbox_join(const dscomm_backend_args_t *args,
     impl_t *impl = calloc(1, sizeof *impl + ranks * sizeof *impl->sends);
     dscomm_status_t status;
     char path[64] = "", key[16];
-    int file;
+    int file = -1;
 
     if (!impl)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a group");
@@ -309,11 +310,7 @@ static dscomm_status_t mailbox_join(const dscomm_backend_args_t *args,
     TAILQ_INIT(&impl->receives);
     for (size_t r = 0; r < ranks; r++)
         TAILQ_INIT(&impl->sends[r]);
-    status = open_file(args, impl->size, path, &file);
-    if (status == DSCOMM_OK &&
-        (impl->shared = mmap(NULL, impl->size, PROT_READ | PROT_WRITE,
-                             MAP_SHARED, file, 0)) == MAP_FAILED)
-        status = dscomm_fail(DSCOMM_ERR_IO, "mmap: %s", strerror(errno));
+    status = map_file(args, impl, path, &file);
     snprintf(key, sizeof key, "rank %d", args->rank);
     if (status == DSCOMM_OK)
         status = dscomm_store_set(args->store, key, path, strlen(path));
