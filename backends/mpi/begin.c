@@ -59,13 +59,13 @@ static dscomm_status_t begin_start_thread(void)
 dscomm_status_t engine_begin(const dscomm_backend_args_t *args, int timeout_ms,
                              int *ret_level)
 {
-    const int64_t end_us = g_get_monotonic_time() + (int64_t)timeout_ms * 1000;
+    const int64_t end_ns = mpi_now_ns() + timeout_ms * NS_PER_MS;
     dscomm_status_t status = begin_start_thread();
     int done;
 
     if (status < 0)
         return status;
-    done = engine_latch_await(&own.latch, args, end_us);
+    done = engine_latch_await(&own.latch, args, end_ns);
     if (done < 0)
         return (dscomm_status_t)done;
     if (!done)

@@ -17,7 +17,7 @@
 
 typedef struct {
     pthread_mutex_t *lock; /* NULL: any thread may call MPI */
-    int64_t end; /* us, as g_get_monotonic_time() */
+    int64_t end_ns; /* mpi_now_ns() */
     useconds_t pause;
 } turn_t;
 
@@ -38,7 +38,7 @@ static int turn_rest(turn_t *turn)
 {
     usleep(turn->pause);
     turn->pause = MIN(2 * turn->pause, MOST_PAUSE_US);
-    return g_get_monotonic_time() < turn->end;
+    return mpi_now_ns() < turn->end_ns;
 }
 
 static dscomm_status_t turn_fail(const turn_t *turn, int code, const char *what)
@@ -152,9 +152,8 @@ static dscomm_status_t bootstrap_await_all(const dscomm_bootstrap_t *bootstrap,
 
 dscomm_status_t engine_bootstrap(dscomm_bootstrap_t *bootstrap)
 {
-    turn_t turn = {
-        NULL, g_get_monotonic_time() + (int64_t)bootstrap->timeout_ms * 1000,
-        PAUSE_US};
+    turn_t turn = {NULL, mpi_now_ns() + bootstrap->timeout_ms * NS_PER_MS,
+                   PAUSE_US};
     int level = 0;
     dscomm_status_t status =
         engine_library_open(NULL, bootstrap->timeout_ms, &level);

@@ -20,6 +20,8 @@
 #define ENGINE_NAME "mpich"
 #endif
 
+#define NS_PER_MS INT64_C(1000000)
+
 /* Tests of a request before it is left to MPI; most complete meanwhile. */
 #define LAST_TESTS 64
 
@@ -111,13 +113,22 @@ typedef struct {
     bool done;
 } engine_latch_t;
 
+/* The clock of deadlines. */
+static inline int64_t mpi_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 * NS_PER_MS + now.tv_nsec;
+}
+
 void engine_latch_init(engine_latch_t *latch);
 void engine_latch_set(engine_latch_t *latch);
-/* Returns 1 if the latch is set, 0 at end_us (g_get_monotonic_time()), or a
+/* Returns 1 if the latch is set, 0 at end_ns (mpi_now_ns()), or a
  * negative status: the reason why the group of args, which may be NULL, can no
  * longer be made. */
 int engine_latch_await(engine_latch_t *latch, const dscomm_backend_args_t *args,
-                       int64_t end_us);
+                       int64_t end_ns);
 /* As pthread_create(), but the thread gets no signals. */
 int engine_thread_start(void *(*body)(void *arg), void *arg,
                         pthread_t *ret_thread);

@@ -51,12 +51,12 @@ static bool latch_wait(engine_latch_t *latch, int timeout_ms)
 }
 
 int engine_latch_await(engine_latch_t *latch, const dscomm_backend_args_t *args,
-                       int64_t end_us)
+                       int64_t end_ns)
 {
     int slice = DSCOMM_CREATION_LOOK_MS;
 
     for (;;) {
-        const int64_t left = MAX(end_us - g_get_monotonic_time(), 0) / 1000;
+        const int64_t left = MAX(end_ns - mpi_now_ns(), 0) / NS_PER_MS;
         dscomm_status_t status;
 
         if (latch_wait(latch, (int)MIN(left, slice)))

@@ -10,7 +10,7 @@
 
 /* After a failure of MPI: how long to look for a dead rank, and the pause
  * between two looks. */
-#define LOST_US (1000 * 1000)
+#define LOST_MS 1000
 #define PAUSE_US (10 * 1000)
 
 /* A communicator of all ranks that carries only the messages of
@@ -196,9 +196,9 @@ static void maker_start(maker_t *maker, bool on_own_thread)
 }
 
 static dscomm_status_t
-maker_await(maker_t *maker, const dscomm_backend_args_t *args, int64_t end_us)
+maker_await(maker_t *maker, const dscomm_backend_args_t *args, int64_t end_ns)
 {
-    const int done = engine_latch_await(&maker->latch, args, end_us);
+    const int done = engine_latch_await(&maker->latch, args, end_ns);
 
     if (done)
         return done < 0 ? (dscomm_status_t)done : DSCOMM_OK;
@@ -213,10 +213,10 @@ maker_await(maker_t *maker, const dscomm_backend_args_t *args, int64_t end_us)
  * the watch of processes. */
 static dscomm_status_t find_death(const dscomm_backend_args_t *args)
 {
-    const int64_t end_us = g_get_monotonic_time() + LOST_US;
+    const int64_t end_ns = mpi_now_ns() + LOST_MS * NS_PER_MS;
     dscomm_status_t status = dscomm_backend_creation_check(args);
 
-    while (status == DSCOMM_OK && g_get_monotonic_time() < end_us) {
+    while (status == DSCOMM_OK && mpi_now_ns() < end_ns) {
         g_usleep(PAUSE_US);
         status = dscomm_backend_creation_check(args);
     }
@@ -224,14 +224,14 @@ static dscomm_status_t find_death(const dscomm_backend_args_t *args)
 }
 
 static dscomm_status_t make_comm(const dscomm_backend_args_t *args,
-                                 const mpi_map_t *map, int64_t end_us,
+                                 const mpi_map_t *map, int64_t end_ns,
                                  engine_t *engine)
 {
     maker_t *maker = maker_new(args->ranks, map);
     dscomm_status_t status;
 
     maker_start(maker, engine->lock == &engine->own_lock);
-    status = maker_await(maker, args, end_us);
+    status = maker_await(maker, args, end_ns);
     if (status == DSCOMM_OK && maker->code == MPI_SUCCESS)
         engine->comm = maker->comm;
     else if (status == DSCOMM_OK)
@@ -252,8 +252,7 @@ static void engine_destroy(engine_t *engine)
 static dscomm_status_t engine_join(const dscomm_backend_args_t *args,
                                    engine_t *engine)
 {
-    const int64_t end_us =
-        g_get_monotonic_time() + (int64_t)args->open_ms * 1000;
+    const int64_t end_ns = mpi_now_ns() + args->open_ms * NS_PER_MS;
     mpi_card_t card = {.engine = ENGINE_NAME};
     mpi_map_t *map = NULL;
     dscomm_status_t status = engine_prepare(args, engine, &card);
@@ -263,7 +262,7 @@ static dscomm_status_t engine_join(const dscomm_backend_args_t *args,
         engine->blocking = map->blocking;
         engine->mark = map->mark;
         pthread_mutex_lock(engine->lock);
-        status = make_comm(args, map, end_us, engine);
+        status = make_comm(args, map, end_ns, engine);
         if (status == DSCOMM_OK)
             engine_message_setup(engine);
         pthread_mutex_unlock(engine->lock);
@@ -377,10 +376,10 @@ static int unclean_poll(void)
 
 static void unclean_drain(void)
 {
-    const int64_t end_us = g_get_monotonic_time() + DRAIN_MS * 1000;
+    const int64_t end_ns = mpi_now_ns() + DRAIN_MS * NS_PER_MS;
     int left = unclean_poll();
 
-    while (left && g_get_monotonic_time() < end_us) {
+    while (left && mpi_now_ns() < end_ns) {
         g_usleep(100);
         left = unclean_poll();
     }

@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include "compression/device/device.h"
+#include "lib/base/clock.h"
 
 #include <dscomm/dscomm.h>
 
@@ -104,8 +105,8 @@ static void call_wait(dscomm_exchange_t *x)
     if (x->awaited)
         dscomm_work_wait(x->awaited, most_ms);
     if (x->waits)
-        dscomm_priv_device_rest(x->since);
-    x->seen = g_get_monotonic_time();
+        dscomm_priv_device_rest(x->since_ns);
+    x->seen_ns = dscomm_priv_clock();
 }
 
 /* Runs the call. Fails if the compressors' group has ended, because that does

@@ -110,9 +110,9 @@ void dscomm_priv_device_leave(dscomm_exchange_t *x);
 /* Waits at most most_ms until no device uses the memory of x. */
 dscomm_status_t dscomm_priv_device_settle(dscomm_exchange_t *x, int most_ms);
 
-/* In drain.c: a short pause between two looks at a device. since: the time of
- * its last progress, in us. */
-void dscomm_priv_device_rest(gint64 since);
+/* In drain.c: a short pause between two looks at a device. since_ns: the time
+ * of its last progress. */
+void dscomm_priv_device_rest(int64_t since_ns);
 /* Waits for at most so long until the queue is empty. event: where a mark is
  * kept for later calls, or NULL. channel: that of a call, which ends if one of
  * its groups ends, or NULL. */

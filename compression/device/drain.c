@@ -4,21 +4,22 @@
 #include "config.h"
 
 #include "compression/device/device.h"
+#include "lib/base/clock.h"
 
 #include <dscomm/dscomm.h>
 #include <pthread.h>
 
 /* Time for which a device is polled without pauses; later there are pauses. */
-#define EAGER_US 2000
+#define EAGER_NS (2 * NS_PER_MS)
 #define PAUSE_US 50
 /* The number of calls that do not try to allocate on a full device: first,
  * most. */
 #define SHORT_FIRST 16
 #define SHORT_MOST 1024
 
-void dscomm_priv_device_rest(gint64 since)
+void dscomm_priv_device_rest(int64_t since_ns)
 {
-    if (g_get_monotonic_time() - since < EAGER_US)
+    if (dscomm_priv_clock() - since_ns < EAGER_NS)
         g_thread_yield();
     else
         g_usleep(PAUSE_US);
@@ -46,17 +47,17 @@ static int queue_look(const dscomm_channel_t *channel,
                       dscomm_device_queue_t *queue, void **event, int most_ms,
                       int *ret_reached)
 {
-    const gint64 since = g_get_monotonic_time();
-    const gint64 end = since + (gint64)most_ms * 1000;
+    const int64_t since_ns = dscomm_priv_clock();
+    const int64_t end_ns = since_ns + most_ms * NS_PER_MS;
     void *own = NULL, **mark = event ? event : &own;
     int code = device_ops()->mark(queue, mark);
 
     *ret_reached = 0;
     if (!code)
         code = device_ops()->reached(queue, *mark, ret_reached);
-    while (!code && !*ret_reached && g_get_monotonic_time() < end &&
+    while (!code && !*ret_reached && dscomm_priv_clock() < end_ns &&
            (!channel || dscomm_priv_channel_status(channel) == DSCOMM_OK)) {
-        dscomm_priv_device_rest(since);
+        dscomm_priv_device_rest(since_ns);
         code = device_ops()->reached(queue, *mark, ret_reached);
     }
     if (own)

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "compression/device/device.h"
+#include "lib/base/clock.h"
 
 #include <dscomm/dscomm.h>
 
@@ -11,12 +12,13 @@
  * watched counts, because progress at other times could not be seen. */
 dscomm_status_t dscomm_priv_exchange_watch(dscomm_exchange_t *x, int moved)
 {
-    gint64 now = g_get_monotonic_time(), limit = (gint64)x->timeout_ms * 1000;
+    const int64_t now = dscomm_priv_clock();
+    const int64_t limit = x->timeout_ms * NS_PER_MS;
 
-    if (!x->since || moved || now - x->seen > limit / 4)
-        x->since = now;
-    x->seen = now;
-    if (x->awaited || now - x->since <= limit)
+    if (!x->since_ns || moved || now - x->seen_ns > limit / 4)
+        x->since_ns = now;
+    x->seen_ns = now;
+    if (x->awaited || now - x->since_ns <= limit)
         return DSCOMM_IN_PROGRESS;
     return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                        "rank %d waits for its device, which has not gone on "
@@ -43,17 +45,17 @@ dscomm_status_t dscomm_priv_exchange_await(dscomm_exchange_t *x, stage_t stage,
     dscomm_status_t status = dscomm_priv_device_reached(x, stage, p);
 
     x->awaited = NULL;
-    x->since = 0;
+    x->since_ns = 0;
     while (status == DSCOMM_IN_PROGRESS) {
         status = dscomm_priv_exchange_watch(x, 0);
         if (status == DSCOMM_IN_PROGRESS)
             status = messages_progress(x);
         if (status < 0)
             break;
-        dscomm_priv_device_rest(x->since);
-        x->seen = g_get_monotonic_time();
+        dscomm_priv_device_rest(x->since_ns);
+        x->seen_ns = dscomm_priv_clock();
         status = dscomm_priv_device_reached(x, stage, p);
     }
-    x->since = 0;
+    x->since_ns = 0;
     return status;
 }

@@ -123,8 +123,8 @@ struct dscomm_exchange {
      * scale is known; number of sends that are complete. */
     size_t gathered, reduced, served, spread, fetched, decoded, ready, sent;
     dscomm_work_t *awaited; /* what the call waits for; NULL: its device */
-    gint64 since; /* time of the last progress, in us; 0: unknown */
-    gint64 seen; /* time of the last look at the device, in us */
+    int64_t since_ns; /* time of the last progress; 0: unknown */
+    int64_t seen_ns; /* time of the last look at the device */
     int timeout_ms;
     int abandoned; /* 1: the memory may be in use until the process ends */
 };

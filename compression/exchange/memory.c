@@ -40,7 +40,7 @@ dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel)
     x->gathered = x->reduced = x->served = x->spread = 0;
     x->fetched = x->decoded = x->ready = x->sent = 0;
     x->awaited = NULL;
-    x->since = x->seen = 0;
+    x->since_ns = x->seen_ns = 0;
     return x;
 }
 
