@@ -62,7 +62,7 @@ static void add_route(GString *text, const char *interface, const char *network,
         inet_addr(network), inet_addr(gateway), inet_addr(mask));
 }
 
-static void put_routes(const char *machine, gboolean several)
+static void put_routes(const char *machine, bool several)
 {
     GString *text = g_string_new("Iface\tDestination\tGateway \tFlags\tRefCnt\t"
                                  "Use\tMetric\tMask\t\tMTU\tWindow\tIRTT\n");
@@ -100,7 +100,7 @@ static void put_machines(void)
     for (size_t i = 0; i < G_N_ELEMENTS(likes); i++)
         put_routes(likes[i], strcmp(likes[i], "single") != 0);
     put("small", "proc/sys/kernel/hostname", "small.local\n");
-    put_routes("small", TRUE);
+    put_routes("small", true);
     put_device("rdma", "mlx5_0", "4: ACTIVE\n");
     put_device("down", "mlx5_0", "1: DOWN\n");
     put_device("efa", "efa_0", "4: ACTIVE\n");
@@ -139,7 +139,7 @@ typedef struct {
     char **words;
     GPtrArray *environment;
     char *root;
-    gboolean why; /* the answer includes the reason of each part */
+    bool why; /* the answer includes the reason of each part */
     tool_advice_question_t question;
 } case_t;
 
@@ -156,8 +156,8 @@ static const char *version_of(const char *word)
  * permits one core. All others: 8 cores, two NUMA nodes. */
 static void count_cores(tool_advice_question_t *question, const char *machine)
 {
-    const gboolean small = strcmp(machine, "small") == 0;
-    const gboolean masked = strcmp(machine, "masked") == 0;
+    const bool small = strcmp(machine, "small") == 0;
+    const bool masked = strcmp(machine, "masked") == 0;
 
     if (strcmp(machine, "bare") == 0)
         return;
@@ -182,9 +182,9 @@ static void case_read(case_t *v, const char *line)
         if (strcmp(*word, "--") == 0)
             question->given = word + 1;
         else if (strcmp(*word, "root") == 0)
-            question->superuser = TRUE;
+            question->superuser = true;
         else if (strcmp(*word, "why") == 0)
-            v->why = TRUE;
+            v->why = true;
         else if (strchr(*word, '='))
             g_ptr_array_add(v->environment, *word);
         else if (sscanf(*word, "%dx%d", &question->nodes,
@@ -203,7 +203,7 @@ static void case_clear(case_t *v)
 }
 
 /* Prints reasons if they were requested, or if one is missing. */
-static void print_parts(const GPtrArray *parts, gboolean why, GString *text)
+static void print_parts(const GPtrArray *parts, bool why, GString *text)
 {
     for (guint i = 0; i < parts->len; i++) {
         const tool_advice_part_t *part = g_ptr_array_index(parts, i);
@@ -224,8 +224,7 @@ static void print_judgement(const tool_advice_judgement_t *judgement,
                            judgement->instead ? judgement->instead : "");
 }
 
-static void print_advice(const tool_advice_t *advice, gboolean why,
-                         GString *text)
+static void print_advice(const tool_advice_t *advice, bool why, GString *text)
 {
     char *line = tool_advice_line(advice);
 
@@ -274,7 +273,7 @@ static char **read_lines(const char *path)
     return lines;
 }
 
-static gboolean is_question(const char *line)
+static bool is_question(const char *line)
 {
     return *line && *line != ' ' && *line != '#';
 }

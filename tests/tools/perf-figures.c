@@ -188,7 +188,7 @@ static void test_parse_size(void)
 
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
         size_t bytes = 77;
-        gboolean is = perf_parse_size(rows[i].text, &bytes);
+        bool is = perf_parse_size(rows[i].text, &bytes);
         ok(is == (rows[i].bytes >= 0) &&
                (!is || (double)bytes == rows[i].bytes),
            "'%s'", rows[i].text);

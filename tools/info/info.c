@@ -8,6 +8,7 @@
 
 #include <dscomm/codec.h>
 #include <dscomm/info.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ static struct {
     int ranks, nodes;
 } job = {8, 1};
 
-static gboolean coll_reduces(dscomm_coll_t coll)
+static bool coll_reduces(dscomm_coll_t coll)
 {
     return coll == DSCOMM_COLL_REDUCE || coll == DSCOMM_COLL_ALL_REDUCE ||
            coll == DSCOMM_COLL_REDUCE_SCATTER ||
@@ -66,8 +67,8 @@ static char *choice_text(const dscomm_choice_info_t *info)
                            info->by_default);
 }
 
-static gboolean choice_is_same(const dscomm_choice_info_t *a,
-                               const dscomm_choice_info_t *b)
+static bool choice_is_same(const dscomm_choice_info_t *a,
+                           const dscomm_choice_info_t *b)
 {
     return a->by_default == b->by_default && a->by_setting == b->by_setting;
 }
@@ -130,8 +131,8 @@ static void print_choices(dscomm_coll_t coll, GPtrArray *notes)
 }
 
 /* Whether an algorithm of coll can be used. */
-static gboolean algorithm_fits(const dscomm_algorithm_info_t *info,
-                               dscomm_coll_t coll)
+static bool algorithm_fits(const dscomm_algorithm_info_t *info,
+                           dscomm_coll_t coll)
 {
     return info->coll == (int)coll &&
            (!info->power_of_two || !(job.ranks & (job.ranks - 1))) &&
@@ -164,7 +165,7 @@ static const char *algorithm_setting(void)
 }
 
 /* Whether DSCOMM_ALGORITHM is valid; if not, see dscomm_last_error(). */
-static gboolean algorithms_known(void)
+static bool algorithms_known(void)
 {
     dscomm_choice_info_t info = {.size = sizeof info};
 
@@ -544,8 +545,8 @@ static void info_print_json(const gboolean *wanted)
     g_string_free(text, TRUE);
 }
 
-static gboolean info_parse(int *argc, char ***argv, gboolean *wanted,
-                           gboolean *json)
+static bool info_parse(int *argc, char ***argv, gboolean *wanted,
+                       gboolean *json)
 {
     GOptionEntry entries[PARTS + 4] = {
         [PARTS] = {"ranks", 'n', 0, G_OPTION_ARG_INT, &job.ranks,
@@ -568,7 +569,8 @@ static gboolean info_parse(int *argc, char ***argv, gboolean *wanted,
 
 int tool_info(int argc, char **argv)
 {
-    gboolean wanted[PARTS] = {FALSE}, json = FALSE, any = FALSE, known;
+    gboolean wanted[PARTS] = {FALSE}, json = FALSE;
+    bool any = false, known;
 
     if (!info_parse(&argc, &argv, wanted, &json))
         return TOOL_USAGE;

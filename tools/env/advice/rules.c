@@ -73,7 +73,7 @@ void tool_advice_rules_open(advice_state_t *state)
     state->values =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     for (size_t i = 0; i < G_N_ELEMENTS(launchers); i++)
-        tool_advice_set_fact(state, launchers[i], FALSE);
+        tool_advice_set_fact(state, launchers[i], false);
     tool_advice_set(state, state->advice->launcher, "%s",
                     state->advice->version);
 }
@@ -115,8 +115,7 @@ void tool_advice_set(advice_state_t *state, const char *name,
     va_end(args);
 }
 
-void tool_advice_set_fact(advice_state_t *state, const char *name,
-                          gboolean holds)
+void tool_advice_set_fact(advice_state_t *state, const char *name, bool holds)
 {
     tool_advice_set(state, name, "%s", holds ? "1" : "");
 }
@@ -180,8 +179,8 @@ char *tool_advice_quote(char *const *words)
     return g_string_free(line, FALSE);
 }
 
-static gboolean pattern_matches(const advice_state_t *state,
-                                const char *pattern, const char *text)
+static bool pattern_matches(const advice_state_t *state, const char *pattern,
+                            const char *text)
 {
     if (*pattern != '@')
         return g_pattern_match_simple(pattern, text);
@@ -189,11 +188,11 @@ static gboolean pattern_matches(const advice_state_t *state,
         state, tool_advice_rules_get(state, "names", pattern + 1), text);
 }
 
-gboolean tool_advice_matches(const advice_state_t *state, const char *patterns,
-                             const char *text)
+bool tool_advice_matches(const advice_state_t *state, const char *patterns,
+                         const char *text)
 {
     char **items = g_strsplit(patterns, "|", -1);
-    gboolean found = FALSE;
+    bool found = false;
 
     for (int i = 0; items[i] && !found; i++)
         found = pattern_matches(state, items[i], text);
@@ -202,20 +201,20 @@ gboolean tool_advice_matches(const advice_state_t *state, const char *patterns,
 }
 
 /* Tests of values. A list of components that begins with "^" excludes them. */
-static gboolean test_lists(const char *value, const char *component)
+static bool test_lists(const char *value, const char *component)
 {
     char **words = g_strsplit(value, ",", -1);
-    gboolean found =
+    bool found =
         *value != '^' && g_strv_contains((const char *const *)words, component);
 
     g_strfreev(words);
     return found;
 }
 
-static gboolean test_lacks(const char *value, const char *components)
+static bool test_lacks(const char *value, const char *components)
 {
     char **words = g_strsplit(components, ",", -1);
-    gboolean lacks = FALSE;
+    bool lacks = false;
 
     for (int i = 0; words[i] && *value != '^'; i++)
         lacks = lacks || !test_lists(value, words[i]);
@@ -234,15 +233,15 @@ int tool_advice_decimal(const char *text, int max)
     return number > max ? 0 : (int)number;
 }
 
-static gboolean test_number(const char *value, const char *max)
+static bool test_number(const char *value, const char *max)
 {
     return tool_advice_decimal(value, atoi(max)) > 0;
 }
 
-gboolean tool_advice_is_network(const char *text)
+bool tool_advice_is_network(const char *text)
 {
     char **words = g_strsplit(text, ",", -1);
-    gboolean good = words[0] != NULL;
+    bool good = words[0] != NULL;
 
     for (int i = 0; words[i]; i++) {
         char *slash = strchr(words[i], '/');
@@ -258,7 +257,7 @@ gboolean tool_advice_is_network(const char *text)
     return good;
 }
 
-static gboolean test_network(const char *value, const char *unused)
+static bool test_network(const char *value, const char *unused)
 {
     (void)unused;
     return tool_advice_is_network(value);
@@ -266,7 +265,7 @@ static gboolean test_network(const char *value, const char *unused)
 
 static const struct {
     const char *name;
-    gboolean (*holds)(const char *value, const char *argument);
+    bool (*holds)(const char *value, const char *argument);
 } tests[] = {
     {"lists(", test_lists},
     {"lacks(", test_lacks},
@@ -304,7 +303,7 @@ static char *group_fault(GKeyFile *file, const char *group)
 {
     char *kind = g_strndup(group, strcspn(group, " ")), *fault = NULL;
     char **keys = g_key_file_get_keys(file, group, NULL, NULL);
-    gboolean complete = FALSE;
+    bool complete = false;
     size_t i = 0;
 
     while (i < G_N_ELEMENTS(kinds) && strcmp(kinds[i].kind, kind) != 0)
@@ -315,7 +314,7 @@ static char *group_fault(GKeyFile *file, const char *group)
         if (!tool_advice_matches(NULL, kinds[i].keys, *key))
             fault = g_strdup_printf("there is no key '%s'", *key);
         else if (tool_advice_matches(NULL, kinds[i].needed, *key))
-            complete = TRUE;
+            complete = true;
     }
     if (!fault && !complete)
         fault = g_strdup_printf("it needs %s", kinds[i].needed);
@@ -348,14 +347,14 @@ char *tool_advice_rules_fault(const char *text)
 }
 
 /* A missing value fails every check. */
-static gboolean value_passes(const advice_state_t *state, const char *check,
-                             const char *value)
+static bool value_passes(const advice_state_t *state, const char *check,
+                         const char *value)
 {
-    gboolean negated = *check == '!', passes;
+    bool negated = *check == '!', passes;
     size_t i;
 
     if (!value)
-        return FALSE;
+        return false;
     check += negated;
     i = test_find(check);
     if (i < G_N_ELEMENTS(tests)) {
@@ -388,10 +387,10 @@ const advice_given_t *tool_advice_given(const advice_state_t *state,
 
 /* The term "mca:pml=ucx": returns whether the effective argument passes the
  * check. */
-static gboolean term_given(const advice_state_t *state, char *term, char *name,
-                           const char *value)
+static bool term_given(const advice_state_t *state, char *term, char *name,
+                       const char *value)
 {
-    gboolean arguments = strcmp(term, "given") == 0;
+    bool arguments = strcmp(term, "given") == 0;
     const advice_given_t *given =
         tool_advice_given(state, arguments ? "mca" : term, name);
 
@@ -401,10 +400,10 @@ static gboolean term_given(const advice_state_t *state, char *term, char *name,
 
 /* The term of a fact or variable: compares its value with operand by sign;
  * without sign, returns whether it is not empty. */
-static gboolean term_compare(const char *value, char sign, const char *operand)
+static bool term_compare(const char *value, char sign, const char *operand)
 {
     if (!value || !*value)
-        return FALSE;
+        return false;
     if (sign == '<')
         return atoi(value) < atoi(operand);
     if (sign == '>') /* ">=" */
@@ -412,9 +411,9 @@ static gboolean term_compare(const char *value, char sign, const char *operand)
     return !sign || strcmp(value, operand) == 0;
 }
 
-static gboolean term_holds(const advice_state_t *state, const char *text)
+static bool term_holds(const advice_state_t *state, const char *text)
 {
-    gboolean negated = *text == '!', holds;
+    bool negated = *text == '!', holds;
     char *term = g_strdup(text + negated);
     char *operand = term + strcspn(term, "=<>"), sign = *operand, *colon;
 
@@ -434,10 +433,10 @@ static gboolean term_holds(const advice_state_t *state, const char *text)
     return holds != negated;
 }
 
-gboolean tool_advice_holds(const advice_state_t *state, const char *terms)
+bool tool_advice_holds(const advice_state_t *state, const char *terms)
 {
     char **words = g_strsplit(terms ? terms : "", " ", -1);
-    gboolean holds = TRUE;
+    bool holds = true;
 
     for (int i = 0; words[i] && holds; i++)
         holds = !*words[i] || term_holds(state, words[i]);
@@ -452,7 +451,7 @@ void tool_advice_rules_facts(advice_state_t *state)
     for (int i = 0; names[i]; i++) {
         char **alternatives = g_strsplit(
             tool_advice_rules_get(state, "facts", names[i]), ";", -1);
-        gboolean holds = FALSE;
+        bool holds = false;
 
         state->group = "facts";
         for (int j = 0; alternatives[j]; j++)

@@ -33,14 +33,16 @@
 
 #include "tools/env/advice/advice.h"
 
+#include <stdbool.h>
+
 /* An argument that the user gave. */
 typedef struct {
     const char *kind; /* "option", "mca" or "variable" */
     char *name; /* without dashes */
     char *value; /* NULL: none */
     char **words; /* as the user wrote them */
-    gboolean known; /* the option is in the table of options */
-    gboolean ambient; /* a variable of the environment, not an argument */
+    bool known; /* the option is in the table of options */
+    bool ambient; /* a variable of the environment, not an argument */
 } advice_given_t;
 
 typedef struct {
@@ -76,11 +78,11 @@ const char *tool_advice_rules_get(const advice_state_t *state,
                                   const char *group, const char *key);
 
 /* Whether one of the patterns matches text. */
-gboolean tool_advice_matches(const advice_state_t *state, const char *patterns,
-                             const char *text);
+bool tool_advice_matches(const advice_state_t *state, const char *patterns,
+                         const char *text);
 
 /* Whether all terms hold; NULL: there are none. */
-gboolean tool_advice_holds(const advice_state_t *state, const char *terms);
+bool tool_advice_holds(const advice_state_t *state, const char *terms);
 
 /* Returns the first rule that matches a given argument, or NULL. */
 const advice_rule_t *tool_advice_rule(advice_state_t *state,
@@ -96,8 +98,7 @@ void tool_advice_set(advice_state_t *state, const char *name,
                      const char *format, ...) G_GNUC_PRINTF(3, 4);
 
 /* Sets whether a fact without a value holds. */
-void tool_advice_set_fact(advice_state_t *state, const char *name,
-                          gboolean holds);
+void tool_advice_set_fact(advice_state_t *state, const char *name, bool holds);
 
 /* Returns the value of a fact, "" if it does not hold. The name must have been
  * set: an unknown name is a mistake in the rules, and ends the program. */
@@ -118,7 +119,7 @@ const char *tool_advice_variable(const tool_advice_question_t *question,
 int tool_advice_decimal(const char *text, int max);
 
 /* Whether text is a network, such as 10.0.0.0/8, or a list of them. */
-gboolean tool_advice_is_network(const char *text);
+bool tool_advice_is_network(const char *text);
 
 /* given.c: given arguments */
 
