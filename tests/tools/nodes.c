@@ -21,10 +21,13 @@
  * not of those that the library calls. */
 static enum { NOTHING, EVENTFD, SIGNALFD } fault;
 
+/* The library of a sanitizer refers to functions that replace libc's. */
+#define VISIBLE __attribute__((visibility("default")))
+
 int __real_eventfd(unsigned count, int flags);
-int __wrap_eventfd(unsigned count, int flags);
+VISIBLE int __wrap_eventfd(unsigned count, int flags);
 int __real_signalfd(int fd, const sigset_t *mask, int flags);
-int __wrap_signalfd(int fd, const sigset_t *mask, int flags);
+VISIBLE int __wrap_signalfd(int fd, const sigset_t *mask, int flags);
 
 int __wrap_eventfd(unsigned count, int flags)
 {
