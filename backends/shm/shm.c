@@ -160,7 +160,7 @@ static shm_t *shm_new(const dscomm_backend_args_t *args)
     shm->rank = args->rank;
     shm->ranks = args->ranks;
     shm->group = args->group;
-    shm->world = !args->parent;
+    shm->world = args->world;
     shm->timeout_ms = args->timeout_ms;
     shm->fd = -1;
     shm->step = shm->floor = shm->tail = 1;

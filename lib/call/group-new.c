@@ -44,15 +44,14 @@ dscomm_status_t dscomm_group_attr_init(dscomm_group_attr_t *attr, size_t size)
     return dscomm_priv_attr_init("dscomm_group_attr_init", attr, size);
 }
 
-dscomm_status_t dscomm_priv_group_attr(dscomm_group_t *parent, const char *name,
-                                       const dscomm_group_attr_t *attr,
-                                       dscomm_group_attr_t *ret_attr)
+dscomm_status_t dscomm_priv_group_attr_fill(const dscomm_group_t *parent,
+                                            const char *name,
+                                            const dscomm_group_attr_t *attr,
+                                            dscomm_group_attr_t *ret_attr)
 {
     dscomm_group_attr_t merged = DSCOMM_GROUP_ATTR_INIT;
-    dscomm_status_t status = dscomm_priv_group_ready(parent, name);
+    dscomm_status_t status = group_attr_merge(parent, name, attr, &merged);
 
-    if (status == DSCOMM_OK)
-        status = group_attr_merge(parent, name, attr, &merged);
     if (status < 0)
         return status;
     if (!merged.backend)
@@ -61,6 +60,17 @@ dscomm_status_t dscomm_priv_group_attr(dscomm_group_t *parent, const char *name,
         merged.timeout_ms = parent->timeout_ms;
     *ret_attr = merged;
     return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_group_attr(dscomm_group_t *parent, const char *name,
+                                       const dscomm_group_attr_t *attr,
+                                       dscomm_group_attr_t *ret_attr)
+{
+    dscomm_status_t status = dscomm_priv_group_ready(parent, name);
+
+    if (status < 0)
+        return status;
+    return dscomm_priv_group_attr_fill(parent, name, attr, ret_attr);
 }
 
 static int own_index(const dscomm_group_t *parent, const int *ranks, int count)
@@ -80,31 +90,25 @@ static dscomm_status_t fail_nesting(const dscomm_group_t *parent)
                        parent->identity.name);
 }
 
-/* Opens a group. deadline is the call's; name is used if attr has none. */
-static dscomm_status_t open_child(dscomm_group_t *parent, const int *ranks,
-                                  int count, const dscomm_group_attr_t *attr,
-                                  int64_t deadline, const char *id,
-                                  const char *name, dscomm_group_t **ret_group)
+/* Opens the group that plan describes; module, rank and time-out are missing
+ * there. It gets plan's name if attr has none. */
+static dscomm_status_t open_child(dscomm_group_plan_t plan,
+                                  const dscomm_group_attr_t *attr,
+                                  dscomm_group_t **ret_group)
 {
-    const dscomm_module_t *module = NULL;
-    dscomm_status_t status = dscomm_priv_module_find(attr->backend, &module);
+    dscomm_status_t status =
+        dscomm_priv_module_find(attr->backend, &plan.module);
 
     if (status < 0)
         return status;
-    if (count == 1) /* needs no backend, but its name must be right */
-        module = dscomm_priv_module_self();
-    return dscomm_priv_group_open(
-        &(dscomm_group_plan_t){.world = parent->identity.world,
-                               .parent = parent,
-                               .module = module,
-                               .name = attr->name ? attr->name : name,
-                               .id = id,
-                               .ranks = ranks,
-                               .rank = own_index(parent, ranks, count),
-                               .count = count,
-                               .timeout_ms = attr->timeout_ms,
-                               .deadline = deadline},
-        ret_group);
+    if (plan.count == 1) /* needs no backend, but its name must be right */
+        plan.module = dscomm_priv_module_self();
+    if (attr->name)
+        plan.name = attr->name;
+    plan.world = plan.parent->identity.world;
+    plan.rank = own_index(plan.parent, plan.ranks, plan.count);
+    plan.timeout_ms = attr->timeout_ms;
+    return dscomm_priv_group_open(&plan, ret_group);
 }
 
 dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
@@ -127,8 +131,35 @@ dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
     if (snprintf(id, sizeof id, "%s.%llu%s", parent->identity.id, number,
                  part) >= (int)sizeof id)
         return fail_nesting(parent);
-    return open_child(parent, ranks, count, attr, deadline, id, name,
-                      ret_group);
+    return open_child((dscomm_group_plan_t){.parent = parent,
+                                            .name = name,
+                                            .id = id,
+                                            .ranks = ranks,
+                                            .count = count,
+                                            .deadline = deadline},
+                      attr, ret_group);
+}
+
+dscomm_status_t dscomm_priv_group_survivors(dscomm_group_t *failed,
+                                            const int *ranks, int count,
+                                            const dscomm_group_attr_t *attr,
+                                            int64_t deadline, unsigned round,
+                                            dscomm_group_t **ret_group)
+{
+    char id[DSCOMM_GROUP_ID_MAX], name[DSCOMM_ERROR_MAX];
+
+    snprintf(name, sizeof name, "%s/shrunk#%u", failed->identity.name, round);
+    if (snprintf(id, sizeof id, "%s.s%u", failed->identity.id, round) >=
+        (int)sizeof id)
+        return fail_nesting(failed);
+    return open_child((dscomm_group_plan_t){.parent = failed,
+                                            .after_failure = true,
+                                            .name = name,
+                                            .id = id,
+                                            .ranks = ranks,
+                                            .count = count,
+                                            .deadline = deadline},
+                      attr, ret_group);
 }
 
 /* FNV-1a. */
@@ -226,9 +257,14 @@ static dscomm_status_t open_members_only(dscomm_group_t *parent,
                  (unsigned long long)hash, number) >= (int)sizeof id)
         return fail_nesting(parent);
     return open_child(
-        parent, ranks, count, attr,
-        dscomm_priv_clock_after(dscomm_priv_clock(), attr->timeout_ms), id,
-        name, ret_group);
+        (dscomm_group_plan_t){.parent = parent,
+                              .name = name,
+                              .id = id,
+                              .ranks = ranks,
+                              .count = count,
+                              .deadline = dscomm_priv_clock_after(
+                                  dscomm_priv_clock(), attr->timeout_ms)},
+        attr, ret_group);
 }
 
 /* Checks the list. The parent's scratch space marks the ranks that were seen.

@@ -5,7 +5,8 @@
 
 #include "lib/group/group.h"
 
-/* attr checks attributes and fills in the parent's. child makes a group of the
+/* attr checks attributes and fills in the parent's; attr_fill does so for a
+ * parent that has failed. child makes a group of the
  * given members (ranks of parent) by deadline, the call's. If discriminator is
  * >= 0, it is appended to the id. *ret_group is NULL if this rank is not
  * listed. */
@@ -17,6 +18,17 @@ dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
                                         const dscomm_group_attr_t *attr,
                                         int64_t deadline, int discriminator,
                                         dscomm_group_t **ret_group);
+dscomm_status_t dscomm_priv_group_attr_fill(const dscomm_group_t *parent,
+                                            const char *name,
+                                            const dscomm_group_attr_t *attr,
+                                            dscomm_group_attr_t *ret_attr);
+/* Makes a group of the members that survived the failure of a group. round is
+ * the number of the attempt (shrink.c). */
+dscomm_status_t dscomm_priv_group_survivors(dscomm_group_t *failed,
+                                            const int *ranks, int count,
+                                            const dscomm_group_attr_t *attr,
+                                            int64_t deadline, unsigned round,
+                                            dscomm_group_t **ret_group);
 /* The counts of members_only groups. */
 extern const dscomm_group_part_t dscomm_priv_lists_part;
 

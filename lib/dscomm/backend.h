@@ -155,8 +155,8 @@ typedef struct dscomm_backend_args {
     size_t size;
     dscomm_group_t *group; /* for the services below */
     /* The impl of the group from which this group is made, if it has the same
-     * backend; connections may be shared with it. It is closed after its
-     * children. NULL for a world. */
+     * backend and works; connections may be shared with it. It is closed after
+     * its children. NULL for a world. */
     void *parent;
     const char *name; /* the group's, for messages */
     const char *id; /* unique in the world, equal on all ranks */
@@ -168,6 +168,11 @@ typedef struct dscomm_backend_args {
      * which they may run: a rank that waits must yield at once. */
     int oversubscribed;
     int open_ms; /* time left for open; >= 0 */
+    /* 1: the group is a world, whose ranks meet last in the barrier of
+     * dscomm_finalize(). Other groups have no parent either if their backend
+     * is not that of the group from which they are made, or if that group has
+     * failed. */
+    int world;
 } dscomm_backend_args_t;
 
 /* The bootstrap: data that rank 0 sends to all ranks of a world before they

@@ -202,7 +202,7 @@ static dscomm_status_t explain_open(const dscomm_group_t *group,
 static dscomm_status_t group_open_impl(dscomm_group_t *group,
                                        const dscomm_group_plan_t *plan)
 {
-    dscomm_group_t *parent = plan->parent;
+    dscomm_group_t *parent = plan->after_failure ? NULL : plan->parent;
     dscomm_backend_args_t args = {
         .size = sizeof args,
         .group = group,
@@ -214,6 +214,7 @@ static dscomm_status_t group_open_impl(dscomm_group_t *group,
         .store = group->life.store,
         .timeout_ms = group->timeout_ms,
         .open_ms = time_to_open(plan),
+        .world = !plan->parent,
         .oversubscribed = group->identity.world &&
                           group->identity.world->meeting.oversubscribed,
     };

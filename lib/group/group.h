@@ -188,6 +188,9 @@ struct dscomm_group {
 typedef struct {
     struct dscomm_world *world;
     dscomm_group_t *parent; /* NULL for a world */
+    /* The parent has failed: the new group shares nothing with its impl, and
+     * does not end with it. */
+    bool after_failure;
     const dscomm_module_t *module;
     const char *name, *id;
     const int *ranks;

@@ -71,12 +71,12 @@ result $? 'deaths in schedules come to their end' ||
     sed 's/^/# /' "$scratch/err"
 unset DSCOMM_ALGORITHM
 
-# Ranks that leave, die, fall silent, or call something else
+# Ranks that leave, die, fall silent, or call something else; and groups that shrink
 DSCOMM_TWO_LEVEL_BETWEEN=shm DSCOMM_BACKEND=two_level
 export DSCOMM_TWO_LEVEL_BETWEEN DSCOMM_BACKEND
 for hosts in aab aba; do
-    for area in leaving death mismatch; do
-        [ $hosts = aab ] || [ $area = mismatch ] || continue
+    for area in leaving death mismatch shrink; do
+        [ $hosts = aab ] || [ $area = mismatch ] || [ $area = shrink ] || continue
         JOB_HOSTS=$hosts "$abs_top_builddir/tests/backends/$area.t" \
             >"$scratch/out" 2>"$scratch/err"
         pass_on "ranks on hosts $hosts"
