@@ -159,6 +159,7 @@ static void world_forget(dscomm_world_t *world)
         g_ptr_array_add(left_behind, group->life.store);
     }
     g_ptr_array_add(left_behind, world->meeting.store);
+    g_ptr_array_add(left_behind, world->meeting.standby);
     free_groups(world);
     dscomm_priv_world_free(world);
 }

@@ -2,8 +2,11 @@
 /* Going on after a failure: the survivors of a group agree on who is left, and
  * make a group of these ranks.
  *
- * They agree in the store, in rounds numbered from 1. Keys of round K, in the
- * part of the store that belongs to the failed group:
+ * They agree in a store, in rounds numbered from 1. If rank 0 serves the
+ * world's store, which may have ended with it, they use the standby store,
+ * always and all of them, because those who used different ones would not find
+ * each other. Keys of round K, in the part of the store that belongs to the
+ * failed group:
  *
  *     shrink/K/here/R     rank R has come
  *     shrink/K/members    who goes on, and with which backend
@@ -51,6 +54,8 @@ typedef enum { RANK_AWAITED, RANK_CAME, RANK_GONE } rank_state_t;
 typedef struct {
     dscomm_group_t *group; /* that has failed */
     const dscomm_group_attr_t *attr;
+    dscomm_store_t *base; /* of the new group and of the group's part below */
+    dscomm_store_t *part; /* view of the failed group's keys */
     dscomm_store_t *store; /* view of the keys of this round */
     unsigned round;
     int64_t end_ns; /* of the call; later, if a round needs the time */
@@ -134,7 +139,7 @@ static dscomm_status_t shrink_look(shrink_t *shrink, const char *mark,
 
     shrink->looks[0] =
         (dscomm_priv_look_t){.store = shrink->store, .key = final};
-    shrink->looks[1] = dscomm_priv_processes_key(meeting->store);
+    shrink->looks[1] = dscomm_priv_processes_key(shrink->base);
     for (int r = 0; r < shrink->group->size; r++) {
         if (shrink->state[r] != RANK_AWAITED)
             continue;
@@ -403,14 +408,13 @@ static dscomm_status_t round_run(shrink_t *shrink, bool *ret_final,
 /* Runs rounds until one succeeds or none can follow. */
 static dscomm_status_t shrink_run(shrink_t *shrink, dscomm_group_t **ret_group)
 {
-    dscomm_group_t *group = shrink->group;
     char prefix[KEY_MAX];
     bool final = false;
     dscomm_status_t status = DSCOMM_ERR_TIMEOUT;
 
     while (!final) {
         snprintf(prefix, sizeof prefix, "shrink/%u", ++shrink->round);
-        status = dscomm_store_prefix(group->life.store, prefix, &shrink->store);
+        status = dscomm_store_prefix(shrink->part, prefix, &shrink->store);
         if (status < 0)
             return status;
         round_extend(shrink);
@@ -422,13 +426,60 @@ static dscomm_status_t shrink_run(shrink_t *shrink, dscomm_group_t **ret_group)
     return status;
 }
 
+/* Opens the failed group's part of the store. */
+static dscomm_status_t shrink_open_store(shrink_t *shrink)
+{
+    const dscomm_group_t *group = shrink->group;
+    char prefix[DSCOMM_GROUP_ID_MAX + 8];
+
+    shrink->base = dscomm_priv_group_base_after(group);
+    if (!shrink->base)
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           NAME " on group '%s': this rank could not open the "
+                                "standby store when it joined the world "
+                                "(DSCOMM_LOG=info tells why)",
+                           group->identity.name);
+    snprintf(prefix, sizeof prefix, "g/%s", group->identity.id);
+    return dscomm_store_prefix(shrink->base, prefix, &shrink->part);
+}
+
+/* Adds to the failure of a store that ended with rank 0 what helps. */
+static dscomm_status_t explain_store(const shrink_t *shrink,
+                                     dscomm_status_t status)
+{
+    const dscomm_meeting_t *meeting = &shrink->group->identity.world->meeting;
+
+    if ((status != DSCOMM_ERR_IO && status != DSCOMM_ERR_PEER_FAILED) ||
+        !meeting->serves || meeting->has_standby ||
+        !dscomm_priv_processes_ended(meeting->processes, 0))
+        return status;
+    return dscomm_fail(status,
+                       NAME " on group '%s': rank 0 has ended, and with it the "
+                            "store, by which the others would agree; start the "
+                            "ranks by a launcher that serves the store, such "
+                            "as dscomm run",
+                       shrink->group->identity.name);
+}
+
+static dscomm_status_t shrink_begin(shrink_t *shrink,
+                                    const dscomm_failure_t *failure)
+{
+    const dscomm_group_t *group = shrink->group;
+
+    if (!shrink->state || !shrink->members || !shrink->looks || !shrink->keys)
+        return fail_memory(group);
+    if (shrink_exclude(shrink, failure) &&
+        shrink->state[group->rank] == RANK_GONE)
+        return fail_left_out(group, "the failure is its own");
+    return shrink_open_store(shrink);
+}
+
 /* Shrinks a group of several ranks. */
 static dscomm_status_t shrink_many(dscomm_group_t *group,
                                    const dscomm_group_attr_t *attr,
                                    const dscomm_failure_t *failure,
                                    dscomm_group_t **ret_group)
 {
-    const dscomm_meeting_t *meeting = &group->identity.world->meeting;
     const gsize ranks = (gsize)group->size;
     shrink_t shrink = {
         .group = group,
@@ -440,20 +491,16 @@ static dscomm_status_t shrink_many(dscomm_group_t *group,
         .looks = g_try_new(dscomm_priv_look_t, ranks + 2),
         .keys = g_try_malloc_n(ranks, KEY_MAX),
     };
-    dscomm_status_t status = DSCOMM_OK;
+    dscomm_status_t status = shrink_begin(&shrink, failure);
 
-    if (!shrink.state || !shrink.members || !shrink.looks || !shrink.keys)
-        status = fail_memory(group);
-    else if (shrink_exclude(&shrink, failure) &&
-             shrink.state[group->rank] == RANK_GONE)
-        status = fail_left_out(group, "the failure is its own");
     if (status == DSCOMM_OK) {
         /* without the processes, the deadline tells who has ended */
-        (void)dscomm_priv_processes_learn(meeting->processes, meeting->store,
-                                          group->identity.world_ranks,
-                                          group->size);
-        status = shrink_run(&shrink, ret_group);
+        (void)dscomm_priv_processes_learn(
+            group->identity.world->meeting.processes, shrink.base,
+            group->identity.world_ranks, group->size);
+        status = explain_store(&shrink, shrink_run(&shrink, ret_group));
     }
+    dscomm_store_close(shrink.part);
     g_free(shrink.keys);
     g_free(shrink.looks);
     g_free(shrink.members);

@@ -125,7 +125,7 @@ static int reports_complete(const dscomm_diagnosis_t *diagnosis)
 static dscomm_diagnosis_t *diagnosis_open(dscomm_group_t *group,
                                           uint64_t sequence)
 {
-    dscomm_store_t *base = group->identity.world->meeting.store, *store;
+    dscomm_store_t *base = group->life.base, *store;
     dscomm_diagnosis_t *diagnosis;
 
     if (!base || dscomm_store_prefix(base, "calls", &store) < 0)
@@ -182,7 +182,7 @@ static void processes_learn(const dscomm_diagnosis_t *diagnosis)
     const dscomm_meeting_t *meeting = &group->identity.world->meeting;
 
     if (!diagnosis->broken)
-        dscomm_priv_processes_learn(meeting->processes, meeting->store,
+        dscomm_priv_processes_learn(meeting->processes, group->life.base,
                                     group->identity.world_ranks,
                                     MIN(group->size, QUERIED));
 }
@@ -296,6 +296,7 @@ dscomm_status_t dscomm_priv_diagnosis_look(dscomm_diagnosis_t *diagnosis,
     if (reports_compare(diagnosis, ret_failure) == DSCOMM_OK) {
         if (!diagnosis->broken)
             dscomm_priv_stopped_learn(&group->identity.world->meeting,
+                                      group->life.base,
                                       group->identity.world_ranks, group->size);
         return DSCOMM_OK;
     }

@@ -60,10 +60,11 @@ static const dscomm_meeting_t *meeting_of(const dscomm_group_t *group)
     return &group->identity.world->meeting;
 }
 
-/* True if rank 0 of the world serves the store. */
+/* True if rank 0 of the world serves the group's store. */
 static int is_served(const dscomm_group_t *group)
 {
-    return meeting_of(group)->serves && group->identity.world->size > 1;
+    return meeting_of(group)->serves && group->identity.world->size > 1 &&
+           group->life.base == meeting_of(group)->store;
 }
 
 static int has_ended(const dscomm_group_t *group, int world_rank)
@@ -75,7 +76,7 @@ static int has_ended(const dscomm_group_t *group, int world_rank)
 
 static bool is_silent(const dscomm_group_t *group)
 {
-    return dscomm_priv_store_silent(meeting_of(group)->store, NULL);
+    return dscomm_priv_store_silent(group->life.base, NULL);
 }
 
 /* Reads the processes of this node's ranks. They are needed only in a long
@@ -85,9 +86,10 @@ static void learn_once(const dscomm_group_t *group)
     dscomm_creation_t *creation = group->life.creation;
 
     if (!creation->learned && !is_silent(group))
-        creation->learned = dscomm_priv_stopped_learn(
-                                meeting_of(group), group->identity.world_ranks,
-                                group->size) == DSCOMM_OK;
+        creation->learned =
+            dscomm_priv_stopped_learn(meeting_of(group), group->life.base,
+                                      group->identity.world_ranks,
+                                      group->size) == DSCOMM_OK;
 }
 
 /* Returns the world rank of a process that has ended, or -1. */
@@ -217,7 +219,7 @@ static dscomm_status_t look_in_store(const dscomm_group_t *group,
     const dscomm_meeting_t *meeting = meeting_of(group);
     dscomm_priv_look_t looks[] = {
         {.key = FAILED_KEY},
-        dscomm_priv_processes_key(meeting->store),
+        dscomm_priv_processes_key(group->life.base),
     };
     dscomm_status_t status;
 

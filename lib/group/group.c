@@ -46,12 +46,25 @@ static void map_ranks(dscomm_group_t *group, const dscomm_group_plan_t *plan)
     }
 }
 
-/* Opens the group's store, a view of the world's. A group of one rank has none.
- */
+dscomm_store_t *dscomm_priv_group_base_after(const dscomm_group_t *failed)
+{
+    const dscomm_meeting_t *meeting = &failed->identity.world->meeting;
+
+    return meeting->has_standby ? meeting->standby : failed->life.base;
+}
+
+static dscomm_store_t *group_base(const dscomm_group_plan_t *plan)
+{
+    if (plan->after_failure)
+        return dscomm_priv_group_base_after(plan->parent);
+    return plan->parent ? plan->parent->life.base : plan->world->meeting.store;
+}
+
+/* Opens the group's store, a view of its base. A world of one rank has none. */
 static dscomm_status_t group_open_store(const dscomm_group_plan_t *plan,
                                         dscomm_store_t **ret_store)
 {
-    dscomm_store_t *base = plan->world->meeting.store;
+    dscomm_store_t *base = group_base(plan);
     char prefix[DSCOMM_GROUP_ID_MAX + 8];
 
     if (!base)
@@ -103,6 +116,7 @@ static dscomm_group_t *group_new(const dscomm_group_plan_t *plan)
     group->timeout_ms = plan->timeout_ms;
     group->identity.world = plan->world;
     group->schedules.rules = plan->world->rules;
+    group->life.base = group_base(plan);
     atomic_init(&group->life.uses, 1);
     atomic_init(&group->life.holds, 1);
     pthread_mutex_init(&group->works.lock, NULL);
@@ -195,8 +209,9 @@ static dscomm_status_t explain_open(const dscomm_group_t *group,
                                    sizeof failure.detail);
     dscomm_backend_fail(&failure);
     snprintf(text, sizeof text, "group '%s': ", group->identity.name);
-    return dscomm_priv_stopped_store(group->life.store, meeting->serves, text,
-                                     status);
+    return dscomm_priv_stopped_store(
+        group->life.store,
+        meeting->serves && group->life.base == meeting->store, text, status);
 }
 
 static dscomm_status_t group_open_impl(dscomm_group_t *group,

@@ -70,7 +70,8 @@ typedef struct {
     atomic_int holds; /* the open impl and works not freed: keep the memory */
     dscomm_group_t *parent; /* this group's impl may use the parent's impl */
     struct dscomm_creation *creation; /* while open runs, see creation.h */
-    dscomm_store_t *store;
+    dscomm_store_t *base; /* the world's store, or its standby store */
+    dscomm_store_t *store; /* the group's part of base */
     uint64_t children, messages, barriers; /* counters for ids */
     SLIST_HEAD(, dscomm_list) lists; /* of members_only; group-new.c */
     LIST_ENTRY(dscomm_group) in_world; /* world->groups */
@@ -225,6 +226,10 @@ void dscomm_priv_group_parts_call(dscomm_group_t *group,
 
 dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
                                        dscomm_group_t **ret_group);
+
+/* Returns the store in which the survivors of a group meet, and which groups
+ * made of them use. NULL: there is none, or this rank could not open it. */
+dscomm_store_t *dscomm_priv_group_base_after(const dscomm_group_t *failed);
 
 /* Ends the handle. Pending works end with ERR_ABORTED. The impl is closed when
  * the last child that uses it is closed; the memory is freed with the last

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rank 0 decides, from the records, which backend serves the world and which
  * ranks share a node. It publishes the decision as lines of text: "ok",
- * backend, ranks, nodes, hosts, oversubscribed, rank 0's pid, node and host; or
- * "error", status, sentence. */
+ * backend, ranks, nodes, hosts, oversubscribed, rank 0's pid, node and host,
+ * the standby store; or "error", status, sentence. */
 #include "config.h"
 
 #include "lib/rendezvous/join-decision.h"
@@ -24,6 +24,7 @@ enum {
     PID,
     NODE,
     HOST,
+    STANDBY,
     LINES
 };
 
@@ -31,10 +32,11 @@ char *dscomm_priv_join_decision_write(const dscomm_join_decision_t *decision)
 {
     char *nodes = dscomm_priv_nodes_write(&decision->nodes);
     char *hosts = dscomm_priv_nodes_write(&decision->hosts);
-    char *text = g_strdup_printf(
-        "ok\n%s\n%d\n%s\n%s\n%d\n%lld\n%s\n%s", decision->module->name,
-        decision->nodes.ranks, nodes, hosts, decision->oversubscribed,
-        (long long)decision->pid, decision->node, decision->host);
+    char *text = g_strdup_printf("ok\n%s\n%d\n%s\n%s\n%d\n%lld\n%s\n%s\n%s",
+                                 decision->module->name, decision->nodes.ranks,
+                                 nodes, hosts, decision->oversubscribed,
+                                 (long long)decision->pid, decision->node,
+                                 decision->host, decision->standby_text);
 
     g_free(hosts);
     g_free(nodes);
@@ -45,6 +47,8 @@ void dscomm_priv_join_decision_clear(dscomm_join_decision_t *decision)
 {
     dscomm_priv_nodes_clear(&decision->nodes);
     dscomm_priv_nodes_clear(&decision->hosts);
+    dscomm_store_close(decision->standby);
+    decision->standby = NULL;
 }
 
 dscomm_status_t dscomm_priv_join_decision_put_failure(dscomm_store_t *store,
@@ -106,6 +110,8 @@ static dscomm_status_t read_good(const dscomm_join_t *join, char **lines,
     g_strlcpy(decision->node, lines[NODE], sizeof decision->node);
     dscomm_priv_tidy(decision->node, sizeof decision->node);
     g_strlcpy(decision->host, lines[HOST], sizeof decision->host);
+    g_strlcpy(decision->standby_text, lines[STANDBY],
+              sizeof decision->standby_text);
     if (!status &&
         (dscomm_priv_nodes_read(lines[NODES], join->size, &decision->nodes) ||
          dscomm_priv_nodes_read(lines[HOSTS], join->size, &decision->hosts)))

@@ -6,6 +6,7 @@
 #include "lib/base/node.h"
 #include "lib/rendezvous/record.h"
 #include "lib/rendezvous/rendezvous.h"
+#include "lib/rendezvous/standby.h"
 
 /* The decision of rank 0 for all ranks. */
 typedef struct {
@@ -16,6 +17,8 @@ typedef struct {
     int64_t pid; /* of rank 0 */
     /* of rank 0, as in its record */
     char node[DSCOMM_NODE_MAX], host[DSCOMM_HOST_ID_MAX];
+    char standby_text[DSCOMM_STANDBY_MAX]; /* see standby.h */
+    dscomm_store_t *standby; /* this rank's; NULL: none */
 } dscomm_join_decision_t;
 
 void dscomm_priv_join_decision_clear(dscomm_join_decision_t *decision);

@@ -374,8 +374,13 @@ static dscomm_status_t join_lead(const dscomm_attempt_t *attempt,
     if (status == DSCOMM_OK)
         status = dscomm_priv_decide(records, size, &decision);
     if (status == DSCOMM_OK) {
-        char *text = dscomm_priv_join_decision_write(&decision);
+        char *text;
 
+        strcpy(decision.standby_text, DSCOMM_STANDBY_NONE);
+        if (dscomm_priv_join_serves(attempt->join))
+            decision.standby =
+                dscomm_priv_standby_make(records, size, decision.standby_text);
+        text = dscomm_priv_join_decision_write(&decision);
         status = dscomm_priv_roster_publish(&attempt->roster, text, 0);
         g_free(text);
     } else {
@@ -405,10 +410,13 @@ static dscomm_status_t decision_apply(const dscomm_attempt_t *attempt,
 
     dscomm_priv_roster_failed(&attempt->roster, text);
     status = dscomm_priv_join_decision_read(attempt->join, text, ret_decision);
-    if (status == DSCOMM_OK)
-        dscomm_priv_processes_add(attempt->processes, 0, ret_decision->pid,
-                                  ret_decision->node, ret_decision->host);
-    return status;
+    if (status < 0)
+        return status;
+    dscomm_priv_processes_add(attempt->processes, 0, ret_decision->pid,
+                              ret_decision->node, ret_decision->host);
+    ret_decision->standby =
+        dscomm_priv_standby_join(ret_decision->pid, ret_decision->standby_text);
+    return DSCOMM_OK;
 }
 
 /* Fails if the store does not have this rank's record: then the client has

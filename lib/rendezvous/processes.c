@@ -322,6 +322,7 @@ static void append_store(const dscomm_store_t *store, bool by_rank_0,
 }
 
 dscomm_status_t dscomm_priv_stopped_learn(const dscomm_meeting_t *meeting,
+                                          dscomm_store_t *store,
                                           const int *world_ranks, int count)
 {
     const int *node = meeting->nodes.node;
@@ -332,8 +333,8 @@ dscomm_status_t dscomm_priv_stopped_learn(const dscomm_meeting_t *meeting,
         if (node[world_ranks[i]] == node[meeting->rank])
             ranks[n++] = world_ranks[i];
     if (ranks)
-        status = dscomm_priv_processes_learn(meeting->processes, meeting->store,
-                                             ranks, n);
+        status =
+            dscomm_priv_processes_learn(meeting->processes, store, ranks, n);
     g_free(ranks);
     return status;
 }

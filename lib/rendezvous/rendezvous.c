@@ -475,6 +475,9 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
     if (is_by_rank_0(join))
         meeting.server_pid = dscomm_priv_processes_pid(meeting.processes, 0);
     meeting.oversubscribed = decision.oversubscribed;
+    meeting.has_standby =
+        strcmp(decision.standby_text, DSCOMM_STANDBY_NONE) != 0;
+    meeting.standby = decision.standby;
     *ret_meeting = meeting;
     *ret_module = decision.module;
     return DSCOMM_OK;
@@ -653,6 +656,8 @@ void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
 
     dscomm_priv_nodes_clear(&meeting->nodes);
     dscomm_priv_nodes_clear(&meeting->hosts);
+    dscomm_store_close(meeting->standby);
+    meeting->standby = NULL;
     if (!meeting->store)
         return;
     deadline = MIN(deadline, most);

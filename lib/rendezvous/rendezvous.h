@@ -72,6 +72,10 @@ typedef struct {
     dscomm_nodes_t nodes;
     dscomm_nodes_t hosts; /* the ranks that share memory */
     dscomm_processes_t *processes; /* NULL: one rank */
+    /* There is a standby store, see standby.h; NULL if this rank could not open
+     * it. */
+    bool has_standby;
+    dscomm_store_t *standby;
 } dscomm_meeting_t;
 
 /* Finds what a rendezvous needs: fills *ret_join from attr, whose members are
@@ -160,10 +164,12 @@ void dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
                                 const int *world_ranks, int count, char *text,
                                 size_t size);
 
-/* Reads the pids of those ranks that are on this node. Called early in a long
+/* Reads the pids of those ranks that are on this node from store, the world's
+ * or its standby store. Called early in a long
  * wait, because later the store may not answer in time, or its server may be
  * stopped. Returns the status of the store. */
 dscomm_status_t dscomm_priv_stopped_learn(const dscomm_meeting_t *meeting,
+                                          dscomm_store_t *store,
                                           const int *world_ranks, int count);
 
 /* Called after the deadline of a call has passed (status ERR_TIMEOUT). If the

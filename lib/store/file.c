@@ -50,6 +50,8 @@ typedef struct {
     off_t end;
     dscomm_priv_buffer_t buffer; /* bytes of the file, of which */
     size_t taken; /* this many come before end */
+    bool torn; /* a record is cut off */
+    bool anonymous; /* the file has no name; path is for messages */
     char path[];
 } file_t;
 
@@ -165,7 +167,8 @@ static dscomm_status_t file_read_until(file_t *file, size_t need)
             continue;
         if (got < 0)
             return fail_io(file, "read");
-        if (got == 0)
+        file->torn = got == 0;
+        if (file->torn)
             return fail_record(file, file->end, "the record is cut off");
         buffer->size += (size_t)got;
     }
@@ -233,16 +236,29 @@ static dscomm_status_t file_read_record(file_t *file)
     return DSCOMM_OK;
 }
 
+/* Handles a failed read. The writer of a torn record has died, because the file
+ * is locked. An anonymous file is for what follows a death, so it goes on
+ * without that record, which a writer removes. */
+static dscomm_status_t file_mend(file_t *file, bool exclusive,
+                                 dscomm_status_t status)
+{
+    if (!file->torn || !file->anonymous)
+        return status;
+    if (exclusive && ftruncate(file->fd, file->end) != 0)
+        return fail_io(file, "mend");
+    return DSCOMM_OK;
+}
+
 /* Reads the new records into the table. ERR_NOT_FOUND if the file has been
  * removed meanwhile. */
-static dscomm_status_t file_refresh(file_t *file)
+static dscomm_status_t file_refresh(file_t *file, bool exclusive)
 {
     dscomm_status_t status = DSCOMM_OK;
     struct stat info;
 
     if (fstat(file->fd, &info) != 0)
         return fail_io(file, "stat");
-    if (info.st_nlink == 0)
+    if (info.st_nlink == 0 && !file->anonymous)
         return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
                            "store file %s was removed while in use: by hand, "
                            "or by the last of its users because world_size "
@@ -250,8 +266,10 @@ static dscomm_status_t file_refresh(file_t *file)
                            file->path);
     if (info.st_size < file->end)
         return fail_record(file, info.st_size, "the file became shorter");
+    file->torn = false;
     while (file->end < info.st_size && !status)
         status = file_read_record(file);
+    status = file_mend(file, exclusive, status);
     dscomm_priv_buffer_clear(&file->buffer);
     file->taken = 0;
     return status;
@@ -300,7 +318,7 @@ static dscomm_status_t file_enter(dscomm_priv_local_t *self, bool exclusive,
         return status;
     status = file_lock(file, exclusive, deadline);
     if (!status)
-        status = file_refresh(file);
+        status = file_refresh(file, exclusive);
     if (status)
         file_leave(self); /* unlocking an unlocked file does nothing */
     return status;
@@ -314,7 +332,8 @@ static bool file_changed(file_t *file, dscomm_priv_deadline_t deadline)
 
     if (dscomm_priv_gate_enter(&file->gate, deadline))
         return true;
-    changed = fstat(file->fd, &info) != 0 || info.st_nlink == 0 ||
+    changed = fstat(file->fd, &info) != 0 ||
+              (info.st_nlink == 0 && !file->anonymous) ||
               info.st_size != file->end;
     dscomm_priv_gate_leave(&file->gate);
     return changed;
@@ -493,7 +512,7 @@ static void file_close(dscomm_priv_store_t *self)
 {
     file_t *file = (file_t *)self;
 
-    if (file_sign_out(file))
+    if (!file->anonymous && file_sign_out(file))
         dscomm_log(DSCOMM_LOG_INFO, "store", "closing %s: %s", file->path,
                    dscomm_last_error());
     file_shut(file);
@@ -529,17 +548,16 @@ static dscomm_status_t file_sign_in(file_t *file,
     return status;
 }
 
-dscomm_status_t dscomm_priv_store_file(const char *path,
-                                       const dscomm_store_attr_t *attr,
-                                       dscomm_priv_store_t **ret_store)
+/* NULL: no memory. */
+static file_t *file_new(const char *path, int world_size)
 {
     static const char *const counters[] = {REFERENCES, CLEANUPS, USERS, NULL};
-    dscomm_priv_deadline_t deadline = dscomm_priv_deadline(attr->timeout_ms);
     file_t *file = g_try_malloc0(sizeof *file + strlen(path) + 1);
-    dscomm_status_t status;
 
-    if (!file)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a store");
+    if (!file) {
+        dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a store");
+        return NULL;
+    }
     file->local =
         (dscomm_priv_local_t){.head.ops = &ops,
                               .enter = file_enter,
@@ -548,9 +566,35 @@ dscomm_status_t dscomm_priv_store_file(const char *path,
                               .put = file_put,
                               .table.budget.most = DSCOMM_STORE_TOTAL_MAX,
                               .own = counters};
-    file->world_size = attr->world_size;
+    file->world_size = world_size;
     strcpy(file->path, path);
     dscomm_priv_gate_init(&file->gate);
+    return file;
+}
+
+dscomm_status_t dscomm_priv_store_anonymous(int fd,
+                                            dscomm_priv_store_t **ret_store)
+{
+    file_t *file = file_new("in shared memory", 0);
+
+    if (!file)
+        return DSCOMM_ERR_NO_MEMORY;
+    file->anonymous = true;
+    file->fd = fd;
+    *ret_store = &file->local.head;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_store_file(const char *path,
+                                       const dscomm_store_attr_t *attr,
+                                       dscomm_priv_store_t **ret_store)
+{
+    dscomm_priv_deadline_t deadline = dscomm_priv_deadline(attr->timeout_ms);
+    file_t *file = file_new(path, attr->world_size);
+    dscomm_status_t status;
+
+    if (!file)
+        return DSCOMM_ERR_NO_MEMORY;
     do {
         /* the last process of an earlier run may be removing the file */
         status = file_open(file);

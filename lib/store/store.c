@@ -135,13 +135,38 @@ dscomm_status_t dscomm_store_open(const char *url,
     return dscomm_priv_store_open(url, attr, NULL, ret_store);
 }
 
+/* Makes the first view of a store that has just been opened; closes it on
+ * failure. */
+static dscomm_status_t store_begin(dscomm_priv_store_t *shared, int timeout_ms,
+                                   dscomm_store_t **ret_store)
+{
+    const dscomm_priv_limit_t no_limit = {INT64_MAX, INT64_MAX};
+
+    g_atomic_ref_count_init(&shared->refs);
+    shared->generation = dscomm_priv_generation();
+    *ret_store = view_new(shared, "/", "", timeout_ms, no_limit);
+    if (!*ret_store)
+        shared->ops->close(shared);
+    return *ret_store ? DSCOMM_OK : DSCOMM_ERR_NO_MEMORY;
+}
+
+dscomm_status_t dscomm_priv_store_open_anonymous(int fd,
+                                                 dscomm_store_t **ret_store)
+{
+    dscomm_priv_store_t *shared;
+    dscomm_status_t status = dscomm_priv_process_watch();
+
+    if (!status)
+        status = dscomm_priv_store_anonymous(fd, &shared);
+    return status ? status : store_begin(shared, TIMEOUT_MS, ret_store);
+}
+
 dscomm_status_t dscomm_priv_store_open(const char *url,
                                        const dscomm_store_attr_t *attr,
                                        const dscomm_priv_job_t *job,
                                        dscomm_store_t **ret_store)
 {
     dscomm_store_attr_t known;
-    const dscomm_priv_limit_t no_limit = {INT64_MAX, INT64_MAX};
     dscomm_priv_store_t *shared;
     dscomm_status_t status = read_attr(attr, &known);
 
@@ -150,14 +175,7 @@ dscomm_status_t dscomm_priv_store_open(const char *url,
     status = dscomm_priv_process_watch();
     if (!status)
         status = open_kind(url, &known, job, &shared);
-    if (status)
-        return status;
-    g_atomic_ref_count_init(&shared->refs);
-    shared->generation = dscomm_priv_generation();
-    *ret_store = view_new(shared, "/", "", known.timeout_ms, no_limit);
-    if (!*ret_store)
-        shared->ops->close(shared);
-    return *ret_store ? DSCOMM_OK : DSCOMM_ERR_NO_MEMORY;
+    return status ? status : store_begin(shared, known.timeout_ms, ret_store);
 }
 
 dscomm_status_t dscomm_store_prefix(dscomm_store_t *store, const char *prefix,

@@ -161,12 +161,22 @@ dscomm_status_t dscomm_priv_store_open(const char *url,
                                        const dscomm_priv_job_t *job,
                                        dscomm_store_t **ret_store);
 
+/* Opens a store in fd, an anonymous file (memfd_create(2)) that each of its
+ * users has opened for itself. The store survives the death of any user, also
+ * while that writes. It owns fd, unless the call fails before it is open:
+ * ERR_NO_MEMORY, or the process cannot be watched for forks. */
+dscomm_status_t dscomm_priv_store_open_anonymous(int fd,
+                                                 dscomm_store_t **ret_store);
+
 /* The constructors of the kinds. attr has been checked, and its timeout_ms is
  * not 0. */
 dscomm_status_t dscomm_priv_store_memory(dscomm_priv_store_t **ret_store);
 dscomm_status_t dscomm_priv_store_file(const char *path,
                                        const dscomm_store_attr_t *attr,
                                        dscomm_priv_store_t **ret_store);
+/* fd: see dscomm_priv_store_open_anonymous(). */
+dscomm_status_t dscomm_priv_store_anonymous(int fd,
+                                            dscomm_priv_store_t **ret_store);
 /* address is the part after "tcp://"; job may be NULL. */
 dscomm_status_t dscomm_priv_store_tcp(const char *address,
                                       const dscomm_store_attr_t *attr,

@@ -288,6 +288,11 @@ static void test_deaths(void)
         {"rank 0 dies, and rank 1 when it opens", 1, 1, -1, false},
         {"rank 0 dies, and rank 3 when it opens", 1, 3, -1, false},
         {"rank 3 dies, rank 0 serves the store", 8, -1, -1, true},
+        {"rank 0 dies, which serves the store", 1, -1, -1, true},
+        {"ranks 0 and 1 die, rank 0 serves the store", 3, -1, -1, true},
+        {"rank 0 dies, which serves the store, then rank 1", 1, -1, 1, true},
+        {"rank 0 dies, which serves the store, rank 1 when it opens", 1, 1, -1,
+         true},
     };
 
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {

@@ -5,11 +5,13 @@
 
 #include <dscomm/store.h>
 
+#include "lib/store/store.h"
 #include "tests/lib/store/fixture.h"
 
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -365,6 +367,59 @@ static void test_processes(void)
     ok(access(path, F_OK) != 0, "the last one has removed the file");
 }
 
+/* Opens the anonymous file fd as another process would, that is for itself. */
+static dscomm_store_t *open_again(int fd, int *ret_own)
+{
+    char name[32];
+    dscomm_store_t *store = NULL;
+
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    *ret_own = open(name, O_RDWR | O_CLOEXEC);
+    if (*ret_own < 0 || dscomm_priv_store_open_anonymous(*ret_own, &store))
+        bail("cannot open %s", name);
+    return store;
+}
+
+static void test_anonymous(void)
+{
+    const uint32_t length = 40; /* of a key of which only a part follows */
+    char torn[10] = "";
+    int fd = memfd_create("dscomm-test", MFD_CLOEXEC), fds[2];
+    dscomm_store_t *stores[2];
+    struct stat before, after;
+    void *value = NULL;
+    size_t size;
+
+    if (fd < 0)
+        bail("no memfd");
+    stores[0] = open_again(fd, &fds[0]);
+    stores[1] = open_again(fd, &fds[1]);
+    is_int(dscomm_store_set(stores[0], "a", "x", 1), DSCOMM_OK,
+           "a store in a file without a name");
+    is_int(dscomm_store_get(stores[1], "a", 1000, &value, &size), DSCOMM_OK,
+           "  which another user reads");
+    dscomm_store_free(value);
+    fstat(fd, &before);
+    memcpy(torn, &length, sizeof length);
+    is_int(pwrite(fd, torn, sizeof torn, before.st_size), sizeof torn,
+           "  and whose writer dies");
+    is_int(dscomm_store_get(stores[1], "a", 1000, &value, &size), DSCOMM_OK,
+           "  can still be read");
+    dscomm_store_free(value);
+    is_int(dscomm_store_set(stores[1], "a", "yy", 2), DSCOMM_OK,
+           "  and written");
+    is_int(dscomm_store_get(stores[0], "a", 1000, &value, &size), DSCOMM_OK,
+           "  by everybody");
+    is_int(size, 2, "  with the new value");
+    dscomm_store_free(value);
+    fstat(fd, &after);
+    is_int(after.st_size, before.st_size + 4 + 2 + 4 + 2,
+           "  in place of the torn record");
+    dscomm_store_close(stores[0]);
+    dscomm_store_close(stores[1]);
+    close(fd);
+}
+
 int main(void)
 {
     char folder[] = "/tmp/dscomm-file-XXXXXX";
@@ -384,6 +439,7 @@ int main(void)
     test_locked();
     test_no_room();
     test_processes();
+    test_anonymous();
     rmdir(folder);
     return tap_done();
 }
