@@ -119,7 +119,7 @@ static dscomm_status_t collective_run(dscomm_group_t *group,
     status = group->ops.run(group->impl, &call->coll);
     if (G_UNLIKELY(call->bounce))
         status = call_unstage(call, status);
-    dscomm_priv_hook_end(group, call, span, status);
+    dscomm_priv_hook_end(group, call, span, status, NULL);
     return status;
 }
 

@@ -106,7 +106,7 @@ static dscomm_status_t message_transfer_slow(dscomm_group_t *group,
         group->works.unscanned = 1;
         pthread_mutex_unlock(&group->works.lock);
     }
-    dscomm_priv_hook_end(group, call, span, status);
+    dscomm_priv_hook_end(group, call, span, status, group->works.request);
     return status;
 }
 

@@ -151,6 +151,11 @@ DSCOMM_API dscomm_status_t dscomm_group_fd(dscomm_group_t *group, int *ret_fd);
  * collective it is equal on all ranks. MT: group. */
 DSCOMM_API uint64_t dscomm_group_sequence(const dscomm_group_t *group);
 
+/* Number of the group in this process, from 1. No other group of the process
+ * has it, also after this one was freed, unlike its address. Other ranks may
+ * number differently. 0 for NULL. MT: safe. */
+DSCOMM_API uint64_t dscomm_group_number(const dscomm_group_t *group);
+
 /* Capabilities of the group's backend. */
 #define DSCOMM_CAP_NATIVE_COLLECTIVES ((uint64_t)1 << 0)
 #define DSCOMM_CAP_ANY_SOURCE ((uint64_t)1 << 1)

@@ -35,7 +35,9 @@ typedef enum {
 /* "all_reduce"; "invalid" for any other number; static. MT: safe. */
 DSCOMM_API const char *dscomm_coll_name(dscomm_coll_t coll);
 
-/* One operation, as passed to hooks. Valid during the hook call only. */
+/* One operation of the program, as passed to hooks; those that the library
+ * makes itself, for example for new groups, are not passed. Valid during the
+ * hook call only. */
 typedef struct dscomm_op_info {
     size_t size;
     const dscomm_group_t *group;
@@ -45,12 +47,15 @@ typedef struct dscomm_op_info {
     int coll; /* dscomm_coll_t */
     int dtype; /* dscomm_dtype_t */
     int op; /* dscomm_op_t; -1 without reduction */
-    int root; /* or the peer of a send or receive; -1: none */
+    /* or the peer of a send or receive; -1: none, or any source. When a
+     * receive has succeeded, the rank that has sent. */
+    int root;
     int tag; /* of a send or receive, else -1 */
     int async; /* 1: the caller got a work */
     size_t count; /* elements, as passed; _v: those of this rank */
     /* count * size of dtype; for all_gather, reduce_scatter, gather, scatter
-     * and all_to_all the size of the longer buffer, ranks times that */
+     * and all_to_all the size of the longer buffer, ranks times that. When a
+     * receive has succeeded, the size of the message. */
     size_t bytes;
     const void *send;
     void *recv;
@@ -67,6 +72,13 @@ typedef struct dscomm_hooks {
     void (*end)(const dscomm_op_info_t *info, dscomm_status_t status,
                 uint64_t token, void *arg);
     void *arg;
+    /* Called after end, when a call that waits for the operation's work, or
+     * tests it, returns its result: the nanoseconds spent in all such calls.
+     * Not called if there was no wait, for a blocking operation, whose caller
+     * waits from begin to end, and for coalesced calls, whose caller waits for
+     * all of them. */
+    void (*waited)(const dscomm_op_info_t *info, int64_t nanoseconds,
+                   uint64_t token, void *arg);
 } dscomm_hooks_t;
 
 /* Installs a table, which is copied; NULL removes it. Fails with ERR_STATE

@@ -100,6 +100,7 @@ static bool group_fill(dscomm_group_t *group, const dscomm_group_plan_t *plan)
 /* NULL: no memory. */
 static dscomm_group_t *group_new(const dscomm_group_plan_t *plan)
 {
+    static _Atomic uint64_t groups; /* made by this process */
     const size_t name = strlen(plan->name) + 1, id = strlen(plan->id) + 1;
     dscomm_group_t *group = g_try_malloc0(sizeof *group + name + id);
 
@@ -107,6 +108,7 @@ static dscomm_group_t *group_new(const dscomm_group_plan_t *plan)
         return NULL;
     group->identity.name = memcpy(group + 1, plan->name, name);
     group->identity.id = memcpy(group->identity.name + name, plan->id, id);
+    group->number = atomic_fetch_add(&groups, 1) + 1;
     group->generation = dscomm_priv_generation();
     group->rank = plan->rank;
     group->size = plan->count;
@@ -447,6 +449,11 @@ dscomm_status_t dscomm_group_from_global(const dscomm_group_t *group, int rank,
 uint64_t dscomm_group_sequence(const dscomm_group_t *group)
 {
     return group ? group->sequence : 0;
+}
+
+uint64_t dscomm_group_number(const dscomm_group_t *group)
+{
+    return group ? group->number : 0;
 }
 
 uint64_t dscomm_group_capabilities(const dscomm_group_t *group)

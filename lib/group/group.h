@@ -162,6 +162,7 @@ struct dscomm_group {
      * of run */
     int queries_native;
     uint64_t sequence; /* of the last collective */
+    uint64_t number; /* of the group in this process, from 1 */
     /* the largest count for which count elements of any dtype, times size, do
      * not overflow */
     size_t max_count;

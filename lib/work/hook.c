@@ -28,7 +28,8 @@ static node_t *hooks_intern(const dscomm_hooks_t *hooks)
 
     for (node = nodes; node; node = node->next)
         if (node->hooks.begin == hooks->begin &&
-            node->hooks.end == hooks->end && node->hooks.arg == hooks->arg)
+            node->hooks.end == hooks->end && node->hooks.arg == hooks->arg &&
+            node->hooks.waited == hooks->waited)
             return node;
     node = g_try_new0(node_t, 1);
     if (!node)
@@ -110,6 +111,15 @@ static void op_describe_message(const dscomm_call_t *call,
     info->recv = message->recv;
 }
 
+/* Replaces what a receive could have got by what it has got. */
+static void op_describe_received(const dscomm_request_t *request,
+                                 dscomm_op_info_t *info)
+{
+    info->bytes = request->bytes;
+    if (info->root < 0)
+        info->root = request->source;
+}
+
 static void op_describe(const dscomm_group_t *group, const dscomm_call_t *call,
                         dscomm_op_info_t *info)
 {
@@ -122,14 +132,22 @@ static void op_describe(const dscomm_group_t *group, const dscomm_call_t *call,
         op_describe_message(call, info);
 }
 
+/* True for collectives of dscomm_group_new(), dscomm_finalize() and others. */
+static bool call_is_librarys(const dscomm_call_t *call)
+{
+    return call->type == CALL_COLLECTIVE && call->coll.root < -1;
+}
+
 dscomm_hook_span_t dscomm_priv_hook_begin(const dscomm_group_t *group,
                                           const dscomm_call_t *call)
 {
     node_t *node = atomic_load_explicit(&current, memory_order_acquire);
-    dscomm_hook_span_t span = {node ? &node->hooks : NULL, 0};
+    dscomm_hook_span_t span = {node ? &node->hooks : NULL, 0, 0};
     dscomm_op_info_t info;
 
-    if (node && node->hooks.begin) {
+    if (call_is_librarys(call))
+        span.hooks = NULL;
+    if (span.hooks && node->hooks.begin) {
         op_describe(group, call, &info);
         span.token = node->hooks.begin(&info, node->hooks.arg);
     }
@@ -138,14 +156,29 @@ dscomm_hook_span_t dscomm_priv_hook_begin(const dscomm_group_t *group,
 
 void dscomm_priv_hook_end(const dscomm_group_t *group,
                           const dscomm_call_t *call, dscomm_hook_span_t span,
-                          dscomm_status_t status)
+                          dscomm_status_t status,
+                          const dscomm_request_t *request)
 {
     dscomm_op_info_t info;
 
     if (!span.hooks || !span.hooks->end)
         return;
     op_describe(group, call, &info);
+    if (info.coll == DSCOMM_COLL_RECV && status == DSCOMM_OK)
+        op_describe_received(request, &info);
     span.hooks->end(&info, status, span.token, span.hooks->arg);
+}
+
+void dscomm_priv_hook_waited(dscomm_work_t *work)
+{
+    const dscomm_hook_span_t span = work->span;
+    dscomm_op_info_t info;
+
+    work->span.waited_ns = 0;
+    op_describe(work->group, &work->call, &info);
+    if (info.coll == DSCOMM_COLL_RECV && work->status == DSCOMM_OK)
+        op_describe_received(&work->request, &info);
+    span.hooks->waited(&info, span.waited_ns, span.token, span.hooks->arg);
 }
 
 void dscomm_priv_hook_forked(void)

@@ -115,14 +115,42 @@ static dscomm_status_t work_result(dscomm_work_t *work)
     return status;
 }
 
-dscomm_status_t dscomm_priv_work_wait(dscomm_work_t *work, int timeout_ms)
+static void work_wait(dscomm_work_t *work, int timeout_ms)
 {
     dscomm_group_t *group = work->group;
 
-    if (!dscomm_priv_work_done(work)) {
-        pthread_mutex_lock(&group->works.lock);
-        work_wait_locked(work, timeout_ms);
-        pthread_mutex_unlock(&group->works.lock);
+    pthread_mutex_lock(&group->works.lock);
+    work_wait_locked(work, timeout_ms);
+    pthread_mutex_unlock(&group->works.lock);
+}
+
+/* Adds the time since began to the time that the caller has waited for work,
+ * and calls the hook if work is complete. */
+static void work_add_wait(dscomm_work_t *work, int64_t began)
+{
+    work->span.waited_ns += dscomm_priv_clock() - began;
+    if (dscomm_priv_work_done(work))
+        dscomm_priv_hook_waited(work);
+}
+
+/* work_wait() for a work whose waits are timed. */
+static void work_wait_timed(dscomm_work_t *work, int timeout_ms)
+{
+    const int64_t began = dscomm_priv_clock();
+
+    work_wait(work, timeout_ms);
+    work_add_wait(work, began);
+}
+
+dscomm_status_t dscomm_priv_work_wait(dscomm_work_t *work, int timeout_ms)
+{
+    if (dscomm_priv_work_done(work)) {
+        if (G_UNLIKELY(work->span.waited_ns))
+            dscomm_priv_hook_waited(work);
+    } else if (G_UNLIKELY(dscomm_priv_work_is_timed(work))) {
+        work_wait_timed(work, timeout_ms);
+    } else {
+        work_wait(work, timeout_ms);
     }
     return work_result(work);
 }
@@ -305,8 +333,9 @@ static void wait_begin(dscomm_group_t *group)
 static dscomm_status_t wait_any(dscomm_work_t *const *works, size_t count,
                                 int timeout_ms, size_t *ret_index)
 {
-    int64_t now = dscomm_priv_clock();
-    int64_t end = dscomm_priv_clock_after(now, timeout_ms);
+    const int64_t began = dscomm_priv_clock();
+    const int64_t end = dscomm_priv_clock_after(began, timeout_ms);
+    int64_t now = began;
     int spins = 0;
     size_t i;
 
@@ -323,6 +352,8 @@ static dscomm_status_t wait_any(dscomm_work_t *const *works, size_t count,
             return DSCOMM_IN_PROGRESS;
         works_rest(works, count);
     }
+    if (dscomm_priv_work_is_timed(works[i]))
+        work_add_wait(works[i], began);
     *ret_index = i;
     return work_result(works[i]);
 }

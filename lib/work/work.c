@@ -206,7 +206,8 @@ dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work)
     status = work->kind->start(work);
     group->works.unscanned = 1;
     if (status < 0) {
-        dscomm_priv_hook_end(group, &work->call, work->span, status);
+        dscomm_priv_hook_end(group, &work->call, work->span, status,
+                             &work->request);
         return status;
     }
     if (work->request.status == DSCOMM_IN_PROGRESS)
@@ -336,7 +337,8 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
         work_set_text(work, text, 0);
     else if (status < 0 && !work->text)
         failure_explain(work, status);
-    dscomm_priv_hook_end(work->group, &work->call, work->span, status);
+    dscomm_priv_hook_end(work->group, &work->call, work->span, status,
+                         &work->request);
     if (work->compound) {
         work->compound->kind->child_end(work, status);
     } else if (work->zombie) {

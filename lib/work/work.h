@@ -105,6 +105,7 @@ typedef struct dscomm_work_kind {
 typedef struct {
     const dscomm_hooks_t *hooks;
     uint64_t token;
+    int64_t waited_ns; /* in calls that waited for the work */
 } dscomm_hook_span_t;
 
 struct dscomm_work {
@@ -207,10 +208,14 @@ void dscomm_priv_work_describe(const dscomm_work_t *work, char *text,
 /* Calls the begin hook, if there is one. */
 dscomm_hook_span_t dscomm_priv_hook_begin(const dscomm_group_t *group,
                                           const dscomm_call_t *call);
-/* Calls the end hook that belongs to span, if there is one. */
+/* Calls the end hook that belongs to span, if there is one. request: that of a
+ * receive, from which its message is known; else it may be NULL. */
 void dscomm_priv_hook_end(const dscomm_group_t *group,
                           const dscomm_call_t *call, dscomm_hook_span_t span,
-                          dscomm_status_t status);
+                          dscomm_status_t status,
+                          const dscomm_request_t *request);
+/* Calls the hook waited of a complete work, once, with work->span.waited_ns. */
+void dscomm_priv_hook_waited(dscomm_work_t *work);
 /* In a forked child: initialises the lock. */
 void dscomm_priv_hook_forked(void);
 
@@ -241,6 +246,12 @@ static inline void dscomm_priv_bounce_free(dscomm_bounce_t *bounce)
 static inline bool dscomm_priv_work_is_users(const dscomm_work_t *work)
 {
     return !work->call.internal || work->call.type == CALL_CUSTOM;
+}
+
+/* True if waits for work are timed, for the hook waited. */
+static inline bool dscomm_priv_work_is_timed(const dscomm_work_t *work)
+{
+    return work->span.hooks && work->span.hooks->waited;
 }
 
 static inline int dscomm_priv_work_done(dscomm_work_t *work)

@@ -67,24 +67,19 @@ static void test_sends(int coalesced, const char *what)
 
 /* Dies after the final barrier, and after a moment in which the others see its
  * end. */
-static void die(const dscomm_op_info_t *info, dscomm_status_t status,
-                uint64_t token, void *arg)
+static void die(void *value)
 {
-    (void)status, (void)token, (void)arg;
-    if (info->coll != DSCOMM_COLL_BARRIER)
-        return;
+    (void)value;
     usleep(200000);
     raise(SIGKILL);
 }
 
 static void leave_badly(job_rank_t *me)
 {
-    const dscomm_hooks_t hooks = {.size = sizeof hooks, .end = die};
-
     if (job_init(me) < 0)
         return;
     if (me->rank == 1)
-        dscomm_hooks_set(&hooks);
+        dscomm_group_attach(me->world, me, me, die);
     me->started = job_now_ms();
     job_report(me, dscomm_finalize(me->world));
 }

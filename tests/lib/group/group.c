@@ -18,6 +18,7 @@ static void new_groups(rank_t *self)
     const int odd[] = {3, 1}, first[] = {0};
     dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
     dscomm_group_t *group = self->world, *lone = self->world;
+    uint64_t number;
     int other;
 
     attr.name = "odd ones";
@@ -46,6 +47,10 @@ static void new_groups(rank_t *self)
         CHECK(self, sum_of_ranks(self, group) == 4);
         CHECK(self, dscomm_group_sequence(group) == 1);
     }
+    number = dscomm_group_number(self->world);
+    CHECK(self, number > 0 && dscomm_group_number(NULL) == 0);
+    CHECK(self, !group || dscomm_group_number(group) > number);
+    CHECK(self, !lone || dscomm_group_number(lone) != number);
     CHECK(self, dscomm_group_free(group) == DSCOMM_OK);
     CHECK(self, dscomm_group_free(lone) == DSCOMM_OK);
 }

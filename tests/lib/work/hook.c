@@ -11,6 +11,11 @@ static dscomm_op_info_t last;
 static dscomm_status_t last_status;
 static uint64_t last_token;
 
+/* Calls of the hook waited, the time that it was told, and the operation. */
+static int waits;
+static int64_t waited_ns;
+static dscomm_op_info_t waited_for;
+
 static uint64_t on_begin(const dscomm_op_info_t *info, void *arg)
 {
     last = *info;
@@ -26,6 +31,16 @@ static void on_end(const dscomm_op_info_t *info, dscomm_status_t status,
     last_status = status;
     last_token = token;
     ended++;
+}
+
+static void on_waited(const dscomm_op_info_t *info, int64_t nanoseconds,
+                      uint64_t token, void *arg)
+{
+    (void)arg;
+    waited_for = *info;
+    waited_ns = nanoseconds;
+    last_token = token;
+    waits++;
 }
 
 static void is_last(int coll, int async, size_t count, size_t bytes,
@@ -59,7 +74,7 @@ static void blocking(dscomm_group_t *world)
 static void messages(dscomm_group_t *world)
 {
     dscomm_work_t *work, *send;
-    int x = 1, y;
+    int x = 1, y, z[3];
 
     begun = ended = 0;
     dscomm_irecv(world, &y, 1, DSCOMM_INT32, 0, 9, &work);
@@ -75,9 +90,66 @@ static void messages(dscomm_group_t *world)
     is_last(DSCOMM_COLL_RECV, 1, 1, 4, "irecv");
     dscomm_work_free(work);
     dscomm_work_free(send);
+    dscomm_irecv(world, z, 3, DSCOMM_INT32, DSCOMM_ANY_SOURCE, 9, &work);
+    is_int(last.root, -1, "a receive from any source has no peer yet");
+    is_int((long long)last.bytes, 12, "and the size of its buffer");
+    dscomm_send(world, &x, 1, DSCOMM_INT32, 0, 9);
+    dscomm_work_wait(work, -1);
+    is_last(DSCOMM_COLL_RECV, 1, 3, 4, "irecv of a shorter message");
+    is_int(last.root, 0, "the rank that has sent");
+    dscomm_work_free(work);
     is_int(dscomm_recv(world, &y, 1, DSCOMM_INT32, 0, 1, NULL, NULL),
            DSCOMM_ERR_STATE, "a receive that would wait for ever");
     is_int(last_status, DSCOMM_ERR_STATE, "hooks see failures");
+}
+
+/* The hook waited is called once, when the work's result is returned, with the
+ * time of all calls that waited; not if there was none, nor for blocking
+ * operations. */
+static void waiting(dscomm_group_t *world)
+{
+    dscomm_hooks_t hooks = {sizeof hooks, on_begin, NULL, &begun, on_waited};
+    dscomm_work_t *work;
+    uint64_t token;
+    size_t index;
+    int x = 1, y;
+
+    dscomm_hooks_set(&hooks);
+    dscomm_irecv(world, &y, 1, DSCOMM_INT32, 0, 3, &work);
+    is_int(dscomm_work_test(work), DSCOMM_IN_PROGRESS, "a test");
+    is_int(dscomm_work_wait(work, 1), DSCOMM_IN_PROGRESS, "a wait of 1 ms");
+    is_int(waits, 0, "are waits whose end is open");
+    token = 1000 + (uint64_t)begun;
+    dscomm_send(world, &x, 1, DSCOMM_INT32, 0, 3);
+    is_int(dscomm_work_wait_any(&work, 1, -1, &index), DSCOMM_OK, "any");
+    is_int(waits, 1, "ends them");
+    ok(waited_ns >= 1000000, "and tells their whole time");
+    ok(waited_for.coll == DSCOMM_COLL_RECV && waited_for.tag == 3 &&
+           waited_for.group == world && waited_for.bytes == 4,
+       "for the receive");
+    ok(last_token == token, "with its token");
+    dscomm_work_wait(work, -1);
+    dscomm_work_free(work);
+    dscomm_barrier(world, NULL);
+    is_int(waits, 1, "a complete work, a blocking call: no wait");
+    dscomm_hooks_set(NULL);
+}
+
+/* What the library does for a new group is not seen. */
+static void library(dscomm_group_t *world)
+{
+    dscomm_hooks_t hooks = {sizeof hooks, on_begin, on_end, &begun, NULL};
+    const int ranks[] = {0};
+    dscomm_group_t *group;
+
+    begun = ended = 0;
+    dscomm_hooks_set(&hooks);
+    is_int(dscomm_group_split(world, 0, 0, NULL, &group), DSCOMM_OK, "split");
+    dscomm_group_free(group);
+    is_int(dscomm_group_new(world, ranks, 1, NULL, &group), DSCOMM_OK, "new");
+    dscomm_group_free(group);
+    is_int(begun + ended, 0, "the library's own collectives are not seen");
+    dscomm_hooks_set(NULL);
 }
 
 /* Tables of callers with older or newer headers. */
@@ -86,11 +158,12 @@ static void sizes(dscomm_group_t *world)
     static struct { /* its padding is zero */
         dscomm_hooks_t hooks;
         void *more;
-    } newer = {{sizeof newer, NULL, on_end, NULL}, NULL};
-    dscomm_hooks_t older = {offsetof(dscomm_hooks_t, end), NULL, on_end, NULL};
-    dscomm_hooks_t none = {0, NULL, on_end, NULL};
+    } newer = {{sizeof newer, NULL, on_end, NULL, NULL}, NULL};
+    dscomm_hooks_t older = {offsetof(dscomm_hooks_t, end), NULL, on_end, NULL,
+                            NULL};
+    dscomm_hooks_t none = {0, NULL, on_end, NULL, NULL};
     dscomm_hooks_t half = {offsetof(dscomm_hooks_t, end) + 4, NULL, on_end,
-                           NULL};
+                           NULL, NULL};
 
     begun = ended = 0;
     is_int(dscomm_hooks_set(&newer.hooks), DSCOMM_OK, "a newer table");
@@ -114,8 +187,8 @@ static void sizes(dscomm_group_t *world)
 
 int main(void)
 {
-    dscomm_hooks_t hooks = {sizeof hooks, on_begin, on_end, &begun};
-    dscomm_hooks_t half = {sizeof half, NULL, on_end, NULL};
+    dscomm_hooks_t hooks = {sizeof hooks, on_begin, on_end, &begun, NULL};
+    dscomm_hooks_t half = {sizeof half, NULL, on_end, NULL, NULL};
     dscomm_group_t *world;
     dscomm_work_t *work;
     int x = 1, y;
@@ -140,6 +213,8 @@ int main(void)
     is_int(ended, 2, "ends all the same");
     dscomm_hooks_set(NULL);
     sizes(world);
+    waiting(world);
+    library(world);
     dscomm_finalize(world);
     return tap_done();
 }
