@@ -116,6 +116,14 @@ static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
          "Bytes from which all ranks of a node share an all_reduce between "
          "nodes that have equally many ranks; below, the first does it. Unset: "
          "32K where all ranks have a processor, else none do."},
+    [SETTING_PROFILE] = {"DSCOMM_PROFILE", DSCOMM_SETTING_STRING, NULL, 0, 0,
+                         "path",
+                         "What a profiler writes when the program leaves its "
+                         "world: summary, json:FILE and others."},
+    [SETTING_PROFILER_PLUGIN] = {"DSCOMM_PROFILER_PLUGIN",
+                                 DSCOMM_SETTING_STRING, NULL, 0, 0, "path",
+                                 "File of another profiler than "
+                                 "libdscomm-profiler."},
 };
 
 const dscomm_setting_t *dscomm_priv_setting(int index)

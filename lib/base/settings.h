@@ -39,6 +39,8 @@ enum {
     SETTING_LEVEL_BETWEEN, /* STRING "mpi" */
     SETTING_LEVEL_ANY_SOURCE, /* BOOL 1 */
     SETTING_LEVEL_SLICE, /* BYTES, unset: as the processors allow */
+    SETTING_PROFILE, /* STRING, ignored in set-uid programs */
+    SETTING_PROFILER_PLUGIN, /* STRING, ignored in set-uid programs */
     SETTING_COUNT
 };
 

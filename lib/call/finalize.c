@@ -7,6 +7,7 @@
 #include "lib/base/failure.h"
 #include "lib/base/status.h"
 #include "lib/call/dispatch.h"
+#include "lib/call/profile.h"
 #include "lib/group/world.h"
 #include "lib/work/pending.h"
 #include "lib/work/progress.h"
@@ -166,6 +167,8 @@ static void world_forget(dscomm_world_t *world)
 
 static void world_leave(dscomm_world_t *world, int orderly, int64_t deadline)
 {
+    dscomm_priv_profile_finish(world);
+    dscomm_priv_profile_close(world);
     close_groups(world, orderly);
     dscomm_priv_rendezvous_leave(&world->meeting, orderly, deadline);
     dscomm_priv_progress_stop();
@@ -212,6 +215,7 @@ dscomm_status_t dscomm_finalize(dscomm_group_t *group)
         return DSCOMM_OK;
     }
     deadline = dscomm_priv_clock_after(dscomm_priv_clock(), group->timeout_ms);
+    dscomm_priv_profile_collect(world);
     if (group->ops.status(group->impl, &failure) != DSCOMM_OK)
         return world_leave_failed(world, &failure, deadline);
     status = world_last_barrier(world, deadline);

@@ -9,6 +9,7 @@
 #include "lib/base/process.h"
 #include "lib/base/settings.h"
 #include "lib/call/group-new.h"
+#include "lib/call/profile.h"
 #include "lib/call/receive.h"
 #include "lib/call/recording.h"
 #include "lib/diagnosis/history.h"
@@ -196,11 +197,15 @@ dscomm_status_t dscomm_init(const dscomm_init_attr_t *attr,
         return status;
     }
     world = dscomm_priv_world_new(join.size);
-    status = join_world(&join, merged.name, world);
+    status = dscomm_priv_profile_open(world);
+    if (status == DSCOMM_OK)
+        status = join_world(&join, merged.name, world);
     if (status == DSCOMM_OK) {
+        dscomm_priv_profile_begin(world);
         dscomm_priv_world_publish(world);
         *ret_world = world->group;
     } else {
+        dscomm_priv_profile_close(world);
         dscomm_priv_rendezvous_leave(&world->meeting, 0, 0);
         dscomm_priv_world_free(world);
     }

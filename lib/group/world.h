@@ -12,6 +12,8 @@ typedef struct dscomm_world {
     dscomm_meeting_t meeting; /* the store and how the ranks met */
     int size;
     GArray *rules; /* dscomm_choice_t from DSCOMM_ALGORITHM */
+    /* lib/call/profile.c; NULL: no profiler plugin */
+    struct dscomm_profile_session *profile;
     pthread_mutex_t lock; /* protects groups */
     /* groups whose memory is not freed yet, youngest first */
     LIST_HEAD(, dscomm_group) groups;

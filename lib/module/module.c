@@ -299,16 +299,13 @@ static char *find_backend(const dscomm_module_t *module, void *handle,
     return why;
 }
 
-/* Checks that the module uses the libdscomm that loads it: another one in the
- * process, or one linked statically into the program, does not know this one's
- * groups. Returns NULL, or what is wrong (to be freed). */
-static char *module_check_library(void *handle)
+char *dscomm_priv_module_check_library(void *handle)
 {
     void *theirs = dlsym(handle, "dscomm_backend_directory");
     Dl_info other, own;
 
     if (!theirs || !dladdr(theirs, &other) ||
-        !dladdr((void *)module_check_library, &own) ||
+        !dladdr((void *)dscomm_priv_module_check_library, &own) ||
         other.dli_fbase == own.dli_fbase)
         return NULL;
     return g_strdup_printf("it uses the libdscomm in %s, but this program the "
@@ -331,7 +328,7 @@ static char *module_load(dscomm_module_t *module)
         return g_strdup(error ? error : "dlopen failed");
     }
     dscomm_priv_device_anchor(handle);
-    why = module_check_library(handle);
+    why = dscomm_priv_module_check_library(handle);
     if (!why)
         why = find_backend(module, handle, &backend);
     if (!why)

@@ -60,6 +60,11 @@ size_t dscomm_priv_setting_tables(
  * freed). */
 char *dscomm_priv_check_shared_object(const char *path);
 
+/* Checks that a loaded object uses the libdscomm that loads it: another one in
+ * the process, or one linked statically into the program, does not know this
+ * one's groups. Returns NULL, or what is wrong (to be freed). */
+char *dscomm_priv_module_check_library(void *handle);
+
 /* In a forked child: initialises the lock. */
 void dscomm_priv_module_forked(void);
 
