@@ -21,6 +21,7 @@ lib/call            lib/base lib/store lib/reduce lib/device lib/module lib/rend
 env                 lib/base
 backends
 compression         lib/base
+profiler            lib/base
 tools               lib/base lib/rendezvous env
 examples
 END
@@ -29,8 +30,8 @@ END
 includes()
 {
     cd "$abs_top_srcdir" &&
-        grep -rEo --include='*.[ch]' '^#include "(lib|env|backends|compression|tools)/[^"]+"' \
-            lib env backends compression tools examples |
+        grep -rEo --include='*.[ch]' '^#include "(lib|env|backends|compression|profiler|tools)/[^"]+"' \
+            lib env backends compression profiler tools examples |
         sed 's/:#include "/ /; s/"$//'
 }
 
@@ -60,7 +61,7 @@ arrows <"$scratch/includes" >"$scratch/up"
 is "$(cat "$scratch/up")" '' 'no room includes a header of a room above it'
 is "$(echo lib/base/log.c lib/group/group.h | arrows)" 'lib/base/log.c lib/group/group.h' \
     'an arrow up is found'
-cd "$abs_top_srcdir" && find lib env backends compression tools tests -name '*.c' -o -name '*.sh' | sed 's,/[^/]*$,,' | sort -u |
+cd "$abs_top_srcdir" && find lib env backends compression profiler tools tests -name '*.c' -o -name '*.sh' | sed 's,/[^/]*$,,' | sort -u |
     while read -r room; do
         [ -s "$room/README.md" ] && [ "$(wc -l <"$room/README.md")" -le 10 ] || echo "$room"
     done >"$scratch/silent"

@@ -100,7 +100,7 @@ is "$(printf '%s\n' 'lib/a lib/b' 'lib/a lib/c' | new)" 'lib/a lib/c' \
     'a file that joins a circle is found'
 
 cd "$abs_top_builddir" || exit 1
-for component in lib env backends/shm backends/mpi compression tools; do
+for component in lib env backends/shm backends/mpi compression profiler tools; do
     [ ! -d "$component" ] || uses "$component"
 done >"$scratch/uses"
 if [ ! -s "$scratch/uses" ]; then

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# dscomm.pc and dscomm-compression.pc say what a program needs, and no more.
+# dscomm.pc and those of the libraries on top of it say what a program needs, and no more.
 
 . "$abs_top_srcdir/tests/tap.sh"
 
@@ -24,23 +24,24 @@ is "$("$PKG_CONFIG" --variable=backend_abi "$file")" "$(
 # Without any other .pc file
 alone()
 {
-    PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=$abs_top_builddir:$abs_top_builddir/compression \
+    PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=$abs_top_builddir:$abs_top_builddir/compression:$abs_top_builddir/profiler \
         PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 "$PKG_CONFIG" "$@"
 }
-for name in dscomm dscomm-compression; do
+for name in dscomm dscomm-compression dscomm-profiler; do
     cflags=$(alone --cflags $name)
     is "${cflags% }" "-I$includedir" "$name: --cflags needs no GLib"
     alone --exists $name
     result $? "$name: --exists needs none"
 done
 
-export PKG_CONFIG_PATH="$abs_top_builddir:$abs_top_builddir/compression"
-file=$abs_top_builddir/compression/dscomm-compression.pc
-"$PKG_CONFIG" --validate "$file"
-result $? 'dscomm-compression.pc is valid'
-is "$("$PKG_CONFIG" --modversion "$file")" "$PACKAGE_VERSION" 'its version'
-libs=$(PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 "$PKG_CONFIG" --libs "$file")
-is "${libs% }" "-L$libdir -ldscomm-compression -ldscomm" \
-    'programs link both libraries'
-is "$("$PKG_CONFIG" --print-requires "$file")" dscomm 'dscomm is required'
+export PKG_CONFIG_PATH="$abs_top_builddir"
+for name in compression profiler; do
+    file=$abs_top_builddir/$name/dscomm-$name.pc
+    "$PKG_CONFIG" --validate "$file"
+    result $? "dscomm-$name.pc is valid"
+    is "$("$PKG_CONFIG" --modversion "$file")" "$PACKAGE_VERSION" 'its version'
+    libs=$(PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 "$PKG_CONFIG" --libs "$file")
+    is "${libs% }" "-L$libdir -ldscomm-$name -ldscomm" 'programs link both libraries'
+    is "$("$PKG_CONFIG" --print-requires "$file")" dscomm 'dscomm is required'
+done
 tap_done

@@ -7,7 +7,6 @@
 
 map=$abs_top_srcdir/lib/libdscomm.map
 headers=$abs_top_srcdir/lib/dscomm
-compression=$abs_top_srcdir/compression
 
 # listed MAP: "node name" of every line
 listed()
@@ -56,20 +55,22 @@ same "$scratch/map-public" "$scratch/public" 'public node = public headers'
 same "$scratch/map-private" "$scratch/private" 'private node = backend.h'
 same "$scratch/exported" "$scratch/listed" 'libdscomm exports its map'
 
-listed "$compression/libdscomm-compression.map" >"$scratch/listed"
-exported "$abs_top_builddir/compression/.libs/libdscomm-compression.so" \
-    >"$scratch/exported"
-declared "$compression"/dscomm/*.h >"$scratch/public"
-sed 's/^DSCOMM_COMPRESSION_[0-9.]* //' "$scratch/listed" | sort \
-    >"$scratch/map-public"
-same "$scratch/map-public" "$scratch/public" 'libdscomm-compression: its headers'
-same "$scratch/exported" "$scratch/listed" 'libdscomm-compression: its map'
-# shellcheck disable=SC2086
-$NM -D --undefined-only \
-    "$abs_top_builddir/compression/.libs/libdscomm-compression.so" |
-    sed -n 's/^ *U \(dscomm_.*@DSCOMM_PRIVATE.*\)/\1/p' >"$scratch/private-needs"
-same "$scratch/private-needs" /dev/null \
-    'libdscomm-compression needs nothing that is for backends'
+for name in compression profiler; do
+    folder=$abs_top_srcdir/$name
+    library=$abs_top_builddir/$name/.libs/libdscomm-$name.so
+    listed "$folder/libdscomm-$name.map" >"$scratch/listed"
+    exported "$library" >"$scratch/exported"
+    declared "$folder"/dscomm/*.h >"$scratch/public"
+    sed 's/^DSCOMM_[A-Z]*_[0-9.]* //' "$scratch/listed" | sort \
+        >"$scratch/map-public"
+    same "$scratch/map-public" "$scratch/public" "libdscomm-$name: its headers"
+    same "$scratch/exported" "$scratch/listed" "libdscomm-$name: its map"
+    # shellcheck disable=SC2086
+    $NM -D --undefined-only "$library" |
+        sed -n 's/^ *U \(dscomm_.*@DSCOMM_PRIVATE.*\)/\1/p' >"$scratch/private-needs"
+    same "$scratch/private-needs" /dev/null \
+        "libdscomm-$name needs nothing that is for backends"
+done
 
 abi=$(sed -n 's/^#define DSCOMM_BACKEND_ABI //p' "$headers/backend.h")
 echo "DSCOMM_PRIVATE_$abi" >"$scratch/want"

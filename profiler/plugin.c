@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The library as a plugin, which DSCOMM_PROFILE loads: parses that setting,
+ * attaches a profiler, and writes one profile of all ranks. */
+#include "config.h"
+
+#include "profiler/profile.h"
+#include "profiler/profiler.h"
+
+#include <dscomm/plugin.h>
+#include <glib.h>
+#include <string.h>
+
+/* One thing to write. */
+typedef struct {
+    dscomm_profile_format_t format;
+    char *path; /* NULL: stderr */
+} output_t;
+
+typedef struct {
+    GArray *outputs; /* output_t */
+    bool verbose, debug;
+    dscomm_profiler_t *profiler;
+    GByteArray *packed; /* what rank 0 gets of this rank */
+} state_t;
+
+static void output_clear(gpointer output)
+{
+    g_free(((output_t *)output)->path);
+}
+
+static void state_free(state_t *state)
+{
+    dscomm_profiler_free(state->profiler);
+    if (state->packed)
+        g_byte_array_unref(state->packed);
+    g_array_unref(state->outputs);
+    g_free(state);
+}
+
+static dscomm_status_t word_refuse(const char *word)
+{
+    return dscomm_fail(
+        DSCOMM_ERR_ENVIRONMENT,
+        "DSCOMM_PROFILE has '%s'; it accepts summary, deepspeed, json:FILE, "
+        "csv:FILE, prometheus:FILE, verbose and debug, comma separated; "
+        "summary and deepspeed take a :FILE, too",
+        word);
+}
+
+/* True if format may be written to stderr. */
+static bool format_is_table(int format)
+{
+    return format == DSCOMM_PROFILE_SUMMARY ||
+           format == DSCOMM_PROFILE_DEEPSPEED;
+}
+
+static dscomm_status_t output_parse(state_t *state, const char *word)
+{
+    const char *colon = strchr(word, ':');
+    const size_t length = colon ? (size_t)(colon - word) : strlen(word);
+    const char *name;
+
+    for (int format = 0; (name = dscomm_priv_format_name(format)); format++) {
+        const output_t output = {(dscomm_profile_format_t)format,
+                                 colon ? g_strdup(colon + 1) : NULL};
+
+        if (strlen(name) == length && !strncmp(name, word, length) &&
+            (colon ? *output.path != '\0' : format_is_table(format))) {
+            g_array_append_val(state->outputs, output);
+            return DSCOMM_OK;
+        }
+        g_free(output.path);
+    }
+    return word_refuse(word);
+}
+
+static dscomm_status_t settings_parse(state_t *state, const char *settings)
+{
+    char **words = g_strsplit(settings, ",", -1);
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (char **word = words; *word && status == DSCOMM_OK; word++) {
+        g_strstrip(*word);
+        if (!strcmp(*word, "verbose"))
+            state->verbose = true;
+        else if (!strcmp(*word, "debug"))
+            state->debug = true;
+        else
+            status = output_parse(state, *word);
+    }
+    g_strfreev(words);
+    return status;
+}
+
+static dscomm_status_t plugin_open(const char *settings, void **ret_state)
+{
+    state_t *state = g_new0(state_t, 1);
+    dscomm_profiler_attr_t attr = DSCOMM_PROFILER_ATTR_INIT;
+    dscomm_status_t status;
+
+    state->outputs = g_array_new(FALSE, FALSE, sizeof(output_t));
+    g_array_set_clear_func(state->outputs, output_clear);
+    status = settings_parse(state, settings);
+    attr.verbose = state->verbose;
+    attr.debug = state->debug;
+    if (status == DSCOMM_OK)
+        status = dscomm_profiler_attach(&attr, &state->profiler);
+    if (status < 0) {
+        state_free(state);
+        return status;
+    }
+    *ret_state = state;
+    return DSCOMM_OK;
+}
+
+static void plugin_begin(void *arg, dscomm_group_t *world)
+{
+    state_t *state = arg;
+
+    state->profiler->rank = dscomm_group_rank(world);
+    dscomm_profiler_start(state->profiler, NULL);
+}
+
+static void plugin_collect(void *arg, dscomm_profiler_part_t *ret_part)
+{
+    state_t *state = arg;
+    dscomm_profile_t *profile;
+
+    dscomm_profiler_detach(state->profiler);
+    if (dscomm_profiler_snapshot(state->profiler, &profile) < 0)
+        return;
+    state->packed = dscomm_priv_profile_pack(profile);
+    dscomm_profile_free(profile);
+    ret_part->data = state->packed->data;
+    ret_part->size = state->packed->len;
+}
+
+static void plugin_finish(void *arg, const dscomm_profiler_part_t *parts,
+                          int count)
+{
+    const state_t *state = arg;
+    dscomm_profile_t *profile = dscomm_priv_profile_new(count);
+
+    for (int i = 0; i < count; i++)
+        if (!parts[i].data ||
+            !dscomm_priv_profile_unpack(profile, parts[i].data, parts[i].size))
+            dscomm_priv_profile_miss(profile, i);
+    dscomm_priv_profile_finish(profile);
+    for (guint i = 0; i < state->outputs->len; i++) {
+        const output_t *output = &g_array_index(state->outputs, output_t, i);
+
+        if (dscomm_profile_write(profile, output->format, output->path) < 0)
+            dscomm_log(DSCOMM_LOG_ERROR, "profiler", "%s", dscomm_last_error());
+    }
+    dscomm_profile_free(profile);
+}
+
+static void plugin_close(void *state)
+{
+    state_free(state);
+}
+
+static const dscomm_profiler_plugin_t plugin = {
+    .size = sizeof plugin,
+    .name = "dscomm-profiler",
+    .open = plugin_open,
+    .begin = plugin_begin,
+    .collect = plugin_collect,
+    .finish = plugin_finish,
+    .close = plugin_close,
+};
+
+const dscomm_profiler_plugin_t *dscomm_profiler_plugin(unsigned abi)
+{
+    return abi == DSCOMM_PROFILER_PLUGIN_ABI ? &plugin : NULL;
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A profiler's life, and what it does at the hooks. */
+#include "config.h"
+
+#include "profiler/profiler.h"
+#include "profiler/text.h"
+
+#include "lib/base/attr.h"
+#include "lib/base/clock.h"
+
+#include <glib.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RANGES_MAX 16
+
+/* protects the two below, and attaching and detaching */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Freed profilers. Their memory is used again and never freed, because
+ * operations in flight end with a hook table that points at it. */
+static dscomm_profiler_t *freed;
+static _Atomic(dscomm_profiler_t *) attached;
+
+static const dscomm_hooks_t hooks = {sizeof hooks, dscomm_priv_profiler_begin,
+                                     dscomm_priv_profiler_end, NULL,
+                                     dscomm_priv_profiler_waited};
+
+/* The bits by which a token shows whether its operation began before a
+ * reset. */
+static uint64_t epoch_now(const dscomm_profiler_t *profiler,
+                          const group_t *group)
+{
+    const unsigned epoch =
+        atomic_load_explicit(&profiler->epoch, memory_order_relaxed) +
+        atomic_load_explicit(&group->epoch, memory_order_relaxed);
+
+    return (uint64_t)(epoch & 0xf) << 60;
+}
+
+static bool group_counts(const dscomm_profiler_t *profiler,
+                         const group_t *group)
+{
+    const unsigned state =
+        atomic_load_explicit(&group->state, memory_order_relaxed);
+
+    if (state == GROUP_DEFAULT)
+        return atomic_load_explicit(&profiler->started, memory_order_relaxed);
+    return state == GROUP_STARTED;
+}
+
+uint64_t dscomm_priv_profiler_begin(const dscomm_op_info_t *info, void *arg)
+{
+    dscomm_profiler_t *profiler = arg;
+    group_t *group;
+    uint64_t token;
+
+    if (!(profiler->colls >> info->coll & 1) ||
+        (!atomic_load_explicit(&profiler->started, memory_order_relaxed) &&
+         !atomic_load_explicit(&profiler->has_started, memory_order_relaxed)))
+        return 0;
+    group = dscomm_priv_table_group_add(&profiler->table, info->group);
+    if (G_UNLIKELY(!group)) {
+        atomic_fetch_add(&profiler->table.dropped, 1);
+        return 0;
+    }
+    if (!group_counts(profiler, group))
+        return 0;
+    token = epoch_now(profiler, group);
+    if (profiler->debug)
+        token |= (uint64_t)dscomm_priv_text_site() << 48;
+    token |= (uint64_t)dscomm_priv_clock() & TOKEN_TIME;
+    return token ? token : 1;
+}
+
+/* The group of an operation that counts; else NULL. */
+static group_t *operation_group(const dscomm_profiler_t *profiler,
+                                const dscomm_op_info_t *info, uint64_t token)
+{
+    group_t *group;
+
+    if (!token || !profiler->table.groups)
+        return NULL;
+    group = dscomm_priv_table_group(&profiler->table, info->group);
+    if (!group || ((token ^ epoch_now(profiler, group)) >> 60))
+        return NULL;
+    return group;
+}
+
+static row_key_t operation_key(const dscomm_profiler_t *profiler,
+                               const dscomm_op_info_t *info,
+                               const group_t *group, uint64_t token)
+{
+    return (row_key_t){
+        .coll = info->coll,
+        .site = (unsigned)(token >> 48 & (TEXT_COUNT - 1)),
+        .group = (unsigned)(group - profiler->table.groups),
+    };
+}
+
+/* Adds a message to the row of its peer, which tells no sites apart. */
+static void peer_add(dscomm_profiler_t *profiler, row_key_t key,
+                     const dscomm_op_info_t *info, dscomm_status_t status,
+                     int64_t ns)
+{
+    row_t *row;
+
+    key.kind = ROW_PEER;
+    key.site = 0;
+    key.value = (uint64_t)(MAX(info->root, -1) + 1);
+    row = dscomm_priv_table_row(&profiler->table, key);
+    if (row && status == DSCOMM_OK)
+        dscomm_priv_row_add(row, info->bytes, ns);
+    else if (row)
+        atomic_fetch_add(&row->failed, 1);
+}
+
+/* Writes a line in DeepSpeed's form. */
+static void print_operation(const dscomm_profiler_t *profiler,
+                            const dscomm_op_info_t *info, const group_t *group,
+                            unsigned site, dscomm_status_t status, int64_t ns)
+{
+    const double gbit =
+        ns > 0 ? (double)info->bytes * 8 / (double)ns : 0; /* per s */
+    const double factor = dscomm_priv_bus_factor(info->coll, group->size);
+    const double known = factor < 0 ? 0 : gbit;
+    char size[32], line[1024];
+    int length;
+
+    dscomm_priv_size_text(info->bytes, size, sizeof size);
+    length = g_snprintf(
+        line, sizeof line,
+        "[Rank %d] comm op: %s%s%s%s | time (ms): %.2f | msg size: %s | algbw "
+        "(Gbps): %.2f | busbw (Gbps): %.2f%s%s\n",
+        profiler->rank, dscomm_coll_name((dscomm_coll_t)info->coll),
+        site ? " | [Caller Func: " : "", dscomm_priv_text(site),
+        site ? "]" : "", (double)ns / 1e6, size, known, known * factor,
+        status < 0 ? " | failed: " : "",
+        status < 0 ? dscomm_strerror(status) : "");
+    length = MIN(length, (int)sizeof line - 1);
+    if (write(STDERR_FILENO, line, (size_t)length) < 0)
+        return; /* nobody reads */
+}
+
+void dscomm_priv_profiler_end(const dscomm_op_info_t *info,
+                              dscomm_status_t status, uint64_t token, void *arg)
+{
+    dscomm_profiler_t *profiler = arg;
+    const group_t *group = operation_group(profiler, info, token);
+    row_key_t key;
+    row_t *row;
+    int64_t ns;
+
+    if (!group)
+        return;
+    ns = (int64_t)(((uint64_t)dscomm_priv_clock() - token) & TOKEN_TIME);
+    key = operation_key(profiler, info, group, token);
+    row = dscomm_priv_table_size(&profiler->table, key, info->bytes);
+    if (G_UNLIKELY(!row))
+        atomic_fetch_add(&profiler->table.dropped, 1);
+    else if (G_UNLIKELY(status < 0))
+        atomic_fetch_add(&row->failed, 1);
+    else
+        dscomm_priv_row_add(row, info->bytes, ns);
+    if (row && status == DSCOMM_OK && !info->async)
+        atomic_fetch_add_explicit(&row->waited_ns, ns, memory_order_relaxed);
+    if (info->coll == DSCOMM_COLL_SEND || info->coll == DSCOMM_COLL_RECV)
+        peer_add(profiler, key, info, status, ns);
+    if (G_UNLIKELY(profiler->verbose))
+        print_operation(profiler, info, group, key.site, status, ns);
+}
+
+void dscomm_priv_profiler_waited(const dscomm_op_info_t *info,
+                                 int64_t nanoseconds, uint64_t token, void *arg)
+{
+    dscomm_profiler_t *profiler = arg;
+    const group_t *group = operation_group(profiler, info, token);
+    row_t *row;
+
+    if (!group)
+        return;
+    row = dscomm_priv_table_size(&profiler->table,
+                                 operation_key(profiler, info, group, token),
+                                 info->bytes);
+    if (row)
+        atomic_fetch_add(&row->waited_ns, nanoseconds);
+}
+
+/* Sets *ret_colls to the operations that the list names. */
+static dscomm_status_t colls_parse(const char *list, uint32_t *ret_colls)
+{
+    char **names = g_strsplit(list, ",", -1);
+    dscomm_status_t status = DSCOMM_OK;
+    uint32_t colls = 0;
+
+    for (char **name = names; *name && status == DSCOMM_OK; name++) {
+        int coll = 0;
+
+        g_strstrip(*name);
+        while (coll < DSCOMM_COLL_COUNT &&
+               strcmp(*name, dscomm_coll_name((dscomm_coll_t)coll)) != 0)
+            coll++;
+        if (coll == DSCOMM_COLL_COUNT)
+            status = dscomm_fail(DSCOMM_ERR_INVALID,
+                                 "dscomm_profiler_attach: prof_ops names '%s', "
+                                 "which is no operation; give names such as "
+                                 "all_reduce or send, comma separated",
+                                 *name);
+        else
+            colls |= UINT32_C(1) << coll;
+    }
+    g_strfreev(names);
+    if (status == DSCOMM_OK)
+        *ret_colls = colls;
+    return status;
+}
+
+dscomm_status_t dscomm_profiler_attr_init(dscomm_profiler_attr_t *attr,
+                                          size_t size)
+{
+    return dscomm_priv_attr_init("dscomm_profiler_attr_init", attr, size);
+}
+
+/* Called with the lock. */
+static dscomm_status_t profiler_new(dscomm_profiler_t **ret_profiler)
+{
+    dscomm_profiler_t *profiler = freed;
+
+    if (!profiler)
+        profiler = g_new0(dscomm_profiler_t, 1);
+    else
+        freed = profiler->next;
+    *ret_profiler = profiler;
+    if (dscomm_priv_table_init(&profiler->table))
+        return DSCOMM_OK;
+    profiler->next = freed;
+    freed = profiler;
+    return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                       "dscomm_profiler_attach: no memory for the table");
+}
+
+/* Called with the lock. */
+static void profiler_drop(dscomm_profiler_t *profiler)
+{
+    atomic_fetch_add(&profiler->epoch, 1);
+    dscomm_priv_table_clear(&profiler->table);
+    profiler->next = freed;
+    freed = profiler;
+}
+
+/* Called with the lock. */
+static dscomm_status_t profiler_install(dscomm_profiler_t *profiler)
+{
+    dscomm_hooks_t own = hooks;
+    dscomm_status_t status;
+
+    own.arg = profiler;
+    status = dscomm_hooks_set(&own);
+    if (status == DSCOMM_ERR_STATE)
+        return dscomm_fail(status,
+                           "dscomm_profiler_attach: another profiler or hook "
+                           "table is attached (DSCOMM_PROFILE attaches one); "
+                           "detach it first");
+    if (status < 0)
+        return status;
+    atomic_store(&profiler->attached, true);
+    atomic_store(&attached, profiler);
+    dscomm_priv_text_want_sites(profiler->debug);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_profiler_attach(const dscomm_profiler_attr_t *attr,
+                                       dscomm_profiler_t **ret_profiler)
+{
+    dscomm_profiler_attr_t merged = DSCOMM_PROFILER_ATTR_INIT;
+    dscomm_profiler_t *profiler = NULL;
+    uint32_t colls = UINT32_MAX;
+    dscomm_status_t status = dscomm_priv_attr_read(
+        "dscomm_profiler_attach: attr", "start from DSCOMM_PROFILER_ATTR_INIT",
+        attr, sizeof merged, &merged);
+
+    if (status < 0)
+        return status;
+    if (!ret_profiler)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_profiler_attach: ret_profiler is NULL");
+    if (merged.prof_ops && !merged.prof_all)
+        status = colls_parse(merged.prof_ops, &colls);
+    if (status < 0)
+        return status;
+    pthread_mutex_lock(&lock);
+    status = profiler_new(&profiler);
+    if (status == DSCOMM_OK) {
+        profiler->colls = colls;
+        profiler->verbose = merged.verbose;
+        profiler->debug = merged.debug;
+        profiler->rank = -1;
+        atomic_store(&profiler->started, merged.enabled != 0);
+        atomic_store(&profiler->has_started, false);
+        status = profiler_install(profiler);
+        if (status < 0)
+            profiler_drop(profiler);
+    }
+    pthread_mutex_unlock(&lock);
+    if (status == DSCOMM_OK)
+        *ret_profiler = profiler;
+    return status;
+}
+
+void dscomm_profiler_detach(dscomm_profiler_t *profiler)
+{
+    if (!profiler)
+        return;
+    pthread_mutex_lock(&lock);
+    if (atomic_exchange(&profiler->attached, false)) {
+        atomic_store(&attached, NULL);
+        dscomm_priv_text_want_sites(false);
+        dscomm_hooks_set(NULL);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void dscomm_profiler_free(dscomm_profiler_t *profiler)
+{
+    if (!profiler)
+        return;
+    dscomm_profiler_detach(profiler);
+    pthread_mutex_lock(&lock);
+    profiler_drop(profiler);
+    pthread_mutex_unlock(&lock);
+}
+
+static dscomm_status_t profiler_switch(dscomm_profiler_t *profiler,
+                                       const dscomm_group_t *handle, bool start,
+                                       const char *name)
+{
+    group_t *group;
+
+    if (!profiler)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: profiler is NULL", name);
+    if (handle) {
+        group = dscomm_priv_table_group_add(&profiler->table, handle);
+        if (!group)
+            return dscomm_fail(DSCOMM_ERR_STATE,
+                               "%s: the profiler has %d groups already", name,
+                               TABLE_GROUPS);
+        atomic_store(&group->state, start ? GROUP_STARTED : GROUP_STOPPED);
+        if (start)
+            atomic_store(&profiler->has_started, true);
+        return DSCOMM_OK;
+    }
+    for (int i = 0; i < TABLE_GROUPS; i++)
+        atomic_store(&profiler->table.groups[i].state, GROUP_DEFAULT);
+    atomic_store(&profiler->has_started, false);
+    atomic_store(&profiler->started, start);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_profiler_start(dscomm_profiler_t *profiler,
+                                      const dscomm_group_t *group)
+{
+    return profiler_switch(profiler, group, true, "dscomm_profiler_start");
+}
+
+dscomm_status_t dscomm_profiler_stop(dscomm_profiler_t *profiler,
+                                     const dscomm_group_t *group)
+{
+    return profiler_switch(profiler, group, false, "dscomm_profiler_stop");
+}
+
+dscomm_status_t dscomm_profiler_reset(dscomm_profiler_t *profiler,
+                                      const dscomm_group_t *handle)
+{
+    group_t *group;
+
+    if (!profiler)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_profiler_reset: profiler is NULL");
+    if (!handle) {
+        atomic_fetch_add(&profiler->epoch, 1);
+        dscomm_priv_table_reset(&profiler->table, NULL);
+        return DSCOMM_OK;
+    }
+    group = dscomm_priv_table_group(&profiler->table, handle);
+    if (group) {
+        atomic_fetch_add(&group->epoch, 1);
+        dscomm_priv_table_reset(&profiler->table, group);
+    }
+    return DSCOMM_OK;
+}
+
+/* Ranges of this thread. Those deeper than RANGES_MAX are counted only, so that
+ * begin and end stay paired. */
+static _Thread_local struct {
+    unsigned depth;
+    struct {
+        unsigned name; /* text.h; 0: not timed */
+        int64_t began;
+    } open[RANGES_MAX];
+} ranges;
+
+void dscomm_profiler_range_begin(const char *name)
+{
+    const dscomm_profiler_t *profiler = atomic_load(&attached);
+    const unsigned depth = ranges.depth++;
+
+    if (depth >= RANGES_MAX)
+        return;
+    ranges.open[depth].name = 0;
+    if (!profiler || !atomic_load(&profiler->started))
+        return;
+    ranges.open[depth].name = dscomm_priv_text_number(name);
+    ranges.open[depth].began = dscomm_priv_clock();
+}
+
+void dscomm_profiler_range_end(void)
+{
+    dscomm_profiler_t *profiler = atomic_load(&attached);
+    row_t *row;
+
+    if (!ranges.depth || --ranges.depth >= RANGES_MAX ||
+        !ranges.open[ranges.depth].name || !profiler)
+        return;
+    row = dscomm_priv_table_row(
+        &profiler->table, (row_key_t){.kind = ROW_RANGE,
+                                      .value = ranges.open[ranges.depth].name});
+    if (row)
+        dscomm_priv_row_add(
+            row, 0, dscomm_priv_clock() - ranges.open[ranges.depth].began);
+    else
+        atomic_fetch_add(&profiler->table.dropped, 1);
+}

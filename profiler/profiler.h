@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The profiler. */
+#ifndef PROFILER_PROFILER_H
+#define PROFILER_PROFILER_H
+
+#include "profiler/table.h"
+
+#include <dscomm/profiler.h>
+
+/* A token of the hooks, for an operation that counts: when it began, where,
+ * and under which epoch. All calls of begin and end are made with it:
+ *
+ *     bits 0 to 47   ns of the clock, modulo 78 hours
+ *     bits 48 to 59  number of the call site
+ *     bits 60 to 63  epoch of profiler and group, modulo 16
+ *
+ * 0: the operation does not count. */
+#define TOKEN_TIME ((UINT64_C(1) << 48) - 1)
+
+struct dscomm_profiler {
+    dscomm_profiler_t *next; /* of the freed ones */
+    uint32_t colls; /* bit c: operations dscomm_coll_t c count */
+    bool verbose, debug;
+    atomic_bool attached;
+    atomic_bool started; /* groups in state GROUP_DEFAULT count */
+    atomic_bool has_started; /* some group is GROUP_STARTED */
+    atomic_uint epoch; /* resets of all groups, and uses of this memory */
+    int rank; /* in the world, for verbose lines; -1: not known */
+    table_t table;
+};
+
+/* The hooks' functions. arg is the profiler. */
+uint64_t dscomm_priv_profiler_begin(const dscomm_op_info_t *info, void *arg);
+void dscomm_priv_profiler_end(const dscomm_op_info_t *info,
+                              dscomm_status_t status, uint64_t token,
+                              void *arg);
+void dscomm_priv_profiler_waited(const dscomm_op_info_t *info,
+                                 int64_t nanoseconds, uint64_t token,
+                                 void *arg);
+
+/* The bytes by which nccl-tests computes busbw, for each byte of algbw; 0 if
+ * bytes do not tell what the collective moves. Source: doc/PERFORMANCE.md of
+ * nccl-tests. */
+double dscomm_priv_bus_factor(int coll, int ranks);
+
+/* "1.5 KB", as DeepSpeed writes sizes: of base 1024, rounded to 2 decimals. */
+void dscomm_priv_size_text(uint64_t bytes, char *text, size_t size);
+
+#endif

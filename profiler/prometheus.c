@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Prometheus' text format, for its node exporter to read from a file: a metric
+ * after the other, each with a sample for each class of sizes, or peer. */
+#include "config.h"
+
+#include "profiler/profile.h"
+
+#include <string.h>
+
+/* Prints the samples of one row. */
+typedef void (*sample_t)(const char *name, const char *labels,
+                         const dscomm_profile_row_t *row, GString *out);
+
+typedef struct {
+    const char *name, *type, *help;
+    dscomm_profile_by_t by;
+    sample_t print;
+} metric_t;
+
+static void put_number(const char *name, const char *labels, uint64_t number,
+                       GString *out)
+{
+    g_string_append_printf(out, "%s{%s} %" G_GUINT64_FORMAT "\n", name, labels,
+                           number);
+}
+
+static void put_seconds(const char *name, const char *labels, int64_t ns,
+                        GString *out)
+{
+    g_string_append_printf(out, "%s{%s} %" G_GINT64_FORMAT ".%09d\n", name,
+                           labels, ns / 1000000000, (int)(ns % 1000000000));
+}
+
+static void put_count(const char *name, const char *labels,
+                      const dscomm_profile_row_t *row, GString *out)
+{
+    put_number(name, labels, row->count, out);
+}
+
+static void put_failed(const char *name, const char *labels,
+                       const dscomm_profile_row_t *row, GString *out)
+{
+    put_number(name, labels, row->failed, out);
+}
+
+static void put_bytes(const char *name, const char *labels,
+                      const dscomm_profile_row_t *row, GString *out)
+{
+    put_number(name, labels, row->total_bytes, out);
+}
+
+static void put_waited(const char *name, const char *labels,
+                       const dscomm_profile_row_t *row, GString *out)
+{
+    put_seconds(name, labels, row->waited_ns, out);
+}
+
+static void put_latency(const char *name, const char *labels,
+                        const dscomm_profile_row_t *row, GString *out)
+{
+    char *half = g_strdup_printf("%s,quantile=\"0.5\"", labels);
+    char *most = g_strdup_printf("%s,quantile=\"0.99\"", labels);
+    char *sum = g_strconcat(name, "_sum", NULL);
+    char *count = g_strconcat(name, "_count", NULL);
+
+    put_seconds(name, half, row->p50_ns, out);
+    put_seconds(name, most, row->p99_ns, out);
+    put_seconds(sum, labels, row->total_ns, out);
+    put_number(count, labels, row->count, out);
+    g_free(half);
+    g_free(most);
+    g_free(sum);
+    g_free(count);
+}
+
+static const metric_t metrics[] = {
+    {"dscomm_operations_total", "counter", "Operations that succeeded.",
+     DSCOMM_PROFILE_BY_CLASS, put_count},
+    {"dscomm_operations_failed_total", "counter", "Operations that failed.",
+     DSCOMM_PROFILE_BY_CLASS, put_failed},
+    {"dscomm_bytes_total", "counter", "Bytes of operations that succeeded.",
+     DSCOMM_PROFILE_BY_CLASS, put_bytes},
+    {"dscomm_operation_seconds", "summary",
+     "Time from the beginning of an operation to its end.",
+     DSCOMM_PROFILE_BY_CLASS, put_latency},
+    {"dscomm_waited_seconds_total", "counter",
+     "Time that callers have spent in calls.", DSCOMM_PROFILE_BY_CLASS,
+     put_waited},
+    {"dscomm_peer_messages_total", "counter", "Messages by peer.",
+     DSCOMM_PROFILE_BY_PEER, put_count},
+    {"dscomm_peer_bytes_total", "counter", "Bytes of messages by peer.",
+     DSCOMM_PROFILE_BY_PEER, put_bytes},
+    {"dscomm_range_seconds", "summary", "Times of the program's ranges.",
+     DSCOMM_PROFILE_BY_RANGE, put_latency},
+};
+
+static void put_label(const char *name, const char *value, GString *labels)
+{
+    g_string_append_printf(labels, "%s%s=\"", labels->len ? "," : "", name);
+    for (const char *c = value; *c; c++) {
+        if (*c == '\n')
+            g_string_append(labels, "\\n");
+        else if (*c == '"' || *c == '\\')
+            g_string_append_printf(labels, "\\%c", *c);
+        else
+            g_string_append_c(labels, *c);
+    }
+    g_string_append_c(labels, '"');
+}
+
+static void put_labels(const dscomm_profile_row_t *row, dscomm_profile_by_t by,
+                       GString *labels)
+{
+    char number[32];
+
+    g_string_truncate(labels, 0);
+    if (by == DSCOMM_PROFILE_BY_RANGE) {
+        put_label("range", row->op, labels);
+        return;
+    }
+    put_label("op", row->op, labels);
+    put_label("group", row->group, labels);
+    g_snprintf(number, sizeof number, "%d", row->group_size);
+    put_label("group_size", number, labels);
+    if (*row->site)
+        put_label("site", row->site, labels);
+    if (by == DSCOMM_PROFILE_BY_PEER)
+        g_snprintf(number, sizeof number, "%d", row->peer);
+    else
+        g_snprintf(number, sizeof number, "%" G_GUINT64_FORMAT,
+                   row->bytes_most);
+    put_label(by == DSCOMM_PROFILE_BY_PEER ? "peer" : "bytes_most", number,
+              labels);
+}
+
+static void put_metric(const metric_t *metric, const dscomm_profile_t *profile,
+                       GString *labels, GString *out)
+{
+    dscomm_profile_row_t row;
+
+    g_string_append_printf(out, "# HELP %s %s\n# TYPE %s %s\n", metric->name,
+                           metric->help, metric->name, metric->type);
+    for (size_t i = 0; dscomm_priv_profile_get(profile, metric->by, i, &row);
+         i++) {
+        put_labels(&row, metric->by, labels);
+        metric->print(metric->name, labels->str, &row, out);
+    }
+}
+
+void dscomm_priv_write_prometheus(const dscomm_profile_t *profile, GString *out)
+{
+    GString *labels = g_string_new(NULL);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(metrics); i++)
+        put_metric(&metrics[i], profile, labels, out);
+    g_string_append_printf(
+        out,
+        "# HELP dscomm_dropped_operations_total Operations not counted for "
+        "lack of room.\n"
+        "# TYPE dscomm_dropped_operations_total counter\n"
+        "dscomm_dropped_operations_total %" G_GUINT64_FORMAT "\n"
+        "# HELP dscomm_ranks Ranks whose counts these are.\n"
+        "# TYPE dscomm_ranks gauge\n"
+        "dscomm_ranks %d\n",
+        profile->dropped, profile->ranks);
+    g_string_free(labels, TRUE);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tables for people: the summary, whose columns are as wide as they must be,
+ * and one in the layout of DeepSpeed's log_summary. */
+#include "config.h"
+
+#include "profiler/profile.h"
+#include "profiler/profiler.h"
+
+#include <string.h>
+
+#define COLUMNS_MAX 16
+#define SPACE "  " /* between columns */
+
+/* Rows of texts, by which the columns' widths are found. */
+typedef struct {
+    GPtrArray *cells; /* row after row */
+    size_t widths[COLUMNS_MAX];
+    unsigned columns;
+} grid_t;
+
+void dscomm_priv_size_text(uint64_t bytes, char *text, size_t size)
+{
+    static const char *const units[] = {"B",  "KB", "MB", "GB",
+                                        "TB", "PB", "EB"};
+    unsigned unit = 0;
+    double value = (double)bytes;
+    char number[32];
+
+    if (!bytes) {
+        g_strlcpy(text, "0B", size);
+        return;
+    }
+    for (; value >= 1024 && unit < G_N_ELEMENTS(units) - 1; unit++)
+        value /= 1024;
+    g_ascii_formatd(number, sizeof number, "%.2f", value);
+    /* Python's round() and str(): 1.0, 1.5, 678.86 */
+    if (number[strlen(number) - 1] == '0')
+        number[strlen(number) - 1] = '\0';
+    g_snprintf(text, size, "%s %s", number, units[unit]);
+}
+
+static void size_range_text(const dscomm_profile_row_t *row, char *text,
+                            size_t size)
+{
+    char first[32], last[32];
+
+    dscomm_priv_size_text(row->bytes, first, sizeof first);
+    dscomm_priv_size_text(row->bytes_most, last, sizeof last);
+    if (row->bytes == row->bytes_most)
+        g_strlcpy(text, first, size);
+    else
+        g_snprintf(text, size, "%s to %s", first, last);
+}
+
+static void grid_add(grid_t *grid, unsigned column, char *text)
+{
+    grid->widths[column] = MAX(grid->widths[column], strlen(text));
+    g_ptr_array_add(grid->cells, text);
+}
+
+/* Texts are left, numbers right. */
+static void grid_print(const grid_t *grid, unsigned texts, GString *out)
+{
+    for (guint i = 0; i < grid->cells->len; i++) {
+        const unsigned column = i % grid->columns;
+        const int width = (int)grid->widths[column];
+        const char *cell = g_ptr_array_index(grid->cells, i);
+
+        if (column < texts)
+            g_string_append_printf(out, "%s%-*s", column ? SPACE : "", width,
+                                   cell);
+        else
+            g_string_append_printf(out, SPACE "%*s", width, cell);
+        if (column == grid->columns - 1)
+            g_string_append_c(out, '\n');
+    }
+}
+
+static void grid_begin(grid_t *grid, const char *const *heads, unsigned columns)
+{
+    memset(grid, 0, sizeof *grid);
+    grid->cells = g_ptr_array_new_with_free_func(g_free);
+    grid->columns = columns;
+    for (unsigned i = 0; i < columns; i++)
+        grid_add(grid, i, g_strdup(heads[i]));
+}
+
+static void grid_end(grid_t *grid)
+{
+    g_ptr_array_unref(grid->cells);
+}
+
+static char *ms_text(int64_t ns)
+{
+    return g_strdup_printf("%.2f", (double)ns / 1e6);
+}
+
+static char *us_text(int64_t ns)
+{
+    return g_strdup_printf("%.2f", (double)ns / 1e3);
+}
+
+static char *gb_text(double bandwidth)
+{
+    return bandwidth > 0 ? g_strdup_printf("%.3f", bandwidth / 1e9)
+                         : g_strdup("-");
+}
+
+static char *site_text(const dscomm_profile_row_t *row)
+{
+    return *row->site ? g_strdup_printf("%s [%s]", row->op, row->site)
+                      : g_strdup(row->op);
+}
+
+/* The columns of all tables after the ones that say what the row is. */
+#define HEADS                                                                  \
+    "Count", "Failed", "Total(ms)", "Waited(ms)", "Avg(us)", "Min(us)",        \
+        "p50(us)", "p99(us)", "Max(us)", "algbw(GB/s)", "busbw(GB/s)"
+
+static void grid_add_counts(grid_t *grid, const dscomm_profile_row_t *row,
+                            unsigned column)
+{
+    char *cells[] = {
+        g_strdup_printf("%" G_GUINT64_FORMAT, row->count),
+        g_strdup_printf("%" G_GUINT64_FORMAT, row->failed),
+        ms_text(row->total_ns),
+        ms_text(row->waited_ns),
+        us_text(row->mean_ns),
+        us_text(row->min_ns),
+        us_text(row->p50_ns),
+        us_text(row->p99_ns),
+        us_text(row->max_ns),
+        gb_text(row->algbw),
+        gb_text(row->busbw),
+    };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(cells); i++)
+        grid_add(grid, column + i, cells[i]);
+}
+
+static void print_operations(const dscomm_profile_t *profile, GString *out)
+{
+    static const char *const heads[] = {"Comm. Op", "Group", "Message Size",
+                                        HEADS};
+    dscomm_profile_row_t row;
+    char size[80];
+    grid_t grid;
+
+    grid_begin(&grid, heads, G_N_ELEMENTS(heads));
+    for (size_t i = 0;
+         dscomm_priv_profile_get(profile, DSCOMM_PROFILE_BY_SIZE, i, &row);
+         i++) {
+        size_range_text(&row, size, sizeof size);
+        grid_add(&grid, 0, site_text(&row));
+        grid_add(&grid, 1,
+                 g_strdup_printf("%s (%d)", row.group, row.group_size));
+        grid_add(&grid, 2, g_strdup(size));
+        grid_add_counts(&grid, &row, 3);
+    }
+    grid_print(&grid, 3, out);
+    grid_end(&grid);
+}
+
+static void print_peers(const dscomm_profile_t *profile, GString *out)
+{
+    static const char *const heads[] = {"Messages", "Group",      "Peer",
+                                        "Count",    "Failed",     "Bytes",
+                                        "Avg(us)",  "algbw(GB/s)"};
+    dscomm_profile_row_t row;
+    grid_t grid;
+
+    if (!profile->views[DSCOMM_PROFILE_BY_PEER]->len)
+        return;
+    grid_begin(&grid, heads, G_N_ELEMENTS(heads));
+    for (size_t i = 0;
+         dscomm_priv_profile_get(profile, DSCOMM_PROFILE_BY_PEER, i, &row);
+         i++) {
+        char *cells[] = {
+            g_strdup(row.op),
+            g_strdup_printf("%s (%d)", row.group, row.group_size),
+            row.peer < 0 ? g_strdup("any") : g_strdup_printf("%d", row.peer),
+            g_strdup_printf("%" G_GUINT64_FORMAT, row.count),
+            g_strdup_printf("%" G_GUINT64_FORMAT, row.failed),
+            g_strdup_printf("%" G_GUINT64_FORMAT, row.total_bytes),
+            us_text(row.mean_ns),
+            gb_text(row.algbw),
+        };
+
+        for (unsigned j = 0; j < G_N_ELEMENTS(cells); j++)
+            grid_add(&grid, j, cells[j]);
+    }
+    g_string_append_c(out, '\n');
+    grid_print(&grid, 2, out);
+    grid_end(&grid);
+}
+
+static void print_ranges(const dscomm_profile_t *profile, GString *out)
+{
+    static const char *const heads[] = {"Range",   "Count",   "Total(ms)",
+                                        "Avg(us)", "Min(us)", "p50(us)",
+                                        "p99(us)", "Max(us)"};
+    dscomm_profile_row_t row;
+    grid_t grid;
+
+    if (!profile->views[DSCOMM_PROFILE_BY_RANGE]->len)
+        return;
+    grid_begin(&grid, heads, G_N_ELEMENTS(heads));
+    for (size_t i = 0;
+         dscomm_priv_profile_get(profile, DSCOMM_PROFILE_BY_RANGE, i, &row);
+         i++) {
+        char *cells[] = {
+            g_strdup(row.op),
+            g_strdup_printf("%" G_GUINT64_FORMAT, row.count),
+            ms_text(row.total_ns),
+            us_text(row.mean_ns),
+            us_text(row.min_ns),
+            us_text(row.p50_ns),
+            us_text(row.p99_ns),
+            us_text(row.max_ns),
+        };
+
+        for (unsigned j = 0; j < G_N_ELEMENTS(cells); j++)
+            grid_add(&grid, j, cells[j]);
+    }
+    g_string_append_c(out, '\n');
+    grid_print(&grid, 1, out);
+    grid_end(&grid);
+}
+
+void dscomm_priv_write_summary(const dscomm_profile_t *profile, GString *out)
+{
+    print_operations(profile, out);
+    print_peers(profile, out);
+    print_ranges(profile, out);
+    if (profile->world_size > 1)
+        g_string_append_printf(out, "\nSums over %d of %d ranks.\n",
+                               profile->ranks, profile->world_size);
+    if (profile->missing->len)
+        g_string_append_printf(out, "Missing ranks: %s.\n",
+                               profile->missing->str);
+    if (profile->dropped)
+        g_string_append_printf(out,
+                               "Not counted for lack of room: "
+                               "%" G_GUINT64_FORMAT " operations.\n",
+                               profile->dropped);
+}
+
+/* The entries of one operation and call site: DeepSpeed knows no groups, so
+ * rows of equal size are one. */
+typedef struct {
+    uint64_t bytes, count;
+    double total_ns, alg_bytes, bus_bytes;
+} deepspeed_t;
+
+#define CELL "%-20s"
+
+static void deepspeed_row(const deepspeed_t *sum, GString *out)
+{
+    const double ns = MAX(sum->total_ns, 1);
+    char size[32], cells[5][32];
+
+    if (!sum->count)
+        return;
+    dscomm_priv_size_text(sum->bytes, size, sizeof size);
+    g_snprintf(cells[0], 32, "%" G_GUINT64_FORMAT, sum->count);
+    g_snprintf(cells[1], 32, "%.2f", sum->total_ns / 1e6);
+    g_snprintf(cells[2], 32, "%.2f", sum->total_ns / 1e6 / (double)sum->count);
+    g_snprintf(cells[3], 32, "%.2f", sum->alg_bytes * 8 / ns);
+    g_snprintf(cells[4], 32, "%.2f", sum->bus_bytes * 8 / ns);
+    g_string_append_printf(out, CELL CELL CELL CELL CELL CELL CELL "\n", "",
+                           size, cells[0], cells[1], cells[2], cells[3],
+                           cells[4]);
+}
+
+static void deepspeed_name(const dscomm_profile_row_t *row, GString *out)
+{
+    if (*row->site)
+        g_string_append_printf(out, "%s | [Caller Func: %s]\n", row->op,
+                               row->site);
+    else
+        g_string_append_printf(out, "%s\n", row->op);
+}
+
+static gint deepspeed_compare(gconstpointer a, gconstpointer b)
+{
+    const dscomm_profile_row_t *x = a, *y = b;
+    int order = strcmp(x->op, y->op);
+
+    if (!order)
+        order = strcmp(x->site, y->site);
+    return order ? order : (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+static void deepspeed_add(deepspeed_t *sum, const dscomm_profile_row_t *row)
+{
+    sum->bytes = row->bytes;
+    sum->count += row->count;
+    sum->total_ns += (double)row->total_ns;
+    sum->alg_bytes += row->algbw * (double)row->total_ns / 1e9;
+    sum->bus_bytes += row->busbw * (double)row->total_ns / 1e9;
+}
+
+void dscomm_priv_write_deepspeed(const dscomm_profile_t *profile, GString *out)
+{
+    GArray *rows = g_array_new(FALSE, FALSE, sizeof(dscomm_profile_row_t));
+    const dscomm_profile_row_t *last = NULL;
+    deepspeed_t sum = {0};
+    dscomm_profile_row_t row;
+
+    for (size_t i = 0;
+         dscomm_priv_profile_get(profile, DSCOMM_PROFILE_BY_SIZE, i, &row); i++)
+        g_array_append_val(rows, row);
+    g_array_sort(rows, deepspeed_compare);
+    g_string_append_printf(out, CELL CELL CELL CELL CELL CELL CELL "\n",
+                           "Comm. Op", "Message Size", "Count",
+                           "Total Latency(ms)", "Avg Latency(ms)",
+                           "tput_avg (Gbps)", "busbw_avg (Gbps)");
+    for (guint i = 0; i < rows->len; i++) {
+        const dscomm_profile_row_t *next =
+            &g_array_index(rows, dscomm_profile_row_t, i);
+        const bool named = last && !strcmp(last->op, next->op) &&
+                           !strcmp(last->site, next->site);
+
+        if (!named || last->bytes != next->bytes) {
+            deepspeed_row(&sum, out);
+            memset(&sum, 0, sizeof sum);
+        }
+        if (!named)
+            deepspeed_name(next, out);
+        deepspeed_add(&sum, next);
+        last = next;
+    }
+    deepspeed_row(&sum, out);
+    g_array_unref(rows);
+}

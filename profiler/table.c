@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The counts of a profiler. */
+#include "config.h"
+
+#include "profiler/table.h"
+
+#include <glib.h>
+#include <string.h>
+
+/* places that a search tries */
+#define PROBES 64
+
+/* A key that is being written; no packed key is equal to it. */
+#define KEY_BUSY UINT64_C(1)
+/* A packed key is never 0 or KEY_BUSY. */
+#define KEY_SET UINT64_C(2)
+/* Mark of a group that is being written. */
+#define NUMBER_BUSY (UINT64_C(1) << 63)
+
+static uint64_t key_pack(row_key_t key)
+{
+    return KEY_SET | (uint64_t)key.kind << 2 | (uint64_t)key.coll << 8 |
+           (uint64_t)key.site << 16 | (uint64_t)key.group << 32;
+}
+
+row_key_t dscomm_priv_row_key(const row_t *row)
+{
+    const uint64_t key = atomic_load(&row->key);
+
+    return (row_key_t){
+        .kind = (row_kind_t)(key >> 2 & 0xf),
+        .coll = (int)(key >> 8 & 0xff),
+        .site = (unsigned)(key >> 16 & 0xffff),
+        .group = (unsigned)(key >> 32),
+        .value = atomic_load(&row->value),
+    };
+}
+
+static uint32_t hash(uint64_t a, uint64_t b)
+{
+    a = a * UINT64_C(0x9e3779b97f4a7c15) ^ b * UINT64_C(0xff51afd7ed558ccd);
+    return (uint32_t)(a >> 32 ^ a >> 51);
+}
+
+bool dscomm_priv_table_init(table_t *table)
+{
+    memset(table, 0, sizeof *table);
+    table->rows = aligned_alloc(_Alignof(row_t), TABLE_ROWS * sizeof(row_t));
+    table->groups = g_try_new0(group_t, TABLE_GROUPS);
+    if (table->rows && table->groups) {
+        memset(table->rows, 0, TABLE_ROWS * sizeof(row_t));
+        return true;
+    }
+    dscomm_priv_table_clear(table);
+    return false;
+}
+
+void dscomm_priv_table_clear(table_t *table)
+{
+    for (int i = 0; table->rows && i < TABLE_ROWS; i++)
+        free(table->rows[i].histogram);
+    free(table->rows);
+    g_free(table->groups);
+    memset(table, 0, sizeof *table);
+}
+
+static group_t *group_find(const table_t *table, uint64_t number)
+{
+    for (uint32_t i = 0; i < PROBES; i++) {
+        group_t *group = &table->groups[(number + i) % TABLE_GROUPS];
+        const uint64_t found =
+            atomic_load_explicit(&group->number, memory_order_acquire);
+
+        if (found == number)
+            return group;
+        if (!found)
+            break;
+    }
+    return NULL;
+}
+
+group_t *dscomm_priv_table_group(const table_t *table,
+                                 const dscomm_group_t *handle)
+{
+    return group_find(table, dscomm_group_number(handle));
+}
+
+group_t *dscomm_priv_table_group_add(table_t *table,
+                                     const dscomm_group_t *handle)
+{
+    const uint64_t number = dscomm_group_number(handle);
+    group_t *group = group_find(table, number);
+
+    for (uint32_t i = 0; !group && i < PROBES; i++) {
+        group_t *place = &table->groups[(number + i) % TABLE_GROUPS];
+        uint64_t none = 0;
+
+        if (!atomic_compare_exchange_strong(&place->number, &none,
+                                            number | NUMBER_BUSY))
+            continue;
+        place->size = dscomm_group_size(handle);
+        g_strlcpy(place->name, dscomm_group_name(handle), sizeof place->name);
+        atomic_store_explicit(&place->number, number, memory_order_release);
+        group = place;
+    }
+    return group;
+}
+
+/* Gives a new row its histogram. False: there is no room. */
+static bool row_set_histogram(table_t *table, row_t *row, row_kind_t kind)
+{
+    const uint32_t most = kind == ROW_SIZE ? TABLE_SIZES : TABLE_HISTOGRAMS;
+    uint32_t used = atomic_load(&table->histograms);
+
+    if (kind == ROW_PEER)
+        return true;
+    do
+        if (used >= most)
+            return false;
+    while (!atomic_compare_exchange_weak(&table->histograms, &used, used + 1));
+    row->histogram = calloc(HISTOGRAM_BUCKETS, sizeof *row->histogram);
+    if (!row->histogram)
+        atomic_fetch_sub(&table->histograms, 1);
+    return row->histogram != NULL;
+}
+
+/* Fills a free place that this thread has taken. */
+static bool row_fill(table_t *table, row_t *row, uint64_t key, row_key_t from)
+{
+    if (!row_set_histogram(table, row, from.kind)) {
+        atomic_store(&row->key, 0);
+        return false;
+    }
+    atomic_store(&row->value, from.value);
+    atomic_store(&row->min_ns, INT64_MAX);
+    atomic_store_explicit(&row->key, key, memory_order_release);
+    return true;
+}
+
+row_t *dscomm_priv_table_row(table_t *table, row_key_t from)
+{
+    const uint64_t key = key_pack(from);
+    const uint32_t first = hash(key, from.value);
+
+    for (uint32_t i = 0; i < PROBES; i++) {
+        row_t *row = &table->rows[(first + i) % TABLE_ROWS];
+        uint64_t found = atomic_load_explicit(&row->key, memory_order_acquire);
+
+        if (found == key &&
+            atomic_load_explicit(&row->value, memory_order_relaxed) ==
+                from.value)
+            return row;
+        if (found)
+            continue;
+        if (atomic_compare_exchange_strong(&row->key, &found, KEY_BUSY))
+            return row_fill(table, row, key, from) ? row : NULL;
+    }
+    return NULL;
+}
+
+row_t *dscomm_priv_table_size(table_t *table, row_key_t key, uint64_t bytes)
+{
+    row_t *row;
+
+    key.kind = ROW_SIZE;
+    key.value = bytes;
+    row = dscomm_priv_table_row(table, key);
+    if (row)
+        return row;
+    key.kind = ROW_CLASS;
+    key.value = size_class(bytes);
+    return dscomm_priv_table_row(table, key);
+}
+
+static void add(_Atomic uint64_t *number, uint64_t amount)
+{
+    atomic_fetch_add_explicit(number, amount, memory_order_relaxed);
+}
+
+static void row_add_extremes(row_t *row, int64_t ns)
+{
+    int64_t old = atomic_load_explicit(&row->min_ns, memory_order_relaxed);
+
+    while (ns < old && !atomic_compare_exchange_weak(&row->min_ns, &old, ns))
+        ;
+    old = atomic_load_explicit(&row->max_ns, memory_order_relaxed);
+    while (ns > old && !atomic_compare_exchange_weak(&row->max_ns, &old, ns))
+        ;
+}
+
+void dscomm_priv_row_add(row_t *row, uint64_t bytes, int64_t ns)
+{
+    atomic_fetch_add_explicit(&row->total_ns, ns, memory_order_relaxed);
+    if (row->histogram) {
+        add(&row->histogram[histogram_bucket(ns)], 1);
+        row_add_extremes(row, ns);
+    } else {
+        add(&row->count, 1);
+    }
+    if (dscomm_priv_row_key(row).kind != ROW_SIZE)
+        add(&row->bytes, bytes);
+}
+
+static void row_reset(row_t *row)
+{
+    for (int i = 0; row->histogram && i < HISTOGRAM_BUCKETS; i++)
+        atomic_store_explicit(&row->histogram[i], 0, memory_order_relaxed);
+    atomic_store(&row->count, 0);
+    atomic_store(&row->failed, 0);
+    atomic_store(&row->bytes, 0);
+    atomic_store(&row->total_ns, 0);
+    atomic_store(&row->waited_ns, 0);
+    atomic_store(&row->min_ns, INT64_MAX);
+    atomic_store(&row->max_ns, 0);
+}
+
+void dscomm_priv_table_reset(table_t *table, const group_t *group)
+{
+    for (int i = 0; i < TABLE_ROWS; i++) {
+        row_t *row = &table->rows[i];
+        const row_key_t key = dscomm_priv_row_key(row);
+
+        if (atomic_load(&row->key) <= KEY_BUSY)
+            continue;
+        if (!group ||
+            (key.kind != ROW_RANGE && &table->groups[key.group] == group))
+            row_reset(row);
+    }
+    if (!group)
+        atomic_store(&table->dropped, 0);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Names of ranges and call sites. */
+#include "config.h"
+
+#include "profiler/text.h"
+
+#include <dscomm/profiler.h>
+#include <glib.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static GHashTable *numbers; /* by text; never freed */
+static _Atomic(char *) texts[TEXT_COUNT]; /* from 1; never freed */
+static unsigned count = 1;
+
+static atomic_bool sites_wanted;
+static _Thread_local unsigned site, tag; /* of this thread; 0: none */
+
+/* Called with the lock. */
+static unsigned text_add(const char *text)
+{
+    char *copy;
+
+    if (count == TEXT_COUNT)
+        return 0;
+    copy = g_strdup(text);
+    texts[count] = copy;
+    g_hash_table_insert(numbers, copy, GUINT_TO_POINTER(count));
+    return count++;
+}
+
+unsigned dscomm_priv_text_number(const char *text)
+{
+    unsigned number;
+
+    if (!text || !*text)
+        return 0;
+    pthread_mutex_lock(&lock);
+    if (!numbers)
+        numbers = g_hash_table_new(g_str_hash, g_str_equal);
+    number = GPOINTER_TO_UINT(g_hash_table_lookup(numbers, text));
+    if (!number)
+        number = text_add(text);
+    pthread_mutex_unlock(&lock);
+    return number;
+}
+
+const char *dscomm_priv_text(unsigned number)
+{
+    const char *text = number < TEXT_COUNT ? texts[number] : NULL;
+
+    return text ? text : "";
+}
+
+void dscomm_priv_text_want_sites(bool wanted)
+{
+    atomic_store(&sites_wanted, wanted);
+}
+
+unsigned dscomm_priv_text_site(void)
+{
+    return site ? site : tag;
+}
+
+void dscomm_profiler_site_begin(const char *function, const char *file,
+                                int line)
+{
+    char text[512];
+
+    if (!atomic_load_explicit(&sites_wanted, memory_order_relaxed))
+        return;
+    g_snprintf(text, sizeof text, "%s %s:%d", function ? function : "",
+               file ? file : "", line);
+    site = dscomm_priv_text_number(text);
+}
+
+dscomm_status_t dscomm_profiler_site_end(dscomm_status_t status)
+{
+    site = 0;
+    return status;
+}
+
+void dscomm_profiler_tag(const char *text)
+{
+    tag = dscomm_priv_text_number(text);
+}

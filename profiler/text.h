@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Names of ranges and call sites, each kept once for the process, and the ones
+ * that are current in this thread. */
+#ifndef PROFILER_TEXT_H
+#define PROFILER_TEXT_H
+
+#include <stdbool.h>
+
+#define TEXT_COUNT 4096 /* numbers that there are */
+
+/* The number of text, which is copied; 0 for "", and if there is no room. */
+unsigned dscomm_priv_text_number(const char *text);
+/* The text of a number; never freed. */
+const char *dscomm_priv_text(unsigned number);
+
+/* Whether call sites are noted at all: some profiler tells them apart. */
+void dscomm_priv_text_want_sites(bool wanted);
+
+/* The number of the call site at which this thread is; 0: none. */
+unsigned dscomm_priv_text_site(void);
+
+#endif

@@ -1,0 +1,104 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# DSCOMM_PROFILE in a program that knows nothing of it: the rows are what the program
+# has counted itself, all formats have them, a dead rank is named, and another plugin
+# can be loaded.
+
+. "$abs_top_srcdir/tests/tap.sh"
+
+run=$abs_top_builddir/tools/dscomm
+count=$abs_top_builddir/tests/profiler/count
+own=$scratch/own
+unset DSCOMM_PROFILE DSCOMM_PROFILER_PLUGIN
+
+# own_rows: "op,group,bytes,count" of what all ranks have noted
+own_rows()
+{
+    sort "$own".? | uniq -c | awk '{ print $2 "," $1 }' | sort
+}
+
+# csv_rows: the same of a profile
+csv_rows()
+{
+    awk -F, '$1 == "sizes" { print $2 "," $3 "," $7 "," $10 }' "$1" | sort
+}
+
+for seed in 1 2; do
+    rm -f "$own".?
+    DSCOMM_PROFILE="csv:$scratch/profile.csv,json:$scratch/profile.json,
+        prometheus:$scratch/profile.prom,deepspeed:$scratch/deepspeed,summary" \
+        "$run" run -n 3 "$count" "$own" 300 $seed 2>"$scratch/summary"
+    result $? "a program runs under DSCOMM_PROFILE (seed $seed)"
+    own_rows >"$scratch/want"
+    csv_rows "$scratch/profile.csv" >"$scratch/got"
+    same "$scratch/got" "$scratch/want" 'each row is what the program has counted'
+done
+[ "$(wc -l <"$scratch/want")" -gt 50 ]
+result $? 'and these are many'
+
+# Sums over all rows, from the program's notes
+bytes=$(cat "$own".? | awk -F, '{ sum += $3 } END { print sum }')
+operations=$(cat "$own".? | wc -l)
+is "$(awk -F, '$1 == "classes" { sum += $12 } END { print sum }' "$scratch/profile.csv")" \
+    "$bytes" 'bytes by class'
+is "$(awk '/^dscomm_operations_total/ { sum += $2 } END { print sum }' "$scratch/profile.prom")" \
+    "$operations" 'operations for Prometheus'
+is "$(awk '/^dscomm_bytes_total/ { sum += $2 } END { print sum }' "$scratch/profile.prom")" \
+    "$bytes" 'bytes for Prometheus'
+is "$(awk -F, '$1 == "peers" && $2 == "send" { sum += $10 } END { print sum }' "$scratch/profile.csv")" \
+    "$(cat "$own".? | grep -c '^send,')" 'messages sent, by peer'
+is "$(sed 1d "$scratch/deepspeed" | cut -c 41-60 | awk '{ sum += $1 } END { print sum }')" \
+    "$operations" "operations in DeepSpeed's table"
+like "$(head -n 3 "$scratch/profile.json" | tr -d '\n')" \
+    '"world_size": 3, "ranks": 3, "missing": \[\], "dropped": 0,' 'all ranks are in the JSON'
+like "$(cat "$scratch/summary")" 'Sums over 3 of 3 ranks' 'the summary goes to stderr'
+
+# Without a launcher, because that would end the others
+start()
+{
+    for rank in 0 1 2; do
+        RANK=$rank WORLD_SIZE=3 DSCOMM_INIT_METHOD=file://$scratch/meet \
+            DSCOMM_PROFILE=summary:$scratch/dead "$count" "$own" 30 1 2 \
+            2>"$scratch/error.$rank" &
+        echo $! >"$scratch/pid.$rank"
+    done
+    for rank in 0 1 2; do
+        wait "$(cat "$scratch/pid.$rank")"
+        echo $? >"$scratch/status.$rank"
+    done
+}
+start 2>/dev/null
+is "$(cat "$scratch/status.2")" 137 'rank 2 is dead'
+is "$(cat "$scratch/status.0")" 1 'rank 0 finalizes all the same'
+like "$(cat "$scratch/error.0")" 'dscomm_finalize.*rank 2 .*died' 'with the failure of the world'
+# Rank 1 is missing, too, if it comes more than two seconds late.
+like "$(cat "$scratch/dead")" 'Sums over [12] of 3 ranks' 'and writes what there is'
+like "$(cat "$scratch/dead")" 'Missing ranks: (1, )?2\.' 'and who is missing'
+
+# Refused settings
+for setting in json jsn:x summary:; do
+    DSCOMM_PROFILE=$setting "$count" "$own" 3 1 2>"$scratch/error"
+    like "$(cat "$scratch/error")" "DSCOMM_PROFILE has '$setting'; it accepts" \
+        "DSCOMM_PROFILE=$setting is refused"
+done
+DSCOMM_PROFILER_PLUGIN=$scratch/nothing.so DSCOMM_PROFILE=summary \
+    "$count" "$own" 3 1 2>"$scratch/error"
+like "$(cat "$scratch/error")" "nothing\\.so cannot be loaded: .*No such file" \
+    'a plugin that is not there'
+
+# Somebody else's plugin: that of dscomm-profiler(7)
+sed -n '/^EXAMPLE$/,/^SEE ALSO$/s/^    //p' "$abs_top_srcdir/doc/dscomm-profiler.7.rst" \
+    >"$scratch/sum.c"
+# Flags are words on purpose.
+# shellcheck disable=SC2086
+$CC $SANITIZER_FLAGS -std=gnu11 -Wall -Wextra -Werror -shared -fPIC -o "$scratch/sum.so" \
+    -I"$abs_top_srcdir/lib" "$scratch/sum.c" -L"$abs_top_builddir/lib/.libs" -ldscomm 1>&2
+result $? 'the plugin of the manual compiles'
+rm -f "$own".?
+DSCOMM_PROFILER_PLUGIN=$scratch/sum.so DSCOMM_PROFILE=any \
+    "$run" run -n 3 "$count" "$own" 100 3 2>"$scratch/error"
+result $? 'a program runs under another plugin'
+# At its beginning a receive has the size of its buffer, 3000 elements.
+bytes=$(cat "$own".? | awk -F, '{ sum += $1 == "recv" ? 12000 : $3 } END { print sum }')
+is "$(cat "$scratch/error")" "3 ranks, $bytes bytes" 'which has seen its operations'
+tap_done
