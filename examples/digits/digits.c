@@ -8,12 +8,16 @@
  * same step. The batch has the same images however many ranks share it, so one
  * rank or four learn the same, up to rounding.
  *
+ * With --survive the others go on if ranks die: they share the batches anew,
+ * and learn the same.
+ *
  * With --compress an optimizer of ../optimizers does the step and its
  * communication, and tells how much of that it has saved. */
 #include "../optimizers/optimizers.h"
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,15 +70,27 @@ typedef struct {
     unsigned long long seed;
     const method_t *method; /* NULL: none of them */
     long warmup; /* 0: the method's */
+    int survive;
+    int kill_rank; /* dies before step kill_step, from 0; -1: none */
+    long kill_step;
 } options_t;
 
 /* The ranks, and the digits that each learns from */
 typedef struct {
-    dscomm_group_t *world;
+    const options_t *options;
+    dscomm_group_t *world, *group; /* group: the ranks that are left */
     const unsigned char *rows;
     network_t net, velocity, *grad;
+    int64_t steps; /* made so far */
+    float loss; /* of the last one */
     optimizer_t *optimizer; /* NULL: net_step() */
 } learner_t;
+
+/* What a rank that has missed a step gets from another one */
+typedef struct {
+    network_t net, velocity;
+    float loss;
+} state_t;
 
 /* splitmix64: the same numbers on every machine. */
 static unsigned long long next_random(unsigned long long *state)
@@ -254,7 +270,7 @@ static int even_share(int count, int rank, int ranks)
 /* Adds the gradient of this rank's share of a batch. */
 static void add_share(learner_t *l, const int *order, int batch)
 {
-    int rank = dscomm_group_rank(l->world), ranks = dscomm_group_size(l->world);
+    int rank = dscomm_group_rank(l->group), ranks = dscomm_group_size(l->group);
     int end = even_share(batch, rank + 1, ranks);
 
     memset(l->grad, 0, sizeof(*l->grad));
@@ -270,11 +286,82 @@ static void add_share(learner_t *l, const int *order, int batch)
 static void step_optimizer(learner_t *l, int batch)
 {
     float *grad = (float *)l->grad;
-    float factor = (float)dscomm_group_size(l->world) / (float)batch;
+    float factor = (float)dscomm_group_size(l->group) / (float)batch;
 
     for (int i = 0; i < FLOATS - 1; i++)
         grad[i] *= factor;
     DSCOMM_CHECK(optimizer_step(l->optimizer, (float *)&l->net, grad));
+}
+
+/* Gives all ranks of the group the weights of one that has made most steps.
+ * Some may have missed the last one, for which *ret_made is 1 then. */
+static dscomm_status_t catch_up(learner_t *l, int *ret_made)
+{
+    static state_t state;
+    int64_t most;
+    int root;
+    dscomm_status_t status = dscomm_all_reduce(l->group, &l->steps, &most, 1,
+                                               DSCOMM_INT64, DSCOMM_MAX, NULL);
+
+    if (status < 0)
+        return status;
+    root = l->steps == most ? dscomm_group_rank(l->group) : INT32_MAX;
+    status = dscomm_all_reduce(l->group, &root, &root, 1, DSCOMM_INT32,
+                               DSCOMM_MIN, NULL);
+    if (status < 0)
+        return status;
+    state = (state_t){l->net, l->velocity, l->loss};
+    status = dscomm_broadcast(l->group, &state, sizeof(state) / sizeof(float),
+                              DSCOMM_FLOAT32, root, NULL);
+    if (status < 0)
+        return status;
+    *ret_made = l->steps < most;
+    l->net = state.net;
+    l->velocity = state.velocity;
+    l->loss = state.loss;
+    l->steps = most;
+    return DSCOMM_OK;
+}
+
+/* Goes on with the ranks that are left. Returns 1 if this rank has got the step
+ * that it was about to make. */
+static int go_on(learner_t *l)
+{
+    dscomm_failure_t failure = DSCOMM_FAILURE_INIT;
+    dscomm_group_t *smaller;
+    int made = 0;
+
+    do {
+        DSCOMM_CHECK(dscomm_group_failure(l->group, &failure));
+        DSCOMM_CHECK(dscomm_group_shrink(l->group, NULL, &smaller));
+        if (l->group != l->world)
+            DSCOMM_CHECK(dscomm_group_free(l->group));
+        l->group = smaller;
+        if (dscomm_group_rank(smaller) == 0)
+            printf("rank %d has failed; %d of %d ranks go on\n", failure.rank,
+                   dscomm_group_size(smaller), dscomm_group_size(l->world));
+    } while (catch_up(l, &made) < 0);
+    return made;
+}
+
+/* Makes a step with the sum of the ranks' gradients. Returns 0 if it must be
+ * made again, with other shares. */
+static int step_sum(learner_t *l, int batch)
+{
+    dscomm_status_t status;
+
+    if (l->options->kill_step == l->steps &&
+        l->options->kill_rank == dscomm_group_rank(l->world))
+        raise(SIGKILL);
+    status = dscomm_all_reduce(l->group, l->grad, l->grad, FLOATS,
+                               DSCOMM_FLOAT32, DSCOMM_SUM, NULL);
+    if (status < 0 && l->options->survive)
+        return go_on(l);
+    DSCOMM_CHECK(status);
+    net_step((float *)&l->net, (float *)&l->velocity, (float *)l->grad, batch);
+    l->loss = l->grad->loss;
+    l->steps++;
+    return 1;
 }
 
 /* Returns the mean loss of an epoch. */
@@ -288,13 +375,12 @@ static double train_epoch(learner_t *l, const int *order)
         add_share(l, order + at, batch);
         if (l->optimizer) {
             step_optimizer(l, batch);
+            l->loss = l->grad->loss;
         } else {
-            DSCOMM_CHECK(dscomm_all_reduce(l->world, l->grad, l->grad, FLOATS,
-                                           DSCOMM_FLOAT32, DSCOMM_SUM, NULL));
-            net_step((float *)&l->net, (float *)&l->velocity, (float *)l->grad,
-                     batch);
+            while (!step_sum(l, batch))
+                add_share(l, order + at, batch);
         }
-        loss += (double)l->grad->loss;
+        loss += (double)l->loss;
     }
     if (l->optimizer) /* so far this rank's alone */
         DSCOMM_CHECK(dscomm_all_reduce(l->world, &loss, &loss, 1,
@@ -302,11 +388,17 @@ static double train_epoch(learner_t *l, const int *order)
     return loss / TRAIN;
 }
 
+/* True on the rank that prints */
+static int speaks(const learner_t *l)
+{
+    return dscomm_group_rank(l->group) == 0;
+}
+
 /* Returns the fraction of the test images that are read correctly. */
-static double test(dscomm_group_t *world, const unsigned char *rows,
+static double test(dscomm_group_t *group, const unsigned char *rows,
                    const int *order, const network_t *net)
 {
-    int rank = dscomm_group_rank(world), ranks = dscomm_group_size(world);
+    int rank = dscomm_group_rank(group), ranks = dscomm_group_size(group);
     const int count = IMAGES - TRAIN;
     int64_t correct = 0;
 
@@ -321,7 +413,7 @@ static double test(dscomm_group_t *world, const unsigned char *rows,
             best = act.chance[d] > act.chance[best] ? d : best;
         correct += best == row[PIXELS];
     }
-    DSCOMM_CHECK(dscomm_all_reduce(world, &correct, &correct, 1, DSCOMM_INT64,
+    DSCOMM_CHECK(dscomm_all_reduce(group, &correct, &correct, 1, DSCOMM_INT64,
                                    DSCOMM_SUM, NULL));
     return (double)correct / count;
 }
@@ -350,14 +442,14 @@ static void start_learner(learner_t *l, const options_t *options,
 }
 
 /* Bytes that all ranks have sent for the steps */
-static void tell_traffic(const learner_t *l, int speaks)
+static void tell_traffic(const learner_t *l)
 {
     optimizer_traffic_t own = optimizer_traffic(l->optimizer);
     uint64_t bytes[] = {own.sent, own.plain};
 
     DSCOMM_CHECK(dscomm_all_reduce(l->world, bytes, bytes, 2, DSCOMM_UINT64,
                                    DSCOMM_SUM, NULL));
-    if (!speaks)
+    if (!speaks(l))
         return;
     printf("bytes sent: %llu, uncompressed: %llu\n",
            (unsigned long long)bytes[0], (unsigned long long)bytes[1]);
@@ -373,14 +465,14 @@ static void net_learn(dscomm_group_t *world, const unsigned char *rows,
     static learner_t l;
     unsigned long long state = options->seed;
     int order[IMAGES];
-    int speaks = dscomm_group_rank(world) == 0;
     struct timespec begin, end;
 
-    if (speaks)
+    l.options = options;
+    l.world = l.group = world;
+    if (speaks(&l))
         printf("%d rank%s on backend %s\n", dscomm_group_size(world),
                dscomm_group_size(world) > 1 ? "s" : "",
                dscomm_group_backend(world));
-    l.world = world;
     l.rows = rows;
     for (int i = 0; i < IMAGES; i++)
         order[i] = i;
@@ -390,19 +482,19 @@ static void net_learn(dscomm_group_t *world, const unsigned char *rows,
     for (int epoch = 1; epoch <= options->epochs; epoch++) {
         shuffle(order, TRAIN, &state);
         double loss = train_epoch(&l, order);
-        if (speaks)
+        if (speaks(&l))
             printf("epoch %d: loss %.8f\n", epoch, loss);
     }
     if (l.optimizer)
         DSCOMM_CHECK(optimizer_sync(l.optimizer, (float *)&l.net));
     clock_gettime(CLOCK_MONOTONIC, &end);
-    double accuracy = test(world, rows, order + TRAIN, &l.net);
-    if (speaks)
+    double accuracy = test(l.group, rows, order + TRAIN, &l.net);
+    if (speaks(&l))
         printf("test accuracy: %.2f %%\ntime: %.2f s\n", 100 * accuracy,
                (double)(end.tv_sec - begin.tv_sec) +
                    (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
     if (l.optimizer)
-        tell_traffic(&l, speaks);
+        tell_traffic(&l);
     optimizer_free(l.optimizer);
     DSCOMM_CHECK(dscomm_mem_free(world, l.grad));
 }
@@ -420,9 +512,12 @@ static int parse_options(int argc, char **argv, options_t *ret_options)
     static const struct option longs[] = {
         {"compress", required_argument, NULL, 'c'},
         {"warmup", required_argument, NULL, 'w'},
+        {"survive", no_argument, NULL, 'v'},
+        {"kill", required_argument, NULL, 'k'},
         {NULL, 0, NULL, 0},
     };
-    options_t o = {.file = "digits.csv.gz", .epochs = 20, .seed = 1};
+    options_t o = {
+        .file = "digits.csv.gz", .epochs = 20, .seed = 1, .kill_rank = -1};
     int option;
 
     while ((option = getopt_long(argc, argv, "e:s:", longs, NULL)) != -1) {
@@ -434,12 +529,17 @@ static int parse_options(int argc, char **argv, options_t *ret_options)
             o.method = find_method(optarg);
         else if (option == 'w' && atol(optarg) > 0)
             o.warmup = atol(optarg);
+        else if (option == 'v')
+            o.survive = 1;
+        else if (option == 'k' &&
+                 sscanf(optarg, "%d:%ld", &o.kill_rank, &o.kill_step) == 2)
+            continue;
         else
             return -1;
     }
     if (optind < argc)
         o.file = argv[optind++];
-    if (optind < argc || o.epochs < 1)
+    if (optind < argc || o.epochs < 1 || (o.survive && o.method))
         return -1;
     *ret_options = o;
     return 0;
@@ -453,9 +553,11 @@ int main(int argc, char **argv)
     if (parse_options(argc, argv, &options) < 0) {
         fprintf(stderr, "Usage: digits [-e EPOCHS] [-s SEED] [--compress "
                         "onebit|onebit-lamb|zero-one]\n"
-                        "              [--warmup STEPS] [FILE]\n");
+                        "              [--warmup STEPS] [--survive] "
+                        "[--kill RANK:STEP] [FILE]\n");
         return 2;
     }
+    setvbuf(stdout, NULL, _IOLBF, 0); /* a rank that is killed has printed */
     DSCOMM_CHECK(dscomm_init(NULL, &world));
     unsigned char *blob = share_images(world, options.file);
     net_learn(world, blob + 1, &options);
