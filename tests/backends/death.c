@@ -149,13 +149,6 @@ static dscomm_status_t turn_tested_receive(dscomm_group_t *group)
     return status == DSCOMM_OK ? test_only(work) : status;
 }
 
-static void read_failure(job_rank_t *me)
-{
-    me->report->failure.size = sizeof me->report->failure;
-    if (dscomm_group_failure(me->world, &me->report->failure) < 0)
-        me->report->failure.size = 0;
-}
-
 /* Repeats turns until something fails, then leaves. */
 static void loop(job_rank_t *me)
 {
@@ -169,7 +162,7 @@ static void loop(job_rank_t *me)
         me->started = job_now_ms();
         status = turn(me->world);
     }
-    read_failure(me);
+    job_report_failure(me);
     job_report(me, status);
     me->started = job_now_ms();
     dscomm_finalize(me->world);
@@ -249,7 +242,7 @@ static void begin_without_one(job_rank_t *me)
         pause();
     me->started = job_now_ms();
     status = dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
-    read_failure(me);
+    job_report_failure(me);
     job_report(me, status);
     dscomm_work_free(work);
     dscomm_finalize(me->world);

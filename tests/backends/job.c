@@ -7,12 +7,20 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+/* What a job that a launcher starts shares with its ranks, in a file. */
+typedef struct {
+    job_report_t reports[JOB_RANKS_MAX]; /* first: they are unmapped alone */
+    job_t job;
+    int statuses[JOB_RANKS_MAX];
+} job_shared_t;
 
 static int leftovers;
 
@@ -167,6 +175,7 @@ void job_start_rank(job_t *job, int rank)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
+    me.report->pid = getpid();
     set_host(rank);
     job->scenario(&me);
     exit(0); /* not _exit(), because a sanitizer checks for leaks at exit */
@@ -178,12 +187,112 @@ void job_start(job_t *job)
         job_start_rank(job, r);
 }
 
+/* Maps the file of a job, of which the name is path ".job". */
+static job_shared_t *map_shared(const char *path, int flags)
+{
+    char name[80];
+    job_shared_t *shared;
+    int fd;
+
+    snprintf(name, sizeof name, "%s.job", path);
+    fd = open(name, flags | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 || (flags && ftruncate(fd, sizeof *shared) < 0))
+        bail("%s: %s", name, strerror(errno));
+    shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (shared == MAP_FAILED)
+        bail("%s: %s", name, strerror(errno));
+    close(fd);
+    return shared;
+}
+
+/* In the child: becomes the launcher. */
+static void execute(const job_t *job, char *const *launcher, char *const *args)
+{
+    enum { WORDS_MAX = 64 };
+    char *words[WORDS_MAX], log[80];
+    int count = 0, fd;
+
+    snprintf(log, sizeof log, "%s.log", job->path);
+    fd = open(log, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    for (; *launcher && count < WORDS_MAX - 1; launcher++)
+        words[count++] = *launcher;
+    for (; *args && count < WORDS_MAX - 1; args++)
+        words[count++] = *args;
+    words[count] = NULL;
+    setenv("JOB_PATH", job->path, 1);
+    dup2(fd, STDOUT_FILENO);
+    dup2(fd, STDERR_FILENO);
+    dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
+    execvp(words[0], words);
+    _exit(127);
+}
+
+void job_launch(job_t *job, char *const *launcher, char *const *args)
+{
+    job_shared_t *shared = map_shared(job->path, O_CREAT | O_TRUNC);
+
+    munmap(job->reports, sizeof *job->reports * JOB_RANKS_MAX);
+    job->reports = shared->reports;
+    shared->job = *job;
+    for (int r = 0; r < JOB_RANKS_MAX; r++)
+        shared->statuses[r] = -1;
+    fflush(NULL);
+    job->launcher = fork();
+    if (job->launcher < 0)
+        bail("fork: %s", strerror(errno));
+    if (job->launcher > 0)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    execute(job, launcher, args);
+}
+
+static int launched_rank(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                        "RANK"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (getenv(names[i]))
+            return atoi(getenv(names[i]));
+    bail("the launcher tells no rank");
+}
+
+void job_serve(job_scenario_t scenario, void *arg)
+{
+    const char *path = getenv("JOB_PATH");
+    job_shared_t *shared;
+    job_t job;
+    int rank;
+
+    if (!path)
+        return;
+    shared = map_shared(path, 0);
+    unsetenv("JOB_PATH");
+    signal(SIGUSR1, SIG_IGN); /* Hydra's, when another rank has ended */
+    rank = launched_rank();
+    job = shared->job;
+    job.reports = shared->reports;
+    job.scenario = scenario;
+    job.arg = arg;
+    job_start_rank(&job, rank);
+    while (waitpid(job.pids[rank], &shared->statuses[rank], 0) < 0 &&
+           errno == EINTR)
+        continue;
+    _exit(0);
+}
+
+static int is_awaited(const job_t *job, int rank)
+{
+    return job->launcher || job->pids[rank];
+}
+
 int job_wait_loops(job_t *job, int64_t loops)
 {
     double end = job_now_ms() + job_slowly(15000);
 
     for (int r = 0; r < job->ranks; r++)
-        while (job->pids[r] && job->reports[r].loops < loops &&
+        while (is_awaited(job, r) && job->reports[r].loops < loops &&
                !job->reports[r].ended) {
             if (job_now_ms() > end)
                 return 0;
@@ -192,9 +301,23 @@ int job_wait_loops(job_t *job, int64_t loops)
     return 1;
 }
 
+/* Returns whether the launcher still runs. */
+static int reap_launcher(job_t *job)
+{
+    const job_shared_t *shared = (const job_shared_t *)job->reports;
+
+    if (!job->launcher)
+        return 0;
+    if (waitpid(job->launcher, NULL, WNOHANG) != job->launcher)
+        return 1;
+    job->launcher = 0;
+    memcpy(job->statuses, shared->statuses, sizeof job->statuses);
+    return 0;
+}
+
 static int reap(job_t *job)
 {
-    int left = 0;
+    int left = reap_launcher(job);
 
     for (int r = 0; r < job->ranks; r++) {
         if (job->pids[r] &&
@@ -212,6 +335,23 @@ void job_kill(job_t *job, int rank)
     job->pids[rank] = 0;
 }
 
+/* Ends a launcher that has not ended, after its ranks. */
+static void end_launcher(job_t *job)
+{
+    const double end = job_now_ms() + job_slowly(5000);
+
+    for (int r = 0; r < job->ranks; r++)
+        if (job->reports[r].pid)
+            kill(job->reports[r].pid, SIGKILL);
+    while (reap_launcher(job) && job_now_ms() < end)
+        job_sleep_ms(2);
+    if (!job->launcher)
+        return;
+    kill(job->launcher, SIGKILL);
+    waitpid(job->launcher, NULL, 0);
+    job->launcher = 0;
+}
+
 int job_join(job_t *job, int limit_ms)
 {
     double end = job_now_ms() + job_slowly(limit_ms);
@@ -220,6 +360,11 @@ int job_join(job_t *job, int limit_ms)
         job_sleep_ms(2);
     if (reap(job) == 0)
         return 1;
+    if (job->launcher) {
+        printf("# the launcher did not end in %d ms\n", limit_ms);
+        end_launcher(job);
+        return 0;
+    }
     for (int r = 0; r < job->ranks; r++) {
         if (!job->pids[r])
             continue;
@@ -252,13 +397,35 @@ int job_all(const job_t *job, dscomm_status_t status)
     return all;
 }
 
-void job_end(job_t *job, const char *name)
+/* Removes the file path SUFFIX. */
+static void remove_file(const job_t *job, const char *suffix)
+{
+    char name[80];
+
+    snprintf(name, sizeof name, "%s%s", job->path, suffix);
+    unlink(name);
+}
+
+/* Returns whether no child is left. Processes of a launcher that end after it
+ * are given a moment. */
+static int is_childless(double until_ms)
 {
     pid_t left;
 
+    while ((left = waitpid(-1, NULL, WNOHANG)) >= 0 && job_now_ms() < until_ms)
+        job_sleep_ms(left ? 0 : 2);
+    return left == -1 && errno == ECHILD;
+}
+
+void job_end(job_t *job, const char *name)
+{
+    char file[80];
+    int launched;
+
     job_join(job, 0);
-    left = waitpid(-1, NULL, WNOHANG);
-    if (left != -1 || errno != ECHILD) {
+    snprintf(file, sizeof file, "%s.job", job->path);
+    launched = access(file, F_OK) == 0;
+    if (!is_childless(launched ? job_now_ms() + job_slowly(3000) : 0)) {
         printf("# %s: a process is left\n", name);
         leftovers++;
     }
@@ -266,8 +433,11 @@ void job_end(job_t *job, const char *name)
         printf("# %s: something is left in /dev/shm\n", name);
         leftovers++;
     }
-    munmap(job->reports, sizeof *job->reports * JOB_RANKS_MAX);
-    unlink(job->path);
+    munmap(job->reports, launched ? sizeof(job_shared_t)
+                                  : sizeof *job->reports * JOB_RANKS_MAX);
+    remove_file(job, "");
+    remove_file(job, ".job");
+    remove_file(job, ".log");
 }
 
 int job_leftovers(void)
@@ -296,6 +466,27 @@ dscomm_status_t job_init(job_rank_t *me)
     me->report->ready = 1;
     me->started = job_now_ms();
     return status;
+}
+
+int job_count_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0;
+
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+void job_report_failure(job_rank_t *me)
+{
+    dscomm_failure_t *failure = &me->report->failure;
+
+    failure->size = sizeof *failure;
+    if (!me->world || dscomm_group_failure(me->world, failure) < 0)
+        failure->size = 0;
 }
 
 void job_report(job_rank_t *me, dscomm_status_t status)
@@ -362,6 +553,24 @@ int job_reported(const job_t *job, unsigned ranks, dscomm_status_t status,
     return passed;
 }
 
+/* Prints the end of what the launcher and its ranks have printed. */
+static void show_log(const job_t *job)
+{
+    enum { BYTES = 4000 };
+    char name[80], line[512];
+    FILE *file;
+
+    snprintf(name, sizeof name, "%s.log", job->path);
+    file = fopen(name, "re");
+    if (!file)
+        return;
+    if (fseek(file, -BYTES, SEEK_END) < 0)
+        rewind(file);
+    while (fgets(line, sizeof line, file))
+        printf("# log: %s%s", line, strchr(line, '\n') ? "" : "\n");
+    fclose(file);
+}
+
 void job_show(const job_t *job)
 {
     for (int r = 0; r < job->ranks; r++) {
@@ -374,4 +583,5 @@ void job_show(const job_t *job)
                (long long)report->value,
                dscomm_status_name((dscomm_status_t)report->other_status));
     }
+    show_log(job);
 }

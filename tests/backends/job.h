@@ -17,6 +17,7 @@
 
 /* The report of a rank. Written by the rank, read by the parent. */
 typedef struct {
+    volatile pid_t pid; /* 0: not started */
     volatile int64_t loops; /* turns made so far */
     volatile int ready; /* 1: init is done */
     volatile int ended; /* 1: the members below are final */
@@ -54,6 +55,7 @@ typedef struct {
     int timeout_ms;
     job_scenario_t scenario;
     void *arg;
+    pid_t launcher; /* of job_launch(); 0: none, or reaped */
 } job_t;
 
 /* The address of a port of this machine; and a socket that listens on a free
@@ -67,6 +69,17 @@ void job_make(job_t *job, int ranks, int timeout_ms, job_scenario_t scenario,
               void *arg);
 void job_start_rank(job_t *job, int rank);
 void job_start(job_t *job);
+/* Starts all ranks by a launcher, a command that starts so many processes of
+ * the program at its end. program and args, which end with NULL, are those of
+ * this test; its main() calls job_serve() in each process. What the launcher
+ * prints goes to the file job->path ".log". The ranks are no children of the
+ * test, which knows their pids from their reports. */
+void job_launch(job_t *job, char *const *launcher, char *const *args);
+/* In a process that job_launch() has started: runs its rank, and does not
+ * return. Elsewhere: returns at once. The launcher sees an orderly end whatever
+ * happens to the rank; a launcher that ends a job early would end the ranks
+ * that the test observes. */
+void job_serve(job_scenario_t scenario, void *arg);
 /* Called before the start: ranks meet in a store that rank 0 serves, instead of
  * a file. */
 void job_use_tcp(job_t *job);
@@ -91,6 +104,10 @@ int job_all(const job_t *job, dscomm_status_t status);
 
 /* In a rank: joins the job. A failure is written to the report. */
 dscomm_status_t job_init(job_rank_t *me);
+/* In a rank: counts the descriptors of this process. */
+int job_count_descriptors(void);
+/* In a rank: writes the failure record of the world to the report. */
+void job_report_failure(job_rank_t *me);
 /* In a rank: this is the outcome. */
 void job_report(job_rank_t *me, dscomm_status_t status);
 /* The same, and finalizes the world. */

@@ -8,7 +8,6 @@
 #include "tests/backends/trials.h"
 #include "tests/tap.h"
 
-#include <dirent.h>
 #include <dscomm/compression.h>
 #include <execinfo.h>
 #include <stdatomic.h>
@@ -403,17 +402,6 @@ static const struct {
 /* The report of a rank: bits of job_report_t.value. */
 enum { REACHED = 1, UNEXPLAINED = 2, LEAKED = 4, UNTOLD = 8 };
 
-static int count_descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count;
-}
-
 /* Returns whether a shared segment is still mapped. */
 static int has_segment(void)
 {
@@ -489,7 +477,7 @@ static void run_rank(job_rank_t *me)
     rendezvous = me->rendezvous;
     if (phases[phase].algorithms)
         setenv("DSCOMM_ALGORITHM", phases[phase].algorithms, 1);
-    before = count_descriptors();
+    before = job_count_descriptors();
     status = run_phase(me, phase);
     if (!explains(status))
         me->report->value |= UNEXPLAINED;
@@ -506,7 +494,7 @@ static void run_rank(job_rank_t *me)
         job_report(me, (dscomm_status_t)me->report->other_status);
     if (atomic_load(&requests) >= trial->k)
         me->report->value |= REACHED;
-    if (count_descriptors() != before || has_segment())
+    if (job_count_descriptors() != before || has_segment())
         me->report->value |= LEAKED;
     me->report->ended = 1;
 }
