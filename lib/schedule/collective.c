@@ -179,9 +179,14 @@ static void schedule_post_early(dscomm_work_t *work)
     dscomm_priv_early_begin(work->run);
 }
 
+/* The reports may not show who is late: the store may be gone, and a rank that
+ * ended in this collective has reported nothing. A rank that is the only one to
+ * be waited for is the culprit then. */
 static dscomm_status_t schedule_overdue(dscomm_work_t *work,
                                         dscomm_failure_t *ret_failure)
 {
+    dscomm_priv_group_accuse(work->group, dscomm_priv_run_awaited(work->run),
+                             ret_failure);
     dscomm_priv_run_explain(work->run, ret_failure->detail,
                             sizeof ret_failure->detail);
     return schedule_diagnose(work, dscomm_priv_diagnosis_timeout, ret_failure);

@@ -577,6 +577,18 @@ static int waits_for(const dscomm_run_t *run, int kind, int peer)
     return 0;
 }
 
+int dscomm_priv_run_awaited(const dscomm_run_t *run)
+{
+    int peer = -1;
+
+    for (uint32_t i = 0; i < run->nmessages; i++) {
+        if (peer >= 0 && run->messages[i].step->peer != peer)
+            return -1;
+        peer = run->messages[i].step->peer;
+    }
+    return peer;
+}
+
 /* Writes " from ranks 1, 3", each rank once; nothing if there are none. */
 static void list_peers(const dscomm_run_t *run, int kind,
                        char text[DSCOMM_ERROR_MAX])

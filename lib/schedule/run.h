@@ -79,6 +79,9 @@ void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status);
  * this rank's. One of them is late, or waits for a rank that is; more is not
  * known here. */
 void dscomm_priv_run_explain(const dscomm_run_t *run, char *text, size_t size);
+/* Returns the only rank that has messages of the run under way; -1 if there are
+ * several, or none. */
+int dscomm_priv_run_awaited(const dscomm_run_t *run);
 
 /* Bytes of one request, rounded up to cache lines. */
 static inline size_t dscomm_priv_port_request_size(const dscomm_port_t *port)

@@ -108,6 +108,23 @@ static void schedule(job_rank_t *me)
     schedule_while_stopped(me, 0);
 }
 
+/* Only rank 0 is waited for, and no report tells of it. */
+static void gather_while_stopped(job_rank_t *me)
+{
+    enum { COUNT = 1000000 };
+    static float in[COUNT];
+
+    setenv("DSCOMM_ALGORITHM", "gather:linear", 1);
+    if (job_init(me))
+        return;
+    if (me->rank == 0)
+        stop_self(me);
+    me->started = job_now_ms();
+    job_report(
+        me, dscomm_gather(me->world, in, NULL, COUNT, DSCOMM_FLOAT32, 0, NULL));
+    job_report_failure(me);
+}
+
 /* The store works, so all ranks know which rank is late. */
 static void schedule_of_other(job_rank_t *me)
 {
@@ -253,6 +270,7 @@ static const struct {
     {"a group without its last", group_without_last, RANKS, 0, 1, 700,
      "': the store at "},
     {"a schedule", schedule, RANKS, 0, 0, 0, ""},
+    {"a gather", gather_while_stopped, RANKS, 0, 0, 0, "to rank 0"},
     {"a schedule, another rank stopped", schedule_of_other, RANKS, 1, 0, 0, ""},
     {"start-up, a separate server", start_up_separate, 2, SEPARATE, 1, 700,
      "the store at "},
@@ -310,8 +328,8 @@ static void await_others(const job_t *job, int ranks, int victim, int limit_ms)
             job_sleep_ms(10);
 }
 
-static int is_right(const job_t *job, int rank, pid_t pid, int timeout_ms,
-                    const char *says)
+static int is_right(const job_t *job, int rank, int victim, pid_t pid,
+                    int timeout_ms, const char *says)
 {
     const job_report_t *report = &job->reports[rank];
     char who[64];
@@ -319,6 +337,10 @@ static int is_right(const job_t *job, int rank, pid_t pid, int timeout_ms,
     snprintf(who, sizeof who, "(pid %d", (int)pid);
     if (report->took_ms > timeout_ms + job_slowly(GRACE_MS))
         printf("# rank %d took %.0f ms\n", rank, report->took_ms);
+    if (report->failure.size && report->failure.rank != victim) {
+        printf("# rank %d: the culprit is %d\n", rank, report->failure.rank);
+        return 0;
+    }
     return report->status == DSCOMM_ERR_TIMEOUT &&
            report->took_ms <= timeout_ms + job_slowly(GRACE_MS) &&
            job_sentence_has(job, rank, "stopped by a signal") &&
@@ -396,8 +418,9 @@ int main(void)
         job_use_tcp(&job);
         pid = run_row(&job, i, timeout);
         for (int r = 0; r < rows[i].ranks; r++)
-            passed &= r == rows[i].victim || job.reports[r].value ||
-                      is_right(&job, r, pid, timeout, rows[i].says);
+            passed &=
+                r == rows[i].victim || job.reports[r].value ||
+                is_right(&job, r, rows[i].victim, pid, timeout, rows[i].says);
         job_ok(&job, passed, "%s: one deadline, and who is stopped",
                rows[i].name);
     }
