@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# make check-campaign: what finds more the longer it runs. Each of $CAMPAIGN_ROUNDS
-# rounds draws from another seed, the first from $CAMPAIGN_SEED, and prints it.
+# make check-campaign: what finds more the longer it runs. First the failure campaign on
+# each backend. Then each of $CAMPAIGN_ROUNDS rounds draws from another seed, the first
+# from $CAMPAIGN_SEED, and prints it.
 
 . "$abs_top_srcdir/tests/backends/conform.sh"
 
@@ -29,15 +30,16 @@ soak()
     try "soak of $1, $2 ranks" $launch -n "$2" "$conformance" stress works p2p
 }
 
+seed=${CAMPAIGN_SEED:?}
+CAMPAIGN_RUNS=${CAMPAIGN_RUNS:-all}
+export CAMPAIGN_RUNS CAMPAIGN_SEED
+try failures "${SHELL:-sh}" "$abs_top_srcdir/tests/backends/campaign.sh"
 round=0
 while [ $round -lt "${CAMPAIGN_ROUNDS:?}" ]; do
-    seed=$((${CAMPAIGN_SEED:?} + round))
+    seed=$((CAMPAIGN_SEED + round))
     CONFORM_SEED=$seed FUZZ_SEED=$seed
     export CONFORM_SEED FUZZ_SEED
     unset DSCOMM_BACKEND
-    # A round of campaign.t draws from a seed for each setup and phase.
-    try kill "$tests/backends/campaign.t" kill 1 $((seed * 100))
-    try stop "$tests/backends/campaign.t" stop 1 $((seed * 100))
     try 'no memory' "$tests/backends/no-memory.t" all $((seed % parts)) $parts
     try 'system calls' "$tests/backends/system-calls.t" all $((seed % parts)) $parts
     try frames "$tests/lib/store/frames.t" 100000 $seed

@@ -1,299 +1,153 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A campaign of kills or stops: a random rank is hit at a random moment of
- * start-up, of making groups, of a collective or of the end. Every survivor
- * must name that rank in time, and must not say of any other rank that it died.
+/* A campaign of failures: in each run one rank is harmed at a random moment,
+ * while all repeat one operation. Every other rank must return before its
+ * deadline, with a failure record that names the rank that was harmed.
  *
- *     campaign.t [kill|stop [ROUNDS [SEED [SETUP|all [PHASE|all]]]]]
+ *   campaign [-n RUNS] [-s SEED] [-f FAULT] [-o OPERATION] [LAUNCHER...]
  *
- * Without arguments: a few rounds of each, from a fixed seed. At the end the
- * latencies from the signal to the sentence are printed. */
+ * The environment selects the backend. A run is drawn from its seed, which is
+ * one greater than that of the run before; -f and -o then fix a part of it. -n
+ * 1 with the seed of a run repeats it. LAUNCHER is a command, such as mpirun
+ * with its options, that starts a program as so many ranks; without one the
+ * ranks are forked, and must leave no descriptor open. The result is a line for
+ * each fault, with the numbers of runs and of harms, after a comment for each
+ * harm. */
 #include "config.h"
 
+#include "tests/backends/campaign.h"
 #include "tests/backends/job.h"
 #include "tests/tap.h"
 
-#include <regex.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-#define RANKS 4
-#define SAMPLES_MAX 65536
-#define INIT_MS 5000 /* the deadline of start-up, and of a stop */
+#define RANKS CAMPAIGN_RANKS
+#define TIMEOUT_MS 5000
 #define NOTICE_MS 2000 /* a survivor must have returned by then */
+#define WINDOW_US 20000 /* a signal comes within this time after the start */
+#define WINDOW_LATE_US 4000
+#define TURNS_MAX 20 /* turns before a rank harms itself */
+#define TURNS_AFTER 4
 
+typedef struct scene scene_t;
+
+typedef enum { DIES, STOPS, DIFFERS, LACKS } fault_kind_t;
+
+/* What is done to a rank, or what it does. */
 typedef struct {
     const char *name;
-    const char *variables[3][2];
-} setup_t;
+    fault_kind_t kind;
+    int needs, excludes; /* traits of operations */
+    int signal; /* 0: the rank itself does it, in one of its turns */
+    dscomm_status_t (*commit)(const scene_t *scene, dscomm_group_t *world);
+} fault_t;
 
-static const setup_t setups[] = {
-    {"natives", {{"DSCOMM_BACKEND", "shm"}}},
-    {"schedules", {{"DSCOMM_BACKEND", "shm"}, {"DSCOMM_SHM_NATIVE", "0"}}},
-    {"two_level",
-     {{"DSCOMM_BACKEND", "two_level"}, {"DSCOMM_TWO_LEVEL_BETWEEN", "shm"}}},
+struct scene {
+    unsigned seed;
+    const campaign_operation_t *operation;
+    const fault_t *fault;
+    int victim;
+    int turn; /* of the victim, in which it commits the fault */
+    unsigned delay_us; /* of the signal */
+    int resumes; /* a stopped rank goes on after the others have given up */
+    int spare; /* descriptors that it still gets */
+    campaign_call_t call;
 };
 
-typedef dscomm_status_t (*turn_t)(dscomm_group_t *world, int rank, int ranks);
+/* Faults */
 
-/* kind: what the latency counts for. */
-enum { CREATION, COLLECTIVE, KINDS };
-
-typedef struct {
-    const char *name;
-    turn_t turn;
-    int kind;
-    unsigned window_us; /* the signal comes within this time after the start */
-} phase_t;
-
-static float in[20000], out[20000 * RANKS];
-
-static dscomm_status_t turn_barrier(dscomm_group_t *world, int rank, int ranks)
+static dscomm_status_t commit_exit(const scene_t *scene, dscomm_group_t *world)
 {
-    (void)rank;
-    (void)ranks;
+    (void)scene, (void)world;
+    _exit(0);
+}
+
+static dscomm_status_t commit_op(const scene_t *scene, dscomm_group_t *world)
+{
+    float in[4] = {0}, out[4];
+
+    if (scene->operation->coll == DSCOMM_COLL_BARRIER)
+        return dscomm_all_reduce(world, in, out, 4, DSCOMM_FLOAT32, DSCOMM_SUM,
+                                 NULL);
     return dscomm_barrier(world, NULL);
 }
 
-static dscomm_status_t turn_new(dscomm_group_t *world, int rank, int ranks)
+static dscomm_status_t commit_call(const scene_t *scene, dscomm_group_t *world,
+                                   const campaign_call_t *call)
 {
-    int list[RANKS];
-    dscomm_group_t *group = NULL;
-    dscomm_status_t status;
-
-    (void)rank;
-    /* The leader of the new group is the last rank. */
-    for (int i = 0; i < ranks; i++)
-        list[i] = ranks - 1 - i;
-    status = dscomm_group_new(world, list, ranks, NULL, &group);
-    if (status == DSCOMM_OK)
-        dscomm_group_free(group);
-    return status;
+    return campaign_turn(scene->operation, world, call);
 }
 
-static dscomm_status_t turn_split(dscomm_group_t *world, int rank, int ranks)
+static dscomm_status_t commit_count(const scene_t *scene, dscomm_group_t *world)
 {
-    dscomm_group_t *group = NULL;
-    dscomm_status_t status;
+    campaign_call_t call = scene->call;
 
-    (void)ranks;
-    status = dscomm_group_split(world, rank / 2, 0, NULL, &group);
-    if (status == DSCOMM_OK)
-        dscomm_group_free(group);
-    return status;
+    call.count++;
+    return commit_call(scene, world, &call);
 }
 
-static dscomm_status_t turn_mesh(dscomm_group_t *world, int rank, int ranks)
+static dscomm_status_t commit_dtype(const scene_t *scene, dscomm_group_t *world)
 {
-    const int dims[2] = {2, ranks / 2};
-    dscomm_group_t *groups[2];
-    dscomm_status_t status = dscomm_group_mesh(world, dims, 2, groups);
+    campaign_call_t call = scene->call;
 
-    (void)rank;
-    if (status < 0)
-        return status;
-    dscomm_group_free(groups[0]);
-    dscomm_group_free(groups[1]);
-    return DSCOMM_OK;
+    call.dtype = DSCOMM_INT32;
+    return commit_call(scene, world, &call);
 }
 
-static dscomm_status_t turn_collective(dscomm_group_t *world, int rank,
-                                       int ranks)
+static dscomm_status_t commit_root(const scene_t *scene, dscomm_group_t *world)
 {
-    static unsigned number;
-    dscomm_status_t status;
+    campaign_call_t call = scene->call;
 
-    (void)rank;
-    (void)ranks;
-    switch (number++ % 3) {
-    case 0:
-        status = dscomm_all_reduce(world, in, out, 4, DSCOMM_FLOAT32,
-                                   DSCOMM_SUM, NULL);
-        break;
-    case 1:
-        status = dscomm_all_reduce(world, in, out, 20000, DSCOMM_FLOAT32,
-                                   DSCOMM_SUM, NULL);
-        break;
-    default:
-        status = dscomm_all_to_all(world, in, out, 5000, DSCOMM_FLOAT32, NULL);
-    }
-    return status;
+    call.root = (call.root + 1) % RANKS;
+    return commit_call(scene, world, &call);
 }
 
-static const phase_t phases[] = {
-    {"init", turn_barrier, CREATION, 20000},
-    {"new", turn_new, CREATION, 20000},
-    {"split", turn_split, CREATION, 20000},
-    {"mesh", turn_mesh, CREATION, 20000},
-    {"collective", turn_collective, COLLECTIVE, 20000},
-    {"finalize", NULL, COLLECTIVE, 4000},
+static dscomm_status_t commit_reduction(const scene_t *scene,
+                                        dscomm_group_t *world)
+{
+    campaign_call_t call = scene->call;
+
+    call.op = DSCOMM_MAX;
+    return commit_call(scene, world, &call);
+}
+
+/* From now on the rank gets so many descriptors and no more. */
+static void limit_descriptors(int spare)
+{
+    const int next = dup(STDIN_FILENO);
+    struct rlimit limit;
+
+    close(next);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = (rlim_t)(next + spare);
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static dscomm_status_t commit_descriptors(const scene_t *scene,
+                                          dscomm_group_t *world)
+{
+    limit_descriptors(scene->spare);
+    return campaign_turn(scene->operation, world, &scene->call);
+}
+
+static const fault_t faults[] = {
+    {"kill", DIES, 0, 0, SIGKILL, NULL},
+    {"stop", STOPS, 0, 0, SIGSTOP, NULL},
+    {"exit", DIES, 0, CAMPAIGN_EARLY, 0, commit_exit},
+    {"collective", DIFFERS, CAMPAIGN_COLLECTIVE, 0, 0, commit_op},
+    {"count", DIFFERS, CAMPAIGN_COUNTED, 0, 0, commit_count},
+    {"dtype", DIFFERS, CAMPAIGN_COUNTED, 0, 0, commit_dtype},
+    {"reduction", DIFFERS, CAMPAIGN_REDUCES, 0, 0, commit_reduction},
+    {"root", DIFFERS, CAMPAIGN_ROOTED, 0, 0, commit_root},
+    {"descriptors", LACKS, 0, 0, 0, commit_descriptors},
 };
 
-typedef struct {
-    const setup_t *setup;
-    const phase_t *phase;
-} scene_t;
+#define FAULTS (sizeof faults / sizeof faults[0])
 
-static int is_phase(const phase_t *phase, const char *name)
-{
-    return strcmp(phase->name, name) == 0;
-}
-
-static void set_up(const scene_t *scene, int rank)
-{
-    for (int i = 0; i < 3 && scene->setup->variables[i][0]; i++)
-        setenv(scene->setup->variables[i][0], scene->setup->variables[i][1], 1);
-    if (strcmp(scene->setup->name, "two_level") == 0)
-        setenv("DSCOMM_HOST_ID", rank < RANKS / 2 ? "a" : "b", 1);
-}
-
-/* Turns until something fails, or the end alone. */
-static void play(job_rank_t *me)
-{
-    const scene_t *scene = me->arg;
-    const int early = is_phase(scene->phase, "init");
-    dscomm_status_t status = DSCOMM_OK;
-
-    set_up(scene, me->rank);
-    if (early)
-        me->report->loops = 1;
-    if (job_init(me) < 0)
-        return;
-    if (!scene->phase->turn)
-        dscomm_barrier(me->world, NULL);
-    me->report->loops = 2;
-    me->started = job_now_ms();
-    while (scene->phase->turn && status == DSCOMM_OK) {
-        me->started = job_now_ms();
-        status = scene->phase->turn(me->world, me->rank, me->ranks);
-    }
-    if (scene->phase->turn)
-        job_report(me, status);
-    status = dscomm_finalize(me->world);
-    if (!scene->phase->turn)
-        job_report(me, status);
-}
-
-/* Statistics of the results. */
-
-static double samples[KINDS][SAMPLES_MAX];
-/* unknown: ranks that were killed before others knew them */
-static int counts[KINDS], unknown;
-
-static void note(int kind, double ms)
-{
-    if (counts[kind] < SAMPLES_MAX)
-        samples[kind][counts[kind]++] = ms;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static void print_latencies(void)
-{
-    static const char *const names[] = {"creation", "collectives"};
-
-    for (int k = 0; k < KINDS; k++) {
-        const int n = counts[k];
-
-        if (!n)
-            continue;
-        qsort(samples[k], (size_t)n, sizeof samples[k][0], compare);
-        printf("# %s: %d survivors told, after ms: p50 %.1f, p90 %.1f, p99 "
-               "%.1f, most %.1f\n",
-               names[k], n, samples[k][n / 2], samples[k][n * 9 / 10],
-               samples[k][n * 99 / 100], samples[k][n - 1]);
-    }
-    if (unknown)
-        printf("# start-up: %d ranks were killed before the others could know "
-               "their process\n",
-               unknown);
-}
-
-/* Returns whether the sentence says of any other rank that it died. */
-static int blames_other(const char *sentence, int victim)
-{
-    static const char *const pattern =
-        "rank ([0-9]+) \\(pid [0-9]+[^)]*\\)( of group '[^']*')? (died|ended)";
-    regmatch_t match[2];
-    regex_t regex;
-    int other = 0;
-
-    if (regcomp(&regex, pattern, REG_EXTENDED))
-        bail("the pattern is wrong");
-    for (const char *at = sentence; !regexec(&regex, at, 2, match, 0);
-         at += match[0].rm_eo)
-        other |= atoi(at + match[1].rm_so) != victim;
-    regfree(&regex);
-    return other;
-}
-
-static int names(const char *sentence, int rank, pid_t pid)
-{
-    char text[48];
-
-    snprintf(text, sizeof text, "rank %d (pid %d", rank, (int)pid);
-    return strstr(sentence, text) != NULL;
-}
-
-/* Returns whether the victim was killed before its record was in the store;
- * then it counts as a rank that never came. */
-static int never_came(const job_report_t *report, int victim)
-{
-    char text[32];
-
-    snprintf(text, sizeof text, "rank %d of ", victim);
-    return report->status == DSCOMM_ERR_TIMEOUT &&
-           (strstr(report->sentence, text) != NULL || victim == 0);
-}
-
-static int survivor_passed(const job_t *job, const scene_t *scene, int rank,
-                           int victim, pid_t pid, double when)
-{
-    const job_report_t *report = &job->reports[rank];
-    const double ms = report->at_ms - when;
-    int passed = report->ended && job_exited(job, rank);
-
-    if (passed && is_phase(scene->phase, "finalize") &&
-        report->status == DSCOMM_OK)
-        return report->took_ms < job_slowly(NOTICE_MS);
-    if (passed && is_phase(scene->phase, "init") &&
-        never_came(report, victim)) {
-        unknown++;
-        return 1;
-    }
-    note(scene->phase->kind, ms);
-    return passed && report->status == DSCOMM_ERR_PEER_FAILED &&
-           names(report->sentence, victim, pid) &&
-           !blames_other(report->sentence, victim) &&
-           ms < job_slowly(NOTICE_MS);
-}
-
-/* Returns whether a survivor left the world because its new group timed out,
- * while others still wait there in a collective. */
-static int left_early(const job_report_t *report)
-{
-    return report->status == DSCOMM_ERR_MISMATCH &&
-           strstr(report->sentence, "called dscomm_finalize()") != NULL;
-}
-
-static int stop_passed(const job_t *job, const scene_t *scene, int rank,
-                       double when)
-{
-    const job_report_t *report = &job->reports[rank];
-
-    if (report->ended && report->status < 0)
-        note(scene->phase->kind, report->at_ms - when);
-    return report->ended && job_exited(job, rank) &&
-           (report->status == DSCOMM_OK ||
-            report->status == DSCOMM_ERR_TIMEOUT ||
-            report->status == DSCOMM_ERR_PEER_FAILED || left_early(report)) &&
-           report->took_ms < job->timeout_ms + job_slowly(NOTICE_MS);
-}
+/* The scene */
 
 /* The program's own random numbers, because rand() differs between C
  * libraries. */
@@ -305,74 +159,473 @@ static unsigned draw(unsigned limit)
     return (unsigned)(state >> 33) % limit;
 }
 
+static int fits(const fault_t *fault, const campaign_operation_t *operation)
+{
+    return (operation->traits & fault->needs) == fault->needs &&
+           !(operation->traits & fault->excludes);
+}
+
+static const fault_t *find_fault(const char *name)
+{
+    for (size_t i = 0; name && i < FAULTS; i++)
+        if (!strcmp(faults[i].name, name))
+            return &faults[i];
+    return NULL;
+}
+
+static const campaign_operation_t *find_operation(const char *name)
+{
+    for (int i = 0; name && i < campaign_operations_count; i++)
+        if (!strcmp(campaign_operations[i].name, name))
+            return &campaign_operations[i];
+    return NULL;
+}
+
+/* Draws a pair that fits. A name that is NULL is drawn. */
+static void draw_pair(scene_t *scene, const char *fault, const char *operation)
+{
+    const fault_t *wanted = find_fault(fault);
+    const campaign_operation_t *named = find_operation(operation);
+
+    if ((fault && !wanted) || (operation && !named) ||
+        (wanted && named && !fits(wanted, named)))
+        bail("no such fault and operation");
+    do {
+        const unsigned i = draw((unsigned)campaign_operations_count);
+
+        scene->fault = wanted ? wanted : &faults[draw(FAULTS)];
+        scene->operation = named ? named : &campaign_operations[i];
+    } while (!fits(scene->fault, scene->operation));
+}
+
+static scene_t draw_scene(unsigned seed, const char *fault,
+                          const char *operation)
+{
+    scene_t scene = {.seed = seed};
+    unsigned window_us;
+
+    state = seed;
+    draw(1);
+    draw_pair(&scene, fault, operation);
+    state = UINT64_C(1) << 32 | seed; /* the rest does not depend on names */
+    draw(1);
+    window_us =
+        scene.operation->traits & CAMPAIGN_LATE ? WINDOW_LATE_US : WINDOW_US;
+    scene.victim = (int)draw(RANKS);
+    scene.turn = (int)draw(TURNS_MAX);
+    scene.delay_us = draw(window_us);
+    scene.resumes = (int)draw(2);
+    scene.spare = (int)draw(4);
+    scene.call = (campaign_call_t){campaign_counts[draw(CAMPAIGN_COUNTS)],
+                                   DSCOMM_FLOAT32, DSCOMM_SUM, (int)draw(RANKS),
+                                   (int)draw(2)};
+    return scene;
+}
+
+/* The ranks */
+
+/* Bits of a report's value */
+enum { LEFT = 1, LEAKED = 2 };
+
+static int has(const scene_t *scene, int trait)
+{
+    return scene->operation->traits & trait;
+}
+
+/* After a fault that ends no rank there are so many turns. If calls differ, the
+ * next ones are barriers, because ranks that have not waited for the victim
+ * must learn of it. */
+static dscomm_status_t take_turn(const scene_t *scene, job_rank_t *me, int turn)
+{
+    if (!scene->fault->signal && turn == scene->turn &&
+        me->rank == scene->victim)
+        return scene->fault->commit(scene, me->world);
+    if (scene->fault->kind == DIFFERS && turn > scene->turn)
+        return dscomm_barrier(me->world, NULL);
+    return campaign_turn(scene->operation, me->world, &scene->call);
+}
+
+static dscomm_status_t take_turns(const scene_t *scene, job_rank_t *me)
+{
+    const int ends =
+        scene->fault->kind == DIFFERS || scene->fault->kind == LACKS;
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int turn = 0; status == DSCOMM_OK; turn++) {
+        if (ends && turn > scene->turn + TURNS_AFTER)
+            break;
+        me->started = job_now_ms();
+        status = take_turn(scene, me, turn);
+    }
+    return status;
+}
+
+/* Returns how the operation, or the end of the job, has ended. */
+static dscomm_status_t play_joined(const scene_t *scene, job_rank_t *me)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (!has(scene, CAMPAIGN_LATE))
+        me->report->loops = 2;
+    if (!has(scene, CAMPAIGN_LATE) || !scene->fault->signal)
+        status = take_turns(scene, me);
+    else
+        dscomm_barrier(me->world, NULL);
+    if (!has(scene, CAMPAIGN_LATE) || status)
+        job_report(me, status);
+    job_report_failure(me);
+    me->report->loops = 2;
+    me->started = status ? me->started : job_now_ms();
+    me->report->other_status = dscomm_finalize(me->world);
+    return status ? status : (dscomm_status_t)me->report->other_status;
+}
+
+static void play(job_rank_t *me)
+{
+    const scene_t *scene = me->arg;
+    const int before = job_count_descriptors();
+    dscomm_status_t status;
+
+    if (has(scene, CAMPAIGN_EARLY))
+        me->report->loops = 1;
+    if (has(scene, CAMPAIGN_EARLY) && scene->fault->kind == LACKS &&
+        me->rank == scene->victim)
+        limit_descriptors(scene->spare * 4);
+    if (job_init(me) == DSCOMM_OK) {
+        status = play_joined(scene, me);
+        if (has(scene, CAMPAIGN_LATE))
+            job_report(me, status);
+    }
+    if (job_count_descriptors() != before)
+        me->report->value |= LEAKED;
+    me->report->value |= LEFT;
+}
+
+/* Judgement. A function returns what is wrong, or NULL. */
+
+static int promises(const job_t *job, uint64_t capability)
+{
+    for (int r = 0; r < job->ranks; r++)
+        if (job->reports[r].ready &&
+            !(job->reports[r].capabilities & capability))
+            return 0;
+    return 1;
+}
+
+/* If the backend does not detect deaths, its own library may end a rank that
+ * reads a message of a rank which has ended. */
+static int was_ended(const job_t *job, int rank)
+{
+    return !promises(job, DSCOMM_CAP_DEATH_DETECTION) &&
+           job->statuses[rank] > 0;
+}
+
+static int names(const job_report_t *report, int rank)
+{
+    char text[32], other[32];
+
+    snprintf(text, sizeof text, "rank %d ", rank);
+    snprintf(other, sizeof other, "rank %d,", rank);
+    return strstr(report->sentence, text) || strstr(report->sentence, other);
+}
+
+/* The record names the victim, if the group has one. A group that is being made
+ * has none; then the sentence does. */
+static const char *judge_culprit(const scene_t *scene, const job_t *job,
+                                 const job_report_t *report,
+                                 dscomm_failure_kind_t kind)
+{
+    const dscomm_failure_t *failure = &report->failure;
+    const int culprit = failure->rank;
+    char host[DSCOMM_FAILURE_HOST_MAX] = "";
+
+    if (!failure->size)
+        return names(report, scene->victim) || has(scene, CAMPAIGN_SEVERAL)
+                   ? NULL
+                   : "the sentence names another rank";
+    gethostname(host, 65);
+    if (failure->kind != kind || failure->status != report->status)
+        return "another kind or status of failure";
+    if (culprit < 0 ||
+        (culprit != scene->victim && !was_ended(job, culprit) &&
+         (kind != DSCOMM_FAILURE_MISMATCH || !names(report, scene->victim))))
+        return "another culprit";
+    if (failure->pid ? failure->pid != job->reports[culprit].pid
+                     : kind == DSCOMM_FAILURE_DIED)
+        return "another process";
+    return !failure->pid || !strcmp(failure->host, host) ? NULL
+                                                         : "another host";
+}
+
+/* Before a rank's record is in the store, it counts as one that never came. */
+static int never_came(const scene_t *scene, const job_report_t *report)
+{
+    return has(scene, CAMPAIGN_EARLY) && report->status == DSCOMM_ERR_TIMEOUT &&
+           (scene->victim == 0 || names(report, scene->victim));
+}
+
+static const char *judge_silence(const scene_t *scene, const job_t *job,
+                                 const job_report_t *report)
+{
+    if (report->status == DSCOMM_ERR_TIMEOUT)
+        return judge_culprit(scene, job, report, DSCOMM_FAILURE_SILENT);
+    if (report->status == DSCOMM_ERR_PEER_FAILED)
+        return judge_culprit(scene, job, report, DSCOMM_FAILURE_DIED);
+    return "another status";
+}
+
+static const char *judge_death(const scene_t *scene, const job_t *job,
+                               const job_report_t *report)
+{
+    if ((report->status == DSCOMM_OK && has(scene, CAMPAIGN_LATE)) ||
+        never_came(scene, report))
+        return NULL;
+    if (!promises(job, DSCOMM_CAP_DEATH_DETECTION))
+        return judge_silence(scene, job, report);
+    return report->status == DSCOMM_ERR_PEER_FAILED
+               ? judge_culprit(scene, job, report, DSCOMM_FAILURE_DIED)
+               : "another status";
+}
+
+/* If a group is being made, a survivor whose own part has timed out may leave
+ * while others still wait in a collective. */
+static int left_early(const scene_t *scene, const job_report_t *report)
+{
+    return has(scene, CAMPAIGN_CREATES) &&
+           (report->status == DSCOMM_ERR_MISMATCH ||
+            report->status == DSCOMM_ERR_PEER_FAILED);
+}
+
+static const char *judge_stop(const scene_t *scene, const job_t *job,
+                              const job_report_t *report)
+{
+    if ((report->status == DSCOMM_OK &&
+         has(scene, CAMPAIGN_LATE | CAMPAIGN_EARLY)) ||
+        never_came(scene, report) || left_early(scene, report))
+        return NULL;
+    return judge_silence(scene, job, report);
+}
+
+static const char *judge_difference(const scene_t *scene, const job_t *job,
+                                    const job_report_t *report)
+{
+    if (report->status == DSCOMM_ERR_MISMATCH)
+        return judge_culprit(scene, job, report, DSCOMM_FAILURE_MISMATCH);
+    return promises(job, DSCOMM_CAP_MISMATCH_DETECTION) ? "another status"
+                                                        : NULL;
+}
+
+/* An operation that needs no descriptor goes on. */
+static const char *judge_lack(const scene_t *scene, const job_t *job,
+                              const job_report_t *report)
+{
+    (void)job;
+    if (report->status == DSCOMM_OK)
+        return NULL;
+    if (report->status == DSCOMM_ERR_TIMEOUT)
+        return "a time-out";
+    return names(report, scene->victim) ||
+                   (report->failure.size &&
+                    report->failure.rank == scene->victim)
+               ? NULL
+               : "nothing names the rank";
+}
+
+static const char *(*const judges[])(const scene_t *scene, const job_t *job,
+                                     const job_report_t *report) = {
+    [DIES] = judge_death,
+    [STOPS] = judge_stop,
+    [DIFFERS] = judge_difference,
+    [LACKS] = judge_lack,
+};
+
+/* The time in which a survivor must return, from the start of its call. */
+static int limit_ms(const scene_t *scene, const job_t *job)
+{
+    const int late = scene->fault->kind == STOPS ||
+                     has(scene, CAMPAIGN_EARLY) ||
+                     !promises(job, DSCOMM_CAP_DEATH_DETECTION);
+
+    return job_slowly(NOTICE_MS) + (late ? job->timeout_ms : 0);
+}
+
+static const char *judge(const scene_t *scene, const job_t *job, int rank,
+                         int launched)
+{
+    const job_report_t *report = &job->reports[rank];
+    const fault_kind_t kind = scene->fault->kind;
+
+    /* The victim of a mismatch or a lack learns the same. */
+    if (rank == scene->victim && (kind == DIES || kind == STOPS))
+        return NULL;
+    if (was_ended(job, rank)) {
+        printf("# %s of rank %d in %s, seed %u: a library has ended rank %d\n",
+               scene->fault->name, scene->victim, scene->operation->name,
+               scene->seed, rank);
+        return NULL;
+    }
+    if (!report->ended || !(report->value & LEFT) || !job_exited(job, rank))
+        return "it has not ended in order";
+    if (!launched && report->value & LEAKED)
+        return "descriptors are left";
+    if (report->took_ms > limit_ms(scene, job))
+        return "too late";
+    if (rank == scene->victim && kind == LACKS)
+        return NULL;
+    return judges[kind](scene, job, report);
+}
+
+/* A run */
+
 /* Waits until all other ranks have given up, while the victim is stopped. */
 static void await_survivors(const job_t *job, int victim)
 {
-    const double end = job_now_ms() + job_slowly(3 * INIT_MS);
+    const double end = job_now_ms() + job->timeout_ms + job_slowly(10000);
 
     for (int r = 0; r < RANKS; r++)
         while (r != victim && !job->reports[r].ended && job_now_ms() < end)
             job_sleep_ms(10);
 }
 
-static void run(const scene_t *scene, int stop, unsigned seed)
+/* The victim may have ended by itself, because another rank timed out. */
+static void harm(const scene_t *scene, const job_t *job)
 {
-    job_t job;
-    int passed, victim;
-    double when;
-    pid_t pid;
+    const pid_t pid = job->reports[scene->victim].pid;
 
-    state = seed;
-    draw(1);
-    job_make(&job, RANKS, INIT_MS, play, (void *)(uintptr_t)scene);
-    job_use_tcp(&job);
-    victim = (int)draw(RANKS);
-    job_start(&job);
-    passed = job_wait_loops(&job, is_phase(scene->phase, "init") ? 1 : 2);
-    usleep(draw(scene->phase->window_us));
-    pid = job.pids[victim];
-    when = job_now_ms();
-    kill(pid, stop ? SIGSTOP : SIGKILL);
-    if (stop) {
-        await_survivors(&job, victim);
-        kill(pid, SIGCONT);
-    }
-    passed &= job_join(&job, 2 * INIT_MS);
-    for (int r = 0; r < RANKS; r++)
-        if (r != victim)
-            passed &= stop ? stop_passed(&job, scene, r, when)
-                           : survivor_passed(&job, scene, r, victim, pid, when);
-    if (!ok(passed, "%s of rank %d, %s, %s, seed %u", stop ? "stop" : "kill",
-            victim, scene->setup->name, scene->phase->name, seed)) {
-        printf("# pid %d\n", (int)pid);
-        for (int r = 0; r < RANKS; r++)
-            printf("# rank %d after %.0f ms\n", r, job.reports[r].at_ms - when);
-        job_show(&job);
-    }
-    job_end(&job, scene->phase->name);
+    usleep(scene->delay_us);
+    if (!pid || (kill(pid, scene->fault->signal) < 0 && errno != ESRCH))
+        bail("no signal: %s", strerror(errno));
+    if (scene->fault->signal != SIGSTOP)
+        return;
+    await_survivors(job, scene->victim);
+    kill(pid, scene->resumes ? SIGCONT : SIGKILL);
 }
 
-static int chosen(const char *name, const char *choice)
+typedef struct {
+    unsigned runs, seed;
+    const char *fault, *operation;
+    char *const *launcher; /* ends with NULL; NULL: ranks are forked */
+    const char *program;
+} options_t;
+
+static void start(job_t *job, const scene_t *scene, const options_t *options)
 {
-    return !choice || strcmp(choice, "all") == 0 || strcmp(choice, name) == 0;
+    char seed[16], ranks[8];
+    char *args[] = {(char *)"-n",
+                    ranks,
+                    (char *)options->program,
+                    (char *)"-s",
+                    seed,
+                    (char *)"-f",
+                    (char *)scene->fault->name,
+                    (char *)"-o",
+                    (char *)scene->operation->name,
+                    NULL};
+
+    snprintf(seed, sizeof seed, "%u", scene->seed);
+    snprintf(ranks, sizeof ranks, "%d", RANKS);
+    if (options->launcher)
+        job_launch(job, options->launcher, args);
+    else
+        job_start(job);
+}
+
+/* Prints what was wrong, and how to do it again. */
+static void show(const scene_t *scene, const job_t *job, int rank,
+                 const char *wrong, const options_t *options)
+{
+    printf("# harm: %s of rank %d in %s: rank %d: %s; repeat: campaign -n 1 "
+           "-s %u%s%s%s%s%s\n",
+           scene->fault->name, scene->victim, scene->operation->name, rank,
+           wrong, scene->seed, options->fault ? " -f " : "",
+           options->fault ? options->fault : "",
+           options->operation ? " -o " : "",
+           options->operation ? options->operation : "",
+           options->launcher ? " LAUNCHER" : "");
+    for (int r = 0; r < job->ranks; r++) {
+        const dscomm_failure_t *failure = &job->reports[r].failure;
+
+        if (failure->size)
+            printf("# rank %d: record %s, kind %d, rank %d, pid %lld, host "
+                   "%s\n",
+                   r, dscomm_status_name(failure->status), failure->kind,
+                   failure->rank, (long long)failure->pid, failure->host);
+    }
+    job_show(job);
+}
+
+/* Returns whether there was no harm. */
+static int run(const scene_t *scene, const options_t *options)
+{
+    const char *wrong = NULL;
+    const int before = job_leftovers();
+    job_t job;
+    int rank = -1;
+
+    job_make(&job, RANKS, job_slowly(TIMEOUT_MS), play,
+             (void *)(uintptr_t)scene);
+    job_use_tcp(&job);
+    start(&job, scene, options);
+    if (!job_wait_loops(&job, has(scene, CAMPAIGN_EARLY) ? 1 : 2) &&
+        scene->fault->signal)
+        wrong = "the ranks have not started";
+    else if (scene->fault->signal)
+        harm(scene, &job);
+    if (!job_join(&job, 4 * TIMEOUT_MS))
+        wrong = "ranks were left";
+    for (int r = 0; r < RANKS && !wrong; r++)
+        wrong = judge(scene, &job, rank = r, options->launcher != NULL);
+    if (wrong)
+        show(scene, &job, rank, wrong, options);
+    job_end(&job, scene->operation->name);
+    if (!wrong && job_leftovers() != before)
+        printf("# harm: something is left, seed %u\n", scene->seed);
+    return !wrong && job_leftovers() == before;
+}
+
+static options_t read_options(int argc, char **argv)
+{
+    options_t options = {.runs = 36, .seed = 1, .program = argv[0]};
+    int option;
+
+    /* '+' stops at the launcher, which has options of its own. */
+    while ((option = getopt(argc, argv, "+n:s:f:o:")) != -1)
+        switch (option) {
+        case 'n':
+            options.runs = (unsigned)strtoul(optarg, NULL, 10);
+            break;
+        case 's':
+            options.seed = (unsigned)strtoul(optarg, NULL, 10);
+            break;
+        case 'f':
+            options.fault = optarg;
+            break;
+        case 'o':
+            options.operation = optarg;
+            break;
+        default:
+            bail("see the head of campaign.c");
+        }
+    if (argv[optind])
+        options.launcher = argv + optind;
+    return options;
 }
 
 int main(int argc, char **argv)
 {
-    const int stop = argc > 1 && strcmp(argv[1], "stop") == 0;
-    const int rounds = argc > 2 ? atoi(argv[2]) : 2;
-    unsigned seed = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 4711;
+    const options_t options = read_options(argc, argv);
+    unsigned runs[FAULTS] = {0}, harms[FAULTS] = {0};
+    scene_t scene = draw_scene(options.seed, options.fault, options.operation);
 
-    for (int i = 0; i < rounds; i++)
-        for (size_t s = 0; s < sizeof setups / sizeof setups[0]; s++)
-            for (size_t p = 0; p < sizeof phases / sizeof phases[0]; p++) {
-                const scene_t scene = {&setups[s], &phases[p]};
-
-                if (chosen(setups[s].name, argc > 4 ? argv[4] : NULL) &&
-                    chosen(phases[p].name, argc > 5 ? argv[5] : NULL))
-                    run(&scene, stop, seed);
-                seed++;
-            }
-    print_latencies();
+    job_serve(play, &scene);
+    for (unsigned i = 0; i < options.runs; i++) {
+        scene = draw_scene(options.seed + i, options.fault, options.operation);
+        runs[scene.fault - faults]++;
+        harms[scene.fault - faults] += !run(&scene, &options);
+    }
+    for (size_t i = 0; i < FAULTS; i++)
+        if (runs[i])
+            ok(!harms[i], "%s: %u runs, %u with harm, seeds from %u",
+               faults[i].name, runs[i], harms[i], options.seed);
     return job_done();
 }

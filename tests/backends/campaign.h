@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The operations that a campaign repeats until a rank is harmed. */
+#ifndef TESTS_BACKENDS_CAMPAIGN_H
+#define TESTS_BACKENDS_CAMPAIGN_H
+
+#include <dscomm/dscomm.h>
+
+#define CAMPAIGN_RANKS 4
+#define CAMPAIGN_COUNTS 4
+
+/* The arguments of an operation, the same on all ranks. */
+typedef struct {
+    size_t count;
+    dscomm_dtype_t dtype;
+    dscomm_op_t op;
+    int root;
+    int as_work;
+} campaign_call_t;
+
+/* What the operation is; selects the faults that fit it. */
+enum {
+    CAMPAIGN_COLLECTIVE = 1,
+    CAMPAIGN_COUNTED = 2, /* has a count and a dtype */
+    CAMPAIGN_REDUCES = 4,
+    CAMPAIGN_ROOTED = 8,
+    CAMPAIGN_CREATES = 16, /* makes groups */
+    CAMPAIGN_EARLY = 32, /* dscomm_init() */
+    CAMPAIGN_LATE = 64, /* dscomm_finalize() */
+    CAMPAIGN_MESSAGES = 128,
+    /* makes groups one after the other: a rank may wait for another one that
+     * waits for the harmed rank in an earlier group, and can name only that */
+    CAMPAIGN_SEVERAL = 256
+};
+
+typedef struct {
+    const char *name;
+    int traits;
+    int coll; /* dscomm_coll_t */
+    /* NULL: campaign_collective() */
+    dscomm_status_t (*turn)(dscomm_group_t *world, const campaign_call_t *call);
+} campaign_operation_t;
+
+extern const campaign_operation_t campaign_operations[];
+extern const int campaign_operations_count;
+extern const size_t campaign_counts[CAMPAIGN_COUNTS];
+
+/* Makes the operation once, on the world or on groups of it. */
+dscomm_status_t campaign_turn(const campaign_operation_t *operation,
+                              dscomm_group_t *world,
+                              const campaign_call_t *call);
+
+#endif

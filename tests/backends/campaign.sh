@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The failure campaign on each backend of campaign.table. With arguments, those rows
+# only. $CAMPAIGN_RUNS is the number of runs of each row, or all for the table's; by
+# default the table's small numbers. $CAMPAIGN_SEED is the seed of the first run.
+
+. "$abs_top_srcdir/tests/backends/mpi.sh"
+
+program=$abs_top_builddir/tests/backends/campaign
+table=$abs_top_srcdir/tests/backends/campaign.table
+wanted=" $* "
+
+# row NAME LAUNCHER RUNS FEW NAME=VALUE...
+row()
+{
+    name=$1 launcher=$2 runs=${CAMPAIGN_RUNS:-$4} only=
+    [ "$runs" != all ] || runs=$3
+    shift 4
+    launch=
+    if [ "$launcher" != fork ]; then
+        use_if_present "$launcher" || return
+        launch="${launch#timeout -k 5 200 } $survive"
+        # How ranks end under MPI depends on its timing.
+        [ "$CAMPAIGN_RUNS" ] || only='-f collective'
+    fi
+    # Launcher and options are words.
+    # shellcheck disable=SC2086
+    env "$@" "$program" -n "$runs" -s "${CAMPAIGN_SEED:-1}" $only $launch \
+        >"$scratch/out" 2>"$scratch/err" </dev/null
+    status=$?
+    pass_on "$name"
+    [ "$?$status" = 00 ]
+    result $? "the campaign on $name comes to its end" || sed 's/^/# /' "$scratch/err"
+}
+
+grep '^[a-z]' "$table" >"$scratch/rows"
+while read -r words <&3; do
+    case $wanted in
+    '  ' | *" ${words%% *} "*)
+        # shellcheck disable=SC2086
+        row $words 3<&-
+        ;;
+    esac
+done 3<"$scratch/rows"
+tap_done
