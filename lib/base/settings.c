@@ -124,6 +124,10 @@ static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
                                  DSCOMM_SETTING_STRING, NULL, 0, 0, "path",
                                  "File of another profiler than "
                                  "libdscomm-profiler."},
+    [SETTING_RECORDER] = {"DSCOMM_RECORDER", DSCOMM_SETTING_STRING, NULL, 0, 0,
+                          "PID:FD",
+                          "Memory of the flight recorder, of a process of the "
+                          "same user; set by dscomm run."},
 };
 
 const dscomm_setting_t *dscomm_priv_setting(int index)

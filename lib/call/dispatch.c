@@ -116,7 +116,7 @@ static dscomm_status_t collective_run(dscomm_group_t *group,
     dscomm_hook_span_t span = dscomm_priv_hook_begin(group, call);
     dscomm_status_t status;
 
-    status = group->ops.run(group->impl, &call->coll);
+    status = dscomm_priv_group_run(group, &call->coll);
     if (G_UNLIKELY(call->bounce))
         status = call_unstage(call, status);
     dscomm_priv_hook_end(group, call, span, status, NULL);
@@ -220,5 +220,5 @@ dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
     if (ret_work || !is_simple(group, args))
         return dispatch_collective(group, args, ret_work);
     args->sequence = ++group->sequence;
-    return group->run(group->impl, args);
+    return dscomm_priv_group_run(group, args);
 }

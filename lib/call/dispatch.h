@@ -57,7 +57,7 @@ static inline dscomm_status_t dscomm_priv_dispatch(dscomm_group_t *group,
                    dscomm_priv_device_present()))
         return dscomm_priv_dispatch_slow(group, args, ret_work);
     args->sequence = ++group->sequence;
-    return group->run(group->impl, args);
+    return dscomm_priv_group_run(group, args);
 }
 
 #endif

@@ -12,7 +12,6 @@
 #include "lib/call/profile.h"
 #include "lib/call/receive.h"
 #include "lib/call/recording.h"
-#include "lib/diagnosis/history.h"
 #include "lib/group/world.h"
 #include "lib/rendezvous/rendezvous.h"
 #include "lib/schedule/cache.h"
@@ -76,11 +75,15 @@ static void (*const forked[])(void) = {
  * works end before the descriptor that signals them, and attachments end
  * last. */
 static const dscomm_group_part_t *const parts[] = {
-    &dscomm_priv_recording_part,   &dscomm_priv_works_part,
-    &dscomm_priv_event_part,       &dscomm_priv_cache_part,
-    &dscomm_priv_history_part,     &dscomm_priv_lists_part,
-    &dscomm_priv_matched_part,     &dscomm_priv_memory_part,
-    &dscomm_priv_attachments_part, NULL,
+    &dscomm_priv_recording_part,
+    &dscomm_priv_works_part,
+    &dscomm_priv_event_part,
+    &dscomm_priv_cache_part,
+    &dscomm_priv_lists_part,
+    &dscomm_priv_matched_part,
+    &dscomm_priv_memory_part,
+    &dscomm_priv_attachments_part,
+    NULL,
 };
 
 /* Gives lower rooms the functions of higher rooms that they call. */
@@ -147,6 +150,7 @@ static dscomm_status_t join_world(const dscomm_join_t *join, const char *name,
     const dscomm_module_t *module = NULL;
     dscomm_status_t status;
 
+    dscomm_priv_world_record_prepare(world);
     if (join->size == 1) {
         status = meet_nobody(join, &module);
         dscomm_priv_nodes_one(1, &world->meeting.nodes);
@@ -157,6 +161,7 @@ static dscomm_status_t join_world(const dscomm_join_t *join, const char *name,
         status = dscomm_priv_progress_start();
     if (status < 0)
         return status;
+    dscomm_priv_world_record(world, join->rank);
     status =
         open_world(join, name, module,
                    dscomm_priv_clock_after(began, join->timeout_ms), world);

@@ -84,11 +84,21 @@ static inline int message_is_quick(const dscomm_group_t *group,
 static dscomm_status_t message_transfer(dscomm_group_t *group,
                                         const dscomm_call_t *call)
 {
-    if (!call->p2p.receive)
-        return group->ops.send(group->impl, &call->p2p.message);
-    memset(group->works.request, 0, sizeof *group->works.request);
-    return group->ops.recv(group->impl, &call->p2p.message,
-                           group->works.request);
+    const dscomm_message_t *message = &call->p2p.message;
+    const uint64_t serial = dscomm_priv_recorder_message(
+        group->recorder, group->recorded_as,
+        call->p2p.receive ? DSCOMM_COLL_RECV : DSCOMM_COLL_SEND, message,
+        call->p2p.dtype, call->p2p.count, call->p2p.sequence, RECORDED_STARTED);
+    dscomm_status_t status;
+
+    if (call->p2p.receive) {
+        memset(group->works.request, 0, sizeof *group->works.request);
+        status = group->ops.recv(group->impl, message, group->works.request);
+    } else {
+        status = group->ops.send(group->impl, message);
+    }
+    dscomm_priv_recorder_end(group->recorder, serial, message->bytes, status);
+    return status;
 }
 
 /* Sends or receives while there are hooks or works. */
@@ -177,8 +187,8 @@ dscomm_status_t dscomm_send(dscomm_group_t *group, const void *buffer,
     if (G_UNLIKELY(dscomm_priv_group_busy(group) || !group->ops.send ||
                    dscomm_priv_device_present()))
         return message_block_slow(group, &call, "send", 0);
-    group->life.messages++;
-    return group->ops.send(group->impl, &call.p2p.message);
+    call.p2p.sequence = ++group->life.messages;
+    return message_transfer(group, &call);
 }
 
 dscomm_status_t dscomm_recv(dscomm_group_t *group, void *buffer, size_t count,
@@ -199,7 +209,7 @@ dscomm_status_t dscomm_recv(dscomm_group_t *group, void *buffer, size_t count,
         status =
             message_block_slow(group, &call, "recv", ret_source || ret_bytes);
     } else {
-        group->life.messages++;
+        call.p2p.sequence = ++group->life.messages;
         status = message_transfer(group, &call);
     }
     if (status == DSCOMM_OK || status == DSCOMM_ERR_TRUNCATED) {

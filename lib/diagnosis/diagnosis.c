@@ -156,9 +156,9 @@ dscomm_diagnosis_t *dscomm_priv_diagnosis_new(const dscomm_work_t *work)
     if (!diagnosis)
         return NULL;
     waits_add_peers(diagnosis, work);
-    dscomm_priv_report_write(group->schedules.history, group->identity.id,
-                             diagnosis->waits, diagnosis->nwaits,
-                             diagnosis->own);
+    dscomm_priv_report_write(group->recorder, group->recorded_as,
+                             group->identity.id, diagnosis->waits,
+                             diagnosis->nwaits, diagnosis->own);
     dscomm_priv_report_read(diagnosis->own, group->identity.id,
                             &diagnosis->reports[group->rank]);
     return diagnosis;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Call history and reports. The text of a report is the group's id, a line of
+/* Reports. The text of a report is the group's id, a line of
  * ranks, and a line for each call. */
 #include "config.h"
 #include "lib/diagnosis/history.h"
-#include "lib/base/op.h"
 #include "lib/base/status.h"
 
 #include <stdarg.h>
@@ -12,43 +11,6 @@
 #include <string.h>
 
 #define WAITS_FOR_RANKS 256 /* ranks that waits_for has bits for */
-
-static bool history_new(dscomm_group_t *group)
-{
-    group->schedules.history = g_try_new0(dscomm_history_t, 1);
-    return group->schedules.history != NULL;
-}
-
-static void history_free(dscomm_group_t *group)
-{
-    g_clear_pointer(&group->schedules.history, g_free);
-}
-
-const dscomm_group_part_t dscomm_priv_history_part = {
-    .open = history_new,
-    .on[PART_FREE] = history_free,
-};
-
-void dscomm_priv_history_note(dscomm_history_t *history,
-                              const dscomm_coll_args_t *args, int ranks)
-{
-    dscomm_past_call_t *call = &history->calls[args->sequence % HISTORY_CALLS];
-
-    call->args = *args;
-    call->args.user = NULL;
-    if (args->user)
-        g_strlcpy(call->op, args->user->text, sizeof call->op);
-    call->ncounts = 0;
-    if (args->coll != DSCOMM_COLL_ALL_GATHER_V &&
-        args->coll != DSCOMM_COLL_REDUCE_SCATTER_V)
-        return;
-    call->ncounts = ranks;
-    call->sum = 0;
-    for (int r = 0; r < ranks; r++)
-        call->sum += args->recv_counts[r];
-    memcpy(call->counts, args->recv_counts,
-           (size_t)MIN(ranks, HISTORY_COUNTS) * sizeof *call->counts);
-}
 
 /* Text in a buffer of size bytes; what does not fit is cut off. */
 typedef struct {
@@ -69,46 +31,36 @@ static void G_GNUC_PRINTF(2, 3)
     writer->used += MIN((size_t)MAX(length, 0), left - 1);
 }
 
-/* "all_gather_v(counts 5, 12, 5, sum 22, int32) #7". */
-static void history_write_counts(const dscomm_past_call_t *call,
-                                 const dscomm_coll_args_t *args,
-                                 writer_t *writer)
+static void history_write_call(const dscomm_recorder_slot_t *slot,
+                               const dscomm_recorded_t *call, writer_t *writer)
 {
-    int shown = MIN(call->ncounts, HISTORY_COUNTS);
+    char what[200];
 
-    writer_append(writer, "%s(counts ",
-                  dscomm_coll_name((dscomm_coll_t)args->coll));
-    for (int r = 0; r < shown; r++)
-        writer_append(writer, "%zu, ", call->counts[r]);
-    writer_append(writer, "%ssum %llu, %s",
-                  shown < call->ncounts ? "..., " : "",
-                  (unsigned long long)call->sum,
-                  dscomm_dtype_name((dscomm_dtype_t)args->dtype));
-    if (args->op >= 0)
-        writer_append(writer, ", %s", dscomm_priv_op_text(args));
-    writer_append(writer, ") #%llu", (unsigned long long)args->sequence);
+    writer_append(writer, "%llu %x %d %s\n", (unsigned long long)call->sequence,
+                  (unsigned)call->fingerprint, call->coll,
+                  dscomm_priv_recorder_describe(slot, call, what, sizeof what));
 }
 
-static void history_write_call(const dscomm_past_call_t *call, writer_t *writer)
+/* Writes the group's last HISTORY_CALLS collectives, youngest first. */
+static void history_write(const dscomm_recorder_slot_t *slot, uint32_t group,
+                          writer_t *writer)
 {
-    const dscomm_user_op_t user = {.text = call->op};
-    dscomm_coll_args_t args = call->args;
-    char what[160];
+    const uint64_t last = atomic_load(&slot->calls);
+    dscomm_recorded_t call;
+    int written = 0;
 
-    if (args.op == DSCOMM_OP_USER)
-        args.user = &user;
-    writer_append(writer, "%llu %x %d ",
-                  (unsigned long long)call->args.sequence,
-                  (unsigned)call->args.fingerprint, call->args.coll);
-    if (call->ncounts)
-        history_write_counts(call, &args, writer);
-    else
-        writer_append(writer, "%s",
-                      dscomm_coll_describe(&args, what, sizeof what));
-    writer_append(writer, "\n");
+    for (uint64_t i = 0; i < MIN(last, RECORDER_CALLS); i++) {
+        if (!dscomm_priv_recorder_read(slot, last - i, &call) ||
+            call.group != group || call.coll >= DSCOMM_COLL_SEND)
+            continue;
+        history_write_call(slot, &call, writer);
+        if (++written == HISTORY_CALLS)
+            return;
+    }
 }
 
-void dscomm_priv_report_write(const dscomm_history_t *history, const char *id,
+void dscomm_priv_report_write(const dscomm_recorder_slot_t *slot,
+                              uint32_t group, const char *id,
                               const int *waits_for, int nwaits,
                               char text[REPORT_MAX])
 {
@@ -119,9 +71,7 @@ void dscomm_priv_report_write(const dscomm_history_t *history, const char *id,
         if (waits_for[i] < WAITS_FOR_RANKS)
             writer_append(&writer, "%d ", waits_for[i]);
     writer_append(&writer, "\n");
-    for (int i = 0; i < HISTORY_CALLS; i++)
-        if (history->calls[i].args.sequence)
-            history_write_call(&history->calls[i], &writer);
+    history_write(slot, group, &writer);
 }
 
 /* Reads the ranks of the line at text, which ends before end. */

@@ -119,6 +119,8 @@ static dscomm_group_t *group_new(const dscomm_group_plan_t *plan)
     group->identity.world = plan->world;
     group->schedules.rules = plan->world->rules;
     group->life.base = group_base(plan);
+    group->recorder = plan->world->recorder.slot ? plan->world->recorder.slot
+                                                 : &dscomm_priv_recorder_spare;
     atomic_init(&group->life.uses, 1);
     atomic_init(&group->life.holds, 1);
     pthread_mutex_init(&group->works.lock, NULL);
@@ -319,6 +321,9 @@ dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
         return status;
     }
     choose_path(group);
+    group->recorded_as = dscomm_priv_recorder_group(
+        group->recorder, group->identity.name, group->identity.id, group->rank,
+        group->size, group->module->name);
     dscomm_log(DSCOMM_LOG_DEBUG, "core",
                "group '%s' (%s): rank %d of %d, backend %s",
                group->identity.name, group->identity.id, group->rank,

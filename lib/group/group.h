@@ -14,11 +14,11 @@
 #include "lib/base/array.h"
 #include "lib/base/process.h"
 #include "lib/module/module.h"
+#include "lib/recorder/recorder.h"
 #include "lib/rendezvous/nodes.h"
 
 struct dscomm_world;
 typedef struct dscomm_schedule_cache dscomm_schedule_cache_t;
-typedef struct dscomm_history dscomm_history_t;
 
 /* Bits of dscomm_group.state. Any of them sends an operation to the slow
  * path. */
@@ -126,7 +126,6 @@ typedef struct {
 typedef struct {
     const GArray *rules; /* the world's */
     dscomm_schedule_cache_t *cache; /* NULL: no schedule was made yet */
-    dscomm_history_t *history; /* the last ones */
     uint32_t chain; /* hash of the schedules' fingerprints, in their order */
     uint32_t logged; /* bit c: the choice for dscomm_coll_t c was logged */
 } dscomm_group_schedules_t;
@@ -163,6 +162,8 @@ struct dscomm_group {
     int queries_native;
     uint64_t sequence; /* of the last collective */
     uint64_t number; /* of the group in this process, from 1 */
+    dscomm_recorder_slot_t *recorder; /* this rank's, of the world */
+    uint32_t recorded_as; /* number of the group there */
     /* the largest count for which count elements of any dtype, times size, do
      * not overflow */
     size_t max_count;
@@ -295,6 +296,21 @@ static inline unsigned dscomm_priv_group_bits(const dscomm_group_t *group,
 static inline unsigned dscomm_priv_group_busy(const dscomm_group_t *group)
 {
     return dscomm_priv_group_bits(group, ~0u);
+}
+
+/* Runs a blocking collective that has its sequence by the backend's slot, and
+ * records it. */
+static inline dscomm_status_t
+dscomm_priv_group_run(dscomm_group_t *group, const dscomm_coll_args_t *args)
+{
+    const uint64_t serial =
+        dscomm_priv_recorder_collective(group->recorder, group->recorded_as,
+                                        group->size, args, RECORDED_STARTED);
+    const dscomm_status_t status = group->run(group->impl, args);
+
+    dscomm_priv_recorder_end(group->recorder, serial,
+                             args->count * args->element, status);
+    return status;
 }
 
 /* The nodes of the group's ranks; NULL if the group has no two levels, because

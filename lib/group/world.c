@@ -17,6 +17,7 @@ dscomm_world_t *dscomm_priv_world_new(int size)
     dscomm_world_t *world = g_new0(dscomm_world_t, 1);
 
     world->size = size;
+    world->recorder = (dscomm_recorder_t)DSCOMM_RECORDER_INIT;
     pthread_mutex_init(&world->lock, NULL);
     return world;
 }
@@ -24,6 +25,7 @@ dscomm_world_t *dscomm_priv_world_new(int size)
 void dscomm_priv_world_free(dscomm_world_t *world)
 {
     pthread_mutex_destroy(&world->lock);
+    dscomm_priv_recorder_close(&world->recorder);
     dscomm_priv_nodes_clear(&world->meeting.nodes);
     dscomm_priv_nodes_clear(&world->meeting.hosts);
     dscomm_priv_processes_free(world->meeting.processes);

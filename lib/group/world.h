@@ -5,12 +5,14 @@
 #define LIB_WORLD_H
 
 #include "lib/group/group.h"
+#include "lib/recorder/recorder.h"
 #include "lib/rendezvous/rendezvous.h"
 
 typedef struct dscomm_world {
     dscomm_group_t *group; /* of all ranks */
     dscomm_meeting_t meeting; /* the store and how the ranks met */
     int size;
+    dscomm_recorder_t recorder; /* the slot of all its groups */
     GArray *rules; /* dscomm_choice_t from DSCOMM_ALGORITHM */
     /* lib/call/profile.c; NULL: no profiler plugin */
     struct dscomm_profile_session *profile;
@@ -35,6 +37,11 @@ void dscomm_priv_world_defer_free(dscomm_group_t *group);
  * of group, or returns NULL if group is no live world. */
 void dscomm_priv_world_publish(dscomm_world_t *world);
 dscomm_world_t *dscomm_priv_world_withdraw(const dscomm_group_t *group);
+
+/* Find memory for the world's flight recorder: the first before the rendezvous,
+ * the second after it, before the first group is made. */
+void dscomm_priv_world_record_prepare(dscomm_world_t *world);
+void dscomm_priv_world_record(dscomm_world_t *world, int rank);
 
 /* In a forked child: initialises the lock. */
 void dscomm_priv_world_forked(void);

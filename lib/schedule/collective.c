@@ -4,7 +4,6 @@
 #include "lib/schedule/collective.h"
 #include "lib/base/status.h"
 #include "lib/diagnosis/diagnosis.h"
-#include "lib/diagnosis/history.h"
 #include "lib/group/failure.h"
 #include "lib/schedule/algorithm.h"
 #include "lib/schedule/cache.h"
@@ -137,8 +136,6 @@ static dscomm_status_t schedule_start(dscomm_work_t *work)
     group->schedules.chain =
         dscomm_priv_chain_after(group->schedules.chain, call->coll.fingerprint);
     work->run->chain = group->schedules.chain;
-    dscomm_priv_history_note(group->schedules.history, &call->coll,
-                             group->size);
     dscomm_priv_run_start(work->run, &call->coll);
     schedule_settle(work);
     return DSCOMM_OK;

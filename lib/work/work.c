@@ -195,6 +195,36 @@ static void unlink_pending(dscomm_work_t *work)
         group->works.pending_tail = work->prev;
 }
 
+/* Records the call, unless it is a message of the library itself, or of a kind
+ * that has no operation of its own. */
+static void work_record(dscomm_work_t *work)
+{
+    const dscomm_group_t *group = work->group;
+    const dscomm_call_t *call = &work->call;
+    const unsigned flags = (call->async ? RECORDED_ASYNC : 0) |
+                           (call->internal ? RECORDED_INTERNAL : 0);
+
+    if (call->type == CALL_COLLECTIVE)
+        work->recorded =
+            dscomm_priv_recorder_collective(group->recorder, group->recorded_as,
+                                            group->size, &call->coll, flags);
+    else if (call->type == CALL_MESSAGE && !call->internal)
+        work->recorded = dscomm_priv_recorder_message(
+            group->recorder, group->recorded_as,
+            call->p2p.receive ? DSCOMM_COLL_RECV : DSCOMM_COLL_SEND,
+            &call->p2p.message, call->p2p.dtype, call->p2p.count,
+            call->p2p.sequence, flags);
+}
+
+static void work_record_end(const dscomm_work_t *work, dscomm_status_t status)
+{
+    if (work->recorded)
+        dscomm_priv_recorder_change(work->group->recorder, work->recorded,
+                                    (uint64_t)(uint8_t)status
+                                        << RECORDED_STATUS_SHIFT,
+                                    dscomm_priv_ticks());
+}
+
 dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
@@ -203,13 +233,17 @@ dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work)
     work->request.status = DSCOMM_IN_PROGRESS;
     if (!work->call.internal)
         work->span = dscomm_priv_hook_begin(group, &work->call);
+    work_record(work);
     status = work->kind->start(work);
     group->works.unscanned = 1;
     if (status < 0) {
+        work_record_end(work, status);
         dscomm_priv_hook_end(group, &work->call, work->span, status,
                              &work->request);
         return status;
     }
+    dscomm_priv_recorder_change(group->recorder, work->recorded,
+                                (uint64_t)RECORDED_STARTED << 24, 0);
     if (work->request.status == DSCOMM_IN_PROGRESS)
         link_pending(work);
     else
@@ -337,6 +371,7 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
         work_set_text(work, text, 0);
     else if (status < 0 && !work->text)
         failure_explain(work, status);
+    work_record_end(work, status);
     dscomm_priv_hook_end(work->group, &work->call, work->span, status,
                          &work->request);
     if (work->compound) {

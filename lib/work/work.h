@@ -126,6 +126,7 @@ struct dscomm_work {
     int64_t waited_ns, looked_ns; /* looked_ns: the time of the last test */
     uint64_t seen; /* works.completed at that time */
     dscomm_hook_span_t span;
+    uint64_t recorded; /* serial in the flight recorder; 0: none */
     struct dscomm_run *run; /* of a schedule */
     dscomm_work_t *compound; /* the compound of which this is a child */
     struct {

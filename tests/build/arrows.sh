@@ -12,17 +12,18 @@ lib/store           lib/base
 lib/reduce          lib/base
 lib/device          lib/base
 lib/module          lib/base lib/device
+lib/recorder        lib/base
 lib/rendezvous      lib/base lib/store lib/module env
-lib/group           lib/base lib/store lib/reduce lib/device lib/module lib/rendezvous env
-lib/work            lib/base lib/store lib/reduce lib/device lib/module lib/rendezvous lib/group
-lib/diagnosis       lib/base lib/store lib/reduce lib/device lib/module lib/rendezvous lib/group lib/work
-lib/schedule        lib/base lib/store lib/reduce lib/device lib/module lib/rendezvous lib/group lib/work lib/diagnosis
-lib/call            lib/base lib/store lib/reduce lib/device lib/module lib/rendezvous lib/group lib/work lib/diagnosis lib/schedule env
+lib/group           lib/base lib/store lib/reduce lib/device lib/module lib/recorder lib/rendezvous env
+lib/work            lib/base lib/store lib/reduce lib/device lib/module lib/recorder lib/rendezvous lib/group
+lib/diagnosis       lib/base lib/store lib/reduce lib/device lib/module lib/recorder lib/rendezvous lib/group lib/work
+lib/schedule        lib/base lib/store lib/reduce lib/device lib/module lib/recorder lib/rendezvous lib/group lib/work lib/diagnosis
+lib/call            lib/base lib/store lib/reduce lib/device lib/module lib/recorder lib/rendezvous lib/group lib/work lib/diagnosis lib/schedule env
 env                 lib/base
 backends
 compression         lib/base
 profiler            lib/base
-tools               lib/base lib/rendezvous env
+tools               lib/base lib/recorder lib/rendezvous env
 examples
 END
 

@@ -105,6 +105,22 @@ static int choose_secret(const tool_job_t *job, const tool_limits_t *limits)
     return status;
 }
 
+/* Slots beside one for each rank: a rank may start programs that are ranks, or
+ * join several worlds. Only those in use need memory. */
+#define MORE_SLOTS 64
+
+/* Makes the memory of the ranks' flight recorders, so that the record outlives
+ * them all. The job runs without it too. */
+static void make_recorder(tool_job_t *job)
+{
+    const char *problem = dscomm_priv_recorder_create(
+        job->ranks + MORE_SLOTS, job->run_id, &job->recorder);
+
+    if (problem)
+        dscomm_log(DSCOMM_LOG_INFO, "tools",
+                   "no memory for the flight recorder: %s", problem);
+}
+
 static int prepare(tool_job_t *job, const tool_limits_t *limits)
 {
     const int node_rank = limits->place ? limits->place->node_rank : 0;
@@ -132,6 +148,7 @@ static int prepare(tool_job_t *job, const tool_limits_t *limits)
                          "cannot start the guard process: %s",
                          g_strerror(error));
     tool_errors_make(job->guard.folder, PATH_MAX);
+    make_recorder(job);
     return TOOL_OK;
 }
 
@@ -195,6 +212,7 @@ int tool_job_run(const char *command, char **argv, int ranks,
         .address = "127.0.0.1",
         .max_restarts = limits->max_restarts,
         .log_dir = limits->log_dir,
+        .recorder = DSCOMM_RECORDER_INIT,
     };
     int status = prepare(&job, limits);
 
@@ -203,5 +221,6 @@ int tool_job_run(const char *command, char **argv, int ranks,
     status =
         limits->place ? run_on_nodes(&job, limits) : run_here(&job, limits);
     tool_guard_end(&job.guard);
+    dscomm_priv_recorder_close(&job.recorder);
     return status;
 }

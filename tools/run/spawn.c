@@ -17,10 +17,9 @@
 /* Variables of a process's identity that only its launcher may set: values of
  * an outer job would be wrong. */
 static const char *const stale[] = {
-    "DSCOMM_RANK",        "DSCOMM_WORLD_SIZE",
-    "DSCOMM_LOCAL_RANK",  "DSCOMM_LOCAL_SIZE",
-    "DSCOMM_NODE_RANK",   "DSCOMM_MASTER_ADDR",
-    "DSCOMM_MASTER_PORT", "DSCOMM_LAUNCHER",
+    "DSCOMM_RANK",        "DSCOMM_WORLD_SIZE",       "DSCOMM_LOCAL_RANK",
+    "DSCOMM_LOCAL_SIZE",  "DSCOMM_NODE_RANK",        "DSCOMM_MASTER_ADDR",
+    "DSCOMM_MASTER_PORT", "DSCOMM_LAUNCHER",         "DSCOMM_RECORDER",
     "NODE_RANK",          "TORCHELASTIC_ERROR_FILE",
 };
 
@@ -84,6 +83,12 @@ static char **make_environment(const tool_job_t *job, int rank,
         result =
             g_environ_setenv(result, "TORCHELASTIC_ERROR_FILE", path, true);
         g_free(path);
+    }
+    if (job->recorder.memory) {
+        char *place = g_strdup_printf("%d:%d", (int)getpid(), job->recorder.fd);
+
+        result = g_environ_setenv(result, "DSCOMM_RECORDER", place, true);
+        g_free(place);
     }
     /* the last variable is only for several ranks */
     result = set_variables(result, defaults,

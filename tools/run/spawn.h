@@ -3,6 +3,7 @@
 #ifndef TOOLS_SPAWN_H
 #define TOOLS_SPAWN_H
 
+#include "lib/recorder/recorder.h"
 #include "tools/run/guard.h"
 #include "tools/run/output.h"
 
@@ -35,6 +36,7 @@ typedef struct {
     struct sigaction pipe_action;
     int signal_fd; /* a signalfd, from tool_supervise_prepare() */
     struct rlimit files;
+    dscomm_recorder_t recorder; /* memory for the ranks' flight recorders */
     /* the guard; its groups are the ranks' pids, 0 = not running */
     tool_guard_t guard;
 } tool_job_t;

@@ -18,12 +18,18 @@ static dscomm_coll_args_t make(uint64_t sequence, int coll, size_t count)
         .fingerprint = (uint32_t)(coll * 1000 + (int)count)};
 }
 
-static void note(dscomm_history_t *history, uint64_t sequence, int coll,
+static dscomm_recorder_slot_t history, other;
+
+#define GROUP 3 /* number of the group in the slots */
+
+static void note(dscomm_recorder_slot_t *slot, uint64_t sequence, int coll,
                  size_t count)
 {
     dscomm_coll_args_t args = make(sequence, coll, count);
 
-    dscomm_priv_history_note(history, &args, 4);
+    dscomm_priv_recorder_collective(slot, GROUP, 4, &args, 0);
+    args = make(sequence + 100, coll, count);
+    dscomm_priv_recorder_collective(slot, GROUP + 1, 4, &args, 0);
 }
 
 static const char *text_of(const dscomm_report_t *report, uint64_t sequence)
@@ -33,13 +39,13 @@ static const char *text_of(const dscomm_report_t *report, uint64_t sequence)
     return call ? call->text : NULL;
 }
 
-static dscomm_report_t pass_on(const dscomm_history_t *history)
+static dscomm_report_t pass_on(const dscomm_recorder_slot_t *slot)
 {
     const int waits[] = {3, 200};
     char text[REPORT_MAX];
     dscomm_report_t report = {0};
 
-    dscomm_priv_report_write(history, "w.1", waits, 2, text);
+    dscomm_priv_report_write(slot, GROUP, "w.1", waits, 2, text);
 
     is_int(dscomm_priv_report_read(text, "w.2", &report), -1,
            "another group's is none");
@@ -51,7 +57,6 @@ static dscomm_report_t pass_on(const dscomm_history_t *history)
 
 static void test_calls(void)
 {
-    dscomm_history_t history = {0}, other = {0};
     dscomm_report_t a, b;
 
     a = pass_on(&history);
@@ -84,15 +89,14 @@ static void test_counts(void)
     const size_t counts[] = {5, 12, 0, 7},
                  many[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
     dscomm_coll_args_t args = make(1, DSCOMM_COLL_ALL_GATHER_V, 5);
-    dscomm_history_t history = {0};
     dscomm_report_t report;
 
     args.recv_counts = counts;
-    dscomm_priv_history_note(&history, &args, 4);
+    dscomm_priv_recorder_collective(&history, GROUP, 4, &args, 0);
     args = make(2, DSCOMM_COLL_REDUCE_SCATTER_V, 5);
     args.op = DSCOMM_MAX;
     args.recv_counts = many;
-    dscomm_priv_history_note(&history, &args, 12);
+    dscomm_priv_recorder_collective(&history, GROUP, 12, &args, 0);
     report = pass_on(&history);
     is_str(text_of(&report, 1),
            "all_gather_v(counts 5, 12, 0, 7, sum 24, int32) #1", "counts");

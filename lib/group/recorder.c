@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The world's slot in the flight recorder. The memory is that of dscomm run.
+ * Without it, each rank makes one before it meets the others, and then takes
+ * that of the first rank of its host, which therefore exists. Nothing here
+ * fails or waits for another rank: a rank without shared memory records in its
+ * own. */
+#include "config.h"
+
+#include "lib/base/settings.h"
+#include "lib/group/world.h"
+
+#include <dscomm/log.h>
+#include <stdio.h>
+
+#define SLOTS 1024 /* of a host; only those in use need memory */
+
+/* Opens the memory at place, "PID:FD". */
+static const char *place_open(const char *place, dscomm_recorder_t *recorder)
+{
+    long long pid;
+    int fd;
+
+    if (sscanf(place, "%lld:%d", &pid, &fd) != 2)
+        return "DSCOMM_RECORDER is not PID:FD";
+    return dscomm_priv_recorder_open(pid, fd, recorder);
+}
+
+static void log_problem(const char *problem)
+{
+    dscomm_log(DSCOMM_LOG_INFO, "core",
+               "flight recorder: no memory that outlives this process: %s; its "
+               "record is lost if it dies",
+               problem);
+}
+
+void dscomm_priv_world_record_prepare(dscomm_world_t *world)
+{
+    const char *place = dscomm_priv_setting_text(SETTING_RECORDER);
+    const char *problem;
+
+    dscomm_priv_ticks_choose();
+    if (place)
+        problem = place_open(place, &world->recorder);
+    else
+        problem = dscomm_priv_recorder_create(SLOTS, "", &world->recorder);
+    if (problem)
+        log_problem(problem);
+}
+
+/* The first rank of this rank's host, or -1 in a world of one rank. */
+static int host_first(const dscomm_meeting_t *meeting)
+{
+    const dscomm_nodes_t *hosts = &meeting->hosts;
+
+    for (int r = 0; r < hosts->ranks; r++)
+        if (hosts->node[r] == hosts->node[meeting->rank])
+            return r;
+    return -1;
+}
+
+/* Replaces this rank's memory by that of the first rank of its host. */
+static void memory_share(dscomm_world_t *world, int first)
+{
+    const dscomm_meeting_t *meeting = &world->meeting;
+    dscomm_recorder_t found = DSCOMM_RECORDER_INIT;
+    const char *problem;
+
+    dscomm_priv_processes_learn(meeting->processes, meeting->store, &first, 1);
+    problem = dscomm_priv_recorder_find(
+        dscomm_priv_processes_pid(meeting->processes, first), &found);
+    if (problem) {
+        log_problem(problem);
+        return;
+    }
+    dscomm_priv_recorder_close(&world->recorder);
+    world->recorder = found;
+}
+
+void dscomm_priv_world_record(dscomm_world_t *world, int rank)
+{
+    const dscomm_meeting_t *meeting = &world->meeting;
+    const int first = host_first(meeting);
+    const int local = first < 0 ? 0 : meeting->hosts.local[rank];
+    const char *problem;
+
+    if (local && !dscomm_priv_setting_text(SETTING_RECORDER))
+        memory_share(world, first);
+    if (!world->recorder.memory)
+        return;
+    problem =
+        dscomm_priv_recorder_claim(&world->recorder, local, rank, world->size);
+    if (!problem)
+        return;
+    dscomm_priv_recorder_close(&world->recorder);
+    log_problem(problem);
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The memory of the flight recorder: a file in memory, without a name. Other
+ * processes open it by the descriptor that its maker has, in /proc, which the
+ * kernel allows to the same user only. */
+#include "config.h"
+
+#include "lib/recorder/recorder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME "dscomm-recorder"
+#define LINK "/memfd:" NAME " (deleted)"
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+
+dscomm_recorder_slot_t dscomm_priv_recorder_spare;
+
+static _Thread_local char problem[160];
+
+static const char *explain(const char *call)
+{
+    const int error = errno;
+
+    snprintf(problem, sizeof problem, "%s: %s", call, strerror(error));
+    return problem;
+}
+
+static size_t memory_bytes(uint64_t slots)
+{
+    return sizeof(dscomm_recorder_memory_t) +
+           (size_t)slots * sizeof(dscomm_recorder_slot_t);
+}
+
+static const char *memory_map(int fd, size_t bytes,
+                              dscomm_recorder_t *ret_recorder)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    const char *failed = memory == MAP_FAILED ? explain("mmap") : NULL;
+
+    if (failed) {
+        close(fd);
+        return failed;
+    }
+    madvise(memory, bytes, MADV_DONTDUMP); /* most of it is unused */
+    *ret_recorder = (dscomm_recorder_t){memory, bytes, fd, NULL};
+    return NULL;
+}
+
+/* Reserves the pages, because a write to a page that is missing would kill the
+ * process. */
+static const char *pages_reserve(int fd, size_t from, size_t bytes)
+{
+    int failed;
+
+    do {
+        failed = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)bytes);
+    } while (failed && errno == EINTR);
+    return failed ? explain("fallocate") : NULL;
+}
+
+/* Reduces *slots to what a file may have; beyond the limit, the kernel would
+ * end the process by SIGXFSZ. */
+static const char *slots_limit(int *slots)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY)
+        return NULL;
+    while (*slots && memory_bytes((uint64_t)*slots) > limit.rlim_cur)
+        *slots /= 2;
+    return *slots ? NULL : "the limit of file sizes (ulimit -f) is too low";
+}
+
+const char *dscomm_priv_recorder_create(int slots, const char *job,
+                                        dscomm_recorder_t *ret_recorder)
+{
+    const char *failed = slots_limit(&slots);
+    const size_t bytes = memory_bytes((uint64_t)slots);
+    int fd;
+
+    if (failed)
+        return failed;
+    fd = memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return explain("memfd_create");
+    if (ftruncate(fd, (off_t)bytes))
+        failed = explain("ftruncate");
+    else if (fcntl(fd, F_ADD_SEALS, SEALS))
+        failed = explain("sealing");
+    else
+        failed = pages_reserve(fd, 0, sizeof(dscomm_recorder_memory_t));
+    if (failed) {
+        close(fd);
+        return failed;
+    }
+    failed = memory_map(fd, bytes, ret_recorder);
+    if (failed)
+        return failed;
+    memcpy(ret_recorder->memory->magic, RECORDER_MAGIC,
+           sizeof ret_recorder->memory->magic);
+    ret_recorder->memory->version = RECORDER_VERSION;
+    ret_recorder->memory->slots = (uint32_t)slots;
+    ret_recorder->memory->slot_bytes = sizeof(dscomm_recorder_slot_t);
+    g_strlcpy(ret_recorder->memory->job, job, sizeof ret_recorder->memory->job);
+    return NULL;
+}
+
+/* The number of slots that fd has room for; 0: it is no memory of a recorder
+ * that this library knows, or another user's. */
+static uint64_t memory_check(int fd)
+{
+    dscomm_recorder_memory_t head;
+    struct stat file;
+    const int seals = fcntl(fd, F_GET_SEALS);
+
+    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &file) ||
+        file.st_uid != geteuid() ||
+        pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head ||
+        memcmp(head.magic, RECORDER_MAGIC, sizeof head.magic) ||
+        head.version != RECORDER_VERSION ||
+        head.slot_bytes != sizeof(dscomm_recorder_slot_t) || !head.slots ||
+        (uint64_t)file.st_size != memory_bytes(head.slots))
+        return 0;
+    return head.slots;
+}
+
+const char *dscomm_priv_recorder_open(int64_t pid, int fd,
+                                      dscomm_recorder_t *ret_recorder)
+{
+    char path[64];
+    uint64_t slots;
+    int own;
+
+    snprintf(path, sizeof path, "/proc/%lld/fd/%d", (long long)pid, fd);
+    own = open(path, O_RDWR | O_CLOEXEC);
+    if (own < 0)
+        return explain(path);
+    slots = memory_check(own);
+    if (slots)
+        return memory_map(own, memory_bytes(slots), ret_recorder);
+    close(own);
+    return "it is another user's, or of another version of dscomm";
+}
+
+/* The descriptor of process pid that is the memory; -1: none is. */
+static int fd_find(int64_t pid)
+{
+    char path[320], target[64];
+    const struct dirent *entry;
+    int found = -1;
+    DIR *folder;
+
+    snprintf(path, sizeof path, "/proc/%lld/fd", (long long)pid);
+    folder = opendir(path);
+    if (!folder)
+        return -1;
+    while (found < 0 && (entry = readdir(folder))) {
+        ssize_t size;
+
+        snprintf(path, sizeof path, "/proc/%lld/fd/%s", (long long)pid,
+                 entry->d_name);
+        size = readlink(path, target, sizeof target);
+        if (size == sizeof LINK - 1 &&
+            memcmp(target, LINK, sizeof LINK - 1) == 0)
+            found = atoi(entry->d_name);
+    }
+    closedir(folder);
+    return found;
+}
+
+const char *dscomm_priv_recorder_find(int64_t pid,
+                                      dscomm_recorder_t *ret_recorder)
+{
+    const int fd = fd_find(pid);
+
+    if (fd < 0)
+        return "it has no flight recorder, or is another user's";
+    return dscomm_priv_recorder_open(pid, fd, ret_recorder);
+}
+
+static bool owner_lives(int64_t pid)
+{
+    return pid && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
+}
+
+/* Takes a slot whose last owner is owner; false if another process was
+ * faster. */
+static bool slot_take(dscomm_recorder_slot_t *slot)
+{
+    int64_t owner = atomic_load(&slot->owner);
+
+    return !owner_lives(owner) && atomic_compare_exchange_strong(
+                                      &slot->owner, &owner, (int64_t)getpid());
+}
+
+static void slot_reset(dscomm_recorder_slot_t *slot, int rank, int size)
+{
+    atomic_store(&slot->pid, 0);
+    memset((char *)slot + sizeof slot->owner, 0,
+           sizeof *slot - sizeof slot->owner);
+    slot->rank = rank;
+    slot->size = size;
+    slot->is_counted = dscomm_priv_ticks_counted;
+    slot->opened = dscomm_priv_moment();
+    atomic_store(&slot->pid, (int64_t)getpid());
+}
+
+const char *dscomm_priv_recorder_claim(dscomm_recorder_t *recorder,
+                                       int preferred, int rank, int size)
+{
+    const int slots = (int)recorder->memory->slots;
+
+    for (int i = 0; i < slots; i++) {
+        dscomm_recorder_slot_t *slot =
+            &recorder->memory->slot[(preferred + i) % slots];
+        const char *failed;
+
+        if (!slot_take(slot))
+            continue;
+        failed = pages_reserve(
+            recorder->fd, (size_t)((char *)slot - (char *)recorder->memory),
+            sizeof *slot);
+        if (failed) {
+            atomic_store(&slot->owner, 0);
+            return failed;
+        }
+        slot_reset(slot, rank, size);
+        recorder->slot = slot;
+        return NULL;
+    }
+    return "each of its slots has an owner";
+}
+
+void dscomm_priv_recorder_close(dscomm_recorder_t *recorder)
+{
+    int64_t owner = (int64_t)getpid();
+
+    if (recorder->slot)
+        atomic_compare_exchange_strong(&recorder->slot->owner, &owner, 0);
+    if (recorder->memory) {
+        munmap(recorder->memory, recorder->bytes);
+        close(recorder->fd);
+    }
+    *recorder = (dscomm_recorder_t)DSCOMM_RECORDER_INIT;
+}
+
+uint32_t dscomm_priv_recorder_group(dscomm_recorder_slot_t *slot,
+                                    const char *name, const char *id, int rank,
+                                    int size, const char *backend)
+{
+    const uint32_t number = atomic_fetch_add(&slot->groups, 1) + 1;
+    dscomm_recorder_group_t *group = &slot->group[number % RECORDER_GROUPS];
+
+    atomic_store(&group->number, 0);
+    group->rank = rank;
+    group->size = size;
+    g_strlcpy(group->name, name, sizeof group->name);
+    g_strlcpy(group->id, id, sizeof group->id);
+    g_strlcpy(group->backend, backend, sizeof group->backend);
+    atomic_store(&group->number, number);
+    return number;
+}
+
+void dscomm_priv_recorder_fail(dscomm_recorder_slot_t *slot,
+                               const dscomm_failure_t *failure)
+{
+    uint32_t none = 0;
+
+    if (!atomic_compare_exchange_strong(&slot->has_failed, &none, 1))
+        return;
+    slot->failure = *failure;
+    atomic_store(&slot->has_failed, 2);
+}
+
+uint32_t dscomm_priv_recorder_detail(dscomm_recorder_slot_t *slot,
+                                     uint64_t serial,
+                                     const dscomm_coll_args_t *args, int ranks)
+{
+    const uint32_t number =
+        1 + atomic_fetch_add(&slot->details, 1) % (2 * RECORDER_DETAILS);
+    dscomm_recorder_detail_t *detail = &slot->detail[number % RECORDER_DETAILS];
+
+    atomic_store(&detail->serial, 0);
+    detail->ncounts = detail->sum = 0;
+    g_strlcpy(detail->op, args->user ? args->user->text : "",
+              sizeof detail->op);
+    if (args->coll == DSCOMM_COLL_ALL_GATHER_V ||
+        args->coll == DSCOMM_COLL_REDUCE_SCATTER_V)
+        detail->ncounts = (uint64_t)ranks;
+    for (uint64_t r = 0; r < detail->ncounts; r++) {
+        detail->sum += args->recv_counts[r];
+        if (r < RECORDER_COUNTS)
+            detail->counts[r] = args->recv_counts[r];
+    }
+    atomic_store(&detail->serial, serial);
+    return number;
+}
+
+void dscomm_priv_recorder_change(dscomm_recorder_slot_t *slot, uint64_t serial,
+                                 uint64_t what, uint64_t ended)
+{
+    dscomm_recorder_entry_t *entry;
+
+    if (!serial)
+        return;
+    entry = dscomm_priv_recorder_entry(slot, serial);
+    if (atomic_load_explicit(&entry->word[WORD_SERIAL], memory_order_relaxed) !=
+        serial)
+        return;
+    atomic_fetch_or_explicit(&entry->word[WORD_WHAT], what,
+                             memory_order_relaxed);
+    if (ended)
+        atomic_store_explicit(&entry->word[WORD_ENDED], ended,
+                              memory_order_release);
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The flight recorder: writing, reading, and its memory. */
+#include "config.h"
+
+#include "lib/recorder/recorder.h"
+#include "tests/tap.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static dscomm_recorder_slot_t slot;
+
+static dscomm_coll_args_t make(uint64_t sequence, size_t count)
+{
+    return (dscomm_coll_args_t){.coll = DSCOMM_COLL_REDUCE,
+                                .dtype = DSCOMM_INT64,
+                                .op = DSCOMM_MAX,
+                                .root = 3,
+                                .count = count,
+                                .element = 8,
+                                .sequence = sequence,
+                                .fingerprint = 0xfedcba98};
+}
+
+static uint64_t call(uint64_t sequence, size_t count, unsigned flags)
+{
+    const dscomm_coll_args_t args = make(sequence, count);
+
+    return dscomm_priv_recorder_collective(&slot, 7, 5, &args, flags);
+}
+
+static void test_collective(void)
+{
+    const uint64_t serial = call(41, 6, RECORDED_ASYNC);
+    dscomm_recorded_t got;
+
+    ok(dscomm_priv_recorder_read(&slot, serial, &got), "a call is read");
+    is_int((long)got.sequence, 41, "sequence");
+    is_int((long)got.count, 6, "count");
+    is_int(got.fingerprint, 0xfedcba98, "fingerprint");
+    is_int(got.group, 7, "group");
+    is_int(got.peer, 3, "root");
+    is_int(got.tag, -1, "no tag");
+    is_int(got.coll, DSCOMM_COLL_REDUCE, "collective");
+    is_int(got.dtype, DSCOMM_INT64, "dtype");
+    is_int(got.op, DSCOMM_MAX, "operator");
+    is_int(got.flags, RECORDED_ASYNC, "flags");
+    ok(got.called && !got.ended && !got.status, "called, and not ended");
+    dscomm_priv_recorder_end(&slot, serial, 48, DSCOMM_OK);
+    dscomm_priv_recorder_read(&slot, serial, &got);
+    is_int((long)got.ended, RECORDER_ENDED, "ended, but the time is not read");
+    ok(!dscomm_priv_recorder_read(&slot, serial + 1, &got), "no later call");
+    ok(!dscomm_priv_recorder_read(&slot, 0, &got), "call 0 is none");
+}
+
+static void test_end(void)
+{
+    uint64_t serial = call(42, 512, RECORDED_STARTED);
+    dscomm_recorded_t got;
+
+    dscomm_priv_recorder_end(&slot, serial, 4096, DSCOMM_OK);
+    dscomm_priv_recorder_read(&slot, serial, &got);
+    ok(got.ended >= got.called && !got.status, "a long call has its time");
+    serial = call(43, 1, RECORDED_STARTED);
+    dscomm_priv_recorder_end(&slot, serial, 8, DSCOMM_ERR_TIMEOUT);
+    dscomm_priv_recorder_read(&slot, serial, &got);
+    ok(got.ended >= got.called, "and so has a failed one");
+    is_int(got.status, DSCOMM_ERR_TIMEOUT, "with its status");
+    is_int(got.flags, RECORDED_STARTED, "its flags stay");
+}
+
+static void test_message(void)
+{
+    const dscomm_message_t message = {.bytes = 24, .peer = -1, .tag = 9};
+    dscomm_recorded_t got;
+
+    ok(dscomm_priv_recorder_read(
+           &slot,
+           dscomm_priv_recorder_message(&slot, 8, DSCOMM_COLL_RECV, &message,
+                                        DSCOMM_UINT8, 24, 5, 0),
+           &got),
+       "a message is read");
+    is_int(got.coll, DSCOMM_COLL_RECV, "recv");
+    is_int(got.peer, -1, "from any source");
+    is_int(got.tag, 9, "tag");
+    is_int(got.op, -1, "no operator");
+    is_int(got.group, 8, "group");
+}
+
+/* The last RECORDER_CALLS are kept, and the end of an older one changes
+ * none. */
+static void test_wrap(void)
+{
+    const uint64_t first = call(1, 1, 0);
+    dscomm_recorded_t got;
+    uint64_t last = 0;
+
+    for (int i = 0; i < RECORDER_CALLS; i++)
+        last = call(2 + (uint64_t)i, 1, 0);
+    ok(!dscomm_priv_recorder_read(&slot, first, &got), "an old call is gone");
+    ok(dscomm_priv_recorder_read(&slot, first + 1, &got) && got.sequence == 2,
+       "the oldest");
+    is_int((long)(last - first), RECORDER_CALLS, "serials have no gap");
+    dscomm_priv_recorder_end(&slot, first, 8, DSCOMM_OK);
+    dscomm_priv_recorder_end(&slot, first, 4096, DSCOMM_ERR_IO);
+    dscomm_priv_recorder_read(&slot, last, &got);
+    ok(!got.ended && !got.status, "a late end changes no other call");
+}
+
+static void test_detail(void)
+{
+    const size_t counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    dscomm_coll_args_t args = make(3, 4);
+    dscomm_recorder_detail_t detail;
+    dscomm_recorded_t got;
+    uint64_t serial;
+
+    args.coll = DSCOMM_COLL_REDUCE_SCATTER_V;
+    args.recv_counts = counts;
+    serial = dscomm_priv_recorder_collective(&slot, 7, 9, &args, 0);
+    dscomm_priv_recorder_read(&slot, serial, &got);
+    ok(dscomm_priv_recorder_read_detail(&slot, &got, &detail), "a detail");
+    ok(detail.ncounts == 9 && detail.sum == 45 && detail.counts[7] == 8,
+       "has the counts");
+    for (int i = 0; i < 3 * RECORDER_DETAILS; i++)
+        dscomm_priv_recorder_collective(&slot, 7, 9, &args, 0);
+    ok(!dscomm_priv_recorder_read_detail(&slot, &got, &detail),
+       "an old one is gone");
+}
+
+static void test_groups(void)
+{
+    dscomm_recorder_group_t got;
+    const uint32_t first =
+        dscomm_priv_recorder_group(&slot, "world", "w", 1, 4, "shm");
+    uint32_t last = 0;
+
+    ok(dscomm_priv_recorder_read_group(&slot, first, &got), "a group");
+    is_str(got.name, "world", "name");
+    is_str(got.id, "w", "id");
+    is_str(got.backend, "shm", "backend");
+    ok(got.rank == 1 && got.size == 4, "rank and size");
+    for (int i = 0; i < RECORDER_GROUPS; i++)
+        last = dscomm_priv_recorder_group(&slot, "g", "w.1", 0, 2, "shm");
+    ok(!dscomm_priv_recorder_read_group(&slot, first, &got), "an old one");
+    ok(dscomm_priv_recorder_read_group(&slot, last, &got), "the last one");
+    ok(!dscomm_priv_recorder_read_group(&slot, 0, &got), "group 0 is none");
+}
+
+#define THREADS 4
+#define THREAD_CALLS 20000
+
+static atomic_int ready, done;
+
+/* Each call's numbers are all equal. */
+static void *write_calls(void *arg)
+{
+    dscomm_coll_args_t args = {.root = 0};
+
+    atomic_fetch_add(&ready, 1);
+    while (atomic_load(&ready) <= THREADS)
+        ;
+    for (int i = 1; i <= THREAD_CALLS; i++) {
+        args.sequence = args.count = (size_t)i;
+        args.fingerprint = (uint32_t)i;
+        args.root = i;
+        dscomm_priv_recorder_end(
+            &slot,
+            dscomm_priv_recorder_collective(&slot, (uint32_t)i, 1, &args, 0), 8,
+            DSCOMM_OK);
+    }
+    atomic_fetch_add(&done, 1);
+    return arg;
+}
+
+static void test_threads(void)
+{
+    const uint64_t before = atomic_load(&slot.calls);
+    pthread_t threads[THREADS];
+    long read = 0, torn = 0;
+    dscomm_recorded_t got;
+    uint64_t last;
+
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, write_calls, NULL);
+    while (atomic_load(&ready) < THREADS)
+        ;
+    atomic_fetch_add(&ready, 1);
+    do {
+        last = atomic_load(&slot.calls);
+        for (uint64_t s = last > RECORDER_CALLS ? last - RECORDER_CALLS : 0;
+             s <= last; s++) {
+            if (s <= before || !dscomm_priv_recorder_read(&slot, s, &got))
+                continue;
+            read++;
+            torn += got.count != got.sequence || got.group != got.sequence ||
+                    got.fingerprint != got.sequence ||
+                    (uint64_t)got.peer != got.sequence;
+        }
+    } while (atomic_load(&done) < THREADS);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    ok(!torn, "%ld of %ld calls read were of two threads", torn, read);
+    is_int((long)(atomic_load(&slot.calls) - before), THREADS * THREAD_CALLS,
+           "each call has its serial");
+}
+
+/* The child takes a slot, makes one call, and is killed. */
+static void child_run(int64_t parent)
+{
+    const dscomm_coll_args_t args = make(77, 1);
+    dscomm_recorder_t recorder = DSCOMM_RECORDER_INIT;
+
+    if (dscomm_priv_recorder_find(parent, &recorder) ||
+        dscomm_priv_recorder_claim(&recorder, 1, 6, 8))
+        _exit(1);
+    dscomm_priv_recorder_collective(recorder.slot, 1, 8, &args, 0);
+    raise(SIGKILL);
+}
+
+static void test_memory(void)
+{
+    dscomm_recorder_t recorder = DSCOMM_RECORDER_INIT;
+    const dscomm_recorder_slot_t *left;
+    const int64_t parent = getpid();
+    dscomm_recorded_t got;
+    int status;
+    pid_t pid;
+
+    ok(!dscomm_priv_recorder_create(2, "job", &recorder), "memory is made");
+    is_str(recorder.memory->job, "job", "for a job");
+    pid = fork();
+    if (pid == 0)
+        child_run(parent);
+    waitpid(pid, &status, 0);
+    ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
+       "another process has used it, and was killed");
+    left = &recorder.memory->slot[1];
+    is_int(atomic_load(&left->pid), pid, "its record is there");
+    is_int(left->rank, 6, "rank");
+    is_int(left->size, 8, "of the world");
+    ok(dscomm_priv_recorder_read(left, 1, &got) && got.sequence == 77 &&
+           !got.ended,
+       "the call in which it was");
+    ok(!dscomm_priv_recorder_claim(&recorder, 1, 0, 2), "a slot is taken");
+    ok(recorder.slot == left, "a dead process's may be");
+    ok(!dscomm_priv_recorder_read(left, 1, &got), "and is empty then");
+    ok(!dscomm_priv_recorder_claim(&recorder, 1, 0, 2) &&
+           recorder.slot == &recorder.memory->slot[0],
+       "the next free one");
+    ok(dscomm_priv_recorder_claim(&recorder, 0, 0, 2) != NULL,
+       "until there is none");
+    dscomm_priv_recorder_close(&recorder);
+    ok(!recorder.memory && !recorder.slot && recorder.fd == -1, "closed");
+    ok(dscomm_priv_recorder_find(parent, &recorder) != NULL, "and gone");
+}
+
+/* Files that are no memory of a recorder are refused. */
+static void test_foreign(void)
+{
+    dscomm_recorder_t recorder = DSCOMM_RECORDER_INIT, other;
+    const int fd = memfd_create("dscomm-recorder", MFD_CLOEXEC);
+
+    ok(dscomm_priv_recorder_find(getpid(), &recorder) != NULL, "an empty file");
+    close(fd);
+    ok(dscomm_priv_recorder_open(getpid(), fd, &recorder) != NULL,
+       "a closed one");
+    ok(!recorder.memory, "nothing is opened");
+    ok(!dscomm_priv_recorder_create(1, "", &other), "memory");
+    other.memory->version++;
+    ok(dscomm_priv_recorder_find(getpid(), &recorder) != NULL,
+       "another version");
+    other.memory->version--;
+    other.memory->slots++;
+    ok(dscomm_priv_recorder_find(getpid(), &recorder) != NULL,
+       "more slots than bytes");
+    other.memory->slots--;
+    ok(!dscomm_priv_recorder_find(getpid(), &recorder), "all is right");
+    dscomm_priv_recorder_close(&recorder);
+    dscomm_priv_recorder_close(&other);
+}
+
+/* The kernel would end a process that exceeds the limit. */
+static void test_limit(void)
+{
+    const struct rlimit none = {4096, RLIM_INFINITY};
+    dscomm_recorder_t recorder = DSCOMM_RECORDER_INIT;
+    struct rlimit before, some;
+
+    getrlimit(RLIMIT_FSIZE, &before);
+    some = before;
+    some.rlim_cur = 2 * sizeof(dscomm_recorder_slot_t);
+    setrlimit(RLIMIT_FSIZE, &none);
+    ok(dscomm_priv_recorder_create(8, "", &recorder) != NULL,
+       "no room for a slot");
+    setrlimit(RLIMIT_FSIZE, &some);
+    ok(!dscomm_priv_recorder_create(8, "", &recorder) &&
+           recorder.memory->slots == 1,
+       "room for one of eight");
+    setrlimit(RLIMIT_FSIZE, &before);
+    dscomm_priv_recorder_close(&recorder);
+}
+
+/* 3 ticks a ns. */
+static void test_ticks(void)
+{
+    const dscomm_moment_t from = {.ticks = 300, .monotonic_ns = 1000};
+    const dscomm_moment_t to = {.ticks = 3300, .monotonic_ns = 2000};
+
+    is_int(dscomm_priv_ticks_to_ns(300, &from, &to), 1000, "the first moment");
+    is_int(dscomm_priv_ticks_to_ns(3300, &from, &to), 2000, "the second");
+    is_int(dscomm_priv_ticks_to_ns(1800, &from, &to), 1500, "between");
+    is_int(dscomm_priv_ticks_to_ns(3600, &from, &to), 2100, "after");
+    is_int(dscomm_priv_ticks_to_ns(3600, &from, &from), 1000, "no time passed");
+}
+
+int main(void)
+{
+    dscomm_priv_ticks_choose();
+    test_ticks();
+    test_collective();
+    test_end();
+    test_message();
+    test_wrap();
+    test_detail();
+    test_groups();
+    test_threads();
+    test_memory();
+    test_foreign();
+    test_limit();
+    return tap_done();
+}
