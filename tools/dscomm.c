@@ -21,6 +21,8 @@ static const tool_command_t commands[] = {
     {"perf", tool_perf, "measure the operations, and verify them", TOOL_FAILED},
     {"env", tool_env, "show who this process is, and tell other programs",
      TOOL_FAILED},
+    {"analyze", tool_analyze,
+     "find in dumps of the flight recorder which rank is behind", TOOL_USAGE},
     {"info", tool_info, "show build, processor, backends and settings",
      TOOL_FAILED},
 };

@@ -124,6 +124,9 @@ static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
                                  DSCOMM_SETTING_STRING, NULL, 0, 0, "path",
                                  "File of another profiler than "
                                  "libdscomm-profiler."},
+    [SETTING_DUMP] = {"DSCOMM_DUMP", DSCOMM_SETTING_STRING, NULL, 0, 0, "path",
+                      "Folder for dumps of the flight recorder when a group "
+                      "fails; unset: none are written."},
     [SETTING_RECORDER] = {"DSCOMM_RECORDER", DSCOMM_SETTING_STRING, NULL, 0, 0,
                           "PID:FD",
                           "Memory of the flight recorder, of a process of the "

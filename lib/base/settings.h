@@ -41,6 +41,7 @@ enum {
     SETTING_LEVEL_SLICE, /* BYTES, unset: as the processors allow */
     SETTING_PROFILE, /* STRING, ignored in set-uid programs */
     SETTING_PROFILER_PLUGIN, /* STRING, ignored in set-uid programs */
+    SETTING_DUMP, /* STRING, a folder */
     SETTING_RECORDER, /* STRING PID:FD, set by dscomm run */
     SETTING_COUNT
 };

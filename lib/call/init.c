@@ -75,15 +75,11 @@ static void (*const forked[])(void) = {
  * works end before the descriptor that signals them, and attachments end
  * last. */
 static const dscomm_group_part_t *const parts[] = {
-    &dscomm_priv_recording_part,
-    &dscomm_priv_works_part,
-    &dscomm_priv_event_part,
-    &dscomm_priv_cache_part,
-    &dscomm_priv_lists_part,
-    &dscomm_priv_matched_part,
-    &dscomm_priv_memory_part,
-    &dscomm_priv_attachments_part,
-    NULL,
+    &dscomm_priv_recording_part, &dscomm_priv_works_part,
+    &dscomm_priv_event_part,     &dscomm_priv_cache_part,
+    &dscomm_priv_lists_part,     &dscomm_priv_matched_part,
+    &dscomm_priv_memory_part,    &dscomm_priv_attachments_part,
+    &dscomm_priv_recorder_part,  NULL,
 };
 
 /* Gives lower rooms the functions of higher rooms that they call. */

@@ -7,12 +7,18 @@
 #include "config.h"
 
 #include "lib/base/settings.h"
+#include "lib/group/failure.h"
 #include "lib/group/world.h"
+#include "lib/recorder/dump.h"
 
 #include <dscomm/log.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #define SLOTS 1024 /* of a host; only those in use need memory */
+/* Time before the dump of a mismatch: the rank that differs may see it before
+ * the others have made the call in which they differ. */
+#define SETTLE_US 100000
 
 /* Opens the memory at place, "PID:FD". */
 static const char *place_open(const char *place, dscomm_recorder_t *recorder)
@@ -37,12 +43,14 @@ void dscomm_priv_world_record_prepare(dscomm_world_t *world)
 {
     const char *place = dscomm_priv_setting_text(SETTING_RECORDER);
     const char *problem;
+    char job[24];
 
     dscomm_priv_ticks_choose();
+    snprintf(job, sizeof job, "pid%lld", (long long)getpid());
     if (place)
         problem = place_open(place, &world->recorder);
     else
-        problem = dscomm_priv_recorder_create(SLOTS, "", &world->recorder);
+        problem = dscomm_priv_recorder_create(SLOTS, job, &world->recorder);
     if (problem)
         log_problem(problem);
 }
@@ -94,3 +102,31 @@ void dscomm_priv_world_record(dscomm_world_t *world, int rank)
     dscomm_priv_recorder_close(&world->recorder);
     log_problem(problem);
 }
+
+/* Keeps why the group has ended, and writes the memory to DSCOMM_DUMP. */
+static void group_record_failure(dscomm_group_t *group)
+{
+    const char *folder = dscomm_priv_setting_text(SETTING_DUMP);
+    char text[DSCOMM_ERROR_MAX];
+    dscomm_failure_t failure;
+    const char *problem;
+
+    if (group->ops.status(group->impl, &failure) == DSCOMM_OK)
+        return;
+    dscomm_priv_recorder_fail(group->recorder, &failure,
+                              dscomm_priv_failure_sentence(&failure, text));
+    if (!folder)
+        return;
+    if (failure.kind == DSCOMM_FAILURE_MISMATCH)
+        g_usleep(SETTLE_US);
+    problem = dscomm_priv_recorder_dump(folder, group->identity.id,
+                                        group->identity.world->recorder.memory,
+                                        group->recorder);
+    if (problem)
+        dscomm_log(DSCOMM_LOG_WARN, "core",
+                   "flight recorder: no dump was written: %s", problem);
+}
+
+const dscomm_group_part_t dscomm_priv_recorder_part = {
+    .on[PART_REVOKED] = group_record_failure,
+};

@@ -42,6 +42,8 @@ dscomm_world_t *dscomm_priv_world_withdraw(const dscomm_group_t *group);
  * the second after it, before the first group is made. */
 void dscomm_priv_world_record_prepare(dscomm_world_t *world);
 void dscomm_priv_world_record(dscomm_world_t *world, int rank);
+/* Records why a group has ended, and dumps the recorder then. */
+extern const dscomm_group_part_t dscomm_priv_recorder_part;
 
 /* In a forked child: initialises the lock. */
 void dscomm_priv_world_forked(void);

@@ -272,13 +272,15 @@ uint32_t dscomm_priv_recorder_group(dscomm_recorder_slot_t *slot,
 }
 
 void dscomm_priv_recorder_fail(dscomm_recorder_slot_t *slot,
-                               const dscomm_failure_t *failure)
+                               const dscomm_failure_t *failure,
+                               const char *sentence)
 {
     uint32_t none = 0;
 
     if (!atomic_compare_exchange_strong(&slot->has_failed, &none, 1))
         return;
     slot->failure = *failure;
+    g_strlcpy(slot->sentence, sentence, sizeof slot->sentence);
     atomic_store(&slot->has_failed, 2);
 }
 

@@ -83,6 +83,7 @@ typedef struct {
     _Atomic uint32_t details; /* number of the last detail */
     _Atomic uint32_t has_failed; /* 1: being written, 2: failure is valid */
     dscomm_failure_t failure; /* the first of any group */
+    char sentence[512]; /* of that */
     dscomm_recorder_group_t group[RECORDER_GROUPS];
     dscomm_recorder_detail_t detail[RECORDER_DETAILS];
     _Alignas(4096) dscomm_recorder_entry_t entry[RECORDER_CALLS];
@@ -96,7 +97,8 @@ typedef struct {
     char magic[8]; /* RECORDER_MAGIC */
     uint32_t version, slots;
     uint64_t slot_bytes; /* sizeof(dscomm_recorder_slot_t) */
-    char job[112]; /* run id of dscomm run, or "" */
+    _Atomic uint32_t dumps; /* how often it was written to a file */
+    char job[108]; /* run id of dscomm run, or the maker's pid */
     _Alignas(4096) dscomm_recorder_slot_t slot[];
 } dscomm_recorder_memory_t;
 
@@ -140,9 +142,10 @@ void dscomm_priv_recorder_close(dscomm_recorder_t *recorder);
 uint32_t dscomm_priv_recorder_group(dscomm_recorder_slot_t *slot,
                                     const char *name, const char *id, int rank,
                                     int size, const char *backend);
-/* Keeps the slot's first failure. */
+/* Keeps the slot's first failure, with its sentence. */
 void dscomm_priv_recorder_fail(dscomm_recorder_slot_t *slot,
-                               const dscomm_failure_t *failure);
+                               const dscomm_failure_t *failure,
+                               const char *sentence);
 /* Adds the detail of args to the call with this serial; returns the detail's
  * number. ranks: of the group. */
 uint32_t dscomm_priv_recorder_detail(dscomm_recorder_slot_t *slot,

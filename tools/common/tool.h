@@ -29,6 +29,7 @@ int tool_run(int argc, char **argv);
 int tool_env(int argc, char **argv);
 int tool_info(int argc, char **argv);
 int tool_perf(int argc, char **argv);
+int tool_analyze(int argc, char **argv);
 
 /* Parses and removes the options: all, or if strict only those before the first
  * other word. --help prints and exits; the help contains parameters and

@@ -5,6 +5,7 @@
  * is left of the job. */
 #include "config.h"
 
+#include "lib/recorder/dump.h"
 #include "tools/common/errors.h"
 #include "tools/common/tool.h"
 #include "tools/run/job.h"
@@ -277,10 +278,29 @@ static void end_job(const supervisor_t *s, const char *text)
         tool_nodes_end(s->nodes, s->status, text);
 }
 
+/* Writes why a rank has ended into its flight recorder, if the rank could
+ * not. */
+static void record_end(const tool_job_t *job, int rank, pid_t pid,
+                       const char *text)
+{
+    dscomm_recorder_memory_t *memory = job->recorder.memory;
+    dscomm_failure_t failure = DSCOMM_FAILURE_INIT;
+
+    failure.status = DSCOMM_ERR_PEER_FAILED;
+    failure.kind = DSCOMM_FAILURE_DIED;
+    failure.rank = job->first_rank + rank;
+    failure.pid = pid;
+    for (uint32_t i = 0; memory && i < memory->slots; i++)
+        if (atomic_load(&memory->slot[i].pid) &&
+            memory->slot[i].rank == failure.rank)
+            dscomm_priv_recorder_fail(&memory->slot[i], &failure, text);
+}
+
 /* Reports how a rank failed, to stderr and to the other nodes. */
 static void report(supervisor_t *s, int rank, pid_t pid, int wait_status)
 {
     char *text = name_failure(s->job, rank, pid, wait_status);
+    record_end(s->job, rank, pid, text);
     bool again = fail_attempt(s, text);
     char *then = name_consequence(s, again);
 
@@ -539,9 +559,29 @@ static void handle_nodes(supervisor_t *s)
     }
 }
 
+/* Dumps the ranks' flight recorders if the attempt has failed, and no rank
+ * could do so. */
+static void dump_records(const supervisor_t *s)
+{
+    const char *folder = g_getenv("DSCOMM_DUMP");
+    dscomm_recorder_memory_t *memory = s->job->recorder.memory;
+    const char *problem;
+    char *name;
+
+    if (!folder || !*folder || !memory || atomic_load(&memory->dumps) ||
+        (s->status == TOOL_OK && !s->restarting))
+        return;
+    name = g_strdup_printf("attempt%d", s->job->attempt);
+    problem = dscomm_priv_recorder_dump(folder, name, memory, NULL);
+    if (problem)
+        print_line(s, "no dump was written: %s", problem);
+    g_free(name);
+}
+
 /* No process of this attempt is left here. */
 static void attempt_ended(supervisor_t *s)
 {
+    dump_records(s);
     if (s->output)
         tool_output_end(s->output);
     if (s->restarting && s->nodes)

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Dumps of the flight recorder: JSON files, which dscomm analyze reads. */
+#ifndef LIB_RECORDER_DUMP_H
+#define LIB_RECORDER_DUMP_H
+
+#include "lib/recorder/recorder.h"
+
+#include <stdio.h>
+
+/* The state of the process that wrote a slot. */
+typedef enum { SLOT_RUNNING, SLOT_STOPPED, SLOT_DEAD, SLOT_LEFT } slot_state_t;
+slot_state_t dscomm_priv_recorder_state(const dscomm_recorder_slot_t *slot);
+
+/* Writes all used slots of memory, or only slot if memory is NULL, to file. */
+void dscomm_priv_recorder_print(const dscomm_recorder_memory_t *memory,
+                                const dscomm_recorder_slot_t *slot, FILE *file);
+
+/* Writes the same to FOLDER/dscomm-JOB-HOST-NAME.json, unless that file exists:
+ * the first of several processes writes it. folder is made if it does not
+ * exist. Returns NULL, or why the file could not be written. */
+const char *dscomm_priv_recorder_dump(const char *folder, const char *name,
+                                      dscomm_recorder_memory_t *memory,
+                                      const dscomm_recorder_slot_t *slot);
+
+#endif
