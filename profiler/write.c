@@ -5,7 +5,9 @@
 #include "profiler/profile.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct {
@@ -38,6 +40,34 @@ static int write_all(int fd, const GString *text)
     return 0;
 }
 
+/* True if path is there and no regular file: a device, a pipe, a link. Renaming
+ * a file to it would remove it. */
+static bool is_special(const char *path)
+{
+    struct stat status;
+
+    return !lstat(path, &status) && !S_ISREG(status.st_mode);
+}
+
+/* Appends to a special file. A pipe that nobody reads is an error. */
+static dscomm_status_t write_special(const char *path, const GString *text)
+{
+    const int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK);
+    int problem = fd < 0 ? errno : 0;
+
+    if (!problem && fcntl(fd, F_SETFL, O_APPEND))
+        problem = errno;
+    if (!problem)
+        problem = write_all(fd, text);
+    if (fd >= 0)
+        close(fd);
+    if (!problem)
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_IO,
+                       "dscomm_profile_write: %s cannot be written: %s", path,
+                       strerror(problem));
+}
+
 /* GLib writes to another file, which then gets the name. */
 static dscomm_status_t write_file(const char *path, const GString *text)
 {
@@ -67,7 +97,8 @@ dscomm_status_t dscomm_profile_write(const dscomm_profile_t *profile,
     text = g_string_new(NULL);
     formats[format].write(profile, text);
     if (path) {
-        status = write_file(path, text);
+        status = is_special(path) ? write_special(path, text)
+                                  : write_file(path, text);
     } else if ((problem = write_all(STDERR_FILENO, text))) {
         status = dscomm_fail(DSCOMM_ERR_IO,
                              "dscomm_profile_write: stderr cannot be written: "

@@ -182,7 +182,8 @@ typedef enum {
     DSCOMM_PROFILE_PROMETHEUS = 4 /* text format 0.0.4 */
 } dscomm_profile_format_t;
 /* Writes profile to the file path, which is replaced as a whole or not at all;
- * path NULL: to stderr. ERR_IO with the system's reason. MT: safe. */
+ * a device, a pipe or a link is appended to. path NULL: to stderr. ERR_IO with
+ * the system's reason. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_profile_write(const dscomm_profile_t *profile,
                                                 dscomm_profile_format_t format,
                                                 const char *path);

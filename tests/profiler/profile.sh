@@ -53,6 +53,14 @@ like "$(head -n 3 "$scratch/profile.json" | tr -d '\n')" \
     '"world_size": 3, "ranks": 3, "missing": \[\], "dropped": 0,' 'all ranks are in the JSON'
 like "$(cat "$scratch/summary")" 'Sums over 3 of 3 ranks' 'the summary goes to stderr'
 
+# What is no regular file is written to, not replaced.
+touch "$scratch/target"
+ln -s "$scratch/target" "$scratch/link"
+written=$(DSCOMM_PROFILE=csv:/dev/stdout,csv:$scratch/link "$run" run -n 3 "$count" "$own" 9 1)
+like "$written" '^by,op,group' 'a profile goes to a pipe'
+[ -L "$scratch/link" ] && [ -s "$scratch/target" ]
+result $? 'and through a link'
+
 # Without a launcher, because that would end the others
 start()
 {
