@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define RANKS 4
@@ -460,6 +461,73 @@ static void test_left_out(const char *name, job_scenario_t scenario,
             name);
 }
 
+/* A rank is replaced: the survivors and the new process join a new world, in
+ * the same store and with the same numbers. */
+
+static void use_world(job_rank_t *me, dscomm_store_t *store)
+{
+    dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
+    dscomm_status_t status;
+
+    attr.store = store;
+    attr.has_rank = 1;
+    attr.rank = me->rank;
+    attr.world_size = me->ranks;
+    attr.timeout_ms = me->timeout_ms;
+    me->started = job_now_ms();
+    status = dscomm_init(&attr, &me->world);
+    if (status == DSCOMM_OK && *shared == 0)
+        run_until_failure(me, me->world, me->rank == *(int *)me->arg);
+    else if (status == DSCOMM_OK)
+        status = use_group(me, me->world);
+    job_report(me, status);
+    dscomm_finalize(me->world);
+}
+
+static void replaced(job_rank_t *me)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store;
+    const int newcomer = *shared;
+
+    attr.timeout_ms = me->timeout_ms;
+    if (dscomm_store_open(me->rendezvous, &attr, &store)) {
+        job_report(me, DSCOMM_ERR_IO);
+        return;
+    }
+    if (!newcomer) {
+        use_world(me, store);
+        while (!*shared)
+            job_sleep_ms(1);
+    }
+    use_world(me, store);
+    dscomm_store_close(store);
+}
+
+static void test_replaced(int victim)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store;
+    int status;
+    job_t job;
+
+    *shared = 0;
+    job_make(&job, RANKS, job_slowly(60000), replaced, &victim);
+    attr.serve = 1;
+    if (dscomm_store_open("tcp://127.0.0.1:0", &attr, &store))
+        bail("%s", dscomm_last_error());
+    snprintf(job.rendezvous, sizeof job.rendezvous, "tcp://127.0.0.1:%d",
+             dscomm_store_port(store));
+    job_start(&job);
+    waitpid(job.pids[victim], &status, 0);
+    *shared = 1;
+    job_start_rank(&job, victim);
+    job_join(&job, LIMIT_MS);
+    job_ok(&job, went_on(&job, (1u << RANKS) - 1),
+           "a new process takes the place of rank %d", victim);
+    dscomm_store_close(store);
+}
+
 /* Arguments */
 
 static void arguments(job_rank_t *me)
@@ -522,5 +590,7 @@ int main(void)
                   job_slowly(60000));
     test_left_out("a rank that was silent is left out", last_is_silent,
                   job_slowly(SHORT_MS));
+    test_replaced(2);
+    test_replaced(0);
     return job_done();
 }
