@@ -18,21 +18,34 @@ static size_t text_append(char *text, size_t size, size_t used,
     return n < 0 || (size_t)n >= size - used ? size - 1 : used + (size_t)n;
 }
 
+/* Returns which of two late ranks is more likely the culprit: one that is
+ * stopped, or the one that is further behind, because the other may wait for
+ * it. suspect -1: none. */
+static int likelier(const shm_t *shm, int suspect, int rank)
+{
+    if (suspect < 0)
+        return rank;
+    if (shm_peers_stopped(shm, suspect) != shm_peers_stopped(shm, rank))
+        return shm_peers_stopped(shm, suspect) ? suspect : rank;
+    return shm_last_sequence(shm, rank) < shm_last_sequence(shm, suspect)
+               ? rank
+               : suspect;
+}
+
 /* Lists ranks that have not begun operation sequence, with their state;
- * returns the first, or -1. */
+ * returns the likely culprit, or -1. */
 static int list_late(const shm_t *shm, uint64_t sequence, char *text,
                      size_t size)
 {
     char word[96];
     size_t used = 0;
-    int late = 0, first = -1;
+    int late = 0, suspect = -1;
 
     text[0] = 0;
     for (int r = 0; r < shm->ranks; r++) {
         if (shm_last_sequence(shm, r) >= sequence)
             continue;
-        if (first < 0)
-            first = r;
+        suspect = likelier(shm, suspect, r);
         if (late++ < NAMED)
             used = text_append(text, size, used,
                                shm_peers_describe(shm, r, word, sizeof word));
@@ -41,7 +54,7 @@ static int list_late(const shm_t *shm, uint64_t sequence, char *text,
         snprintf(word, sizeof word, "and %d more", late - NAMED);
         text_append(text, size, used, word);
     }
-    return first;
+    return suspect;
 }
 
 /* The progress of a rank in the current operation: steps whose flags it has
@@ -65,14 +78,14 @@ static uint64_t rank_reached(const shm_t *shm, int rank)
 }
 
 /* All ranks have begun it: lists those with the least progress, unless all
- * have the same. Returns the first of them, or -1. */
+ * have the same. Returns the likely culprit, or -1. */
 static int explain_begun(const shm_t *shm, const char *what, char *text,
                          size_t size)
 {
     char word[96], list[320] = "";
     uint64_t least = UINT64_MAX, most = 0;
     size_t used = 0;
-    int first = -1;
+    int suspect = -1;
 
     for (int r = 0; r < shm->ranks; r++) {
         uint64_t at = rank_reached(shm, r);
@@ -84,12 +97,12 @@ static int explain_begun(const shm_t *shm, const char *what, char *text,
         if (rank_reached(shm, r) == least) {
             used = text_append(list, sizeof list, used,
                                shm_peers_describe(shm, r, word, sizeof word));
-            first = first < 0 ? r : first;
+            suspect = likelier(shm, suspect, r);
         }
     snprintf(text, size,
              "all ranks began %s of group '%s', but %s did not finish", what,
              shm->name, list[0] ? list : "some of them");
-    return first;
+    return suspect;
 }
 
 /* Writes the message that this rank waits for, if there is one; returns the

@@ -85,6 +85,13 @@ static char process_state(pid_t pid)
     return state;
 }
 
+bool shm_peers_stopped(const shm_t *shm, int rank)
+{
+    const char state = process_state(shm->peers->pids[shm->peer[rank]]);
+
+    return state == 'T' || state == 't';
+}
+
 const char *shm_peers_describe(const shm_t *shm, int rank, char *buffer,
                                size_t size)
 {

@@ -355,6 +355,8 @@ void shm_peers_free(shm_peers_t *peers);
 /* A rank of the group whose process has ended, or -1. */
 int shm_peers_dead(const shm_t *shm);
 bool shm_peers_ended(const shm_t *shm, int rank);
+/* True if a signal or a debugger has stopped the rank's process. */
+bool shm_peers_stopped(const shm_t *shm, int rank);
 /* Writes "rank 3 (pid 812, stopped)"; returns buffer. */
 const char *shm_peers_describe(const shm_t *shm, int rank, char *buffer,
                                size_t size);

@@ -369,19 +369,23 @@ static void late_write(const dscomm_diagnosis_t *diagnosis,
 
 /* Adds which ranks are stopped: late ones, and any of the first QUERIED,
  * because without an answer of the store it is not known which ranks are late.
- */
+ * The first one becomes the culprit: a late rank may wait for it. */
 static void stopped_append(const dscomm_diagnosis_t *diagnosis,
                            dscomm_failure_t *ret_failure)
 {
     const dscomm_group_t *group = diagnosis->group;
-    int *ranks = g_try_new(int, (gsize)group->size), count = 0;
+    int *ranks = g_try_new(int, (gsize)group->size), count = 0, stopped;
 
     for (int r = 0; ranks && r < group->size; r++)
         if (r < QUERIED || waits_include(diagnosis, r) ||
             rank_is_late(diagnosis, r))
             ranks[count++] = group->identity.world_ranks[r];
-    dscomm_priv_stopped_append(&group->identity.world->meeting, ranks, count,
-                               ret_failure->detail, sizeof ret_failure->detail);
+    stopped = dscomm_priv_stopped_append(&group->identity.world->meeting, ranks,
+                                         count, ret_failure->detail,
+                                         sizeof ret_failure->detail);
+    for (int r = 0; stopped >= 0 && r < group->size; r++)
+        if (group->identity.world_ranks[r] == stopped)
+            dscomm_priv_group_accuse(group, r, ret_failure);
     g_free(ranks);
 }
 

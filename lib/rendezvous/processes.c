@@ -339,18 +339,19 @@ dscomm_status_t dscomm_priv_stopped_learn(const dscomm_meeting_t *meeting,
     return status;
 }
 
-void dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
-                                const int *world_ranks, int count, char *text,
-                                size_t size)
+int dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
+                               const int *world_ranks, int count, char *text,
+                               size_t size)
 {
     const char *how = meeting->server_pid
                           ? dscomm_priv_process_stopped(meeting->server_pid)
                           : NULL;
+    int first = how ? 0 : -1;
 
     if (how)
         stopped_append(0, meeting->server_pid, how, 1, text, size);
     if (how || !meeting->store || !meeting->processes)
-        return;
+        return first;
     if (!dscomm_priv_store_silent(meeting->store, NULL))
         dscomm_priv_processes_learn(meeting->processes, meeting->store,
                                     world_ranks, count);
@@ -359,10 +360,13 @@ void dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
         const int64_t pid = dscomm_priv_processes_pid(meeting->processes, rank);
 
         how = pid ? dscomm_priv_process_stopped(pid) : NULL;
-        if (how)
-            stopped_append(rank, pid, how, 0, text, size);
+        if (!how)
+            continue;
+        stopped_append(rank, pid, how, 0, text, size);
+        first = first < 0 ? rank : first;
     }
     append_store(meeting->store, meeting->serves, text, size);
+    return first;
 }
 
 dscomm_status_t dscomm_priv_stopped_store(const dscomm_store_t *store,

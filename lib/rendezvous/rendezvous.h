@@ -159,10 +159,11 @@ dscomm_status_t dscomm_priv_host_taken(const dscomm_join_t *join,
  * stopped by a signal" to text for each of the given ranks of the world that is
  * stopped on this machine, and for rank 0 where it serves the store. Text that
  * is too long is cut off. Reads unknown pids from the store, in a fraction of a
- * second at most; if the store does not answer, the text says so. */
-void dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
-                                const int *world_ranks, int count, char *text,
-                                size_t size);
+ * second at most; if the store does not answer, the text says so. Returns the
+ * first of these ranks, or -1. */
+int dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
+                               const int *world_ranks, int count, char *text,
+                               size_t size);
 
 /* Reads the pids of those ranks that are on this node from store, the world's
  * or its standby store. Called early in a long

@@ -125,6 +125,37 @@ static void gather_while_stopped(job_rank_t *me)
     job_report_failure(me);
 }
 
+/* Rank 2 runs ahead until it waits for rank 0, which is behind it, although not
+ * as far as rank 1. */
+static void gather_ahead(job_rank_t *me)
+{
+    static float in[8], out[8 * RANKS];
+    dscomm_status_t status = DSCOMM_OK;
+    dscomm_work_t *work;
+
+    if (job_init(me))
+        return;
+    if (me->rank == 1)
+        stop_self(me);
+    me->report->value = me->rank == 0;
+    if (me->rank == 0)
+        dscomm_gather(me->world, in, out, 8, DSCOMM_FLOAT32, 0, &work);
+    while (me->rank == 0)
+        pause();
+    while (status == DSCOMM_OK) {
+        me->started = job_now_ms();
+        status = dscomm_gather(me->world, in, out, 8, DSCOMM_FLOAT32, 0, NULL);
+    }
+    job_report(me, status);
+    job_report_failure(me);
+}
+
+static void gather_ahead_linear(job_rank_t *me)
+{
+    setenv("DSCOMM_ALGORITHM", "gather:linear", 1);
+    gather_ahead(me);
+}
+
 /* The store works, so all ranks know which rank is late. */
 static void schedule_of_other(job_rank_t *me)
 {
@@ -271,6 +302,8 @@ static const struct {
      "': the store at "},
     {"a schedule", schedule, RANKS, 0, 0, 0, ""},
     {"a gather", gather_while_stopped, RANKS, 0, 0, 0, "to rank 0"},
+    {"gathers ahead of the root", gather_ahead, RANKS, 1, 0, 0, ""},
+    {"the same by schedules", gather_ahead_linear, RANKS, 1, 0, 0, ""},
     {"a schedule, another rank stopped", schedule_of_other, RANKS, 1, 0, 0, ""},
     {"start-up, a separate server", start_up_separate, 2, SEPARATE, 1, 700,
      "the store at "},
