@@ -152,6 +152,7 @@ static void world_forget(dscomm_world_t *world)
     static GPtrArray *left_behind;
     dscomm_group_t *group;
 
+    dscomm_priv_profile_close(world);
     pthread_mutex_init(&world->lock, NULL);
     if (!left_behind)
         left_behind = g_ptr_array_new();
