@@ -23,16 +23,34 @@ csv_rows()
     awk -F, '$1 == "sizes" { print $2 "," $3 "," $7 "," $10 }' "$1" | sort
 }
 
-for seed in 1 2; do
+# Each rank seems to be on the host of its letter.
+cat >"$scratch/start" <<'END'
+#!/bin/sh
+DSCOMM_HOST_ID=$(echo "$HOSTS" | cut -c $((RANK + 1)))
+export DSCOMM_HOST_ID
+exec "$@"
+END
+chmod +x "$scratch/start"
+
+seed=0
+while read -r HOSTS settings; do
+    seed=$((seed + 1))
     rm -f "$own".?
-    DSCOMM_PROFILE="csv:$scratch/profile.csv,json:$scratch/profile.json,
+    # Settings are words on purpose.
+    # shellcheck disable=SC2086
+    env HOSTS="$HOSTS" $settings \
+        DSCOMM_PROFILE="csv:$scratch/profile.csv,json:$scratch/profile.json,
         prometheus:$scratch/profile.prom,deepspeed:$scratch/deepspeed,summary" \
-        "$run" run -n 3 "$count" "$own" 300 $seed 2>"$scratch/summary"
-    result $? "a program runs under DSCOMM_PROFILE (seed $seed)"
+        "$run" run -n 3 "$scratch/start" "$count" "$own" 300 $seed 2>"$scratch/summary"
+    result $? "a program runs under DSCOMM_PROFILE ($settings)"
     own_rows >"$scratch/want"
     csv_rows "$scratch/profile.csv" >"$scratch/got"
     same "$scratch/got" "$scratch/want" 'each row is what the program has counted'
-done
+done <<'END'
+aab DSCOMM_BACKEND=two_level DSCOMM_TWO_LEVEL_BETWEEN=shm
+aaa DSCOMM_PROGRESS=thread
+aaa DSCOMM_BACKEND=shm
+END
 [ "$(wc -l <"$scratch/want")" -gt 50 ]
 result $? 'and these are many'
 
