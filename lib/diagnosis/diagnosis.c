@@ -328,10 +328,26 @@ static int rank_is_late(const dscomm_diagnosis_t *diagnosis, int rank)
 
 #define LATE_MAX 240 /* bytes of a list of late ranks */
 
+/* Returns which of two late ranks is more likely the culprit: one that has
+ * ended, or the one that is further behind by its report, because the other may
+ * wait for it. A rank that does not wait has reported nothing. suspect -1:
+ * none.
+ */
+static int likelier(const dscomm_diagnosis_t *diagnosis, int suspect, int rank)
+{
+    const dscomm_report_t *reports = diagnosis->reports;
+
+    if (suspect < 0)
+        return rank;
+    if (rank_has_ended(diagnosis, suspect) != rank_has_ended(diagnosis, rank))
+        return rank_has_ended(diagnosis, suspect) ? suspect : rank;
+    return reports[rank].last < reports[suspect].last ? rank : suspect;
+}
+
 /* Lists the late ranks with their processes; returns their number, and the
- * first of them. */
+ * likely culprit. */
 static int late_list(const dscomm_diagnosis_t *diagnosis, char list[LATE_MAX],
-                     int *ret_first)
+                     int *ret_suspect)
 {
     char who[DSCOMM_PROCESS_MAX];
     int late = 0, full = 0;
@@ -341,8 +357,8 @@ static int late_list(const dscomm_diagnosis_t *diagnosis, char list[LATE_MAX],
     for (int r = 0; r < diagnosis->group->size; r++) {
         if (!rank_is_late(diagnosis, r) || full)
             continue;
-        if (!late++)
-            *ret_first = r;
+        late++;
+        *ret_suspect = likelier(diagnosis, *ret_suspect, r);
         rank_describe(diagnosis, r, who);
         full = late > LATE_RANKS_NAMED ||
                strlen(list) + strlen(who) + sizeof ", , ..." > LATE_MAX;
@@ -356,12 +372,12 @@ static void late_write(const dscomm_diagnosis_t *diagnosis,
                        dscomm_failure_t *ret_failure)
 {
     char list[LATE_MAX];
-    int first = -1;
-    const int late = late_list(diagnosis, list, &first);
+    int suspect = -1;
+    const int late = late_list(diagnosis, list, &suspect);
 
     if (!late)
         return;
-    dscomm_priv_group_accuse(diagnosis->group, first, ret_failure);
+    dscomm_priv_group_accuse(diagnosis->group, suspect, ret_failure);
     dscomm_backend_failure_detail(
         ret_failure, "%s %s not made this call, or stand%s still", list,
         late > 1 ? "have" : "has", late > 1 ? "" : "s");

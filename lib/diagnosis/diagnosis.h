@@ -33,8 +33,8 @@ void dscomm_priv_diagnosis_free(dscomm_diagnosis_t *diagnosis);
 dscomm_status_t dscomm_priv_diagnosis_look(dscomm_diagnosis_t *diagnosis,
                                            dscomm_failure_t *ret_failure);
 /* As above, at the deadline; if the result is OK, and it is known which ranks
- * are late, the first one becomes the culprit of *ret_failure, a record of the
- * group, and its detail names them. */
+ * are late, one that most likely waits for no other becomes the culprit of
+ * *ret_failure, a record of the group, and its detail names them. */
 dscomm_status_t dscomm_priv_diagnosis_timeout(dscomm_diagnosis_t *diagnosis,
                                               dscomm_failure_t *ret_failure);
 /* As the first, after a header has shown a mismatch: reads the reports of more

@@ -66,6 +66,40 @@ static void late_twice(rank_t *self)
         dscomm_work_free(works[i]);
 }
 
+static atomic_int has_reported;
+
+/* Rank 2 never comes. Rank 1 waits for it, and has reported that; rank 0 waits
+ * for both. */
+static void late_chain(rank_t *self)
+{
+    dscomm_failure_t failure = DSCOMM_FAILURE_INIT;
+    int32_t x[3] = {0}, y[3];
+    dscomm_work_t *work;
+
+    if (self->rank == 2) {
+        stay_away(self);
+        return;
+    }
+    CHECK(self, !dscomm_gather(self->world, x, y, 1, DSCOMM_INT32, 1, &work));
+    if (self->rank == 1) {
+        dscomm_work_wait(work, 1500);
+        atomic_store(&has_reported, 1);
+        stay_away(self);
+        dscomm_work_free(work);
+        return;
+    }
+    CHECK(self, !dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+    dscomm_work_free(work);
+    while (!atomic_load(&has_reported))
+        usleep(1000);
+    FAILS(self, DSCOMM_ERR_TIMEOUT, "all_to_all(count 1, int32) #2",
+          exchange_one(self->world, x, y, NULL));
+    CHECK(self, strstr(dscomm_last_error(), ": rank 1 (pid ") &&
+                    strstr(dscomm_last_error(), ", rank 2 (pid "));
+    CHECK(self, !dscomm_group_failure(self->world, &failure));
+    CHECK(self, failure.rank == 2);
+}
+
 /* Nobody sends. */
 static void receive_any(rank_t *self)
 {
@@ -205,6 +239,7 @@ int main(void)
     setenv("DSCOMM_ALGORITHM", "all_reduce:ring", 1);
     ranks_run(4, 4000, late_twice, "and where two calls are under way");
     unsetenv("DSCOMM_ALGORITHM");
+    ranks_run(3, 3000, late_chain, "a rank that waits for another late one");
     ranks_run(2, 2000, receive_any, "a receive from anybody");
     ranks_run(4, 20000, never_meet, "ranks that do not meet");
     ranks_run(2, 20000, silent, "a mismatch that nobody waits for");
