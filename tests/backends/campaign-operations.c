@@ -124,7 +124,7 @@ const campaign_operation_t campaign_operations[] = {
     {"init", CAMPAIGN_CREATES | CAMPAIGN_EARLY, -1, turn_barrier},
     {"new", CAMPAIGN_CREATES, -1, turn_new},
     {"split", CAMPAIGN_CREATES, -1, turn_split},
-    {"mesh", CAMPAIGN_CREATES | CAMPAIGN_SEVERAL, -1, turn_mesh},
+    {"mesh", CAMPAIGN_CREATES | CAMPAIGN_CHAINED, -1, turn_mesh},
     {"broadcast", MOVES | ROOTED, DSCOMM_COLL_BROADCAST, NULL},
     {"reduce", REDUCES | ROOTED, DSCOMM_COLL_REDUCE, NULL},
     {"all_reduce", REDUCES, DSCOMM_COLL_ALL_REDUCE, NULL},
@@ -139,7 +139,7 @@ const campaign_operation_t campaign_operations[] = {
     {"all_to_all", MOVES, DSCOMM_COLL_ALL_TO_ALL, NULL},
     {"all_to_all_v", MOVES, DSCOMM_COLL_ALL_TO_ALL_V, NULL},
     {"barrier", CAMPAIGN_COLLECTIVE, DSCOMM_COLL_BARRIER, NULL},
-    {"messages", CAMPAIGN_MESSAGES, -1, turn_messages},
+    {"messages", CAMPAIGN_CHAINED, -1, turn_messages},
     {"finalize", CAMPAIGN_LATE, -1, turn_barrier},
 };
 

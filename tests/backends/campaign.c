@@ -55,6 +55,7 @@ struct scene {
     int resumes; /* a stopped rank goes on after the others have given up */
     int spare; /* descriptors that it still gets */
     campaign_call_t call;
+    int launched; /* by an MPI's launcher */
 };
 
 /* Faults */
@@ -312,12 +313,11 @@ static int promises(const job_t *job, uint64_t capability)
     return 1;
 }
 
-/* If the backend does not detect deaths, its own library may end a rank that
- * reads a message of a rank which has ended. */
-static int was_ended(const job_t *job, int rank)
+/* An MPI ends a rank that lacks something, or that reads a message of a rank
+ * which has ended. */
+static int was_ended(const scene_t *scene, const job_t *job, int rank)
 {
-    return !promises(job, DSCOMM_CAP_DEATH_DETECTION) &&
-           job->statuses[rank] > 0;
+    return scene->launched && job->statuses[rank] > 0;
 }
 
 static int names(const job_report_t *report, int rank)
@@ -340,14 +340,17 @@ static const char *judge_culprit(const scene_t *scene, const job_t *job,
     char host[DSCOMM_FAILURE_HOST_MAX] = "";
 
     if (!failure->size)
-        return names(report, scene->victim) || has(scene, CAMPAIGN_SEVERAL)
+        return names(report, scene->victim) || has(scene, CAMPAIGN_CHAINED)
                    ? NULL
                    : "the sentence names another rank";
     gethostname(host, 65);
     if (failure->kind != kind || failure->status != report->status)
         return "another kind or status of failure";
+    if (culprit >= 0 && kind == DSCOMM_FAILURE_SILENT &&
+        has(scene, CAMPAIGN_CHAINED))
+        return NULL;
     if (culprit < 0 ||
-        (culprit != scene->victim && !was_ended(job, culprit) &&
+        (culprit != scene->victim && !was_ended(scene, job, culprit) &&
          (kind != DSCOMM_FAILURE_MISMATCH || !names(report, scene->victim))))
         return "another culprit";
     if (failure->pid ? failure->pid != job->reports[culprit].pid
@@ -357,10 +360,15 @@ static const char *judge_culprit(const scene_t *scene, const job_t *job,
                                                          : "another host";
 }
 
-/* Before a rank's record is in the store, it counts as one that never came. */
+/* Before a rank's record is in the store, it counts as one that never came. If
+ * that is rank 0, which serves the store, the others miss any rank. */
 static int never_came(const scene_t *scene, const job_report_t *report)
 {
-    return has(scene, CAMPAIGN_EARLY) && report->status == DSCOMM_ERR_TIMEOUT &&
+    if (!has(scene, CAMPAIGN_EARLY))
+        return 0;
+    if (scene->victim == 0 && report->status == DSCOMM_ERR_PROTOCOL)
+        return scene->fault->kind == LACKS;
+    return report->status == DSCOMM_ERR_TIMEOUT &&
            (scene->victim == 0 || names(report, scene->victim));
 }
 
@@ -415,12 +423,13 @@ static const char *judge_difference(const scene_t *scene, const job_t *job,
                                                         : NULL;
 }
 
-/* An operation that needs no descriptor goes on. */
+/* An operation that needs no descriptor goes on. At start-up a rank without a
+ * descriptor for the store cannot tell; rank 0 then serves none. */
 static const char *judge_lack(const scene_t *scene, const job_t *job,
                               const job_report_t *report)
 {
     (void)job;
-    if (report->status == DSCOMM_OK)
+    if (report->status == DSCOMM_OK || never_came(scene, report))
         return NULL;
     if (report->status == DSCOMM_ERR_TIMEOUT)
         return "a time-out";
@@ -449,8 +458,7 @@ static int limit_ms(const scene_t *scene, const job_t *job)
     return job_slowly(NOTICE_MS) + (late ? job->timeout_ms : 0);
 }
 
-static const char *judge(const scene_t *scene, const job_t *job, int rank,
-                         int launched)
+static const char *judge(const scene_t *scene, const job_t *job, int rank)
 {
     const job_report_t *report = &job->reports[rank];
     const fault_kind_t kind = scene->fault->kind;
@@ -458,7 +466,7 @@ static const char *judge(const scene_t *scene, const job_t *job, int rank,
     /* The victim of a mismatch or a lack learns the same. */
     if (rank == scene->victim && (kind == DIES || kind == STOPS))
         return NULL;
-    if (was_ended(job, rank)) {
+    if (was_ended(scene, job, rank)) {
         printf("# %s of rank %d in %s, seed %u: a library has ended rank %d\n",
                scene->fault->name, scene->victim, scene->operation->name,
                scene->seed, rank);
@@ -466,7 +474,7 @@ static const char *judge(const scene_t *scene, const job_t *job, int rank,
     }
     if (!report->ended || !(report->value & LEFT) || !job_exited(job, rank))
         return "it has not ended in order";
-    if (!launched && report->value & LEAKED)
+    if (!scene->launched && report->value & LEAKED)
         return "descriptors are left";
     if (report->took_ms > limit_ms(scene, job))
         return "too late";
@@ -574,7 +582,7 @@ static int run(const scene_t *scene, const options_t *options)
     if (!job_join(&job, 4 * TIMEOUT_MS))
         wrong = "ranks were left";
     for (int r = 0; r < RANKS && !wrong; r++)
-        wrong = judge(scene, &job, rank = r, options->launcher != NULL);
+        wrong = judge(scene, &job, rank = r);
     if (wrong)
         show(scene, &job, rank, wrong, options);
     job_end(&job, scene->operation->name);
@@ -620,6 +628,7 @@ int main(int argc, char **argv)
     job_serve(play, &scene);
     for (unsigned i = 0; i < options.runs; i++) {
         scene = draw_scene(options.seed + i, options.fault, options.operation);
+        scene.launched = options.launcher != NULL;
         runs[scene.fault - faults]++;
         harms[scene.fault - faults] += !run(&scene, &options);
     }

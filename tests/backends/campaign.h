@@ -26,10 +26,9 @@ enum {
     CAMPAIGN_CREATES = 16, /* makes groups */
     CAMPAIGN_EARLY = 32, /* dscomm_init() */
     CAMPAIGN_LATE = 64, /* dscomm_finalize() */
-    CAMPAIGN_MESSAGES = 128,
-    /* makes groups one after the other: a rank may wait for another one that
-     * waits for the harmed rank in an earlier group, and can name only that */
-    CAMPAIGN_SEVERAL = 256
+    /* a rank may wait for another one that waits for the harmed rank, in an
+     * earlier group or message, and knows only that one */
+    CAMPAIGN_CHAINED = 128
 };
 
 typedef struct {
