@@ -24,7 +24,7 @@ cd build || exit 99
 configures()
 {
     ../configure -q -C --no-create CC="$CC" --with-mpi=no --with-ibverbs=no \
-        --with-cuda=no "$@" 2>&1 | tail -n 14
+        --with-cuda=no "$@" 2>&1
 }
 
 # library FILE FUNCTION
