@@ -548,6 +548,9 @@ static void arguments(job_rank_t *me)
     bad += dscomm_group_shrink(me->world, &attr, &group) != DSCOMM_ERR_INVALID;
     bad += group != NULL;
     bad += dscomm_barrier(me->world, NULL) != DSCOMM_OK;
+    __atomic_fetch_add((int *)shared, 1, __ATOMIC_SEQ_CST);
+    while (me->rank == 0 && *shared < me->ranks) /* all have left the barrier */
+        job_sleep_ms(1);
     if (me->rank == 0)
         dscomm_group_abort(me->world, NULL);
     run_until_failure(me, me->world, false);
@@ -567,6 +570,7 @@ static void test_arguments(int ranks)
     bool passed;
     job_t job;
 
+    *shared = 0;
     job_run(&job, ranks, job_slowly(60000), arguments, NULL, LIMIT_MS);
     passed = job_all(&job, DSCOMM_OK);
     for (int r = 0; r < ranks; r++)
