@@ -23,6 +23,8 @@ static const tool_command_t commands[] = {
      TOOL_FAILED},
     {"analyze", tool_analyze,
      "find in dumps of the flight recorder which rank is behind", TOOL_USAGE},
+    {"top", tool_top, "show what the ranks of a job on this machine do",
+     TOOL_FAILED},
     {"info", tool_info, "show build, processor, backends and settings",
      TOOL_FAILED},
 };

@@ -123,30 +123,13 @@ static const char *call_state(const dscomm_recorded_t *call)
     return call->flags & RECORDED_STARTED ? "started" : "called";
 }
 
-static void message_describe(const dscomm_recorded_t *call, char *text,
-                             size_t size)
-{
-    char peer[24] = "any rank", tag[24] = "any tag";
-
-    if (call->peer >= 0)
-        snprintf(peer, sizeof peer, "rank %d", call->peer);
-    if (call->tag >= 0)
-        snprintf(tag, sizeof tag, "tag %d", call->tag);
-    snprintf(text, size, "%s %s with %s",
-             call->coll == DSCOMM_COLL_RECV ? "recv from" : "send to", peer,
-             tag);
-}
-
 static void print_call(const times_t *times, const dscomm_recorded_t *call,
                        FILE *file)
 {
     const int64_t ended = time_of(times, call->ended);
     char text[200];
 
-    if (call->coll >= DSCOMM_COLL_SEND)
-        message_describe(call, text, sizeof text);
-    else
-        dscomm_priv_recorder_describe(times->slot, call, text, sizeof text);
+    dscomm_priv_recorder_describe(times->slot, call, text, sizeof text);
     fprintf(file, "{\"serial\": %llu, \"group\": %u, \"sequence\": %llu, ",
             (unsigned long long)call->serial, (unsigned)call->group,
             (unsigned long long)call->sequence);

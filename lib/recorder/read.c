@@ -121,6 +121,20 @@ static void counts_describe(const dscomm_coll_args_t *args,
     text_append(text, size, ") #%llu", (unsigned long long)args->sequence);
 }
 
+static void message_describe(const dscomm_recorded_t *call, char *text,
+                             size_t size)
+{
+    char peer[24] = "any rank", tag[24] = "any tag";
+
+    if (call->peer >= 0)
+        snprintf(peer, sizeof peer, "rank %d", call->peer);
+    if (call->tag >= 0)
+        snprintf(tag, sizeof tag, "tag %d", call->tag);
+    snprintf(text, size, "%s %s with %s",
+             call->coll == DSCOMM_COLL_RECV ? "recv from" : "send to", peer,
+             tag);
+}
+
 const char *dscomm_priv_recorder_describe(const dscomm_recorder_slot_t *slot,
                                           const dscomm_recorded_t *call,
                                           char *text, size_t size)
@@ -139,7 +153,9 @@ const char *dscomm_priv_recorder_describe(const dscomm_recorder_slot_t *slot,
         .user = call->op == DSCOMM_OP_USER ? &user : NULL,
     };
 
-    if (has_detail && detail.ncounts)
+    if (call->coll >= DSCOMM_COLL_SEND)
+        message_describe(call, text, size);
+    else if (has_detail && detail.ncounts)
         counts_describe(&args, &detail, text, size);
     else
         dscomm_coll_describe(&args, text, size);

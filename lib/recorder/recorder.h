@@ -178,7 +178,8 @@ bool dscomm_priv_recorder_read_group(const dscomm_recorder_slot_t *slot,
                                      uint32_t number,
                                      dscomm_recorder_group_t *ret_group);
 /* Describes a collective, as dscomm_coll_describe() does, with the counts of a
- * _v call: "all_gather_v(counts 5, 12, 5, sum 22, int32) #7". Returns text. */
+ * _v call: "all_gather_v(counts 5, 12, 5, sum 22, int32) #7"; or a message:
+ * "recv from rank 1 with tag 5". Returns text. */
 const char *dscomm_priv_recorder_describe(const dscomm_recorder_slot_t *slot,
                                           const dscomm_recorded_t *call,
                                           char *text, size_t size);

@@ -18,7 +18,7 @@ completes()
         printf "%s\n" "${COMPREPLY[@]}"' bash "$@" | sort | tr '\n' ' '
 }
 
-is "$(completes '')" '--help --version analyze env help info perf run ' 'commands'
+is "$(completes '')" '--help --version analyze env help info perf run top ' 'commands'
 is "$(completes i)" 'info ' 'the beginning of one'
 is "$(completes help p)" 'perf ' 'a command after help'
 is "$(completes run --m)" '--master-addr= --master-port= --master= --max-restarts= ' \

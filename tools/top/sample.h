@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the ranks of a machine have done since the sample before. */
+#ifndef TOOLS_SAMPLE_H
+#define TOOLS_SAMPLE_H
+
+#include "lib/recorder/dump.h"
+
+#include <glib.h>
+
+typedef struct {
+    int rank, pid;
+    slot_state_t state;
+    uint64_t calls; /* all that the rank has made */
+    double calls_per_s, bytes_per_s;
+    /* Part of the time, 0 to 1, for which the rank was in collectives that
+     * another rank of this machine had not called yet. */
+    double wait;
+    char current[200]; /* the call that it is in, or "" */
+    double current_s; /* since that was called, or since the last call */
+} sample_t;
+
+/* Reads all ranks, in their order; g_array_free(). before: the former sample,
+ * taken seconds ago, or NULL: rates are 0 then. */
+GArray *sample_take(const dscomm_recorder_memory_t *memory,
+                    const GArray *before, double seconds);
+
+#endif
