@@ -90,10 +90,11 @@ static dscomm_status_t fail_nesting(const dscomm_group_t *parent)
                        parent->identity.name);
 }
 
-/* Opens the group that plan describes; module, rank and time-out are missing
- * there. It gets plan's name if attr has none. */
+/* Opens the group that plan describes, or refuses it; module, rank and time-out
+ * are missing there. It gets plan's name if attr has none. */
 static dscomm_status_t open_child(dscomm_group_plan_t plan,
                                   const dscomm_group_attr_t *attr,
+                                  dscomm_failure_t *refusal,
                                   dscomm_group_t **ret_group)
 {
     dscomm_status_t status =
@@ -108,13 +109,15 @@ static dscomm_status_t open_child(dscomm_group_plan_t plan,
     plan.world = plan.parent->identity.world;
     plan.rank = own_index(plan.parent, plan.ranks, plan.count);
     plan.timeout_ms = attr->timeout_ms;
-    return dscomm_priv_group_open(&plan, ret_group);
+    return refusal ? dscomm_priv_group_refuse(&plan, refusal)
+                   : dscomm_priv_group_open(&plan, ret_group);
 }
 
 dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
                                         const int *ranks, int count,
                                         const dscomm_group_attr_t *attr,
                                         int64_t deadline, int discriminator,
+                                        dscomm_failure_t *refusal,
                                         dscomm_group_t **ret_group)
 {
     unsigned long long number = ++parent->life.children;
@@ -137,7 +140,7 @@ dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
                                             .ranks = ranks,
                                             .count = count,
                                             .deadline = deadline},
-                      attr, ret_group);
+                      attr, refusal, ret_group);
 }
 
 dscomm_status_t dscomm_priv_group_survivors(dscomm_group_t *failed,
@@ -159,7 +162,7 @@ dscomm_status_t dscomm_priv_group_survivors(dscomm_group_t *failed,
                                             .ranks = ranks,
                                             .count = count,
                                             .deadline = deadline},
-                      attr, ret_group);
+                      attr, NULL, ret_group);
 }
 
 /* FNV-1a. */
@@ -264,7 +267,7 @@ static dscomm_status_t open_members_only(dscomm_group_t *parent,
                               .count = count,
                               .deadline = dscomm_priv_clock_after(
                                   dscomm_priv_clock(), attr->timeout_ms)},
-        attr, ret_group);
+        attr, NULL, ret_group);
 }
 
 /* Checks the list. The parent's scratch space marks the ranks that were seen.
@@ -340,5 +343,5 @@ dscomm_status_t dscomm_group_new(dscomm_group_t *parent, const int *ranks,
         return status;
     return dscomm_priv_group_child(
         parent, ranks, count, &merged,
-        dscomm_priv_clock_after(now, merged.timeout_ms), -1, ret_group);
+        dscomm_priv_clock_after(now, merged.timeout_ms), -1, NULL, ret_group);
 }

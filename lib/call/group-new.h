@@ -8,8 +8,9 @@
 /* attr checks attributes and fills in the parent's; attr_fill does so for a
  * parent that has failed. child makes a group of the
  * given members (ranks of parent) by deadline, the call's. If discriminator is
- * >= 0, it is appended to the id. *ret_group is NULL if this rank is not
- * listed. */
+ * >= 0, it is appended to the id. refusal is NULL, or the failure for which
+ * this rank does not open the group: the others then fail, too. *ret_group is
+ * NULL if this rank is not listed. */
 dscomm_status_t dscomm_priv_group_attr(dscomm_group_t *parent, const char *name,
                                        const dscomm_group_attr_t *attr,
                                        dscomm_group_attr_t *ret_attr);
@@ -17,6 +18,7 @@ dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
                                         const int *ranks, int count,
                                         const dscomm_group_attr_t *attr,
                                         int64_t deadline, int discriminator,
+                                        dscomm_failure_t *refusal,
                                         dscomm_group_t **ret_group);
 dscomm_status_t dscomm_priv_group_attr_fill(const dscomm_group_t *parent,
                                             const char *name,

@@ -79,28 +79,52 @@ static dscomm_status_t mesh_fail_timeout(const dscomm_group_t *parent,
     return dscomm_fail(DSCOMM_ERR_TIMEOUT, "%s", text);
 }
 
+/* The group along dimension d is not opened, because another one has failed
+ * with status: its other ranks must not wait for this one. If the parent was
+ * revoked, they know it; if the time is over, theirs is, too. */
+static dscomm_status_t mesh_refuse_line(dscomm_group_t *parent,
+                                        const int *ranks, int count,
+                                        const dscomm_group_attr_t *attr,
+                                        int64_t deadline, int first,
+                                        dscomm_status_t status)
+{
+    dscomm_failure_t cause, failure;
+    dscomm_group_t *none;
+
+    if (count == 1 || status == DSCOMM_ERR_TIMEOUT ||
+        parent->ops.status(parent->impl, NULL) < 0)
+        return status;
+    dscomm_priv_failure_last(status, &cause);
+    failure = cause;
+    dscomm_priv_group_child(parent, ranks, count, attr, deadline, first,
+                            &failure, &none);
+    return dscomm_backend_fail(&cause);
+}
+
 static dscomm_status_t mesh_open_lines(dscomm_group_t *parent, const int *dims,
                                        int ndims,
                                        const dscomm_group_attr_t *attr,
                                        int64_t deadline,
                                        dscomm_group_t **groups)
 {
-    const uint64_t children = parent->life.children + (uint64_t)ndims;
+    const uint64_t before = parent->life.children;
     int *ranks = (int *)parent->scratch, first;
     dscomm_status_t status = DSCOMM_OK;
 
-    for (int d = 0; d < ndims && status == DSCOMM_OK; d++) {
-        if (d && !dscomm_priv_clock_left(deadline)) {
+    for (int d = 0; d < ndims; d++) {
+        parent->life.children = before + (uint64_t)d;
+        if (d && status == DSCOMM_OK && !dscomm_priv_clock_left(deadline))
             status = mesh_fail_timeout(parent, attr, d, ndims);
-            break;
-        }
         mesh_line(parent->rank, dims, ndims, d, ranks, &first);
-        status = dscomm_priv_group_child(parent, ranks, dims[d], attr, deadline,
-                                         first, &groups[d]);
+        if (status < 0)
+            status = mesh_refuse_line(parent, ranks, dims[d], attr, deadline,
+                                      first, status);
+        else
+            status = dscomm_priv_group_child(parent, ranks, dims[d], attr,
+                                             deadline, first, NULL, &groups[d]);
     }
-    /* If one rank fails, others may have made more groups; later groups must
-     * still have the same id on all ranks. */
-    parent->life.children = children;
+    /* Later groups must have the same id on all ranks, whatever has failed. */
+    parent->life.children = before + (uint64_t)ndims;
     return status;
 }
 

@@ -116,7 +116,8 @@ dscomm_status_t dscomm_group_split(dscomm_group_t *parent, int color, int key,
         count = members_pick(members, parent->size, color, ranks);
         status = dscomm_priv_group_child(
             parent, ranks, count, &merged,
-            dscomm_priv_clock_after(now, merged.timeout_ms), color, ret_group);
+            dscomm_priv_clock_after(now, merged.timeout_ms), color, NULL,
+            ret_group);
     }
     dscomm_priv_buffer_drop(parent, members);
     return status;

@@ -279,31 +279,35 @@ static void choose_path(dscomm_group_t *group)
         dscomm_priv_group_set(group, GROUP_SLOW);
 }
 
-/* Fails because this rank has no memory for the group. The others would wait in
- * the backend's open, so the failure is published in the store; if that fails,
- * the parent is revoked. */
+dscomm_status_t dscomm_priv_group_refuse(const dscomm_group_plan_t *plan,
+                                         dscomm_failure_t *failure)
+{
+    dscomm_store_t *store = NULL;
+    dscomm_status_t published = group_open_store(plan, &store);
+
+    if (published == DSCOMM_OK && store) {
+        limit_store(store, plan, time_to_open(plan));
+        published = dscomm_priv_creation_publish(store, failure);
+    }
+    if (published < 0 && plan->parent)
+        dscomm_priv_group_revoke(plan->parent, failure);
+    dscomm_store_close(store);
+    return dscomm_backend_fail(failure);
+}
+
+/* Fails because this rank has no memory for the group. */
 static dscomm_status_t group_refuse(const dscomm_group_plan_t *plan)
 {
     dscomm_group_t *parent = plan->parent;
     const int rank =
         parent ? parent->identity.world_ranks[parent->rank] : plan->rank;
-    dscomm_store_t *store = NULL;
     dscomm_failure_t failure;
-    dscomm_status_t published;
 
     dscomm_backend_failure(parent, DSCOMM_ERR_NO_MEMORY,
                            DSCOMM_FAILURE_RESOURCE, rank, getpid(), &failure);
     dscomm_backend_failure_detail(&failure, "no memory for group '%s'",
                                   plan->name);
-    published = group_open_store(plan, &store);
-    if (published == DSCOMM_OK && store) {
-        limit_store(store, plan, time_to_open(plan));
-        published = dscomm_priv_creation_publish(store, &failure);
-    }
-    if (published < 0 && parent)
-        dscomm_priv_group_revoke(parent, &failure);
-    dscomm_store_close(store);
-    return dscomm_backend_fail(&failure);
+    return dscomm_priv_group_refuse(plan, &failure);
 }
 
 dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,

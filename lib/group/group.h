@@ -228,6 +228,11 @@ void dscomm_priv_group_parts_call(dscomm_group_t *group,
 
 dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
                                        dscomm_group_t **ret_group);
+/* Called by a rank that will not open the group, in place of open: the others
+ * would wait in the backend's open, so the failure is published in the store;
+ * if that fails, the parent is revoked. Returns the failure's status. */
+dscomm_status_t dscomm_priv_group_refuse(const dscomm_group_plan_t *plan,
+                                         dscomm_failure_t *failure);
 
 /* Returns the store in which the survivors of a group meet, and which groups
  * made of them use. NULL: there is none, or this rank could not open it. */

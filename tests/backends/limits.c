@@ -259,6 +259,46 @@ static void test_small_shm(void)
     run_small_shm("/dev/shm that is read-only", "r");
 }
 
+#define MESH_RANKS 4
+
+/* Rank 2 gets no more descriptors. Ranks 1 and 3 make the first group of their
+ * meshes, and wait for ranks 0 and 2 in the second. */
+static void make_mesh(job_rank_t *me)
+{
+    static const int dims[] = {2, 2};
+    dscomm_group_t *groups[2];
+    struct rlimit before, limit;
+    dscomm_status_t status;
+
+    if (job_init(me) < 0)
+        return;
+    getrlimit(RLIMIT_NOFILE, &before);
+    limit = before;
+    limit.rlim_cur = in_use(RLIMIT_NOFILE);
+    if (me->rank == 2)
+        setrlimit(RLIMIT_NOFILE, &limit);
+    me->started = job_now_ms();
+    status = dscomm_group_mesh(me->world, dims, 2, groups);
+    setrlimit(RLIMIT_NOFILE, &before);
+    job_leave(me, status);
+}
+
+/* All learn of it long before their deadline. */
+static void test_mesh(void)
+{
+    const int timeout = job_slowly(60000);
+    int passed;
+    job_t job;
+
+    job_make(&job, MESH_RANKS, timeout, make_mesh, NULL);
+    job_use_tcp(&job);
+    job_start(&job);
+    passed = job_join(&job, timeout / 2) &&
+             job_reported(&job, JOB_ALL, DSCOMM_ERR_NO_MEMORY, timeout / 4,
+                          "rank 2 (", "open files", NULL);
+    job_ok(&job, passed, "a mesh in which one rank has no descriptor");
+}
+
 /* Filters system calls on rank 1 only, or on all ranks. */
 static void work_sandboxed(job_rank_t *me)
 {
@@ -291,6 +331,7 @@ int main(void)
         skip_all("valgrind has limits of its own");
     test_limits();
     test_named_limits();
+    test_mesh();
     test_sandbox();
     test_small_shm();
     return job_done();
