@@ -42,6 +42,8 @@
  */
 #define ROUND_LEAST_MS 1000
 #define ROUND_GRACE_MS 1000
+/* How long the rank that was silent is awaited, in ms. */
+#define SILENT_MS 1000
 /* Pause between two looks into the store: first, longest. */
 #define PAUSE_NS (NS_PER_MS / 2)
 #define PAUSE_MOST_NS (10 * NS_PER_MS)
@@ -60,6 +62,11 @@ typedef struct {
     unsigned round;
     int64_t end_ns; /* of the call; later, if a round needs the time */
     rank_state_t *state; /* of each rank of group */
+    /* The rank that was silent in the failed group, and until when it is
+     * awaited; -1: none. It may live, and be blamed only because a backend did
+     * not see another rank's death. */
+    int silent;
+    int64_t silent_end_ns;
     int *members, count;
     bool same_backend; /* the members' and this rank's */
     /* for one look: a request, and the key of each rank */
@@ -120,6 +127,14 @@ static void shrink_note_ends(shrink_t *shrink)
             shrink->state[r] = RANK_GONE;
 }
 
+/* Gives up the rank that was silent if it has not come by now. */
+static void shrink_note_silence(shrink_t *shrink)
+{
+    if (shrink->silent >= 0 && dscomm_priv_clock() >= shrink->silent_end_ns &&
+        shrink->state[shrink->silent] == RANK_AWAITED)
+        shrink->state[shrink->silent] = RANK_GONE;
+}
+
 static bool is_any_awaited(const shrink_t *shrink)
 {
     for (int r = 0; r < shrink->group->size; r++)
@@ -173,6 +188,7 @@ static dscomm_status_t shrink_await(shrink_t *shrink, const char *mark,
 
         shrink_note_ends(shrink);
         status = shrink_look(shrink, mark, final, &done);
+        shrink_note_silence(shrink);
         if (status < 0 || done || !is_any_awaited(shrink) || left_ns <= 0)
             return status;
         dscomm_backend_progress_others(shrink->group);
@@ -468,8 +484,15 @@ static dscomm_status_t shrink_begin(shrink_t *shrink,
 
     if (!shrink->state || !shrink->members || !shrink->looks || !shrink->keys)
         return fail_memory(group);
+    shrink->silent = -1;
     if (shrink_exclude(shrink, failure) &&
-        shrink->state[group->rank] == RANK_GONE)
+        failure->kind == DSCOMM_FAILURE_SILENT) {
+        shrink->silent = group->identity.from_world[failure->rank];
+        shrink->silent_end_ns = dscomm_priv_clock_after(
+            dscomm_priv_clock(), MIN(shrink->attr->timeout_ms, SILENT_MS));
+        shrink->state[shrink->silent] = RANK_AWAITED;
+    }
+    if (shrink->state[group->rank] == RANK_GONE)
         return fail_left_out(group, "the failure is its own");
     return shrink_open_store(shrink);
 }

@@ -77,15 +77,16 @@ DSCOMM_API dscomm_status_t dscomm_group_mesh(dscomm_group_t *parent,
 /* Makes a group of the survivors of a group that has failed: the ranks that
  * call, in their old order. Collective over them; each rank calls after one of
  * its calls has failed. Ranks whose processes have ended, and the culprit that
- * the failure names if it was silent or left, are not waited for; other ranks
- * that do not call within the time-out are left out. If a rank dies meanwhile,
- * the others begin again without it. The new group shares nothing with the old
- * one, which must still be freed; its works have ended with its failure, which
- * stays readable. attr may be NULL; its members_only must be 0; its name
- * defaults to the old name, "/shrunk#" and a number. A group shrinks once: if
- * the new group fails, that one shrinks. All survivors get the same result,
- * except those with ERR_TIMEOUT: this rank is left out, because it was judged
- * dead or called too late. ERR_STATE while the group works. MT: group. */
+ * the failure names if it left, are not waited for; a culprit that was silent,
+ * for a second at most; other ranks that do not call within the time-out are
+ * left out. If a rank dies meanwhile, the others begin again without it. The
+ * new group shares nothing with the old one, which must still be freed; its
+ * works have ended with its failure, which stays readable. attr may be NULL;
+ * its members_only must be 0; its name defaults to the old name, "/shrunk#" and
+ * a number. A group shrinks once: if the new group fails, that one shrinks. All
+ * survivors get the same result, except those with ERR_TIMEOUT: this rank is
+ * left out, because it was judged dead or called too late. ERR_STATE while the
+ * group works. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_group_shrink(dscomm_group_t *group,
                                                const dscomm_group_attr_t *attr,
                                                dscomm_group_t **ret_group);

@@ -441,6 +441,35 @@ static void last_is_silent(job_rank_t *me)
     job_leave(me, status);
 }
 
+/* The last rank is silent until the group has failed, and calls then. */
+static void last_is_lazy(job_rank_t *me)
+{
+    dscomm_status_t status;
+
+    if (join(me))
+        return;
+    status = step(me, me->world);
+    while (me->rank == RANKS - 1 && dscomm_group_status(me->world) == DSCOMM_OK)
+        job_sleep_ms(1);
+    if (status == DSCOMM_OK)
+        run_until_failure(me, me->world, false);
+    job_leave(me, shrink_and_use(me, me->world, NULL, NULL));
+}
+
+/* Whether it comes in time depends on the machine; all must agree on it. */
+static void test_lazy(void)
+{
+    job_t job;
+    bool with;
+
+    make_job(&job, job_slowly(SHORT_MS), last_is_lazy, NULL);
+    job_start(&job);
+    job_join(&job, LIMIT_MS);
+    with = job.reports[RANKS - 1].status == DSCOMM_OK;
+    end_job(&job, went_on(&job, with ? 15 : 7),
+            "a rank that was silent may still come");
+}
+
 static void test_left_out(const char *name, job_scenario_t scenario,
                           int timeout_ms)
 {
@@ -594,6 +623,7 @@ int main(void)
                   job_slowly(60000));
     test_left_out("a rank that was silent is left out", last_is_silent,
                   job_slowly(SHORT_MS));
+    test_lazy();
     test_replaced(2);
     test_replaced(0);
     return job_done();
