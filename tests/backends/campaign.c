@@ -377,6 +377,15 @@ static int never_came(const scene_t *scene, const job_report_t *report)
            (scene->victim == 0 || names(report, scene->victim));
 }
 
+/* If a group is being made, a survivor whose own part has failed may leave
+ * while others still wait in a collective. */
+static int left_early(const scene_t *scene, const job_report_t *report)
+{
+    return has(scene, CAMPAIGN_CREATES) &&
+           (report->status == DSCOMM_ERR_MISMATCH ||
+            report->status == DSCOMM_ERR_PEER_FAILED);
+}
+
 static const char *judge_silence(const scene_t *scene, const job_t *job,
                                  const job_report_t *report)
 {
@@ -398,15 +407,6 @@ static const char *judge_death(const scene_t *scene, const job_t *job,
     return report->status == DSCOMM_ERR_PEER_FAILED
                ? judge_culprit(scene, job, report, DSCOMM_FAILURE_DIED)
                : "another status";
-}
-
-/* If a group is being made, a survivor whose own part has timed out may leave
- * while others still wait in a collective. */
-static int left_early(const scene_t *scene, const job_report_t *report)
-{
-    return has(scene, CAMPAIGN_CREATES) &&
-           (report->status == DSCOMM_ERR_MISMATCH ||
-            report->status == DSCOMM_ERR_PEER_FAILED);
 }
 
 static const char *judge_stop(const scene_t *scene, const job_t *job,
@@ -434,7 +434,8 @@ static const char *judge_lack(const scene_t *scene, const job_t *job,
                               const job_report_t *report)
 {
     (void)job;
-    if (report->status == DSCOMM_OK || never_came(scene, report))
+    if (report->status == DSCOMM_OK || never_came(scene, report) ||
+        left_early(scene, report))
         return NULL;
     if (report->status == DSCOMM_ERR_TIMEOUT)
         return "a time-out";
