@@ -33,6 +33,11 @@ like "$out" '^ +3 +[0-9]+ running .* all_reduce\(count 4, float32, sum\) #5$' 'a
 pid=$(member pid | cut -d' ' -f1)
 out=$("$program" top --once --interval 0.01 "$pid")
 like "$out" '^ +1 +[0-9]+ stopped' 'by the pid of a rank'
+out=$("$program" analyze "$job")
+is $? 1 'dscomm analyze on the running job'
+like "$out" '^rank 1 \(pid [0-9]+ on [^ ]+\) is stopped' 'finds the stopped rank'
+like "$out" "^group 'world': rank 1 is behind: ranks 0, 2, 3 have called all_reduce\(count 4, float32, sum\) #5" \
+    'and who waits for it'
 kill -TERM "$job"
 kill -CONT "$(member pid | cut -d' ' -f2)" 2>/dev/null
 for p in $(member pid); do

@@ -463,7 +463,8 @@ int tool_analyze(int argc, char **argv)
     if (!tool_parse(&argc, &argv, entries, "DUMP...",
                     "Finds, in dumps of the flight recorder (DSCOMM_DUMP), "
                     "which rank is behind, and what it was doing. A DUMP is a "
-                    "file, or a folder of them. The status is 0 if nothing "
+                    "file, a folder of them, or the pid of a rank or a dscomm "
+                    "run that runs. The status is 0 if nothing "
                     "was found, 1 if something was, 2 if a file cannot be "
                     "read.",
                     false, NULL))

@@ -3,8 +3,12 @@
 #include "config.h"
 
 #include "tools/analyze/dump.h"
+
+#include "lib/recorder/dump.h"
 #include "tools/common/json.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void rank_free(void *data)
@@ -207,28 +211,64 @@ static void rank_read(dumps_t *dumps, JsonNode *root, JsonNode *node)
     rank_read_calls(dumps, rank, node);
 }
 
+/* Reads what parser has loaded from source. */
+static char *document_read(dumps_t *dumps, JsonParser *parser,
+                           const char *source)
+{
+    JsonNode *root = json_parser_get_root(parser);
+    JsonArray *ranks = tool_json_get_array(root, "ranks");
+
+    if (get_int(root, "dscomm_dump") != 1 || !ranks)
+        return g_strdup_printf("%s: not a dump of this version of dscomm",
+                               source);
+    for (guint i = 0; i < json_array_get_length(ranks); i++)
+        rank_read(dumps, root, json_array_get_element(ranks, i));
+    return NULL;
+}
+
+static char *parse_fail(const char *source, GError *error)
+{
+    char *problem = g_strdup_printf("%s: %s", source, error->message);
+
+    g_error_free(error);
+    return problem;
+}
+
 static char *file_read(dumps_t *dumps, const char *path)
 {
     JsonParser *parser = json_parser_new();
     GError *error = NULL;
-    JsonNode *root;
-    JsonArray *ranks;
 
     g_ptr_array_add(dumps->parsers, parser);
-    if (!json_parser_load_from_file(parser, path, &error)) {
-        char *problem = g_strdup_printf("%s: %s", path, error->message);
+    if (!json_parser_load_from_file(parser, path, &error))
+        return parse_fail(path, error);
+    return document_read(dumps, parser, path);
+}
 
-        g_error_free(error);
-        return problem;
-    }
-    root = json_parser_get_root(parser);
-    ranks = tool_json_get_array(root, "ranks");
-    if (get_int(root, "dscomm_dump") != 1 || !ranks)
-        return g_strdup_printf("%s: not a dump of this version of dscomm",
-                               path);
-    for (guint i = 0; i < json_array_get_length(ranks); i++)
-        rank_read(dumps, root, json_array_get_element(ranks, i));
-    return NULL;
+/* Reads the records of a running job. */
+static char *process_read(dumps_t *dumps, const char *pid)
+{
+    JsonParser *parser = json_parser_new();
+    dscomm_recorder_t recorder;
+    GError *error = NULL;
+    char *text = NULL, *problem;
+    size_t size;
+    FILE *file;
+    const char *why = dscomm_priv_recorder_find(atol(pid), &recorder);
+
+    g_ptr_array_add(dumps->parsers, parser);
+    if (why)
+        return g_strdup_printf("process %s: %s", pid, why);
+    file = open_memstream(&text, &size);
+    g_assert(file);
+    dscomm_priv_recorder_print(recorder.memory, NULL, file);
+    fclose(file);
+    dscomm_priv_recorder_close(&recorder);
+    problem = json_parser_load_from_data(parser, text, (gssize)size, &error)
+                  ? document_read(dumps, parser, pid)
+                  : parse_fail(pid, error);
+    free(text);
+    return problem;
 }
 
 static char *folder_read(dumps_t *dumps, const char *path)
@@ -256,8 +296,12 @@ static char *folder_read(dumps_t *dumps, const char *path)
 
 char *dumps_read(dumps_t *dumps, const char *path)
 {
-    return g_file_test(path, G_FILE_TEST_IS_DIR) ? folder_read(dumps, path)
-                                                 : file_read(dumps, path);
+    if (g_file_test(path, G_FILE_TEST_IS_DIR))
+        return folder_read(dumps, path);
+    if (!g_file_test(path, G_FILE_TEST_EXISTS) && *path &&
+        !path[strspn(path, "0123456789")])
+        return process_read(dumps, path);
+    return file_read(dumps, path);
 }
 
 static int rank_order(const void *a, const void *b)

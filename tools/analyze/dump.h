@@ -46,7 +46,8 @@ typedef struct {
 
 dumps_t *dumps_new(void);
 void dumps_free(dumps_t *dumps);
-/* Reads a file, or all files *.json of a folder. NULL, or a sentence;
+/* Reads a file, all files *.json of a folder, or, if path is a number and no
+ * file, the records of the running job of that process. NULL, or a sentence;
  * g_free(). A rank that is in several files counts as in the youngest. */
 char *dumps_read(dumps_t *dumps, const char *path);
 /* Sorts what was read; called once, after the last file. */
