@@ -157,7 +157,8 @@ dscomm_diagnosis_t *dscomm_priv_diagnosis_new(const dscomm_work_t *work)
         return NULL;
     waits_add_peers(diagnosis, work);
     dscomm_priv_report_write(group->recorder, group->recorded_as,
-                             group->identity.id, diagnosis->waits,
+                             group->identity.id, &work->call.coll,
+                             work->recorded, diagnosis->waits,
                              diagnosis->nwaits, diagnosis->own);
     dscomm_priv_report_read(diagnosis->own, group->identity.id,
                             &diagnosis->reports[group->rank]);

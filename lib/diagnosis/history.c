@@ -41,14 +41,23 @@ static void history_write_call(const dscomm_recorder_slot_t *slot,
                   dscomm_priv_recorder_describe(slot, call, what, sizeof what));
 }
 
-/* Writes the group's last HISTORY_CALLS collectives, youngest first. */
+/* Writes the group's last HISTORY_CALLS collectives, youngest first. If other
+ * groups have made so many calls that the recorder has lost the current one,
+ * that comes first. */
 static void history_write(const dscomm_recorder_slot_t *slot, uint32_t group,
+                          const dscomm_coll_args_t *current, uint64_t serial,
                           writer_t *writer)
 {
     const uint64_t last = atomic_load(&slot->calls);
     dscomm_recorded_t call;
+    char what[200];
     int written = 0;
 
+    if (current && !dscomm_priv_recorder_read(slot, serial, &call))
+        writer_append(writer, "%llu %x %d %s\n",
+                      (unsigned long long)current->sequence,
+                      (unsigned)current->fingerprint, current->coll,
+                      dscomm_coll_describe(current, what, sizeof what));
     for (uint64_t i = 0; i < MIN(last, RECORDER_CALLS); i++) {
         if (!dscomm_priv_recorder_read(slot, last - i, &call) ||
             call.group != group || call.coll >= DSCOMM_COLL_SEND)
@@ -61,7 +70,8 @@ static void history_write(const dscomm_recorder_slot_t *slot, uint32_t group,
 
 void dscomm_priv_report_write(const dscomm_recorder_slot_t *slot,
                               uint32_t group, const char *id,
-                              const int *waits_for, int nwaits,
+                              const dscomm_coll_args_t *current,
+                              uint64_t serial, const int *waits_for, int nwaits,
                               char text[REPORT_MAX])
 {
     writer_t writer = {text, 0, REPORT_MAX};
@@ -71,7 +81,7 @@ void dscomm_priv_report_write(const dscomm_recorder_slot_t *slot,
         if (waits_for[i] < WAITS_FOR_RANKS)
             writer_append(&writer, "%d ", waits_for[i]);
     writer_append(&writer, "\n");
-    history_write(slot, group, &writer);
+    history_write(slot, group, current, serial, &writer);
 }
 
 /* Reads the ranks of the line at text, which ends before end. */

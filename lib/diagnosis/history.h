@@ -24,10 +24,12 @@ typedef struct {
 #define REPORT_MAX (1024 + 1024 + 512 * HISTORY_CALLS)
 
 /* Writes a report to text. group is the group's number in the slot, id its id;
- * waits_for has nwaits ranks. */
+ * current: the call that the rank is in, or NULL, and its serial; waits_for has
+ * nwaits ranks. */
 void dscomm_priv_report_write(const dscomm_recorder_slot_t *slot,
                               uint32_t group, const char *id,
-                              const int *waits_for, int nwaits,
+                              const dscomm_coll_args_t *current,
+                              uint64_t serial, const int *waits_for, int nwaits,
                               char text[REPORT_MAX]);
 /* Returns 0 if text is a report of the group with this id, else -1. text may
  * hold any bytes. */

@@ -45,7 +45,7 @@ static dscomm_report_t pass_on(const dscomm_recorder_slot_t *slot)
     char text[REPORT_MAX];
     dscomm_report_t report = {0};
 
-    dscomm_priv_report_write(slot, GROUP, "w.1", waits, 2, text);
+    dscomm_priv_report_write(slot, GROUP, "w.1", NULL, 0, waits, 2, text);
 
     is_int(dscomm_priv_report_read(text, "w.2", &report), -1,
            "another group's is none");
@@ -82,6 +82,33 @@ static void test_calls(void)
     is_int((long)dscomm_priv_report_difference(&a, &a), 0, "no difference");
     b.known = 0;
     is_int((long)dscomm_priv_report_difference(&a, &b), 0, "nothing known");
+}
+
+/* The current call is in the report, even if another group has made so many
+ * calls meanwhile that the recorder has lost it. */
+static void test_lost(void)
+{
+    static dscomm_recorder_slot_t slot;
+    const dscomm_coll_args_t current = make(9, DSCOMM_COLL_ALL_REDUCE, 5);
+    const uint64_t serial =
+        dscomm_priv_recorder_collective(&slot, GROUP, 4, &current, 0);
+    dscomm_coll_args_t args = make(1, DSCOMM_COLL_BARRIER, 0);
+    char text[REPORT_MAX];
+    dscomm_report_t report;
+
+    dscomm_priv_report_write(&slot, GROUP, "w.1", &current, serial, NULL, 0,
+                             text);
+    ok(!dscomm_priv_report_read(text, "w.1", &report) && report.last == 9 &&
+           !report.calls[1].sequence,
+       "the current call, once");
+    for (args.sequence = 1; args.sequence <= RECORDER_CALLS; args.sequence++)
+        dscomm_priv_recorder_collective(&slot, GROUP + 1, 4, &args, 0);
+    dscomm_priv_report_write(&slot, GROUP, "w.1", &current, serial, NULL, 0,
+                             text);
+    ok(!dscomm_priv_report_read(text, "w.1", &report) && report.last == 9,
+       "and after many calls on another group");
+    is_str(text_of(&report, 9), "all_reduce(count 5, int32, sum) #9",
+           "with its arguments");
 }
 
 static void test_counts(void)
@@ -136,6 +163,7 @@ int main(void)
 {
     test_calls();
     test_counts();
+    test_lost();
     test_foreign();
     return tap_done();
 }
