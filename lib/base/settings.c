@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -330,9 +331,10 @@ dscomm_status_t dscomm_priv_setting_parse(const dscomm_setting_t *row,
 
 const char *dscomm_priv_setting_value(const dscomm_setting_t *row)
 {
-    int is_path = row->type == DSCOMM_SETTING_STRING &&
-                  g_strcmp0(row->words, "path") == 0;
-    const char *text = is_path ? secure_getenv(row->name) : getenv(row->name);
+    const bool opens = row->type == DSCOMM_SETTING_STRING &&
+                       (g_strcmp0(row->words, "path") == 0 ||
+                        g_strcmp0(row->words, "PID:FD") == 0);
+    const char *text = opens ? secure_getenv(row->name) : getenv(row->name);
 
     return text && *text ? text : NULL;
 }
