@@ -231,6 +231,7 @@ static dscomm_status_t profiler_new(dscomm_profiler_t **ret_profiler)
     else
         freed = profiler->next;
     *ret_profiler = profiler;
+    dscomm_priv_table_clear(&profiler->table);
     if (dscomm_priv_table_init(&profiler->table))
         return DSCOMM_OK;
     profiler->next = freed;
@@ -239,11 +240,11 @@ static dscomm_status_t profiler_new(dscomm_profiler_t **ret_profiler)
                        "dscomm_profiler_attach: no memory for the table");
 }
 
-/* Called with the lock. */
+/* Keeps the table until the profiler is used again: a thread may be in a hook
+ * for another world. Called with the lock. */
 static void profiler_drop(dscomm_profiler_t *profiler)
 {
     atomic_fetch_add(&profiler->epoch, 1);
-    dscomm_priv_table_clear(&profiler->table);
     profiler->next = freed;
     freed = profiler;
 }
