@@ -24,7 +24,7 @@ kinds()
     printf '%s\n' "$json" | sed -n 's/.*"kind" : "\(.*\)".*/\1/p' | sort -u | tr '\n' ' '
 }
 
-export DSCOMM_TIMEOUT=3
+export DSCOMM_TIMEOUT=8
 reduce='all_reduce\(count 4, float32, sum\) #5'
 
 fail_by die
@@ -36,7 +36,7 @@ fail_by stop
 like "$found" '^rank 1 \(pid [0-9]+ on [^ ]+\) is stopped; it was in no call' 'the stopped rank'
 like "$found" "^group 'world': rank 1 is behind: ranks 0, 2, 3 have called $reduce" \
     'who waits for it'
-like "$found" 'no progress for 3' 'the failure'
+like "$found" 'no progress for 8' 'the failure'
 
 fail_by late
 is "$(kinds)" 'behind failure ' 'findings about a rank that does not come'
