@@ -120,7 +120,7 @@ static void group_record_failure(dscomm_group_t *group)
     if (failure.kind == DSCOMM_FAILURE_MISMATCH)
         g_usleep(SETTLE_US);
     problem = dscomm_priv_recorder_dump(folder, group->identity.id,
-                                        group->identity.world->recorder.memory,
+                                        &group->identity.world->recorder,
                                         group->recorder);
     if (problem)
         dscomm_log(DSCOMM_LOG_WARN, "core",

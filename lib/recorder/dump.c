@@ -37,11 +37,13 @@ slot_state_t dscomm_priv_recorder_state(const dscomm_recorder_slot_t *slot)
                                   : SLOT_RUNNING;
 }
 
-static void print_text(FILE *file, const char *text)
+/* Prints text up to its 0, or size bytes of it: another process may write
+ * anything to shared memory. */
+static void print_text(FILE *file, const char *text, size_t size)
 {
     putc('"', file);
-    for (; *text; text++) {
-        const unsigned char c = (unsigned char)*text;
+    for (size_t i = 0; i < size && text[i]; i++) {
+        const unsigned char c = (unsigned char)text[i];
 
         if (c == '"' || c == '\\')
             fprintf(file, "\\%c", c);
@@ -54,11 +56,17 @@ static void print_text(FILE *file, const char *text)
 }
 
 /* Prints "name": text, a comma, and a blank. */
-static void print_member(FILE *file, const char *name, const char *text)
+static void print_array(FILE *file, const char *name, const char *text,
+                        size_t size)
 {
     fprintf(file, "\"%s\": ", name);
-    print_text(file, text);
+    print_text(file, text, size);
     fputs(", ", file);
+}
+
+static void print_member(FILE *file, const char *name, const char *text)
+{
+    print_array(file, name, text, SIZE_MAX);
 }
 
 static void print_failure(const dscomm_recorder_slot_t *slot, FILE *file)
@@ -71,9 +79,9 @@ static void print_failure(const dscomm_recorder_slot_t *slot, FILE *file)
     }
     fputs("{", file);
     print_member(file, "status", dscomm_status_name(failure->status));
-    print_member(file, "group", failure->group);
-    print_member(file, "host", failure->host);
-    print_member(file, "sentence", slot->sentence);
+    print_array(file, "group", failure->group, sizeof failure->group);
+    print_array(file, "host", failure->host, sizeof failure->host);
+    print_array(file, "sentence", slot->sentence, sizeof slot->sentence);
     fprintf(file,
             "\"kind\": %d, \"rank\": %d, \"group_rank\": %d, \"pid\": %lld, "
             "\"sequence\": %llu}",
@@ -186,19 +194,20 @@ static void print_slot(const dscomm_recorder_slot_t *slot, FILE *file)
     fputs("]}", file);
 }
 
-void dscomm_priv_recorder_print(const dscomm_recorder_memory_t *memory,
+void dscomm_priv_recorder_print(const dscomm_recorder_t *recorder,
                                 const dscomm_recorder_slot_t *slot, FILE *file)
 {
+    const dscomm_recorder_memory_t *memory = recorder->memory;
     const char *separator = "";
     char host[65] = "";
 
     gethostname(host, sizeof host - 1);
     fputs("{\"dscomm_dump\": 1, ", file);
-    print_member(file, "job", memory ? memory->job : "");
+    print_array(file, "job", memory ? memory->job : "", sizeof memory->job);
     print_member(file, "host", host);
     fprintf(file, "\"written_ns\": %lld,\n \"ranks\": [",
             (long long)dscomm_priv_moment().real_ns);
-    for (uint32_t i = 0; i < (memory ? memory->slots : 1); i++) {
+    for (uint32_t i = 0; i < (memory ? recorder->slots : 1); i++) {
         if (memory)
             slot = &memory->slot[i];
         if (memory && !atomic_load(&slot->pid))
@@ -228,7 +237,7 @@ static const char *dump_fail(const char *path)
 
 /* Writes path by way of part, which only one process can create. */
 static const char *dump_write(const char *path, const char *part,
-                              const dscomm_recorder_memory_t *memory,
+                              const dscomm_recorder_t *recorder,
                               const dscomm_recorder_slot_t *slot)
 {
     const int fd =
@@ -245,7 +254,7 @@ static const char *dump_write(const char *path, const char *part,
         unlink(part);
         return NULL;
     }
-    dscomm_priv_recorder_print(memory, slot, file);
+    dscomm_priv_recorder_print(recorder, slot, file);
     failed = ferror(file);
     if (fclose(file) || failed || rename(part, path))
         return dump_fail(path);
@@ -253,14 +262,15 @@ static const char *dump_write(const char *path, const char *part,
 }
 
 const char *dscomm_priv_recorder_dump(const char *folder, const char *name,
-                                      dscomm_recorder_memory_t *memory,
+                                      const dscomm_recorder_t *recorder,
                                       const dscomm_recorder_slot_t *slot)
 {
+    dscomm_recorder_memory_t *memory = recorder->memory;
     char file[224], host[65] = "", path[PATH_MAX], part[PATH_MAX];
     const char *problem;
 
     gethostname(host, sizeof host - 1);
-    snprintf(file, sizeof file, "dscomm-%s-%s-%.60s",
+    snprintf(file, sizeof file, "dscomm-%.*s-%s-%.60s", (int)sizeof memory->job,
              memory ? memory->job : "none", host, name);
     clean_name(file);
     if (snprintf(path, sizeof path, "%s/%s.json", folder, file) >=
@@ -272,7 +282,7 @@ const char *dscomm_priv_recorder_dump(const char *folder, const char *name,
         return dump_fail(folder);
     if (access(path, F_OK) == 0)
         return NULL;
-    problem = dump_write(path, part, memory, slot);
+    problem = dump_write(path, part, recorder, slot);
     if (!problem && memory)
         atomic_fetch_add(&memory->dumps, 1);
     return problem;

@@ -11,15 +11,16 @@
 typedef enum { SLOT_RUNNING, SLOT_STOPPED, SLOT_DEAD, SLOT_LEFT } slot_state_t;
 slot_state_t dscomm_priv_recorder_state(const dscomm_recorder_slot_t *slot);
 
-/* Writes all used slots of memory, or only slot if memory is NULL, to file. */
-void dscomm_priv_recorder_print(const dscomm_recorder_memory_t *memory,
+/* Writes all used slots of recorder, or only slot if that has no memory, to
+ * file. */
+void dscomm_priv_recorder_print(const dscomm_recorder_t *recorder,
                                 const dscomm_recorder_slot_t *slot, FILE *file);
 
 /* Writes the same to FOLDER/dscomm-JOB-HOST-NAME.json, unless that file exists:
  * the first of several processes writes it. folder is made if it does not
  * exist. Returns NULL, or why the file could not be written. */
 const char *dscomm_priv_recorder_dump(const char *folder, const char *name,
-                                      dscomm_recorder_memory_t *memory,
+                                      const dscomm_recorder_t *recorder,
                                       const dscomm_recorder_slot_t *slot);
 
 #endif

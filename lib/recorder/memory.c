@@ -41,9 +41,10 @@ static size_t memory_bytes(uint64_t slots)
            (size_t)slots * sizeof(dscomm_recorder_slot_t);
 }
 
-static const char *memory_map(int fd, size_t bytes,
+static const char *memory_map(int fd, uint32_t slots,
                               dscomm_recorder_t *ret_recorder)
 {
+    const size_t bytes = memory_bytes(slots);
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     const char *failed = memory == MAP_FAILED ? explain("mmap") : NULL;
 
@@ -52,7 +53,7 @@ static const char *memory_map(int fd, size_t bytes,
         return failed;
     }
     madvise(memory, bytes, MADV_DONTDUMP); /* most of it is unused */
-    *ret_recorder = (dscomm_recorder_t){memory, bytes, fd, NULL};
+    *ret_recorder = (dscomm_recorder_t){memory, slots, fd, NULL};
     return NULL;
 }
 
@@ -103,7 +104,7 @@ const char *dscomm_priv_recorder_create(int slots, const char *job,
         close(fd);
         return failed;
     }
-    failed = memory_map(fd, bytes, ret_recorder);
+    failed = memory_map(fd, (uint32_t)slots, ret_recorder);
     if (failed)
         return failed;
     memcpy(ret_recorder->memory->magic, RECORDER_MAGIC,
@@ -117,7 +118,7 @@ const char *dscomm_priv_recorder_create(int slots, const char *job,
 
 /* The number of slots that fd has room for; 0: it is no memory of a recorder
  * that this library knows, or another user's. */
-static uint64_t memory_check(int fd)
+static uint32_t memory_check(int fd)
 {
     dscomm_recorder_memory_t head;
     struct stat file;
@@ -137,17 +138,21 @@ static uint64_t memory_check(int fd)
 const char *dscomm_priv_recorder_open(int64_t pid, int fd,
                                       dscomm_recorder_t *ret_recorder)
 {
+    struct stat file;
     char path[64];
-    uint64_t slots;
+    uint32_t slots;
     int own;
 
     snprintf(path, sizeof path, "/proc/%lld/fd/%d", (long long)pid, fd);
-    own = open(path, O_RDWR | O_CLOEXEC);
+    /* To open a device may have an effect. */
+    own = stat(path, &file) || !S_ISREG(file.st_mode)
+              ? -1
+              : open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (own < 0)
         return explain(path);
     slots = memory_check(own);
     if (slots)
-        return memory_map(own, memory_bytes(slots), ret_recorder);
+        return memory_map(own, slots, ret_recorder);
     close(own);
     return "it is another user's, or of another version of dscomm";
 }
@@ -218,22 +223,20 @@ static void slot_reset(dscomm_recorder_slot_t *slot, int rank, int size)
 const char *dscomm_priv_recorder_claim(dscomm_recorder_t *recorder,
                                        int preferred, int rank, int size)
 {
-    const int slots = (int)recorder->memory->slots;
+    const int slots = (int)recorder->slots;
 
     for (int i = 0; i < slots; i++) {
         dscomm_recorder_slot_t *slot =
             &recorder->memory->slot[(preferred + i) % slots];
         const char *failed;
 
-        if (!slot_take(slot))
-            continue;
         failed = pages_reserve(
             recorder->fd, (size_t)((char *)slot - (char *)recorder->memory),
             sizeof *slot);
-        if (failed) {
-            atomic_store(&slot->owner, 0);
+        if (failed)
             return failed;
-        }
+        if (!slot_take(slot))
+            continue;
         slot_reset(slot, rank, size);
         recorder->slot = slot;
         return NULL;
@@ -248,7 +251,7 @@ void dscomm_priv_recorder_close(dscomm_recorder_t *recorder)
     if (recorder->slot)
         atomic_compare_exchange_strong(&recorder->slot->owner, &owner, 0);
     if (recorder->memory) {
-        munmap(recorder->memory, recorder->bytes);
+        munmap(recorder->memory, memory_bytes(recorder->slots));
         close(recorder->fd);
     }
     *recorder = (dscomm_recorder_t)DSCOMM_RECORDER_INIT;

@@ -105,7 +105,7 @@ typedef struct {
 /* A process's view of the memory. */
 typedef struct {
     dscomm_recorder_memory_t *memory; /* NULL: none */
-    size_t bytes;
+    uint32_t slots; /* that memory has, whatever it says meanwhile */
     int fd;
     dscomm_recorder_slot_t *slot; /* this rank's; NULL: none */
 } dscomm_recorder_t;

@@ -4,6 +4,7 @@
 
 #include "tools/analyze/dump.h"
 
+#include "lib/base/settings.h"
 #include "lib/recorder/dump.h"
 #include "tools/common/json.h"
 
@@ -81,7 +82,7 @@ static group_t *group_get(dumps_t *dumps, JsonNode *node)
     group = g_new0(group_t, 1);
     group->id = id;
     group->name = get_text(node, "name");
-    group->size = (int)get_int(node, "size");
+    group->size = (int)CLAMP(get_int(node, "size"), 0, DSCOMM_RANKS_MAX);
     group->members = g_ptr_array_new_with_free_func(member_free);
     g_ptr_array_add(dumps->groups, group);
     return group;
@@ -261,7 +262,7 @@ static char *process_read(dumps_t *dumps, const char *pid)
         return g_strdup_printf("process %s: %s", pid, why);
     file = open_memstream(&text, &size);
     g_assert(file);
-    dscomm_priv_recorder_print(recorder.memory, NULL, file);
+    dscomm_priv_recorder_print(&recorder, NULL, file);
     fclose(file);
     dscomm_priv_recorder_close(&recorder);
     problem = json_parser_load_from_data(parser, text, (gssize)size, &error)

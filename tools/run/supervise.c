@@ -290,7 +290,7 @@ static void record_end(const tool_job_t *job, int rank, pid_t pid,
     failure.kind = DSCOMM_FAILURE_DIED;
     failure.rank = job->first_rank + rank;
     failure.pid = pid;
-    for (uint32_t i = 0; memory && i < memory->slots; i++)
+    for (uint32_t i = 0; memory && i < job->recorder.slots; i++)
         if (atomic_load(&memory->slot[i].pid) &&
             memory->slot[i].rank == failure.rank)
             dscomm_priv_recorder_fail(&memory->slot[i], &failure, text);
@@ -572,7 +572,7 @@ static void dump_records(const supervisor_t *s)
         (s->status == TOOL_OK && !s->restarting))
         return;
     name = g_strdup_printf("attempt%d", s->job->attempt);
-    problem = dscomm_priv_recorder_dump(folder, name, memory, NULL);
+    problem = dscomm_priv_recorder_dump(folder, name, &s->job->recorder, NULL);
     if (problem)
         print_line(s, "no dump was written: %s", problem);
     g_free(name);

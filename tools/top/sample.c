@@ -147,18 +147,18 @@ static int sample_order(const void *a, const void *b)
     return one->rank - other->rank;
 }
 
-GArray *sample_take(const dscomm_recorder_memory_t *memory,
-                    const GArray *before, double seconds)
+GArray *sample_take(const dscomm_recorder_t *recorder, const GArray *before,
+                    double seconds)
 {
     GArray *samples = g_array_new(false, true, sizeof(sample_t));
     GHashTable *last =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 
-    for (uint32_t i = 0; i < memory->slots; i++)
-        if (atomic_load(&memory->slot[i].pid))
-            slot_walk(&memory->slot[i], 0, note_last, last);
-    for (uint32_t i = 0; i < memory->slots; i++) {
-        const dscomm_recorder_slot_t *slot = &memory->slot[i];
+    for (uint32_t i = 0; i < recorder->slots; i++)
+        if (atomic_load(&recorder->memory->slot[i].pid))
+            slot_walk(&recorder->memory->slot[i], 0, note_last, last);
+    for (uint32_t i = 0; i < recorder->slots; i++) {
+        const dscomm_recorder_slot_t *slot = &recorder->memory->slot[i];
         sample_t sample = {.rank = slot->rank,
                            .pid = (int)atomic_load(&slot->pid)};
 

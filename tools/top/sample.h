@@ -21,7 +21,7 @@ typedef struct {
 
 /* Reads all ranks, in their order; g_array_free(). before: the former sample,
  * taken seconds ago, or NULL: rates are 0 then. */
-GArray *sample_take(const dscomm_recorder_memory_t *memory,
-                    const GArray *before, double seconds);
+GArray *sample_take(const dscomm_recorder_t *recorder, const GArray *before,
+                    double seconds);
 
 #endif

@@ -37,7 +37,8 @@ static char *find_job(dscomm_recorder_t *ret_recorder)
 
         if (pid <= 0 || dscomm_priv_recorder_find(pid, &found))
             continue;
-        if (first && strcmp(found.memory->job, ret_recorder->memory->job))
+        if (first && strncmp(found.memory->job, ret_recorder->memory->job,
+                             sizeof found.memory->job))
             problem = g_strdup_printf("there are several jobs, such as those "
                                       "of processes %ld and %ld; name one",
                                       first, pid);
@@ -62,14 +63,21 @@ static bool some_live(const GArray *samples)
     return false;
 }
 
-static void print_json(const dscomm_recorder_memory_t *memory,
-                       const GArray *samples)
+/* The job's name, of which any rank may have overwritten the end; g_free(). */
+static char *job_name(const dscomm_recorder_t *recorder)
+{
+    return g_strndup(recorder->memory->job, sizeof recorder->memory->job);
+}
+
+static void print_json(const dscomm_recorder_t *recorder, const GArray *samples)
 {
     JsonBuilder *builder = json_builder_new();
     GString *text = g_string_new(NULL);
+    char *job = job_name(recorder);
 
     tool_json_object(builder, NULL);
-    tool_json_text(builder, "job", memory->job);
+    tool_json_text(builder, "job", job);
+    g_free(job);
     tool_json_array(builder, "ranks");
     for (guint i = 0; i < samples->len; i++) {
         const sample_t *sample = &g_array_index(samples, sample_t, i);
@@ -125,10 +133,11 @@ static void print_rank(const sample_t *sample, bool terminal)
     g_free(current);
 }
 
-static void print_table(const dscomm_recorder_memory_t *memory,
+static void print_table(const dscomm_recorder_t *recorder,
                         const GArray *samples, bool terminal)
 {
-    char *job = tool_printable(memory->job);
+    char *raw = job_name(recorder);
+    char *job = tool_printable(raw);
 
     if (terminal)
         fputs("\033[H\033[J", stdout);
@@ -140,26 +149,26 @@ static void print_table(const dscomm_recorder_memory_t *memory,
         print_rank(&g_array_index(samples, sample_t, i), terminal);
     fflush(stdout);
     g_free(job);
+    g_free(raw);
 }
 
 /* Prints a sample each interval, until no rank lives. */
-static void show(const dscomm_recorder_memory_t *memory,
-                 const options_t *options)
+static void show(const dscomm_recorder_t *recorder, const options_t *options)
 {
     const bool terminal = isatty(STDOUT_FILENO) && !options->json;
-    GArray *before = sample_take(memory, NULL, 0), *samples;
+    GArray *before = sample_take(recorder, NULL, 0), *samples;
     gint64 last = g_get_monotonic_time(), now;
     bool again = true;
 
     while (again) {
         g_usleep((gulong)(options->interval * G_USEC_PER_SEC));
         now = g_get_monotonic_time();
-        samples =
-            sample_take(memory, before, (double)(now - last) / G_USEC_PER_SEC);
+        samples = sample_take(recorder, before,
+                              (double)(now - last) / G_USEC_PER_SEC);
         if (options->json)
-            print_json(memory, samples);
+            print_json(recorder, samples);
         else
-            print_table(memory, samples, terminal && !options->once);
+            print_table(recorder, samples, terminal && !options->once);
         again = !options->once && some_live(samples) && !ferror(stdout);
         g_array_free(before, true);
         before = samples;
@@ -187,7 +196,7 @@ static int top(const char *pid, const options_t *options)
     else if (problem)
         status = tool_fail(TOOL_FAILED, "top", "%s", problem);
     else
-        show(recorder.memory, options);
+        show(&recorder, options);
     g_free(problem);
     dscomm_priv_recorder_close(&recorder);
     return status;

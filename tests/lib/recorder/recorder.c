@@ -2,12 +2,14 @@
 /* The flight recorder: writing, reading, and its memory. */
 #include "config.h"
 
-#include "lib/recorder/recorder.h"
+#include "lib/recorder/dump.h"
 #include "tests/tap.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -260,6 +262,20 @@ static void test_memory(void)
     ok(dscomm_priv_recorder_find(parent, &recorder) != NULL, "and gone");
 }
 
+/* Printing reads nothing beyond the memory, whatever a rank has written. */
+static void test_print(const dscomm_recorder_t *recorder)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+
+    dscomm_priv_recorder_print(recorder, NULL, file);
+    fclose(file);
+    ok(strstr(text, "jjjj\", \"host\"") && strstr(text, "\"rank\": 2"),
+       "and the end of its name");
+    free(text);
+}
+
 /* Files that are no memory of a recorder are refused. */
 static void test_foreign(void)
 {
@@ -281,7 +297,14 @@ static void test_foreign(void)
        "more slots than bytes");
     other.memory->slots--;
     ok(!dscomm_priv_recorder_find(getpid(), &recorder), "all is right");
+    other.memory->slots = INT32_MAX;
+    other.memory->slot[0].rank = 3;
+    memset(other.memory->job, 'j', sizeof other.memory->job);
+    ok(!dscomm_priv_recorder_claim(&recorder, 5, 2, 4) &&
+           recorder.slot == &recorder.memory->slot[0],
+       "a rank has overwritten the number of slots");
     dscomm_priv_recorder_close(&recorder);
+    test_print(&other);
     dscomm_priv_recorder_close(&other);
 }
 
