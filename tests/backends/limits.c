@@ -207,12 +207,12 @@ static void run_named(const named_t *n)
 }
 
 /* Uses a file:// store, which takes two descriptors while it is open. The rest
- * is for the socket, the rank's own pidfd, the segment and the pidfds of two
- * others. */
+ * is for the flight recorder, the socket, the rank's own pidfd, the segment and
+ * the pidfds of two others. */
 static void test_named_limits(void)
 {
     static const named_t named[] = {
-        {0, 4, 0}, {0, 5, 0}, {0, 6, 0}, {1, 3, 0}, {1, 4, 0}, {1, 5, 0},
+        {0, 4, 0}, {0, 5, 0}, {0, 6, 0}, {1, 4, 0}, {1, 5, 0}, {1, 6, 0},
         {2, 4, 0}, {2, 5, 0}, {0, 0, 9}, {0, 1, 9}, {0, 2, 9}, {0, 3, 9},
         {1, 0, 9}, {1, 1, 9}, {1, 2, 9}, {2, 0, 9}, {2, 1, 9}, {2, 3, 9},
     };
