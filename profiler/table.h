@@ -20,7 +20,8 @@
 #define TABLE_SIZES 768
 #define GROUP_NAME_MAX 64 /* bytes of a name that are kept */
 
-/* What a row counts, and so what its value is. */
+/* The kind of a row: the things that it counts, and the meaning of its value.
+ */
 typedef enum {
     ROW_SIZE, /* operations of one size: bytes */
     ROW_CLASS, /* the same for sizes without a row: log2(bytes) + 1; 0 for 0 */

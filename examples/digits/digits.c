@@ -86,7 +86,7 @@ typedef struct {
     optimizer_t *optimizer; /* NULL: net_step() */
 } learner_t;
 
-/* What a rank that has missed a step gets from another one */
+/* The state that a rank which missed a step gets from another one */
 typedef struct {
     network_t net, velocity;
     float loss;

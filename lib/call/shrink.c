@@ -50,7 +50,7 @@
 #define KEY_MAX 24 /* bytes of "joined/" and a rank */
 #define OK_TEXT "ok"
 
-/* What is known of a rank. Those that are GONE stay so in later rounds. */
+/* The state of a rank. One that is GONE stays so in later rounds. */
 typedef enum { RANK_AWAITED, RANK_CAME, RANK_GONE } rank_state_t;
 
 typedef struct {

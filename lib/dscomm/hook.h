@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* What an operation is. Values are ABI: append only. */
+/* The kind of an operation. Values are ABI: append only. */
 typedef enum {
     DSCOMM_COLL_BROADCAST = 0,
     DSCOMM_COLL_REDUCE = 1,

@@ -16,7 +16,7 @@ extern "C" {
 /* The version of this contract; another one is not compatible. */
 #define DSCOMM_PROFILER_PLUGIN_ABI 1
 
-/* What one rank has collected. */
+/* The data that one rank has collected. */
 typedef struct dscomm_profiler_part {
     const void *data; /* NULL: the rank is missing: dead, or without memory */
     size_t size;

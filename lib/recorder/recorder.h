@@ -53,8 +53,8 @@ enum {
     RECORDED_STARTED = 1 << 2, /* the backend or a schedule has begun it */
 };
 
-/* What an entry has no room for: the counts of a _v call, and the text of a
- * user's operator. */
+/* A side table for what exceeds an entry: the counts of a _v call, and the text
+ * of a user's operator. */
 typedef struct {
     _Atomic uint64_t serial; /* of its call */
     uint64_t ncounts, sum; /* counts: their number and their sum */

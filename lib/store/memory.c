@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kinds of store share: waiting, values, and operations on a table of
- * this process. memory:// is such a table with a mutex, for the threads of one
- * process. */
+/* Code that the kinds of store share: waiting, values, and operations on a
+ * table of this process. memory:// is such a table with a mutex, for the
+ * threads of one process. */
 #include "config.h"
 
 #include "lib/store/memory.h"

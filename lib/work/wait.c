@@ -10,7 +10,7 @@
 
 #define SPINS 256
 
-/* What a wait waits for: the end of one work, or of all collectives started on
+/* The object of a wait: the end of one work, or of all collectives started on
  * the group. */
 typedef struct {
     dscomm_group_t *group;

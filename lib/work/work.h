@@ -9,7 +9,7 @@
 #include <dscomm/work.h>
 #include <stdbool.h>
 
-/* What was called. */
+/* The type of a call. */
 enum {
     CALL_COLLECTIVE,
     CALL_MESSAGE,

@@ -130,7 +130,7 @@ typedef struct dscomm_profile_info {
 DSCOMM_API dscomm_status_t dscomm_profile_info(const dscomm_profile_t *profile,
                                                dscomm_profile_info_t *ret_info);
 
-/* What has a row of its own. */
+/* Views of a profile: the things that have a row each. */
 typedef enum {
     DSCOMM_PROFILE_BY_SIZE = 0, /* operation, group, site, message size */
     /* operation, group, site; sizes of one row are from a power of two to below

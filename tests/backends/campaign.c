@@ -37,7 +37,7 @@ typedef struct scene scene_t;
 
 typedef enum { DIES, STOPS, DIFFERS, LACKS } fault_kind_t;
 
-/* What is done to a rank, or what it does. */
+/* A fault: something that is done to a rank, or that it does. */
 typedef struct {
     const char *name;
     fault_kind_t kind;

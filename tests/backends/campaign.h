@@ -17,7 +17,7 @@ typedef struct {
     int as_work;
 } campaign_call_t;
 
-/* What the operation is; selects the faults that fit it. */
+/* Traits of an operation, which select the faults that fit it. */
 enum {
     CAMPAIGN_COLLECTIVE = 1,
     CAMPAIGN_COUNTED = 2, /* has a count and a dtype */

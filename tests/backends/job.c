@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What a job that a launcher starts shares with its ranks, in a file. */
+/* Data that a job shares with ranks that a launcher starts, in a file. */
 typedef struct {
     job_report_t reports[JOB_RANKS_MAX]; /* first: they are unmapped alone */
     job_t job;

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What mpirun says. */
+/* The output of mpirun. */
 typedef struct {
     const char *name; /* the job's name; NULL: not given */
     const char *address, *port; /* NULL: not told */

@@ -22,7 +22,7 @@
 /* Time for ranks that never call, in ms, before job_slowly(). */
 #define SHORT_MS 2000
 
-/* What happens to a job. Ranks are bits. */
+/* A scenario of a job. Ranks are bits. */
 typedef struct {
     const char *name;
     unsigned dead; /* kill themselves after STEPS steps */
@@ -331,7 +331,7 @@ static dscomm_status_t make_abort(job_rank_t *me, dscomm_group_t *group)
     return run_until_failure(me, group, false);
 }
 
-/* What ends a group without a death. */
+/* Ways to end a group without a death. */
 typedef struct {
     const char *name;
     dscomm_status_t (*end)(job_rank_t *me, dscomm_group_t *group);

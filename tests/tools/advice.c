@@ -11,7 +11,7 @@
 #include <glib/gstdio.h>
 #include <unistd.h>
 
-/* What --version of each mpirun prints. */
+/* The output of --version of each mpirun. */
 static const struct {
     const char *name, *text;
 } versions[] = {

@@ -17,8 +17,8 @@
 /* A node that does not end by itself gets SIGALRM after so many seconds. */
 #define LIMIT_S 120
 
-/* What fails in this process: of the functions that dscomm run calls itself,
- * not of those that the library calls. */
+/* The function that fails in this process, if dscomm run calls it; calls by the
+ * library succeed. */
 static enum { NOTHING, EVENTFD, SIGNALFD } fault;
 
 /* The library of a sanitizer refers to functions that replace libc's. */

@@ -12,7 +12,7 @@
 
 #define LATE_S 0.001 /* ranks of several machines have no better clock */
 
-/* What was found. */
+/* A finding. */
 typedef struct {
     const char *kind; /* "dead", "stopped", "mismatch", ... */
     const char *group; /* name, or NULL */

@@ -57,7 +57,7 @@ typedef enum {
     PERF_COPIED_ALL /* n and n */
 } perf_copied_t;
 
-/* What operations have in common that give their ranks the same result. */
+/* Properties that operations with the same result on each rank share. */
 typedef struct {
     perf_shape_t send, recv;
     unsigned flags;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the ranks of a machine have done since the sample before. */
+/* Samples of the ranks of a machine: their activity since the sample before. */
 #ifndef TOOLS_SAMPLE_H
 #define TOOLS_SAMPLE_H
 

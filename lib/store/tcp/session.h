@@ -52,7 +52,7 @@ struct dscomm_priv_session {
     GQueue waits; /* one entry for each missing key */
 };
 
-/* What an entry of waits costs besides its bytes. */
+/* Bytes that an entry of waits costs besides its own. */
 #define SESSION_NOTE_COST ((size_t)768)
 
 /* Makes a session, which then owns fd. NULL: no memory; the caller keeps fd. */

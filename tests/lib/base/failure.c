@@ -165,7 +165,7 @@ static void test_last(void)
        "an older record does not count");
 }
 
-/* What fails because of a failure leaves that one, and its record, as it is. */
+/* A second failure leaves the first one, and its record, as it is. */
 static void test_hold(void)
 {
     dscomm_failure_t first = DSCOMM_FAILURE_INIT, other = DSCOMM_FAILURE_INIT;

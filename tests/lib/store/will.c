@@ -151,7 +151,7 @@ static void test_connections(int port)
     comes(port, "/died", "dead ", "the last connection ends");
 }
 
-/* What the server closes tells nothing about the client. */
+/* A connection that the server closes tells nothing about the client. */
 static void test_closed(int port)
 {
     static raw_t raw;

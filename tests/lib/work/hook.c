@@ -135,7 +135,7 @@ static void waiting(dscomm_group_t *world)
     dscomm_hooks_set(NULL);
 }
 
-/* What the library does for a new group is not seen. */
+/* Hooks do not see operations that the library makes for a new group. */
 static void library(dscomm_group_t *world)
 {
     dscomm_hooks_t hooks = {sizeof hooks, on_begin, on_end, &begun, NULL};
