@@ -540,6 +540,48 @@ static void end_works(dscomm_group_t *group)
     pthread_mutex_unlock(&group->works.lock);
 }
 
+/* Returns a rank of group whose process has ended, or -1. */
+static int group_find_dead(const dscomm_group_t *group)
+{
+    const dscomm_meeting_t *meeting = &group->identity.world->meeting;
+
+    for (int r = 0; r < group->size; r++)
+        if (r != group->rank &&
+            dscomm_priv_processes_ended(meeting->processes,
+                                        group->identity.world_ranks[r]))
+            return r;
+    return -1;
+}
+
+/* Revokes a group that seems to work although the process of a rank has ended.
+ * The caller may know of that by another group, such as that of a compressor.
+ */
+static void group_detect_death(dscomm_group_t *group)
+{
+    const dscomm_meeting_t *meeting = &group->identity.world->meeting;
+    dscomm_store_t *base = dscomm_priv_group_base_after(group);
+    dscomm_failure_t failure;
+    dscomm_priv_look_t look;
+    int dead;
+
+    if (!base || dscomm_priv_processes_learn(meeting->processes, base,
+                                             group->identity.world_ranks,
+                                             group->size) < 0)
+        return;
+    dead = group_find_dead(group);
+    if (dead < 0) { /* on another machine */
+        look = dscomm_priv_processes_key(base);
+        if (dscomm_priv_store_look(&look, 1) == DSCOMM_OK)
+            dscomm_priv_processes_read(meeting->processes, &look);
+        dead = group_find_dead(group);
+    }
+    if (dead < 0)
+        return;
+    dscomm_priv_group_blame(group, DSCOMM_ERR_PEER_FAILED, DSCOMM_FAILURE_DIED,
+                            dead, NULL, &failure);
+    dscomm_priv_group_revoke(group, &failure);
+}
+
 static dscomm_status_t shrink_check(dscomm_group_t *group,
                                     const dscomm_group_attr_t *attr,
                                     dscomm_group_t *const *ret_group,
@@ -559,6 +601,8 @@ static dscomm_status_t shrink_check(dscomm_group_t *group,
                            NAME ": attr.members_only is for "
                                 "dscomm_group_new(); the members of this group "
                                 "are those that survive");
+    if (dscomm_priv_group_revoked(group, ret_failure) == DSCOMM_OK)
+        group_detect_death(group);
     if (dscomm_priv_group_revoked(group, ret_failure) == DSCOMM_OK)
         return dscomm_fail(DSCOMM_ERR_STATE,
                            NAME
