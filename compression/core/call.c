@@ -8,6 +8,7 @@
 #include "lib/base/clock.h"
 
 #include <dscomm/dscomm.h>
+#include <string.h>
 
 /* Interval at which a blocking call checks its group, in ms. */
 #define LOOK_MS 100
@@ -141,6 +142,17 @@ static dscomm_status_t fail_early(dscomm_channel_t *channel, const char *name)
     return status;
 }
 
+/* Copies the errors of a recoverable compressor. They are on the host, because
+ * no device computes for such. */
+static void errors_keep(const dscomm_compressor_t *c)
+{
+    if (!c->kept)
+        return;
+    memcpy(c->kept, c->worker, c->padded * sizeof(float));
+    memcpy(c->kept + c->padded, c->server,
+           dscomm_priv_part_count(c, c->channel->rank) * sizeof(float));
+}
+
 dscomm_status_t dscomm_priv_exchange(const char *name,
                                      dscomm_compressor_t *const *compressors,
                                      void *const *buffers, size_t n,
@@ -165,6 +177,8 @@ dscomm_status_t dscomm_priv_exchange(const char *name,
         g_atomic_int_set(&compressors[i]->busy, status == DSCOMM_OK);
         compressors[i]->calls++;
     }
+    for (size_t i = 0; i < n && status == DSCOMM_OK; i++)
+        errors_keep(compressors[i]);
     if (status == DSCOMM_OK)
         status = dscomm_priv_device_begin(x);
     if (status == DSCOMM_OK)

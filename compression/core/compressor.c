@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making and freeing compressors. */
+/* Making and freeing compressors, and moving them to another group. */
 #include "config.h"
 
 #include "compression/core/window.h"
@@ -29,6 +29,7 @@ typedef struct {
  * byte order of this machine. */
 typedef struct {
     terms_t terms;
+    dscomm_origin_t origin;
     int64_t window; /* its wish */
     uint32_t oldest; /* the first page of the windows that the rank has */
     int32_t
@@ -146,6 +147,7 @@ static void compressor_destroy(dscomm_compressor_t *c)
     dscomm_priv_channel_give(c->channel);
     free(c->worker);
     free(c->server);
+    free(c->kept);
     g_free(c->mask);
     g_free(c);
 }
@@ -246,20 +248,22 @@ static dscomm_window_wishes_t offers_collect(const offer_t *all, int ranks)
 
 /* Exchanges offers, and fails on all ranks if one has refused or has other
  * terms. If the exchange itself fails, this rank's own refusal is the failure.
- */
+ * old: the compressor whose errors c gets, or NULL. The caller frees
+ * *ret_all. */
 static dscomm_status_t offers_exchange(const char *name, dscomm_group_t *group,
                                        dscomm_compressor_t *c,
+                                       const dscomm_compressor_t *old,
                                        dscomm_status_t refusal,
-                                       dscomm_window_wishes_t *ret_wishes)
+                                       offer_t **ret_all)
 {
-    size_t ranks = (size_t)dscomm_group_size(group);
-    offer_t mine, *all = g_try_new(offer_t, ranks);
+    offer_t mine, *all = g_try_new(offer_t, (gsize)dscomm_group_size(group));
     dscomm_status_t status;
 
     memset(&mine, 0, sizeof mine);
     mine.refusal = (int32_t)refusal;
     if (refusal == DSCOMM_OK) {
         state_terms(c, &mine.terms);
+        mine.origin = dscomm_priv_origin(old);
         mine.window = dscomm_priv_window_wish(c, group);
         mine.oldest = dscomm_priv_window_oldest(group);
     } else {
@@ -279,8 +283,9 @@ static dscomm_status_t offers_exchange(const char *name, dscomm_group_t *group,
     if (status == DSCOMM_OK)
         status = offers_compare(name, group, all);
     if (status == DSCOMM_OK)
-        *ret_wishes = offers_collect(all, (int)ranks);
-    g_free(all);
+        *ret_all = all;
+    else
+        g_free(all);
     return status;
 }
 
@@ -299,15 +304,22 @@ static dscomm_compressor_t *new_compressor(size_t count, const char *codec,
     if (attr->feedback == DSCOMM_FEEDBACK_CODEC && c->codec)
         c->feedback = c->codec->feedback;
     c->count = count;
+    c->asked = attr->padded;
+    c->recoverable = attr->recoverable && c->feedback;
     return c;
 }
 
 static dscomm_status_t compressor_allocate(dscomm_compressor_t *c, int rank)
 {
+    const size_t server = dscomm_priv_part_count(c, rank);
+
     if (c->feedback)
         c->worker = new_errors(c->padded);
-    c->server = new_errors(dscomm_priv_part_count(c, rank));
-    return c->server && (c->worker || !c->feedback)
+    c->server = new_errors(server);
+    if (c->recoverable)
+        c->kept = new_errors(c->padded + server);
+    return c->server && (c->worker || !c->feedback) &&
+                   (c->kept || !c->recoverable)
                ? DSCOMM_OK
                : dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                              "no memory for the errors of %zu elements",
@@ -391,6 +403,52 @@ static dscomm_status_t compressor_join(dscomm_compressor_t *c,
     return dscomm_priv_window_agree(c->channel, wishes);
 }
 
+/* Gives c the errors of compressors of an earlier group, if ranks offer any. */
+static dscomm_status_t compressor_inherit(const char *name,
+                                          dscomm_compressor_t *c,
+                                          dscomm_compressor_t *old,
+                                          dscomm_group_t *group,
+                                          const offer_t *all)
+{
+    const int ranks = dscomm_group_size(group);
+    dscomm_origin_t *origins = g_try_new(dscomm_origin_t, (gsize)ranks);
+    dscomm_status_t status;
+
+    if (!origins)
+        return dscomm_priv_channel_fail(group);
+    for (int r = 0; r < ranks; r++)
+        origins[r] = all[r].origin;
+    status = dscomm_priv_errors_inherit(name, c, old, group, origins);
+    g_free(origins);
+    return status;
+}
+
+/* status: of the preparation of c, NULL if there is no such. old: the
+ * compressor whose errors c gets, or NULL. Takes over c, on failure as well. */
+static dscomm_status_t compressor_meet(const char *name, dscomm_group_t *group,
+                                       dscomm_compressor_t *c,
+                                       dscomm_compressor_t *old,
+                                       dscomm_status_t status,
+                                       dscomm_compressor_t **ret_compressor)
+{
+    dscomm_window_wishes_t wishes;
+    offer_t *all = NULL;
+
+    status = offers_exchange(name, group, c, old, status, &all);
+    if (status == DSCOMM_OK) {
+        wishes = offers_collect(all, dscomm_group_size(group));
+        status = compressor_join(c, group, &wishes);
+    }
+    if (status == DSCOMM_OK)
+        status = compressor_inherit(name, c, old, group, all);
+    g_free(all);
+    if (status == DSCOMM_OK)
+        *ret_compressor = c;
+    else if (c)
+        compressor_destroy(c);
+    return status;
+}
+
 static dscomm_status_t compressor_create(const char *name,
                                          dscomm_group_t *group, size_t count,
                                          const dscomm_compressor_attr_t *attr,
@@ -399,21 +457,13 @@ static dscomm_status_t compressor_create(const char *name,
 {
     dscomm_compressor_t *c = NULL;
     dscomm_status_t status;
-    dscomm_window_wishes_t wishes = {0};
 
     if (!group)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", name);
     status = ret_compressor
                  ? compressor_prepare(group, count, attr, codec, &c)
                  : dscomm_fail(DSCOMM_ERR_INVALID, "ret_compressor is NULL");
-    status = offers_exchange(name, group, c, status, &wishes);
-    if (status == DSCOMM_OK)
-        status = compressor_join(c, group, &wishes);
-    if (status == DSCOMM_OK)
-        *ret_compressor = c;
-    else if (c)
-        compressor_destroy(c);
-    return status;
+    return compressor_meet(name, group, c, NULL, status, ret_compressor);
 }
 
 dscomm_status_t dscomm_compressor_create(dscomm_group_t *group, size_t count,
@@ -454,6 +504,61 @@ dscomm_status_t dscomm_compressor_free(dscomm_compressor_t *compressor)
     status = dscomm_priv_compressor_idle(compressor, "dscomm_compressor_free");
     if (status == DSCOMM_OK)
         compressor_destroy(compressor);
+    return status;
+}
+
+/* The attributes with which c was made. A padded count that does not suit so
+ * many ranks becomes the default. */
+static dscomm_compressor_attr_t attr_of(const dscomm_compressor_t *c, int ranks)
+{
+    return (dscomm_compressor_attr_t){
+        .size = sizeof(dscomm_compressor_attr_t),
+        .geometry = c->geometry,
+        .sum = c->op == DSCOMM_SUM,
+        .feedback = c->feedback ? DSCOMM_FEEDBACK_ON : DSCOMM_FEEDBACK_OFF,
+        .padded = c->asked % (8 * (size_t)ranks) ? 0 : c->asked,
+        .parameter = c->args.parameter,
+        .recoverable = c->recoverable,
+    };
+}
+
+/* Gives c the group and the errors of other, and frees what c had. */
+static void compressor_replace(dscomm_compressor_t *c,
+                               dscomm_compressor_t *other)
+{
+    const dscomm_compressor_t old = *c;
+
+    *c = *other;
+    *other = old;
+    c->asked = old.asked;
+    c->stream = old.stream;
+    c->mask = old.mask;
+    c->mask_hash = old.mask_hash;
+    c->signature ^= old.mask_hash;
+    other->mask = NULL;
+    compressor_destroy(other);
+}
+
+dscomm_status_t dscomm_compressor_rebind(dscomm_compressor_t *compressor,
+                                         dscomm_group_t *group)
+{
+    const char *name = "dscomm_compressor_rebind";
+    dscomm_compressor_t *c = NULL;
+    dscomm_compressor_attr_t attr;
+    dscomm_status_t status = dscomm_priv_compressor_idle(compressor, name);
+
+    if (!group)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", name);
+    if (status == DSCOMM_OK) {
+        attr = attr_of(compressor, dscomm_group_size(group));
+        status = compressor_prepare(group, compressor->count, &attr,
+                                    compressor->codec->name, &c);
+    }
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_device_home(compressor, 0);
+    status = compressor_meet(name, group, c, compressor, status, &c);
+    if (status == DSCOMM_OK)
+        compressor_replace(compressor, c);
     return status;
 }
 

@@ -63,6 +63,11 @@ struct dscomm_compressor {
     size_t count, padded, chunk; /* as in dscomm_compressor_info_t */
     float *worker; /* padded elements; NULL without feedback */
     float *server; /* errors of this rank's part; without feedback, scratch */
+    /* Of a recoverable compressor: worker and server errors as they were before
+     * the last call. NULL of another one. */
+    float *kept;
+    int recoverable;
+    size_t asked; /* the attribute padded */
     uint8_t *mask; /* or NULL */
     size_t block; /* bytes of an encoded whole block */
     size_t row; /* bytes of an encoded part (row): header, codes, padding */
@@ -122,6 +127,29 @@ dscomm_status_t dscomm_priv_compressor_idle(const dscomm_compressor_t *c,
 /* As above; fails also if the errors are lost. In state.c. */
 dscomm_status_t dscomm_priv_compressor_known(const dscomm_compressor_t *c,
                                              const char *name);
+
+/* The calls of c that are complete on this rank. */
+static inline uint32_t dscomm_priv_calls_complete(const dscomm_compressor_t *c)
+{
+    return c->calls - (c->lost ? 1 : 0);
+}
+
+/* The compressor of an earlier group whose errors a rank brings along. */
+typedef struct {
+    uint64_t chunk, padded;
+    int32_t ranks, rank; /* of the earlier group; rank -1: there is none */
+    uint32_t calls, complete;
+} dscomm_origin_t;
+
+/* In inherit.c. The origin of what old, which may be NULL, has. */
+dscomm_origin_t dscomm_priv_origin(const dscomm_compressor_t *old);
+/* Collective over group: gives c, whose errors are zero, the errors of the
+ * ranks' old compressors. origins: of all ranks of group. */
+dscomm_status_t dscomm_priv_errors_inherit(const char *name,
+                                           dscomm_compressor_t *c,
+                                           dscomm_compressor_t *old,
+                                           dscomm_group_t *group,
+                                           const dscomm_origin_t *origins);
 
 /* Fails with ERR_NO_MEMORY, and ends group, because the other ranks would
  * wait. */

@@ -192,6 +192,13 @@ static void state_clear_masked(dscomm_compressor_t *c)
             c->server[i] = 0;
 }
 
+/* Forgets a call that has failed, after the errors got other values. */
+static void forget_call(dscomm_compressor_t *c)
+{
+    c->calls = dscomm_priv_calls_complete(c);
+    c->lost = 0;
+}
+
 /* from: where the bytes were read, for the sentence; or "". */
 static dscomm_status_t state_load(const char *name, dscomm_compressor_t *c,
                                   const char *memory, size_t bytes,
@@ -216,7 +223,7 @@ static dscomm_status_t state_load(const char *name, dscomm_compressor_t *c,
     memory += worker_count(c) * sizeof(float);
     copy_floats(c->server, memory, state_server_count(c));
     state_clear_masked(c);
-    c->lost = 0;
+    forget_call(c);
     return DSCOMM_OK;
 }
 
@@ -377,7 +384,7 @@ dscomm_status_t dscomm_compressor_reset(dscomm_compressor_t *compressor)
                sizeof(float));
     if (compressor->worker)
         memset(compressor->worker, 0, compressor->padded * sizeof(float));
-    compressor->lost = 0;
+    forget_call(compressor);
     return DSCOMM_OK;
 }
 
@@ -495,6 +502,7 @@ dscomm_status_t dscomm_compressor_info(const dscomm_compressor_t *compressor,
         .server = dscomm_priv_part_count(c, c->channel->rank),
         .wire_bytes = wire_bytes(c),
         .state_bytes = state_bytes(c),
+        .calls = dscomm_priv_calls_complete(c),
     };
     memcpy(ret_info, &info, info.size);
     return DSCOMM_OK;

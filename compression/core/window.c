@@ -159,7 +159,8 @@ void dscomm_priv_window_leave(dscomm_channel_t *channel)
 
 size_t dscomm_priv_window_need(const dscomm_compressor_t *c, int ranks)
 {
-    return c->codec == &dscomm_priv_codec_onebit && c->feedback
+    return c->codec == &dscomm_priv_codec_onebit && c->feedback &&
+                   !c->recoverable
                ? dscomm_priv_round_up(2 * (size_t)ranks * c->row, PAGE)
                : 0;
 }

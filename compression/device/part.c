@@ -24,7 +24,7 @@ static int part_suits(const dscomm_exchange_t *x, const part_t *part)
     const dscomm_compressor_t *c = part->c;
 
     return c->codec == &dscomm_priv_codec_onebit && c->feedback && !c->mask &&
-           dscomm_priv_device_format(x->dtype) >= 0 &&
+           !c->recoverable && dscomm_priv_device_format(x->dtype) >= 0 &&
            (uintptr_t)part->buffer % dscomm_dtype_size(x->dtype) == 0;
 }
 

@@ -79,11 +79,15 @@ typedef struct dscomm_compressor_attr {
      * n ranks, as in DeepSpeed's optimizers. */
     size_t padded;
     double parameter; /* of the codec; 0: the codec's default */
+    /* 1: keeps a copy of the errors from before each call, so that
+     * dscomm_compressor_rebind() can return to them if the call fails. Costs
+     * memory and time for the copy; such a compressor works in host memory. */
+    int recoverable;
 } dscomm_compressor_attr_t;
 #define DSCOMM_COMPRESSOR_ATTR_INIT                                            \
     {                                                                          \
         sizeof(dscomm_compressor_attr_t), NULL, DSCOMM_GEOMETRY_NATIVE, 0,     \
-            DSCOMM_FEEDBACK_CODEC, 0, 0                                        \
+            DSCOMM_FEEDBACK_CODEC, 0, 0, 0                                     \
     }
 /* Sets the size bytes at attr to the defaults, as DSCOMM_COMPRESSOR_ATTR_INIT
  * does, for callers in languages that have no macros. size: of the structure
@@ -121,8 +125,8 @@ dscomm_compressor_free(dscomm_compressor_t *compressor);
  * dtype, otherwise ERR_MISMATCH. A failure ends the communication of all
  * present and later compressors of the group. If a call had begun, the state of
  * its compressors is lost: saving it or getting the errors returns ERR_STATE
- * until they are loaded or reset. To go on, load a state that was saved before
- * into compressors of another group. ERR_STATE while an earlier call of the
+ * until they are loaded or reset. To go on, move the compressors to another
+ * group by dscomm_compressor_rebind(). ERR_STATE while an earlier call of the
  * compressor is outstanding. MT: group. */
 DSCOMM_API dscomm_status_t
 dscomm_compressor_all_reduce(dscomm_compressor_t *compressor, void *buffer,
@@ -174,6 +178,9 @@ typedef struct dscomm_compressor_info {
     size_t wire_bytes;
     /* size of the state that dscomm_compressor_save() writes */
     size_t state_bytes;
+    /* Calls of all_reduce that count as complete, modulo 2^32; after
+     * dscomm_compressor_rebind() the same on all ranks. */
+    uint32_t calls;
 } dscomm_compressor_info_t;
 
 /* Fills in as many members of *ret_info as fit into its size, which the caller
@@ -188,6 +195,24 @@ DSCOMM_API dscomm_status_t dscomm_compressor_info(
  * count, until the next call; then get them again. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_compressor_errors(
     dscomm_compressor_t *compressor, float **ret_worker, float **ret_server);
+
+/* Moves a compressor to another group, such as dscomm_group_shrink() makes,
+ * with its attributes, mask, stream and errors. Collective over group. Each
+ * rank of it gives the compressor that it had on the same earlier group; a rank
+ * that was not there calls dscomm_compressor_create() with the same arguments.
+ *
+ * A worker error stays on its rank. Server errors belong to elements: each
+ * moves to the rank that serves its element now. Those of ranks that are gone
+ * are lost, and become zero, and so do those of padding that is new. If the
+ * last call failed on a rank, and is complete on another one, it counts as
+ * complete, and the errors are those after it. If it is complete nowhere, the
+ * errors return to those before it, or, unless recoverable was set, become
+ * zero on that rank. dscomm_compressor_info() tells which calls are complete.
+ *
+ * ERR_MISMATCH: the compressors differ, or come of different groups. On failure
+ * the compressor stays as it was. MT: group, both groups. */
+DSCOMM_API dscomm_status_t dscomm_compressor_rebind(
+    dscomm_compressor_t *compressor, dscomm_group_t *group);
 
 /* save writes the state to memory, of at least state_bytes; load reads it from
  * there. Further bytes of memory are not used. The format is the same on all
