@@ -156,6 +156,12 @@ DSCOMM_API uint64_t dscomm_group_sequence(const dscomm_group_t *group);
  * has it, also after this one was freed, unlike its address. Other ranks may
  * number differently. 0 for NULL. MT: safe. */
 DSCOMM_API uint64_t dscomm_group_number(const dscomm_group_t *group);
+/* Text that is equal on all ranks of the group, and that no other group of the
+ * world has, also after this one was freed: "w" for a world, else the parent's
+ * and what was added to it. With dscomm_group_sequence() it tells which
+ * collectives of several ranks are one. It has at most 511 bytes and lives as
+ * long as the group. "" for NULL. MT: safe. */
+DSCOMM_API const char *dscomm_group_id(const dscomm_group_t *group);
 
 /* Capabilities of the group's backend. */
 #define DSCOMM_CAP_NATIVE_COLLECTIVES ((uint64_t)1 << 0)

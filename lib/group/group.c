@@ -465,6 +465,11 @@ uint64_t dscomm_group_number(const dscomm_group_t *group)
     return group ? group->number : 0;
 }
 
+const char *dscomm_group_id(const dscomm_group_t *group)
+{
+    return group ? group->identity.id : "";
+}
+
 uint64_t dscomm_group_capabilities(const dscomm_group_t *group)
 {
     return group ? group->capabilities : 0;

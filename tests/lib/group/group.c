@@ -73,6 +73,55 @@ static void split(rank_t *self)
     CHECK(self, dscomm_group_free(group) == DSCOMM_OK);
 }
 
+/* Compares the ids of a group with rank 0's. Returns whether they are equal. */
+static int id_is_shared(rank_t *self, dscomm_group_t *group)
+{
+    const char *id = dscomm_group_id(group);
+    void *first = NULL;
+    size_t size = 0;
+    int same;
+
+    CHECK(self,
+          !dscomm_broadcast_blob(group, id, strlen(id), 0, &first, &size));
+    same = size == strlen(id) && !memcmp(first, id, size);
+    dscomm_blob_free(first);
+    return same;
+}
+
+/* Groups of equal members, or made by equal calls, have ids of their own. */
+static void ids(rank_t *self)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    const int all[] = {0, 1, 2, 3}, odd = self->rank % 2;
+    dscomm_group_t *groups[4];
+    void *listed = NULL;
+    size_t sizes[4];
+
+    attr.members_only = 1;
+    CHECK(self, !dscomm_group_split(self->world, odd, 0, NULL, &groups[0]));
+    CHECK(self, !dscomm_group_split(self->world, odd, 0, NULL, &groups[1]));
+    CHECK(self, !dscomm_group_new(self->world, all, 4, &attr, &groups[2]));
+    CHECK(self, !dscomm_group_new(self->world, all, 4, &attr, &groups[3]));
+    CHECK(self, id_is_shared(self, self->world));
+    for (int i = 0; i < 4; i++) {
+        CHECK(self, id_is_shared(self, groups[i]));
+        CHECK(self,
+              strcmp(dscomm_group_id(groups[i]), dscomm_group_id(self->world)));
+        for (int j = 0; j < i; j++)
+            CHECK(self, strcmp(dscomm_group_id(groups[i]),
+                               dscomm_group_id(groups[j])));
+    }
+    CHECK(self, !dscomm_all_gather_blob(self->world, dscomm_group_id(groups[0]),
+                                        strlen(dscomm_group_id(groups[0])),
+                                        &listed, sizes));
+    CHECK(self, sizes[0] != sizes[1] ||
+                    memcmp(listed, (char *)listed + sizes[0], sizes[0]) != 0);
+    dscomm_blob_free(listed);
+    for (int i = 0; i < 4; i++)
+        CHECK(self, !dscomm_group_free(groups[i]));
+    CHECK(self, !*dscomm_group_id(NULL));
+}
+
 static void mesh(rank_t *self)
 {
     const int dims[] = {2, -1}, wrong[] = {4, -1};
@@ -327,6 +376,7 @@ int main(void)
     ranks_use_modules();
     ranks_run(5, 10000, new_groups, "groups from lists");
     ranks_run(5, 10000, split, "split by colour and key");
+    ranks_run(4, 10000, ids, "ids are equal on all ranks of one group only");
     ranks_run(6, 10000, mesh, "a mesh");
     ranks_run(3, 10000, disagree, "lists that differ are found");
     ranks_run(3, 1000, disagree_on_backend, "backends that differ are found");
