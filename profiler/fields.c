@@ -4,6 +4,7 @@
 
 #include "profiler/profile.h"
 
+#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -15,10 +16,14 @@ typedef struct {
     size_t offset;
 } field_t;
 
-#define FIELD(type_, name_)                                                    \
+#define FIELD_OF(struct_, type_, name_)                                        \
     {                                                                          \
-#name_, FIELD_##type_, offsetof(dscomm_profile_row_t, name_)           \
+#name_, FIELD_##type_, offsetof(struct_, name_)                        \
     }
+#define FIELD(type_, name_) FIELD_OF(dscomm_profile_row_t, type_, name_)
+#define STRAGGLER(type_, name_)                                                \
+    FIELD_OF(dscomm_profile_straggler_t, type_, name_)
+#define ARRIVAL(type_, name_) FIELD_OF(dscomm_profile_arrival_t, type_, name_)
 
 static const field_t fields[] = {
     FIELD(TEXT, op),
@@ -43,6 +48,30 @@ static const field_t fields[] = {
     FIELD(REAL, busbw),
 };
 
+static const field_t straggler_fields[] = {
+    STRAGGLER(INT, rank),
+    STRAGGLER(INT, pid),
+    STRAGGLER(TEXT, host),
+    STRAGGLER(NUMBER, collectives),
+    STRAGGLER(NUMBER, last),
+    STRAGGLER(NUMBER, late_ns),
+    STRAGGLER(NUMBER, late_most_ns),
+    STRAGGLER(NUMBER, others_waited_ns),
+    STRAGGLER(NUMBER, waited_ns),
+    STRAGGLER(INT, waited_for),
+    STRAGGLER(NUMBER, waited_for_ns),
+};
+
+static const field_t arrival_fields[] = {
+    ARRIVAL(TEXT, op),        ARRIVAL(TEXT, group),
+    ARRIVAL(TEXT, group_id),  ARRIVAL(NUMBER, sequence),
+    ARRIVAL(NUMBER, bytes),   ARRIVAL(INT, last),
+    ARRIVAL(NUMBER, late_ns), ARRIVAL(NUMBER, waited_ns),
+};
+
+/* The collectives in JSON: those with the longest waits. */
+#define ARRIVALS_SHOWN 100
+
 static const char *const views[PROFILE_VIEWS] = {
     [DSCOMM_PROFILE_BY_SIZE] = "sizes",
     [DSCOMM_PROFILE_BY_CLASS] = "classes",
@@ -50,8 +79,7 @@ static const char *const views[PROFILE_VIEWS] = {
     [DSCOMM_PROFILE_BY_RANGE] = "ranges",
 };
 
-/* A text that is not UTF-8 is made so. */
-static void put_json_text(const char *text, GString *out)
+void dscomm_priv_json_text(const char *text, GString *out)
 {
     char *valid = g_utf8_make_valid(text, -1);
 
@@ -88,7 +116,7 @@ static void put_real(double value, GString *out)
     g_string_append(out, g_ascii_formatd(text, sizeof text, "%.6g", value));
 }
 
-static void put_field(const field_t *field, const dscomm_profile_row_t *row,
+static void put_field(const field_t *field, const void *row,
                       void (*put_text)(const char *text, GString *out),
                       GString *out)
 {
@@ -111,14 +139,45 @@ static void put_field(const field_t *field, const dscomm_profile_row_t *row,
     }
 }
 
-static void put_json_row(const dscomm_profile_row_t *row, GString *out)
+static void put_json_row(const field_t *members, size_t count, const void *row,
+                         GString *out)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(fields); i++) {
+    for (size_t i = 0; i < count; i++) {
         g_string_append_printf(out, "%s\"%s\": ", i ? ", " : "{",
-                               fields[i].name);
-        put_field(&fields[i], row, put_json_text, out);
+                               members[i].name);
+        put_field(&members[i], row, dscomm_priv_json_text, out);
     }
     g_string_append_c(out, '}');
+}
+
+/* Puts the first most of rows, of size bytes each. */
+static void put_json_rows(const char *name, const field_t *members,
+                          size_t count, const GArray *rows, size_t size,
+                          guint most, GString *out)
+{
+    g_string_append_printf(out, ",\n \"%s\": [", name);
+    for (guint i = 0; i < MIN(rows->len, most); i++) {
+        g_string_append(out, i ? ",\n  " : "\n  ");
+        put_json_row(members, count, rows->data + i * size, out);
+    }
+    g_string_append_c(out, ']');
+}
+
+static void put_json_stragglers(const dscomm_profile_t *profile, GString *out)
+{
+    dscomm_profile_info_t info = {.size = sizeof info};
+
+    dscomm_profile_info(profile, &info);
+    g_string_append_printf(out,
+                           ",\n \"events\": %" G_GUINT64_FORMAT
+                           ", \"events_dropped\": %" G_GUINT64_FORMAT,
+                           info.events, info.events_dropped);
+    put_json_rows("stragglers", straggler_fields,
+                  G_N_ELEMENTS(straggler_fields), profile->stragglers,
+                  sizeof(dscomm_profile_straggler_t), UINT_MAX, out);
+    put_json_rows("arrivals", arrival_fields, G_N_ELEMENTS(arrival_fields),
+                  profile->arrivals, sizeof(dscomm_profile_arrival_t),
+                  ARRIVALS_SHOWN, out);
 }
 
 void dscomm_priv_write_json(const dscomm_profile_t *profile, GString *out)
@@ -138,10 +197,11 @@ void dscomm_priv_write_json(const dscomm_profile_t *profile, GString *out)
              dscomm_priv_profile_get(profile, (dscomm_profile_by_t)by, i, &row);
              i++) {
             g_string_append(out, i ? ",\n  " : "\n  ");
-            put_json_row(&row, out);
+            put_json_row(fields, G_N_ELEMENTS(fields), &row, out);
         }
         g_string_append_c(out, ']');
     }
+    put_json_stragglers(profile, out);
     g_string_append(out, "}\n");
 }
 

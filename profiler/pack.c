@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A profile as bytes, by which ranks send theirs to rank 0. All numbers are
  * unsigned, in groups of 7 bits, lowest first, with a high bit in all bytes but
- * the last; a text is its length and its bytes. Bytes from another rank are
- * checked. */
+ * the last; a number that may be negative is doubled, and then odd; a text is
+ * its length and its bytes. Events follow each other from the last to begin to
+ * the first, each after a 1, with the difference of their begins. Bytes from
+ * another rank are checked. */
 #include "config.h"
 
-#include "profiler/profile.h"
+#include "profiler/trace.h"
 
 #include <string.h>
 
-#define MAGIC "dscomm-profile 1"
+#define MAGIC "dscomm-profile 2"
 /* largest numbers of a valid profile */
 #define ENTRIES_MAX 65536
 #define TEXT_MAX_BYTES 4096
+#define EVENTS_MAX (2 * RING_EVENTS * RINGS)
+#define TIME_MAX (INT64_MAX / 4) /* sums of two do not overflow */
 
 static void put_number(GByteArray *out, uint64_t number)
 {
@@ -26,10 +30,15 @@ static void put_number(GByteArray *out, uint64_t number)
 
 static void put_text(GByteArray *out, const char *text)
 {
-    const size_t length = strnlen(text, TEXT_MAX_BYTES);
+    const size_t length = MIN(strlen(text), TEXT_MAX_BYTES);
 
     put_number(out, length);
     g_byte_array_append(out, (const guint8 *)text, (guint)length);
+}
+
+static void put_signed(GByteArray *out, int64_t number)
+{
+    put_number(out, (uint64_t)number << 1 ^ (uint64_t)(number >> 63));
 }
 
 static void put_entry(GByteArray *out, const profile_entry_t *entry)
@@ -58,7 +67,79 @@ static void put_entry(GByteArray *out, const profile_entry_t *entry)
     }
 }
 
-GByteArray *dscomm_priv_profile_pack(const dscomm_profile_t *profile)
+static void put_event(GByteArray *out, const event_t *event, int64_t next_ns)
+{
+    put_number(out, 1);
+    put_number(out, (uint64_t)(next_ns - event->begin_ns));
+    put_number(out, (uint64_t)(event->end_ns - event->begin_ns));
+    put_number(out, event->kind);
+    put_number(out, event->thread);
+    put_number(out, event->text);
+    if (event->kind == EVENT_RANGE)
+        return;
+    put_number(out, event->group);
+    put_number(out, event->coll);
+    put_number(out, event->dtype);
+    put_number(out, event->is_async);
+    put_number(out, event->sequence);
+    put_number(out, event->bytes);
+    put_signed(out, event->op);
+    put_signed(out, event->peer);
+    put_signed(out, event->tag);
+    put_signed(out, event->status);
+}
+
+/* The bytes of an event are fewer than this. */
+#define EVENT_BYTES 128
+
+/* Returns the number of events that have no room. */
+static uint64_t put_events(GByteArray *out, const trace_t *trace, size_t most)
+{
+    guint left = trace->events->len;
+    int64_t next = left ? trace_event(trace, left - 1)->begin_ns : 0;
+
+    put_signed(out, next);
+    for (; left && out->len + EVENT_BYTES < most; left--) {
+        put_event(out, trace_event(trace, left - 1), next);
+        next = trace_event(trace, left - 1)->begin_ns;
+    }
+    put_number(out, 0);
+    return left;
+}
+
+static void put_trace(GByteArray *out, const trace_t *trace, size_t most)
+{
+    put_signed(out, trace->rank);
+    put_number(out, (uint64_t)trace->pid);
+    put_text(out, trace->host);
+    put_signed(out, trace->offset_ns);
+    put_signed(out, trace->error_ns);
+    put_number(out, trace->groups->len);
+    for (guint i = 0; i < trace->groups->len; i++) {
+        const trace_group_t *group =
+            &g_array_index(trace->groups, trace_group_t, i);
+
+        put_text(out, group->id);
+        put_text(out, group->name);
+        put_number(out, (uint64_t)group->size);
+        put_signed(out, group->rank);
+    }
+    put_number(out, trace->texts->len);
+    for (guint i = 0; i < trace->texts->len; i++)
+        put_text(out, g_ptr_array_index(trace->texts, i));
+    put_number(out, trace->threads->len);
+    for (guint i = 0; i < trace->threads->len; i++) {
+        const event_thread_t *thread =
+            &g_array_index(trace->threads, event_thread_t, i);
+
+        put_number(out, (uint64_t)thread->tid);
+        put_text(out, thread->name);
+    }
+    put_number(out, trace->dropped + put_events(out, trace, most));
+}
+
+GByteArray *dscomm_priv_profile_pack(const dscomm_profile_t *profile,
+                                     size_t most)
 {
     GByteArray *out = g_byte_array_new();
     GHashTableIter iter;
@@ -70,6 +151,9 @@ GByteArray *dscomm_priv_profile_pack(const dscomm_profile_t *profile)
     g_hash_table_iter_init(&iter, profile->entries);
     while (g_hash_table_iter_next(&iter, &key, NULL))
         put_entry(out, key);
+    put_number(out, profile->traces->len);
+    for (guint i = 0; i < profile->traces->len; i++)
+        put_trace(out, profile_trace(profile, i), most);
     return out;
 }
 
@@ -96,6 +180,16 @@ static uint64_t get_number(reader_t *reader, uint64_t most)
     }
     if (number > most)
         reader->bad = true;
+    return reader->bad ? 0 : number;
+}
+
+/* Reads a number from -most to most. */
+static int64_t get_signed(reader_t *reader, int64_t most)
+{
+    const uint64_t coded = get_number(reader, UINT64_MAX);
+    const int64_t number = (int64_t)(coded >> 1 ^ -(coded & 1));
+
+    reader->bad |= number > most || number < -most;
     return reader->bad ? 0 : number;
 }
 
@@ -176,8 +270,125 @@ static void get_entries(reader_t *reader, dscomm_profile_t *profile)
         if (profile && !reader->bad)
             dscomm_priv_profile_add(profile, &entry);
     }
-    reader->bad |= reader->at != reader->end;
     g_array_unref(entry.histogram);
+}
+
+/* Reads a text, of the chunk texts. */
+static const char *get_chunk(reader_t *reader, GStringChunk *texts)
+{
+    char text[TEXT_MAX_BYTES + 1];
+
+    return g_string_chunk_insert_const(texts, get_text(reader, text));
+}
+
+static void get_groups(reader_t *reader, GStringChunk *texts, trace_t *trace)
+{
+    const uint64_t count = get_number(reader, TABLE_GROUPS);
+
+    for (uint64_t i = 0; i < count && !reader->bad; i++) {
+        trace_group_t group = {.id = get_chunk(reader, texts)};
+
+        group.name = get_chunk(reader, texts);
+        group.size = (int)get_number(reader, INT32_MAX);
+        group.rank = (int)get_signed(reader, INT32_MAX);
+        g_array_append_val(trace->groups, group);
+    }
+}
+
+static void get_names(reader_t *reader, GStringChunk *texts, trace_t *trace)
+{
+    uint64_t count = get_number(reader, UINT16_MAX);
+    char name[TEXT_MAX_BYTES + 1];
+
+    for (uint64_t i = 0; i < count && !reader->bad; i++)
+        g_ptr_array_add(trace->texts, (gpointer)get_chunk(reader, texts));
+    count = get_number(reader, THREADS);
+    for (uint64_t i = 0; i < count && !reader->bad; i++) {
+        event_thread_t thread = {.tid = (int)get_number(reader, INT32_MAX)};
+
+        g_strlcpy(thread.name, get_text(reader, name), sizeof thread.name);
+        g_array_append_val(trace->threads, thread);
+    }
+}
+
+/* Reads an event that began before next_ns. */
+static event_t get_event(reader_t *reader, const trace_t *trace,
+                         int64_t next_ns)
+{
+    event_t event = {.begin_ns =
+                         next_ns - (int64_t)get_number(reader, TIME_MAX)};
+
+    reader->bad |= event.begin_ns < -TIME_MAX;
+    event.end_ns = event.begin_ns + (int64_t)get_number(reader, TIME_MAX);
+    event.kind = (uint8_t)get_number(reader, EVENT_KINDS - 1);
+    event.thread = (uint16_t)get_number(reader, UINT16_MAX);
+    event.text = (uint16_t)get_number(reader, UINT16_MAX);
+    reader->bad |= event.thread >= trace->threads->len ||
+                   event.text >= trace->texts->len || !trace->groups->len;
+    if (event.kind == EVENT_RANGE)
+        return event;
+    event.group = (uint16_t)get_number(reader, UINT16_MAX);
+    event.coll = (uint8_t)get_number(reader, DSCOMM_COLL_COUNT - 1);
+    event.dtype = (uint8_t)get_number(reader, UINT8_MAX);
+    event.is_async = (uint8_t)get_number(reader, 1);
+    event.sequence = get_number(reader, UINT64_MAX);
+    event.bytes = get_number(reader, UINT64_MAX);
+    event.op = (int32_t)get_signed(reader, INT32_MAX);
+    event.peer = (int32_t)get_signed(reader, INT32_MAX);
+    event.tag = (int32_t)get_signed(reader, INT32_MAX);
+    event.status = (int16_t)get_signed(reader, INT16_MAX);
+    reader->bad |= event.group >= trace->groups->len;
+    return event;
+}
+
+static void get_events(reader_t *reader, trace_t *trace)
+{
+    int64_t next = get_signed(reader, TIME_MAX);
+
+    while (!reader->bad && get_number(reader, 1)) {
+        const event_t event = get_event(reader, trace, next);
+
+        next = event.begin_ns;
+        reader->bad |= trace->events->len == EVENTS_MAX;
+        if (!reader->bad)
+            g_array_append_val(trace->events, event);
+    }
+    for (guint i = 0; i < trace->events->len / 2; i++) {
+        event_t *a = &g_array_index(trace->events, event_t, i);
+        event_t *b =
+            &g_array_index(trace->events, event_t, trace->events->len - 1 - i);
+        const event_t swapped = *a;
+
+        *a = *b;
+        *b = swapped;
+    }
+}
+
+static void get_trace(reader_t *reader, dscomm_profile_t *profile)
+{
+    trace_t *trace = dscomm_priv_trace_add(profile);
+
+    trace->rank = (int)get_signed(reader, INT32_MAX);
+    trace->pid = (int)get_number(reader, INT32_MAX);
+    trace->host = get_chunk(reader, profile->texts);
+    trace->offset_ns = get_signed(reader, TIME_MAX);
+    trace->error_ns = get_signed(reader, TIME_MAX);
+    get_groups(reader, profile->texts, trace);
+    get_names(reader, profile->texts, trace);
+    get_events(reader, trace);
+    trace->dropped = get_number(reader, UINT64_MAX);
+}
+
+/* Reads all traces; a profile has one at most. */
+static void get_traces(reader_t *reader, dscomm_profile_t *profile)
+{
+    const guint before = profile->traces->len;
+
+    if (get_number(reader, 1))
+        get_trace(reader, profile);
+    reader->bad |= reader->at != reader->end;
+    if (reader->bad)
+        g_ptr_array_set_size(profile->traces, (gint)before);
 }
 
 bool dscomm_priv_profile_unpack(dscomm_profile_t *profile, const void *data,
@@ -194,6 +405,7 @@ bool dscomm_priv_profile_unpack(dscomm_profile_t *profile, const void *data,
     dropped = get_number(&reader, UINT64_MAX);
     check = reader;
     get_entries(&check, NULL);
+    get_traces(&check, profile);
     if (check.bad)
         return false;
     get_entries(&reader, profile);

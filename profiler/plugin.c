@@ -3,12 +3,16 @@
  * attaches a profiler, and writes one profile of all ranks. */
 #include "config.h"
 
-#include "profiler/profile.h"
 #include "profiler/profiler.h"
+#include "profiler/trace.h"
 
 #include <dscomm/plugin.h>
 #include <glib.h>
 #include <string.h>
+
+/* Bounds of what one rank sends, and of what rank 0 gets from all, in bytes. */
+#define PART_MAX ((size_t)7 << 20)
+#define PARTS_MAX ((size_t)64 << 20)
 
 /* One thing to write. */
 typedef struct {
@@ -18,7 +22,8 @@ typedef struct {
 
 typedef struct {
     GArray *outputs; /* output_t */
-    bool verbose, debug;
+    bool verbose, debug, trace;
+    int world_size;
     dscomm_profiler_t *profiler;
     GByteArray *packed; /* what rank 0 gets of this rank */
 } state_t;
@@ -42,8 +47,8 @@ static dscomm_status_t word_refuse(const char *word)
     return dscomm_fail(
         DSCOMM_ERR_ENVIRONMENT,
         "DSCOMM_PROFILE has '%s'; it accepts summary, deepspeed, json:FILE, "
-        "csv:FILE, prometheus:FILE, verbose and debug, comma separated; "
-        "summary and deepspeed take a :FILE, too",
+        "csv:FILE, prometheus:FILE, trace:FILE, stragglers, verbose and debug, "
+        "comma separated; summary and deepspeed take a :FILE, too",
         word);
 }
 
@@ -66,6 +71,7 @@ static dscomm_status_t output_parse(state_t *state, const char *word)
 
         if (strlen(name) == length && !strncmp(name, word, length) &&
             (colon ? *output.path != '\0' : format_is_table(format))) {
+            state->trace |= format == DSCOMM_PROFILE_TRACE;
             g_array_append_val(state->outputs, output);
             return DSCOMM_OK;
         }
@@ -85,6 +91,8 @@ static dscomm_status_t settings_parse(state_t *state, const char *settings)
             state->verbose = true;
         else if (!strcmp(*word, "debug"))
             state->debug = true;
+        else if (!strcmp(*word, "stragglers"))
+            state->trace = true;
         else
             status = output_parse(state, *word);
     }
@@ -103,6 +111,7 @@ static dscomm_status_t plugin_open(const char *settings, void **ret_state)
     status = settings_parse(state, settings);
     attr.verbose = state->verbose;
     attr.debug = state->debug;
+    attr.trace = state->trace;
     if (status == DSCOMM_OK)
         status = dscomm_profiler_attach(&attr, &state->profiler);
     if (status < 0) {
@@ -118,6 +127,7 @@ static void plugin_begin(void *arg, dscomm_group_t *world)
     state_t *state = arg;
 
     state->profiler->rank = dscomm_group_rank(world);
+    state->world_size = dscomm_group_size(world);
     dscomm_profiler_start(state->profiler, NULL);
 }
 
@@ -129,7 +139,8 @@ static void plugin_collect(void *arg, dscomm_profiler_part_t *ret_part)
     dscomm_profiler_detach(state->profiler);
     if (dscomm_profiler_snapshot(state->profiler, &profile) < 0)
         return;
-    state->packed = dscomm_priv_profile_pack(profile);
+    state->packed = dscomm_priv_profile_pack(
+        profile, MIN(PART_MAX, PARTS_MAX / (size_t)state->world_size));
     dscomm_profile_free(profile);
     ret_part->data = state->packed->data;
     ret_part->size = state->packed->len;

@@ -2,8 +2,8 @@
 /* The entries of a profile, and its rows. */
 #include "config.h"
 
-#include "profiler/profile.h"
 #include "profiler/profiler.h"
+#include "profiler/trace.h"
 
 #include "lib/base/attr.h"
 
@@ -51,6 +51,11 @@ dscomm_profile_t *dscomm_priv_profile_new(int world_size)
     profile->entries = entries_new();
     profile->classes = entries_new();
     profile->missing = g_string_new(NULL);
+    profile->traces = g_ptr_array_new();
+    profile->arrivals =
+        g_array_new(FALSE, FALSE, sizeof(dscomm_profile_arrival_t));
+    profile->stragglers =
+        g_array_new(FALSE, FALSE, sizeof(dscomm_profile_straggler_t));
     for (int i = 0; i < PROFILE_VIEWS; i++)
         profile->views[i] = g_ptr_array_new();
     return profile;
@@ -64,6 +69,9 @@ void dscomm_profile_free(dscomm_profile_t *profile)
         g_ptr_array_unref(profile->views[i]);
     g_hash_table_unref(profile->entries);
     g_hash_table_unref(profile->classes);
+    g_ptr_array_unref(profile->traces);
+    g_array_unref(profile->arrivals);
+    g_array_unref(profile->stragglers);
     g_string_chunk_free(profile->texts);
     g_string_free(profile->missing, TRUE);
     g_free(profile);
@@ -211,6 +219,7 @@ void dscomm_priv_profile_finish(dscomm_profile_t *profile)
         g_ptr_array_add(profile->views[DSCOMM_PROFILE_BY_CLASS], key);
     for (int i = 0; i < PROFILE_VIEWS; i++)
         g_ptr_array_sort(profile->views[i], entry_compare);
+    dscomm_priv_trace_match(profile);
 }
 
 /* By the nearest rank: the smallest value that at least percent per cent of all
@@ -365,8 +374,55 @@ dscomm_status_t dscomm_profile_info(const dscomm_profile_t *profile,
         .missing = profile->missing->str,
         .dropped = profile->dropped,
     };
+    for (guint i = 0; i < profile->traces->len; i++) {
+        info.events += profile_trace(profile, i)->events->len;
+        info.events_dropped += profile_trace(profile, i)->dropped;
+    }
     dscomm_priv_info_copy(&info, sizeof info, ret_info);
     return DSCOMM_OK;
+}
+
+/* Copies member index of rows, of size bytes each, to ret_row. */
+static dscomm_status_t row_copy(const char *name, const GArray *rows,
+                                size_t index, size_t size, void *ret_row)
+{
+    if (index >= rows->len)
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND, "%s: there is no row %zu",
+                           name, index);
+    dscomm_priv_info_copy(rows->data + index * size, size, ret_row);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t
+dscomm_profile_straggler(const dscomm_profile_t *profile, size_t index,
+                         dscomm_profile_straggler_t *ret_straggler)
+{
+    const char *name = "dscomm_profile_straggler";
+    dscomm_status_t status = dscomm_priv_info_check(
+        name, "ret_straggler", (const size_t *)ret_straggler);
+
+    if (status == DSCOMM_OK && !profile)
+        status = dscomm_fail(DSCOMM_ERR_INVALID, "%s: profile is NULL", name);
+    if (status < 0)
+        return status;
+    return row_copy(name, profile->stragglers, index,
+                    sizeof(dscomm_profile_straggler_t), ret_straggler);
+}
+
+dscomm_status_t dscomm_profile_arrival(const dscomm_profile_t *profile,
+                                       size_t index,
+                                       dscomm_profile_arrival_t *ret_arrival)
+{
+    const char *name = "dscomm_profile_arrival";
+    dscomm_status_t status = dscomm_priv_info_check(
+        name, "ret_arrival", (const size_t *)ret_arrival);
+
+    if (status == DSCOMM_OK && !profile)
+        status = dscomm_fail(DSCOMM_ERR_INVALID, "%s: profile is NULL", name);
+    if (status < 0)
+        return status;
+    return row_copy(name, profile->arrivals, index,
+                    sizeof(dscomm_profile_arrival_t), ret_arrival);
 }
 
 void dscomm_priv_profile_miss(dscomm_profile_t *profile, int rank)

@@ -38,6 +38,9 @@ struct dscomm_profile {
     int ranks, world_size;
     GString *missing;
     uint64_t dropped;
+    GPtrArray *traces; /* trace_t, of the ranks that have events; trace.h */
+    GArray *arrivals; /* dscomm_profile_arrival_t, in order */
+    GArray *stragglers; /* dscomm_profile_straggler_t, in order */
 };
 
 dscomm_profile_t *dscomm_priv_profile_new(int world_size);
@@ -57,10 +60,12 @@ int64_t dscomm_priv_profile_percentile(const profile_entry_t *entry,
 void dscomm_priv_profile_add_table(dscomm_profile_t *profile,
                                    const table_t *table);
 
-/* Writes the entries of profile as bytes, equal on all machines; the caller
- * frees them. unpack adds them to another profile. False: data is malformed,
- * and nothing of it has been added. */
-GByteArray *dscomm_priv_profile_pack(const dscomm_profile_t *profile);
+/* Writes profile as bytes, equal on all machines; the caller frees them. Of its
+ * events the oldest are left out, and counted, so that there are at most most
+ * bytes. unpack adds them to another profile. False: data is malformed, and
+ * nothing of it has been added. */
+GByteArray *dscomm_priv_profile_pack(const dscomm_profile_t *profile,
+                                     size_t most);
 bool dscomm_priv_profile_unpack(dscomm_profile_t *profile, const void *data,
                                 size_t size);
 
@@ -74,6 +79,9 @@ void dscomm_priv_write_json(const dscomm_profile_t *profile, GString *out);
 void dscomm_priv_write_csv(const dscomm_profile_t *profile, GString *out);
 void dscomm_priv_write_prometheus(const dscomm_profile_t *profile,
                                   GString *out);
+
+/* Appends text in JSON's quotes; what is not UTF-8 is made so. */
+void dscomm_priv_json_text(const char *text, GString *out);
 
 /* Row index of a view; false beyond the last. */
 bool dscomm_priv_profile_get(const dscomm_profile_t *profile,

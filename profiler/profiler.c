@@ -2,6 +2,7 @@
 /* A profiler's life, and what it does at the hooks. */
 #include "config.h"
 
+#include "profiler/events.h"
 #include "profiler/profiler.h"
 #include "profiler/text.h"
 
@@ -142,19 +143,47 @@ static void print_operation(const dscomm_profiler_t *profiler,
         return; /* nobody reads */
 }
 
+/* Records an operation that has ended now, or the wait for one, as an event. */
+static void operation_record(event_kind_t kind, const dscomm_op_info_t *info,
+                             row_key_t key, dscomm_status_t status, int64_t now,
+                             int64_t ns)
+{
+    event_t event = {
+        .begin_ns = now - ns,
+        .end_ns = now,
+        .sequence = info->sequence,
+        .bytes = info->bytes,
+        .op = info->op,
+        .peer = info->root,
+        .tag = info->tag,
+        .group = (uint16_t)key.group,
+        .text = (uint16_t)key.site,
+        .status = (int16_t)status,
+        .kind = (uint8_t)kind,
+        .coll = (uint8_t)info->coll,
+        .dtype = (uint8_t)info->dtype,
+        .is_async = info->async != 0,
+    };
+
+    dscomm_priv_event_add(&event);
+}
+
 void dscomm_priv_profiler_end(const dscomm_op_info_t *info,
                               dscomm_status_t status, uint64_t token, void *arg)
 {
     dscomm_profiler_t *profiler = arg;
     const group_t *group = operation_group(profiler, info, token);
+    int64_t now, ns;
     row_key_t key;
     row_t *row;
-    int64_t ns;
 
     if (!group)
         return;
-    ns = (int64_t)(((uint64_t)dscomm_priv_clock() - token) & TOKEN_TIME);
+    now = dscomm_priv_clock();
+    ns = (int64_t)(((uint64_t)now - token) & TOKEN_TIME);
     key = operation_key(profiler, info, group, token);
+    if (profiler->trace)
+        operation_record(EVENT_OPERATION, info, key, status, now, ns);
     row = dscomm_priv_table_size(&profiler->table, key, info->bytes);
     if (G_UNLIKELY(!row))
         atomic_fetch_add(&profiler->table.dropped, 1);
@@ -175,13 +204,16 @@ void dscomm_priv_profiler_waited(const dscomm_op_info_t *info,
 {
     dscomm_profiler_t *profiler = arg;
     const group_t *group = operation_group(profiler, info, token);
+    row_key_t key;
     row_t *row;
 
     if (!group)
         return;
-    row = dscomm_priv_table_size(&profiler->table,
-                                 operation_key(profiler, info, group, token),
-                                 info->bytes);
+    key = operation_key(profiler, info, group, token);
+    if (profiler->trace)
+        operation_record(EVENT_WAIT, info, key, DSCOMM_OK, dscomm_priv_clock(),
+                         nanoseconds);
+    row = dscomm_priv_table_size(&profiler->table, key, info->bytes);
     if (row)
         atomic_fetch_add(&row->waited_ns, nanoseconds);
 }
@@ -295,12 +327,15 @@ dscomm_status_t dscomm_profiler_attach(const dscomm_profiler_attr_t *attr,
         profiler->colls = colls;
         profiler->verbose = merged.verbose;
         profiler->debug = merged.debug;
+        profiler->trace = merged.trace;
         profiler->rank = -1;
         atomic_store(&profiler->started, merged.enabled != 0);
         atomic_store(&profiler->has_started, false);
         status = profiler_install(profiler);
         if (status < 0)
             profiler_drop(profiler);
+        else if (profiler->trace)
+            dscomm_priv_events_begin(profiler);
     }
     pthread_mutex_unlock(&lock);
     if (status == DSCOMM_OK)
@@ -380,6 +415,8 @@ dscomm_status_t dscomm_profiler_reset(dscomm_profiler_t *profiler,
     if (!handle) {
         atomic_fetch_add(&profiler->epoch, 1);
         dscomm_priv_table_reset(&profiler->table, NULL);
+        if (profiler->trace)
+            dscomm_priv_events_forget();
         return DSCOMM_OK;
     }
     group = dscomm_priv_table_group(&profiler->table, handle);
@@ -412,22 +449,39 @@ void dscomm_profiler_range_begin(const char *name)
         return;
     ranges.open[depth].name = dscomm_priv_text_number(name);
     ranges.open[depth].began = dscomm_priv_clock();
+    if (profiler->trace)
+        dscomm_priv_event_mark(ranges.open[depth].began);
+}
+
+static void range_record(unsigned name, int64_t began, int64_t now)
+{
+    event_t event = {.begin_ns = began,
+                     .end_ns = now,
+                     .text = (uint16_t)name,
+                     .kind = EVENT_RANGE};
+
+    dscomm_priv_event_add(&event);
 }
 
 void dscomm_profiler_range_end(void)
 {
     dscomm_profiler_t *profiler = atomic_load(&attached);
+    int64_t began, now;
+    unsigned name;
     row_t *row;
 
     if (!ranges.depth || --ranges.depth >= RANGES_MAX ||
         !ranges.open[ranges.depth].name || !profiler)
         return;
-    row = dscomm_priv_table_row(
-        &profiler->table, (row_key_t){.kind = ROW_RANGE,
-                                      .value = ranges.open[ranges.depth].name});
+    name = ranges.open[ranges.depth].name;
+    began = ranges.open[ranges.depth].began;
+    now = dscomm_priv_clock();
+    if (profiler->trace)
+        range_record(name, began, now);
+    row = dscomm_priv_table_row(&profiler->table,
+                                (row_key_t){.kind = ROW_RANGE, .value = name});
     if (row)
-        dscomm_priv_row_add(
-            row, 0, dscomm_priv_clock() - ranges.open[ranges.depth].began);
+        dscomm_priv_row_add(row, 0, now - began);
     else
         atomic_fetch_add(&profiler->table.dropped, 1);
 }

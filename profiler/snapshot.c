@@ -2,9 +2,9 @@
 /* A profile of what a table has counted. */
 #include "config.h"
 
-#include "profiler/profile.h"
 #include "profiler/profiler.h"
 #include "profiler/text.h"
+#include "profiler/trace.h"
 
 #include <string.h>
 
@@ -88,6 +88,7 @@ dscomm_status_t dscomm_profiler_snapshot(const dscomm_profiler_t *profiler,
     profile = dscomm_priv_profile_new(1);
     profile->ranks = 1;
     dscomm_priv_profile_add_table(profile, &profiler->table);
+    dscomm_priv_trace_take(profile, profiler);
     dscomm_priv_profile_finish(profile);
     *ret_profile = profile;
     return DSCOMM_OK;

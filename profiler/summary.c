@@ -227,11 +227,71 @@ static void print_ranges(const dscomm_profile_t *profile, GString *out)
     grid_end(&grid);
 }
 
+/* A time and the rank that it is about; "-" if there is none. */
+static char *wait_text(int64_t ns, int rank)
+{
+    return rank < 0 ? g_strdup("-")
+                    : g_strdup_printf("%d (%.2f)", rank, (double)ns / 1e6);
+}
+
+static void print_stragglers(const dscomm_profile_t *profile, GString *out)
+{
+    static const char *const heads[] = {"Rank",
+                                        "Host",
+                                        "Collectives",
+                                        "Last",
+                                        "Late(ms)",
+                                        "Max late(ms)",
+                                        "Others waited(ms)",
+                                        "Waited(ms)",
+                                        "Mostly for rank (ms)"};
+    grid_t grid;
+
+    if (!profile->arrivals->len)
+        return;
+    grid_begin(&grid, heads, G_N_ELEMENTS(heads));
+    for (guint i = 0; i < profile->stragglers->len; i++) {
+        const dscomm_profile_straggler_t *row =
+            &g_array_index(profile->stragglers, dscomm_profile_straggler_t, i);
+        char *cells[] = {
+            g_strdup_printf("%d", row->rank),
+            g_strdup(row->host),
+            g_strdup_printf("%" G_GUINT64_FORMAT, row->collectives),
+            g_strdup_printf("%" G_GUINT64_FORMAT, row->last),
+            ms_text(row->late_ns),
+            ms_text(row->late_most_ns),
+            ms_text(row->others_waited_ns),
+            ms_text(row->waited_ns),
+            wait_text(row->waited_for_ns, row->waited_for),
+        };
+
+        for (unsigned j = 0; j < G_N_ELEMENTS(cells); j++)
+            grid_add(&grid, j, cells[j]);
+    }
+    g_string_append_c(out, '\n');
+    grid_print(&grid, 2, out);
+    grid_end(&grid);
+}
+
+static void print_events(const dscomm_profile_t *profile, GString *out)
+{
+    dscomm_profile_info_t info = {.size = sizeof info};
+
+    dscomm_profile_info(profile, &info);
+    if (info.events_dropped)
+        g_string_append_printf(out,
+                               "Events that are not kept: %" G_GUINT64_FORMAT
+                               ", the oldest ones; %" G_GUINT64_FORMAT
+                               " are.\n",
+                               info.events_dropped, info.events);
+}
+
 void dscomm_priv_write_summary(const dscomm_profile_t *profile, GString *out)
 {
     print_operations(profile, out);
     print_peers(profile, out);
     print_ranges(profile, out);
+    print_stragglers(profile, out);
     if (profile->world_size > 1)
         g_string_append_printf(out, "\nSums over %d of %d ranks.\n",
                                profile->ranks, profile->world_size);
@@ -243,6 +303,7 @@ void dscomm_priv_write_summary(const dscomm_profile_t *profile, GString *out)
                                "Not counted for lack of room: "
                                "%" G_GUINT64_FORMAT " operations.\n",
                                profile->dropped);
+    print_events(profile, out);
 }
 
 /* The entries of one operation and call site: DeepSpeed knows no groups, so

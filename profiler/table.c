@@ -14,9 +14,6 @@
 #define KEY_BUSY UINT64_C(1)
 /* A packed key is never 0 or KEY_BUSY. */
 #define KEY_SET UINT64_C(2)
-/* Mark of a group that is being written. */
-#define NUMBER_BUSY (UINT64_C(1) << 63)
-
 static uint64_t key_pack(row_key_t key)
 {
     return KEY_SET | (uint64_t)key.kind << 2 | (uint64_t)key.coll << 8 |
@@ -59,6 +56,8 @@ void dscomm_priv_table_clear(table_t *table)
 {
     for (int i = 0; table->rows && i < TABLE_ROWS; i++)
         free(table->rows[i].histogram);
+    for (int i = 0; table->groups && i < TABLE_GROUPS; i++)
+        g_free(table->groups[i].id);
     free(table->rows);
     g_free(table->groups);
     memset(table, 0, sizeof *table);
@@ -85,6 +84,19 @@ group_t *dscomm_priv_table_group(const table_t *table,
     return group_find(table, dscomm_group_number(handle));
 }
 
+/* Fills a free place that this thread has taken. */
+static void group_fill(group_t *group, const dscomm_group_t *handle)
+{
+    const int rank = dscomm_group_rank(handle);
+
+    group->size = dscomm_group_size(handle);
+    group->rank = rank;
+    if (dscomm_group_to_global(handle, rank, &group->world_rank) < 0)
+        group->world_rank = -1;
+    g_strlcpy(group->name, dscomm_group_name(handle), sizeof group->name);
+    group->id = g_strdup(dscomm_group_id(handle));
+}
+
 group_t *dscomm_priv_table_group_add(table_t *table,
                                      const dscomm_group_t *handle)
 {
@@ -96,10 +108,9 @@ group_t *dscomm_priv_table_group_add(table_t *table,
         uint64_t none = 0;
 
         if (!atomic_compare_exchange_strong(&place->number, &none,
-                                            number | NUMBER_BUSY))
+                                            number | GROUP_NUMBER_BUSY))
             continue;
-        place->size = dscomm_group_size(handle);
-        g_strlcpy(place->name, dscomm_group_name(handle), sizeof place->name);
+        group_fill(place, handle);
         atomic_store_explicit(&place->number, number, memory_order_release);
         group = place;
     }

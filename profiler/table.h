@@ -55,9 +55,21 @@ typedef struct {
     _Atomic uint64_t number; /* dscomm_group_number(); 0: free */
     atomic_uint state; /* GROUP_* */
     atomic_uint epoch; /* resets of this group */
-    int size;
+    int size, rank, world_rank; /* this process's ranks */
     char name[GROUP_NAME_MAX];
+    char *id; /* dscomm_group_id() */
 } group_t;
+
+/* Mark of a group that is being written. */
+#define GROUP_NUMBER_BUSY (UINT64_C(1) << 63)
+
+static inline bool group_is_set(const group_t *group)
+{
+    const uint64_t number =
+        atomic_load_explicit(&group->number, memory_order_acquire);
+
+    return number && !(number & GROUP_NUMBER_BUSY);
+}
 
 typedef struct {
     row_t *rows;

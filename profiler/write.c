@@ -2,23 +2,29 @@
 /* Writing a profile to a file or to stderr. */
 #include "config.h"
 
-#include "profiler/profile.h"
+#include "profiler/trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* The functions of one format; write is for those that are written at once. */
 static const struct {
     const char *name; /* in DSCOMM_PROFILE */
     void (*write)(const dscomm_profile_t *profile, GString *out);
+    void (*stream)(const dscomm_profile_t *profile, profile_sink_t *sink);
 } formats[] = {
-    [DSCOMM_PROFILE_SUMMARY] = {"summary", dscomm_priv_write_summary},
-    [DSCOMM_PROFILE_DEEPSPEED] = {"deepspeed", dscomm_priv_write_deepspeed},
-    [DSCOMM_PROFILE_JSON] = {"json", dscomm_priv_write_json},
-    [DSCOMM_PROFILE_CSV] = {"csv", dscomm_priv_write_csv},
-    [DSCOMM_PROFILE_PROMETHEUS] = {"prometheus", dscomm_priv_write_prometheus},
+    [DSCOMM_PROFILE_SUMMARY] = {"summary", dscomm_priv_write_summary, NULL},
+    [DSCOMM_PROFILE_DEEPSPEED] = {"deepspeed", dscomm_priv_write_deepspeed,
+                                  NULL},
+    [DSCOMM_PROFILE_JSON] = {"json", dscomm_priv_write_json, NULL},
+    [DSCOMM_PROFILE_CSV] = {"csv", dscomm_priv_write_csv, NULL},
+    [DSCOMM_PROFILE_PROMETHEUS] = {"prometheus", dscomm_priv_write_prometheus,
+                                   NULL},
+    [DSCOMM_PROFILE_TRACE] = {"trace", NULL, dscomm_priv_write_trace},
 };
 
 const char *dscomm_priv_format_name(int format)
@@ -27,17 +33,19 @@ const char *dscomm_priv_format_name(int format)
                                                     : NULL;
 }
 
-/* Writes all of text to a descriptor. Returns 0 or errno. */
-static int write_all(int fd, const GString *text)
+/* Writes profile to a descriptor. Returns 0 or errno. */
+static int write_all(const dscomm_profile_t *profile,
+                     dscomm_profile_format_t format, int fd)
 {
-    for (size_t done = 0; done < text->len;) {
-        ssize_t n = write(fd, text->str + done, text->len - done);
+    profile_sink_t sink = {.text = g_string_new(NULL), .fd = fd};
 
-        if (n < 0 && errno != EINTR)
-            return errno;
-        done += n > 0 ? (size_t)n : 0;
-    }
-    return 0;
+    if (formats[format].stream)
+        formats[format].stream(profile, &sink);
+    else
+        formats[format].write(profile, sink.text);
+    dscomm_priv_sink_flush(&sink);
+    g_string_free(sink.text, TRUE);
+    return sink.problem;
 }
 
 /* True if path is there and no regular file: a device, a pipe, a link. Renaming
@@ -49,8 +57,10 @@ static bool is_special(const char *path)
     return !lstat(path, &status) && !S_ISREG(status.st_mode);
 }
 
-/* Appends to a special file. A pipe that nobody reads is an error. */
-static dscomm_status_t write_special(const char *path, const GString *text)
+/* Appends to a special file. A pipe that nobody reads is an error. Returns 0 or
+ * errno. */
+static int write_special(const dscomm_profile_t *profile,
+                         dscomm_profile_format_t format, const char *path)
 {
     const int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK);
     int problem = fd < 0 ? errno : 0;
@@ -58,35 +68,34 @@ static dscomm_status_t write_special(const char *path, const GString *text)
     if (!problem && fcntl(fd, F_SETFL, O_APPEND))
         problem = errno;
     if (!problem)
-        problem = write_all(fd, text);
+        problem = write_all(profile, format, fd);
     if (fd >= 0)
         close(fd);
-    if (!problem)
-        return DSCOMM_OK;
-    return dscomm_fail(DSCOMM_ERR_IO,
-                       "dscomm_profile_write: %s cannot be written: %s", path,
-                       strerror(problem));
+    return problem;
 }
 
-/* GLib writes to another file, which then gets the name. */
-static dscomm_status_t write_file(const char *path, const GString *text)
+/* Writes to another file, which then gets the name. Returns 0 or errno. */
+static int write_file(const dscomm_profile_t *profile,
+                      dscomm_profile_format_t format, const char *path)
 {
-    GError *error = NULL;
-    dscomm_status_t status = DSCOMM_OK;
+    char *other = g_strdup_printf("%s.XXXXXX", path);
+    const int fd = g_mkstemp_full(other, O_WRONLY | O_CLOEXEC, 0666);
+    int problem = fd < 0 ? errno : write_all(profile, format, fd);
 
-    if (!g_file_set_contents(path, text->str, (gssize)text->len, &error))
-        status = dscomm_fail(DSCOMM_ERR_IO, "dscomm_profile_write: %s",
-                             error->message);
-    g_clear_error(&error);
-    return status;
+    if (fd >= 0 && close(fd) && !problem)
+        problem = errno;
+    if (!problem && rename(other, path))
+        problem = errno;
+    if (problem && fd >= 0)
+        unlink(other);
+    g_free(other);
+    return problem;
 }
 
 dscomm_status_t dscomm_profile_write(const dscomm_profile_t *profile,
                                      dscomm_profile_format_t format,
                                      const char *path)
 {
-    dscomm_status_t status = DSCOMM_OK;
-    GString *text;
     int problem;
 
     if (!profile || !dscomm_priv_format_name((int)format))
@@ -94,17 +103,15 @@ dscomm_status_t dscomm_profile_write(const dscomm_profile_t *profile,
                            "dscomm_profile_write: profile is NULL, or format "
                            "is %d, which is no dscomm_profile_format_t",
                            (int)format);
-    text = g_string_new(NULL);
-    formats[format].write(profile, text);
-    if (path) {
-        status = is_special(path) ? write_special(path, text)
-                                  : write_file(path, text);
-    } else if ((problem = write_all(STDERR_FILENO, text))) {
-        status = dscomm_fail(DSCOMM_ERR_IO,
-                             "dscomm_profile_write: stderr cannot be written: "
-                             "%s",
-                             strerror(problem));
-    }
-    g_string_free(text, TRUE);
-    return status;
+    if (!path)
+        problem = write_all(profile, format, STDERR_FILENO);
+    else if (is_special(path))
+        problem = write_special(profile, format, path);
+    else
+        problem = write_file(profile, format, path);
+    if (!problem)
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_IO,
+                       "dscomm_profile_write: %s cannot be written: %s",
+                       path ? path : "stderr", strerror(problem));
 }

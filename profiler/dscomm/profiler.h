@@ -20,7 +20,13 @@
  * operation, group, size and call site that occur. From the 769th on, sizes
  * between two powers of two share a row. What finds no room is not counted, but
  * dscomm_profile_info() tells how many operations that are. Nothing is
- * allocated for a combination that has occurred before. */
+ * allocated for a combination that has occurred before.
+ *
+ * With trace, each thread keeps its last 65,535 operations, waits and ranges,
+ * 56 bytes each: 3.5 MiB a thread, for at most 16 threads at a time, 56 MiB in
+ * all. This memory is allocated when a thread records its first event, and is
+ * used again by later threads and profilers. dscomm_profile_info() tells how
+ * many events were overwritten or found no room. */
 #ifndef DSCOMM_PROFILER_H
 #define DSCOMM_PROFILER_H
 
@@ -46,10 +52,13 @@ typedef struct dscomm_profiler_attr {
     /* 1: operations are also told apart by their call sites, see
      * DSCOMM_PROFILER_SITE() */
     int debug;
+    /* 1: events are kept, for DSCOMM_PROFILE_TRACE and for finding
+     * stragglers */
+    int trace;
 } dscomm_profiler_attr_t;
 #define DSCOMM_PROFILER_ATTR_INIT                                              \
     {                                                                          \
-        sizeof(dscomm_profiler_attr_t), 0, 0, NULL, 0, 0                       \
+        sizeof(dscomm_profiler_attr_t), 0, 0, NULL, 0, 0, 0                    \
     }
 /* Sets the size bytes at attr to the defaults, as DSCOMM_PROFILER_ATTR_INIT
  * does, for callers in languages that have no macros. size: of the structure
@@ -124,6 +133,8 @@ typedef struct dscomm_profile_info {
     int world_size; /* ranks that should be there */
     const char *missing; /* "2, 5": ranks that are not; lives as profile does */
     uint64_t dropped; /* operations that found no room */
+    uint64_t events; /* that are there */
+    uint64_t events_dropped; /* that were overwritten or found no room */
 } dscomm_profile_info_t;
 /* Fills in as many members of *ret_info as fit into its size, which the caller
  * sets. MT: safe. */
@@ -174,12 +185,62 @@ DSCOMM_API dscomm_status_t dscomm_profile_row(const dscomm_profile_t *profile,
                                               size_t index,
                                               dscomm_profile_row_t *ret_row);
 
+/* Whom ranks have waited for, from the events of all ranks: DSCOMM_PROFILE with
+ * trace:FILE or stragglers. An operation of a rank is held from its begin until
+ * the last rank of the group begins the same collective, or until it is
+ * complete, if that is earlier, as for the root of a broadcast. Collectives
+ * count of which all ranks have an event; messages do not. Times are as exact
+ * as the clocks of the ranks are alike (dscomm-profiler(7)); those that are not
+ * longer than their error are 0. */
+
+/* One rank. */
+typedef struct dscomm_profile_straggler {
+    size_t size;
+    int rank; /* in the world */
+    int pid;
+    const char *host;
+    uint64_t collectives; /* that it was in */
+    uint64_t last; /* in which it began last, and held others */
+    /* By which the rank that began first, or waited longest, was held in these:
+     * the sum, and the longest. */
+    int64_t late_ns, late_most_ns;
+    int64_t others_waited_ns; /* by which all others were held in these */
+    int64_t waited_ns; /* by which this rank was held by others */
+    int waited_for; /* the rank that held it longest; -1: none */
+    int64_t waited_for_ns; /* by which */
+} dscomm_profile_straggler_t;
+/* Fills in row index = 0, 1, ..., a rank each; those for which others have
+ * waited longest come first. ERR_NOT_FOUND beyond the last one, and if there
+ * are no events. host lives as long as profile. MT: safe. */
+DSCOMM_API dscomm_status_t
+dscomm_profile_straggler(const dscomm_profile_t *profile, size_t index,
+                         dscomm_profile_straggler_t *ret_straggler);
+
+/* One collective. */
+typedef struct dscomm_profile_arrival {
+    size_t size;
+    const char *op, *group;
+    const char *group_id; /* dscomm_group_id() */
+    uint64_t sequence; /* as in dscomm_op_info_t */
+    uint64_t bytes; /* on the last rank */
+    int last; /* the rank that began last */
+    int64_t late_ns; /* the longest time by which a rank was held */
+    int64_t waited_ns; /* by which all others were held */
+} dscomm_profile_arrival_t;
+/* The same for each collective; those with the longest waits come first. MT:
+ * safe. */
+DSCOMM_API dscomm_status_t
+dscomm_profile_arrival(const dscomm_profile_t *profile, size_t index,
+                       dscomm_profile_arrival_t *ret_arrival);
+
 typedef enum {
     DSCOMM_PROFILE_SUMMARY = 0, /* a table for people */
     DSCOMM_PROFILE_DEEPSPEED = 1, /* in the layout of DeepSpeed's log_summary */
     DSCOMM_PROFILE_JSON = 2,
     DSCOMM_PROFILE_CSV = 3,
-    DSCOMM_PROFILE_PROMETHEUS = 4 /* text format 0.0.4 */
+    DSCOMM_PROFILE_PROMETHEUS = 4, /* text format 0.0.4 */
+    /* all events, for Perfetto and Chrome's trace viewer */
+    DSCOMM_PROFILE_TRACE = 5
 } dscomm_profile_format_t;
 /* Writes profile to the file path, which is replaced as a whole or not at all;
  * a device, a pipe or a link is appended to. path NULL: to stderr. ERR_IO with

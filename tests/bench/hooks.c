@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The cost of hooks and of the profiler in a call: without a table, with one
- * whose functions do nothing, and with a profiler. Not a test.
+ * whose functions do nothing, with a profiler, and with one that keeps events.
+ * Not a test.
  *
- *     tests/bench/hooks [off|empty|profiler CALLS]
+ *     tests/bench/hooks [off|empty|profiler|trace CALLS]
  *
  * One rank, backend self, which does almost nothing. The kinds of calls
  * alternate; figures are nanoseconds, medians of rounds. With arguments, makes
@@ -58,13 +59,14 @@ static double run_hooked(int calls)
     return ns;
 }
 
-static double run_profiled(int calls)
+static double run_attached(int calls, int trace)
 {
     static dscomm_profiler_t *profiler;
     dscomm_profiler_attr_t attr = DSCOMM_PROFILER_ATTR_INIT;
     double ns;
 
     attr.enabled = 1;
+    attr.trace = trace;
     DSCOMM_CHECK(dscomm_profiler_attach(&attr, &profiler));
     run(1); /* makes the row */
     ns = run(calls);
@@ -72,10 +74,23 @@ static double run_profiled(int calls)
     return ns;
 }
 
+static double run_profiled(int calls)
+{
+    return run_attached(calls, 0);
+}
+
+static double run_traced(int calls)
+{
+    return run_attached(calls, 1);
+}
+
 static const struct {
     const char *name;
     double (*run)(int calls);
-} kinds[] = {{"off", run}, {"empty", run_hooked}, {"profiler", run_profiled}};
+} kinds[] = {{"off", run},
+             {"empty", run_hooked},
+             {"profiler", run_profiled},
+             {"trace", run_traced}};
 
 #define KINDS (sizeof kinds / sizeof *kinds)
 

@@ -196,7 +196,7 @@ static void merge(void)
 {
     dscomm_profile_row_t row = {.size = sizeof row};
     dscomm_profile_t *one = example(), *all = dscomm_priv_profile_new(3);
-    GByteArray *packed = dscomm_priv_profile_pack(one);
+    GByteArray *packed = dscomm_priv_profile_pack(one, SIZE_MAX);
     dscomm_profile_info_t info = {.size = sizeof info};
     int refused = 1;
 

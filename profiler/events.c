@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See events.h. */
+#include "config.h"
+
+#include "profiler/events.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WORDS (sizeof(event_t) / sizeof(uint64_t))
+#define CACHE_LINE 64
+
+typedef _Atomic uint64_t word_t;
+
+/* A ring. Its thread may overwrite what another one reads: who has read events
+ * up to head reads head again, and leaves out those that are a ring behind. */
+typedef struct {
+    word_t *words; /* RING_EVENTS times WORDS; NULL: not made yet */
+    _Atomic uint64_t head; /* events ever written */
+    _Atomic uint64_t first; /* index of the first one of the owner */
+    bool taken; /* by a thread that lives */
+    uint16_t thread; /* its number */
+    int64_t mark_ns; /* of the thread: where its previous event ended */
+} ring_t;
+
+/* protects taking and giving back rings, and the owner */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static ring_t rings[RINGS];
+static event_thread_t threads[THREADS];
+static unsigned thread_count;
+static const void *owner;
+static _Atomic uint64_t lost; /* events of threads that have no ring */
+
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static pthread_key_t key; /* its destructor gives the ring back */
+
+/* The ring of this thread; NULL: it has none yet, &none: it gets none. */
+static ring_t none;
+static _Thread_local ring_t *own;
+
+static void ring_give_back(void *arg)
+{
+    ring_t *ring = arg;
+
+    own = &none;
+    pthread_mutex_lock(&lock);
+    ring->taken = false;
+    pthread_mutex_unlock(&lock);
+}
+
+static void key_make(void)
+{
+    if (pthread_key_create(&key, ring_give_back))
+        abort(); /* a process that has 1024 keys */
+}
+
+/* Numbers this thread. Called with the lock. */
+static uint16_t thread_add(void)
+{
+    const unsigned number = MIN(thread_count, THREADS - 1);
+    event_thread_t *thread = &threads[number];
+
+    thread->tid = (int)gettid();
+    if (pthread_getname_np(pthread_self(), thread->name, THREAD_NAME_MAX))
+        *thread->name = '\0';
+    thread_count = number + 1;
+    return (uint16_t)number;
+}
+
+/* Touches all of its memory, so that events cause no page faults. */
+static bool ring_prepare(ring_t *ring)
+{
+    const size_t size = RING_EVENTS * WORDS * sizeof(word_t);
+
+    if (!ring->words)
+        ring->words = aligned_alloc(CACHE_LINE, size);
+    if (ring->words)
+        memset((void *)ring->words, 0, size);
+    return ring->words != NULL;
+}
+
+/* Called with the lock. */
+static ring_t *ring_find(void)
+{
+    for (int i = 0; i < RINGS; i++)
+        if (!rings[i].taken && (rings[i].words || ring_prepare(&rings[i])))
+            return &rings[i];
+    return NULL;
+}
+
+/* Gives this thread a ring. */
+static ring_t *ring_take(void)
+{
+    ring_t *ring;
+
+    pthread_once(&key_once, key_make);
+    pthread_mutex_lock(&lock);
+    ring = ring_find();
+    if (ring) {
+        ring->taken = true;
+        ring->thread = thread_add();
+        ring->mark_ns = 0;
+    }
+    pthread_mutex_unlock(&lock);
+    own = ring ? ring : &none;
+    if (ring)
+        pthread_setspecific(key, ring);
+    return own;
+}
+
+static ring_t *ring_own(void)
+{
+    ring_t *ring = own;
+
+    return G_LIKELY(ring) ? ring : ring_take();
+}
+
+void dscomm_priv_event_add(event_t *event)
+{
+    ring_t *ring = ring_own();
+    uint64_t head, words[WORDS];
+    word_t *to;
+
+    if (G_UNLIKELY(!ring->words)) {
+        atomic_fetch_add(&lost, 1);
+        return;
+    }
+    if (event->kind == EVENT_WAIT)
+        event->begin_ns = CLAMP(ring->mark_ns, event->begin_ns, event->end_ns);
+    event->thread = ring->thread;
+    memcpy(words, event, sizeof words);
+    head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    /* Who sees a word of this event then sees the head of all before it. */
+    atomic_thread_fence(memory_order_release);
+    to = &ring->words[head % RING_EVENTS * WORDS];
+    for (size_t i = 0; i < WORDS; i++)
+        atomic_store_explicit(&to[i], words[i], memory_order_relaxed);
+    atomic_store_explicit(&ring->head, head + 1, memory_order_release);
+    ring->mark_ns = event->end_ns;
+}
+
+void dscomm_priv_event_mark(int64_t now)
+{
+    ring_own()->mark_ns = now;
+}
+
+void dscomm_priv_events_begin(const void *new_owner)
+{
+    dscomm_priv_events_forget();
+    pthread_mutex_lock(&lock);
+    owner = new_owner;
+    pthread_mutex_unlock(&lock);
+}
+
+void dscomm_priv_events_forget(void)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < RINGS; i++)
+        atomic_store(&rings[i].first, atomic_load(&rings[i].head));
+    atomic_store(&lost, 0);
+    pthread_mutex_unlock(&lock);
+}
+
+static void ring_read(const ring_t *ring, uint64_t index, event_t *ret_event)
+{
+    const word_t *from = &ring->words[index % RING_EVENTS * WORDS];
+    uint64_t words[WORDS];
+
+    for (size_t i = 0; i < WORDS; i++)
+        words[i] = atomic_load_explicit(&from[i], memory_order_relaxed);
+    memcpy(ret_event, words, sizeof words);
+}
+
+/* The oldest event before head that is complete: the one before it may be
+ * being overwritten. */
+static uint64_t ring_oldest(uint64_t head, uint64_t first)
+{
+    return head >= first + RING_EVENTS ? head - RING_EVENTS + 1 : first;
+}
+
+/* Returns the number of events that are not there any more. */
+static uint64_t ring_copy(const ring_t *ring, GArray *events)
+{
+    const uint64_t first = atomic_load(&ring->first);
+    const uint64_t head =
+        atomic_load_explicit(&ring->head, memory_order_acquire);
+    const uint64_t begin = ring_oldest(head, first);
+    const guint length = events->len;
+    uint64_t oldest;
+
+    for (uint64_t i = begin; i < head; i++) {
+        event_t event;
+
+        ring_read(ring, i, &event);
+        g_array_append_val(events, event);
+    }
+    atomic_thread_fence(memory_order_acquire);
+    oldest = ring_oldest(
+        atomic_load_explicit(&ring->head, memory_order_relaxed), first);
+    if (oldest > begin)
+        g_array_remove_range(
+            events, length,
+            (guint)MIN(oldest - begin, (uint64_t)(events->len - length)));
+    return oldest - first;
+}
+
+uint64_t dscomm_priv_events_copy(const void *of, GArray *events)
+{
+    uint64_t dropped = 0;
+
+    pthread_mutex_lock(&lock);
+    if (owner == of) {
+        dropped = atomic_load(&lost);
+        for (int i = 0; i < RINGS; i++)
+            if (rings[i].words)
+                dropped += ring_copy(&rings[i], events);
+    }
+    pthread_mutex_unlock(&lock);
+    return dropped;
+}
+
+bool dscomm_priv_event_thread(unsigned number, event_thread_t *ret_thread)
+{
+    bool known;
+
+    pthread_mutex_lock(&lock);
+    known = number < thread_count;
+    if (known)
+        *ret_thread = threads[number];
+    pthread_mutex_unlock(&lock);
+    return known;
+}

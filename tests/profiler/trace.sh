@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Traces of all ranks, read by a parser of JSON: the operations are those that the
+# program has counted itself, rows are in order, arrows join what belongs together.
+# Stragglers: the others have waited for a rank that sleeps.
+
+. "$abs_top_srcdir/tests/tap.sh"
+
+run=$abs_top_builddir/tools/dscomm
+count=$abs_top_builddir/tests/profiler/count
+late=$abs_top_builddir/tests/profiler/late
+own=$scratch/own
+file=$scratch/trace.json
+unset DSCOMM_PROFILE DSCOMM_PROFILER_PLUGIN
+command -v python3 >/dev/null || skip_all 'no python3'
+
+# parse WHAT FILE OUT
+parse()
+{
+    python3 "$abs_top_srcdir/tests/profiler/trace.py" "$1" "$2" >"$3" 2>"$scratch/error" &&
+        return
+    sed 's/^/# /' "$scratch/error"
+    return 1
+}
+
+seed=0
+while read -r settings; do
+    seed=$((seed + 1))
+    rm -f "$own".? "$file"
+    # Settings are words on purpose.
+    # shellcheck disable=SC2086
+    env $settings DSCOMM_PROFILE="trace:$file" \
+        "$run" run -n 4 "$count" "$own" 300 $seed 2>"$scratch/error"
+    result $? "a program is traced ($settings)" || sed 's/^/# /' "$scratch/error"
+    parse trace "$file" "$scratch/got"
+    result $? 'the trace is complete and in order'
+    sort "$own".? | uniq -c | awk '{ print $2 "," $1 }' | LC_ALL=C sort >"$scratch/want"
+    same "$scratch/got" "$scratch/want" 'it has the operations that the program has counted'
+done <<'END'
+DSCOMM_BACKEND=shm
+DSCOMM_PROGRESS=thread
+END
+
+for victim in 0 2; do
+    DSCOMM_PROFILE="json:$scratch/profile.json,trace:$file,summary:$scratch/summary" \
+        "$run" run -n 4 "$late" 5 $victim 2>"$scratch/error"
+    result $? "rank $victim is late" || sed 's/^/# /' "$scratch/error"
+    parse stragglers "$scratch/profile.json" "$scratch/got"
+    result $? 'the report is consistent'
+    { echo $victim && seq 0 3 | sed "/$victim/d; s/\$/: $victim/"; } >"$scratch/want"
+    same "$scratch/got" "$scratch/want" 'the others have waited for it'
+    like "$(sed -n '/^Rank /,$p' "$scratch/summary" | sed -n 2p)" "^$victim " \
+        'it is the first of the summary'
+    parse trace "$file" "$scratch/got"
+    result $? 'the trace is complete and in order'
+done
+tap_done
