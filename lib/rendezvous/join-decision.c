@@ -194,30 +194,20 @@ static char **hosts_new(const dscomm_record_t *records, int count)
     return hosts;
 }
 
-/* The backend's answer for the hosts (usable, advisable). */
-static char *backend_query(const job_t *job, const dscomm_backend_t *backend,
-                           int by_choice)
+/* Returns NULL, or why the backend cannot serve the hosts, or, with by_choice,
+ * why another one is better. The text is the backend's. */
+static const char *backend_query(const job_t *job,
+                                 const dscomm_backend_t *backend, int by_choice)
 {
     char **hosts = hosts_new(job->records, job->count);
     const char *const *given = (const char *const *)hosts, *why = NULL;
-    GString *text = g_string_new(NULL);
-    int alone = -1;
 
-    for (int rank = job->count - 1; rank >= 0; rank--)
-        if (*job->records[rank].alone)
-            alone = rank;
     if (backend->usable)
         why = backend->usable(given, job->count);
     if (!why && by_choice && backend->advisable)
         why = backend->advisable(given, job->count, job->oversubscribed);
-    if (why)
-        g_string_append(text, why);
-    if (why && alone >= 0)
-        g_string_append_printf(text, "; rank %d on %s can share no memory (%s)",
-                               alone, job->records[alone].node,
-                               job->records[alone].alone);
     g_strfreev(hosts);
-    return g_string_free(text, !why);
+    return why;
 }
 
 /* Returns NULL, or why the module cannot serve these ranks, or, with by_choice,
@@ -228,9 +218,50 @@ static char *backend_refuse(const job_t *job, const dscomm_module_t *module,
     int rank = first_without(job->records, job->count, module->name);
 
     if (rank >= 0)
-        return g_strdup_printf("rank %d on %s cannot load it%s", rank,
+        return g_strdup_printf("rank %d on %s cannot load it", rank,
+                               job->records[rank].node);
+    return g_strdup(backend_query(job, module->backend, by_choice));
+}
+
+/* Appends which rank can share no memory: the first one. */
+static void append_alone(const job_t *job, GString *text)
+{
+    int rank = 0;
+
+    while (rank < job->count && !*job->records[rank].alone)
+        rank++;
+    if (rank < job->count)
+        g_string_append_printf(text, "; rank %d on %s can share no memory (%s)",
+                               rank, job->records[rank].node,
+                               job->records[rank].alone);
+}
+
+/* Appends why the first rank that lacks a module of this process cannot load
+ * it. */
+static void append_lack(const job_t *job, GString *text)
+{
+    const dscomm_module_t *module;
+    int rank = -1;
+
+    for (size_t i = 0; rank < 0 && (module = dscomm_priv_module_get(i)); i++)
+        if (module->backend)
+            rank = first_without(job->records, job->count, module->name);
+    if (rank >= 0 && *job->records[rank].why)
+        g_string_append_printf(text, "; rank %d on %s%s", rank,
                                job->records[rank].node, job->records[rank].why);
-    return backend_query(job, module->backend, by_choice);
+}
+
+/* Returns the causes for which several backends may refuse, each once. They
+ * come before the reasons of the backends, because a long sentence is cut
+ * off. */
+static GString *causes_new(const job_t *job)
+{
+    GString *text = g_string_new(NULL);
+
+    append_alone(job, text);
+    append_lack(job, text);
+    g_string_append(text, dscomm_priv_module_unreadable());
+    return text;
 }
 
 static dscomm_status_t choose_named(const job_t *job,
@@ -239,6 +270,7 @@ static dscomm_status_t choose_named(const job_t *job,
     const char *name = job->records[0].backend;
     const dscomm_module_t *module;
     dscomm_status_t status;
+    GString *causes;
     char *why;
 
     for (int rank = 0; rank < job->count; rank++)
@@ -250,9 +282,12 @@ static dscomm_status_t choose_named(const job_t *job,
         return status;
     why = backend_refuse(job, module, 0);
     if (why) {
+        causes = g_string_new(NULL);
+        append_alone(job, causes);
         dscomm_fail(DSCOMM_ERR_NO_BACKEND,
-                    "backend %s cannot serve this world of %d ranks: %s", name,
-                    job->count, why);
+                    "backend %s cannot serve this world of %d ranks: %s%s",
+                    name, job->count, why, causes->str);
+        g_string_free(causes, TRUE);
         g_free(why);
         return DSCOMM_ERR_NO_BACKEND;
     }
@@ -264,7 +299,7 @@ static dscomm_status_t choose_best(const job_t *job,
                                    const dscomm_module_t **ret_module)
 {
     const dscomm_module_t *module, *best = NULL;
-    GString *reasons = g_string_new(NULL);
+    GString *reasons = causes_new(job);
     dscomm_status_t status = DSCOMM_OK;
 
     for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++) {
@@ -284,11 +319,11 @@ static dscomm_status_t choose_best(const job_t *job,
     if (best)
         *ret_module = best;
     else
-        status = dscomm_fail(DSCOMM_ERR_NO_BACKEND,
-                             "no backend can serve this world of %d ranks "
-                             "(modules in %s)%s%s",
-                             job->count, dscomm_backend_directory(),
-                             reasons->str, dscomm_priv_module_unreadable());
+        status =
+            dscomm_fail(DSCOMM_ERR_NO_BACKEND,
+                        "no backend can serve this world of %d ranks "
+                        "(modules in %s)%s",
+                        job->count, dscomm_backend_directory(), reasons->str);
     dscomm_log(DSCOMM_LOG_INFO, "core", "backend %s is chosen%s",
                best ? best->name : "none", reasons->str);
     g_string_free(reasons, TRUE);

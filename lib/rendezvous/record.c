@@ -71,7 +71,7 @@ static int host_identity(char text[DSCOMM_HOST_ID_MAX])
 static void record_find_host(char host[DSCOMM_HOST_ID_MAX], char why[ALONE_MAX])
 {
     const size_t size = 4096;
-    const int error = host_identity(host);
+    int error = host_identity(host);
     int fd = memfd_create("dscomm-probe", MFD_CLOEXEC);
     int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     const char *call = NULL;
@@ -90,10 +90,13 @@ static void record_find_host(char host[DSCOMM_HOST_ID_MAX], char why[ALONE_MAX])
         call = "mmap";
     else
         munmap(memory, size);
+    error = error ? error : errno;
     *why = '\0';
     if (call)
-        snprintf(why, ALONE_MAX, "pid %ld: %s: %s", (long)getpid(), call,
-                 strerror(error ? error : errno));
+        snprintf(why, ALONE_MAX, "pid %ld: %s: %s%s", (long)getpid(), call,
+                 strerror(error),
+                 error == EMFILE ? "; raise the limit of open files (ulimit -n)"
+                                 : "");
     dscomm_priv_tidy(why, ALONE_MAX);
     if (sock >= 0)
         close(sock);

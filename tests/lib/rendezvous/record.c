@@ -74,7 +74,8 @@ static void check_machine(void)
     static const struct {
         int error;
         const char *alone;
-    } cases[] = {{EMFILE, "Too many open files"}, {ENOENT, ""}};
+    } cases[] = {{EMFILE, "Too many open files; raise the limit"},
+                 {ENOENT, ""}};
     const dscomm_join_t join = {.size = 2, .backend = (char *)"auto"};
     dscomm_record_t record;
     char name[256];
@@ -102,6 +103,7 @@ static void check_alone(void)
                        "\n\n\n";
     const dscomm_module_t *module;
     dscomm_record_t records[2];
+    const char *cause;
 
     for (int i = 0; i < 2; i++)
         if (dscomm_priv_record_read(text, strlen(text), &records[i]))
@@ -110,6 +112,10 @@ static void check_alone(void)
            DSCOMM_ERR_NO_BACKEND, "two ranks, neither of which shares memory");
     ok(strstr(dscomm_last_error(), "every rank has a host of its own") != NULL,
        "each is a host: %s", dscomm_last_error());
+    cause = strstr(dscomm_last_error(), "can share no memory (pid 1: ");
+    ok(cause && !strstr(cause + 1, "can share no memory") &&
+           strstr(cause, "; self: ") && strstr(cause, "; two_level: "),
+       "the cause is told once, before the reasons of backends");
     for (int i = 0; i < 2; i++)
         dscomm_priv_record_clear(&records[i]);
 }
