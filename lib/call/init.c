@@ -150,6 +150,7 @@ static dscomm_status_t join_world(const dscomm_join_t *join, const char *name,
     if (join->size == 1) {
         status = meet_nobody(join, &module);
         dscomm_priv_nodes_one(1, &world->meeting.nodes);
+        dscomm_priv_world_identify(world->meeting.id);
     } else {
         status = dscomm_priv_rendezvous(join, &world->meeting, &module);
     }

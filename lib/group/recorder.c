@@ -95,8 +95,8 @@ void dscomm_priv_world_record(dscomm_world_t *world, int rank)
         memory_share(world, first);
     if (!world->recorder.memory)
         return;
-    problem =
-        dscomm_priv_recorder_claim(&world->recorder, local, rank, world->size);
+    problem = dscomm_priv_recorder_claim(&world->recorder, local, meeting->id,
+                                         rank, world->size);
     if (!problem)
         return;
     dscomm_priv_recorder_close(&world->recorder);

@@ -183,6 +183,7 @@ static void print_slot(const dscomm_recorder_slot_t *slot, FILE *file)
 
     fprintf(file, "  {\"rank\": %d, \"size\": %d, \"pid\": %lld, ", slot->rank,
             slot->size, (long long)atomic_load(&slot->pid));
+    print_array(file, "world", slot->world, sizeof slot->world);
     print_member(file, "process", states[dscomm_priv_recorder_state(slot)]);
     fprintf(file, "\"calls\": %llu, \"failure\": ",
             (unsigned long long)atomic_load(&slot->calls));

@@ -208,20 +208,23 @@ static bool slot_take(dscomm_recorder_slot_t *slot)
                                       &slot->owner, &owner, (int64_t)getpid());
 }
 
-static void slot_reset(dscomm_recorder_slot_t *slot, int rank, int size)
+static void slot_reset(dscomm_recorder_slot_t *slot, const char *world,
+                       int rank, int size)
 {
     atomic_store(&slot->pid, 0);
     memset((char *)slot + sizeof slot->owner, 0,
            sizeof *slot - sizeof slot->owner);
     slot->rank = rank;
     slot->size = size;
+    g_strlcpy(slot->world, world, sizeof slot->world);
     slot->is_counted = dscomm_priv_ticks_counted;
     slot->opened = dscomm_priv_moment();
     atomic_store(&slot->pid, (int64_t)getpid());
 }
 
 const char *dscomm_priv_recorder_claim(dscomm_recorder_t *recorder,
-                                       int preferred, int rank, int size)
+                                       int preferred, const char *world,
+                                       int rank, int size)
 {
     const int slots = (int)recorder->slots;
 
@@ -237,7 +240,7 @@ const char *dscomm_priv_recorder_claim(dscomm_recorder_t *recorder,
             return failed;
         if (!slot_take(slot))
             continue;
-        slot_reset(slot, rank, size);
+        slot_reset(slot, world, rank, size);
         recorder->slot = slot;
         return NULL;
     }

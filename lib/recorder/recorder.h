@@ -75,9 +75,8 @@ typedef struct {
     _Atomic int64_t pid; /* of the last owner; 0: never used */
     int32_t rank, size; /* in the world */
     uint32_t is_counted; /* dscomm_priv_ticks_counted */
-    int32_t timeout_ms;
     dscomm_moment_t opened;
-    char host[72], world[64];
+    char world[24]; /* identity of the world, equal on all its ranks */
     _Alignas(64) _Atomic uint64_t calls; /* serial of the last call */
     _Alignas(64) _Atomic uint32_t groups; /* number of the last group */
     _Atomic uint32_t details; /* number of the last detail */
@@ -133,7 +132,8 @@ const char *dscomm_priv_recorder_find(int64_t pid,
 /* Takes a slot for this rank: the preferred one, or the first that no living
  * process has. */
 const char *dscomm_priv_recorder_claim(dscomm_recorder_t *recorder,
-                                       int preferred, int rank, int size);
+                                       int preferred, const char *world,
+                                       int rank, int size);
 /* Gives the slot back, but leaves its contents, and unmaps the memory. Does
  * nothing in a forked child, which is not the slot's owner, but unmapping. */
 void dscomm_priv_recorder_close(dscomm_recorder_t *recorder);

@@ -2,14 +2,17 @@
 /* Rank 0 decides, from the records, which backend serves the world and which
  * ranks share a node. It publishes the decision as lines of text: "ok",
  * backend, ranks, nodes, hosts, oversubscribed, rank 0's pid, node and host,
- * the standby store; or "error", status, sentence. */
+ * the standby store, the world's identity; or "error", status, sentence. */
 #include "config.h"
 
 #include "lib/rendezvous/join-decision.h"
 
+#include "lib/base/clock.h"
+#include "lib/base/random.h"
 #include "lib/base/status.h"
 #include "lib/rendezvous/roster.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,6 +28,7 @@ enum {
     NODE,
     HOST,
     STANDBY,
+    WORLD,
     LINES
 };
 
@@ -32,11 +36,11 @@ char *dscomm_priv_join_decision_write(const dscomm_join_decision_t *decision)
 {
     char *nodes = dscomm_priv_nodes_write(&decision->nodes);
     char *hosts = dscomm_priv_nodes_write(&decision->hosts);
-    char *text = g_strdup_printf("ok\n%s\n%d\n%s\n%s\n%d\n%lld\n%s\n%s\n%s",
-                                 decision->module->name, decision->nodes.ranks,
-                                 nodes, hosts, decision->oversubscribed,
-                                 (long long)decision->pid, decision->node,
-                                 decision->host, decision->standby_text);
+    char *text = g_strdup_printf(
+        "ok\n%s\n%d\n%s\n%s\n%d\n%lld\n%s\n%s\n%s\n%s", decision->module->name,
+        decision->nodes.ranks, nodes, hosts, decision->oversubscribed,
+        (long long)decision->pid, decision->node, decision->host,
+        decision->standby_text, decision->world);
 
     g_free(hosts);
     g_free(nodes);
@@ -66,6 +70,21 @@ dscomm_status_t dscomm_priv_join_decision_put_failure(dscomm_store_t *store,
     dscomm_priv_fail_release();
     g_free(text);
     return status;
+}
+
+void dscomm_priv_world_identify(char ret_id[DSCOMM_WORLD_ID])
+{
+    uint64_t number;
+
+    if (!dscomm_priv_random(&number, sizeof number))
+        number = (uint64_t)dscomm_priv_clock() ^ (uint64_t)getpid() << 48;
+    snprintf(ret_id, DSCOMM_WORLD_ID, "%016llx", (unsigned long long)number);
+}
+
+static bool is_identity(const char *text)
+{
+    return strlen(text) == DSCOMM_WORLD_ID - 1 &&
+           !text[strspn(text, "0123456789abcdef")];
 }
 
 static dscomm_status_t fail_malformed(void)
@@ -106,7 +125,10 @@ static dscomm_status_t read_good(const dscomm_join_t *join, char **lines,
     if (!status &&
         !g_ascii_string_to_signed(lines[PID], 10, 1, G_MAXINT32, &pid, NULL))
         status = fail_malformed();
+    if (!status && !is_identity(lines[WORLD]))
+        status = fail_malformed();
     decision->pid = pid;
+    g_strlcpy(decision->world, lines[WORLD], sizeof decision->world);
     g_strlcpy(decision->node, lines[NODE], sizeof decision->node);
     dscomm_priv_tidy(decision->node, sizeof decision->node);
     g_strlcpy(decision->host, lines[HOST], sizeof decision->host);
@@ -392,6 +414,7 @@ dscomm_status_t dscomm_priv_decide(const dscomm_record_t *records, int size,
 
     ret_decision->oversubscribed = job_is_oversubscribed(records, size);
     ret_decision->pid = getpid();
+    dscomm_priv_world_identify(ret_decision->world);
     g_strlcpy(ret_decision->node, records[0].node, sizeof ret_decision->node);
     g_strlcpy(ret_decision->host, records[0].host, sizeof ret_decision->host);
     status = dscomm_priv_choose_backend(

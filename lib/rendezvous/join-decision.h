@@ -15,6 +15,7 @@ typedef struct {
     dscomm_nodes_t hosts; /* the ranks that share memory */
     int oversubscribed; /* ranks outnumber processors on a machine */
     int64_t pid; /* of rank 0 */
+    char world[DSCOMM_WORLD_ID]; /* its identity */
     /* of rank 0, as in its record */
     char node[DSCOMM_NODE_MAX], host[DSCOMM_HOST_ID_MAX];
     char standby_text[DSCOMM_STANDBY_MAX]; /* see standby.h */

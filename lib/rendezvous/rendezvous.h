@@ -60,11 +60,19 @@ typedef struct {
     int bad; /* an allocation for a member failed */
 } dscomm_join_t;
 
+/* Bytes of a world's identity, with the final 0. */
+#define DSCOMM_WORLD_ID 17
+
+/* Writes a random identity, 16 hexadecimal digits: no two worlds have the same,
+ * whatever their jobs, hosts and pids. */
+void dscomm_priv_world_identify(char ret_id[DSCOMM_WORLD_ID]);
+
 /* The state that a world keeps of its rendezvous. */
 typedef struct {
     dscomm_store_t *store; /* view of the world's keys; NULL: one rank */
     struct dscomm_point *point; /* NULL if the store is the user's */
     int rank, size;
+    char id[DSCOMM_WORLD_ID]; /* the same on all ranks */
     int serves; /* rank 0's process serves the store; the same on all ranks */
     /* pid of rank 0, if it serves on this machine; else 0 */
     int64_t server_pid;

@@ -86,6 +86,22 @@ is "$out" "group 'world': rank 0 called barrier() #1, but rank 1 called broadcas
 sed -i 's/started/completed/; s/fingerprint": 5/fingerprint": 6/' "$scratch/a.json"
 out=$("$program" analyze "$scratch")
 is "$?,$out" '0,nothing found in the records of 2 ranks' 'a folder, without findings'
+# Two worlds of the same processes: neither hides the other, and no rank of one is compared
+# with a rank of the other.
+rm "$scratch"/?.json
+for world in 1 2; do
+    sed "s/\"size\": 2, \"pid\"/\"world\": \"$world\", &/; s/null/{\"sentence\": \"end of $world\"}/
+        s/\"sequence\": 1/\"sequence\": $world/" >"$scratch/$world.json" <<'END'
+{"dscomm_dump": 1, "job": "j", "host": "a", "written_ns": 2000000000, "ranks": [
+ {"rank": 0, "size": 2, "pid": 11, "process": "running", "calls": 1, "failure": null,
+  "groups": [{"number": 1, "name": "world", "id": "w", "rank": 0, "size": 1}],
+  "entries": [{"serial": 1, "group": 1, "sequence": 1, "operation": "barrier",
+   "call": "barrier()", "state": "completed", "fingerprint": 5, "called_ns": 500000000}]}]}
+END
+done
+out=$("$program" analyze "$scratch" | sort)
+is "$out" 'end of 1
+end of 2' 'two worlds of one process'
 for text in '' '{' '[]' '{"dscomm_dump": 2, "ranks": []}' '{"dscomm_dump": 1}'; do
     printf '%s' "$text" >"$scratch/c.json"
     "$program" analyze "$scratch/c.json" >/dev/null 2>&1

@@ -356,16 +356,29 @@ static void find_missing(const group_t *group, GPtrArray *findings)
     g_array_free(missing, true);
 }
 
-/* The sentence of the first rank that has one; other ranks have the same. */
+/* True if an earlier rank of the same world has a sentence. */
+static bool is_explained(const dumps_t *dumps, guint number)
+{
+    const rank_t *rank = g_ptr_array_index(dumps->ranks, number);
+
+    for (guint i = 0; i < number; i++) {
+        const rank_t *earlier = g_ptr_array_index(dumps->ranks, i);
+
+        if (earlier->sentence && strcmp(earlier->world, rank->world) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* In each world, the sentence of the first rank that has one; other ranks have
+ * the same. */
 static void find_failure(const dumps_t *dumps, GPtrArray *findings)
 {
     for (guint i = 0; i < dumps->ranks->len; i++) {
         const rank_t *rank = g_ptr_array_index(dumps->ranks, i);
 
-        if (!rank->sentence)
-            continue;
-        finding_add(findings, "failure", NULL, 0, g_strdup(rank->sentence));
-        return;
+        if (rank->sentence && !is_explained(dumps, i))
+            finding_add(findings, "failure", NULL, 0, g_strdup(rank->sentence));
     }
 }
 

@@ -69,17 +69,18 @@ static const char *get_text(JsonNode *node, const char *name)
     return text ? text : "?";
 }
 
-static group_t *group_get(dumps_t *dumps, JsonNode *node)
+static group_t *group_get(dumps_t *dumps, const char *world, JsonNode *node)
 {
     const char *id = get_text(node, "id");
     group_t *group;
 
     for (guint i = 0; i < dumps->groups->len; i++) {
         group = g_ptr_array_index(dumps->groups, i);
-        if (strcmp(group->id, id) == 0)
+        if (strcmp(group->id, id) == 0 && strcmp(group->world, world) == 0)
             return group;
     }
     group = g_new0(group_t, 1);
+    group->world = world;
     group->id = id;
     group->name = get_text(node, "name");
     group->size = (int)CLAMP(get_int(node, "size"), 0, DSCOMM_RANKS_MAX);
@@ -98,7 +99,7 @@ static GHashTable *rank_join_groups(dumps_t *dumps, rank_t *rank,
 
     for (guint i = 0; groups && i < json_array_get_length(groups); i++) {
         JsonNode *one = json_array_get_element(groups, i);
-        group_t *group = group_get(dumps, one);
+        group_t *group = group_get(dumps, rank->world, one);
         member_t *member = g_new0(member_t, 1);
 
         member->rank = rank;
@@ -178,12 +179,12 @@ static void rank_forget(dumps_t *dumps, rank_t *rank)
     g_ptr_array_remove(dumps->ranks, rank);
 }
 
-static rank_t *rank_find(const dumps_t *dumps, int number)
+static rank_t *rank_find(const dumps_t *dumps, const char *world, int number)
 {
     for (guint i = 0; i < dumps->ranks->len; i++) {
         rank_t *rank = g_ptr_array_index(dumps->ranks, i);
 
-        if (rank->number == number)
+        if (rank->number == number && strcmp(rank->world, world) == 0)
             return rank;
     }
     return NULL;
@@ -192,14 +193,16 @@ static rank_t *rank_find(const dumps_t *dumps, int number)
 static void rank_read(dumps_t *dumps, JsonNode *root, JsonNode *node)
 {
     const int number = (int)get_int(node, "rank");
+    const char *world = get_text(node, "world");
     const gint64 written_ns = get_int(root, "written_ns");
-    rank_t *rank = rank_find(dumps, number);
+    rank_t *rank = rank_find(dumps, world, number);
 
     if (rank && rank->written_ns >= written_ns)
         return;
     if (rank)
         rank_forget(dumps, rank);
     rank = g_new0(rank_t, 1);
+    rank->world = world;
     rank->number = number;
     rank->written_ns = written_ns;
     rank->pid = (int)get_int(node, "pid");

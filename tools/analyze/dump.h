@@ -17,7 +17,8 @@ typedef struct {
 } call_t;
 
 typedef struct {
-    int number, pid;
+    const char *world; /* identity */
+    int number, pid; /* number: in the world */
     const char *host, *process; /* "running", "stopped", "dead", "left" */
     const char *sentence; /* why a group has ended, or NULL */
     gint64 calls; /* all that it has made; the dump has the last ones */
@@ -33,7 +34,8 @@ typedef struct {
 } member_t;
 
 typedef struct {
-    const char *name, *id;
+    const char *world; /* identity */
+    const char *name, *id; /* id: in the world */
     int size;
     GPtrArray *members; /* member_t, by number */
 } group_t;
@@ -48,7 +50,8 @@ dumps_t *dumps_new(void);
 void dumps_free(dumps_t *dumps);
 /* Reads a file, all files *.json of a folder, or, if path is a number and no
  * file, the records of the running job of that process. NULL, or a sentence;
- * g_free(). A rank that is in several files counts as in the youngest. */
+ * g_free(). A rank of a world that is in several files counts as in the
+ * youngest. */
 char *dumps_read(dumps_t *dumps, const char *path);
 /* Sorts what was read; called once, after the last file. */
 void dumps_sort(dumps_t *dumps);

@@ -219,7 +219,7 @@ static void child_run(int64_t parent)
     dscomm_recorder_t recorder = DSCOMM_RECORDER_INIT;
 
     if (dscomm_priv_recorder_find(parent, &recorder) ||
-        dscomm_priv_recorder_claim(&recorder, 1, 6, 8))
+        dscomm_priv_recorder_claim(&recorder, 1, "w", 6, 8))
         _exit(1);
     dscomm_priv_recorder_collective(recorder.slot, 1, 8, &args, 0);
     raise(SIGKILL);
@@ -249,13 +249,13 @@ static void test_memory(void)
     ok(dscomm_priv_recorder_read(left, 1, &got) && got.sequence == 77 &&
            !got.ended,
        "the call in which it was");
-    ok(!dscomm_priv_recorder_claim(&recorder, 1, 0, 2), "a slot is taken");
+    ok(!dscomm_priv_recorder_claim(&recorder, 1, "w", 0, 2), "a slot is taken");
     ok(recorder.slot == left, "a dead process's may be");
     ok(!dscomm_priv_recorder_read(left, 1, &got), "and is empty then");
-    ok(!dscomm_priv_recorder_claim(&recorder, 1, 0, 2) &&
+    ok(!dscomm_priv_recorder_claim(&recorder, 1, "w", 0, 2) &&
            recorder.slot == &recorder.memory->slot[0],
        "the next free one");
-    ok(dscomm_priv_recorder_claim(&recorder, 0, 0, 2) != NULL,
+    ok(dscomm_priv_recorder_claim(&recorder, 0, "w", 0, 2) != NULL,
        "until there is none");
     dscomm_priv_recorder_close(&recorder);
     ok(!recorder.memory && !recorder.slot && recorder.fd == -1, "closed");
@@ -300,7 +300,7 @@ static void test_foreign(void)
     other.memory->slots = INT32_MAX;
     other.memory->slot[0].rank = 3;
     memset(other.memory->job, 'j', sizeof other.memory->job);
-    ok(!dscomm_priv_recorder_claim(&recorder, 5, 2, 4) &&
+    ok(!dscomm_priv_recorder_claim(&recorder, 5, "w", 2, 4) &&
            recorder.slot == &recorder.memory->slot[0],
        "a rank has overwritten the number of slots");
     dscomm_priv_recorder_close(&recorder);

@@ -168,7 +168,8 @@ static void check_decision(void)
                                 .node_rank = -1,
                                 .backend = (char *)"auto",
                                 .timeout_ms = 20000};
-    const char *text = "ok\nself\n2\n0:0+1,1:0+1\n0:0+2\n0\n77\nb\nhost\n-";
+    const char *text = "ok\nself\n2\n0:0+1,1:0+1\n0:0+2\n0\n77\nb\nhost\n-\n"
+                       "00112233445566ff";
     dscomm_processes_t *processes = dscomm_priv_processes_new(2);
     dscomm_join_decision_t decision = {0};
     dscomm_store_t *store = NULL;
