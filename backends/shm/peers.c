@@ -63,31 +63,10 @@ int shm_peers_dead(const shm_t *shm)
     return -1;
 }
 
-/* Returns the state letter of a process, the third field of its stat; 0 if
- * unknown. */
-static char process_state(pid_t pid)
-{
-    char path[32], text[512];
-    char *end, state = 0;
-    FILE *file;
-    size_t n;
-
-    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
-    file = fopen(path, "re");
-    if (!file)
-        return 0;
-    n = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[n] = 0;
-    end = strrchr(text, ')');
-    if (end && end[1] == ' ')
-        state = end[2];
-    return state;
-}
-
 bool shm_peers_stopped(const shm_t *shm, int rank)
 {
-    const char state = process_state(shm->peers->pids[shm->peer[rank]]);
+    const char state =
+        dscomm_backend_process_state(shm->peers->pids[shm->peer[rank]]);
 
     return state == 'T' || state == 't';
 }
@@ -106,7 +85,7 @@ const char *shm_peers_describe(const shm_t *shm, int rank, char *buffer,
                   {'R', ", running"},
                   {'S', ", sleeping"}};
     pid_t pid = shm->peers->pids[shm->peer[rank]];
-    char letter = process_state(pid);
+    char letter = dscomm_backend_process_state(pid);
     const char *text = "";
 
     for (size_t i = 0; i < G_N_ELEMENTS(states); i++)

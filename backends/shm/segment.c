@@ -10,7 +10,6 @@
 #include <linux/falloc.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -116,14 +115,13 @@ static bool is_layout(const shm_layout_t *l, int ranks)
  * the file although it is sparse: the heap is left out first. */
 static dscomm_status_t fit_file_limit(const char *name, shm_layout_t *layout)
 {
-    struct rlimit limit;
+    const uint64_t limit = dscomm_backend_file_limit();
 
-    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY ||
-        layout->total <= limit.rlim_cur)
+    if (layout->total <= limit)
         return DSCOMM_OK;
     layout->heap_size = 0;
     layout->total = layout->heap;
-    if (layout->total <= limit.rlim_cur) {
+    if (layout->total <= limit) {
         dscomm_log(DSCOMM_LOG_INFO, "shm",
                    "group '%s': file size limit (ulimit -f) is too small for "
                    "shared heaps; dscomm_mem_alloc gives plain memory",
@@ -134,7 +132,7 @@ static dscomm_status_t fit_file_limit(const char *name, shm_layout_t *layout)
         DSCOMM_ERR_NO_MEMORY,
         "its shared segment spans %llu bytes, but the file size limit is %llu; "
         "raise it (ulimit -f) or lower DSCOMM_SHM_RING and DSCOMM_SHM_CHANNEL",
-        (unsigned long long)layout->total, (unsigned long long)limit.rlim_cur);
+        (unsigned long long)layout->total, (unsigned long long)limit);
 }
 
 static dscomm_status_t segment_fail_file(const char *call, int fd)

@@ -4,6 +4,7 @@
  * before the process ends. */
 #include "config.h"
 #include "lib/base/process.h"
+#include "lib/base/kernel.h"
 #include "lib/base/log.h"
 #include "lib/base/op.h"
 
@@ -152,22 +153,19 @@ int dscomm_priv_process_ended(pid_t pid, int fd)
 
 const char *dscomm_priv_process_stopped(int64_t pid)
 {
-    char path[40], text[512];
-    const char *end;
-    FILE *file;
-    size_t size;
+    const char state = dscomm_priv_process_state(pid);
 
-    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
-    file = fopen(path, "re");
-    if (!file)
-        return NULL;
-    size = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[size] = '\0';
-    end = strrchr(text, ')'); /* the name may contain any character, also ')' */
-    if (!end || end[1] != ' ')
-        return NULL;
-    return end[2] == 'T'   ? " by a signal"
-           : end[2] == 't' ? " by a debugger"
-                           : NULL;
+    return state == 'T'   ? " by a signal"
+           : state == 't' ? " by a debugger"
+                          : NULL;
+}
+
+char dscomm_backend_process_state(int64_t pid)
+{
+    return dscomm_priv_process_state(pid);
+}
+
+uint64_t dscomm_backend_file_limit(void)
+{
+    return dscomm_priv_file_limit();
 }

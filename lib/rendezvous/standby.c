@@ -68,8 +68,18 @@ dscomm_store_t *dscomm_priv_standby_make(dscomm_record_t *records, int size,
     return store;
 }
 
+/* True if stat() has succeeded, and the file is rank 0's store. */
+static bool is_standby(int failed, const struct stat *info,
+                       unsigned long long inode)
+{
+    return !failed && S_ISREG(info->st_mode) && info->st_nlink == 0 &&
+           info->st_ino == inode;
+}
+
 /* The file has no name, so it is opened through rank 0's descriptor. This
- * process gets an open file of its own, with locks of its own. */
+ * process gets an open file of its own, with locks of its own. The number may
+ * be that of another file by now: it is looked at first, because to open a
+ * device or a pipe may have an effect. */
 dscomm_store_t *dscomm_priv_standby_join(int64_t pid, const char *text)
 {
     unsigned long long inode;
@@ -80,15 +90,15 @@ dscomm_store_t *dscomm_priv_standby_join(int64_t pid, const char *text)
     if (sscanf(text, "%d %llu", &number, &inode) != 2)
         return NULL;
     snprintf(path, sizeof path, "/proc/%lld/fd/%d", (long long)pid, number);
-    do {
-        fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-    } while (fd < 0 && errno == EINTR);
-    if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
-        info.st_nlink == 0 && info.st_ino == inode)
+    errno = 0;
+    fd = is_standby(stat(path, &info), &info, inode)
+             ? open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK)
+             : -1;
+    if (fd >= 0 && is_standby(fstat(fd, &info), &info, inode))
         return standby_open(fd);
     dscomm_log(DSCOMM_LOG_INFO, "core",
                "this rank cannot open the standby store %s: %s", path,
-               fd < 0 ? strerror(errno) : "another file");
+               errno ? strerror(errno) : "another file");
     if (fd >= 0)
         close(fd);
     return NULL;

@@ -9,6 +9,7 @@
 #include "lib/store/memory.h"
 #include "lib/store/tcp/wire.h"
 
+#include "lib/base/kernel.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
@@ -18,7 +19,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -374,16 +374,6 @@ static int write_all(int fd, const uint8_t *data, size_t size, off_t offset)
     return 0;
 }
 
-/* A write beyond the limit would raise SIGXFSZ, so the limit is checked first.
- */
-static bool exceeds_limit(off_t size)
-{
-    struct rlimit limit;
-
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-           limit.rlim_cur != RLIM_INFINITY && (rlim_t)size > limit.rlim_cur;
-}
-
 /* Fails if the table has no room for another record, because no process could
  * read a file with more. Removals, and the counters of processes, always
  * fit. */
@@ -422,7 +412,8 @@ static dscomm_status_t file_append(file_t *file, const char *key,
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "no memory for a value of %zu bytes", value.size);
     }
-    if (!exceeds_limit(info.st_size + (off_t)record.size))
+    /* a longer file would end this process by a signal */
+    if ((uint64_t)info.st_size + record.size <= dscomm_priv_file_limit())
         problem = write_all(file->fd, record.data, record.size, info.st_size);
     dscomm_priv_buffer_clear(&record);
     if (!problem)
