@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The world's slot in the flight recorder. The memory is that of dscomm run.
- * Without it, each rank makes one before it meets the others, and then takes
- * that of the first rank of its host, which therefore exists. Nothing here
- * fails or waits for another rank: a rank without shared memory records in its
- * own. */
+/* The world's slot in the flight recorder. The memory is that of dscomm run, or
+ * one that this process has for another world. Without it, each rank makes one,
+ * of 4 KiB, before it meets the others, and then takes that of the first rank
+ * of its host, which therefore exists. Nothing here fails or waits for another
+ * rank: a rank without shared memory records in its own. */
 #include "config.h"
 
 #include "lib/base/settings.h"
@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define SLOTS 1024 /* of a host; only those in use need memory */
 /* Time before the dump of a mismatch: the rank that differs may see it before
  * the others have made the call in which they differ. */
 #define SETTLE_US 100000
@@ -39,18 +38,27 @@ static void log_problem(const char *problem)
                problem);
 }
 
+/* Opens the memory of another world of this process, or makes one. */
+static const char *memory_make(dscomm_recorder_t *recorder)
+{
+    char job[24];
+
+    if (!dscomm_priv_recorder_find(getpid(), recorder))
+        return NULL;
+    snprintf(job, sizeof job, "pid%lld", (long long)getpid());
+    return dscomm_priv_recorder_create(job, recorder);
+}
+
 void dscomm_priv_world_record_prepare(dscomm_world_t *world)
 {
     const char *place = dscomm_priv_setting_text(SETTING_RECORDER);
     const char *problem;
-    char job[24];
 
     dscomm_priv_ticks_choose();
-    snprintf(job, sizeof job, "pid%lld", (long long)getpid());
     if (place)
         problem = place_open(place, &world->recorder);
     else
-        problem = dscomm_priv_recorder_create(SLOTS, job, &world->recorder);
+        problem = memory_make(&world->recorder);
     if (problem)
         log_problem(problem);
 }
@@ -103,6 +111,21 @@ void dscomm_priv_world_record(dscomm_world_t *world, int rank)
     log_problem(problem);
 }
 
+/* Ranks that share no memory have files of their own. */
+static const char *group_dump(dscomm_group_t *group, const char *folder)
+{
+    const dscomm_world_t *world = group->identity.world;
+    char identity[DSCOMM_WORLD_ID + 16];
+
+    if (world->recorder.memory)
+        g_strlcpy(identity, world->meeting.id, sizeof identity);
+    else
+        snprintf(identity, sizeof identity, "%s.%d", world->meeting.id,
+                 group->recorder->rank);
+    return dscomm_priv_recorder_dump(folder, identity, group->identity.id,
+                                     &world->recorder, group->recorder);
+}
+
 /* Keeps why the group has ended, and writes the memory to DSCOMM_DUMP. */
 static void group_record_failure(dscomm_group_t *group)
 {
@@ -119,9 +142,7 @@ static void group_record_failure(dscomm_group_t *group)
         return;
     if (failure.kind == DSCOMM_FAILURE_MISMATCH)
         g_usleep(SETTLE_US);
-    problem = dscomm_priv_recorder_dump(folder, group->identity.id,
-                                        &group->identity.world->recorder,
-                                        group->recorder);
+    problem = group_dump(group, folder);
     if (problem)
         dscomm_log(DSCOMM_LOG_WARN, "core",
                    "flight recorder: no dump was written: %s", problem);

@@ -4,37 +4,32 @@
 
 #include "lib/recorder/dump.h"
 
+#include "lib/base/kernel.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
 #include <limits.h>
-#include <signal.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A process that a debugger or a signal has stopped is in state t or T. */
 slot_state_t dscomm_priv_recorder_state(const dscomm_recorder_slot_t *slot)
 {
-    const int64_t pid = atomic_load(&slot->pid);
-    char path[40], text[512];
-    const char *end;
-    FILE *file;
-
     if (!atomic_load(&slot->owner))
         return SLOT_LEFT;
-    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
-    file = fopen(path, "re");
-    if (!file)
-        return errno == ENOENT ? SLOT_DEAD : SLOT_RUNNING;
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    end = strrchr(text, ')'); /* the name may contain any character, also ')' */
-    if (!end || end[1] != ' ')
+    switch (dscomm_priv_process_state(atomic_load(&slot->pid))) {
+    case 'T':
+    case 't':
+        return SLOT_STOPPED;
+    case 'Z':
+    case 'X':
+    case 0:
         return SLOT_DEAD;
-    return strchr("ZX", end[2])   ? SLOT_DEAD
-           : strchr("tT", end[2]) ? SLOT_STOPPED
-                                  : SLOT_RUNNING;
+    default:
+        return SLOT_RUNNING;
+    }
 }
 
 /* Prints text up to its 0, or size bytes of it: another process may write
@@ -195,11 +190,8 @@ static void print_slot(const dscomm_recorder_slot_t *slot, FILE *file)
     fputs("]}", file);
 }
 
-void dscomm_priv_recorder_print(const dscomm_recorder_t *recorder,
-                                const dscomm_recorder_slot_t *slot, FILE *file)
+static void print_head(const dscomm_recorder_memory_t *memory, FILE *file)
 {
-    const dscomm_recorder_memory_t *memory = recorder->memory;
-    const char *separator = "";
     char host[65] = "";
 
     gethostname(host, sizeof host - 1);
@@ -208,16 +200,28 @@ void dscomm_priv_recorder_print(const dscomm_recorder_t *recorder,
     print_member(file, "host", host);
     fprintf(file, "\"written_ns\": %lld,\n \"ranks\": [",
             (long long)dscomm_priv_moment().real_ns);
-    for (uint32_t i = 0; i < (memory ? recorder->slots : 1); i++) {
-        if (memory)
-            slot = &memory->slot[i];
-        if (memory && !atomic_load(&slot->pid))
+}
+
+void dscomm_priv_recorder_print(const dscomm_recorder_t *recorder,
+                                const dscomm_recorder_slot_t *slot, FILE *file)
+{
+    dscomm_recorder_t view = DSCOMM_RECORDER_INIT;
+    const char *separator = "";
+
+    print_head(recorder->memory, file);
+    if (recorder->memory && !dscomm_priv_recorder_view(recorder, &view))
+        slot = NULL;
+    for (uint32_t i = 0; i < view.slots; i++) {
+        if (!atomic_load(&view.memory->slot[i].pid))
             continue;
         fprintf(file, "%s\n", separator);
-        print_slot(slot, file);
+        print_slot(&view.memory->slot[i], file);
         separator = ",";
     }
+    if (slot)
+        print_slot(slot, file);
     fputs("]}\n", file);
+    dscomm_priv_recorder_close(&view);
 }
 
 /* Replaces characters that a file name should not have. */
@@ -228,6 +232,25 @@ static void clean_name(char *name)
             *name = '_';
 }
 
+/* Writes "dscomm-JOB-HOST-NAME-HASH": HASH is of the whole identity of the
+ * failure, because the other fields are cut off and need not be unique. */
+static void file_name(char *text, size_t size,
+                      const dscomm_recorder_memory_t *memory,
+                      const char *identity, const char *name)
+{
+    char host[65] = "";
+    char *whole = g_strdup_printf("%.*s %s %s", RECORDER_ID - 1,
+                                  memory ? memory->id : "", identity, name);
+    char *hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, whole, -1);
+
+    gethostname(host, sizeof host - 1);
+    snprintf(text, size, "dscomm-%.64s-%.40s-%.40s-%.16s",
+             memory ? memory->job : "none", host, name, hash);
+    clean_name(text);
+    g_free(hash);
+    g_free(whole);
+}
+
 static const char *dump_fail(const char *path)
 {
     static _Thread_local char problem[PATH_MAX + 80];
@@ -236,44 +259,64 @@ static const char *dump_fail(const char *path)
     return problem;
 }
 
-/* Writes path by way of part, which only one process can create. */
+/* Opens part, and locks it. The lock ends with its process, so a file that a
+ * dead one has left is written anew. -1: another process has the lock (errno is
+ * EWOULDBLOCK), or an error. */
+static int part_open(const char *part)
+{
+    struct stat info;
+    int error;
+    const int fd = open(
+        part, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+
+    if (fd < 0)
+        return -1;
+    errno = EEXIST;
+    if (!fstat(fd, &info) && S_ISREG(info.st_mode) && info.st_nlink <= 1 &&
+        info.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB))
+        return fd;
+    error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+/* Writes path by way of part, which only one process at a time can lock. */
 static const char *dump_write(const char *path, const char *part,
                               const dscomm_recorder_t *recorder,
                               const dscomm_recorder_slot_t *slot)
 {
-    const int fd =
-        open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const int fd = part_open(part);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-    int failed;
+    const char *problem = NULL;
 
-    if (fd < 0 && errno == EEXIST)
-        return NULL;
     if (!file)
-        return dump_fail(part);
+        return errno == EWOULDBLOCK ? NULL : dump_fail(part);
     if (access(path, F_OK) == 0) { /* another process has just written it */
-        fclose(file);
         unlink(part);
+        fclose(file);
         return NULL;
     }
-    dscomm_priv_recorder_print(recorder, slot, file);
-    failed = ferror(file);
-    if (fclose(file) || failed || rename(part, path))
-        return dump_fail(path);
-    return NULL;
+    if (ftruncate(fd, 0))
+        problem = dump_fail(part);
+    else
+        dscomm_priv_recorder_print(recorder, slot, file);
+    if (!problem && (fflush(file) || ferror(file) || rename(part, path)))
+        problem = dump_fail(path);
+    fclose(file);
+    if (!problem && recorder->memory)
+        atomic_fetch_add(&recorder->memory->dumps, 1);
+    return problem;
 }
 
-const char *dscomm_priv_recorder_dump(const char *folder, const char *name,
+const char *dscomm_priv_recorder_dump(const char *folder, const char *identity,
+                                      const char *name,
                                       const dscomm_recorder_t *recorder,
                                       const dscomm_recorder_slot_t *slot)
 {
-    dscomm_recorder_memory_t *memory = recorder->memory;
-    char file[224], host[65] = "", path[PATH_MAX], part[PATH_MAX];
-    const char *problem;
+    char file[200], path[PATH_MAX], part[PATH_MAX];
 
-    gethostname(host, sizeof host - 1);
-    snprintf(file, sizeof file, "dscomm-%.*s-%s-%.60s", (int)sizeof memory->job,
-             memory ? memory->job : "none", host, name);
-    clean_name(file);
+    file_name(file, sizeof file, recorder->memory, identity, name);
     if (snprintf(path, sizeof path, "%s/%s.json", folder, file) >=
             (int)sizeof path ||
         snprintf(part, sizeof part, "%s/%s.part", folder, file) >=
@@ -283,8 +326,5 @@ const char *dscomm_priv_recorder_dump(const char *folder, const char *name,
         return dump_fail(folder);
     if (access(path, F_OK) == 0)
         return NULL;
-    problem = dump_write(path, part, recorder, slot);
-    if (!problem && memory)
-        atomic_fetch_add(&memory->dumps, 1);
-    return problem;
+    return dump_write(path, part, recorder, slot);
 }

@@ -11,15 +11,17 @@
 typedef enum { SLOT_RUNNING, SLOT_STOPPED, SLOT_DEAD, SLOT_LEFT } slot_state_t;
 slot_state_t dscomm_priv_recorder_state(const dscomm_recorder_slot_t *slot);
 
-/* Writes all used slots of recorder, or only slot if that has no memory, to
- * file. */
+/* Writes all used slots of recorder's memory, or only slot if it has none or
+ * cannot be mapped, to file. */
 void dscomm_priv_recorder_print(const dscomm_recorder_t *recorder,
                                 const dscomm_recorder_slot_t *slot, FILE *file);
 
-/* Writes the same to FOLDER/dscomm-JOB-HOST-NAME.json, unless that file exists:
- * the first of several processes writes it. folder is made if it does not
- * exist. Returns NULL, or why the file could not be written. */
-const char *dscomm_priv_recorder_dump(const char *folder, const char *name,
+/* Writes the same to FOLDER/dscomm-JOB-HOST-NAME-HASH.json, unless that file
+ * exists: of several processes that have the same memory, the first one writes
+ * it. identity and name together are of this failure alone. folder is made if
+ * it does not exist. Returns NULL, or why the file could not be written. */
+const char *dscomm_priv_recorder_dump(const char *folder, const char *identity,
+                                      const char *name,
                                       const dscomm_recorder_t *recorder,
                                       const dscomm_recorder_slot_t *slot);
 

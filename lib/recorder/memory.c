@@ -6,6 +6,9 @@
 
 #include "lib/recorder/recorder.h"
 
+#include "lib/base/kernel.h"
+#include "lib/base/random.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,13 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define NAME "dscomm-recorder"
 #define LINK "/memfd:" NAME " (deleted)"
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+/* The file may become longer: every rank maps only what it has reserved. */
+#define SEALS F_SEAL_SHRINK
 
 dscomm_recorder_slot_t dscomm_priv_recorder_spare;
 
@@ -35,90 +38,116 @@ static const char *explain(const char *call)
     return problem;
 }
 
+_Static_assert(sizeof(dscomm_recorder_slot_t) % 4096 == 0 &&
+                   sizeof(dscomm_recorder_memory_t) % 4096 == 0,
+               "slots begin on pages");
+
 static size_t memory_bytes(uint64_t slots)
 {
     return sizeof(dscomm_recorder_memory_t) +
            (size_t)slots * sizeof(dscomm_recorder_slot_t);
 }
 
-static const char *memory_map(int fd, uint32_t slots,
-                              dscomm_recorder_t *ret_recorder)
+/* Returns MAP_FAILED if the memory cannot be mapped. */
+static void *fd_map(int fd, size_t from, size_t bytes)
 {
-    const size_t bytes = memory_bytes(slots);
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *memory =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)from);
+
+    if (memory != MAP_FAILED)
+        madvise(memory, bytes, MADV_DONTDUMP); /* dumps have the contents */
+    return memory;
+}
+
+/* Maps the memory without slots; closes fd if it cannot. */
+static const char *head_map(int fd, dscomm_recorder_t *ret_recorder)
+{
+    void *memory = fd_map(fd, 0, memory_bytes(0));
     const char *failed = memory == MAP_FAILED ? explain("mmap") : NULL;
 
-    if (failed) {
+    if (failed)
         close(fd);
-        return failed;
-    }
-    madvise(memory, bytes, MADV_DONTDUMP); /* most of it is unused */
-    *ret_recorder = (dscomm_recorder_t){memory, slots, fd, NULL};
-    return NULL;
+    else
+        *ret_recorder = (dscomm_recorder_t){memory, 0, fd, NULL, 0};
+    return failed;
+}
+
+/* The bytes between the start of slot's page and slot, where pages are longer
+ * than 4 KiB. */
+static size_t slot_slack(uint32_t number)
+{
+    return memory_bytes(number) % (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* NULL: it cannot be mapped. */
+static dscomm_recorder_slot_t *slot_map(int fd, uint32_t number)
+{
+    const size_t slack = slot_slack(number);
+    char *memory = fd_map(fd, memory_bytes(number) - slack,
+                          sizeof(dscomm_recorder_slot_t) + slack);
+
+    return memory == MAP_FAILED ? NULL : (void *)(memory + slack);
+}
+
+static void slot_unmap(dscomm_recorder_slot_t *slot, uint32_t number)
+{
+    const size_t slack = slot_slack(number);
+
+    munmap((char *)slot - slack, sizeof *slot + slack);
 }
 
 /* Reserves the pages, because a write to a page that is missing would kill the
- * process. */
+ * process. The file becomes longer if they are beyond its end. */
 static const char *pages_reserve(int fd, size_t from, size_t bytes)
 {
     int failed;
 
+    if (from + bytes > dscomm_priv_file_limit())
+        return "the limit of file sizes (ulimit -f) is too low";
     do {
-        failed = fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)bytes);
+        failed = fallocate(fd, 0, (off_t)from, (off_t)bytes);
     } while (failed && errno == EINTR);
     return failed ? explain("fallocate") : NULL;
 }
 
-/* Reduces *slots to what a file may have; beyond the limit, the kernel would
- * end the process by SIGXFSZ. */
-static const char *slots_limit(int *slots)
+static void head_fill(dscomm_recorder_memory_t *memory, const char *job)
 {
-    struct rlimit limit;
+    uint64_t number;
 
-    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY)
-        return NULL;
-    while (*slots && memory_bytes((uint64_t)*slots) > limit.rlim_cur)
-        *slots /= 2;
-    return *slots ? NULL : "the limit of file sizes (ulimit -f) is too low";
+    if (!dscomm_priv_random(&number, sizeof number))
+        number = (uint64_t)dscomm_priv_moment().real_ns;
+    snprintf(memory->id, sizeof memory->id, "%016llx",
+             (unsigned long long)number);
+    memcpy(memory->magic, RECORDER_MAGIC, sizeof memory->magic);
+    memory->version = RECORDER_VERSION;
+    memory->slot_bytes = sizeof(dscomm_recorder_slot_t);
+    g_strlcpy(memory->job, job, sizeof memory->job);
 }
 
-const char *dscomm_priv_recorder_create(int slots, const char *job,
+const char *dscomm_priv_recorder_create(const char *job,
                                         dscomm_recorder_t *ret_recorder)
 {
-    const char *failed = slots_limit(&slots);
-    const size_t bytes = memory_bytes((uint64_t)slots);
-    int fd;
+    const char *failed;
+    const int fd = memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-    if (failed)
-        return failed;
-    fd = memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return explain("memfd_create");
-    if (ftruncate(fd, (off_t)bytes))
-        failed = explain("ftruncate");
-    else if (fcntl(fd, F_ADD_SEALS, SEALS))
+    failed = pages_reserve(fd, 0, memory_bytes(0));
+    if (!failed && fcntl(fd, F_ADD_SEALS, SEALS))
         failed = explain("sealing");
-    else
-        failed = pages_reserve(fd, 0, sizeof(dscomm_recorder_memory_t));
     if (failed) {
         close(fd);
         return failed;
     }
-    failed = memory_map(fd, (uint32_t)slots, ret_recorder);
-    if (failed)
-        return failed;
-    memcpy(ret_recorder->memory->magic, RECORDER_MAGIC,
-           sizeof ret_recorder->memory->magic);
-    ret_recorder->memory->version = RECORDER_VERSION;
-    ret_recorder->memory->slots = (uint32_t)slots;
-    ret_recorder->memory->slot_bytes = sizeof(dscomm_recorder_slot_t);
-    g_strlcpy(ret_recorder->memory->job, job, sizeof ret_recorder->memory->job);
-    return NULL;
+    failed = head_map(fd, ret_recorder);
+    if (!failed)
+        head_fill(ret_recorder->memory, job);
+    return failed;
 }
 
-/* The number of slots that fd has room for; 0: it is no memory of a recorder
+/* The number of slots that fd has room for; -1: it is no memory of a recorder
  * that this library knows, or another user's. */
-static uint32_t memory_check(int fd)
+static int64_t memory_check(int fd)
 {
     dscomm_recorder_memory_t head;
     struct stat file;
@@ -129,10 +158,10 @@ static uint32_t memory_check(int fd)
         pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head ||
         memcmp(head.magic, RECORDER_MAGIC, sizeof head.magic) ||
         head.version != RECORDER_VERSION ||
-        head.slot_bytes != sizeof(dscomm_recorder_slot_t) || !head.slots ||
-        (uint64_t)file.st_size != memory_bytes(head.slots))
-        return 0;
-    return head.slots;
+        head.slot_bytes != sizeof(dscomm_recorder_slot_t))
+        return -1;
+    return MIN((file.st_size - (off_t)sizeof head) / (off_t)head.slot_bytes,
+               RECORDER_SLOTS_MAX);
 }
 
 const char *dscomm_priv_recorder_open(int64_t pid, int fd,
@@ -140,7 +169,6 @@ const char *dscomm_priv_recorder_open(int64_t pid, int fd,
 {
     struct stat file;
     char path[64];
-    uint32_t slots;
     int own;
 
     snprintf(path, sizeof path, "/proc/%lld/fd/%d", (long long)pid, fd);
@@ -150,11 +178,25 @@ const char *dscomm_priv_recorder_open(int64_t pid, int fd,
               : open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (own < 0)
         return explain(path);
-    slots = memory_check(own);
-    if (slots)
-        return memory_map(own, slots, ret_recorder);
+    if (memory_check(own) >= 0)
+        return head_map(own, ret_recorder);
     close(own);
     return "it is another user's, or of another version of dscomm";
+}
+
+const char *dscomm_priv_recorder_view(const dscomm_recorder_t *recorder,
+                                      dscomm_recorder_t *ret_view)
+{
+    const int64_t slots = memory_check(recorder->fd);
+    void *memory;
+
+    if (slots < 0)
+        return "its head was overwritten";
+    memory = fd_map(recorder->fd, 0, memory_bytes((uint64_t)slots));
+    if (memory == MAP_FAILED)
+        return explain("mmap");
+    *ret_view = (dscomm_recorder_t){memory, (uint32_t)slots, -1, NULL, 0};
+    return NULL;
 }
 
 /* The descriptor of process pid that is the memory; -1: none is. */
@@ -222,41 +264,54 @@ static void slot_reset(dscomm_recorder_slot_t *slot, const char *world,
     atomic_store(&slot->pid, (int64_t)getpid());
 }
 
+/* Takes slot number unless it has an owner; makes it if there is none. NULL:
+ * tried; then recorder->slot may be set. */
+static const char *slot_try(dscomm_recorder_t *recorder, uint32_t number)
+{
+    const char *failed = pages_reserve(recorder->fd, memory_bytes(number),
+                                       sizeof *recorder->slot);
+    dscomm_recorder_slot_t *slot =
+        failed ? NULL : slot_map(recorder->fd, number);
+
+    if (!slot)
+        return failed ? failed : explain("mmap");
+    if (slot_take(slot)) {
+        recorder->slot = slot;
+        recorder->number = number;
+    } else {
+        slot_unmap(slot, number);
+    }
+    return NULL;
+}
+
 const char *dscomm_priv_recorder_claim(dscomm_recorder_t *recorder,
                                        int preferred, const char *world,
                                        int rank, int size)
 {
-    const int slots = (int)recorder->slots;
+    const char *failed = slot_try(recorder, (uint32_t)preferred);
 
-    for (int i = 0; i < slots; i++) {
-        dscomm_recorder_slot_t *slot =
-            &recorder->memory->slot[(preferred + i) % slots];
-        const char *failed;
-
-        failed = pages_reserve(
-            recorder->fd, (size_t)((char *)slot - (char *)recorder->memory),
-            sizeof *slot);
-        if (failed)
-            return failed;
-        if (!slot_take(slot))
-            continue;
-        slot_reset(slot, world, rank, size);
-        recorder->slot = slot;
-        return NULL;
-    }
-    return "each of its slots has an owner";
+    for (uint32_t i = 0; !failed && !recorder->slot && i < RECORDER_SLOTS_MAX;
+         i++)
+        failed = slot_try(recorder, i);
+    if (!failed && !recorder->slot)
+        failed = "each of its slots has an owner";
+    if (!failed)
+        slot_reset(recorder->slot, world, rank, size);
+    return failed;
 }
 
 void dscomm_priv_recorder_close(dscomm_recorder_t *recorder)
 {
     int64_t owner = (int64_t)getpid();
 
-    if (recorder->slot)
+    if (recorder->slot) {
         atomic_compare_exchange_strong(&recorder->slot->owner, &owner, 0);
-    if (recorder->memory) {
-        munmap(recorder->memory, memory_bytes(recorder->slots));
-        close(recorder->fd);
+        slot_unmap(recorder->slot, recorder->number);
     }
+    if (recorder->memory)
+        munmap(recorder->memory, memory_bytes(recorder->slots));
+    if (recorder->fd >= 0)
+        close(recorder->fd);
     *recorder = (dscomm_recorder_t)DSCOMM_RECORDER_INIT;
 }
 

@@ -3,7 +3,9 @@
  * its own: the last RECORDER_CALLS of all its groups. The slots of a node lie
  * in one file in memory, which dscomm run makes, or else the node's first rank.
  * So a record outlives its process as long as any process of the node has the
- * memory. A rank that cannot have a slot there writes to memory of its own.
+ * memory. The file grows by a slot where all have owners; a rank maps its own
+ * alone, a reader all of them. A rank that cannot have a slot there writes to
+ * memory of its own.
  *
  * Several threads may write, on different groups: each call takes the next
  * entry. No lock is used. A reader may come at any time, and knows by the
@@ -89,28 +91,32 @@ typedef struct {
 } dscomm_recorder_slot_t;
 
 #define RECORDER_MAGIC "dscommfr"
-#define RECORDER_VERSION 1
+#define RECORDER_VERSION 2
+#define RECORDER_SLOTS_MAX 16384
+#define RECORDER_ID 17 /* bytes of an identity, with the final 0 */
 
 /* The memory of a node. */
 typedef struct {
     char magic[8]; /* RECORDER_MAGIC */
-    uint32_t version, slots;
-    uint64_t slot_bytes; /* sizeof(dscomm_recorder_slot_t) */
+    uint32_t version;
     _Atomic uint32_t dumps; /* how often it was written to a file */
+    uint64_t slot_bytes; /* sizeof(dscomm_recorder_slot_t) */
+    char id[RECORDER_ID]; /* random */
     char job[108]; /* run id of dscomm run, or the maker's pid */
-    _Alignas(4096) dscomm_recorder_slot_t slot[];
+    _Alignas(4096) dscomm_recorder_slot_t slot[]; /* as many as it has room */
 } dscomm_recorder_memory_t;
 
 /* A process's view of the memory. */
 typedef struct {
     dscomm_recorder_memory_t *memory; /* NULL: none */
-    uint32_t slots; /* that memory has, whatever it says meanwhile */
+    uint32_t slots; /* that are mapped with it */
     int fd;
     dscomm_recorder_slot_t *slot; /* this rank's; NULL: none */
+    uint32_t number; /* of that */
 } dscomm_recorder_t;
 #define DSCOMM_RECORDER_INIT                                                   \
     {                                                                          \
-        NULL, 0, -1, NULL                                                      \
+        NULL, 0, -1, NULL, 0                                                   \
     }
 
 /* memory.c. Functions that return NULL have succeeded; else they return a
@@ -119,18 +125,22 @@ typedef struct {
 /* The slot of worlds that cannot share memory. */
 extern dscomm_recorder_slot_t dscomm_priv_recorder_spare;
 
-/* Makes memory with so many slots. */
-const char *dscomm_priv_recorder_create(int slots, const char *job,
+/* Makes memory without slots. */
+const char *dscomm_priv_recorder_create(const char *job,
                                         dscomm_recorder_t *ret_recorder);
-/* Opens the memory that process pid has as descriptor fd. Only memory of the
- * same user is accepted. */
+/* Opens the memory that process pid has as descriptor fd, without its slots.
+ * Only memory of the same user is accepted. */
 const char *dscomm_priv_recorder_open(int64_t pid, int fd,
                                       dscomm_recorder_t *ret_recorder);
 /* Finds the memory in process pid by its name, and opens it. */
 const char *dscomm_priv_recorder_find(int64_t pid,
                                       dscomm_recorder_t *ret_recorder);
+/* Maps all slots that recorder's memory has now, for reading. ret_view is
+ * closed like recorder, which must stay open as long. */
+const char *dscomm_priv_recorder_view(const dscomm_recorder_t *recorder,
+                                      dscomm_recorder_t *ret_view);
 /* Takes a slot for this rank: the preferred one, or the first that no living
- * process has. */
+ * process has. world: its identity. */
 const char *dscomm_priv_recorder_claim(dscomm_recorder_t *recorder,
                                        int preferred, const char *world,
                                        int rank, int size);

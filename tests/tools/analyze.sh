@@ -62,6 +62,18 @@ is $status 0 'a job that ends well'
 [ ! -e "$dumps" ]
 result $? 'writes nothing'
 
+# Every attempt of a job has dumps, and so has a second job of that name.
+for way in die all; do
+    rm -rf "$dumps"
+    for job in 1 2; do
+        DSCOMM_DUMP=$dumps run -n 2 --grace 50 --rdzv-id again --max-restarts 1 \
+            "$abs_top_builddir/tests/tools/failing" $way
+    done
+    is "$(ls "$dumps" | grep -c 'json$')" 4 "$way: a dump of each of two attempts of two jobs"
+    is "$("$program" analyze --json "$dumps" | grep -c '"kind" : "failure"')" 4 "$way: four failures"
+    is "$(ls "$dumps" | grep -vc 'json$')" 0 "$way: no other file"
+done
+
 # The records of two machines.
 cat >"$scratch/a.json" <<'END'
 {"dscomm_dump": 1, "job": "j", "host": "a", "written_ns": 2000000000, "ranks": [

@@ -105,16 +105,12 @@ static int choose_secret(const tool_job_t *job, const tool_limits_t *limits)
     return status;
 }
 
-/* Slots beside one for each rank: a rank may start programs that are ranks, or
- * join several worlds. Only those in use need memory. */
-#define MORE_SLOTS 64
-
 /* Makes the memory of the ranks' flight recorders, so that the record outlives
  * them all. The job runs without it too. */
 static void make_recorder(tool_job_t *job)
 {
-    const char *problem = dscomm_priv_recorder_create(
-        job->ranks + MORE_SLOTS, job->run_id, &job->recorder);
+    const char *problem =
+        dscomm_priv_recorder_create(job->run_id, &job->recorder);
 
     if (problem)
         dscomm_log(DSCOMM_LOG_INFO, "tools",

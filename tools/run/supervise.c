@@ -57,6 +57,7 @@ typedef struct {
     /* all ranks of this attempt on this node have succeeded */
     bool succeeded;
     bool over; /* on all nodes */
+    uint32_t dumps; /* of the flight recorders, before this attempt */
 } supervisor_t;
 
 /* The signals that this program handles. */
@@ -283,17 +284,22 @@ static void end_job(const supervisor_t *s, const char *text)
 static void record_end(const tool_job_t *job, int rank, pid_t pid,
                        const char *text)
 {
-    dscomm_recorder_memory_t *memory = job->recorder.memory;
     dscomm_failure_t failure = DSCOMM_FAILURE_INIT;
+    dscomm_recorder_t view = DSCOMM_RECORDER_INIT;
 
     failure.status = DSCOMM_ERR_PEER_FAILED;
     failure.kind = DSCOMM_FAILURE_DIED;
     failure.rank = job->first_rank + rank;
     failure.pid = pid;
-    for (uint32_t i = 0; memory && i < job->recorder.slots; i++)
-        if (atomic_load(&memory->slot[i].pid) &&
-            memory->slot[i].rank == failure.rank)
-            dscomm_priv_recorder_fail(&memory->slot[i], &failure, text);
+    if (job->recorder.memory)
+        dscomm_priv_recorder_view(&job->recorder, &view);
+    for (uint32_t i = 0; i < view.slots; i++) {
+        dscomm_recorder_slot_t *slot = &view.memory->slot[i];
+
+        if (atomic_load(&slot->pid) && slot->rank == failure.rank)
+            dscomm_priv_recorder_fail(slot, &failure, text);
+    }
+    dscomm_priv_recorder_close(&view);
 }
 
 /* Reports how a rank failed, to stderr and to the other nodes. */
@@ -486,6 +492,8 @@ static void handle_deadline(supervisor_t *s)
 
 static void start_all(supervisor_t *s)
 {
+    if (s->job->recorder.memory)
+        s->dumps = atomic_load(&s->job->recorder.memory->dumps);
     for (int i = 0; i < s->job->ranks; i++) {
         s->status = tool_spawn(s->job, s->output, i, &s->pids[i]);
         if (s->status != TOOL_OK) {
@@ -568,11 +576,13 @@ static void dump_records(const supervisor_t *s)
     const char *problem;
     char *name;
 
-    if (!folder || !*folder || !memory || atomic_load(&memory->dumps) ||
+    if (!folder || !*folder || !memory ||
+        atomic_load(&memory->dumps) != s->dumps ||
         (s->status == TOOL_OK && !s->restarting))
         return;
     name = g_strdup_printf("attempt%d", s->job->attempt);
-    problem = dscomm_priv_recorder_dump(folder, name, &s->job->recorder, NULL);
+    problem = dscomm_priv_recorder_dump(folder, s->job->run_id, name,
+                                        &s->job->recorder, NULL);
     if (problem)
         print_line(s, "no dump was written: %s", problem);
     g_free(name);

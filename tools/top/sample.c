@@ -153,12 +153,14 @@ GArray *sample_take(const dscomm_recorder_t *recorder, const GArray *before,
     GArray *samples = g_array_new(false, true, sizeof(sample_t));
     GHashTable *last =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    dscomm_recorder_t view = DSCOMM_RECORDER_INIT;
 
-    for (uint32_t i = 0; i < recorder->slots; i++)
-        if (atomic_load(&recorder->memory->slot[i].pid))
-            slot_walk(&recorder->memory->slot[i], 0, note_last, last);
-    for (uint32_t i = 0; i < recorder->slots; i++) {
-        const dscomm_recorder_slot_t *slot = &recorder->memory->slot[i];
+    dscomm_priv_recorder_view(recorder, &view);
+    for (uint32_t i = 0; i < view.slots; i++)
+        if (atomic_load(&view.memory->slot[i].pid))
+            slot_walk(&view.memory->slot[i], 0, note_last, last);
+    for (uint32_t i = 0; i < view.slots; i++) {
+        const dscomm_recorder_slot_t *slot = &view.memory->slot[i];
         sample_t sample = {.rank = slot->rank,
                            .pid = (int)atomic_load(&slot->pid)};
 
@@ -171,6 +173,7 @@ GArray *sample_take(const dscomm_recorder_t *recorder, const GArray *before,
                      seconds, &sample);
         g_array_append_val(samples, sample);
     }
+    dscomm_priv_recorder_close(&view);
     g_hash_table_destroy(last);
     g_array_sort(samples, sample_order);
     return samples;

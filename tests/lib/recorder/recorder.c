@@ -6,12 +6,16 @@
 #include "tests/tap.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -227,14 +231,15 @@ static void child_run(int64_t parent)
 
 static void test_memory(void)
 {
-    dscomm_recorder_t recorder = DSCOMM_RECORDER_INIT;
-    const dscomm_recorder_slot_t *left;
+    dscomm_recorder_t recorder = DSCOMM_RECORDER_INIT, view;
     const int64_t parent = getpid();
+    const dscomm_recorder_slot_t *left;
+    dscomm_recorder_t again, more;
     dscomm_recorded_t got;
     int status;
     pid_t pid;
 
-    ok(!dscomm_priv_recorder_create(2, "job", &recorder), "memory is made");
+    ok(!dscomm_priv_recorder_create("job", &recorder), "memory is made");
     is_str(recorder.memory->job, "job", "for a job");
     pid = fork();
     if (pid == 0)
@@ -242,21 +247,29 @@ static void test_memory(void)
     waitpid(pid, &status, 0);
     ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
        "another process has used it, and was killed");
-    left = &recorder.memory->slot[1];
+    ok(!dscomm_priv_recorder_view(&recorder, &view), "all slots are seen");
+    is_int(view.slots, 2, "as many as were taken or come before");
+    left = &view.memory->slot[1];
     is_int(atomic_load(&left->pid), pid, "its record is there");
     is_int(left->rank, 6, "rank");
     is_int(left->size, 8, "of the world");
+    is_str(left->world, "w", "its identity");
     ok(dscomm_priv_recorder_read(left, 1, &got) && got.sequence == 77 &&
            !got.ended,
        "the call in which it was");
-    ok(!dscomm_priv_recorder_claim(&recorder, 1, "w", 0, 2), "a slot is taken");
-    ok(recorder.slot == left, "a dead process's may be");
-    ok(!dscomm_priv_recorder_read(left, 1, &got), "and is empty then");
     ok(!dscomm_priv_recorder_claim(&recorder, 1, "w", 0, 2) &&
-           recorder.slot == &recorder.memory->slot[0],
+           recorder.number == 1,
+       "a dead process's slot may be taken");
+    ok(!dscomm_priv_recorder_read(left, 1, &got), "and is empty then");
+    dscomm_priv_recorder_find(parent, &again);
+    ok(!dscomm_priv_recorder_claim(&again, 1, "x", 0, 2) && again.number == 0,
        "the next free one");
-    ok(dscomm_priv_recorder_claim(&recorder, 0, "w", 0, 2) != NULL,
-       "until there is none");
+    dscomm_priv_recorder_find(parent, &more);
+    ok(!dscomm_priv_recorder_claim(&more, 1, "y", 0, 2) && more.number == 2,
+       "one more if there is none");
+    dscomm_priv_recorder_close(&view);
+    dscomm_priv_recorder_close(&again);
+    dscomm_priv_recorder_close(&more);
     dscomm_priv_recorder_close(&recorder);
     ok(!recorder.memory && !recorder.slot && recorder.fd == -1, "closed");
     ok(dscomm_priv_recorder_find(parent, &recorder) != NULL, "and gone");
@@ -287,22 +300,18 @@ static void test_foreign(void)
     ok(dscomm_priv_recorder_open(getpid(), fd, &recorder) != NULL,
        "a closed one");
     ok(!recorder.memory, "nothing is opened");
-    ok(!dscomm_priv_recorder_create(1, "", &other), "memory");
+    ok(!dscomm_priv_recorder_create("", &other), "memory");
     other.memory->version++;
     ok(dscomm_priv_recorder_find(getpid(), &recorder) != NULL,
        "another version");
     other.memory->version--;
-    other.memory->slots++;
+    other.memory->slot_bytes++;
     ok(dscomm_priv_recorder_find(getpid(), &recorder) != NULL,
-       "more slots than bytes");
-    other.memory->slots--;
+       "slots of another size");
+    other.memory->slot_bytes--;
     ok(!dscomm_priv_recorder_find(getpid(), &recorder), "all is right");
-    other.memory->slots = INT32_MAX;
-    other.memory->slot[0].rank = 3;
     memset(other.memory->job, 'j', sizeof other.memory->job);
-    ok(!dscomm_priv_recorder_claim(&recorder, 5, "w", 2, 4) &&
-           recorder.slot == &recorder.memory->slot[0],
-       "a rank has overwritten the number of slots");
+    ok(!dscomm_priv_recorder_claim(&recorder, 0, "w", 2, 4), "a slot");
     dscomm_priv_recorder_close(&recorder);
     test_print(&other);
     dscomm_priv_recorder_close(&other);
@@ -311,21 +320,124 @@ static void test_foreign(void)
 /* The kernel would end a process that exceeds the limit. */
 static void test_limit(void)
 {
-    const struct rlimit none = {4096, RLIM_INFINITY};
+    const rlim_t slots[] = {0, sizeof(dscomm_recorder_slot_t)};
     dscomm_recorder_t recorder = DSCOMM_RECORDER_INIT;
     struct rlimit before, some;
 
     getrlimit(RLIMIT_FSIZE, &before);
     some = before;
-    some.rlim_cur = 2 * sizeof(dscomm_recorder_slot_t);
-    setrlimit(RLIMIT_FSIZE, &none);
-    ok(dscomm_priv_recorder_create(8, "", &recorder) != NULL,
-       "no room for a slot");
+    for (int i = 0; i < 2; i++) {
+        some.rlim_cur = sizeof *recorder.memory + slots[i];
+        setrlimit(RLIMIT_FSIZE, &some);
+        ok(!dscomm_priv_recorder_create("", &recorder), "memory");
+        ok((dscomm_priv_recorder_claim(&recorder, 0, "w", 0, 2) == NULL) ==
+               (i > 0),
+           "room for %d slots", i);
+        ok(dscomm_priv_recorder_claim(&recorder, 1, "w", 0, 2) != NULL,
+           "and for no more");
+        dscomm_priv_recorder_close(&recorder);
+    }
+    some.rlim_cur = 100;
     setrlimit(RLIMIT_FSIZE, &some);
-    ok(!dscomm_priv_recorder_create(8, "", &recorder) &&
-           recorder.memory->slots == 1,
-       "room for one of eight");
+    ok(dscomm_priv_recorder_create("", &recorder) != NULL, "none at all");
     setrlimit(RLIMIT_FSIZE, &before);
+}
+
+/* The bytes of address space of this process. */
+static long mapped(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    long pages = 0;
+
+    if (!file || fscanf(file, "%ld", &pages) != 1)
+        bail("/proc/self/statm cannot be read");
+    fclose(file);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+/* A rank maps its own slot, whatever its number is. */
+static void test_mapping(void)
+{
+    dscomm_recorder_t recorder = DSCOMM_RECORDER_INIT;
+    const long before = mapped();
+    long more;
+
+    dscomm_priv_recorder_create("", &recorder);
+    dscomm_priv_recorder_claim(&recorder, 1000, "w", 1000, 2000);
+    more = mapped() - before;
+    ok(more > 64 << 10 && more < 512 << 10, "a rank maps %ld bytes", more);
+    dscomm_priv_recorder_close(&recorder);
+}
+
+/* Returns the only file of folder, with its path; g_free(). */
+static char *only_file(const char *folder)
+{
+    GDir *dir = g_dir_open(folder, 0, NULL);
+    const char *name = dir ? g_dir_read_name(dir) : NULL;
+    char *path = name ? g_build_filename(folder, name, NULL) : NULL;
+
+    if (dir && name && g_dir_read_name(dir))
+        g_clear_pointer(&path, g_free);
+    if (dir)
+        g_dir_close(dir);
+    return path;
+}
+
+/* Of one failure there is one file; a file that a dead process has begun does
+ * not hide it, and one that a living process writes is left to it. */
+static void test_dump(void)
+{
+    dscomm_recorder_t recorder = DSCOMM_RECORDER_INIT;
+    char folder[] = "/tmp/dscomm-dump-XXXXXX";
+    char *path, *part, *text;
+    int fd;
+
+    if (!mkdtemp(folder))
+        bail("no folder can be made");
+    dscomm_priv_recorder_create("a job/7", &recorder);
+    dscomm_priv_recorder_claim(&recorder, 0, "w", 0, 1);
+    for (int i = 0; i < 2; i++)
+        ok(!dscomm_priv_recorder_dump(folder, "w", "w.1", &recorder, NULL),
+           "a dump");
+    is_int((long)atomic_load(&recorder.memory->dumps), 1, "one was written");
+    path = only_file(folder);
+    ok(path && strstr(path, "/dscomm-a_job_7-"), "%s", path ? path : "none");
+    if (!path)
+        bail("not one file");
+    unlink(path);
+    part = g_strconcat(path, NULL);
+    strcpy(strrchr(part, '.'), ".part");
+    g_file_set_contents(part, "{\"half", -1, NULL);
+    fd = open(part, O_WRONLY | O_CLOEXEC);
+    flock(fd, LOCK_EX);
+    ok(!dscomm_priv_recorder_dump(folder, "w", "w.1", &recorder, NULL) &&
+           access(path, F_OK),
+       "another process is writing it");
+    close(fd);
+    ok(!dscomm_priv_recorder_dump(folder, "w", "w.1", &recorder, NULL) &&
+           access(part, F_OK),
+       "a dead one has left the file");
+    ok(g_file_get_contents(path, &text, NULL, NULL) &&
+           g_str_has_prefix(text, "{\"dscomm_dump\"") &&
+           g_str_has_suffix(text, "}]}\n"),
+       "it is whole");
+    unlink(path);
+    mkfifo(part, 0600);
+    ok(dscomm_priv_recorder_dump(folder, "w", "w.1", &recorder, NULL) != NULL,
+       "no file can be written");
+    unlink(part);
+    for (int i = 0; i < 4; i++)
+        dscomm_priv_recorder_dump(folder, i & 1 ? "w" : "v",
+                                  i & 2 ? "w.1" : "w.2", &recorder, NULL);
+    is_int((long)atomic_load(&recorder.memory->dumps), 6,
+           "each failure has its own");
+    g_free(text);
+    g_free(part);
+    g_free(path);
+    path = g_strdup_printf("rm -r %s", folder);
+    if (system(path))
+        printf("# %s is left\n", folder);
+    g_free(path);
     dscomm_priv_recorder_close(&recorder);
 }
 
@@ -356,5 +468,7 @@ int main(void)
     test_memory();
     test_foreign();
     test_limit();
+    test_mapping();
+    test_dump();
     return tap_done();
 }
