@@ -77,8 +77,16 @@ static uint64_t rank_reached(const shm_t *shm, int rank)
                 : 0);
 }
 
+/* True if the rank has read all steps of the current operation that this rank
+ * knows of. It needs nothing more then, and no other rank waits for it. */
+static bool rank_is_through(const shm_t *shm, int rank)
+{
+    return atomic_load(&shm_control(shm, rank)->done) >= shm->step;
+}
+
 /* All ranks have begun it: lists those with the least progress, unless all
- * have the same. Returns the likely culprit, or -1. */
+ * have the same, and those that are stopped in it: a stopped root may be ahead
+ * of the ranks that wait for it. Returns the likely culprit, or -1. */
 static int explain_begun(const shm_t *shm, const char *what, char *text,
                          size_t size)
 {
@@ -93,12 +101,14 @@ static int explain_begun(const shm_t *shm, const char *what, char *text,
         least = at < least ? at : least;
         most = at > most ? at : most;
     }
-    for (int r = 0; r < shm->ranks && least < most; r++)
-        if (rank_reached(shm, r) == least) {
-            used = text_append(list, sizeof list, used,
-                               shm_peers_describe(shm, r, word, sizeof word));
-            suspect = likelier(shm, suspect, r);
-        }
+    for (int r = 0; r < shm->ranks; r++) {
+        if ((least == most || rank_reached(shm, r) > least) &&
+            (rank_is_through(shm, r) || !shm_peers_stopped(shm, r)))
+            continue;
+        used = text_append(list, sizeof list, used,
+                           shm_peers_describe(shm, r, word, sizeof word));
+        suspect = likelier(shm, suspect, r);
+    }
     snprintf(text, size,
              "all ranks began %s of group '%s', but %s did not finish", what,
              shm->name, list[0] ? list : "some of them");

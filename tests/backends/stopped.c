@@ -156,6 +156,26 @@ static void gather_ahead_linear(job_rank_t *me)
     gather_ahead(me);
 }
 
+/* Rank 1, the root, is stopped after it has written the first pieces. So it is
+ * ahead of the ranks that wait for the others. */
+static void scatter_behind_root(job_rank_t *me)
+{
+    enum { COUNT = 1000000 };
+    static float in[COUNT * RANKS], out[COUNT];
+    dscomm_work_t *work;
+
+    if (job_init(me))
+        return;
+    if (me->rank == 1) {
+        dscomm_scatter(me->world, in, out, COUNT, DSCOMM_FLOAT32, 1, &work);
+        stop_self(me);
+    }
+    me->started = job_now_ms();
+    job_report(me, dscomm_scatter(me->world, NULL, out, COUNT, DSCOMM_FLOAT32,
+                                  1, NULL));
+    job_report_failure(me);
+}
+
 /* The store works, so all ranks know which rank is late. */
 static void schedule_of_other(job_rank_t *me)
 {
@@ -304,6 +324,7 @@ static const struct {
     {"a gather", gather_while_stopped, RANKS, 0, 0, 0, "to rank 0"},
     {"gathers ahead of the root", gather_ahead, RANKS, 1, 0, 0, ""},
     {"the same by schedules", gather_ahead_linear, RANKS, 1, 0, 0, ""},
+    {"a scatter, its root ahead", scatter_behind_root, RANKS, 1, 0, 0, ""},
     {"a schedule, another rank stopped", schedule_of_other, RANKS, 1, 0, 0, ""},
     {"start-up, a separate server", start_up_separate, 2, SEPARATE, 1, 700,
      "the store at "},
