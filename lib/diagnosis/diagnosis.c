@@ -312,8 +312,8 @@ dscomm_status_t dscomm_priv_diagnosis_mismatch(dscomm_diagnosis_t *diagnosis,
     return reports_compare_all(diagnosis, peer, ret_failure);
 }
 
-/* 1 if rank has not called this collective, although another rank waits for it
- * there or in a later one. */
+/* 1 if rank has not called this collective, although another rank waits for it:
+ * this one; one that has called it; or a late one, in an earlier collective. */
 static int rank_is_late(const dscomm_diagnosis_t *diagnosis, int rank)
 {
     if (rank_has_called(diagnosis, rank))
@@ -321,8 +321,7 @@ static int rank_is_late(const dscomm_diagnosis_t *diagnosis, int rank)
     if (waits_include(diagnosis, rank))
         return 1;
     for (int r = 0; r < diagnosis->group->size; r++)
-        if (rank_has_called(diagnosis, r) &&
-            dscomm_priv_report_waits(&diagnosis->reports[r], rank))
+        if (dscomm_priv_report_waits(&diagnosis->reports[r], rank))
             return 1;
     return 0;
 }

@@ -8,6 +8,7 @@
 #include <dscomm/hook.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/file.h>
 
 /* Waits until the group ends, without waiting in a call. */
@@ -68,9 +69,10 @@ static void late_twice(rank_t *self)
 
 static atomic_int has_reported;
 
-/* Rank 2 never comes. Rank 1 waits for it, and has reported that; rank 0 waits
- * for both. */
-static void late_chain(rank_t *self)
+/* Rank 2 never comes. Rank 1 waits for it in a gather, and has reported that;
+ * rank 0 waits for rank 1 in the next call, an all_to_all, which needs rank 2
+ * too, or a scatter, which does not. */
+static void chain(rank_t *self, bool scatters)
 {
     dscomm_failure_t failure = DSCOMM_FAILURE_INIT;
     int32_t x[3] = {0}, y[3];
@@ -92,12 +94,24 @@ static void late_chain(rank_t *self)
     dscomm_work_free(work);
     while (!atomic_load(&has_reported))
         usleep(1000);
-    FAILS(self, DSCOMM_ERR_TIMEOUT, "all_to_all(count 1, int32) #2",
-          exchange_one(self->world, x, y, NULL));
+    CHECK(self, DSCOMM_ERR_TIMEOUT ==
+                    (scatters ? dscomm_scatter(self->world, x, y, 1,
+                                               DSCOMM_INT32, 1, NULL)
+                              : exchange_one(self->world, x, y, NULL)));
     CHECK(self, strstr(dscomm_last_error(), ": rank 1 (pid ") &&
                     strstr(dscomm_last_error(), ", rank 2 (pid "));
     CHECK(self, !dscomm_group_failure(self->world, &failure));
     CHECK(self, failure.rank == 2);
+}
+
+static void late_chain(rank_t *self)
+{
+    chain(self, false);
+}
+
+static void late_chain_end(rank_t *self)
+{
+    chain(self, true);
 }
 
 /* Nobody sends. */
@@ -240,6 +254,8 @@ int main(void)
     ranks_run(4, 4000, late_twice, "and where two calls are under way");
     unsetenv("DSCOMM_ALGORITHM");
     ranks_run(3, 3000, late_chain, "a rank that waits for another late one");
+    atomic_store(&has_reported, 0);
+    ranks_run(3, 3000, late_chain_end, "one for which only a late one waits");
     ranks_run(2, 2000, receive_any, "a receive from anybody");
     ranks_run(4, 20000, never_meet, "ranks that do not meet");
     ranks_run(2, 20000, silent, "a mismatch that nobody waits for");
