@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "tools/analyze/dump.h"
+#include "tools/analyze/torch.h"
 #include "tools/common/json.h"
 #include "tools/common/tool.h"
 
@@ -42,13 +43,6 @@ static finding_t *finding_add(GPtrArray *findings, const char *kind,
     return finding;
 }
 
-static call_t *member_last(const member_t *member)
-{
-    const GPtrArray *calls = member->calls;
-
-    return calls->len ? g_ptr_array_index(calls, calls->len - 1) : NULL;
-}
-
 static gint64 member_sequence(const member_t *member)
 {
     const call_t *last = member_last(member);
@@ -65,13 +59,6 @@ static call_t *member_find(const member_t *member, gint64 sequence)
             return call;
     }
     return NULL;
-}
-
-/* False if the member's collectives may be older than the dump. */
-static bool member_is_known(const member_t *member)
-{
-    return member->calls->len ||
-           member->rank->calls <= (gint64)member->rank->entries->len;
 }
 
 /* The seconds for which the call had run when the dump was written. */
@@ -442,19 +429,30 @@ static void print_json(const dumps_t *dumps, const GPtrArray *findings)
     g_string_free(text, true);
 }
 
-static int analyze(char **paths, bool json)
+/* Reads all paths, and writes them for PyTorch to folder unless that is NULL.
+ * NULL, or a sentence; g_free(). */
+static char *dumps_load(dumps_t *dumps, char **paths, const char *folder)
 {
-    dumps_t *dumps = dumps_new();
-    GPtrArray *findings = g_ptr_array_new_with_free_func(finding_free);
     char *problem = NULL;
-    int status = TOOL_OK;
 
     for (; *paths && !problem; paths++)
         problem = dumps_read(dumps, *paths);
+    if (problem)
+        return problem;
+    dumps_sort(dumps);
+    return folder ? torch_write(dumps, folder) : NULL;
+}
+
+static int analyze(char **paths, bool json, const char *torch)
+{
+    dumps_t *dumps = dumps_new();
+    GPtrArray *findings = g_ptr_array_new_with_free_func(finding_free);
+    char *problem = dumps_load(dumps, paths, torch);
+    int status;
+
     if (problem) {
         status = tool_fail(TOOL_USAGE, "analyze", "%s", problem);
     } else {
-        dumps_sort(dumps);
         find_all(dumps, findings);
         (json ? print_json : print_text)(dumps, findings);
         status = findings->len ? TOOL_FAILED : TOOL_OK;
@@ -468,10 +466,15 @@ static int analyze(char **paths, bool json)
 int tool_analyze(int argc, char **argv)
 {
     gboolean json = false;
+    char *torch = NULL;
     const GOptionEntry entries[] = {
         {"json", 0, 0, G_OPTION_ARG_NONE, &json, "Print it as JSON", NULL},
+        {"torch", 0, 0, G_OPTION_ARG_FILENAME, &torch,
+         "Write the dumps to FOLDER for PyTorch's analyzer, torchfrtrace",
+         "FOLDER"},
         {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
+    int status;
 
     if (!tool_parse(&argc, &argv, entries, "DUMP...",
                     "Finds, in dumps of the flight recorder (DSCOMM_DUMP), "
@@ -481,8 +484,11 @@ int tool_analyze(int argc, char **argv)
                     "was found, 1 if something was, 2 if a file cannot be "
                     "read.",
                     false, NULL))
-        return TOOL_USAGE;
-    if (argc < 2)
-        return tool_fail(TOOL_USAGE, "analyze", "no dump is given");
-    return analyze(argv + 1, json);
+        status = TOOL_USAGE;
+    else if (argc < 2)
+        status = tool_fail(TOOL_USAGE, "analyze", "no dump is given");
+    else
+        status = analyze(argv + 1, json, torch);
+    g_free(torch);
+    return status;
 }

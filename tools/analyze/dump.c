@@ -103,6 +103,7 @@ static GHashTable *rank_join_groups(dumps_t *dumps, rank_t *rank,
         member_t *member = g_new0(member_t, 1);
 
         member->rank = rank;
+        member->group = group;
         member->number = (int)get_int(one, "rank");
         member->calls = g_ptr_array_new();
         g_ptr_array_add(group->members, member);
@@ -110,17 +111,6 @@ static GHashTable *rank_join_groups(dumps_t *dumps, rank_t *rank,
             members, GINT_TO_POINTER((int)get_int(one, "number")), member);
     }
     return members;
-}
-
-static const char *group_name(const dumps_t *dumps, const member_t *member)
-{
-    for (guint i = 0; member && i < dumps->groups->len; i++) {
-        const group_t *group = g_ptr_array_index(dumps->groups, i);
-
-        if (g_ptr_array_find(group->members, member, NULL))
-            return group->name;
-    }
-    return "?";
 }
 
 static call_t call_read(JsonNode *node)
@@ -133,7 +123,13 @@ static call_t call_read(JsonNode *node)
         .sequence = get_int(node, "sequence"),
         .fingerprint = get_int(node, "fingerprint"),
         .called_ns = get_int(node, "called_ns"),
+        .ended_ns = get_int(node, "ended_ns"),
+        .count = MAX(get_int(node, "count"), 0),
+        .peer = get_int(node, "peer"),
+        .tag = get_int(node, "tag"),
         .call = get_text(node, "call"),
+        .operation = operation,
+        .dtype = get_text(node, "dtype"),
         .completed = strcmp(state, "completed") == 0,
         .failed = strcmp(state, "failed") == 0,
         .collective =
@@ -157,7 +153,8 @@ static void rank_read_calls(dumps_t *dumps, rank_t *rank, JsonNode *node)
         call_t *call = &g_array_index(rank->entries, call_t, i);
 
         *call = call_read(one);
-        call->group = group_name(dumps, member);
+        call->member = member;
+        call->group = member ? member->group->name : "?";
         if (member && call->collective)
             g_ptr_array_add(member->calls, call);
     }
@@ -205,6 +202,7 @@ static void rank_read(dumps_t *dumps, JsonNode *root, JsonNode *node)
     rank->world = world;
     rank->number = number;
     rank->written_ns = written_ns;
+    rank->size = (int)get_int(node, "size");
     rank->pid = (int)get_int(node, "pid");
     rank->calls = get_int(node, "calls");
     rank->host = get_text(root, "host");
@@ -322,6 +320,76 @@ static int member_order(const void *a, const void *b)
     return (*one)->number - (*other)->number;
 }
 
+call_t *member_last(const member_t *member)
+{
+    const GPtrArray *calls = member->calls;
+
+    return calls->len ? g_ptr_array_index(calls, calls->len - 1) : NULL;
+}
+
+/* False if the rank has made more calls than its dump has. */
+static bool rank_is_whole(const rank_t *rank)
+{
+    return rank->calls <= (gint64)rank->entries->len;
+}
+
+bool member_is_known(const member_t *member)
+{
+    return member->calls->len || rank_is_whole(member->rank);
+}
+
+int group_world_rank(const group_t *group, int r)
+{
+    bool is_world = group->members->len > 0;
+
+    for (guint i = 0; i < group->members->len; i++) {
+        const member_t *member = g_ptr_array_index(group->members, i);
+
+        if (member->number == r)
+            return member->rank->number;
+        if (member->number != member->rank->number ||
+            member->rank->size != group->size)
+            is_world = false;
+    }
+    return is_world ? r : -1 - r;
+}
+
+/* The last collective that any member has completed. */
+static gint64 group_last_completed(const group_t *group)
+{
+    gint64 last = 0;
+
+    for (guint i = 0; i < group->members->len; i++) {
+        const member_t *member = g_ptr_array_index(group->members, i);
+
+        for (guint k = member->calls->len; k > 0; k--) {
+            const call_t *call = g_ptr_array_index(member->calls, k - 1);
+
+            if (call->completed) {
+                last = MAX(last, call->sequence);
+                break;
+            }
+        }
+    }
+    return last;
+}
+
+static gint64 group_first_common(const group_t *group)
+{
+    gint64 first = 0;
+
+    for (guint i = 0; i < group->members->len; i++) {
+        const member_t *member = g_ptr_array_index(group->members, i);
+        const call_t *oldest =
+            member->calls->len ? g_ptr_array_index(member->calls, 0) : NULL;
+
+        if (!rank_is_whole(member->rank))
+            first = MAX(first, oldest ? oldest->sequence
+                                      : group_last_completed(group) + 1);
+    }
+    return first;
+}
+
 void dumps_sort(dumps_t *dumps)
 {
     g_ptr_array_sort(dumps->ranks, rank_order);
@@ -329,5 +397,6 @@ void dumps_sort(dumps_t *dumps)
         group_t *group = g_ptr_array_index(dumps->groups, i);
 
         g_ptr_array_sort(group->members, member_order);
+        group->first_common = group_first_common(group);
     }
 }

@@ -7,18 +7,25 @@
 #include <glib.h>
 #include <stdbool.h>
 
+typedef struct member member_t;
+typedef struct group group_t;
+
 /* A call of a rank. */
 typedef struct {
     gint64 serial, sequence, fingerprint;
-    gint64 called_ns; /* since 1970 */
+    gint64 called_ns, ended_ns; /* since 1970; ended_ns: 0 if not known */
+    gint64 count, peer, tag; /* peer: or root; -1: any */
     const char *call; /* "all_reduce(count 4, float32, sum) #3" */
+    const char *operation, *dtype; /* "all_reduce", "float32" */
     const char *group; /* name */
+    const member_t *member; /* of that group; NULL: the dump has no such one */
     bool collective, completed, failed;
 } call_t;
 
 typedef struct {
     const char *world; /* identity */
-    int number, pid; /* number: in the world */
+    int number, size; /* in the world, and that of the world */
+    int pid;
     const char *host, *process; /* "running", "stopped", "dead", "left" */
     const char *sentence; /* why a group has ended, or NULL */
     gint64 calls; /* all that it has made; the dump has the last ones */
@@ -27,18 +34,22 @@ typedef struct {
 } rank_t;
 
 /* A rank in a group. */
-typedef struct {
+struct member {
     rank_t *rank;
+    const group_t *group;
     int number; /* in the group */
     GPtrArray *calls; /* call_t of its collectives there, oldest first */
-} member_t;
+};
 
-typedef struct {
+struct group {
     const char *world; /* identity */
     const char *name, *id; /* id: in the world */
     int size;
+    /* The first collective that the dumps of all members may have: a record
+     * keeps only the last calls of its rank. */
+    gint64 first_common;
     GPtrArray *members; /* member_t, by number */
-} group_t;
+};
 
 typedef struct {
     GPtrArray *ranks; /* rank_t, by number */
@@ -55,5 +66,12 @@ void dumps_free(dumps_t *dumps);
 char *dumps_read(dumps_t *dumps, const char *path);
 /* Sorts what was read; called once, after the last file. */
 void dumps_sort(dumps_t *dumps);
+
+/* The last collective of member that is in its dump; NULL: none is. */
+call_t *member_last(const member_t *member);
+/* False if the member's collectives may be older than the dump. */
+bool member_is_known(const member_t *member);
+/* The number in the world of rank r of the group; -1 - r if no dump tells. */
+int group_world_rank(const group_t *group, int r);
 
 #endif
