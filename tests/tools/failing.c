@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Not a test: ranks of a job that fails in the way of the first argument, after
- * three all_reduces and a group of the even ranks. Rank 1 is the culprit. */
+ * a group of the even ranks and three all_reduces. Rank 1 is the culprit. */
 #include "config.h"
 
 #include <dscomm/dscomm.h>
@@ -10,78 +10,191 @@
 #include <string.h>
 #include <unistd.h>
 
-static void die(dscomm_group_t *world)
+#define TAG 5
+#define LONG_COUNT (1 << 23) /* floats, more than any backend buffers */
+
+static dscomm_group_t *world, *even;
+static float x[4] = {1, 2, 3, 4}, y[4];
+
+static dscomm_status_t reduce(void)
 {
-    (void)world;
+    return dscomm_all_reduce(world, x, y, 4, DSCOMM_FLOAT32, DSCOMM_SUM, NULL);
+}
+
+static dscomm_status_t die(void)
+{
     raise(SIGKILL);
+    return DSCOMM_OK;
 }
 
-static void stop(dscomm_group_t *world)
+static dscomm_status_t stop(void)
 {
-    (void)world;
     raise(SIGSTOP);
+    return DSCOMM_OK;
 }
 
-/* Waits, without a call, until the others have given up. */
-static void stay_away(dscomm_group_t *world)
+static dscomm_status_t leave(void)
 {
-    while (dscomm_group_status(world) == DSCOMM_OK)
+    dscomm_finalize(world);
+    exit(0);
+}
+
+/* Waits, without a call, until the group has failed. */
+static dscomm_status_t stay_away(dscomm_group_t *group)
+{
+    while (dscomm_group_status(group) == DSCOMM_OK)
         usleep(1000);
+    return dscomm_group_status(group);
 }
 
-static void differ(dscomm_group_t *world)
+static dscomm_status_t come_late(void)
 {
-    float x[4] = {0};
-
-    dscomm_broadcast(world, x, 4, DSCOMM_FLOAT32, 0, NULL);
+    return stay_away(world);
 }
 
-/* Makes no other call after that has failed. */
-static void receive(dscomm_group_t *world)
+static dscomm_status_t call_other(void)
 {
-    float x;
+    return dscomm_broadcast(world, x, 4, DSCOMM_FLOAT32, 0, NULL);
+}
 
-    if (dscomm_recv(world, &x, 1, DSCOMM_FLOAT32, 0, 5, NULL, NULL) < 0)
-        exit(1);
+static dscomm_status_t call_count(void)
+{
+    return dscomm_all_reduce(world, x, y, 3, DSCOMM_FLOAT32, DSCOMM_SUM, NULL);
+}
+
+static dscomm_status_t call_dtype(void)
+{
+    return dscomm_all_reduce(world, x, y, 4, DSCOMM_INT32, DSCOMM_SUM, NULL);
+}
+
+static dscomm_status_t call_op(void)
+{
+    return dscomm_all_reduce(world, x, y, 4, DSCOMM_FLOAT32, DSCOMM_MAX, NULL);
+}
+
+static dscomm_status_t call_root(void)
+{
+    return dscomm_broadcast(world, x, 4, DSCOMM_FLOAT32, 2, NULL);
+}
+
+static dscomm_status_t abort_group(void)
+{
+    return dscomm_group_abort(world, "the loss is not a number");
+}
+
+static dscomm_status_t receive_from(int rank)
+{
+    return dscomm_recv(world, x, 1, DSCOMM_FLOAT32, rank, TAG, NULL, NULL);
+}
+
+static dscomm_status_t receive(void)
+{
+    return receive_from(0);
+}
+
+static dscomm_status_t receive_any(void)
+{
+    return receive_from(DSCOMM_ANY_SOURCE);
+}
+
+/* From the next one; the last from the first. */
+static dscomm_status_t receive_next(void)
+{
+    return receive_from((dscomm_group_rank(world) + 1) %
+                        dscomm_group_size(world));
+}
+
+static dscomm_status_t send_long(void)
+{
+    float *buffer = calloc(LONG_COUNT, sizeof *buffer);
+    dscomm_status_t status =
+        dscomm_send(world, buffer, LONG_COUNT, DSCOMM_FLOAT32, 0, TAG);
+
+    free(buffer);
+    return status;
+}
+
+/* Starts count works, and waits for them. */
+static dscomm_status_t start(size_t count)
+{
+    dscomm_work_t *works[3];
+    float results[3][4];
+    dscomm_status_t status;
+
+    for (size_t i = 0; i < count; i++)
+        DSCOMM_CHECK(dscomm_all_reduce(world, x, results[i], 4, DSCOMM_FLOAT32,
+                                       DSCOMM_SUM, &works[i]));
+    status = dscomm_work_wait_all(works, count, DSCOMM_TIMEOUT_DEFAULT);
+    for (size_t i = 0; i < count; i++)
+        dscomm_work_free(works[i]);
+    return status;
+}
+
+static dscomm_status_t start_three(void)
+{
+    return start(3);
+}
+
+static dscomm_status_t start_one(void)
+{
+    const dscomm_status_t status = start(1);
+
+    return status < 0 ? status : stay_away(world);
+}
+
+/* Of the even ranks, only the first waits for the other. */
+static dscomm_status_t wait_even(void)
+{
+    return dscomm_group_rank(world) ? stay_away(even ? even : world)
+                                    : dscomm_barrier(even, NULL);
 }
 
 static const struct {
     const char *name;
-    void (*fail)(dscomm_group_t *world);
+    dscomm_status_t (*culprit)(void);
+    dscomm_status_t (*others)(void);
 } ways[] = {
-    {"die", die},       {"stop", stop},       {"late", stay_away},
-    {"differ", differ}, {"receive", receive}, {NULL, NULL},
+    {"none", reduce, reduce},
+    {"die", die, reduce},
+    {"stop", stop, reduce},
+    {"leave", leave, reduce},
+    {"late", come_late, reduce},
+    {"differ", call_other, reduce},
+    {"count", call_count, reduce},
+    {"dtype", call_dtype, reduce},
+    {"op", call_op, reduce},
+    {"root", call_root, call_other},
+    {"abort", abort_group, reduce},
+    {"receive", receive, reduce},
+    {"lone", receive, come_late},
+    {"any", receive_any, come_late},
+    {"send", send_long, come_late},
+    {"circle", receive_next, receive_next},
+    {"works", start_one, start_three},
+    {"even", wait_even, wait_even},
+    {"all", die, die},
 };
-
-static int end(dscomm_group_t *world, dscomm_status_t status)
-{
-    if (status < 0)
-        fprintf(stderr, "%s\n", dscomm_last_error());
-    dscomm_finalize(world);
-    return status < 0;
-}
 
 int main(int argc, char **argv)
 {
     const char *way = argc > 1 ? argv[1] : "none";
     dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
-    dscomm_group_t *world, *even;
-    float x[4] = {1, 2, 3, 4}, y[4];
+    dscomm_status_t status = DSCOMM_OK;
+    int rank;
 
     signal(SIGTERM, SIG_IGN); /* the launcher's; survivors end by themselves */
     DSCOMM_CHECK(dscomm_init(NULL, &world));
+    rank = dscomm_group_rank(world);
     attr.name = "even";
-    DSCOMM_CHECK(dscomm_group_split(
-        world, dscomm_group_rank(world) % 2 ? DSCOMM_NO_COLOR : 0, 0, &attr,
-        &even));
+    DSCOMM_CHECK(dscomm_group_split(world, rank % 2 ? DSCOMM_NO_COLOR : 0, 0,
+                                    &attr, &even));
     for (int i = 0; i < 3; i++)
-        DSCOMM_CHECK(dscomm_all_reduce(world, x, y, 4, DSCOMM_FLOAT32,
-                                       DSCOMM_SUM, NULL));
-    if (strcmp(way, "all") == 0)
-        raise(SIGKILL);
-    for (int i = 0; dscomm_group_rank(world) == 1 && ways[i].name; i++)
+        DSCOMM_CHECK(reduce());
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         if (strcmp(ways[i].name, way) == 0)
-            ways[i].fail(world);
-    return end(world, dscomm_all_reduce(world, x, y, 4, DSCOMM_FLOAT32,
-                                        DSCOMM_SUM, NULL));
+            status = (rank == 1 ? ways[i].culprit : ways[i].others)();
+    if (status < 0)
+        fprintf(stderr, "%s\n", dscomm_last_error());
+    dscomm_finalize(world);
+    return status < 0;
 }

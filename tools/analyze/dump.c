@@ -62,6 +62,14 @@ static gint64 get_int(JsonNode *node, const char *name)
                                                    : 0;
 }
 
+static bool get_flag(JsonNode *node, const char *name)
+{
+    JsonNode *member = tool_json_get(node, name);
+
+    return member && JSON_NODE_HOLDS_VALUE(member) &&
+           json_node_get_boolean(member);
+}
+
 static const char *get_text(JsonNode *node, const char *name)
 {
     const char *text = tool_json_get_text(node, name);
@@ -130,12 +138,16 @@ static call_t call_read(JsonNode *node)
         .call = get_text(node, "call"),
         .operation = operation,
         .dtype = get_text(node, "dtype"),
+        .async = get_flag(node, "async"),
         .completed = strcmp(state, "completed") == 0,
         .failed = strcmp(state, "failed") == 0,
         .collective =
             strcmp(operation, "send") != 0 && strcmp(operation, "recv") != 0,
     };
 }
+
+/* The group of calls whose group is not in the dump. */
+static const group_t unknown_group = {.name = "?", .id = "?", .world = "?"};
 
 static void rank_read_calls(dumps_t *dumps, rank_t *rank, JsonNode *node)
 {
@@ -153,12 +165,20 @@ static void rank_read_calls(dumps_t *dumps, rank_t *rank, JsonNode *node)
         call_t *call = &g_array_index(rank->entries, call_t, i);
 
         *call = call_read(one);
-        call->member = member;
-        call->group = member ? member->group->name : "?";
+        call->member = member ? member : &rank->stray;
         if (member && call->collective)
             g_ptr_array_add(member->calls, call);
     }
     g_hash_table_destroy(members);
+}
+
+static void rank_read_failure(rank_t *rank, JsonNode *node)
+{
+    rank->sentence = tool_json_get_text(node, "sentence");
+    rank->failed_group = tool_json_get_text(node, "group");
+    rank->failed_sequence = get_int(node, "sequence");
+    rank->culprit =
+        tool_json_get(node, "rank") ? (int)get_int(node, "rank") : -1;
 }
 
 static void rank_forget(dumps_t *dumps, rank_t *rank)
@@ -207,8 +227,8 @@ static void rank_read(dumps_t *dumps, JsonNode *root, JsonNode *node)
     rank->calls = get_int(node, "calls");
     rank->host = get_text(root, "host");
     rank->process = get_text(node, "process");
-    rank->sentence =
-        tool_json_get_text(tool_json_get(node, "failure"), "sentence");
+    rank->stray = (member_t){rank, &unknown_group, -1, NULL};
+    rank_read_failure(rank, tool_json_get(node, "failure"));
     g_ptr_array_add(dumps->ranks, rank);
     rank_read_calls(dumps, rank, node);
 }
@@ -327,10 +347,14 @@ call_t *member_last(const member_t *member)
     return calls->len ? g_ptr_array_index(calls, calls->len - 1) : NULL;
 }
 
-/* False if the rank has made more calls than its dump has. */
-static bool rank_is_whole(const rank_t *rank)
+bool rank_is_whole(const rank_t *rank)
 {
     return rank->calls <= (gint64)rank->entries->len;
+}
+
+bool rank_lacks_group(const call_t *call)
+{
+    return call->member == &call->member->rank->stray;
 }
 
 bool member_is_known(const member_t *member)

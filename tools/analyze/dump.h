@@ -9,6 +9,7 @@
 
 typedef struct member member_t;
 typedef struct group group_t;
+typedef struct rank rank_t;
 
 /* A call of a rank. */
 typedef struct {
@@ -17,28 +18,31 @@ typedef struct {
     gint64 count, peer, tag; /* peer: or root; -1: any */
     const char *call; /* "all_reduce(count 4, float32, sum) #3" */
     const char *operation, *dtype; /* "all_reduce", "float32" */
-    const char *group; /* name */
-    const member_t *member; /* of that group; NULL: the dump has no such one */
-    bool collective, completed, failed;
+    const member_t *member; /* of its group */
+    bool collective, async, completed, failed;
 } call_t;
 
-typedef struct {
+/* A rank in a group. */
+struct member {
+    const rank_t *rank;
+    const group_t *group;
+    int number; /* in the group */
+    GPtrArray *calls; /* call_t of its collectives there, oldest first */
+};
+
+struct rank {
     const char *world; /* identity */
     int number, size; /* in the world, and that of the world */
     int pid;
     const char *host, *process; /* "running", "stopped", "dead", "left" */
-    const char *sentence; /* why a group has ended, or NULL */
+    const char *sentence; /* why a group has ended, or NULL: */
+    const char *failed_group; /* the group's name, */
+    gint64 failed_sequence; /* the collective, or 0, */
+    int culprit; /* and who caused it, in the world; -1: unknown */
     gint64 calls; /* all that it has made; the dump has the last ones */
     gint64 written_ns; /* of the dump */
     GArray *entries; /* call_t, oldest first */
-} rank_t;
-
-/* A rank in a group. */
-struct member {
-    rank_t *rank;
-    const group_t *group;
-    int number; /* in the group */
-    GPtrArray *calls; /* call_t of its collectives there, oldest first */
+    member_t stray; /* of calls whose group is not in the dump */
 };
 
 struct group {
@@ -67,6 +71,10 @@ char *dumps_read(dumps_t *dumps, const char *path);
 /* Sorts what was read; called once, after the last file. */
 void dumps_sort(dumps_t *dumps);
 
+/* False if the rank has made more calls than its dump has. */
+bool rank_is_whole(const rank_t *rank);
+/* True if the dump does not have the group of the call. */
+bool rank_lacks_group(const call_t *call);
 /* The last collective of member that is in its dump; NULL: none is. */
 call_t *member_last(const member_t *member);
 /* False if the member's collectives may be older than the dump. */

@@ -426,7 +426,7 @@ static GString *rank_pickle(const dumps_t *dumps, char *const *ranks,
     for (guint i = 0; i < rank->entries->len; i++) {
         const call_t *call = &g_array_index(rank->entries, call_t, i);
 
-        if (call->member && operation_find(call) >= 0)
+        if (!rank_lacks_group(call) && operation_find(call) >= 0)
             (call->collective ? add_collective : add_message)(&file, call);
     }
     pickle_dict(out);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See finding.h. */
+#include "config.h"
+
+#include "tools/analyze/finding.h"
+
+#define RANKS_SHOWN 32 /* in a text; the JSON has all */
+
+finding_t *finding_add(GPtrArray *findings, const char *kind, const char *group,
+                       gint64 sequence, char *text)
+{
+    finding_t *finding = g_new0(finding_t, 1);
+
+    *finding = (finding_t){kind, group, sequence,
+                           g_array_new(false, false, sizeof(int)), text};
+    g_ptr_array_add(findings, finding);
+    return finding;
+}
+
+void finding_add_rank(finding_t *finding, int rank)
+{
+    g_array_append_val(finding->ranks, rank);
+}
+
+void finding_free(void *data)
+{
+    finding_t *finding = data;
+
+    g_array_free(finding->ranks, true);
+    g_free(finding->text);
+    g_free(finding);
+}
+
+void append_ranks(GString *text, const GArray *ranks)
+{
+    g_string_append(text, ranks->len == 1 ? "rank" : "ranks");
+    for (guint i = 0; i < MIN(ranks->len, RANKS_SHOWN); i++)
+        g_string_append_printf(text, "%s %d", i ? "," : "",
+                               g_array_index(ranks, int, i));
+    if (ranks->len > RANKS_SHOWN)
+        g_string_append_printf(text, " and %u more", ranks->len - RANKS_SHOWN);
+}
+
+double call_age(const call_t *call)
+{
+    return (double)MAX(call->member->rank->written_ns - call->called_ns, 0) /
+           1e9;
+}
+
+char *rank_activity(const rank_t *rank)
+{
+    const guint count = rank->entries->len;
+    const call_t *last = NULL;
+
+    for (guint i = count; i > 0; i--) {
+        last = &g_array_index(rank->entries, call_t, i - 1);
+        if (!last->completed && !last->failed)
+            return g_strdup_printf("in %s of group '%s' for %.3g s", last->call,
+                                   last->member->group->name, call_age(last));
+    }
+    if (!count)
+        return g_strdup("in no call, and had made none");
+    last = &g_array_index(rank->entries, call_t, count - 1);
+    return g_strdup_printf("in no call; its last, %s of group '%s', was made "
+                           "%.3g s before and has %s",
+                           last->call, last->member->group->name,
+                           call_age(last),
+                           last->failed ? "failed" : "completed");
+}
