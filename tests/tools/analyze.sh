@@ -141,6 +141,7 @@ cat >"$scratch/a.json" <<'END'
 END
 sed 's/"host": "a"/"host": "b"/; s/"rank": 0/"rank": 1/g; s/started/completed/' \
     "$scratch/a.json" >"$scratch/b.json"
+cp "$scratch/a.json" "$scratch/whole"
 out=$("$program" analyze "$scratch/a.json")
 like "$out" "^group 'world': all ranks have called barrier\(\) #1, rank 0 has not completed it$" \
     'one machine'
@@ -171,16 +172,69 @@ done
 out=$("$program" analyze "$scratch" | sort)
 is "$out" 'end of 1
 end of 2' 'two worlds of one process'
-for text in '' '{' '[]' '{"dscomm_dump": 2, "ranks": []}' '{"dscomm_dump": 1}'; do
+# refused PATTERN TEXT: what is in c.json is refused within the memory, by a sentence
+refused()
+{
+    (ulimit -v 1000000 && exec "$program" analyze "$scratch/c.json") >/dev/null 2>"$scratch/err"
+    is "$?,$(wc -l <"$scratch/err")" '2,1' "$2"
+    like "$(cut -c 1-300 "$scratch/err")" "^dscomm analyze: $scratch/c.json: .*$1" "$2: the sentence"
+}
+
+# many COUNT TEXT: so many copies
+many()
+{
+    awk -v n="$1" -v text="$2" 'BEGIN { for (i = 0; i < n; i++) printf "%s", text }'
+}
+
+while IFS='|' read -r pattern text; do
     printf '%s' "$text" >"$scratch/c.json"
-    "$program" analyze "$scratch/c.json" >/dev/null 2>&1
-    is $? 2 "no dump: $text"
-done
-for text in '{}' '{"rank": "x", "entries": 5}' '{"groups": [7], "entries": [[], null]}' 'null'; do
-    printf '{"dscomm_dump": 1, "ranks": [%s]}' "$text" >"$scratch/c.json"
-    "$program" analyze "$scratch/c.json" >/dev/null 2>&1
-    [ $? -le 2 ]
-    result $? "a strange rank: $text"
+    refused "$pattern" "no dump: $text"
+done <<'END'
+not a dump|
+Parse error|{
+not a dump|[]
+not a dump|{"dscomm_dump": 2, "ranks": []}
+not a dump|{"dscomm_dump": 1}
+not a dump|{"dscomm_dump": 1e300, "ranks": []}
+not a dump|{"dscomm_dump": 99999999999999999999999999999, "ranks": []}
+not JSON|/* " */ {"dscomm_dump": 1, "ranks": []}
+rank whose number|{"dscomm_dump": 1, "ranks": [{}]}
+rank whose number|{"dscomm_dump": 1, "ranks": [null]}
+rank whose number|{"dscomm_dump": 1, "ranks": [{"rank": "x", "entries": 5}]}
+rank whose number|{"dscomm_dump": 1, "ranks": [{"rank": 2, "size": 2}]}
+rank whose number|{"dscomm_dump": 1, "ranks": [{"rank": -1, "size": 2}]}
+rank whose number|{"dscomm_dump": 1, "ranks": [{"rank": 0, "size": 4294967297}]}
+rank whose number|{"dscomm_dump": 1, "ranks": [{"rank": 1e300, "size": 2}]}
+a rank twice|{"dscomm_dump": 1, "ranks": [{"rank": 0, "size": 2}, {"rank": 0, "size": 2}]}
+a group that cannot be|{"dscomm_dump": 1, "ranks": [{"rank": 0, "size": 2, "groups": [7]}]}
+a group that cannot be|{"dscomm_dump": 1, "ranks": [{"rank": 0, "size": 2, "groups": [{"size": 3, "rank": 0}]}]}
+a group that cannot be|{"dscomm_dump": 1, "ranks": [{"rank": 0, "size": 2, "groups": [{"size": 2, "rank": 2}]}]}
+a group that cannot be|{"dscomm_dump": 1, "ranks": [{"rank": 0, "size": 2, "groups": [{"size": 2, "rank": 0}, {"size": 2, "rank": 0}]}]}
+END
+many 1000000 '[' >"$scratch/c.json"
+refused 'nested too deeply' 'a million brackets'
+many 300000 '{"a":' >"$scratch/c.json"
+refused 'nested too deeply' 'objects in objects'
+{
+    printf '{"dscomm_dump": 1, "ranks": ['
+    many 8000000 '0,'
+    printf '0]}'
+} >"$scratch/c.json"
+refused 'not enough memory' 'more values than fit into the memory'
+sed 's/"serial"/"serial" "serial"/' "$scratch/whole" >"$scratch/c.json"
+refused 'Parse error' 'a dump that was changed'
+head -c 300 "$scratch/whole" >"$scratch/c.json"
+refused 'Parse error' 'a dump that was cut off'
+head -c 300000 /dev/urandom >"$scratch/c.json"
+refused '' 'random bytes'
+(ulimit -v 1000000 && exec "$program" analyze /dev/zero) >/dev/null 2>"$scratch/err"
+is $? 2 'a file without an end'
+rm "$scratch/c.json"
+for text in '"groups": 1' '"entries": [[], null, {"group": 1}]' '"entries": [{"state": 5, "call": {}}]' \
+    '"groups": [{"number": 1, "size": 1000000, "rank": 999999}], "entries": [{"group": 1}]'; do
+    printf '{"dscomm_dump": 1, "ranks": [{"rank": 7, "size": 1000000, %s}]}' "$text" >"$scratch/d.json"
+    "$program" analyze "$scratch/d.json" >"$scratch/out" 2>&1
+    is "$(($? <= 1))" 1 "a strange rank: $text"
 done
 "$program" analyze >/dev/null 2>&1
 is $? 2 'no argument'

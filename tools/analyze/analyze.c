@@ -32,36 +32,25 @@ static void find_processes(const dumps_t *dumps, const char *process,
     }
 }
 
-/* True if an earlier rank of the same world has a sentence. */
-static bool is_explained(const dumps_t *dumps, guint number)
-{
-    const rank_t *rank = g_ptr_array_index(dumps->ranks, number);
-
-    for (guint i = 0; i < number; i++) {
-        const rank_t *earlier = g_ptr_array_index(dumps->ranks, i);
-
-        if (earlier->sentence && strcmp(earlier->world, rank->world) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* In each world, the sentence of the first rank that has one; other ranks have
  * the same. */
 static void find_failure(const dumps_t *dumps, GPtrArray *findings)
 {
+    GHashTable *worlds = g_hash_table_new(g_str_hash, g_str_equal);
+
     for (guint i = 0; i < dumps->ranks->len; i++) {
         const rank_t *rank = g_ptr_array_index(dumps->ranks, i);
 
         finding_t *finding;
 
-        if (!rank->sentence || is_explained(dumps, i))
+        if (!rank->sentence || !g_hash_table_add(worlds, (char *)rank->world))
             continue;
         finding = finding_add(findings, "failure", rank->failed_group,
                               rank->failed_sequence, g_strdup(rank->sentence));
         if (rank->culprit >= 0)
             finding_add_rank(finding, rank->culprit);
     }
+    g_hash_table_destroy(worlds);
 }
 
 static void find_all(const dumps_t *dumps, GPtrArray *findings)

@@ -33,6 +33,7 @@ struct member {
 struct rank {
     const char *world; /* identity */
     int number, size; /* in the world, and that of the world */
+    guint index; /* in the dumps */
     int pid;
     const char *host, *process; /* "running", "stopped", "dead", "left" */
     const char *sentence; /* why a group has ended, or NULL: */
@@ -59,6 +60,7 @@ typedef struct {
     GPtrArray *ranks; /* rank_t, by number */
     GPtrArray *groups; /* group_t, in the order of their making */
     GPtrArray *parsers; /* of the files: they own the texts */
+    GHashTable *index; /* rank_t and group_t by their names in all worlds */
 } dumps_t;
 
 dumps_t *dumps_new(void);

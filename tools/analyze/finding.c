@@ -4,8 +4,6 @@
 
 #include "tools/analyze/finding.h"
 
-#define RANKS_SHOWN 32 /* in a text; the JSON has all */
-
 finding_t *finding_add(GPtrArray *findings, const char *kind, const char *group,
                        gint64 sequence, char *text)
 {
@@ -31,14 +29,14 @@ void finding_free(void *data)
     g_free(finding);
 }
 
-void append_ranks(GString *text, const GArray *ranks)
+void append_ranks(GString *text, const GArray *ranks, guint count)
 {
-    g_string_append(text, ranks->len == 1 ? "rank" : "ranks");
+    g_string_append(text, count == 1 ? "rank" : "ranks");
     for (guint i = 0; i < MIN(ranks->len, RANKS_SHOWN); i++)
         g_string_append_printf(text, "%s %d", i ? "," : "",
                                g_array_index(ranks, int, i));
-    if (ranks->len > RANKS_SHOWN)
-        g_string_append_printf(text, " and %u more", ranks->len - RANKS_SHOWN);
+    if (count > RANKS_SHOWN)
+        g_string_append_printf(text, " and %u more", count - RANKS_SHOWN);
 }
 
 double call_age(const call_t *call)

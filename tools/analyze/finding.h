@@ -20,8 +20,10 @@ finding_t *finding_add(GPtrArray *findings, const char *kind, const char *group,
 void finding_add_rank(finding_t *finding, int rank);
 void finding_free(void *finding);
 
-/* Appends "rank 0" or "ranks 0, 2" to text; of many ranks, the first ones. */
-void append_ranks(GString *text, const GArray *ranks);
+/* Appends "rank 0" or "ranks 0, 2" to text; of more than RANKS_SHOWN ranks, the
+ * first ones. count: of all, of which ranks may have only the first ones. */
+#define RANKS_SHOWN 32
+void append_ranks(GString *text, const GArray *ranks, guint count);
 /* The seconds for which the call had run when the dump was written. */
 double call_age(const call_t *call);
 /* "in recv from rank 0 with tag 5 of group 'world' for 1.5 s", or that it was

@@ -48,7 +48,7 @@ static void append_alike(const group_t *group, const call_t *like,
         g_array_append_val(alike, member->rank->number);
         g_array_append_val(ranks, member->rank->number);
     }
-    append_ranks(text, alike);
+    append_ranks(text, alike, alike->len);
     g_string_append_printf(text, " called %s", like->call);
     g_array_free(alike, true);
 }
@@ -150,7 +150,7 @@ static void append_waiting(const group_t *group, const call_t *awaited,
         longest = MAX(longest, call_age(call));
         g_array_append_val(ranks, member->rank->number);
     }
-    append_ranks(text, ranks);
+    append_ranks(text, ranks, ranks->len);
     g_string_append_printf(text, " %s called %s, up to %.3g s before",
                            ranks->len == 1 ? "has" : "have", awaited->call,
                            longest);
@@ -243,7 +243,7 @@ static void find_incomplete(const group_t *group, GPtrArray *findings)
 
         g_string_append_printf(text, "group '%s': all ranks have called %s, ",
                                group->name, call->call);
-        append_ranks(text, ranks);
+        append_ranks(text, ranks, ranks->len);
         g_string_append(text, ranks->len == 1 ? " has not completed it"
                                               : " have not completed it");
         append_last(group, call->sequence, text);
@@ -254,30 +254,40 @@ static void find_incomplete(const group_t *group, GPtrArray *findings)
     g_array_free(ranks, true);
 }
 
+/* Returns how many members of group no dump has; ranks: the first ones. */
+static guint missing_ranks(const group_t *group, GArray *ranks)
+{
+    guint missing = 0;
+    int next = 0;
+
+    for (guint i = 0; i <= group->members->len; i++) {
+        const member_t *member = i < group->members->len
+                                     ? g_ptr_array_index(group->members, i)
+                                     : NULL;
+        const int number = member ? member->number : group->size;
+
+        for (int r = next; r < number && ranks->len < RANKS_SHOWN; r++)
+            g_array_append_val(ranks, r);
+        missing += (guint)MAX(number - next, 0);
+        next = MAX(next, number + 1);
+    }
+    return missing;
+}
+
 static void find_missing(const group_t *group, GPtrArray *findings)
 {
     GString *text = g_string_new(NULL);
-    GArray *missing = g_array_new(false, false, sizeof(int));
-    guint next = 0;
+    GArray *ranks = g_array_new(false, false, sizeof(int));
+    const guint missing = missing_ranks(group, ranks);
 
-    for (int r = 0; r < group->size; r++) {
-        const member_t *member = next < group->members->len
-                                     ? g_ptr_array_index(group->members, next)
-                                     : NULL;
-
-        if (member && member->number == r)
-            next++;
-        else
-            g_array_append_val(missing, r);
-    }
-    if (missing->len) {
+    if (missing) {
         g_string_append_printf(text, "group '%s': no dump has ", group->name);
-        append_ranks(text, missing);
+        append_ranks(text, ranks, missing);
         g_string_append(text, " of the group");
         finding_add(findings, "missing", group->name, 0, g_strdup(text->str));
     }
     g_string_free(text, true);
-    g_array_free(missing, true);
+    g_array_free(ranks, true);
 }
 
 void find_in_group(const group_t *group, GPtrArray *findings)

@@ -469,30 +469,32 @@ static char *folder_prepare(const char *path)
     return problem;
 }
 
-/* The number of the world that the rank is in, from 1. */
-static int world_number(const dumps_t *dumps, const char *world)
+/* The worlds of the dumps, each with its number, from 1. */
+static GHashTable *worlds_number(const dumps_t *dumps)
 {
-    GHashTable *seen = g_hash_table_new(g_str_hash, g_str_equal);
-    int number;
+    GHashTable *worlds = g_hash_table_new(g_str_hash, g_str_equal);
 
     for (guint i = 0; i < dumps->ranks->len; i++) {
         const rank_t *rank = g_ptr_array_index(dumps->ranks, i);
 
-        g_hash_table_add(seen, (char *)rank->world);
-        if (world && strcmp(rank->world, world) == 0)
-            break;
+        if (!g_hash_table_contains(worlds, rank->world))
+            g_hash_table_insert(
+                worlds, (char *)rank->world,
+                GUINT_TO_POINTER(g_hash_table_size(worlds) + 1));
     }
-    number = (int)g_hash_table_size(seen);
-    g_hash_table_destroy(seen);
-    return number;
+    return worlds;
 }
 
 /* Writes FOLDER/rank_N; if there are several worlds, FOLDER/world_M/rank_N. */
-static char *file_write(const char *folder, int world, const rank_t *rank,
-                        const GString *pickle)
+static char *file_write(const char *folder, GHashTable *worlds,
+                        const rank_t *rank, const GString *pickle)
 {
-    char *own = world ? g_strdup_printf("%s/world_%d", folder, world)
-                      : g_strdup(folder);
+    char *own =
+        g_hash_table_size(worlds) > 1
+            ? g_strdup_printf(
+                  "%s/world_%u", folder,
+                  GPOINTER_TO_UINT(g_hash_table_lookup(worlds, rank->world)))
+            : g_strdup(folder);
     char *path = g_strdup_printf("%s/rank_%d", own, rank->number);
     GError *error = NULL;
     char *problem = NULL;
@@ -512,7 +514,7 @@ char *torch_write(const dumps_t *dumps, const char *folder)
 {
     char *problem = folder_prepare(folder);
     char **ranks = g_new0(char *, dumps->groups->len + 1);
-    const bool several = world_number(dumps, NULL) > 1;
+    GHashTable *worlds = worlds_number(dumps);
 
     for (guint i = 0; i < dumps->groups->len && !problem; i++)
         ranks[i] = group_ranks(g_ptr_array_index(dumps->groups, i));
@@ -520,11 +522,10 @@ char *torch_write(const dumps_t *dumps, const char *folder)
         const rank_t *rank = g_ptr_array_index(dumps->ranks, i);
         GString *pickle = rank_pickle(dumps, ranks, rank);
 
-        problem =
-            file_write(folder, several ? world_number(dumps, rank->world) : 0,
-                       rank, pickle);
+        problem = file_write(folder, worlds, rank, pickle);
         g_string_free(pickle, true);
     }
     g_strfreev(ranks);
+    g_hash_table_destroy(worlds);
     return problem;
 }

@@ -144,16 +144,8 @@ static bool any_is_met(const call_t *call)
     return false;
 }
 
-static void wait_add(const dumps_t *dumps, wait_t *wait, const rank_t *rank)
-{
-    guint index;
-
-    if (g_ptr_array_find(dumps->ranks, rank, &index))
-        g_array_append_val(wait->ranks, index);
-}
-
 /* Finds for whom a call waits. */
-static void wait_fill(const dumps_t *dumps, wait_t *wait)
+static void wait_fill(wait_t *wait)
 {
     const call_t *call = wait->call;
     const group_t *group = call->member->group;
@@ -165,13 +157,13 @@ static void wait_fill(const dumps_t *dumps, wait_t *wait)
             if (member_is_known(peer) &&
                 (!member_last(peer) ||
                  member_last(peer)->sequence < call->sequence))
-                wait_add(dumps, wait, peer->rank);
+                g_array_append_val(wait->ranks, peer->rank->index);
         }
         return;
     }
     peer = group_find(group, call->peer);
     if (peer && !message_is_met(call, peer))
-        wait_add(dumps, wait, peer->rank);
+        g_array_append_val(wait->ranks, peer->rank->index);
 }
 
 /* A rank that has ended waits for nobody, unless all have. */
@@ -204,7 +196,7 @@ static wait_t *waits_new(const dumps_t *dumps)
             continue;
         }
         wait->is_blocked = !wait->call->async || wait->call->failed;
-        wait_fill(dumps, wait);
+        wait_fill(wait);
     }
     return waits;
 }
@@ -243,7 +235,7 @@ static void add_cycle(wait_t *waits, const GArray *path, guint first,
         separator = ", ";
         g_free(call);
     }
-    append_ranks(who, finding->ranks);
+    append_ranks(who, finding->ranks, finding->ranks->len);
     finding->text = g_strdup_printf(
         "%s wait%s: %s", who->str,
         finding->ranks->len == 1 ? "s for itself" : " for each other",
