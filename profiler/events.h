@@ -38,9 +38,6 @@ typedef struct {
     uint8_t is_async; /* the operation has a work */
 } event_t;
 
-_Static_assert(sizeof(event_t) <= 64 && sizeof(event_t) % 8 == 0,
-               "the bound that profiler.h states");
-
 typedef struct {
     int tid;
     char name[THREAD_NAME_MAX];
@@ -51,10 +48,10 @@ void dscomm_priv_events_begin(const void *owner);
 /* Forgets all events. */
 void dscomm_priv_events_forget(void);
 
-/* Adds an event of this thread, whose number it sets. A wait, of which only the
- * sum of times is known, begins when the thread's previous event has ended, or
- * later. */
-void dscomm_priv_event_add(event_t *event);
+/* Adds an event of this thread, whatever its member thread says. A wait, of
+ * which only the sum of times is known, begins when the thread's previous event
+ * has ended, or later. */
+void dscomm_priv_event_add(const event_t *event);
 /* Notes that something else has happened now in this thread: no later wait
  * begins before. */
 void dscomm_priv_event_mark(int64_t now);

@@ -148,7 +148,7 @@ static void operation_record(event_kind_t kind, const dscomm_op_info_t *info,
                              row_key_t key, dscomm_status_t status, int64_t now,
                              int64_t ns)
 {
-    event_t event = {
+    const event_t event = {
         .begin_ns = now - ns,
         .end_ns = now,
         .sequence = info->sequence,
@@ -189,10 +189,10 @@ void dscomm_priv_profiler_end(const dscomm_op_info_t *info,
         atomic_fetch_add(&profiler->table.dropped, 1);
     else if (G_UNLIKELY(status < 0))
         atomic_fetch_add(&row->failed, 1);
-    else
+    else if (info->async)
         dscomm_priv_row_add(row, info->bytes, ns);
-    if (row && status == DSCOMM_OK && !info->async)
-        atomic_fetch_add_explicit(&row->waited_ns, ns, memory_order_relaxed);
+    else
+        dscomm_priv_row_add_blocked(row, info->bytes, ns);
     if (info->coll == DSCOMM_COLL_SEND || info->coll == DSCOMM_COLL_RECV)
         peer_add(profiler, key, info, status, ns);
     if (G_UNLIKELY(profiler->verbose))
@@ -455,10 +455,10 @@ void dscomm_profiler_range_begin(const char *name)
 
 static void range_record(unsigned name, int64_t began, int64_t now)
 {
-    event_t event = {.begin_ns = began,
-                     .end_ns = now,
-                     .text = (uint16_t)name,
-                     .kind = EVENT_RANGE};
+    const event_t event = {.begin_ns = began,
+                           .end_ns = now,
+                           .text = (uint16_t)name,
+                           .kind = EVENT_RANGE};
 
     dscomm_priv_event_add(&event);
 }

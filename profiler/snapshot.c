@@ -46,13 +46,14 @@ static void row_copy(dscomm_profile_t *profile, const table_t *table,
                      const row_t *row)
 {
     const row_key_t key = dscomm_priv_row_key(row);
+    const int64_t blocked_ns = atomic_load(&row->blocked_ns);
     GArray *histogram = g_array_new(FALSE, FALSE, sizeof(profile_bucket_t));
     profile_entry_t entry = {
         .ranks = 1,
         .failed = atomic_load(&row->failed),
         .bytes = atomic_load(&row->bytes),
-        .total_ns = atomic_load(&row->total_ns),
-        .waited_ns = atomic_load(&row->waited_ns),
+        .total_ns = atomic_load(&row->total_ns) + blocked_ns,
+        .waited_ns = atomic_load(&row->waited_ns) + blocked_ns,
         .min_ns = atomic_load(&row->min_ns),
         .max_ns = atomic_load(&row->max_ns),
         .histogram = histogram,

@@ -199,9 +199,8 @@ static void row_add_extremes(row_t *row, int64_t ns)
         ;
 }
 
-void dscomm_priv_row_add(row_t *row, uint64_t bytes, int64_t ns)
+static void row_count(row_t *row, uint64_t bytes, int64_t ns)
 {
-    atomic_fetch_add_explicit(&row->total_ns, ns, memory_order_relaxed);
     if (row->histogram) {
         add(&row->histogram[histogram_bucket(ns)], 1);
         row_add_extremes(row, ns);
@@ -210,6 +209,18 @@ void dscomm_priv_row_add(row_t *row, uint64_t bytes, int64_t ns)
     }
     if (dscomm_priv_row_key(row).kind != ROW_SIZE)
         add(&row->bytes, bytes);
+}
+
+void dscomm_priv_row_add(row_t *row, uint64_t bytes, int64_t ns)
+{
+    atomic_fetch_add_explicit(&row->total_ns, ns, memory_order_relaxed);
+    row_count(row, bytes, ns);
+}
+
+void dscomm_priv_row_add_blocked(row_t *row, uint64_t bytes, int64_t ns)
+{
+    atomic_fetch_add_explicit(&row->blocked_ns, ns, memory_order_relaxed);
+    row_count(row, bytes, ns);
 }
 
 static void row_reset(row_t *row)
@@ -221,6 +232,7 @@ static void row_reset(row_t *row)
     atomic_store(&row->bytes, 0);
     atomic_store(&row->total_ns, 0);
     atomic_store(&row->waited_ns, 0);
+    atomic_store(&row->blocked_ns, 0);
     atomic_store(&row->min_ns, INT64_MAX);
     atomic_store(&row->max_ns, 0);
 }

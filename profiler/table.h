@@ -43,7 +43,8 @@ typedef struct {
     _Atomic uint64_t count; /* without a histogram, which has it */
     _Atomic uint64_t failed;
     _Atomic uint64_t bytes; /* of a row whose sizes differ */
-    _Atomic int64_t total_ns, waited_ns;
+    _Atomic int64_t total_ns, waited_ns; /* without the next one */
+    _Atomic int64_t blocked_ns; /* of blocking operations; to both above */
     _Atomic int64_t min_ns, max_ns; /* min is INT64_MAX while nothing counts */
     _Atomic uint64_t *histogram; /* NULL: none */
 } row_t;
@@ -98,6 +99,8 @@ row_t *dscomm_priv_table_size(table_t *table, row_key_t key, uint64_t bytes);
 
 /* Adds a success that took ns and moved bytes. */
 void dscomm_priv_row_add(row_t *row, uint64_t bytes, int64_t ns);
+/* The same, if the caller has waited all the time. */
+void dscomm_priv_row_add_blocked(row_t *row, uint64_t bytes, int64_t ns);
 
 /* Sets the counts of all rows of group to zero; NULL: of all rows. */
 void dscomm_priv_table_reset(table_t *table, const group_t *group);
