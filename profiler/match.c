@@ -166,17 +166,24 @@ static void run_link(const dscomm_profile_t *profile, const ref_t *refs,
     }
 }
 
+static void time_add(int64_t *sum, int64_t ns)
+{
+    *sum = profile_time_sum(*sum, ns);
+}
+
 /* How long an operation ran before the last rank came; 0 if that is no more
- * than the clocks may be wrong. */
+ * than the clocks may be wrong, and if they were not compared. */
 static int64_t ref_held(const dscomm_profile_t *profile, const ref_t *ref,
                         const ref_t *last)
 {
     const int64_t until = MIN(ref_event(profile, ref)->end_ns, last->begin_ns);
     const int64_t held = until - ref->begin_ns;
-    const int64_t error = MAX(ref_trace(profile, ref)->error_ns, 0) +
-                          MAX(ref_trace(profile, last)->error_ns, 0);
+    const int64_t errors[] = {ref_trace(profile, ref)->error_ns,
+                              ref_trace(profile, last)->error_ns};
 
-    return ref->trace != last->trace && held > error ? held : 0;
+    if (ref->trace == last->trace || errors[0] < 0 || errors[1] < 0)
+        return 0;
+    return held > errors[0] + errors[1] ? held : 0;
 }
 
 /* Adds a collective, of which all ranks are there, to the rows of its ranks. */
@@ -203,17 +210,17 @@ static void run_judge(dscomm_profile_t *profile, const ref_t *refs, guint count)
         ref_link(profile, &refs[i])->held_ns = held;
         ref_link(profile, &refs[i])->waited_for = held ? (int)last->trace : -1;
         row->collectives++;
-        row->waited_ns += held;
-        arrival.waited_ns += held;
+        time_add(&row->waited_ns, held);
+        time_add(&arrival.waited_ns, held);
         arrival.late_ns = MAX(arrival.late_ns, held);
     }
     g_array_append_val(profile->arrivals, arrival);
     if (!arrival.late_ns)
         return;
     late->last++;
-    late->late_ns += arrival.late_ns;
+    time_add(&late->late_ns, arrival.late_ns);
     late->late_most_ns = MAX(late->late_most_ns, arrival.late_ns);
-    late->others_waited_ns += arrival.waited_ns;
+    time_add(&late->others_waited_ns, arrival.waited_ns);
 }
 
 static uint32_t collectives_match(dscomm_profile_t *profile)
@@ -323,8 +330,8 @@ static void waits_sum(dscomm_profile_t *profile)
         memset(sums, 0, ranks * sizeof *sums);
         for (guint e = 0; e < trace->links->len; e++)
             if (trace_link(trace, e)->waited_for >= 0)
-                sums[trace_link(trace, e)->waited_for] +=
-                    trace_link(trace, e)->held_ns;
+                time_add(&sums[trace_link(trace, e)->waited_for],
+                         trace_link(trace, e)->held_ns);
         for (guint i = 1; i < ranks; i++)
             if (sums[i] > sums[most])
                 most = i;

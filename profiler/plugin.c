@@ -3,6 +3,7 @@
  * attaches a profiler, and writes one profile of all ranks. */
 #include "config.h"
 
+#include "profiler/clocks.h"
 #include "profiler/profiler.h"
 #include "profiler/trace.h"
 
@@ -24,6 +25,7 @@ typedef struct {
     GArray *outputs; /* output_t */
     bool verbose, debug, trace;
     int world_size;
+    clocks_t clocks; /* with trace */
     dscomm_profiler_t *profiler;
     GByteArray *packed; /* what rank 0 gets of this rank */
 } state_t;
@@ -39,6 +41,7 @@ static void state_free(state_t *state)
     if (state->packed)
         g_byte_array_unref(state->packed);
     g_array_unref(state->outputs);
+    dscomm_priv_clocks_clear(&state->clocks);
     g_free(state);
 }
 
@@ -122,6 +125,26 @@ static dscomm_status_t plugin_open(const char *settings, void **ret_state)
     return DSCOMM_OK;
 }
 
+/* Time for comparing clocks, in ms: at the begin and at the end each. */
+#define CLOCKS_MS 2000
+
+static void plugin_meet(void *arg, dscomm_group_t *world, dscomm_store_t *store)
+{
+    state_t *state = arg;
+
+    if (!state->trace)
+        return;
+    if (!state->clocks.size)
+        dscomm_priv_clocks_init(&state->clocks, dscomm_group_rank(world),
+                                dscomm_group_size(world));
+    dscomm_priv_clocks_measure(&state->clocks, store, CLOCKS_MS);
+    if (dscomm_priv_clocks_error(&state->clocks) < 0)
+        dscomm_log(DSCOMM_LOG_WARN, "profiler",
+                   "the clock of this rank could not be compared with rank "
+                   "0's within %d ms; its events are at the wrong times",
+                   CLOCKS_MS);
+}
+
 static void plugin_begin(void *arg, dscomm_group_t *world)
 {
     state_t *state = arg;
@@ -139,6 +162,9 @@ static void plugin_collect(void *arg, dscomm_profiler_part_t *ret_part)
     dscomm_profiler_detach(state->profiler);
     if (dscomm_profiler_snapshot(state->profiler, &profile) < 0)
         return;
+    if (profile->traces->len && state->clocks.size)
+        dscomm_priv_trace_shift(g_ptr_array_index(profile->traces, 0),
+                                &state->clocks);
     state->packed = dscomm_priv_profile_pack(
         profile, MIN(PART_MAX, PARTS_MAX / (size_t)state->world_size));
     dscomm_profile_free(profile);
@@ -179,6 +205,7 @@ static const dscomm_profiler_plugin_t plugin = {
     .collect = plugin_collect,
     .finish = plugin_finish,
     .close = plugin_close,
+    .meet = plugin_meet,
 };
 
 const dscomm_profiler_plugin_t *dscomm_profiler_plugin(unsigned abi)

@@ -127,19 +127,13 @@ static profile_entry_t *entry_get(dscomm_profile_t *profile, GHashTable *table,
     return entry;
 }
 
-/* Times of another rank may be wrong, but must do no harm. */
-static int64_t time_sum(int64_t a, int64_t b)
-{
-    return (int64_t)(((uint64_t)a + (uint64_t)b) & INT64_MAX);
-}
-
 static void entry_add(profile_entry_t *entry, const profile_entry_t *other)
 {
     entry->count += other->count;
     entry->failed += other->failed;
     entry->bytes += other->bytes;
-    entry->total_ns = time_sum(entry->total_ns, other->total_ns);
-    entry->waited_ns = time_sum(entry->waited_ns, other->waited_ns);
+    entry->total_ns = profile_time_sum(entry->total_ns, other->total_ns);
+    entry->waited_ns = profile_time_sum(entry->waited_ns, other->waited_ns);
     entry->min_ns = MIN(entry->min_ns, other->min_ns);
     entry->max_ns = MAX(entry->max_ns, other->max_ns);
     histogram_add(entry, other->histogram);

@@ -88,6 +88,12 @@ bool dscomm_priv_profile_get(const dscomm_profile_t *profile,
                              dscomm_profile_by_t by, size_t index,
                              dscomm_profile_row_t *ret_row);
 
+/* Times of another rank may be wrong, but must do no harm. */
+static inline int64_t profile_time_sum(int64_t a, int64_t b)
+{
+    return (int64_t)(((uint64_t)a + (uint64_t)b) & INT64_MAX);
+}
+
 /* The formats by name, "summary" first; NULL beyond the last. */
 const char *dscomm_priv_format_name(int format);
 

@@ -133,3 +133,17 @@ void dscomm_priv_trace_take(dscomm_profile_t *profile,
     if (profiler->rank >= 0)
         trace->rank = profiler->rank;
 }
+
+void dscomm_priv_trace_shift(trace_t *trace, const clocks_t *clocks)
+{
+    for (guint i = 0; i < trace->events->len; i++) {
+        event_t *event = &g_array_index(trace->events, event_t, i);
+
+        event->begin_ns = dscomm_priv_clocks_apply(clocks, event->begin_ns);
+        event->end_ns = MAX(event->begin_ns,
+                            dscomm_priv_clocks_apply(clocks, event->end_ns));
+    }
+    trace->error_ns = dscomm_priv_clocks_error(clocks);
+    if (!clocks->is_shared && clocks->count)
+        trace->offset_ns = clocks->points[clocks->count - 1].offset_ns;
+}

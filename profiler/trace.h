@@ -3,6 +3,7 @@
 #ifndef PROFILER_TRACE_H
 #define PROFILER_TRACE_H
 
+#include "profiler/clocks.h"
 #include "profiler/events.h"
 #include "profiler/profile.h"
 #include "profiler/sink.h"
@@ -29,7 +30,9 @@ typedef struct {
     int rank; /* in the world; -1: not known */
     int pid;
     const char *host;
-    int64_t offset_ns, error_ns; /* of the rank's clock to rank 0's */
+    /* The last offset of rank 0's clock to the rank's, and its error; -1: it is
+     * not known */
+    int64_t offset_ns, error_ns;
     uint64_t dropped; /* events that are missing */
     GArray *groups; /* trace_group_t, by event_t.group */
     GPtrArray *texts; /* const char *, by event_t.text */
@@ -44,6 +47,9 @@ trace_t *dscomm_priv_trace_add(dscomm_profile_t *profile);
 /* Adds the events of profiler, if it keeps some. */
 void dscomm_priv_trace_take(dscomm_profile_t *profile,
                             const dscomm_profiler_t *profiler);
+
+/* Sets the times of all events to those of rank 0's clock. */
+void dscomm_priv_trace_shift(trace_t *trace, const clocks_t *clocks);
 
 static inline const event_t *trace_event(const trace_t *trace, guint index)
 {

@@ -12,6 +12,7 @@
 #include "lib/store/store.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 
 /* How long a rank tries to write to the store, and how long rank 0 waits for
@@ -52,14 +53,6 @@ dscomm_status_t dscomm_priv_profile_open(dscomm_world_t *world)
     return DSCOMM_OK;
 }
 
-void dscomm_priv_profile_begin(dscomm_world_t *world)
-{
-    session_t *session = world->profile;
-
-    if (session && session->plugin->begin)
-        session->plugin->begin(session->state, world->group);
-}
-
 /* The sentence of what has ended the world stays this thread's last one, but
  * the plugin may make and read sentences meanwhile. */
 static void sentence_save(char before[DSCOMM_ERROR_MAX])
@@ -90,6 +83,35 @@ static dscomm_store_t *store_view(const dscomm_world_t *world)
     return store;
 }
 
+/* Lets the plugin's ranks tell each other something. Plugins of older headers
+ * have no function for it. */
+static void session_meet(dscomm_world_t *world)
+{
+    const session_t *session = world->profile;
+    const dscomm_profiler_plugin_t *plugin = session->plugin;
+    dscomm_store_t *store;
+
+    if (plugin->size <
+            offsetof(dscomm_profiler_plugin_t, meet) + sizeof plugin->meet ||
+        !plugin->meet)
+        return;
+    store = store_view(world);
+    if (store)
+        plugin->meet(session->state, world->group, store);
+    dscomm_store_close(store);
+}
+
+void dscomm_priv_profile_begin(dscomm_world_t *world)
+{
+    session_t *session = world->profile;
+
+    if (!session)
+        return;
+    if (session->plugin->begin)
+        session->plugin->begin(session->state, world->group);
+    session_meet(world);
+}
+
 static void part_publish(const dscomm_world_t *world,
                          const dscomm_profiler_part_t *part)
 {
@@ -113,6 +135,8 @@ void dscomm_priv_profile_collect(dscomm_world_t *world)
     if (!session)
         return;
     sentence_save(before);
+    if (dscomm_group_status(world->group) == DSCOMM_OK)
+        session_meet(world);
     if (session->plugin->collect)
         session->plugin->collect(session->state, &session->part);
     if (world->group->rank && session->part.data)

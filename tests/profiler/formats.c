@@ -3,8 +3,8 @@
  * nccl-tests' doc/PERFORMANCE.md, worked out by hand. */
 #include "config.h"
 
-#include "profiler/profile.h"
 #include "profiler/profiler.h"
+#include "profiler/trace.h"
 #include "tests/tap.h"
 
 /* Adds count operations of ns each. */
@@ -191,6 +191,178 @@ static void csv(void)
     dscomm_profile_free(profile);
 }
 
+/* Adds an operation of a trace, in a group of 2 at place group. */
+static void add_event(trace_t *trace, int coll, int64_t begin_ns,
+                      int64_t end_ns, uint64_t sequence, int peer)
+{
+    const event_t event = {
+        .begin_ns = begin_ns,
+        .end_ns = end_ns,
+        .sequence = sequence,
+        .bytes = 8,
+        .op = coll == DSCOMM_COLL_ALL_REDUCE ? DSCOMM_SUM : -1,
+        .peer = peer,
+        .tag = peer < 0 ? -1 : 5,
+        .text = 1,
+        .status = DSCOMM_OK,
+        .kind = EVENT_OPERATION,
+        .coll = (uint8_t)coll,
+        .dtype = DSCOMM_FLOAT32,
+    };
+
+    g_array_append_val(trace->events, event);
+}
+
+static trace_t *add_trace(dscomm_profile_t *profile, int rank)
+{
+    static const event_thread_t thread = {812, "a \"thread\""};
+    const trace_group_t group = {
+        g_string_chunk_insert_const(profile->texts, "w"),
+        g_string_chunk_insert_const(profile->texts, "\t\"\\\xff"), 2, rank};
+    trace_t *trace = dscomm_priv_trace_add(profile);
+
+    trace->rank = rank;
+    trace->pid = 100 + rank;
+    trace->host = g_string_chunk_insert_const(profile->texts, "node");
+    g_array_append_val(trace->groups, group);
+    g_ptr_array_add(trace->texts,
+                    (gpointer)g_string_chunk_insert_const(profile->texts, ""));
+    g_ptr_array_add(trace->texts, (gpointer)g_string_chunk_insert_const(
+                                      profile->texts, "step"));
+    g_array_append_val(trace->threads, thread);
+    return trace;
+}
+
+/* Rank 0 is held in #1 from 100 to 400, in #2 from 1000 to the end of its own
+ * operation at 1100, and not in #3, of which rank 1 has no event. Rank 1 is
+ * held in #4 by 50. The message takes from 2000 to 2090. */
+static GByteArray *pack_rank(int rank)
+{
+    static const struct {
+        int coll;
+        int64_t begin_ns, end_ns;
+        uint64_t sequence;
+        int peer;
+    } events[2][6] = {
+        {{DSCOMM_COLL_ALL_REDUCE, 100, 500, 1, -1},
+         {DSCOMM_COLL_BROADCAST, 1000, 1100, 2, 0},
+         {DSCOMM_COLL_BARRIER, 1200, 1300, 3, -1},
+         {DSCOMM_COLL_ALL_REDUCE, 1450, 1500, 4, -1},
+         {DSCOMM_COLL_SEND, 2000, 2010, 1, 1},
+         {DSCOMM_COLL_RECV, 2020, 2030, 2, -1}},
+        {{DSCOMM_COLL_ALL_REDUCE, 400, 500, 1, -1},
+         {DSCOMM_COLL_BROADCAST, 1180, 1190, 2, 0},
+         {DSCOMM_COLL_ALL_REDUCE, 1400, 1500, 4, -1},
+         {DSCOMM_COLL_RECV, 1900, 2090, 1, 0},
+         {DSCOMM_COLL_ALL_REDUCE, 3000, 3001, 5, -1},
+         {DSCOMM_COLL_REDUCE, 3002, 3003, 6, 1}},
+    };
+    dscomm_profile_t *profile = profile_new();
+    trace_t *trace = add_trace(profile, rank);
+    GByteArray *packed;
+
+    for (size_t i = 0; i < 6; i++)
+        add_event(trace, events[rank][i].coll, events[rank][i].begin_ns,
+                  events[rank][i].end_ns, events[rank][i].sequence,
+                  events[rank][i].peer);
+    dscomm_priv_profile_finish(profile);
+    packed = dscomm_priv_profile_pack(profile, SIZE_MAX);
+    dscomm_profile_free(profile);
+    return packed;
+}
+
+static void stragglers(void)
+{
+    dscomm_profile_straggler_t row = {.size = sizeof row};
+    dscomm_profile_arrival_t arrival = {.size = sizeof arrival};
+    dscomm_profile_t *all = dscomm_priv_profile_new(2);
+    dscomm_profile_info_t info = {.size = sizeof info};
+
+    for (int i = 0; i < 2; i++) {
+        GByteArray *packed = pack_rank(i);
+
+        ok(dscomm_priv_profile_unpack(all, packed->data, packed->len),
+           "the events of rank %d are read", i);
+        g_byte_array_unref(packed);
+    }
+    dscomm_priv_profile_finish(all);
+    dscomm_profile_info(all, &info);
+    is_int((long long)info.events, 12, "all events");
+    is_int(dscomm_profile_straggler(all, 0, &row), DSCOMM_OK, "the first row");
+    ok(row.rank == 1 && row.pid == 101 && !strcmp(row.host, "node"),
+       "is of rank 1");
+    ok(row.collectives == 3 && row.last == 2, "which was last twice in three");
+    ok(row.late_ns == 400 && row.late_most_ns == 300 &&
+           row.others_waited_ns == 400 && row.waited_ns == 50,
+       "by 300 and 100, and held by 50");
+    ok(row.waited_for == 0 && row.waited_for_ns == 50, "for rank 0");
+    dscomm_profile_straggler(all, 1, &row);
+    ok(row.rank == 0 && row.last == 1 && row.late_ns == 50 &&
+           row.waited_ns == 400 && row.waited_for == 1,
+       "then rank 0");
+    is_int(dscomm_profile_straggler(all, 2, &row), DSCOMM_ERR_NOT_FOUND,
+           "no more");
+    dscomm_profile_arrival(all, 0, &arrival);
+    ok(arrival.sequence == 1 && arrival.last == 1 && arrival.late_ns == 300 &&
+           !strcmp(arrival.op, "all_reduce") && !strcmp(arrival.group_id, "w"),
+       "the collective with the longest wait");
+    is_int(dscomm_profile_arrival(all, 3, &arrival), DSCOMM_ERR_NOT_FOUND,
+           "those that one rank has do not count");
+    ok(trace_link(profile_trace(all, 0), 4)->flow > 0 &&
+           trace_link(profile_trace(all, 0), 4)->flow ==
+               trace_link(profile_trace(all, 1), 3)->flow,
+       "send and receive are one message");
+    ok(!trace_link(profile_trace(all, 0), 2)->flow &&
+           !trace_link(profile_trace(all, 0), 5)->flow,
+       "what is on one rank alone stays alone");
+    is_int(dscomm_profile_arrival(NULL, 0, &arrival), DSCOMM_ERR_INVALID,
+           "no profile");
+    dscomm_profile_free(all);
+}
+
+/* Whatever another rank sends is read or refused, and can be written. */
+static void damaged(GByteArray *packed, GByteArray *good)
+{
+    for (guint i = 0; i < packed->len; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            dscomm_profile_t *all = dscomm_priv_profile_new(2);
+
+            packed->data[i] ^= (guint8)(1 << bit);
+            dscomm_priv_profile_unpack(all, good->data, good->len);
+            dscomm_priv_profile_unpack(all, packed->data, packed->len);
+            packed->data[i] ^= (guint8)(1 << bit);
+            dscomm_priv_profile_finish(all);
+            dscomm_profile_write(all, DSCOMM_PROFILE_TRACE, "/dev/null");
+            dscomm_profile_free(all);
+        }
+    ok(1, "damaged profiles do no harm");
+}
+
+static void bounded(void)
+{
+    dscomm_profile_t *one = profile_new(), *all = dscomm_priv_profile_new(1);
+    trace_t *trace = add_trace(one, 0);
+    dscomm_profile_info_t info = {.size = sizeof info};
+    GByteArray *packed;
+
+    for (int i = 0; i < 1000; i++)
+        add_event(trace, DSCOMM_COLL_BARRIER, 100 * i, 100 * i + 50,
+                  (uint64_t)i, -1);
+    packed = dscomm_priv_profile_pack(one, 4096);
+    ok(packed->len <= 4096, "a part is as small as wanted");
+    dscomm_priv_profile_unpack(all, packed->data, packed->len);
+    dscomm_priv_profile_finish(all);
+    dscomm_profile_info(all, &info);
+    ok(info.events > 50 && info.events + info.events_dropped == 1000,
+       "what has no room is counted");
+    trace = g_ptr_array_index(all->traces, 0);
+    is_int((long long)trace_event(trace, trace->events->len - 1)->sequence, 999,
+           "the last events are there");
+    g_byte_array_unref(packed);
+    dscomm_profile_free(one);
+    dscomm_profile_free(all);
+}
+
 /* A profile of two ranks, of which each has sent the example. */
 static void merge(void)
 {
@@ -216,27 +388,35 @@ static void merge(void)
     ok(info.ranks == 2 && info.world_size == 3, "of two ranks in three");
     is_str(info.missing, "2", "and one is missing");
     dscomm_profile_free(all);
-    /* Whatever another rank sends is read or refused. */
-    for (guint i = 0; i < packed->len; i++) {
-        all = dscomm_priv_profile_new(1);
-        packed->data[i] ^= (guint8)(1 << i % 8);
-        dscomm_priv_profile_unpack(all, packed->data, packed->len);
-        packed->data[i] ^= (guint8)(1 << i % 8);
-        dscomm_priv_profile_finish(all);
-        dscomm_profile_free(all);
-    }
-    ok(1, "damaged profiles do no harm");
+    damaged(packed, packed);
     g_byte_array_unref(packed);
     dscomm_profile_free(one);
 }
 
 int main(void)
 {
+    GByteArray *packed, *good;
+    dscomm_profile_t *all;
+    int refused = 0;
+
     bandwidths();
     percentiles();
     sizes();
     deepspeed();
     csv();
     merge();
+    stragglers();
+    bounded();
+    packed = pack_rank(0);
+    good = pack_rank(1);
+    for (guint size = 0; size < packed->len; size++) {
+        all = dscomm_priv_profile_new(1);
+        refused += !dscomm_priv_profile_unpack(all, packed->data, size);
+        dscomm_profile_free(all);
+    }
+    is_int(refused, (int)packed->len, "each part with events is refused");
+    damaged(packed, good);
+    g_byte_array_unref(packed);
+    g_byte_array_unref(good);
     return tap_done();
 }

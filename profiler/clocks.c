@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See clocks.h. Keys of the store, in the order in which they are written:
+ *
+ *     identity        rank 0's
+ *     host/IDENTITY   number of ranks of that machine that have come
+ *     leaders         number of machines that are not rank 0's
+ *     leader/I        the rank that asks for the I-th of these
+ *     come            number of ranks that have come, without rank 0
+ *     all             all have
+ *     ask/RANK/N      a question for the time
+ *     time/RANK/N     its answer
+ *     point/IDENTITY/N  the result of a machine
+ *
+ * Numbers N go on from the begin to the end. */
+#include "config.h"
+
+#include "profiler/clocks.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/node.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define QUESTIONS 16 /* of one measurement */
+
+/* One measurement. */
+typedef struct {
+    clocks_t *clocks;
+    dscomm_store_t *store;
+    int64_t end; /* when it is given up */
+} measure_t;
+
+/* Processes in a time namespace of their own have another clock. */
+void dscomm_priv_clocks_init(clocks_t *clocks, int rank, int size)
+{
+    char machine[100], space[48] = "";
+
+    memset(clocks, 0, sizeof *clocks);
+    dscomm_priv_node_machine(machine, sizeof machine);
+    if (readlink("/proc/self/ns/time", space, sizeof space - 1) < 0)
+        *space = '\0';
+    snprintf(clocks->identity, sizeof clocks->identity, "%s %s", machine,
+             space);
+    clocks->now = dscomm_priv_clock;
+    clocks->rank = rank;
+    clocks->size = size;
+    clocks->is_shared = rank == 0;
+    clocks->leaders = g_array_new(FALSE, FALSE, sizeof(int));
+}
+
+void dscomm_priv_clocks_clear(clocks_t *clocks)
+{
+    if (clocks->leaders)
+        g_array_unref(clocks->leaders);
+    clocks->leaders = NULL;
+}
+
+static char *key_text(const char *first, const char *second, unsigned number)
+{
+    return g_strdup_printf("%s/%s/%u", first, second, number);
+}
+
+static bool put_text(const measure_t *measure, const char *key,
+                     const char *text)
+{
+    return dscomm_store_set(measure->store, key, text, strlen(text)) ==
+           DSCOMM_OK;
+}
+
+/* Waits for a text, and removes it if it is for this rank alone. Returns NULL
+ * if it does not come. The caller frees it by dscomm_store_free(). */
+static char *get_text(const measure_t *measure, const char *key, bool remove)
+{
+    const int left = dscomm_priv_clock_left(measure->end);
+    void *text = NULL;
+    size_t size;
+
+    if (left <= 0 ||
+        dscomm_store_get(measure->store, key, left, &text, &size) < 0)
+        return NULL;
+    if (remove)
+        dscomm_store_delete(measure->store, key, NULL);
+    return text;
+}
+
+static int64_t add(const measure_t *measure, const char *key, int64_t delta)
+{
+    int64_t sum = -1;
+
+    if (dscomm_store_add(measure->store, key, delta, &sum) < 0)
+        return -1;
+    return sum;
+}
+
+/* Makes this rank the leader of its machine if it is the first of it. */
+static void leader_choose(const measure_t *measure)
+{
+    clocks_t *clocks = measure->clocks;
+    char *host = g_strconcat("host/", clocks->identity, NULL);
+    char rank[16], key[48];
+
+    clocks->is_leader = add(measure, host, 1) == 1;
+    g_free(host);
+    if (!clocks->is_leader)
+        return;
+    snprintf(rank, sizeof rank, "%d", clocks->rank);
+    snprintf(key, sizeof key, "leader/%" PRId64, add(measure, "leaders", 1));
+    put_text(measure, key, rank);
+}
+
+/* Compares this rank's clock with rank 0's. False: rank 0 has not come. */
+static bool identity_compare(const measure_t *measure)
+{
+    clocks_t *clocks = measure->clocks;
+    char *text = get_text(measure, "identity", false);
+
+    if (!text)
+        return false;
+    clocks->is_shared = !strcmp(text, clocks->identity);
+    dscomm_store_free(text);
+    if (!clocks->is_shared)
+        leader_choose(measure);
+    if (add(measure, "come", 1) == clocks->size - 1)
+        put_text(measure, "all", "");
+    return true;
+}
+
+/* Rank 0: waits for all ranks, and learns who will ask. */
+static void leaders_learn(const measure_t *measure)
+{
+    char *text;
+    int64_t count;
+
+    if (!put_text(measure, "identity", measure->clocks->identity))
+        return;
+    text = get_text(measure, "all", false);
+    dscomm_store_free(text);
+    count = text ? add(measure, "leaders", 0) : 0;
+    for (int64_t i = 1; i <= count; i++) {
+        char key[48];
+        int rank;
+
+        snprintf(key, sizeof key, "leader/%" PRId64, i);
+        text = get_text(measure, key, false);
+        rank = text ? atoi(text) : -1;
+        dscomm_store_free(text);
+        if (rank > 0)
+            g_array_append_val(measure->clocks->leaders, rank);
+    }
+}
+
+/* Answers the questions of one rank; false: it has given up. */
+static bool rank_answer(const measure_t *measure, int rank, unsigned first)
+{
+    char text[24];
+    bool asked = true;
+
+    g_snprintf(text, sizeof text, "%d", rank);
+    for (unsigned i = first; i < first + QUESTIONS && asked; i++) {
+        char *ask = key_text("ask", text, i), *time = key_text("time", text, i);
+        char *question = get_text(measure, ask, true);
+        char now[24];
+
+        asked = question != NULL;
+        dscomm_store_free(question);
+        g_snprintf(now, sizeof now, "%" PRId64, measure->clocks->now());
+        asked = asked && put_text(measure, time, now);
+        g_free(ask);
+        g_free(time);
+    }
+    return asked;
+}
+
+/* Asks once; false: there is no answer. */
+static bool point_ask(const measure_t *measure, unsigned number,
+                      clock_point_t *ret_point)
+{
+    const clocks_t *clocks = measure->clocks;
+    char *ask, *time, *answer;
+    int64_t asked, answered;
+    char rank[24];
+
+    g_snprintf(rank, sizeof rank, "%d", clocks->rank);
+    ask = key_text("ask", rank, number);
+    time = key_text("time", rank, number);
+    asked = clocks->now();
+    answer = put_text(measure, ask, "") ? get_text(measure, time, false) : NULL;
+    answered = clocks->now();
+    if (answer) {
+        dscomm_store_delete(measure->store, time, NULL);
+        ret_point->at_ns = asked + (answered - asked) / 2;
+        ret_point->offset_ns =
+            g_ascii_strtoll(answer, NULL, 10) - ret_point->at_ns;
+        ret_point->error_ns = (answered - asked) / 2 + 1;
+    }
+    dscomm_store_free(answer);
+    g_free(ask);
+    g_free(time);
+    return answer != NULL;
+}
+
+/* Asks several times; the shortest round trip counts. */
+static bool point_measure(const measure_t *measure, unsigned first,
+                          clock_point_t *ret_point)
+{
+    clock_point_t point;
+
+    ret_point->error_ns = INT64_MAX;
+    for (unsigned i = first; i < first + QUESTIONS; i++) {
+        if (!point_ask(measure, i, &point))
+            return false;
+        if (point.error_ns < ret_point->error_ns)
+            *ret_point = point;
+    }
+    return true;
+}
+
+/* The leader tells its machine, the others read it. */
+static bool point_share(const measure_t *measure, clock_point_t *point)
+{
+    const clocks_t *clocks = measure->clocks;
+    char *key = key_text("point", clocks->identity, clocks->count);
+    char text[80], *found = NULL;
+    bool shared;
+
+    snprintf(text, sizeof text, "%" PRId64 " %" PRId64 " %" PRId64,
+             point->at_ns, point->offset_ns, point->error_ns);
+    if (clocks->is_leader)
+        shared = put_text(measure, key, text);
+    else
+        shared =
+            (found = get_text(measure, key, false)) &&
+            sscanf(found, "%" SCNd64 " %" SCNd64 " %" SCNd64, &point->at_ns,
+                   &point->offset_ns, &point->error_ns) == 3;
+    dscomm_store_free(found);
+    g_free(key);
+    return shared;
+}
+
+void dscomm_priv_clocks_measure(clocks_t *clocks, dscomm_store_t *store,
+                                int timeout_ms)
+{
+    const measure_t measure = {
+        clocks, store,
+        dscomm_priv_clock_after(dscomm_priv_clock(), timeout_ms)};
+    const unsigned first = clocks->count * QUESTIONS;
+    clock_point_t *point = &clocks->points[clocks->count];
+    bool known;
+
+    if (clocks->count == G_N_ELEMENTS(clocks->points) || clocks->size < 2)
+        return;
+    if (!clocks->rank) {
+        if (!clocks->count)
+            leaders_learn(&measure);
+        for (guint i = 0; i < clocks->leaders->len; i++)
+            rank_answer(&measure, g_array_index(clocks->leaders, int, i),
+                        first);
+        clocks->count++;
+        return;
+    }
+    if (!clocks->count && !identity_compare(&measure))
+        return;
+    if (clocks->is_shared)
+        return;
+    known = !clocks->is_leader || point_measure(&measure, first, point);
+    if (known && point_share(&measure, point))
+        clocks->count++;
+}
+
+int64_t dscomm_priv_clocks_apply(const clocks_t *clocks, int64_t ns)
+{
+    const clock_point_t *a = &clocks->points[0], *b = &clocks->points[1];
+    double part;
+
+    if (clocks->is_shared || !clocks->count)
+        return ns;
+    if (clocks->count == 1 || b->at_ns <= a->at_ns)
+        return ns + a->offset_ns;
+    part = (double)(ns - a->at_ns) / (double)(b->at_ns - a->at_ns);
+    return ns + a->offset_ns +
+           (int64_t)(part * (double)(b->offset_ns - a->offset_ns));
+}
+
+int64_t dscomm_priv_clocks_error(const clocks_t *clocks)
+{
+    if (clocks->is_shared)
+        return 0;
+    if (clocks->count < 2)
+        return clocks->count ? clocks->points[0].error_ns : -1;
+    return MAX(clocks->points[0].error_ns, clocks->points[1].error_ns);
+}
