@@ -3,6 +3,7 @@
 # compares:
 #
 #     trace.py trace FILE         "op,group,bytes,count" of all operations, sorted
+#     trace.py clocks FILE        "rank: offset in ns, within its error", rounded to s
 #     trace.py stragglers FILE    "last rank", and "rank: whom it has waited for"
 #
 # Exits with 1 and a sentence at the first thing that is wrong.
@@ -107,6 +108,15 @@ def trace(data):
         print(line)
 
 
+def clocks(data):
+    for rank in data["otherData"]["ranks"]:
+        offset, error = rank["clock_offset_ns"], rank["clock_error_ns"]
+        whole = round(offset / 1e9) * 1000000000
+        if abs(offset - whole) > error:
+            fail("not within the error:", rank)
+        print(f"{rank['rank']}: {whole}{' exactly' if error == 0 else ''}")
+
+
 def stragglers(data):
     if any(a["waited_ns"] < a["late_ns"] for a in data["arrivals"]):
         fail("all have waited less than one")
@@ -119,4 +129,4 @@ def stragglers(data):
 
 
 with open(sys.argv[2], encoding="utf-8") as file:
-    {"trace": trace, "stragglers": stragglers}[sys.argv[1]](json.load(file))
+    {"trace": trace, "clocks": clocks, "stragglers": stragglers}[sys.argv[1]](json.load(file))

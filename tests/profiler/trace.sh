@@ -54,4 +54,28 @@ for victim in 0 2; do
     parse trace "$file" "$scratch/got"
     result $? 'the trace is complete and in order'
 done
+
+# Ranks 2 and 3 have clocks of their own, 100,000 s ahead.
+cat >"$scratch/start" <<'END'
+#!/bin/sh
+[ "$RANK" -lt 2 ] || set -- unshare --time --monotonic 100000 --fork "$@"
+exec "$@"
+END
+chmod +x "$scratch/start"
+if unshare --time --monotonic 100000 --fork true 2>"$scratch/error"; then
+    DSCOMM_PROFILE="json:$scratch/profile.json,trace:$file" \
+        "$run" run -n 4 "$scratch/start" "$late" 5 2 2>"$scratch/error"
+    result $? 'ranks have different clocks' || sed 's/^/# /' "$scratch/error"
+    parse trace "$file" "$scratch/got"
+    result $? 'the trace is complete and in order'
+    parse clocks "$file" "$scratch/got"
+    printf '%s\n' '0: 0 exactly' '1: 0 exactly' '2: -100000000000000' \
+        '3: -100000000000000' >"$scratch/want"
+    same "$scratch/got" "$scratch/want" 'their offsets are right within the error'
+    parse stragglers "$scratch/profile.json" "$scratch/got"
+    printf '%s\n' 2 '0: 2' '1: 2' '3: 2' >"$scratch/want"
+    same "$scratch/got" "$scratch/want" 'and the others have waited for the late rank'
+else
+    skip 'ranks have different clocks' "no time namespace: $(head -n 1 "$scratch/error")"
+fi
 tap_done
