@@ -60,6 +60,8 @@ typedef struct {
     /* the rank has a communicator of all ranks, from which others can be
      * made */
     int32_t based;
+    int32_t number; /* of this rank in the order in which they came, from 1;
+                       set by mpi_meet() */
 } mpi_card_t;
 
 /* The map: the values of all ranks, on which they agree. Two groups may have

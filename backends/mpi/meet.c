@@ -148,26 +148,8 @@ static dscomm_status_t cards_read(const dscomm_backend_args_t *args,
     return status;
 }
 
-/* The last rank to arrive decides for all. */
-static dscomm_status_t decision_publish(const dscomm_backend_args_t *args,
-                                        decision_t *ret_decision)
-{
-    void **cards = g_new0(void *, (gsize)args->ranks);
-    dscomm_status_t status = cards_read(args, cards);
-
-    if (status == DSCOMM_OK)
-        status =
-            decision_make(args, (const mpi_card_t *const *)cards, ret_decision);
-    else
-        status = decision_refuse_last(args, status, ret_decision);
-    for (int r = 0; r < args->ranks; r++)
-        dscomm_store_free(cards[r]);
-    g_free(cards);
-    return status;
-}
-
-/* Returns the missing ranks, "rank 0 (pid 811 on b), rank 2 (pid 813 on b)", or
- * "" if none is missing; the caller frees it. */
+/* Returns the other ranks that are missing, "rank 0 (pid 811 on b), rank 2 (pid
+ * 813 on b)", or "" if none is missing; the caller frees it. */
 static char *missing_ranks_name(const dscomm_backend_args_t *args)
 {
     GString *names = g_string_new(NULL);
@@ -178,7 +160,8 @@ static char *missing_ranks_name(const dscomm_backend_args_t *args)
         int present = 1;
 
         snprintf(key, sizeof key, "m/%d", r);
-        if (dscomm_store_check(args->store, &(const char *){key}, 1,
+        if (r != args->rank &&
+            dscomm_store_check(args->store, &(const char *){key}, 1,
                                &present) == DSCOMM_OK &&
             !present)
             g_string_append_printf(names, "%s%s", named++ ? ", " : "",
@@ -187,17 +170,69 @@ static char *missing_ranks_name(const dscomm_backend_args_t *args)
     return g_string_free(names, FALSE);
 }
 
-/* Fails at the deadline, with the missing ranks. */
+/* Returns the rank that came last, if all have left their cards, or -1. */
+static int last_rank_find(const dscomm_backend_args_t *args)
+{
+    int last = -1;
+
+    for (int r = 0; r < args->ranks && last < 0; r++) {
+        char key[32];
+        size_t size;
+        void *card;
+
+        snprintf(key, sizeof key, "m/%d", r);
+        if (dscomm_store_get(args->store, key, 0, &card, &size) < 0)
+            break;
+        if (size == sizeof(mpi_card_t) &&
+            ((const mpi_card_t *)card)->number == args->ranks)
+            last = r;
+        dscomm_store_free(card);
+    }
+    return last;
+}
+
+/* Fails at the deadline, with the missing ranks; if none is missing, with the
+ * last one, which has not decided. */
 static dscomm_status_t meeting_fail_missing(const dscomm_backend_args_t *args)
 {
-    char *names = missing_ranks_name(args);
-    dscomm_status_t status = dscomm_fail(
-        DSCOMM_ERR_TIMEOUT,
-        "%s of %d did not come within %.1f s; did all reach the "
-        "same call?",
-        *names ? names : "the last", args->ranks, args->open_ms / 1000.0);
+    char *names = missing_ranks_name(args), who[DSCOMM_CREATION_RANK_MAX];
+    const int last = *names ? -1 : last_rank_find(args);
+    dscomm_status_t status;
 
+    if (last >= 0)
+        status =
+            dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                        "%s, the last of %d ranks to come, has not gone on "
+                        "within %.1f s; it stands still",
+                        dscomm_backend_creation_rank(args, last, who),
+                        args->ranks, args->open_ms / 1000.0);
+    else
+        status = dscomm_fail(
+            DSCOMM_ERR_TIMEOUT,
+            "%s of %d did not come within %.1f s; did all reach the "
+            "same call?",
+            *names ? names : "the last", args->ranks, args->open_ms / 1000.0);
     g_free(names);
+    return status;
+}
+
+/* The last rank to arrive decides for all. */
+static dscomm_status_t decision_publish(const dscomm_backend_args_t *args,
+                                        decision_t *ret_decision)
+{
+    void **cards = g_new0(void *, (gsize)args->ranks);
+    dscomm_status_t status = cards_read(args, cards);
+
+    if (status == DSCOMM_ERR_TIMEOUT)
+        status = meeting_fail_missing(args);
+    if (status == DSCOMM_OK)
+        status =
+            decision_make(args, (const mpi_card_t *const *)cards, ret_decision);
+    else
+        status = decision_refuse_last(args, status, ret_decision);
+    for (int r = 0; r < args->ranks; r++)
+        dscomm_store_free(cards[r]);
+    g_free(cards);
     return status;
 }
 
@@ -222,18 +257,22 @@ static dscomm_status_t decision_await(const dscomm_backend_args_t *args,
         args, dscomm_backend_creation_fail(args, status), ret_decision);
 }
 
+/* The number is in the card, so that other ranks know the last one even if it
+ * does not go on. */
 static dscomm_status_t cards_exchange(const dscomm_backend_args_t *args,
                                       const mpi_card_t *card,
                                       decision_t *ret_decision)
 {
+    mpi_card_t numbered = *card;
     dscomm_status_t status;
     int64_t here = 0;
     char key[32];
 
     snprintf(key, sizeof key, "m/%d", args->rank);
-    status = dscomm_store_set(args->store, key, card, sizeof *card);
+    status = dscomm_store_add(args->store, "here", 1, &here);
+    numbered.number = (int32_t)here;
     if (status == DSCOMM_OK)
-        status = dscomm_store_add(args->store, "here", 1, &here);
+        status = dscomm_store_set(args->store, key, &numbered, sizeof numbered);
     if (status < 0)
         return status;
     if (here == args->ranks)

@@ -78,12 +78,15 @@ static void leave_card(int rank, const char *engine)
                        .blocking = rank != 1,
                        .chunk = 5,
                        .based = rank != 1};
+    int64_t number = 0;
     char key[8];
 
     g_strlcpy(card.engine, engine, sizeof card.engine);
     g_snprintf(key, sizeof key, "m/%d", rank);
-    if (dscomm_store_set(store, key, &card, sizeof card) ||
-        dscomm_store_add(store, "here", 1, NULL))
+    if (dscomm_store_add(store, "here", 1, &number))
+        bail("no number");
+    card.number = (int32_t)number;
+    if (dscomm_store_set(store, key, &card, sizeof card))
         bail("no card");
 }
 
@@ -158,11 +161,24 @@ static void test_silent(void)
 {
     open_store();
     leave_card(0, "openmpi");
+    dscomm_store_set(store, "here", "2", 1);
     leave_card(2, "openmpi");
-    dscomm_store_set(store, "here", "0", 1);
+    dscomm_store_set(store, "here", "1", 1);
     refused(1, DSCOMM_OK, "openmpi", DSCOMM_ERR_TIMEOUT,
-            "the last of 3 did not come within 0.1 s; did all reach "
-            "the same call?");
+            "rank 2, the last of 3 ranks to come, has not gone on within 0.1 "
+            "s; it stands still");
+    dscomm_store_close(store);
+}
+
+/* A rank has come and left no card: the last one waits for it in vain. */
+static void test_no_card(void)
+{
+    open_store();
+    leave_card(0, "openmpi");
+    dscomm_store_add(store, "here", 1, NULL);
+    refused(2, DSCOMM_OK, "openmpi", DSCOMM_ERR_TIMEOUT,
+            "rank 1 of 3 did not come within 0.1 s; did all reach the same "
+            "call?");
     dscomm_store_close(store);
 }
 
@@ -225,6 +241,7 @@ int main(void)
     test_death();
     test_late();
     test_silent();
+    test_no_card();
     test_unable();
     test_stuck();
     test_libraries();
