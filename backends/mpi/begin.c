@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI_Init_thread() waits for all ranks of the job, without a deadline. So it
- * runs in a thread of its own, which the caller abandons after a time-out.
- * That thread lives on, because MPI must be finalised by the thread that
- * initialised it. */
+/* MPI_Init_thread() and MPI_Finalize() wait for all ranks of the job, without a
+ * deadline. So they run in a thread of their own, which the caller abandons
+ * after a time-out. It is one thread, because MPI must be finalised by the
+ * thread that initialised it. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"
@@ -12,6 +12,7 @@
 
 static struct {
     engine_latch_t latch; /* MPI_Init_thread() has returned */
+    engine_latch_t ended; /* MPI_Finalize() has returned */
     pthread_t thread;
     int begun, rc, level;
     int ending; /* the thread must call MPI_Finalize(); under the latch's lock
@@ -35,6 +36,7 @@ static void *begin_serve(void *context)
         pthread_cond_wait(&own.latch.changed, &own.latch.lock);
     pthread_mutex_unlock(&own.latch.lock);
     MPI_Finalize();
+    engine_latch_set(&own.ended);
     return NULL;
 }
 
@@ -48,6 +50,7 @@ static dscomm_status_t begin_start_thread(void)
     if (own.begun)
         return DSCOMM_OK;
     engine_latch_init(&own.latch);
+    engine_latch_init(&own.ended);
     if (engine_thread_start(begin_serve, dscomm_device_context(), &own.thread))
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "mpi: no thread could be started for "
@@ -84,11 +87,20 @@ dscomm_status_t engine_begin(const dscomm_backend_args_t *args, int timeout_ms,
     return DSCOMM_OK;
 }
 
-void engine_end(void)
+void engine_end(int timeout_ms)
 {
+    const int64_t end_ns = mpi_now_ns() + timeout_ms * NS_PER_MS;
+
     pthread_mutex_lock(&own.latch.lock);
     own.ending = 1;
     pthread_cond_broadcast(&own.latch.changed);
     pthread_mutex_unlock(&own.latch.lock);
-    pthread_join(own.thread, NULL);
+    if (engine_latch_await(&own.ended, NULL, end_ns))
+        pthread_join(own.thread, NULL);
+    else
+        dscomm_log(DSCOMM_LOG_WARN, "mpi",
+                   "MPI_Finalize() has not come back within %d ms: a rank of "
+                   "the job has died since dscomm_finalize(), or does not end; "
+                   "this process ends without it",
+                   timeout_ms);
 }

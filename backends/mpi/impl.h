@@ -142,8 +142,9 @@ dscomm_status_t engine_begin(const dscomm_backend_args_t *args, int timeout_ms,
                              int *ret_level);
 /* 1 if the call above has initialised MPI, or will do so. */
 int engine_has_begun(void);
-/* Calls MPI_Finalize(), if the call above initialised MPI. */
-void engine_end(void);
+/* Calls MPI_Finalize(), if engine_begin() initialised MPI, and waits so long
+ * for its end. */
+void engine_end(int timeout_ms);
 
 /* library.c */
 

@@ -17,6 +17,7 @@ pthread_mutex_t engine_library_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static TAILQ_HEAD(, engine) engines = TAILQ_HEAD_INITIALIZER(engines);
 static int level, ready;
+static int end_ms; /* time for MPI_Finalize(): the longest timeout of groups */
 static pthread_t first; /* thread that has opened a group */
 static pid_t home; /* the process that uses MPI, or 0 */
 static atomic_int unsafe, stranded, entered, finalized;
@@ -32,7 +33,7 @@ static void library_finalize(void)
         !TAILQ_EMPTY(&engines))
         return;
     if (MPI_Finalized(&over) == MPI_SUCCESS && !over)
-        engine_end();
+        engine_end(end_ms);
 }
 
 /* MPI_Finalize() deletes the attributes of MPI_COMM_SELF first. The thread
@@ -216,6 +217,7 @@ dscomm_status_t engine_library_open(const dscomm_backend_args_t *args,
         home = home ? home : getpid();
     if (ready)
         status = check_threads();
+    end_ms = MAX(end_ms, args ? args->timeout_ms : timeout_ms);
     *ret_level = level;
     pthread_mutex_unlock(&lock);
     return status;

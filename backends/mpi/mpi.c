@@ -8,9 +8,12 @@
 #include "backends/mpi/engine.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <glib.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FOLDER "mpi" /* of engines, beside this module */
 
@@ -118,6 +121,22 @@ static dscomm_status_t engine_take(const char *name, const char *file,
     return DSCOMM_OK;
 }
 
+/* Fails if this process may open no more files, which dlopen() would report as
+ * any other error. */
+static dscomm_status_t check_room(const char *file)
+{
+    const int fd = open(file, O_RDONLY | O_CLOEXEC), error = errno;
+
+    if (fd >= 0)
+        close(fd);
+    else if (error == EMFILE)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "mpi: %s: %s; raise the limit of open files "
+                           "(ulimit -n)",
+                           file, strerror(error));
+    return DSCOMM_OK;
+}
+
 static dscomm_status_t family_load(const char *name)
 {
     char *file = find_file(name), *folder = find_folder();
@@ -129,6 +148,8 @@ static dscomm_status_t family_load(const char *name)
                              "mpi: there is no module for %s in %s; install "
                              "it, or name another with DSCOMM_MPI_LIBRARY",
                              name, folder);
+    else if ((status = check_room(file)) < 0)
+        ;
     else if (!(handle = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)))
         status = dscomm_fail(DSCOMM_ERR_NO_BACKEND, "mpi: %s", dlerror());
     else
@@ -148,7 +169,8 @@ static dscomm_status_t load_any(const char *chosen)
     dscomm_status_t status = family_load(chosen);
     char *why = g_strdup(dscomm_last_error());
 
-    for (int i = 0; i < MPI_FAMILIES && status < 0 && is_free; i++) {
+    for (int i = 0;
+         i < MPI_FAMILIES && status == DSCOMM_ERR_NO_BACKEND && is_free; i++) {
         if (!strcmp(mpi_families[i], chosen) || !family_exists(mpi_families[i]))
             continue;
         dscomm_log(DSCOMM_LOG_WARN, "mpi", "%s; trying %s", why,

@@ -335,7 +335,8 @@ void job_kill(job_t *job, int rank)
     job->pids[rank] = 0;
 }
 
-/* Ends a launcher that has not ended, after its ranks. */
+/* Ends a launcher that has not ended, after its ranks. Unless it is killed, it
+ * removes what its MPI keeps in /dev/shm. */
 static void end_launcher(job_t *job)
 {
     const double end = job_now_ms() + job_slowly(5000);
@@ -343,6 +344,7 @@ static void end_launcher(job_t *job)
     for (int r = 0; r < job->ranks; r++)
         if (job->reports[r].pid)
             kill(job->reports[r].pid, SIGKILL);
+    kill(job->launcher, SIGTERM);
     while (reap_launcher(job) && job_now_ms() < end)
         job_sleep_ms(2);
     if (!job->launcher)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The last rank dies while a group of all ranks is made; the mode selects the
- * moment. The others learn of it long before the group's deadline. The launcher
- * must not kill them. */
+ * moment. The others learn of it long before the group's deadline. Or it dies
+ * after the library has been finalized. The launcher must not kill the others.
+ */
 #include "config.h"
 
 #include "tests/backends/mpi-host.h"
@@ -77,4 +78,13 @@ void die_beginning(void)
 {
     join_and_share_pids("shm");
     die_in_place();
+}
+
+/* Dies while the others are in MPI_Finalize(), at the end of the program. */
+void die_finalizing(void)
+{
+    join_and_share_pids("mpi");
+    DSCOMM_CHECK(dscomm_finalize(world));
+    if (rank == ranks - 1)
+        raise(SIGKILL);
 }

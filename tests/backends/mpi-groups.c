@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -360,4 +361,28 @@ void need_more(void)
     given = MPI_THREAD_FUNNELED;
     need(dscomm_init(NULL, &world) == DSCOMM_ERR_STATE, "a refusal");
     need_sentence("call MPI_Init_thread() before");
+}
+
+/* No rank can open the module for its MPI library. Needs no MPI. */
+void lack_files(void)
+{
+    dscomm_backend_info_t info = {.size = sizeof info};
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    struct rlimit limit;
+    dscomm_group_t *group;
+    int next;
+
+    setenv("DSCOMM_BACKEND", "shm", 1);
+    join("shm");
+    for (size_t i = 0; dscomm_backend_info(i, &info) == DSCOMM_OK; i++)
+        continue; /* loads all backends, but no module for an MPI library */
+    getrlimit(RLIMIT_NOFILE, &limit);
+    next = dup(STDIN_FILENO);
+    close(next);
+    limit.rlim_cur = (rlim_t)next;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    attr.backend = "mpi";
+    need(dscomm_group_split(world, 0, 0, &attr, &group) == DSCOMM_ERR_NO_MEMORY,
+         "a failure");
+    need_sentence(".so: Too many open files; raise the limit");
 }

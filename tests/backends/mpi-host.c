@@ -568,6 +568,8 @@ static const struct {
     {"die-meeting", die_meeting},
     {"die-making", die_making},
     {"die-beginning", die_beginning},
+    {"die-finalizing", die_finalizing},
+    {"lack-files", lack_files},
 };
 
 int main(int argc, char **argv)

@@ -45,10 +45,12 @@ void use_funneled(void);
 void need_more(void);
 void miss_one(void);
 void miss_once(void);
+void lack_files(void);
 
 /* mpi-deaths.c */
 void die_meeting(void);
 void die_making(void);
 void die_beginning(void);
+void die_finalizing(void);
 
 #endif

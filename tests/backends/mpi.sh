@@ -102,10 +102,10 @@ END
     node=
 }
 
-# The last of three ranks dies while a group is made, and each of the others learns
-# who died. The launcher must let them live: it sees the end of a shell in place of
-# the rank's, and Hydra tells of it by SIGUSR1.
-die_creating()
+# outlive MODE TEXT: the last of three ranks dies, and the others are content. The
+# launcher must let them live: it sees the end of a shell in place of the rank's, and
+# Hydra tells of it by SIGUSR1.
+outlive()
 {
     orderly=$launch
     launch="$launch $survive"
@@ -145,6 +145,10 @@ test_host()
     content 3 multiple 'a program that uses MPI, in any thread'
     content 3 none 'a program that does not'
     end_early
+    orderly=$launch
+    launch="$abs_top_builddir/tools/dscomm run"
+    content 2 lack-files 'ranks that cannot open the module for their MPI'
+    launch=$orderly
     content 2 exhausted 'a communicator that cannot be made'
     content 3 part 'a group of some ranks while MPI waits for all'
     content 2 turns 'blocking calls of MPI, where another call must go on'
@@ -181,9 +185,15 @@ test_host()
     [ "$(said joined)" -ge 1 ] && [ $(($(date +%s) - begun)) -lt 25 ]
     result $? 'the end of ranks that another has left alone in a group'
     content 3 miss-once 'the end of those that have met again'
-    die_creating die-meeting 'a death before all ranks of a group have met'
-    die_creating die-making 'a death inside MPI_Comm_create_group()'
-    die_creating die-beginning 'a death while others are in MPI_Init_thread()'
+    outlive die-meeting 'a death before all ranks of a group have met'
+    outlive die-making 'a death inside MPI_Comm_create_group()'
+    outlive die-beginning 'a death while others are in MPI_Init_thread()'
+    DSCOMM_TIMEOUT=20
+    export DSCOMM_TIMEOUT
+    outlive die-finalizing 'a death while others are in MPI_Finalize()'
+    [ "$status" != 124 ] && [ "$status" != 137 ]
+    result $? 'and they end'
+    unset DSCOMM_TIMEOUT
     DSCOMM_MPI_BLOCKING=yes
     export DSCOMM_MPI_BLOCKING
     start 3 desert
