@@ -42,6 +42,11 @@ statuses()
 	2   -n 2 --no-such-option true
 	2   -n 2 --timeout=-1 true
 	2   -n 2 --grace=x true
+	0   -n 3 --survive sh -c 'exit $RANK'
+	0   -n 3 --survive sh -c '[ $RANK != 1 ] || kill -9 $$'
+	6   -n 3 --survive sh -c 'exit 6'
+	124 -n 3 --survive --timeout 0.5 sh -c '[ $RANK != 1 ] || exit 5; exec sleep 600'
+	2   -n 3 --survive --max-restarts 1 true
 	END
 }
 echo 'not a program' >"$scratch/plain"
@@ -54,6 +59,11 @@ statuses
 run -n 3 sh -c '[ $RANK = 1 ] && exit 7; exec sleep 600'
 like "$err" '^dscomm run: rank 1 \(pid [0-9]+\) exited with status 7; ending ranks 0, 2$' \
     'a failure is told'
+run -n 3 --survive sh -c '[ $RANK = 1 ] && exit 7
+    until grep -q "rank 1 .*; going on" "$1"; do sleep 0.01; done' sh "$scratch/err"
+like "$status $err" \
+    '^0 dscomm run: rank 1 \(pid [0-9]+\) exited with status 7; going on with ranks 0, 2$' \
+    'a rank fails, and the others go on'
 run -n 4 sh -c '[ $RANK = 0 ] && kill -9 $$; exec sleep 600'
 like "$err" 'rank 0 \(pid [0-9]+\) was killed by signal 9 \(.+\); ending ranks 1-3$' \
     'a death by signal is told'

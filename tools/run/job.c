@@ -105,18 +105,6 @@ static int choose_secret(const tool_job_t *job, const tool_limits_t *limits)
     return status;
 }
 
-/* Makes the memory of the ranks' flight recorders, so that the record outlives
- * them all. The job runs without it too. */
-static void make_recorder(tool_job_t *job)
-{
-    const char *problem =
-        dscomm_priv_recorder_create(job->run_id, &job->recorder);
-
-    if (problem)
-        dscomm_log(DSCOMM_LOG_INFO, "tools",
-                   "no memory for the flight recorder: %s", problem);
-}
-
 static int prepare(tool_job_t *job, const tool_limits_t *limits)
 {
     const int node_rank = limits->place ? limits->place->node_rank : 0;
@@ -144,7 +132,7 @@ static int prepare(tool_job_t *job, const tool_limits_t *limits)
                          "cannot start the guard process: %s",
                          g_strerror(error));
     tool_errors_make(job->guard.folder, PATH_MAX);
-    make_recorder(job);
+    tool_records_make(job);
     return TOOL_OK;
 }
 

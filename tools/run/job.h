@@ -13,6 +13,7 @@ typedef struct {
     gboolean tag_output;
     bool ranks_explain; /* ranks write why they fail, see errors.h */
     int max_restarts; /* most restarts of all ranks after a failure */
+    gboolean survive; /* a rank that fails does not end the others */
     const char *log_dir; /* NULL: none */
     gboolean no_secret; /* of the job */
     const char *id; /* run id; NULL: a random one */

@@ -193,6 +193,10 @@ static int run_check_options(options_t *o, char **argv)
     if (o->limits.max_restarts < 0 || o->limits.max_restarts > RESTARTS_MAX)
         return tool_fail(TOOL_USAGE, "run", "--max-restarts must be 0 to %d",
                          RESTARTS_MAX);
+    if (o->limits.survive && o->limits.max_restarts > 0)
+        return options_refuse("--survive lets the other ranks go on after a "
+                              "failure, and --max-restarts ends them; give one "
+                              "of the two");
     if (o->id && !tool_is_id(o->id))
         return options_refuse(
             "--rdzv-id must be 1 to 100 letters, digits, '.', '_' "
@@ -390,6 +394,8 @@ int tool_run(int argc, char **argv)
          "A node not heard of for S seconds is lost (10)", "S"},
         {"max-restarts", 0, 0, G_OPTION_ARG_INT, &o.limits.max_restarts,
          "Start all ranks again after a failure, at most N times (0)", "N"},
+        {"survive", 0, 0, G_OPTION_ARG_NONE, &o.limits.survive,
+         "Let the other ranks go on if a rank fails", NULL},
         {"tag-output", 0, 0, G_OPTION_ARG_NONE, &o.limits.tag_output,
          "Put \"[rank]: \" before every line of output", NULL},
         {"log-dir", 0, 0, G_OPTION_ARG_FILENAME, &o.log_dir,

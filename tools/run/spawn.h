@@ -47,6 +47,20 @@ typedef struct {
 int tool_spawn(const tool_job_t *job, tool_output_t *output, int rank,
                pid_t *ret_pid);
 
+/* records.c: the ranks' flight recorders */
+
+/* Makes their memory, so that the record outlives all ranks. The job runs
+ * without it too. */
+void tool_records_make(tool_job_t *job);
+/* Writes why a rank has ended into its flight recorder, if the rank could
+ * not. */
+void tool_records_end(const tool_job_t *job, int rank, pid_t pid,
+                      const char *text);
+/* Dumps the flight recorders to the folder of DSCOMM_DUMP, unless a rank has
+ * done so: there were so many dumps before the attempt. Returns why that
+ * failed, or NULL. */
+const char *tool_records_dump(const tool_job_t *job, uint32_t before);
+
 /* logs.c: the files of --log-dir, one for each stream of each rank and attempt:
  * DIR/RUN-ID/attempt_0/RANK/stdout.log. DIR/RUN-ID has mode 0700. No symbolic
  * link is followed below DIR. */

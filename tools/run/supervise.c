@@ -5,7 +5,6 @@
  * is left of the job. */
 #include "config.h"
 
-#include "lib/recorder/dump.h"
 #include "tools/common/errors.h"
 #include "tools/common/tool.h"
 #include "tools/run/job.h"
@@ -54,8 +53,13 @@ typedef struct {
     gint64 signal_time; /* when it came */
     /* the ranks start again when all processes have ended */
     bool restarting;
-    /* all ranks of this attempt on this node have succeeded */
+    /* all ranks of this attempt on this node have succeeded; with --survive:
+     * all have ended */
     bool succeeded;
+    /* with --survive: a rank has ended with status 0; exit status of the first
+     * one that failed */
+    bool survived;
+    int failed;
     bool over; /* on all nodes */
     uint32_t dumps; /* of the flight recorders, before this attempt */
 } supervisor_t;
@@ -279,34 +283,11 @@ static void end_job(const supervisor_t *s, const char *text)
         tool_nodes_end(s->nodes, s->status, text);
 }
 
-/* Writes why a rank has ended into its flight recorder, if the rank could
- * not. */
-static void record_end(const tool_job_t *job, int rank, pid_t pid,
-                       const char *text)
-{
-    dscomm_failure_t failure = DSCOMM_FAILURE_INIT;
-    dscomm_recorder_t view = DSCOMM_RECORDER_INIT;
-
-    failure.status = DSCOMM_ERR_PEER_FAILED;
-    failure.kind = DSCOMM_FAILURE_DIED;
-    failure.rank = job->first_rank + rank;
-    failure.pid = pid;
-    if (job->recorder.memory)
-        dscomm_priv_recorder_view(&job->recorder, &view);
-    for (uint32_t i = 0; i < view.slots; i++) {
-        dscomm_recorder_slot_t *slot = &view.memory->slot[i];
-
-        if (atomic_load(&slot->pid) && slot->rank == failure.rank)
-            dscomm_priv_recorder_fail(slot, &failure, text);
-    }
-    dscomm_priv_recorder_close(&view);
-}
-
 /* Reports how a rank failed, to stderr and to the other nodes. */
 static void report(supervisor_t *s, int rank, pid_t pid, int wait_status)
 {
     char *text = name_failure(s->job, rank, pid, wait_status);
-    record_end(s->job, rank, pid, text);
+    tool_records_end(s->job, rank, pid, text);
     bool again = fail_attempt(s, text);
     char *then = name_consequence(s, again);
 
@@ -326,14 +307,37 @@ static int to_status(int wait_status)
                                     : WEXITSTATUS(wait_status);
 }
 
+/* A rank fails, and the others go on. */
+static void outlive(supervisor_t *s, int rank, pid_t pid, int wait_status)
+{
+    char *text = name_failure(s->job, rank, pid, wait_status);
+    char *others = name_running(s);
+
+    if (!s->failed)
+        s->failed = to_status(wait_status);
+    tool_records_end(s->job, rank, pid, text);
+    if (s->running > 0)
+        print_line(s, "%s; going on with %s", text, others);
+    else
+        print_line(s, "%s", text);
+    quote_rank(s, rank);
+    g_free(others);
+    g_free(text);
+}
+
 static void rank_ended(supervisor_t *s, int rank, int wait_status)
 {
     pid_t pid = s->pids[rank];
 
     s->pids[rank] = 0;
     s->running--;
+    s->survived |= wait_status == 0;
     if (s->stage != RUNNING || wait_status == 0)
         return;
+    if (s->limits->survive) {
+        outlive(s, rank, pid, wait_status);
+        return;
+    }
     s->status = to_status(wait_status);
     if (WIFSIGNALED(wait_status) || !s->limits->ranks_explain)
         report(s, rank, pid, wait_status);
@@ -381,15 +385,13 @@ static void reap(supervisor_t *s, const struct signalfd_siginfo *info)
     reap_one(s, (pid_t)info->ssi_pid);
     while (reap_one(s, -1))
         continue;
-    if (!s->children) {
-        s->succeeded |= s->stage == RUNNING;
-        return;
-    }
-    if (s->stage != RUNNING) {
-        signal_children(s);
-    } else if (s->running == 0) {
+    if (s->stage == RUNNING && s->running == 0) {
         s->succeeded = true;
-        end_all(s, SIGTERM);
+        s->status = s->survived ? TOOL_OK : s->failed;
+        if (s->children)
+            end_all(s, SIGTERM);
+    } else if (s->children && s->stage != RUNNING) {
+        signal_children(s);
     }
 }
 
@@ -538,7 +540,9 @@ static void end_by_node(supervisor_t *s, const tool_nodes_event_t *event)
     quote_node(s, event, false);
     s->over = true;
     s->restarting = false;
-    if (!s->signal && s->status != TOOL_INTERNAL)
+    /* With --survive, the ranks of this node decide unless a node is lost. */
+    if (!s->signal && s->status != TOOL_INTERNAL &&
+        !(s->limits->survive && event->status == TOOL_OK))
         s->status = event->status;
     if (s->stage == RUNNING && s->children)
         end_all(s, SIGTERM);
@@ -567,31 +571,15 @@ static void handle_nodes(supervisor_t *s)
     }
 }
 
-/* Dumps the ranks' flight recorders if the attempt has failed, and no rank
- * could do so. */
-static void dump_records(const supervisor_t *s)
-{
-    const char *folder = g_getenv("DSCOMM_DUMP");
-    dscomm_recorder_memory_t *memory = s->job->recorder.memory;
-    const char *problem;
-    char *name;
-
-    if (!folder || !*folder || !memory ||
-        atomic_load(&memory->dumps) != s->dumps ||
-        (s->status == TOOL_OK && !s->restarting))
-        return;
-    name = g_strdup_printf("attempt%d", s->job->attempt);
-    problem = dscomm_priv_recorder_dump(folder, s->job->run_id, name,
-                                        &s->job->recorder, NULL);
-    if (problem)
-        print_line(s, "no dump was written: %s", problem);
-    g_free(name);
-}
-
 /* No process of this attempt is left here. */
 static void attempt_ended(supervisor_t *s)
 {
-    dump_records(s);
+    const char *problem = NULL;
+
+    if (s->status != TOOL_OK || s->restarting)
+        problem = tool_records_dump(s->job, s->dumps);
+    if (problem)
+        print_line(s, "no dump was written: %s", problem);
     if (s->output)
         tool_output_end(s->output);
     if (s->restarting && s->nodes)

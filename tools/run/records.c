@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The flight recorders of a job's ranks, see spawn.h. */
+#include "config.h"
+
+#include "lib/recorder/dump.h"
+#include "tools/run/spawn.h"
+
+#include <dscomm/log.h>
+#include <glib.h>
+
+void tool_records_make(tool_job_t *job)
+{
+    const char *problem =
+        dscomm_priv_recorder_create(job->run_id, &job->recorder);
+
+    if (problem)
+        dscomm_log(DSCOMM_LOG_INFO, "tools",
+                   "no memory for the flight recorder: %s", problem);
+}
+
+void tool_records_end(const tool_job_t *job, int rank, pid_t pid,
+                      const char *text)
+{
+    dscomm_failure_t failure = DSCOMM_FAILURE_INIT;
+    dscomm_recorder_t view = DSCOMM_RECORDER_INIT;
+
+    failure.status = DSCOMM_ERR_PEER_FAILED;
+    failure.kind = DSCOMM_FAILURE_DIED;
+    failure.rank = job->first_rank + rank;
+    failure.pid = pid;
+    if (job->recorder.memory)
+        dscomm_priv_recorder_view(&job->recorder, &view);
+    for (uint32_t i = 0; i < view.slots; i++) {
+        dscomm_recorder_slot_t *slot = &view.memory->slot[i];
+
+        if (atomic_load(&slot->pid) && slot->rank == failure.rank)
+            dscomm_priv_recorder_fail(slot, &failure, text);
+    }
+    dscomm_priv_recorder_close(&view);
+}
+
+const char *tool_records_dump(const tool_job_t *job, uint32_t before)
+{
+    const char *folder = g_getenv("DSCOMM_DUMP"), *problem;
+    dscomm_recorder_memory_t *memory = job->recorder.memory;
+    char *name;
+
+    if (!folder || !*folder || !memory || atomic_load(&memory->dumps) != before)
+        return NULL;
+    name = g_strdup_printf("attempt%d", job->attempt);
+    problem = dscomm_priv_recorder_dump(folder, job->run_id, name,
+                                        &job->recorder, NULL);
+    g_free(name);
+    return problem;
+}
