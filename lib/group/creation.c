@@ -124,19 +124,26 @@ static bool is_notified(const dscomm_group_t *group)
            parent_status(group) < 0;
 }
 
-static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
+static void blame_dead(const dscomm_group_t *group, int world_rank,
+                       dscomm_failure_t *ret_failure)
 {
     dscomm_processes_t *processes = meeting_of(group)->processes;
-    dscomm_group_t *parent = group->life.creation->parent;
-    dscomm_failure_t failure;
 
     dscomm_backend_failure(group, DSCOMM_ERR_PEER_FAILED, DSCOMM_FAILURE_DIED,
-                           world_rank, 0, &failure);
+                           world_rank, 0, ret_failure);
     dscomm_backend_failure_detail(
-        &failure, "while group '%s' was made%s", group->identity.name,
+        ret_failure, "while group '%s' was made%s", group->identity.name,
         dscomm_priv_processes_pid(processes, world_rank)
             ? ""
             : ", or its host cannot be reached any more");
+}
+
+static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
+{
+    dscomm_group_t *parent = group->life.creation->parent;
+    dscomm_failure_t failure;
+
+    blame_dead(group, world_rank, &failure);
     if (!parent)
         return dscomm_backend_fail(&failure);
     dscomm_priv_group_revoke(parent, &failure);
@@ -150,6 +157,7 @@ static dscomm_status_t fail_served(const dscomm_group_t *group)
     const int here = dscomm_priv_processes_pid(meeting->processes, 0) != 0;
     const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), LOST_MS);
     char who[DSCOMM_PROCESS_MAX];
+    dscomm_failure_t failure;
     dscomm_status_t status;
 
     do {
@@ -161,11 +169,17 @@ static dscomm_status_t fail_served(const dscomm_group_t *group)
         g_usleep(PAUSE_US);
     } while (here && !group->life.creation->lost && dscomm_priv_clock() < end);
     group->life.creation->lost = 1;
-    return dscomm_fail(
-        DSCOMM_ERR_PEER_FAILED,
-        "%s, which serves the store, %s while the group was made",
-        dscomm_priv_processes_describe(meeting->processes, 0, who),
-        here ? "has left" : "died or cannot be reached");
+    if (here) {
+        dscomm_backend_failure(group, DSCOMM_ERR_PEER_FAILED,
+                               DSCOMM_FAILURE_LEFT, 0, 0, &failure);
+        dscomm_backend_failure_detail(
+            &failure,
+            "%s, which serves the store, has left while the group was made",
+            dscomm_priv_processes_describe(meeting->processes, 0, who));
+    } else {
+        blame_dead(group, 0, &failure);
+    }
+    return dscomm_backend_fail(&failure);
 }
 
 /* Fails with the cause of the last failure of a request to the store. */

@@ -39,14 +39,6 @@ static bool end_with(dscomm_levels_t *levels, int first)
     return atomic_compare_exchange_strong(&levels->ended, &none, first + 1);
 }
 
-void dscomm_priv_levels_revoke(void *impl, const dscomm_failure_t *failure)
-{
-    dscomm_levels_t *levels = impl;
-
-    if (end_with(levels, LEVEL_NETWORK))
-        revoke_others(levels, LEVEL_COUNT, failure);
-}
-
 /* Returns the group's status. A level that was revoked revokes the others. All
  * levels are polled even after the end, because a level may then send its
  * notices. */
@@ -69,6 +61,17 @@ dscomm_status_t dscomm_priv_levels_status(void *impl,
     ended = atomic_load_explicit(&levels->ended, memory_order_acquire);
     level = &levels->level[ended ? ended - 1 : 0];
     return ended ? level->ops.status(level->impl, ret_failure) : DSCOMM_OK;
+}
+
+/* The failure of a level that another rank has revoked is the cause of this
+ * one, for example if that rank has left since. */
+void dscomm_priv_levels_revoke(void *impl, const dscomm_failure_t *failure)
+{
+    dscomm_levels_t *levels = impl;
+
+    if (dscomm_priv_levels_status(levels, NULL) == DSCOMM_OK &&
+        end_with(levels, LEVEL_NETWORK))
+        revoke_others(levels, LEVEL_COUNT, failure);
 }
 
 dscomm_status_t dscomm_priv_levels_check(dscomm_levels_t *levels)

@@ -7,9 +7,12 @@
 #include "lib/group/creation.h"
 #include "lib/group/group.h"
 #include "lib/group/world.h"
+#include "lib/rendezvous/processes.h"
 #include "lib/schedule/levels.h"
+#include "tests/port.h"
 #include "tests/tap.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #define OPEN_MS 60000
@@ -134,6 +137,46 @@ static void test_name(void)
     is_str(failure.detail, "nothing has come", "later it does not");
 }
 
+/* The store's server is on another host, so only the connection shows that it
+ * has ended. */
+static void test_server_lost(void)
+{
+    static int node[] = {0, 1, 1}, local[] = {0, 0, 1};
+    dscomm_meeting_t *meeting = &world.meeting;
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_failure_t failure;
+    dscomm_store_t *server;
+    dscomm_status_t status;
+    char url[64];
+
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port_find_free(1));
+    attr.serve = 1;
+    if (dscomm_store_open(url, &attr, &server) < 0 ||
+        dscomm_store_open(url, NULL, &args.store) < 0)
+        bail("no store: %s", dscomm_last_error());
+    world.size = RANKS;
+    meeting->rank = 1;
+    meeting->serves = 1;
+    meeting->nodes = (dscomm_nodes_t){RANKS, 2, node, local};
+    meeting->store = group.life.base = group.life.store = args.store;
+    meeting->processes = dscomm_priv_processes_new(RANKS);
+    dscomm_priv_processes_add(meeting->processes, 0, 4711, "far", "far");
+    dscomm_priv_creation_begin(&creation, &group, NULL, OPEN_MS);
+    creation.next_ns = 0; /* the next check looks */
+    dscomm_store_close(server);
+    status = dscomm_backend_creation_check(&args);
+    is_int(status, DSCOMM_ERR_PEER_FAILED, "the store's server ends elsewhere");
+    dscomm_backend_failure_last(&group, status, &failure);
+    is_int(failure.kind, DSCOMM_FAILURE_DIED, "that is a death");
+    ok(failure.rank == 0 && failure.pid == 4711 && !strcmp(failure.host, "far"),
+       "of rank 0");
+    dscomm_store_close(args.store);
+    dscomm_priv_processes_free(meeting->processes);
+    memset(meeting, 0, sizeof *meeting);
+    group.life.base = group.life.store = NULL;
+    group.life.creation = NULL;
+}
+
 /* Replace the functions that communicate with other ranks, and the one that
  * opens levels. */
 dscomm_status_t __wrap_dscomm_priv_agree(dscomm_group_t *parent, int root,
@@ -202,6 +245,7 @@ int main(void)
     test_levels();
     test_get();
     test_name();
+    test_server_lost();
     test_mesh();
     return tap_done();
 }
