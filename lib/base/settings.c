@@ -55,6 +55,10 @@ static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
                           0, "caller|thread",
                           "Who advances started operations: whoever waits, or "
                           "a thread."},
+    [SETTING_WATCHDOG] = {"DSCOMM_WATCHDOG", DSCOMM_SETTING_BOOL, "1", 0, 0,
+                          NULL,
+                          "Whether a thread watches the deadlines of works for "
+                          "which nobody waits."},
     [SETTING_RANK] = {"DSCOMM_RANK", DSCOMM_SETTING_INT, NULL, 0,
                       DSCOMM_RANKS_MAX - 1, NULL,
                       "Rank in the world; overrides the launcher's."},

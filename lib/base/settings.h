@@ -22,6 +22,7 @@ enum {
     SETTING_CUDA_IPC, /* ENUM yes|no, for compression */
     SETTING_ALGORITHM, /* STRING */
     SETTING_PROGRESS, /* ENUM caller|thread */
+    SETTING_WATCHDOG, /* BOOL 1 */
     SETTING_RANK, /* INT */
     SETTING_WORLD_SIZE, /* INT */
     SETTING_LOCAL_RANK, /* INT */

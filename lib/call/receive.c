@@ -168,6 +168,8 @@ dscomm_status_t dscomm_work_set_timeout(dscomm_work_t *work, int timeout_ms)
     pthread_mutex_lock(&work->group->works.lock);
     work->call.deadline_ns = deadline_ns;
     pthread_mutex_unlock(&work->group->works.lock);
+    if (timeout_ms >= 0)
+        dscomm_priv_pending_watch(timeout_ms);
     return DSCOMM_OK;
 }
 

@@ -6,10 +6,10 @@
  *
  * A work belongs to its group and follows its thread rule. Its buffers, and the
  * arrays of counts of a _v call, stay untouched until it is complete. Progress
- * is made by every thread that waits or tests on any group of the world, or by
- * the progress thread (DSCOMM_PROGRESS=thread). A work must not be used after
- * it was freed, or after dscomm_finalize() of its world, which frees all;
- * unlike a group (see group.h), a work that is gone is not recognized.
+ * is made by every thread that waits or tests on any group of the world, by the
+ * progress thread (DSCOMM_PROGRESS=thread) and, now and then, the watchdog. A
+ * work must not be used after it was freed, or after dscomm_finalize() of its
+ * world; unlike a group (see group.h), a work that is gone is not recognized.
  *
  * A work that ends because its group does (time-out, abort, dscomm_group_free)
  * may leave a message under way. On backend mpi, and on two_level, MPI may then
@@ -33,9 +33,9 @@ extern "C" {
  * the program waits for the work or tests it, in however many calls. Time
  * between two such calls counts for at most a quarter of the deadline. When the
  * deadline has passed, the group is revoked, and the call returns ERR_TIMEOUT.
- * If a thread of the library makes progress (DSCOMM_PROGRESS=thread,
- * dscomm_group_fd()), all time counts, because that thread waits for every
- * work. MT: group. */
+ * If a thread of the library looks at works (the watchdog, which
+ * DSCOMM_WATCHDOG=no forbids; DSCOMM_PROGRESS=thread; dscomm_group_fd()), all
+ * time counts, because that thread waits for every work. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_work_wait(dscomm_work_t *work,
                                             int timeout_ms);
 

@@ -9,26 +9,35 @@ static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, dscomm_group) list;
 static atomic_uint listed;
 static _Atomic(dscomm_pending_wake_t) wake_thread;
+_Atomic int64_t dscomm_priv_pending_watched_ms = INT64_MAX;
 
 void dscomm_priv_pending_set_wake(dscomm_pending_wake_t function)
 {
     atomic_store(&wake_thread, function);
 }
 
-void dscomm_priv_pending_add(dscomm_group_t *group)
+void dscomm_priv_pending_watch(int64_t timeout_ms)
 {
     dscomm_pending_wake_t wake;
 
+    if (timeout_ms >= atomic_load(&dscomm_priv_pending_watched_ms))
+        return;
+    wake = atomic_load_explicit(&wake_thread, memory_order_relaxed);
+    if (wake)
+        wake(timeout_ms);
+}
+
+void dscomm_priv_pending_add(dscomm_group_t *group)
+{
     if (dscomm_priv_group_is(group, GROUP_PENDING))
         return;
     dscomm_priv_group_set(group, GROUP_PENDING);
     pthread_mutex_lock(&list_lock);
     LIST_INSERT_HEAD(&list, group, works.in_list);
-    atomic_fetch_add_explicit(&listed, 1, memory_order_relaxed);
+    atomic_fetch_add(&listed, 1);
     pthread_mutex_unlock(&list_lock);
-    wake = atomic_load_explicit(&wake_thread, memory_order_relaxed);
-    if (wake)
-        wake();
+    if (!(group->capabilities & DSCOMM_CAP_CALLER_PROGRESS))
+        dscomm_priv_pending_watch(group->timeout_ms);
 }
 
 /* True if group must leave the list. */
@@ -68,7 +77,7 @@ int dscomm_priv_pending_others(const dscomm_group_t *group)
 
 bool dscomm_priv_pending_none(void)
 {
-    return atomic_load_explicit(&listed, memory_order_relaxed) == 0;
+    return atomic_load(&listed) == 0;
 }
 
 /* The list's lock is released during visit. A group stays on the list while its
@@ -104,4 +113,5 @@ void dscomm_priv_pending_forked(void)
     pthread_mutex_init(&list_lock, NULL);
     LIST_INIT(&list);
     atomic_store(&listed, 0);
+    atomic_store(&dscomm_priv_pending_watched_ms, INT64_MAX);
 }

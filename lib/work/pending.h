@@ -5,7 +5,9 @@
 
 #include "lib/group/group.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Called with the group's lock held: add puts the group on the list, settle
  * removes it if it has no works any more. */
@@ -25,9 +27,17 @@ unsigned dscomm_priv_pending_walk(const dscomm_group_t *except, uint64_t unless,
                                                     void *arg),
                                   void *arg);
 
-/* Called when a group is put on the list, from any thread. */
-typedef void (*dscomm_pending_wake_t)(void);
+/* The library's thread looks at works often enough for this deadline, in ms,
+ * and need not be told of works with a longer one. INT64_MAX: it must be told
+ * of all. */
+extern _Atomic int64_t dscomm_priv_pending_watched_ms;
+
+/* Called when a work has got a deadline that is shorter than that, from any
+ * thread. */
+typedef void (*dscomm_pending_wake_t)(int64_t timeout_ms);
 void dscomm_priv_pending_set_wake(dscomm_pending_wake_t function);
+/* Notes that a work has such a deadline. */
+void dscomm_priv_pending_watch(int64_t timeout_ms);
 
 /* In a forked child: drops the parent's groups. */
 void dscomm_priv_pending_forked(void);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The progress thread: makes progress while the program computes
- * (DSCOMM_PROGRESS=thread) or polls descriptors (dscomm_group_fd()). There is
- * one a process, as long as there is a world. */
+/* The library's thread. There is one a process at most, and it works at one of
+ * two paces. As the progress thread it makes progress while the program
+ * computes (DSCOMM_PROGRESS=thread) or polls descriptors (dscomm_group_fd()),
+ * as long as there is a world. As the watchdog it starts with the first work
+ * that is not waited for at once, and looks a few times in each deadline, so
+ * that no work passes its own unseen. Looking means to do all that a wait would
+ * do. */
 #include "config.h"
 #include "lib/base/settings.h"
 #include "lib/base/thread.h"
@@ -16,8 +20,15 @@
 #define NAP_MAX_US 256
 /* Time between checks of idle groups with a descriptor for failures. */
 #define LOOK_MS 50
-/* Time between checks of the deadlines of works. */
+/* Time between checks of the deadlines of works, of the progress thread. */
 #define DEADLINES_MS 10
+/* Looks of the watchdog in a deadline. More than GAP_PART in deadline.c, or
+ * time between looks would be left out. */
+#define LOOKS 8
+/* Looks at no works before the watchdog sleeps until there are some. */
+#define IDLE_LOOKS 8
+
+typedef enum { PACE_WATCH, PACE_PROGRESS } pace_t;
 
 /* Held while the thread is started or joined, so that no second one is started.
  */
@@ -31,7 +42,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work_came;
 static bool made;
 static int stopping;
+static pace_t pace;
 static atomic_int running;
+static atomic_int watching; /* a watchdog may be started */
 
 /* Sleeps until works are started, or groups must be checked for failures.
  * Called with the lock held. */
@@ -49,13 +62,60 @@ static void thread_sleep_idle(void)
     pthread_mutex_lock(&lock);
 }
 
+static bool is_watchdog(void)
+{
+    return pace == PACE_WATCH && !stopping;
+}
+
+/* Sleeps until there are works. A work that came before the watchdog asked to
+ * be told has told nobody, so the deadlines known until then hold again. Called
+ * with the lock held. */
+static void watchdog_sleep_idle(void)
+{
+    const int64_t known =
+        atomic_exchange(&dscomm_priv_pending_watched_ms, INT64_MAX);
+
+    while (is_watchdog() && dscomm_priv_pending_none() &&
+           atomic_load(&dscomm_priv_pending_watched_ms) == INT64_MAX)
+        pthread_cond_wait(&work_came, &lock);
+    if (is_watchdog() &&
+        atomic_load(&dscomm_priv_pending_watched_ms) == INT64_MAX)
+        atomic_store(&dscomm_priv_pending_watched_ms, known);
+}
+
+/* Sleeps until works must be looked at. looks: how often there were none since
+ * the last work; after some, the watchdog sleeps until there are. To start a
+ * work is cheap before that, because it wakes nobody. Called with the lock
+ * held. */
+static void watchdog_sleep(unsigned *looks)
+{
+    const int64_t began = dscomm_priv_clock();
+
+    *looks = dscomm_priv_pending_none() ? *looks + 1 : 0;
+    if (*looks > IDLE_LOOKS) {
+        watchdog_sleep_idle();
+        *looks = 0;
+    }
+    while (is_watchdog()) {
+        const int64_t ms =
+            MIN(atomic_load(&dscomm_priv_pending_watched_ms), INT32_MAX);
+        const int64_t end = began + MAX(ms * NS_PER_MS / LOOKS, NS_PER_MS);
+
+        if (dscomm_priv_clock() >= end)
+            return;
+        dscomm_priv_cond_until(&work_came, &lock, end);
+    }
+}
+
 /* Sleeps until a group has works; 0 if the thread must end. */
-static int thread_sleep(void)
+static int thread_sleep(unsigned *looks)
 {
     int go_on;
 
     pthread_mutex_lock(&lock);
-    while (!stopping && dscomm_priv_pending_none())
+    if (is_watchdog())
+        watchdog_sleep(looks);
+    while (!stopping && pace == PACE_PROGRESS && dscomm_priv_pending_none())
         thread_sleep_idle();
     go_on = !stopping;
     pthread_mutex_unlock(&lock);
@@ -70,12 +130,27 @@ static int64_t time_of_deadlines(int64_t *last_ns)
     return *last_ns = dscomm_priv_clock();
 }
 
+static bool makes_progress(void)
+{
+    bool progress;
+
+    pthread_mutex_lock(&lock);
+    progress = pace == PACE_PROGRESS;
+    pthread_mutex_unlock(&lock);
+    return progress;
+}
+
 static void *thread_loop(void *arg)
 {
     useconds_t nap = NAP_MIN_US;
     int64_t last_ns = 0;
+    unsigned looks = 0;
 
-    while (thread_sleep()) {
+    while (thread_sleep(&looks)) {
+        if (!makes_progress()) {
+            dscomm_priv_progress_all(dscomm_priv_clock());
+            continue;
+        }
         if (dscomm_priv_progress_all(time_of_deadlines(&last_ns))) {
             nap = NAP_MIN_US;
             continue;
@@ -87,28 +162,24 @@ static void *thread_loop(void *arg)
     return arg;
 }
 
-/* Wakes the thread: a group has works, or the first group has got a descriptor.
- */
-static void thread_wake(void)
-{
-    if (!atomic_load_explicit(&running, memory_order_relaxed))
-        return;
-    pthread_mutex_lock(&lock);
-    pthread_cond_signal(&work_came);
-    pthread_mutex_unlock(&lock);
-}
-
-/* Starts the thread unless it runs. Called with users_lock held. */
-static dscomm_status_t thread_run(void)
+/* Starts the thread unless it runs; a progress thread it remains. Called with
+ * users_lock held. */
+static dscomm_status_t thread_run(pace_t wanted)
 {
     int error;
 
-    if (atomic_load(&running))
-        return DSCOMM_OK;
-    stopping = 0;
+    pthread_mutex_lock(&lock);
+    pace = atomic_load(&running) ? MAX(pace, wanted) : wanted;
+    if (pace == PACE_PROGRESS)
+        atomic_store(&dscomm_priv_pending_watched_ms, INT64_MAX);
     if (!made)
         dscomm_priv_cond_init(&work_came);
     made = true;
+    pthread_cond_signal(&work_came);
+    pthread_mutex_unlock(&lock);
+    if (atomic_load(&running))
+        return DSCOMM_OK;
+    stopping = 0;
     error = dscomm_priv_thread_start(&thread, NULL, thread_loop, NULL);
     if (error)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
@@ -116,33 +187,71 @@ static dscomm_status_t thread_run(void)
                            "DSCOMM_PROGRESS, and do not ask for descriptors",
                            strerror(error));
     atomic_store(&running, 1);
-    dscomm_priv_pending_set_wake(thread_wake);
     return DSCOMM_OK;
+}
+
+/* Starts the watchdog with the first work, which has this deadline. Another
+ * thread that holds the lock starts it too, or ends the last world, which then
+ * has no works. */
+static void watchdog_start(int64_t timeout_ms)
+{
+    if (!atomic_load(&watching) || pthread_mutex_trylock(&users_lock))
+        return;
+    if (users && !atomic_load(&running))
+        atomic_store(&dscomm_priv_pending_watched_ms, timeout_ms);
+    if (users && thread_run(PACE_WATCH) < 0) {
+        dscomm_log(DSCOMM_LOG_WARN, "core",
+                   "no watchdog: no thread can be started; deadlines are "
+                   "checked by waits and tests alone");
+        atomic_store(&watching, 0);
+    }
+    pthread_mutex_unlock(&users_lock);
+}
+
+/* Wakes the thread: a work has a shorter deadline than those that it knows, or
+ * the first group has got a descriptor. */
+static void thread_wake(int64_t timeout_ms)
+{
+    if (!atomic_load_explicit(&running, memory_order_relaxed))
+        watchdog_start(timeout_ms);
+    if (!atomic_load_explicit(&running, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&lock);
+    if (pace == PACE_WATCH &&
+        timeout_ms < atomic_load(&dscomm_priv_pending_watched_ms))
+        atomic_store(&dscomm_priv_pending_watched_ms, timeout_ms);
+    pthread_cond_signal(&work_came);
+    pthread_mutex_unlock(&lock);
 }
 
 dscomm_status_t dscomm_priv_progress_start(void)
 {
-    int64_t mode;
+    int64_t mode, watchdog;
     dscomm_status_t status =
         dscomm_priv_setting_number(SETTING_PROGRESS, &mode);
 
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_setting_number(SETTING_WATCHDOG, &watchdog);
     if (status < 0)
         return status;
+    dscomm_priv_pending_set_wake(thread_wake);
     pthread_mutex_lock(&users_lock);
+    atomic_store(&watching, watchdog != 0);
     if (mode)
-        status = thread_run();
+        status = thread_run(PACE_PROGRESS);
     users += status == DSCOMM_OK;
     pthread_mutex_unlock(&users_lock);
     return status;
 }
 
-/* Starts the thread whatever the settings are; it ends with its last user. */
+/* Starts the progress thread whatever the settings are; it ends with its last
+ * user. */
 static dscomm_status_t thread_demand(void)
 {
     dscomm_status_t status;
 
     pthread_mutex_lock(&users_lock);
-    status = thread_run();
+    status = thread_run(PACE_PROGRESS);
     pthread_mutex_unlock(&users_lock);
     return status;
 }
@@ -168,7 +277,7 @@ dscomm_status_t dscomm_group_fd(dscomm_group_t *group, int *ret_fd)
             status = dscomm_priv_event_open(group);
         if (status < 0)
             return status;
-        thread_wake();
+        thread_wake(INT64_MAX);
     }
     *ret_fd = dscomm_priv_event_fd(group);
     return DSCOMM_OK;
@@ -182,6 +291,7 @@ static void thread_end(void)
     pthread_mutex_unlock(&lock);
     pthread_join(thread, NULL);
     atomic_store(&running, 0);
+    atomic_store(&dscomm_priv_pending_watched_ms, INT64_MAX);
 }
 
 void dscomm_priv_progress_stop(void)
@@ -201,6 +311,7 @@ void dscomm_priv_progress_thread_forked(void)
     pthread_mutex_init(&lock, NULL);
     users = 0;
     stopping = 0;
+    pace = PACE_WATCH;
     made = false; /* the parent's threads may have used it during the fork */
     atomic_store(&running, 0);
 }

@@ -253,9 +253,13 @@ int main(void)
     setenv("DSCOMM_ALGORITHM", "all_reduce:ring", 1);
     ranks_run(4, 4000, late_twice, "and where two calls are under way");
     unsetenv("DSCOMM_ALGORITHM");
+    /* rank 1 stops waiting, and a watchdog would end its work before rank 0's
+     */
+    setenv("DSCOMM_WATCHDOG", "no", 1);
     ranks_run(3, 3000, late_chain, "a rank that waits for another late one");
     atomic_store(&has_reported, 0);
     ranks_run(3, 3000, late_chain_end, "one for which only a late one waits");
+    unsetenv("DSCOMM_WATCHDOG");
     ranks_run(2, 2000, receive_any, "a receive from anybody");
     ranks_run(4, 20000, never_meet, "ranks that do not meet");
     ranks_run(2, 20000, silent, "a mismatch that nobody waits for");
