@@ -18,16 +18,18 @@ is_stopped()
         [ "$(printf '%s\n' "$json" | grep -c '"current" : "all_reduce(count 4, float32, sum) #5"')" = 3 ]
 }
 
-DSCOMM_TIMEOUT=100 "$program" run -n 4 "$abs_top_builddir/tests/tools/failing" stop \
+name=top-$$
+DSCOMM_TIMEOUT=100 "$program" run --rdzv-id $name -n 4 "$abs_top_builddir/tests/tools/failing" stop \
     >/dev/null 2>&1 &
 job=$!
 until_true is_stopped
 result $? 'rank 1 is stopped, and the others wait in the fifth collective'
 is "$(member rank)" '0 1 2 3 ' 'all ranks'
 is "$(printf '%s\n' "$json" | grep -c '"current" : null')" 1 'rank 1 is in no call'
-out=$("$program" top --once --interval 0.01 "$job")
-is $? 0 'as text'
-like "$out" '^job [0-9a-f]+, 4 ranks on this machine$' 'the job'
+is "$(member wait)" '1.0 0.0 1.0 1.0 ' 'who waits for another rank'
+out=$("$program" top --once --interval 0.01 "$name")
+is $? 0 'as text, by the name of the job'
+is "$(printf '%s\n' "$out" | head -n 1)" "job $name, 4 ranks on this machine" 'the job'
 like "$out" '^ +1 +[0-9]+ stopped .* no call$' 'the stopped rank'
 like "$out" '^ +3 +[0-9]+ running .* all_reduce\(count 4, float32, sum\) #5$' 'a rank that waits'
 pid=$(member pid | cut -d' ' -f1)
@@ -38,16 +40,113 @@ is $? 1 'dscomm analyze on the running job'
 like "$out" '^rank 1 \(pid [0-9]+ on [^ ]+\) is stopped' 'finds the stopped rank'
 like "$out" "^group 'world': rank 1 is behind: ranks 0, 2, 3 have called all_reduce\(count 4, float32, sum\) #5" \
     'and who waits for it'
+
+# The view, in a terminal of tmux
+socket=$scratch/tmux
+session()
+{
+    tmux -S "$socket" -f /dev/null "$@"
+}
+screen()
+{
+    session capture-pane -p "$@" >"$scratch/screen" 2>/dev/null
+}
+# shows PATTERN [OPTION]: whether the screen does
+shows()
+{
+    pattern=$1
+    shift
+    screen "$@" && grep -Eq -e "$pattern" "$scratch/screen"
+}
+# appears_there TEXT PATTERN [OPTION]
+appears_there()
+{
+    text=$1
+    shift
+    until_true shows "$@"
+    result $? "$text" || sed 's/^/# /' "$scratch/screen"
+}
+escape=$(printf '\033')
+if session new-session -d -x 80 -y 12 "PS1='$ ' LC_ALL=C.UTF-8 sh" 2>"$scratch/err"; then
+    view="$scratch/view.sh"
+    printf 'echo $$ >%s/view\nexec %s top --interval 0.1 %s\n' "$scratch" "$program" "$name" >"$view"
+    chmod +x "$view"
+    session send-keys "$view" Enter
+    appears_there 'in a terminal: the job' "^job $name, 4 ranks +q: quit\$"
+    appears_there 'a rank that waits, in 80 columns' \
+        '^ +0 +[0-9]+ running +0 +0 100% █{6} +[0-9.]+s all_reduce\(count 4, floa>$'
+    appears_there 'the stopped rank, whose bar is empty' '^ +1 +[0-9]+ stopped +0 +0 +0% ░{6} .* no call *$'
+    appears_there 'in red' "$escape\[31m +1 +[0-9]+ stopped" -e
+    appears_there 'a long call is yellow' "$escape\[33m.* 3 +[0-9]+ running|$escape\[33m +2 +[0-9]+ running" -e
+    is "$(awk 'length > 80' "$scratch/screen" | grep -vc "$escape")" 0 'no line is longer'
+    session resize-window -x 200 -y 12
+    appears_there 'after it has become wider' \
+        '^ +0 +[0-9]+ running +0 +0 100% █{24} +[0-9.]+s all_reduce\(count 4, float32, sum\) #5 *$'
+    session resize-window -x 80 -y 5
+    appears_there 'after it has become smaller' '^ranks 1 to 2 of 4; j, k: down, up$'
+    session send-keys j
+    appears_there 'one rank down' '^ranks 2 to 3 of 4;'
+    session send-keys k
+    appears_there 'and up' '^ranks 1 to 2 of 4;'
+    session send-keys q
+    for way in q C-c TERM HUP; do
+        [ $way = q ] || {
+            session send-keys "clear; $view" Enter
+            until_true shows 'q: quit'
+        }
+        case $way in
+        q) code=0 ;;
+        C-c) code=130 && session send-keys C-c ;;
+        TERM) code=143 && kill -TERM "$(cat "$scratch/view")" ;;
+        HUP) code=129 && kill -HUP "$(cat "$scratch/view")" ;;
+        esac
+        until_true has_ended "$(cat "$scratch/view")"
+        session send-keys "echo status \$?, \$(stty -a | grep -Eo ' -?(icanon|echo) ')" Enter
+        appears_there "the terminal after $way" "^status $code, icanon echo *\$"
+    done
+    session send-keys "clear; $view" Enter
+    until_true shows 'q: quit'
+    session send-keys C-z
+    until_true shows '[Ss]topped'
+    result $? 'stopped by the terminal'
+    session send-keys fg Enter
+    appears_there 'and continued' 'q: quit'
+    session kill-server
+else
+    skip 'in a terminal' "no tmux: $(tail -n 1 "$scratch/err")"
+fi
+
+# Another user, who may not come to the build's folder
+other=$scratch/other
+mkdir "$other"
+cp "$abs_top_builddir"/tools/.libs/dscomm "$abs_top_builddir"/*/.libs/lib*.so.0 "$other" 2>/dev/null
+chmod 711 "$scratch"
+chmod 755 "$other"
+export LD_LIBRARY_PATH="$other"
+if setpriv --reuid=65534 --regid=65534 --clear-groups "$other/dscomm" --version >/dev/null 2>&1; then
+    setpriv --reuid=65534 --regid=65534 --clear-groups "$other/dscomm" top --once "$job" \
+        >/dev/null 2>"$scratch/err"
+    is "$?,$(cat "$scratch/err")" \
+        "1,dscomm top: process $job is another user's (uid 0); only that user may see its job" \
+        'the job of another user'
+else
+    skip 'the job of another user' 'running as another user needs root and shared libraries'
+fi
+unset LD_LIBRARY_PATH
+
 kill -TERM "$job"
 kill -CONT "$(member pid | cut -d' ' -f2)" 2>/dev/null
 for p in $(member pid); do
     kill -KILL "$p" 2>/dev/null
 done
 wait "$job"
+"$program" top --once "$name" >/dev/null 2>"$scratch/err"
+is "$?,$(cat "$scratch/err")" "1,dscomm top: this user has no job '$name' on this machine" \
+    'a job that has ended'
 "$program" top --once $$ >/dev/null 2>"$scratch/err"
 is $? 1 'a process that is no rank'
 like "$(cat "$scratch/err")" "^dscomm top: process $$: it has no flight recorder" 'says so'
-for arguments in '1x' '0' '1 2' '--interval 0' '--interval 1e9' '--nothing'; do
+for arguments in 'a/b' '1 2' '--interval 0' '--interval 1e9' '--nothing'; do
     # shellcheck disable=SC2086
     "$program" top --once $arguments >/dev/null 2>&1
     is $? 2 "wrong use: $arguments"

@@ -8,6 +8,13 @@
 #include <dscomm/hook.h>
 #include <string.h>
 
+const char *sample_state(slot_state_t state)
+{
+    static const char *const states[] = {"running", "stopped", "dead", "left"};
+
+    return states[state];
+}
+
 /* Collectives whose count is that of one rank's part of the longer buffer. */
 static const bool has_parts[DSCOMM_COLL_COUNT] = {
     [DSCOMM_COLL_ALL_GATHER] = true, [DSCOMM_COLL_REDUCE_SCATTER] = true,
@@ -15,15 +22,50 @@ static const bool has_parts[DSCOMM_COLL_COUNT] = {
     [DSCOMM_COLL_ALL_TO_ALL] = true,
 };
 
+/* What the ranks of a machine have called of a group's collective; or, under
+ * sequence 0, that they are members of it. */
+typedef struct {
+    uint64_t last_ticks; /* when the last rank called it */
+    int ranks;
+} called_t;
+
 /* The key of a collective that is the same for all ranks; g_free(). */
-static char *call_key(const dscomm_recorder_group_t *group,
-                      const dscomm_recorded_t *call)
+static char *call_key(const dscomm_recorder_slot_t *slot,
+                      const dscomm_recorder_group_t *group, uint64_t sequence)
 {
-    return g_strdup_printf("%s #%llu", group->id,
-                           (unsigned long long)call->sequence);
+    return g_strdup_printf("%.*s %s #%llu", (int)sizeof slot->world,
+                           slot->world, group->id,
+                           (unsigned long long)sequence);
 }
 
-typedef void (*visit_t)(const dscomm_recorder_group_t *group,
+static const called_t *called_find(GHashTable *called,
+                                   const dscomm_recorder_slot_t *slot,
+                                   const dscomm_recorder_group_t *group,
+                                   uint64_t sequence)
+{
+    char *key = call_key(slot, group, sequence);
+    const called_t *found = g_hash_table_lookup(called, key);
+
+    g_free(key);
+    return found;
+}
+
+static void called_note(GHashTable *called, char *key, uint64_t ticks)
+{
+    called_t *known = g_hash_table_lookup(called, key);
+
+    if (known) {
+        g_free(key);
+    } else {
+        known = g_new0(called_t, 1);
+        g_hash_table_insert(called, key, known);
+    }
+    known->last_ticks = MAX(known->last_ticks, ticks);
+    known->ranks++;
+}
+
+typedef void (*visit_t)(const dscomm_recorder_slot_t *slot,
+                        const dscomm_recorder_group_t *group,
                         const dscomm_recorded_t *call, void *arg);
 
 /* Calls visit for the calls after the first ones that the slot still has. */
@@ -39,41 +81,44 @@ static void slot_walk(const dscomm_recorder_slot_t *slot, uint64_t first,
     for (uint64_t serial = first + 1; serial <= last; serial++)
         if (dscomm_priv_recorder_read(slot, serial, &call) &&
             dscomm_priv_recorder_read_group(slot, call.group, &group))
-            visit(&group, &call, arg);
+            visit(slot, &group, &call, arg);
 }
 
-/* Keeps the time of the last rank that called a collective. */
-static void note_last(const dscomm_recorder_group_t *group,
+static void note_call(const dscomm_recorder_slot_t *slot,
+                      const dscomm_recorder_group_t *group,
                       const dscomm_recorded_t *call, void *arg)
 {
-    GHashTable *last = arg;
-    char *key = call_key(group, call);
-    const uint64_t *known = g_hash_table_lookup(last, key);
-    uint64_t *ticks;
+    if (call->coll < DSCOMM_COLL_SEND)
+        called_note(arg, call_key(slot, group, call->sequence), call->called);
+}
 
-    if (call->coll >= DSCOMM_COLL_SEND || (known && *known >= call->called)) {
-        g_free(key);
-        return;
-    }
-    ticks = g_new(uint64_t, 1);
-    *ticks = call->called;
-    g_hash_table_replace(last, key, ticks);
+/* Notes all that the rank of the slot has called, and its groups. */
+static void slot_note(const dscomm_recorder_slot_t *slot, GHashTable *called)
+{
+    const uint32_t last = atomic_load(&slot->groups);
+    dscomm_recorder_group_t group;
+
+    slot_walk(slot, 0, note_call, called);
+    for (uint32_t i = 0; i < MIN(last, RECORDER_GROUPS); i++)
+        if (dscomm_priv_recorder_read_group(slot, last - i, &group))
+            called_note(called, call_key(slot, &group, 0), 0);
 }
 
 /* The calls of one rank since the former sample. */
 typedef struct {
-    GHashTable *last;
+    GHashTable *called; /* called_t */
     uint64_t calls, bytes;
     uint64_t first_ticks, last_ticks, waited; /* ticks */
 } sums_t;
 
-static void sum_call(const dscomm_recorder_group_t *group,
+static void sum_call(const dscomm_recorder_slot_t *slot,
+                     const dscomm_recorder_group_t *group,
                      const dscomm_recorded_t *call, void *arg)
 {
     sums_t *sums = arg;
     const bool parts = call->coll < DSCOMM_COLL_COUNT && has_parts[call->coll];
-    char *key = call_key(group, call);
-    const uint64_t *last = g_hash_table_lookup(sums->last, key);
+    const called_t *called =
+        called_find(sums->called, slot, group, call->sequence);
 
     sums->calls++;
     sums->bytes += call->count *
@@ -82,13 +127,30 @@ static void sum_call(const dscomm_recorder_group_t *group,
     if (!sums->first_ticks)
         sums->first_ticks = call->called;
     sums->last_ticks = MAX(sums->last_ticks, call->called);
-    if (call->coll < DSCOMM_COLL_SEND && last && *last > call->called)
-        sums->waited += *last - call->called;
-    g_free(key);
+    if (call->coll < DSCOMM_COLL_SEND && called &&
+        called->last_ticks > call->called)
+        sums->waited += called->last_ticks - call->called;
 }
 
-/* Finds the call that the rank is in. */
-static void find_current(const dscomm_recorder_slot_t *slot, sample_t *sample)
+/* True if another rank of this machine has not made the collective. */
+static bool call_waits(const dscomm_recorder_slot_t *slot,
+                       const dscomm_recorded_t *call, GHashTable *called)
+{
+    dscomm_recorder_group_t group;
+    const called_t *members, *callers;
+
+    if (call->coll >= DSCOMM_COLL_SEND ||
+        !dscomm_priv_recorder_read_group(slot, call->group, &group))
+        return false;
+    members = called_find(called, slot, &group, 0);
+    callers = called_find(called, slot, &group, call->sequence);
+    return members && callers && callers->ranks < members->ranks;
+}
+
+/* Finds the call that the rank is in. True if it waits for another rank of this
+ * machine there. */
+static bool find_current(const dscomm_recorder_slot_t *slot, GHashTable *called,
+                         sample_t *sample)
 {
     const uint64_t last = atomic_load(&slot->calls);
     const dscomm_moment_t now = dscomm_priv_moment();
@@ -107,8 +169,9 @@ static void find_current(const dscomm_recorder_slot_t *slot, sample_t *sample)
             continue;
         dscomm_priv_recorder_describe(slot, &call, sample->current,
                                       sizeof sample->current);
-        return;
+        return call_waits(slot, &call, called);
     }
+    return false;
 }
 
 static const sample_t *sample_find(const GArray *samples, int pid, int rank)
@@ -122,11 +185,11 @@ static const sample_t *sample_find(const GArray *samples, int pid, int rank)
     return NULL;
 }
 
-static void sample_rates(const dscomm_recorder_slot_t *slot, GHashTable *last,
+static void sample_rates(const dscomm_recorder_slot_t *slot, GHashTable *called,
                          const sample_t *before, double seconds,
                          sample_t *sample)
 {
-    sums_t sums = {.last = last};
+    sums_t sums = {.called = called};
 
     if (!before || sample->calls <= before->calls || seconds <= 0)
         return;
@@ -147,18 +210,36 @@ static int sample_order(const void *a, const void *b)
     return one->rank - other->rank;
 }
 
+/* Fills the sample of a rank. */
+static void sample_fill(const dscomm_recorder_slot_t *slot, GHashTable *called,
+                        const GArray *before, double seconds, sample_t *sample)
+{
+    bool waits;
+
+    sample->state = dscomm_priv_recorder_state(slot);
+    sample->calls = atomic_load(&slot->calls);
+    waits = find_current(slot, called, sample);
+    sample_rates(slot, called, sample_find(before, sample->pid, sample->rank),
+                 seconds, sample);
+    if (waits && sample->current_s >= seconds)
+        sample->wait = 1;
+    else if (waits) /* the rest of the time was as the calls before */
+        sample->wait +=
+            (1 - sample->wait) * MAX(sample->current_s, 0) / seconds;
+}
+
 GArray *sample_take(const dscomm_recorder_t *recorder, const GArray *before,
                     double seconds)
 {
     GArray *samples = g_array_new(false, true, sizeof(sample_t));
-    GHashTable *last =
+    GHashTable *called =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     dscomm_recorder_t view = DSCOMM_RECORDER_INIT;
 
     dscomm_priv_recorder_view(recorder, &view);
     for (uint32_t i = 0; i < view.slots; i++)
         if (atomic_load(&view.memory->slot[i].pid))
-            slot_walk(&view.memory->slot[i], 0, note_last, last);
+            slot_note(&view.memory->slot[i], called);
     for (uint32_t i = 0; i < view.slots; i++) {
         const dscomm_recorder_slot_t *slot = &view.memory->slot[i];
         sample_t sample = {.rank = slot->rank,
@@ -166,15 +247,11 @@ GArray *sample_take(const dscomm_recorder_t *recorder, const GArray *before,
 
         if (!sample.pid)
             continue;
-        sample.state = dscomm_priv_recorder_state(slot);
-        sample.calls = atomic_load(&slot->calls);
-        find_current(slot, &sample);
-        sample_rates(slot, last, sample_find(before, sample.pid, sample.rank),
-                     seconds, &sample);
+        sample_fill(slot, called, before, seconds, &sample);
         g_array_append_val(samples, sample);
     }
     dscomm_priv_recorder_close(&view);
-    g_hash_table_destroy(last);
+    g_hash_table_destroy(called);
     g_array_sort(samples, sample_order);
     return samples;
 }

@@ -4,56 +4,21 @@
 
 #include "tools/common/json.h"
 #include "tools/common/tool.h"
+#include "tools/top/attach.h"
 #include "tools/top/sample.h"
+#include "tools/top/screen.h"
+#include "tools/top/view.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define BAR 10 /* characters */
-#define LONG_S 1.0 /* a call of this duration is coloured */
 
 typedef struct {
     gboolean once, json;
     double interval; /* seconds */
 } options_t;
-
-static const char *const states[] = {"running", "stopped", "dead", "left"};
-
-/* Opens the only job of this user on this machine. Returns NULL, or a sentence;
- * g_free(). */
-static char *find_job(dscomm_recorder_t *ret_recorder)
-{
-    GDir *folder = g_dir_open("/proc", 0, NULL);
-    dscomm_recorder_t found;
-    const char *name;
-    char *problem = NULL;
-    long first = 0;
-
-    while (folder && !problem && (name = g_dir_read_name(folder))) {
-        const long pid = strtol(name, NULL, 10);
-
-        if (pid <= 0 || dscomm_priv_recorder_find(pid, &found))
-            continue;
-        if (first && strncmp(found.memory->job, ret_recorder->memory->job,
-                             sizeof found.memory->job))
-            problem = g_strdup_printf("there are several jobs, such as those "
-                                      "of processes %ld and %ld; name one",
-                                      first, pid);
-        if (first) {
-            dscomm_priv_recorder_close(&found);
-            continue;
-        }
-        first = pid;
-        *ret_recorder = found;
-    }
-    if (folder)
-        g_dir_close(folder);
-    return first || problem ? problem
-                            : g_strdup("no process of this user is a rank");
-}
 
 static bool some_live(const GArray *samples)
 {
@@ -63,17 +28,11 @@ static bool some_live(const GArray *samples)
     return false;
 }
 
-/* The job's name, of which any rank may have overwritten the end; g_free(). */
-static char *job_name(const dscomm_recorder_t *recorder)
-{
-    return g_strndup(recorder->memory->job, sizeof recorder->memory->job);
-}
-
 static void print_json(const dscomm_recorder_t *recorder, const GArray *samples)
 {
     JsonBuilder *builder = json_builder_new();
     GString *text = g_string_new(NULL);
-    char *job = job_name(recorder);
+    char *job = attach_name(recorder);
 
     tool_json_object(builder, NULL);
     tool_json_text(builder, "job", job);
@@ -85,7 +44,7 @@ static void print_json(const dscomm_recorder_t *recorder, const GArray *samples)
         tool_json_object(builder, NULL);
         tool_json_number(builder, "rank", sample->rank);
         tool_json_number(builder, "pid", sample->pid);
-        tool_json_text(builder, "process", states[sample->state]);
+        tool_json_text(builder, "process", sample_state(sample->state));
         tool_json_number(builder, "calls", (gint64)sample->calls);
         tool_json_real(builder, "calls_per_s", "%.1f", sample->calls_per_s);
         tool_json_real(builder, "bytes_per_s", "%.0f", sample->bytes_per_s);
@@ -102,102 +61,141 @@ static void print_json(const dscomm_recorder_t *recorder, const GArray *samples)
     g_string_free(text, true);
 }
 
-/* "#####.....", in the terminal's block characters. */
-static void print_bar(double part, bool terminal)
+static void print_rank(const sample_t *sample)
 {
-    const int full = (int)lround(part * BAR);
-
-    for (int i = 0; i < BAR; i++)
-        fputs(terminal ? (i < full ? "\u2588" : "\u2591")
-                       : (i < full ? "#" : "."),
-              stdout);
-}
-
-static void print_rank(const sample_t *sample, bool terminal)
-{
-    const bool bad =
-        sample->state == SLOT_DEAD || sample->state == SLOT_STOPPED;
-    const bool is_long = *sample->current && sample->current_s >= LONG_S;
+    const int full = (int)lround(sample->wait * BAR);
     char *current = tool_printable(sample->current);
 
-    if (terminal && (bad || is_long))
-        fputs(bad ? "\033[31m" : "\033[33m", stdout);
     printf("%5d %8d %-8s %10.0f %10.3f %4.0f%% ", sample->rank, sample->pid,
-           states[sample->state], sample->calls_per_s,
+           sample_state(sample->state), sample->calls_per_s,
            sample->bytes_per_s / 1e6, 100 * sample->wait);
-    print_bar(sample->wait, terminal);
-    printf(" %9.3f %s", sample->current_s, *current ? current : "no call");
-    if (terminal)
-        fputs("\033[0m\033[K", stdout);
-    putchar('\n');
+    for (int i = 0; i < BAR; i++)
+        putchar(i < full ? '#' : '.');
+    printf(" %9.3f %s\n", sample->current_s, *current ? current : "no call");
     g_free(current);
 }
 
 static void print_table(const dscomm_recorder_t *recorder,
-                        const GArray *samples, bool terminal)
+                        const GArray *samples)
 {
-    char *raw = job_name(recorder);
+    char *raw = attach_name(recorder);
     char *job = tool_printable(raw);
 
-    if (terminal)
-        fputs("\033[H\033[J", stdout);
     printf("job %s, %u rank%s on this machine\n", job, samples->len,
            samples->len == 1 ? "" : "s");
     printf("%5s %8s %-8s %10s %10s %5s %-*s %9s %s\n", "rank", "pid", "process",
            "calls/s", "MB/s", "wait", BAR, "", "seconds", "in");
     for (guint i = 0; i < samples->len; i++)
-        print_rank(&g_array_index(samples, sample_t, i), terminal);
-    fflush(stdout);
+        print_rank(&g_array_index(samples, sample_t, i));
     g_free(job);
     g_free(raw);
 }
 
-/* Prints a sample each interval, until no rank lives. */
-static void show(const dscomm_recorder_t *recorder, const options_t *options)
-{
-    const bool terminal = isatty(STDOUT_FILENO) && !options->json;
-    GArray *before = sample_take(recorder, NULL, 0), *samples;
-    gint64 last = g_get_monotonic_time(), now;
-    bool again = true;
+/* The last sample, and its time. */
+typedef struct {
+    GArray *samples;
+    gint64 taken_us;
+} last_t;
 
-    while (again) {
-        g_usleep((gulong)(options->interval * G_USEC_PER_SEC));
-        now = g_get_monotonic_time();
-        samples = sample_take(recorder, before,
-                              (double)(now - last) / G_USEC_PER_SEC);
-        if (options->json)
-            print_json(recorder, samples);
-        else
-            print_table(recorder, samples, terminal && !options->once);
-        again = !options->once && some_live(samples) && !ferror(stdout);
-        g_array_free(before, true);
-        before = samples;
-        last = now;
-    }
-    g_array_free(before, true);
+static void last_take(const dscomm_recorder_t *recorder, last_t *last)
+{
+    const gint64 now = g_get_monotonic_time();
+    GArray *samples =
+        sample_take(recorder, last->samples,
+                    (double)(now - last->taken_us) / G_USEC_PER_SEC);
+
+    if (last->samples)
+        g_array_free(last->samples, true);
+    *last = (last_t){samples, now};
 }
 
-static int top(const char *pid, const options_t *options)
+/* Prints a sample each interval, until no rank lives. */
+static void show_lines(const dscomm_recorder_t *recorder,
+                       const options_t *options, last_t *last)
+{
+    do {
+        g_usleep((gulong)(options->interval * G_USEC_PER_SEC));
+        last_take(recorder, last);
+        if (options->json)
+            print_json(recorder, last->samples);
+        else
+            print_table(recorder, last->samples);
+        fflush(stdout);
+    } while (!options->once && some_live(last->samples) && !ferror(stdout));
+}
+
+static void draw(const dscomm_recorder_t *recorder, const last_t *last,
+                 guint first)
+{
+    GString *out = g_string_new(NULL);
+    char *job = attach_name(recorder);
+    int rows, columns;
+
+    screen_size(&rows, &columns);
+    view_draw(job, last->samples, first, rows, columns, out);
+    fwrite(out->str, 1, out->len, stdout);
+    fflush(stdout);
+    g_free(job);
+    g_string_free(out, true);
+}
+
+/* Fills the terminal, until a key or a signal ends it, or no rank lives. False:
+ * errno. */
+static bool show_screen(const dscomm_recorder_t *recorder,
+                        const options_t *options, last_t *last)
+{
+    const gint64 interval_us = (gint64)(options->interval * G_USEC_PER_SEC);
+    screen_event_t event = SCREEN_DRAW;
+    screen_t screen;
+    guint first = 0;
+
+    if (!screen_open(&screen))
+        return false;
+    while (event != SCREEN_QUIT && !ferror(stdout)) {
+        const gint64 left =
+            last->taken_us + interval_us - g_get_monotonic_time();
+
+        if (event == SCREEN_TIME && left <= 0) {
+            last_take(recorder, last);
+            if (!some_live(last->samples))
+                break;
+        }
+        if (event == SCREEN_DOWN && first + 1 < last->samples->len)
+            first++;
+        if (event == SCREEN_UP && first)
+            first--;
+        draw(recorder, last, first);
+        event = screen_wait(&screen, (int)CLAMP((last->taken_us + interval_us -
+                                                 g_get_monotonic_time()) /
+                                                        1000 +
+                                                    1,
+                                                0, 3600000));
+    }
+    screen_close(&screen);
+    if (event != SCREEN_QUIT)
+        print_table(recorder, last->samples);
+    return true;
+}
+
+static int top(const char *job, const options_t *options)
 {
     dscomm_recorder_t recorder = DSCOMM_RECORDER_INIT;
-    char *end, *problem = NULL;
-    const long number = pid ? strtol(pid, &end, 10) : 0;
-    const char *why = NULL;
+    char *problem = attach_job(job, &recorder);
+    last_t last = {NULL, g_get_monotonic_time()};
     int status = TOOL_OK;
 
-    if (pid && (number <= 0 || *end))
-        return tool_fail(TOOL_USAGE, "top", "'%s' is not a pid", pid);
-    if (pid)
-        why = dscomm_priv_recorder_find(number, &recorder);
-    else
-        problem = find_job(&recorder);
-    if (why)
-        status = tool_fail(TOOL_FAILED, "top", "process %ld: %s", number, why);
-    else if (problem)
+    if (problem) {
         status = tool_fail(TOOL_FAILED, "top", "%s", problem);
-    else
-        show(&recorder, options);
-    g_free(problem);
+        g_free(problem);
+        return status;
+    }
+    last_take(&recorder, &last);
+    if (options->once || options->json || !screen_is_there())
+        show_lines(&recorder, options, &last);
+    else if (!show_screen(&recorder, options, &last))
+        status = tool_fail(TOOL_FAILED, "top", "cannot read signals: %s",
+                           g_strerror(errno));
+    g_array_free(last.samples, true);
     dscomm_priv_recorder_close(&recorder);
     return status;
 }
@@ -215,15 +213,20 @@ int tool_top(int argc, char **argv)
         {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
 
-    if (!tool_parse(&argc, &argv, entries, "[PID]",
-                    "Shows what the ranks of a job on this machine do. PID is "
-                    "a rank, or its dscomm run; without it, the job is the "
-                    "only one of this user.",
+    if (!tool_parse(&argc, &argv, entries, "[JOB]",
+                    "Shows what the ranks of a job on this machine do. JOB is "
+                    "its name, or the pid of a rank or of its dscomm run; "
+                    "without it, the job is the only one of this user. Keys: q "
+                    "quits, j and k move through the ranks.",
                     false, NULL))
         return TOOL_USAGE;
     if (argc > 2)
         return tool_fail(TOOL_USAGE, "top", "unexpected argument '%s'",
                          argv[2]);
+    if (argc > 1 && !tool_is_id(argv[1]))
+        return tool_fail(TOOL_USAGE, "top",
+                         "'%s' is neither a pid nor the name of a job",
+                         argv[1]);
     if (!(options.interval >= 0.01 && options.interval <= 3600))
         return tool_fail(TOOL_USAGE, "top",
                          "--interval is %g; give 0.01 to 3600 seconds",
