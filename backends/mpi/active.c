@@ -107,11 +107,19 @@ static void request_retire(engine_t *engine, engine_request_t *request)
     request->head.status = status;
 }
 
+/* The rank to which a message is sent, or from which it has come. */
+static int request_peer(const engine_request_t *request)
+{
+    return request->kind == ENGINE_SEND ? request->message.peer
+                                        : request->head.source;
+}
+
 static void request_complete(engine_t *engine, engine_request_t *request,
                              int code)
 {
     if (code != MPI_SUCCESS && !request->orphan)
-        request->failure = engine_fail(engine, code, kinds[request->kind]);
+        request->failure = engine_fail_peer(engine, request_peer(request), code,
+                                            kinds[request->kind]);
     if (--request->parts == 0)
         request_retire(engine, request);
 }

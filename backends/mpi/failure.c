@@ -132,21 +132,45 @@ static const char *last_line(char *text)
     return line ? line + 1 : text;
 }
 
+static const char *error_describe(int code, char text[MPI_MAX_ERROR_STRING])
+{
+    int length = 0;
+
+    *text = '\0';
+    MPI_Error_string(code, text, &length);
+    return last_line(text);
+}
+
 dscomm_status_t engine_fail_as(engine_t *engine, dscomm_status_t otherwise,
                                int code, const char *what)
 {
-    char why[MPI_MAX_ERROR_STRING] = "";
-    int length = 0;
+    char text[MPI_MAX_ERROR_STRING];
 
-    MPI_Error_string(code, why, &length);
     return engine_give_up(
-        engine,
-        dscomm_fail(failure_status(code, otherwise),
-                    "%s on group '%s' (rank %d of %d): MPI: %.250s", what,
-                    engine->name, engine->rank, engine->ranks, last_line(why)));
+        engine, dscomm_fail(failure_status(code, otherwise),
+                            "%s on group '%s' (rank %d of %d): MPI: %.250s",
+                            what, engine->name, engine->rank, engine->ranks,
+                            error_describe(code, text)));
 }
 
 dscomm_status_t engine_fail(engine_t *engine, int code, const char *what)
 {
     return engine_fail_as(engine, DSCOMM_ERR_PEER_FAILED, code, what);
+}
+
+dscomm_status_t engine_fail_peer(engine_t *engine, int peer, int code,
+                                 const char *what)
+{
+    const dscomm_status_t status = failure_status(code, DSCOMM_ERR_PEER_FAILED);
+    char text[MPI_MAX_ERROR_STRING];
+    dscomm_failure_t failure;
+
+    if (status != DSCOMM_ERR_PEER_FAILED || peer < 0)
+        return engine_fail(engine, code, what);
+    dscomm_backend_failure(engine->group, status, DSCOMM_FAILURE_DIED,
+                           engine->world_ranks[peer], 0, &failure);
+    dscomm_backend_failure_detail(
+        &failure, "during %s on group '%s', or cannot be reached: MPI: %.250s",
+        what, engine->name, error_describe(code, text));
+    return engine_give_up(engine, dscomm_backend_fail(&failure));
 }

@@ -203,6 +203,10 @@ dscomm_status_t engine_fail(engine_t *engine, int code, const char *what);
 /* The same; the status is otherwise, unless code gives a better one. */
 dscomm_status_t engine_fail_as(engine_t *engine, dscomm_status_t otherwise,
                                int code, const char *what);
+/* As engine_fail(), for a message to or from peer, a rank of the group. That
+ * rank becomes the culprit, unless MPI gives a reason of this process. */
+dscomm_status_t engine_fail_peer(engine_t *engine, int peer, int code,
+                                 const char *what);
 /* Looks for notices every few ms, so that a rank that calls this often, or
  * makes only blocking calls, also learns of a failure. Any thread, with or
  * without the lock. */

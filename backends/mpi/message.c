@@ -119,7 +119,8 @@ static void message_deliver(engine_t *engine, engine_request_t *receive,
         return;
     }
     engine->completed++;
-    receive->head.status = engine_fail(engine, code, "a receive");
+    receive->head.status =
+        engine_fail_peer(engine, arrival->source, code, "a receive");
 }
 
 /* If a cancelled receive would have matched this message, removes it from the
@@ -262,7 +263,7 @@ static dscomm_status_t begin_send(engine_t *engine, engine_request_t *request)
         engine_test(engine);
         return DSCOMM_OK;
     }
-    status = engine_fail(engine, code, "a send");
+    status = engine_fail_peer(engine, request->message.peer, code, "a send");
     engine_orphan(engine, request);
     return status;
 }

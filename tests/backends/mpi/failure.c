@@ -6,6 +6,7 @@
 #include "backends/mpi/impl.h"
 #include "tests/tap.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static int alive, polls, notices;
@@ -43,13 +44,30 @@ int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int dest,
     return MPI_ERR_OTHER;
 }
 
+/* These, too. */
+int MPI_Error_class(int code, int *class)
+{
+    *class = code;
+    return MPI_SUCCESS;
+}
+
+int MPI_Error_string(int code, char *text, int *length)
+{
+    (void)code;
+    *length = snprintf(text, MPI_MAX_ERROR_STRING, "a stack\nno answer");
+    return MPI_SUCCESS;
+}
+
 static void setup(engine_t *engine)
 {
+    static const int world_ranks[] = {4, 5, 6};
+
     memset(engine, 0, sizeof *engine);
     pthread_mutex_init(&engine->own_lock, NULL);
     engine->lock = &engine->own_lock;
     engine->name = "g";
     engine->ranks = 3;
+    engine->world_ranks = world_ranks;
     engine->poll = count_poll;
     alive = 1;
     polls = notices = 0;
@@ -112,6 +130,34 @@ static void test_one_thread(void)
     engine_active_clear(&engine);
 }
 
+/* MPI fails for a message: its peer is the culprit, unless this process lacks
+ * something. */
+static void test_peer(void)
+{
+    static const struct {
+        int code, peer, culprit;
+        dscomm_status_t status;
+    } rows[] = {
+        {MPI_ERR_OTHER, 1, 5, DSCOMM_ERR_PEER_FAILED},
+        {MPI_ERR_OTHER, -1, -1, DSCOMM_ERR_PEER_FAILED},
+        {MPI_ERR_NO_MEM, 1, -1, DSCOMM_ERR_NO_MEMORY},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        dscomm_failure_t failure = DSCOMM_FAILURE_INIT;
+        engine_t engine;
+
+        setup(&engine);
+        is_int(engine_fail_peer(&engine, rows[i].peer, rows[i].code, "a send"),
+               rows[i].status, "row %zu: the status", i);
+        ending_status(&engine.ending, &failure);
+        is_int(failure.rank, rows[i].culprit, "  the culprit");
+        ok(strstr(dscomm_last_error(), "MPI: no answer") != NULL, "  why: %s",
+           dscomm_last_error());
+        engine_active_clear(&engine);
+    }
+}
+
 /* Ending a group needs no memory for handles, however many messages are under
  * way. */
 static void test_room(void)
@@ -141,5 +187,6 @@ int main(void)
     test_notified();
     test_one_thread();
     test_room();
+    test_peer();
     return tap_done();
 }
