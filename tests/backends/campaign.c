@@ -7,11 +7,18 @@
  *
  * The environment selects the backend. A run is drawn from its seed, which is
  * one greater than that of the run before; -f and -o then fix a part of it. -n
- * 1 with the seed of a run repeats it. LAUNCHER is a command, such as mpirun
- * with its options, that starts a program as so many ranks; without one the
- * ranks are forked, and must leave no descriptor open. The result is a line for
- * each fault, with the numbers of runs and of harms, after a comment for each
- * harm. */
+ * 1 with the seed of a run repeats it.
+ *
+ * A request of a rank fails in the faults malloc, mmap, memfd and sendmsg,
+ * which are not drawn but given by -f. The seed then is the request's number in
+ * start-up and the first collective: from 0 on, the first of rank 0, the first
+ * of rank 2, the second of rank 0, and so on. The runs end when both ranks make
+ * fewer requests.
+ *
+ * LAUNCHER is a command, such as mpirun with its options, that starts a program
+ * as so many ranks; without one the ranks are forked, and must leave no
+ * descriptor open. The result is a line for each fault, with the numbers of
+ * runs and of harms, after a comment for each harm. */
 #include "config.h"
 
 #include "tests/backends/campaign.h"
@@ -35,15 +42,17 @@
 
 typedef struct scene scene_t;
 
-typedef enum { DIES, STOPS, DIFFERS, LACKS } fault_kind_t;
+typedef enum { DIES, STOPS, DIFFERS, LACKS, FAILS } fault_kind_t;
 
 /* A fault: something that is done to a rank, or that it does. */
 typedef struct {
     const char *name;
     fault_kind_t kind;
     int needs, excludes; /* traits of operations */
-    int signal; /* 0: the rank itself does it, in one of its turns */
+    int signal; /* sent to the rank, unless it is 0 */
+    /* done by the rank, in place of one of its turns, unless it is NULL */
     dscomm_status_t (*commit)(const scene_t *scene, dscomm_group_t *world);
+    campaign_request_t request; /* that fails, unless it is 0 */
 } fault_t;
 
 struct scene {
@@ -55,6 +64,7 @@ struct scene {
     unsigned delay_us; /* of the signal */
     int resumes; /* a stopped rank goes on after the others have given up */
     int spare; /* descriptors that it still gets */
+    long k; /* the request of FAILS */
     campaign_call_t call;
     int launched; /* by an MPI's launcher */
 };
@@ -139,18 +149,24 @@ static dscomm_status_t commit_descriptors(const scene_t *scene,
 }
 
 static const fault_t faults[] = {
-    {"kill", DIES, 0, 0, SIGKILL, NULL},
-    {"stop", STOPS, 0, 0, SIGSTOP, NULL},
-    {"exit", DIES, 0, CAMPAIGN_EARLY, 0, commit_exit},
-    {"collective", DIFFERS, CAMPAIGN_COLLECTIVE, 0, 0, commit_op},
-    {"count", DIFFERS, CAMPAIGN_COUNTED, 0, 0, commit_count},
-    {"dtype", DIFFERS, CAMPAIGN_COUNTED, 0, 0, commit_dtype},
-    {"reduction", DIFFERS, CAMPAIGN_REDUCES, 0, 0, commit_reduction},
-    {"root", DIFFERS, CAMPAIGN_ROOTED, 0, 0, commit_root},
-    {"descriptors", LACKS, 0, 0, 0, commit_descriptors},
+    {"kill", DIES, 0, 0, SIGKILL, NULL, 0},
+    {"stop", STOPS, 0, 0, SIGSTOP, NULL, 0},
+    {"exit", DIES, 0, CAMPAIGN_EARLY, 0, commit_exit, 0},
+    {"collective", DIFFERS, CAMPAIGN_COLLECTIVE, 0, 0, commit_op, 0},
+    {"count", DIFFERS, CAMPAIGN_COUNTED, 0, 0, commit_count, 0},
+    {"dtype", DIFFERS, CAMPAIGN_COUNTED, 0, 0, commit_dtype, 0},
+    {"reduction", DIFFERS, CAMPAIGN_REDUCES, 0, 0, commit_reduction, 0},
+    {"root", DIFFERS, CAMPAIGN_ROOTED, 0, 0, commit_root, 0},
+    {"descriptors", LACKS, 0, 0, 0, commit_descriptors, 0},
+    /* not drawn: the seed selects the request */
+    {"malloc", FAILS, CAMPAIGN_EARLY, 0, 0, NULL, CAMPAIGN_MALLOC},
+    {"mmap", FAILS, CAMPAIGN_EARLY, 0, 0, NULL, CAMPAIGN_MMAP},
+    {"memfd", FAILS, CAMPAIGN_EARLY, 0, 0, NULL, CAMPAIGN_MEMFD},
+    {"sendmsg", FAILS, CAMPAIGN_EARLY, 0, 0, NULL, CAMPAIGN_SENDMSG},
 };
 
 #define FAULTS (sizeof faults / sizeof faults[0])
+#define DRAWN (FAULTS - 4)
 
 /* The scene */
 
@@ -198,7 +214,7 @@ static void draw_pair(scene_t *scene, const char *fault, const char *operation)
     do {
         const unsigned i = draw((unsigned)campaign_operations_count);
 
-        scene->fault = wanted ? wanted : &faults[draw(FAULTS)];
+        scene->fault = wanted ? wanted : &faults[draw(DRAWN)];
         scene->operation = named ? named : &campaign_operations[i];
     } while (!fits(scene->fault, scene->operation));
 }
@@ -224,13 +240,18 @@ static scene_t draw_scene(unsigned seed, const char *fault,
     scene.call = (campaign_call_t){campaign_counts[draw(CAMPAIGN_COUNTS)],
                                    DSCOMM_FLOAT32, DSCOMM_SUM, (int)draw(RANKS),
                                    (int)draw(2)};
+    if (scene.fault->kind == FAILS) {
+        scene.victim = seed % 2 ? RANKS / 2 : 0;
+        scene.k = (long)(seed / 2) + 1;
+        scene.turn = 0;
+    }
     return scene;
 }
 
 /* The ranks */
 
 /* Bits of a report's value */
-enum { LEFT = 1, LEAKED = 2 };
+enum { LEFT = 1, LEAKED = 2, REACHED = 4 };
 
 static int has(const scene_t *scene, int trait)
 {
@@ -242,7 +263,7 @@ static int has(const scene_t *scene, int trait)
  * must learn of it. */
 static dscomm_status_t take_turn(const scene_t *scene, job_rank_t *me, int turn)
 {
-    if (!scene->fault->signal && turn == scene->turn &&
+    if (scene->fault->commit && turn == scene->turn &&
         me->rank == scene->victim)
         return scene->fault->commit(scene, me->world);
     if (scene->fault->kind == DIFFERS && turn > scene->turn)
@@ -250,10 +271,22 @@ static dscomm_status_t take_turn(const scene_t *scene, job_rank_t *me, int turn)
     return campaign_turn(scene->operation, me->world, &scene->call);
 }
 
+static int is_victim(const scene_t *scene, const job_rank_t *me,
+                     fault_kind_t kind)
+{
+    return scene->fault->kind == kind && me->rank == scene->victim;
+}
+
+/* The first turn of the victim is over: no request fails any more. */
+static void request_end(const scene_t *scene, const job_rank_t *me)
+{
+    if (is_victim(scene, me, FAILS) && campaign_inject_disarm())
+        me->report->value |= REACHED;
+}
+
 static dscomm_status_t take_turns(const scene_t *scene, job_rank_t *me)
 {
-    const int ends =
-        scene->fault->kind == DIFFERS || scene->fault->kind == LACKS;
+    const int ends = scene->fault->kind != DIES && scene->fault->kind != STOPS;
     dscomm_status_t status = DSCOMM_OK;
 
     for (int turn = 0; status == DSCOMM_OK; turn++) {
@@ -261,6 +294,7 @@ static dscomm_status_t take_turns(const scene_t *scene, job_rank_t *me)
             break;
         me->started = job_now_ms();
         status = take_turn(scene, me, turn);
+        request_end(scene, me);
     }
     return status;
 }
@@ -293,14 +327,16 @@ static void play(job_rank_t *me)
 
     if (has(scene, CAMPAIGN_EARLY))
         me->report->loops = 1;
-    if (has(scene, CAMPAIGN_EARLY) && scene->fault->kind == LACKS &&
-        me->rank == scene->victim)
+    if (has(scene, CAMPAIGN_EARLY) && is_victim(scene, me, LACKS))
         limit_descriptors(scene->spare * 4);
+    if (is_victim(scene, me, FAILS))
+        campaign_inject_arm(scene->fault->request, scene->k);
     if (job_init(me) == DSCOMM_OK) {
         status = play_joined(scene, me);
         if (has(scene, CAMPAIGN_LATE))
             job_report(me, status);
     }
+    request_end(scene, me);
     limit_descriptors(MANY); /* counting needs one */
     if (job_count_descriptors() != before)
         me->report->value |= LEAKED;
@@ -446,12 +482,27 @@ static const char *judge_lack(const scene_t *scene, const job_t *job,
                : "nothing names the rank";
 }
 
+/* GLib ends a process that has no memory, in the phases in which that is
+ * allowed (HACKING.md). */
+static int was_aborted(const scene_t *scene, const job_t *job)
+{
+    const int status = job->statuses[scene->victim];
+
+    return scene->fault->request == CAMPAIGN_MALLOC && WIFSIGNALED(status) &&
+           (WTERMSIG(status) == SIGABRT || WTERMSIG(status) == SIGTRAP);
+}
+
+static const char *judge_request(const scene_t *scene, const job_t *job,
+                                 const job_report_t *report)
+{
+    return was_aborted(scene, job) ? judge_death(scene, job, report)
+                                   : judge_lack(scene, job, report);
+}
+
 static const char *(*const judges[])(const scene_t *scene, const job_t *job,
                                      const job_report_t *report) = {
-    [DIES] = judge_death,
-    [STOPS] = judge_stop,
-    [DIFFERS] = judge_difference,
-    [LACKS] = judge_lack,
+    [DIES] = judge_death, [STOPS] = judge_stop,    [DIFFERS] = judge_difference,
+    [LACKS] = judge_lack, [FAILS] = judge_request,
 };
 
 /* The time in which a survivor must return, from the start of its call. */
@@ -478,13 +529,15 @@ static const char *judge(const scene_t *scene, const job_t *job, int rank)
                scene->seed, rank);
         return NULL;
     }
+    if (rank == scene->victim && was_aborted(scene, job))
+        return NULL;
     if (!report->ended || !(report->value & LEFT) || !job_exited(job, rank))
         return "it has not ended in order";
     if (!scene->launched && report->value & LEAKED)
         return "descriptors are left";
     if (report->took_ms > limit_ms(scene, job))
         return "too late";
-    if (rank == scene->victim && kind == LACKS)
+    if (rank == scene->victim && (kind == LACKS || kind == FAILS))
         return NULL;
     return judges[kind](scene, job, report);
 }
@@ -568,8 +621,17 @@ static void show(const scene_t *scene, const job_t *job, int rank,
     job_show(job);
 }
 
+/* Returns whether the victim has made enough requests. One that has not ended
+ * in order has. */
+static int has_reached(const scene_t *scene, const job_t *job)
+{
+    const int64_t value = job->reports[scene->victim].value;
+
+    return scene->fault->kind != FAILS || !(value & LEFT) || value & REACHED;
+}
+
 /* Returns whether there was no harm. */
-static int run(const scene_t *scene, const options_t *options)
+static int run(const scene_t *scene, const options_t *options, int *ret_reached)
 {
     const char *wrong = NULL;
     const int before = job_leftovers();
@@ -591,6 +653,7 @@ static int run(const scene_t *scene, const options_t *options)
         wrong = judge(scene, &job, rank = r);
     if (wrong)
         show(scene, &job, rank, wrong, options);
+    *ret_reached = has_reached(scene, &job);
     job_end(&job, scene->operation->name);
     if (!wrong && job_leftovers() != before)
         printf("# harm: something is left, seed %u\n", scene->seed);
@@ -630,13 +693,16 @@ int main(int argc, char **argv)
     const options_t options = read_options(argc, argv);
     unsigned runs[FAULTS] = {0}, harms[FAULTS] = {0};
     scene_t scene = draw_scene(options.seed, options.fault, options.operation);
+    int reached = 1, idle = 0; /* idle: runs in sequence without k requests */
 
+    campaign_inject_prepare();
     job_serve(play, &scene);
-    for (unsigned i = 0; i < options.runs; i++) {
+    for (unsigned i = 0; i < options.runs && idle < 2; i++) {
         scene = draw_scene(options.seed + i, options.fault, options.operation);
         scene.launched = options.launcher != NULL;
         runs[scene.fault - faults]++;
-        harms[scene.fault - faults] += !run(&scene, &options);
+        harms[scene.fault - faults] += !run(&scene, &options, &reached);
+        idle = reached ? 0 : idle + 1;
     }
     for (size_t i = 0; i < FAULTS; i++)
         if (runs[i])

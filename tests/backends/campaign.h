@@ -48,4 +48,19 @@ dscomm_status_t campaign_turn(const campaign_operation_t *operation,
                               dscomm_group_t *world,
                               const campaign_call_t *call);
 
+/* Requests of a process that can be made to fail, campaign-inject.c. */
+typedef enum {
+    CAMPAIGN_MALLOC = 1, /* and its like */
+    CAMPAIGN_MMAP, /* of a file */
+    CAMPAIGN_MEMFD, /* memfd_create() */
+    CAMPAIGN_SENDMSG
+} campaign_request_t;
+
+/* Finds libc's functions, before there are threads. */
+void campaign_inject_prepare(void);
+/* From now on, the k-th request of this kind fails, once. */
+void campaign_inject_arm(campaign_request_t request, long k);
+/* From now on, none does. Returns 1 if there were k requests. */
+int campaign_inject_disarm(void);
+
 #endif

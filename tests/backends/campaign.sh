@@ -10,6 +10,23 @@ program=$abs_top_builddir/tests/backends/campaign
 table=$abs_top_srcdir/tests/backends/campaign.table
 wanted=" $* "
 
+total=0 harmed=0
+
+# play WHAT [NAME=VALUE...] PROGRAM [OPTION...]: runs the campaign, and adds up its runs
+play()
+{
+    what=$1
+    shift
+    env "$@" >"$scratch/out" 2>"$scratch/err" </dev/null
+    status=$?
+    pass_on "$what"
+    [ "$?$status" = 00 ]
+    result $? "the campaign on $what comes to its end" || sed 's/^/# /' "$scratch/err"
+    sums=$(sed -n 's/.*: \([0-9]*\) runs, \([0-9]*\) with harm,.*/\1 \2/p' "$scratch/out" |
+        awk '{ runs += $1; harms += $2 } END { print runs + 0, harms + 0 }')
+    total=$((total + ${sums% *})) harmed=$((harmed + ${sums#* }))
+}
+
 # row NAME LAUNCHER RUNS FEW NAME=VALUE...
 row()
 {
@@ -25,12 +42,12 @@ row()
     fi
     # Launcher and options are words.
     # shellcheck disable=SC2086
-    env "$@" "$program" -n "$runs" -s "${CAMPAIGN_SEED:-1}" $only $launch \
-        >"$scratch/out" 2>"$scratch/err" </dev/null
-    status=$?
-    pass_on "$name"
-    [ "$?$status" = 00 ]
-    result $? "the campaign on $name comes to its end" || sed 's/^/# /' "$scratch/err"
+    play "$name" "$@" "$program" -n "$runs" -s "${CAMPAIGN_SEED:-1}" $only $launch
+    [ "$CAMPAIGN_RUNS" ] || return
+    for request in malloc mmap memfd sendmsg; do
+        # shellcheck disable=SC2086
+        play "$name, $request" "$@" "$program" -n "$runs" -s 0 -f $request $launch
+    done
 }
 
 grep '^[a-z]' "$table" >"$scratch/rows"
@@ -42,4 +59,5 @@ while read -r words <&3; do
         ;;
     esac
 done 3<"$scratch/rows"
+echo "# $total runs, $harmed with harm"
 tap_done

@@ -106,8 +106,9 @@ VISIBLE int posix_memalign(void **ret, size_t alignment, size_t size)
     return fails() ? ENOMEM : real_memalign(ret, alignment, size);
 }
 
-VISIBLE void *mmap(void *at, size_t size, int access, int flags, int fd,
-                   off_t offset)
+/* A program that also has inject.c takes that one. */
+VISIBLE __attribute__((weak)) void *mmap(void *at, size_t size, int access,
+                                         int flags, int fd, off_t offset)
 {
     return fails()
                ? MAP_FAILED
