@@ -4,20 +4,20 @@
 
 #include "profiler/events.h"
 #include "profiler/profiler.h"
+#include "profiler/lock.h"
 #include "profiler/text.h"
 
 #include "lib/base/attr.h"
 #include "lib/base/clock.h"
 
 #include <glib.h>
-#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
 #define RANGES_MAX 16
 
-/* protects the two below, and attaching and detaching */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* The library's lock protects the two below, and attaching and detaching. */
+
 /* Freed profilers. Their memory is used again and never freed, because
  * operations in flight end with a hook table that points at it. */
 static dscomm_profiler_t *freed;
@@ -321,7 +321,7 @@ dscomm_status_t dscomm_profiler_attach(const dscomm_profiler_attr_t *attr,
         status = colls_parse(merged.prof_ops, &colls);
     if (status < 0)
         return status;
-    pthread_mutex_lock(&lock);
+    dscomm_priv_profiler_lock();
     status = profiler_new(&profiler);
     if (status == DSCOMM_OK) {
         profiler->colls = colls;
@@ -337,7 +337,7 @@ dscomm_status_t dscomm_profiler_attach(const dscomm_profiler_attr_t *attr,
         else if (profiler->trace)
             dscomm_priv_events_begin(profiler);
     }
-    pthread_mutex_unlock(&lock);
+    dscomm_priv_profiler_unlock();
     if (status == DSCOMM_OK)
         *ret_profiler = profiler;
     return status;
@@ -347,13 +347,13 @@ void dscomm_profiler_detach(dscomm_profiler_t *profiler)
 {
     if (!profiler)
         return;
-    pthread_mutex_lock(&lock);
+    dscomm_priv_profiler_lock();
     if (atomic_exchange(&profiler->attached, false)) {
         atomic_store(&attached, NULL);
         dscomm_priv_text_want_sites(false);
         dscomm_hooks_set(NULL);
     }
-    pthread_mutex_unlock(&lock);
+    dscomm_priv_profiler_unlock();
 }
 
 void dscomm_profiler_free(dscomm_profiler_t *profiler)
@@ -361,9 +361,9 @@ void dscomm_profiler_free(dscomm_profiler_t *profiler)
     if (!profiler)
         return;
     dscomm_profiler_detach(profiler);
-    pthread_mutex_lock(&lock);
+    dscomm_priv_profiler_lock();
     profiler_drop(profiler);
-    pthread_mutex_unlock(&lock);
+    dscomm_priv_profiler_unlock();
 }
 
 static dscomm_status_t profiler_switch(dscomm_profiler_t *profiler,

@@ -2,14 +2,13 @@
 /* Names of ranges and call sites. */
 #include "config.h"
 
+#include "profiler/lock.h"
 #include "profiler/text.h"
 
 #include <dscomm/profiler.h>
 #include <glib.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static GHashTable *numbers; /* by text; never freed */
 static _Atomic(char *) texts[TEXT_COUNT]; /* from 1; never freed */
 static unsigned count = 1;
@@ -36,13 +35,13 @@ unsigned dscomm_priv_text_number(const char *text)
 
     if (!text || !*text)
         return 0;
-    pthread_mutex_lock(&lock);
+    dscomm_priv_profiler_lock();
     if (!numbers)
         numbers = g_hash_table_new(g_str_hash, g_str_equal);
     number = GPOINTER_TO_UINT(g_hash_table_lookup(numbers, text));
     if (!number)
         number = text_add(text);
-    pthread_mutex_unlock(&lock);
+    dscomm_priv_profiler_unlock();
     return number;
 }
 
