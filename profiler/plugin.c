@@ -23,7 +23,8 @@ typedef struct {
 
 typedef struct {
     GArray *outputs; /* output_t */
-    bool verbose, debug, trace;
+    GString *prof_ops; /* "": not given */
+    dscomm_profiler_attr_t attr;
     int world_size;
     clocks_t clocks; /* with trace */
     dscomm_profiler_t *profiler;
@@ -41,6 +42,7 @@ static void state_free(state_t *state)
     if (state->packed)
         g_byte_array_unref(state->packed);
     g_array_unref(state->outputs);
+    g_string_free(state->prof_ops, TRUE);
     dscomm_priv_clocks_clear(&state->clocks);
     g_free(state);
 }
@@ -50,8 +52,9 @@ static dscomm_status_t word_refuse(const char *word)
     return dscomm_fail(
         DSCOMM_ERR_ENVIRONMENT,
         "DSCOMM_PROFILE has '%s'; it accepts summary, deepspeed, json:FILE, "
-        "csv:FILE, prometheus:FILE, trace:FILE, stragglers, verbose and debug, "
-        "comma separated; summary and deepspeed take a :FILE, too",
+        "csv:FILE, prometheus:FILE, trace:FILE, stragglers, verbose, debug, "
+        "prof_all and prof_ops:OPERATION+OPERATION, comma separated; summary "
+        "and deepspeed take a :FILE, too",
         word);
 }
 
@@ -74,7 +77,8 @@ static dscomm_status_t output_parse(state_t *state, const char *word)
 
         if (strlen(name) == length && !strncmp(name, word, length) &&
             (colon ? *output.path != '\0' : format_is_table(format))) {
-            state->trace |= format == DSCOMM_PROFILE_TRACE;
+            if (format == DSCOMM_PROFILE_TRACE)
+                state->attr.trace = 1;
             g_array_append_val(state->outputs, output);
             return DSCOMM_OK;
         }
@@ -83,40 +87,65 @@ static dscomm_status_t output_parse(state_t *state, const char *word)
     return word_refuse(word);
 }
 
+/* Adds operations to those that count. */
+static dscomm_status_t ops_parse(state_t *state, const char *list)
+{
+    uint32_t colls;
+
+    g_string_append_printf(state->prof_ops, "%s%s",
+                           state->prof_ops->len ? "+" : "", list);
+    return dscomm_priv_colls_parse("DSCOMM_PROFILE", DSCOMM_ERR_ENVIRONMENT,
+                                   list, &colls);
+}
+
+static dscomm_status_t word_parse(state_t *state, const char *word)
+{
+    const struct {
+        const char *name;
+        int *member;
+    } switches[] = {
+        {"verbose", &state->attr.verbose},
+        {"debug", &state->attr.debug},
+        {"prof_all", &state->attr.prof_all},
+        {"stragglers", &state->attr.trace},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(switches); i++) {
+        if (!strcmp(word, switches[i].name)) {
+            *switches[i].member = 1;
+            return DSCOMM_OK;
+        }
+    }
+    if (g_str_has_prefix(word, "prof_ops:") && word[strlen("prof_ops:")])
+        return ops_parse(state, word + strlen("prof_ops:"));
+    return output_parse(state, word);
+}
+
 static dscomm_status_t settings_parse(state_t *state, const char *settings)
 {
     char **words = g_strsplit(settings, ",", -1);
     dscomm_status_t status = DSCOMM_OK;
 
-    for (char **word = words; *word && status == DSCOMM_OK; word++) {
-        g_strstrip(*word);
-        if (!strcmp(*word, "verbose"))
-            state->verbose = true;
-        else if (!strcmp(*word, "debug"))
-            state->debug = true;
-        else if (!strcmp(*word, "stragglers"))
-            state->trace = true;
-        else
-            status = output_parse(state, *word);
-    }
+    for (char **word = words; *word && status == DSCOMM_OK; word++)
+        status = word_parse(state, g_strstrip(*word));
     g_strfreev(words);
+    if (state->prof_ops->len)
+        state->attr.prof_ops = state->prof_ops->str;
     return status;
 }
 
 static dscomm_status_t plugin_open(const char *settings, void **ret_state)
 {
     state_t *state = g_new0(state_t, 1);
-    dscomm_profiler_attr_t attr = DSCOMM_PROFILER_ATTR_INIT;
     dscomm_status_t status;
 
+    dscomm_profiler_attr_init(&state->attr, sizeof state->attr);
+    state->prof_ops = g_string_new(NULL);
     state->outputs = g_array_new(FALSE, FALSE, sizeof(output_t));
     g_array_set_clear_func(state->outputs, output_clear);
     status = settings_parse(state, settings);
-    attr.verbose = state->verbose;
-    attr.debug = state->debug;
-    attr.trace = state->trace;
     if (status == DSCOMM_OK)
-        status = dscomm_profiler_attach(&attr, &state->profiler);
+        status = dscomm_profiler_attach(&state->attr, &state->profiler);
     if (status < 0) {
         state_free(state);
         return status;
@@ -132,7 +161,7 @@ static void plugin_meet(void *arg, dscomm_group_t *world, dscomm_store_t *store)
 {
     state_t *state = arg;
 
-    if (!state->trace)
+    if (!state->attr.trace)
         return;
     if (!state->clocks.size)
         dscomm_priv_clocks_init(&state->clocks, dscomm_group_rank(world),

@@ -3,8 +3,8 @@
 #include "config.h"
 
 #include "profiler/events.h"
-#include "profiler/profiler.h"
 #include "profiler/lock.h"
+#include "profiler/profiler.h"
 #include "profiler/text.h"
 
 #include "lib/base/attr.h"
@@ -218,10 +218,10 @@ void dscomm_priv_profiler_waited(const dscomm_op_info_t *info,
         atomic_fetch_add(&row->waited_ns, nanoseconds);
 }
 
-/* Sets *ret_colls to the operations that the list names. */
-static dscomm_status_t colls_parse(const char *list, uint32_t *ret_colls)
+dscomm_status_t dscomm_priv_colls_parse(const char *what, dscomm_status_t error,
+                                        const char *list, uint32_t *ret_colls)
 {
-    char **names = g_strsplit(list, ",", -1);
+    char **names = g_strsplit_set(list, ",+", -1);
     dscomm_status_t status = DSCOMM_OK;
     uint32_t colls = 0;
 
@@ -233,11 +233,11 @@ static dscomm_status_t colls_parse(const char *list, uint32_t *ret_colls)
                strcmp(*name, dscomm_coll_name((dscomm_coll_t)coll)) != 0)
             coll++;
         if (coll == DSCOMM_COLL_COUNT)
-            status = dscomm_fail(DSCOMM_ERR_INVALID,
-                                 "dscomm_profiler_attach: prof_ops names '%s', "
-                                 "which is no operation; give names such as "
-                                 "all_reduce or send, comma separated",
-                                 *name);
+            status = dscomm_fail(error,
+                                 "%s: prof_ops names '%s', which is no "
+                                 "operation; give names such as all_reduce or "
+                                 "send, separated by commas or +",
+                                 what, *name);
         else
             colls |= UINT32_C(1) << coll;
     }
@@ -318,7 +318,9 @@ dscomm_status_t dscomm_profiler_attach(const dscomm_profiler_attr_t *attr,
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "dscomm_profiler_attach: ret_profiler is NULL");
     if (merged.prof_ops && !merged.prof_all)
-        status = colls_parse(merged.prof_ops, &colls);
+        status = dscomm_priv_colls_parse("dscomm_profiler_attach",
+                                         DSCOMM_ERR_INVALID, merged.prof_ops,
+                                         &colls);
     if (status < 0)
         return status;
     dscomm_priv_profiler_lock();

@@ -38,6 +38,11 @@ void dscomm_priv_profiler_waited(const dscomm_op_info_t *info,
                                  int64_t nanoseconds, uint64_t token,
                                  void *arg);
 
+/* Sets *ret_colls to the operations that list names, a bit for each. Otherwise
+ * fails with error, and a sentence about what. */
+dscomm_status_t dscomm_priv_colls_parse(const char *what, dscomm_status_t error,
+                                        const char *list, uint32_t *ret_colls);
+
 /* The bytes by which nccl-tests computes busbw, for each byte of algbw; 0 if
  * bytes do not tell what the collective moves. Source: doc/PERFORMANCE.md of
  * nccl-tests. */

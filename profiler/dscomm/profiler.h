@@ -45,8 +45,8 @@ typedef struct dscomm_profiler_attr {
     size_t size;
     int enabled; /* 1: started at once; 0: by dscomm_profiler_start() */
     int prof_all; /* 1: all operations, whatever prof_ops names */
-    /* The operations to count, by the names of dscomm_coll_name(), comma
-     * separated; NULL: all. */
+    /* The operations to count, by the names of dscomm_coll_name(), separated by
+     * commas or +; NULL: all. */
     const char *prof_ops;
     int verbose; /* 1: a line on stderr after each operation */
     /* 1: operations are also told apart by their call sites, see

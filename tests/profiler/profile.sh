@@ -107,6 +107,32 @@ for setting in json jsn:x summary:; do
     like "$(cat "$scratch/error")" "DSCOMM_PROFILE has '$setting'; it accepts" \
         "DSCOMM_PROFILE=$setting is refused"
 done
+for setting in prof_ops: prof_op:send prof_all:1; do
+    DSCOMM_PROFILE=$setting "$count" "$own" 3 1 2>"$scratch/error"
+    like "$(cat "$scratch/error")" \
+        "DSCOMM_PROFILE has '$setting'; .*prof_all and prof_ops:OPERATION\\+OPERATION" \
+        "DSCOMM_PROFILE=$setting is refused"
+done
+for setting in prof_ops:allgather 'prof_ops:send+allgather,summary'; do
+    DSCOMM_PROFILE=$setting "$count" "$own" 3 1 2>"$scratch/error"
+    like "$(cat "$scratch/error")" \
+        "DSCOMM_PROFILE: prof_ops names 'allgather', .*give names such as all_reduce" \
+        "DSCOMM_PROFILE=$setting is refused"
+done
+
+# The operations that count, from the program's notes
+while read -r setting pattern; do
+    rm -f "$own".?
+    DSCOMM_PROFILE="$setting,csv:$scratch/profile.csv" "$run" run -n 3 "$count" "$own" 99 5
+    own_rows | grep -E "$pattern" >"$scratch/want"
+    csv_rows "$scratch/profile.csv" >"$scratch/got"
+    same "$scratch/got" "$scratch/want" "$setting"
+done <<'END'
+prof_ops:all_reduce+send ^(all_reduce|send),
+prof_ops:recv,prof_ops:barrier ^(recv|barrier),
+prof_ops:send,prof_all .
+END
+
 DSCOMM_PROFILER_PLUGIN=$scratch/nothing.so DSCOMM_PROFILE=summary \
     "$count" "$own" 3 1 2>"$scratch/error"
 like "$(cat "$scratch/error")" "nothing\\.so cannot be loaded: .*No such file" \
