@@ -8,7 +8,13 @@
 #include <stddef.h>
 #include <string.h>
 
-typedef enum { FIELD_TEXT, FIELD_INT, FIELD_NUMBER, FIELD_REAL } field_type_t;
+typedef enum {
+    FIELD_TEXT,
+    FIELD_INT,
+    FIELD_NUMBER,
+    FIELD_SIGNED,
+    FIELD_REAL
+} field_type_t;
 
 typedef struct {
     const char *name;
@@ -46,6 +52,10 @@ static const field_t fields[] = {
     FIELD(NUMBER, max_ns),
     FIELD(REAL, algbw),
     FIELD(REAL, busbw),
+    FIELD(TEXT, codec),
+    FIELD(NUMBER, sent_bytes),
+    FIELD(NUMBER, plain_bytes),
+    FIELD(SIGNED, saved_bytes),
 };
 
 static const field_t straggler_fields[] = {
@@ -73,10 +83,9 @@ static const field_t arrival_fields[] = {
 #define ARRIVALS_SHOWN 100
 
 static const char *const views[PROFILE_VIEWS] = {
-    [DSCOMM_PROFILE_BY_SIZE] = "sizes",
-    [DSCOMM_PROFILE_BY_CLASS] = "classes",
-    [DSCOMM_PROFILE_BY_PEER] = "peers",
-    [DSCOMM_PROFILE_BY_RANGE] = "ranges",
+    [DSCOMM_PROFILE_BY_SIZE] = "sizes",   [DSCOMM_PROFILE_BY_CLASS] = "classes",
+    [DSCOMM_PROFILE_BY_PEER] = "peers",   [DSCOMM_PROFILE_BY_RANGE] = "ranges",
+    [DSCOMM_PROFILE_BY_CODEC] = "codecs",
 };
 
 void dscomm_priv_json_text(const char *text, GString *out)
@@ -132,6 +141,9 @@ static void put_field(const field_t *field, const void *row,
     case FIELD_NUMBER: /* none is negative */
         g_string_append_printf(out, "%" G_GUINT64_FORMAT,
                                *(const uint64_t *)at);
+        break;
+    case FIELD_SIGNED:
+        g_string_append_printf(out, "%" G_GINT64_FORMAT, *(const int64_t *)at);
         break;
     case FIELD_REAL:
         put_real(*(const double *)at, out);

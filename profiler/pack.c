@@ -53,6 +53,8 @@ static void put_entry(GByteArray *out, const profile_entry_t *entry)
     put_number(out, entry->count);
     put_number(out, entry->failed);
     put_number(out, entry->bytes);
+    put_number(out, entry->sent);
+    put_number(out, entry->plain);
     put_number(out, (uint64_t)entry->total_ns);
     put_number(out, (uint64_t)entry->waited_ns);
     put_number(out, (uint64_t)entry->min_ns);
@@ -242,7 +244,7 @@ static uint64_t value_most(row_kind_t kind)
 /* Reads all entries; adds them to profile unless it is NULL. */
 static void get_entries(reader_t *reader, dscomm_profile_t *profile)
 {
-    static const int kinds = ROW_RANGE;
+    static const int kinds = ROW_CODEC;
     char op[TEXT_MAX_BYTES + 1], group[TEXT_MAX_BYTES + 1];
     char site[TEXT_MAX_BYTES + 1];
     const uint64_t count = get_number(reader, ENTRIES_MAX);
@@ -262,6 +264,8 @@ static void get_entries(reader_t *reader, dscomm_profile_t *profile)
         entry.count = get_number(reader, UINT64_MAX);
         entry.failed = get_number(reader, UINT64_MAX);
         entry.bytes = get_number(reader, UINT64_MAX);
+        entry.sent = get_number(reader, UINT64_MAX);
+        entry.plain = get_number(reader, UINT64_MAX);
         entry.total_ns = get_time(reader);
         entry.waited_ns = get_time(reader);
         entry.min_ns = get_time(reader);

@@ -132,6 +132,8 @@ static void entry_add(profile_entry_t *entry, const profile_entry_t *other)
     entry->count += other->count;
     entry->failed += other->failed;
     entry->bytes += other->bytes;
+    entry->sent += other->sent;
+    entry->plain += other->plain;
     entry->total_ns = profile_time_sum(entry->total_ns, other->total_ns);
     entry->waited_ns = profile_time_sum(entry->waited_ns, other->waited_ns);
     entry->min_ns = MIN(entry->min_ns, other->min_ns);
@@ -196,6 +198,7 @@ void dscomm_priv_profile_finish(dscomm_profile_t *profile)
         [ROW_CLASS] = DSCOMM_PROFILE_BY_SIZE,
         [ROW_PEER] = DSCOMM_PROFILE_BY_PEER,
         [ROW_RANGE] = DSCOMM_PROFILE_BY_RANGE,
+        [ROW_CODEC] = DSCOMM_PROFILE_BY_CODEC,
     };
     GHashTableIter iter;
     gpointer key;
@@ -276,10 +279,13 @@ static void row_set_bandwidth(const profile_entry_t *entry,
 static void row_set_bytes(const profile_entry_t *entry,
                           dscomm_profile_row_t *row)
 {
-    if (entry->kind == ROW_SIZE || entry->kind == ROW_CLASS)
+    if (entry->kind != ROW_PEER && entry->kind != ROW_RANGE)
         row->bytes = row->bytes_most = entry_first(entry);
     if (entry->kind == ROW_CLASS)
         row->bytes_most = class_last((unsigned)entry->value);
+    row->sent_bytes = entry->sent;
+    row->plain_bytes = entry->plain;
+    row->saved_bytes = (int64_t)(entry->plain - entry->sent);
 }
 
 static void row_set_times(const profile_entry_t *entry,
@@ -304,15 +310,18 @@ bool dscomm_priv_profile_get(const dscomm_profile_t *profile,
 {
     const GPtrArray *view = profile->views[by];
     const profile_entry_t *entry;
+    bool encoded;
 
     if (index >= view->len)
         return false;
     entry = g_ptr_array_index(view, index);
+    encoded = entry->kind == ROW_CODEC;
     *ret_row = (dscomm_profile_row_t){
         .size = sizeof *ret_row,
         .op = entry->op,
         .group = entry->group,
-        .site = entry->site,
+        .site = encoded ? "" : entry->site,
+        .codec = encoded ? entry->site : "",
         .group_size = entry->group_size,
         .peer = entry->kind == ROW_PEER ? (int)entry->value - 1 : -1,
         .ranks = MIN(entry->ranks, profile->ranks),

@@ -9,7 +9,7 @@
 #include <dscomm/profiler.h>
 #include <glib.h>
 
-#define PROFILE_VIEWS 4 /* dscomm_profile_by_t */
+#define PROFILE_VIEWS 5 /* dscomm_profile_by_t */
 
 /* Operations in one bucket of a histogram. */
 typedef struct {
@@ -22,10 +22,11 @@ typedef struct {
 typedef struct {
     row_kind_t kind;
     int coll, group_size;
-    const char *op, *group, *site; /* of the profile's texts */
+    const char *op, *group, *site; /* of the profile's texts; site: or codec */
     uint64_t value; /* as in row_key_t; of a range it is 0 */
     int ranks;
     uint64_t count, failed, bytes;
+    uint64_t sent, plain; /* bytes, as in dscomm_note_t */
     int64_t total_ns, waited_ns, min_ns, max_ns;
     GArray *histogram; /* profile_bucket_t, ascending */
 } profile_entry_t;

@@ -23,9 +23,13 @@
 static dscomm_profiler_t *freed;
 static _Atomic(dscomm_profiler_t *) attached;
 
-static const dscomm_hooks_t hooks = {sizeof hooks, dscomm_priv_profiler_begin,
-                                     dscomm_priv_profiler_end, NULL,
-                                     dscomm_priv_profiler_waited};
+static const dscomm_hooks_t hooks = {
+    .size = sizeof hooks,
+    .begin = dscomm_priv_profiler_begin,
+    .end = dscomm_priv_profiler_end,
+    .waited = dscomm_priv_profiler_waited,
+    .note = dscomm_priv_profiler_note,
+};
 
 /* The bits by which a token shows whether its operation began before a
  * reset. */
@@ -50,22 +54,38 @@ static bool group_counts(const dscomm_profiler_t *profiler,
     return state == GROUP_STARTED;
 }
 
+/* False: no operation of this kind counts, of any group. */
+static bool profiler_wants(const dscomm_profiler_t *profiler, int coll)
+{
+    return (profiler->colls >> coll & 1) &&
+           (atomic_load_explicit(&profiler->started, memory_order_relaxed) ||
+            atomic_load_explicit(&profiler->has_started, memory_order_relaxed));
+}
+
+/* The group's entry; NULL if its operations do not count. */
+static const group_t *counted_group(dscomm_profiler_t *profiler,
+                                    const dscomm_group_t *handle)
+{
+    const group_t *group =
+        dscomm_priv_table_group_add(&profiler->table, handle);
+
+    if (G_UNLIKELY(!group)) {
+        atomic_fetch_add(&profiler->table.dropped, 1);
+        return NULL;
+    }
+    return group_counts(profiler, group) ? group : NULL;
+}
+
 uint64_t dscomm_priv_profiler_begin(const dscomm_op_info_t *info, void *arg)
 {
     dscomm_profiler_t *profiler = arg;
-    group_t *group;
+    const group_t *group;
     uint64_t token;
 
-    if (!(profiler->colls >> info->coll & 1) ||
-        (!atomic_load_explicit(&profiler->started, memory_order_relaxed) &&
-         !atomic_load_explicit(&profiler->has_started, memory_order_relaxed)))
+    if (!profiler_wants(profiler, info->coll))
         return 0;
-    group = dscomm_priv_table_group_add(&profiler->table, info->group);
-    if (G_UNLIKELY(!group)) {
-        atomic_fetch_add(&profiler->table.dropped, 1);
-        return 0;
-    }
-    if (!group_counts(profiler, group))
+    group = counted_group(profiler, info->group);
+    if (!group)
         return 0;
     token = epoch_now(profiler, group);
     if (profiler->debug)
@@ -216,6 +236,32 @@ void dscomm_priv_profiler_waited(const dscomm_op_info_t *info,
     row = dscomm_priv_table_size(&profiler->table, key, info->bytes);
     if (row)
         atomic_fetch_add(&row->waited_ns, nanoseconds);
+}
+
+void dscomm_priv_profiler_note(const dscomm_note_t *note, void *arg)
+{
+    dscomm_profiler_t *profiler = arg;
+    const group_t *group;
+    row_t *row;
+
+    if (!profiler_wants(profiler, note->coll))
+        return;
+    group = counted_group(profiler, note->group);
+    if (!group)
+        return;
+    row = dscomm_priv_table_row(
+        &profiler->table,
+        (row_key_t){.kind = ROW_CODEC,
+                    .coll = note->coll,
+                    .site = dscomm_priv_text_number(note->codec),
+                    .group = (unsigned)(group - profiler->table.groups),
+                    .value = note->bytes});
+    if (!row)
+        atomic_fetch_add(&profiler->table.dropped, 1);
+    else if (note->status < 0)
+        atomic_fetch_add(&row->failed, 1);
+    else
+        dscomm_priv_row_add_encoded(row, note);
 }
 
 dscomm_status_t dscomm_priv_colls_parse(const char *what, dscomm_status_t error,

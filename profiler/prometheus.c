@@ -49,6 +49,18 @@ static void put_bytes(const char *name, const char *labels,
     put_number(name, labels, row->total_bytes, out);
 }
 
+static void put_sent(const char *name, const char *labels,
+                     const dscomm_profile_row_t *row, GString *out)
+{
+    put_number(name, labels, row->sent_bytes, out);
+}
+
+static void put_plain(const char *name, const char *labels,
+                      const dscomm_profile_row_t *row, GString *out)
+{
+    put_number(name, labels, row->plain_bytes, out);
+}
+
 static void put_waited(const char *name, const char *labels,
                        const dscomm_profile_row_t *row, GString *out)
 {
@@ -90,6 +102,18 @@ static const metric_t metrics[] = {
      DSCOMM_PROFILE_BY_PEER, put_count},
     {"dscomm_peer_bytes_total", "counter", "Bytes of messages by peer.",
      DSCOMM_PROFILE_BY_PEER, put_bytes},
+    {"dscomm_compressed_operations_total", "counter",
+     "Compressed operations that succeeded.", DSCOMM_PROFILE_BY_CODEC,
+     put_count},
+    {"dscomm_compressed_bytes_total", "counter",
+     "Bytes of the buffers of compressed operations.", DSCOMM_PROFILE_BY_CODEC,
+     put_bytes},
+    {"dscomm_compressed_sent_bytes_total", "counter",
+     "Bytes sent for compressed operations.", DSCOMM_PROFILE_BY_CODEC,
+     put_sent},
+    {"dscomm_compressed_plain_bytes_total", "counter",
+     "Bytes that the same operations send at least without compression.",
+     DSCOMM_PROFILE_BY_CODEC, put_plain},
     {"dscomm_range_seconds", "summary", "Times of the program's ranges.",
      DSCOMM_PROFILE_BY_RANGE, put_latency},
 };
@@ -124,6 +148,8 @@ static void put_labels(const dscomm_profile_row_t *row, dscomm_profile_by_t by,
     put_label("group_size", number, labels);
     if (*row->site)
         put_label("site", row->site, labels);
+    if (*row->codec)
+        put_label("codec", row->codec, labels);
     if (by == DSCOMM_PROFILE_BY_PEER)
         g_snprintf(number, sizeof number, "%d", row->peer);
     else

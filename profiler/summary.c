@@ -194,6 +194,62 @@ static void print_peers(const dscomm_profile_t *profile, GString *out)
     grid_end(&grid);
 }
 
+/* Of the number of bytes, which may be negative. */
+static char *bytes_text(int64_t bytes)
+{
+    char text[32];
+
+    dscomm_priv_size_text(bytes < 0 ? -(uint64_t)bytes : (uint64_t)bytes, text,
+                          sizeof text);
+    return g_strconcat(bytes < 0 ? "-" : "", text, NULL);
+}
+
+/* The part of the plain form's bytes that was saved. */
+static char *saved_text(const dscomm_profile_row_t *row)
+{
+    if (!row->plain_bytes)
+        return g_strdup("-");
+    return g_strdup_printf("%.1f", (double)row->saved_bytes * 100 /
+                                       (double)row->plain_bytes);
+}
+
+static void print_codecs(const dscomm_profile_t *profile, GString *out)
+{
+    static const char *const heads[] = {
+        "Compressed", "Group",   "Message Size", "Count", "Failed", "Avg(us)",
+        "p50(us)",    "p99(us)", "Sent",         "Plain", "Saved",  "Saved(%)"};
+    dscomm_profile_row_t row;
+    grid_t grid;
+
+    if (!profile->views[DSCOMM_PROFILE_BY_CODEC]->len)
+        return;
+    grid_begin(&grid, heads, G_N_ELEMENTS(heads));
+    for (size_t i = 0;
+         dscomm_priv_profile_get(profile, DSCOMM_PROFILE_BY_CODEC, i, &row);
+         i++) {
+        char *cells[] = {
+            g_strdup_printf("%s (%s)", row.op, row.codec),
+            g_strdup_printf("%s (%d)", row.group, row.group_size),
+            bytes_text((int64_t)row.bytes),
+            g_strdup_printf("%" G_GUINT64_FORMAT, row.count),
+            g_strdup_printf("%" G_GUINT64_FORMAT, row.failed),
+            us_text(row.mean_ns),
+            us_text(row.p50_ns),
+            us_text(row.p99_ns),
+            bytes_text((int64_t)row.sent_bytes),
+            bytes_text((int64_t)row.plain_bytes),
+            bytes_text(row.saved_bytes),
+            saved_text(&row),
+        };
+
+        for (unsigned j = 0; j < G_N_ELEMENTS(cells); j++)
+            grid_add(&grid, j, cells[j]);
+    }
+    g_string_append_c(out, '\n');
+    grid_print(&grid, 3, out);
+    grid_end(&grid);
+}
+
 static void print_ranges(const dscomm_profile_t *profile, GString *out)
 {
     static const char *const heads[] = {"Range",   "Count",   "Total(ms)",
@@ -290,6 +346,7 @@ void dscomm_priv_write_summary(const dscomm_profile_t *profile, GString *out)
 {
     print_operations(profile, out);
     print_peers(profile, out);
+    print_codecs(profile, out);
     print_ranges(profile, out);
     print_stragglers(profile, out);
     if (profile->world_size > 1)

@@ -223,6 +223,13 @@ void dscomm_priv_row_add_blocked(row_t *row, uint64_t bytes, int64_t ns)
     row_count(row, bytes, ns);
 }
 
+void dscomm_priv_row_add_encoded(row_t *row, const dscomm_note_t *note)
+{
+    dscomm_priv_row_add(row, note->bytes, note->nanoseconds);
+    add(&row->sent, note->sent_bytes);
+    add(&row->plain, note->plain_bytes);
+}
+
 static void row_reset(row_t *row)
 {
     for (int i = 0; row->histogram && i < HISTOGRAM_BUCKETS; i++)
@@ -230,6 +237,8 @@ static void row_reset(row_t *row)
     atomic_store(&row->count, 0);
     atomic_store(&row->failed, 0);
     atomic_store(&row->bytes, 0);
+    atomic_store(&row->sent, 0);
+    atomic_store(&row->plain, 0);
     atomic_store(&row->total_ns, 0);
     atomic_store(&row->waited_ns, 0);
     atomic_store(&row->blocked_ns, 0);

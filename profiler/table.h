@@ -27,6 +27,8 @@ typedef enum {
     ROW_CLASS, /* the same for sizes without a row: log2(bytes) + 1; 0 for 0 */
     ROW_PEER, /* messages: the peer + 1 */
     ROW_RANGE, /* a range: the number of its name, text.h */
+    ROW_CODEC, /* encoded operations of one size: bytes; their site is the
+                  codec */
 } row_kind_t;
 
 typedef struct {
@@ -47,6 +49,7 @@ typedef struct {
     _Atomic int64_t blocked_ns; /* of blocking operations; to both above */
     _Atomic int64_t min_ns, max_ns; /* min is INT64_MAX while nothing counts */
     _Atomic uint64_t *histogram; /* NULL: none */
+    _Atomic uint64_t sent, plain; /* bytes, of ROW_CODEC */
 } row_t;
 
 /* Whether operations of a group count. */
@@ -101,6 +104,9 @@ row_t *dscomm_priv_table_size(table_t *table, row_key_t key, uint64_t bytes);
 void dscomm_priv_row_add(row_t *row, uint64_t bytes, int64_t ns);
 /* The same, if the caller has waited all the time. */
 void dscomm_priv_row_add_blocked(row_t *row, uint64_t bytes, int64_t ns);
+
+/* Adds an encoded operation that succeeded. */
+void dscomm_priv_row_add_encoded(row_t *row, const dscomm_note_t *note);
 
 /* Sets the counts of all rows of group to zero; NULL: of all rows. */
 void dscomm_priv_table_reset(table_t *table, const group_t *group);

@@ -28,6 +28,33 @@ static void works_drop(dscomm_exchange_t *x)
     }
 }
 
+/* Reports the call to the hooks of the process. It is not a failure if they
+ * cannot be told. */
+static void compressed_call_note(const dscomm_exchange_t *x,
+                                 dscomm_status_t status)
+{
+    const uint64_t ranks = (uint64_t)x->channel->ranks;
+    dscomm_note_t note = {
+        .size = sizeof note,
+        .group = x->channel->parent,
+        .coll = DSCOMM_COLL_ALL_REDUCE,
+        .status = status,
+        .nanoseconds = dscomm_priv_clock() - x->began_ns,
+    };
+
+    for (size_t i = 0; i < x->part_count; i++) {
+        const dscomm_compressor_t *c = part_at(x, i)->c;
+        const char *codec = c->codec->name;
+
+        note.codec = i && strcmp(note.codec, codec) != 0 ? "several" : codec;
+        note.bytes += c->count * dscomm_dtype_size(x->dtype);
+        note.sent_bytes += dscomm_priv_wire_bytes(c);
+    }
+    note.plain_bytes = 2 * (ranks - 1) * note.bytes / ranks;
+    if (note.group && note.codec)
+        dscomm_hook_note(&note);
+}
+
 /* Revokes the channel's group, so that the calls of all ranks end. The sentence
  * then is this thread's last one. */
 static dscomm_status_t compressed_call_fail(dscomm_exchange_t *x,
@@ -43,6 +70,7 @@ static dscomm_status_t compressed_call_fail(dscomm_exchange_t *x,
         x->abandoned = 1;
     status = dscomm_fail(status, "%s on group '%s': %s", x->name,
                          dscomm_group_name(x->channel->parent), text);
+    compressed_call_note(x, status);
     for (size_t i = 0; i < x->part_count; i++)
         part_at(x, i)->c->lost = 1;
     dscomm_priv_exchange_retire(x);
@@ -66,9 +94,11 @@ static dscomm_status_t call_progress(dscomm_exchange_t *x)
     if (status == DSCOMM_IN_PROGRESS)
         status = dscomm_priv_exchange_watch(x, call_steps(x) != before);
     if (status < 0)
-        status = compressed_call_fail(x, status);
-    else if (status == DSCOMM_OK)
+        return compressed_call_fail(x, status);
+    if (status == DSCOMM_OK) {
+        compressed_call_note(x, status);
         dscomm_priv_exchange_retire(x);
+    }
     return status;
 }
 
@@ -172,6 +202,7 @@ dscomm_status_t dscomm_priv_exchange(const char *name,
         return fail_early(channel, name);
     }
     x->name = name;
+    x->began_ns = dscomm_priv_clock();
     status = dscomm_priv_exchange_plan(x, compressors, buffers, n, dtype);
     for (size_t i = 0; i < n; i++) {
         g_atomic_int_set(&compressors[i]->busy, status == DSCOMM_OK);

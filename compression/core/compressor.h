@@ -116,6 +116,10 @@ dscomm_status_t dscomm_priv_size_rows(dscomm_compressor_t *c);
 uint32_t dscomm_priv_row_signature(const dscomm_compressor_t *c,
                                    dscomm_dtype_t dtype);
 
+/* The bytes that this rank sends in one call: to each other rank that rank's
+ * part of the buffer, and the result of its own part. */
+size_t dscomm_priv_wire_bytes(const dscomm_compressor_t *c);
+
 /* The hash FNV-1a, continued from seed. */
 uint32_t dscomm_priv_hash(const void *bytes, size_t count, uint32_t seed);
 #define DSCOMM_HASH_SEED UINT32_C(2166136261)

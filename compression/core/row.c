@@ -50,6 +50,27 @@ dscomm_status_t dscomm_priv_size_rows(dscomm_compressor_t *c)
     return DSCOMM_OK;
 }
 
+/* The bytes of the row for rank's part, without padding. */
+static size_t sent_bytes(const dscomm_compressor_t *c, int rank)
+{
+    size_t count = dscomm_priv_part_count(c, rank);
+
+    return c->count
+               ? sizeof(dscomm_row_header_t) + dscomm_priv_code_bytes(c, count)
+               : 0;
+}
+
+size_t dscomm_priv_wire_bytes(const dscomm_compressor_t *c)
+{
+    int own = c->channel->rank;
+    size_t bytes = 0;
+
+    for (int r = 0; r < c->channel->ranks; r++)
+        if (r != own)
+            bytes += sent_bytes(c, r) + sent_bytes(c, own);
+    return bytes;
+}
+
 uint32_t dscomm_priv_hash(const void *bytes, size_t count, uint32_t seed)
 {
     const unsigned char *at = bytes;

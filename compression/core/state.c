@@ -453,29 +453,6 @@ dscomm_status_t dscomm_compressor_errors(dscomm_compressor_t *compressor,
     return DSCOMM_OK;
 }
 
-/* The bytes of the row for rank's part, without padding. */
-static size_t sent_bytes(const dscomm_compressor_t *c, int rank)
-{
-    size_t count = dscomm_priv_part_count(c, rank);
-
-    return c->count
-               ? sizeof(dscomm_row_header_t) + dscomm_priv_code_bytes(c, count)
-               : 0;
-}
-
-/* The bytes that this rank sends: to each other rank that rank's part of the
- * buffer, and the result of its own part. */
-static size_t wire_bytes(const dscomm_compressor_t *c)
-{
-    int own = c->channel->rank;
-    size_t bytes = 0;
-
-    for (int r = 0; r < c->channel->ranks; r++)
-        if (r != own)
-            bytes += sent_bytes(c, r) + sent_bytes(c, own);
-    return bytes;
-}
-
 dscomm_status_t dscomm_compressor_info(const dscomm_compressor_t *compressor,
                                        dscomm_compressor_info_t *ret_info)
 {
@@ -500,7 +477,7 @@ dscomm_status_t dscomm_compressor_info(const dscomm_compressor_t *compressor,
         .padded = c->padded,
         .chunk = c->chunk,
         .server = dscomm_priv_part_count(c, c->channel->rank),
-        .wire_bytes = wire_bytes(c),
+        .wire_bytes = dscomm_priv_wire_bytes(c),
         .state_bytes = state_bytes(c),
         .calls = dscomm_priv_calls_complete(c),
     };

@@ -123,6 +123,7 @@ struct dscomm_exchange {
      * scale is known; number of sends that are complete. */
     size_t gathered, reduced, served, spread, fetched, decoded, ready, sent;
     dscomm_work_t *awaited; /* what the call waits for; NULL: its device */
+    int64_t began_ns;
     int64_t since_ns; /* time of the last progress; 0: unknown */
     int64_t seen_ns; /* time of the last look at the device */
     int timeout_ms;

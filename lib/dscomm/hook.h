@@ -61,6 +61,22 @@ typedef struct dscomm_op_info {
     void *recv;
 } dscomm_op_info_t;
 
+/* An operation that another library has made of operations of this one, for
+ * example a compressed all_reduce. Its messages are passed to hooks as well, as
+ * operations on the group that carries them. */
+typedef struct dscomm_note {
+    size_t size;
+    const dscomm_group_t *group; /* on which the program has called it */
+    int coll; /* dscomm_coll_t of which it is a form */
+    dscomm_status_t status; /* its result */
+    const char *codec; /* how data was encoded: "onebit" */
+    int64_t nanoseconds; /* it has taken */
+    uint64_t bytes; /* as in dscomm_op_info_t */
+    uint64_t sent_bytes; /* that this rank has sent for it */
+    /* that this rank sends at least if the same data is not encoded */
+    uint64_t plain_bytes;
+} dscomm_note_t;
+
 /* The functions may be called by any thread that makes progress, while the
  * library holds locks. They must not start, wait for or free anything. */
 typedef struct dscomm_hooks {
@@ -79,6 +95,8 @@ typedef struct dscomm_hooks {
      * all of them. */
     void (*waited)(const dscomm_op_info_t *info, int64_t nanoseconds,
                    uint64_t token, void *arg);
+    /* Called by dscomm_hook_note(). note is valid during the call. */
+    void (*note)(const dscomm_note_t *note, void *arg);
 } dscomm_hooks_t;
 
 /* Installs a table, which is copied; NULL removes it. Fails with ERR_STATE
@@ -86,6 +104,11 @@ typedef struct dscomm_hooks {
  * sets a member that this libdscomm does not know. Operations in flight end
  * with the table they began with, so arg must outlive them. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_hooks_set(const dscomm_hooks_t *hooks);
+
+/* For libraries that make operations of their own: passes note to the installed
+ * table, if it wants notes. ERR_INVALID if the size, group, coll or codec is
+ * invalid. MT: safe. */
+DSCOMM_API dscomm_status_t dscomm_hook_note(const dscomm_note_t *note);
 
 #ifdef __cplusplus
 }

@@ -29,7 +29,8 @@ static node_t *hooks_intern(const dscomm_hooks_t *hooks)
     for (node = nodes; node; node = node->next)
         if (node->hooks.begin == hooks->begin &&
             node->hooks.end == hooks->end && node->hooks.arg == hooks->arg &&
-            node->hooks.waited == hooks->waited)
+            node->hooks.waited == hooks->waited &&
+            node->hooks.note == hooks->note)
             return node;
     node = g_try_new0(node_t, 1);
     if (!node)
@@ -74,6 +75,29 @@ dscomm_status_t dscomm_hooks_set(const dscomm_hooks_t *hooks)
     }
     pthread_mutex_unlock(&lock);
     return status;
+}
+
+dscomm_status_t dscomm_hook_note(const dscomm_note_t *note)
+{
+    const node_t *node = atomic_load_explicit(&current, memory_order_acquire);
+    dscomm_note_t own = {0};
+    dscomm_status_t status = dscomm_priv_table_read(
+        "dscomm_hook_note: note", "set it to sizeof(dscomm_note_t)", note,
+        sizeof own, &own);
+
+    if (status < 0)
+        return status;
+    if (!own.group || !own.codec || own.coll < 0 ||
+        own.coll >= DSCOMM_COLL_COUNT)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_hook_note: note is NULL, has no group or no "
+                           "codec, or its coll is %d, which is no "
+                           "dscomm_coll_t",
+                           own.coll);
+    own.size = sizeof own;
+    if (node && node->hooks.note)
+        node->hooks.note(&own, node->hooks.arg);
+    return DSCOMM_OK;
 }
 
 static void op_describe_collective(const dscomm_group_t *group,

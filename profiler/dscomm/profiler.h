@@ -148,7 +148,9 @@ typedef enum {
      * the next one */
     DSCOMM_PROFILE_BY_CLASS = 1,
     DSCOMM_PROFILE_BY_PEER = 2, /* send or recv, group, peer */
-    DSCOMM_PROFILE_BY_RANGE = 3 /* the program's ranges */
+    DSCOMM_PROFILE_BY_RANGE = 3, /* the program's ranges */
+    /* compressed operations: operation, group, codec, size of the buffers */
+    DSCOMM_PROFILE_BY_CODEC = 4
 } dscomm_profile_by_t;
 
 /* Groups of equal names and sizes share rows. */
@@ -177,6 +179,14 @@ typedef struct dscomm_profile_row {
      * what each rank's link carries. 0: no bytes, or the total is not known,
      * as in _v calls. */
     double algbw, busbw;
+    /* By codec, else "" and 0: how the data was encoded; the bytes that the
+     * ranks have sent for it, those that they would have sent at least for the
+     * same data if it was not encoded, 2(n-1)/n of total_bytes for an
+     * all_reduce of n ranks; and the difference. algbw and busbw are then those
+     * of the data before it was encoded, and waited_ns is 0. */
+    const char *codec;
+    uint64_t sent_bytes, plain_bytes;
+    int64_t saved_bytes;
 } dscomm_profile_row_t;
 /* Fills in row index = 0, 1, ... of those by what by says. ERR_NOT_FOUND beyond
  * the last one. Texts live as long as profile. MT: safe. */

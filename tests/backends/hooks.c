@@ -42,7 +42,8 @@ static record_t record;
 
 static void install(void)
 {
-    dscomm_hooks_t hooks = {sizeof hooks, on_begin, on_end, &record, NULL};
+    dscomm_hooks_t hooks = {
+        .size = sizeof hooks, .begin = on_begin, .end = on_end, .arg = &record};
 
     memset(&record, 0, sizeof record);
     CHECK_OK(dscomm_hooks_set(&hooks));
@@ -158,7 +159,8 @@ static void test_messages(void)
 /* A refused call causes no hook call. Only one table can be installed. */
 static void test_refused(void)
 {
-    dscomm_hooks_t other = {sizeof other, on_begin, on_end, &record, NULL};
+    dscomm_hooks_t other = {
+        .size = sizeof other, .begin = on_begin, .end = on_end, .arg = &record};
     int data = 0;
 
     install();

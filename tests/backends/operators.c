@@ -398,7 +398,7 @@ static uint64_t on_begin(const dscomm_op_info_t *info, void *arg)
 
 static void test_queries(void)
 {
-    const dscomm_hooks_t hooks = {sizeof hooks, on_begin, NULL, NULL, NULL};
+    const dscomm_hooks_t hooks = {.size = sizeof hooks, .begin = on_begin};
     dscomm_op_t op = make_op(&maps);
     const char *name = NULL;
     uint64_t in = 1, out;

@@ -49,8 +49,8 @@ static void on_end(const dscomm_op_info_t *info, dscomm_status_t status,
 
 static double run_hooked(int calls)
 {
-    static const dscomm_hooks_t hooks = {sizeof hooks, on_begin, on_end, NULL,
-                                         NULL};
+    static const dscomm_hooks_t hooks = {
+        .size = sizeof hooks, .begin = on_begin, .end = on_end};
     double ns;
 
     DSCOMM_CHECK(dscomm_hooks_set(&hooks));

@@ -77,6 +77,96 @@ static void no_more(rank_t *self)
     free(x);
 }
 
+/* What the hooks are told of each rank's last call. */
+static dscomm_note_t noted[RANKS_MAX];
+static int notes[RANKS_MAX];
+
+static void on_note(const dscomm_note_t *note, void *arg)
+{
+    const int rank = dscomm_group_rank(note->group);
+
+    (void)arg;
+    noted[rank] = *note;
+    notes[rank]++;
+}
+
+/* Worked out by hand, for calls of 5000 and 1000 float32. In the native
+ * geometry parts are whole tiles of 1024 elements: 3072 and 1928 of 2 ranks,
+ * 2048, 2048 and 904 of 3. In DeepSpeed's, parts are equal: of 1000 elements
+ * with padding up to 1008, 1008 and 1000. A row is 16 bytes, and one for 8
+ * elements: 400 and 257; 272, 272 and 129; 79; 58; 41. Uncompressed, each rank
+ * sends 2(n-1)/n times 20000, or 4000, bytes at least. */
+static const struct {
+    dscomm_geometry_t geometry;
+    size_t count;
+    int ranks;
+    uint64_t sent[3]; /* by ranks 0, 1, and all others */
+    uint64_t plain;
+} calls[] = {
+    {DSCOMM_GEOMETRY_NATIVE, 5000, 1, {0, 0, 0}, 0},
+    {DSCOMM_GEOMETRY_NATIVE, 5000, 2, {657, 657, 0}, 20000},
+    {DSCOMM_GEOMETRY_NATIVE, 5000, 3, {945, 945, 802}, 26666},
+    {DSCOMM_GEOMETRY_DEEPSPEED, 1000, 2, {158, 158, 0}, 4000},
+    {DSCOMM_GEOMETRY_DEEPSPEED, 1000, 3, {232, 232, 232}, 5333},
+    {DSCOMM_GEOMETRY_DEEPSPEED, 1000, 5, {328, 328, 328}, 6400},
+};
+
+static void note_of_call(rank_t *self)
+{
+    const uint64_t *want = calls[current].sent;
+    const size_t count = calls[current].count;
+    dscomm_compressor_t *c =
+        OPEN(self, self->world, count, .geometry = calls[current].geometry);
+    const dscomm_note_t *note = &noted[self->rank];
+    float x[5000] = {0};
+
+    for (int i = 0; i < 2; i++) {
+        notes[self->rank] = 0;
+        reduce_as(self, c, x, DSCOMM_FLOAT32, i);
+        CHECK(self, notes[self->rank] == 1);
+        CHECK(self, note->group == self->world && note->status == DSCOMM_OK);
+        CHECK(self, note->coll == DSCOMM_COLL_ALL_REDUCE);
+        CHECK(self, !strcmp(note->codec, "onebit"));
+        CHECK(self, note->bytes == 4 * count);
+        CHECK(self, note->sent_bytes == want[self->rank < 2 ? self->rank : 2]);
+        CHECK(self, note->plain_bytes == calls[current].plain);
+        CHECK(self, note->nanoseconds > 0);
+    }
+    CHECK(self, !dscomm_compressor_free(c));
+}
+
+/* One note for several compressors: the sums. */
+static void note_of_many(rank_t *self)
+{
+    dscomm_compressor_t *c[2] = {open_with(self, 5000, "onebit"),
+                                 open_with(self, 1000, "none")};
+    float x[5000] = {0}, y[1000] = {0};
+    void *buffers[] = {x, y};
+
+    notes[self->rank] = 0;
+    CHECK(self, !dscomm_compressor_all_reduce_many(c, buffers, 2,
+                                                   DSCOMM_FLOAT32, NULL));
+    CHECK(self, notes[self->rank] == 1);
+    CHECK(self, !strcmp(noted[self->rank].codec, "several"));
+    CHECK(self, noted[self->rank].bytes == 24000);
+    CHECK(self, noted[self->rank].plain_bytes == 24000);
+    /* the second buffer is rank 0's part, and rank 1's is a header only */
+    CHECK(self, noted[self->rank].sent_bytes == 657 + 4016 + 16);
+    CHECK(self, !dscomm_compressor_free(c[0]));
+    CHECK(self, !dscomm_compressor_free(c[1]));
+}
+
+static void reports(void)
+{
+    dscomm_hooks_t hooks = {.size = sizeof hooks, .note = on_note};
+
+    is_int(dscomm_hooks_set(&hooks), DSCOMM_OK, "hooks for notes");
+    for (current = 0; current < sizeof calls / sizeof *calls; current++)
+        ranks_run(calls[current].ranks, 20000, note_of_call, "a note");
+    ranks_run(2, 20000, note_of_many, "a note for several compressors");
+    dscomm_hooks_set(NULL);
+}
+
 int main(void)
 {
     static const int sizes[] = {1, 2, 3, 5, 8};
@@ -93,5 +183,6 @@ int main(void)
             ranks_run(sizes[s], 20000, no_more, what);
         }
     dscomm_hooks_set(NULL);
+    reports();
     return tap_done();
 }

@@ -166,10 +166,10 @@ static void csv(void)
     static const char want[] =
         "by,op,group,group_size,site,peer,bytes,bytes_most,ranks,count,failed,"
         "total_bytes,total_ns,waited_ns,min_ns,mean_ns,p50_ns,p99_ns,max_ns,"
-        "algbw,busbw\n"
+        "algbw,busbw,codec,sent_bytes,plain_bytes,saved_bytes\n"
         "sizes,all_reduce,\"a \"\"b\"\", c\",2,,-1,4000000,4000000,1,2,0,"
         "8000000,6000000,3000000,3000000,3000000,3000000,3000000,3000000,"
-        "1.33333e+09,1.33333e+09\n";
+        "1.33333e+09,1.33333e+09,,0,0,0\n";
     dscomm_profile_t *profile = example();
     GString *text = g_string_new(NULL);
 
@@ -363,6 +363,111 @@ static void bounded(void)
     dscomm_profile_free(all);
 }
 
+/* Two compressed calls of 20000 bytes by 3 ranks, of which this one has sent
+ * 945 bytes each time instead of 26666; and one that has cost bytes. */
+static dscomm_profile_t *compressed(void)
+{
+    dscomm_profile_t *profile = profile_new();
+    profile_entry_t entry = {
+        .kind = ROW_CODEC,
+        .coll = DSCOMM_COLL_ALL_REDUCE,
+        .group_size = 3,
+        .op = "all_reduce",
+        .group = "world",
+        .site = "onebit",
+        .value = 20000,
+        .ranks = 1,
+        .count = 2,
+        .bytes = 40000,
+        .sent = 1890,
+        .plain = 53332,
+        .total_ns = 80000,
+        .min_ns = 40000,
+        .max_ns = 40000,
+        .histogram = g_array_new(FALSE, FALSE, sizeof(profile_bucket_t)),
+    };
+
+    dscomm_priv_profile_add(profile, &entry);
+    entry.value = 4;
+    entry.count = 1;
+    entry.bytes = 4;
+    entry.sent = 80;
+    entry.plain = 5;
+    dscomm_priv_profile_add(profile, &entry);
+    g_array_unref(entry.histogram);
+    return profile;
+}
+
+static bool has_words(const char *text, const char *words)
+{
+    char **lines = g_strsplit(text, "\n", -1);
+    bool found = false;
+
+    for (char **line = lines; *line && !found; line++) {
+        char **parts = g_strsplit_set(*line, " ", -1);
+        GString *line_words = g_string_new("");
+
+        for (char **part = parts; *part; part++)
+            if (**part)
+                g_string_append_printf(line_words, "%s%s",
+                                       line_words->len ? " " : "", *part);
+        found = strstr(line_words->str, words) != NULL;
+        g_string_free(line_words, TRUE);
+        g_strfreev(parts);
+    }
+    g_strfreev(lines);
+    return found;
+}
+
+static void codecs(void)
+{
+    dscomm_profile_t *profile = compressed(), *read = profile_new();
+    GByteArray *packed = dscomm_priv_profile_pack(profile, SIZE_MAX);
+    dscomm_profile_row_t row = {.size = sizeof row};
+    GString *text = g_string_new(NULL);
+
+    ok(dscomm_priv_profile_unpack(read, packed->data, packed->len), "packed");
+    dscomm_priv_profile_finish(read);
+    is_int(dscomm_profile_row(read, DSCOMM_PROFILE_BY_CODEC, 1, &row),
+           DSCOMM_OK, "rows by codec");
+    ok(!strcmp(row.op, "all_reduce") && !strcmp(row.codec, "onebit") &&
+           !*row.site && row.bytes == 20000 && row.bytes_most == 20000 &&
+           row.count == 2 && row.total_bytes == 40000,
+       "what was compressed");
+    ok(row.sent_bytes == 1890 && row.plain_bytes == 53332 &&
+           row.saved_bytes == 51442,
+       "and what that has saved");
+    ok(row.algbw == 5e8, "bandwidth of the data, 40000 bytes in 80 us");
+    dscomm_profile_row(read, DSCOMM_PROFILE_BY_CODEC, 0, &row);
+    is_int(row.saved_bytes, -75, "short buffers cost bytes");
+    is_int(dscomm_profile_row(read, DSCOMM_PROFILE_BY_SIZE, 0, &row),
+           DSCOMM_ERR_NOT_FOUND, "these are no rows by size");
+    dscomm_priv_write_summary(read, text);
+    ok(has_words(text->str, "1.85 KB 52.08 KB 50.24 KB 96.5") &&
+           has_words(text->str, "80.0 B 5.0 B -75.0 B -1500.0"),
+       "the summary has both");
+    g_string_truncate(text, 0);
+    dscomm_priv_write_csv(read, text);
+    ok(strstr(text->str, ",onebit,80,5,-75\n") != NULL, "so has CSV");
+    g_string_truncate(text, 0);
+    dscomm_priv_write_json(read, text);
+    ok(strstr(text->str, "\"codec\": \"onebit\", \"sent_bytes\": 80, "
+                         "\"plain_bytes\": 5, \"saved_bytes\": -75}") != NULL,
+       "and JSON");
+    g_string_truncate(text, 0);
+    dscomm_priv_write_prometheus(read, text);
+    ok(strstr(text->str,
+              "\ndscomm_compressed_sent_bytes_total{op=\"all_reduce\","
+              "group=\"world\",group_size=\"3\",codec=\"onebit\","
+              "bytes_most=\"20000\"} 1890\n") != NULL &&
+           strstr(text->str, "\"20000\"} 53332\n") != NULL,
+       "and Prometheus");
+    g_string_free(text, TRUE);
+    g_byte_array_unref(packed);
+    dscomm_profile_free(read);
+    dscomm_profile_free(profile);
+}
+
 /* A profile of two ranks, of which each has sent the example. */
 static void merge(void)
 {
@@ -404,6 +509,7 @@ int main(void)
     sizes();
     deepspeed();
     csv();
+    codecs();
     merge();
     stragglers();
     bounded();

@@ -310,6 +310,47 @@ static void ranges(void)
     dscomm_profiler_free(profiler);
 }
 
+/* Calls that another library reports, by the same switches. */
+static void codecs(void)
+{
+    dscomm_profiler_attr_t attr = DSCOMM_PROFILER_ATTR_INIT;
+    dscomm_note_t note = {.size = sizeof note,
+                          .group = world,
+                          .coll = DSCOMM_COLL_ALL_REDUCE,
+                          .codec = "onebit",
+                          .nanoseconds = 1000,
+                          .bytes = 400,
+                          .sent_bytes = 30,
+                          .plain_bytes = 500};
+    dscomm_profile_row_t row = {.size = sizeof row};
+    dscomm_profiler_t *profiler;
+    dscomm_profile_t *profile;
+
+    attr.prof_ops = "all_reduce";
+    profiler = attach(&attr);
+    dscomm_hook_note(&note);
+    dscomm_profiler_start(profiler, world);
+    dscomm_hook_note(&note);
+    dscomm_hook_note(&note);
+    note.status = DSCOMM_ERR_TIMEOUT;
+    dscomm_hook_note(&note);
+    note.status = DSCOMM_OK;
+    note.coll = DSCOMM_COLL_SEND;
+    dscomm_hook_note(&note);
+    profile = snapshot(profiler);
+    is_int(dscomm_profile_row(profile, DSCOMM_PROFILE_BY_CODEC, 0, &row),
+           DSCOMM_OK, "compressed operations have rows");
+    ok(row.count == 2 && row.failed == 1 && row.total_ns == 2000 &&
+           row.sent_bytes == 60 && row.plain_bytes == 1000 &&
+           row.saved_bytes == 940 && !strcmp(row.codec, "onebit") &&
+           !strcmp(row.group, dscomm_group_name(world)),
+       "those that count");
+    is_int(dscomm_profile_row(profile, DSCOMM_PROFILE_BY_CODEC, 1, &row),
+           DSCOMM_ERR_NOT_FOUND, "and no others");
+    dscomm_profile_free(profile);
+    dscomm_profiler_free(profiler);
+}
+
 /* More sizes than there are rows: all operations are counted, by class. */
 static void bounds(void)
 {
@@ -358,6 +399,7 @@ int main(void)
     messages();
     sites();
     ranges();
+    codecs();
     bounds();
     dscomm_profiler_free(NULL);
     dscomm_profile_free(NULL);

@@ -108,7 +108,10 @@ static void messages(dscomm_group_t *world)
  * operations. */
 static void waiting(dscomm_group_t *world)
 {
-    dscomm_hooks_t hooks = {sizeof hooks, on_begin, NULL, &begun, on_waited};
+    dscomm_hooks_t hooks = {.size = sizeof hooks,
+                            .begin = on_begin,
+                            .arg = &begun,
+                            .waited = on_waited};
     dscomm_work_t *work;
     uint64_t token;
     size_t index;
@@ -138,7 +141,8 @@ static void waiting(dscomm_group_t *world)
 /* Hooks do not see operations that the library makes for a new group. */
 static void library(dscomm_group_t *world)
 {
-    dscomm_hooks_t hooks = {sizeof hooks, on_begin, on_end, &begun, NULL};
+    dscomm_hooks_t hooks = {
+        .size = sizeof hooks, .begin = on_begin, .end = on_end, .arg = &begun};
     const int ranks[] = {0};
     dscomm_group_t *group;
 
@@ -158,12 +162,12 @@ static void sizes(dscomm_group_t *world)
     static struct { /* its padding is zero */
         dscomm_hooks_t hooks;
         void *more;
-    } newer = {{sizeof newer, NULL, on_end, NULL, NULL}, NULL};
-    dscomm_hooks_t older = {offsetof(dscomm_hooks_t, end), NULL, on_end, NULL,
-                            NULL};
-    dscomm_hooks_t none = {0, NULL, on_end, NULL, NULL};
-    dscomm_hooks_t half = {offsetof(dscomm_hooks_t, end) + 4, NULL, on_end,
-                           NULL, NULL};
+    } newer = {{.size = sizeof newer, .end = on_end}, NULL};
+    dscomm_hooks_t older = {.size = offsetof(dscomm_hooks_t, end),
+                            .end = on_end};
+    dscomm_hooks_t none = {.end = on_end};
+    dscomm_hooks_t half = {.size = offsetof(dscomm_hooks_t, end) + 4,
+                           .end = on_end};
 
     begun = ended = 0;
     is_int(dscomm_hooks_set(&newer.hooks), DSCOMM_OK, "a newer table");
@@ -185,10 +189,56 @@ static void sizes(dscomm_group_t *world)
        "says so");
 }
 
+static dscomm_note_t last_note;
+static int noted;
+
+static void on_note(const dscomm_note_t *note, void *arg)
+{
+    last_note = *note;
+    noted += arg == &noted;
+}
+
+/* Notes of other libraries reach the table that wants them. */
+static void notes(dscomm_group_t *world)
+{
+    dscomm_hooks_t hooks = {
+        .size = sizeof hooks, .arg = &noted, .note = on_note};
+    dscomm_note_t note = {.size = sizeof note,
+                          .group = world,
+                          .coll = DSCOMM_COLL_ALL_REDUCE,
+                          .codec = "onebit",
+                          .sent_bytes = 7};
+
+    is_int(dscomm_hook_note(&note), DSCOMM_OK, "a note that nobody wants");
+    dscomm_hooks_set(&hooks);
+    is_int(dscomm_hook_note(&note), DSCOMM_OK, "one that somebody does");
+    ok(noted == 1 && last_note.group == world && last_note.sent_bytes == 7 &&
+           last_note.plain_bytes == 0,
+       "arrives");
+    note.plain_bytes = 9;
+    note.size = offsetof(dscomm_note_t, plain_bytes);
+    is_int(dscomm_hook_note(&note), DSCOMM_OK, "an older note");
+    ok(noted == 2 && last_note.plain_bytes == 0 &&
+           last_note.size == sizeof last_note,
+       "has zeros for the rest");
+    note.size = sizeof note;
+    note.coll = DSCOMM_COLL_COUNT;
+    is_int(dscomm_hook_note(&note), DSCOMM_ERR_INVALID, "no operation");
+    note.coll = DSCOMM_COLL_SEND;
+    note.codec = NULL;
+    is_int(dscomm_hook_note(&note), DSCOMM_ERR_INVALID, "no codec");
+    is_int(dscomm_hook_note(NULL), DSCOMM_ERR_INVALID, "no note");
+    ok(strstr(dscomm_last_error(), "dscomm_hook_note: note") != NULL,
+       "is named");
+    is_int(noted, 2, "these do not arrive");
+    dscomm_hooks_set(NULL);
+}
+
 int main(void)
 {
-    dscomm_hooks_t hooks = {sizeof hooks, on_begin, on_end, &begun, NULL};
-    dscomm_hooks_t half = {sizeof half, NULL, on_end, NULL, NULL};
+    dscomm_hooks_t hooks = {
+        .size = sizeof hooks, .begin = on_begin, .end = on_end, .arg = &begun};
+    dscomm_hooks_t half = {.size = sizeof half, .end = on_end};
     dscomm_group_t *world;
     dscomm_work_t *work;
     int x = 1, y;
@@ -213,6 +263,7 @@ int main(void)
     is_int(ended, 2, "ends all the same");
     dscomm_hooks_set(NULL);
     sizes(world);
+    notes(world);
     waiting(world);
     library(world);
     dscomm_finalize(world);
