@@ -56,6 +56,7 @@ static const field_t fields[] = {
     FIELD(NUMBER, sent_bytes),
     FIELD(NUMBER, plain_bytes),
     FIELD(SIGNED, saved_bytes),
+    FIELD(TEXT, phase),
 };
 
 static const field_t straggler_fields[] = {
@@ -85,7 +86,7 @@ static const field_t arrival_fields[] = {
 static const char *const views[PROFILE_VIEWS] = {
     [DSCOMM_PROFILE_BY_SIZE] = "sizes",   [DSCOMM_PROFILE_BY_CLASS] = "classes",
     [DSCOMM_PROFILE_BY_PEER] = "peers",   [DSCOMM_PROFILE_BY_RANGE] = "ranges",
-    [DSCOMM_PROFILE_BY_CODEC] = "codecs",
+    [DSCOMM_PROFILE_BY_CODEC] = "codecs", [DSCOMM_PROFILE_BY_PHASE] = "phases",
 };
 
 void dscomm_priv_json_text(const char *text, GString *out)

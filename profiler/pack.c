@@ -238,13 +238,15 @@ static uint64_t value_most(row_kind_t kind)
 {
     if (kind == ROW_CLASS)
         return 64;
+    if (kind == ROW_PHASE)
+        return 65 * (1 << PHASE_BITS) - 1;
     return kind == ROW_PEER ? INT32_MAX : UINT64_MAX;
 }
 
 /* Reads all entries; adds them to profile unless it is NULL. */
 static void get_entries(reader_t *reader, dscomm_profile_t *profile)
 {
-    static const int kinds = ROW_CODEC;
+    static const int kinds = ROW_PHASE;
     char op[TEXT_MAX_BYTES + 1], group[TEXT_MAX_BYTES + 1];
     char site[TEXT_MAX_BYTES + 1];
     const uint64_t count = get_number(reader, ENTRIES_MAX);
@@ -261,6 +263,8 @@ static void get_entries(reader_t *reader, dscomm_profile_t *profile)
         entry.group = get_text(reader, group);
         entry.site = get_text(reader, site);
         entry.value = get_number(reader, value_most(entry.kind));
+        reader->bad |= entry.kind == ROW_PHASE &&
+                       PHASE_OF(entry.value) >= DSCOMM_PHASE_COUNT;
         entry.count = get_number(reader, UINT64_MAX);
         entry.failed = get_number(reader, UINT64_MAX);
         entry.bytes = get_number(reader, UINT64_MAX);

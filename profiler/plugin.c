@@ -53,8 +53,8 @@ static dscomm_status_t word_refuse(const char *word)
         DSCOMM_ERR_ENVIRONMENT,
         "DSCOMM_PROFILE has '%s'; it accepts summary, deepspeed, json:FILE, "
         "csv:FILE, prometheus:FILE, trace:FILE, stragglers, verbose, debug, "
-        "prof_all and prof_ops:OPERATION+OPERATION, comma separated; summary "
-        "and deepspeed take a :FILE, too",
+        "level:1, level:2, prof_all and prof_ops:OPERATION+OPERATION, comma "
+        "separated; summary and deepspeed take a :FILE, too",
         word);
 }
 
@@ -102,17 +102,20 @@ static dscomm_status_t word_parse(state_t *state, const char *word)
 {
     const struct {
         const char *name;
+        int value;
         int *member;
     } switches[] = {
-        {"verbose", &state->attr.verbose},
-        {"debug", &state->attr.debug},
-        {"prof_all", &state->attr.prof_all},
-        {"stragglers", &state->attr.trace},
+        {"verbose", 1, &state->attr.verbose},
+        {"debug", 1, &state->attr.debug},
+        {"prof_all", 1, &state->attr.prof_all},
+        {"stragglers", 1, &state->attr.trace},
+        {"level:1", 1, &state->attr.level},
+        {"level:2", 2, &state->attr.level},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(switches); i++) {
         if (!strcmp(word, switches[i].name)) {
-            *switches[i].member = 1;
+            *switches[i].member = switches[i].value;
             return DSCOMM_OK;
         }
     }

@@ -199,6 +199,7 @@ void dscomm_priv_profile_finish(dscomm_profile_t *profile)
         [ROW_PEER] = DSCOMM_PROFILE_BY_PEER,
         [ROW_RANGE] = DSCOMM_PROFILE_BY_RANGE,
         [ROW_CODEC] = DSCOMM_PROFILE_BY_CODEC,
+        [ROW_PHASE] = DSCOMM_PROFILE_BY_PHASE,
     };
     GHashTableIter iter;
     gpointer key;
@@ -270,7 +271,8 @@ static void row_set_bandwidth(const profile_entry_t *entry,
     const double factor =
         dscomm_priv_bus_factor(entry->coll, entry->group_size);
 
-    if (entry->kind == ROW_RANGE || factor < 0 || entry->total_ns <= 0)
+    if (entry->kind == ROW_RANGE || entry->kind == ROW_PHASE || factor < 0 ||
+        entry->total_ns <= 0)
         return;
     row->algbw = (double)entry->bytes * 1e9 / (double)entry->total_ns;
     row->busbw = row->algbw * factor;
@@ -283,6 +285,10 @@ static void row_set_bytes(const profile_entry_t *entry,
         row->bytes = row->bytes_most = entry_first(entry);
     if (entry->kind == ROW_CLASS)
         row->bytes_most = class_last((unsigned)entry->value);
+    if (entry->kind == ROW_PHASE) {
+        row->bytes = class_first((unsigned)(entry->value >> PHASE_BITS));
+        row->bytes_most = class_last((unsigned)(entry->value >> PHASE_BITS));
+    }
     row->sent_bytes = entry->sent;
     row->plain_bytes = entry->plain;
     row->saved_bytes = (int64_t)(entry->plain - entry->sent);
@@ -308,6 +314,13 @@ bool dscomm_priv_profile_get(const dscomm_profile_t *profile,
                              dscomm_profile_by_t by, size_t index,
                              dscomm_profile_row_t *ret_row)
 {
+    static const char *const phases[1 << PHASE_BITS] = {
+        [DSCOMM_PHASE_OTHER] = "other",
+        [DSCOMM_PHASE_COPY_IN] = "copy_in",
+        [DSCOMM_PHASE_WAIT] = "wait",
+        [DSCOMM_PHASE_REDUCE] = "reduce",
+        [DSCOMM_PHASE_COPY_OUT] = "copy_out",
+    };
     const GPtrArray *view = profile->views[by];
     const profile_entry_t *entry;
     bool encoded;
@@ -322,6 +335,7 @@ bool dscomm_priv_profile_get(const dscomm_profile_t *profile,
         .group = entry->group,
         .site = encoded ? "" : entry->site,
         .codec = encoded ? entry->site : "",
+        .phase = entry->kind == ROW_PHASE ? phases[PHASE_OF(entry->value)] : "",
         .group_size = entry->group_size,
         .peer = entry->kind == ROW_PEER ? (int)entry->value - 1 : -1,
         .ranks = MIN(entry->ranks, profile->ranks),

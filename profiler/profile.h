@@ -9,7 +9,7 @@
 #include <dscomm/profiler.h>
 #include <glib.h>
 
-#define PROFILE_VIEWS 5 /* dscomm_profile_by_t */
+#define PROFILE_VIEWS 6 /* dscomm_profile_by_t */
 
 /* Operations in one bucket of a histogram. */
 typedef struct {

@@ -136,6 +136,24 @@ static void peer_add(dscomm_profiler_t *profiler, row_key_t key,
         atomic_fetch_add(&row->failed, 1);
 }
 
+/* Adds the times of the phases that there were. */
+static void phases_add(dscomm_profiler_t *profiler, row_key_t key,
+                       const dscomm_op_info_t *info)
+{
+    key.kind = ROW_PHASE;
+    key.site = 0;
+    for (unsigned i = 0; i < DSCOMM_PHASE_COUNT; i++) {
+        row_t *row;
+
+        if (info->phases[i] <= 0)
+            continue;
+        key.value = size_class(info->bytes) << PHASE_BITS | i;
+        row = dscomm_priv_table_row(&profiler->table, key);
+        if (row)
+            dscomm_priv_row_add(row, info->bytes, info->phases[i]);
+    }
+}
+
 /* Writes a line in DeepSpeed's form. */
 static void print_operation(const dscomm_profiler_t *profiler,
                             const dscomm_op_info_t *info, const group_t *group,
@@ -215,6 +233,8 @@ void dscomm_priv_profiler_end(const dscomm_op_info_t *info,
         dscomm_priv_row_add_blocked(row, info->bytes, ns);
     if (info->coll == DSCOMM_COLL_SEND || info->coll == DSCOMM_COLL_RECV)
         peer_add(profiler, key, info, status, ns);
+    if (G_UNLIKELY(info->phases) && status == DSCOMM_OK)
+        phases_add(profiler, key, info);
     if (G_UNLIKELY(profiler->verbose))
         print_operation(profiler, info, group, key.site, status, ns);
 }
@@ -334,6 +354,7 @@ static dscomm_status_t profiler_install(dscomm_profiler_t *profiler)
     dscomm_status_t status;
 
     own.arg = profiler;
+    own.flags = profiler->phases ? DSCOMM_HOOKS_PHASES : 0;
     status = dscomm_hooks_set(&own);
     if (status == DSCOMM_ERR_STATE)
         return dscomm_fail(status,
@@ -363,6 +384,11 @@ dscomm_status_t dscomm_profiler_attach(const dscomm_profiler_attr_t *attr,
     if (!ret_profiler)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "dscomm_profiler_attach: ret_profiler is NULL");
+    if (merged.level < 0 || merged.level > 2)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_profiler_attach: level is %d; give 1 for "
+                           "operations or 2 for their phases, too",
+                           merged.level);
     if (merged.prof_ops && !merged.prof_all)
         status = dscomm_priv_colls_parse("dscomm_profiler_attach",
                                          DSCOMM_ERR_INVALID, merged.prof_ops,
@@ -376,6 +402,7 @@ dscomm_status_t dscomm_profiler_attach(const dscomm_profiler_attr_t *attr,
         profiler->verbose = merged.verbose;
         profiler->debug = merged.debug;
         profiler->trace = merged.trace;
+        profiler->phases = merged.level == 2;
         profiler->rank = -1;
         atomic_store(&profiler->started, merged.enabled != 0);
         atomic_store(&profiler->has_started, false);

@@ -20,7 +20,7 @@
 struct dscomm_profiler {
     dscomm_profiler_t *next; /* of the freed ones */
     uint32_t colls; /* bit c: operations dscomm_coll_t c count */
-    bool verbose, debug, trace;
+    bool verbose, debug, trace, phases;
     atomic_bool attached;
     atomic_bool started; /* groups in state GROUP_DEFAULT count */
     atomic_bool has_started; /* some group is GROUP_STARTED */

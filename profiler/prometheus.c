@@ -67,6 +67,12 @@ static void put_waited(const char *name, const char *labels,
     put_seconds(name, labels, row->waited_ns, out);
 }
 
+static void put_total(const char *name, const char *labels,
+                      const dscomm_profile_row_t *row, GString *out)
+{
+    put_seconds(name, labels, row->total_ns, out);
+}
+
 static void put_latency(const char *name, const char *labels,
                         const dscomm_profile_row_t *row, GString *out)
 {
@@ -114,6 +120,8 @@ static const metric_t metrics[] = {
     {"dscomm_compressed_plain_bytes_total", "counter",
      "Bytes that the same operations send at least without compression.",
      DSCOMM_PROFILE_BY_CODEC, put_plain},
+    {"dscomm_phase_seconds_total", "counter",
+     "Time of collectives in each phase.", DSCOMM_PROFILE_BY_PHASE, put_total},
     {"dscomm_range_seconds", "summary", "Times of the program's ranges.",
      DSCOMM_PROFILE_BY_RANGE, put_latency},
 };
@@ -150,6 +158,8 @@ static void put_labels(const dscomm_profile_row_t *row, dscomm_profile_by_t by,
         put_label("site", row->site, labels);
     if (*row->codec)
         put_label("codec", row->codec, labels);
+    if (*row->phase)
+        put_label("phase", row->phase, labels);
     if (by == DSCOMM_PROFILE_BY_PEER)
         g_snprintf(number, sizeof number, "%d", row->peer);
     else

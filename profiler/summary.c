@@ -250,6 +250,36 @@ static void print_codecs(const dscomm_profile_t *profile, GString *out)
     grid_end(&grid);
 }
 
+static void print_phases(const dscomm_profile_t *profile, GString *out)
+{
+    static const char *const heads[] = {"Phases", "Group", "Message Size",
+                                        "Phase",  "Count", "Total(ms)",
+                                        "Avg(us)"};
+    dscomm_profile_row_t row;
+    char size[80];
+    grid_t grid;
+
+    if (!profile->views[DSCOMM_PROFILE_BY_PHASE]->len)
+        return;
+    grid_begin(&grid, heads, G_N_ELEMENTS(heads));
+    for (size_t i = 0;
+         dscomm_priv_profile_get(profile, DSCOMM_PROFILE_BY_PHASE, i, &row);
+         i++) {
+        size_range_text(&row, size, sizeof size);
+        grid_add(&grid, 0, g_strdup(row.op));
+        grid_add(&grid, 1,
+                 g_strdup_printf("%s (%d)", row.group, row.group_size));
+        grid_add(&grid, 2, g_strdup(size));
+        grid_add(&grid, 3, g_strdup(row.phase));
+        grid_add(&grid, 4, g_strdup_printf("%" G_GUINT64_FORMAT, row.count));
+        grid_add(&grid, 5, ms_text(row.total_ns));
+        grid_add(&grid, 6, us_text(row.mean_ns));
+    }
+    g_string_append_c(out, '\n');
+    grid_print(&grid, 4, out);
+    grid_end(&grid);
+}
+
 static void print_ranges(const dscomm_profile_t *profile, GString *out)
 {
     static const char *const heads[] = {"Range",   "Count",   "Total(ms)",
@@ -347,6 +377,7 @@ void dscomm_priv_write_summary(const dscomm_profile_t *profile, GString *out)
     print_operations(profile, out);
     print_peers(profile, out);
     print_codecs(profile, out);
+    print_phases(profile, out);
     print_ranges(profile, out);
     print_stragglers(profile, out);
     if (profile->world_size > 1)

@@ -123,7 +123,7 @@ static bool row_set_histogram(table_t *table, row_t *row, row_kind_t kind)
     const uint32_t most = kind == ROW_SIZE ? TABLE_SIZES : TABLE_HISTOGRAMS;
     uint32_t used = atomic_load(&table->histograms);
 
-    if (kind == ROW_PEER)
+    if (kind == ROW_PEER || kind == ROW_PHASE)
         return true;
     do
         if (used >= most)

@@ -29,6 +29,7 @@ typedef enum {
     ROW_RANGE, /* a range: the number of its name, text.h */
     ROW_CODEC, /* encoded operations of one size: bytes; their site is the
                   codec */
+    ROW_PHASE, /* collectives: the class of their size * 8, + dscomm_phase_t */
 } row_kind_t;
 
 typedef struct {
@@ -110,6 +111,10 @@ void dscomm_priv_row_add_encoded(row_t *row, const dscomm_note_t *note);
 
 /* Sets the counts of all rows of group to zero; NULL: of all rows. */
 void dscomm_priv_table_reset(table_t *table, const group_t *group);
+
+/* The parts of the value of a ROW_PHASE. */
+#define PHASE_BITS 3
+#define PHASE_OF(value) ((unsigned)(value) & ((1u << PHASE_BITS) - 1))
 
 /* The class of a size, and its bounds. */
 static inline unsigned size_class(uint64_t bytes)

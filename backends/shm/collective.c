@@ -62,14 +62,18 @@ static inline void copy_small(unsigned char *dest, const unsigned char *source,
     memcpy(dest + size - 8, &last, 8);
 }
 
-static dscomm_status_t run_line(shm_t *shm, const dscomm_coll_args_t *args,
-                                size_t bytes)
+/* phased is a constant: calls whose phases nobody wants have no branch for
+ * them. */
+static inline __attribute__((always_inline)) dscomm_status_t
+line_run(shm_t *shm, const dscomm_coll_args_t *args, size_t bytes, bool phased)
 {
     uint64_t step;
     shm_line_t *line;
     dscomm_status_t status;
     double size = shm->ranks;
 
+    if (phased)
+        dscomm_phase(args, DSCOMM_PHASE_COPY_IN);
     shm_begin(shm, args);
     step = shm_take(shm, 0);
     if (!shm_writable(shm, step) && (status = await_writable(shm, step)))
@@ -79,8 +83,12 @@ static dscomm_status_t run_line(shm_t *shm, const dscomm_coll_args_t *args,
         copy_small(line->byte, args->send, bytes);
     if (args->op == DSCOMM_PREMUL_SUM)
         memcpy(&line->word[WORD_FACTOR], &args->factor, sizeof args->factor);
+    if (phased)
+        dscomm_phase(args, DSCOMM_PHASE_WAIT);
     if ((status = barrier_meet(shm, step)))
         return status;
+    if (phased)
+        dscomm_phase(args, bytes ? DSCOMM_PHASE_REDUCE : DSCOMM_PHASE_OTHER);
     if (bytes) {
         const double *factors = &size;
 
@@ -98,6 +106,18 @@ static dscomm_status_t run_line(shm_t *shm, const dscomm_coll_args_t *args,
     }
     shm_end(shm);
     return DSCOMM_OK;
+}
+
+static dscomm_status_t run_line(shm_t *shm, const dscomm_coll_args_t *args,
+                                size_t bytes)
+{
+    return line_run(shm, args, bytes, false);
+}
+
+static __attribute__((noinline)) dscomm_status_t
+run_line_phased(shm_t *shm, const dscomm_coll_args_t *args, size_t bytes)
+{
+    return line_run(shm, args, bytes, true);
 }
 
 static int op_begin(shm_t *shm, shm_op_t *op, const dscomm_coll_args_t *args)
@@ -151,10 +171,12 @@ static dscomm_status_t run_machine(shm_t *shm, const dscomm_coll_args_t *args)
         uint64_t moves = shm->moves;
 
         result = op.advance(shm, &op);
-        if (result == SHM_AGAIN && shm->moves == moves)
+        if (result == SHM_AGAIN && shm->moves == moves) {
+            dscomm_phase(args, DSCOMM_PHASE_WAIT);
             result = shm_wait(shm, &wait);
-        else
+        } else {
             wait.spins = 0;
+        }
     }
     shm_wait_end(shm, &wait);
     if (result < 0)
@@ -186,9 +208,11 @@ dscomm_status_t shm_run(void *impl, const dscomm_coll_args_t *args)
     if (shm_is_revoked(shm))
         return shm_revoked(shm);
     if (args->coll == DSCOMM_COLL_ALL_REDUCE && bytes <= line_most[args->op])
-        status = run_line(shm, args, bytes);
+        status = args->phases ? run_line_phased(shm, args, bytes)
+                              : run_line(shm, args, bytes);
     else if (args->coll == DSCOMM_COLL_BARRIER)
-        status = run_line(shm, args, 0);
+        status = args->phases ? run_line_phased(shm, args, 0)
+                              : run_line(shm, args, 0);
     else
         status = run_machine(shm, args);
     if (status)
@@ -217,6 +241,7 @@ dscomm_status_t shm_start(void *impl, const dscomm_coll_args_t *args,
     memset(&own->collective.op, 0, sizeof own->collective.op);
     own->head.status = DSCOMM_IN_PROGRESS;
     shm_list_append(&shm->queue, own);
+    dscomm_phase(args, DSCOMM_PHASE_WAIT);
     shm_collective_progress(shm);
     return DSCOMM_OK;
 }
@@ -250,7 +275,9 @@ static int queue_advance_head(shm_t *shm)
         result = op_begin(shm, op, &head->collective.args);
     if (result == SHM_AGAIN)
         result = op->advance(shm, op);
-    if (result == SHM_DONE)
+    if (result == SHM_AGAIN)
+        dscomm_phase(op->args, DSCOMM_PHASE_WAIT);
+    else if (result == SHM_DONE)
         op_end(shm, op);
     return result;
 }

@@ -98,8 +98,10 @@ static void copy_own_part(shm_t *shm, shm_op_t *op)
         return;
     from = part_out(op, shm->rank);
     to = part_in(op, shm->rank);
-    if (to.bytes && to.start != from.start)
-        memmove(to.start, from.start, to.bytes);
+    if (!to.bytes || to.start == from.start)
+        return;
+    dscomm_phase(op->args, DSCOMM_PHASE_COPY_OUT);
+    memmove(to.start, from.start, to.bytes);
 }
 
 /* Cuts the operation into pieces, once its longest part is known. */
@@ -131,6 +133,7 @@ static void put_parts(shm_t *shm, shm_op_t *op, uint64_t step)
     unsigned char *to = piece_address(shm, op, shm->rank, step);
     size_t from = op->published * op->chunk;
 
+    dscomm_phase(op->args, DSCOMM_PHASE_COPY_IN);
     if (!shape_of(op)->each) {
         part_t part = part_out(op, shm->rank);
 
@@ -224,6 +227,7 @@ static int get_reference(shm_t *shm, shm_op_t *op, int rank, uint64_t reference)
 
     if (!from)
         return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
+    dscomm_phase(op->args, DSCOMM_PHASE_COPY_OUT);
     memcpy(part.start, from + skip, part.bytes);
     /* The owner may have freed the buffer, but only after a revocation. */
     atomic_thread_fence(memory_order_acquire);
@@ -255,8 +259,10 @@ static int exchange_get(shm_t *shm, shm_op_t *op, int rank)
     from = piece_address(shm, op, rank, step);
     if (shape_of(op)->each)
         from += (size_t)shm->rank * op->chunk;
-    if (bytes)
+    if (bytes) {
+        dscomm_phase(op->args, DSCOMM_PHASE_COPY_OUT);
         memcpy(part.start + op->finished * op->chunk, from, bytes);
+    }
     return SHM_DONE;
 }
 

@@ -108,6 +108,7 @@ static void op_fold(shm_t *shm, const shm_op_t *op, void *dest, size_t bytes)
 {
     const size_t count = bytes / op->args->element;
 
+    dscomm_phase(op->args, DSCOMM_PHASE_REDUCE);
     if (op->args->user)
         dscomm_reduce_user(op->args, dest, shm->sources, (size_t)shm->ranks,
                            count);
@@ -146,6 +147,7 @@ static int flat_publish(shm_t *shm, shm_op_t *op)
         piece.bytes = op->bytes - piece.offset;
     to = op->inlined ? shm_line(shm, shm->rank, op->taken)->byte
                      : shm_region(shm, shm->rank, op->taken);
+    dscomm_phase(a, DSCOMM_PHASE_COPY_IN);
     if (piece.bytes)
         shm_hand_over(shm, to, shm_at(a->send, piece.offset), piece.bytes);
     if (!op->published)
@@ -258,6 +260,7 @@ static int scatter_publish(shm_t *shm, shm_op_t *op)
         return SHM_AGAIN;
     if ((status = shm_ring_ready(shm)))
         return status;
+    dscomm_phase(op->args, DSCOMM_PHASE_COPY_IN);
     for (int i = 1; i < shm->ranks; i++) {
         int r = (shm->rank + i) % shm->ranks;
         part_t piece = reduce_piece(op, r, op->published);
@@ -281,6 +284,7 @@ static void copy_result(const shm_op_t *op, size_t offset, const void *from,
 {
     unsigned char *to = shm_at(op->args->recv, offset);
 
+    dscomm_phase(op->args, DSCOMM_PHASE_COPY_OUT);
     if (op->stream)
         shm_copy_stream(to, from, bytes);
     else
@@ -298,6 +302,7 @@ static void show_result(shm_t *shm, shm_op_t *op, part_t piece,
 
     if (wants && far) {
         op_fold(shm, op, recv, piece.bytes);
+        dscomm_phase(op->args, DSCOMM_PHASE_COPY_IN);
         shm_copy_stream(own, recv, piece.bytes);
     } else if (piece.bytes) {
         op_fold(shm, op, own, piece.bytes);
@@ -444,6 +449,7 @@ static dscomm_status_t direct_block(shm_t *shm, const shm_op_t *op,
         shm->sources[r] = from + offset;
     }
     op_fold(shm, op, own, bytes);
+    dscomm_phase(a, DSCOMM_PHASE_COPY_OUT);
     for (int i = 1; i < shm->ranks; i++) {
         int r = (shm->rank + i) % shm->ranks;
         unsigned char *to = shm_heap_resolve(

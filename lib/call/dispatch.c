@@ -114,11 +114,15 @@ static dscomm_status_t collective_run(dscomm_group_t *group,
                                       dscomm_call_t *call)
 {
     dscomm_hook_span_t span = dscomm_priv_hook_begin(group, call);
+    dscomm_phases_t phases;
     dscomm_status_t status;
 
+    dscomm_priv_hook_phases(span, call, &phases);
     status = dscomm_priv_group_run(group, &call->coll);
-    if (G_UNLIKELY(call->bounce))
+    if (G_UNLIKELY(call->bounce)) {
+        dscomm_phase(&call->coll, DSCOMM_PHASE_COPY_OUT);
         status = call_unstage(call, status);
+    }
     dscomm_priv_hook_end(group, call, span, status, NULL);
     return status;
 }

@@ -83,6 +83,13 @@ typedef struct dscomm_user_op {
 } dscomm_user_op_t;
 #define DSCOMM_OP_TEXT 48
 
+/* The times of a collective's phases, see dscomm_phase(). */
+typedef struct dscomm_phases {
+    int64_t ns[DSCOMM_PHASE_COUNT];
+    int64_t since_ns; /* the present phase began */
+    int phase; /* dscomm_phase_t */
+} dscomm_phases_t;
+
 /* One collective. coll determines which members are used. Counts are in
  * elements, as in the public call. */
 typedef struct dscomm_coll_args {
@@ -115,6 +122,8 @@ typedef struct dscomm_coll_args {
     /* The operator if op is DSCOMM_OP_USER, else NULL; valid as long as the
      * arrays. */
     const dscomm_user_op_t *user;
+    /* NULL, unless somebody wants the phases; valid as long as the arrays. */
+    dscomm_phases_t *phases;
 } dscomm_coll_args_t;
 
 /* One point-to-point message. The structure is valid during the call only, the
@@ -535,6 +544,19 @@ DSCOMM_API void dscomm_reduce_user(const dscomm_coll_args_t *args, void *dest,
 /* "all_reduce(count 5, float32, sum) #17", for messages; returns buffer. */
 DSCOMM_API const char *dscomm_coll_describe(const dscomm_coll_args_t *args,
                                             char *buffer, size_t size);
+
+/* For run, start and what they have started: this collective's phase begins,
+ * and the one before ends. A backend may do so, for a profiler; it costs a
+ * predictable branch if nobody wants to know. The core begins with
+ * DSCOMM_PHASE_OTHER. */
+DSCOMM_API void dscomm_phase_switch(dscomm_phases_t *phases,
+                                    dscomm_phase_t phase);
+static inline void dscomm_phase(const dscomm_coll_args_t *args,
+                                dscomm_phase_t phase)
+{
+    if (args->phases)
+        dscomm_phase_switch(args->phases, phase);
+}
 
 /* For slots inside a call that cannot make progress on works. Call begin before
  * it and end after it, with the same help, whose turn and arg are set. If the

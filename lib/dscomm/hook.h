@@ -35,6 +35,21 @@ typedef enum {
 /* "all_reduce"; "invalid" for any other number; static. MT: safe. */
 DSCOMM_API const char *dscomm_coll_name(dscomm_coll_t coll);
 
+/* The phases of a collective. A backend that does not tell them apart is in
+ * OTHER all the time. Values are ABI: append only. */
+typedef enum {
+    DSCOMM_PHASE_OTHER = 0,
+    /* copies to memory that other ranks read, or to messages; and the start of
+     * messages */
+    DSCOMM_PHASE_COPY_IN = 1,
+    /* waits for other ranks, in which the backend moves messages; of a work
+     * also for calls that make progress */
+    DSCOMM_PHASE_WAIT = 2,
+    DSCOMM_PHASE_REDUCE = 3,
+    DSCOMM_PHASE_COPY_OUT = 4 /* copies to the caller's buffer */
+} dscomm_phase_t;
+#define DSCOMM_PHASE_COUNT 5
+
 /* One operation of the program, as passed to hooks; those that the library
  * makes itself, for example for new groups, are not passed. Valid during the
  * hook call only. */
@@ -59,6 +74,9 @@ typedef struct dscomm_op_info {
     size_t bytes;
     const void *send;
     void *recv;
+    /* In end, of a collective, if the table has DSCOMM_HOOKS_PHASES: the
+     * nanoseconds in each dscomm_phase_t; else NULL. */
+    const int64_t *phases;
 } dscomm_op_info_t;
 
 /* An operation that another library has made of operations of this one, for
@@ -97,7 +115,11 @@ typedef struct dscomm_hooks {
                    uint64_t token, void *arg);
     /* Called by dscomm_hook_note(). note is valid during the call. */
     void (*note)(const dscomm_note_t *note, void *arg);
+    uint64_t flags; /* DSCOMM_HOOKS_* */
 } dscomm_hooks_t;
+/* The phases of collectives are timed: a clock is read at each change of
+ * phase. */
+#define DSCOMM_HOOKS_PHASES ((uint64_t)1)
 
 /* Installs a table, which is copied; NULL removes it. Fails with ERR_STATE
  * while another is installed, and with ERR_INVALID if its size is invalid or it

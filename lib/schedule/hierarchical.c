@@ -238,6 +238,7 @@ static void run_step(compose_t *c, bool far, dscomm_coll_args_t *args,
     args->factor = 1.0;
     args->fingerprint = level_fingerprint(c->args, coll);
     args->of = c->args;
+    args->phases = c->args->phases;
     if (c->status == DSCOMM_OK)
         c->status = dscomm_priv_level_run(
             c->levels, &c->levels->level[far ? LEVEL_RAIL : LEVEL_NODE], args);

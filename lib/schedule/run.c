@@ -148,6 +148,7 @@ static void run_reduce(dscomm_run_t *run, const dscomm_step_t *step)
         (const void *)(run->base[AT_SCRATCH] + schedule->factors);
     dscomm_reduce_fn kernel = step->final ? schedule->final : schedule->partial;
 
+    dscomm_phase(&run->args, DSCOMM_PHASE_REDUCE);
     run->factors[0] = schedule->ranks;
     for (uint32_t i = 0; i < step->nsources; i++) {
         run->pointers[i] = run_address(run, &sources[i]);
@@ -170,8 +171,12 @@ static void run_copy(dscomm_run_t *run, const dscomm_step_t *step)
     char *dest = run_address(run, &step->place);
     const char *source = run_address(run, from);
 
-    if (dest != source)
-        memcpy(dest, source, step->bytes);
+    if (dest == source)
+        return;
+    dscomm_phase(&run->args, step->place.at == AT_SCRATCH
+                                 ? DSCOMM_PHASE_COPY_IN
+                                 : DSCOMM_PHASE_COPY_OUT);
+    memcpy(dest, source, step->bytes);
 }
 
 /* Describes a difference between calls whose texts are equal. */
@@ -297,8 +302,10 @@ static void check_header(dscomm_run_t *run, const dscomm_step_t *step,
         refuse_header(run, step, &theirs);
     else if (run->suspect && run->suspect->peer == step->peer)
         refuse_length(run, run->suspect, run->suspect_bytes);
-    else if (step->bytes)
+    else if (step->bytes) {
+        dscomm_phase(&run->args, DSCOMM_PHASE_COPY_OUT);
         memcpy(run_address(run, &step->place), stage + head, step->bytes);
+    }
 }
 
 static void refuse_request(dscomm_run_t *run, const dscomm_step_t *step,
@@ -420,6 +427,8 @@ static void run_post(dscomm_run_t *run, const dscomm_step_t *step,
 
     if (run->early && run_take_early(run, step, slot))
         return;
+    if (step->kind == STEP_SEND)
+        dscomm_phase(&run->args, DSCOMM_PHASE_COPY_IN);
     status = run_start_message(run, step, slot);
     if (status < 0) {
         run->status = status;
@@ -507,6 +516,7 @@ void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args)
     for (uint32_t i = 0; i < schedule->window; i++)
         if (run->status == DSCOMM_IN_PROGRESS)
             slot_proceed(run, &run->slots[i]);
+    dscomm_phase(&run->args, DSCOMM_PHASE_WAIT);
 }
 
 /* Compares headers that came before their step; equal ones wait for it. Returns
@@ -549,6 +559,7 @@ unsigned dscomm_priv_run_advance(dscomm_run_t *run)
     }
     if (run->early && run->status == DSCOMM_OK)
         dscomm_priv_early_end(run);
+    dscomm_phase(&run->args, DSCOMM_PHASE_WAIT);
     return arrived;
 }
 

@@ -2,6 +2,7 @@
 /* The hook table of the process. */
 #include "config.h"
 #include "lib/base/attr.h"
+#include "lib/base/clock.h"
 #include "lib/base/process.h"
 #include "lib/base/types.h"
 #include "lib/work/work.h"
@@ -30,7 +31,8 @@ static node_t *hooks_intern(const dscomm_hooks_t *hooks)
         if (node->hooks.begin == hooks->begin &&
             node->hooks.end == hooks->end && node->hooks.arg == hooks->arg &&
             node->hooks.waited == hooks->waited &&
-            node->hooks.note == hooks->note)
+            node->hooks.note == hooks->note &&
+            node->hooks.flags == hooks->flags)
             return node;
     node = g_try_new0(node_t, 1);
     if (!node)
@@ -66,6 +68,11 @@ dscomm_status_t dscomm_hooks_set(const dscomm_hooks_t *hooks)
 
     if (status < 0)
         return status;
+    if (own.flags & ~DSCOMM_HOOKS_PHASES)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_hooks_set: hooks.flags has a bit that this "
+                           "libdscomm does not know; it knows "
+                           "DSCOMM_HOOKS_PHASES");
     pthread_mutex_lock(&lock);
     if (hooks) {
         status = hooks_install(&own);
@@ -150,6 +157,7 @@ static void op_describe(const dscomm_group_t *group, const dscomm_call_t *call,
     info->size = sizeof(*info);
     info->group = group;
     info->async = call->async;
+    info->phases = NULL;
     if (call->type == CALL_COLLECTIVE)
         op_describe_collective(group, &call->coll, info);
     else
@@ -190,7 +198,23 @@ void dscomm_priv_hook_end(const dscomm_group_t *group,
     op_describe(group, call, &info);
     if (info.coll == DSCOMM_COLL_RECV && status == DSCOMM_OK)
         op_describe_received(request, &info);
+    if (call->type == CALL_COLLECTIVE && call->coll.phases) {
+        dscomm_phase_switch(call->coll.phases, DSCOMM_PHASE_OTHER);
+        info.phases = call->coll.phases->ns;
+    }
     span.hooks->end(&info, status, span.token, span.hooks->arg);
+}
+
+void dscomm_phase_switch(dscomm_phases_t *phases, dscomm_phase_t phase)
+{
+    int64_t now_ns;
+
+    if (phases->phase == (int)phase && phase == DSCOMM_PHASE_WAIT)
+        return; /* many turns of one wait */
+    now_ns = dscomm_priv_clock();
+    phases->ns[phases->phase] += now_ns - phases->since_ns;
+    phases->since_ns = now_ns;
+    phases->phase = (int)phase;
 }
 
 void dscomm_priv_hook_waited(dscomm_work_t *work)

@@ -233,6 +233,7 @@ dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work)
     work->request.status = DSCOMM_IN_PROGRESS;
     if (!work->call.internal)
         work->span = dscomm_priv_hook_begin(group, &work->call);
+    dscomm_priv_hook_phases(work->span, &work->call, &work->phases);
     work_record(work);
     status = work->kind->start(work);
     group->works.unscanned = 1;
@@ -364,8 +365,11 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
         status = ended;
     if (work->kind->end)
         work->kind->end(work);
-    if (work->call.bounce)
+    if (work->call.bounce) {
+        if (work->call.type == CALL_COLLECTIVE)
+            dscomm_phase(&work->call.coll, DSCOMM_PHASE_COPY_OUT);
         status = finish_bounce(work, status);
+    }
     work->group->works.completed++;
     if (status < 0 && !work->text && text)
         work_set_text(work, text, 0);

@@ -3,6 +3,7 @@
 #ifndef LIB_WORK_H
 #define LIB_WORK_H
 
+#include "lib/base/clock.h"
 #include "lib/group/group.h"
 
 #include <dscomm/hook.h>
@@ -114,6 +115,7 @@ struct dscomm_work {
     dscomm_group_t *group;
     const dscomm_work_kind_t *kind; /* NULL: never used */
     dscomm_call_t call;
+    dscomm_phases_t phases; /* call.coll's, if the hooks want them */
     dscomm_work_t *next, *prev; /* pending list; next: free list */
     int pending; /* on the pending list */
     int held; /* 1: a blocking call owns it, under the group's lock */
@@ -215,6 +217,18 @@ void dscomm_priv_hook_end(const dscomm_group_t *group,
                           const dscomm_call_t *call, dscomm_hook_span_t span,
                           dscomm_status_t status,
                           const dscomm_request_t *request);
+/* Begins the phases of a collective, which are kept in phases, if span's hooks
+ * want them. */
+static inline void dscomm_priv_hook_phases(dscomm_hook_span_t span,
+                                           dscomm_call_t *call,
+                                           dscomm_phases_t *phases)
+{
+    if (G_LIKELY(!span.hooks || !(span.hooks->flags & DSCOMM_HOOKS_PHASES)) ||
+        call->type != CALL_COLLECTIVE)
+        return;
+    *phases = (dscomm_phases_t){.since_ns = dscomm_priv_clock()};
+    call->coll.phases = phases;
+}
 /* Calls the hook waited of a complete work, once, with work->span.waited_ns. */
 void dscomm_priv_hook_waited(dscomm_work_t *work);
 /* In a forked child: initialises the lock. */

@@ -55,10 +55,13 @@ typedef struct dscomm_profiler_attr {
     /* 1: events are kept, for DSCOMM_PROFILE_TRACE and for finding
      * stragglers */
     int trace;
+    /* 0, 1: operations; 2: the phases of collectives, too, which takes more
+     * time */
+    int level;
 } dscomm_profiler_attr_t;
 #define DSCOMM_PROFILER_ATTR_INIT                                              \
     {                                                                          \
-        sizeof(dscomm_profiler_attr_t), 0, 0, NULL, 0, 0, 0                    \
+        sizeof(dscomm_profiler_attr_t), 0, 0, NULL, 0, 0, 0, 0                 \
     }
 /* Sets the size bytes at attr to the defaults, as DSCOMM_PROFILER_ATTR_INIT
  * does, for callers in languages that have no macros. size: of the structure
@@ -69,7 +72,8 @@ dscomm_profiler_attr_init(dscomm_profiler_attr_t *attr, size_t size);
 
 /* Makes a profiler and attaches it to the hooks of the process. attr may be
  * NULL. ERR_STATE while another one, or another hook table, is attached.
- * ERR_INVALID if prof_ops names no operation. MT: safe. */
+ * ERR_INVALID if prof_ops names no operation, or if level is not 0, 1 or 2. MT:
+ * safe. */
 DSCOMM_API dscomm_status_t dscomm_profiler_attach(
     const dscomm_profiler_attr_t *attr, dscomm_profiler_t **ret_profiler);
 
@@ -150,7 +154,9 @@ typedef enum {
     DSCOMM_PROFILE_BY_PEER = 2, /* send or recv, group, peer */
     DSCOMM_PROFILE_BY_RANGE = 3, /* the program's ranges */
     /* compressed operations: operation, group, codec, size of the buffers */
-    DSCOMM_PROFILE_BY_CODEC = 4
+    DSCOMM_PROFILE_BY_CODEC = 4,
+    /* level 2: operation, group, phase; sizes as by class */
+    DSCOMM_PROFILE_BY_PHASE = 5
 } dscomm_profile_by_t;
 
 /* Groups of equal names and sizes share rows. */
@@ -187,6 +193,11 @@ typedef struct dscomm_profile_row {
     const char *codec;
     uint64_t sent_bytes, plain_bytes;
     int64_t saved_bytes;
+    /* By phase, else "": "copy_in", "wait", "reduce", "copy_out", or "other"
+     * for what the backend does not tell apart (dscomm_phase_t). count is that
+     * of operations with this phase; of the times there are only total_ns and
+     * mean_ns. */
+    const char *phase;
 } dscomm_profile_row_t;
 /* Fills in row index = 0, 1, ... of those by what by says. ERR_NOT_FOUND beyond
  * the last one. Texts live as long as profile. MT: safe. */

@@ -5,7 +5,9 @@
 
 #include "tests/backends/conform.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define EVENTS_MAX 64
 
@@ -174,6 +176,79 @@ static void test_refused(void)
     CHECK_OK(dscomm_hooks_set(NULL));
 }
 
+static int64_t clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+typedef struct {
+    int64_t began_ns, whole_ns, sum_ns; /* whole_ns: from begin to end */
+    int seen, negative;
+} phases_t;
+
+static uint64_t phases_begin(const dscomm_op_info_t *info, void *arg)
+{
+    phases_t *phases = arg;
+
+    if (info->phases)
+        phases->seen = -1; /* too early */
+    phases->began_ns = clock_ns();
+    return 0;
+}
+
+static void phases_end(const dscomm_op_info_t *info, dscomm_status_t status,
+                       uint64_t token, void *arg)
+{
+    phases_t *phases = arg;
+
+    (void)status, (void)token;
+    phases->whole_ns = clock_ns() - phases->began_ns;
+    phases->sum_ns = 0;
+    for (int i = 0; info->phases && i < DSCOMM_PHASE_COUNT; i++) {
+        phases->seen += i == 0;
+        phases->sum_ns += info->phases[i];
+        phases->negative += info->phases[i] < 0;
+    }
+}
+
+/* Phases divide the time of a collective, whatever the backend tells of it. */
+static void test_phases(void)
+{
+    static const size_t counts[] = {1, 5000, 100000};
+    static phases_t phases;
+    dscomm_hooks_t hooks = {.size = sizeof hooks,
+                            .begin = phases_begin,
+                            .end = phases_end,
+                            .arg = &phases,
+                            .flags = DSCOMM_HOOKS_PHASES};
+    int32_t *in = calloc(counts[2], sizeof *in);
+    int32_t *out = calloc(counts[2], sizeof *out);
+    dscomm_work_t *work;
+
+    CHECK_OK(dscomm_hooks_set(&hooks));
+    for (size_t i = 0; i < 6; i++) {
+        const size_t count = counts[i / 2];
+
+        phases = (phases_t){0};
+        CHECK_OK(dscomm_all_reduce(my.group, in, out, count, DSCOMM_INT32,
+                                   DSCOMM_SUM, i % 2 ? &work : NULL));
+        if (i % 2) {
+            CHECK_OK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+            dscomm_work_free(work);
+        }
+        check(phases.seen == 1 && !phases.negative && phases.sum_ns > 0 &&
+                  phases.sum_ns <= phases.whole_ns,
+              "%zu elements: seen %d, sum %lld of %lld ns", count, phases.seen,
+              (long long)phases.sum_ns, (long long)phases.whole_ns);
+    }
+    CHECK_OK(dscomm_hooks_set(NULL));
+    free(in);
+    free(out);
+}
+
 /* An operation that began under a table ends with it. */
 static void test_removed_in_flight(void)
 {
@@ -207,6 +282,7 @@ static const conform_test_t tests[] = {
     {"messages", test_messages},
     {"refused calls, one table at a time", test_refused},
     {"removed while an operation runs", test_removed_in_flight},
+    {"phases", test_phases},
     {"names", test_names},
     {NULL, NULL},
 };

@@ -107,10 +107,10 @@ for setting in json jsn:x summary:; do
     like "$(cat "$scratch/error")" "DSCOMM_PROFILE has '$setting'; it accepts" \
         "DSCOMM_PROFILE=$setting is refused"
 done
-for setting in prof_ops: prof_op:send prof_all:1; do
+for setting in prof_ops: prof_op:send prof_all:1 level level:3; do
     DSCOMM_PROFILE=$setting "$count" "$own" 3 1 2>"$scratch/error"
     like "$(cat "$scratch/error")" \
-        "DSCOMM_PROFILE has '$setting'; .*prof_all and prof_ops:OPERATION\\+OPERATION" \
+        "DSCOMM_PROFILE has '$setting'; .*level:2, prof_all and prof_ops:OPERATION\\+OPERATION" \
         "DSCOMM_PROFILE=$setting is refused"
 done
 for setting in prof_ops:allgather 'prof_ops:send+allgather,summary'; do
@@ -132,6 +132,50 @@ prof_ops:all_reduce+send ^(all_reduce|send),
 prof_ops:recv,prof_ops:barrier ^(recv|barrier),
 prof_ops:send,prof_all .
 END
+
+# Phases at level 2: shm's own collectives, schedules over its messages, two levels
+
+# phase OP PHASE: the operations that had this phase
+phase()
+{
+    awk -F, -v op="$1" -v phase="$2" '$1 == "phases" && $2 == op && $NF == phase {
+        sum += $10 } END { print sum + 0 }' "$scratch/profile.csv"
+}
+
+# ns KIND OP: the sum of times
+ns()
+{
+    awk -F, -v kind="$1" -v op="$2" '$1 == kind && $2 == op { sum += $13 }
+        END { printf "%d", sum }' "$scratch/profile.csv"
+}
+
+while read -r HOSTS settings; do
+    rm -f "$own".?
+    # Settings are words on purpose.
+    # shellcheck disable=SC2086
+    env HOSTS="$HOSTS" $settings DSCOMM_PROFILE="level:2,csv:$scratch/profile.csv,summary" \
+        "$run" run -n 3 "$scratch/start" "$count" "$own" 200 4 2>"$scratch/summary"
+    result $? "level:2 ($settings)"
+    for op in all_reduce all_gather broadcast barrier; do
+        [ "$(ns phases $op)" -gt 0 ] && [ "$(ns phases $op)" -le "$(ns sizes $op)" ]
+        result $? "the phases of $op are parts of its time"
+    done
+    [ "$(phase all_reduce reduce)" -gt 0 ] && [ "$(phase all_gather copy_out)" -gt 0 ] &&
+        [ "$(phase all_gather wait)" -gt 0 ] && [ "$(phase broadcast copy_in)" -gt 0 ]
+    result $? 'all phases are there'
+    is "$(phase broadcast reduce)$(phase all_gather reduce)$(phase barrier reduce)" 000 \
+        'but none that cannot be'
+    like "$(cat "$scratch/summary")" 'all_reduce +world \(3\) .* reduce ' 'the summary has them'
+done <<'END'
+aaa DSCOMM_ALGORITHM=all_reduce:ring,all_gather:ring,broadcast:binomial DSCOMM_BACKEND=shm
+aab DSCOMM_BACKEND=two_level DSCOMM_TWO_LEVEL_BETWEEN=shm
+aaa DSCOMM_BACKEND=shm
+END
+# Every all_reduce of shm copies in, and one with elements reduces.
+is "$(phase all_reduce copy_in)" "$(cat "$own".? | grep -c '^all_reduce,')" \
+    'operations that copied in'
+is "$(phase all_reduce reduce)" "$(cat "$own".? | grep -c '^all_reduce,.*,[1-9]')" \
+    'operations that reduced'
 
 DSCOMM_PROFILER_PLUGIN=$scratch/nothing.so DSCOMM_PROFILE=summary \
     "$count" "$own" 3 1 2>"$scratch/error"

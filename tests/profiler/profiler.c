@@ -135,6 +135,10 @@ static void choices(void)
     is_int(dscomm_profiler_attach(&attr, &profiler), DSCOMM_ERR_INVALID,
            "a name that is none");
     ok(strstr(dscomm_last_error(), "'allgather'") != NULL, "is named");
+    attr.prof_ops = NULL;
+    attr.level = 3;
+    is_int(dscomm_profiler_attach(&attr, &profiler), DSCOMM_ERR_INVALID,
+           "a level that is none");
     attr.size = 3;
     is_int(dscomm_profiler_attach(&attr, &profiler), DSCOMM_ERR_INVALID,
            "a size that is none");

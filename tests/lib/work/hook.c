@@ -156,6 +156,44 @@ static void library(dscomm_group_t *world)
     dscomm_hooks_set(NULL);
 }
 
+static const int64_t *last_phases;
+static int64_t phases_ns;
+
+static void on_phases(const dscomm_op_info_t *info, dscomm_status_t status,
+                      uint64_t token, void *arg)
+{
+    (void)status, (void)token, (void)arg;
+    last_phases = info->phases;
+    phases_ns = 0;
+    for (int i = 0; info->phases && i < DSCOMM_PHASE_COUNT; i++)
+        phases_ns += info->phases[i];
+}
+
+/* Only a table that wants phases gets them. */
+static void phases(dscomm_group_t *world)
+{
+    dscomm_hooks_t hooks = {.size = sizeof hooks, .end = on_phases};
+    int x = 1, y;
+
+    dscomm_hooks_set(&hooks);
+    last_phases = &phases_ns;
+    dscomm_barrier(world, NULL);
+    ok(!last_phases, "no phases unless they are wanted");
+    dscomm_hooks_set(NULL);
+    hooks.flags = DSCOMM_HOOKS_PHASES;
+    is_int(dscomm_hooks_set(&hooks), DSCOMM_OK, "a table that wants phases");
+    dscomm_all_reduce(world, &x, &y, 1, DSCOMM_INT32, DSCOMM_SUM, NULL);
+    ok(last_phases && phases_ns > 0, "gets those of a collective");
+    dscomm_send(world, &x, 1, DSCOMM_INT32, 0, 5);
+    ok(!last_phases, "not of a message");
+    dscomm_recv(world, &y, 1, DSCOMM_INT32, 0, 5, NULL, NULL);
+    dscomm_hooks_set(NULL);
+    hooks.flags = 6;
+    is_int(dscomm_hooks_set(&hooks), DSCOMM_ERR_INVALID, "an unknown flag");
+    ok(strstr(dscomm_last_error(), "it knows DSCOMM_HOOKS_PHASES") != NULL,
+       "says so");
+}
+
 /* Tables of callers with older or newer headers. */
 static void sizes(dscomm_group_t *world)
 {
@@ -263,6 +301,7 @@ int main(void)
     is_int(ended, 2, "ends all the same");
     dscomm_hooks_set(NULL);
     sizes(world);
+    phases(world);
     notes(world);
     waiting(world);
     library(world);
