@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "profiler/events.h"
+#include "profiler/lock.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -41,8 +42,7 @@ typedef struct {
     int64_t mark_ns; /* of the thread: where its previous event ended */
 } ring_t;
 
-/* protects taking and giving back rings, and the owner */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* The library's lock protects taking and giving back rings, and the owner. */
 static ring_t rings[RINGS];
 static event_thread_t threads[THREADS];
 static unsigned thread_count;
@@ -61,9 +61,9 @@ static void ring_give_back(void *arg)
     ring_t *ring = arg;
 
     own = &none;
-    pthread_mutex_lock(&lock);
+    dscomm_priv_profiler_lock();
     ring->taken = false;
-    pthread_mutex_unlock(&lock);
+    dscomm_priv_profiler_unlock();
 }
 
 static void key_make(void)
@@ -112,14 +112,14 @@ static ring_t *ring_take(void)
     ring_t *ring;
 
     pthread_once(&key_once, key_make);
-    pthread_mutex_lock(&lock);
+    dscomm_priv_profiler_lock();
     ring = ring_find();
     if (ring) {
         ring->taken = true;
         ring->thread = thread_add();
         ring->mark_ns = 0;
     }
-    pthread_mutex_unlock(&lock);
+    dscomm_priv_profiler_unlock();
     own = ring ? ring : &none;
     if (ring)
         pthread_setspecific(key, ring);
@@ -187,18 +187,18 @@ void dscomm_priv_event_mark(int64_t now)
 void dscomm_priv_events_begin(const void *new_owner)
 {
     dscomm_priv_events_forget();
-    pthread_mutex_lock(&lock);
+    dscomm_priv_profiler_lock();
     owner = new_owner;
-    pthread_mutex_unlock(&lock);
+    dscomm_priv_profiler_unlock();
 }
 
 void dscomm_priv_events_forget(void)
 {
-    pthread_mutex_lock(&lock);
+    dscomm_priv_profiler_lock();
     for (int i = 0; i < RINGS; i++)
         atomic_store(&rings[i].first, atomic_load(&rings[i].head));
     atomic_store(&lost, 0);
-    pthread_mutex_unlock(&lock);
+    dscomm_priv_profiler_unlock();
 }
 
 static void ring_read(const ring_t *ring, uint64_t index, event_t *ret_event)
@@ -264,14 +264,14 @@ uint64_t dscomm_priv_events_copy(const void *of, GArray *events)
 {
     uint64_t dropped = 0;
 
-    pthread_mutex_lock(&lock);
+    dscomm_priv_profiler_lock();
     if (owner == of) {
         dropped = atomic_load(&lost);
         for (int i = 0; i < RINGS; i++)
             if (rings[i].words)
                 dropped += ring_copy(&rings[i], events);
     }
-    pthread_mutex_unlock(&lock);
+    dscomm_priv_profiler_unlock();
     return dropped;
 }
 
@@ -279,10 +279,10 @@ bool dscomm_priv_event_thread(unsigned number, event_thread_t *ret_thread)
 {
     bool known;
 
-    pthread_mutex_lock(&lock);
+    dscomm_priv_profiler_lock();
     known = number < thread_count;
     if (known)
         *ret_thread = threads[number];
-    pthread_mutex_unlock(&lock);
+    dscomm_priv_profiler_unlock();
     return known;
 }

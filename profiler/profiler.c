@@ -409,13 +409,14 @@ dscomm_status_t dscomm_profiler_attach(const dscomm_profiler_attr_t *attr,
         status = profiler_install(profiler);
         if (status < 0)
             profiler_drop(profiler);
-        else if (profiler->trace)
-            dscomm_priv_events_begin(profiler);
     }
     dscomm_priv_profiler_unlock();
-    if (status == DSCOMM_OK)
-        *ret_profiler = profiler;
-    return status;
+    if (status < 0)
+        return status;
+    if (profiler->trace)
+        dscomm_priv_events_begin(profiler);
+    *ret_profiler = profiler;
+    return DSCOMM_OK;
 }
 
 void dscomm_profiler_detach(dscomm_profiler_t *profiler)

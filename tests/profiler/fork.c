@@ -53,13 +53,15 @@ static void use(dscomm_group_t *world, dscomm_profiler_t *inherited)
     dscomm_profiler_range_begin("child");
     dscomm_profiler_range_end();
     dscomm_profiler_free(inherited);
-    attr.enabled = 1;
+    attr.enabled = attr.trace = 1;
     if (dscomm_profiler_attach(&attr, &profiler) < 0) {
         /* the parent's other thread had attached one */
         dscomm_hooks_set(NULL);
         if (dscomm_profiler_attach(&attr, &profiler) < 0)
             _exit(1);
     }
+    dscomm_profiler_range_begin("traced");
+    dscomm_profiler_range_end();
     if (dscomm_profiler_snapshot(profiler, &profile) < 0)
         _exit(2);
     dscomm_profile_free(profile);
@@ -96,10 +98,12 @@ static int fork_beside(void *(*other)(void *arg), void *arg,
 
 int main(void)
 {
+    dscomm_profiler_attr_t trace = DSCOMM_PROFILER_ATTR_INIT;
     dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
     dscomm_profiler_t *profiler;
     dscomm_group_t *world;
 
+    trace.enabled = trace.trace = 1;
     attr.has_rank = 1;
     attr.world_size = 1;
     if (dscomm_init(&attr, &world) || dscomm_profiler_attach(NULL, &profiler))
@@ -107,7 +111,7 @@ int main(void)
     is_int(fork_beside(name_ranges, NULL, world, profiler), FORKS,
            "children of a process whose other thread adds texts");
     dscomm_profiler_free(profiler);
-    is_int(fork_beside(attach_and_free, NULL, world, NULL), FORKS,
+    is_int(fork_beside(attach_and_free, &trace, world, NULL), FORKS,
            "children of a process whose other thread attaches profilers");
     dscomm_finalize(world);
     return tap_done();
