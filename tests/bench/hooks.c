@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The cost of hooks and of the profiler in a call: without a table, with one
- * whose functions do nothing, with a profiler, and with one that keeps events.
- * Not a test.
+ * whose functions do nothing, with a profiler, with one that times phases, and
+ * with one that keeps events. Not a test.
  *
- *     tests/bench/hooks [off|empty|profiler|trace CALLS]
+ *     tests/bench/hooks [KIND CALLS]
  *
  * One rank, backend self, which does almost nothing. The kinds of calls
  * alternate; figures are nanoseconds, medians of rounds. With arguments, makes
  * so many calls of one kind: under callgrind, the difference of two numbers of
- * calls is that of the instructions. */
+ * calls is that of the instructions. tests/bench/dispatch measures
+ * what hooks cost while there are none. */
 #include "config.h"
 
 #include <stdio.h>
@@ -59,7 +60,7 @@ static double run_hooked(int calls)
     return ns;
 }
 
-static double run_attached(int calls, int trace)
+static double run_attached(int calls, int trace, int level)
 {
     static dscomm_profiler_t *profiler;
     dscomm_profiler_attr_t attr = DSCOMM_PROFILER_ATTR_INIT;
@@ -67,6 +68,7 @@ static double run_attached(int calls, int trace)
 
     attr.enabled = 1;
     attr.trace = trace;
+    attr.level = level;
     DSCOMM_CHECK(dscomm_profiler_attach(&attr, &profiler));
     run(1); /* makes the row */
     ns = run(calls);
@@ -76,12 +78,17 @@ static double run_attached(int calls, int trace)
 
 static double run_profiled(int calls)
 {
-    return run_attached(calls, 0);
+    return run_attached(calls, 0, 1);
 }
 
 static double run_traced(int calls)
 {
-    return run_attached(calls, 1);
+    return run_attached(calls, 1, 1);
+}
+
+static double run_phased(int calls)
+{
+    return run_attached(calls, 0, 2);
 }
 
 static const struct {
@@ -90,6 +97,7 @@ static const struct {
 } kinds[] = {{"off", run},
              {"empty", run_hooked},
              {"profiler", run_profiled},
+             {"phases", run_phased},
              {"trace", run_traced}};
 
 #define KINDS (sizeof kinds / sizeof *kinds)
