@@ -161,6 +161,8 @@ void engine_errors_release(void);
 /* Adds a group to those that are notified when the program finalises MPI. */
 void engine_library_enlist(engine_t *engine);
 void engine_library_delist(engine_t *engine);
+/* Whether one of these groups has ended because a rank died or was silent. */
+bool engine_library_lost_rank(void);
 int engine_library_alive(void);
 /* Sets whether some rank may never call MPI_Finalize(). */
 void engine_library_set_unsafe(int so);

@@ -237,6 +237,21 @@ void engine_library_delist(engine_t *engine)
     pthread_mutex_unlock(&lock);
 }
 
+bool engine_library_lost_rank(void)
+{
+    dscomm_failure_t failure;
+    engine_t *engine;
+    bool lost = false;
+
+    pthread_mutex_lock(&lock);
+    TAILQ_FOREACH (engine, &engines, link)
+        lost |= ending_status(&engine->ending, &failure) < 0 &&
+                (failure.kind == DSCOMM_FAILURE_DIED ||
+                 failure.kind == DSCOMM_FAILURE_SILENT);
+    pthread_mutex_unlock(&lock);
+    return lost;
+}
+
 int engine_library_alive(void)
 {
     return !finalized;

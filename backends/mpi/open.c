@@ -289,6 +289,17 @@ static void judge_opening(const engine_t *engine, dscomm_status_t status)
         engine_library_set_unsafe(1);
 }
 
+/* 1: this process goes on without a rank that has died, or did not answer. */
+static atomic_int rank_lost;
+
+/* Notes a group of survivors: no group is its parent although it is no world,
+ * and a group that has lost a rank is still there. */
+static void note_survivors(const dscomm_backend_args_t *args)
+{
+    if (!args->parent && !args->world && engine_library_lost_rank())
+        rank_lost = 1;
+}
+
 dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl)
 {
     engine_t *engine = g_new0(engine_t, 1);
@@ -311,6 +322,7 @@ dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl)
         engine_destroy(engine);
         return status;
     }
+    note_survivors(args);
     engine_library_enlist(engine);
     if (args->rank == 0)
         dscomm_log(DSCOMM_LOG_INFO, "mpi",
@@ -350,6 +362,9 @@ static void engine_judge(const engine_t *engine)
  * that reads a message of a process that has ended. So when all ranks have met
  * for the last time, each receives these messages and discards them. */
 static TAILQ_HEAD(, engine) unclean = TAILQ_HEAD_INITIALIZER(unclean);
+/* Groups that were closed after a death. No call touches them; the list only
+ * keeps what they own reachable, because MPI may still write there. */
+static TAILQ_HEAD(, engine) abandoned = TAILQ_HEAD_INITIALIZER(abandoned);
 static pthread_mutex_t unclean_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* How long the last meeting waits for them, in ms; usually a few ms. */
@@ -396,6 +411,21 @@ static void unclean_add(engine_t *engine)
     engine_library_strand(true);
 }
 
+/* Closes a group without a call of MPI. MPI still owns the messages of the
+ * group that failed, also those between survivors, and cannot give up their
+ * buffers, which the program may have freed by now: Open MPI 4.1 crashes in
+ * calls that make progress with them. MPI is not finalised then. */
+static void engine_abandon(engine_t *engine)
+{
+    engine_library_set_unsafe(1);
+    engine_library_delist(engine);
+    engine->closed = 1;
+    engine->name = "";
+    pthread_mutex_lock(&unclean_lock);
+    TAILQ_INSERT_TAIL(&abandoned, engine, link);
+    pthread_mutex_unlock(&unclean_lock);
+}
+
 /* Freeing a communicator is collective by the standard, but if only some ranks
  * do it, Open MPI 4.1 and MPICH 4.0 just forget it, and MPICH reuses its
  * number. So a communicator with messages that may still be under way is kept.
@@ -406,6 +436,10 @@ void engine_close(void *impl)
     const int met_all = engine->met_all;
     int clean, kept;
 
+    if (rank_lost) {
+        engine_abandon(engine);
+        return;
+    }
     pthread_mutex_lock(engine->lock);
     engine_poll(engine);
     clean = !engine->ending.status && !engine->strayed &&
