@@ -15,6 +15,7 @@ is_stopped()
 {
     json=$("$program" top --once --json --interval 0.01 "$job" 2>&1) &&
         [ "$(member process)" = '"running" "stopped" "running" "running" ' ] &&
+        [ "$(member wait)" = '1.0 0.0 1.0 1.0 ' ] &&
         [ "$(printf '%s\n' "$json" | grep -c '"current" : "all_reduce(count 4, float32, sum) #5"')" = 3 ]
 }
 
@@ -26,7 +27,6 @@ until_true is_stopped
 result $? 'rank 1 is stopped, and the others wait in the fifth collective'
 is "$(member rank)" '0 1 2 3 ' 'all ranks'
 is "$(printf '%s\n' "$json" | grep -c '"current" : null')" 1 'rank 1 is in no call'
-is "$(member wait)" '1.0 0.0 1.0 1.0 ' 'who waits for another rank'
 out=$("$program" top --once --interval 0.01 "$name")
 is $? 0 'as text, by the name of the job'
 is "$(printf '%s\n' "$out" | head -n 1)" "job $name, 4 ranks on this machine" 'the job'
@@ -72,7 +72,7 @@ if session new-session -d -x 80 -y 12 "PS1='$ ' LC_ALL=C.UTF-8 sh" 2>"$scratch/e
     printf 'echo $$ >%s/view\nexec %s top --interval 0.1 %s\n' "$scratch" "$program" "$name" >"$view"
     chmod +x "$view"
     session send-keys "$view" Enter
-    appears_there 'in a terminal: the job' "^job $name, 4 ranks +q: quit\$"
+    appears_there 'in a terminal: the job' "^job $name, 4 ranks on 1 node +q: quit\$"
     appears_there 'a rank that waits, in 80 columns' \
         '^ +0 +[0-9]+ running +0 +0 100% █{6} +[0-9.]+s all_reduce\(count 4, floa>$'
     appears_there 'the stopped rank, whose bar is empty' '^ +1 +[0-9]+ stopped +0 +0 +0% ░{6} .* no call *$'
@@ -102,7 +102,7 @@ if session new-session -d -x 80 -y 12 "PS1='$ ' LC_ALL=C.UTF-8 sh" 2>"$scratch/e
         esac
         until_true has_ended "$(cat "$scratch/view")"
         session send-keys "echo status \$?, \$(stty -a | grep -Eo ' -?(icanon|echo) ')" Enter
-        appears_there "the terminal after $way" "^status $code, icanon echo *\$"
+        appears_there "the terminal after $way" "(^|[$] )status $code, icanon echo *\$"
     done
     session send-keys "clear; $view" Enter
     until_true shows 'q: quit'
@@ -146,6 +146,35 @@ is "$?,$(cat "$scratch/err")" "1,dscomm top: this user has no job '$name' on thi
 "$program" top --once $$ >/dev/null 2>"$scratch/err"
 is $? 1 'a process that is no rank'
 like "$(cat "$scratch/err")" "^dscomm top: process $$: it has no flight recorder" 'says so'
+
+# Two nodes, which are this machine: the dscomm run of each samples its ranks
+DSCOMM_JOB_SECRET=$(printf '%032d' $$)
+export DSCOMM_JOB_SECRET
+address=127.$((1 + $$ / 65536)).$(($$ / 256 % 256)).$(($$ % 256))
+trap 'kill_started; rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+for r in 1 0; do
+    DSCOMM_TIMEOUT=100 start_node $r "$program" run --nnodes 2 --node-rank $r --master $address \
+        --join-timeout 30 --rdzv-id $name -n 2 "$abs_top_builddir/tests/tools/failing" late
+done
+unset DSCOMM_JOB_SECRET
+has_both()
+{
+    json=$("$program" top --once --json --interval 1 "$pid" 2>&1) &&
+        [ "$(member node)" = '0 0 1 1 ' ] && [ "$(member wait)" = "$1" ]
+}
+until_true has_both '1.0 0.0 0.0 0.0 '
+result $? 'two nodes: the ranks of both, and their waits for ranks of their own node' ||
+    printf '%s\n' "$json" | sed 's/^/# /'
+is "$(member rank)" '0 1 2 3 ' 'two nodes: in the order of the ranks'
+is "$(printf '%s\n' "$json" | grep -c '"current" : "all_reduce(count 4, float32, sum) #5"')" 3 \
+    'two nodes: what each rank is in'
+out=$("$program" top --once --interval 1 "$pid")
+is "$(printf '%s\n' "$out" | head -n 1)" "job $name, 4 ranks on 2 nodes" 'two nodes: as text'
+like "$out" '^ +1 +3 +[0-9]+ running .* all_reduce\(count 4, float32, sum\) #5$' \
+    'two nodes: a rank of the other one'
+kill_started
+finish 2>/dev/null
 for arguments in 'a/b' '1 2' '--interval 0' '--interval 1e9' '--nothing'; do
     # shellcheck disable=SC2086
     "$program" top --once $arguments >/dev/null 2>&1

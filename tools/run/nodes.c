@@ -8,6 +8,7 @@
 #include "lib/rendezvous/roster.h"
 #include "tools/common/tool.h"
 #include "tools/run/nodes.h"
+#include "tools/top/sample.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,6 +19,8 @@
 
 #define REPORT_MS 1000
 #define TEXT_MAX 4096
+/* After the last request of dscomm top, samples are written for so long. */
+#define SAMPLED_US (5 * G_USEC_PER_SEC)
 
 typedef enum {
     POST_END,
@@ -65,6 +68,11 @@ struct tool_nodes {
     int64_t *beats; /* node 0: the heartbeats of each node, */
     gint64 *changed_us; /* and the times of their last changes */
     int lost; /* on node 0: number of nodes that will send no leave message */
+    const dscomm_recorder_t *recorder; /* of this node's ranks */
+    int64_t requests; /* of dscomm top */
+    gint64 requested_us; /* time of the last one */
+    GArray *samples; /* the last ones, or NULL, */
+    gint64 sampled_us; /* and their time */
 };
 
 char *tool_nodes_url(const char *host, int port)
@@ -140,6 +148,7 @@ tool_nodes_t *tool_nodes_new(const tool_job_t *job, const tool_place_t *place,
     n->silence_us = place->silence_us;
     n->url = g_strdup(url);
     n->guard_url = job->guard.url;
+    n->recorder = &job->recorder;
     n->beats = g_new0(int64_t, n->count);
     n->changed_us = g_new0(gint64, n->count);
     queue_init(&n->posts);
@@ -416,16 +425,55 @@ static dscomm_status_t look_at_beats(tool_nodes_t *n)
     return status;
 }
 
+/* Writes what this node's ranks do into the store. */
+static dscomm_status_t write_samples(tool_nodes_t *n, gint64 now)
+{
+    GArray *samples =
+        sample_take(n->recorder, n->samples,
+                    (double)(now - n->sampled_us) / G_USEC_PER_SEC);
+    char *text = samples_print(samples);
+    char *key = g_strdup_printf(TOOL_NODES_SAMPLES "/%d", n->own);
+    dscomm_status_t status =
+        dscomm_store_set(n->store, key, text, strlen(text));
+
+    g_free(key);
+    g_free(text);
+    g_clear_pointer(&n->samples, g_array_unref);
+    n->samples = samples;
+    n->sampled_us = now;
+    return status;
+}
+
+/* Writes samples while a dscomm top asks for them. */
+static dscomm_status_t show_samples(tool_nodes_t *n)
+{
+    const gint64 now = g_get_monotonic_time();
+    int64_t requests = 0;
+    dscomm_status_t status =
+        dscomm_store_add(n->store, TOOL_NODES_SAMPLES, 0, &requests);
+
+    if (status < 0 || !n->recorder->memory)
+        return status;
+    if (requests != n->requests)
+        n->requested_us = now;
+    n->requests = requests;
+    return requests && now - n->requested_us < SAMPLED_US
+               ? write_samples(n, now)
+               : DSCOMM_OK;
+}
+
 static dscomm_status_t show_life(tool_nodes_t *n)
 {
     gint64 now = g_get_monotonic_time();
+    dscomm_status_t status;
     int64_t count;
 
     if (now < n->next_beat)
         return DSCOMM_OK;
     n->next_beat = now + tool_nodes_beat_us(n->count, n->silence_us);
-    return n->own == 0 ? look_at_beats(n)
-                       : count_up(n, "beat", n->own, 1, &count);
+    status =
+        n->own == 0 ? look_at_beats(n) : count_up(n, "beat", n->own, 1, &count);
+    return status == DSCOMM_OK && !n->over ? show_samples(n) : status;
 }
 
 static dscomm_status_t look_around(tool_nodes_t *n)
@@ -526,6 +574,7 @@ void tool_nodes_leave(tool_nodes_t *n)
     g_free(n->url);
     g_free(n->beats);
     g_free(n->changed_us);
+    g_clear_pointer(&n->samples, g_array_unref);
     pthread_mutex_destroy(&n->posts.lock);
     pthread_mutex_destroy(&n->events.lock);
     g_free(n);

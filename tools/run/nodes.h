@@ -83,6 +83,10 @@ void tool_nodes_report_killed(const char *url, int node, pid_t pid);
  * not begin. */
 #define TOOL_NODES_READ "bye"
 
+/* Key of the number of samples that dscomm top has asked for, and prefix of the
+ * keys of each node's last one. */
+#define TOOL_NODES_SAMPLES "samples"
+
 /* Interval between checks of the store, and between heartbeats. It is longer
  * with hundreds of nodes, because node 0 serves all of them; but several
  * intervals fit into the silence after which a node is lost. */

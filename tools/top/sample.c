@@ -210,6 +210,11 @@ static int sample_order(const void *a, const void *b)
     return one->rank - other->rank;
 }
 
+void samples_sort(GArray *samples)
+{
+    g_array_sort(samples, sample_order);
+}
+
 /* Fills the sample of a rank. */
 static void sample_fill(const dscomm_recorder_slot_t *slot, GHashTable *called,
                         const GArray *before, double seconds, sample_t *sample)
@@ -252,6 +257,76 @@ GArray *sample_take(const dscomm_recorder_t *recorder, const GArray *before,
     }
     dscomm_priv_recorder_close(&view);
     g_hash_table_destroy(called);
-    g_array_sort(samples, sample_order);
+    samples_sort(samples);
     return samples;
+}
+
+int samples_nodes(const GArray *samples)
+{
+    GHashTable *nodes = g_hash_table_new(NULL, NULL);
+    int count;
+
+    for (guint i = 0; i < samples->len; i++)
+        g_hash_table_add(
+            nodes, GINT_TO_POINTER(g_array_index(samples, sample_t, i).node));
+    count = (int)g_hash_table_size(nodes);
+    g_hash_table_destroy(nodes);
+    return count;
+}
+
+/* The members of a line before the call: rank, pid, state, calls; calls and
+ * bytes a second; wait, in 1/1000; and current_s, in us. */
+char *samples_print(const GArray *samples)
+{
+    GString *text = g_string_new(NULL);
+
+    for (guint i = 0; i < samples->len; i++) {
+        const sample_t *sample = &g_array_index(samples, sample_t, i);
+
+        g_string_append_printf(
+            text, "%d %d %d %llu %.0f %.0f %.0f %.0f %s\n", sample->rank,
+            sample->pid, (int)sample->state, (unsigned long long)sample->calls,
+            sample->calls_per_s, sample->bytes_per_s, 1e3 * sample->wait,
+            1e6 * sample->current_s, sample->current);
+    }
+    return g_string_free(text, false);
+}
+
+static bool line_parse(const char *line, sample_t *sample)
+{
+    gint64 number[8];
+    char *end;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(number); i++) {
+        number[i] = g_ascii_strtoll(line, &end, 10);
+        if (end == line || number[i] < 0)
+            return false;
+        line = end;
+    }
+    if (number[0] > G_MAXINT || number[1] > G_MAXINT || number[2] > SLOT_LEFT)
+        return false;
+    sample->rank = (int)number[0];
+    sample->pid = (int)number[1];
+    sample->state = (slot_state_t)number[2];
+    sample->calls = (uint64_t)number[3];
+    sample->calls_per_s = (double)number[4];
+    sample->bytes_per_s = (double)number[5];
+    sample->wait = (double)MIN(number[6], 1000) / 1e3;
+    sample->current_s = (double)number[7] / 1e6;
+    g_strlcpy(sample->current, *line == ' ' ? line + 1 : line,
+              sizeof sample->current);
+    return true;
+}
+
+void samples_parse(const char *text, int node, GArray *samples)
+{
+    char **lines = g_strsplit(text, "\n", -1);
+
+    for (char **line = lines; *line; line++) {
+        sample_t sample = {.node = node};
+
+        if (line_parse(*line, &sample))
+            g_array_append_val(samples, sample);
+    }
+    g_strfreev(lines);
 }

@@ -9,6 +9,7 @@
 
 typedef struct {
     int rank, pid;
+    int node; /* of the job; 0 for those that were taken here */
     slot_state_t state;
     uint64_t calls; /* all that the rank has made */
     double calls_per_s, bytes_per_s;
@@ -26,5 +27,15 @@ const char *sample_state(slot_state_t state);
  * taken seconds ago, or NULL: rates are 0 then. */
 GArray *sample_take(const dscomm_recorder_t *recorder, const GArray *before,
                     double seconds);
+
+/* Sorts samples by rank. */
+void samples_sort(GArray *samples);
+/* The number of nodes that samples are of. */
+int samples_nodes(const GArray *samples);
+/* The samples as lines of text, for another node; g_free(). */
+char *samples_print(const GArray *samples);
+/* Adds the samples of a node from such lines; leaves out lines that are none.
+ */
+void samples_parse(const char *text, int node, GArray *samples);
 
 #endif

@@ -5,6 +5,7 @@
 #include "tools/common/json.h"
 #include "tools/common/tool.h"
 #include "tools/top/attach.h"
+#include "tools/top/remote.h"
 #include "tools/top/sample.h"
 #include "tools/top/screen.h"
 #include "tools/top/view.h"
@@ -43,6 +44,7 @@ static void print_json(const dscomm_recorder_t *recorder, const GArray *samples)
 
         tool_json_object(builder, NULL);
         tool_json_number(builder, "rank", sample->rank);
+        tool_json_number(builder, "node", sample->node);
         tool_json_number(builder, "pid", sample->pid);
         tool_json_text(builder, "process", sample_state(sample->state));
         tool_json_number(builder, "calls", (gint64)sample->calls);
@@ -61,11 +63,13 @@ static void print_json(const dscomm_recorder_t *recorder, const GArray *samples)
     g_string_free(text, true);
 }
 
-static void print_rank(const sample_t *sample)
+static void print_rank(const sample_t *sample, bool with_node)
 {
     const int full = (int)lround(sample->wait * BAR);
     char *current = tool_printable(sample->current);
 
+    if (with_node)
+        printf("%4d ", sample->node);
     printf("%5d %8d %-8s %10.0f %10.3f %4.0f%% ", sample->rank, sample->pid,
            sample_state(sample->state), sample->calls_per_s,
            sample->bytes_per_s / 1e6, 100 * sample->wait);
@@ -81,12 +85,17 @@ static void print_table(const dscomm_recorder_t *recorder,
     char *raw = attach_name(recorder);
     char *job = tool_printable(raw);
 
-    printf("job %s, %u rank%s on this machine\n", job, samples->len,
-           samples->len == 1 ? "" : "s");
+    if (samples_nodes(samples) > 1)
+        printf("job %s, %u ranks on %d nodes\nnode ", job, samples->len,
+               samples_nodes(samples));
+    else
+        printf("job %s, %u rank%s on this machine\n", job, samples->len,
+               samples->len == 1 ? "" : "s");
     printf("%5s %8s %-8s %10s %10s %5s %-*s %9s %s\n", "rank", "pid", "process",
            "calls/s", "MB/s", "wait", BAR, "", "seconds", "in");
     for (guint i = 0; i < samples->len; i++)
-        print_rank(&g_array_index(samples, sample_t, i));
+        print_rank(&g_array_index(samples, sample_t, i),
+                   samples_nodes(samples) > 1);
     g_free(job);
     g_free(raw);
 }
@@ -95,6 +104,7 @@ static void print_table(const dscomm_recorder_t *recorder,
 typedef struct {
     GArray *samples;
     gint64 taken_us;
+    remote_t remote;
 } last_t;
 
 static void last_take(const dscomm_recorder_t *recorder, last_t *last)
@@ -106,7 +116,9 @@ static void last_take(const dscomm_recorder_t *recorder, last_t *last)
 
     if (last->samples)
         g_array_free(last->samples, true);
-    *last = (last_t){samples, now};
+    remote_add(&last->remote, samples);
+    last->samples = samples;
+    last->taken_us = now;
 }
 
 /* Prints a sample each interval, until no rank lives. */
@@ -181,7 +193,7 @@ static int top(const char *job, const options_t *options)
 {
     dscomm_recorder_t recorder = DSCOMM_RECORDER_INIT;
     char *problem = attach_job(job, &recorder);
-    last_t last = {NULL, g_get_monotonic_time()};
+    last_t last = {NULL, g_get_monotonic_time(), {1, 0, NULL}};
     int status = TOOL_OK;
 
     if (problem) {
@@ -190,12 +202,18 @@ static int top(const char *job, const options_t *options)
         return status;
     }
     last_take(&recorder, &last);
+    problem = remote_open(&last.remote, last.samples);
+    if (problem)
+        tool_fail(TOOL_OK, "top", "%s", problem);
+    g_free(problem);
+    remote_add(&last.remote, last.samples);
     if (options->once || options->json || !screen_is_there())
         show_lines(&recorder, options, &last);
     else if (!show_screen(&recorder, options, &last))
         status = tool_fail(TOOL_FAILED, "top", "cannot read signals: %s",
                            g_strerror(errno));
     g_array_free(last.samples, true);
+    remote_close(&last.remote);
     dscomm_priv_recorder_close(&recorder);
     return status;
 }

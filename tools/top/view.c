@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define FIXED 49 /* width of all columns but bar and call, with blanks */
+#define NODE 5 /* width of the node's column */
 #define BAR_LEAST 6
 #define BAR_MOST 24
 #define LONG_S 1.0 /* a call of this duration is yellow */
@@ -78,7 +79,8 @@ static void append_bar(GString *out, double part, int width)
     g_string_append(out, NORMAL);
 }
 
-static void append_rank(GString *out, const sample_t *sample, int bar, int rest)
+static void append_rank(GString *out, const sample_t *sample, bool with_node,
+                        int bar, int rest)
 {
     const bool bad =
         sample->state == SLOT_DEAD || sample->state == SLOT_STOPPED;
@@ -91,10 +93,12 @@ static void append_rank(GString *out, const sample_t *sample, int bar, int rest)
     number_format(sample->calls_per_s, calls, sizeof calls);
     number_format(sample->bytes_per_s, bytes, sizeof bytes);
     time_format(sample->current_s, time, sizeof time);
-    g_string_append_printf(out, "%s%4d %8d %-7s %6s %6s %3.0f%% ", colour,
-                           sample->rank, sample->pid,
-                           sample_state(sample->state), calls, bytes,
-                           100 * sample->wait);
+    g_string_append(out, colour);
+    if (with_node)
+        g_string_append_printf(out, "%4d ", sample->node);
+    g_string_append_printf(out, "%4d %8d %-7s %6s %6s %3.0f%% ", sample->rank,
+                           sample->pid, sample_state(sample->state), calls,
+                           bytes, 100 * sample->wait);
     append_bar(out, sample->wait, bar);
     g_string_append_printf(out, "%s %6s ", colour, time);
     append_cut(out, current, rest);
@@ -105,16 +109,20 @@ static void append_rank(GString *out, const sample_t *sample, int bar, int rest)
 void view_draw(const char *job, const GArray *samples, guint first, int rows,
                int columns, GString *out)
 {
-    const int bar = CLAMP((columns - FIXED) / 5, BAR_LEAST, BAR_MOST);
-    const int rest = MAX(columns - FIXED - bar, 0);
+    const int nodes = samples_nodes(samples);
+    const int fixed = nodes > 1 ? FIXED + NODE : FIXED;
+    const int bar = CLAMP((columns - fixed) / 5, BAR_LEAST, BAR_MOST);
+    const int rest = MAX(columns - fixed - bar, 0);
     const guint shown = (guint)MAX(rows - 3, 0);
     const guint last = MIN(first + shown, samples->len);
     char *printable = tool_printable(job);
-    char *title = g_strdup_printf("job %s, %u rank%s", printable, samples->len,
-                                  samples->len == 1 ? "" : "s");
-    char *names = g_strdup_printf("%4s %8s %-7s %6s %6s %4s %-*s %6s %s",
-                                  "rank", "pid", "process", "call/s", "byte/s",
-                                  "wait", bar, "", "time", "in");
+    char *title = g_strdup_printf("job %s, %u rank%s on %d node%s", printable,
+                                  samples->len, samples->len == 1 ? "" : "s",
+                                  nodes, nodes == 1 ? "" : "s");
+    char *names =
+        g_strdup_printf("%s%4s %8s %-7s %6s %6s %4s %-*s %6s %s",
+                        nodes > 1 ? "node " : "", "rank", "pid", "process",
+                        "call/s", "byte/s", "wait", bar, "", "time", "in");
 
     g_string_append(out, "\033[H");
     append_cut(out, title, columns - 8);
@@ -122,7 +130,8 @@ void view_draw(const char *job, const GArray *samples, guint first, int rows,
     append_cut(out, names, columns);
     g_string_append(out, END);
     for (guint i = first; i < last; i++)
-        append_rank(out, &g_array_index(samples, sample_t, i), bar, rest);
+        append_rank(out, &g_array_index(samples, sample_t, i), nodes > 1, bar,
+                    rest);
     if (first || last < samples->len)
         g_string_append_printf(out, "ranks %u to %u of %u; j, k: down, up",
                                first + 1, last, samples->len);
