@@ -136,20 +136,21 @@ static void print_call(const times_t *times, const dscomm_recorded_t *call,
     fprintf(file, "{\"serial\": %llu, \"group\": %u, \"sequence\": %llu, ",
             (unsigned long long)call->serial, (unsigned)call->group,
             (unsigned long long)call->sequence);
-    print_member(file, "operation",
-                 dscomm_coll_name((dscomm_coll_t)call->coll));
+    print_member(file, "operation", dscomm_priv_recorder_operation(call->coll));
     print_member(file, "call", text);
     print_member(file, "state", call_state(call));
     print_member(file, "status",
                  dscomm_status_name((dscomm_status_t)call->status));
     print_member(file, "dtype", dscomm_dtype_name((dscomm_dtype_t)call->dtype));
-    fprintf(file,
-            "\"count\": %llu, \"peer\": %d, \"tag\": %d, \"fingerprint\": %u, "
-            "\"async\": %s, \"called_ns\": %lld, \"ended_ns\": ",
-            (unsigned long long)call->count, call->peer, call->tag,
-            (unsigned)call->fingerprint,
-            call->flags & RECORDED_ASYNC ? "true" : "false",
-            (long long)time_of(times, call->called));
+    fprintf(
+        file,
+        "\"count\": %llu, \"peer\": %d, \"tag\": %d, \"fingerprint\": %u, "
+        "\"async\": %s, \"internal\": %s, \"called_ns\": %lld, \"ended_ns\": ",
+        (unsigned long long)call->count, call->peer, call->tag,
+        (unsigned)call->fingerprint,
+        call->flags & RECORDED_ASYNC ? "true" : "false",
+        call->flags & RECORDED_INTERNAL ? "true" : "false",
+        (long long)time_of(times, call->called));
     if (ended)
         fprintf(file, "%lld}", (long long)ended);
     else

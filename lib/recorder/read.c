@@ -135,6 +135,12 @@ static void message_describe(const dscomm_recorded_t *call, char *text,
              tag);
 }
 
+const char *dscomm_priv_recorder_operation(int coll)
+{
+    return coll == RECORDED_CUSTOM ? "custom"
+                                   : dscomm_coll_name((dscomm_coll_t)coll);
+}
+
 const char *dscomm_priv_recorder_describe(const dscomm_recorder_slot_t *slot,
                                           const dscomm_recorded_t *call,
                                           char *text, size_t size)
@@ -153,7 +159,10 @@ const char *dscomm_priv_recorder_describe(const dscomm_recorder_slot_t *slot,
         .user = call->op == DSCOMM_OP_USER ? &user : NULL,
     };
 
-    if (call->coll >= DSCOMM_COLL_SEND)
+    if (call->coll >= DSCOMM_COLL_COUNT)
+        snprintf(text, size, "%s work",
+                 dscomm_priv_recorder_operation(call->coll));
+    else if (call->coll >= DSCOMM_COLL_SEND)
         message_describe(call, text, size);
     else if (has_detail && detail.ncounts)
         counts_describe(&args, &detail, text, size);

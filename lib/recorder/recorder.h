@@ -51,9 +51,14 @@ typedef struct {
 
 enum {
     RECORDED_ASYNC = 1 << 0, /* the caller got a work */
-    RECORDED_INTERNAL = 1 << 1, /* a call of the library itself */
+    /* no call of the program: the library's own message, or a custom work */
+    RECORDED_INTERNAL = 1 << 1,
     RECORDED_STARTED = 1 << 2, /* the backend or a schedule has begun it */
 };
+
+/* A work of dscomm_work_create(), beside the operations of dscomm_coll_t. It
+ * has no sequence number. */
+#define RECORDED_CUSTOM 100
 
 /* A side table for what exceeds an entry: the counts of a _v call, and the text
  * of a user's operator. */
@@ -187,9 +192,11 @@ bool dscomm_priv_recorder_read_detail(const dscomm_recorder_slot_t *slot,
 bool dscomm_priv_recorder_read_group(const dscomm_recorder_slot_t *slot,
                                      uint32_t number,
                                      dscomm_recorder_group_t *ret_group);
+/* "all_reduce", "recv" or "custom"; static. */
+const char *dscomm_priv_recorder_operation(int coll);
 /* Describes a collective, as dscomm_coll_describe() does, with the counts of a
  * _v call: "all_gather_v(counts 5, 12, 5, sum 22, int32) #7"; or a message:
- * "recv from rank 1 with tag 5". Returns text. */
+ * "recv from rank 1 with tag 5"; or "custom work". Returns text. */
 const char *dscomm_priv_recorder_describe(const dscomm_recorder_slot_t *slot,
                                           const dscomm_recorded_t *call,
                                           char *text, size_t size);

@@ -195,8 +195,17 @@ static void unlink_pending(dscomm_work_t *work)
         group->works.pending_tail = work->prev;
 }
 
-/* Records the call, unless it is a message of the library itself, or of a kind
- * that has no operation of its own. */
+/* Records a custom work, as a message from and to no rank. */
+static uint64_t record_custom(const dscomm_group_t *group, unsigned flags)
+{
+    const dscomm_message_t none = {.peer = -1, .tag = -1};
+
+    return dscomm_priv_recorder_message(group->recorder, group->recorded_as,
+                                        RECORDED_CUSTOM, &none, DSCOMM_UINT8, 0,
+                                        0, flags);
+}
+
+/* The calls of a coalesced work are recorded, and it is not. */
 static void work_record(dscomm_work_t *work)
 {
     const dscomm_group_t *group = work->group;
@@ -208,12 +217,14 @@ static void work_record(dscomm_work_t *work)
         work->recorded =
             dscomm_priv_recorder_collective(group->recorder, group->recorded_as,
                                             group->size, &call->coll, flags);
-    else if (call->type == CALL_MESSAGE && !call->internal)
+    else if (call->type == CALL_MESSAGE)
         work->recorded = dscomm_priv_recorder_message(
             group->recorder, group->recorded_as,
             call->p2p.receive ? DSCOMM_COLL_RECV : DSCOMM_COLL_SEND,
             &call->p2p.message, call->p2p.dtype, call->p2p.count,
             call->p2p.sequence, flags);
+    else if (call->type == CALL_CUSTOM)
+        work->recorded = record_custom(group, flags);
 }
 
 static void work_record_end(const dscomm_work_t *work, dscomm_status_t status)

@@ -119,6 +119,15 @@ is $status 0 'a job that ends well'
 [ ! -e "$dumps" ]
 result $? 'writes nothing'
 
+# A custom work is recorded and marked; coalesced calls are recorded one by one.
+fail_by compose
+is "$(grep -c '"operation": "custom".*"state": "completed".*"internal": true' "$dumps"/*.json)" 1 \
+    'a custom work is recorded'
+is "$(grep -c '"operation": "\(send\|recv\)".*"tag": 5, .*"internal": false' "$dumps"/*.json)" 2 \
+    'and so are coalesced calls'
+like "$found" '^rank 1 .* is dead; it was in no call; its last, (send to|recv from) rank 1 with tag 5 ' \
+    'for the findings'
+
 # Every attempt of a job has dumps, and so has a second job of that name.
 for way in die all; do
     rm -rf "$dumps"

@@ -149,6 +149,33 @@ static dscomm_status_t wait_even(void)
                                     : dscomm_barrier(even, NULL);
 }
 
+static dscomm_status_t advance(void *state)
+{
+    (void)state;
+    return DSCOMM_OK;
+}
+
+static void cancel(void *state, dscomm_status_t status)
+{
+    (void)state, (void)status;
+}
+
+/* Makes a custom work and coalesced calls, which end before it dies. */
+static dscomm_status_t compose(void)
+{
+    const dscomm_work_ops_t ops = {sizeof ops, advance, cancel};
+    dscomm_work_t *work = NULL;
+
+    DSCOMM_CHECK(dscomm_work_create(world, &ops, NULL, &work));
+    DSCOMM_CHECK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+    dscomm_work_free(work);
+    DSCOMM_CHECK(dscomm_coalesce_begin(world));
+    DSCOMM_CHECK(dscomm_send(world, x, 1, DSCOMM_FLOAT32, 1, TAG));
+    DSCOMM_CHECK(dscomm_recv(world, y, 1, DSCOMM_FLOAT32, 1, TAG, NULL, NULL));
+    DSCOMM_CHECK(dscomm_coalesce_end(world, NULL));
+    return die();
+}
+
 static const struct {
     const char *name;
     dscomm_status_t (*culprit)(void);
@@ -172,6 +199,7 @@ static const struct {
     {"circle", receive_next, receive_next},
     {"works", start_one, start_three},
     {"even", wait_even, wait_even},
+    {"compose", compose, reduce},
     {"all", die, die},
 };
 

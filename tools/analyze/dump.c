@@ -194,12 +194,19 @@ static call_t call_read(JsonNode *node)
 /* The group of calls whose group is not in the dump. */
 static const group_t unknown_group = {.name = "?", .id = "?", .world = "?"};
 
+/* True for an entry that stands for others: what a custom work calls. */
+static bool is_composed(JsonNode *entry)
+{
+    return strcmp(get_text(entry, "operation"), "custom") == 0;
+}
+
 /* False if one of its groups cannot be. */
 static bool rank_read_calls(dumps_t *dumps, rank_t *rank, JsonNode *node)
 {
     GHashTable *members = rank_join_groups(dumps, rank, node);
     JsonArray *entries = tool_json_get_array(node, "entries");
     const guint count = entries ? json_array_get_length(entries) : 0;
+    guint kept = 0;
 
     if (!members)
         return false;
@@ -208,13 +215,18 @@ static bool rank_read_calls(dumps_t *dumps, rank_t *rank, JsonNode *node)
         JsonNode *one = json_array_get_element(entries, i);
         member_t *member = g_hash_table_lookup(
             members, GSIZE_TO_POINTER(get_int(one, "group")));
-        call_t *call = &g_array_index(rank->entries, call_t, i);
+        call_t *call = &g_array_index(rank->entries, call_t, kept);
 
+        if (is_composed(one))
+            continue;
+        kept++;
         *call = call_read(one);
         call->member = member ? member : &rank->stray;
         if (member && call->collective)
             g_ptr_array_add(member->calls, call);
     }
+    g_array_set_size(rank->entries, kept);
+    rank->calls -= count - kept;
     g_hash_table_destroy(members);
     return true;
 }

@@ -98,6 +98,30 @@ static void test_message(void)
     is_int(got.group, 8, "group");
 }
 
+/* What has no operands has a description all the same. */
+static void test_other(void)
+{
+    const dscomm_message_t none = {.peer = -1, .tag = -1};
+    const struct {
+        int coll;
+        const char *name, *text;
+    } cases[] = {{RECORDED_CUSTOM, "custom", "custom work"},
+                 {DSCOMM_COLL_BARRIER, "barrier", "barrier() #0"}};
+    dscomm_recorded_t got;
+    char text[80];
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        dscomm_priv_recorder_read(
+            &slot,
+            dscomm_priv_recorder_message(&slot, 8, cases[i].coll, &none,
+                                         DSCOMM_UINT8, 0, 0, RECORDED_INTERNAL),
+            &got);
+        is_str(dscomm_priv_recorder_operation(got.coll), cases[i].name, "name");
+        is_str(dscomm_priv_recorder_describe(&slot, &got, text, sizeof text),
+               cases[i].text, "description");
+    }
+}
+
 /* The last RECORDER_CALLS are kept, and the end of an older one changes
  * none. */
 static void test_wrap(void)
@@ -461,6 +485,7 @@ int main(void)
     test_collective();
     test_end();
     test_message();
+    test_other();
     test_wrap();
     test_detail();
     test_groups();

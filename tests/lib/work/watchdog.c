@@ -11,6 +11,12 @@
 #include <stdbool.h>
 #include <sys/wait.h>
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define __SANITIZE_THREAD__ 1
+#endif
+#endif
+
 #define TIMEOUT_MS 400
 #define LIMIT_MS 20000 /* for what must happen */
 
@@ -26,15 +32,19 @@ static int count_threads(void)
     return count - 2; /* "." and ".." */
 }
 
-/* Waits until so many threads are left: the remains of a joined one may be
- * there for a moment. */
-static bool await_threads(int wanted)
+/* Threads after the first one has ended, because a sanitizer then has one. */
+static int at_start;
+
+/* Waits until no more threads are left than there were: the remains of a joined
+ * one may be there for a moment. */
+static bool await_threads(void)
 {
+    const int wanted = at_start;
     const int64_t end = now_ms() + LIMIT_MS;
 
-    while (count_threads() != wanted && now_ms() < end)
+    while (count_threads() > wanted && now_ms() < end)
         usleep(1000);
-    return count_threads() == wanted;
+    return count_threads() <= wanted;
 }
 
 /* Makes no call of the library but this, which looks at one word. */
@@ -149,7 +159,8 @@ static void threads(rank_t *self)
 static void child_run(void)
 {
     alarm(LIMIT_MS / 1000);
-    if (count_threads() != 1 || ranks_try("memory://", 1, 10000, threads) != 0)
+    if (count_threads() > at_start ||
+        ranks_try("memory://", 1, 10000, threads) != 0)
         _exit(1);
     _exit(0);
 }
@@ -185,17 +196,38 @@ static void unlimited(rank_t *self)
     CHECK(self, !dscomm_group_free(group));
 }
 
+static void test_fork(void)
+{
+#if defined(__SANITIZE_THREAD__)
+    skip("a child of several threads cannot start one under this sanitizer");
+    return;
+#endif
+    ranks_run(1, 10000, forked, "a child has its own");
+}
+
+static void *do_nothing(void *arg)
+{
+    return arg;
+}
+
 int main(void)
 {
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, do_nothing, NULL) ||
+        pthread_join(thread, NULL))
+        bail("no thread");
+    usleep(100000); /* its remains may be there for a moment */
+    at_start = count_threads();
     ranks_use_modules();
     ranks_run(2, 10000, unwatched, "a work that nobody looks at");
     ranks_run(3, 10000, unhurried, "works of ranks that compute for long");
     ranks_run(1, 10000, shorter, "a shorter deadline");
     ranks_run(1, 10000, rested, "works after a pause");
-    ok(await_threads(1), "no thread is left after the last world");
+    ok(await_threads(), "no thread is left after the last world");
     ranks_run(1, 10000, threads, "one thread, and none for blocking calls");
-    ranks_run(1, 10000, forked, "a child has its own");
-    ok(await_threads(1), "no thread is left");
+    test_fork();
+    ok(await_threads(), "no thread is left");
     setenv("DSCOMM_WATCHDOG", "no", 1);
     ranks_run(1, 10000, unlimited, "DSCOMM_WATCHDOG=no");
     return tap_done();
