@@ -4,13 +4,17 @@
 #include "config.h"
 
 #include "lib/rendezvous/join.h"
+#include "lib/rendezvous/standby.h"
 #include "tests/tap.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* errno of opening the machine's identifier; 0: it can be opened. */
@@ -196,6 +200,30 @@ static void check_decision(void)
     dscomm_store_close(store);
 }
 
+/* A standby store whose number is a pipe's by now is left alone: to open it
+ * would make this process its writer, and the reader would see that it went. */
+static void check_standby(void)
+{
+    char folder[] = "/tmp/dscomm-test-XXXXXX", path[80], text[80];
+    struct pollfd reader = {.events = POLLIN};
+    struct stat info;
+
+    if (!mkdtemp(folder))
+        bail("no folder can be made");
+    snprintf(path, sizeof path, "%s/pipe", folder);
+    if (mkfifo(path, 0600))
+        bail("no pipe can be made");
+    reader.fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    fstat(reader.fd, &info);
+    snprintf(text, sizeof text, "%d %llu", reader.fd,
+             (unsigned long long)info.st_ino);
+    ok(!dscomm_priv_standby_join(getpid(), text), "a pipe is no store");
+    ok(poll(&reader, 1, 0) == 0, "and was not opened");
+    close(reader.fd);
+    unlink(path);
+    rmdir(folder);
+}
+
 int main(void)
 {
     /* The modules of the build belong to libdscomm.so. This program contains
@@ -209,5 +237,6 @@ int main(void)
     check_alone();
     check_refused();
     check_decision();
+    check_standby();
     return tap_done();
 }
