@@ -312,13 +312,14 @@ static void stopped_append(int rank, int64_t pid, const char *how, int serves,
              serves ? ", which serves the store," : "", how);
 }
 
-static void append_store(const dscomm_store_t *store, bool by_rank_0,
+/* Returns whether the store's server is stopped, as far as that is known. */
+static bool append_store(const dscomm_store_t *store, bool by_rank_0,
                          char *text, size_t size)
 {
     dscomm_priv_store_place_t place;
 
-    if (dscomm_priv_store_silent(store, &place))
-        dscomm_priv_stopped_server(&place, by_rank_0, text, size);
+    return dscomm_priv_store_silent(store, &place) &&
+           dscomm_priv_stopped_server(&place, by_rank_0, text, size);
 }
 
 dscomm_status_t dscomm_priv_stopped_learn(const dscomm_meeting_t *meeting,
@@ -365,7 +366,9 @@ int dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
         stopped_append(rank, pid, how, 0, text, size);
         first = first < 0 ? rank : first;
     }
-    append_store(meeting->store, meeting->serves, text, size);
+    if (append_store(meeting->store, meeting->serves, text, size) &&
+        meeting->serves && first < 0)
+        first = 0;
     return first;
 }
 

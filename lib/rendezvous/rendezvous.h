@@ -168,7 +168,8 @@ dscomm_status_t dscomm_priv_host_taken(const dscomm_join_t *join,
  * stopped on this machine, and for rank 0 where it serves the store. Text that
  * is too long is cut off. Reads unknown pids from the store, in a fraction of a
  * second at most; if the store does not answer, the text says so. Returns the
- * first of these ranks, or -1. */
+ * first of these ranks; else rank 0 if it serves the store and the kernel knows
+ * that it is stopped; else -1. */
 int dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
                                const int *world_ranks, int count, char *text,
                                size_t size);

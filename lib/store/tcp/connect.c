@@ -215,7 +215,7 @@ bool dscomm_priv_link_silent(link_t *first,
     return true;
 }
 
-void dscomm_priv_stopped_server(const dscomm_priv_store_place_t *place,
+bool dscomm_priv_stopped_server(const dscomm_priv_store_place_t *place,
                                 bool by_rank_0, char *text, size_t size)
 {
     const char *how = NULL;
@@ -230,6 +230,7 @@ void dscomm_priv_stopped_server(const dscomm_priv_store_place_t *place,
                  by_rank_0 ? ": rank 0 (pid %ld), which serves it, is stopped%s"
                            : ": its server (pid %ld) is stopped%s",
                  pid, how);
+    return pid != 0;
 }
 
 static dscomm_status_t fail_silent(link_t *link)

@@ -34,9 +34,9 @@ bool dscomm_priv_link_silent(dscomm_priv_link_t *first,
 
 /* Appends "the store at PEER does not answer" to text, of size bytes, after ";
  * " if there is some already. If the server is stopped on this machine, adds
- * its pid, or "rank 0 (pid 812), which serves it" if by_rank_0 is true. Only
- * the kernel is queried, never the store. */
-void dscomm_priv_stopped_server(const dscomm_priv_store_place_t *place,
+ * its pid, or "rank 0 (pid 812), which serves it" if by_rank_0 is true, and
+ * returns true. Only the kernel is queried, never the store. */
+bool dscomm_priv_stopped_server(const dscomm_priv_store_place_t *place,
                                 bool by_rank_0, char *text, size_t size);
 
 /* Takes a connection for a request and its answers. Reconnects it if it was
