@@ -33,6 +33,9 @@
 
 #define RANKS CAMPAIGN_RANKS
 #define TIMEOUT_MS 5000
+/* In many runs a request fails before the rank is known, so that the others
+ * wait until the time-out. */
+#define TIMEOUT_REQUEST_MS 1500
 #define NOTICE_MS 2000 /* a survivor must have returned by then */
 #define WINDOW_US 20000 /* a signal comes within this time after the start */
 #define WINDOW_LATE_US 4000
@@ -638,8 +641,10 @@ static int run(const scene_t *scene, const options_t *options, int *ret_reached)
     job_t job;
     int rank = -1;
 
-    job_make(&job, RANKS, job_slowly(TIMEOUT_MS), play,
-             (void *)(uintptr_t)scene);
+    job_make(&job, RANKS,
+             job_slowly(scene->fault->kind == FAILS ? TIMEOUT_REQUEST_MS
+                                                    : TIMEOUT_MS),
+             play, (void *)(uintptr_t)scene);
     job_use_tcp(&job);
     start(&job, scene, options);
     if (!job_wait_loops(&job, has(scene, CAMPAIGN_EARLY) ? 1 : 2) &&
