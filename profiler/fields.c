@@ -57,6 +57,8 @@ static const field_t fields[] = {
     FIELD(NUMBER, plain_bytes),
     FIELD(SIGNED, saved_bytes),
     FIELD(TEXT, phase),
+    FIELD(NUMBER, device_count),
+    FIELD(NUMBER, device_ns),
 };
 
 static const field_t straggler_fields[] = {

@@ -55,6 +55,8 @@ static void put_entry(GByteArray *out, const profile_entry_t *entry)
     put_number(out, entry->bytes);
     put_number(out, entry->sent);
     put_number(out, entry->plain);
+    put_number(out, entry->device_count);
+    put_number(out, (uint64_t)entry->device_ns);
     put_number(out, (uint64_t)entry->total_ns);
     put_number(out, (uint64_t)entry->waited_ns);
     put_number(out, (uint64_t)entry->min_ns);
@@ -270,6 +272,8 @@ static void get_entries(reader_t *reader, dscomm_profile_t *profile)
         entry.bytes = get_number(reader, UINT64_MAX);
         entry.sent = get_number(reader, UINT64_MAX);
         entry.plain = get_number(reader, UINT64_MAX);
+        entry.device_count = get_number(reader, UINT64_MAX);
+        entry.device_ns = get_time(reader);
         entry.total_ns = get_time(reader);
         entry.waited_ns = get_time(reader);
         entry.min_ns = get_time(reader);

@@ -134,6 +134,8 @@ static void entry_add(profile_entry_t *entry, const profile_entry_t *other)
     entry->bytes += other->bytes;
     entry->sent += other->sent;
     entry->plain += other->plain;
+    entry->device_count += other->device_count;
+    entry->device_ns = profile_time_sum(entry->device_ns, other->device_ns);
     entry->total_ns = profile_time_sum(entry->total_ns, other->total_ns);
     entry->waited_ns = profile_time_sum(entry->waited_ns, other->waited_ns);
     entry->min_ns = MIN(entry->min_ns, other->min_ns);
@@ -299,6 +301,8 @@ static void row_set_times(const profile_entry_t *entry,
 {
     row->total_ns = entry->total_ns;
     row->waited_ns = entry->waited_ns;
+    row->device_count = entry->device_count;
+    row->device_ns = entry->device_ns;
     if (!entry->count)
         return;
     row->mean_ns = (int64_t)((uint64_t)entry->total_ns / entry->count);

@@ -27,6 +27,8 @@ typedef struct {
     int ranks;
     uint64_t count, failed, bytes;
     uint64_t sent, plain; /* bytes, as in dscomm_note_t */
+    uint64_t device_count; /* of operations that a device has timed */
+    int64_t device_ns;
     int64_t total_ns, waited_ns, min_ns, max_ns;
     GArray *histogram; /* profile_bucket_t, ascending */
 } profile_entry_t;

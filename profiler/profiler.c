@@ -29,6 +29,7 @@ static const dscomm_hooks_t hooks = {
     .end = dscomm_priv_profiler_end,
     .waited = dscomm_priv_profiler_waited,
     .note = dscomm_priv_profiler_note,
+    .device = dscomm_priv_profiler_device,
 };
 
 /* The bits by which a token shows whether its operation began before a
@@ -256,6 +257,24 @@ void dscomm_priv_profiler_waited(const dscomm_op_info_t *info,
     row = dscomm_priv_table_size(&profiler->table, key, info->bytes);
     if (row)
         atomic_fetch_add(&row->waited_ns, nanoseconds);
+}
+
+void dscomm_priv_profiler_device(const dscomm_op_info_t *info,
+                                 int64_t nanoseconds, uint64_t token, void *arg)
+{
+    dscomm_profiler_t *profiler = arg;
+    const group_t *group = operation_group(profiler, info, token);
+    row_t *row;
+
+    if (!group)
+        return;
+    row = dscomm_priv_table_size(&profiler->table,
+                                 operation_key(profiler, info, group, token),
+                                 info->bytes);
+    if (!row)
+        return;
+    atomic_fetch_add(&row->device_ns, nanoseconds);
+    atomic_fetch_add(&row->device_count, 1);
 }
 
 void dscomm_priv_profiler_note(const dscomm_note_t *note, void *arg)

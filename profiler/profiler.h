@@ -37,6 +37,9 @@ void dscomm_priv_profiler_end(const dscomm_op_info_t *info,
 void dscomm_priv_profiler_waited(const dscomm_op_info_t *info,
                                  int64_t nanoseconds, uint64_t token,
                                  void *arg);
+void dscomm_priv_profiler_device(const dscomm_op_info_t *info,
+                                 int64_t nanoseconds, uint64_t token,
+                                 void *arg);
 void dscomm_priv_profiler_note(const dscomm_note_t *note, void *arg);
 
 /* Sets *ret_colls to the operations that list names, a bit for each. Otherwise

@@ -73,6 +73,18 @@ static void put_total(const char *name, const char *labels,
     put_seconds(name, labels, row->total_ns, out);
 }
 
+static void put_device_count(const char *name, const char *labels,
+                             const dscomm_profile_row_t *row, GString *out)
+{
+    put_number(name, labels, row->device_count, out);
+}
+
+static void put_device(const char *name, const char *labels,
+                       const dscomm_profile_row_t *row, GString *out)
+{
+    put_seconds(name, labels, row->device_ns, out);
+}
+
 static void put_latency(const char *name, const char *labels,
                         const dscomm_profile_row_t *row, GString *out)
 {
@@ -120,6 +132,12 @@ static const metric_t metrics[] = {
     {"dscomm_compressed_plain_bytes_total", "counter",
      "Bytes that the same operations send at least without compression.",
      DSCOMM_PROFILE_BY_CODEC, put_plain},
+    {"dscomm_device_operations_total", "counter",
+     "Operations that a device has timed.", DSCOMM_PROFILE_BY_CLASS,
+     put_device_count},
+    {"dscomm_device_seconds_total", "counter",
+     "Time of devices for these operations.", DSCOMM_PROFILE_BY_CLASS,
+     put_device},
     {"dscomm_phase_seconds_total", "counter",
      "Time of collectives in each phase.", DSCOMM_PROFILE_BY_PHASE, put_total},
     {"dscomm_range_seconds", "summary", "Times of the program's ranges.",

@@ -239,6 +239,8 @@ static void row_reset(row_t *row)
     atomic_store(&row->bytes, 0);
     atomic_store(&row->sent, 0);
     atomic_store(&row->plain, 0);
+    atomic_store(&row->device_count, 0);
+    atomic_store(&row->device_ns, 0);
     atomic_store(&row->total_ns, 0);
     atomic_store(&row->waited_ns, 0);
     atomic_store(&row->blocked_ns, 0);

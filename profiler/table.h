@@ -51,6 +51,9 @@ typedef struct {
     _Atomic int64_t min_ns, max_ns; /* min is INT64_MAX while nothing counts */
     _Atomic uint64_t *histogram; /* NULL: none */
     _Atomic uint64_t sent, plain; /* bytes, of ROW_CODEC */
+    /* operations that a device has timed, and the sum of these times */
+    _Atomic uint64_t device_count;
+    _Atomic int64_t device_ns;
 } row_t;
 
 /* Whether operations of a group count. */

@@ -21,6 +21,7 @@
 #define PORTABLE 1 /* CU_MEMHOSTREGISTER_PORTABLE */
 #define DEVICES_MOST 64
 #define INVALID_DEVICE 101 /* CUDA_ERROR_INVALID_DEVICE */
+#define NOT_READY 600 /* CUDA_ERROR_NOT_READY */
 
 /* CU_POINTER_ATTRIBUTE_*, CU_MEMORYTYPE_DEVICE */
 enum {
@@ -49,6 +50,11 @@ typedef struct {
     int (*pin)(void *memory, size_t bytes, unsigned flags);
     int (*unpin)(void *memory);
     int (*error_name)(int code, const char **name);
+    int (*event_create)(void **event, unsigned flags);
+    int (*event_record)(void *event, void *stream);
+    int (*event_query)(void *event);
+    int (*event_elapsed)(float *ms, void *begin, void *end);
+    int (*event_destroy)(void *event);
 } driver_t;
 
 #define SLOT(member, symbol)                                                   \
@@ -73,6 +79,11 @@ static const struct {
     SLOT(pin, "cuMemHostRegister_v2"),
     SLOT(unpin, "cuMemHostUnregister"),
     SLOT(error_name, "cuGetErrorName"),
+    SLOT(event_create, "cuEventCreate"),
+    SLOT(event_record, "cuEventRecord"),
+    SLOT(event_query, "cuEventQuery"),
+    SLOT(event_elapsed, "cuEventElapsedTime"),
+    SLOT(event_destroy, "cuEventDestroy_v2"),
 };
 
 /* The header of a block of host memory. The block is allocated by the process,
@@ -297,6 +308,78 @@ dscomm_status_t dscomm_priv_device_sync(const void *pointer, void *stream)
         context_leave();
     }
     return device_result(code, "waiting for a device");
+}
+
+void dscomm_priv_device_span_free(dscomm_device_span_t *span)
+{
+    if (!span->context || functions.push(span->context))
+        return; /* there are no events, or their context has ended */
+    for (int i = 0; i < 2; i++)
+        if (span->events[i])
+            functions.event_destroy(span->events[i]);
+    context_leave();
+    *span = (dscomm_device_span_t){0};
+}
+
+/* Makes the events, in the current context. */
+static bool span_make(dscomm_device_span_t *span, void *context)
+{
+    span->context = context;
+    for (int i = 0; i < 2; i++)
+        if (functions.event_create(&span->events[i], 0)) {
+            span->events[i] = NULL;
+            return false;
+        }
+    return true;
+}
+
+bool dscomm_priv_device_span_begin(dscomm_device_span_t *span,
+                                   const void *pointer, void *stream)
+{
+    void *context = NULL;
+    bool made;
+
+    if (context_enter(pointer))
+        return false;
+    functions.current(&context);
+    if (span->context != context)
+        dscomm_priv_device_span_free(span);
+    made = span->context || span_make(span, context);
+    if (made && functions.event_record(span->events[0], stream))
+        made = false;
+    context_leave();
+    if (!made)
+        dscomm_priv_device_span_free(span);
+    return made;
+}
+
+bool dscomm_priv_device_span_end(const dscomm_device_span_t *span, void *stream)
+{
+    int code = functions.push(span->context);
+
+    if (code)
+        return false;
+    code = functions.event_record(span->events[1], stream);
+    context_leave();
+    return code == 0;
+}
+
+int dscomm_priv_device_span_read(const dscomm_device_span_t *span,
+                                 int64_t *ret_ns)
+{
+    float ms = 0;
+    int code = functions.push(span->context);
+
+    if (code)
+        return -1;
+    code = functions.event_query(span->events[1]);
+    if (!code)
+        code = functions.event_elapsed(&ms, span->events[0], span->events[1]);
+    context_leave();
+    if (code)
+        return code == NOT_READY ? 0 : -1;
+    *ret_ns = (int64_t)((double)ms * 1e6);
+    return 1;
 }
 
 dscomm_status_t dscomm_device_copy(void *dest, const void *source, size_t bytes,

@@ -8,6 +8,8 @@
 
 #include <link.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 /* For lib/module/module.c: handle is an object that stays loaded, together with
  * the objects that were loaded with it. */
@@ -45,5 +47,25 @@ int dscomm_priv_device_count(void);
 /* Waits for everything that was enqueued on stream, a CUstream of the device
  * that owns pointer; NULL is the default stream. */
 dscomm_status_t dscomm_priv_device_sync(const void *pointer, void *stream);
+
+/* A pair of events, by which a device times the work between them. Zero: it
+ * has no events yet. */
+typedef struct {
+    void *context; /* of the events */
+    void *events[2];
+} dscomm_device_span_t;
+
+/* Enqueue the first event, and the second one, on stream, of the device that
+ * owns pointer. begin makes the events if the span has none of that device.
+ * Nothing waits. False: CUDA refuses, for example because it has no memory. */
+bool dscomm_priv_device_span_begin(dscomm_device_span_t *span,
+                                   const void *pointer, void *stream);
+bool dscomm_priv_device_span_end(const dscomm_device_span_t *span,
+                                 void *stream);
+/* Returns 1, and the ns between the events, if the device has passed both; 0 if
+ * it has not; -1 if CUDA fails. Does not wait. */
+int dscomm_priv_device_span_read(const dscomm_device_span_t *span,
+                                 int64_t *ret_ns);
+void dscomm_priv_device_span_free(dscomm_device_span_t *span);
 
 #endif

@@ -116,6 +116,13 @@ typedef struct dscomm_hooks {
     /* Called by dscomm_hook_note(). note is valid during the call. */
     void (*note)(const dscomm_note_t *note, void *arg);
     uint64_t flags; /* DSCOMM_HOOKS_* */
+    /* Called some time after end, for an operation with a buffer in device
+     * memory: the nanoseconds between two events on the group's stream, which
+     * enclose all its work there. Nothing waits for events, so it is called in
+     * a later operation, or in dscomm_hooks_set(). The group may have ended by
+     * then: only its number, name and size are valid. */
+    void (*device)(const dscomm_op_info_t *info, int64_t nanoseconds,
+                   uint64_t token, void *arg);
 } dscomm_hooks_t;
 /* The phases of collectives are timed: a clock is read at each change of
  * phase. */

@@ -143,6 +143,7 @@ typedef struct {
     SLIST_HEAD(, dscomm_area) allocated; /* memory.c */
     int devices; /* GROUP_DEVICES_*; 0: not known yet */
     void *stream; /* of calls with buffers in device memory */
+    struct dscomm_device_times *times; /* of these calls; device-time.c */
 } dscomm_group_memory_t;
 
 /* Locking. While GROUP_PENDING is set, other threads may make progress on the

@@ -32,7 +32,8 @@ static node_t *hooks_intern(const dscomm_hooks_t *hooks)
             node->hooks.end == hooks->end && node->hooks.arg == hooks->arg &&
             node->hooks.waited == hooks->waited &&
             node->hooks.note == hooks->note &&
-            node->hooks.flags == hooks->flags)
+            node->hooks.flags == hooks->flags &&
+            node->hooks.device == hooks->device)
             return node;
     node = g_try_new0(node_t, 1);
     if (!node)
@@ -73,6 +74,7 @@ dscomm_status_t dscomm_hooks_set(const dscomm_hooks_t *hooks)
                            "dscomm_hooks_set: hooks.flags has a bit that this "
                            "libdscomm does not know; it knows "
                            "DSCOMM_HOOKS_PHASES");
+    dscomm_priv_device_times_report();
     pthread_mutex_lock(&lock);
     if (hooks) {
         status = hooks_install(&own);
@@ -193,7 +195,7 @@ void dscomm_priv_hook_end(const dscomm_group_t *group,
 {
     dscomm_op_info_t info;
 
-    if (!span.hooks || !span.hooks->end)
+    if (!call->time && (!span.hooks || !span.hooks->end))
         return;
     op_describe(group, call, &info);
     if (info.coll == DSCOMM_COLL_RECV && status == DSCOMM_OK)
@@ -202,7 +204,17 @@ void dscomm_priv_hook_end(const dscomm_group_t *group,
         dscomm_phase_switch(call->coll.phases, DSCOMM_PHASE_OTHER);
         info.phases = call->coll.phases->ns;
     }
-    span.hooks->end(&info, status, span.token, span.hooks->arg);
+    if (span.hooks && span.hooks->end)
+        span.hooks->end(&info, status, span.token, span.hooks->arg);
+    if (G_UNLIKELY(call->time))
+        dscomm_priv_device_time_end(group, call->time, span, &info);
+}
+
+bool dscomm_priv_hook_wants_device(void)
+{
+    const node_t *node = atomic_load_explicit(&current, memory_order_acquire);
+
+    return node && node->hooks.device;
 }
 
 void dscomm_phase_switch(dscomm_phases_t *phases, dscomm_phase_t phase)

@@ -317,10 +317,20 @@ dscomm_status_t dscomm_priv_stage_call(dscomm_group_t *group,
                                        dscomm_call_t *call)
 {
     const extent_t extent = buffer_extent(group, call);
-    dscomm_status_t status = is_spared(group, call, &extent)
-                                 ? stream_await(group, &extent)
-                                 : stage_make(group, call, &extent);
+    dscomm_status_t status;
 
+    call->time = NULL;
+    if (dscomm_priv_hook_wants_device())
+        dscomm_priv_device_time_begin(
+            group, call,
+            on_device(extent.send, extent.sends) ? extent.send : extent.recv);
+    status = is_spared(group, call, &extent) ? stream_await(group, &extent)
+                                             : stage_make(group, call, &extent);
+    if (status < 0 && call->time) {
+        dscomm_priv_device_time_end(group, call->time, (dscomm_hook_span_t){0},
+                                    NULL);
+        call->time = NULL;
+    }
     if (status < 0 && call->type == CALL_COLLECTIVE)
         dscomm_priv_group_give_up(group, status);
     return status;

@@ -28,6 +28,9 @@ typedef struct dscomm_bounce {
     void (*free)(struct dscomm_bounce *bounce);
 } dscomm_bounce_t;
 
+/* The time that a device takes for a call, see device-time.c. */
+typedef struct dscomm_device_time dscomm_device_time_t;
+
 /* The description of one call, recorded or started. */
 typedef struct dscomm_call {
     int type; /* CALL_* */
@@ -40,6 +43,7 @@ typedef struct dscomm_call {
     /* A receive's own deadline, ns: if no message has come by then, it is taken
      * back. INT64_MAX: never; 0: the group's deadline holds. */
     int64_t deadline_ns;
+    dscomm_device_time_t *time; /* NULL: it is not measured */
     uint32_t parts; /* number of coalesced calls fused into it; 0: none */
     union {
         dscomm_coll_args_t coll;
@@ -231,8 +235,27 @@ static inline void dscomm_priv_hook_phases(dscomm_hook_span_t span,
 }
 /* Calls the hook waited of a complete work, once, with work->span.waited_ns. */
 void dscomm_priv_hook_waited(dscomm_work_t *work);
+/* True if the installed hooks want the times of devices. */
+bool dscomm_priv_hook_wants_device(void);
 /* In a forked child: initialises the lock. */
 void dscomm_priv_hook_forked(void);
+
+/* Times of devices, in device-time.c. */
+
+/* Begins the time of a call with a buffer at pointer, in device memory. Sets
+ * call->time, unless the device cannot measure it. */
+void dscomm_priv_device_time_begin(dscomm_group_t *group, dscomm_call_t *call,
+                                   const void *pointer);
+/* Ends it, and reports those that are complete; the call's own may be reported
+ * later. span and info are those of the hook end. */
+void dscomm_priv_device_time_end(const dscomm_group_t *group,
+                                 dscomm_device_time_t *time,
+                                 dscomm_hook_span_t span,
+                                 const dscomm_op_info_t *info);
+/* Reports the times of all groups that are complete. */
+void dscomm_priv_device_times_report(void);
+extern const dscomm_group_part_t dscomm_priv_device_times_part;
+void dscomm_priv_device_times_forked(void);
 
 /* Staging, in stage.c: copies device buffers of a call to host memory, on which
  * the call then runs. */

@@ -198,6 +198,11 @@ typedef struct dscomm_profile_row {
      * of operations with this phase; of the times there are only total_ns and
      * mean_ns. */
     const char *phase;
+    /* Operations with buffers in device memory: how many the device has timed,
+     * and the sum of the times that its work for them took, on the group's
+     * stream. */
+    uint64_t device_count;
+    int64_t device_ns;
 } dscomm_profile_row_t;
 /* Fills in row index = 0, 1, ... of those by what by says. ERR_NOT_FOUND beyond
  * the last one. Texts live as long as profile. MT: safe. */

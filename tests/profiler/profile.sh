@@ -138,7 +138,7 @@ END
 # phase OP PHASE: the operations that had this phase
 phase()
 {
-    awk -F, -v op="$1" -v phase="$2" '$1 == "phases" && $2 == op && $NF == phase {
+    awk -F, -v op="$1" -v phase="$2" '$1 == "phases" && $2 == op && $(NF - 2) == phase {
         sum += $10 } END { print sum + 0 }' "$scratch/profile.csv"
 }
 

@@ -3,7 +3,9 @@
  * devices; in the same process, the fake cuda.so has the same memory.
  * FAKE_CUDA_AWARE makes an MPI say that it is CUDA-aware; with FAKE_CUDA_POOL
  * memory belongs to no context, like that of a pool. A stream runs the tasks of
- * fake_cuda_later() only when somebody waits for it, or copies on it. */
+ * fake_cuda_later() only when somebody waits for it, or copies on it. Each copy
+ * takes the device a quarter of a millisecond, of which events note the sum; an
+ * event is complete when it was queried fake_cuda_event_delay times. */
 #include "config.h"
 
 #include "tests/compression/fake-kernels.h"
@@ -22,6 +24,8 @@ static char context;
 unsigned fake_cuda_copies;
 /* bytes of pinned memory, now and at most */
 size_t fake_cuda_pinned, fake_cuda_pinned_most;
+/* events that cannot be made, are complete only later, and exist */
+int fake_cuda_no_events, fake_cuda_event_delay, fake_cuda_events;
 static struct {
     void *memory;
     size_t bytes;
@@ -133,6 +137,62 @@ int cuStreamSynchronize(void *stream)
         if (later[i].stream == stream)
             later[i].count = 0;
     }
+    return 0;
+}
+
+typedef struct {
+    float ms;
+    int left; /* queries until it is complete; -1: not recorded */
+} event_t;
+
+int cuEventCreate(void **ret_event, unsigned flags)
+{
+    event_t *event;
+
+    if (!depth || flags || fake_cuda_no_events)
+        return depth ? INVALID_VALUE : INVALID_CONTEXT;
+    event = malloc(sizeof *event);
+    event->left = -1;
+    *ret_event = event;
+    fake_cuda_events++;
+    return 0;
+}
+
+int cuEventDestroy_v2(void *event)
+{
+    free(event);
+    fake_cuda_events--;
+    return 0;
+}
+
+int cuEventRecord(void *recorded, void *stream)
+{
+    event_t *event = recorded;
+
+    (void)stream;
+    if (!depth)
+        return INVALID_CONTEXT;
+    event->ms = 0.25f * (float)fake_cuda_copies;
+    event->left = fake_cuda_event_delay;
+    return 0;
+}
+
+int cuEventQuery(void *queried)
+{
+    event_t *event = queried;
+
+    if (!depth || event->left < 0)
+        return depth ? INVALID_VALUE : INVALID_CONTEXT;
+    return event->left && event->left-- ? 600 : 0;
+}
+
+int cuEventElapsedTime(float *ret_ms, void *begin, void *end)
+{
+    const event_t *first = begin, *last = end;
+
+    if (first->left < 0 || last->left)
+        return 600;
+    *ret_ms = last->ms - first->ms;
     return 0;
 }
 
