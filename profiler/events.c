@@ -11,20 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* An event in a ring: words that hold, lowest bits first,
- *
- *     0 to 3  begin_ns, end_ns, sequence, bytes
- *     4       op, peer
- *     5       tag, group, text
- *     6       status, thread, kind, coll, dtype, is_async
- *
- * They are made in registers: members that are written one by one and read as
- * words again would have to wait for the memory. */
-#define WORDS 7
-#define EVENT_BYTES (WORDS * sizeof(uint64_t))
 #define CACHE_LINE 64
-
-_Static_assert(EVENT_BYTES == 56, "the number that profiler.h states");
 
 /* words by which the ring is brought into the cache ahead of its use */
 #define AHEAD (3 * CACHE_LINE / sizeof(uint64_t))
@@ -34,7 +21,7 @@ typedef _Atomic uint64_t word_t;
 /* A ring. Its thread may overwrite what another one reads: who has read events
  * up to head reads head again, and leaves out those that are a ring behind. */
 typedef struct {
-    word_t *words; /* RING_EVENTS times WORDS; NULL: not made yet */
+    word_t *words; /* RING_EVENTS times EVENT_WORDS; NULL: not made yet */
     _Atomic uint64_t head; /* events ever written */
     _Atomic uint64_t first; /* index of the first one of the owner */
     bool taken; /* by a thread that lives */
@@ -88,7 +75,7 @@ static uint16_t thread_add(void)
 /* Touches all of its memory, so that events cause no page faults. */
 static bool ring_prepare(ring_t *ring)
 {
-    const size_t size = RING_EVENTS * EVENT_BYTES;
+    const size_t size = RING_EVENTS * (EVENT_WORDS * sizeof(uint64_t));
 
     if (!ring->words)
         ring->words = aligned_alloc(CACHE_LINE, size);
@@ -133,22 +120,16 @@ static ring_t *ring_own(void)
     return G_LIKELY(ring) ? ring : ring_take();
 }
 
-/* The begin of an event of this thread, whose previous one ended at mark_ns. */
-static inline int64_t event_begin(const event_t *event, int64_t mark_ns)
-{
-    return event->kind == EVENT_WAIT
-               ? CLAMP(mark_ns, event->begin_ns, event->end_ns)
-               : event->begin_ns;
-}
-
 static inline void word_put(word_t *words, int index, uint64_t value)
 {
     atomic_store_explicit(&words[index], value, memory_order_relaxed);
 }
 
-void dscomm_priv_event_add(const event_t *event)
+void dscomm_priv_event_put(const event_words_t *event, bool is_wait)
 {
     ring_t *ring = ring_own();
+    int64_t begin = (int64_t)event->word[0];
+    const int64_t end = (int64_t)event->word[1];
     uint64_t head;
     word_t *to;
 
@@ -156,27 +137,20 @@ void dscomm_priv_event_add(const event_t *event)
         atomic_fetch_add(&lost, 1);
         return;
     }
+    if (is_wait)
+        begin = CLAMP(ring->mark_ns, begin, end);
     head = atomic_load_explicit(&ring->head, memory_order_relaxed);
     /* Who sees a word of this event then sees the head of all before it. */
     atomic_thread_fence(memory_order_release);
-    to = &ring->words[head % RING_EVENTS * WORDS];
-    word_put(to, 0, (uint64_t)event_begin(event, ring->mark_ns));
-    word_put(to, 1, (uint64_t)event->end_ns);
-    word_put(to, 2, event->sequence);
-    word_put(to, 3, event->bytes);
-    word_put(to, 4,
-             (uint32_t)event->op | (uint64_t)(uint32_t)event->peer << 32);
-    word_put(to, 5,
-             (uint32_t)event->tag | (uint64_t)event->group << 32 |
-                 (uint64_t)event->text << 48);
-    word_put(to, 6,
-             (uint16_t)event->status | (uint64_t)ring->thread << 16 |
-                 (uint64_t)event->kind << 32 | (uint64_t)event->coll << 40 |
-                 (uint64_t)event->dtype << 48 |
-                 (uint64_t)event->is_async << 56);
+    to = &ring->words[head % RING_EVENTS * EVENT_WORDS];
+    word_put(to, 0, (uint64_t)begin);
+    for (int i = 1; i < EVENT_WORDS - 1; i++)
+        word_put(to, i, event->word[i]);
+    word_put(to, EVENT_WORDS - 1,
+             event->word[EVENT_WORDS - 1] | (uint64_t)ring->thread << 16);
     __builtin_prefetch(to + AHEAD, 1);
     atomic_store_explicit(&ring->head, head + 1, memory_order_release);
-    ring->mark_ns = event->end_ns;
+    ring->mark_ns = end;
 }
 
 void dscomm_priv_event_mark(int64_t now)
@@ -201,30 +175,14 @@ void dscomm_priv_events_forget(void)
     dscomm_priv_profiler_unlock();
 }
 
-static void ring_read(const ring_t *ring, uint64_t index, event_t *ret_event)
+static event_t ring_read(const ring_t *ring, uint64_t index)
 {
-    const word_t *from = &ring->words[index % RING_EVENTS * WORDS];
-    uint64_t words[WORDS];
+    const word_t *from = &ring->words[index % RING_EVENTS * EVENT_WORDS];
+    event_words_t words;
 
-    for (size_t i = 0; i < WORDS; i++)
-        words[i] = atomic_load_explicit(&from[i], memory_order_relaxed);
-    *ret_event = (event_t){
-        .begin_ns = (int64_t)words[0],
-        .end_ns = (int64_t)words[1],
-        .sequence = words[2],
-        .bytes = words[3],
-        .op = (int32_t)words[4],
-        .peer = (int32_t)(words[4] >> 32),
-        .tag = (int32_t)words[5],
-        .group = (uint16_t)(words[5] >> 32),
-        .text = (uint16_t)(words[5] >> 48),
-        .status = (int16_t)words[6],
-        .thread = (uint16_t)(words[6] >> 16),
-        .kind = (uint8_t)(words[6] >> 32),
-        .coll = (uint8_t)(words[6] >> 40),
-        .dtype = (uint8_t)(words[6] >> 48),
-        .is_async = (uint8_t)(words[6] >> 56),
-    };
+    for (size_t i = 0; i < EVENT_WORDS; i++)
+        words.word[i] = atomic_load_explicit(&from[i], memory_order_relaxed);
+    return event_unpack(&words);
 }
 
 /* The oldest event before head that is complete: the one before it may be
@@ -245,9 +203,8 @@ static uint64_t ring_copy(const ring_t *ring, GArray *events)
     uint64_t oldest;
 
     for (uint64_t i = begin; i < head; i++) {
-        event_t event;
+        const event_t event = ring_read(ring, i);
 
-        ring_read(ring, i, &event);
         g_array_append_val(events, event);
     }
     atomic_thread_fence(memory_order_acquire);

@@ -26,7 +26,9 @@ typedef enum {
 } event_kind_t;
 
 typedef struct {
-    int64_t begin_ns, end_ns; /* of the monotonic clock */
+    /* In a ring, ticks of lib/base/ticks.h; in a trace, ns of the monotonic
+     * clock. */
+    int64_t begin_ns, end_ns;
     uint64_t sequence, bytes; /* as in dscomm_op_info_t */
     int32_t op, peer, tag; /* the same; peer: root or peer */
     uint16_t group; /* its place in the table of groups; 0 for a range */
@@ -38,6 +40,61 @@ typedef struct {
     uint8_t is_async; /* the operation has a work */
 } event_t;
 
+/* An event in a ring: words that hold, lowest bits first,
+ *
+ *     0 to 3  begin_ns, end_ns, sequence, bytes
+ *     4       op, peer
+ *     5       tag, group, text
+ *     6       status, thread, kind, coll, dtype, is_async
+ */
+#define EVENT_WORDS 7
+
+typedef struct {
+    uint64_t word[EVENT_WORDS];
+} event_words_t;
+
+_Static_assert(sizeof(event_words_t) == 56,
+               "the number that profiler.h states");
+
+static inline event_words_t event_pack(const event_t *event)
+{
+    return (event_words_t){{
+        (uint64_t)event->begin_ns,
+        (uint64_t)event->end_ns,
+        event->sequence,
+        event->bytes,
+        (uint32_t)event->op | (uint64_t)(uint32_t)event->peer << 32,
+        (uint32_t)event->tag | (uint64_t)event->group << 32 |
+            (uint64_t)event->text << 48,
+        (uint16_t)event->status | (uint64_t)event->kind << 32 |
+            (uint64_t)event->coll << 40 | (uint64_t)event->dtype << 48 |
+            (uint64_t)event->is_async << 56,
+    }};
+}
+
+static inline event_t event_unpack(const event_words_t *words)
+{
+    const uint64_t *word = words->word;
+
+    return (event_t){
+        .begin_ns = (int64_t)word[0],
+        .end_ns = (int64_t)word[1],
+        .sequence = word[2],
+        .bytes = word[3],
+        .op = (int32_t)word[4],
+        .peer = (int32_t)(word[4] >> 32),
+        .tag = (int32_t)word[5],
+        .group = (uint16_t)(word[5] >> 32),
+        .text = (uint16_t)(word[5] >> 48),
+        .status = (int16_t)word[6],
+        .thread = (uint16_t)(word[6] >> 16),
+        .kind = (uint8_t)(word[6] >> 32),
+        .coll = (uint8_t)(word[6] >> 40),
+        .dtype = (uint8_t)(word[6] >> 48),
+        .is_async = (uint8_t)(word[6] >> 56),
+    };
+}
+
 typedef struct {
     int tid;
     char name[THREAD_NAME_MAX];
@@ -48,10 +105,19 @@ void dscomm_priv_events_begin(const void *owner);
 /* Forgets all events. */
 void dscomm_priv_events_forget(void);
 
-/* Adds an event of this thread, whatever its member thread says. A wait, of
- * which only the sum of times is known, begins when the thread's previous event
- * has ended, or later. */
-void dscomm_priv_event_add(const event_t *event);
+/* Adds an event of this thread. A wait, of which only the sum of times is
+ * known, begins when the thread's previous event has ended, or later. */
+void dscomm_priv_event_put(const event_words_t *event, bool is_wait);
+
+/* The same, whatever the event's member thread says. Inline, so that the words
+ * are made in registers. */
+static inline void event_add(const event_t *event)
+{
+    const event_words_t words = event_pack(event);
+
+    dscomm_priv_event_put(&words, event->kind == EVENT_WAIT);
+}
+
 /* Notes that something else has happened now in this thread: no later wait
  * begins before. */
 void dscomm_priv_event_mark(int64_t now);

@@ -8,7 +8,6 @@
 #include "profiler/text.h"
 
 #include "lib/base/attr.h"
-#include "lib/base/clock.h"
 
 #include <glib.h>
 #include <string.h>
@@ -31,6 +30,52 @@ static const dscomm_hooks_t hooks = {
     .note = dscomm_priv_profiler_note,
     .device = dscomm_priv_profiler_device,
 };
+
+/* Time in which the rate of the ticks is measured, which is then exact to some
+ * 0.005 %. */
+#define RATE_NS (2 * NS_PER_MS)
+
+/* Of several readings the one that took shortest: the thread may be interrupted
+ * in between. */
+dscomm_moment_t dscomm_priv_profiler_moment(void)
+{
+    dscomm_moment_t best = {0};
+    uint64_t shortest = UINT64_MAX;
+
+    for (int i = 0; i < 8; i++) {
+        const uint64_t first = dscomm_priv_ticks();
+        const int64_t ns = dscomm_priv_clock();
+        const uint64_t took = dscomm_priv_ticks() - first;
+
+        if (took >= shortest)
+            continue;
+        shortest = took;
+        best.ticks = first + took / 2;
+        best.monotonic_ns = ns;
+    }
+    return best;
+}
+
+/* Measures the rate of the ticks; again for each profiler, over a longer time.
+ * Called with the lock. */
+static void rate_measure(dscomm_profiler_t *profiler)
+{
+    static dscomm_moment_t first;
+    dscomm_moment_t now;
+
+    dscomm_priv_ticks_choose();
+    if (!first.monotonic_ns)
+        first = dscomm_priv_profiler_moment();
+    do
+        now = dscomm_priv_profiler_moment();
+    while (now.monotonic_ns - first.monotonic_ns < RATE_NS);
+    profiler->began = first;
+    profiler->ns_per_tick =
+        dscomm_priv_ticks_counted
+            ? (double)(now.monotonic_ns - first.monotonic_ns) /
+                  (double)(now.ticks - first.ticks)
+            : 1;
+}
 
 /* The bits by which a token shows whether its operation began before a
  * reset. */
@@ -91,7 +136,7 @@ uint64_t dscomm_priv_profiler_begin(const dscomm_op_info_t *info, void *arg)
     token = epoch_now(profiler, group);
     if (profiler->debug)
         token |= (uint64_t)dscomm_priv_text_site() << 48;
-    token |= (uint64_t)dscomm_priv_clock() & TOKEN_TIME;
+    token |= dscomm_priv_ticks() & TOKEN_TIME;
     return token ? token : 1;
 }
 
@@ -182,13 +227,15 @@ static void print_operation(const dscomm_profiler_t *profiler,
         return; /* nobody reads */
 }
 
-/* Records an operation that has ended now, or the wait for one, as an event. */
-static void operation_record(event_kind_t kind, const dscomm_op_info_t *info,
-                             row_key_t key, dscomm_status_t status, int64_t now,
-                             int64_t ns)
+/* Records an operation that has ended now, or the wait for one, as an event.
+ * Times of events are ticks. Not inline, so that it costs nothing without
+ * events. */
+__attribute__((noinline)) static void
+operation_record(event_kind_t kind, const dscomm_op_info_t *info, row_key_t key,
+                 dscomm_status_t status, int64_t now, int64_t passed)
 {
     const event_t event = {
-        .begin_ns = now - ns,
+        .begin_ns = now - passed,
         .end_ns = now,
         .sequence = info->sequence,
         .bytes = info->bytes,
@@ -204,7 +251,7 @@ static void operation_record(event_kind_t kind, const dscomm_op_info_t *info,
         .is_async = info->async != 0,
     };
 
-    dscomm_priv_event_add(&event);
+    event_add(&event);
 }
 
 void dscomm_priv_profiler_end(const dscomm_op_info_t *info,
@@ -212,17 +259,18 @@ void dscomm_priv_profiler_end(const dscomm_op_info_t *info,
 {
     dscomm_profiler_t *profiler = arg;
     const group_t *group = operation_group(profiler, info, token);
-    int64_t now, ns;
+    int64_t now, passed, ns;
     row_key_t key;
     row_t *row;
 
     if (!group)
         return;
-    now = dscomm_priv_clock();
-    ns = (int64_t)(((uint64_t)now - token) & TOKEN_TIME);
+    now = (int64_t)dscomm_priv_ticks();
+    passed = (int64_t)(((uint64_t)now - token) & TOKEN_TIME);
+    ns = (int64_t)((double)passed * profiler->ns_per_tick);
     key = operation_key(profiler, info, group, token);
     if (profiler->trace)
-        operation_record(EVENT_OPERATION, info, key, status, now, ns);
+        operation_record(EVENT_OPERATION, info, key, status, now, passed);
     row = dscomm_priv_table_size(&profiler->table, key, info->bytes);
     if (G_UNLIKELY(!row))
         atomic_fetch_add(&profiler->table.dropped, 1);
@@ -252,8 +300,9 @@ void dscomm_priv_profiler_waited(const dscomm_op_info_t *info,
         return;
     key = operation_key(profiler, info, group, token);
     if (profiler->trace)
-        operation_record(EVENT_WAIT, info, key, DSCOMM_OK, dscomm_priv_clock(),
-                         nanoseconds);
+        operation_record(
+            EVENT_WAIT, info, key, DSCOMM_OK, (int64_t)dscomm_priv_ticks(),
+            (int64_t)((double)nanoseconds / profiler->ns_per_tick));
     row = dscomm_priv_table_size(&profiler->table, key, info->bytes);
     if (row)
         atomic_fetch_add(&row->waited_ns, nanoseconds);
@@ -423,6 +472,7 @@ dscomm_status_t dscomm_profiler_attach(const dscomm_profiler_attr_t *attr,
         profiler->trace = merged.trace;
         profiler->phases = merged.level == 2;
         profiler->rank = -1;
+        rate_measure(profiler);
         atomic_store(&profiler->started, merged.enabled != 0);
         atomic_store(&profiler->has_started, false);
         status = profiler_install(profiler);
@@ -528,7 +578,7 @@ static _Thread_local struct {
     unsigned depth;
     struct {
         unsigned name; /* text.h; 0: not timed */
-        int64_t began;
+        int64_t began; /* ticks */
     } open[RANGES_MAX];
 } ranges;
 
@@ -543,7 +593,7 @@ void dscomm_profiler_range_begin(const char *name)
     if (!profiler || !atomic_load(&profiler->started))
         return;
     ranges.open[depth].name = dscomm_priv_text_number(name);
-    ranges.open[depth].began = dscomm_priv_clock();
+    ranges.open[depth].began = (int64_t)dscomm_priv_ticks();
     if (profiler->trace)
         dscomm_priv_event_mark(ranges.open[depth].began);
 }
@@ -555,7 +605,7 @@ static void range_record(unsigned name, int64_t began, int64_t now)
                            .text = (uint16_t)name,
                            .kind = EVENT_RANGE};
 
-    dscomm_priv_event_add(&event);
+    event_add(&event);
 }
 
 void dscomm_profiler_range_end(void)
@@ -570,13 +620,14 @@ void dscomm_profiler_range_end(void)
         return;
     name = ranges.open[ranges.depth].name;
     began = ranges.open[ranges.depth].began;
-    now = dscomm_priv_clock();
+    now = (int64_t)dscomm_priv_ticks();
     if (profiler->trace)
         range_record(name, began, now);
     row = dscomm_priv_table_row(&profiler->table,
                                 (row_key_t){.kind = ROW_RANGE, .value = name});
     if (row)
-        dscomm_priv_row_add(row, 0, now - began);
+        dscomm_priv_row_add(
+            row, 0, (int64_t)((double)(now - began) * profiler->ns_per_tick));
     else
         atomic_fetch_add(&profiler->table.dropped, 1);
 }

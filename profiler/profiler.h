@@ -5,12 +5,14 @@
 
 #include "profiler/table.h"
 
+#include "lib/base/ticks.h"
+
 #include <dscomm/profiler.h>
 
 /* A token of the hooks, for an operation that counts: when it began, where,
  * and under which epoch. All calls of begin and end are made with it:
  *
- *     bits 0 to 47   ns of the clock, modulo 78 hours
+ *     bits 0 to 47   ticks of the clock, modulo a day
  *     bits 48 to 59  number of the call site
  *     bits 60 to 63  epoch of profiler and group, modulo 16
  *
@@ -25,6 +27,8 @@ struct dscomm_profiler {
     atomic_bool started; /* groups in state GROUP_DEFAULT count */
     atomic_bool has_started; /* some group is GROUP_STARTED */
     atomic_uint epoch; /* resets of all groups, and uses of this memory */
+    double ns_per_tick;
+    dscomm_moment_t began; /* before which no event began */
     int rank; /* in the world, for verbose lines; -1: not known */
     table_t table;
 };
@@ -46,6 +50,9 @@ void dscomm_priv_profiler_note(const dscomm_note_t *note, void *arg);
  * fails with error, and a sentence about what. */
 dscomm_status_t dscomm_priv_colls_parse(const char *what, dscomm_status_t error,
                                         const char *list, uint32_t *ret_colls);
+
+/* Now, by the ticks and by the monotonic clock. */
+dscomm_moment_t dscomm_priv_profiler_moment(void);
 
 /* The bytes by which nccl-tests computes busbw, for each byte of algbw; 0 if
  * bytes do not tell what the collective moves. Source: doc/PERFORMANCE.md of

@@ -115,6 +115,22 @@ static gint event_compare(gconstpointer a, gconstpointer b)
     return (x->end_ns < y->end_ns) - (x->end_ns > y->end_ns);
 }
 
+/* Sets the times of all events, in ticks, to those of the monotonic clock. */
+static void ticks_convert(trace_t *trace, const dscomm_moment_t *from)
+{
+    const dscomm_moment_t now = dscomm_priv_profiler_moment();
+
+    for (guint i = 0; i < trace->events->len; i++) {
+        event_t *event = &g_array_index(trace->events, event_t, i);
+
+        event->begin_ns =
+            dscomm_priv_ticks_to_ns((uint64_t)event->begin_ns, from, &now);
+        event->end_ns =
+            MAX(event->begin_ns,
+                dscomm_priv_ticks_to_ns((uint64_t)event->end_ns, from, &now));
+    }
+}
+
 void dscomm_priv_trace_take(dscomm_profile_t *profile,
                             const dscomm_profiler_t *profiler)
 {
@@ -124,6 +140,7 @@ void dscomm_priv_trace_take(dscomm_profile_t *profile,
         return;
     trace = dscomm_priv_trace_add(profile);
     trace->dropped = dscomm_priv_events_copy(profiler, trace->events);
+    ticks_convert(trace, &profiler->began);
     trace->pid = (int)getpid();
     trace->host =
         g_string_chunk_insert_const(profile->texts, g_get_host_name());

@@ -14,7 +14,9 @@
  *
  * Percentiles come from histograms with buckets of at most 1/64 of their value:
  * their error is below 1 %, for times up to 73 minutes. Minimum, maximum, sum
- * and counts are exact.
+ * and counts are exact. Where the kernel's clock is the processor's counter,
+ * times are read from that counter; its rate is measured, to some 0.01 %, when
+ * a profiler is attached, which takes 2 ms the first time.
  *
  * Memory is bounded: 1 MiB, and 19 KiB for each of at most 1024 combinations of
  * operation, group, size and call site that occur. From the 769th on, sizes

@@ -57,7 +57,7 @@ static void *writer_run(void *arg)
     for (uint64_t n = 0; n < EVENTS; n++) {
         const event_t event = event_of(writer, n);
 
-        dscomm_priv_event_add(&event);
+        event_add(&event);
     }
     return NULL;
 }
@@ -134,14 +134,14 @@ static void waits(void)
     event_t event = {.begin_ns = 10, .end_ns = 20};
 
     dscomm_priv_events_begin(&owner);
-    dscomm_priv_event_add(&event);
+    event_add(&event);
     event = (event_t){.begin_ns = 15, .end_ns = 30, .kind = EVENT_WAIT};
-    dscomm_priv_event_add(&event);
+    event_add(&event);
     dscomm_priv_event_mark(40);
     event = (event_t){.begin_ns = 25, .end_ns = 50, .kind = EVENT_WAIT};
-    dscomm_priv_event_add(&event);
+    event_add(&event);
     event = (event_t){.begin_ns = 60, .end_ns = 70, .kind = EVENT_WAIT};
-    dscomm_priv_event_add(&event);
+    event_add(&event);
     dscomm_priv_events_copy(&owner, events);
     is_int(events->len, 4, "four events");
     is_int(g_array_index(events, event_t, 1).begin_ns, 20,
