@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define SLEEP_US 50000
+#define SLEEP_US 200000 /* more than a loaded machine delays a rank */
 
 static dscomm_group_t *world, *others;
 static int rank, size, victim;

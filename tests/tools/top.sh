@@ -47,6 +47,7 @@ session()
 {
     tmux -S "$socket" -f /dev/null "$@"
 }
+trap 'session kill-server 2>/dev/null; kill_started; rm -rf "$scratch"' EXIT
 screen()
 {
     session capture-pane -p "$@" >"$scratch/screen" 2>/dev/null
