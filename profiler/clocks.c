@@ -219,7 +219,7 @@ static bool point_measure(const measure_t *measure, unsigned first,
     return true;
 }
 
-/* The leader tells its machine, the others read it. */
+/* The leader publishes the offset of its machine, the others read it. */
 static bool point_share(const measure_t *measure, clock_point_t *point)
 {
     const clocks_t *clocks = measure->clocks;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The events of ranks, as parts of a profile, and what they tell together. */
+/* The events of ranks, as parts of a profile, and what follows from all of
+ * them. */
 #ifndef PROFILER_TRACE_H
 #define PROFILER_TRACE_H
 

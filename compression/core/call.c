@@ -29,7 +29,7 @@ static void works_drop(dscomm_exchange_t *x)
 }
 
 /* Reports the call to the hooks of the process. It is not a failure if they
- * cannot be told. */
+ * cannot be called. */
 static void compressed_call_note(const dscomm_exchange_t *x,
                                  dscomm_status_t status)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the kernel tells about processes: the state of one, and a limit of this
- * one. */
+/* Facts that the kernel has about processes: the state of one, and a limit of
+ * this one. */
 #ifndef LIB_KERNEL_H
 #define LIB_KERNEL_H
 

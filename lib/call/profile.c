@@ -83,7 +83,7 @@ static dscomm_store_t *store_view(const dscomm_world_t *world)
     return store;
 }
 
-/* Lets the plugin's ranks tell each other something. Plugins of older headers
+/* Lets the plugin's ranks exchange data. Plugins of older headers
  * have no function for it. */
 static void session_meet(dscomm_world_t *world)
 {

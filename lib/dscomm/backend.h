@@ -507,7 +507,7 @@ DSCOMM_API int dscomm_backend_failure_unpack(const void *data, size_t size,
  * in another way, for example by a thread. Cheap. */
 DSCOMM_API int dscomm_backend_has_works(void);
 
-/* What the kernel tells. The state letter of a process, as in ps(1): 'T' and
+/* Facts from the kernel. The state letter of a process, as in ps(1): 'T' and
  * 't' are stopped by a signal or a debugger, 'Z' and 'X' have ended; 0: there
  * is no such process, or its state cannot be read. The size that a file of this
  * process may have (ulimit -f), UINT64_MAX without a limit: one that grows

@@ -45,7 +45,7 @@ typedef struct dscomm_profiler_plugin {
     void (*close)(void *state);
     /* Called after begin, and again before collect if the world works, on all
      * ranks at about the same time, with a view of the job's store for what the
-     * plugin's ranks must tell each other. Calls on it end within seconds. Not
+     * plugin's ranks must exchange. Calls on it end within seconds. Not
      * called in a world of one rank. May be NULL. */
     void (*meet)(void *state, dscomm_group_t *world, dscomm_store_t *store);
 } dscomm_profiler_plugin_t;

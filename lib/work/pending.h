@@ -28,8 +28,8 @@ unsigned dscomm_priv_pending_walk(const dscomm_group_t *except, uint64_t unless,
                                   void *arg);
 
 /* The library's thread looks at works often enough for this deadline, in ms,
- * and need not be told of works with a longer one. INT64_MAX: it must be told
- * of all. */
+ * and need not be notified of works with a longer one. INT64_MAX: it must be
+ * notified of all. */
 extern _Atomic int64_t dscomm_priv_pending_watched_ms;
 
 /* Called when a work has got a deadline that is shorter than that, from any

@@ -67,8 +67,8 @@ static bool is_watchdog(void)
     return pace == PACE_WATCH && !stopping;
 }
 
-/* Sleeps until there are works. A work that came before the watchdog asked to
- * be told has told nobody, so the deadlines known until then hold again. Called
+/* Sleeps until there are works. A work that came before the watchdog asked for
+ * notices has sent none, so the deadlines known until then hold again. Called
  * with the lock held. */
 static void watchdog_sleep_idle(void)
 {

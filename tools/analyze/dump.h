@@ -81,7 +81,7 @@ bool rank_lacks_group(const call_t *call);
 call_t *member_last(const member_t *member);
 /* False if the member's collectives may be older than the dump. */
 bool member_is_known(const member_t *member);
-/* The number in the world of rank r of the group; -1 - r if no dump tells. */
+/* The number in the world of rank r of the group; -1 - r if no dump has it. */
 int group_world_rank(const group_t *group, int r);
 
 #endif

@@ -288,7 +288,8 @@ static void find_cycles(const dumps_t *dumps, wait_t *waits,
     g_array_free(next, true);
 }
 
-/* Adds that nobody does its part for the message that a rank waits in. */
+/* Adds the finding that no rank does its part in the message that a rank
+ * waits for. */
 static void find_unmet(const wait_t *wait, GPtrArray *findings)
 {
     const call_t *call = wait->call;
