@@ -75,14 +75,14 @@ if session new-session -d -x 80 -y 12 "PS1='$ ' LC_ALL=C.UTF-8 sh" 2>"$scratch/e
     session send-keys "$view" Enter
     appears_there 'in a terminal: the job' "^job $name, 4 ranks on 1 node +q: quit\$"
     appears_there 'a rank that waits, in 80 columns' \
-        '^ +0 +[0-9]+ running +0 +0 100% █{6} +[0-9.]+s all_reduce\(count 4, floa>$'
-    appears_there 'the stopped rank, whose bar is empty' '^ +1 +[0-9]+ stopped +0 +0 +0% ░{6} .* no call *$'
+        '^ +0 +[0-9]+ running +0 +0 100% (█){6} +[0-9.]+s all_reduce\(count 4, floa>$'
+    appears_there 'the stopped rank, whose bar is empty' '^ +1 +[0-9]+ stopped +0 +0 +0% (░){6} .* no call *$'
     appears_there 'in red' "$escape\[31m +1 +[0-9]+ stopped" -e
     appears_there 'a long call is yellow' "$escape\[33m.* 3 +[0-9]+ running|$escape\[33m +2 +[0-9]+ running" -e
     is "$(awk 'length > 80' "$scratch/screen" | grep -vc "$escape")" 0 'no line is longer'
     session resize-window -x 200 -y 12
     appears_there 'after it has become wider' \
-        '^ +0 +[0-9]+ running +0 +0 100% █{24} +[0-9.]+s all_reduce\(count 4, float32, sum\) #5 *$'
+        '^ +0 +[0-9]+ running +0 +0 100% (█){24} +[0-9.]+s all_reduce\(count 4, float32, sum\) #5 *$'
     session resize-window -x 80 -y 5
     appears_there 'after it has become smaller' '^ranks 1 to 2 of 4; j, k: down, up$'
     session send-keys j
