@@ -108,17 +108,6 @@ static void schedule(job_rank_t *me)
     schedule_while_stopped(me, 0);
 }
 
-/* Rank 0 seems to be on another host, so its pid does not show that it is
- * stopped. Rank 2 waits for rank 1. */
-static void schedule_elsewhere(job_rank_t *me)
-{
-    setenv("DSCOMM_HOST_ID", me->rank ? "b" : "a", 1);
-    setenv("DSCOMM_BACKEND", "two_level", 1);
-    setenv("DSCOMM_TWO_LEVEL_BETWEEN", "shm", 1);
-    schedule_while_stopped(me, 0);
-    job_report_failure(me);
-}
-
 /* Only rank 0 is waited for, and no report tells of it. */
 static void gather_while_stopped(job_rank_t *me)
 {
@@ -332,8 +321,6 @@ static const struct {
     {"a group without its last", group_without_last, RANKS, 0, 1, 700,
      "': the store at "},
     {"a schedule", schedule, RANKS, 0, 0, 0, ""},
-    {"a schedule, the server elsewhere", schedule_elsewhere, RANKS, 0, 0, 0,
-     "the store at "},
     {"a gather", gather_while_stopped, RANKS, 0, 0, 0, "to rank 0"},
     {"gathers ahead of the root", gather_ahead, RANKS, 1, 0, 0, ""},
     {"the same by schedules", gather_ahead_linear, RANKS, 1, 0, 0, ""},
