@@ -272,7 +272,7 @@ static void put_trace(const dscomm_profile_t *profile, guint index,
     writer_end(&writer);
 }
 
-/* What a reader needs to know of the whole, as the members of otherData. */
+/* Writes the facts about the whole trace, as the members of otherData. */
 static void put_head(const dscomm_profile_t *profile, GString *out)
 {
     g_string_append_printf(out,

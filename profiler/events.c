@@ -38,6 +38,7 @@ static _Atomic uint64_t lost; /* events of threads that have no ring */
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key; /* its destructor gives the ring back */
+static bool has_key; /* false: the process has no more keys, so no rings */
 
 /* The ring of this thread; NULL: it has none yet, &none: it gets none. */
 static ring_t none;
@@ -55,8 +56,7 @@ static void ring_give_back(void *arg)
 
 static void key_make(void)
 {
-    if (pthread_key_create(&key, ring_give_back))
-        abort(); /* a process that has 1024 keys */
+    has_key = pthread_key_create(&key, ring_give_back) == 0;
 }
 
 /* Numbers this thread. Called with the lock. */
@@ -100,7 +100,7 @@ static ring_t *ring_take(void)
 
     pthread_once(&key_once, key_make);
     dscomm_priv_profiler_lock();
-    ring = ring_find();
+    ring = has_key ? ring_find() : NULL;
     if (ring) {
         ring->taken = true;
         ring->thread = thread_add();
@@ -155,7 +155,10 @@ void dscomm_priv_event_put(const event_words_t *event, bool is_wait)
 
 void dscomm_priv_event_mark(int64_t now)
 {
-    ring_own()->mark_ns = now;
+    ring_t *ring = ring_own();
+
+    if (ring->words)
+        ring->mark_ns = now;
 }
 
 void dscomm_priv_events_begin(const void *new_owner)

@@ -35,8 +35,8 @@ static const dscomm_hooks_t hooks = {
  * 0.005 %. */
 #define RATE_NS (2 * NS_PER_MS)
 
-/* Of several readings the one that took shortest: the thread may be interrupted
- * in between. */
+/* Returns the shortest of several readings: the thread may be interrupted in
+ * between. */
 dscomm_moment_t dscomm_priv_profiler_moment(void)
 {
     dscomm_moment_t best = {0};

@@ -194,7 +194,7 @@ static void print_peers(const dscomm_profile_t *profile, GString *out)
     grid_end(&grid);
 }
 
-/* Of the number of bytes, which may be negative. */
+/* Text of a number of bytes, which may be negative. */
 static char *bytes_text(int64_t bytes)
 {
     char text[32];

@@ -63,8 +63,8 @@ struct dscomm_compressor {
     size_t count, padded, chunk; /* as in dscomm_compressor_info_t */
     float *worker; /* padded elements; NULL without feedback */
     float *server; /* errors of this rank's part; without feedback, scratch */
-    /* Of a recoverable compressor: worker and server errors as they were before
-     * the last call. NULL of another one. */
+    /* Worker and server errors as they were before the last call, of a
+     * recoverable compressor; else NULL. */
     float *kept;
     int recoverable;
     size_t asked; /* the attribute padded */

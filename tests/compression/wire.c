@@ -77,7 +77,7 @@ static void no_more(rank_t *self)
     free(x);
 }
 
-/* What the hooks are told of each rank's last call. */
+/* The notes that the hooks got of each rank's last call. */
 static dscomm_note_t noted[RANKS_MAX];
 static int notes[RANKS_MAX];
 

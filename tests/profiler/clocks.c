@@ -33,7 +33,8 @@ static _Thread_local const machine_t *mine;
 static int64_t began;
 static dscomm_store_t *store;
 
-/* What a clock that is ahead and faster shows at a time of rank 0's. */
+/* Returns the time of a clock that is ahead and faster, at a time of rank 0's.
+ */
 static int64_t shown(const machine_t *machine, int64_t ns)
 {
     return ns + machine->ahead_ns +

@@ -170,7 +170,8 @@ static void test_silent(void)
     dscomm_store_close(store);
 }
 
-/* A rank has come and left no card: the last one waits for it in vain. */
+/* A rank has come and left no card: the last one's wait for it
+ * ends by its deadline. */
 static void test_no_card(void)
 {
     open_store();

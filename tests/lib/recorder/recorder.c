@@ -98,7 +98,7 @@ static void test_message(void)
     is_int(got.group, 8, "group");
 }
 
-/* What has no operands has a description all the same. */
+/* Calls without operands have a description, too. */
 static void test_other(void)
 {
     const dscomm_message_t none = {.peer = -1, .tag = -1};
@@ -407,7 +407,7 @@ static char *only_file(const char *folder)
     return path;
 }
 
-/* Of one failure there is one file; a file that a dead process has begun does
+/* A failure has one file; a file that a dead process has begun does
  * not hide it, and one that a living process writes is left to it. */
 static void test_dump(void)
 {
