@@ -8,6 +8,8 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define WRITERS 3
 #define EVENTS 200000 /* of each, more than a ring has */
@@ -152,8 +154,34 @@ static void waits(void)
     g_array_unref(events);
 }
 
+/* A process whose thread keys are all in use has no rings. */
+static void no_keys(void)
+{
+    const event_t event = {.begin_ns = 10, .end_ns = 20};
+    GArray *events;
+    pthread_key_t key;
+    uint64_t dropped;
+    int status = -1;
+    const pid_t pid = fork();
+
+    if (pid) {
+        ok(waitpid(pid, &status, 0) == pid && status == 0,
+           "an event without a thread key is counted as dropped");
+        return;
+    }
+    while (!pthread_key_create(&key, NULL))
+        ;
+    events = g_array_new(FALSE, FALSE, sizeof(event_t));
+    dscomm_priv_events_begin(&owner);
+    event_add(&event);
+    dscomm_priv_event_mark(30);
+    dropped = dscomm_priv_events_copy(&owner, events);
+    _exit(dropped == 1 && !events->len ? 0 : 1);
+}
+
 int main(void)
 {
+    no_keys();
     threads();
     waits();
     return tap_done();
