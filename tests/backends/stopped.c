@@ -9,7 +9,9 @@
 #include "tests/backends/job.h"
 #include "tests/tap.h"
 
+#include <dscomm/backend.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -156,8 +158,14 @@ static void gather_ahead_linear(job_rank_t *me)
     gather_ahead(me);
 }
 
-/* Rank 1, the root, is stopped after it has written the first pieces. So it is
- * ahead of the ranks that wait for the others. */
+static bool is_stopped(const job_rank_t *me, int rank)
+{
+    return dscomm_backend_process_state(me->report[rank - me->rank].pid) == 'T';
+}
+
+/* Rank 1, the root, is stopped after it has written the first pieces, and
+ * before the others, without which it cannot end, begin to read. So it is ahead
+ * of the ranks that wait for the others. */
 static void scatter_behind_root(job_rank_t *me)
 {
     enum { COUNT = 1000000 };
@@ -170,6 +178,8 @@ static void scatter_behind_root(job_rank_t *me)
         dscomm_scatter(me->world, in, out, COUNT, DSCOMM_FLOAT32, 1, &work);
         stop_self(me);
     }
+    while (!is_stopped(me, 1))
+        job_sleep_ms(5);
     me->started = job_now_ms();
     job_report(me, dscomm_scatter(me->world, NULL, out, COUNT, DSCOMM_FLOAT32,
                                   1, NULL));
