@@ -117,7 +117,7 @@ static dscomm_status_t collective_run(dscomm_group_t *group,
     dscomm_phases_t phases;
     dscomm_status_t status;
 
-    dscomm_priv_hook_phases(span, call, &phases);
+    dscomm_priv_hook_phases(span.hooks, &call->coll, &phases);
     status = dscomm_priv_group_run(group, &call->coll);
     if (G_UNLIKELY(call->bounce)) {
         dscomm_phase(&call->coll, DSCOMM_PHASE_COPY_OUT);
@@ -181,13 +181,16 @@ static dscomm_status_t collective_record(dscomm_group_t *group,
     return dscomm_priv_recording_collective(group, &call->coll);
 }
 
-/* True for a blocking call on an idle group if the backend, which must be
- * queried, takes it. */
+/* True if the backend runs a blocking call on an idle group, which may have
+ * hooks. */
 static int is_simple(dscomm_group_t *group, const dscomm_coll_args_t *args)
 {
-    return group->queries_native &&
-           dscomm_priv_group_busy(group) == GROUP_SLOW &&
-           call_is_native(group, args) && !dscomm_priv_device_present();
+    const unsigned state =
+        atomic_load_explicit(&group->state, memory_order_acquire);
+
+    return (!state || (state == GROUP_SLOW && group->queries_native &&
+                       call_is_native(group, args))) &&
+           !dscomm_priv_group_forked(group) && !dscomm_priv_device_present();
 }
 
 static dscomm_status_t dispatch_collective(dscomm_group_t *group,
@@ -224,5 +227,5 @@ dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
     if (ret_work || !is_simple(group, args))
         return dispatch_collective(group, args, ret_work);
     args->sequence = ++group->sequence;
-    return dscomm_priv_group_run(group, args);
+    return dscomm_priv_hook_run(group, args);
 }

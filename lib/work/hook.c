@@ -188,6 +188,36 @@ dscomm_hook_span_t dscomm_priv_hook_begin(const dscomm_group_t *group,
     return span;
 }
 
+dscomm_status_t dscomm_priv_hook_run(dscomm_group_t *group,
+                                     dscomm_coll_args_t *args)
+{
+    const node_t *node = atomic_load_explicit(&current, memory_order_acquire);
+    const dscomm_hooks_t *hooks = node ? &node->hooks : NULL;
+    dscomm_op_info_t info;
+    dscomm_phases_t phases;
+    dscomm_status_t status;
+    uint64_t token = 0;
+
+    if (!hooks || args->root < -1)
+        return dscomm_priv_group_run(group, args);
+    info.size = sizeof info;
+    info.group = group;
+    info.async = 0;
+    info.phases = NULL;
+    op_describe_collective(group, args, &info);
+    if (hooks->begin)
+        token = hooks->begin(&info, hooks->arg);
+    dscomm_priv_hook_phases(hooks, args, &phases);
+    status = dscomm_priv_group_run(group, args);
+    if (args->phases) {
+        dscomm_phase_switch(args->phases, DSCOMM_PHASE_OTHER);
+        info.phases = args->phases->ns;
+    }
+    if (hooks->end)
+        hooks->end(&info, status, token, hooks->arg);
+    return status;
+}
+
 void dscomm_priv_hook_end(const dscomm_group_t *group,
                           const dscomm_call_t *call, dscomm_hook_span_t span,
                           dscomm_status_t status,

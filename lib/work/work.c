@@ -244,7 +244,9 @@ dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work)
     work->request.status = DSCOMM_IN_PROGRESS;
     if (!work->call.internal)
         work->span = dscomm_priv_hook_begin(group, &work->call);
-    dscomm_priv_hook_phases(work->span, &work->call, &work->phases);
+    if (work->call.type == CALL_COLLECTIVE)
+        dscomm_priv_hook_phases(work->span.hooks, &work->call.coll,
+                                &work->phases);
     work_record(work);
     status = work->kind->start(work);
     group->works.unscanned = 1;

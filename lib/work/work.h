@@ -221,17 +221,20 @@ void dscomm_priv_hook_end(const dscomm_group_t *group,
                           const dscomm_call_t *call, dscomm_hook_span_t span,
                           dscomm_status_t status,
                           const dscomm_request_t *request);
-/* Begins the phases of a collective, which are kept in phases, if span's hooks
- * want them. */
-static inline void dscomm_priv_hook_phases(dscomm_hook_span_t span,
-                                           dscomm_call_t *call,
+/* Runs a blocking collective by the backend, with the hooks if there are any.
+ */
+dscomm_status_t dscomm_priv_hook_run(dscomm_group_t *group,
+                                     dscomm_coll_args_t *args);
+/* Begins the phases of a collective, which are kept in phases, if hooks (NULL:
+ * none) want them. */
+static inline void dscomm_priv_hook_phases(const dscomm_hooks_t *hooks,
+                                           dscomm_coll_args_t *args,
                                            dscomm_phases_t *phases)
 {
-    if (G_LIKELY(!span.hooks || !(span.hooks->flags & DSCOMM_HOOKS_PHASES)) ||
-        call->type != CALL_COLLECTIVE)
+    if (G_LIKELY(!hooks || !(hooks->flags & DSCOMM_HOOKS_PHASES)))
         return;
     *phases = (dscomm_phases_t){.since_ns = dscomm_priv_clock()};
-    call->coll.phases = phases;
+    args->phases = phases;
 }
 /* Calls the hook waited of a complete work, once, with work->span.waited_ns. */
 void dscomm_priv_hook_waited(dscomm_work_t *work);
