@@ -171,19 +171,31 @@ static void time_add(int64_t *sum, int64_t ns)
     *sum = profile_time_sum(*sum, ns);
 }
 
+/* The most by which the difference of two times may be wrong; INT64_MAX if the
+ * clocks were not compared. */
+static int64_t pair_error(const dscomm_profile_t *profile, const ref_t *x,
+                          const ref_t *y)
+{
+    const int64_t errors[] = {ref_trace(profile, x)->error_ns,
+                              ref_trace(profile, y)->error_ns};
+
+    if (x->trace == y->trace)
+        return 0;
+    if (errors[0] < 0 || errors[1] < 0)
+        return INT64_MAX;
+    return profile_time_sum(errors[0], errors[1]);
+}
+
 /* How long an operation ran before the last rank came; 0 if that is no more
- * than the clocks may be wrong, and if they were not compared. */
+ * than the clocks may be wrong. */
 static int64_t ref_held(const dscomm_profile_t *profile, const ref_t *ref,
                         const ref_t *last)
 {
-    const int64_t until = MIN(ref_event(profile, ref)->end_ns, last->begin_ns);
-    const int64_t held = until - ref->begin_ns;
-    const int64_t errors[] = {ref_trace(profile, ref)->error_ns,
-                              ref_trace(profile, last)->error_ns};
+    const int64_t until = MIN(ref_event(profile, ref)->end_ns,
+                              ref_event(profile, last)->begin_ns);
+    const int64_t held = until - ref_event(profile, ref)->begin_ns;
 
-    if (ref->trace == last->trace || errors[0] < 0 || errors[1] < 0)
-        return 0;
-    return held > errors[0] + errors[1] ? held : 0;
+    return held > pair_error(profile, ref, last) ? held : 0;
 }
 
 /* Adds a collective, of which all ranks are there, to the rows of its ranks. */
@@ -248,6 +260,19 @@ static uint32_t collectives_match(dscomm_profile_t *profile)
     return flows;
 }
 
+/* Whether these can be one message: the sizes agree, and it is not received
+ * before it is sent by more than the clocks may be wrong. */
+static bool pair_is_message(const dscomm_profile_t *profile, const ref_t *send,
+                            const ref_t *receive)
+{
+    const event_t *sent = ref_event(profile, send);
+    const event_t *received = ref_event(profile, receive);
+
+    return sent->bytes == received->bytes &&
+           sent->begin_ns - received->end_ns <=
+               pair_error(profile, send, receive);
+}
+
 /* The messages of one channel: sends, then receives. If events were
  * overwritten, the last ones are still there; else all are, and the first ones
  * belong together. Returns the number of arrows. */
@@ -271,9 +296,7 @@ static uint32_t channel_match(const dscomm_profile_t *profile,
         const ref_t *pair[] = {&refs[skip_sends + i],
                                &refs[sends + skip_receives + i]};
 
-        if (ref_event(profile, pair[1])->end_ns < pair[0]->begin_ns ||
-            ref_event(profile, pair[1])->bytes !=
-                ref_event(profile, pair[0])->bytes)
+        if (!pair_is_message(profile, pair[0], pair[1]))
             continue;
         flow++;
         *ref_link(profile, pair[0]) =

@@ -37,8 +37,9 @@ def check_rows(slices):
         row.append((begin, end))
 
 
-def check_flows(flows, slices):
-    """Each arrow has a begin and an end, in this order, on slices."""
+def check_flows(flows, slices, errors):
+    """Each arrow has a begin and an end, on slices; a message goes back in time by
+    no more than the clocks may be wrong."""
     ends = collections.defaultdict(set)
     for e in slices:
         key = e["pid"], e["tid"]
@@ -50,10 +51,15 @@ def check_flows(flows, slices):
             fail("an arrow touches no slice:", e)
         arrows[e["id"]].append(e)
     for parts in arrows.values():
-        parts.sort(key=lambda e: (e["ts"], STEPS.index(e["ph"])))
+        parts.sort(key=lambda e: (STEPS.index(e["ph"]), e["ts"]))
         steps = "".join(e["ph"] for e in parts)
         if steps != "s" + "t" * (len(steps) - 2) + "f":
             fail("an arrow without begin or end:", parts)
+        for a, b in zip(parts, parts[1:]):
+            slack = (errors[a["pid"]] + errors[b["pid"]] if a["name"] == "message"
+                     else 0)
+            if round((a["ts"] - b["ts"]) * 1000) > slack:
+                fail("an arrow goes back in time:", parts)
         if len({e["pid"] for e in parts}) != len(parts):
             fail("an arrow is on a rank twice:", parts)
     return arrows
@@ -93,7 +99,8 @@ def trace(data):
     if kinds:
         fail("unknown kinds:", kinds)
     check_rows(slices)
-    check_matches(slices, check_flows(flows, slices))
+    errors = {r["rank"]: r["clock_error_ns"] for r in data["otherData"]["ranks"]}
+    check_matches(slices, check_flows(flows, slices, errors))
     rows = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"}
     if not {(e["pid"], e["tid"]) for e in slices} <= rows:
         fail("a row has no name")
