@@ -132,6 +132,10 @@ static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
     [SETTING_DUMP] = {"DSCOMM_DUMP", DSCOMM_SETTING_STRING, NULL, 0, 0, "path",
                       "Folder for dumps of the flight recorder when a group "
                       "fails; unset: none are written."},
+    [SETTING_DUMP_SIGNAL] = {"DSCOMM_DUMP_SIGNAL", DSCOMM_SETTING_ENUM, "none",
+                             0, 0, "none|hup|quit|usr1|usr2",
+                             "Signal on which a rank writes a dump to "
+                             "DSCOMM_DUMP and goes on."},
     [SETTING_RECORDER] = {"DSCOMM_RECORDER", DSCOMM_SETTING_STRING, NULL, 0, 0,
                           "PID:FD",
                           "Memory of the flight recorder, of a process of the "

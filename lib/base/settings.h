@@ -43,6 +43,7 @@ enum {
     SETTING_PROFILE, /* STRING, ignored in set-uid programs */
     SETTING_PROFILER_PLUGIN, /* STRING, ignored in set-uid programs */
     SETTING_DUMP, /* STRING, a folder */
+    SETTING_DUMP_SIGNAL, /* ENUM none|hup|quit|usr1|usr2 */
     SETTING_RECORDER, /* STRING PID:FD, set by dscomm run */
     SETTING_COUNT
 };

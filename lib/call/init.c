@@ -64,17 +64,12 @@ static void check_environment(void)
 
 /* Functions of each room, called in a forked child. */
 static void (*const forked[])(void) = {
-    dscomm_priv_module_forked,
-    dscomm_priv_rendezvous_forked,
-    dscomm_priv_world_forked,
-    dscomm_priv_hook_forked,
-    dscomm_priv_pending_forked,
-    dscomm_priv_event_forked,
-    dscomm_priv_progress_forked,
-    dscomm_priv_progress_thread_forked,
-    dscomm_priv_helper_forked,
-    dscomm_priv_device_times_forked,
-    NULL,
+    dscomm_priv_module_forked,     dscomm_priv_rendezvous_forked,
+    dscomm_priv_world_forked,      dscomm_priv_hook_forked,
+    dscomm_priv_pending_forked,    dscomm_priv_event_forked,
+    dscomm_priv_progress_forked,   dscomm_priv_progress_thread_forked,
+    dscomm_priv_helper_forked,     dscomm_priv_device_times_forked,
+    dscomm_priv_world_dump_forked, NULL,
 };
 
 /* The parts that rooms keep with each group, in the order in which they end:
@@ -171,6 +166,7 @@ static dscomm_status_t join_world(const dscomm_join_t *join, const char *name,
     if (status < 0)
         return status;
     dscomm_priv_world_record(world, join->rank);
+    dscomm_priv_world_dump_begin(world);
     status =
         open_world(join, name, module,
                    dscomm_priv_clock_after(began, join->timeout_ms), world);

@@ -146,6 +146,8 @@ static void group_record_failure(dscomm_group_t *group)
     if (problem)
         dscomm_log(DSCOMM_LOG_WARN, "core",
                    "flight recorder: no dump was written: %s", problem);
+    else if (group->identity.world->recorder.memory)
+        atomic_fetch_add(&group->identity.world->recorder.memory->dumps, 1);
 }
 
 const dscomm_group_part_t dscomm_priv_recorder_part = {

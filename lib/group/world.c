@@ -24,6 +24,7 @@ dscomm_world_t *dscomm_priv_world_new(int size)
 
 void dscomm_priv_world_free(dscomm_world_t *world)
 {
+    dscomm_priv_world_dump_end(world);
     pthread_mutex_destroy(&world->lock);
     dscomm_priv_recorder_close(&world->recorder);
     dscomm_priv_nodes_clear(&world->meeting.nodes);

@@ -20,6 +20,8 @@ typedef struct dscomm_world {
     /* groups whose memory is not freed yet, youngest first */
     LIST_HEAD(, dscomm_group) groups;
     SLIST_ENTRY(dscomm_world) in_live;
+    SLIST_ENTRY(dscomm_world) in_dumped; /* dump-signal.c */
+    bool is_dumped; /* whether it is in that list */
 } dscomm_world_t;
 
 dscomm_world_t *dscomm_priv_world_new(int size);
@@ -45,7 +47,14 @@ void dscomm_priv_world_record(dscomm_world_t *world, int rank);
 /* Records why a group has ended, and dumps the recorder then. */
 extern const dscomm_group_part_t dscomm_priv_recorder_part;
 
-/* In a forked child: initialises the lock. */
+/* Between both, a thread dumps the world's flight recorder to DSCOMM_DUMP
+ * whenever the process gets DSCOMM_DUMP_SIGNAL. Both do nothing unless that is
+ * set; the second may be called without the first. */
+void dscomm_priv_world_dump_begin(dscomm_world_t *world);
+void dscomm_priv_world_dump_end(dscomm_world_t *world);
+
+/* In a forked child: initialise the locks. */
 void dscomm_priv_world_forked(void);
+void dscomm_priv_world_dump_forked(void);
 
 #endif

@@ -305,8 +305,6 @@ static const char *dump_write(const char *path, const char *part,
     if (!problem && (fflush(file) || ferror(file) || rename(part, path)))
         problem = dump_fail(path);
     fclose(file);
-    if (!problem && recorder->memory)
-        atomic_fetch_add(&recorder->memory->dumps, 1);
     return problem;
 }
 

@@ -18,8 +18,8 @@ void dscomm_priv_recorder_print(const dscomm_recorder_t *recorder,
 
 /* Writes the same to FOLDER/dscomm-JOB-HOST-NAME-HASH.json, unless that file
  * exists: of several processes that have the same memory, the first one writes
- * it. identity and name together are of this failure alone. folder is made if
- * it does not exist. Returns NULL, or why the file could not be written. */
+ * it. identity and name together are of one event alone. folder is made if it
+ * does not exist. Returns NULL, or why the file could not be written. */
 const char *dscomm_priv_recorder_dump(const char *folder, const char *identity,
                                       const char *name,
                                       const dscomm_recorder_t *recorder,

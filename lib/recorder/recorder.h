@@ -96,7 +96,7 @@ typedef struct {
 } dscomm_recorder_slot_t;
 
 #define RECORDER_MAGIC "dscommfr"
-#define RECORDER_VERSION 2
+#define RECORDER_VERSION 3
 #define RECORDER_SLOTS_MAX 16384
 #define RECORDER_ID 17 /* bytes of an identity, with the final 0 */
 
@@ -104,8 +104,10 @@ typedef struct {
 typedef struct {
     char magic[8]; /* RECORDER_MAGIC */
     uint32_t version;
-    _Atomic uint32_t dumps; /* how often it was written to a file */
+    _Atomic uint32_t dumps; /* failures for which it was written to a file */
     uint64_t slot_bytes; /* sizeof(dscomm_recorder_slot_t) */
+    /* ns since 1970 when it was last written because of a signal; 0: never */
+    _Atomic int64_t signalled_ns;
     char id[RECORDER_ID]; /* random */
     char job[108]; /* run id of dscomm run, or the maker's pid */
     _Alignas(4096) dscomm_recorder_slot_t slot[]; /* as many as it has room */

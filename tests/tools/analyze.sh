@@ -113,6 +113,32 @@ else
     skip 'two hosts' 'names of hosts need root'
 fi
 
+# Ranks that hang write a dump on a signal, which dscomm run passes on, and go on.
+rm -rf "$dumps"
+DSCOMM_TIMEOUT=100 DSCOMM_DUMP=$dumps DSCOMM_DUMP_SIGNAL=usr2 \
+    start_node 0 "$program" run -n 4 "$failing" late
+is_behind()
+{
+    "$program" analyze "$1" 2>/dev/null |
+        grep -q '^group .world.: rank 1 is behind: ranks 0, 2, 3 have called all_reduce'
+}
+until_true is_behind "$pid"
+result $? 'a job hangs'
+kill -USR2 "$pid"
+appears 1 "$dumps"/*.json
+result $? 'a signal writes a dump'
+is_behind "$dumps"
+result $? 'which says who is behind'
+is_behind "$pid"
+result $? 'and the job goes on'
+sleep 1
+pkill -USR2 -P "$pid" failing
+appears 2 "$dumps"/*.json
+result $? 'a signal to each rank writes one dump'
+sleep 0.2
+is "$(ls "$dumps" | wc -l)" 2 'and no other file'
+end_job
+
 rm -rf "$dumps"
 DSCOMM_DUMP=$dumps run -n 4 "$abs_top_builddir/tests/tools/failing" none
 is $status 0 'a job that ends well'

@@ -393,6 +393,18 @@ static void test_mapping(void)
     dscomm_priv_recorder_close(&recorder);
 }
 
+static int files_count(const char *folder)
+{
+    GDir *dir = g_dir_open(folder, 0, NULL);
+    int count = 0;
+
+    while (dir && g_dir_read_name(dir))
+        count++;
+    if (dir)
+        g_dir_close(dir);
+    return count;
+}
+
 /* Returns the only file of folder, with its path; g_free(). */
 static char *only_file(const char *folder)
 {
@@ -423,7 +435,6 @@ static void test_dump(void)
     for (int i = 0; i < 2; i++)
         ok(!dscomm_priv_recorder_dump(folder, "w", "w.1", &recorder, NULL),
            "a dump");
-    is_int((long)atomic_load(&recorder.memory->dumps), 1, "one was written");
     path = only_file(folder);
     ok(path && strstr(path, "/dscomm-a_job_7-"), "%s", path ? path : "none");
     if (!path)
@@ -453,8 +464,7 @@ static void test_dump(void)
     for (int i = 0; i < 4; i++)
         dscomm_priv_recorder_dump(folder, i & 1 ? "w" : "v",
                                   i & 2 ? "w.1" : "w.2", &recorder, NULL);
-    is_int((long)atomic_load(&recorder.memory->dumps), 6,
-           "each failure has its own");
+    is_int(files_count(folder), 4, "each failure has its own");
     g_free(text);
     g_free(part);
     g_free(path);
