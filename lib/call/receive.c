@@ -169,7 +169,7 @@ dscomm_status_t dscomm_work_set_timeout(dscomm_work_t *work, int timeout_ms)
     work->call.deadline_ns = deadline_ns;
     pthread_mutex_unlock(&work->group->works.lock);
     if (timeout_ms >= 0)
-        dscomm_priv_pending_watch(timeout_ms);
+        dscomm_priv_pending_watch(dscomm_priv_clock_after(0, timeout_ms));
     return DSCOMM_OK;
 }
 

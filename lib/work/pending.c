@@ -2,6 +2,7 @@
 /* The list of all groups of the process that have works. */
 #include "config.h"
 #include "lib/work/pending.h"
+#include "lib/base/clock.h"
 
 #include <stdbool.h>
 
@@ -9,22 +10,22 @@ static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, dscomm_group) list;
 static atomic_uint listed;
 static _Atomic(dscomm_pending_wake_t) wake_thread;
-_Atomic int64_t dscomm_priv_pending_watched_ms = INT64_MAX;
+_Atomic int64_t dscomm_priv_pending_watched_ns = INT64_MAX;
 
 void dscomm_priv_pending_set_wake(dscomm_pending_wake_t function)
 {
     atomic_store(&wake_thread, function);
 }
 
-void dscomm_priv_pending_watch(int64_t timeout_ms)
+void dscomm_priv_pending_watch(int64_t timeout_ns)
 {
     dscomm_pending_wake_t wake;
 
-    if (timeout_ms >= atomic_load(&dscomm_priv_pending_watched_ms))
+    if (timeout_ns >= atomic_load(&dscomm_priv_pending_watched_ns))
         return;
     wake = atomic_load_explicit(&wake_thread, memory_order_relaxed);
     if (wake)
-        wake(timeout_ms);
+        wake(timeout_ns);
 }
 
 void dscomm_priv_pending_add(dscomm_group_t *group)
@@ -37,7 +38,8 @@ void dscomm_priv_pending_add(dscomm_group_t *group)
     atomic_fetch_add(&listed, 1);
     pthread_mutex_unlock(&list_lock);
     if (!(group->capabilities & DSCOMM_CAP_CALLER_PROGRESS))
-        dscomm_priv_pending_watch(group->timeout_ms);
+        dscomm_priv_pending_watch(
+            dscomm_priv_clock_after(0, group->timeout_ms));
 }
 
 /* True if group must leave the list. */
@@ -113,5 +115,5 @@ void dscomm_priv_pending_forked(void)
     pthread_mutex_init(&list_lock, NULL);
     LIST_INIT(&list);
     atomic_store(&listed, 0);
-    atomic_store(&dscomm_priv_pending_watched_ms, INT64_MAX);
+    atomic_store(&dscomm_priv_pending_watched_ns, INT64_MAX);
 }

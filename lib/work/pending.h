@@ -27,17 +27,17 @@ unsigned dscomm_priv_pending_walk(const dscomm_group_t *except, uint64_t unless,
                                                     void *arg),
                                   void *arg);
 
-/* The library's thread looks at works often enough for this deadline, in ms,
+/* The library's thread looks at works often enough for this deadline, in ns,
  * and need not be notified of works with a longer one. INT64_MAX: it must be
  * notified of all. */
-extern _Atomic int64_t dscomm_priv_pending_watched_ms;
+extern _Atomic int64_t dscomm_priv_pending_watched_ns;
 
 /* Called when a work has got a deadline that is shorter than that, from any
  * thread. */
-typedef void (*dscomm_pending_wake_t)(int64_t timeout_ms);
+typedef void (*dscomm_pending_wake_t)(int64_t timeout_ns);
 void dscomm_priv_pending_set_wake(dscomm_pending_wake_t function);
 /* Notes that a work has such a deadline. */
-void dscomm_priv_pending_watch(int64_t timeout_ms);
+void dscomm_priv_pending_watch(int64_t timeout_ns);
 
 /* In a forked child: drops the parent's groups. */
 void dscomm_priv_pending_forked(void);

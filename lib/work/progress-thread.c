@@ -31,7 +31,7 @@
 typedef enum { PACE_WATCH, PACE_PROGRESS } pace_t;
 
 /* Held while the thread is started or joined, so that no second one is started.
- */
+ * Released by users_release() alone. */
 static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned users;
 static pthread_t thread;
@@ -73,14 +73,14 @@ static bool is_watchdog(void)
 static void watchdog_sleep_idle(void)
 {
     const int64_t known =
-        atomic_exchange(&dscomm_priv_pending_watched_ms, INT64_MAX);
+        atomic_exchange(&dscomm_priv_pending_watched_ns, INT64_MAX);
 
     while (is_watchdog() && dscomm_priv_pending_none() &&
-           atomic_load(&dscomm_priv_pending_watched_ms) == INT64_MAX)
+           atomic_load(&dscomm_priv_pending_watched_ns) == INT64_MAX)
         pthread_cond_wait(&work_came, &lock);
     if (is_watchdog() &&
-        atomic_load(&dscomm_priv_pending_watched_ms) == INT64_MAX)
-        atomic_store(&dscomm_priv_pending_watched_ms, known);
+        atomic_load(&dscomm_priv_pending_watched_ns) == INT64_MAX)
+        atomic_store(&dscomm_priv_pending_watched_ns, known);
 }
 
 /* Sleeps until works must be looked at. looks: how often there were none since
@@ -97,9 +97,9 @@ static void watchdog_sleep(unsigned *looks)
         *looks = 0;
     }
     while (is_watchdog()) {
-        const int64_t ms =
-            MIN(atomic_load(&dscomm_priv_pending_watched_ms), INT32_MAX);
-        const int64_t end = began + MAX(ms * NS_PER_MS / LOOKS, NS_PER_MS);
+        const int64_t pause_ns =
+            atomic_load(&dscomm_priv_pending_watched_ns) / LOOKS;
+        const int64_t end = began + MAX(pause_ns, NS_PER_MS);
 
         if (dscomm_priv_clock() >= end)
             return;
@@ -162,66 +162,115 @@ static void *thread_loop(void *arg)
     return arg;
 }
 
-/* Starts the thread unless it runs; a progress thread it remains. Called with
- * users_lock held. */
-static dscomm_status_t thread_run(pace_t wanted)
+/* Notes the deadline of a work, unless the thread is notified of all works.
+ * Called with lock held. */
+static void deadline_note(int64_t timeout_ns)
 {
-    int error;
+    if (pace == PACE_WATCH &&
+        timeout_ns < atomic_load(&dscomm_priv_pending_watched_ns))
+        atomic_store(&dscomm_priv_pending_watched_ns, timeout_ns);
+}
+
+/* Sets the pace of the thread that runs or will be started, and wakes it. A
+ * progress thread it remains. Returns the deadline that was watched. */
+static int64_t pace_set(pace_t wanted)
+{
+    int64_t known;
 
     pthread_mutex_lock(&lock);
-    pace = atomic_load(&running) ? MAX(pace, wanted) : wanted;
+    known = atomic_load(&dscomm_priv_pending_watched_ns);
+    pace = MAX(pace, wanted);
     if (pace == PACE_PROGRESS)
-        atomic_store(&dscomm_priv_pending_watched_ms, INT64_MAX);
+        atomic_store(&dscomm_priv_pending_watched_ns, INT64_MAX);
     if (!made)
         dscomm_priv_cond_init(&work_came);
     made = true;
     pthread_cond_signal(&work_came);
     pthread_mutex_unlock(&lock);
+    return known;
+}
+
+/* Starts the thread unless it runs. Called with users_lock held. */
+static dscomm_status_t thread_run(pace_t wanted)
+{
+    const int64_t known = pace_set(wanted);
+    int error;
+
     if (atomic_load(&running))
         return DSCOMM_OK;
     stopping = 0;
     error = dscomm_priv_thread_start(&thread, NULL, thread_loop, NULL);
-    if (error)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                           "cannot start the progress thread: %s; unset "
-                           "DSCOMM_PROGRESS, and do not ask for descriptors",
-                           strerror(error));
-    atomic_store(&running, 1);
-    return DSCOMM_OK;
+    pthread_mutex_lock(&lock);
+    atomic_store(&running, !error);
+    if (error) {
+        pace = PACE_WATCH;
+        deadline_note(known);
+    }
+    pthread_mutex_unlock(&lock);
+    return error
+               ? dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                             "cannot start the progress thread: %s; unset "
+                             "DSCOMM_PROGRESS, and do not ask for descriptors",
+                             strerror(error))
+               : DSCOMM_OK;
 }
 
-/* Starts the watchdog with the first work, which has this deadline. Another
- * thread that holds the lock starts it too, or ends the last world, which then
- * has no works. */
-static void watchdog_start(int64_t timeout_ms)
+/* Starts the watchdog. Called with users_lock held. */
+static void watchdog_start(void)
 {
-    if (!atomic_load(&watching) || pthread_mutex_trylock(&users_lock))
+    if (thread_run(PACE_WATCH) == DSCOMM_OK)
         return;
-    if (users && !atomic_load(&running))
-        atomic_store(&dscomm_priv_pending_watched_ms, timeout_ms);
-    if (users && thread_run(PACE_WATCH) < 0) {
-        dscomm_log(DSCOMM_LOG_WARN, "core",
-                   "no watchdog: no thread can be started; deadlines are "
-                   "checked by waits and tests alone");
-        atomic_store(&watching, 0);
+    dscomm_log(DSCOMM_LOG_WARN, "core",
+               "no watchdog: no thread can be started; deadlines are checked "
+               "by waits and tests alone");
+    atomic_store(&watching, 0);
+}
+
+/* True if a work's deadline was noted, and there is no thread. */
+static bool is_unwatched(void)
+{
+    bool unwatched;
+
+    pthread_mutex_lock(&lock);
+    unwatched = atomic_load(&watching) && !atomic_load(&running) &&
+                atomic_load(&dscomm_priv_pending_watched_ns) != INT64_MAX;
+    pthread_mutex_unlock(&lock);
+    return unwatched;
+}
+
+/* Starts the watchdog if it is missing, unless users_lock is held: its holder
+ * then does so when it releases it. A work may start in a thread that holds
+ * locks of groups, so it cannot wait for that. */
+static void watchdog_ensure(void)
+{
+    while (is_unwatched() && !pthread_mutex_trylock(&users_lock)) {
+        if (is_unwatched())
+            watchdog_start();
+        pthread_mutex_unlock(&users_lock);
     }
+}
+
+static void users_release(void)
+{
     pthread_mutex_unlock(&users_lock);
+    watchdog_ensure();
 }
 
 /* Wakes the thread: a work has a shorter deadline than those that it knows, or
- * the first group has got a descriptor. */
-static void thread_wake(int64_t timeout_ms)
+ * the first group has got a descriptor. Starts the watchdog with the first
+ * work. */
+static void thread_wake(int64_t timeout_ns)
 {
-    if (!atomic_load_explicit(&running, memory_order_relaxed))
-        watchdog_start(timeout_ms);
-    if (!atomic_load_explicit(&running, memory_order_relaxed))
+    if (!atomic_load(&watching) && !atomic_load(&running))
         return;
     pthread_mutex_lock(&lock);
-    if (pace == PACE_WATCH &&
-        timeout_ms < atomic_load(&dscomm_priv_pending_watched_ms))
-        atomic_store(&dscomm_priv_pending_watched_ms, timeout_ms);
-    pthread_cond_signal(&work_came);
+    if (atomic_load(&watching) || atomic_load(&running))
+        deadline_note(timeout_ns);
+    if (made)
+        pthread_cond_signal(&work_came);
     pthread_mutex_unlock(&lock);
+    if (!atomic_load(&running))
+        watchdog_ensure();
 }
 
 dscomm_status_t dscomm_priv_progress_start(void)
@@ -236,11 +285,13 @@ dscomm_status_t dscomm_priv_progress_start(void)
         return status;
     dscomm_priv_pending_set_wake(thread_wake);
     pthread_mutex_lock(&users_lock);
-    atomic_store(&watching, watchdog != 0);
     if (mode)
         status = thread_run(PACE_PROGRESS);
-    users += status == DSCOMM_OK;
-    pthread_mutex_unlock(&users_lock);
+    if (status == DSCOMM_OK) {
+        users++;
+        atomic_store(&watching, watchdog != 0);
+    }
+    users_release();
     return status;
 }
 
@@ -252,7 +303,7 @@ static dscomm_status_t thread_demand(void)
 
     pthread_mutex_lock(&users_lock);
     status = thread_run(PACE_PROGRESS);
-    pthread_mutex_unlock(&users_lock);
+    users_release();
     return status;
 }
 
@@ -285,24 +336,35 @@ dscomm_status_t dscomm_group_fd(dscomm_group_t *group, int *ret_fd)
 
 static void thread_end(void)
 {
+    if (!atomic_load(&running))
+        return;
     pthread_mutex_lock(&lock);
     stopping = 1;
     pthread_cond_signal(&work_came);
     pthread_mutex_unlock(&lock);
     pthread_join(thread, NULL);
+}
+
+/* Called with users_lock held, when there is no world any more, and so no
+ * work. */
+static void threads_end(void)
+{
+    thread_end();
+    pthread_mutex_lock(&lock);
+    pace = PACE_WATCH;
     atomic_store(&running, 0);
-    atomic_store(&dscomm_priv_pending_watched_ms, INT64_MAX);
+    atomic_store(&watching, 0);
+    atomic_store(&dscomm_priv_pending_watched_ns, INT64_MAX);
+    pthread_mutex_unlock(&lock);
+    dscomm_priv_helper_stop();
 }
 
 void dscomm_priv_progress_stop(void)
 {
     pthread_mutex_lock(&users_lock);
-    if (--users == 0) {
-        if (atomic_load(&running))
-            thread_end();
-        dscomm_priv_helper_stop();
-    }
-    pthread_mutex_unlock(&users_lock);
+    if (--users == 0)
+        threads_end();
+    users_release();
 }
 
 void dscomm_priv_progress_thread_forked(void)
@@ -314,4 +376,5 @@ void dscomm_priv_progress_thread_forked(void)
     pace = PACE_WATCH;
     made = false; /* the parent's threads may have used it during the fork */
     atomic_store(&running, 0);
+    atomic_store(&watching, 0);
 }

@@ -4,6 +4,7 @@
  * blocking calls start none. */
 #include "config.h"
 
+#include "lib/base/clock.h"
 #include "tests/lib/work/ranks.h"
 
 #include <dirent.h>
@@ -117,6 +118,66 @@ static void shorter(rank_t *self)
     CHECK(self, !dscomm_group_free(slow));
 }
 
+/* Two threads start the first works of the process at the same time. */
+typedef struct {
+    dscomm_group_t *group;
+    dscomm_work_t *work;
+    pthread_barrier_t *barrier;
+    int64_t delay_ns;
+    int32_t x;
+} starter_t;
+
+static void *start_first(void *arg)
+{
+    starter_t *starter = arg;
+    int64_t end;
+
+    pthread_barrier_wait(starter->barrier);
+    end = dscomm_priv_clock() + starter->delay_ns;
+    while (dscomm_priv_clock() < end)
+        ;
+    irecv_one(starter->group, &starter->x, 0, 1, &starter->work);
+    return NULL;
+}
+
+static int64_t first_delay_ns;
+
+/* The one with the shorter deadline is second, while the other one starts the
+ * watchdog. */
+static void first_two(rank_t *self)
+{
+    pthread_barrier_t barrier;
+    pthread_t threads[2];
+    starter_t starters[2] = {
+        {.group = split_all(self, 60 * LIMIT_MS), .barrier = &barrier},
+        {.group = split_all(self, 20),
+         .barrier = &barrier,
+         .delay_ns = first_delay_ns}};
+
+    pthread_barrier_init(&barrier, NULL, 2);
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, start_first, &starters[i]);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    CHECK(self, await_end(starters[1].group, LIMIT_MS) == DSCOMM_ERR_TIMEOUT);
+    for (int i = 0; i < 2; i++) {
+        dscomm_work_free(starters[i].work);
+        CHECK(self, !dscomm_group_free(starters[i].group));
+    }
+    pthread_barrier_destroy(&barrier);
+}
+
+static void test_first_two(void)
+{
+    int failed = 0;
+
+    for (int i = 0; i < 40 && !failed; i++) {
+        first_delay_ns = i * 2000;
+        failed = ranks_try("memory://", 1, 10000, first_two);
+    }
+    ok(!failed, "the first works of two threads");
+}
+
 /* The watchdog sleeps until there are works again. */
 static void rested(rank_t *self)
 {
@@ -223,6 +284,7 @@ int main(void)
     ranks_run(2, 10000, unwatched, "a work that nobody looks at");
     ranks_run(3, 10000, unhurried, "works of ranks that compute for long");
     ranks_run(1, 10000, shorter, "a shorter deadline");
+    test_first_two();
     ranks_run(1, 10000, rested, "works after a pause");
     ok(await_threads(), "no thread is left after the last world");
     ranks_run(1, 10000, threads, "one thread, and none for blocking calls");
