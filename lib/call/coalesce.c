@@ -7,6 +7,7 @@
 #include "lib/call/recording.h"
 #include "lib/group/failure.h"
 #include "lib/schedule/collective.h"
+#include "lib/work/pending.h"
 
 #include <dscomm/hook.h>
 #include <stdlib.h>
@@ -131,7 +132,7 @@ static dscomm_status_t number_receives(dscomm_work_t *compound,
  * cannot be started, the call fails; the children before it go on without an
  * owner. */
 static dscomm_status_t coalesced_start_all(dscomm_group_t *group,
-                                           dscomm_array_t *calls,
+                                           dscomm_array_t *calls, int held,
                                            dscomm_work_t **ret_work)
 {
     dscomm_call_t call = {.type = CALL_COMPOUND, .async = 1};
@@ -144,16 +145,19 @@ static dscomm_status_t coalesced_start_all(dscomm_group_t *group,
     if (status < 0)
         return status;
     compound->children.remaining = 1;
+    compound->held = held;
     status = number_receives(compound, calls);
     if (status < 0)
         dscomm_priv_group_give_up(group, status);
     for (i = 0; i < calls->len && status == DSCOMM_OK; i++)
         status =
             compound_start_child(compound, (dscomm_call_t *)calls->data + i);
-    if (status < 0)
-        compound->zombie = 1;
-    else
+    if (status == DSCOMM_OK)
         *ret_work = compound;
+    else
+        compound->zombie = 1;
+    if (status < 0 && group->works.pending)
+        dscomm_priv_pending_add(group, true);
     compound_count(compound);
     return status;
 }
@@ -251,9 +255,9 @@ static dscomm_status_t calls_run_plain(dscomm_group_t *group)
     return dscomm_priv_dispatch_block(group, &call);
 }
 
-/* Starts the calls. Without memory the group ends, because peers would wait for
- * this rank. */
-static dscomm_status_t coalesced_start(dscomm_group_t *group,
+/* Starts the calls; held: of a blocking call. Without memory the group ends,
+ * because peers would wait for this rank. */
+static dscomm_status_t coalesced_start(dscomm_group_t *group, int held,
                                        dscomm_work_t **ret_work)
 {
     dscomm_array_t calls = {0};
@@ -261,7 +265,7 @@ static dscomm_status_t coalesced_start(dscomm_group_t *group,
 
     if (status == DSCOMM_OK) {
         pthread_mutex_lock(&group->works.lock);
-        status = coalesced_start_all(group, &calls, ret_work);
+        status = coalesced_start_all(group, &calls, held, ret_work);
         pthread_mutex_unlock(&group->works.lock);
     } else {
         dscomm_priv_group_give_up(group, status);
@@ -296,7 +300,7 @@ dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
         return status;
     }
     before = group->sequence;
-    status = coalesced_start(group, &work);
+    status = coalesced_start(group, !ret_work, &work);
     dscomm_priv_recording_clear(group);
     if (status < 0)
         return status;

@@ -113,6 +113,7 @@ typedef struct {
     /* 1 while dscomm_priv_works_expire() runs. It may release the lock, so the
      * group must stay in the list and must not be closed. */
     int expiring;
+    bool watched; /* the library's thread knows that the group has works */
     unsigned scheduled; /* pending works that are schedules */
     unsigned custom; /* pending works of dscomm_work_create() */
     int held; /* 1: after a cancel, the backend kept buffers of works */

@@ -28,7 +28,7 @@ static dscomm_status_t schedule_diagnose(const dscomm_work_t *work,
 
     if (!diagnosis)
         return DSCOMM_OK;
-    dscomm_priv_pending_add(group);
+    dscomm_priv_pending_add(group, false);
     pthread_mutex_unlock(&group->works.lock);
     status = diagnose(diagnosis, ret_failure);
     dscomm_priv_diagnosis_free(diagnosis);

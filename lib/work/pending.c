@@ -28,15 +28,22 @@ void dscomm_priv_pending_watch(int64_t timeout_ns)
         wake(timeout_ns);
 }
 
-void dscomm_priv_pending_add(dscomm_group_t *group)
+static void pending_insert(dscomm_group_t *group)
 {
-    if (dscomm_priv_group_is(group, GROUP_PENDING))
-        return;
     dscomm_priv_group_set(group, GROUP_PENDING);
     pthread_mutex_lock(&list_lock);
     LIST_INSERT_HEAD(&list, group, works.in_list);
     atomic_fetch_add(&listed, 1);
     pthread_mutex_unlock(&list_lock);
+}
+
+void dscomm_priv_pending_add(dscomm_group_t *group, bool watch)
+{
+    if (!dscomm_priv_group_is(group, GROUP_PENDING))
+        pending_insert(group);
+    if (!watch || group->works.watched)
+        return;
+    group->works.watched = true;
     if (!(group->capabilities & DSCOMM_CAP_CALLER_PROGRESS))
         dscomm_priv_pending_watch(
             dscomm_priv_clock_after(0, group->timeout_ms));
@@ -56,6 +63,7 @@ static void pending_settle(dscomm_group_t *group)
 {
     if (!is_settled(group))
         return;
+    group->works.watched = false;
     LIST_REMOVE(group, works.in_list);
     atomic_fetch_sub_explicit(&listed, 1, memory_order_relaxed);
     dscomm_priv_group_clear(group, GROUP_PENDING);

@@ -10,8 +10,9 @@
 #include <stdint.h>
 
 /* Called with the group's lock held: add puts the group on the list, settle
- * removes it if it has no works any more. */
-void dscomm_priv_pending_add(dscomm_group_t *group);
+ * removes it if it has no works any more. watch: the library's thread must look
+ * at the group's deadline, because perhaps nobody waits. */
+void dscomm_priv_pending_add(dscomm_group_t *group, bool watch);
 void dscomm_priv_pending_settle(dscomm_group_t *group);
 
 /* others returns 1 if a group other than this one has works; none, if no group

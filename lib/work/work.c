@@ -161,6 +161,14 @@ void dscomm_priv_work_discard(dscomm_work_t *work)
     dscomm_priv_group_release(group);
 }
 
+/* False for what blocking calls wait for: they check its deadline. */
+static bool work_needs_watch(const dscomm_work_t *work)
+{
+    const dscomm_work_t *whole = work->compound ? work->compound : work;
+
+    return work->zombie || (!whole->held && dscomm_priv_work_is_users(work));
+}
+
 static void link_pending(dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
@@ -175,7 +183,7 @@ static void link_pending(dscomm_work_t *work)
     group->works.pending_tail = work;
     group->works.unscanned = 1;
     if (!work->held)
-        dscomm_priv_pending_add(group);
+        dscomm_priv_pending_add(group, work_needs_watch(work));
 }
 
 static void unlink_pending(dscomm_work_t *work)

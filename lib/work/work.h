@@ -122,7 +122,8 @@ struct dscomm_work {
     dscomm_phases_t phases; /* call.coll's, if the hooks want them */
     dscomm_work_t *next, *prev; /* pending list; next: free list */
     int pending; /* on the pending list */
-    int held; /* 1: a blocking call owns it, under the group's lock */
+    int held; /* 1: a blocking call owns it, and unless it is a compound, holds
+                 the group's lock */
     int zombie; /* 1: the user freed it before it was complete */
     char *text; /* sentence of a failure; NULL: no memory for one */
     size_t *displs; /* owned displacements of a _v call */

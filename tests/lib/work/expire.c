@@ -109,7 +109,7 @@ static void make_group(void)
     atomic_init(&group.life.holds, 2);
     pthread_mutex_init(&group.works.lock, NULL);
     pthread_mutex_lock(&group.works.lock);
-    dscomm_priv_pending_add(&group);
+    dscomm_priv_pending_add(&group, true);
     pthread_mutex_unlock(&group.works.lock);
 }
 

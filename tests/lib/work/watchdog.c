@@ -216,6 +216,30 @@ static void threads(rank_t *self)
     }
 }
 
+/* Rank 0 waits for rank 1 in blocking calls that schedules carry out, for long
+ * enough to look for the reason. */
+static void blocking(rank_t *self)
+{
+    int32_t in[2] = {1, 2}, sum, out[2];
+    int before;
+
+    CHECK(self, !sum_one(self->world, in, &sum, NULL));
+    before = count_threads();
+    if (self->rank == 1)
+        usleep(300000);
+    CHECK(self, !sum_one(self->world, in, &sum, NULL));
+    if (self->rank == 1)
+        usleep(300000);
+    CHECK(self, !dscomm_coalesce_begin(self->world));
+    CHECK(self, !sum_one(self->world, in, &sum, NULL));
+    CHECK(self, !exchange_one(self->world, in, out, NULL));
+    CHECK(self, !dscomm_coalesce_end(self->world, NULL));
+    if (self->rank == 1)
+        usleep(300000);
+    CHECK(self, !dscomm_monitored_barrier(self->world, 10000));
+    CHECK(self, count_threads() == before);
+}
+
 /* Runs in a child of a process with a watchdog. */
 static void child_run(void)
 {
@@ -288,6 +312,9 @@ int main(void)
     ranks_run(1, 10000, rested, "works after a pause");
     ok(await_threads(), "no thread is left after the last world");
     ranks_run(1, 10000, threads, "one thread, and none for blocking calls");
+    setenv("DSCOMM_ALGORITHM", "all_reduce:ring", 1);
+    ranks_run(2, 10000, blocking, "none for blocking calls that last");
+    unsetenv("DSCOMM_ALGORITHM");
     test_fork();
     ok(await_threads(), "no thread is left");
     setenv("DSCOMM_WATCHDOG", "no", 1);
