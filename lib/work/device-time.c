@@ -17,6 +17,7 @@ typedef enum { TIME_FREE, TIME_BEGUN, TIME_ENDED } time_state_t;
 struct dscomm_device_time {
     time_state_t state;
     dscomm_device_span_t events;
+    void *stream; /* of both events; the group may get another one meanwhile */
     dscomm_op_info_t info; /* of the call, without its buffers */
     dscomm_hook_span_t span;
 };
@@ -96,6 +97,7 @@ void dscomm_priv_device_time_begin(dscomm_group_t *group, dscomm_call_t *call,
     if (time && dscomm_priv_device_span_begin(&time->events, pointer,
                                               group->memory.stream)) {
         time->state = TIME_BEGUN;
+        time->stream = group->memory.stream;
         call->time = time;
     }
     pthread_mutex_unlock(&lock);
@@ -109,7 +111,7 @@ void dscomm_priv_device_time_end(const dscomm_group_t *group,
     pthread_mutex_lock(&lock);
     time->state = TIME_FREE;
     if (span.hooks && span.hooks->device &&
-        dscomm_priv_device_span_end(&time->events, group->memory.stream)) {
+        dscomm_priv_device_span_end(&time->events, time->stream)) {
         time->state = TIME_ENDED;
         time->span = span;
         time->info = *info;
@@ -117,6 +119,15 @@ void dscomm_priv_device_time_end(const dscomm_group_t *group,
         time->info.phases = NULL;
     }
     times_report(group->memory.times);
+    pthread_mutex_unlock(&lock);
+}
+
+void dscomm_priv_device_time_drop(dscomm_device_time_t *time)
+{
+    if (!time)
+        return;
+    pthread_mutex_lock(&lock);
+    time->state = TIME_FREE;
     pthread_mutex_unlock(&lock);
 }
 

@@ -326,9 +326,8 @@ dscomm_status_t dscomm_priv_stage_call(dscomm_group_t *group,
             on_device(extent.send, extent.sends) ? extent.send : extent.recv);
     status = is_spared(group, call, &extent) ? stream_await(group, &extent)
                                              : stage_make(group, call, &extent);
-    if (status < 0 && call->time) {
-        dscomm_priv_device_time_end(group, call->time, (dscomm_hook_span_t){0},
-                                    NULL);
+    if (status < 0) {
+        dscomm_priv_device_time_drop(call->time);
         call->time = NULL;
     }
     if (status < 0 && call->type == CALL_COLLECTIVE)

@@ -89,6 +89,7 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
         status = slots_grow(group);
         if (status < 0) {
             dscomm_priv_bounce_free(call->bounce);
+            dscomm_priv_device_time_drop(call->time);
             return call->type == CALL_MESSAGE || call->type == CALL_CUSTOM
                        ? status
                        : dscomm_priv_group_give_up(group, status);
@@ -114,6 +115,7 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
     dscomm_priv_group_hold(group);
     status = call->type == CALL_COLLECTIVE ? own_displs(work) : DSCOMM_OK;
     if (status < 0) {
+        dscomm_priv_device_time_drop(call->time);
         dscomm_priv_work_discard(work);
         return dscomm_priv_group_give_up(group, status);
     }

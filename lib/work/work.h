@@ -150,7 +150,7 @@ struct dscomm_work {
  * otherwise. */
 
 /* Takes a work from the group's free list and copies call into it. The work
- * owns call->bounce, which is freed also on failure. */
+ * owns call->bounce and call->time, which are freed also on failure. */
 dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
                                      const dscomm_work_kind_t *kind,
                                      const dscomm_call_t *call,
@@ -256,6 +256,8 @@ void dscomm_priv_device_time_end(const dscomm_group_t *group,
                                  dscomm_device_time_t *time,
                                  dscomm_hook_span_t span,
                                  const dscomm_op_info_t *info);
+/* Gives back the time of a call that was not made; NULL: it has none. */
+void dscomm_priv_device_time_drop(dscomm_device_time_t *time);
 /* Reports the times of all groups that are complete. */
 void dscomm_priv_device_times_report(void);
 extern const dscomm_group_part_t dscomm_priv_device_times_part;

@@ -9,12 +9,14 @@
 #include <dlfcn.h>
 #include <dscomm/dscomm.h>
 #include <dscomm/profiler.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #define COUNT 100
 #define PAIRS 16 /* of events, for one group */
+#define WORKS 16 /* for which a group gets memory at a time */
 
 static dscomm_group_t *world;
 static float *buffer; /* of the device */
@@ -146,6 +148,64 @@ static void refused(void)
     dscomm_group_free(group);
 }
 
+/* The group gets another stream while a work is pending. */
+static void streams(void)
+{
+    dscomm_group_t *group = group_new();
+    float host[COUNT] = {0};
+    dscomm_work_t *work;
+    char stream;
+
+    hooks_on();
+    dscomm_irecv(group, buffer, COUNT, DSCOMM_FLOAT32, 0, 1, &work);
+    is_int(dscomm_group_set_stream(group, &stream), DSCOMM_OK, "a new stream");
+    dscomm_send(group, host, COUNT, DSCOMM_FLOAT32, 0, 1);
+    dscomm_work_wait(work, -1);
+    dscomm_work_free(work);
+    is_int(reports, 1, "an operation is timed on one stream");
+    dscomm_hooks_set(NULL);
+    dscomm_group_free(group);
+}
+
+static bool no_works; /* there is no memory for works */
+
+__attribute__((visibility("default"))) void *aligned_alloc(size_t alignment,
+                                                           size_t size)
+{
+    static void *(*real)(size_t alignment, size_t size);
+
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "aligned_alloc");
+    return no_works ? NULL : real(alignment, size);
+}
+
+/* Calls for which there is no work give their times back. */
+static void dropped(void)
+{
+    dscomm_group_t *group = group_new();
+    dscomm_work_t *works[WORKS], *work;
+    int count = 0, refused = 0;
+    float host;
+
+    do {
+        if (dscomm_irecv(group, &host, 1, DSCOMM_FLOAT32, 0, 1, &works[count]))
+            bail("%s", dscomm_last_error());
+        no_works = true;
+    } while (++count < WORKS);
+    hooks_on();
+    for (int i = 0; i < PAIRS; i++)
+        refused += dscomm_irecv(group, buffer, COUNT, DSCOMM_FLOAT32, 0, 2,
+                                &work) == DSCOMM_ERR_NO_MEMORY;
+    no_works = false;
+    is_int(refused, PAIRS, "no memory for works");
+    reduce_on(group);
+    is_int(reports, 1, "and the next operation is timed");
+    dscomm_hooks_set(NULL);
+    dscomm_group_free(group);
+    while (count)
+        dscomm_work_free(works[--count]);
+}
+
 static void profile(void)
 {
     dscomm_profiler_attr_t attr = DSCOMM_PROFILER_ATTR_INIT;
@@ -213,6 +273,8 @@ int main(void)
     late();
     bounds();
     refused();
+    streams();
+    dropped();
     profile();
     dscomm_finalize(world);
     is_int(*events, 0, "all events are destroyed");
