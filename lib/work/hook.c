@@ -153,13 +153,19 @@ static void op_describe_received(const dscomm_request_t *request,
         info->root = request->source;
 }
 
-static void op_describe(const dscomm_group_t *group, const dscomm_call_t *call,
-                        dscomm_op_info_t *info)
+static inline void op_describe_head(const dscomm_group_t *group, int async,
+                                    dscomm_op_info_t *info)
 {
     info->size = sizeof(*info);
     info->group = group;
-    info->async = call->async;
+    info->async = async;
     info->phases = NULL;
+}
+
+static void op_describe(const dscomm_group_t *group, const dscomm_call_t *call,
+                        dscomm_op_info_t *info)
+{
+    op_describe_head(group, call->async, info);
     if (call->type == CALL_COLLECTIVE)
         op_describe_collective(group, &call->coll, info);
     else
@@ -167,23 +173,50 @@ static void op_describe(const dscomm_group_t *group, const dscomm_call_t *call,
 }
 
 /* True for collectives of dscomm_group_new(), dscomm_finalize() and others. */
-static bool call_is_librarys(const dscomm_call_t *call)
+static inline bool args_are_librarys(const dscomm_coll_args_t *args)
 {
-    return call->type == CALL_COLLECTIVE && call->coll.root < -1;
+    return args->root < -1;
+}
+
+/* The installed table; NULL: none. */
+static inline const dscomm_hooks_t *hooks_now(void)
+{
+    const node_t *node = atomic_load_explicit(&current, memory_order_acquire);
+
+    return node ? &node->hooks : NULL;
+}
+
+/* Returns the operation's token. */
+static inline uint64_t hooks_begin(const dscomm_hooks_t *hooks,
+                                   const dscomm_op_info_t *info)
+{
+    return hooks->begin ? hooks->begin(info, hooks->arg) : 0;
+}
+
+/* phases: of the operation, which end here; NULL: not timed. */
+static inline void hooks_end(const dscomm_hooks_t *hooks,
+                             dscomm_phases_t *phases, dscomm_op_info_t *info,
+                             dscomm_status_t status, uint64_t token)
+{
+    if (phases) {
+        dscomm_phase_switch(phases, DSCOMM_PHASE_OTHER);
+        info->phases = phases->ns;
+    }
+    if (hooks && hooks->end)
+        hooks->end(info, status, token, hooks->arg);
 }
 
 dscomm_hook_span_t dscomm_priv_hook_begin(const dscomm_group_t *group,
                                           const dscomm_call_t *call)
 {
-    node_t *node = atomic_load_explicit(&current, memory_order_acquire);
-    dscomm_hook_span_t span = {node ? &node->hooks : NULL, 0, 0};
+    dscomm_hook_span_t span = {hooks_now(), 0, 0};
     dscomm_op_info_t info;
 
-    if (call_is_librarys(call))
+    if (call->type == CALL_COLLECTIVE && args_are_librarys(&call->coll))
         span.hooks = NULL;
-    if (span.hooks && node->hooks.begin) {
+    if (span.hooks && span.hooks->begin) {
         op_describe(group, call, &info);
-        span.token = node->hooks.begin(&info, node->hooks.arg);
+        span.token = hooks_begin(span.hooks, &info);
     }
     return span;
 }
@@ -191,30 +224,20 @@ dscomm_hook_span_t dscomm_priv_hook_begin(const dscomm_group_t *group,
 dscomm_status_t dscomm_priv_hook_run(dscomm_group_t *group,
                                      dscomm_coll_args_t *args)
 {
-    const node_t *node = atomic_load_explicit(&current, memory_order_acquire);
-    const dscomm_hooks_t *hooks = node ? &node->hooks : NULL;
+    const dscomm_hooks_t *hooks = hooks_now();
     dscomm_op_info_t info;
     dscomm_phases_t phases;
     dscomm_status_t status;
-    uint64_t token = 0;
+    uint64_t token;
 
-    if (!hooks || args->root < -1)
+    if (!hooks || args_are_librarys(args))
         return dscomm_priv_group_run(group, args);
-    info.size = sizeof info;
-    info.group = group;
-    info.async = 0;
-    info.phases = NULL;
+    op_describe_head(group, 0, &info);
     op_describe_collective(group, args, &info);
-    if (hooks->begin)
-        token = hooks->begin(&info, hooks->arg);
+    token = hooks_begin(hooks, &info);
     dscomm_priv_hook_phases(hooks, args, &phases);
     status = dscomm_priv_group_run(group, args);
-    if (args->phases) {
-        dscomm_phase_switch(args->phases, DSCOMM_PHASE_OTHER);
-        info.phases = args->phases->ns;
-    }
-    if (hooks->end)
-        hooks->end(&info, status, token, hooks->arg);
+    hooks_end(hooks, args->phases, &info, status, token);
     return status;
 }
 
@@ -230,21 +253,18 @@ void dscomm_priv_hook_end(const dscomm_group_t *group,
     op_describe(group, call, &info);
     if (info.coll == DSCOMM_COLL_RECV && status == DSCOMM_OK)
         op_describe_received(request, &info);
-    if (call->type == CALL_COLLECTIVE && call->coll.phases) {
-        dscomm_phase_switch(call->coll.phases, DSCOMM_PHASE_OTHER);
-        info.phases = call->coll.phases->ns;
-    }
-    if (span.hooks && span.hooks->end)
-        span.hooks->end(&info, status, span.token, span.hooks->arg);
+    hooks_end(span.hooks,
+              call->type == CALL_COLLECTIVE ? call->coll.phases : NULL, &info,
+              status, span.token);
     if (G_UNLIKELY(call->time))
         dscomm_priv_device_time_end(group, call->time, span, &info);
 }
 
 bool dscomm_priv_hook_wants_device(void)
 {
-    const node_t *node = atomic_load_explicit(&current, memory_order_acquire);
+    const dscomm_hooks_t *hooks = hooks_now();
 
-    return node && node->hooks.device;
+    return hooks && hooks->device;
 }
 
 void dscomm_phase_switch(dscomm_phases_t *phases, dscomm_phase_t phase)
