@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "backends/shm/shm.h"
+#include "lib/base/kernel.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -66,7 +67,7 @@ int shm_peers_dead(const shm_t *shm)
 bool shm_peers_stopped(const shm_t *shm, int rank)
 {
     const char state =
-        dscomm_backend_process_state(shm->peers->pids[shm->peer[rank]]);
+        dscomm_priv_process_state(shm->peers->pids[shm->peer[rank]]);
 
     return state == 'T' || state == 't';
 }
@@ -85,7 +86,7 @@ const char *shm_peers_describe(const shm_t *shm, int rank, char *buffer,
                   {'R', ", running"},
                   {'S', ", sleeping"}};
     pid_t pid = shm->peers->pids[shm->peer[rank]];
-    char letter = dscomm_backend_process_state(pid);
+    char letter = dscomm_priv_process_state(pid);
     const char *text = "";
 
     for (size_t i = 0; i < G_N_ELEMENTS(states); i++)

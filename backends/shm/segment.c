@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "backends/shm/shm.h"
+#include "lib/base/kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -115,7 +116,7 @@ static bool is_layout(const shm_layout_t *l, int ranks)
  * the file although it is sparse: the heap is left out first. */
 static dscomm_status_t fit_file_limit(const char *name, shm_layout_t *layout)
 {
-    const uint64_t limit = dscomm_backend_file_limit();
+    const uint64_t limit = dscomm_priv_file_limit();
 
     if (layout->total <= limit)
         return DSCOMM_OK;

@@ -159,13 +159,3 @@ const char *dscomm_priv_process_stopped(int64_t pid)
            : state == 't' ? " by a debugger"
                           : NULL;
 }
-
-char dscomm_backend_process_state(int64_t pid)
-{
-    return dscomm_priv_process_state(pid);
-}
-
-uint64_t dscomm_backend_file_limit(void)
-{
-    return dscomm_priv_file_limit();
-}

@@ -507,14 +507,6 @@ DSCOMM_API int dscomm_backend_failure_unpack(const void *data, size_t size,
  * in another way, for example by a thread. Cheap. */
 DSCOMM_API int dscomm_backend_has_works(void);
 
-/* Facts from the kernel. The state letter of a process, as in ps(1): 'T' and
- * 't' are stopped by a signal or a debugger, 'Z' and 'X' have ended; 0: there
- * is no such process, or its state cannot be read. The size that a file of this
- * process may have (ulimit -f), UINT64_MAX without a limit: one that grows
- * beyond it ends the process. */
-DSCOMM_API char dscomm_backend_process_state(int64_t pid);
-DSCOMM_API uint64_t dscomm_backend_file_limit(void);
-
 /* The number of a setting: the environment's, else the default. ERR_ENVIRONMENT
  * with the accepted values if the environment's is invalid. */
 DSCOMM_API dscomm_status_t dscomm_setting_number(const dscomm_setting_t *row,

@@ -6,6 +6,7 @@
  * checks them exactly. */
 #include "config.h"
 
+#include "lib/base/kernel.h"
 #include "tests/backends/job.h"
 #include "tests/tap.h"
 
@@ -160,7 +161,7 @@ static void gather_ahead_linear(job_rank_t *me)
 
 static bool is_stopped(const job_rank_t *me, int rank)
 {
-    return dscomm_backend_process_state(me->report[rank - me->rank].pid) == 'T';
+    return dscomm_priv_process_state(me->report[rank - me->rank].pid) == 'T';
 }
 
 /* Rank 1, the root, is stopped after it has written the first pieces, and
