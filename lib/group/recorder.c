@@ -27,7 +27,7 @@ static const char *place_open(const char *place, dscomm_recorder_t *recorder)
 
     if (sscanf(place, "%lld:%d", &pid, &fd) != 2)
         return "DSCOMM_RECORDER is not PID:FD";
-    return dscomm_priv_recorder_open(pid, fd, recorder);
+    return dscomm_priv_recorder_open(pid, fd, RECORDER_WRITE, recorder);
 }
 
 static void log_problem(const char *problem)
@@ -43,7 +43,7 @@ static const char *memory_make(dscomm_recorder_t *recorder)
 {
     char job[24];
 
-    if (!dscomm_priv_recorder_find(getpid(), recorder))
+    if (!dscomm_priv_recorder_find(getpid(), RECORDER_WRITE, recorder))
         return NULL;
     snprintf(job, sizeof job, "pid%lld", (long long)getpid());
     return dscomm_priv_recorder_create(job, recorder);
@@ -83,7 +83,8 @@ static void memory_share(dscomm_world_t *world, int first)
 
     dscomm_priv_processes_learn(meeting->processes, meeting->store, &first, 1);
     problem = dscomm_priv_recorder_find(
-        dscomm_priv_processes_pid(meeting->processes, first), &found);
+        dscomm_priv_processes_pid(meeting->processes, first), RECORDER_WRITE,
+        &found);
     if (problem) {
         log_problem(problem);
         return;

@@ -210,7 +210,8 @@ void dscomm_priv_recorder_print(const dscomm_recorder_t *recorder,
     const char *separator = "";
 
     print_head(recorder->memory, file);
-    if (recorder->memory && !dscomm_priv_recorder_view(recorder, &view))
+    if (recorder->memory &&
+        !dscomm_priv_recorder_view(recorder, RECORDER_READ, &view))
         slot = NULL;
     for (uint32_t i = 0; i < view.slots; i++) {
         if (!atomic_load(&view.memory->slot[i].pid))

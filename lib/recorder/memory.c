@@ -49,10 +49,12 @@ static size_t memory_bytes(uint64_t slots)
 }
 
 /* Returns MAP_FAILED if the memory cannot be mapped. */
-static void *fd_map(int fd, size_t from, size_t bytes)
+static void *fd_map(int fd, dscomm_recorder_access_t access, size_t from,
+                    size_t bytes)
 {
-    void *memory =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)from);
+    const int protection =
+        access == RECORDER_WRITE ? PROT_READ | PROT_WRITE : PROT_READ;
+    void *memory = mmap(NULL, bytes, protection, MAP_SHARED, fd, (off_t)from);
 
     if (memory != MAP_FAILED)
         madvise(memory, bytes, MADV_DONTDUMP); /* dumps have the contents */
@@ -60,9 +62,10 @@ static void *fd_map(int fd, size_t from, size_t bytes)
 }
 
 /* Maps the memory without slots; closes fd if it cannot. */
-static const char *head_map(int fd, dscomm_recorder_t *ret_recorder)
+static const char *head_map(int fd, dscomm_recorder_access_t access,
+                            dscomm_recorder_t *ret_recorder)
 {
-    void *memory = fd_map(fd, 0, memory_bytes(0));
+    void *memory = fd_map(fd, access, 0, memory_bytes(0));
     const char *failed = memory == MAP_FAILED ? explain("mmap") : NULL;
 
     if (failed)
@@ -83,7 +86,7 @@ static size_t slot_slack(uint32_t number)
 static dscomm_recorder_slot_t *slot_map(int fd, uint32_t number)
 {
     const size_t slack = slot_slack(number);
-    char *memory = fd_map(fd, memory_bytes(number) - slack,
+    char *memory = fd_map(fd, RECORDER_WRITE, memory_bytes(number) - slack,
                           sizeof(dscomm_recorder_slot_t) + slack);
 
     return memory == MAP_FAILED ? NULL : (void *)(memory + slack);
@@ -139,7 +142,7 @@ const char *dscomm_priv_recorder_create(const char *job,
         close(fd);
         return failed;
     }
-    failed = head_map(fd, ret_recorder);
+    failed = head_map(fd, RECORDER_WRITE, ret_recorder);
     if (!failed)
         head_fill(ret_recorder->memory, job);
     return failed;
@@ -165,8 +168,10 @@ static int64_t memory_check(int fd)
 }
 
 const char *dscomm_priv_recorder_open(int64_t pid, int fd,
+                                      dscomm_recorder_access_t access,
                                       dscomm_recorder_t *ret_recorder)
 {
+    const int mode = access == RECORDER_WRITE ? O_RDWR : O_RDONLY;
     struct stat file;
     char path[64];
     int own;
@@ -175,16 +180,17 @@ const char *dscomm_priv_recorder_open(int64_t pid, int fd,
     /* To open a device may have an effect. */
     own = stat(path, &file) || !S_ISREG(file.st_mode)
               ? -1
-              : open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+              : open(path, mode | O_CLOEXEC | O_NONBLOCK);
     if (own < 0)
         return explain(path);
     if (memory_check(own) >= 0)
-        return head_map(own, ret_recorder);
+        return head_map(own, access, ret_recorder);
     close(own);
     return "it is another user's, or of another version of dscomm";
 }
 
 const char *dscomm_priv_recorder_view(const dscomm_recorder_t *recorder,
+                                      dscomm_recorder_access_t access,
                                       dscomm_recorder_t *ret_view)
 {
     const int64_t slots = memory_check(recorder->fd);
@@ -192,7 +198,7 @@ const char *dscomm_priv_recorder_view(const dscomm_recorder_t *recorder,
 
     if (slots < 0)
         return "its head was overwritten";
-    memory = fd_map(recorder->fd, 0, memory_bytes((uint64_t)slots));
+    memory = fd_map(recorder->fd, access, 0, memory_bytes((uint64_t)slots));
     if (memory == MAP_FAILED)
         return explain("mmap");
     *ret_view = (dscomm_recorder_t){memory, (uint32_t)slots, -1, NULL, 0};
@@ -226,13 +232,14 @@ static int fd_find(int64_t pid)
 }
 
 const char *dscomm_priv_recorder_find(int64_t pid,
+                                      dscomm_recorder_access_t access,
                                       dscomm_recorder_t *ret_recorder)
 {
     const int fd = fd_find(pid);
 
     if (fd < 0)
         return "it has no flight recorder, or is another user's";
-    return dscomm_priv_recorder_open(pid, fd, ret_recorder);
+    return dscomm_priv_recorder_open(pid, fd, access, ret_recorder);
 }
 
 static bool owner_lives(int64_t pid)

@@ -126,6 +126,9 @@ typedef struct {
         NULL, 0, -1, NULL, 0                                                   \
     }
 
+/* What a process may do with the memory. A rank writes its own slot. */
+typedef enum { RECORDER_READ, RECORDER_WRITE } dscomm_recorder_access_t;
+
 /* memory.c. Functions that return NULL have succeeded; else they return a
  * static sentence, or one about errno in a buffer of the thread. */
 
@@ -138,13 +141,17 @@ const char *dscomm_priv_recorder_create(const char *job,
 /* Opens the memory that process pid has as descriptor fd, without its slots.
  * Only memory of the same user is accepted. */
 const char *dscomm_priv_recorder_open(int64_t pid, int fd,
+                                      dscomm_recorder_access_t access,
                                       dscomm_recorder_t *ret_recorder);
 /* Finds the memory in process pid by its name, and opens it. */
 const char *dscomm_priv_recorder_find(int64_t pid,
+                                      dscomm_recorder_access_t access,
                                       dscomm_recorder_t *ret_recorder);
-/* Maps all slots that recorder's memory has now, for reading. ret_view is
- * closed like recorder, which must stay open as long. */
+/* Maps all slots that recorder's memory has now. To write there, recorder must
+ * be writable too. ret_view is closed like recorder, which must stay open as
+ * long. */
 const char *dscomm_priv_recorder_view(const dscomm_recorder_t *recorder,
+                                      dscomm_recorder_access_t access,
                                       dscomm_recorder_t *ret_view);
 /* Takes a slot for this rank: the preferred one, or the first that no living
  * process has. world: its identity. */

@@ -460,7 +460,8 @@ static char *process_read(dumps_t *dumps, const char *pid)
     char *text = NULL, *problem;
     size_t size;
     FILE *file;
-    const char *why = dscomm_priv_recorder_find(atol(pid), &recorder);
+    const char *why =
+        dscomm_priv_recorder_find(atol(pid), RECORDER_READ, &recorder);
 
     if (why)
         return g_strdup_printf("process %s: %s", pid, why);

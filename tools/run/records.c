@@ -29,7 +29,7 @@ void tool_records_end(const tool_job_t *job, int rank, pid_t pid,
     failure.rank = job->first_rank + rank;
     failure.pid = pid;
     if (job->recorder.memory)
-        dscomm_priv_recorder_view(&job->recorder, &view);
+        dscomm_priv_recorder_view(&job->recorder, RECORDER_WRITE, &view);
     for (uint32_t i = 0; i < view.slots; i++) {
         dscomm_recorder_slot_t *slot = &view.memory->slot[i];
 

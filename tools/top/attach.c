@@ -18,7 +18,8 @@ char *attach_name(const dscomm_recorder_t *recorder)
 
 static char *attach_pid(long pid, dscomm_recorder_t *ret_recorder)
 {
-    const char *why = dscomm_priv_recorder_find(pid, ret_recorder);
+    const char *why =
+        dscomm_priv_recorder_find(pid, RECORDER_READ, ret_recorder);
     char path[40];
     struct stat process;
 
@@ -60,7 +61,7 @@ static char *attach_named(const char *name, dscomm_recorder_t *ret_recorder)
     while (folder && !problem && (entry = g_dir_read_name(folder))) {
         const long pid = strtol(entry, NULL, 10);
 
-        if (pid <= 0 || dscomm_priv_recorder_find(pid, &found))
+        if (pid <= 0 || dscomm_priv_recorder_find(pid, RECORDER_READ, &found))
             continue;
         if (name ? has_name(&found, name) && !first : !first) {
             first = pid;

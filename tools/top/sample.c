@@ -241,7 +241,7 @@ GArray *sample_take(const dscomm_recorder_t *recorder, const GArray *before,
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     dscomm_recorder_t view = DSCOMM_RECORDER_INIT;
 
-    dscomm_priv_recorder_view(recorder, &view);
+    dscomm_priv_recorder_view(recorder, RECORDER_READ, &view);
     for (uint32_t i = 0; i < view.slots; i++)
         if (atomic_load(&view.memory->slot[i].pid))
             slot_note(&view.memory->slot[i], called);

@@ -246,11 +246,46 @@ static void child_run(int64_t parent)
     const dscomm_coll_args_t args = make(77, 1);
     dscomm_recorder_t recorder = DSCOMM_RECORDER_INIT;
 
-    if (dscomm_priv_recorder_find(parent, &recorder) ||
+    if (dscomm_priv_recorder_find(parent, RECORDER_WRITE, &recorder) ||
         dscomm_priv_recorder_claim(&recorder, 1, "w", 6, 8))
         _exit(1);
     dscomm_priv_recorder_collective(recorder.slot, 1, 8, &args, 0);
     raise(SIGKILL);
+}
+
+/* Whether the kernel may write at pointer. */
+static bool is_writable(void *pointer)
+{
+    char byte = 0;
+    bool writable;
+    int pipes[2];
+
+    if (pipe(pipes) || write(pipes[1], &byte, 1) != 1)
+        bail("no pipe");
+    writable = read(pipes[0], pointer, 1) == 1;
+    close(pipes[0]);
+    close(pipes[1]);
+    return writable;
+}
+
+static void test_access(void)
+{
+    dscomm_recorder_t owner, found, view;
+
+    ok(!dscomm_priv_recorder_create("job", &owner) &&
+           !dscomm_priv_recorder_claim(&owner, 0, "w", 0, 1) &&
+           !dscomm_priv_recorder_find(getpid(), RECORDER_READ, &found) &&
+           !dscomm_priv_recorder_view(&found, RECORDER_READ, &view),
+       "memory is opened for reading");
+    ok(is_writable(&owner.memory->dumps), "its owner may write");
+    ok(!is_writable(&found.memory->dumps), "a reader may not");
+    ok(!is_writable(&view.memory->slot[0].rank), "nor in slots");
+    is_str(view.memory->slot[0].world, "w", "which are seen");
+    dscomm_priv_recorder_close(&view);
+    ok(dscomm_priv_recorder_view(&found, RECORDER_WRITE, &view) != NULL,
+       "a reader gets no writable view");
+    dscomm_priv_recorder_close(&found);
+    dscomm_priv_recorder_close(&owner);
 }
 
 static void test_memory(void)
@@ -271,7 +306,8 @@ static void test_memory(void)
     waitpid(pid, &status, 0);
     ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
        "another process has used it, and was killed");
-    ok(!dscomm_priv_recorder_view(&recorder, &view), "all slots are seen");
+    ok(!dscomm_priv_recorder_view(&recorder, RECORDER_READ, &view),
+       "all slots are seen");
     is_int(view.slots, 2, "as many as were taken or come before");
     left = &view.memory->slot[1];
     is_int(atomic_load(&left->pid), pid, "its record is there");
@@ -285,10 +321,10 @@ static void test_memory(void)
            recorder.number == 1,
        "a dead process's slot may be taken");
     ok(!dscomm_priv_recorder_read(left, 1, &got), "and is empty then");
-    dscomm_priv_recorder_find(parent, &again);
+    dscomm_priv_recorder_find(parent, RECORDER_WRITE, &again);
     ok(!dscomm_priv_recorder_claim(&again, 1, "x", 0, 2) && again.number == 0,
        "the next free one");
-    dscomm_priv_recorder_find(parent, &more);
+    dscomm_priv_recorder_find(parent, RECORDER_WRITE, &more);
     ok(!dscomm_priv_recorder_claim(&more, 1, "y", 0, 2) && more.number == 2,
        "one more if there is none");
     dscomm_priv_recorder_close(&view);
@@ -296,7 +332,8 @@ static void test_memory(void)
     dscomm_priv_recorder_close(&more);
     dscomm_priv_recorder_close(&recorder);
     ok(!recorder.memory && !recorder.slot && recorder.fd == -1, "closed");
-    ok(dscomm_priv_recorder_find(parent, &recorder) != NULL, "and gone");
+    ok(dscomm_priv_recorder_find(parent, RECORDER_WRITE, &recorder) != NULL,
+       "and gone");
 }
 
 /* Printing reads nothing beyond the memory, whatever a rank has written. */
@@ -319,21 +356,24 @@ static void test_foreign(void)
     dscomm_recorder_t recorder = DSCOMM_RECORDER_INIT, other;
     const int fd = memfd_create("dscomm-recorder", MFD_CLOEXEC);
 
-    ok(dscomm_priv_recorder_find(getpid(), &recorder) != NULL, "an empty file");
+    ok(dscomm_priv_recorder_find(getpid(), RECORDER_WRITE, &recorder) != NULL,
+       "an empty file");
     close(fd);
-    ok(dscomm_priv_recorder_open(getpid(), fd, &recorder) != NULL,
+    ok(dscomm_priv_recorder_open(getpid(), fd, RECORDER_WRITE, &recorder) !=
+           NULL,
        "a closed one");
     ok(!recorder.memory, "nothing is opened");
     ok(!dscomm_priv_recorder_create("", &other), "memory");
     other.memory->version++;
-    ok(dscomm_priv_recorder_find(getpid(), &recorder) != NULL,
+    ok(dscomm_priv_recorder_find(getpid(), RECORDER_WRITE, &recorder) != NULL,
        "another version");
     other.memory->version--;
     other.memory->slot_bytes++;
-    ok(dscomm_priv_recorder_find(getpid(), &recorder) != NULL,
+    ok(dscomm_priv_recorder_find(getpid(), RECORDER_WRITE, &recorder) != NULL,
        "slots of another size");
     other.memory->slot_bytes--;
-    ok(!dscomm_priv_recorder_find(getpid(), &recorder), "all is right");
+    ok(!dscomm_priv_recorder_find(getpid(), RECORDER_WRITE, &recorder),
+       "all is right");
     memset(other.memory->job, 'j', sizeof other.memory->job);
     ok(!dscomm_priv_recorder_claim(&recorder, 0, "w", 2, 4), "a slot");
     dscomm_priv_recorder_close(&recorder);
@@ -501,6 +541,7 @@ int main(void)
     test_groups();
     test_threads();
     test_memory();
+    test_access();
     test_foreign();
     test_limit();
     test_mapping();
