@@ -8,6 +8,7 @@
 
 #include <dscomm/dscomm.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static void channel_destroy(dscomm_channel_t *channel)
@@ -52,6 +53,9 @@ static dscomm_channel_t *new_channel(dscomm_group_t *group)
     channel->process = getpid();
     channel->rank = dscomm_group_rank(group);
     channel->ranks = dscomm_group_size(group);
+    channel->identity =
+        dscomm_priv_hash(dscomm_group_id(group), strlen(dscomm_group_id(group)),
+                         DSCOMM_HASH_SEED);
     pthread_mutex_init(&channel->lock, NULL);
     pthread_mutex_init(&channel->idle_lock, NULL);
     pthread_mutex_init(&channel->windows.lock, NULL);

@@ -40,6 +40,7 @@ typedef struct {
     dscomm_group_t *parent; /* NULL once it was freed */
     dscomm_group_t *group; /* NULL if the parent was freed, or has one rank */
     int rank, ranks;
+    uint32_t identity; /* hash of the parent's id, the same on all its ranks */
     pid_t process; /* the process that has made the channel */
     int compressors; /* number of compressors that use it */
     int tags; /* number of tags in use */
@@ -142,7 +143,10 @@ static inline uint32_t dscomm_priv_calls_complete(const dscomm_compressor_t *c)
 typedef struct {
     uint64_t chunk, padded;
     int32_t ranks, rank; /* of the earlier group; rank -1: there is none */
-    uint32_t calls, complete;
+    uint32_t group; /* identity of the earlier group's channel */
+    int32_t tag; /* number of the compressor in that group */
+    uint32_t complete; /* calls */
+    uint32_t unused;
 } dscomm_origin_t;
 
 /* In inherit.c. The origin of what old, which may be NULL, has. */

@@ -26,7 +26,8 @@ dscomm_origin_t dscomm_priv_origin(const dscomm_compressor_t *old)
     origin.padded = old->padded;
     origin.ranks = old->channel->ranks;
     origin.rank = old->channel->rank;
-    origin.calls = old->calls;
+    origin.group = old->channel->identity;
+    origin.tag = old->tag;
     origin.complete = dscomm_priv_calls_complete(old);
     return origin;
 }
@@ -42,8 +43,25 @@ static dscomm_status_t fail_origin(const char *name,
                        name, dscomm_group_name(group), a, b, what);
 }
 
-/* Finds the rank with the first origin; -1: there is none. Fails if origins are
- * of different groups. */
+/* Why two origins are not those of one compressor; NULL: they are. Ranks
+ * complete a call without elements at different times, but any other one only
+ * after all ranks have begun it. */
+static const char *origins_difference(const dscomm_origin_t *a,
+                                      const dscomm_origin_t *b)
+{
+    if (a->group != b->group || a->ranks != b->ranks)
+        return "come of different groups";
+    if (a->tag != b->tag || a->chunk != b->chunk || a->padded != b->padded)
+        return "are different ones of their group";
+    if (a->rank == b->rank)
+        return "had the same rank in their groups";
+    if (a->padded && a->complete - b->complete + 1 > 2)
+        return "differ by more than one call";
+    return NULL;
+}
+
+/* Finds the rank with the first origin; -1: there is none. Fails unless all
+ * origins are of one compressor. */
 static dscomm_status_t origins_check(const char *name,
                                      const dscomm_group_t *group,
                                      const dscomm_origin_t *origins,
@@ -52,20 +70,18 @@ static dscomm_status_t origins_check(const char *name,
     int first = -1;
 
     for (int r = 0; r < dscomm_group_size(group); r++) {
-        const dscomm_origin_t *one = &origins[r], *other;
-
-        if (one->rank < 0)
+        if (origins[r].rank < 0)
             continue;
         first = first < 0 ? r : first;
-        other = &origins[first];
-        if (one->ranks != other->ranks || one->chunk != other->chunk ||
-            one->padded != other->padded)
-            return fail_origin(name, group, first, r,
-                               "come of different groups");
-        for (int s = first; s < r; s++)
-            if (origins[s].rank == one->rank)
-                return fail_origin(name, group, s, r,
-                                   "had the same rank in their groups");
+        for (int s = first; s < r; s++) {
+            const char *what =
+                origins[s].rank < 0
+                    ? NULL
+                    : origins_difference(&origins[s], &origins[r]);
+
+            if (what)
+                return fail_origin(name, group, s, r, what);
+        }
     }
     *ret_first = first;
     return DSCOMM_OK;

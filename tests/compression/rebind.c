@@ -441,7 +441,7 @@ static void test_grow(void)
  * keep their mask. */
 static void quarrel(job_rank_t *me)
 {
-    dscomm_compressor_t *alone = NULL, *all = NULL;
+    dscomm_compressor_t *alone = NULL, *all = NULL, *twin = NULL;
     dscomm_group_t *own = NULL, *other = NULL;
     float x[100] = {1};
     uint8_t mask[100];
@@ -454,8 +454,12 @@ static void quarrel(job_rank_t *me)
     bad += dscomm_group_split(me->world, 0, 0, NULL, &other) != DSCOMM_OK;
     bad += dscomm_onebit_create(own, 100, NULL, &alone) != DSCOMM_OK;
     bad += dscomm_onebit_create(me->world, 100, NULL, &all) != DSCOMM_OK;
+    bad += dscomm_onebit_create(me->world, 100, NULL, &twin) != DSCOMM_OK;
     bad += dscomm_compressor_rebind(alone, other) != DSCOMM_ERR_MISMATCH;
-    bad += !strstr(dscomm_last_error(), "had the same rank");
+    bad += !strstr(dscomm_last_error(), "come of different groups");
+    bad += dscomm_compressor_rebind(me->rank ? twin : all, other) !=
+           DSCOMM_ERR_MISMATCH;
+    bad += !strstr(dscomm_last_error(), "are different ones of their group");
     bad += dscomm_compressor_rebind(me->rank ? alone : all, other) !=
            DSCOMM_ERR_MISMATCH;
     bad += !strstr(dscomm_last_error(), "come of different groups");
@@ -473,6 +477,7 @@ static void quarrel(job_rank_t *me)
     bad += dscomm_compressor_all_reduce(all, x, DSCOMM_FLOAT32, NULL) != 0;
     bad += x[3] != 0 || x[4] == 0;
     bad += dscomm_compressor_free(alone) != DSCOMM_OK;
+    bad += dscomm_compressor_free(twin) != DSCOMM_OK;
     bad += dscomm_compressor_free(all) != DSCOMM_OK;
     me->report->value = bad;
     job_leave(me, DSCOMM_OK);
