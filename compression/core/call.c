@@ -206,7 +206,7 @@ dscomm_status_t dscomm_priv_exchange(const char *name,
     status = dscomm_priv_exchange_plan(x, compressors, buffers, n, dtype);
     for (size_t i = 0; i < n; i++) {
         g_atomic_int_set(&compressors[i]->busy, status == DSCOMM_OK);
-        compressors[i]->calls++;
+        compressors[i]->calls += status == DSCOMM_OK;
     }
     for (size_t i = 0; i < n && status == DSCOMM_OK; i++)
         errors_keep(compressors[i]);

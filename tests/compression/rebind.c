@@ -5,6 +5,7 @@
  * whatever rank serves it. */
 #include "config.h"
 
+#include "tests/backends/inject-memory.h"
 #include "tests/backends/job.h"
 #include "tests/compression/compress.h"
 
@@ -495,8 +496,81 @@ static void test_quarrels(void)
            "compressors that do not belong together stay; a mask moves along");
 }
 
+#define REQUESTS 8
+
+/* The memory request of this thread that fails, counted down; 0: none. */
+static _Thread_local int failing;
+
+int inject_memory_fails(void)
+{
+    return failing && !--failing;
+}
+
+/* Rank 1 has no memory for its first call, at one request after the other. A
+ * call that no rank has completed does not count, and leaves the errors from
+ * before it. Returns the number of wrong results. */
+static int call_without_memory(job_rank_t *me, int request)
+{
+    const dscomm_compressor_attr_t attr = {.size = sizeof attr,
+                                           .recoverable = 1};
+    dscomm_compressor_info_t info = {.size = sizeof info};
+    dscomm_group_t *first = NULL, *second = NULL;
+    dscomm_compressor_t *c = NULL;
+    float x[100], *worker, *server;
+    int bad = 0, complete;
+
+    for (size_t i = 0; i < 100; i++)
+        x[i] = (float)i;
+    bad += dscomm_group_split(me->world, 0, 0, NULL, &first) != DSCOMM_OK;
+    bad += dscomm_group_split(me->world, 0, 0, NULL, &second) != DSCOMM_OK;
+    bad += dscomm_onebit_create(first, 100, &attr, &c) != DSCOMM_OK;
+    failing = me->rank == 1 ? request : 0;
+    complete =
+        dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL) == DSCOMM_OK;
+    failing = 0;
+    bad += dscomm_all_reduce(me->world, &complete, &complete, 1, DSCOMM_INT32,
+                             DSCOMM_MAX, NULL) != DSCOMM_OK;
+    bad += dscomm_compressor_rebind(c, second) != DSCOMM_OK;
+    dscomm_compressor_info(c, &info);
+    bad += info.calls != (uint32_t)complete;
+    bad += dscomm_compressor_errors(c, &worker, &server) != DSCOMM_OK;
+    for (size_t i = 0; i < 100 && !complete && !bad; i++)
+        bad += worker[i] != 0;
+    dscomm_compressor_free(c);
+    dscomm_group_free(second);
+    dscomm_group_free(first);
+    return bad;
+}
+
+static void lack_memory(job_rank_t *me)
+{
+    if (job_init(me))
+        return;
+    for (int request = 1; request <= REQUESTS; request++)
+        if (call_without_memory(me, request))
+            me->report->value |= 1 << request;
+    job_leave(me, DSCOMM_OK);
+}
+
+static void test_memory(void)
+{
+    int bad = 0;
+    job_t job;
+
+    job_run(&job, RANKS, job_slowly(60000), lack_memory, NULL, LIMIT_MS);
+    for (int r = 0; r < RANKS; r++) {
+        bad |= (int)job.reports[r].value;
+        if (job.reports[r].value)
+            printf("# rank %d: bits of failed requests: %#x\n", r,
+                   (unsigned)job.reports[r].value);
+    }
+    job_ok(&job, job_all(&job, DSCOMM_OK) && !bad,
+           "a call that fails for want of memory does not count");
+}
+
 int main(void)
 {
+    inject_memory_prepare();
     results = mmap(NULL, sizeof *results, PROT_READ | PROT_WRITE,
                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (results == MAP_FAILED)
@@ -504,5 +578,6 @@ int main(void)
     test_deaths();
     test_grow();
     test_quarrels();
+    test_memory();
     return job_done();
 }
