@@ -122,10 +122,15 @@ is_behind()
     "$program" analyze "$1" 2>/dev/null |
         grep -q '^group .world.: rank 1 is behind: ranks 0, 2, 3 have called all_reduce'
 }
+# has_dumps COUNT: whether there are so many
+has_dumps()
+{
+    [ "$(ls "$dumps" 2>/dev/null | grep -c 'json$')" -ge "$1" ]
+}
 until_true is_behind "$pid"
 result $? 'a job hangs'
 kill -USR2 "$pid"
-appears 1 "$dumps"/*.json
+until_true has_dumps 1
 result $? 'a signal writes a dump'
 is_behind "$dumps"
 result $? 'which says who is behind'
@@ -133,7 +138,7 @@ is_behind "$pid"
 result $? 'and the job goes on'
 sleep 1
 pkill -USR2 -P "$pid" failing
-appears 2 "$dumps"/*.json
+until_true has_dumps 2
 result $? 'a signal to each rank writes one dump'
 sleep 0.2
 is "$(ls "$dumps" | wc -l)" 2 'and no other file'
