@@ -92,6 +92,15 @@ even|another group than the world|^group 'even': rank 2 is behind: rank 0 has ca
 END
 end_job
 
+# The failure of a rank is noted in its own records, not in those of the ranks of other
+# worlds that have the same number.
+DSCOMM_TIMEOUT=100 start_node 0 "$program" run --survive -n 3 "$failing" apart
+until_true sh -c '"$1" analyze --json "$2" 2>/dev/null | grep -q was.killed' sh "$program" "$pid"
+result $? 'apart: how the dead rank ended'
+is "$("$program" analyze --json "$pid" | grep -c '"kind" : "failure"')" 2 \
+    'apart: in the world of all, and in its own'
+end_job
+
 # Two hosts: each has its dump, and only both tell all.
 if [ "$(id -u)" = 0 ] && unshare -u true 2>/dev/null; then
     rm -rf "$dumps"

@@ -176,6 +176,29 @@ static dscomm_status_t compose(void)
     return die();
 }
 
+/* Each rank has a world of its own as well. Rank 0 dies; the others do not
+ * notice. */
+static dscomm_status_t live_apart(void)
+{
+    static const char *const names[][2] = {{"RANK", "0"},
+                                           {"WORLD_SIZE", "1"},
+                                           {"LOCAL_RANK", "0"},
+                                           {"LOCAL_WORLD_SIZE", "1"}};
+    const int rank = dscomm_group_rank(world);
+    dscomm_group_t *own;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        setenv(names[i][0], names[i][1], 1);
+    DSCOMM_CHECK(dscomm_init(NULL, &own));
+    for (int i = 0; i < 20; i++)
+        DSCOMM_CHECK(dscomm_barrier(own, NULL));
+    DSCOMM_CHECK(reduce());
+    if (rank == 0)
+        return die();
+    for (;;)
+        pause();
+}
+
 static const struct {
     const char *name;
     dscomm_status_t (*culprit)(void);
@@ -201,6 +224,7 @@ static const struct {
     {"even", wait_even, wait_even},
     {"compose", compose, reduce},
     {"all", die, die},
+    {"apart", live_apart, live_apart},
 };
 
 int main(int argc, char **argv)

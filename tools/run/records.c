@@ -18,6 +18,17 @@ void tool_records_make(tool_job_t *job)
                    "no memory for the flight recorder: %s", problem);
 }
 
+/* True if the slot is of the process with that rank. pid: the process that was
+ * started, of which the rank may be a child. Ranks of other worlds have the
+ * same numbers. */
+static bool slot_is_of(const dscomm_recorder_slot_t *slot, int rank, pid_t pid)
+{
+    const int64_t owner = atomic_load(&slot->pid);
+
+    return owner && slot->rank == rank &&
+           (owner == pid || dscomm_priv_recorder_state(slot) == SLOT_DEAD);
+}
+
 void tool_records_end(const tool_job_t *job, int rank, pid_t pid,
                       const char *text)
 {
@@ -33,7 +44,7 @@ void tool_records_end(const tool_job_t *job, int rank, pid_t pid,
     for (uint32_t i = 0; i < view.slots; i++) {
         dscomm_recorder_slot_t *slot = &view.memory->slot[i];
 
-        if (atomic_load(&slot->pid) && slot->rank == failure.rank)
+        if (slot_is_of(slot, failure.rank, pid))
             dscomm_priv_recorder_fail(slot, &failure, text);
     }
     dscomm_priv_recorder_close(&view);
