@@ -5,11 +5,8 @@
 #ifndef TOOLS_NODES_H
 #define TOOLS_NODES_H
 
+#include "tools/common/nodes-store.h"
 #include "tools/run/spawn.h"
-
-#include <dscomm/store.h>
-
-#define TOOL_NODES_MAX 4096
 
 typedef struct tool_nodes tool_nodes_t;
 
@@ -74,18 +71,12 @@ void tool_nodes_report_killed(const char *url, int node, pid_t pid);
 
 /* For nodes.c, nodes-join.c, and the store of a job on one node */
 
-/* Prefix of all keys; ranks use another one. */
-#define TOOL_NODES_PREFIX "dscomm-run"
 /* Key of the run's id, by which ranks of other jobs find that this is not
  * their store. */
 #define TOOL_NODES_RUN "run"
 /* Key of the number of nodes that have read how the job ended, or why it did
  * not begin. */
 #define TOOL_NODES_READ "bye"
-
-/* Key of the number of samples that dscomm top has asked for, and prefix of the
- * keys of each node's last one. */
-#define TOOL_NODES_SAMPLES "samples"
 
 /* Interval between checks of the store, and between heartbeats. It is longer
  * with hundreds of nodes, because node 0 serves all of them; but several
@@ -109,13 +100,6 @@ tool_nodes_t *tool_nodes_new(const tool_job_t *job, const tool_place_t *place,
 void tool_nodes_plan(tool_nodes_t *nodes, char *const *hosts,
                      dscomm_store_t *store);
 
-/* "tcp://HOST:PORT"; g_free(). */
-char *tool_nodes_url(const char *host, int port);
-/* Opens the nodes' view of the store, and the store, unless ret_base is NULL.
- */
-dscomm_status_t tool_nodes_open(const char *url, int serve, int timeout_ms,
-                                dscomm_store_t **ret_base,
-                                dscomm_store_t **ret_store);
 /* Sets key to text, unless it is set already: the first value stays. */
 dscomm_status_t tool_nodes_set_once(dscomm_store_t *store, const char *key,
                                     const char *text);

@@ -6,7 +6,7 @@
 #include "tools/top/remote.h"
 
 #include "lib/rendezvous/roster.h"
-#include "tools/run/nodes.h"
+#include "tools/common/nodes-store.h"
 
 #include <string.h>
 

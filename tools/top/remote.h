@@ -3,7 +3,7 @@
 #ifndef TOOLS_REMOTE_H
 #define TOOLS_REMOTE_H
 
-#include "tools/top/sample.h"
+#include "tools/common/sample.h"
 
 #include <dscomm/store.h>
 

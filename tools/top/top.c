@@ -3,10 +3,10 @@
 #include "config.h"
 
 #include "tools/common/json.h"
+#include "tools/common/sample.h"
 #include "tools/common/tool.h"
 #include "tools/top/attach.h"
 #include "tools/top/remote.h"
-#include "tools/top/sample.h"
 #include "tools/top/screen.h"
 #include "tools/top/view.h"
 

@@ -3,7 +3,7 @@
 #ifndef TOOLS_VIEW_H
 #define TOOLS_VIEW_H
 
-#include "tools/top/sample.h"
+#include "tools/common/sample.h"
 
 /* Appends the picture of samples to out: rows lines of columns characters at
  * most, the first with job, then the ranks from the index `first` on. */

@@ -3,7 +3,7 @@
  * the recorder still has. */
 #include "config.h"
 
-#include "tools/top/sample.h"
+#include "tools/common/sample.h"
 
 #include <dscomm/hook.h>
 #include <string.h>
