@@ -148,12 +148,25 @@ is "$?,$(cat "$scratch/err")" "1,dscomm top: this user has no job '$name' on thi
 is $? 1 'a process that is no rank'
 like "$(cat "$scratch/err")" "^dscomm top: process $$: it has no flight recorder" 'says so'
 
+# Ranks of two worlds in one process: neither's calls are those of the other.
+trap 'kill_started; rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+DSCOMM_TIMEOUT=100 start_node 0 "$program" run --survive -n 2 "$abs_top_builddir/tests/tools/failing" apart
+has_two()
+{
+    json=$("$program" top --once --json --interval 0.01 "$pid" 2>&1) &&
+        [ "$(member calls)" = '5 20 20 5 ' ]
+}
+until_true has_two
+result $? 'two worlds of each process' || printf '%s\n' "$json" | sed 's/^/# /'
+is "$(member calls_per_s)" '0.0 0.0 0.0 0.0 ' 'two worlds of each process: all are idle'
+kill_started
+finish 2>/dev/null
+
 # Two nodes, which are this machine: the dscomm run of each samples its ranks
 DSCOMM_JOB_SECRET=$(printf '%032d' $$)
 export DSCOMM_JOB_SECRET
 address=127.$((1 + $$ / 65536)).$(($$ / 256 % 256)).$(($$ % 256))
-trap 'kill_started; rm -rf "$scratch"' EXIT
-trap 'exit 1' HUP INT TERM
 for r in 1 0; do
     DSCOMM_TIMEOUT=100 start_node $r "$program" run --nnodes 2 --node-rank $r --master $address \
         --join-timeout 30 --rdzv-id $name -n 2 "$abs_top_builddir/tests/tools/failing" late

@@ -155,16 +155,15 @@ static bool find_current(const dscomm_recorder_slot_t *slot, GHashTable *called,
     const uint64_t last = atomic_load(&slot->calls);
     const dscomm_moment_t now = dscomm_priv_moment();
     dscomm_recorded_t call;
+    int64_t called_ns;
 
     for (uint64_t i = 0; i < MIN(last, RECORDER_CALLS); i++) {
         if (!dscomm_priv_recorder_read(slot, last - i, &call))
             continue;
         if (i && call.ended)
             continue;
-        sample->current_s =
-            (double)(now.monotonic_ns - dscomm_priv_ticks_to_ns(
-                                            call.called, &slot->opened, &now)) /
-            1e9;
+        called_ns = dscomm_priv_ticks_to_ns(call.called, &slot->opened, &now);
+        sample->current_s = (double)MAX(now.monotonic_ns - called_ns, 0) / 1e9;
         if (call.ended)
             continue;
         dscomm_priv_recorder_describe(slot, &call, sample->current,
@@ -174,12 +173,15 @@ static bool find_current(const dscomm_recorder_slot_t *slot, GHashTable *called,
     return false;
 }
 
-static const sample_t *sample_find(const GArray *samples, int pid, int rank)
+/* The former sample of the same rank; a process may be a rank of several
+ * worlds. */
+static const sample_t *sample_find(const GArray *samples, const sample_t *later)
 {
     for (guint i = 0; samples && i < samples->len; i++) {
         const sample_t *sample = &g_array_index(samples, sample_t, i);
 
-        if (sample->pid == pid && sample->rank == rank)
+        if (sample->pid == later->pid && sample->rank == later->rank &&
+            sample->opened_ns == later->opened_ns)
             return sample;
     }
     return NULL;
@@ -224,13 +226,11 @@ static void sample_fill(const dscomm_recorder_slot_t *slot, GHashTable *called,
     sample->state = dscomm_priv_recorder_state(slot);
     sample->calls = atomic_load(&slot->calls);
     waits = find_current(slot, called, sample);
-    sample_rates(slot, called, sample_find(before, sample->pid, sample->rank),
-                 seconds, sample);
+    sample_rates(slot, called, sample_find(before, sample), seconds, sample);
     if (waits && sample->current_s >= seconds)
         sample->wait = 1;
     else if (waits) /* the rest of the time was as the calls before */
-        sample->wait +=
-            (1 - sample->wait) * MAX(sample->current_s, 0) / seconds;
+        sample->wait += (1 - sample->wait) * sample->current_s / seconds;
 }
 
 GArray *sample_take(const dscomm_recorder_t *recorder, const GArray *before,
@@ -248,7 +248,8 @@ GArray *sample_take(const dscomm_recorder_t *recorder, const GArray *before,
     for (uint32_t i = 0; i < view.slots; i++) {
         const dscomm_recorder_slot_t *slot = &view.memory->slot[i];
         sample_t sample = {.rank = slot->rank,
-                           .pid = (int)atomic_load(&slot->pid)};
+                           .pid = (int)atomic_load(&slot->pid),
+                           .opened_ns = slot->opened.monotonic_ns};
 
         if (!sample.pid)
             continue;
@@ -274,8 +275,8 @@ int samples_nodes(const GArray *samples)
     return count;
 }
 
-/* The members of a line before the call: rank, pid, state, calls; calls and
- * bytes a second; wait, in 1/1000; and current_s, in us. */
+/* The members of a line before the call: rank, pid, opened_ns, state, calls;
+ * calls and bytes a second; wait, in 1/1000; and current_s, in us. */
 char *samples_print(const GArray *samples)
 {
     GString *text = g_string_new(NULL);
@@ -284,17 +285,18 @@ char *samples_print(const GArray *samples)
         const sample_t *sample = &g_array_index(samples, sample_t, i);
 
         g_string_append_printf(
-            text, "%d %d %d %llu %.0f %.0f %.0f %.0f %s\n", sample->rank,
-            sample->pid, (int)sample->state, (unsigned long long)sample->calls,
-            sample->calls_per_s, sample->bytes_per_s, 1e3 * sample->wait,
-            1e6 * sample->current_s, sample->current);
+            text, "%d %d %lld %d %llu %.0f %.0f %.0f %.0f %s\n", sample->rank,
+            sample->pid, (long long)sample->opened_ns, (int)sample->state,
+            (unsigned long long)sample->calls, sample->calls_per_s,
+            sample->bytes_per_s, 1e3 * sample->wait, 1e6 * sample->current_s,
+            sample->current);
     }
     return g_string_free(text, false);
 }
 
 static bool line_parse(const char *line, sample_t *sample)
 {
-    gint64 number[8];
+    gint64 number[9];
     char *end;
 
     for (size_t i = 0; i < G_N_ELEMENTS(number); i++) {
@@ -303,16 +305,17 @@ static bool line_parse(const char *line, sample_t *sample)
             return false;
         line = end;
     }
-    if (number[0] > G_MAXINT || number[1] > G_MAXINT || number[2] > SLOT_LEFT)
+    if (number[0] > G_MAXINT || number[1] > G_MAXINT || number[3] > SLOT_LEFT)
         return false;
     sample->rank = (int)number[0];
     sample->pid = (int)number[1];
-    sample->state = (slot_state_t)number[2];
-    sample->calls = (uint64_t)number[3];
-    sample->calls_per_s = (double)number[4];
-    sample->bytes_per_s = (double)number[5];
-    sample->wait = (double)MIN(number[6], 1000) / 1e3;
-    sample->current_s = (double)number[7] / 1e6;
+    sample->opened_ns = number[2];
+    sample->state = (slot_state_t)number[3];
+    sample->calls = (uint64_t)number[4];
+    sample->calls_per_s = (double)number[5];
+    sample->bytes_per_s = (double)number[6];
+    sample->wait = (double)MIN(number[7], 1000) / 1e3;
+    sample->current_s = (double)number[8] / 1e6;
     g_strlcpy(sample->current, *line == ' ' ? line + 1 : line,
               sizeof sample->current);
     return true;

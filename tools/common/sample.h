@@ -10,6 +10,7 @@
 typedef struct {
     int rank, pid;
     int node; /* of the job; 0 for those that were taken here */
+    int64_t opened_ns; /* start of the record: tells a process's worlds apart */
     slot_state_t state;
     uint64_t calls; /* all that the rank has made */
     double calls_per_s, bytes_per_s;
