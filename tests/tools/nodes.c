@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How often the nodes of a job query their store, and how a job ends if one of
- * them gets no descriptor. */
+/* How often the nodes of a job query their store, how a job ends if one of
+ * them gets no descriptor, and that it goes on if samples cannot be stored. */
 #include "config.h"
 
 #include "tests/port.h"
@@ -19,7 +19,9 @@
 
 /* The function that fails in this process, if dscomm run calls it; calls by the
  * library succeed. */
-static enum { NOTHING, EVENTFD, SIGNALFD } fault;
+static enum { NOTHING, EVENTFD, SIGNALFD, SAMPLES } fault;
+/* The pipe to which a process with fault SAMPLES writes a byte each time. */
+static int failures[2];
 
 /* The library of a sanitizer refers to functions that replace libc's. */
 #define VISIBLE __attribute__((visibility("default")))
@@ -39,6 +41,22 @@ int __wrap_signalfd(int fd, const sigset_t *mask, int flags)
 {
     errno = EMFILE;
     return fault == SIGNALFD ? -1 : __real_signalfd(fd, mask, flags);
+}
+
+dscomm_status_t __real_dscomm_store_set(dscomm_store_t *store, const char *key,
+                                        const void *value, size_t size);
+VISIBLE dscomm_status_t __wrap_dscomm_store_set(dscomm_store_t *store,
+                                                const char *key,
+                                                const void *value, size_t size);
+
+dscomm_status_t __wrap_dscomm_store_set(dscomm_store_t *store, const char *key,
+                                        const void *value, size_t size)
+{
+    if (fault != SAMPLES || !g_str_has_prefix(key, TOOL_NODES_SAMPLES "/"))
+        return __real_dscomm_store_set(store, key, value, size);
+    if (write(failures[1], "", 1) < 1)
+        return DSCOMM_ERR_IO;
+    return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory");
 }
 
 /* Requests a second at the store of node 0: each node checks for the end and
@@ -125,6 +143,60 @@ static void test_fault(size_t row, const char *folder)
     }
 }
 
+/* Asks a job's nodes for samples until they have failed to store some three
+ * times, and then ends it. False: the job has ended before, or has no store. */
+static bool ask_for_samples(int port)
+{
+    char *url = tool_nodes_url("127.0.0.1", port), byte;
+    dscomm_store_t *store = NULL;
+    bool done = tool_nodes_open(url, 0, 10000, NULL, &store) == DSCOMM_OK;
+
+    for (int i = 0; i < 3 && done; i++)
+        done = dscomm_store_add(store, TOOL_NODES_BEAT "/1", TOOL_NODES_REQUEST,
+                                NULL) == DSCOMM_OK &&
+               read(failures[0], &byte, 1) == 1;
+    if (store)
+        dscomm_store_compare_set(store, "end", "", 0, "-1 0 ", 5, NULL, NULL);
+    dscomm_store_close(store);
+    g_free(url);
+    return done;
+}
+
+static void test_samples(const char *folder)
+{
+    const int port = port_find_free(1);
+    char *file = g_strdup_printf("%s/samples", folder), *text = NULL;
+    pid_t pids[NODES];
+    bool asked;
+
+    if (pipe(failures))
+        bail("pipe: %s", g_strerror(errno));
+    for (int i = 0; i < NODES; i++) {
+        pids[i] = fork();
+        if (pids[i])
+            continue;
+        fault = SAMPLES;
+        close(failures[0]);
+        node_run(i, port, 60, file);
+    }
+    close(failures[1]);
+    asked = ask_for_samples(port);
+    for (int i = 0; i < NODES; i++) {
+        int wait_status;
+
+        waitpid(pids[i], &wait_status, 0);
+        ok(asked && WIFEXITED(wait_status) && !WEXITSTATUS(wait_status),
+           "samples that cannot be stored do not end node %d", i);
+    }
+    g_file_get_contents(file, &text, NULL, NULL);
+    if (text && *text)
+        tap_text("said", text);
+    close(failures[0]);
+    unlink(file);
+    g_free(text);
+    g_free(file);
+}
+
 static void test_requests(void)
 {
     static const int counts[] = {2, 100, 128, 500, 1000, 2000, TOOL_NODES_MAX};
@@ -155,6 +227,7 @@ int main(void)
         bail("no folder for files");
     for (size_t i = 0; i < G_N_ELEMENTS(faults); i++)
         test_fault(i, folder);
+    test_samples(folder);
     rmdir(folder);
     g_free(folder);
     return tap_done();

@@ -10,8 +10,13 @@
 
 /* Prefix of all keys; ranks use another one. */
 #define TOOL_NODES_PREFIX "dscomm-run"
-/* Key of the number of samples that dscomm top has asked for, and prefix of the
- * keys of each node's last one. */
+/* Prefix of the keys of all nodes but node 0. Each node counts its heartbeats
+ * there, and dscomm top adds TOOL_NODES_REQUEST to each when it asks for
+ * samples. The node sees that with its next heartbeat, and node 0 when it reads
+ * them, without further requests to the store. */
+#define TOOL_NODES_BEAT "beat"
+#define TOOL_NODES_REQUEST ((int64_t)1 << 32)
+/* Prefix of the keys of each node's last samples. */
 #define TOOL_NODES_SAMPLES "samples"
 
 /* "tcp://HOST:PORT"; g_free(). */

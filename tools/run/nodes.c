@@ -69,8 +69,9 @@ struct tool_nodes {
     gint64 *changed_us; /* and the times of their last changes */
     int lost; /* on node 0: number of nodes that will send no leave message */
     const dscomm_recorder_t *recorder; /* of this node's ranks */
-    int64_t requests; /* of dscomm top */
+    int64_t requests; /* of dscomm top, as far as the heartbeats show them */
     gint64 requested_us; /* time of the last one */
+    gint64 next_sample;
     GArray *samples; /* the last ones, or NULL, */
     gint64 sampled_us; /* and their time */
 };
@@ -380,21 +381,51 @@ static dscomm_status_t declare_lost(tool_nodes_t *n, int node)
     return status;
 }
 
+/* Notes the sum of dscomm top's requests that the heartbeats show. */
+static void note_requests(tool_nodes_t *n, int64_t requests)
+{
+    if (requests != n->requests)
+        n->requested_us = g_get_monotonic_time();
+    n->requests = requests;
+}
+
 /* Node 0 checks the heartbeats of the others. */
 static dscomm_status_t look_at_beats(tool_nodes_t *n)
 {
     dscomm_status_t status = DSCOMM_OK;
+    int64_t requests = 0;
 
     for (int i = 1; i < n->count && status == DSCOMM_OK; i++) {
         gint64 now = g_get_monotonic_time();
         int64_t count = 0;
-        status = count_up(n, "beat", i, 0, &count);
+        status = count_up(n, TOOL_NODES_BEAT, i, 0, &count);
+        requests += count / TOOL_NODES_REQUEST;
+        count %= TOOL_NODES_REQUEST;
         if (count != n->beats[i] || !n->changed_us[i])
             n->changed_us[i] = now;
         n->beats[i] = count;
         if (status == DSCOMM_OK && now - n->changed_us[i] > n->silence_us)
             return declare_lost(n, i);
     }
+    if (status == DSCOMM_OK)
+        note_requests(n, requests);
+    return status;
+}
+
+static dscomm_status_t show_life(tool_nodes_t *n)
+{
+    gint64 now = g_get_monotonic_time();
+    dscomm_status_t status;
+    int64_t count = 0;
+
+    if (now < n->next_beat)
+        return DSCOMM_OK;
+    n->next_beat = now + tool_nodes_beat_us(n->count, n->silence_us);
+    if (n->own == 0)
+        return look_at_beats(n);
+    status = count_up(n, TOOL_NODES_BEAT, n->own, 1, &count);
+    if (status == DSCOMM_OK)
+        note_requests(n, count / TOOL_NODES_REQUEST);
     return status;
 }
 
@@ -417,42 +448,27 @@ static dscomm_status_t write_samples(tool_nodes_t *n, gint64 now)
     return status;
 }
 
-/* Writes samples while a dscomm top asks for them. */
+/* Writes samples while a dscomm top asks for them. A failure does not end the
+ * job: if the store is gone, the next heartbeat finds that. */
 static dscomm_status_t show_samples(tool_nodes_t *n)
 {
     const gint64 now = g_get_monotonic_time();
-    int64_t requests = 0;
-    dscomm_status_t status =
-        dscomm_store_add(n->store, TOOL_NODES_SAMPLES, 0, &requests);
 
-    if (status < 0 || !n->recorder->memory)
-        return status;
-    if (requests != n->requests)
-        n->requested_us = now;
-    n->requests = requests;
-    return requests && now - n->requested_us < SAMPLED_US
-               ? write_samples(n, now)
-               : DSCOMM_OK;
-}
-
-static dscomm_status_t show_life(tool_nodes_t *n)
-{
-    gint64 now = g_get_monotonic_time();
-    dscomm_status_t status;
-    int64_t count;
-
-    if (now < n->next_beat)
+    if (!n->requests || now - n->requested_us >= SAMPLED_US ||
+        now < n->next_sample || !n->recorder->memory)
         return DSCOMM_OK;
-    n->next_beat = now + tool_nodes_beat_us(n->count, n->silence_us);
-    status =
-        n->own == 0 ? look_at_beats(n) : count_up(n, "beat", n->own, 1, &count);
-    return status == DSCOMM_OK && !n->over ? show_samples(n) : status;
+    n->next_sample = now + tool_nodes_beat_us(n->count, n->silence_us);
+    if (write_samples(n, now) < 0)
+        dscomm_log(DSCOMM_LOG_DEBUG, "tools", "samples are not shown: %s",
+                   dscomm_last_error());
+    return DSCOMM_OK;
 }
 
 static dscomm_status_t look_around(tool_nodes_t *n)
 {
     static dscomm_status_t (*const looks[])(tool_nodes_t *) = {
-        look_for_end, look_for_restart, look_for_start, show_life};
+        look_for_end, look_for_restart, look_for_start, show_life,
+        show_samples};
     dscomm_status_t status = DSCOMM_OK;
 
     for (size_t i = 0; i < G_N_ELEMENTS(looks); i++)

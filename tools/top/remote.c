@@ -109,6 +109,16 @@ static dscomm_status_t node_add(remote_t *remote, int node, GArray *samples)
     return DSCOMM_OK;
 }
 
+static dscomm_status_t node_ask(remote_t *remote, int node)
+{
+    char *key = g_strdup_printf(TOOL_NODES_BEAT "/%d", node);
+    const dscomm_status_t status =
+        dscomm_store_add(remote->store, key, TOOL_NODES_REQUEST, NULL);
+
+    g_free(key);
+    return status;
+}
+
 void remote_add(remote_t *remote, GArray *samples)
 {
     dscomm_status_t status = DSCOMM_OK;
@@ -120,8 +130,8 @@ void remote_add(remote_t *remote, GArray *samples)
     for (int node = 0; node < remote->nodes && status >= 0; node++)
         if (node != remote->own)
             status = node_add(remote, node, samples);
-    if (status >= 0)
-        status = dscomm_store_add(remote->store, TOOL_NODES_SAMPLES, 1, NULL);
+    for (int node = 1; node < remote->nodes && status >= 0; node++)
+        status = node_ask(remote, node);
     if (status < 0) /* the job has ended, or its first node is gone */
         remote_close(remote);
     samples_sort(samples);
