@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Element types: names, sizes, and the operators that apply; collectives. */
+/* Element types: names, sizes, and the operators that apply. */
 #include "config.h"
 
 #include "lib/base/types.h"
@@ -49,36 +49,6 @@ static const char *const dtype_names[DSCOMM_DTYPE_COUNT] = {
     [DSCOMM_FLOAT8_E4M3] = "float8_e4m3",
     [DSCOMM_FLOAT8_E5M2] = "float8_e5m2",
     [DSCOMM_BOOL] = "bool",
-};
-
-const dscomm_priv_coll_t dscomm_priv_colls[DSCOMM_COLL_COUNT + 1] = {
-    [DSCOMM_COLL_BROADCAST] = {"broadcast", SHAPE_OWN, SHAPE_OWN, ROOTED_BUFFER,
-                               0},
-    [DSCOMM_COLL_REDUCE] = {"reduce", SHAPE_OWN, SHAPE_OWN, ROOTED_RECV, 1},
-    [DSCOMM_COLL_ALL_REDUCE] = {"all_reduce", SHAPE_OWN, SHAPE_OWN, ROOTED_NOT,
-                                1},
-    [DSCOMM_COLL_ALL_GATHER] = {"all_gather", SHAPE_OWN, SHAPE_ALL, ROOTED_NOT,
-                                0},
-    [DSCOMM_COLL_ALL_GATHER_V] = {"all_gather_v", SHAPE_OWN, SHAPE_COUNTS,
-                                  ROOTED_NOT, 0},
-    [DSCOMM_COLL_REDUCE_SCATTER] = {"reduce_scatter", SHAPE_ALL, SHAPE_OWN,
-                                    ROOTED_NOT, 1},
-    [DSCOMM_COLL_REDUCE_SCATTER_V] = {"reduce_scatter_v", SHAPE_COUNTS,
-                                      SHAPE_OWN, ROOTED_NOT, 1},
-    [DSCOMM_COLL_GATHER] = {"gather", SHAPE_OWN, SHAPE_ALL, ROOTED_RECV, 0},
-    [DSCOMM_COLL_GATHER_V] = {"gather_v", SHAPE_OWN, SHAPE_COUNTS, ROOTED_RECV,
-                              0},
-    [DSCOMM_COLL_SCATTER] = {"scatter", SHAPE_ALL, SHAPE_OWN, ROOTED_SEND, 0},
-    [DSCOMM_COLL_SCATTER_V] = {"scatter_v", SHAPE_COUNTS, SHAPE_OWN,
-                               ROOTED_SEND, 0},
-    [DSCOMM_COLL_ALL_TO_ALL] = {"all_to_all", SHAPE_ALL, SHAPE_ALL, ROOTED_NOT,
-                                0},
-    [DSCOMM_COLL_ALL_TO_ALL_V] = {"all_to_all_v", SHAPE_COUNTS, SHAPE_COUNTS,
-                                  ROOTED_NOT, 0},
-    [DSCOMM_COLL_BARRIER] = {.name = "barrier"},
-    [DSCOMM_COLL_SEND] = {.name = "send"},
-    [DSCOMM_COLL_RECV] = {.name = "recv"},
-    [DSCOMM_COLL_COUNT] = {.name = "invalid"},
 };
 
 size_t dscomm_dtype_size(dscomm_dtype_t dtype)

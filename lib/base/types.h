@@ -27,7 +27,7 @@ typedef struct {
     uint8_t reduces; /* takes an operator */
 } dscomm_priv_coll_t;
 
-/* The last row is of all that are no collective. */
+/* In collectives.c. The last row is of all that are no collective. */
 extern const dscomm_priv_coll_t dscomm_priv_colls[DSCOMM_COLL_COUNT + 1];
 
 static inline const dscomm_priv_coll_t *dscomm_priv_coll(int coll)

@@ -32,6 +32,13 @@ slot_state_t dscomm_priv_recorder_state(const dscomm_recorder_slot_t *slot)
     }
 }
 
+const char *dscomm_priv_recorder_state_name(slot_state_t state)
+{
+    static const char *const names[] = {"running", "stopped", "dead", "left"};
+
+    return names[state];
+}
+
 /* Prints text up to its 0, or size bytes of it: another process may write
  * anything to shared memory. */
 static void print_text(FILE *file, const char *text, size_t size)
@@ -175,12 +182,12 @@ static void print_calls(const dscomm_recorder_slot_t *slot, FILE *file)
 
 static void print_slot(const dscomm_recorder_slot_t *slot, FILE *file)
 {
-    static const char *const states[] = {"running", "stopped", "dead", "left"};
-
     fprintf(file, "  {\"rank\": %d, \"size\": %d, \"pid\": %lld, ", slot->rank,
             slot->size, (long long)atomic_load(&slot->pid));
     print_array(file, "world", slot->world, sizeof slot->world);
-    print_member(file, "process", states[dscomm_priv_recorder_state(slot)]);
+    print_member(
+        file, "process",
+        dscomm_priv_recorder_state_name(dscomm_priv_recorder_state(slot)));
     fprintf(file, "\"calls\": %llu, \"failure\": ",
             (unsigned long long)atomic_load(&slot->calls));
     print_failure(slot, file);

@@ -10,6 +10,8 @@
 /* The state of the process that wrote a slot. */
 typedef enum { SLOT_RUNNING, SLOT_STOPPED, SLOT_DEAD, SLOT_LEFT } slot_state_t;
 slot_state_t dscomm_priv_recorder_state(const dscomm_recorder_slot_t *slot);
+/* "running", "stopped", "dead", "left". */
+const char *dscomm_priv_recorder_state_name(slot_state_t state);
 
 /* Writes all used slots of recorder's memory, or only slot if it has none or
  * cannot be mapped, to file. */

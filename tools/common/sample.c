@@ -5,22 +5,9 @@
 
 #include "tools/common/sample.h"
 
-#include <dscomm/hook.h>
+#include "lib/base/types.h"
+
 #include <string.h>
-
-const char *sample_state(slot_state_t state)
-{
-    static const char *const states[] = {"running", "stopped", "dead", "left"};
-
-    return states[state];
-}
-
-/* Collectives whose count is that of one rank's part of the longer buffer. */
-static const bool has_parts[DSCOMM_COLL_COUNT] = {
-    [DSCOMM_COLL_ALL_GATHER] = true, [DSCOMM_COLL_REDUCE_SCATTER] = true,
-    [DSCOMM_COLL_GATHER] = true,     [DSCOMM_COLL_SCATTER] = true,
-    [DSCOMM_COLL_ALL_TO_ALL] = true,
-};
 
 /* What the ranks of a machine have called of a group's collective; or, under
  * sequence 0, that they are members of it. */
@@ -116,14 +103,15 @@ static void sum_call(const dscomm_recorder_slot_t *slot,
                      const dscomm_recorded_t *call, void *arg)
 {
     sums_t *sums = arg;
-    const bool parts = call->coll < DSCOMM_COLL_COUNT && has_parts[call->coll];
+    const int ranks =
+        dscomm_priv_coll_has(call->coll, SHAPE_ALL) ? group->size : 1;
     const called_t *called =
         called_find(sums->called, slot, group, call->sequence);
 
     sums->calls++;
     sums->bytes += call->count *
                    dscomm_dtype_size((dscomm_dtype_t)call->dtype) *
-                   (parts ? (uint64_t)group->size : 1);
+                   (uint64_t)ranks;
     if (!sums->first_ticks)
         sums->first_ticks = call->called;
     sums->last_ticks = MAX(sums->last_ticks, call->called);

@@ -21,9 +21,6 @@ typedef struct {
     double current_s; /* since that was called, or since the last call */
 } sample_t;
 
-/* "running", "stopped", "dead", "left". */
-const char *sample_state(slot_state_t state);
-
 /* Reads all ranks, in their order; g_array_free(). before: the former sample,
  * taken seconds ago, or NULL: rates are 0 then. */
 GArray *sample_take(const dscomm_recorder_t *recorder, const GArray *before,

@@ -46,7 +46,8 @@ static void print_json(const dscomm_recorder_t *recorder, const GArray *samples)
         tool_json_number(builder, "rank", sample->rank);
         tool_json_number(builder, "node", sample->node);
         tool_json_number(builder, "pid", sample->pid);
-        tool_json_text(builder, "process", sample_state(sample->state));
+        tool_json_text(builder, "process",
+                       dscomm_priv_recorder_state_name(sample->state));
         tool_json_number(builder, "calls", (gint64)sample->calls);
         tool_json_real(builder, "calls_per_s", "%.1f", sample->calls_per_s);
         tool_json_real(builder, "bytes_per_s", "%.0f", sample->bytes_per_s);
@@ -71,7 +72,7 @@ static void print_rank(const sample_t *sample, bool with_node)
     if (with_node)
         printf("%4d ", sample->node);
     printf("%5d %8d %-8s %10.0f %10.3f %4.0f%% ", sample->rank, sample->pid,
-           sample_state(sample->state), sample->calls_per_s,
+           dscomm_priv_recorder_state_name(sample->state), sample->calls_per_s,
            sample->bytes_per_s / 1e6, 100 * sample->wait);
     for (int i = 0; i < BAR; i++)
         putchar(i < full ? '#' : '.');

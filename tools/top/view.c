@@ -97,8 +97,9 @@ static void append_rank(GString *out, const sample_t *sample, bool with_node,
     if (with_node)
         g_string_append_printf(out, "%4d ", sample->node);
     g_string_append_printf(out, "%4d %8d %-7s %6s %6s %3.0f%% ", sample->rank,
-                           sample->pid, sample_state(sample->state), calls,
-                           bytes, 100 * sample->wait);
+                           sample->pid,
+                           dscomm_priv_recorder_state_name(sample->state),
+                           calls, bytes, 100 * sample->wait);
     append_bar(out, sample->wait, bar);
     g_string_append_printf(out, "%s %6s ", colour, time);
     append_cut(out, current, rest);

@@ -54,7 +54,7 @@ compile()
 
 lib=$abs_top_srcdir/lib
 compile "$lib/reduce/neon.c" "$lib/reduce/c.c" "$lib/reduce/kernels.c" "$lib/base/types.c" \
-    cpu.c >"$scratch/log" 2>&1
+    "$lib/base/collectives.c" cpu.c >"$scratch/log" 2>&1
 result $? 'the kernels are compiled' || sed -n '1,40s/^/# /p' "$scratch/log"
 mkdir "$scratch/lib"
 mv "$scratch"/*.o "$scratch/lib"
