@@ -66,7 +66,7 @@ void dumps_free(dumps_t *dumps)
 }
 
 /* The member of that type; NULL: it is another one, or there is none. */
-static JsonNode *get_value(JsonNode *node, const char *name, GType type)
+static JsonNode *node_value(JsonNode *node, const char *name, GType type)
 {
     JsonNode *member = tool_json_get(node, name);
 
@@ -76,30 +76,31 @@ static JsonNode *get_value(JsonNode *node, const char *name, GType type)
                : NULL;
 }
 
-static gint64 get_int(JsonNode *node, const char *name)
+static gint64 node_int(JsonNode *node, const char *name)
 {
-    JsonNode *member = get_value(node, name, G_TYPE_INT64);
+    JsonNode *member = node_value(node, name, G_TYPE_INT64);
 
     return member ? json_node_get_int(member) : 0;
 }
 
 /* The member if it is from least to most; else least - 1. */
-static int get_int_within(JsonNode *node, const char *name, int least, int most)
+static int node_int_within(JsonNode *node, const char *name, int least,
+                           int most)
 {
-    JsonNode *member = get_value(node, name, G_TYPE_INT64);
+    JsonNode *member = node_value(node, name, G_TYPE_INT64);
     const gint64 number = member ? json_node_get_int(member) : least - 1;
 
     return number < least || number > most ? least - 1 : (int)number;
 }
 
-static bool get_flag(JsonNode *node, const char *name)
+static bool node_flag(JsonNode *node, const char *name)
 {
-    JsonNode *member = get_value(node, name, G_TYPE_BOOLEAN);
+    JsonNode *member = node_value(node, name, G_TYPE_BOOLEAN);
 
     return member && json_node_get_boolean(member);
 }
 
-static const char *get_text(JsonNode *node, const char *name)
+static const char *node_text(JsonNode *node, const char *name)
 {
     const char *text = tool_json_get_text(node, name);
 
@@ -108,7 +109,7 @@ static const char *get_text(JsonNode *node, const char *name)
 
 static group_t *group_get(dumps_t *dumps, const rank_t *rank, JsonNode *node)
 {
-    const char *id = get_text(node, "id");
+    const char *id = node_text(node, "id");
     char *key = g_strdup_printf("group %s %s", id, rank->world);
     group_t *group = g_hash_table_lookup(dumps->index, key);
 
@@ -119,8 +120,8 @@ static group_t *group_get(dumps_t *dumps, const rank_t *rank, JsonNode *node)
     group = g_new0(group_t, 1);
     group->world = rank->world;
     group->id = id;
-    group->name = get_text(node, "name");
-    group->size = get_int_within(node, "size", 1, rank->size);
+    group->name = node_text(node, "name");
+    group->size = node_int_within(node, "size", 1, rank->size);
     group->members = g_ptr_array_new_with_free_func(member_free);
     g_ptr_array_add(dumps->groups, group);
     g_hash_table_insert(dumps->index, key, group);
@@ -136,7 +137,7 @@ static member_t *rank_join_group(dumps_t *dumps, const rank_t *rank,
 
     member->rank = rank;
     member->group = group;
-    member->number = get_int_within(node, "rank", 0, group->size - 1);
+    member->number = node_int_within(node, "rank", 0, group->size - 1);
     member->calls = g_ptr_array_new();
     g_ptr_array_add(group->members, member);
     return group->size && member->number >= 0 ? member : NULL;
@@ -155,7 +156,7 @@ static GHashTable *rank_join_groups(dumps_t *dumps, const rank_t *rank,
     for (guint i = 0; i < count && !failed; i++) {
         JsonNode *one = json_array_get_element(groups, i);
         member_t *member = rank_join_group(dumps, rank, one);
-        const gint64 number = get_int(one, "number");
+        const gint64 number = node_int(one, "number");
 
         failed = !member || !g_hash_table_insert(
                                 members, GSIZE_TO_POINTER(number), member);
@@ -168,22 +169,22 @@ static GHashTable *rank_join_groups(dumps_t *dumps, const rank_t *rank,
 
 static call_t call_read(JsonNode *node)
 {
-    const char *state = get_text(node, "state");
-    const char *operation = get_text(node, "operation");
+    const char *state = node_text(node, "state");
+    const char *operation = node_text(node, "operation");
 
     return (call_t){
-        .serial = get_int(node, "serial"),
-        .sequence = get_int(node, "sequence"),
-        .fingerprint = get_int(node, "fingerprint"),
-        .called_ns = get_int(node, "called_ns"),
-        .ended_ns = get_int(node, "ended_ns"),
-        .count = MAX(get_int(node, "count"), 0),
-        .peer = get_int(node, "peer"),
-        .tag = get_int(node, "tag"),
-        .call = get_text(node, "call"),
+        .serial = node_int(node, "serial"),
+        .sequence = node_int(node, "sequence"),
+        .fingerprint = node_int(node, "fingerprint"),
+        .called_ns = node_int(node, "called_ns"),
+        .ended_ns = node_int(node, "ended_ns"),
+        .count = MAX(node_int(node, "count"), 0),
+        .peer = node_int(node, "peer"),
+        .tag = node_int(node, "tag"),
+        .call = node_text(node, "call"),
         .operation = operation,
-        .dtype = get_text(node, "dtype"),
-        .async = get_flag(node, "async"),
+        .dtype = node_text(node, "dtype"),
+        .async = node_flag(node, "async"),
         .completed = strcmp(state, "completed") == 0,
         .failed = strcmp(state, "failed") == 0,
         .collective =
@@ -197,7 +198,7 @@ static const group_t unknown_group = {.name = "?", .id = "?", .world = "?"};
 /* True for an entry that stands for others: what a custom work calls. */
 static bool is_composed(JsonNode *entry)
 {
-    return strcmp(get_text(entry, "operation"), "custom") == 0;
+    return strcmp(node_text(entry, "operation"), "custom") == 0;
 }
 
 /* False if one of its groups cannot be. */
@@ -214,7 +215,7 @@ static bool rank_read_calls(dumps_t *dumps, rank_t *rank, JsonNode *node)
     for (guint i = 0; i < count; i++) {
         JsonNode *one = json_array_get_element(entries, i);
         member_t *member = g_hash_table_lookup(
-            members, GSIZE_TO_POINTER(get_int(one, "group")));
+            members, GSIZE_TO_POINTER(node_int(one, "group")));
         call_t *call = &g_array_index(rank->entries, call_t, kept);
 
         if (is_composed(one))
@@ -235,8 +236,8 @@ static void rank_read_failure(rank_t *rank, JsonNode *node)
 {
     rank->sentence = tool_json_get_text(node, "sentence");
     rank->failed_group = tool_json_get_text(node, "group");
-    rank->failed_sequence = get_int(node, "sequence");
-    rank->culprit = get_int_within(node, "rank", 0, DSCOMM_RANKS_MAX);
+    rank->failed_sequence = node_int(node, "sequence");
+    rank->culprit = node_int_within(node, "rank", 0, DSCOMM_RANKS_MAX);
 }
 
 static void rank_forget(dumps_t *dumps, rank_t *rank)
@@ -257,21 +258,21 @@ static void rank_forget(dumps_t *dumps, rank_t *rank)
 /* Makes the rank that node describes, without its calls. NULL: it cannot be. */
 static rank_t *rank_new(JsonNode *root, JsonNode *node)
 {
-    const int size = get_int_within(node, "size", 1, DSCOMM_RANKS_MAX);
-    const int number = get_int_within(node, "rank", 0, size - 1);
+    const int size = node_int_within(node, "size", 1, DSCOMM_RANKS_MAX);
+    const int number = node_int_within(node, "rank", 0, size - 1);
     rank_t *rank;
 
     if (!size || number < 0)
         return NULL;
     rank = g_new0(rank_t, 1);
-    rank->world = get_text(node, "world");
+    rank->world = node_text(node, "world");
     rank->number = number;
     rank->size = size;
-    rank->written_ns = get_int(root, "written_ns");
-    rank->pid = get_int_within(node, "pid", 0, G_MAXINT);
-    rank->calls = get_int(node, "calls");
-    rank->host = get_text(root, "host");
-    rank->process = get_text(node, "process");
+    rank->written_ns = node_int(root, "written_ns");
+    rank->pid = node_int_within(node, "pid", 0, G_MAXINT);
+    rank->calls = node_int(node, "calls");
+    rank->host = node_text(root, "host");
+    rank->process = node_text(node, "process");
     rank->stray = (member_t){rank, &unknown_group, -1, NULL};
     rank->entries = g_array_new(false, true, sizeof(call_t));
     rank_read_failure(rank, tool_json_get(node, "failure"));
@@ -315,8 +316,8 @@ static bool has_doubles(JsonArray *ranks)
 
         doubles =
             !g_hash_table_add(seen, g_strdup_printf("%" G_GINT64_FORMAT " %s",
-                                                    get_int(node, "rank"),
-                                                    get_text(node, "world")));
+                                                    node_int(node, "rank"),
+                                                    node_text(node, "world")));
     }
     g_hash_table_destroy(seen);
     return doubles;
@@ -330,7 +331,7 @@ static char *document_read(dumps_t *dumps, JsonParser *parser,
     JsonArray *ranks = tool_json_get_array(root, "ranks");
     const char *why = NULL;
 
-    if (get_int(root, "dscomm_dump") != 1 || !ranks)
+    if (node_int(root, "dscomm_dump") != 1 || !ranks)
         return g_strdup_printf("%s: not a dump of this version of dscomm",
                                source);
     if (has_doubles(ranks))
