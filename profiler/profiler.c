@@ -8,6 +8,7 @@
 #include "profiler/text.h"
 
 #include "lib/base/attr.h"
+#include "lib/base/write-guard.h"
 
 #include <glib.h>
 #include <string.h>
@@ -209,8 +210,10 @@ static void print_operation(const dscomm_profiler_t *profiler,
         ns > 0 ? (double)info->bytes * 8 / (double)ns : 0; /* per s */
     const double factor = dscomm_priv_bus_factor(info->coll, group->size);
     const double known = factor < 0 ? 0 : gbit;
+    dscomm_write_guard_t guard;
     char size[32], line[1024];
     int length;
+    ssize_t written;
 
     dscomm_priv_size_text(info->bytes, size, sizeof size);
     length = g_snprintf(
@@ -223,8 +226,10 @@ static void print_operation(const dscomm_profiler_t *profiler,
         status < 0 ? " | failed: " : "",
         status < 0 ? dscomm_strerror(status) : "");
     length = MIN(length, (int)sizeof line - 1);
-    if (write(STDERR_FILENO, line, (size_t)length) < 0)
-        return; /* nobody reads */
+    dscomm_priv_write_guard(&guard);
+    written = write(STDERR_FILENO, line, (size_t)length);
+    dscomm_priv_write_unguard(&guard);
+    (void)written; /* a line that cannot be written is left out */
 }
 
 /* Records an operation that has ended now, or the wait for one, as an event.

@@ -4,6 +4,8 @@
 
 #include "profiler/sink.h"
 
+#include "lib/base/write-guard.h"
+
 #include <errno.h>
 #include <unistd.h>
 
@@ -11,6 +13,9 @@
 
 void dscomm_priv_sink_flush(profile_sink_t *sink)
 {
+    dscomm_write_guard_t guard;
+
+    dscomm_priv_write_guard(&guard);
     for (gsize done = 0; !sink->problem && done < sink->text->len;) {
         const ssize_t n =
             write(sink->fd, sink->text->str + done, sink->text->len - done);
@@ -19,6 +24,7 @@ void dscomm_priv_sink_flush(profile_sink_t *sink)
             sink->problem = errno;
         done += n > 0 ? (gsize)n : 0;
     }
+    dscomm_priv_write_unguard(&guard);
     g_string_truncate(sink->text, 0);
 }
 

@@ -4,6 +4,7 @@
 
 #include "lib/base/log.h"
 #include "lib/base/status.h"
+#include "lib/base/write-guard.h"
 
 #include <errno.h>
 #include <glib.h>
@@ -222,6 +223,7 @@ static void write_line(dscomm_log_level_t level, const char *domain,
 {
     int rank = atomic_load(&known_rank);
     char who[32] = "", line[LINE_MAX_BYTES + 128];
+    dscomm_write_guard_t guard;
     int length;
     ssize_t written;
 
@@ -229,9 +231,11 @@ static void write_line(dscomm_log_level_t level, const char *domain,
         snprintf(who, sizeof who, "[%d]", rank);
     length = snprintf(line, sizeof line, "dscomm%s: %s: %.*s: %s\n", who,
                       level_names[level], DOMAIN_MAX, domain, message);
+    dscomm_priv_write_guard(&guard);
     do
         written = write(STDERR_FILENO, line, (size_t)length);
     while (written < 0 && errno == EINTR);
+    dscomm_priv_write_unguard(&guard);
 }
 
 static int log_passes(dscomm_log_level_t level, const char *domain)

@@ -5,6 +5,7 @@
 #include "lib/recorder/dump.h"
 
 #include "lib/base/kernel.h"
+#include "lib/base/write-guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -322,6 +323,8 @@ const char *dscomm_priv_recorder_dump(const char *folder, const char *identity,
                                       const dscomm_recorder_slot_t *slot)
 {
     char file[200], path[PATH_MAX], part[PATH_MAX];
+    dscomm_write_guard_t guard;
+    const char *problem;
 
     file_name(file, sizeof file, recorder->memory, identity, name);
     if (snprintf(path, sizeof path, "%s/%s.json", folder, file) >=
@@ -333,5 +336,8 @@ const char *dscomm_priv_recorder_dump(const char *folder, const char *identity,
         return dump_fail(folder);
     if (access(path, F_OK) == 0)
         return NULL;
-    return dump_write(path, part, recorder, slot);
+    dscomm_priv_write_guard(&guard);
+    problem = dump_write(path, part, recorder, slot);
+    dscomm_priv_write_unguard(&guard);
+    return problem;
 }

@@ -79,6 +79,24 @@ like "$written" '^by,op,group' 'a profile goes to a pipe'
 [ -L "$scratch/link" ] && [ -s "$scratch/target" ]
 result $? 'and through a link'
 
+# Nobody reads stderr, or a file would be too long.
+mkfifo "$scratch/fifo"
+while read -r size setting; do
+    true <"$scratch/fifo" &
+    (
+        trap - PIPE
+        exec 2>"$scratch/fifo"
+        wait
+        ulimit -f "$size"
+        RANK=0 WORLD_SIZE=1 DSCOMM_PROFILE=$setting "$abs_top_builddir/tests/profiler/late" 1 0
+    )
+    result $? "a profile that cannot be written ends no program ($setting)"
+done <<END
+unlimited deepspeed,verbose
+1 trace:$scratch/long
+END
+is "$(find "$scratch" -name 'long*')" '' 'and leaves no file behind'
+
 # Without a launcher, because that would end the others
 start()
 {

@@ -465,6 +465,8 @@ static void test_dump(void)
 {
     dscomm_recorder_t recorder = DSCOMM_RECORDER_INIT;
     char folder[] = "/tmp/dscomm-dump-XXXXXX";
+    struct rlimit before, some;
+    const char *problem;
     char *path, *part, *text;
     int fd;
 
@@ -505,6 +507,13 @@ static void test_dump(void)
         dscomm_priv_recorder_dump(folder, i & 1 ? "w" : "v",
                                   i & 2 ? "w.1" : "w.2", &recorder, NULL);
     is_int(files_count(folder), 4, "each failure has its own");
+    getrlimit(RLIMIT_FSIZE, &before);
+    some = before;
+    some.rlim_cur = 100;
+    setrlimit(RLIMIT_FSIZE, &some);
+    problem = dscomm_priv_recorder_dump(folder, "w", "w.3", &recorder, NULL);
+    setrlimit(RLIMIT_FSIZE, &before);
+    ok(problem != NULL, "a file would be too long");
     g_free(text);
     g_free(part);
     g_free(path);
