@@ -78,18 +78,6 @@ static void rate_measure(dscomm_profiler_t *profiler)
             : 1;
 }
 
-/* The bits by which a token shows whether its operation began before a
- * reset. */
-static uint64_t epoch_now(const dscomm_profiler_t *profiler,
-                          const group_t *group)
-{
-    const unsigned epoch =
-        atomic_load_explicit(&profiler->epoch, memory_order_relaxed) +
-        atomic_load_explicit(&group->epoch, memory_order_relaxed);
-
-    return (uint64_t)(epoch & 0xf) << 60;
-}
-
 static bool group_counts(const dscomm_profiler_t *profiler,
                          const group_t *group)
 {
@@ -134,25 +122,34 @@ uint64_t dscomm_priv_profiler_begin(const dscomm_op_info_t *info, void *arg)
     group = counted_group(profiler, info->group);
     if (!group)
         return 0;
-    token = epoch_now(profiler, group);
+    token = dscomm_priv_ticks() & TOKEN_TIME;
     if (profiler->debug)
         token |= (uint64_t)dscomm_priv_text_site() << 48;
-    token |= dscomm_priv_ticks() & TOKEN_TIME;
     return token ? token : 1;
+}
+
+/* True if nothing that began at these ticks counts any more. */
+static bool is_reset(const _Atomic uint64_t *since_ticks, uint64_t began)
+{
+    return began < atomic_load_explicit(since_ticks, memory_order_relaxed);
+}
+
+/* The ticks since an operation began. */
+static uint64_t token_passed(uint64_t token, uint64_t now)
+{
+    return (now - token) & TOKEN_TIME;
 }
 
 /* The group of an operation that counts; else NULL. */
 static group_t *operation_group(const dscomm_profiler_t *profiler,
-                                const dscomm_op_info_t *info, uint64_t token)
+                                const dscomm_op_info_t *info, uint64_t began)
 {
     group_t *group;
 
-    if (!token || !profiler->table.groups)
+    if (is_reset(&profiler->since_ticks, began) || !profiler->table.groups)
         return NULL;
     group = dscomm_priv_table_group(&profiler->table, info->group);
-    if (!group || ((token ^ epoch_now(profiler, group)) >> 60))
-        return NULL;
-    return group;
+    return group && !is_reset(&group->since_ticks, began) ? group : NULL;
 }
 
 static row_key_t operation_key(const dscomm_profiler_t *profiler,
@@ -263,19 +260,24 @@ void dscomm_priv_profiler_end(const dscomm_op_info_t *info,
                               dscomm_status_t status, uint64_t token, void *arg)
 {
     dscomm_profiler_t *profiler = arg;
-    const group_t *group = operation_group(profiler, info, token);
-    int64_t now, passed, ns;
+    const group_t *group;
+    uint64_t now, passed;
     row_key_t key;
+    int64_t ns;
     row_t *row;
 
+    if (!token)
+        return;
+    now = dscomm_priv_ticks();
+    passed = token_passed(token, now);
+    group = operation_group(profiler, info, now - passed);
     if (!group)
         return;
-    now = (int64_t)dscomm_priv_ticks();
-    passed = (int64_t)(((uint64_t)now - token) & TOKEN_TIME);
-    ns = (int64_t)((double)passed * profiler->ns_per_tick);
+    ns = (int64_t)((double)(int64_t)passed * profiler->ns_per_tick);
     key = operation_key(profiler, info, group, token);
     if (profiler->trace)
-        operation_record(EVENT_OPERATION, info, key, status, now, passed);
+        operation_record(EVENT_OPERATION, info, key, status, (int64_t)now,
+                         (int64_t)passed);
     row = dscomm_priv_table_size(&profiler->table, key, info->bytes);
     if (G_UNLIKELY(!row))
         atomic_fetch_add(&profiler->table.dropped, 1);
@@ -297,16 +299,21 @@ void dscomm_priv_profiler_waited(const dscomm_op_info_t *info,
                                  int64_t nanoseconds, uint64_t token, void *arg)
 {
     dscomm_profiler_t *profiler = arg;
-    const group_t *group = operation_group(profiler, info, token);
+    const group_t *group;
     row_key_t key;
+    uint64_t now;
     row_t *row;
 
+    if (!token)
+        return;
+    now = dscomm_priv_ticks();
+    group = operation_group(profiler, info, now - token_passed(token, now));
     if (!group)
         return;
     key = operation_key(profiler, info, group, token);
     if (profiler->trace)
         operation_record(
-            EVENT_WAIT, info, key, DSCOMM_OK, (int64_t)dscomm_priv_ticks(),
+            EVENT_WAIT, info, key, DSCOMM_OK, (int64_t)now,
             (int64_t)((double)nanoseconds / profiler->ns_per_tick));
     row = dscomm_priv_table_size(&profiler->table, key, info->bytes);
     if (row)
@@ -317,9 +324,14 @@ void dscomm_priv_profiler_device(const dscomm_op_info_t *info,
                                  int64_t nanoseconds, uint64_t token, void *arg)
 {
     dscomm_profiler_t *profiler = arg;
-    const group_t *group = operation_group(profiler, info, token);
+    const group_t *group;
+    uint64_t now;
     row_t *row;
 
+    if (!token)
+        return;
+    now = dscomm_priv_ticks();
+    group = operation_group(profiler, info, now - token_passed(token, now));
     if (!group)
         return;
     row = dscomm_priv_table_size(&profiler->table,
@@ -415,7 +427,7 @@ static dscomm_status_t profiler_new(dscomm_profiler_t **ret_profiler)
  * for another world. Called with the lock. */
 static void profiler_drop(dscomm_profiler_t *profiler)
 {
-    atomic_fetch_add(&profiler->epoch, 1);
+    atomic_store(&profiler->since_ticks, UINT64_MAX);
     profiler->next = freed;
     freed = profiler;
 }
@@ -478,6 +490,7 @@ dscomm_status_t dscomm_profiler_attach(const dscomm_profiler_attr_t *attr,
         profiler->phases = merged.level == 2;
         profiler->rank = -1;
         rate_measure(profiler);
+        atomic_store(&profiler->since_ticks, dscomm_priv_ticks());
         atomic_store(&profiler->started, merged.enabled != 0);
         atomic_store(&profiler->has_started, false);
         status = profiler_install(profiler);
@@ -563,7 +576,7 @@ dscomm_status_t dscomm_profiler_reset(dscomm_profiler_t *profiler,
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "dscomm_profiler_reset: profiler is NULL");
     if (!handle) {
-        atomic_fetch_add(&profiler->epoch, 1);
+        atomic_store(&profiler->since_ticks, dscomm_priv_ticks());
         dscomm_priv_table_reset(&profiler->table, NULL);
         if (profiler->trace)
             dscomm_priv_events_forget();
@@ -571,7 +584,7 @@ dscomm_status_t dscomm_profiler_reset(dscomm_profiler_t *profiler,
     }
     group = dscomm_priv_table_group(&profiler->table, handle);
     if (group) {
-        atomic_fetch_add(&group->epoch, 1);
+        atomic_store(&group->since_ticks, dscomm_priv_ticks());
         dscomm_priv_table_reset(&profiler->table, group);
     }
     return DSCOMM_OK;
@@ -625,6 +638,8 @@ void dscomm_profiler_range_end(void)
         return;
     name = ranges.open[ranges.depth].name;
     began = ranges.open[ranges.depth].began;
+    if (is_reset(&profiler->since_ticks, (uint64_t)began))
+        return;
     now = (int64_t)dscomm_priv_ticks();
     if (profiler->trace)
         range_record(name, began, now);

@@ -9,12 +9,11 @@
 
 #include <dscomm/profiler.h>
 
-/* A token of the hooks, for an operation that counts: when it began, where,
- * and under which epoch. All calls of begin and end are made with it:
+/* A token of the hooks, for an operation that counts: when it began, and where.
+ * All calls of begin and end are made with it:
  *
  *     bits 0 to 47   ticks of the clock, modulo a day
  *     bits 48 to 59  number of the call site
- *     bits 60 to 63  epoch of profiler and group, modulo 16
  *
  * 0: the operation does not count. */
 #define TOKEN_TIME ((UINT64_C(1) << 48) - 1)
@@ -26,7 +25,9 @@ struct dscomm_profiler {
     atomic_bool attached;
     atomic_bool started; /* groups in state GROUP_DEFAULT count */
     atomic_bool has_started; /* some group is GROUP_STARTED */
-    atomic_uint epoch; /* resets of all groups, and uses of this memory */
+    /* When it was attached, or all groups were reset: what began before does
+     * not count. UINT64_MAX: it is freed, so that nothing counts. */
+    _Atomic uint64_t since_ticks;
     double ns_per_tick;
     dscomm_moment_t began; /* before which no event began */
     int rank; /* in the world, for verbose lines; -1: not known */

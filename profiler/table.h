@@ -62,7 +62,7 @@ enum { GROUP_DEFAULT, GROUP_STARTED, GROUP_STOPPED };
 typedef struct {
     _Atomic uint64_t number; /* dscomm_group_number(); 0: free */
     atomic_uint state; /* GROUP_* */
-    atomic_uint epoch; /* resets of this group */
+    _Atomic uint64_t since_ticks; /* when it was reset; 0: never */
     int size, rank, world_rank; /* this process's ranks */
     char name[GROUP_NAME_MAX];
     char *id; /* dscomm_group_id() */

@@ -236,15 +236,42 @@ static void messages(void)
     dscomm_work_free(work);
     is_int((long long)count_of(profiler, "recv", 4), 0,
            "what began before a reset does not count");
-    dscomm_irecv(world, y, 1, DSCOMM_INT32, 0, 4, &work);
     dscomm_profiler_free(profiler);
-    profiler = attach(&attr);
-    dscomm_send(world, &x, 1, DSCOMM_INT32, 0, 4);
-    dscomm_work_wait(work, -1);
-    dscomm_work_free(work);
-    is_int((long long)count_of(profiler, "recv", 4), 0,
-           "nor in the next profiler what began in a freed one");
-    dscomm_profiler_free(profiler);
+}
+
+/* What began in a freed profiler, of which the group was reset, does not count
+ * in the next one. */
+static void freed(void)
+{
+    dscomm_profiler_attr_t attr = DSCOMM_PROFILER_ATTR_INIT;
+    dscomm_profile_row_t row = {.size = sizeof row};
+    dscomm_profiler_t *profiler;
+    dscomm_profile_t *profile;
+    dscomm_work_t *work;
+    int32_t x = 1, y;
+
+    attr.enabled = 1;
+    for (int resets = 0; resets < 3; resets++) {
+        profiler = attach(&attr);
+        dscomm_barrier(world, NULL);
+        for (int i = 0; i < resets; i++)
+            dscomm_profiler_reset(profiler, world);
+        dscomm_irecv(world, &y, 1, DSCOMM_INT32, 0, 4, &work);
+        dscomm_profiler_range_begin("range");
+        dscomm_profiler_free(profiler);
+        profiler = attach(&attr);
+        dscomm_send(world, &x, 1, DSCOMM_INT32, 0, 4);
+        dscomm_work_wait(work, -1);
+        dscomm_work_free(work);
+        dscomm_profiler_range_end();
+        profile = snapshot(profiler);
+        ok(!row_of(profile, DSCOMM_PROFILE_BY_SIZE, "recv", 4, NULL).count,
+           "no receive of a freed profiler with %d resets", resets);
+        is_int(dscomm_profile_row(profile, DSCOMM_PROFILE_BY_RANGE, 0, &row),
+               DSCOMM_ERR_NOT_FOUND, "and no range");
+        dscomm_profile_free(profile);
+        dscomm_profiler_free(profiler);
+    }
 }
 
 static void sites(void)
@@ -401,6 +428,7 @@ int main(void)
     choices();
     switches();
     messages();
+    freed();
     sites();
     ranges();
     codecs();
