@@ -33,7 +33,7 @@ typedef struct {
 static ring_t rings[RINGS];
 static event_thread_t threads[THREADS];
 static unsigned thread_count;
-static const void *owner;
+static const void *_Atomic owner;
 static _Atomic uint64_t lost; /* events of threads that have no ring */
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
@@ -125,7 +125,8 @@ static inline void word_put(word_t *words, int index, uint64_t value)
     atomic_store_explicit(&words[index], value, memory_order_relaxed);
 }
 
-void dscomm_priv_event_put(const event_words_t *event, bool is_wait)
+void dscomm_priv_event_put(const void *of, const event_words_t *event,
+                           bool is_wait)
 {
     ring_t *ring = ring_own();
     int64_t begin = (int64_t)event->word[0];
@@ -133,6 +134,8 @@ void dscomm_priv_event_put(const event_words_t *event, bool is_wait)
     uint64_t head;
     word_t *to;
 
+    if (G_UNLIKELY(atomic_load_explicit(&owner, memory_order_relaxed) != of))
+        return;
     if (G_UNLIKELY(!ring->words)) {
         atomic_fetch_add(&lost, 1);
         return;
@@ -161,20 +164,27 @@ void dscomm_priv_event_mark(int64_t now)
         ring->mark_ns = now;
 }
 
-void dscomm_priv_events_begin(const void *new_owner)
+/* Called with the lock. */
+static void rings_empty(void)
 {
-    dscomm_priv_events_forget();
-    dscomm_priv_profiler_lock();
-    owner = new_owner;
-    dscomm_priv_profiler_unlock();
-}
-
-void dscomm_priv_events_forget(void)
-{
-    dscomm_priv_profiler_lock();
     for (int i = 0; i < RINGS; i++)
         atomic_store(&rings[i].first, atomic_load(&rings[i].head));
     atomic_store(&lost, 0);
+}
+
+void dscomm_priv_events_begin(const void *new_owner)
+{
+    dscomm_priv_profiler_lock();
+    atomic_store(&owner, new_owner);
+    rings_empty();
+    dscomm_priv_profiler_unlock();
+}
+
+void dscomm_priv_events_forget(const void *of)
+{
+    dscomm_priv_profiler_lock();
+    if (atomic_load(&owner) == of)
+        rings_empty();
     dscomm_priv_profiler_unlock();
 }
 
@@ -225,7 +235,7 @@ uint64_t dscomm_priv_events_copy(const void *of, GArray *events)
     uint64_t dropped = 0;
 
     dscomm_priv_profiler_lock();
-    if (owner == of) {
+    if (atomic_load(&owner) == of) {
         dropped = atomic_load(&lost);
         for (int i = 0; i < RINGS; i++)
             if (rings[i].words)

@@ -102,20 +102,22 @@ typedef struct {
 
 /* Gives the rings to owner, with no events. */
 void dscomm_priv_events_begin(const void *owner);
-/* Forgets all events. */
-void dscomm_priv_events_forget(void);
+/* Forgets all events, if they are owner's. */
+void dscomm_priv_events_forget(const void *owner);
 
-/* Adds an event of this thread. A wait, of which only the sum of times is
- * known, begins when the thread's previous event has ended, or later. */
-void dscomm_priv_event_put(const event_words_t *event, bool is_wait);
+/* Adds an event of this thread, unless the rings are not owner's. A wait, of
+ * which only the sum of times is known, begins when the thread's previous event
+ * has ended, or later. */
+void dscomm_priv_event_put(const void *owner, const event_words_t *event,
+                           bool is_wait);
 
 /* The same, whatever the event's member thread says. Inline, so that the words
  * are made in registers. */
-static inline void event_add(const event_t *event)
+static inline void event_add(const void *owner, const event_t *event)
 {
     const event_words_t words = event_pack(event);
 
-    dscomm_priv_event_put(&words, event->kind == EVENT_WAIT);
+    dscomm_priv_event_put(owner, &words, event->kind == EVENT_WAIT);
 }
 
 /* Notes that something else has happened now in this thread: no later wait

@@ -233,7 +233,8 @@ static void print_operation(const dscomm_profiler_t *profiler,
  * Times of events are ticks. Not inline, so that it costs nothing without
  * events. */
 __attribute__((noinline)) static void
-operation_record(event_kind_t kind, const dscomm_op_info_t *info, row_key_t key,
+operation_record(const dscomm_profiler_t *profiler, event_kind_t kind,
+                 const dscomm_op_info_t *info, row_key_t key,
                  dscomm_status_t status, int64_t now, int64_t passed)
 {
     const event_t event = {
@@ -253,7 +254,7 @@ operation_record(event_kind_t kind, const dscomm_op_info_t *info, row_key_t key,
         .is_async = info->async != 0,
     };
 
-    event_add(&event);
+    event_add(profiler, &event);
 }
 
 void dscomm_priv_profiler_end(const dscomm_op_info_t *info,
@@ -276,8 +277,8 @@ void dscomm_priv_profiler_end(const dscomm_op_info_t *info,
     ns = (int64_t)((double)(int64_t)passed * profiler->ns_per_tick);
     key = operation_key(profiler, info, group, token);
     if (profiler->trace)
-        operation_record(EVENT_OPERATION, info, key, status, (int64_t)now,
-                         (int64_t)passed);
+        operation_record(profiler, EVENT_OPERATION, info, key, status,
+                         (int64_t)now, (int64_t)passed);
     row = dscomm_priv_table_size(&profiler->table, key, info->bytes);
     if (G_UNLIKELY(!row))
         atomic_fetch_add(&profiler->table.dropped, 1);
@@ -313,7 +314,7 @@ void dscomm_priv_profiler_waited(const dscomm_op_info_t *info,
     key = operation_key(profiler, info, group, token);
     if (profiler->trace)
         operation_record(
-            EVENT_WAIT, info, key, DSCOMM_OK, (int64_t)now,
+            profiler, EVENT_WAIT, info, key, DSCOMM_OK, (int64_t)now,
             (int64_t)((double)nanoseconds / profiler->ns_per_tick));
     row = dscomm_priv_table_size(&profiler->table, key, info->bytes);
     if (row)
@@ -579,7 +580,7 @@ dscomm_status_t dscomm_profiler_reset(dscomm_profiler_t *profiler,
         atomic_store(&profiler->since_ticks, dscomm_priv_ticks());
         dscomm_priv_table_reset(&profiler->table, NULL);
         if (profiler->trace)
-            dscomm_priv_events_forget();
+            dscomm_priv_events_forget(profiler);
         return DSCOMM_OK;
     }
     group = dscomm_priv_table_group(&profiler->table, handle);
@@ -616,14 +617,15 @@ void dscomm_profiler_range_begin(const char *name)
         dscomm_priv_event_mark(ranges.open[depth].began);
 }
 
-static void range_record(unsigned name, int64_t began, int64_t now)
+static void range_record(const dscomm_profiler_t *profiler, unsigned name,
+                         int64_t began, int64_t now)
 {
     const event_t event = {.begin_ns = began,
                            .end_ns = now,
                            .text = (uint16_t)name,
                            .kind = EVENT_RANGE};
 
-    event_add(&event);
+    event_add(profiler, &event);
 }
 
 void dscomm_profiler_range_end(void)
@@ -642,7 +644,7 @@ void dscomm_profiler_range_end(void)
         return;
     now = (int64_t)dscomm_priv_ticks();
     if (profiler->trace)
-        range_record(name, began, now);
+        range_record(profiler, name, began, now);
     row = dscomm_priv_table_row(&profiler->table,
                                 (row_key_t){.kind = ROW_RANGE, .value = name});
     if (row)

@@ -59,7 +59,7 @@ static void *writer_run(void *arg)
     for (uint64_t n = 0; n < EVENTS; n++) {
         const event_t event = event_of(writer, n);
 
-        event_add(&event);
+        event_add(&owner, &event);
     }
     return NULL;
 }
@@ -136,16 +136,18 @@ static void waits(void)
     event_t event = {.begin_ns = 10, .end_ns = 20};
 
     dscomm_priv_events_begin(&owner);
-    event_add(&event);
+    event_add(&owner, &event);
     event = (event_t){.begin_ns = 15, .end_ns = 30, .kind = EVENT_WAIT};
-    event_add(&event);
+    event_add(&owner, &event);
     dscomm_priv_event_mark(40);
     event = (event_t){.begin_ns = 25, .end_ns = 50, .kind = EVENT_WAIT};
-    event_add(&event);
+    event_add(&owner, &event);
     event = (event_t){.begin_ns = 60, .end_ns = 70, .kind = EVENT_WAIT};
-    event_add(&event);
+    event_add(&owner, &event);
+    event_add(&other, &event);
+    dscomm_priv_events_forget(&other);
     dscomm_priv_events_copy(&owner, events);
-    is_int(events->len, 4, "four events");
+    is_int(events->len, 4, "four events, and none of another profiler");
     is_int(g_array_index(events, event_t, 1).begin_ns, 20,
            "a wait begins after the last operation");
     is_int(g_array_index(events, event_t, 2).begin_ns, 40,
@@ -173,7 +175,7 @@ static void no_keys(void)
         ;
     events = g_array_new(FALSE, FALSE, sizeof(event_t));
     dscomm_priv_events_begin(&owner);
-    event_add(&event);
+    event_add(&owner, &event);
     dscomm_priv_event_mark(30);
     dropped = dscomm_priv_events_copy(&owner, events);
     _exit(dropped == 1 && !events->len ? 0 : 1);

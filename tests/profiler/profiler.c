@@ -274,6 +274,35 @@ static void freed(void)
     }
 }
 
+/* Events of a detached profiler are not the attached one's. */
+static void detached(void)
+{
+    dscomm_profiler_attr_t attr = DSCOMM_PROFILER_ATTR_INIT;
+    dscomm_profile_info_t info = {.size = sizeof info};
+    dscomm_profiler_t *first, *second;
+    dscomm_profile_t *profile;
+    dscomm_work_t *work;
+    int32_t x = 1, y;
+
+    attr.enabled = attr.trace = 1;
+    first = attach(&attr);
+    dscomm_irecv(world, &y, 1, DSCOMM_INT32, 0, 4, &work);
+    dscomm_profiler_detach(first);
+    second = attach(&attr);
+    dscomm_send(world, &x, 1, DSCOMM_INT32, 0, 4);
+    dscomm_work_wait(work, -1);
+    dscomm_work_free(work);
+    is_int((long long)count_of(first, "recv", 4), 1,
+           "a detached profiler counts what is in flight");
+    dscomm_profiler_reset(first, NULL);
+    profile = snapshot(second);
+    dscomm_profile_info(profile, &info);
+    is_int((long long)info.events, 1, "the next one has its own events alone");
+    dscomm_profile_free(profile);
+    dscomm_profiler_free(first);
+    dscomm_profiler_free(second);
+}
+
 static void sites(void)
 {
     dscomm_profiler_attr_t attr = DSCOMM_PROFILER_ATTR_INIT;
@@ -429,6 +458,7 @@ int main(void)
     switches();
     messages();
     freed();
+    detached();
     sites();
     ranges();
     codecs();
