@@ -26,7 +26,7 @@ typedef struct {
     _Atomic uint64_t first; /* index of the first one of the owner */
     bool taken; /* by a thread that lives */
     uint16_t thread; /* its number */
-    int64_t mark_ns; /* of the thread: where its previous event ended */
+    int64_t mark_ticks; /* of the thread: where its previous event ended */
 } ring_t;
 
 /* The library's lock protects taking and giving back rings, and the owner. */
@@ -104,7 +104,7 @@ static ring_t *ring_take(void)
     if (ring) {
         ring->taken = true;
         ring->thread = thread_add();
-        ring->mark_ns = 0;
+        ring->mark_ticks = 0;
     }
     dscomm_priv_profiler_unlock();
     own = ring ? ring : &none;
@@ -141,7 +141,7 @@ void dscomm_priv_event_put(const void *of, const event_words_t *event,
         return;
     }
     if (is_wait)
-        begin = CLAMP(ring->mark_ns, begin, end);
+        begin = CLAMP(ring->mark_ticks, begin, end);
     head = atomic_load_explicit(&ring->head, memory_order_relaxed);
     /* Who sees a word of this event then sees the head of all before it. */
     atomic_thread_fence(memory_order_release);
@@ -153,15 +153,15 @@ void dscomm_priv_event_put(const void *of, const event_words_t *event,
              event->word[EVENT_WORDS - 1] | (uint64_t)ring->thread << 16);
     __builtin_prefetch(to + AHEAD, 1);
     atomic_store_explicit(&ring->head, head + 1, memory_order_release);
-    ring->mark_ns = end;
+    ring->mark_ticks = end;
 }
 
-void dscomm_priv_event_mark(int64_t now)
+void dscomm_priv_event_mark(int64_t now_ticks)
 {
     ring_t *ring = ring_own();
 
     if (ring->words)
-        ring->mark_ns = now;
+        ring->mark_ticks = now_ticks;
 }
 
 /* Called with the lock. */

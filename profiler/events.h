@@ -26,9 +26,14 @@ typedef enum {
 } event_kind_t;
 
 typedef struct {
-    /* In a ring, ticks of lib/base/ticks.h; in a trace, ns of the monotonic
-     * clock. */
-    int64_t begin_ns, end_ns;
+    union { /* when it began */
+        int64_t begin_ticks; /* in a ring: of lib/base/ticks.h */
+        int64_t begin_ns; /* in a trace: of the monotonic clock */
+    };
+    union {
+        int64_t end_ticks;
+        int64_t end_ns;
+    };
     uint64_t sequence, bytes; /* as in dscomm_op_info_t */
     int32_t op, peer, tag; /* the same; peer: root or peer */
     uint16_t group; /* its place in the table of groups; 0 for a range */
@@ -42,7 +47,7 @@ typedef struct {
 
 /* An event in a ring: words that hold, lowest bits first,
  *
- *     0 to 3  begin_ns, end_ns, sequence, bytes
+ *     0 to 3  begin_ticks, end_ticks, sequence, bytes
  *     4       op, peer
  *     5       tag, group, text
  *     6       status, thread, kind, coll, dtype, is_async
@@ -59,8 +64,8 @@ _Static_assert(sizeof(event_words_t) == 56,
 static inline event_words_t event_pack(const event_t *event)
 {
     return (event_words_t){{
-        (uint64_t)event->begin_ns,
-        (uint64_t)event->end_ns,
+        (uint64_t)event->begin_ticks,
+        (uint64_t)event->end_ticks,
         event->sequence,
         event->bytes,
         (uint32_t)event->op | (uint64_t)(uint32_t)event->peer << 32,
@@ -77,8 +82,8 @@ static inline event_t event_unpack(const event_words_t *words)
     const uint64_t *word = words->word;
 
     return (event_t){
-        .begin_ns = (int64_t)word[0],
-        .end_ns = (int64_t)word[1],
+        .begin_ticks = (int64_t)word[0],
+        .end_ticks = (int64_t)word[1],
         .sequence = word[2],
         .bytes = word[3],
         .op = (int32_t)word[4],
@@ -122,11 +127,11 @@ static inline void event_add(const void *owner, const event_t *event)
 
 /* Notes that something else has happened now in this thread: no later wait
  * begins before. */
-void dscomm_priv_event_mark(int64_t now);
+void dscomm_priv_event_mark(int64_t now_ticks);
 
-/* Appends the events of owner to events, thread by thread, and returns the
- * number of those that were overwritten or found no ring. Other threads may add
- * events at the same time. */
+/* Appends the events of owner to events, with times in ticks, thread by thread,
+ * and returns the number of those that were overwritten or found no ring. Other
+ * threads may add events at the same time. */
 uint64_t dscomm_priv_events_copy(const void *owner, GArray *events);
 
 /* The thread of a number; false if there is none. */

@@ -230,7 +230,7 @@ static void print_operation(const dscomm_profiler_t *profiler,
 }
 
 /* Records an operation that has ended now, or the wait for one, as an event.
- * Times of events are ticks. Not inline, so that it costs nothing without
+ * Not inline, so that it costs nothing without
  * events. */
 __attribute__((noinline)) static void
 operation_record(const dscomm_profiler_t *profiler, event_kind_t kind,
@@ -238,8 +238,8 @@ operation_record(const dscomm_profiler_t *profiler, event_kind_t kind,
                  dscomm_status_t status, int64_t now, int64_t passed)
 {
     const event_t event = {
-        .begin_ns = now - passed,
-        .end_ns = now,
+        .begin_ticks = now - passed,
+        .end_ticks = now,
         .sequence = info->sequence,
         .bytes = info->bytes,
         .op = info->op,
@@ -620,8 +620,8 @@ void dscomm_profiler_range_begin(const char *name)
 static void range_record(const dscomm_profiler_t *profiler, unsigned name,
                          int64_t began, int64_t now)
 {
-    const event_t event = {.begin_ns = began,
-                           .end_ns = now,
+    const event_t event = {.begin_ticks = began,
+                           .end_ticks = now,
                            .text = (uint16_t)name,
                            .kind = EVENT_RANGE};
 

@@ -124,10 +124,10 @@ static void ticks_convert(trace_t *trace, const dscomm_moment_t *from)
         event_t *event = &g_array_index(trace->events, event_t, i);
 
         event->begin_ns =
-            dscomm_priv_ticks_to_ns((uint64_t)event->begin_ns, from, &now);
-        event->end_ns =
-            MAX(event->begin_ns,
-                dscomm_priv_ticks_to_ns((uint64_t)event->end_ns, from, &now));
+            dscomm_priv_ticks_to_ns((uint64_t)event->begin_ticks, from, &now);
+        event->end_ns = MAX(
+            event->begin_ns,
+            dscomm_priv_ticks_to_ns((uint64_t)event->end_ticks, from, &now));
     }
 }
 

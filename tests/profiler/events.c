@@ -21,8 +21,8 @@ static atomic_bool done;
 static event_t event_of(unsigned writer, uint64_t n)
 {
     return (event_t){
-        .begin_ns = (int64_t)n,
-        .end_ns = (int64_t)n + 1,
+        .begin_ticks = (int64_t)n,
+        .end_ticks = (int64_t)n + 1,
         .sequence = n * 3,
         .bytes = ~n,
         .op = (int32_t)writer,
@@ -41,9 +41,9 @@ static event_t event_of(unsigned writer, uint64_t n)
 static bool event_is_whole(const event_t *event)
 {
     const event_t want =
-        event_of((unsigned)event->op, (uint64_t)event->begin_ns);
+        event_of((unsigned)event->op, (uint64_t)event->begin_ticks);
 
-    return event->op < WRITERS && event->end_ns == want.end_ns &&
+    return event->op < WRITERS && event->end_ticks == want.end_ticks &&
            event->sequence == want.sequence && event->bytes == want.bytes &&
            event->peer == want.peer && event->tag == want.tag &&
            event->group == want.group && event->text == want.text &&
@@ -81,7 +81,7 @@ static unsigned read_all(void)
 
             wrong += !event_is_whole(event);
             wrong += i && event[-1].op == event->op &&
-                     event[-1].begin_ns + 1 != event->begin_ns;
+                     event[-1].begin_ticks + 1 != event->begin_ticks;
         }
         g_array_unref(events);
     } while (!last);
@@ -133,33 +133,33 @@ static void threads(void)
 static void waits(void)
 {
     GArray *events = g_array_new(FALSE, FALSE, sizeof(event_t));
-    event_t event = {.begin_ns = 10, .end_ns = 20};
+    event_t event = {.begin_ticks = 10, .end_ticks = 20};
 
     dscomm_priv_events_begin(&owner);
     event_add(&owner, &event);
-    event = (event_t){.begin_ns = 15, .end_ns = 30, .kind = EVENT_WAIT};
+    event = (event_t){.begin_ticks = 15, .end_ticks = 30, .kind = EVENT_WAIT};
     event_add(&owner, &event);
     dscomm_priv_event_mark(40);
-    event = (event_t){.begin_ns = 25, .end_ns = 50, .kind = EVENT_WAIT};
+    event = (event_t){.begin_ticks = 25, .end_ticks = 50, .kind = EVENT_WAIT};
     event_add(&owner, &event);
-    event = (event_t){.begin_ns = 60, .end_ns = 70, .kind = EVENT_WAIT};
+    event = (event_t){.begin_ticks = 60, .end_ticks = 70, .kind = EVENT_WAIT};
     event_add(&owner, &event);
     event_add(&other, &event);
     dscomm_priv_events_forget(&other);
     dscomm_priv_events_copy(&owner, events);
     is_int(events->len, 4, "four events, and none of another profiler");
-    is_int(g_array_index(events, event_t, 1).begin_ns, 20,
+    is_int(g_array_index(events, event_t, 1).begin_ticks, 20,
            "a wait begins after the last operation");
-    is_int(g_array_index(events, event_t, 2).begin_ns, 40,
+    is_int(g_array_index(events, event_t, 2).begin_ticks, 40,
            "and after a range that has begun");
-    is_int(g_array_index(events, event_t, 3).begin_ns, 60, "or later");
+    is_int(g_array_index(events, event_t, 3).begin_ticks, 60, "or later");
     g_array_unref(events);
 }
 
 /* A process whose thread keys are all in use has no rings. */
 static void no_keys(void)
 {
-    const event_t event = {.begin_ns = 10, .end_ns = 20};
+    const event_t event = {.begin_ticks = 10, .end_ticks = 20};
     GArray *events;
     pthread_key_t key;
     uint64_t dropped;
