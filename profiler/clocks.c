@@ -64,8 +64,7 @@ static char *key_text(const char *first, const char *second, unsigned number)
     return g_strdup_printf("%s/%s/%u", first, second, number);
 }
 
-static bool put_text(const measure_t *measure, const char *key,
-                     const char *text)
+static bool key_set(const measure_t *measure, const char *key, const char *text)
 {
     return dscomm_store_set(measure->store, key, text, strlen(text)) ==
            DSCOMM_OK;
@@ -73,7 +72,7 @@ static bool put_text(const measure_t *measure, const char *key,
 
 /* Waits for a text, and removes it if it is for this rank alone. Returns NULL
  * if it does not come. The caller frees it by dscomm_store_free(). */
-static char *get_text(const measure_t *measure, const char *key, bool remove)
+static char *key_get(const measure_t *measure, const char *key, bool remove)
 {
     const int left = dscomm_priv_clock_left(measure->end);
     void *text = NULL;
@@ -87,7 +86,7 @@ static char *get_text(const measure_t *measure, const char *key, bool remove)
     return text;
 }
 
-static int64_t add(const measure_t *measure, const char *key, int64_t delta)
+static int64_t key_add(const measure_t *measure, const char *key, int64_t delta)
 {
     int64_t sum = -1;
 
@@ -103,20 +102,21 @@ static void leader_choose(const measure_t *measure)
     char *host = g_strconcat("host/", clocks->identity, NULL);
     char rank[16], key[48];
 
-    clocks->is_leader = add(measure, host, 1) == 1;
+    clocks->is_leader = key_add(measure, host, 1) == 1;
     g_free(host);
     if (!clocks->is_leader)
         return;
     snprintf(rank, sizeof rank, "%d", clocks->rank);
-    snprintf(key, sizeof key, "leader/%" PRId64, add(measure, "leaders", 1));
-    put_text(measure, key, rank);
+    snprintf(key, sizeof key, "leader/%" PRId64,
+             key_add(measure, "leaders", 1));
+    key_set(measure, key, rank);
 }
 
 /* Compares this rank's clock with rank 0's. False: rank 0 has not come. */
 static bool identity_compare(const measure_t *measure)
 {
     clocks_t *clocks = measure->clocks;
-    char *text = get_text(measure, "identity", false);
+    char *text = key_get(measure, "identity", false);
 
     if (!text)
         return false;
@@ -124,8 +124,8 @@ static bool identity_compare(const measure_t *measure)
     dscomm_store_free(text);
     if (!clocks->is_shared)
         leader_choose(measure);
-    if (add(measure, "come", 1) == clocks->size - 1)
-        put_text(measure, "all", "");
+    if (key_add(measure, "come", 1) == clocks->size - 1)
+        key_set(measure, "all", "");
     return true;
 }
 
@@ -135,17 +135,17 @@ static void leaders_learn(const measure_t *measure)
     char *text;
     int64_t count;
 
-    if (!put_text(measure, "identity", measure->clocks->identity))
+    if (!key_set(measure, "identity", measure->clocks->identity))
         return;
-    text = get_text(measure, "all", false);
+    text = key_get(measure, "all", false);
     dscomm_store_free(text);
-    count = text ? add(measure, "leaders", 0) : 0;
+    count = text ? key_add(measure, "leaders", 0) : 0;
     for (int64_t i = 1; i <= count; i++) {
         char key[48];
         int rank;
 
         snprintf(key, sizeof key, "leader/%" PRId64, i);
-        text = get_text(measure, key, false);
+        text = key_get(measure, key, false);
         rank = text ? atoi(text) : -1;
         dscomm_store_free(text);
         if (rank > 0)
@@ -162,13 +162,13 @@ static bool rank_answer(const measure_t *measure, int rank, unsigned first)
     g_snprintf(text, sizeof text, "%d", rank);
     for (unsigned i = first; i < first + QUESTIONS && asked; i++) {
         char *ask = key_text("ask", text, i), *time = key_text("time", text, i);
-        char *question = get_text(measure, ask, true);
+        char *question = key_get(measure, ask, true);
         char now[24];
 
         asked = question != NULL;
         dscomm_store_free(question);
         g_snprintf(now, sizeof now, "%" PRId64, measure->clocks->now());
-        asked = asked && put_text(measure, time, now);
+        asked = asked && key_set(measure, time, now);
         g_free(ask);
         g_free(time);
     }
@@ -188,7 +188,7 @@ static bool point_ask(const measure_t *measure, unsigned number,
     ask = key_text("ask", rank, number);
     time = key_text("time", rank, number);
     asked = clocks->now();
-    answer = put_text(measure, ask, "") ? get_text(measure, time, false) : NULL;
+    answer = key_set(measure, ask, "") ? key_get(measure, time, false) : NULL;
     answered = clocks->now();
     if (answer) {
         dscomm_store_delete(measure->store, time, NULL);
@@ -230,10 +230,10 @@ static bool point_share(const measure_t *measure, clock_point_t *point)
     snprintf(text, sizeof text, "%" PRId64 " %" PRId64 " %" PRId64,
              point->at_ns, point->offset_ns, point->error_ns);
     if (clocks->is_leader)
-        shared = put_text(measure, key, text);
+        shared = key_set(measure, key, text);
     else
         shared =
-            (found = get_text(measure, key, false)) &&
+            (found = key_get(measure, key, false)) &&
             sscanf(found, "%" SCNd64 " %" SCNd64 " %" SCNd64, &point->at_ns,
                    &point->offset_ns, &point->error_ns) == 3;
     dscomm_store_free(found);

@@ -273,9 +273,10 @@ static bool pair_is_message(const dscomm_profile_t *profile, const ref_t *send,
                pair_error(profile, send, receive);
 }
 
-/* The messages of one channel: sends, then receives. If events were
- * overwritten, the last ones are still there; else all are, and the first ones
- * belong together. Returns the number of arrows. */
+/* Matches the messages of one channel: sends, then receives. If a rank has lost
+ * events, their last ones are still there, and are matched from the end.
+ * Otherwise different numbers mean that messages are in flight or were
+ * cancelled, and none is matched. Returns the number of arrows. */
 static uint32_t channel_match(const dscomm_profile_t *profile,
                               const ref_t *refs, guint count, uint32_t flow)
 {

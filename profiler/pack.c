@@ -18,7 +18,7 @@
 #define EVENTS_MAX (2 * RING_EVENTS * RINGS)
 #define TIME_MAX (INT64_MAX / 4) /* sums of two do not overflow */
 
-static void put_number(GByteArray *out, uint64_t number)
+static void pack_number(GByteArray *out, uint64_t number)
 {
     do {
         const guint8 byte = (number & 0x7f) | (number > 0x7f ? 0x80 : 0);
@@ -28,118 +28,118 @@ static void put_number(GByteArray *out, uint64_t number)
     } while (number);
 }
 
-static void put_text(GByteArray *out, const char *text)
+static void pack_text(GByteArray *out, const char *text)
 {
     const size_t length = MIN(strlen(text), TEXT_MAX_BYTES);
 
-    put_number(out, length);
+    pack_number(out, length);
     g_byte_array_append(out, (const guint8 *)text, (guint)length);
 }
 
-static void put_signed(GByteArray *out, int64_t number)
+static void pack_signed(GByteArray *out, int64_t number)
 {
-    put_number(out, (uint64_t)number << 1 ^ (uint64_t)(number >> 63));
+    pack_number(out, (uint64_t)number << 1 ^ (uint64_t)(number >> 63));
 }
 
-static void put_entry(GByteArray *out, const profile_entry_t *entry)
+static void pack_entry(GByteArray *out, const profile_entry_t *entry)
 {
-    put_number(out, entry->kind);
-    put_number(out, (uint64_t)(entry->coll + 1));
-    put_number(out, (uint64_t)entry->group_size);
-    put_text(out, entry->op);
-    put_text(out, entry->group);
-    put_text(out, entry->site);
-    put_number(out, entry->value);
-    put_number(out, entry->count);
-    put_number(out, entry->failed);
-    put_number(out, entry->bytes);
-    put_number(out, entry->sent);
-    put_number(out, entry->plain);
-    put_number(out, entry->device_count);
-    put_number(out, (uint64_t)entry->device_ns);
-    put_number(out, (uint64_t)entry->total_ns);
-    put_number(out, (uint64_t)entry->waited_ns);
-    put_number(out, (uint64_t)entry->min_ns);
-    put_number(out, (uint64_t)entry->max_ns);
-    put_number(out, entry->histogram->len);
+    pack_number(out, entry->kind);
+    pack_number(out, (uint64_t)(entry->coll + 1));
+    pack_number(out, (uint64_t)entry->group_size);
+    pack_text(out, entry->op);
+    pack_text(out, entry->group);
+    pack_text(out, entry->site);
+    pack_number(out, entry->value);
+    pack_number(out, entry->count);
+    pack_number(out, entry->failed);
+    pack_number(out, entry->bytes);
+    pack_number(out, entry->sent);
+    pack_number(out, entry->plain);
+    pack_number(out, entry->device_count);
+    pack_number(out, (uint64_t)entry->device_ns);
+    pack_number(out, (uint64_t)entry->total_ns);
+    pack_number(out, (uint64_t)entry->waited_ns);
+    pack_number(out, (uint64_t)entry->min_ns);
+    pack_number(out, (uint64_t)entry->max_ns);
+    pack_number(out, entry->histogram->len);
     for (guint i = 0; i < entry->histogram->len; i++) {
         const profile_bucket_t *b =
             &g_array_index(entry->histogram, profile_bucket_t, i);
 
-        put_number(out, b->bucket);
-        put_number(out, b->count);
+        pack_number(out, b->bucket);
+        pack_number(out, b->count);
     }
 }
 
-static void put_event(GByteArray *out, const event_t *event, int64_t next_ns)
+static void pack_event(GByteArray *out, const event_t *event, int64_t next_ns)
 {
-    put_number(out, 1);
-    put_number(out, (uint64_t)(next_ns - event->begin_ns));
-    put_number(out, (uint64_t)(event->end_ns - event->begin_ns));
-    put_number(out, event->kind);
-    put_number(out, event->thread);
-    put_number(out, event->text);
+    pack_number(out, 1);
+    pack_number(out, (uint64_t)(next_ns - event->begin_ns));
+    pack_number(out, (uint64_t)(event->end_ns - event->begin_ns));
+    pack_number(out, event->kind);
+    pack_number(out, event->thread);
+    pack_number(out, event->text);
     if (event->kind == EVENT_RANGE)
         return;
-    put_number(out, event->group);
-    put_number(out, event->coll);
-    put_number(out, event->dtype);
-    put_number(out, event->is_async);
-    put_number(out, event->sequence);
-    put_number(out, event->bytes);
-    put_signed(out, event->op);
-    put_signed(out, event->peer);
-    put_signed(out, event->tag);
-    put_signed(out, event->status);
+    pack_number(out, event->group);
+    pack_number(out, event->coll);
+    pack_number(out, event->dtype);
+    pack_number(out, event->is_async);
+    pack_number(out, event->sequence);
+    pack_number(out, event->bytes);
+    pack_signed(out, event->op);
+    pack_signed(out, event->peer);
+    pack_signed(out, event->tag);
+    pack_signed(out, event->status);
 }
 
 /* The bytes of an event are fewer than this. */
 #define EVENT_BYTES 128
 
 /* Returns the number of events that have no room. */
-static uint64_t put_events(GByteArray *out, const trace_t *trace, size_t most)
+static uint64_t pack_events(GByteArray *out, const trace_t *trace, size_t most)
 {
     guint left = trace->events->len;
     int64_t next = left ? trace_event(trace, left - 1)->begin_ns : 0;
 
-    put_signed(out, next);
+    pack_signed(out, next);
     for (; left && out->len + EVENT_BYTES < most; left--) {
-        put_event(out, trace_event(trace, left - 1), next);
+        pack_event(out, trace_event(trace, left - 1), next);
         next = trace_event(trace, left - 1)->begin_ns;
     }
-    put_number(out, 0);
+    pack_number(out, 0);
     return left;
 }
 
-static void put_trace(GByteArray *out, const trace_t *trace, size_t most)
+static void pack_trace(GByteArray *out, const trace_t *trace, size_t most)
 {
-    put_signed(out, trace->rank);
-    put_number(out, (uint64_t)trace->pid);
-    put_text(out, trace->host);
-    put_signed(out, trace->offset_ns);
-    put_signed(out, trace->error_ns);
-    put_number(out, trace->groups->len);
+    pack_signed(out, trace->rank);
+    pack_number(out, (uint64_t)trace->pid);
+    pack_text(out, trace->host);
+    pack_signed(out, trace->offset_ns);
+    pack_signed(out, trace->error_ns);
+    pack_number(out, trace->groups->len);
     for (guint i = 0; i < trace->groups->len; i++) {
         const trace_group_t *group =
             &g_array_index(trace->groups, trace_group_t, i);
 
-        put_text(out, group->id);
-        put_text(out, group->name);
-        put_number(out, (uint64_t)group->size);
-        put_signed(out, group->rank);
+        pack_text(out, group->id);
+        pack_text(out, group->name);
+        pack_number(out, (uint64_t)group->size);
+        pack_signed(out, group->rank);
     }
-    put_number(out, trace->texts->len);
+    pack_number(out, trace->texts->len);
     for (guint i = 0; i < trace->texts->len; i++)
-        put_text(out, g_ptr_array_index(trace->texts, i));
-    put_number(out, trace->threads->len);
+        pack_text(out, g_ptr_array_index(trace->texts, i));
+    pack_number(out, trace->threads->len);
     for (guint i = 0; i < trace->threads->len; i++) {
         const event_thread_t *thread =
             &g_array_index(trace->threads, event_thread_t, i);
 
-        put_number(out, (uint64_t)thread->tid);
-        put_text(out, thread->name);
+        pack_number(out, (uint64_t)thread->tid);
+        pack_text(out, thread->name);
     }
-    put_number(out, trace->dropped + put_events(out, trace, most));
+    pack_number(out, trace->dropped + pack_events(out, trace, most));
 }
 
 GByteArray *dscomm_priv_profile_pack(const dscomm_profile_t *profile,
@@ -150,14 +150,14 @@ GByteArray *dscomm_priv_profile_pack(const dscomm_profile_t *profile,
     gpointer key;
 
     g_byte_array_append(out, (const guint8 *)MAGIC, sizeof MAGIC - 1);
-    put_number(out, profile->dropped);
-    put_number(out, g_hash_table_size(profile->entries));
+    pack_number(out, profile->dropped);
+    pack_number(out, g_hash_table_size(profile->entries));
     g_hash_table_iter_init(&iter, profile->entries);
     while (g_hash_table_iter_next(&iter, &key, NULL))
-        put_entry(out, key);
-    put_number(out, profile->traces->len);
+        pack_entry(out, key);
+    pack_number(out, profile->traces->len);
     for (guint i = 0; i < profile->traces->len; i++)
-        put_trace(out, profile_trace(profile, i), most);
+        pack_trace(out, profile_trace(profile, i), most);
     return out;
 }
 
@@ -169,7 +169,7 @@ typedef struct {
 } reader_t;
 
 /* Reads a number of at most most. */
-static uint64_t get_number(reader_t *reader, uint64_t most)
+static uint64_t unpack_number(reader_t *reader, uint64_t most)
 {
     uint64_t number = 0;
 
@@ -188,24 +188,24 @@ static uint64_t get_number(reader_t *reader, uint64_t most)
 }
 
 /* Reads a number from -most to most. */
-static int64_t get_signed(reader_t *reader, int64_t most)
+static int64_t unpack_signed(reader_t *reader, int64_t most)
 {
-    const uint64_t coded = get_number(reader, UINT64_MAX);
+    const uint64_t coded = unpack_number(reader, UINT64_MAX);
     const int64_t number = (int64_t)(coded >> 1 ^ -(coded & 1));
 
     reader->bad |= number > most || number < -most;
     return reader->bad ? 0 : number;
 }
 
-static int64_t get_time(reader_t *reader)
+static int64_t unpack_time(reader_t *reader)
 {
-    return (int64_t)get_number(reader, INT64_MAX);
+    return (int64_t)unpack_number(reader, INT64_MAX);
 }
 
 /* Reads a text into buffer, of TEXT_MAX_BYTES + 1. */
-static const char *get_text(reader_t *reader, char *buffer)
+static const char *unpack_text(reader_t *reader, char *buffer)
 {
-    const size_t length = (size_t)get_number(reader, TEXT_MAX_BYTES);
+    const size_t length = (size_t)unpack_number(reader, TEXT_MAX_BYTES);
 
     if ((size_t)(reader->end - reader->at) < length ||
         memchr(reader->at, 0, length))
@@ -218,16 +218,16 @@ static const char *get_text(reader_t *reader, char *buffer)
     return buffer;
 }
 
-static void get_histogram(reader_t *reader, profile_entry_t *entry)
+static void unpack_histogram(reader_t *reader, profile_entry_t *entry)
 {
-    const uint64_t count = get_number(reader, HISTOGRAM_BUCKETS);
+    const uint64_t count = unpack_number(reader, HISTOGRAM_BUCKETS);
     uint64_t next = 0;
 
     g_array_set_size(entry->histogram, 0);
     for (uint64_t i = 0; i < count && !reader->bad; i++) {
-        const uint64_t bucket = get_number(reader, HISTOGRAM_BUCKETS - 1);
+        const uint64_t bucket = unpack_number(reader, HISTOGRAM_BUCKETS - 1);
         const profile_bucket_t b = {(uint32_t)bucket,
-                                    get_number(reader, UINT64_MAX)};
+                                    unpack_number(reader, UINT64_MAX)};
 
         reader->bad |= bucket < next;
         next = bucket + 1;
@@ -246,39 +246,39 @@ static uint64_t value_most(row_kind_t kind)
 }
 
 /* Reads all entries; adds them to profile unless it is NULL. */
-static void get_entries(reader_t *reader, dscomm_profile_t *profile)
+static void unpack_entries(reader_t *reader, dscomm_profile_t *profile)
 {
     static const int kinds = ROW_PHASE;
     char op[TEXT_MAX_BYTES + 1], group[TEXT_MAX_BYTES + 1];
     char site[TEXT_MAX_BYTES + 1];
-    const uint64_t count = get_number(reader, ENTRIES_MAX);
+    const uint64_t count = unpack_number(reader, ENTRIES_MAX);
     profile_entry_t entry = {
         .ranks = 1,
         .histogram = g_array_new(FALSE, FALSE, sizeof(profile_bucket_t)),
     };
 
     for (uint64_t i = 0; i < count && !reader->bad; i++) {
-        entry.kind = (row_kind_t)get_number(reader, (uint64_t)kinds);
-        entry.coll = (int)get_number(reader, DSCOMM_COLL_COUNT) - 1;
-        entry.group_size = (int)get_number(reader, INT32_MAX);
-        entry.op = get_text(reader, op);
-        entry.group = get_text(reader, group);
-        entry.site = get_text(reader, site);
-        entry.value = get_number(reader, value_most(entry.kind));
+        entry.kind = (row_kind_t)unpack_number(reader, (uint64_t)kinds);
+        entry.coll = (int)unpack_number(reader, DSCOMM_COLL_COUNT) - 1;
+        entry.group_size = (int)unpack_number(reader, INT32_MAX);
+        entry.op = unpack_text(reader, op);
+        entry.group = unpack_text(reader, group);
+        entry.site = unpack_text(reader, site);
+        entry.value = unpack_number(reader, value_most(entry.kind));
         reader->bad |= entry.kind == ROW_PHASE &&
                        PHASE_OF(entry.value) >= DSCOMM_PHASE_COUNT;
-        entry.count = get_number(reader, UINT64_MAX);
-        entry.failed = get_number(reader, UINT64_MAX);
-        entry.bytes = get_number(reader, UINT64_MAX);
-        entry.sent = get_number(reader, UINT64_MAX);
-        entry.plain = get_number(reader, UINT64_MAX);
-        entry.device_count = get_number(reader, UINT64_MAX);
-        entry.device_ns = get_time(reader);
-        entry.total_ns = get_time(reader);
-        entry.waited_ns = get_time(reader);
-        entry.min_ns = get_time(reader);
-        entry.max_ns = get_time(reader);
-        get_histogram(reader, &entry);
+        entry.count = unpack_number(reader, UINT64_MAX);
+        entry.failed = unpack_number(reader, UINT64_MAX);
+        entry.bytes = unpack_number(reader, UINT64_MAX);
+        entry.sent = unpack_number(reader, UINT64_MAX);
+        entry.plain = unpack_number(reader, UINT64_MAX);
+        entry.device_count = unpack_number(reader, UINT64_MAX);
+        entry.device_ns = unpack_time(reader);
+        entry.total_ns = unpack_time(reader);
+        entry.waited_ns = unpack_time(reader);
+        entry.min_ns = unpack_time(reader);
+        entry.max_ns = unpack_time(reader);
+        unpack_histogram(reader, &entry);
         if (profile && !reader->bad)
             dscomm_priv_profile_add(profile, &entry);
     }
@@ -286,79 +286,79 @@ static void get_entries(reader_t *reader, dscomm_profile_t *profile)
 }
 
 /* Reads a text, of the chunk texts. */
-static const char *get_chunk(reader_t *reader, GStringChunk *texts)
+static const char *unpack_chunk(reader_t *reader, GStringChunk *texts)
 {
     char text[TEXT_MAX_BYTES + 1];
 
-    return g_string_chunk_insert_const(texts, get_text(reader, text));
+    return g_string_chunk_insert_const(texts, unpack_text(reader, text));
 }
 
-static void get_groups(reader_t *reader, GStringChunk *texts, trace_t *trace)
+static void unpack_groups(reader_t *reader, GStringChunk *texts, trace_t *trace)
 {
-    const uint64_t count = get_number(reader, TABLE_GROUPS);
+    const uint64_t count = unpack_number(reader, TABLE_GROUPS);
 
     for (uint64_t i = 0; i < count && !reader->bad; i++) {
-        trace_group_t group = {.id = get_chunk(reader, texts)};
+        trace_group_t group = {.id = unpack_chunk(reader, texts)};
 
-        group.name = get_chunk(reader, texts);
-        group.size = (int)get_number(reader, INT32_MAX);
-        group.rank = (int)get_signed(reader, INT32_MAX);
+        group.name = unpack_chunk(reader, texts);
+        group.size = (int)unpack_number(reader, INT32_MAX);
+        group.rank = (int)unpack_signed(reader, INT32_MAX);
         g_array_append_val(trace->groups, group);
     }
 }
 
-static void get_names(reader_t *reader, GStringChunk *texts, trace_t *trace)
+static void unpack_names(reader_t *reader, GStringChunk *texts, trace_t *trace)
 {
-    uint64_t count = get_number(reader, UINT16_MAX);
+    uint64_t count = unpack_number(reader, UINT16_MAX);
     char name[TEXT_MAX_BYTES + 1];
 
     for (uint64_t i = 0; i < count && !reader->bad; i++)
-        g_ptr_array_add(trace->texts, (gpointer)get_chunk(reader, texts));
-    count = get_number(reader, THREADS);
+        g_ptr_array_add(trace->texts, (gpointer)unpack_chunk(reader, texts));
+    count = unpack_number(reader, THREADS);
     for (uint64_t i = 0; i < count && !reader->bad; i++) {
-        event_thread_t thread = {.tid = (int)get_number(reader, INT32_MAX)};
+        event_thread_t thread = {.tid = (int)unpack_number(reader, INT32_MAX)};
 
-        g_strlcpy(thread.name, get_text(reader, name), sizeof thread.name);
+        g_strlcpy(thread.name, unpack_text(reader, name), sizeof thread.name);
         g_array_append_val(trace->threads, thread);
     }
 }
 
 /* Reads an event that began before next_ns. */
-static event_t get_event(reader_t *reader, const trace_t *trace,
-                         int64_t next_ns)
+static event_t unpack_event(reader_t *reader, const trace_t *trace,
+                            int64_t next_ns)
 {
     event_t event = {.begin_ns =
-                         next_ns - (int64_t)get_number(reader, TIME_MAX)};
+                         next_ns - (int64_t)unpack_number(reader, TIME_MAX)};
 
     reader->bad |= event.begin_ns < -TIME_MAX;
-    event.end_ns = event.begin_ns + (int64_t)get_number(reader, TIME_MAX);
-    event.kind = (uint8_t)get_number(reader, EVENT_KINDS - 1);
-    event.thread = (uint16_t)get_number(reader, UINT16_MAX);
-    event.text = (uint16_t)get_number(reader, UINT16_MAX);
+    event.end_ns = event.begin_ns + (int64_t)unpack_number(reader, TIME_MAX);
+    event.kind = (uint8_t)unpack_number(reader, EVENT_KINDS - 1);
+    event.thread = (uint16_t)unpack_number(reader, UINT16_MAX);
+    event.text = (uint16_t)unpack_number(reader, UINT16_MAX);
     reader->bad |= event.thread >= trace->threads->len ||
                    event.text >= trace->texts->len || !trace->groups->len;
     if (event.kind == EVENT_RANGE)
         return event;
-    event.group = (uint16_t)get_number(reader, UINT16_MAX);
-    event.coll = (uint8_t)get_number(reader, DSCOMM_COLL_COUNT - 1);
-    event.dtype = (uint8_t)get_number(reader, UINT8_MAX);
-    event.is_async = (uint8_t)get_number(reader, 1);
-    event.sequence = get_number(reader, UINT64_MAX);
-    event.bytes = get_number(reader, UINT64_MAX);
-    event.op = (int32_t)get_signed(reader, INT32_MAX);
-    event.peer = (int32_t)get_signed(reader, INT32_MAX);
-    event.tag = (int32_t)get_signed(reader, INT32_MAX);
-    event.status = (int16_t)get_signed(reader, INT16_MAX);
+    event.group = (uint16_t)unpack_number(reader, UINT16_MAX);
+    event.coll = (uint8_t)unpack_number(reader, DSCOMM_COLL_COUNT - 1);
+    event.dtype = (uint8_t)unpack_number(reader, UINT8_MAX);
+    event.is_async = (uint8_t)unpack_number(reader, 1);
+    event.sequence = unpack_number(reader, UINT64_MAX);
+    event.bytes = unpack_number(reader, UINT64_MAX);
+    event.op = (int32_t)unpack_signed(reader, INT32_MAX);
+    event.peer = (int32_t)unpack_signed(reader, INT32_MAX);
+    event.tag = (int32_t)unpack_signed(reader, INT32_MAX);
+    event.status = (int16_t)unpack_signed(reader, INT16_MAX);
     reader->bad |= event.group >= trace->groups->len;
     return event;
 }
 
-static void get_events(reader_t *reader, trace_t *trace)
+static void unpack_events(reader_t *reader, trace_t *trace)
 {
-    int64_t next = get_signed(reader, TIME_MAX);
+    int64_t next = unpack_signed(reader, TIME_MAX);
 
-    while (!reader->bad && get_number(reader, 1)) {
-        const event_t event = get_event(reader, trace, next);
+    while (!reader->bad && unpack_number(reader, 1)) {
+        const event_t event = unpack_event(reader, trace, next);
 
         next = event.begin_ns;
         reader->bad |= trace->events->len == EVENTS_MAX;
@@ -376,28 +376,28 @@ static void get_events(reader_t *reader, trace_t *trace)
     }
 }
 
-static void get_trace(reader_t *reader, dscomm_profile_t *profile)
+static void unpack_trace(reader_t *reader, dscomm_profile_t *profile)
 {
     trace_t *trace = dscomm_priv_trace_add(profile);
 
-    trace->rank = (int)get_signed(reader, INT32_MAX);
-    trace->pid = (int)get_number(reader, INT32_MAX);
-    trace->host = get_chunk(reader, profile->texts);
-    trace->offset_ns = get_signed(reader, TIME_MAX);
-    trace->error_ns = get_signed(reader, TIME_MAX);
-    get_groups(reader, profile->texts, trace);
-    get_names(reader, profile->texts, trace);
-    get_events(reader, trace);
-    trace->dropped = get_number(reader, UINT64_MAX);
+    trace->rank = (int)unpack_signed(reader, INT32_MAX);
+    trace->pid = (int)unpack_number(reader, INT32_MAX);
+    trace->host = unpack_chunk(reader, profile->texts);
+    trace->offset_ns = unpack_signed(reader, TIME_MAX);
+    trace->error_ns = unpack_signed(reader, TIME_MAX);
+    unpack_groups(reader, profile->texts, trace);
+    unpack_names(reader, profile->texts, trace);
+    unpack_events(reader, trace);
+    trace->dropped = unpack_number(reader, UINT64_MAX);
 }
 
 /* Reads all traces; a profile has one at most. */
-static void get_traces(reader_t *reader, dscomm_profile_t *profile)
+static void unpack_traces(reader_t *reader, dscomm_profile_t *profile)
 {
     const guint before = profile->traces->len;
 
-    if (get_number(reader, 1))
-        get_trace(reader, profile);
+    if (unpack_number(reader, 1))
+        unpack_trace(reader, profile);
     reader->bad |= reader->at != reader->end;
     if (reader->bad)
         g_ptr_array_set_size(profile->traces, (gint)before);
@@ -414,13 +414,13 @@ bool dscomm_priv_profile_unpack(dscomm_profile_t *profile, const void *data,
     if (size < magic || memcmp(data, MAGIC, magic) != 0)
         return false;
     reader.at += magic;
-    dropped = get_number(&reader, UINT64_MAX);
+    dropped = unpack_number(&reader, UINT64_MAX);
     check = reader;
-    get_entries(&check, NULL);
-    get_traces(&check, profile);
+    unpack_entries(&check, NULL);
+    unpack_traces(&check, profile);
     if (check.bad)
         return false;
-    get_entries(&reader, profile);
+    unpack_entries(&reader, profile);
     profile->dropped += dropped;
     profile->ranks++;
     return true;

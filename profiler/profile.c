@@ -404,8 +404,8 @@ dscomm_status_t dscomm_profile_info(const dscomm_profile_t *profile,
 }
 
 /* Copies member index of rows, of size bytes each, to ret_row. */
-static dscomm_status_t row_copy(const char *name, const GArray *rows,
-                                size_t index, size_t size, void *ret_row)
+static dscomm_status_t array_row_copy(const char *name, const GArray *rows,
+                                      size_t index, size_t size, void *ret_row)
 {
     if (index >= rows->len)
         return dscomm_fail(DSCOMM_ERR_NOT_FOUND, "%s: there is no row %zu",
@@ -426,8 +426,8 @@ dscomm_profile_straggler(const dscomm_profile_t *profile, size_t index,
         status = dscomm_fail(DSCOMM_ERR_INVALID, "%s: profile is NULL", name);
     if (status < 0)
         return status;
-    return row_copy(name, profile->stragglers, index,
-                    sizeof(dscomm_profile_straggler_t), ret_straggler);
+    return array_row_copy(name, profile->stragglers, index,
+                          sizeof(dscomm_profile_straggler_t), ret_straggler);
 }
 
 dscomm_status_t dscomm_profile_arrival(const dscomm_profile_t *profile,
@@ -442,8 +442,8 @@ dscomm_status_t dscomm_profile_arrival(const dscomm_profile_t *profile,
         status = dscomm_fail(DSCOMM_ERR_INVALID, "%s: profile is NULL", name);
     if (status < 0)
         return status;
-    return row_copy(name, profile->arrivals, index,
-                    sizeof(dscomm_profile_arrival_t), ret_arrival);
+    return array_row_copy(name, profile->arrivals, index,
+                          sizeof(dscomm_profile_arrival_t), ret_arrival);
 }
 
 void dscomm_priv_profile_miss(dscomm_profile_t *profile, int rank)

@@ -42,8 +42,8 @@ static void entry_name(const table_t *table, row_key_t key,
     entry->group_size = table->groups[key.group].size;
 }
 
-static void row_copy(dscomm_profile_t *profile, const table_t *table,
-                     const row_t *row)
+static void table_row_copy(dscomm_profile_t *profile, const table_t *table,
+                           const row_t *row)
 {
     const row_key_t key = dscomm_priv_row_key(row);
     const int64_t blocked_ns = atomic_load(&row->blocked_ns);
@@ -77,7 +77,7 @@ void dscomm_priv_profile_add_table(dscomm_profile_t *profile,
 {
     for (int i = 0; i < TABLE_ROWS; i++)
         if (atomic_load_explicit(&table->rows[i].key, memory_order_acquire) > 1)
-            row_copy(profile, table, &table->rows[i]);
+            table_row_copy(profile, table, &table->rows[i]);
     profile->dropped += atomic_load(&table->dropped);
 }
 

@@ -33,7 +33,7 @@ row_key_t dscomm_priv_row_key(const row_t *row)
     };
 }
 
-static uint32_t hash(uint64_t a, uint64_t b)
+static uint32_t key_hash(uint64_t a, uint64_t b)
 {
     a = a * UINT64_C(0x9e3779b97f4a7c15) ^ b * UINT64_C(0xff51afd7ed558ccd);
     return (uint32_t)(a >> 32 ^ a >> 51);
@@ -151,7 +151,7 @@ static bool row_fill(table_t *table, row_t *row, uint64_t key, row_key_t from)
 row_t *dscomm_priv_table_row(table_t *table, row_key_t from)
 {
     const uint64_t key = key_pack(from);
-    const uint32_t first = hash(key, from.value);
+    const uint32_t first = key_hash(key, from.value);
 
     for (uint32_t i = 0; i < PROBES; i++) {
         row_t *row = &table->rows[(first + i) % TABLE_ROWS];
@@ -183,7 +183,7 @@ row_t *dscomm_priv_table_size(table_t *table, row_key_t key, uint64_t bytes)
     return dscomm_priv_table_row(table, key);
 }
 
-static void add(_Atomic uint64_t *number, uint64_t amount)
+static void counter_add(_Atomic uint64_t *number, uint64_t amount)
 {
     atomic_fetch_add_explicit(number, amount, memory_order_relaxed);
 }
@@ -202,13 +202,13 @@ static void row_add_extremes(row_t *row, int64_t ns)
 static void row_count(row_t *row, uint64_t bytes, int64_t ns)
 {
     if (row->histogram) {
-        add(&row->histogram[histogram_bucket(ns)], 1);
+        counter_add(&row->histogram[histogram_bucket(ns)], 1);
         row_add_extremes(row, ns);
     } else {
-        add(&row->count, 1);
+        counter_add(&row->count, 1);
     }
     if (dscomm_priv_row_key(row).kind != ROW_SIZE)
-        add(&row->bytes, bytes);
+        counter_add(&row->bytes, bytes);
 }
 
 void dscomm_priv_row_add(row_t *row, uint64_t bytes, int64_t ns)
@@ -226,8 +226,8 @@ void dscomm_priv_row_add_blocked(row_t *row, uint64_t bytes, int64_t ns)
 void dscomm_priv_row_add_encoded(row_t *row, const dscomm_note_t *note)
 {
     dscomm_priv_row_add(row, note->bytes, note->nanoseconds);
-    add(&row->sent, note->sent_bytes);
-    add(&row->plain, note->plain_bytes);
+    counter_add(&row->sent, note->sent_bytes);
+    counter_add(&row->plain, note->plain_bytes);
 }
 
 static void row_reset(row_t *row)
