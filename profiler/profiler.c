@@ -18,8 +18,9 @@
 
 /* The library's lock protects the two below, and attaching and detaching. */
 
-/* Freed profilers. Their memory is used again and never freed, because
- * operations in flight end with a hook table that points at it. */
+/* Freed profilers. Their memory, with that of their tables, is used again and
+ * never freed: operations in flight end with a hook table that points at it,
+ * perhaps in a thread of the library. */
 static dscomm_profiler_t *freed;
 static _Atomic(dscomm_profiler_t *) attached;
 
@@ -415,7 +416,6 @@ static dscomm_status_t profiler_new(dscomm_profiler_t **ret_profiler)
     else
         freed = profiler->next;
     *ret_profiler = profiler;
-    dscomm_priv_table_clear(&profiler->table);
     if (dscomm_priv_table_init(&profiler->table))
         return DSCOMM_OK;
     profiler->next = freed;

@@ -10,11 +10,12 @@
 
 static uint64_t histogram_copy(const row_t *row, GArray *histogram)
 {
+    const _Atomic uint64_t *from = atomic_load(&row->histogram);
     uint64_t all = 0;
 
-    for (uint32_t i = 0; row->histogram && i < HISTOGRAM_BUCKETS; i++) {
+    for (uint32_t i = 0; from && i < HISTOGRAM_BUCKETS; i++) {
         const profile_bucket_t b = {
-            i, atomic_load_explicit(&row->histogram[i], memory_order_relaxed)};
+            i, atomic_load_explicit(&from[i], memory_order_relaxed)};
 
         if (b.count)
             g_array_append_val(histogram, b);

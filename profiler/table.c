@@ -39,28 +39,66 @@ static uint32_t key_hash(uint64_t a, uint64_t b)
     return (uint32_t)(a >> 32 ^ a >> 51);
 }
 
-bool dscomm_priv_table_init(table_t *table)
+static void histogram_reset(_Atomic uint64_t *histogram)
 {
-    memset(table, 0, sizeof *table);
-    table->rows = aligned_alloc(_Alignof(row_t), TABLE_ROWS * sizeof(row_t));
-    table->groups = g_try_new0(group_t, TABLE_GROUPS);
-    if (table->rows && table->groups) {
-        memset(table->rows, 0, TABLE_ROWS * sizeof(row_t));
-        return true;
-    }
-    dscomm_priv_table_clear(table);
-    return false;
+    for (int i = 0; histogram && i < HISTOGRAM_BUCKETS; i++)
+        atomic_store_explicit(&histogram[i], 0, memory_order_relaxed);
 }
 
-void dscomm_priv_table_clear(table_t *table)
+static void row_reset(row_t *row)
 {
-    for (int i = 0; table->rows && i < TABLE_ROWS; i++)
-        free(table->rows[i].histogram);
-    for (int i = 0; table->groups && i < TABLE_GROUPS; i++)
-        g_free(table->groups[i].id);
-    free(table->rows);
-    g_free(table->groups);
-    memset(table, 0, sizeof *table);
+    histogram_reset(atomic_load(&row->histogram));
+    atomic_store(&row->count, 0);
+    atomic_store(&row->failed, 0);
+    atomic_store(&row->bytes, 0);
+    atomic_store(&row->sent, 0);
+    atomic_store(&row->plain, 0);
+    atomic_store(&row->device_count, 0);
+    atomic_store(&row->device_ns, 0);
+    atomic_store(&row->total_ns, 0);
+    atomic_store(&row->waited_ns, 0);
+    atomic_store(&row->blocked_ns, 0);
+    atomic_store(&row->min_ns, INT64_MAX);
+    atomic_store(&row->max_ns, 0);
+}
+
+static void table_empty(table_t *table)
+{
+    for (int i = 0; i < TABLE_ROWS; i++) {
+        row_t *row = &table->rows[i];
+
+        if (!atomic_load(&row->key))
+            continue;
+        row_reset(row);
+        atomic_store(&row->histogram, NULL);
+        atomic_store(&row->key, 0);
+    }
+    for (int i = 0; i < TABLE_GROUPS; i++) {
+        group_t *group = &table->groups[i];
+
+        atomic_store(&group->number, 0);
+        atomic_store(&group->state, GROUP_DEFAULT);
+        atomic_store(&group->since_ticks, 0);
+    }
+    atomic_store(&table->histograms, 0);
+    atomic_store(&table->dropped, 0);
+}
+
+bool dscomm_priv_table_init(table_t *table)
+{
+    const size_t size = TABLE_ROWS * sizeof(row_t);
+
+    if (!table->rows) {
+        table->rows = aligned_alloc(_Alignof(row_t), size);
+        if (table->rows)
+            memset(table->rows, 0, size);
+    }
+    if (!table->groups)
+        table->groups = g_try_new0(group_t, TABLE_GROUPS);
+    if (!table->rows || !table->groups)
+        return false;
+    table_empty(table);
+    return true;
 }
 
 static group_t *group_find(const table_t *table, uint64_t number)
@@ -94,7 +132,9 @@ static void group_fill(group_t *group, const dscomm_group_t *handle)
     if (dscomm_group_to_global(handle, rank, &group->world_rank) < 0)
         group->world_rank = -1;
     g_strlcpy(group->name, dscomm_group_name(handle), sizeof group->name);
-    group->id = g_strdup(dscomm_group_id(handle));
+    if (!group->id)
+        group->id = g_malloc(GROUP_ID_MAX);
+    g_strlcpy(group->id, dscomm_group_id(handle), GROUP_ID_MAX);
 }
 
 group_t *dscomm_priv_table_group_add(table_t *table,
@@ -117,11 +157,28 @@ group_t *dscomm_priv_table_group_add(table_t *table,
     return group;
 }
 
+/* The histogram at a place of the pool, which is zero. NULL: no memory. */
+static _Atomic uint64_t *pool_get(table_t *table, uint32_t place)
+{
+    _Atomic uint64_t *histogram = atomic_load(&table->pool[place]),
+                     *other = NULL;
+
+    if (histogram)
+        return histogram;
+    histogram = calloc(HISTOGRAM_BUCKETS, sizeof *histogram);
+    if (!histogram ||
+        atomic_compare_exchange_strong(&table->pool[place], &other, histogram))
+        return histogram;
+    free((void *)histogram);
+    return other;
+}
+
 /* Gives a new row its histogram. False: there is no room. */
 static bool row_set_histogram(table_t *table, row_t *row, row_kind_t kind)
 {
     const uint32_t most = kind == ROW_SIZE ? TABLE_SIZES : TABLE_HISTOGRAMS;
     uint32_t used = atomic_load(&table->histograms);
+    _Atomic uint64_t *histogram;
 
     if (kind == ROW_PEER || kind == ROW_PHASE)
         return true;
@@ -129,10 +186,9 @@ static bool row_set_histogram(table_t *table, row_t *row, row_kind_t kind)
         if (used >= most)
             return false;
     while (!atomic_compare_exchange_weak(&table->histograms, &used, used + 1));
-    row->histogram = calloc(HISTOGRAM_BUCKETS, sizeof *row->histogram);
-    if (!row->histogram)
-        atomic_fetch_sub(&table->histograms, 1);
-    return row->histogram != NULL;
+    histogram = pool_get(table, used);
+    atomic_store(&row->histogram, histogram);
+    return histogram != NULL;
 }
 
 /* Fills a free place that this thread has taken. */
@@ -201,8 +257,11 @@ static void row_add_extremes(row_t *row, int64_t ns)
 
 static void row_count(row_t *row, uint64_t bytes, int64_t ns)
 {
-    if (row->histogram) {
-        counter_add(&row->histogram[histogram_bucket(ns)], 1);
+    _Atomic uint64_t *histogram =
+        atomic_load_explicit(&row->histogram, memory_order_relaxed);
+
+    if (histogram) {
+        counter_add(&histogram[histogram_bucket(ns)], 1);
         row_add_extremes(row, ns);
     } else {
         counter_add(&row->count, 1);
@@ -228,24 +287,6 @@ void dscomm_priv_row_add_encoded(row_t *row, const dscomm_note_t *note)
     dscomm_priv_row_add(row, note->bytes, note->nanoseconds);
     counter_add(&row->sent, note->sent_bytes);
     counter_add(&row->plain, note->plain_bytes);
-}
-
-static void row_reset(row_t *row)
-{
-    for (int i = 0; row->histogram && i < HISTOGRAM_BUCKETS; i++)
-        atomic_store_explicit(&row->histogram[i], 0, memory_order_relaxed);
-    atomic_store(&row->count, 0);
-    atomic_store(&row->failed, 0);
-    atomic_store(&row->bytes, 0);
-    atomic_store(&row->sent, 0);
-    atomic_store(&row->plain, 0);
-    atomic_store(&row->device_count, 0);
-    atomic_store(&row->device_ns, 0);
-    atomic_store(&row->total_ns, 0);
-    atomic_store(&row->waited_ns, 0);
-    atomic_store(&row->blocked_ns, 0);
-    atomic_store(&row->min_ns, INT64_MAX);
-    atomic_store(&row->max_ns, 0);
 }
 
 void dscomm_priv_table_reset(table_t *table, const group_t *group)

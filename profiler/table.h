@@ -2,8 +2,10 @@
 /* The counts of a profiler: a table of rows and one of groups. Any thread adds
  * to them at any time, by atomic operations and without locks. Both are hash
  * tables with open addressing, in which nothing is ever removed, so a row that
- * was found stays valid. Two threads that add the same row at the same time may
- * make it twice; whoever reads the table adds rows of the same key. */
+ * was found stays valid. Memory of a table is never freed either: a thread of
+ * the library may still add to a table whose profiler was freed. Two threads
+ * that add the same row at the same time may make it twice; whoever reads the
+ * table adds rows of the same key. */
 #ifndef PROFILER_TABLE_H
 #define PROFILER_TABLE_H
 
@@ -19,6 +21,7 @@
 #define TABLE_HISTOGRAMS 1024
 #define TABLE_SIZES 768
 #define GROUP_NAME_MAX 64 /* bytes of a name that are kept */
+#define GROUP_ID_MAX 512 /* more than an id has */
 
 /* The kind of a row: the things that it counts, and the meaning of its value.
  */
@@ -49,7 +52,7 @@ typedef struct {
     _Atomic int64_t total_ns, waited_ns; /* without the next one */
     _Atomic int64_t blocked_ns; /* of blocking operations; to both above */
     _Atomic int64_t min_ns, max_ns; /* min is INT64_MAX while nothing counts */
-    _Atomic uint64_t *histogram; /* NULL: none */
+    _Atomic uint64_t *_Atomic histogram; /* NULL: none */
     _Atomic uint64_t sent, plain; /* bytes, of ROW_CODEC */
     /* operations that a device has timed, and the sum of these times */
     _Atomic uint64_t device_count;
@@ -65,7 +68,7 @@ typedef struct {
     _Atomic uint64_t since_ticks; /* when it was reset; 0: never */
     int size, rank, world_rank; /* this process's ranks */
     char name[GROUP_NAME_MAX];
-    char *id; /* dscomm_group_id() */
+    char *id; /* dscomm_group_id(), of GROUP_ID_MAX bytes */
 } group_t;
 
 /* Mark of a group that is being written. */
@@ -82,13 +85,17 @@ static inline bool group_is_set(const group_t *group)
 typedef struct {
     row_t *rows;
     group_t *groups;
+    /* The histograms of rows, in the order in which they were taken; NULL: not
+     * made yet. */
+    _Atomic uint64_t *_Atomic pool[TABLE_HISTOGRAMS];
     _Atomic uint32_t histograms; /* in use */
     _Atomic uint64_t dropped; /* operations that found no room */
 } table_t;
 
-/* Allocates the tables. False: no memory. */
+/* Makes the table empty, and allocates it the first time, when it is zero.
+ * Other threads may be adding to it: what they add then may be counted in any
+ * row. False: no memory. */
 bool dscomm_priv_table_init(table_t *table);
-void dscomm_priv_table_clear(table_t *table);
 
 /* The entry of a group; NULL if it has not been added. */
 group_t *dscomm_priv_table_group(const table_t *table,

@@ -22,7 +22,8 @@
  * operation, group, size and call site that occur. From the 769th on, sizes
  * between two powers of two share a row. What finds no room is not counted, but
  * dscomm_profile_info() tells how many operations that are. Nothing is
- * allocated for a combination that has occurred before.
+ * allocated for a combination that has occurred before. The memory of a freed
+ * profiler stays for the next one.
  *
  * With trace, each thread keeps its last 65,535 operations, waits and ranges,
  * 56 bytes each: 3.5 MiB a thread, for at most 16 threads at a time, 56 MiB in

@@ -65,6 +65,41 @@ static void threads(void)
     dscomm_profile_free(profile);
 }
 
+/* Adds to whatever table there is, until the others have ended. */
+static void *late_run(void *arg)
+{
+    atomic_bool *ended = arg;
+    unsigned thread = 1;
+
+    while (!atomic_load(ended))
+        run(&thread);
+    return NULL;
+}
+
+/* A table is emptied while another thread adds to it. */
+static void used_again(void)
+{
+    dscomm_profile_t *profile = dscomm_priv_profile_new(1);
+    row_t *row = dscomm_priv_table_size(&table, (row_key_t){0}, 1);
+    atomic_bool ended = false;
+    int failed = 0;
+    pthread_t late;
+
+    if (pthread_create(&late, NULL, late_run, &ended))
+        bail("no thread");
+    for (int i = 0; i < 200; i++)
+        failed += !dscomm_priv_table_init(&table);
+    atomic_store(&ended, true);
+    pthread_join(late, NULL);
+    dscomm_priv_row_add(row, 1, 1);
+    is_int(failed, 0, "a table is used again while a thread adds to it");
+    dscomm_priv_table_init(&table);
+    dscomm_priv_profile_add_table(profile, &table);
+    is_int((long long)g_hash_table_size(profile->entries), 0,
+           "and is empty then");
+    dscomm_profile_free(profile);
+}
+
 static void bounds(void)
 {
     unsigned sizes = 0, classes = 0, ranges = 0;
@@ -120,12 +155,8 @@ int main(void)
     if (!dscomm_priv_table_init(&table))
         bail("no memory");
     threads();
-    /* Threads may have made a row twice. */
-    dscomm_priv_table_clear(&table);
-    if (!dscomm_priv_table_init(&table))
-        bail("no memory");
+    used_again();
     bounds();
-    dscomm_priv_table_clear(&table);
     classes();
     return tap_done();
 }
