@@ -33,7 +33,7 @@ typedef struct {
 static ring_t rings[RINGS];
 static event_thread_t threads[THREADS];
 static unsigned thread_count;
-static const void *_Atomic owner;
+const void *_Atomic dscomm_priv_events_owner;
 static _Atomic uint64_t lost; /* events of threads that have no ring */
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
@@ -125,8 +125,7 @@ static inline void word_put(word_t *words, int index, uint64_t value)
     atomic_store_explicit(&words[index], value, memory_order_relaxed);
 }
 
-void dscomm_priv_event_put(const void *of, const event_words_t *event,
-                           bool is_wait)
+void dscomm_priv_event_put(const event_words_t *event, bool is_wait)
 {
     ring_t *ring = ring_own();
     int64_t begin = (int64_t)event->word[0];
@@ -134,8 +133,6 @@ void dscomm_priv_event_put(const void *of, const event_words_t *event,
     uint64_t head;
     word_t *to;
 
-    if (G_UNLIKELY(atomic_load_explicit(&owner, memory_order_relaxed) != of))
-        return;
     if (G_UNLIKELY(!ring->words)) {
         atomic_fetch_add(&lost, 1);
         return;
@@ -175,7 +172,7 @@ static void rings_empty(void)
 void dscomm_priv_events_begin(const void *new_owner)
 {
     dscomm_priv_profiler_lock();
-    atomic_store(&owner, new_owner);
+    atomic_store(&dscomm_priv_events_owner, new_owner);
     rings_empty();
     dscomm_priv_profiler_unlock();
 }
@@ -183,7 +180,7 @@ void dscomm_priv_events_begin(const void *new_owner)
 void dscomm_priv_events_forget(const void *of)
 {
     dscomm_priv_profiler_lock();
-    if (atomic_load(&owner) == of)
+    if (events_are_of(of))
         rings_empty();
     dscomm_priv_profiler_unlock();
 }
@@ -235,7 +232,7 @@ uint64_t dscomm_priv_events_copy(const void *of, GArray *events)
     uint64_t dropped = 0;
 
     dscomm_priv_profiler_lock();
-    if (atomic_load(&owner) == of) {
+    if (events_are_of(of)) {
         dropped = atomic_load(&lost);
         for (int i = 0; i < RINGS; i++)
             if (rings[i].words)

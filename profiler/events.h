@@ -9,6 +9,7 @@
 
 #include <dscomm/dscomm.h>
 #include <glib.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -110,19 +111,28 @@ void dscomm_priv_events_begin(const void *owner);
 /* Forgets all events, if they are owner's. */
 void dscomm_priv_events_forget(const void *owner);
 
-/* Adds an event of this thread, unless the rings are not owner's. A wait, of
- * which only the sum of times is known, begins when the thread's previous event
- * has ended, or later. */
-void dscomm_priv_event_put(const void *owner, const event_words_t *event,
-                           bool is_wait);
+extern const void *_Atomic dscomm_priv_events_owner
+    __attribute__((visibility("hidden")));
+
+/* True if the rings are owner's. */
+static inline bool events_are_of(const void *owner)
+{
+    return atomic_load_explicit(&dscomm_priv_events_owner,
+                                memory_order_relaxed) == owner;
+}
+
+/* Adds an event of this thread; the caller has asked whose the rings are. A
+ * wait, of which only the sum of times is known, begins when the thread's
+ * previous event has ended, or later. */
+void dscomm_priv_event_put(const event_words_t *event, bool is_wait);
 
 /* The same, whatever the event's member thread says. Inline, so that the words
  * are made in registers. */
-static inline void event_add(const void *owner, const event_t *event)
+static inline void event_add(const event_t *event)
 {
     const event_words_t words = event_pack(event);
 
-    dscomm_priv_event_put(owner, &words, event->kind == EVENT_WAIT);
+    dscomm_priv_event_put(&words, event->kind == EVENT_WAIT);
 }
 
 /* Notes that something else has happened now in this thread: no later wait

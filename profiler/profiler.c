@@ -135,6 +135,13 @@ static bool is_reset(const _Atomic uint64_t *since_ticks, uint64_t began)
     return began < atomic_load_explicit(since_ticks, memory_order_relaxed);
 }
 
+/* False also if another profiler's events are kept since this one was detached.
+ */
+static bool keeps_events(const dscomm_profiler_t *profiler)
+{
+    return profiler->trace && events_are_of(profiler);
+}
+
 /* The ticks since an operation began. */
 static uint64_t token_passed(uint64_t token, uint64_t now)
 {
@@ -231,11 +238,9 @@ static void print_operation(const dscomm_profiler_t *profiler,
 }
 
 /* Records an operation that has ended now, or the wait for one, as an event.
- * Not inline, so that it costs nothing without
- * events. */
+ * Not inline, so that it costs nothing without events. */
 __attribute__((noinline)) static void
-operation_record(const dscomm_profiler_t *profiler, event_kind_t kind,
-                 const dscomm_op_info_t *info, row_key_t key,
+operation_record(event_kind_t kind, const dscomm_op_info_t *info, row_key_t key,
                  dscomm_status_t status, int64_t now, int64_t passed)
 {
     const event_t event = {
@@ -255,7 +260,7 @@ operation_record(const dscomm_profiler_t *profiler, event_kind_t kind,
         .is_async = info->async != 0,
     };
 
-    event_add(profiler, &event);
+    event_add(&event);
 }
 
 void dscomm_priv_profiler_end(const dscomm_op_info_t *info,
@@ -277,9 +282,9 @@ void dscomm_priv_profiler_end(const dscomm_op_info_t *info,
         return;
     ns = (int64_t)((double)(int64_t)passed * profiler->ns_per_tick);
     key = operation_key(profiler, info, group, token);
-    if (profiler->trace)
-        operation_record(profiler, EVENT_OPERATION, info, key, status,
-                         (int64_t)now, (int64_t)passed);
+    if (keeps_events(profiler))
+        operation_record(EVENT_OPERATION, info, key, status, (int64_t)now,
+                         (int64_t)passed);
     row = dscomm_priv_table_size(&profiler->table, key, info->bytes);
     if (G_UNLIKELY(!row))
         atomic_fetch_add(&profiler->table.dropped, 1);
@@ -313,9 +318,9 @@ void dscomm_priv_profiler_waited(const dscomm_op_info_t *info,
     if (!group)
         return;
     key = operation_key(profiler, info, group, token);
-    if (profiler->trace)
+    if (keeps_events(profiler))
         operation_record(
-            profiler, EVENT_WAIT, info, key, DSCOMM_OK, (int64_t)now,
+            EVENT_WAIT, info, key, DSCOMM_OK, (int64_t)now,
             (int64_t)((double)nanoseconds / profiler->ns_per_tick));
     row = dscomm_priv_table_size(&profiler->table, key, info->bytes);
     if (row)
@@ -617,15 +622,14 @@ void dscomm_profiler_range_begin(const char *name)
         dscomm_priv_event_mark(ranges.open[depth].began);
 }
 
-static void range_record(const dscomm_profiler_t *profiler, unsigned name,
-                         int64_t began, int64_t now)
+static void range_record(unsigned name, int64_t began, int64_t now)
 {
     const event_t event = {.begin_ticks = began,
                            .end_ticks = now,
                            .text = (uint16_t)name,
                            .kind = EVENT_RANGE};
 
-    event_add(profiler, &event);
+    event_add(&event);
 }
 
 void dscomm_profiler_range_end(void)
@@ -643,8 +647,8 @@ void dscomm_profiler_range_end(void)
     if (is_reset(&profiler->since_ticks, (uint64_t)began))
         return;
     now = (int64_t)dscomm_priv_ticks();
-    if (profiler->trace)
-        range_record(profiler, name, began, now);
+    if (keeps_events(profiler))
+        range_record(name, began, now);
     row = dscomm_priv_table_row(&profiler->table,
                                 (row_key_t){.kind = ROW_RANGE, .value = name});
     if (row)

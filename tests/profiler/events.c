@@ -59,7 +59,7 @@ static void *writer_run(void *arg)
     for (uint64_t n = 0; n < EVENTS; n++) {
         const event_t event = event_of(writer, n);
 
-        event_add(&owner, &event);
+        event_add(&event);
     }
     return NULL;
 }
@@ -136,18 +136,19 @@ static void waits(void)
     event_t event = {.begin_ticks = 10, .end_ticks = 20};
 
     dscomm_priv_events_begin(&owner);
-    event_add(&owner, &event);
+    event_add(&event);
     event = (event_t){.begin_ticks = 15, .end_ticks = 30, .kind = EVENT_WAIT};
-    event_add(&owner, &event);
+    event_add(&event);
     dscomm_priv_event_mark(40);
     event = (event_t){.begin_ticks = 25, .end_ticks = 50, .kind = EVENT_WAIT};
-    event_add(&owner, &event);
+    event_add(&event);
     event = (event_t){.begin_ticks = 60, .end_ticks = 70, .kind = EVENT_WAIT};
-    event_add(&owner, &event);
-    event_add(&other, &event);
+    event_add(&event);
+    ok(events_are_of(&owner) && !events_are_of(&other), "the rings are owned");
     dscomm_priv_events_forget(&other);
     dscomm_priv_events_copy(&owner, events);
-    is_int(events->len, 4, "four events, and none of another profiler");
+    is_int(events->len, 4,
+           "four events, which another profiler cannot discard");
     is_int(g_array_index(events, event_t, 1).begin_ticks, 20,
            "a wait begins after the last operation");
     is_int(g_array_index(events, event_t, 2).begin_ticks, 40,
@@ -175,7 +176,7 @@ static void no_keys(void)
         ;
     events = g_array_new(FALSE, FALSE, sizeof(event_t));
     dscomm_priv_events_begin(&owner);
-    event_add(&owner, &event);
+    event_add(&event);
     dscomm_priv_event_mark(30);
     dropped = dscomm_priv_events_copy(&owner, events);
     _exit(dropped == 1 && !events->len ? 0 : 1);
