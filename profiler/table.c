@@ -80,6 +80,7 @@ static void table_empty(table_t *table)
         atomic_store(&group->state, GROUP_DEFAULT);
         atomic_store(&group->since_ticks, 0);
     }
+    atomic_store(&table->last_group, UINT64_MAX);
     atomic_store(&table->histograms, 0);
     atomic_store(&table->dropped, 0);
 }
@@ -137,23 +138,53 @@ static void group_fill(group_t *group, const dscomm_group_t *handle)
     g_strlcpy(group->id, dscomm_group_id(handle), GROUP_ID_MAX);
 }
 
+/* Notes that a group found no room: none is added any more. */
+static void groups_close(table_t *table)
+{
+    uint64_t last = 0;
+
+    for (int i = 0; i < TABLE_GROUPS; i++) {
+        const uint64_t number = atomic_load(&table->groups[i].number);
+
+        last = MAX(last, number & ~GROUP_NUMBER_BUSY);
+    }
+    atomic_store(&table->last_group, last);
+}
+
+static group_t *group_add(table_t *table, const dscomm_group_t *handle,
+                          uint64_t number)
+{
+    for (uint32_t i = 0; i < PROBES; i++) {
+        group_t *group = &table->groups[(number + i) % TABLE_GROUPS];
+        uint64_t none = atomic_load(&group->number);
+
+        if (none || !atomic_compare_exchange_strong(&group->number, &none,
+                                                    number | GROUP_NUMBER_BUSY))
+            continue;
+        group_fill(group, handle);
+        atomic_store_explicit(&group->number, number, memory_order_release);
+        return group;
+    }
+    groups_close(table);
+    return NULL;
+}
+
 group_t *dscomm_priv_table_group_add(table_t *table,
                                      const dscomm_group_t *handle)
 {
     const uint64_t number = dscomm_group_number(handle);
-    group_t *group = group_find(table, number);
+    group_t *group = &table->groups[number % TABLE_GROUPS];
+    uint64_t last;
 
-    for (uint32_t i = 0; !group && i < PROBES; i++) {
-        group_t *place = &table->groups[(number + i) % TABLE_GROUPS];
-        uint64_t none = 0;
-
-        if (!atomic_compare_exchange_strong(&place->number, &none,
-                                            number | GROUP_NUMBER_BUSY))
-            continue;
-        group_fill(place, handle);
-        atomic_store_explicit(&place->number, number, memory_order_release);
-        group = place;
-    }
+    if (G_LIKELY(atomic_load_explicit(&group->number, memory_order_acquire) ==
+                 number))
+        return group;
+    last = atomic_load(&table->last_group);
+    if (number > last)
+        return NULL;
+    group = group_find(table, number);
+    if (!group && last == UINT64_MAX)
+        group = group_add(table, handle, number);
     return group;
 }
 

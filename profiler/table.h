@@ -88,6 +88,9 @@ typedef struct {
     /* The histograms of rows, in the order in which they were taken; NULL: not
      * made yet. */
     _Atomic uint64_t *_Atomic pool[TABLE_HISTOGRAMS];
+    /* UINT64_MAX until a group found no room; then the highest number of those
+     * that are there, which stay alone. */
+    _Atomic uint64_t last_group;
     _Atomic uint32_t histograms; /* in use */
     _Atomic uint64_t dropped; /* operations that found no room */
 } table_t;
@@ -100,7 +103,8 @@ bool dscomm_priv_table_init(table_t *table);
 /* The entry of a group; NULL if it has not been added. */
 group_t *dscomm_priv_table_group(const table_t *table,
                                  const dscomm_group_t *handle);
-/* As above; adds it. NULL: there is no room. */
+/* As above; adds it. NULL: there is no room. Groups that the program has freed
+ * keep their places, because rows and events name them. */
 group_t *dscomm_priv_table_group_add(table_t *table,
                                      const dscomm_group_t *handle);
 

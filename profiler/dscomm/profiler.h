@@ -20,7 +20,9 @@
  *
  * Memory is bounded: 1 MiB, and 19 KiB for each of at most 1024 combinations of
  * operation, group, size and call site that occur. From the 769th on, sizes
- * between two powers of two share a row. What finds no room is not counted, but
+ * between two powers of two share a row. Operations of the first 1024 groups
+ * count, also of those that were freed meanwhile; of later groups only a new
+ * profiler counts any. What finds no room is not counted, but
  * dscomm_profile_info() tells how many operations that are. Nothing is
  * allocated for a combination that has occurred before. The memory of a freed
  * profiler stays for the next one.
@@ -90,8 +92,8 @@ DSCOMM_API void dscomm_profiler_detach(dscomm_profiler_t *profiler);
 DSCOMM_API void dscomm_profiler_free(dscomm_profiler_t *profiler);
 
 /* start: counts operations of group from now on; stop: no longer. group NULL:
- * of all groups, whatever was set for single ones before. ERR_STATE if there
- * are more than 1024 groups. MT: safe. */
+ * of all groups, whatever was set for single ones before. ERR_STATE if the
+ * profiler knows 1024 other groups. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_profiler_start(dscomm_profiler_t *profiler,
                                                  const dscomm_group_t *group);
 DSCOMM_API dscomm_status_t dscomm_profiler_stop(dscomm_profiler_t *profiler,

@@ -303,6 +303,45 @@ static void detached(void)
     dscomm_profiler_free(second);
 }
 
+/* The first 1024 groups count, also if they were freed; later ones do not,
+ * until another profiler is attached. */
+static void groups(void)
+{
+    dscomm_profiler_attr_t attr = DSCOMM_PROFILER_ATTR_INIT;
+    dscomm_profile_info_t info = {.size = sizeof info};
+    dscomm_profiler_t *profiler;
+    dscomm_profile_t *profile;
+    dscomm_group_attr_t named = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_group_t *group;
+
+    named.name = "some"; /* all in one row */
+    attr.enabled = 1;
+    profiler = attach(&attr);
+    for (int i = 0; i < 1030; i++) {
+        if (dscomm_group_split(world, 0, 0, &named, &group))
+            bail("%s", dscomm_last_error());
+        dscomm_barrier(group, NULL);
+        dscomm_group_free(group);
+    }
+    dscomm_barrier(world, NULL);
+    profile = snapshot(profiler);
+    dscomm_profile_info(profile, &info);
+    is_int(
+        (long long)row_of(profile, DSCOMM_PROFILE_BY_CLASS, "barrier", 0, NULL)
+            .count,
+        1024, "operations of 1024 groups");
+    is_int((long long)info.dropped, 7, "others are dropped");
+    is_int(dscomm_profiler_start(profiler, world), DSCOMM_ERR_STATE,
+           "and cannot be started");
+    dscomm_profile_free(profile);
+    dscomm_profiler_free(profiler);
+    profiler = attach(&attr);
+    dscomm_barrier(world, NULL);
+    is_int((long long)count_of(profiler, "barrier", 0), 1,
+           "the next profiler has room");
+    dscomm_profiler_free(profiler);
+}
+
 static void sites(void)
 {
     dscomm_profiler_attr_t attr = DSCOMM_PROFILER_ATTR_INIT;
@@ -459,6 +498,7 @@ int main(void)
     messages();
     freed();
     detached();
+    groups();
     sites();
     ranges();
     codecs();
