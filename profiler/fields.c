@@ -108,17 +108,19 @@ void dscomm_priv_json_text(const char *text, GString *out)
     g_free(valid);
 }
 
-/* By RFC 4180. */
+/* By RFC 4180, in UTF-8. */
 static void put_csv_text(const char *text, GString *out)
 {
-    if (!strpbrk(text, ",\"\r\n")) {
-        g_string_append(out, text);
-        return;
-    }
-    g_string_append_c(out, '"');
-    for (const char *c = text; *c; c++)
+    char *valid = g_utf8_make_valid(text, -1);
+    const bool quoted = strpbrk(valid, ",\"\r\n") != NULL;
+
+    if (quoted)
+        g_string_append_c(out, '"');
+    for (const char *c = valid; *c; c++)
         g_string_append_printf(out, *c == '"' ? "\"\"" : "%c", *c);
-    g_string_append_c(out, '"');
+    if (quoted)
+        g_string_append_c(out, '"');
+    g_free(valid);
 }
 
 static void put_real(double value, GString *out)

@@ -145,10 +145,13 @@ static const metric_t metrics[] = {
      DSCOMM_PROFILE_BY_RANGE, sample_latency},
 };
 
+/* A label's value is UTF-8, which a name need not be. */
 static void label_put(const char *name, const char *value, GString *labels)
 {
+    char *valid = g_utf8_make_valid(value, -1);
+
     g_string_append_printf(labels, "%s%s=\"", labels->len ? "," : "", name);
-    for (const char *c = value; *c; c++) {
+    for (const char *c = valid; *c; c++) {
         if (*c == '\n')
             g_string_append(labels, "\\n");
         else if (*c == '"' || *c == '\\')
@@ -157,6 +160,7 @@ static void label_put(const char *name, const char *value, GString *labels)
             g_string_append_c(labels, *c);
     }
     g_string_append_c(labels, '"');
+    g_free(valid);
 }
 
 static void labels_put(const dscomm_profile_row_t *row, dscomm_profile_by_t by,

@@ -123,6 +123,16 @@ group_t *dscomm_priv_table_group(const table_t *table,
     return group_find(table, dscomm_group_number(handle));
 }
 
+/* Copies a name, cut off at the end of a character. */
+static void name_copy(const char *name, char *copy, size_t size)
+{
+    const char *end;
+
+    if (g_strlcpy(copy, name, size) >= size &&
+        !g_utf8_validate(copy, -1, &end) && end + 4 > copy + size - 1)
+        copy[end - copy] = '\0';
+}
+
 /* Fills a free place that this thread has taken. */
 static void group_fill(group_t *group, const dscomm_group_t *handle)
 {
@@ -132,7 +142,7 @@ static void group_fill(group_t *group, const dscomm_group_t *handle)
     group->rank = rank;
     if (dscomm_group_to_global(handle, rank, &group->world_rank) < 0)
         group->world_rank = -1;
-    g_strlcpy(group->name, dscomm_group_name(handle), sizeof group->name);
+    name_copy(dscomm_group_name(handle), group->name, sizeof group->name);
     if (!group->id)
         group->id = g_malloc(GROUP_ID_MAX);
     g_strlcpy(group->id, dscomm_group_id(handle), GROUP_ID_MAX);

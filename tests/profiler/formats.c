@@ -192,6 +192,24 @@ static void csv(void)
     dscomm_profile_free(profile);
 }
 
+static void invalid_names(void)
+{
+    dscomm_profile_t *profile = profile_new();
+    GString *text = g_string_new(NULL);
+
+    add(profile, DSCOMM_COLL_SEND, "half \xc3", 2, 8, 1, 1);
+    dscomm_priv_profile_finish(profile);
+    dscomm_priv_write_csv(profile, text);
+    ok(g_utf8_validate(text->str, -1, NULL) && strstr(text->str, ",half "),
+       "CSV is UTF-8, whatever names are");
+    g_string_truncate(text, 0);
+    dscomm_priv_write_prometheus(profile, text);
+    ok(g_utf8_validate(text->str, -1, NULL) && strstr(text->str, "\"half "),
+       "so are the samples for Prometheus");
+    g_string_free(text, TRUE);
+    dscomm_profile_free(profile);
+}
+
 /* Adds an operation of a trace, in a group of 2 at place group. */
 static void add_event(trace_t *trace, int coll, int64_t begin_ns,
                       int64_t end_ns, uint64_t sequence, int peer)
@@ -512,6 +530,7 @@ int main(void)
     sizes();
     deepspeed();
     csv();
+    invalid_names();
     codecs();
     merge();
     stragglers();

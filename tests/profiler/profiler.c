@@ -303,6 +303,34 @@ static void detached(void)
     dscomm_profiler_free(second);
 }
 
+/* A long name is cut off between two characters. */
+static void names(void)
+{
+    dscomm_profiler_attr_t attr = DSCOMM_PROFILER_ATTR_INIT;
+    dscomm_group_attr_t named = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_profile_row_t row = {.size = sizeof row};
+    char name[70] = "", want[70] = "";
+    dscomm_profiler_t *profiler;
+    dscomm_profile_t *profile;
+    dscomm_group_t *group;
+
+    memset(name, 'a', 62);
+    memset(want, 'a', 62);
+    strcpy(name + 62, "\xc3\xa9x");
+    named.name = name;
+    attr.enabled = 1;
+    profiler = attach(&attr);
+    if (dscomm_group_split(world, 0, 0, &named, &group))
+        bail("%s", dscomm_last_error());
+    dscomm_barrier(group, NULL);
+    profile = snapshot(profiler);
+    row = row_of(profile, DSCOMM_PROFILE_BY_SIZE, "barrier", 0, NULL);
+    is_str(row.group, want, "a name is cut off at a character");
+    dscomm_profile_free(profile);
+    dscomm_profiler_free(profiler);
+    dscomm_group_free(group);
+}
+
 /* The first 1024 groups count, also if they were freed; later ones do not,
  * until another profiler is attached. */
 static void groups(void)
@@ -499,6 +527,7 @@ int main(void)
     freed();
     detached();
     groups();
+    names();
     sites();
     ranges();
     codecs();
