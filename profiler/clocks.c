@@ -11,7 +11,7 @@
  *     time/RANK/N     its answer
  *     point/IDENTITY/N  the result of a machine
  *
- * Numbers N go on from the begin to the end. */
+ * Numbers N go on from the begin to the end, also if a measurement fails. */
 #include "config.h"
 
 #include "profiler/clocks.h"
@@ -26,6 +26,8 @@
 #include <unistd.h>
 
 #define QUESTIONS 16 /* of one measurement */
+#define TURN_NS                                                                \
+    (20 * NS_PER_MS) /* for which rank 0 waits for a leader to ask */
 
 /* One measurement. */
 typedef struct {
@@ -124,55 +126,94 @@ static bool identity_compare(const measure_t *measure)
     dscomm_store_free(text);
     if (!clocks->is_shared)
         leader_choose(measure);
+    clocks->has_come = true;
     if (key_add(measure, "come", 1) == clocks->size - 1)
         key_set(measure, "all", "");
     return true;
 }
 
-/* Rank 0: waits for all ranks, and learns who will ask. */
+/* Returns measure with a part of the time that is left, or with TURN_NS of it,
+ * whatever is longer. */
+static measure_t measure_part(const measure_t *measure, int64_t parts)
+{
+    const int64_t now = dscomm_priv_clock();
+    const int64_t left = MAX(measure->end - now, 0);
+    measure_t part = *measure;
+
+    part.end = now + MAX(left / parts, MIN(left, TURN_NS));
+    return part;
+}
+
+/* Rank 0: waits for all ranks, for half of the time, and learns which of those
+ * that have come will ask. */
 static void leaders_learn(const measure_t *measure)
 {
-    char *text;
+    const measure_t half = measure_part(measure, 2);
+    GArray *leaders = measure->clocks->leaders;
     int64_t count;
 
-    if (!key_set(measure, "identity", measure->clocks->identity))
-        return;
-    text = key_get(measure, "all", false);
-    dscomm_store_free(text);
-    count = text ? key_add(measure, "leaders", 0) : 0;
-    for (int64_t i = 1; i <= count; i++) {
-        char key[48];
+    if (!measure->clocks->measured) {
+        if (!key_set(measure, "identity", measure->clocks->identity))
+            return;
+        dscomm_store_free(key_get(&half, "all", false));
+    }
+    count = key_add(measure, "leaders", 0);
+    for (int64_t i = leaders->len + 1; i <= count; i++) {
+        const measure_t part = measure_part(measure, count - i + 2);
+        char key[48], *text;
         int rank;
 
         snprintf(key, sizeof key, "leader/%" PRId64, i);
-        text = key_get(measure, key, false);
+        text = key_get(&part, key, false);
         rank = text ? atoi(text) : -1;
         dscomm_store_free(text);
-        if (rank > 0)
-            g_array_append_val(measure->clocks->leaders, rank);
+        g_array_append_val(leaders, rank);
     }
 }
 
-/* Answers the questions of one rank; false: it has given up. */
-static bool rank_answer(const measure_t *measure, int rank, unsigned first)
+/* Answers a question; false: it does not come. */
+static bool question_answer(const measure_t *measure, int rank, unsigned number)
 {
-    char text[24];
-    bool asked = true;
+    char *ask, *time, *question;
+    char text[24], now[24];
+    bool answered;
 
     g_snprintf(text, sizeof text, "%d", rank);
-    for (unsigned i = first; i < first + QUESTIONS && asked; i++) {
-        char *ask = key_text("ask", text, i), *time = key_text("time", text, i);
-        char *question = key_get(measure, ask, true);
-        char now[24];
+    ask = key_text("ask", text, number);
+    time = key_text("time", text, number);
+    question = key_get(measure, ask, true);
+    g_snprintf(now, sizeof now, "%" PRId64, measure->clocks->now());
+    answered = question && key_set(measure, time, now);
+    dscomm_store_free(question);
+    g_free(ask);
+    g_free(time);
+    return answered;
+}
 
-        asked = question != NULL;
-        dscomm_store_free(question);
-        g_snprintf(now, sizeof now, "%" PRId64, measure->clocks->now());
-        asked = asked && key_set(measure, time, now);
-        g_free(ask);
-        g_free(time);
+/* Answers all leaders. One that is silent does not hold up the others: each is
+ * waited for in turns, and gets a share of the time once it has asked. */
+static void leaders_answer(const measure_t *measure, unsigned first)
+{
+    GArray *leaders = g_array_copy(measure->clocks->leaders);
+
+    while (leaders->len && dscomm_priv_clock_left(measure->end) > 0) {
+        for (guint i = 0; i < leaders->len;) {
+            const measure_t share = measure_part(measure, leaders->len);
+            const measure_t turn = measure_part(measure, INT64_MAX);
+            const int rank = g_array_index(leaders, int, i);
+            unsigned question = first;
+
+            if (rank > 0 && !question_answer(&turn, rank, question++)) {
+                i++;
+                continue;
+            }
+            while (rank > 0 && question < first + QUESTIONS &&
+                   question_answer(&share, rank, question))
+                question++;
+            g_array_remove_index(leaders, i);
+        }
     }
-    return asked;
+    g_array_unref(leaders);
 }
 
 /* Asks once; false: there is no answer. */
@@ -223,7 +264,7 @@ static bool point_measure(const measure_t *measure, unsigned first,
 static bool point_share(const measure_t *measure, clock_point_t *point)
 {
     const clocks_t *clocks = measure->clocks;
-    char *key = key_text("point", clocks->identity, clocks->count);
+    char *key = key_text("point", clocks->identity, clocks->measured);
     char text[80], *found = NULL;
     bool shared;
 
@@ -247,28 +288,23 @@ void dscomm_priv_clocks_measure(clocks_t *clocks, dscomm_store_t *store,
     const measure_t measure = {
         clocks, store,
         dscomm_priv_clock_after(dscomm_priv_clock(), timeout_ms)};
-    const unsigned first = clocks->count * QUESTIONS;
+    const unsigned first = clocks->measured * QUESTIONS;
     clock_point_t *point = &clocks->points[clocks->count];
     bool known;
 
     if (clocks->count == G_N_ELEMENTS(clocks->points) || clocks->size < 2)
         return;
     if (!clocks->rank) {
-        if (!clocks->count)
-            leaders_learn(&measure);
-        for (guint i = 0; i < clocks->leaders->len; i++)
-            rank_answer(&measure, g_array_index(clocks->leaders, int, i),
-                        first);
+        leaders_learn(&measure);
+        leaders_answer(&measure, first);
         clocks->count++;
-        return;
+    } else if (clocks->has_come || identity_compare(&measure)) {
+        known = clocks->is_shared || !clocks->is_leader ||
+                point_measure(&measure, first, point);
+        if (!clocks->is_shared && known && point_share(&measure, point))
+            clocks->count++;
     }
-    if (!clocks->count && !identity_compare(&measure))
-        return;
-    if (clocks->is_shared)
-        return;
-    known = !clocks->is_leader || point_measure(&measure, first, point);
-    if (known && point_share(&measure, point))
-        clocks->count++;
+    clocks->measured++;
 }
 
 int64_t dscomm_priv_clocks_apply(const clocks_t *clocks, int64_t ns)

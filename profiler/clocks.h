@@ -24,10 +24,12 @@ typedef struct {
     int64_t (*now)(void);
     int rank, size;
     bool is_shared; /* with rank 0 */
+    bool has_come; /* this rank has compared its clock's identity */
     bool is_leader; /* asks for its machine */
     GArray *leaders; /* int, on rank 0: the ranks that ask */
     clock_point_t points[2]; /* at the begin and at the end */
     unsigned count; /* of points */
+    unsigned measured; /* measurements, of which some may have failed */
 } clocks_t;
 
 void dscomm_priv_clocks_init(clocks_t *clocks, int rank, int size);
@@ -35,7 +37,7 @@ void dscomm_priv_clocks_clear(clocks_t *clocks);
 
 /* Measures; all ranks call it at about the same time, once at the begin and
  * perhaps once at the end. Takes timeout_ms at most. If a rank does not come,
- * the point is missing on others. */
+ * or is silent, the point is missing on the ranks of its machine. */
 void dscomm_priv_clocks_measure(clocks_t *clocks, dscomm_store_t *store,
                                 int timeout_ms);
 

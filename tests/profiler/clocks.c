@@ -14,6 +14,7 @@
 
 #define RANKS 5
 #define WAIT_MS 30000
+#define SHORT_MS 2000
 
 typedef struct {
     const char *machine;
@@ -122,12 +123,64 @@ static void alone(void)
     dscomm_priv_clocks_clear(&clocks);
 }
 
+/* Of four machines one asks for the time, is silent at first, and has a second
+ * rank. It must not keep the others from their answers, at the begin or at the
+ * end. */
+static void *silent_run(void *arg)
+{
+    rank_t *rank = arg;
+    const bool is_silent = rank->rank == 1;
+    clocks_t *clocks = &rank->clocks;
+
+    mine = &machines[4];
+    dscomm_priv_clocks_init(clocks, rank->rank, RANKS);
+    snprintf(clocks->identity, sizeof clocks->identity, "%d",
+             rank->rank == 4 ? 1 : rank->rank);
+    if (rank->rank == 4)
+        usleep(400000); /* so that rank 1 is the leader */
+    /* The leader comes, and has no time left for asking. */
+    dscomm_priv_clocks_measure(clocks, store, is_silent ? 200 : SHORT_MS);
+    if (is_silent)
+        usleep((SHORT_MS + 100) * 1000);
+    rank->middle_ns = clocks->count;
+    dscomm_priv_clocks_measure(clocks, store, SHORT_MS);
+    return NULL;
+}
+
+static void silent(void)
+{
+    static rank_t ranks[RANKS];
+    pthread_t threads[RANKS];
+
+    dscomm_store_close(store);
+    if (dscomm_store_open("memory://", NULL, &store))
+        bail("%s", dscomm_last_error());
+    for (int i = 0; i < RANKS; i++) {
+        ranks[i].rank = i;
+        if (pthread_create(&threads[i], NULL, silent_run, &ranks[i]))
+            bail("no thread");
+    }
+    for (int i = 0; i < RANKS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 1; i < RANKS; i++) {
+        const bool late = i == 1 || i == 4;
+
+        is_int(ranks[i].middle_ns, !late, "rank %d, at the begin", i);
+        is_int(ranks[i].clocks.count, late ? 1 : 2, "rank %d, at the end", i);
+        dscomm_priv_clocks_clear(&ranks[i].clocks);
+    }
+    ok(ranks[1].clocks.is_leader && !ranks[4].clocks.is_leader,
+       "a leader that has failed stays it");
+    dscomm_priv_clocks_clear(&ranks[0].clocks);
+}
+
 int main(void)
 {
     if (dscomm_store_open("memory://", NULL, &store))
         bail("%s", dscomm_last_error());
     machines_compare();
     alone();
+    silent();
     dscomm_store_close(store);
     return tap_done();
 }
