@@ -111,13 +111,9 @@ static uint64_t pack_events(GByteArray *out, const trace_t *trace, size_t most)
     return left;
 }
 
-static void pack_trace(GByteArray *out, const trace_t *trace, size_t most)
+/* Packs what the events of trace refer to. */
+static void pack_tables(GByteArray *out, const trace_t *trace)
 {
-    pack_signed(out, trace->rank);
-    pack_number(out, (uint64_t)trace->pid);
-    pack_text(out, trace->host);
-    pack_signed(out, trace->offset_ns);
-    pack_signed(out, trace->error_ns);
     pack_number(out, trace->groups->len);
     for (guint i = 0; i < trace->groups->len; i++) {
         const trace_group_t *group =
@@ -139,22 +135,81 @@ static void pack_trace(GByteArray *out, const trace_t *trace, size_t most)
         pack_number(out, (uint64_t)thread->tid);
         pack_text(out, thread->name);
     }
-    pack_number(out, trace->dropped + pack_events(out, trace, most));
 }
+
+/* Leaves out all events if their tables have no room. */
+static void pack_trace(GByteArray *out, const trace_t *trace, size_t most)
+{
+    GByteArray *tables = g_byte_array_new();
+
+    pack_signed(out, trace->rank);
+    pack_number(out, (uint64_t)trace->pid);
+    pack_text(out, trace->host);
+    pack_signed(out, trace->offset_ns);
+    pack_signed(out, trace->error_ns);
+    pack_tables(tables, trace);
+    if (out->len + tables->len + EVENT_BYTES < most) {
+        g_byte_array_append(out, tables->data, tables->len);
+        pack_number(out, trace->dropped + pack_events(out, trace, most));
+    } else {
+        pack_number(out, 0); /* groups */
+        pack_number(out, 0); /* texts */
+        pack_number(out, 0); /* threads */
+        pack_signed(out, 0);
+        pack_number(out, 0); /* events */
+        pack_number(out, trace->dropped + trace->events->len);
+    }
+    g_byte_array_unref(tables);
+}
+
+static gint entry_compare_times(gconstpointer a, gconstpointer b)
+{
+    const profile_entry_t *x = a, *y = b;
+
+    return (x->total_ns < y->total_ns) - (x->total_ns > y->total_ns);
+}
+
+/* Packs the entries with the longest times that have room. */
+static void pack_entries(GByteArray *out, const dscomm_profile_t *profile,
+                         size_t most)
+{
+    GList *entries = g_list_sort(g_hash_table_get_keys(profile->entries),
+                                 entry_compare_times);
+    GByteArray *packed = g_byte_array_new();
+    uint64_t dropped = profile->dropped, count = 0;
+
+    for (const GList *item = entries; item; item = item->next) {
+        const profile_entry_t *entry = item->data;
+        const guint before = packed->len;
+
+        pack_entry(packed, entry);
+        count++;
+        if (out->len + packed->len <= most)
+            continue;
+        g_byte_array_set_size(packed, before);
+        count--;
+        if (entry->kind == ROW_SIZE || entry->kind == ROW_CLASS)
+            dropped += entry->count + entry->failed;
+    }
+    pack_number(out, dropped);
+    pack_number(out, count);
+    g_byte_array_append(out, packed->data, packed->len);
+    g_byte_array_unref(packed);
+    g_list_free(entries);
+}
+
+/* What a part has besides entries, and a trace besides its tables and events,
+ * is shorter. */
+#define HEAD_BYTES 512
 
 GByteArray *dscomm_priv_profile_pack(const dscomm_profile_t *profile,
                                      size_t most)
 {
+    const size_t room = most > 2 * HEAD_BYTES ? most - HEAD_BYTES : HEAD_BYTES;
     GByteArray *out = g_byte_array_new();
-    GHashTableIter iter;
-    gpointer key;
 
     g_byte_array_append(out, (const guint8 *)MAGIC, sizeof MAGIC - 1);
-    pack_number(out, profile->dropped);
-    pack_number(out, g_hash_table_size(profile->entries));
-    g_hash_table_iter_init(&iter, profile->entries);
-    while (g_hash_table_iter_next(&iter, &key, NULL))
-        pack_entry(out, key);
+    pack_entries(out, profile, profile->traces->len ? room / 2 : room);
     pack_number(out, profile->traces->len);
     for (guint i = 0; i < profile->traces->len; i++)
         pack_trace(out, profile_trace(profile, i), most);

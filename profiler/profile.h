@@ -63,10 +63,11 @@ int64_t dscomm_priv_profile_percentile(const profile_entry_t *entry,
 void dscomm_priv_profile_add_table(dscomm_profile_t *profile,
                                    const table_t *table);
 
-/* Writes profile as bytes, equal on all machines; the caller frees them. Of its
- * events the oldest are left out, and counted, so that there are at most most
- * bytes. unpack adds them to another profile. False: data is malformed, and
- * nothing of it has been added. */
+/* Writes profile as bytes, equal on all machines; the caller frees them. So
+ * that there are at most most bytes, or 1 KiB, entries with the shortest times
+ * are left out, and the oldest events; both are counted. Entries take at most
+ * half of the bytes if there are events. unpack adds them to another profile.
+ * False: data is malformed, and nothing of it has been added. */
 GByteArray *dscomm_priv_profile_pack(const dscomm_profile_t *profile,
                                      size_t most);
 bool dscomm_priv_profile_unpack(dscomm_profile_t *profile, const void *data,

@@ -141,7 +141,7 @@ typedef struct dscomm_profile_info {
     int ranks; /* whose counts these are */
     int world_size; /* ranks that should be there */
     const char *missing; /* "2, 5": ranks that are not; lives as profile does */
-    uint64_t dropped; /* operations that found no room */
+    uint64_t dropped; /* operations that found no room, here or on the way */
     uint64_t events; /* that are there */
     uint64_t events_dropped; /* that were overwritten or found no room */
 } dscomm_profile_info_t;

@@ -382,6 +382,46 @@ static void bounded(void)
     dscomm_profile_free(all);
 }
 
+/* Rows with the shortest times, and events whose texts have no room, are left
+ * out and counted. */
+static void bounded_rows(void)
+{
+    dscomm_profile_t *one = profile_new(), *all = dscomm_priv_profile_new(1);
+    trace_t *trace = add_trace(one, 0);
+    dscomm_profile_info_t info = {.size = sizeof info};
+    dscomm_profile_row_t row = {.size = sizeof row};
+    uint64_t count = 0;
+    GByteArray *packed;
+    char name[200];
+
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    for (int i = 1; i <= 500; i++) {
+        add(one, DSCOMM_COLL_SEND, name, 2, (uint64_t)i, 2, 100 * i);
+        g_ptr_array_add(trace->texts, (gpointer)g_string_chunk_insert_const(
+                                          one->texts, name));
+    }
+    for (int i = 0; i < 10; i++)
+        add_event(trace, DSCOMM_COLL_BARRIER, 100 * i, 100 * i + 50,
+                  (uint64_t)i, -1);
+    packed = dscomm_priv_profile_pack(one, 65536);
+    ok(packed->len <= 65536, "rows and texts are bounded, too");
+    ok(dscomm_priv_profile_unpack(all, packed->data, packed->len),
+       "what is left is read");
+    dscomm_priv_profile_finish(all);
+    dscomm_profile_info(all, &info);
+    for (size_t i = 0;
+         dscomm_priv_profile_get(all, DSCOMM_PROFILE_BY_SIZE, i, &row); i++)
+        count += row.count;
+    ok(count > 100 && count + info.dropped == 1000,
+       "each operation is there or counted as dropped");
+    is_int((long long)row.bytes, 500, "the longest ones are there");
+    ok(!info.events && info.events_dropped == 10, "the events are dropped");
+    g_byte_array_unref(packed);
+    dscomm_profile_free(one);
+    dscomm_profile_free(all);
+}
+
 /* Two compressed calls of 20000 bytes by 3 ranks, of which this one has sent
  * 945 bytes each time instead of 26666; and one that has cost bytes. */
 static dscomm_profile_t *compressed(void)
@@ -535,6 +575,7 @@ int main(void)
     merge();
     stragglers();
     bounded();
+    bounded_rows();
     packed = pack_rank(0);
     good = pack_rank(1);
     for (guint size = 0; size < packed->len; size++) {
