@@ -64,15 +64,20 @@ void dscomm_priv_ticks_choose(void)
     pthread_once(&once, choose);
 }
 
-dscomm_moment_t dscomm_priv_moment(void)
+dscomm_moment_t dscomm_priv_moment_by(bool is_counted)
 {
     struct timespec real;
-    dscomm_moment_t now = {.ticks = dscomm_priv_ticks(),
+    dscomm_moment_t now = {.ticks = dscomm_priv_ticks_by(is_counted),
                            .monotonic_ns = dscomm_priv_clock()};
 
     clock_gettime(CLOCK_REALTIME, &real);
     now.real_ns = (int64_t)real.tv_sec * 1000 * NS_PER_MS + real.tv_nsec;
     return now;
+}
+
+dscomm_moment_t dscomm_priv_moment(void)
+{
+    return dscomm_priv_moment_by(dscomm_priv_ticks_counted);
 }
 
 int64_t dscomm_priv_ticks_to_ns(uint64_t ticks, const dscomm_moment_t *from,

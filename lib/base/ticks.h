@@ -20,20 +20,26 @@ extern bool dscomm_priv_ticks_counted;
 /* Chooses the clock; later calls do nothing. */
 void dscomm_priv_ticks_choose(void);
 
-static inline uint64_t dscomm_priv_ticks(void)
+/* The ticks now, of the processor's counter or in ns. */
+static inline uint64_t dscomm_priv_ticks_by(bool is_counted)
 {
 #if defined(__x86_64__) || defined(__i386__)
-    if (__builtin_expect(dscomm_priv_ticks_counted, true))
+    if (__builtin_expect(is_counted, true))
         return __rdtsc();
 #elif defined(__aarch64__)
     uint64_t ticks;
 
-    if (__builtin_expect(dscomm_priv_ticks_counted, true)) {
+    if (__builtin_expect(is_counted, true)) {
         __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
         return ticks;
     }
 #endif
     return (uint64_t)dscomm_priv_clock();
+}
+
+static inline uint64_t dscomm_priv_ticks(void)
+{
+    return dscomm_priv_ticks_by(dscomm_priv_ticks_counted);
 }
 
 /* One moment by three clocks. */
@@ -44,9 +50,12 @@ typedef struct {
 } dscomm_moment_t;
 
 dscomm_moment_t dscomm_priv_moment(void);
+/* The same, with the ticks of a process whose dscomm_priv_ticks_counted is
+ * is_counted. */
+dscomm_moment_t dscomm_priv_moment_by(bool is_counted);
 
 /* The time of ticks, in ns of the monotonic clock. from and to are two moments
- * of the same machine, the further apart the better. */
+ * of the same machine and clock, the further apart the better. */
 int64_t dscomm_priv_ticks_to_ns(uint64_t ticks, const dscomm_moment_t *from,
                                 const dscomm_moment_t *to);
 

@@ -167,7 +167,7 @@ static void print_call(const times_t *times, const dscomm_recorded_t *call,
 
 static void print_calls(const dscomm_recorder_slot_t *slot, FILE *file)
 {
-    const times_t times = {slot, dscomm_priv_moment()};
+    const times_t times = {slot, dscomm_priv_moment_by(slot->is_counted)};
     const uint64_t last = atomic_load(&slot->calls);
     const char *separator = "";
     dscomm_recorded_t call;

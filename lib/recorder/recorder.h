@@ -81,7 +81,7 @@ typedef struct {
     _Atomic int64_t owner; /* the pid that writes; 0: none does */
     _Atomic int64_t pid; /* of the last owner; 0: never used */
     int32_t rank, size; /* in the world */
-    uint32_t is_counted; /* dscomm_priv_ticks_counted */
+    uint32_t is_counted; /* the owner's dscomm_priv_ticks_counted */
     dscomm_moment_t opened;
     char world[24]; /* identity of the world, equal on all its ranks */
     _Alignas(64) _Atomic uint64_t calls; /* serial of the last call */

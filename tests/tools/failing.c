@@ -52,6 +52,13 @@ static dscomm_status_t come_late(void)
     return stay_away(world);
 }
 
+/* Calls a second later. */
+static dscomm_status_t reduce_later(void)
+{
+    sleep(1);
+    return reduce();
+}
+
 static dscomm_status_t call_other(void)
 {
     return dscomm_broadcast(world, x, 4, DSCOMM_FLOAT32, 0, NULL);
@@ -209,6 +216,7 @@ static const struct {
     {"stop", stop, reduce},
     {"leave", leave, reduce},
     {"late", come_late, reduce},
+    {"later", come_late, reduce_later},
     {"differ", call_other, reduce},
     {"count", call_count, reduce},
     {"dtype", call_dtype, reduce},

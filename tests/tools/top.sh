@@ -20,6 +20,39 @@ is_stopped()
 }
 
 name=top-$$
+# waits_there: whether rank 0 waits for rank 1
+waits_there()
+{
+    json=$("$program" top --once --json --interval 0.01 "$job" 2>&1) &&
+        [ "$(member current | cut -c 2-11)" = all_reduce ]
+}
+# ms: the time now
+ms()
+{
+    echo $(($(date +%s%N) / 1000000))
+}
+began=$(ms)
+DSCOMM_TIMEOUT=100 start_node 0 "$program" run -n 4 "$abs_top_builddir/tests/tools/failing" later
+job=$pid
+until_true waits_there
+result $? 'ranks begin to wait a second after their start'
+age=$(($(ms) - began))
+waited=$(member seconds | awk '{ print int(1000 * $1) }')
+[ "$waited" -ge 0 ] && [ "$waited" -le $((age - 1000)) ]
+result $? "and have waited for $waited ms of $age"
+like "$("$program" analyze "$job")" \
+    'rank 1 is behind: .* up to [0-9.e-]+ s before.*; its last, all_reduce\(count 4, float32, sum\) #4 .* was made [0-9.]+ s before' \
+    'dscomm analyze has times'
+spread=$("$program" analyze "$job" |
+    sed -n 's/.*up to \([0-9.e-]*\) s before.*#4 .* was made \([0-9.]*\) s before.*/\1 \2/p' | head -n 1 |
+    awk '{ print int(1000 * ($2 - $1)) }')
+[ "${spread:-0}" -ge 990 ]
+result $? "by which the others called ${spread:-no} ms after the last call of rank 1"
+{
+    kill_started
+    finish
+} 2>/dev/null
+started=
 DSCOMM_TIMEOUT=100 "$program" run --rdzv-id $name -n 4 "$abs_top_builddir/tests/tools/failing" stop \
     >/dev/null 2>&1 &
 job=$!

@@ -141,7 +141,7 @@ static bool find_current(const dscomm_recorder_slot_t *slot, GHashTable *called,
                          sample_t *sample)
 {
     const uint64_t last = atomic_load(&slot->calls);
-    const dscomm_moment_t now = dscomm_priv_moment();
+    const dscomm_moment_t now = dscomm_priv_moment_by(slot->is_counted);
     dscomm_recorded_t call;
     int64_t called_ns;
 

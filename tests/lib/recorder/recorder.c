@@ -537,8 +537,58 @@ static void test_ticks(void)
     is_int(dscomm_priv_ticks_to_ns(3600, &from, &from), 1000, "no time passed");
 }
 
+/* The child takes a slot with ticks of the other clock, and makes a call. */
+static void counting_child_run(int64_t parent)
+{
+    const dscomm_coll_args_t args = make(1, 1);
+    dscomm_recorder_t recorder = DSCOMM_RECORDER_INIT;
+
+    dscomm_priv_ticks_counted = !dscomm_priv_ticks_counted;
+    if (dscomm_priv_recorder_find(parent, &recorder) ||
+        dscomm_priv_recorder_claim(&recorder, 0, "w", 0, 1))
+        _exit(1);
+    g_usleep(50000);
+    dscomm_priv_recorder_collective(recorder.slot, 1, 1, &args, 0);
+    _exit(0);
+}
+
+/* Times are right whichever clock their process has chosen. */
+static void test_clock(bool counted)
+{
+    dscomm_recorder_t recorder = DSCOMM_RECORDER_INIT;
+    const int64_t parent = getpid(), before = g_get_real_time();
+    const char *called;
+    char *text = NULL;
+    size_t size = 0;
+    int64_t us = 0;
+    FILE *file;
+    pid_t pid;
+
+    dscomm_priv_ticks_counted = counted;
+    dscomm_priv_recorder_create("job", &recorder);
+    pid = fork();
+    if (pid == 0)
+        counting_child_run(parent);
+    waitpid(pid, NULL, 0);
+    g_usleep(50000);
+    file = open_memstream(&text, &size);
+    dscomm_priv_recorder_print(&recorder, NULL, file);
+    fclose(file);
+    called = strstr(text, "\"called_ns\": ");
+    if (called)
+        us = g_ascii_strtoll(called + 13, NULL, 10) / 1000;
+    ok(us >= before + 49000 && us <= g_get_real_time() - 49000,
+       "a call of a process with another clock: %lld us after the start",
+       (long long)(us - before));
+    free(text);
+    dscomm_priv_recorder_close(&recorder);
+}
+
 int main(void)
 {
+    test_clock(false);
+    test_clock(true);
+    dscomm_priv_ticks_counted = false;
     dscomm_priv_ticks_choose();
     test_ticks();
     test_collective();
