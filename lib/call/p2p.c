@@ -98,6 +98,8 @@ static dscomm_status_t message_transfer(dscomm_group_t *group,
         status = group->ops.send(group->impl, message);
     }
     dscomm_priv_recorder_end(group->recorder, serial, message->bytes, status);
+    if (G_UNLIKELY(status < 0))
+        dscomm_priv_group_failed(group);
     return status;
 }
 

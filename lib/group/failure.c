@@ -210,9 +210,8 @@ void dscomm_priv_group_parts_call(dscomm_group_t *group,
 
 static void group_note_revocation(dscomm_group_t *group)
 {
-    if (dscomm_priv_group_is(group, GROUP_REVOKED))
+    if (atomic_fetch_or(&group->state, GROUP_REVOKED) & GROUP_REVOKED)
         return;
-    dscomm_priv_group_set(group, GROUP_REVOKED);
     dscomm_priv_group_parts_call(group, PART_REVOKED);
 }
 
@@ -272,6 +271,11 @@ dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group,
     if (status != DSCOMM_OK)
         group_note_revocation(group);
     return status;
+}
+
+void dscomm_priv_group_failed(dscomm_group_t *group)
+{
+    dscomm_priv_group_revoked(group, NULL);
 }
 
 dscomm_status_t dscomm_priv_invalid(const dscomm_group_t *group,
@@ -350,14 +354,15 @@ dscomm_status_t dscomm_group_abort(dscomm_group_t *group, const char *reason)
 }
 
 /* Returns the status for the user, and notes in the group's state that the user
- * has asked; any thread may set that bit. */
+ * has asked; any thread may set these bits. */
 static dscomm_status_t status_read(const dscomm_group_t *group,
                                    dscomm_failure_t *ret_failure)
 {
-    const dscomm_status_t status = status_get(group, ret_failure);
+    dscomm_group_t *own = (dscomm_group_t *)group;
+    const dscomm_status_t status = dscomm_priv_group_revoked(own, ret_failure);
 
     if (status < 0)
-        dscomm_priv_group_set((dscomm_group_t *)group, GROUP_STATUS_READ);
+        dscomm_priv_group_set(own, GROUP_STATUS_READ);
     return status;
 }
 

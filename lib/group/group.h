@@ -305,6 +305,11 @@ static inline unsigned dscomm_priv_group_busy(const dscomm_group_t *group)
     return dscomm_priv_group_bits(group, ~0u);
 }
 
+/* Called before a call returns a failure of the backend: if that has revoked
+ * the group, the parts learn it now, because the program may end next. Keeps
+ * dscomm_last_error(). */
+void dscomm_priv_group_failed(dscomm_group_t *group);
+
 /* Runs a blocking collective that has its sequence by the backend's slot, and
  * records it. */
 static inline dscomm_status_t
@@ -317,6 +322,8 @@ dscomm_priv_group_run(dscomm_group_t *group, const dscomm_coll_args_t *args)
 
     dscomm_priv_recorder_end(group->recorder, serial,
                              args->count * args->element, status);
+    if (G_UNLIKELY(status < 0))
+        dscomm_priv_group_failed(group);
     return status;
 }
 

@@ -262,6 +262,7 @@ dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work)
     group->works.unscanned = 1;
     if (status < 0) {
         work_record_end(work, status);
+        dscomm_priv_group_failed(group);
         dscomm_priv_hook_end(group, &work->call, work->span, status,
                              &work->request);
         return status;

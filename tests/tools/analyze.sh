@@ -64,6 +64,27 @@ all|ranks that have all died: the first|^rank 0 P is dead
 all|the last|^rank 3 P is dead
 all|how|was killed by signal 9
 END
+# Ranks that end as soon as a call has failed, under dscomm run and without it.
+while IFS='|' read -r way text pattern; do
+    rm -rf "$dumps"
+    DSCOMM_TIMEOUT=2 DSCOMM_DUMP=$dumps run -n 3 "$failing" "$way" exit
+    is "$(ls "$dumps" | grep -c 'json$')" 1 "$text, ranks that end at once: one dump"
+    like "$("$program" analyze "$dumps")" "$pattern" "$text, ranks that end at once: the failure"
+    rm -rf "$dumps" "$scratch/meet"
+    for r in 0 1 2; do
+        DSCOMM_TIMEOUT=2 DSCOMM_DUMP=$dumps RANK=$r WORLD_SIZE=3 \
+            DSCOMM_INIT_METHOD=file://$scratch/meet start_node $r "$failing" "$way" exit
+    done
+    finish 2>/dev/null
+    is "$(ls "$dumps" | grep -c 'json$')" 1 "$text, ranks started by hand: one dump"
+    like "$("$program" analyze "$dumps")" "$pattern" "$text, ranks started by hand: the failure"
+done <<'END'
+die|a death|^rank 1 .* died
+late|a time-out|no progress for 2
+differ|a mismatch|^group .world.: rank . .* called .*, but rank
+works|a time-out of works|no progress for 2
+END
+rm -f "$scratch"/out.* "$scratch"/err.*
 fail_by late
 is "$(kinds)" 'behind failure ' 'findings about a rank that does not come'
 like "$json" '"ranks" : \[$' 'the ranks as data'

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Not a test: ranks of a job that fails in the way of the first argument, after
- * a group of the even ranks and three all_reduces. Rank 1 is the culprit. */
+ * a group of the even ranks and three all_reduces. Rank 1 is the culprit. With
+ * a second argument, ranks end as soon as a call has failed. */
 #include "config.h"
 
 #include <dscomm/dscomm.h>
@@ -255,6 +256,8 @@ int main(int argc, char **argv)
             status = (rank == 1 ? ways[i].culprit : ways[i].others)();
     if (status < 0)
         fprintf(stderr, "%s\n", dscomm_last_error());
+    if (argc > 2 && status < 0)
+        _exit(1);
     dscomm_finalize(world);
     return status < 0;
 }
