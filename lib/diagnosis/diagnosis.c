@@ -6,6 +6,7 @@
 #include "lib/base/clock.h"
 #include "lib/diagnosis/history.h"
 #include "lib/group/failure.h"
+#include "lib/group/recorded.h"
 #include "lib/group/world.h"
 #include "lib/rendezvous/processes.h"
 #include "lib/rendezvous/rendezvous.h"
@@ -18,7 +19,11 @@
 #define LATE_RANKS_NAMED 8 /* ranks that one sentence names */
 #define CALL_MS 200 /* time-out of one request to the store */
 #define ALL_MS 500 /* time-out of all requests of one diagnosis */
-#define GRACE_MS 250 /* wait for reports that others are about to write */
+/* Wait for reports that others are about to write. Ranks that wait in the
+ * collective write theirs after a second (EARLY_AFTER_MS), so that long if
+ * they are needed to see what most ranks have called. */
+#define GRACE_MS 250
+#define VOTE_MS 1250
 /* Wait for the report of a rank whose header shows a mismatch in an earlier
  * call. A rank writes its report after it has waited for a moment. That is late
  * if it computes, or if the machine is loaded. */
@@ -252,18 +257,71 @@ static dscomm_status_t reports_compare(const dscomm_diagnosis_t *diagnosis,
     return DSCOMM_ERR_MISMATCH;
 }
 
-/* After a mismatch was found: waits up to GRACE_MS for the reports of more
- * ranks, so that the sentence can name the rank that differs from most. Without
- * the report of peer, unless that is -1, the call that differs is not known:
- * that report is waited for up to PEER_MS, or the group's time-out if that is
- * shorter, unless the peer or the group ends meanwhile. */
+/* Makes the reports of the ranks of this machine from their records. */
+static void reports_take_recorded(dscomm_diagnosis_t *diagnosis)
+{
+    const dscomm_group_t *group = diagnosis->group;
+    dscomm_recorded_group_t *seen = dscomm_priv_recorded_open(group);
+    char text[REPORT_MAX];
+    uint32_t number;
+
+    for (int r = 0; seen && r < group->size; r++) {
+        const dscomm_recorder_slot_t *slot;
+
+        if (rank_has_called(diagnosis, r))
+            continue;
+        slot = dscomm_priv_recorded_slot(seen, group->identity.world_ranks[r],
+                                         &number);
+        if (!slot)
+            continue;
+        dscomm_priv_report_write(slot, number, group->identity.id, NULL, 0,
+                                 NULL, 0, text);
+        dscomm_priv_report_read(text, group->identity.id,
+                                &diagnosis->reports[r]);
+    }
+    dscomm_priv_recorded_close(seen);
+}
+
+/* True if more than half of the ranks have made the same call of this
+ * collective. */
+static bool vote_is_decided(const dscomm_diagnosis_t *diagnosis)
+{
+    const int ranks = diagnosis->group->size;
+    const dscomm_call_seen_t *call, *candidate = NULL;
+    int lead = 0, alike = 0;
+
+    for (int r = 0; r < ranks; r++) {
+        call = dscomm_priv_report_call(&diagnosis->reports[r],
+                                       diagnosis->sequence);
+        if (!call)
+            continue;
+        if (!lead)
+            candidate = call;
+        lead += call->fingerprint == candidate->fingerprint ? 1 : -1;
+    }
+    for (int r = 0; candidate && r < ranks; r++) {
+        call = dscomm_priv_report_call(&diagnosis->reports[r],
+                                       diagnosis->sequence);
+        alike += call && call->fingerprint == candidate->fingerprint;
+    }
+    return 2 * alike > ranks;
+}
+
+/* After a mismatch was found: waits up to GRACE_MS or VOTE_MS for the reports
+ * of more ranks, so that the sentence can name the rank that differs from most.
+ * Without the report of peer, unless that is -1, the call that differs is not
+ * known: that report is waited for up to PEER_MS, or the group's time-out if
+ * that is shorter, unless the peer or the group ends meanwhile. */
 static dscomm_status_t reports_compare_all(dscomm_diagnosis_t *diagnosis,
                                            int peer,
                                            dscomm_failure_t *ret_failure)
 {
     const int64_t now = dscomm_priv_clock();
-    const int64_t end = dscomm_priv_clock_after(now, GRACE_MS);
     const dscomm_group_t *group = diagnosis->group;
+    const int64_t grace_end = dscomm_priv_clock_after(now, GRACE_MS);
+    const int64_t vote_end =
+        MIN(dscomm_priv_clock_after(now, MIN(VOTE_MS, group->timeout_ms)),
+            diagnosis->deadline);
     const int64_t peer_end =
         dscomm_priv_clock_after(now, MIN(PEER_MS, group->timeout_ms));
     bool lacks_peer;
@@ -272,7 +330,11 @@ static dscomm_status_t reports_compare_all(dscomm_diagnosis_t *diagnosis,
         processes_learn(diagnosis);
     for (;;) {
         const bool expects_peer = peer >= 0 && !rank_has_ended(diagnosis, peer);
+        int64_t end;
 
+        reports_take_recorded(diagnosis);
+        end = group->size < 3 || vote_is_decided(diagnosis) ? grace_end
+                                                            : vote_end;
         if (dscomm_priv_clock() < end)
             report_fetch_all(diagnosis);
         if (peer >= 0)

@@ -38,11 +38,11 @@ dscomm_status_t dscomm_priv_diagnosis_look(dscomm_diagnosis_t *diagnosis,
 dscomm_status_t dscomm_priv_diagnosis_timeout(dscomm_diagnosis_t *diagnosis,
                                               dscomm_failure_t *ret_failure);
 /* As the first, after a header has shown a mismatch: reads the reports of more
- * ranks, and waits GRACE_MS for reports that are about to be written. peer: the
- * header's sender if a call before this one differs, else -1; its report is
- * waited for up to 2 s. The caller keeps the group's lock: the group is being
- * revoked, and another thread with the lock could only wait for the sentence.
- */
+ * ranks, and waits GRACE_MS, or VOTE_MS if no call has a majority, for reports
+ * that are about to be written. peer: the header's sender if a call before this
+ * one differs, else -1; its report is waited for up to 2 s. The caller keeps
+ * the group's lock: the group is being revoked, and another thread with the
+ * lock could only wait for the sentence. */
 dscomm_status_t dscomm_priv_diagnosis_mismatch(dscomm_diagnosis_t *diagnosis,
                                                int peer,
                                                dscomm_failure_t *ret_failure);

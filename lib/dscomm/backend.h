@@ -485,9 +485,10 @@ typedef struct dscomm_call_seen {
 } dscomm_call_seen_t;
 /* Makes the record of a mismatch: of so many ranks, own and other have called
  * different collectives. look writes the call of a rank, or returns 0 if that
- * call is not known; it must know those of own and other. If at least three
- * calls are known and one rank differs from most, that rank is the culprit;
- * else own. */
+ * call is not known; it must know those of own and other. It waits up to 200 ms
+ * until look knows the calls of all ranks, or more than half of them are alike.
+ * If at least three calls are known and one rank differs from most, that rank
+ * is the culprit; else own. */
 DSCOMM_API void dscomm_backend_mismatch(
     const dscomm_group_t *group, int ranks, int own, int other,
     int (*look)(const void *arg, int rank, dscomm_call_seen_t *ret_call),

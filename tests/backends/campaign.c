@@ -394,8 +394,7 @@ static const char *judge_culprit(const scene_t *scene, const job_t *job,
         has(scene, CAMPAIGN_CHAINED))
         return NULL;
     if (culprit < 0 ||
-        (culprit != scene->victim && !was_ended(scene, job, culprit) &&
-         (kind != DSCOMM_FAILURE_MISMATCH || !names(report, scene->victim))))
+        (culprit != scene->victim && !was_ended(scene, job, culprit)))
         return "another culprit";
     if (failure->pid ? failure->pid != job->reports[culprit].pid
                      : kind == DSCOMM_FAILURE_DIED)
