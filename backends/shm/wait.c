@@ -90,13 +90,24 @@ static void sleep_announced(shm_t *shm, shm_wait_t *wait, int64_t timeout_ns)
     shm_wait_end_slow(shm, wait);
 }
 
-static dscomm_status_t wait_fail_dead(shm_t *shm, int rank, const char *during)
+/* False if the rank has not called the collective that this rank is in. A part
+ * of a collective, as on one level of a group, does not tell. */
+static bool rank_may_have_called(const shm_t *shm, int rank)
 {
+    return shm_call(shm) != shm->op_args ||
+           shm_last_sequence(shm, rank) >= shm->op_args->sequence;
+}
+
+/* in: the collective that this rank is in, or "". */
+static dscomm_status_t wait_fail_dead(shm_t *shm, int rank, const char *in)
+{
+    const char *when = "";
     dscomm_failure_t failure;
 
+    if (*in)
+        when = rank_may_have_called(shm, rank) ? "during " : "before ";
     shm_blame(shm, DSCOMM_ERR_PEER_FAILED, DSCOMM_FAILURE_DIED, rank, &failure);
-    dscomm_backend_failure_detail(&failure, "%s%s", *during ? "during " : "",
-                                  during);
+    dscomm_backend_failure_detail(&failure, "%s%s", when, in);
     return shm_fail(shm, &failure);
 }
 

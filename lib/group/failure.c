@@ -6,6 +6,7 @@
 
 #include "lib/base/attr.h"
 #include "lib/base/node.h"
+#include "lib/group/recorded.h"
 #include "lib/group/world.h"
 #include "lib/rendezvous/processes.h"
 
@@ -26,6 +27,17 @@ int dscomm_backend_rank_number(const dscomm_group_t *group, int rank)
     return identity->from_world[rank];
 }
 
+/* Returns the pid of a rank of the world that runs on this machine; 0: it is
+ * not known. */
+static int64_t rank_find_pid(const dscomm_group_t *group, int rank)
+{
+    dscomm_recorded_group_t *seen = dscomm_priv_recorded_open(group);
+    const int64_t pid = seen ? dscomm_priv_recorded_pid(seen, rank) : 0;
+
+    dscomm_priv_recorded_close(seen);
+    return pid;
+}
+
 /* Returns the pid of a rank of the world, and its node's name. pid is given if
  * the process runs on this machine; 0: returns what is known without a request
  * to the store. */
@@ -38,10 +50,12 @@ static int64_t rank_find_process(const dscomm_group_t *group, int rank,
     *node = '\0';
     if (!pid && meeting && rank == meeting->rank)
         pid = getpid();
-    if (pid)
-        dscomm_priv_node_name(node);
-    else if (meeting && meeting->processes)
+    if (!pid && meeting && meeting->processes)
         pid = dscomm_priv_processes_find(meeting->processes, rank, node);
+    if (!pid)
+        pid = rank_find_pid(group, rank);
+    if (pid && !*node)
+        dscomm_priv_node_name(node);
     return pid;
 }
 
@@ -154,6 +168,21 @@ dscomm_status_t dscomm_priv_group_give_up(dscomm_group_t *group,
     return status;
 }
 
+/* False if the rank that has ended the group had not called a collective. */
+static bool culprit_may_have_called(const dscomm_group_t *group,
+                                    uint64_t sequence)
+{
+    dscomm_recorded_group_t *seen = dscomm_priv_recorded_open(group);
+    dscomm_failure_t failure;
+    bool may = true;
+
+    if (seen && group->ops.status(group->impl, &failure) != DSCOMM_OK)
+        may =
+            dscomm_priv_recorded_may_have_called(seen, failure.rank, sequence);
+    dscomm_priv_recorded_close(seen);
+    return may;
+}
+
 void dscomm_priv_group_interrupt(dscomm_group_t *group,
                                  const dscomm_coll_args_t *args)
 {
@@ -163,6 +192,7 @@ void dscomm_priv_group_interrupt(dscomm_group_t *group,
         return;
     interrupted->coll = args->coll;
     interrupted->sequence = args->sequence;
+    interrupted->before = !culprit_may_have_called(group, args->sequence);
     dscomm_coll_describe(args, interrupted->text, sizeof interrupted->text);
     atomic_store(&interrupted->is_set, true);
 }
@@ -181,7 +211,9 @@ static dscomm_status_t status_get(const dscomm_group_t *group,
         return status;
     ret_failure->coll = interrupted->coll;
     ret_failure->sequence = interrupted->sequence;
-    dscomm_backend_failure_detail(ret_failure, "during %s", interrupted->text);
+    dscomm_backend_failure_detail(ret_failure, "%s %s",
+                                  interrupted->before ? "before" : "during",
+                                  interrupted->text);
     return status;
 }
 

@@ -77,18 +77,47 @@ static uint32_t number_find(const dscomm_group_t *group,
     return 0;
 }
 
+static const dscomm_recorder_slot_t *
+slot_of(const dscomm_recorded_group_t *seen, int world_rank)
+{
+    if (world_rank < 0 || world_rank >= seen->group->identity.world->size ||
+        seen->slots[world_rank] < 0)
+        return NULL;
+    return &seen->view.memory->slot[seen->slots[world_rank]];
+}
+
 const dscomm_recorder_slot_t *
 dscomm_priv_recorded_slot(const dscomm_recorded_group_t *seen, int world_rank,
                           uint32_t *ret_number)
 {
-    const dscomm_recorder_slot_t *slot;
+    const dscomm_recorder_slot_t *slot = slot_of(seen, world_rank);
 
-    if (world_rank < 0 || world_rank >= seen->group->identity.world->size ||
-        seen->slots[world_rank] < 0)
-        return NULL;
-    slot = &seen->view.memory->slot[seen->slots[world_rank]];
-    *ret_number = number_find(seen->group, slot);
+    *ret_number = slot ? number_find(seen->group, slot) : 0;
     return *ret_number ? slot : NULL;
+}
+
+int64_t dscomm_priv_recorded_pid(const dscomm_recorded_group_t *seen,
+                                 int world_rank)
+{
+    const dscomm_recorder_slot_t *slot = slot_of(seen, world_rank);
+
+    return slot ? atomic_load(&slot->pid) : 0;
+}
+
+bool dscomm_priv_recorded_may_have_called(const dscomm_recorded_group_t *seen,
+                                          int world_rank, uint64_t sequence)
+{
+    uint32_t number;
+    const dscomm_recorder_slot_t *slot =
+        dscomm_priv_recorded_slot(seen, world_rank, &number);
+    const uint64_t last = slot ? atomic_load(&slot->calls) : 0;
+    dscomm_recorded_t call;
+
+    for (uint64_t i = 0; i < MIN(last, RECORDER_CALLS); i++)
+        if (dscomm_priv_recorder_read(slot, last - i, &call) &&
+            call.group == number && call.coll < DSCOMM_COLL_SEND)
+            return call.sequence >= sequence;
+    return !slot || last > RECORDER_CALLS;
 }
 
 bool dscomm_priv_recorded_call(const dscomm_recorded_group_t *seen,

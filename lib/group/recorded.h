@@ -24,6 +24,13 @@ dscomm_priv_recorded_slot(const dscomm_recorded_group_t *seen, int world_rank,
 bool dscomm_priv_recorded_call(const dscomm_recorded_group_t *seen,
                                int world_rank, uint64_t sequence,
                                dscomm_call_seen_t *ret_call);
+/* False if a rank of the world is known not to have called the collective with
+ * that number, or a later one. */
+bool dscomm_priv_recorded_may_have_called(const dscomm_recorded_group_t *seen,
+                                          int world_rank, uint64_t sequence);
+/* Returns the process of a rank of the world; 0: it is not known. */
+int64_t dscomm_priv_recorded_pid(const dscomm_recorded_group_t *seen,
+                                 int world_rank);
 /* Returns the oldest of the collectives up to `last`, 64 at most, in which two
  * ranks of the world differ; 0: none is known. */
 uint64_t dscomm_priv_recorded_difference(const dscomm_recorded_group_t *seen,
