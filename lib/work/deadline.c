@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #define EARLY_AFTER_MS 1000
 #define LAST_LOOK_MS 600 /* before the deadline */
@@ -86,6 +87,18 @@ static dscomm_status_t timeout_explain(dscomm_group_t *group,
     return DSCOMM_OK;
 }
 
+/* Returns detail without the name of the call, what, that it may begin with,
+ * because the sentence has that before. */
+static const char *detail_rest(const dscomm_group_t *group, const char *what,
+                               const char *detail)
+{
+    char begin[256];
+
+    snprintf(begin, sizeof begin, "%s of group '%s' ", what,
+             group->identity.name);
+    return detail + (g_str_has_prefix(detail, begin) ? strlen(begin) : 0);
+}
+
 /* Ends the group because its deadline has passed. 0 if there was progress
  * meanwhile. */
 static int work_expire(dscomm_group_t *group, dscomm_work_t *culprit)
@@ -114,7 +127,7 @@ static int work_expire(dscomm_group_t *group, dscomm_work_t *culprit)
         &failure,
         "%s of group '%s' (rank %d of %d) made no progress for %d ms%s%s", what,
         group->identity.name, group->rank, group->size, group->timeout_ms,
-        *failure.detail ? ": " : "", failure.detail);
+        *failure.detail ? ": " : "", detail_rest(group, what, failure.detail));
     break_group(group, &failure);
     return 1;
 }

@@ -79,11 +79,13 @@ while IFS='|' read -r way text pattern; do
     is "$(ls "$dumps" | grep -c 'json$')" 1 "$text, ranks started by hand: one dump"
     like "$("$program" analyze "$dumps")" "$pattern" "$text, ranks started by hand: the failure"
 done <<'END'
-die|a death|^rank 1 .* died
+die|a death|^rank 1 .* (died|was killed by signal 9)
 late|a time-out|no progress for 2
 differ|a mismatch|^group .world.: rank . .* called .*, but rank
-works|a time-out of works|no progress for 2
+works|a time-out of works|^all_reduce[^:]* made no progress for 2000 ms: still waits for rank 1 \(pid [0-9]+
 END
+grep -q '"group_rank": 1, "pid": [1-9]' "$dumps"/*.json
+result $? 'a time-out of works: the process of the culprit'
 rm -f "$scratch"/out.* "$scratch"/err.*
 fail_by late
 is "$(kinds)" 'behind failure ' 'findings about a rank that does not come'
