@@ -124,6 +124,22 @@ is "$("$program" analyze --json "$pid" | grep -c '"kind" : "failure"')" 2 \
     'apart: in the world of all, and in its own'
 end_job
 
+# A job that goes on. On a loaded machine ranks do wait for each other at times.
+DSCOMM_TIMEOUT=100 start_node 0 "$program" run -n 4 "$failing" healthy
+has_called()
+{
+    "$program" top --once --json --interval 0.01 "$pid" 2>/dev/null | grep -q '"calls" : [0-9]\{3,\}'
+}
+until_true has_called
+quiet=0
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    out=$("$program" analyze "$pid")
+    [ "$out" != 'nothing found in the records of 4 ranks' ] || quiet=$((quiet + 1))
+done
+[ $quiet -ge 5 ]
+result $? "a healthy job: nothing is found $quiet times of 10" || printf '%s\n' "$out" | sed 's/^/# /'
+end_job
+
 # Two hosts: each has its dump, and only both tell all.
 if [ "$(id -u)" = 0 ] && unshare -u true 2>/dev/null; then
     rm -rf "$dumps"
@@ -228,6 +244,26 @@ is "$out" "group 'world': rank 0 called barrier() #1, but rank 1 called broadcas
 sed -i 's/started/completed/; s/fingerprint": 5/fingerprint": 6/' "$scratch/a.json"
 out=$("$program" analyze "$scratch")
 is "$?,$out" '0,nothing found in the records of 2 ranks' 'a folder, without findings'
+# A running rank is behind if others have waited for it for 10 ms; one that has died always is.
+rm "$scratch"/?.json
+while read -r process called found; do
+    cat >"$scratch/a.json" <<EOF
+{"dscomm_dump": 1, "job": "j", "host": "a", "written_ns": 2000000000, "ranks": [
+ {"rank": 0, "size": 2, "world": "v", "pid": 11, "process": "running", "calls": 1, "failure": null,
+  "groups": [{"number": 1, "name": "world", "id": "w", "rank": 0, "size": 2}],
+  "entries": [{"serial": 1, "group": 1, "sequence": 1, "operation": "barrier",
+   "call": "barrier() #1", "state": "started", "fingerprint": 5, "called_ns": $called}]},
+ {"rank": 1, "size": 2, "world": "v", "pid": 12, "process": "$process", "calls": 0, "failure": null,
+  "groups": [{"number": 1, "name": "world", "id": "w", "rank": 1, "size": 2}], "entries": []}]}
+EOF
+    is "$("$program" analyze "$scratch/a.json" | grep -c 'rank 1 is behind')" "$found" \
+        "a rank is $process; the other has waited $((2000000000 - called)) ns"
+done <<'END'
+running 1980000000 1
+running 1999700000 0
+running 2000700000 0
+dead 1999700000 1
+END
 # Two worlds of the same processes: neither hides the other, and no rank of one is compared
 # with a rank of the other.
 rm "$scratch"/?.json

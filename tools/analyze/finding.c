@@ -4,6 +4,8 @@
 
 #include "tools/analyze/finding.h"
 
+#define OLD_S 0.01 /* ranks of a healthy job wait as long for each other */
+
 finding_t *finding_add(GPtrArray *findings, const char *kind, const char *group,
                        gint64 sequence, char *text)
 {
@@ -43,6 +45,11 @@ double call_age(const call_t *call)
 {
     return (double)MAX(call->member->rank->written_ns - call->called_ns, 0) /
            1e9;
+}
+
+bool call_is_old(const call_t *call)
+{
+    return call_age(call) >= OLD_S;
 }
 
 char *rank_activity(const rank_t *rank)

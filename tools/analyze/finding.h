@@ -26,6 +26,12 @@ void finding_free(void *finding);
 void append_ranks(GString *text, const GArray *ranks, guint count);
 /* The seconds for which the call had run when the dump was written. */
 double call_age(const call_t *call);
+/* True if the call had run for so long that ranks which have not made theirs
+ * are a finding. The records of a dump are read one after the other, all after
+ * written_ns, while ranks may go on. So of two of them the one that was read
+ * later is younger; but what a call has waited for since before written_ns, and
+ * is in no record, had not been done at that time. */
+bool call_is_old(const call_t *call);
 /* "in recv from rank 0 with tag 5 of group 'world' for 1.5 s", or that it was
  * in no call; g_free(). */
 char *rank_activity(const rank_t *rank);

@@ -4,6 +4,8 @@
 
 #include "tools/analyze/finding.h"
 
+#include <string.h>
+
 #define LATE_S 0.001 /* ranks of several machines have no better clock */
 
 static gint64 member_sequence(const member_t *member)
@@ -157,14 +159,33 @@ static void append_waiting(const group_t *group, const call_t *awaited,
     g_array_free(ranks, true);
 }
 
-/* Adds that the member is behind. */
+/* True if a rank has waited in the collective for more than a moment. */
+static bool some_wait(const group_t *group, const call_t *awaited)
+{
+    for (guint i = 0; i < group->members->len; i++) {
+        const call_t *call = member_find(g_ptr_array_index(group->members, i),
+                                         awaited->sequence);
+
+        if (call && call_is_old(call))
+            return true;
+    }
+    return false;
+}
+
+/* Adds that the member is behind, if ranks wait for it or it will not come. */
 static void add_behind(const group_t *group, const member_t *member,
                        GPtrArray *findings)
 {
     const gint64 last = member_sequence(member);
     const call_t *awaited = find_awaited(group, last);
-    GString *text = g_string_new(NULL);
-    char *activity = rank_activity(member->rank);
+    GString *text;
+    char *activity;
+
+    if (strcmp(member->rank->process, "running") == 0 &&
+        !some_wait(group, awaited))
+        return;
+    text = g_string_new(NULL);
+    activity = rank_activity(member->rank);
 
     g_string_append_printf(text, "group '%s': rank %d is behind: ", group->name,
                            member->rank->number);
@@ -179,7 +200,7 @@ static void add_behind(const group_t *group, const member_t *member,
     g_free(activity);
 }
 
-/* True if a rank is behind. */
+/* True if a rank is behind, even if only for a moment. */
 static bool find_behind(const group_t *group, GPtrArray *findings)
 {
     const member_t *leader = find_leader(group);
@@ -222,6 +243,19 @@ static void append_last(const group_t *group, gint64 sequence, GString *text)
             last->rank->number, (double)(last_ns - first_ns) / 1e9);
 }
 
+/* True if all ranks have been in the collective for more than a moment. */
+static bool all_wait(const group_t *group, const call_t *awaited)
+{
+    for (guint i = 0; i < group->members->len; i++) {
+        const call_t *call = member_find(g_ptr_array_index(group->members, i),
+                                         awaited->sequence);
+
+        if (call && !call_is_old(call))
+            return false;
+    }
+    return true;
+}
+
 /* All ranks have made the same calls, but some have not completed one: the
  * first of these. */
 static void find_incomplete(const group_t *group, GPtrArray *findings)
@@ -237,7 +271,7 @@ static void find_incomplete(const group_t *group, GPtrArray *findings)
         if (own && !own->completed)
             g_array_append_val(ranks, member->rank->number);
     }
-    if (ranks->len) {
+    if (ranks->len && all_wait(group, call)) {
         GString *text = g_string_new(NULL);
         finding_t *finding;
 

@@ -191,7 +191,8 @@ static wait_t *waits_new(const dumps_t *dumps)
         if (live && strcmp(rank->process, "running"))
             continue;
         wait->call = rank_current(rank);
-        if (!wait->call || rank_lacks_group(wait->call)) {
+        if (!wait->call || rank_lacks_group(wait->call) ||
+            !call_is_old(wait->call)) {
             wait->call = NULL;
             continue;
         }
