@@ -314,6 +314,27 @@ run -n 2 --grace 0.2 sh -c 'trap "" TERM
 is $status 4 'a rank that ignores SIGTERM: status'
 like "$err" '^dscomm run: rank 0 did not end within 0.2 s; killing it$' \
     'a rank that ignores SIGTERM is killed'
+# Stopped ranks, which are left alone when the others have ended
+"$program" run -n 3 sh -c '[ $RANK != 1 ] || kill -STOP $$' 2>"$scratch/err" &
+until_true grep -q 'rank 1 (pid [0-9]*) is stopped, and all others have ended; waiting for it$' "$scratch/err"
+result $? 'a stopped rank is waited for when the others have succeeded' ||
+    sed 's/^/# /' "$scratch/err"
+kill -CONT "$(sed -n 's/.*(pid \([0-9]*\)).*/\1/p' "$scratch/err")"
+wait $!
+is "$?,$(grep -c . "$scratch/err")" 0,1 'until it is continued'
+for row in 5:'exit 5' 0:'[ $RANK = 2 ]'; do
+    want=${row%%:*}
+    timeout --preserve-status -k 5 60 "$program" run -n 4 --survive --grace 0.2 sh -c "
+        case \$RANK in
+        0) ${row#*:} ;;
+        1) trap '' TERM && kill -STOP \$\$ && sleep 600 ;;
+        2) ${row#*:} ;;
+        3) exit 7 ;;
+        esac" 2>"$scratch/err"
+    like "$? $(sed -n 's/.*: rank 1 //p' "$scratch/err" | tr '\n' ';')" \
+        "^$want \(pid [0-9]+\) is stopped, and all others have ended; ending it;did not end within 0.2 s; killing it;\$" \
+        "a stopped rank is ended when others have failed: $want"
+done
 # A reader that does not read: ranks that write on, and one that has ended
 mkfifo "$scratch/stuck"
 sleep 600 <"$scratch/stuck" &

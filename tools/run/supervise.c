@@ -8,6 +8,7 @@
 #include "tools/common/errors.h"
 #include "tools/common/tool.h"
 #include "tools/run/job.h"
+#include "tools/run/ranks.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -44,6 +45,7 @@ typedef struct {
     stage_t stage;
     gint64 job_deadline; /* monotonic time; G_MAXINT64 = none */
     gint64 deadline; /* of the stage */
+    gint64 stopped_deadline; /* of stopped ranks; 0: others are left */
     gint64 ended; /* time from which only output was left; 0: not yet */
     int end_signal; /* the signal that is sent to processes in this stage */
     bool from_terminal; /* that signal came from the terminal */
@@ -97,32 +99,11 @@ static G_GNUC_PRINTF(2, 3) void print_line(const supervisor_t *s,
     g_free(line);
 }
 
-/* Returns "rank 3" or "ranks 0, 2-5": the running ranks; g_free(). */
-static char *name_running(const supervisor_t *s)
-{
-    GString *text = g_string_new(s->running == 1 ? "rank" : "ranks");
-    const int first_rank = s->job->first_rank;
-    const char *separator = " ";
-
-    for (int i = 0; i < s->job->ranks; i++) {
-        int first = i;
-        if (!s->pids[i])
-            continue;
-        while (i + 1 < s->job->ranks && s->pids[i + 1])
-            i++;
-        g_string_append_printf(text, "%s%d", separator, first_rank + first);
-        if (i > first)
-            g_string_append_printf(text, "-%d", first_rank + i);
-        separator = ", ";
-    }
-    return g_string_free(text, false);
-}
-
 /* Returns "; ending ranks 0, 2", and whether they start again; g_free(). */
 static char *name_consequence(const supervisor_t *s, bool again)
 {
     GString *text = g_string_new(NULL);
-    char *others = name_running(s);
+    char *others = tool_ranks_running(s->job);
 
     if (s->running > 0)
         g_string_append_printf(text, "; ending %s", others);
@@ -131,21 +112,6 @@ static char *name_consequence(const supervisor_t *s, bool again)
                                s->job->attempt + 1, s->job->max_restarts);
     g_free(others);
     return g_string_free(text, false);
-}
-
-/* Returns "rank 3 (pid 7) exited with status 1"; g_free(). */
-static char *name_failure(const tool_job_t *job, int rank, pid_t pid,
-                          int wait_status)
-{
-    const int number = job->first_rank + rank;
-
-    if (!WIFSIGNALED(wait_status))
-        return g_strdup_printf("rank %d (pid %d) exited with status %d", number,
-                               (int)pid, WEXITSTATUS(wait_status));
-    return g_strdup_printf("rank %d (pid %d) was killed by signal %d (%s%s)",
-                           number, (int)pid, WTERMSIG(wait_status),
-                           g_strsignal(WTERMSIG(wait_status)),
-                           WCOREDUMP(wait_status) ? ", core dumped" : "");
 }
 
 /* Prints rank's message about its failure to stderr. */
@@ -253,6 +219,7 @@ static void enter(supervisor_t *s, stage_t stage, int signal, gint64 duration)
 
 static void end_all(supervisor_t *s, int signal)
 {
+    s->stopped_deadline = 0;
     enter(s, ENDING, signal, s->limits->grace_us);
 }
 
@@ -286,7 +253,7 @@ static void end_job(const supervisor_t *s, const char *text)
 /* Reports how a rank failed, to stderr and to the other nodes. */
 static void report(supervisor_t *s, int rank, pid_t pid, int wait_status)
 {
-    char *text = name_failure(s->job, rank, pid, wait_status);
+    char *text = tool_ranks_failure(s->job, rank, pid, wait_status);
     tool_records_end(s->job, rank, pid, text);
     bool again = fail_attempt(s, text);
     char *then = name_consequence(s, again);
@@ -310,8 +277,8 @@ static int to_status(int wait_status)
 /* A rank fails, and the others go on. */
 static void outlive(supervisor_t *s, int rank, pid_t pid, int wait_status)
 {
-    char *text = name_failure(s->job, rank, pid, wait_status);
-    char *others = name_running(s);
+    char *text = tool_ranks_failure(s->job, rank, pid, wait_status);
+    char *others = tool_ranks_running(s->job);
 
     if (!s->failed)
         s->failed = to_status(wait_status);
@@ -378,6 +345,25 @@ static bool reap_one(supervisor_t *s, pid_t which)
     return true;
 }
 
+/* Finds whether only stopped ranks are left, which are ended after the grace
+ * period. If no rank has failed, a user may have stopped them on purpose. */
+static void watch_stopped(supervisor_t *s)
+{
+    const gint64 before = s->stopped_deadline;
+    const gint64 grace_end = g_get_monotonic_time() + s->limits->grace_us;
+
+    s->stopped_deadline = 0;
+    if (s->stage != RUNNING || !tool_ranks_only_stopped(s->job))
+        return;
+    s->stopped_deadline = before ? before : s->failed ? grace_end : G_MAXINT64;
+    if (!before && !s->failed) {
+        char *who = tool_ranks_stopped(s->job);
+        print_line(s, "%s; waiting for %s", who,
+                   s->running == 1 ? "it" : "them");
+        g_free(who);
+    }
+}
+
 /* SIGCHLD names the child that ended first; of several, that one is the
  * cause. */
 static void reap(supervisor_t *s, const struct signalfd_siginfo *info)
@@ -393,6 +379,7 @@ static void reap(supervisor_t *s, const struct signalfd_siginfo *info)
     } else if (s->children && s->stage != RUNNING) {
         signal_children(s);
     }
+    watch_stopped(s);
 }
 
 static void pass_signal(supervisor_t *s, bool from_terminal, int signal)
@@ -462,6 +449,17 @@ static void time_out(supervisor_t *s, const char *who)
     g_free(text);
 }
 
+static void end_stopped(supervisor_t *s)
+{
+    char *who = tool_ranks_stopped(s->job);
+
+    print_line(s, "%s; ending %s", who, s->running == 1 ? "it" : "them");
+    s->succeeded = true;
+    s->status = s->survived ? TOOL_OK : s->failed;
+    end_all(s, SIGTERM);
+    g_free(who);
+}
+
 /* Returns whether other nodes still have processes although this one has none;
  * the time-out of the job applies to them as well. */
 static bool awaits_nodes(const supervisor_t *s)
@@ -471,9 +469,12 @@ static bool awaits_nodes(const supervisor_t *s)
 
 static void handle_deadline(supervisor_t *s)
 {
-    char *who = awaits_nodes(s) ? g_strdup("other nodes") : name_running(s);
+    char *who =
+        awaits_nodes(s) ? g_strdup("other nodes") : tool_ranks_running(s->job);
 
-    if (s->stage == RUNNING) {
+    if (s->stopped_deadline && s->stopped_deadline <= s->deadline) {
+        end_stopped(s);
+    } else if (s->stage == RUNNING) {
         time_out(s, who);
     } else if (s->stage == ENDING) {
         if (s->running > 0)
@@ -605,6 +606,8 @@ static bool awaits_reader(const supervisor_t *s)
  * period. */
 static gint64 current_deadline(const supervisor_t *s)
 {
+    if (s->stopped_deadline)
+        return MIN(s->deadline, s->stopped_deadline);
     if (s->children || awaits_nodes(s))
         return s->deadline;
     if (!s->ended || s->job_deadline == G_MAXINT64)
