@@ -116,6 +116,22 @@ if session new-session -d -x 80 -y 12 "PS1='$ ' LC_ALL=C.UTF-8 sh" 2>"$scratch/e
     session resize-window -x 200 -y 12
     appears_there 'after it has become wider' \
         '^ +0 +[0-9]+ running +0 +0 100% (█){24} +[0-9.]+s all_reduce\(count 4, float32, sum\) #5 *$'
+    # narrow COLUMNS ROWS HEADER RANK: all lines fit, and have these columns
+    narrow()
+    {
+        session resize-window -x "$1" -y "$2"
+        until_true shows "$3"
+        until_true shows "$4" &&
+            is "$(sed -n 2p "$scratch/screen" | grep -Ec "$3")" 1 "$1 columns: the names, in line 2"
+        result $? "$1 columns: $4" || sed 's/^/# /' "$scratch/screen"
+    }
+    narrow 60 12 '^rank +pid process call/s byte/s wait +time in *$' \
+        '^ +0 +[0-9]+ running +0 +0 100% +[0-9.]+s all_reduce\(>$'
+    narrow 50 8 '^rank +pid process wait +time in *$' \
+        '^ +0 +[0-9]+ running 100% +[0-9.]+s all_reduce\(coun>$'
+    narrow 30 4 '^rank process wait in *$' '^ +0 running 100% all_reduce\(>$'
+    is "$(sed -n 4p "$scratch/screen")" 'ranks 1 to 1 of 4; j, k: down>' '30 columns: which ranks'
+    narrow 14 4 '^rank process *>?$' '^ +0 running *>?$'
     session resize-window -x 80 -y 5
     appears_there 'after it has become smaller' '^ranks 1 to 2 of 4; j, k: down, up$'
     session send-keys j
