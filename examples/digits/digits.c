@@ -12,7 +12,8 @@
  * and learn the same.
  *
  * With --compress an optimizer of ../optimizers does the step and its
- * communication, and tells how much of that it has saved. */
+ * communication, and tells how much of that it has saved. If ranks die, what
+ * they had not sent yet is lost, so that the others learn nearly the same. */
 #include "../optimizers/optimizers.h"
 #include <errno.h>
 #include <getopt.h>
@@ -282,17 +283,6 @@ static void add_share(learner_t *l, const int *order, int batch)
     }
 }
 
-/* For an optimizer the gradient of the batch is the mean of the ranks'. */
-static void step_optimizer(learner_t *l, int batch)
-{
-    float *grad = (float *)l->grad;
-    float factor = (float)dscomm_group_size(l->group) / (float)batch;
-
-    for (int i = 0; i < FLOATS - 1; i++)
-        grad[i] *= factor;
-    DSCOMM_CHECK(optimizer_step(l->optimizer, (float *)&l->net, grad));
-}
-
 /* Gives all ranks of the group the weights of one that has made most steps.
  * Some may have missed the last one, for which *ret_made is 1 then. */
 static dscomm_status_t catch_up(learner_t *l, int *ret_made)
@@ -300,9 +290,19 @@ static dscomm_status_t catch_up(learner_t *l, int *ret_made)
     static state_t state;
     int64_t most;
     int root;
-    dscomm_status_t status = dscomm_all_reduce(l->group, &l->steps, &most, 1,
-                                               DSCOMM_INT64, DSCOMM_MAX, NULL);
+    dscomm_status_t status;
 
+    if (l->optimizer) {
+        status =
+            optimizer_rebind(l->optimizer, l->group, (float *)&l->net, &most);
+        if (status < 0)
+            return status;
+        *ret_made = l->steps < most;
+        l->steps = most;
+        return DSCOMM_OK;
+    }
+    status = dscomm_all_reduce(l->group, &l->steps, &most, 1, DSCOMM_INT64,
+                               DSCOMM_MAX, NULL);
     if (status < 0)
         return status;
     root = l->steps == most ? dscomm_group_rank(l->group) : INT32_MAX;
@@ -329,37 +329,70 @@ static int go_on(learner_t *l)
 {
     dscomm_failure_t failure = DSCOMM_FAILURE_INIT;
     dscomm_group_t *smaller;
+    dscomm_status_t status;
     int made = 0;
 
     do {
-        DSCOMM_CHECK(dscomm_group_failure(l->group, &failure));
         DSCOMM_CHECK(dscomm_group_shrink(l->group, NULL, &smaller));
+        /* An optimizer's call fails before the group does. */
+        DSCOMM_CHECK(dscomm_group_failure(l->group, &failure));
         if (l->group != l->world)
             DSCOMM_CHECK(dscomm_group_free(l->group));
         l->group = smaller;
         if (dscomm_group_rank(smaller) == 0)
             printf("rank %d has failed; %d of %d ranks go on\n", failure.rank,
                    dscomm_group_size(smaller), dscomm_group_size(l->world));
-    } while (catch_up(l, &made) < 0);
+        status = catch_up(l, &made);
+        if (dscomm_group_status(smaller) == DSCOMM_OK)
+            DSCOMM_CHECK(status);
+    } while (status < 0);
     return made;
 }
 
-/* Makes a step with the sum of the ranks' gradients. Returns 0 if it must be
- * made again, with other shares. */
-static int step_sum(learner_t *l, int batch)
+/* Makes a step with the sum of the ranks' gradients. */
+static dscomm_status_t step_sum(learner_t *l, int batch)
+{
+    dscomm_status_t status = dscomm_all_reduce(
+        l->group, l->grad, l->grad, FLOATS, DSCOMM_FLOAT32, DSCOMM_SUM, NULL);
+
+    if (status < 0)
+        return status;
+    net_step((float *)&l->net, (float *)&l->velocity, (float *)l->grad, batch);
+    l->loss = l->grad->loss;
+    return DSCOMM_OK;
+}
+
+/* Makes a step of the optimizer, whose gradient of the batch is the mean of the
+ * ranks'. The loss comes before it: a rank that misses the step has that. */
+static dscomm_status_t step_optimizer(learner_t *l, int batch)
+{
+    float *grad = (float *)l->grad;
+    float factor = (float)dscomm_group_size(l->group) / (float)batch;
+    dscomm_status_t status = DSCOMM_OK;
+
+    l->loss = l->grad->loss;
+    if (l->options->survive)
+        status = dscomm_all_reduce(l->group, &l->grad->loss, &l->loss, 1,
+                                   DSCOMM_FLOAT32, DSCOMM_SUM, NULL);
+    if (status < 0)
+        return status;
+    for (int i = 0; i < FLOATS - 1; i++)
+        grad[i] *= factor;
+    return optimizer_step(l->optimizer, (float *)&l->net, grad);
+}
+
+/* Makes a step. Returns 0 if it must be made again, with other shares. */
+static int step(learner_t *l, int batch)
 {
     dscomm_status_t status;
 
     if (l->options->kill_step == l->steps &&
         l->options->kill_rank == dscomm_group_rank(l->world))
         raise(SIGKILL);
-    status = dscomm_all_reduce(l->group, l->grad, l->grad, FLOATS,
-                               DSCOMM_FLOAT32, DSCOMM_SUM, NULL);
+    status = l->optimizer ? step_optimizer(l, batch) : step_sum(l, batch);
     if (status < 0 && l->options->survive)
         return go_on(l);
     DSCOMM_CHECK(status);
-    net_step((float *)&l->net, (float *)&l->velocity, (float *)l->grad, batch);
-    l->loss = l->grad->loss;
     l->steps++;
     return 1;
 }
@@ -373,17 +406,12 @@ static double train_epoch(learner_t *l, const int *order)
         int batch = TRAIN - at < BATCH ? TRAIN - at : BATCH;
 
         add_share(l, order + at, batch);
-        if (l->optimizer) {
-            step_optimizer(l, batch);
-            l->loss = l->grad->loss;
-        } else {
-            while (!step_sum(l, batch))
-                add_share(l, order + at, batch);
-        }
+        while (!step(l, batch))
+            add_share(l, order + at, batch);
         loss += (double)l->loss;
     }
-    if (l->optimizer) /* so far this rank's alone */
-        DSCOMM_CHECK(dscomm_all_reduce(l->world, &loss, &loss, 1,
+    if (l->optimizer && !l->options->survive) /* so far this rank's alone */
+        DSCOMM_CHECK(dscomm_all_reduce(l->group, &loss, &loss, 1,
                                        DSCOMM_FLOAT64, DSCOMM_SUM, NULL));
     return loss / TRAIN;
 }
@@ -437,17 +465,18 @@ static void start_learner(learner_t *l, const options_t *options,
     attr.epsilon = method->epsilon;
     attr.warmup = options->warmup ? options->warmup : method->warmup;
     attr.local_doubling = attr.warmup;
+    attr.recoverable = options->survive;
     DSCOMM_CHECK(optimizer_create(method->kind, l->world, &attr, sizes, 4,
                                   &l->optimizer));
 }
 
-/* Bytes that all ranks have sent for the steps */
+/* Bytes that all ranks that are left have sent for the steps */
 static void tell_traffic(const learner_t *l)
 {
     optimizer_traffic_t own = optimizer_traffic(l->optimizer);
     uint64_t bytes[] = {own.sent, own.plain};
 
-    DSCOMM_CHECK(dscomm_all_reduce(l->world, bytes, bytes, 2, DSCOMM_UINT64,
+    DSCOMM_CHECK(dscomm_all_reduce(l->group, bytes, bytes, 2, DSCOMM_UINT64,
                                    DSCOMM_SUM, NULL));
     if (!speaks(l))
         return;
@@ -539,7 +568,7 @@ static int parse_options(int argc, char **argv, options_t *ret_options)
     }
     if (optind < argc)
         o.file = argv[optind++];
-    if (optind < argc || o.epochs < 1 || (o.survive && o.method))
+    if (optind < argc || o.epochs < 1)
         return -1;
     *ret_options = o;
     return 0;
@@ -555,6 +584,13 @@ int main(int argc, char **argv)
                         "onebit|onebit-lamb|zero-one]\n"
                         "              [--warmup STEPS] [--survive] "
                         "[--kill RANK:STEP] [FILE]\n");
+        return 2;
+    }
+    if (options.survive && options.method &&
+        options.method->kind == &zero_one_adam) {
+        fprintf(stderr, "digits: --survive does not work with --compress "
+                        "zero-one, whose ranks walk alone between meetings: "
+                        "what a dead rank has learned is lost\n");
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, 0); /* a rank that is killed has printed */

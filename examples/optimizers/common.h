@@ -20,6 +20,8 @@
 struct optimizer_kind {
     size_t bytes; /* of the structure, which begins with an optimizer_t */
     size_t vectors; /* of floats, beside those of optimizer_t */
+    /* A step that fails leaves the weights, and the state but the mean, as they
+     * were. */
     dscomm_status_t (*step)(optimizer_t *optimizer, float *weights,
                             const float *gradient);
     dscomm_status_t (*sync)(optimizer_t *optimizer, float *weights);
@@ -45,6 +47,7 @@ struct optimizer {
     uint8_t *mask; /* 0 where the variance is */
     dscomm_compressor_t **onebits; /* of all layers together, or of each */
     void **parts; /* of a vector, one for each of them */
+    char *copy; /* of the weights and the state; NULL: not recoverable */
     size_t onebit_count;
     size_t ring_bytes, onebit_bytes; /* that this rank sends in one call */
     optimizer_traffic_t traffic;

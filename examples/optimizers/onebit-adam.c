@@ -17,6 +17,7 @@
  *     (README.md has the setting, and the distance from Adam). */
 #include "common.h"
 #include <math.h>
+#include <string.h>
 
 static void adam_move(const optimizer_t *o, float *weights)
 {
@@ -39,18 +40,28 @@ static dscomm_status_t adam_warm_up(optimizer_t *o, const float *gradient)
     return status;
 }
 
+/* Averages the momenta, in the mean, so that the old one is there if that
+ * fails. */
+static dscomm_status_t adam_average(optimizer_t *o, const float *gradient)
+{
+    dscomm_status_t status;
+
+    memcpy(o->mean, o->momentum, o->count * sizeof(float));
+    optimizer_decay(o->mean, gradient, o->attr.beta1, o->count);
+    status = optimizer_average_signs(o, o->mean);
+    if (status == DSCOMM_OK)
+        memcpy(o->momentum, o->mean, o->count * sizeof(float));
+    return status;
+}
+
 static dscomm_status_t adam_step(optimizer_t *optimizer, float *weights,
                                  const float *gradient)
 {
     optimizer_t *o = optimizer;
-    dscomm_status_t status;
+    dscomm_status_t status = o->steps < o->attr.warmup
+                                 ? adam_warm_up(o, gradient)
+                                 : adam_average(o, gradient);
 
-    if (o->steps < o->attr.warmup) {
-        status = adam_warm_up(o, gradient);
-    } else {
-        optimizer_decay(o->momentum, gradient, o->attr.beta1, o->count);
-        status = optimizer_average_signs(o, o->momentum);
-    }
     if (status == DSCOMM_OK)
         adam_move(o, weights);
     return status;

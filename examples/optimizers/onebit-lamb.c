@@ -139,6 +139,8 @@ static dscomm_status_t average_momentum(optimizer_t *o, const float *gradient)
     for (size_t l = 0; l < o->layer_count; l++)
         for (size_t end = i + o->layers[l].size; i < end; i++)
             o->momentum[i] /= o->layers[l].scale;
+    if (status != DSCOMM_OK)
+        memcpy(o->momentum, last_of(o), o->count * sizeof(float));
     return status;
 }
 

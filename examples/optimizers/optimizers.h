@@ -45,11 +45,15 @@ typedef struct {
      * and not all with one. Layers whose momenta differ in size learn the
      * better for it; each costs a header and a scale. */
     int per_layer;
+
+    /* 1: the ranks that are left can go on after others have died, see
+     * optimizer_rebind(). It takes a copy of the state. */
+    int recoverable;
 } optimizer_attr_t;
 #define OPTIMIZER_ATTR_INIT                                                    \
     {                                                                          \
         1e-3f, 0.9f, 0.999f, 1e-8f, 100000, 0.01f, 10.0f, 0.9f, 0.5f, 4.0f,    \
-            0.1f, 16, 32678, 16, 0                                             \
+            0.1f, 16, 32678, 16, 0, 0                                          \
     }
 
 typedef struct optimizer_kind optimizer_kind_t;
@@ -57,7 +61,8 @@ extern const optimizer_kind_t onebit_adam, onebit_lamb, zero_one_adam;
 
 /* For the count weights of layers that lie one after the other; sizes[i] is how
  * many layer i has. attr may be NULL. Collective over group, which outlives the
- * optimizer. ERR_INVALID: attr makes no sense. */
+ * optimizer. ERR_INVALID: attr makes no sense. ERR_UNSUPPORTED: zero_one_adam
+ * is not recoverable, because its ranks walk alone. */
 dscomm_status_t optimizer_create(const optimizer_kind_t *kind,
                                  dscomm_group_t *group,
                                  const optimizer_attr_t *attr,
@@ -74,6 +79,15 @@ dscomm_status_t optimizer_step(optimizer_t *optimizer, float *weights,
 /* Makes the weights the same on all ranks, where they have walked alone. Before
  * a test, or the end. */
 dscomm_status_t optimizer_sync(optimizer_t *optimizer, float *weights);
+
+/* Goes on with group, which dscomm_group_shrink() has made after a step has
+ * failed. Collective over group. A rank on which the last step has failed
+ * although another one has made it gets the weights and the state of that one;
+ * on the other ranks nothing has changed. *ret_steps is the number of steps
+ * that have been made, on all ranks the same. If it fails because another rank
+ * has died, shrink group and call it again. */
+dscomm_status_t optimizer_rebind(optimizer_t *optimizer, dscomm_group_t *group,
+                                 float *weights, int64_t *ret_steps);
 
 /* Bytes that this rank has sent, and would have if every step had been a ring
  * all-reduce of the gradient in float32; in bytes. */
