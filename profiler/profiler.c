@@ -224,13 +224,15 @@ static void print_operation(const dscomm_profiler_t *profiler,
     length = g_snprintf(
         line, sizeof line,
         "[Rank %d] comm op: %s%s%s%s | time (ms): %.2f | msg size: %s | algbw "
-        "(Gbps): %.2f | busbw (Gbps): %.2f%s%s\n",
+        "(Gbps): %.2f | busbw (Gbps): %.2f%s%s",
         profiler->rank, dscomm_coll_name((dscomm_coll_t)info->coll),
         site ? " | [Caller Func: " : "", dscomm_priv_text(site),
         site ? "]" : "", (double)ns / 1e6, size, known, known * factor,
         status < 0 ? " | failed: " : "",
         status < 0 ? dscomm_strerror(status) : "");
-    length = MIN(length, (int)sizeof line - 1);
+    dscomm_priv_text_blank(line);
+    length = MIN(length, (int)sizeof line - 2);
+    line[length++] = '\n';
     dscomm_priv_write_guard(&guard);
     written = write(STDERR_FILENO, line, (size_t)length);
     dscomm_priv_write_unguard(&guard);

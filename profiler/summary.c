@@ -5,6 +5,7 @@
 
 #include "profiler/profile.h"
 #include "profiler/profiler.h"
+#include "profiler/text.h"
 
 #include <string.h>
 
@@ -54,6 +55,7 @@ static void size_range_text(const dscomm_profile_row_t *row, char *text,
 
 static void grid_add(grid_t *grid, unsigned column, char *text)
 {
+    dscomm_priv_text_blank(text);
     grid->widths[column] = MAX(grid->widths[column], strlen(text));
     g_ptr_array_add(grid->cells, text);
 }
@@ -423,11 +425,14 @@ static void deepspeed_row(const deepspeed_t *sum, GString *out)
 
 static void deepspeed_name(const dscomm_profile_row_t *row, GString *out)
 {
-    if (*row->site)
-        g_string_append_printf(out, "%s | [Caller Func: %s]\n", row->op,
-                               row->site);
+    char *site = g_strdup(row->site);
+
+    dscomm_priv_text_blank(site);
+    if (*site)
+        g_string_append_printf(out, "%s | [Caller Func: %s]\n", row->op, site);
     else
         g_string_append_printf(out, "%s\n", row->op);
+    g_free(site);
 }
 
 static gint deepspeed_compare(gconstpointer a, gconstpointer b)

@@ -8,6 +8,7 @@
 #include <dscomm/profiler.h>
 #include <glib.h>
 #include <stdatomic.h>
+#include <string.h>
 
 static GHashTable *numbers; /* by text; never freed */
 static _Atomic(char *) texts[TEXT_COUNT]; /* from 1; never freed */
@@ -50,6 +51,20 @@ const char *dscomm_priv_text(unsigned number)
     const char *text = number < TEXT_COUNT ? texts[number] : NULL;
 
     return text ? text : "";
+}
+
+void dscomm_priv_text_blank(char *text)
+{
+    while (*text) {
+        const gunichar c = g_utf8_get_char_validated(text, -1);
+        const bool is_valid = g_unichar_validate(c);
+        const size_t length =
+            is_valid ? (size_t)(g_utf8_next_char(text) - text) : 1;
+
+        if (!is_valid || g_unichar_iscntrl(c))
+            memset(text, '?', length);
+        text += length;
+    }
 }
 
 void dscomm_priv_text_want_sites(bool wanted)

@@ -13,6 +13,10 @@ unsigned dscomm_priv_text_number(const char *text);
 /* The text of a number; never freed. */
 const char *dscomm_priv_text(unsigned number);
 
+/* Replaces what would disturb a line by '?': control characters, and bytes that
+ * are not UTF-8. */
+void dscomm_priv_text_blank(char *text);
+
 /* Whether call sites are noted at all: some profiler tells them apart. */
 void dscomm_priv_text_want_sites(bool wanted);
 

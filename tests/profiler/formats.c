@@ -210,6 +210,22 @@ static void invalid_names(void)
     dscomm_profile_free(profile);
 }
 
+/* Names that would move the cursor or begin a line. */
+static void control_characters(void)
+{
+    dscomm_profile_t *profile = profile_new();
+    GString *text = g_string_new(NULL);
+
+    add(profile, DSCOMM_COLL_SEND, "a\nb\x1b[2Jc\xc2\x9b\xff \xc3\xa9", 2, 8, 1,
+        1);
+    dscomm_priv_profile_finish(profile);
+    dscomm_priv_write_summary(profile, text);
+    ok(strstr(text->str, "send  a?b?[2Jc??? \xc3\xa9 (2)  ") != NULL,
+       "the summary has no control characters: %s", text->str);
+    g_string_free(text, TRUE);
+    dscomm_profile_free(profile);
+}
+
 /* Adds an operation of a trace, in a group of 2 at place group. */
 static void add_event(trace_t *trace, int coll, int64_t begin_ns,
                       int64_t end_ns, uint64_t sequence, int peer)
@@ -571,6 +587,7 @@ int main(void)
     deepspeed();
     csv();
     invalid_names();
+    control_characters();
     codecs();
     merge();
     stragglers();
