@@ -97,6 +97,13 @@ static char *ms_text(int64_t ns)
     return g_strdup_printf("%.2f", (double)ns / 1e6);
 }
 
+/* The time that callers have waited; "-" if no wait of theirs was for one
+ * operation alone. */
+static char *waited_text(const dscomm_profile_row_t *row)
+{
+    return row->waited_ns ? ms_text(row->waited_ns) : g_strdup("-");
+}
+
 static char *us_text(int64_t ns)
 {
     return g_strdup_printf("%.2f", (double)ns / 1e3);
@@ -126,7 +133,7 @@ static void grid_add_counts(grid_t *grid, const dscomm_profile_row_t *row,
         g_strdup_printf("%" G_GUINT64_FORMAT, row->count),
         g_strdup_printf("%" G_GUINT64_FORMAT, row->failed),
         ms_text(row->total_ns),
-        ms_text(row->waited_ns),
+        waited_text(row),
         us_text(row->mean_ns),
         us_text(row->min_ns),
         us_text(row->p50_ns),

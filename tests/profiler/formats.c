@@ -7,6 +7,27 @@
 #include "profiler/trace.h"
 #include "tests/tap.h"
 
+static bool has_words(const char *text, const char *words)
+{
+    char **lines = g_strsplit(text, "\n", -1);
+    bool found = false;
+
+    for (char **line = lines; *line && !found; line++) {
+        char **parts = g_strsplit_set(*line, " ", -1);
+        GString *line_words = g_string_new("");
+
+        for (char **part = parts; *part; part++)
+            if (**part)
+                g_string_append_printf(line_words, "%s%s",
+                                       line_words->len ? " " : "", *part);
+        found = strstr(line_words->str, words) != NULL;
+        g_string_free(line_words, TRUE);
+        g_strfreev(parts);
+    }
+    g_strfreev(lines);
+    return found;
+}
+
 /* Adds count operations of ns each. */
 static void add(dscomm_profile_t *profile, int coll, const char *group,
                 int size, uint64_t bytes, uint64_t count, int64_t ns)
@@ -222,6 +243,35 @@ static void control_characters(void)
     dscomm_priv_write_summary(profile, text);
     ok(strstr(text->str, "send  a?b?[2Jc??? \xc3\xa9 (2)  ") != NULL,
        "the summary has no control characters: %s", text->str);
+    g_string_free(text, TRUE);
+    dscomm_profile_free(profile);
+}
+
+/* Callers have waited for coalesced works together. */
+static void unknown_wait(void)
+{
+    dscomm_profile_t *profile = profile_new();
+    GString *text = g_string_new(NULL);
+    profile_entry_t entry = {
+        .kind = ROW_SIZE,
+        .coll = DSCOMM_COLL_BARRIER,
+        .group_size = 2,
+        .op = "barrier",
+        .group = "world",
+        .site = "",
+        .ranks = 1,
+        .count = 2,
+        .total_ns = 15390000,
+        .min_ns = INT64_MAX,
+        .histogram = g_array_new(FALSE, FALSE, sizeof(profile_bucket_t)),
+    };
+
+    dscomm_priv_profile_add(profile, &entry);
+    dscomm_priv_profile_finish(profile);
+    dscomm_priv_write_summary(profile, text);
+    ok(has_words(text->str, "barrier world (2) 0B 2 0 15.39 - 7695.00"),
+       "a wait that is not known is no time");
+    g_array_unref(entry.histogram);
     g_string_free(text, TRUE);
     dscomm_profile_free(profile);
 }
@@ -473,27 +523,6 @@ static dscomm_profile_t *compressed(void)
     return profile;
 }
 
-static bool has_words(const char *text, const char *words)
-{
-    char **lines = g_strsplit(text, "\n", -1);
-    bool found = false;
-
-    for (char **line = lines; *line && !found; line++) {
-        char **parts = g_strsplit_set(*line, " ", -1);
-        GString *line_words = g_string_new("");
-
-        for (char **part = parts; *part; part++)
-            if (**part)
-                g_string_append_printf(line_words, "%s%s",
-                                       line_words->len ? " " : "", *part);
-        found = strstr(line_words->str, words) != NULL;
-        g_string_free(line_words, TRUE);
-        g_strfreev(parts);
-    }
-    g_strfreev(lines);
-    return found;
-}
-
 static void codecs(void)
 {
     dscomm_profile_t *profile = compressed(), *read = profile_new();
@@ -588,6 +617,7 @@ int main(void)
     csv();
     invalid_names();
     control_characters();
+    unknown_wait();
     codecs();
     merge();
     stragglers();
