@@ -610,15 +610,21 @@ static _Thread_local struct {
 
 void dscomm_profiler_range_begin(const char *name)
 {
-    const dscomm_profiler_t *profiler = atomic_load(&attached);
+    dscomm_profiler_t *profiler = atomic_load(&attached);
     const unsigned depth = ranges.depth++;
+    unsigned number;
 
     if (depth >= RANGES_MAX)
         return;
     ranges.open[depth].name = 0;
     if (!profiler || !atomic_load(&profiler->started))
         return;
-    ranges.open[depth].name = dscomm_priv_text_number(name);
+    number = dscomm_priv_text_number(name);
+    if (number == TEXT_OTHERS) {
+        atomic_fetch_add(&profiler->table.dropped, 1);
+        return;
+    }
+    ranges.open[depth].name = number;
     ranges.open[depth].began = (int64_t)dscomm_priv_ticks();
     if (profiler->trace)
         dscomm_priv_event_mark(ranges.open[depth].began);

@@ -398,7 +398,7 @@ void dscomm_priv_write_summary(const dscomm_profile_t *profile, GString *out)
     if (profile->dropped)
         g_string_append_printf(out,
                                "Not counted for lack of room: "
-                               "%" G_GUINT64_FORMAT " operations.\n",
+                               "%" G_GUINT64_FORMAT " operations and ranges.\n",
                                profile->dropped);
     print_events(profile, out);
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 static GHashTable *numbers; /* by text; never freed */
-static _Atomic(char *) texts[TEXT_COUNT]; /* from 1; never freed */
+static _Atomic(char *) texts[TEXT_OTHERS]; /* from 1; never freed */
 static unsigned count = 1;
 
 static atomic_bool sites_wanted;
@@ -22,8 +22,8 @@ static unsigned text_add(const char *text)
 {
     char *copy;
 
-    if (count == TEXT_COUNT)
-        return 0;
+    if (count == TEXT_OTHERS)
+        return TEXT_OTHERS;
     copy = g_strdup(text);
     texts[count] = copy;
     g_hash_table_insert(numbers, copy, GUINT_TO_POINTER(count));
@@ -48,8 +48,10 @@ unsigned dscomm_priv_text_number(const char *text)
 
 const char *dscomm_priv_text(unsigned number)
 {
-    const char *text = number < TEXT_COUNT ? texts[number] : NULL;
+    const char *text = number < TEXT_OTHERS ? texts[number] : NULL;
 
+    if (number == TEXT_OTHERS)
+        return "(others)";
     return text ? text : "";
 }
 

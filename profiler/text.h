@@ -7,8 +7,9 @@
 #include <stdbool.h>
 
 #define TEXT_COUNT 4096 /* numbers that there are */
+#define TEXT_OTHERS (TEXT_COUNT - 1) /* shared by all that found no room */
 
-/* The number of text, which is copied; 0 for "", and if there is no room. */
+/* The number of text, which is copied; 0 for NULL and "". */
 unsigned dscomm_priv_text_number(const char *text);
 /* The text of a number; never freed. */
 const char *dscomm_priv_text(unsigned number);

@@ -117,13 +117,15 @@ DSCOMM_API void dscomm_profiler_site_begin(const char *function,
                                            const char *file, int line);
 DSCOMM_API dscomm_status_t dscomm_profiler_site_end(dscomm_status_t status);
 /* Operations that this thread begins from now on, and that have no site of
- * their own, count at tag, which is copied; NULL: at none. At most 4095 sites,
- * tags and names of ranges are distinguished. MT: safe. */
+ * their own, count at tag, which is copied; NULL: at none. A process has at most
+ * 4094 sites, tags and names of ranges; later ones count at "(others)". MT:
+ * safe. */
 DSCOMM_API void dscomm_profiler_tag(const char *tag);
 
 /* A range of this thread's time, such as "forward", which becomes a row of its
- * name. Ranges may be nested, up to 16 deep. Nothing happens unless a profiler
- * is attached. MT: safe. */
+ * name, or counts as dropped if its name is beyond the 4094. Ranges may be
+ * nested, up to 16 deep. Nothing happens unless a profiler is attached. MT:
+ * safe. */
 DSCOMM_API void dscomm_profiler_range_begin(const char *name);
 DSCOMM_API void dscomm_profiler_range_end(void);
 
@@ -141,7 +143,8 @@ typedef struct dscomm_profile_info {
     int ranks; /* whose counts these are */
     int world_size; /* ranks that should be there */
     const char *missing; /* "2, 5": ranks that are not; lives as profile does */
-    uint64_t dropped; /* operations that found no room, here or on the way */
+    uint64_t dropped; /* operations and ranges that found no room, here or on
+                         the way */
     uint64_t events; /* that are there */
     uint64_t events_dropped; /* that were overwritten or found no room */
 } dscomm_profile_info_t;

@@ -516,6 +516,50 @@ static void bounds(void)
     dscomm_profiler_free(profiler);
 }
 
+/* More names than a process may have; the last test, because they stay. */
+static void many_names(void)
+{
+    dscomm_profiler_attr_t attr = DSCOMM_PROFILER_ATTR_INIT;
+    dscomm_profile_info_t info = {.size = sizeof info};
+    dscomm_profile_row_t row = {.size = sizeof row};
+    dscomm_profiler_t *profiler;
+    dscomm_profile_t *profile;
+    uint64_t count = 0;
+
+    attr.enabled = attr.debug = 1;
+    for (int i = 0; i < 2; i++) {
+        profiler = attach(&attr);
+        for (int j = 0; j < 5000; j++) {
+            char name[32];
+
+            snprintf(name, sizeof name, "step %d of %d", j, i);
+            dscomm_profiler_range_begin(name);
+            dscomm_profiler_range_end();
+        }
+        profile = snapshot(profiler);
+        count = 0;
+        for (size_t r = 0;
+             !dscomm_profile_row(profile, DSCOMM_PROFILE_BY_RANGE, r, &row);
+             r++)
+            count += row.count;
+        dscomm_profile_info(profile, &info);
+        ok(count + info.dropped == 5000,
+           "each range is there or dropped: %llu, %llu",
+           (unsigned long long)count, (unsigned long long)info.dropped);
+        dscomm_profile_free(profile);
+        if (i == 0)
+            dscomm_profiler_free(profiler);
+    }
+    dscomm_profiler_tag("a new tag");
+    reduce(world, 2);
+    dscomm_profiler_tag(NULL);
+    profile = snapshot(profiler);
+    row = row_of(profile, DSCOMM_PROFILE_BY_SIZE, "all_reduce", 8, "(others)");
+    is_int((long long)row.count, 1, "tags beyond the bound share a name");
+    dscomm_profile_free(profile);
+    dscomm_profiler_free(profiler);
+}
+
 int main(void)
 {
     if (dscomm_init(NULL, &world))
@@ -532,6 +576,7 @@ int main(void)
     ranges();
     codecs();
     bounds();
+    many_names();
     dscomm_profiler_free(NULL);
     dscomm_profile_free(NULL);
     dscomm_finalize(world);
