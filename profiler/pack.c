@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#define MAGIC "dscomm-profile 2"
+#define MAGIC "dscomm-profile 3"
 /* largest numbers of a valid profile */
 #define ENTRIES_MAX 65536
 #define TEXT_MAX_BYTES 4096
@@ -50,6 +50,7 @@ static void pack_entry(GByteArray *out, const profile_entry_t *entry)
     pack_text(out, entry->group);
     pack_text(out, entry->site);
     pack_number(out, entry->value);
+    pack_number(out, entry->order);
     pack_number(out, entry->count);
     pack_number(out, entry->failed);
     pack_number(out, entry->bytes);
@@ -322,6 +323,9 @@ static void unpack_entries(reader_t *reader, dscomm_profile_t *profile)
         entry.value = unpack_number(reader, value_most(entry.kind));
         reader->bad |= entry.kind == ROW_PHASE &&
                        PHASE_OF(entry.value) >= DSCOMM_PHASE_COUNT;
+        entry.order = unpack_number(reader, UINT32_MAX);
+        if (profile)
+            entry.order += (uint64_t)profile->ranks << 32;
         entry.count = unpack_number(reader, UINT64_MAX);
         entry.failed = unpack_number(reader, UINT64_MAX);
         entry.bytes = unpack_number(reader, UINT64_MAX);

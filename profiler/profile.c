@@ -121,6 +121,7 @@ static profile_entry_t *entry_get(dscomm_profile_t *profile, GHashTable *table,
     entry->op = g_string_chunk_insert_const(profile->texts, key->op);
     entry->group = g_string_chunk_insert_const(profile->texts, key->group);
     entry->site = g_string_chunk_insert_const(profile->texts, key->site);
+    entry->order = UINT64_MAX;
     entry->min_ns = INT64_MAX;
     entry->histogram = g_array_new(FALSE, FALSE, sizeof(profile_bucket_t));
     g_hash_table_add(table, entry);
@@ -129,6 +130,7 @@ static profile_entry_t *entry_get(dscomm_profile_t *profile, GHashTable *table,
 
 static void entry_add(profile_entry_t *entry, const profile_entry_t *other)
 {
+    entry->order = MIN(entry->order, other->order);
     entry->count += other->count;
     entry->failed += other->failed;
     entry->bytes += other->bytes;

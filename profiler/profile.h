@@ -25,6 +25,9 @@ typedef struct {
     const char *op, *group, *site; /* of the profile's texts; site: or codec */
     uint64_t value; /* as in row_key_t; of a range it is 0 */
     int ranks;
+    /* By first use: of the first rank that has the entry, from 1; plus 2^32 for
+     * each rank before that one. */
+    uint64_t order;
     uint64_t count, failed, bytes;
     uint64_t sent, plain; /* bytes, as in dscomm_note_t */
     uint64_t device_count; /* of operations that a device has timed */

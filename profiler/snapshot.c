@@ -51,6 +51,7 @@ static void table_row_copy(dscomm_profile_t *profile, const table_t *table,
     GArray *histogram = g_array_new(FALSE, FALSE, sizeof(profile_bucket_t));
     profile_entry_t entry = {
         .ranks = 1,
+        .order = atomic_load(&row->order),
         .failed = atomic_load(&row->failed),
         .bytes = atomic_load(&row->bytes),
         .sent = atomic_load(&row->sent),

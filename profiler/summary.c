@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables for people: the summary, whose columns are as wide as they must be,
- * and one in the layout of DeepSpeed's log_summary. */
+/* The summary for people, whose columns are as wide as they must be. */
 #include "config.h"
 
 #include "profiler/profile.h"
@@ -401,96 +400,4 @@ void dscomm_priv_write_summary(const dscomm_profile_t *profile, GString *out)
                                "%" G_GUINT64_FORMAT " operations and ranges.\n",
                                profile->dropped);
     print_events(profile, out);
-}
-
-/* The entries of one operation and call site: DeepSpeed knows no groups, so
- * rows of equal size are one. */
-typedef struct {
-    uint64_t bytes, count;
-    double total_ns, alg_bytes, bus_bytes;
-} deepspeed_t;
-
-#define CELL "%-20s"
-
-static void deepspeed_row(const deepspeed_t *sum, GString *out)
-{
-    const double ns = MAX(sum->total_ns, 1);
-    char size[32], cells[5][32];
-
-    if (!sum->count)
-        return;
-    dscomm_priv_size_text(sum->bytes, size, sizeof size);
-    g_snprintf(cells[0], 32, "%" G_GUINT64_FORMAT, sum->count);
-    g_snprintf(cells[1], 32, "%.2f", sum->total_ns / 1e6);
-    g_snprintf(cells[2], 32, "%.2f", sum->total_ns / 1e6 / (double)sum->count);
-    g_snprintf(cells[3], 32, "%.2f", sum->alg_bytes * 8 / ns);
-    g_snprintf(cells[4], 32, "%.2f", sum->bus_bytes * 8 / ns);
-    g_string_append_printf(out, CELL CELL CELL CELL CELL CELL CELL "\n", "",
-                           size, cells[0], cells[1], cells[2], cells[3],
-                           cells[4]);
-}
-
-static void deepspeed_name(const dscomm_profile_row_t *row, GString *out)
-{
-    char *site = g_strdup(row->site);
-
-    dscomm_priv_text_blank(site);
-    if (*site)
-        g_string_append_printf(out, "%s | [Caller Func: %s]\n", row->op, site);
-    else
-        g_string_append_printf(out, "%s\n", row->op);
-    g_free(site);
-}
-
-static gint deepspeed_compare(gconstpointer a, gconstpointer b)
-{
-    const dscomm_profile_row_t *x = a, *y = b;
-    int order = strcmp(x->op, y->op);
-
-    if (!order)
-        order = strcmp(x->site, y->site);
-    return order ? order : (x->bytes > y->bytes) - (x->bytes < y->bytes);
-}
-
-static void deepspeed_add(deepspeed_t *sum, const dscomm_profile_row_t *row)
-{
-    sum->bytes = row->bytes;
-    sum->count += row->count;
-    sum->total_ns += (double)row->total_ns;
-    sum->alg_bytes += row->algbw * (double)row->total_ns / 1e9;
-    sum->bus_bytes += row->busbw * (double)row->total_ns / 1e9;
-}
-
-void dscomm_priv_write_deepspeed(const dscomm_profile_t *profile, GString *out)
-{
-    GArray *rows = g_array_new(FALSE, FALSE, sizeof(dscomm_profile_row_t));
-    const dscomm_profile_row_t *last = NULL;
-    deepspeed_t sum = {0};
-    dscomm_profile_row_t row;
-
-    for (size_t i = 0;
-         dscomm_priv_profile_get(profile, DSCOMM_PROFILE_BY_SIZE, i, &row); i++)
-        g_array_append_val(rows, row);
-    g_array_sort(rows, deepspeed_compare);
-    g_string_append_printf(out, CELL CELL CELL CELL CELL CELL CELL "\n",
-                           "Comm. Op", "Message Size", "Count",
-                           "Total Latency(ms)", "Avg Latency(ms)",
-                           "tput_avg (Gbps)", "busbw_avg (Gbps)");
-    for (guint i = 0; i < rows->len; i++) {
-        const dscomm_profile_row_t *next =
-            &g_array_index(rows, dscomm_profile_row_t, i);
-        const bool named = last && !strcmp(last->op, next->op) &&
-                           !strcmp(last->site, next->site);
-
-        if (!named || last->bytes != next->bytes) {
-            deepspeed_row(&sum, out);
-            memset(&sum, 0, sizeof sum);
-        }
-        if (!named)
-            deepspeed_name(next, out);
-        deepspeed_add(&sum, next);
-        last = next;
-    }
-    deepspeed_row(&sum, out);
-    g_array_unref(rows);
 }

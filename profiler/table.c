@@ -81,6 +81,7 @@ static void table_empty(table_t *table)
         atomic_store(&group->since_ticks, 0);
     }
     atomic_store(&table->last_group, UINT64_MAX);
+    atomic_store(&table->rows_used, 0);
     atomic_store(&table->histograms, 0);
     atomic_store(&table->dropped, 0);
 }
@@ -240,6 +241,7 @@ static bool row_fill(table_t *table, row_t *row, uint64_t key, row_key_t from)
         return false;
     }
     atomic_store(&row->value, from.value);
+    atomic_store(&row->order, atomic_fetch_add(&table->rows_used, 1) + 1);
     atomic_store(&row->min_ns, INT64_MAX);
     atomic_store_explicit(&row->key, key, memory_order_release);
     return true;

@@ -57,6 +57,7 @@ typedef struct {
     /* operations that a device has timed, and the sum of these times */
     _Atomic uint64_t device_count;
     _Atomic int64_t device_ns;
+    _Atomic uint64_t order; /* number of the row, by first use, from 1 */
 } row_t;
 
 /* Whether operations of a group count. */
@@ -91,6 +92,7 @@ typedef struct {
     /* UINT64_MAX until a group found no room; then the highest number of those
      * that are there, which stay alone. */
     _Atomic uint64_t last_group;
+    _Atomic uint64_t rows_used; /* ever */
     _Atomic uint32_t histograms; /* in use */
     _Atomic uint64_t dropped; /* operations that found no room */
 } table_t;

@@ -42,6 +42,7 @@ static void add(dscomm_profile_t *profile, int coll, const char *group,
         .site = "",
         .value = bytes,
         .ranks = 1,
+        .order = g_hash_table_size(profile->entries) + 1,
         .count = count,
         .bytes = bytes * count,
         .total_ns = ns * (int64_t)count,
@@ -180,6 +181,44 @@ static void deepspeed(void)
     is_str(text->str, want, "DeepSpeed's table");
     g_string_free(text, TRUE);
     dscomm_profile_free(profile);
+}
+
+/* Rank 0's operations in the order in which they were first used, then those of
+ * other ranks alone. */
+static void first_use(void)
+{
+    static const int colls[2][4] = {
+        {DSCOMM_COLL_BARRIER, DSCOMM_COLL_ALL_REDUCE, DSCOMM_COLL_BROADCAST,
+         DSCOMM_COLL_BARRIER},
+        {DSCOMM_COLL_BROADCAST, DSCOMM_COLL_RECV, DSCOMM_COLL_BARRIER,
+         DSCOMM_COLL_ALL_GATHER}};
+    dscomm_profile_t *all = dscomm_priv_profile_new(2);
+    GString *text = g_string_new(NULL), *names = g_string_new(NULL);
+    char **lines;
+
+    for (int rank = 0; rank < 2; rank++) {
+        dscomm_profile_t *one = profile_new();
+        GByteArray *packed;
+
+        for (int i = 0; i < 4; i++)
+            add(one, colls[rank][i], "world", 2, (uint64_t)(16 - i), 1, 1);
+        packed = dscomm_priv_profile_pack(one, SIZE_MAX);
+        dscomm_priv_profile_unpack(all, packed->data, packed->len);
+        g_byte_array_unref(packed);
+        dscomm_profile_free(one);
+    }
+    dscomm_priv_profile_finish(all);
+    dscomm_priv_write_deepspeed(all, text);
+    lines = g_strsplit(text->str, "\n", -1);
+    for (char **line = lines + 1; *line; line++)
+        if (**line && **line != ' ')
+            g_string_append_printf(names, "%s ", *line);
+    is_str(names->str, "barrier all_reduce broadcast recv all_gather ",
+           "operations are in the order of their first use");
+    g_strfreev(lines);
+    g_string_free(names, TRUE);
+    g_string_free(text, TRUE);
+    dscomm_profile_free(all);
 }
 
 static void csv(void)
@@ -614,6 +653,7 @@ int main(void)
     percentiles();
     sizes();
     deepspeed();
+    first_use();
     csv();
     invalid_names();
     control_characters();

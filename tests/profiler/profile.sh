@@ -67,6 +67,10 @@ is "$(awk -F, '$1 == "peers" && $2 == "send" { sum += $10 } END { print sum }' "
     "$(cat "$own".? | grep -c '^send,')" 'messages sent, by peer'
 is "$(sed 1d "$scratch/deepspeed" | cut -c 41-60 | awk '{ sum += $1 } END { print sum }')" \
     "$operations" "operations in DeepSpeed's table"
+# Sends and receives may end in any order.
+awk -F, '!/^(send|recv),/ && !seen[$1]++ { print $1 }' "$own.0" >"$scratch/want"
+sed 1d "$scratch/deepspeed" | grep -Ev '^( |send|recv)' >"$scratch/got"
+same "$scratch/got" "$scratch/want" 'which are there in the order of their first use'
 like "$(head -n 3 "$scratch/profile.json" | tr -d '\n')" \
     '"world_size": 3, "ranks": 3, "missing": \[\], "dropped": 0,' 'all ranks are in the JSON'
 like "$(cat "$scratch/summary")" 'Sums over 3 of 3 ranks' 'the summary goes to stderr'
