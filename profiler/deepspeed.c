@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A table in the layout of DeepSpeed's log_summary: operations in the order in
- * which they were first used, and their sizes. */
+ * which they were first used, and their sizes. With events, so is the breakdown
+ * of show_straggler. */
 #include "config.h"
 
 #include "profiler/profile.h"
@@ -12,6 +13,7 @@
 /* A row of the profile. */
 typedef struct {
     dscomm_profile_row_t row;
+    const profile_entry_t *entry;
     uint64_t order; /* of the first row of its operation and call site */
 } line_t;
 
@@ -19,7 +21,12 @@ typedef struct {
 typedef struct {
     uint64_t bytes, count;
     double total_ns, alg_bytes, bus_bytes;
+    uint64_t compared;
+    double fastest_ns, lag_ns;
 } sum_t;
+
+/* Writes a line, or none if there is nothing to say. */
+typedef void (*put_sum_t)(const sum_t *sum, GString *out);
 
 #define CELL "%-20s"
 
@@ -31,7 +38,7 @@ static void put_line(const char *const *cells, GString *out)
     g_string_append_c(out, '\n');
 }
 
-static void put_sum(const sum_t *sum, GString *out)
+static void put_total(const sum_t *sum, GString *out)
 {
     const double ns = MAX(sum->total_ns, 1);
     char size[32], cells[5][32];
@@ -44,6 +51,24 @@ static void put_sum(const sum_t *sum, GString *out)
     g_snprintf(cells[2], 32, "%.2f", sum->total_ns / 1e6 / (double)sum->count);
     g_snprintf(cells[3], 32, "%.2f", sum->alg_bytes * 8 / ns);
     g_snprintf(cells[4], 32, "%.2f", sum->bus_bytes * 8 / ns);
+    put_line((const char *const[]){"", size, cells[0], cells[1], cells[2],
+                                   cells[3], cells[4]},
+             out);
+}
+
+static void put_breakdown(const sum_t *sum, GString *out)
+{
+    const double n = (double)sum->compared;
+    char size[32], cells[5][32];
+
+    if (!sum->compared)
+        return;
+    dscomm_priv_size_text(sum->bytes, size, sizeof size);
+    g_snprintf(cells[0], 32, "%" G_GUINT64_FORMAT, sum->compared);
+    g_snprintf(cells[1], 32, "%.2f", sum->fastest_ns / 1e6);
+    g_snprintf(cells[2], 32, "%.2f", sum->lag_ns / 1e6);
+    g_snprintf(cells[3], 32, "%.2f", sum->fastest_ns / 1e6 / n);
+    g_snprintf(cells[4], 32, "%.2f", sum->lag_ns / 1e6 / n);
     put_line((const char *const[]){"", size, cells[0], cells[1], cells[2],
                                    cells[3], cells[4]},
              out);
@@ -99,8 +124,8 @@ static GArray *lines_make(const dscomm_profile_t *profile)
     for (guint i = 0; dscomm_priv_profile_get(profile, DSCOMM_PROFILE_BY_SIZE,
                                               i, &line.row);
          i++) {
-        line.order =
-            ((const profile_entry_t *)g_ptr_array_index(view, i))->order;
+        line.entry = g_ptr_array_index(view, i);
+        line.order = line.entry->order;
         g_array_append_val(lines, line);
     }
     g_array_sort(lines, line_compare_names);
@@ -115,40 +140,80 @@ static GArray *lines_make(const dscomm_profile_t *profile)
     return lines;
 }
 
-static void sum_add(sum_t *sum, const dscomm_profile_row_t *row)
+static void sum_add(sum_t *sum, const line_t *line)
 {
+    const dscomm_profile_row_t *row = &line->row;
+
     sum->bytes = row->bytes;
     sum->count += row->count;
     sum->total_ns += (double)row->total_ns;
     sum->alg_bytes += row->algbw * (double)row->total_ns / 1e9;
     sum->bus_bytes += row->busbw * (double)row->total_ns / 1e9;
+    sum->compared += line->entry->compared;
+    sum->fastest_ns += (double)line->entry->fastest_ns;
+    sum->lag_ns += (double)line->entry->lag_ns;
+}
+
+/* Writes the lines of one operation, from index first on, below its name, or
+ * nothing. Returns the index of the next operation. */
+static guint put_operation(const GArray *lines, guint first, put_sum_t put,
+                           GString *out)
+{
+    const line_t *line = &g_array_index(lines, line_t, first);
+    GString *text = g_string_new(NULL);
+    sum_t sum = {0};
+    guint i;
+
+    for (i = first; i < lines->len; i++) {
+        const line_t *next = &g_array_index(lines, line_t, i);
+
+        if (name_compare(&line->row, &next->row))
+            break;
+        if (sum.bytes != next->row.bytes) {
+            put(&sum, text);
+            memset(&sum, 0, sizeof sum);
+        }
+        sum_add(&sum, next);
+    }
+    put(&sum, text);
+    if (text->len) {
+        put_name(&line->row, out);
+        g_string_append_len(out, text->str, (gssize)text->len);
+    }
+    g_string_free(text, TRUE);
+    return i;
+}
+
+static void put_table(const GArray *lines, const char *const *heads,
+                      put_sum_t put, GString *out)
+{
+    put_line(heads, out);
+    for (guint i = 0; i < lines->len;)
+        i = put_operation(lines, i, put, out);
 }
 
 void dscomm_priv_write_deepspeed(const dscomm_profile_t *profile, GString *out)
 {
-    static const char *const heads[] = {
-        "Comm. Op",        "Message Size",    "Count",           
+    static const char *const totals[] = {
+        "Comm. Op",          "Message Size",    "Count",
         "Total Latency(ms)", "Avg Latency(ms)", "tput_avg (Gbps)",
         "busbw_avg (Gbps)"};
+    static const char *const breakdown[] = {
+        "Comm. Op",
+        "Message Size",
+        "Count",
+        "Total comm lat(ms)",
+        "Total straggler(ms)",
+        "Avg comm lat(ms)",
+        "Avg straggler(ms)"};
     GArray *lines = lines_make(profile);
-    const dscomm_profile_row_t *last = NULL;
-    sum_t sum = {0};
 
-    put_line(heads, out);
-    for (guint i = 0; i < lines->len; i++) {
-        const dscomm_profile_row_t *next =
-            &g_array_index(lines, line_t, i).row;
-        const bool is_named = last && !name_compare(last, next);
-
-        if (!is_named || last->bytes != next->bytes) {
-            put_sum(&sum, out);
-            memset(&sum, 0, sizeof sum);
-        }
-        if (!is_named)
-            put_name(next, out);
-        sum_add(&sum, next);
-        last = next;
+    put_table(lines, totals, put_total, out);
+    if (profile->arrivals->len) {
+        g_string_append(out, "_______________________________\n"
+                             "Breakdown with straggler effect\n"
+                             "-------------------------------\n");
+        put_table(lines, breakdown, put_breakdown, out);
     }
-    put_sum(&sum, out);
     g_array_unref(lines);
 }

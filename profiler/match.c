@@ -198,6 +198,56 @@ static int64_t ref_held(const dscomm_profile_t *profile, const ref_t *ref,
     return held > pair_error(profile, ref, last) ? held : 0;
 }
 
+static int64_t ref_time(const dscomm_profile_t *profile, const ref_t *ref)
+{
+    return ref_event(profile, ref)->end_ns - ref_event(profile, ref)->begin_ns;
+}
+
+/* The entry that has counted a collective; NULL: it had no room. */
+static profile_entry_t *ref_entry(const dscomm_profile_t *profile,
+                                  const ref_t *ref)
+{
+    const trace_t *trace = ref_trace(profile, ref);
+    const event_t *event = ref_event(profile, ref);
+    const trace_group_t *group =
+        &g_array_index(trace->groups, trace_group_t, event->group);
+    profile_entry_t key = {
+        .kind = ROW_SIZE,
+        .coll = event->coll,
+        .group_size = group->size,
+        .op = dscomm_coll_name((dscomm_coll_t)event->coll),
+        .group = group->name,
+        .site = g_ptr_array_index(trace->texts, event->text),
+        .value = event->bytes,
+    };
+    profile_entry_t *entry = g_hash_table_lookup(profile->entries, &key);
+
+    if (entry)
+        return entry;
+    key.kind = ROW_CLASS;
+    key.value = size_class(event->bytes);
+    return g_hash_table_lookup(profile->entries, &key);
+}
+
+/* Compares the times of a collective with that of the fastest rank. */
+static void run_compare(const dscomm_profile_t *profile, const ref_t *refs,
+                        guint count)
+{
+    int64_t fastest = INT64_MAX;
+
+    for (guint i = 0; i < count; i++)
+        fastest = MIN(fastest, ref_time(profile, &refs[i]));
+    for (guint i = 0; i < count; i++) {
+        profile_entry_t *entry = ref_entry(profile, &refs[i]);
+
+        if (!entry)
+            continue;
+        entry->compared++;
+        time_add(&entry->fastest_ns, fastest);
+        time_add(&entry->lag_ns, ref_time(profile, &refs[i]) - fastest);
+    }
+}
+
 /* Adds a collective, of which all ranks are there, to the rows of its ranks. */
 static void run_judge(dscomm_profile_t *profile, const ref_t *refs, guint count)
 {
@@ -252,8 +302,10 @@ static uint32_t collectives_match(dscomm_profile_t *profile)
         run_link(profile, run, count, ++flows);
         if ((int)count == g_array_index(trace->groups, trace_group_t,
                                         ref_event(profile, run)->group)
-                              .size)
+                              .size) {
             run_judge(profile, run, count);
+            run_compare(profile, run, count);
+        }
     }
     g_array_unref(refs);
     g_free(seen);

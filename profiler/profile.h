@@ -33,6 +33,10 @@ typedef struct {
     uint64_t device_count; /* of operations that a device has timed */
     int64_t device_ns;
     int64_t total_ns, waited_ns, min_ns, max_ns;
+    /* Collectives of which all ranks have an event: the times of the fastest
+     * rank, and by how much this entry's were longer. Not packed. */
+    uint64_t compared;
+    int64_t fastest_ns, lag_ns;
     GArray *histogram; /* profile_bucket_t, ascending */
 } profile_entry_t;
 
