@@ -75,6 +75,20 @@ like "$(head -n 3 "$scratch/profile.json" | tr -d '\n')" \
     '"world_size": 3, "ranks": 3, "missing": \[\], "dropped": 0,' 'all ranks are in the JSON'
 like "$(cat "$scratch/summary")" 'Sums over 3 of 3 ranks' 'the summary goes to stderr'
 
+# --deepspeed-table adds to what DSCOMM_PROFILE says.
+for words in '' stragglers ' deepspeed ,stragglers'; do
+    DSCOMM_PROFILE=$words "$run" run -n 2 --deepspeed-table \
+        "$abs_top_builddir/tests/profiler/late" 2 1 2>"$scratch/error"
+    result $? "--deepspeed-table and DSCOMM_PROFILE='$words'"
+    is "$(grep -c '^Comm\. Op .*Total Latency(ms)' "$scratch/error")" 1 'there is one table'
+    is "$(grep -c '^Breakdown with straggler effect$' "$scratch/error")" \
+        "$(echo "$words" | grep -c stragglers)" 'with the breakdown if there are stragglers'
+done
+# Rank 1 is late by 200 ms twice, which is the time of rank 0 alone.
+sed -n '/^Breakdown/,$p' "$scratch/error" | grep -A 1 '^all_reduce' | cut -c 41- >"$scratch/got"
+awk 'NR == 2 { exit !($1 == 4 && $3 > 300 && $2 < $3) }' "$scratch/got"
+result $? 'a late rank costs the others time' || sed 's/^/# /' "$scratch/error"
+
 # What is no regular file is written to, not replaced.
 touch "$scratch/target"
 ln -s "$scratch/target" "$scratch/link"

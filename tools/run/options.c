@@ -18,6 +18,7 @@ typedef struct {
     int ranks, master_port;
     double timeout, grace, join_timeout, node_timeout; /* seconds */
     char *nodes, *master, *master_addr, *id, *log_dir;
+    gboolean deepspeed_table;
     tool_limits_t limits;
     tool_place_t place;
 } options_t;
@@ -359,6 +360,22 @@ static int check_launcher(void)
                      name);
 }
 
+/* Adds word to those of DSCOMM_PROFILE, which the ranks get, unless it is there
+ * already. */
+static void profile_add(const char *word)
+{
+    const char *old = g_getenv("DSCOMM_PROFILE");
+    char **words = g_strsplit(old ? old : "", ",", -1);
+    char *all = old && *old ? g_strconcat(old, ",", word, NULL) : g_strdup(word);
+
+    for (char **item = words; *item; item++)
+        g_strstrip(*item);
+    if (!g_strv_contains((const char *const *)words, word))
+        g_setenv("DSCOMM_PROFILE", all, TRUE);
+    g_strfreev(words);
+    g_free(all);
+}
+
 int tool_run(int argc, char **argv)
 {
     options_t o = {
@@ -398,6 +415,8 @@ int tool_run(int argc, char **argv)
          "Let the other ranks go on if a rank fails", NULL},
         {"tag-output", 0, 0, G_OPTION_ARG_NONE, &o.limits.tag_output,
          "Put \"[rank]: \" before every line of output", NULL},
+        {"deepspeed-table", 0, 0, G_OPTION_ARG_NONE, &o.deepspeed_table,
+         "Print a profile in the layout of DeepSpeed's log_summary", NULL},
         {"log-dir", 0, 0, G_OPTION_ARG_FILENAME, &o.log_dir,
          "Write the ranks' output to files in DIR", "DIR"},
         {"no-secret", 0, 0, G_OPTION_ARG_NONE, &o.limits.no_secret,
@@ -421,6 +440,8 @@ int tool_run(int argc, char **argv)
     }
     if (status == TOOL_OK)
         status = check_launcher();
+    if (status == TOOL_OK && o.deepspeed_table)
+        profile_add("deepspeed");
     if (status == TOOL_OK)
         status = tool_job_run("run", argv, o.ranks, &o.limits);
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
