@@ -357,6 +357,20 @@ static dscomm_status_t get_records(const dscomm_attempt_t *attempt,
     return status;
 }
 
+/* Adds this rank to the sentence if it lacks memory, because all ranks get that
+ * sentence. */
+static dscomm_status_t join_name_lack(const dscomm_attempt_t *attempt,
+                                      dscomm_status_t status)
+{
+    char text[DSCOMM_ERROR_MAX];
+
+    if (status != DSCOMM_ERR_NO_MEMORY)
+        return status;
+    g_strlcpy(text, dscomm_last_error(), sizeof text);
+    return dscomm_fail(status, "rank %d of %d: %s", attempt->join->rank,
+                       attempt->join->size, text);
+}
+
 static dscomm_status_t join_lead(const dscomm_attempt_t *attempt,
                                  dscomm_join_decision_t *ret_decision)
 {
@@ -384,6 +398,7 @@ static dscomm_status_t join_lead(const dscomm_attempt_t *attempt,
         status = dscomm_priv_roster_publish(&attempt->roster, text, 0);
         g_free(text);
     } else {
+        status = join_name_lack(attempt, status);
         /* neither late or refused ranks nor a dead one will read it */
         dscomm_priv_join_decision_put_failure(
             attempt->roster.store, attempt->roster.decision, status,
