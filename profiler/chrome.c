@@ -41,6 +41,31 @@ static const char *event_text(const writer_t *writer, const event_t *event)
     return g_ptr_array_index(writer->trace->texts, event->text);
 }
 
+static void put_phase(const writer_t *writer, dscomm_phase_t phase, int64_t ns)
+{
+    char name[32];
+
+    g_snprintf(name, sizeof name, "%s_us", dscomm_priv_phase_name(phase));
+    if (ns > 0)
+        put_time(writer, name, ns);
+}
+
+/* Writes the times of the phases that there were. */
+static void put_phases(const writer_t *writer, const event_t *event)
+{
+    const int64_t ns = event->end_ns - event->begin_ns;
+    int64_t left = ns;
+
+    for (int i = 0; i < EVENT_PHASES; i++) {
+        const double part = (double)event->phases[i] / UINT16_MAX;
+        const int64_t phase = MIN((int64_t)((double)ns * part + 0.5), left);
+
+        put_phase(writer, (dscomm_phase_t)(i + 1), phase);
+        left -= phase;
+    }
+    put_phase(writer, DSCOMM_PHASE_OTHER, left);
+}
+
 /* Writes the arguments of an operation or of a wait. */
 static void put_operation(const writer_t *writer, const event_t *event,
                           const trace_link_t *link)
@@ -70,6 +95,8 @@ static void put_operation(const writer_t *writer, const event_t *event,
                dscomm_strerror((dscomm_status_t)event->status));
     if (event->text)
         put_member(writer, "site", event_text(writer, event));
+    if (event->has_phases)
+        put_phases(writer, event);
     if (link->waited_for >= 0) {
         g_string_append_printf(
             out, ",\"waited_for\":%d",

@@ -26,6 +26,9 @@ typedef enum {
     EVENT_KINDS
 } event_kind_t;
 
+/* The phases of which an event has the time; the rest is DSCOMM_PHASE_OTHER. */
+#define EVENT_PHASES (DSCOMM_PHASE_COUNT - 1)
+
 typedef struct {
     union { /* when it began */
         int64_t begin_ticks; /* in a ring: of lib/base/ticks.h */
@@ -44,22 +47,28 @@ typedef struct {
     uint8_t kind; /* event_kind_t */
     uint8_t coll, dtype;
     uint8_t is_async; /* the operation has a work */
+    uint8_t has_phases;
+    /* Of dscomm_phase_t i + 1: the part of the event's time, in 1/65535. */
+    uint16_t phases[EVENT_PHASES];
 } event_t;
+
+_Static_assert(EVENT_PHASES == 4, "a word holds four");
 
 /* An event in a ring: words that hold, lowest bits first,
  *
  *     0 to 3  begin_ticks, end_ticks, sequence, bytes
  *     4       op, peer
  *     5       tag, group, text
- *     6       status, thread, kind, coll, dtype, is_async
+ *     6       phases
+ *     7       status, thread, kind, coll, dtype, is_async and 2 * has_phases
  */
-#define EVENT_WORDS 7
+#define EVENT_WORDS 8
 
 typedef struct {
     uint64_t word[EVENT_WORDS];
 } event_words_t;
 
-_Static_assert(sizeof(event_words_t) == 56,
+_Static_assert(sizeof(event_words_t) == 64,
                "the number that profiler.h states");
 
 static inline event_words_t event_pack(const event_t *event)
@@ -72,9 +81,11 @@ static inline event_words_t event_pack(const event_t *event)
         (uint32_t)event->op | (uint64_t)(uint32_t)event->peer << 32,
         (uint32_t)event->tag | (uint64_t)event->group << 32 |
             (uint64_t)event->text << 48,
+        (uint64_t)event->phases[0] | (uint64_t)event->phases[1] << 16 |
+            (uint64_t)event->phases[2] << 32 | (uint64_t)event->phases[3] << 48,
         (uint16_t)event->status | (uint64_t)event->kind << 32 |
             (uint64_t)event->coll << 40 | (uint64_t)event->dtype << 48 |
-            (uint64_t)event->is_async << 56,
+            (uint64_t)event->is_async << 56 | (uint64_t)event->has_phases << 57,
     }};
 }
 
@@ -92,12 +103,15 @@ static inline event_t event_unpack(const event_words_t *words)
         .tag = (int32_t)word[5],
         .group = (uint16_t)(word[5] >> 32),
         .text = (uint16_t)(word[5] >> 48),
-        .status = (int16_t)word[6],
-        .thread = (uint16_t)(word[6] >> 16),
-        .kind = (uint8_t)(word[6] >> 32),
-        .coll = (uint8_t)(word[6] >> 40),
-        .dtype = (uint8_t)(word[6] >> 48),
-        .is_async = (uint8_t)(word[6] >> 56),
+        .phases = {(uint16_t)word[6], (uint16_t)(word[6] >> 16),
+                   (uint16_t)(word[6] >> 32), (uint16_t)(word[6] >> 48)},
+        .status = (int16_t)word[7],
+        .thread = (uint16_t)(word[7] >> 16),
+        .kind = (uint8_t)(word[7] >> 32),
+        .coll = (uint8_t)(word[7] >> 40),
+        .dtype = (uint8_t)(word[7] >> 48),
+        .is_async = word[7] >> 56 & 1,
+        .has_phases = word[7] >> 57 & 1,
     };
 }
 

@@ -85,13 +85,15 @@ static void pack_event(GByteArray *out, const event_t *event, int64_t next_ns)
     pack_number(out, event->group);
     pack_number(out, event->coll);
     pack_number(out, event->dtype);
-    pack_number(out, event->is_async);
+    pack_number(out, event->is_async | (unsigned)event->has_phases << 1);
     pack_number(out, event->sequence);
     pack_number(out, event->bytes);
     pack_signed(out, event->op);
     pack_signed(out, event->peer);
     pack_signed(out, event->tag);
     pack_signed(out, event->status);
+    for (int i = 0; event->has_phases && i < EVENT_PHASES; i++)
+        pack_number(out, event->phases[i]);
 }
 
 /* The bytes of an event are fewer than this. */
@@ -388,6 +390,7 @@ static event_t unpack_event(reader_t *reader, const trace_t *trace,
 {
     event_t event = {.begin_ns =
                          next_ns - (int64_t)unpack_number(reader, TIME_MAX)};
+    unsigned flags;
 
     reader->bad |= event.begin_ns < -TIME_MAX;
     event.end_ns = event.begin_ns + (int64_t)unpack_number(reader, TIME_MAX);
@@ -401,13 +404,17 @@ static event_t unpack_event(reader_t *reader, const trace_t *trace,
     event.group = (uint16_t)unpack_number(reader, UINT16_MAX);
     event.coll = (uint8_t)unpack_number(reader, DSCOMM_COLL_COUNT - 1);
     event.dtype = (uint8_t)unpack_number(reader, UINT8_MAX);
-    event.is_async = (uint8_t)unpack_number(reader, 1);
+    flags = (unsigned)unpack_number(reader, 3);
+    event.is_async = flags & 1;
+    event.has_phases = flags >> 1 & 1;
     event.sequence = unpack_number(reader, UINT64_MAX);
     event.bytes = unpack_number(reader, UINT64_MAX);
     event.op = (int32_t)unpack_signed(reader, INT32_MAX);
     event.peer = (int32_t)unpack_signed(reader, INT32_MAX);
     event.tag = (int32_t)unpack_signed(reader, INT32_MAX);
     event.status = (int16_t)unpack_signed(reader, INT16_MAX);
+    for (int i = 0; event.has_phases && i < EVENT_PHASES; i++)
+        event.phases[i] = (uint16_t)unpack_number(reader, UINT16_MAX);
     reader->bad |= event.group >= trace->groups->len;
     return event;
 }

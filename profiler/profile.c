@@ -316,9 +316,7 @@ static void row_set_times(const profile_entry_t *entry,
     row->p99_ns = dscomm_priv_profile_percentile(entry, 99);
 }
 
-bool dscomm_priv_profile_get(const dscomm_profile_t *profile,
-                             dscomm_profile_by_t by, size_t index,
-                             dscomm_profile_row_t *ret_row)
+const char *dscomm_priv_phase_name(dscomm_phase_t phase)
 {
     static const char *const phases[1 << PHASE_BITS] = {
         [DSCOMM_PHASE_OTHER] = "other",
@@ -327,6 +325,14 @@ bool dscomm_priv_profile_get(const dscomm_profile_t *profile,
         [DSCOMM_PHASE_REDUCE] = "reduce",
         [DSCOMM_PHASE_COPY_OUT] = "copy_out",
     };
+
+    return phases[phase];
+}
+
+bool dscomm_priv_profile_get(const dscomm_profile_t *profile,
+                             dscomm_profile_by_t by, size_t index,
+                             dscomm_profile_row_t *ret_row)
+{
     const GPtrArray *view = profile->views[by];
     const profile_entry_t *entry;
     bool encoded;
@@ -341,7 +347,10 @@ bool dscomm_priv_profile_get(const dscomm_profile_t *profile,
         .group = entry->group,
         .site = encoded ? "" : entry->site,
         .codec = encoded ? entry->site : "",
-        .phase = entry->kind == ROW_PHASE ? phases[PHASE_OF(entry->value)] : "",
+        .phase =
+            entry->kind == ROW_PHASE
+                ? dscomm_priv_phase_name((dscomm_phase_t)PHASE_OF(entry->value))
+                : "",
         .group_size = entry->group_size,
         .peer = entry->kind == ROW_PEER ? (int)entry->value - 1 : -1,
         .ranks = MIN(entry->ranks, profile->ranks),

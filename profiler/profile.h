@@ -105,6 +105,9 @@ static inline int64_t profile_time_sum(int64_t a, int64_t b)
     return (int64_t)(((uint64_t)a + (uint64_t)b) & INT64_MAX);
 }
 
+/* "copy_in" and so on, as in dscomm_profile_row_t. */
+const char *dscomm_priv_phase_name(dscomm_phase_t phase);
+
 /* The formats by name, "summary" first; NULL beyond the last. */
 const char *dscomm_priv_format_name(int format);
 

@@ -239,13 +239,30 @@ static void print_operation(const dscomm_profiler_t *profiler,
     (void)written; /* a line that cannot be written is left out */
 }
 
+/* Sets the phases of an event that has taken ns. */
+static void event_set_phases(event_t *event, const int64_t *phases, int64_t ns)
+{
+    int64_t left = UINT16_MAX;
+
+    event->has_phases = 1;
+    for (int i = 0; i < EVENT_PHASES; i++) {
+        const double part = (double)phases[i + 1] / (double)MAX(ns, 1);
+        const int64_t parts = (int64_t)(part * UINT16_MAX + 0.5);
+
+        event->phases[i] = (uint16_t)CLAMP(parts, 0, left);
+        left -= event->phases[i];
+    }
+}
+
 /* Records an operation that has ended now, or the wait for one, as an event.
- * Not inline, so that it costs nothing without events. */
+ * It has taken ns, which are passed ticks. Not inline, so that it costs nothing
+ * without events. */
 __attribute__((noinline)) static void
 operation_record(event_kind_t kind, const dscomm_op_info_t *info, row_key_t key,
-                 dscomm_status_t status, int64_t now, int64_t passed)
+                 dscomm_status_t status, int64_t now, int64_t passed,
+                 int64_t ns)
 {
-    const event_t event = {
+    event_t event = {
         .begin_ticks = now - passed,
         .end_ticks = now,
         .sequence = info->sequence,
@@ -262,6 +279,8 @@ operation_record(event_kind_t kind, const dscomm_op_info_t *info, row_key_t key,
         .is_async = info->async != 0,
     };
 
+    if (G_UNLIKELY(info->phases))
+        event_set_phases(&event, info->phases, ns);
     event_add(&event);
 }
 
@@ -286,7 +305,7 @@ void dscomm_priv_profiler_end(const dscomm_op_info_t *info,
     key = operation_key(profiler, info, group, token);
     if (keeps_events(profiler))
         operation_record(EVENT_OPERATION, info, key, status, (int64_t)now,
-                         (int64_t)passed);
+                         (int64_t)passed, ns);
     row = dscomm_priv_table_size(&profiler->table, key, info->bytes);
     if (G_UNLIKELY(!row))
         atomic_fetch_add(&profiler->table.dropped, 1);
@@ -321,9 +340,9 @@ void dscomm_priv_profiler_waited(const dscomm_op_info_t *info,
         return;
     key = operation_key(profiler, info, group, token);
     if (keeps_events(profiler))
-        operation_record(
-            EVENT_WAIT, info, key, DSCOMM_OK, (int64_t)now,
-            (int64_t)((double)nanoseconds / profiler->ns_per_tick));
+        operation_record(EVENT_WAIT, info, key, DSCOMM_OK, (int64_t)now,
+                         (int64_t)((double)nanoseconds / profiler->ns_per_tick),
+                         nanoseconds);
     row = dscomm_priv_table_size(&profiler->table, key, info->bytes);
     if (row)
         atomic_fetch_add(&row->waited_ns, nanoseconds);

@@ -28,7 +28,7 @@
  * profiler stays for the next one.
  *
  * With trace, each thread keeps its last 65,535 operations, waits and ranges,
- * 56 bytes each: 3.5 MiB a thread, for at most 16 threads at a time, 56 MiB in
+ * 64 bytes each: 4 MiB a thread, for at most 16 threads at a time, 64 MiB in
  * all. This memory is allocated when a thread records its first event, and is
  * used again by later threads and profilers. dscomm_profile_info() tells how
  * many events were overwritten or found no room. */

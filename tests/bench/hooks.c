@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The cost of hooks and of the profiler in a call: without a table, with one
- * whose functions do nothing, with a profiler, with one that times phases, and
- * with one that keeps events. Not a test.
+ * whose functions do nothing, with a profiler, with one that times phases,
+ * with one that keeps events, and with one that does both. Not a test.
  *
  *     tests/bench/hooks [KIND CALLS]
  *
@@ -91,14 +91,17 @@ static double run_phased(int calls)
     return run_attached(calls, 0, 2);
 }
 
+static double run_both(int calls)
+{
+    return run_attached(calls, 1, 2);
+}
+
 static const struct {
     const char *name;
     double (*run)(int calls);
-} kinds[] = {{"off", run},
-             {"empty", run_hooked},
-             {"profiler", run_profiled},
-             {"phases", run_phased},
-             {"trace", run_traced}};
+} kinds[] = {
+    {"off", run},           {"empty", run_hooked}, {"profiler", run_profiled},
+    {"phases", run_phased}, {"trace", run_traced}, {"both", run_both}};
 
 #define KINDS (sizeof kinds / sizeof *kinds)
 

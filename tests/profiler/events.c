@@ -35,6 +35,9 @@ static event_t event_of(unsigned writer, uint64_t n)
         .coll = (uint8_t)(n % 16),
         .dtype = (uint8_t)(n % 14),
         .is_async = n % 2,
+        .has_phases = n / 2 % 2,
+        .phases = {(uint16_t)n, (uint16_t)~n, (uint16_t)(n * 5),
+                   (uint16_t)(n * 7)},
     };
 }
 
@@ -49,7 +52,9 @@ static bool event_is_whole(const event_t *event)
            event->group == want.group && event->text == want.text &&
            event->status == want.status && event->kind == want.kind &&
            event->coll == want.coll && event->dtype == want.dtype &&
-           event->is_async == want.is_async;
+           event->is_async == want.is_async &&
+           event->has_phases == want.has_phases &&
+           !memcmp(event->phases, want.phases, sizeof want.phases);
 }
 
 static void *writer_run(void *arg)

@@ -491,6 +491,41 @@ static void breakdown(void)
     dscomm_profile_free(all);
 }
 
+/* Of 1 s, 1/5 each is copied in and reduced, and the rest is not known. */
+static void phases(void)
+{
+    static const char path[] = "formats-phases.json";
+    dscomm_profile_t *one = profile_new(), *all = dscomm_priv_profile_new(1);
+    trace_t *trace = add_trace(one, 0);
+    GByteArray *packed;
+    event_t *event;
+    char *text = NULL;
+
+    add_event(trace, DSCOMM_COLL_BARRIER, 0, 1000, 1, -1);
+    add_event(trace, DSCOMM_COLL_ALL_REDUCE, 2000, 1000002000, 2, -1);
+    event = &g_array_index(trace->events, event_t, 1);
+    event->has_phases = 1;
+    event->phases[DSCOMM_PHASE_COPY_IN - 1] = UINT16_MAX / 5;
+    event->phases[DSCOMM_PHASE_REDUCE - 1] = UINT16_MAX / 5;
+    packed = dscomm_priv_profile_pack(one, SIZE_MAX);
+    ok(dscomm_priv_profile_unpack(all, packed->data, packed->len),
+       "events with phases are read");
+    dscomm_priv_profile_finish(all);
+    dscomm_profile_write(all, DSCOMM_PROFILE_TRACE, path);
+    g_file_get_contents(path, &text, NULL, NULL);
+    remove(path);
+    ok(text &&
+           strstr(text, ",\"site\":\"step\",\"copy_in_us\":200000.000,"
+                        "\"reduce_us\":200000.000,\"other_us\":600000.000}"),
+       "a trace has them: %s", text);
+    ok(text && strstr(text, "\"site\":\"step\"}"),
+       "but none of what was not timed");
+    g_free(text);
+    g_byte_array_unref(packed);
+    dscomm_profile_free(one);
+    dscomm_profile_free(all);
+}
+
 /* Whatever another rank sends is read or refused, and can be written. */
 static void damaged(GByteArray *packed, GByteArray *good)
 {
@@ -709,6 +744,7 @@ int main(void)
     merge();
     stragglers();
     breakdown();
+    phases();
     bounded();
     bounded_rows();
     packed = pack_rank(0);

@@ -4,6 +4,7 @@
 #
 #     trace.py trace FILE         "op,group,bytes,count" of all operations, sorted
 #     trace.py clocks FILE        "rank: offset in ns, within its error", rounded to s
+#     trace.py phases FILE        the phases that operations have had
 #     trace.py stragglers FILE    "last rank", and "rank: whom it has waited for"
 #
 # Exits with 1 and a sentence at the first thing that is wrong.
@@ -115,6 +116,19 @@ def trace(data):
         print(line)
 
 
+def phases(data):
+    seen = set()
+    for e in data["traceEvents"]:
+        if e["ph"] != "X" or e["cat"] != "operation":
+            continue
+        times = {key: round(ns * 1000) for key, ns in e["args"].items()
+                 if key.endswith("_us") and key != "held_us"}
+        if times and sum(times.values()) != round(e["dur"] * 1000):
+            fail("phases are not all of the time:", e)
+        seen |= times.keys()
+    print(*sorted(seen))
+
+
 def clocks(data):
     for rank in data["otherData"]["ranks"]:
         offset, error = rank["clock_offset_ns"], rank["clock_error_ns"]
@@ -136,4 +150,5 @@ def stragglers(data):
 
 
 with open(sys.argv[2], encoding="utf-8") as file:
-    {"trace": trace, "clocks": clocks, "stragglers": stragglers}[sys.argv[1]](json.load(file))
+    {"trace": trace, "phases": phases, "clocks": clocks,
+     "stragglers": stragglers}[sys.argv[1]](json.load(file))

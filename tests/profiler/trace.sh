@@ -24,21 +24,24 @@ parse()
 }
 
 seed=0
-while read -r settings; do
+while read -r level phases settings; do
     seed=$((seed + 1))
     rm -f "$own".? "$file"
     # Settings are words on purpose.
     # shellcheck disable=SC2086
-    env $settings DSCOMM_PROFILE="trace:$file" \
+    env $settings DSCOMM_PROFILE="$level,trace:$file" \
         "$run" run -n 4 "$count" "$own" 300 $seed 2>"$scratch/error"
-    result $? "a program is traced ($settings)" || sed 's/^/# /' "$scratch/error"
+    result $? "a program is traced ($level, $settings)" || sed 's/^/# /' "$scratch/error"
     parse trace "$file" "$scratch/got"
     result $? 'the trace is complete and in order'
+    parse phases "$file" "$scratch/phases"
+    is "$(cat "$scratch/phases")" "$([ "$phases" = none ] || echo "$phases" | tr + ' ')" \
+        "phases: $phases"
     sort "$own".? | uniq -c | awk '{ print $2 "," $1 }' | LC_ALL=C sort >"$scratch/want"
     same "$scratch/got" "$scratch/want" 'it has the operations that the program has counted'
 done <<'END'
-DSCOMM_BACKEND=shm
-DSCOMM_PROGRESS=thread
+level:2 copy_in_us+copy_out_us+other_us+reduce_us+wait_us DSCOMM_BACKEND=shm
+level:1 none DSCOMM_PROGRESS=thread
 END
 
 for victim in 0 2; do
