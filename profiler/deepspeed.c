@@ -110,8 +110,9 @@ static gint line_compare(gconstpointer a, gconstpointer b)
 
     if (!order)
         order = name_compare(&x->row, &y->row);
-    return order ? order
-                 : (x->row.bytes > y->row.bytes) - (x->row.bytes < y->row.bytes);
+    return order
+               ? order
+               : (x->row.bytes > y->row.bytes) - (x->row.bytes < y->row.bytes);
 }
 
 /* The rows by size, in the order of the table. */
@@ -121,8 +122,8 @@ static GArray *lines_make(const dscomm_profile_t *profile)
     GArray *lines = g_array_new(FALSE, FALSE, sizeof(line_t));
     line_t line;
 
-    for (guint i = 0; dscomm_priv_profile_get(profile, DSCOMM_PROFILE_BY_SIZE,
-                                              i, &line.row);
+    for (guint i = 0;
+         dscomm_priv_profile_get(profile, DSCOMM_PROFILE_BY_SIZE, i, &line.row);
          i++) {
         line.entry = g_ptr_array_index(view, i);
         line.order = line.entry->order;
@@ -194,17 +195,13 @@ static void put_table(const GArray *lines, const char *const *heads,
 
 void dscomm_priv_write_deepspeed(const dscomm_profile_t *profile, GString *out)
 {
-    static const char *const totals[] = {
-        "Comm. Op",          "Message Size",    "Count",
-        "Total Latency(ms)", "Avg Latency(ms)", "tput_avg (Gbps)",
-        "busbw_avg (Gbps)"};
+    static const char *const totals[] = {"Comm. Op",        "Message Size",
+                                         "Count",           "Total Latency(ms)",
+                                         "Avg Latency(ms)", "tput_avg (Gbps)",
+                                         "busbw_avg (Gbps)"};
     static const char *const breakdown[] = {
-        "Comm. Op",
-        "Message Size",
-        "Count",
-        "Total comm lat(ms)",
-        "Total straggler(ms)",
-        "Avg comm lat(ms)",
+        "Comm. Op",           "Message Size",        "Count",
+        "Total comm lat(ms)", "Total straggler(ms)", "Avg comm lat(ms)",
         "Avg straggler(ms)"};
     GArray *lines = lines_make(profile);
 

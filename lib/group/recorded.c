@@ -45,9 +45,8 @@ dscomm_recorded_group_t *dscomm_priv_recorded_open(const dscomm_group_t *group)
     seen->group = group;
     seen->view = (dscomm_recorder_t)DSCOMM_RECORDER_INIT;
     seen->slots = g_try_new(int, (gsize)world->size);
-    if (seen->slots &&
-        !dscomm_priv_recorder_view(&world->recorder, RECORDER_READ,
-                                   &seen->view)) {
+    if (seen->slots && !dscomm_priv_recorder_view(&world->recorder,
+                                                  RECORDER_READ, &seen->view)) {
         slots_find(seen);
         return seen;
     }

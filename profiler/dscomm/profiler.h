@@ -117,9 +117,9 @@ DSCOMM_API void dscomm_profiler_site_begin(const char *function,
                                            const char *file, int line);
 DSCOMM_API dscomm_status_t dscomm_profiler_site_end(dscomm_status_t status);
 /* Operations that this thread begins from now on, and that have no site of
- * their own, count at tag, which is copied; NULL: at none. A process has at most
- * 4094 sites, tags and names of ranges; later ones count at "(others)". MT:
- * safe. */
+ * their own, count at tag, which is copied; NULL: at none. A process has at
+ * most 4094 sites, tags and names of ranges; later ones count at "(others)".
+ * MT: safe. */
 DSCOMM_API void dscomm_profiler_tag(const char *tag);
 
 /* A range of this thread's time, such as "forward", which becomes a row of its

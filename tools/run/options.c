@@ -366,7 +366,8 @@ static void profile_add(const char *word)
 {
     const char *old = g_getenv("DSCOMM_PROFILE");
     char **words = g_strsplit(old ? old : "", ",", -1);
-    char *all = old && *old ? g_strconcat(old, ",", word, NULL) : g_strdup(word);
+    char *all =
+        old && *old ? g_strconcat(old, ",", word, NULL) : g_strdup(word);
 
     for (char **item = words; *item; item++)
         g_strstrip(*item);
