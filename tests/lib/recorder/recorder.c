@@ -544,7 +544,7 @@ static void counting_child_run(int64_t parent)
     dscomm_recorder_t recorder = DSCOMM_RECORDER_INIT;
 
     dscomm_priv_ticks_counted = !dscomm_priv_ticks_counted;
-    if (dscomm_priv_recorder_find(parent, &recorder) ||
+    if (dscomm_priv_recorder_find(parent, RECORDER_WRITE, &recorder) ||
         dscomm_priv_recorder_claim(&recorder, 0, "w", 0, 1))
         _exit(1);
     g_usleep(50000);
