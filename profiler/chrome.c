@@ -57,7 +57,7 @@ static void put_phases(const writer_t *writer, const event_t *event)
     int64_t left = ns;
 
     for (int i = 0; i < EVENT_PHASES; i++) {
-        const double part = (double)event->phases[i] / UINT16_MAX;
+        const double part = (double)event_phase(event, i) / UINT16_MAX;
         const int64_t phase = MIN((int64_t)((double)ns * part + 0.5), left);
 
         put_phase(writer, (dscomm_phase_t)(i + 1), phase);

@@ -48,11 +48,17 @@ typedef struct {
     uint8_t coll, dtype;
     uint8_t is_async; /* the operation has a work */
     uint8_t has_phases;
-    /* Of dscomm_phase_t i + 1: the part of the event's time, in 1/65535. */
-    uint16_t phases[EVENT_PHASES];
+    /* Of dscomm_phase_t i + 1, 16 bits from bit 16 * i on: the part of the
+     * event's time, in 1/65535. */
+    uint64_t phases;
 } event_t;
 
 _Static_assert(EVENT_PHASES == 4, "a word holds four");
+
+static inline uint16_t event_phase(const event_t *event, int i)
+{
+    return (uint16_t)(event->phases >> 16 * i);
+}
 
 /* An event in a ring: words that hold, lowest bits first,
  *
@@ -81,8 +87,7 @@ static inline event_words_t event_pack(const event_t *event)
         (uint32_t)event->op | (uint64_t)(uint32_t)event->peer << 32,
         (uint32_t)event->tag | (uint64_t)event->group << 32 |
             (uint64_t)event->text << 48,
-        (uint64_t)event->phases[0] | (uint64_t)event->phases[1] << 16 |
-            (uint64_t)event->phases[2] << 32 | (uint64_t)event->phases[3] << 48,
+        event->phases,
         (uint16_t)event->status | (uint64_t)event->kind << 32 |
             (uint64_t)event->coll << 40 | (uint64_t)event->dtype << 48 |
             (uint64_t)event->is_async << 56 | (uint64_t)event->has_phases << 57,
@@ -103,8 +108,7 @@ static inline event_t event_unpack(const event_words_t *words)
         .tag = (int32_t)word[5],
         .group = (uint16_t)(word[5] >> 32),
         .text = (uint16_t)(word[5] >> 48),
-        .phases = {(uint16_t)word[6], (uint16_t)(word[6] >> 16),
-                   (uint16_t)(word[6] >> 32), (uint16_t)(word[6] >> 48)},
+        .phases = word[6],
         .status = (int16_t)word[7],
         .thread = (uint16_t)(word[7] >> 16),
         .kind = (uint8_t)(word[7] >> 32),

@@ -93,7 +93,7 @@ static void pack_event(GByteArray *out, const event_t *event, int64_t next_ns)
     pack_signed(out, event->tag);
     pack_signed(out, event->status);
     for (int i = 0; event->has_phases && i < EVENT_PHASES; i++)
-        pack_number(out, event->phases[i]);
+        pack_number(out, event_phase(event, i));
 }
 
 /* The bytes of an event are fewer than this. */
@@ -414,7 +414,7 @@ static event_t unpack_event(reader_t *reader, const trace_t *trace,
     event.tag = (int32_t)unpack_signed(reader, INT32_MAX);
     event.status = (int16_t)unpack_signed(reader, INT16_MAX);
     for (int i = 0; event.has_phases && i < EVENT_PHASES; i++)
-        event.phases[i] = (uint16_t)unpack_number(reader, UINT16_MAX);
+        event.phases |= unpack_number(reader, UINT16_MAX) << 16 * i;
     reader->bad |= event.group >= trace->groups->len;
     return event;
 }

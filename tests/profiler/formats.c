@@ -505,8 +505,9 @@ static void phases(void)
     add_event(trace, DSCOMM_COLL_ALL_REDUCE, 2000, 1000002000, 2, -1);
     event = &g_array_index(trace->events, event_t, 1);
     event->has_phases = 1;
-    event->phases[DSCOMM_PHASE_COPY_IN - 1] = UINT16_MAX / 5;
-    event->phases[DSCOMM_PHASE_REDUCE - 1] = UINT16_MAX / 5;
+    event->phases =
+        (uint64_t)(UINT16_MAX / 5) << 16 * (DSCOMM_PHASE_COPY_IN - 1) |
+        (uint64_t)(UINT16_MAX / 5) << 16 * (DSCOMM_PHASE_REDUCE - 1);
     packed = dscomm_priv_profile_pack(one, SIZE_MAX);
     ok(dscomm_priv_profile_unpack(all, packed->data, packed->len),
        "events with phases are read");
