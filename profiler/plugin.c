@@ -8,8 +8,10 @@
 #include "profiler/trace.h"
 
 #include <dscomm/plugin.h>
+#include <errno.h>
 #include <glib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Bounds of what one rank sends, and of what rank 0 gets from all, in bytes. */
 #define PART_MAX ((size_t)7 << 20)
@@ -130,7 +132,8 @@ static dscomm_status_t settings_parse(state_t *state, const char *settings)
     dscomm_status_t status = DSCOMM_OK;
 
     for (char **word = words; *word && status == DSCOMM_OK; word++)
-        status = word_parse(state, g_strstrip(*word));
+        if (*g_strstrip(*word))
+            status = word_parse(state, *word);
     g_strfreev(words);
     if (state->prof_ops->len)
         state->attr.prof_ops = state->prof_ops->str;
@@ -177,9 +180,26 @@ static void plugin_meet(void *arg, dscomm_group_t *world, dscomm_store_t *store)
                    CLOCKS_MS);
 }
 
+/* Warns now of a file that cannot be written when the job ends. */
+static void output_check(const output_t *output)
+{
+    const bool there = output->path && !access(output->path, F_OK);
+    char *folder = output->path ? g_path_get_dirname(output->path) : NULL;
+
+    if (folder && access(there ? output->path : folder, W_OK))
+        dscomm_log(DSCOMM_LOG_WARN, "profiler",
+                   "DSCOMM_PROFILE: %s cannot be written at the end of the "
+                   "job: %s",
+                   output->path, g_strerror(errno));
+    g_free(folder);
+}
+
 static void plugin_begin(void *arg, dscomm_group_t *world)
 {
     state_t *state = arg;
+
+    for (guint i = 0; !dscomm_group_rank(world) && i < state->outputs->len; i++)
+        output_check(&g_array_index(state->outputs, output_t, i));
 
     state->profiler->rank = dscomm_group_rank(world);
     state->world_size = dscomm_group_size(world);

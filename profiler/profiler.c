@@ -227,7 +227,7 @@ static void print_operation(const dscomm_profiler_t *profiler,
         "(Gbps): %.2f | busbw (Gbps): %.2f%s%s",
         profiler->rank, dscomm_coll_name((dscomm_coll_t)info->coll),
         site ? " | [Caller Func: " : "", dscomm_priv_text(site),
-        site ? "]" : "", (double)ns / 1e6, size, known, known * factor,
+        site ? "]" : "", (double)ns / 1e6, size, known, known * MAX(factor, 0),
         status < 0 ? " | failed: " : "",
         status < 0 ? dscomm_strerror(status) : "");
     dscomm_priv_text_blank(line);

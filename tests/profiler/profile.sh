@@ -137,6 +137,18 @@ like "$(cat "$scratch/error.0")" 'dscomm_finalize.*rank 2 .*died' 'with the fail
 like "$(cat "$scratch/dead")" 'Sums over [12] of 3 ranks' 'and writes what there is'
 like "$(cat "$scratch/dead")" 'Missing ranks: (1, )?2\.' 'and who is missing'
 
+DSCOMM_PROFILE=",summary:$scratch/commas,, ,verbose" "$run" run -n 3 "$count" "$own" 30 1 \
+    2>"$scratch/error"
+is "$?,$(grep -c 'Sums over' "$scratch/commas")" 0,1 'empty words are ignored'
+is "$(grep -c 'op: ' "$scratch/error" | sed 's/^[1-9].*/some/'),$(grep -c ': -' "$scratch/error")" \
+    some,0 'no bandwidth is negative'
+DSCOMM_PROFILE=trace:$scratch/none/x,csv:$scratch/some "$run" run -n 3 "$count" "$own" 3 1 \
+    2>"$scratch/error"
+like "$(grep -m 1 none/x "$scratch/error")" \
+    "DSCOMM_PROFILE: $scratch/none/x cannot be written at the end of the job: No such file or directory" \
+    'a file that cannot be written is reported at the start'
+is "$(grep -c "$scratch/some" "$scratch/error")" 0 'and no other file'
+
 # Refused settings
 for setting in json jsn:x summary:; do
     DSCOMM_PROFILE=$setting "$count" "$own" 3 1 2>"$scratch/error"
