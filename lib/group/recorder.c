@@ -26,7 +26,7 @@ static const char *place_open(const char *place, dscomm_recorder_t *recorder)
     int fd;
 
     if (sscanf(place, "%lld:%d", &pid, &fd) != 2)
-        return "DSCOMM_RECORDER is not PID:FD";
+        return "it is not PID:FD";
     return dscomm_priv_recorder_open(pid, fd, RECORDER_WRITE, recorder);
 }
 
@@ -59,7 +59,11 @@ void dscomm_priv_world_record_prepare(dscomm_world_t *world)
         problem = place_open(place, &world->recorder);
     else
         problem = memory_make(&world->recorder);
-    if (problem)
+    if (problem && place)
+        dscomm_log(DSCOMM_LOG_WARN, "core",
+                   "DSCOMM_RECORDER is '%s', and cannot be used: %s", place,
+                   problem);
+    else if (problem)
         log_problem(problem);
 }
 

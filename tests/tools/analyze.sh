@@ -348,4 +348,10 @@ done
 is $? 2 'no argument'
 "$program" analyze /no/such/file >/dev/null 2>&1
 is $? 2 'no file'
+# Memory that cannot be used
+for place in x 1:1 -1:-1; do
+    DSCOMM_RECORDER=$place "$abs_top_builddir/examples/hello/hello" >"$scratch/out" 2>"$scratch/err"
+    is "$?,$(grep -c "warn: core: DSCOMM_RECORDER is '$place', and cannot be used: " "$scratch/err")" \
+        0,1 "DSCOMM_RECORDER=$place: a warning"
+done
 tap_done
