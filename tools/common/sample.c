@@ -96,7 +96,18 @@ typedef struct {
     GHashTable *called; /* called_t */
     uint64_t calls, bytes;
     uint64_t first_ticks, last_ticks, waited; /* ticks */
+    bool across; /* collectives with ranks of other machines */
 } sums_t;
+
+/* True if the group has ranks on other machines, whose calls are not known. */
+static bool group_is_across(const dscomm_recorder_slot_t *slot,
+                            const dscomm_recorder_group_t *group,
+                            GHashTable *called)
+{
+    const called_t *members = called_find(called, slot, group, 0);
+
+    return members && members->ranks < group->size;
+}
 
 static void sum_call(const dscomm_recorder_slot_t *slot,
                      const dscomm_recorder_group_t *group,
@@ -115,30 +126,35 @@ static void sum_call(const dscomm_recorder_slot_t *slot,
     if (!sums->first_ticks)
         sums->first_ticks = call->called;
     sums->last_ticks = MAX(sums->last_ticks, call->called);
-    if (call->coll < DSCOMM_COLL_SEND && called &&
-        called->last_ticks > call->called)
+    if (call->coll >= DSCOMM_COLL_SEND)
+        return;
+    sums->across |= group_is_across(slot, group, sums->called);
+    if (called && called->last_ticks > call->called)
         sums->waited += called->last_ticks - call->called;
 }
 
-/* True if another rank of this machine has not made the collective. */
-static bool call_waits(const dscomm_recorder_slot_t *slot,
-                       const dscomm_recorded_t *call, GHashTable *called)
+/* 1 if another rank of this machine has not made the collective, else 0; or
+ * SAMPLE_UNKNOWN, if a rank of another machine may not have made it. */
+static double call_waits(const dscomm_recorder_slot_t *slot,
+                         const dscomm_recorded_t *call, GHashTable *called)
 {
     dscomm_recorder_group_t group;
     const called_t *members, *callers;
 
     if (call->coll >= DSCOMM_COLL_SEND ||
         !dscomm_priv_recorder_read_group(slot, call->group, &group))
-        return false;
+        return 0;
     members = called_find(called, slot, &group, 0);
     callers = called_find(called, slot, &group, call->sequence);
-    return members && callers && callers->ranks < members->ranks;
+    if (members && callers && callers->ranks < members->ranks)
+        return 1;
+    return group_is_across(slot, &group, called) ? SAMPLE_UNKNOWN : 0;
 }
 
-/* Finds the call that the rank is in. True if it waits for another rank of this
- * machine there. */
-static bool find_current(const dscomm_recorder_slot_t *slot, GHashTable *called,
-                         sample_t *sample)
+/* Finds the call that the rank is in. Returns whether it waits there, as
+ * call_waits(). */
+static double find_current(const dscomm_recorder_slot_t *slot,
+                           GHashTable *called, sample_t *sample)
 {
     const uint64_t last = atomic_load(&slot->calls);
     const dscomm_moment_t now = dscomm_priv_moment_by(slot->is_counted);
@@ -158,7 +174,7 @@ static bool find_current(const dscomm_recorder_slot_t *slot, GHashTable *called,
                                       sizeof sample->current);
         return call_waits(slot, &call, called);
     }
-    return false;
+    return 0;
 }
 
 /* The former sample of the same rank; a process may be a rank of several
@@ -188,9 +204,17 @@ static void sample_rates(const dscomm_recorder_slot_t *slot, GHashTable *called,
     if (sums.calls)
         sample->bytes_per_s =
             sample->calls_per_s * (double)sums.bytes / (double)sums.calls;
-    if (sums.last_ticks > sums.first_ticks)
+    if (sums.across)
+        sample->wait = SAMPLE_UNKNOWN;
+    else if (sums.last_ticks > sums.first_ticks)
         sample->wait = MIN(1, (double)sums.waited /
                                   (double)(sums.last_ticks - sums.first_ticks));
+}
+
+void sample_wait(const sample_t *sample, char *text, size_t size)
+{
+    g_snprintf(text, size, sample->wait < 0 ? "-" : "%.0f%%",
+               100 * sample->wait);
 }
 
 static int sample_order(const void *a, const void *b)
@@ -209,15 +233,19 @@ void samples_sort(GArray *samples)
 static void sample_fill(const dscomm_recorder_slot_t *slot, GHashTable *called,
                         const GArray *before, double seconds, sample_t *sample)
 {
-    bool waits;
+    double waits;
 
     sample->state = dscomm_priv_recorder_state(slot);
     sample->calls = atomic_load(&slot->calls);
     waits = find_current(slot, called, sample);
     sample_rates(slot, called, sample_find(before, sample), seconds, sample);
-    if (waits && sample->current_s >= seconds)
+    if (waits > 0 && sample->current_s >= seconds)
         sample->wait = 1;
-    else if (waits) /* the rest of the time was as the calls before */
+    else if (waits < 0)
+        sample->wait = SAMPLE_UNKNOWN;
+    else if (waits > 0 &&
+             sample->wait >=
+                 0) /* the rest of the time was as the calls before */
         sample->wait += (1 - sample->wait) * sample->current_s / seconds;
 }
 
@@ -282,6 +310,8 @@ char *samples_print(const GArray *samples)
     return g_string_free(text, false);
 }
 
+#define LINE_WAIT 7 /* the only member that may be negative */
+
 static bool line_parse(const char *line, sample_t *sample)
 {
     gint64 number[9];
@@ -289,7 +319,7 @@ static bool line_parse(const char *line, sample_t *sample)
 
     for (size_t i = 0; i < G_N_ELEMENTS(number); i++) {
         number[i] = g_ascii_strtoll(line, &end, 10);
-        if (end == line || number[i] < 0)
+        if (end == line || (number[i] < 0 && i != LINE_WAIT))
             return false;
         line = end;
     }
@@ -302,7 +332,9 @@ static bool line_parse(const char *line, sample_t *sample)
     sample->calls = (uint64_t)number[4];
     sample->calls_per_s = (double)number[5];
     sample->bytes_per_s = (double)number[6];
-    sample->wait = (double)MIN(number[7], 1000) / 1e3;
+    sample->wait = number[LINE_WAIT] < 0
+                       ? SAMPLE_UNKNOWN
+                       : (double)MIN(number[LINE_WAIT], 1000) / 1e3;
     sample->current_s = (double)number[8] / 1e6;
     g_strlcpy(sample->current, *line == ' ' ? line + 1 : line,
               sizeof sample->current);

@@ -7,6 +7,8 @@
 
 #include <glib.h>
 
+#define SAMPLE_UNKNOWN (-1.0)
+
 typedef struct {
     int rank, pid;
     int node; /* of the job; 0 for those that were taken here */
@@ -15,7 +17,8 @@ typedef struct {
     uint64_t calls; /* all that the rank has made */
     double calls_per_s, bytes_per_s;
     /* Part of the time, 0 to 1, for which the rank was in collectives that
-     * another rank of this machine had not called yet. */
+     * another rank had not called yet; or SAMPLE_UNKNOWN, because that may be a
+     * rank of another machine. */
     double wait;
     char current[200]; /* the call that it is in, or "" */
     double current_s; /* since that was called, or since the last call */
@@ -25,6 +28,9 @@ typedef struct {
  * taken seconds ago, or NULL: rates are 0 then. */
 GArray *sample_take(const dscomm_recorder_t *recorder, const GArray *before,
                     double seconds);
+
+/* Writes wait as text: "35%", or "-". */
+void sample_wait(const sample_t *sample, char *text, size_t size);
 
 /* Sorts samples by rank. */
 void samples_sort(GArray *samples);

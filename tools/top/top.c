@@ -51,7 +51,10 @@ static void print_json(const dscomm_recorder_t *recorder, const GArray *samples)
         tool_json_number(builder, "calls", (gint64)sample->calls);
         tool_json_real(builder, "calls_per_s", "%.1f", sample->calls_per_s);
         tool_json_real(builder, "bytes_per_s", "%.0f", sample->bytes_per_s);
-        tool_json_real(builder, "wait", "%.3f", sample->wait);
+        if (sample->wait < 0)
+            tool_json_text(builder, "wait", NULL);
+        else
+            tool_json_real(builder, "wait", "%.3f", sample->wait);
         tool_json_text(builder, "current",
                        *sample->current ? sample->current : NULL);
         tool_json_real(builder, "seconds", "%.6f", sample->current_s);
@@ -67,13 +70,15 @@ static void print_json(const dscomm_recorder_t *recorder, const GArray *samples)
 static void print_rank(const sample_t *sample, bool with_node)
 {
     const int full = (int)lround(sample->wait * BAR);
+    char wait[8];
     char *current = tool_printable(sample->current);
 
     if (with_node)
         printf("%4d ", sample->node);
-    printf("%5d %8d %-8s %10.0f %10.3f %4.0f%% ", sample->rank, sample->pid,
+    sample_wait(sample, wait, sizeof wait);
+    printf("%5d %8d %-8s %10.0f %10.3f %5s ", sample->rank, sample->pid,
            dscomm_priv_recorder_state_name(sample->state), sample->calls_per_s,
-           sample->bytes_per_s / 1e6, 100 * sample->wait);
+           sample->bytes_per_s / 1e6, wait);
     for (int i = 0; i < BAR; i++)
         putchar(i < full ? '#' : '.');
     printf(" %9.3f %s\n", sample->current_s, *current ? current : "no call");

@@ -181,10 +181,11 @@ static void append_rank(GString *out, const layout_t *layout,
     const char *colour = bad ? RED : is_long ? YELLOW : "";
     char *current =
         tool_printable(*sample->current ? sample->current : "no call");
-    char calls[16], bytes[16], time[16];
+    char calls[16], bytes[16], wait[8], time[16];
 
     number_format(sample->calls_per_s, calls, sizeof calls);
     number_format(sample->bytes_per_s, bytes, sizeof bytes);
+    sample_wait(sample, wait, sizeof wait);
     time_format(sample->current_s, time, sizeof time);
     g_string_append_printf(out, NEXT "%s", colour);
     append_number(out, layout, NODE, "%.0f", sample->node);
@@ -194,7 +195,7 @@ static void append_rank(GString *out, const layout_t *layout,
                   dscomm_priv_recorder_state_name(sample->state));
     append_column(out, layout, CALLS, calls);
     append_column(out, layout, BYTES, bytes);
-    append_number(out, layout, WAIT, "%.0f%%", 100 * sample->wait);
+    append_column(out, layout, WAIT, wait);
     append_bar(out, layout, sample->wait, colour);
     append_column(out, layout, TIME, time);
     append_column(out, layout, CALL, current);
