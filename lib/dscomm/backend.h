@@ -508,6 +508,17 @@ DSCOMM_API int dscomm_backend_failure_unpack(const void *data, size_t size,
  * in another way, for example by a thread. Cheap. */
 DSCOMM_API int dscomm_backend_has_works(void);
 
+/* Calls visit for each address of this host at which other ranks may reach this
+ * process, best first: those of the interfaces that DSCOMM_SOCKET_IFNAME, or
+ * else NCCL_SOCKET_IFNAME, chooses; without a choice, those that are up, and
+ * the loopback only if there is no other. Ends when visit returns 0.
+ * ERR_ENVIRONMENT if the choice has no interface; the sentence names those that
+ * there are. */
+struct sockaddr;
+DSCOMM_API dscomm_status_t dscomm_backend_interfaces(
+    int (*visit)(void *arg, const struct sockaddr *address, unsigned length),
+    void *arg);
+
 /* The number of a setting: the environment's, else the default. ERR_ENVIRONMENT
  * with the accepted values if the environment's is invalid. */
 DSCOMM_API dscomm_status_t dscomm_setting_number(const dscomm_setting_t *row,

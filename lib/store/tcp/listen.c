@@ -284,6 +284,43 @@ dscomm_status_t dscomm_priv_interface_validate(void)
     return status;
 }
 
+/* Without a choice, the loopback serves only where nothing else does. */
+static bool interface_serves(const dscomm_interface_t *row, const char *choice,
+                             bool others)
+{
+    return choice || !others ||
+           !dscomm_priv_address_is_loopback(
+               (const struct sockaddr *)&row->address);
+}
+
+dscomm_status_t dscomm_backend_interfaces(
+    int (*visit)(void *arg, const struct sockaddr *address, unsigned length),
+    void *arg)
+{
+    const char *variable, *choice = dscomm_priv_interface_choice(&variable);
+    GArray *list;
+    bool others = false;
+    dscomm_status_t status = dscomm_priv_interfaces(variable, choice, &list);
+
+    if (status < 0)
+        return status;
+    for (guint i = 0; i < list->len; i++)
+        others = others || !dscomm_priv_address_is_loopback(
+                               (const struct sockaddr *)&g_array_index(
+                                   list, dscomm_interface_t, i)
+                                   .address);
+    for (guint i = 0; i < list->len; i++) {
+        const dscomm_interface_t *row =
+            &g_array_index(list, dscomm_interface_t, i);
+
+        if (interface_serves(row, choice, others) &&
+            !visit(arg, (const struct sockaddr *)&row->address, row->length))
+            break;
+    }
+    g_array_unref(list);
+    return DSCOMM_OK;
+}
+
 /* Listening */
 
 void dscomm_priv_listen_close(dscomm_priv_listen_t *listening)
