@@ -109,8 +109,8 @@ static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
     [SETTING_LEVEL_INSIDE] = {"DSCOMM_TWO_LEVEL_INSIDE", DSCOMM_SETTING_STRING,
                               "shm", 0, 0, NULL, "Backend inside each node."},
     [SETTING_LEVEL_BETWEEN] = {"DSCOMM_TWO_LEVEL_BETWEEN",
-                               DSCOMM_SETTING_STRING, "mpi", 0, 0, NULL,
-                               "Backend between nodes."},
+                               DSCOMM_SETTING_STRING, "auto", 0, 0, NULL,
+                               "Backend between nodes: auto, or its name."},
     [SETTING_LEVEL_ANY_SOURCE] =
         {"DSCOMM_TWO_LEVEL_ANY_SOURCE", DSCOMM_SETTING_BOOL, "1", 0, 1, NULL,
          "Receives from any source, where the backend between nodes has them; "

@@ -37,7 +37,7 @@ enum {
     SETTING_LAUNCHER, /* STRING "auto" */
     SETTING_HOST_ID, /* STRING */
     SETTING_LEVEL_INSIDE, /* STRING "shm" */
-    SETTING_LEVEL_BETWEEN, /* STRING "mpi" */
+    SETTING_LEVEL_BETWEEN, /* STRING "auto" */
     SETTING_LEVEL_ANY_SOURCE, /* BOOL 1 */
     SETTING_LEVEL_SLICE, /* BYTES, unset: as the processors allow */
     SETTING_PROFILE, /* STRING, ignored in set-uid programs */

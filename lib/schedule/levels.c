@@ -19,14 +19,16 @@
 #define PART_MAX 32
 #define ALIGNED(bytes) (((bytes) + 15) & ~(size_t)15)
 
-/* Finds the module of a level. */
-static dscomm_status_t find_module(int which,
+/* Finds the module of a level of a group of this world. */
+static dscomm_status_t find_module(const dscomm_world_t *world, int which,
                                    const dscomm_module_t **ret_module)
 {
     const int setting =
         which == LEVEL_NODE ? SETTING_LEVEL_INSIDE : SETTING_LEVEL_BETWEEN;
-    dscomm_status_t status =
-        dscomm_priv_module_find(dscomm_priv_setting_text(setting), ret_module);
+    dscomm_status_t status = dscomm_priv_module_find(
+        which == LEVEL_NODE ? dscomm_priv_setting_text(setting)
+                            : world->between,
+        ret_module);
 
     if (status == DSCOMM_OK &&
         (*ret_module)->ops.open == dscomm_priv_levels_open)
@@ -89,7 +91,8 @@ static dscomm_status_t level_open(dscomm_levels_t *levels, int which,
     dscomm_level_t *level = &levels->level[which];
     dscomm_backend_args_t own = *args;
     const dscomm_module_t *module;
-    dscomm_status_t status = find_module(which, &module);
+    dscomm_status_t status =
+        find_module(levels->group->identity.world, which, &module);
 
     pthread_mutex_init(&level->lock, NULL);
     level->opened = true;
@@ -275,7 +278,7 @@ static dscomm_status_t open_alone(const dscomm_backend_args_t *args, int which,
     dscomm_group_t *group = args->group;
     dscomm_backend_args_t own = *args;
     const dscomm_module_t *module;
-    dscomm_status_t status = find_module(which, &module);
+    dscomm_status_t status = find_module(group->identity.world, which, &module);
     void *request = status < 0 ? NULL : g_try_malloc0(module->ops.request_size);
 
     if (status == DSCOMM_OK && !request)
@@ -339,6 +342,37 @@ static dscomm_status_t compare_settings(const dscomm_levels_t *levels,
     g_free(text);
     g_free(own);
     return status;
+}
+
+/* Sets the backend between nodes, once for all groups of a world: rank 0
+ * chooses it. */
+static dscomm_status_t choose_between(dscomm_world_t *world,
+                                      const dscomm_backend_args_t *args)
+{
+    const char *key = "between";
+    const dscomm_module_t *module;
+    void *value;
+    size_t size;
+    dscomm_status_t status;
+
+    if (*world->between)
+        return DSCOMM_OK;
+    if (args->rank == 0) {
+        status = dscomm_priv_module_between(args->oversubscribed, &module);
+        if (status == DSCOMM_OK)
+            status = dscomm_store_set(args->store, key, module->name,
+                                      strlen(module->name));
+        if (status == DSCOMM_OK)
+            g_strlcpy(world->between, module->name, sizeof world->between);
+        return status;
+    }
+    status = dscomm_backend_creation_get(args, &key, 1, args->open_ms, &value,
+                                         &size);
+    if (status < 0)
+        return status;
+    g_strlcpy(world->between, value, MIN(size + 1, sizeof world->between));
+    dscomm_store_free(value);
+    return DSCOMM_OK;
 }
 
 /* NULL: no memory. */
@@ -426,6 +460,8 @@ dscomm_status_t dscomm_priv_levels_open(const dscomm_backend_args_t *args,
     status = read_settings(levels, args->oversubscribed);
     if (status == DSCOMM_OK && !args->parent)
         status = compare_settings(levels, args);
+    if (status == DSCOMM_OK)
+        status = choose_between(levels->group->identity.world, args);
     if (status == DSCOMM_OK && (nodes == 1 || nodes == args->ranks)) {
         dscomm_priv_levels_close(levels);
         return open_alone(args, nodes == 1 ? LEVEL_NODE : LEVEL_NETWORK,
@@ -453,7 +489,7 @@ dscomm_status_t dscomm_priv_levels_open(const dscomm_backend_args_t *args,
 dscomm_status_t dscomm_priv_levels_bootstrap(dscomm_bootstrap_t *bootstrap)
 {
     const dscomm_module_t *module;
-    dscomm_status_t status = find_module(LEVEL_NETWORK, &module);
+    dscomm_status_t status = dscomm_priv_module_between(0, &module);
 
     if (status < 0)
         return bootstrap->data ? status : DSCOMM_ERR_UNSUPPORTED;
