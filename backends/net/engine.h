@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The message engine: what every network of point-to-point connections needs,
+ * above a wire (dscomm/wire.h).
+ *
+ * A domain is the wire of one world, and serves all its groups that use this
+ * backend. It has a link for each rank: a connection is made when the first
+ * message goes there, or when a receive waits for that rank, because its death
+ * must be seen.
+ *
+ * A space is the matching of one group: receives that were posted, and messages
+ * that came before their receive. It exists before the group does on this rank
+ * if another rank was faster.
+ *
+ * A short message is sent at once (EAGER), if the receiver has room for it: a
+ * link begins with LINK_CREDIT bytes, which the receiver gives back when the
+ * message has left its memory. A message without credit waits in the memory of
+ * its sender; the receiver asks for it (WANT) if it has a receive for it. A
+ * long message is announced (ANNOUNCE); the receiver asks for its bytes
+ * (REQUEST) when it has a receive, and they go in pieces (PIECE) from the
+ * sender's buffer to the receiver's. */
+#ifndef BACKENDS_NET_ENGINE_H
+#define BACKENDS_NET_ENGINE_H
+
+#include "backends/ending.h"
+#include "backends/net/dscomm/wire.h"
+
+#include <glib.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+
+/* Bytes that a rank may send to another one before that has receives for them;
+ * so a rank keeps at most so much for each rank that sends to it. */
+#define LINK_CREDIT ((int64_t)1 << 20)
+/* The cost of a message besides its bytes: the size of its entry. */
+#define MESSAGE_COST ((int64_t)128)
+/* Longest message that is sent at once. */
+#define EAGER_MAX ((size_t)64 << 10)
+/* Bytes of a piece of a long message. */
+#define PIECE_MAX ((size_t)1 << 20)
+
+typedef enum {
+    FRAME_EAGER = 1, /* context, tag; payload: the message */
+    FRAME_ANNOUNCE, /* context, tag; a: bytes of the message; b: its id */
+    FRAME_REQUEST, /* a: bytes wanted; b: id of the message; context: that of
+                      the receive */
+    FRAME_PIECE, /* a: offset; b: id of the receive; payload: the bytes */
+    FRAME_CREDIT, /* a: bytes given back */
+    FRAME_STALLED, /* messages wait for credit */
+    FRAME_WANT, /* context, tag: a receive waits for such a message */
+    FRAME_LEAVE, /* context: the sender leaves that group; a: left_t */
+    FRAME_REVOKE, /* context; payload: a packed failure */
+    FRAME_BYE, /* the sender closes the connection in order */
+    FRAME_TYPES
+} frame_type_t;
+
+/* The header of a frame, unpacked. */
+typedef struct {
+    uint64_t bytes; /* of the payload */
+    int type; /* frame_type_t */
+    int tag;
+    uint64_t context, a, b;
+} header_t;
+
+typedef struct domain domain_t;
+typedef struct engine engine_t;
+typedef struct request request_t;
+
+/* A frame on its way to a peer. */
+typedef struct frame {
+    dscomm_wire_frame_t wire;
+    SLIST_ENTRY(frame) in_free;
+    LIST_ENTRY(frame) in_request;
+    request_t *request; /* whose payload it has, or NULL */
+    void *owned; /* payload of the engine's own, which is freed */
+} frame_t;
+
+/* The payload of an arriving frame. */
+typedef struct sink {
+    dscomm_wire_sink_t wire;
+    SLIST_ENTRY(sink) in_free;
+    LIST_ENTRY(sink) in_request;
+    int type; /* FRAME_EAGER, FRAME_PIECE or FRAME_REVOKE; 0: discarded */
+    request_t *request; /* whose buffer it fills, or NULL */
+    struct arrival *arrival; /* that it fills, or NULL */
+    uint64_t context; /* of a failure */
+    void *owned; /* a packed failure, to be freed */
+} sink_t;
+
+typedef enum {
+    LINK_NONE, /* no connection was needed yet */
+    LINK_OPEN, /* connected, or connecting */
+    LINK_LEFT, /* the peer has ended it in order */
+    LINK_LOST
+} link_state_t;
+
+TAILQ_HEAD(requests, request);
+
+/* What this rank knows of another one. */
+typedef struct {
+    link_state_t state;
+    /* Bytes that may be sent without a receive; below 0 after messages that the
+     * peer has asked for. */
+    int64_t credit;
+    int64_t owed; /* bytes to be given back to the peer */
+    bool told_stalled; /* FRAME_STALLED was sent */
+    bool peer_stalled; /* FRAME_STALLED was received */
+    struct requests stalled; /* sends without credit, oldest first */
+    void *address;
+    size_t address_bytes;
+} link_t;
+
+/* A message that has arrived, or begun to, before its receive. */
+typedef struct arrival {
+    TAILQ_ENTRY(arrival) in_bucket, in_order;
+    int peer, tag;
+    uint64_t bytes;
+    uint64_t id; /* of an announced message; 0: it is in data */
+    bool complete; /* all of data has arrived */
+    bool taken; /* a probe has set it aside */
+    sink_t *sink; /* while data arrives */
+    request_t *receive; /* that waits for the rest of data */
+    request_t *send; /* of this rank to itself: the message is there */
+    char data[];
+} arrival_t;
+
+#define SPACE_BUCKETS 64
+TAILQ_HEAD(arrivals, arrival);
+
+/* How a rank has left a group. */
+typedef enum { STAYS, LEAVING, GONE } left_t;
+
+/* The matching of a group. Peers are numbers in the domain. */
+typedef struct space {
+    uint64_t context;
+    engine_t *engine; /* NULL: this rank has not opened the group yet */
+    uint64_t order; /* of the last posted receive */
+    unsigned posted_count; /* receives in posted and wild */
+    struct requests posted[SPACE_BUCKETS]; /* by peer and tag */
+    struct requests wild; /* of any source or tag */
+    struct arrivals arrived[SPACE_BUCKETS];
+    struct arrivals in_order; /* all arrivals, oldest first */
+    unsigned char *left; /* left_t of each peer */
+    dscomm_failure_t *revoked; /* came before the group was opened */
+} space_t;
+
+/* One group in this process: the impl. */
+struct engine {
+    domain_t *domain;
+    space_t *space;
+    dscomm_group_t *group;
+    char *name;
+    int rank, ranks;
+    int *peers; /* number of each rank in the domain */
+    int *ranks_of; /* rank of each peer in the group, or -1 */
+    int world;
+    unsigned moved; /* since the last progress */
+    left_t own_left;
+    bool quiet; /* the group has ended in order: peers may leave */
+    atomic_int notify_due; /* the other ranks do not know the failure yet */
+    ending_t ending;
+    LIST_ENTRY(engine) in_domain;
+};
+
+typedef enum {
+    REQUEST_STALLED, /* a send without credit */
+    REQUEST_ANNOUNCED, /* a send whose receiver has not asked for it */
+    REQUEST_SENDING, /* a send whose frames are with the wire */
+    REQUEST_KEPT, /* a send of this rank to itself without a receive */
+    REQUEST_POSTED, /* a receive without a message */
+    REQUEST_ARRIVING, /* a receive whose message is arriving */
+    REQUEST_ENDED
+} request_state_t;
+
+struct request {
+    dscomm_request_t head;
+    TAILQ_ENTRY(request) link;
+    engine_t *engine;
+    dscomm_message_t message;
+    int peer; /* in the domain; -1: any source */
+    request_state_t state;
+    uint64_t order; /* of a posted receive */
+    uint64_t id; /* in the domain's table; 0: none */
+    uint64_t peer_id; /* of the receive that asks for this send */
+    size_t begun, moved, wanted; /* bytes of a long message */
+    arrival_t *arrival; /* a receive's message, while it is arriving; the
+                           arrival of a send that is kept */
+    bool pumping; /* its pieces are being posted */
+    LIST_HEAD(, frame) frames;
+    LIST_HEAD(, sink) sinks;
+};
+
+/* The wire of a world. */
+struct domain {
+    const dscomm_wire_ops_t *ops;
+    void *wire;
+    pthread_mutex_t lock;
+    unsigned users; /* engines */
+    int rank, ranks;
+    int *world_ranks;
+    link_t *links;
+    unsigned char secret[32];
+    GHashTable *spaces; /* space_t by context */
+    GHashTable *closed; /* contexts of groups that this rank has closed */
+    LIST_HEAD(, engine) engines;
+    GPtrArray *ids; /* requests of long messages; NULL: free */
+    GArray *free_ids; /* indices of ids */
+    uint32_t salt; /* upper half of the next id */
+    SLIST_HEAD(, frame) free_frames;
+    SLIST_HEAD(, sink) free_sinks;
+    sink_t nothing; /* of frames without payload */
+    atomic_int notify_due; /* of some engine */
+    atomic_long looked; /* tick of the clock when a status was asked for */
+};
+
+/* domain.c */
+
+/* Makes the domain of a world, or takes that of args->parent. */
+dscomm_status_t net_domain_open(const dscomm_wire_ops_t *ops,
+                                const dscomm_backend_args_t *args,
+                                domain_t **ret_domain);
+/* Called with the lock, which ends with the last engine. */
+void net_domain_drop(domain_t *domain);
+
+/* Take and release the lock. The second one also sends revocations that became
+ * due meanwhile. */
+void net_enter(domain_t *domain);
+void net_leave(domain_t *domain);
+
+/* Makes sure that a connection to peer exists or is being made. */
+void net_link_open(domain_t *domain, int peer);
+
+/* Post a frame without payload, with payload of the engine's own, which is
+ * freed, or with payload of a request. */
+void net_post(domain_t *domain, int peer, header_t header);
+void net_post_owned(domain_t *domain, int peer, header_t header, void *owned);
+void net_post_payload(request_t *request, header_t header, const void *data,
+                      bool unordered);
+
+sink_t *net_sink(domain_t *domain, int type, void *memory, uint64_t bytes);
+
+/* The table of long messages, in which frames name them. An id is never 0, and
+ * is not used again for a long time. */
+bool net_id_take(domain_t *domain, request_t *request);
+void net_id_drop(domain_t *domain, request_t *request);
+/* The request with that id; NULL: there is none, or not with that peer. */
+request_t *net_id_find(const domain_t *domain, uint64_t id, int peer);
+
+/* space.c */
+
+/* The matching of a context, which is made if there is none; NULL: no memory,
+ * or this rank has closed the group. */
+space_t *net_space(domain_t *domain, uint64_t context);
+void net_space_free(gpointer space);
+/* Frees the matching of a group that this rank closes, and gives the room of
+ * its messages back. */
+void net_space_close(domain_t *domain, space_t *space);
+/* The oldest posted receive for a message, taken from its list; NULL: none. */
+request_t *net_posted_take(space_t *space, int peer, int tag);
+void net_posted_add(space_t *space, request_t *request);
+void net_posted_remove(space_t *space, request_t *request);
+/* The oldest message for a receive from peer (-1: any) with tag; NULL: none. */
+arrival_t *net_arrival_find(const space_t *space, int peer, int tag);
+/* NULL: no memory. */
+arrival_t *net_arrival_add(space_t *space, int peer, int tag, uint64_t bytes,
+                           size_t room);
+void net_arrival_remove(space_t *space, arrival_t *arrival);
+
+/* send.c */
+
+dscomm_status_t net_isend(void *impl, const dscomm_message_t *message,
+                          dscomm_request_t *head);
+/* Sends what waits for credit, as far as there is some. */
+void net_stalled_send(domain_t *domain, int peer);
+/* The receiver has a receive for a message that waits for credit. */
+void net_wanted_send(domain_t *domain, int peer, const header_t *header);
+/* The receiver asks for a long message; false: the frame makes no sense. */
+bool net_requested_send(domain_t *domain, int peer, const header_t *header);
+/* The wire has sent so many bytes of request. */
+void net_request_sent(request_t *request, size_t bytes);
+
+/* receive.c */
+
+dscomm_status_t net_irecv(void *impl, const dscomm_message_t *message,
+                          dscomm_request_t *head);
+int net_probe(void *impl, const dscomm_message_t *wanted,
+              dscomm_request_t *found, void **ret_taken);
+int net_withdraw(void *impl, dscomm_request_t *head);
+int net_matched(void *impl, const dscomm_request_t *head);
+void net_cancel(void *impl, dscomm_request_t *head);
+/* A message, or a piece of one, begins to arrive. Return where its payload
+ * goes; NULL if the frame makes no sense. */
+dscomm_wire_sink_t *net_eager_arrives(domain_t *domain, int peer,
+                                      const header_t *header);
+dscomm_wire_sink_t *net_piece_arrives(domain_t *domain, int peer,
+                                      const header_t *header);
+bool net_announce_arrives(domain_t *domain, int peer, const header_t *header);
+/* The payload is there. */
+void net_eager_landed(domain_t *domain, int peer, sink_t *sink);
+void net_piece_landed(domain_t *domain, sink_t *sink);
+/* The peer has messages that wait for credit: asks for those that are awaited.
+ */
+void net_want_all(domain_t *domain, int peer);
+/* Receives that wait for peer alone fail, because it has left. */
+void net_receives_orphaned(engine_t *engine, int peer);
+/* Gives a message's room back to its sender. */
+void net_credit_return(domain_t *domain, int peer, uint64_t bytes);
+void net_request_init(engine_t *engine, const dscomm_message_t *message,
+                      request_t *request, int rank);
+/* Delivers a message of this rank to itself. */
+void net_self_deliver(request_t *send, request_t *receive);
+/* Completes a request. */
+void net_request_end(request_t *request, dscomm_status_t status);
+
+/* engine.c: the slots of a backend. */
+
+dscomm_status_t net_open(const dscomm_wire_ops_t *ops,
+                         const dscomm_backend_args_t *args, void **ret_impl);
+/* The peer ends the group by its death or silence; text says how. */
+void net_engine_lose_peer(engine_t *engine, int peer,
+                          dscomm_failure_kind_t kind, const char *text);
+void net_engine_revoke(void *impl, const dscomm_failure_t *failure);
+/* Revokes the group because of a lack of memory. */
+void net_engine_no_memory(engine_t *engine, const char *what);
+/* Sends the revocation, if it is due, to all ranks of the group. */
+void net_engine_notify(engine_t *engine);
+/* The slots but open, as initialisers of a table. */
+#define NET_OPS                                                                \
+    .size = sizeof(dscomm_backend_ops_t), .request_size = sizeof(request_t),   \
+    .close = net_close, .isend = net_isend, .irecv = net_irecv,                \
+    .cancel = net_cancel, .progress = net_progress,                            \
+    .revoke = net_engine_revoke, .status = net_status,                         \
+    .capabilities = net_capabilities, .wait = net_wait,                        \
+    .explain = net_explain, .quiesce = net_quiesce, .leave = net_leave_group,  \
+    .withdraw = net_withdraw, .probe = net_probe, .matched = net_matched
+void net_close(void *impl);
+unsigned net_progress(void *impl);
+void net_wait(void *impl, unsigned timeout_us);
+dscomm_status_t net_status(void *impl, dscomm_failure_t *ret_failure);
+uint64_t net_capabilities(void *impl);
+void net_quiesce(void *impl);
+void net_leave_group(void *impl);
+int net_explain(void *impl, const dscomm_request_t *head, char *text,
+                size_t size);
+
+#endif

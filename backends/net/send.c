@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sends: at once, when the receiver has room, or when it asks for them. */
+#include "config.h"
+
+#include "backends/net/engine.h"
+
+#include <string.h>
+
+/* Posts pieces, as many as the wire may have at a time. The wire may send each
+ * at once, and then calls net_request_sent(). */
+static void send_pump(request_t *request)
+{
+    domain_t *domain = request->engine->domain;
+    const size_t most = domain->ops->depth(domain->wire) * PIECE_MAX;
+
+    request->pumping = true;
+    while (request->begun < request->wanted &&
+           request->begun - request->moved < most) {
+        const size_t offset = request->begun;
+        const size_t bytes = MIN(request->wanted - offset, PIECE_MAX);
+
+        request->begun += bytes;
+        net_post_payload(request,
+                         (header_t){.bytes = bytes,
+                                    .type = FRAME_PIECE,
+                                    .a = offset,
+                                    .b = request->peer_id},
+                         (const char *)request->message.send + offset, true);
+    }
+    request->pumping = false;
+    if (request->moved == request->wanted)
+        net_request_end(request, DSCOMM_OK);
+}
+
+void net_request_sent(request_t *request, size_t bytes)
+{
+    request->moved += bytes;
+    request->engine->moved++;
+    if (request->id && !request->pumping)
+        send_pump(request);
+    else if (!request->id && LIST_EMPTY(&request->frames))
+        net_request_end(request, DSCOMM_OK);
+}
+
+static void send_eager(request_t *request)
+{
+    request->state = REQUEST_SENDING;
+    net_post_payload(request,
+                     (header_t){.bytes = request->message.bytes,
+                                .type = FRAME_EAGER,
+                                .tag = request->message.tag,
+                                .context = request->engine->space->context},
+                     request->message.send, false);
+}
+
+static void send_announce(request_t *request)
+{
+    request->state = REQUEST_ANNOUNCED;
+    net_id_take(request->engine->domain, request);
+    net_post(request->engine->domain, request->peer,
+             (header_t){.type = FRAME_ANNOUNCE,
+                        .tag = request->message.tag,
+                        .context = request->engine->space->context,
+                        .a = request->message.bytes,
+                        .b = request->id});
+}
+
+static int64_t send_cost(const request_t *request)
+{
+    const size_t bytes = request->message.bytes;
+
+    return MESSAGE_COST + (int64_t)(bytes <= EAGER_MAX ? bytes : 0);
+}
+
+static void send_begin(request_t *request)
+{
+    request->engine->domain->links[request->peer].credit -= send_cost(request);
+    if (request->message.bytes <= EAGER_MAX)
+        send_eager(request);
+    else
+        send_announce(request);
+}
+
+/* Asks the receiver which of the waiting messages it wants. */
+static void link_stall(domain_t *domain, int peer)
+{
+    link_t *link = &domain->links[peer];
+
+    if (link->told_stalled || TAILQ_EMPTY(&link->stalled))
+        return;
+    link->told_stalled = true;
+    net_post(domain, peer, (header_t){.type = FRAME_STALLED});
+}
+
+static void stalled_begin(domain_t *domain, request_t *request)
+{
+    TAILQ_REMOVE(&domain->links[request->peer].stalled, request, link);
+    send_begin(request);
+}
+
+void net_stalled_send(domain_t *domain, int peer)
+{
+    link_t *link = &domain->links[peer];
+    request_t *first;
+
+    while ((first = TAILQ_FIRST(&link->stalled)) != NULL &&
+           link->credit >= send_cost(first))
+        stalled_begin(domain, first);
+    link_stall(domain, peer);
+}
+
+void net_wanted_send(domain_t *domain, int peer, const header_t *header)
+{
+    request_t *request;
+
+    TAILQ_FOREACH (request, &domain->links[peer].stalled, link)
+        if (request->engine->space->context == header->context &&
+            (request->message.tag == header->tag ||
+             (header->tag == DSCOMM_ANY_TAG && request->message.tag >= 0)))
+            break;
+    if (request)
+        stalled_begin(domain, request);
+}
+
+bool net_requested_send(domain_t *domain, int peer, const header_t *header)
+{
+    request_t *request = net_id_find(domain, header->b, peer);
+
+    if (!request) /* it was cancelled */
+        return true;
+    if (request->state != REQUEST_ANNOUNCED ||
+        header->a > request->message.bytes)
+        return false;
+    request->state = REQUEST_SENDING;
+    request->wanted = header->a;
+    request->peer_id = header->context;
+    request->engine->moved++;
+    send_pump(request);
+    return true;
+}
+
+/* A message of this rank to itself. */
+static dscomm_status_t send_self(request_t *request)
+{
+    space_t *space = request->engine->space;
+    const dscomm_message_t *message = &request->message;
+    request_t *receive = net_posted_take(space, request->peer, message->tag);
+
+    if (!receive) {
+        request->arrival = net_arrival_add(space, request->peer, message->tag,
+                                           message->bytes, 0);
+        if (!request->arrival)
+            return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a message");
+        request->arrival->send = request;
+        request->state = REQUEST_KEPT;
+        return DSCOMM_OK;
+    }
+    net_self_deliver(request, receive);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t net_isend(void *impl, const dscomm_message_t *message,
+                          dscomm_request_t *head)
+{
+    engine_t *engine = impl;
+    domain_t *domain = engine->domain;
+    request_t *request = (request_t *)head;
+    link_t *link;
+    dscomm_status_t status;
+
+    net_enter(domain);
+    net_request_init(engine, message, request, message->peer);
+    link = &domain->links[request->peer];
+    if (request->peer != domain->rank)
+        net_link_open(domain, request->peer);
+    status = ending_check(&engine->ending);
+    if (status == DSCOMM_OK && request->peer == domain->rank) {
+        status = send_self(request);
+    } else if (status == DSCOMM_OK && link->state == LINK_LEFT) {
+        net_engine_lose_peer(engine, request->peer, DSCOMM_FAILURE_LEFT,
+                             "it has closed its connection");
+        status = ending_check(&engine->ending);
+    } else if (status == DSCOMM_OK) {
+        request->state = REQUEST_STALLED;
+        if (TAILQ_EMPTY(&link->stalled) && link->credit >= send_cost(request))
+            send_begin(request);
+        else
+            TAILQ_INSERT_TAIL(&link->stalled, request, link);
+        link_stall(domain, request->peer);
+    }
+    net_leave(domain);
+    return status;
+}

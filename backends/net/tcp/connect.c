@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Making connections. The addresses of a peer are tried in turn. If all have
+ * failed, they are tried again until the world's deadline, unless one of them
+ * has refused: then the peer's process has ended. */
+#include "config.h"
+
+#include "backends/net/tcp/tcp.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MS ((int64_t)1000000)
+/* Time for one attempt: an address that is not reachable may not answer. */
+#define ATTEMPT_MS 3000
+/* Pause before all addresses are tried again. */
+#define AGAIN_MS 200
+/* Accepted connections that have not proved yet who they are; more than that
+ * are closed at once, but never as many as there are ranks. */
+#define UNPROVEN_MAX 64
+
+static void pair_connect(tcp_t *tcp, int peer);
+
+void tcp_frames_drop(tcp_t *tcp, queue_t *queue)
+{
+    dscomm_wire_frame_t *frame = queue->first, *next;
+
+    tcp_queue_init(queue);
+    for (; frame; frame = next) {
+        next = frame->next;
+        tcp->calls->dropped(tcp->args.arg, frame);
+    }
+}
+
+/* Gives up a peer: called from poll only. */
+void tcp_pair_lose(tcp_t *tcp, int peer, bool silent, const char *why)
+{
+    pair_t *pair = &tcp->pairs[peer];
+
+    if (pair->state == PAIR_CONNECTING)
+        tcp->trying--;
+    pair->state = PAIR_LOST;
+    tcp->calls->lost(tcp->args.arg, peer,
+                     silent ? DSCOMM_FAILURE_SILENT : DSCOMM_FAILURE_DIED, why);
+    tcp_frames_drop(tcp, &pair->waiting);
+}
+
+/* Begins to connect to place; -1: it has failed at once, and why says so. */
+static int conn_connect(tcp_t *tcp, int peer, unsigned channel,
+                        const place_t *place)
+{
+    const int fd = socket(place->address.any.sa_family,
+                          SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    conn_t *conn;
+
+    if (fd < 0)
+        return -1;
+    if (connect(fd, &place->address.any, place->length) &&
+        errno != EINPROGRESS) {
+        const int error = errno;
+
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    conn = tcp_conn_new(tcp, fd, peer, true);
+    conn->place = *place;
+    conn->unix_socket = place->address.any.sa_family == AF_UNIX;
+    conn->channel = channel;
+    conn->state = CONN_CONNECTING;
+    conn->deadline_ns = tcp_now() + ATTEMPT_MS * MS;
+    tcp_conn_events(conn);
+    if (channel)
+        tcp->pairs[peer].channels[channel] = conn;
+    else
+        tcp->pairs[peer].main = conn;
+    return 0;
+}
+
+/* Notes that an address has failed, and tries the next one. */
+static void place_failed(tcp_t *tcp, int peer, const char *why, int error)
+{
+    pair_t *pair = &tcp->pairs[peer];
+    char text[PLACE_TEXT];
+
+    tcp_place_text(&pair->places[pair->place], text);
+    snprintf(pair->why, sizeof pair->why, "it cannot be reached at %s: %s",
+             text, why);
+    pair->main = NULL;
+    pair->place++;
+    if (error == ECONNREFUSED && pair->place == pair->place_count)
+        pair->end_ns = 0;
+    pair->again_ns = 1; /* at the next look at timers */
+}
+
+void tcp_attempt_failed(conn_t *conn)
+{
+    tcp_t *tcp = conn->tcp;
+    pair_t *pair;
+
+    if (conn->peer < 0)
+        return;
+    pair = &tcp->pairs[conn->peer];
+    if (conn->channel) { /* the pieces go by others */
+        if (pair->channels[conn->channel] == conn)
+            pair->channels[conn->channel] = NULL;
+    } else if (pair->main == conn && pair->state == PAIR_CONNECTING) {
+        place_failed(tcp, conn->peer, conn->why, conn->error);
+    }
+}
+
+/* Tries the present place of a pair, and those after it that fail at once. */
+static void pair_connect(tcp_t *tcp, int peer)
+{
+    pair_t *pair = &tcp->pairs[peer];
+
+    pair->again_ns = 0;
+    while (pair->place < pair->place_count &&
+           conn_connect(tcp, peer, 0, &pair->places[pair->place]))
+        place_failed(tcp, peer, strerror(errno), errno);
+    if (pair->main)
+        pair->again_ns = 0;
+}
+
+/* Continues with a pair whose attempts have failed. */
+static void pair_again(tcp_t *tcp, int peer, int64_t now)
+{
+    pair_t *pair = &tcp->pairs[peer];
+
+    if (pair->place < pair->place_count) {
+        pair_connect(tcp, peer);
+        return;
+    }
+    if (now >= pair->end_ns) {
+        tcp_pair_lose(tcp, peer, pair->end_ns != 0, pair->why);
+        return;
+    }
+    pair->place = 0;
+    pair->again_ns = now + AGAIN_MS * MS;
+}
+
+dscomm_status_t tcp_connect(void *wire, int peer, const void *address,
+                            size_t bytes)
+{
+    tcp_t *tcp = wire;
+    pair_t *pair = &tcp->pairs[peer];
+    dscomm_status_t status;
+
+    if (pair->state != PAIR_NONE)
+        return DSCOMM_OK;
+    status = tcp_places(tcp, address, bytes, pair);
+    if (status < 0)
+        return status;
+    pair->state = PAIR_CONNECTING;
+    pair->end_ns = tcp_now() + tcp->args.timeout_ms * MS;
+    tcp->trying++;
+    pair_connect(tcp, peer);
+    return DSCOMM_OK;
+}
+
+void tcp_channels_open(tcp_t *tcp, int peer)
+{
+    pair_t *pair = &tcp->pairs[peer];
+    const place_t place = pair->main->place;
+
+    pair->channel_count = tcp->connections;
+    /* A peer that has connected from a port of its own listens elsewhere. */
+    if (!pair->main->outgoing)
+        return;
+    for (unsigned c = 1; c < tcp->connections; c++)
+        conn_connect(tcp, peer, c, &place);
+}
+
+void tcp_accept(tcp_t *tcp, int listener, bool unix_socket)
+{
+    place_t place = {.length = sizeof place.address};
+    conn_t *conn;
+    int fd;
+
+    while ((fd = accept4(listener, &place.address.any, &place.length,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+        if (tcp->unproven >= UNPROVEN_MAX + (unsigned)tcp->args.ranks) {
+            close(fd);
+            continue;
+        }
+        conn = tcp_conn_new(tcp, fd, -1, false);
+        conn->place = place;
+        conn->unix_socket = unix_socket;
+        conn->state = CONN_HELLO;
+        conn->deadline_ns = tcp_now() + ATTEMPT_MS * MS;
+        tcp->unproven++;
+        tcp_conn_events(conn);
+    }
+}
+
+void tcp_timers(tcp_t *tcp)
+{
+    const int64_t now = tcp_now();
+    conn_t *conn;
+
+    if (now - tcp->timers_ns < 5 * MS)
+        return;
+    tcp->timers_ns = now;
+    LIST_FOREACH (conn, &tcp->conns, in_tcp)
+        if (conn->state < CONN_UP && now >= conn->deadline_ns)
+            tcp_conn_end(conn, ETIMEDOUT, "no answer within %d s",
+                         ATTEMPT_MS / 1000);
+    for (int p = 0; tcp->trying && p < tcp->args.ranks; p++)
+        if (tcp->pairs[p].state == PAIR_CONNECTING && !tcp->pairs[p].main &&
+            tcp->pairs[p].again_ns && now >= tcp->pairs[p].again_ns)
+            pair_again(tcp, p, now);
+}

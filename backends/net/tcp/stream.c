@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames on a connection. The payload is written from the memory of its sender,
+ * and read into that of its receiver. What is read beyond a payload goes to a
+ * buffer, so that one call reads many short frames. */
+#include "config.h"
+
+#include "backends/net/tcp/tcp.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define HEADER DSCOMM_WIRE_HEADER
+/* Frames that one call writes. */
+#define BATCH 16
+/* Reads of one connection before others have their turn. */
+#define READS_MOST 4
+/* Written in place of a payload that was taken back. */
+static const unsigned char zeros[(size_t)64 << 10];
+
+void tcp_queue_init(queue_t *queue)
+{
+    queue->first = NULL;
+    queue->last = &queue->first;
+    queue->bytes = 0;
+}
+
+static void queue_add(queue_t *queue, dscomm_wire_frame_t *frame)
+{
+    frame->next = NULL;
+    *queue->last = frame;
+    queue->last = &frame->next;
+    queue->bytes += HEADER + frame->bytes - frame->done;
+}
+
+static void queue_remove_first(queue_t *queue)
+{
+    queue->first = queue->first->next;
+    if (!queue->first)
+        queue->last = &queue->first;
+}
+
+/* Options of TCP: no delay of short frames; a peer that does not acknowledge
+ * ends the connection at the deadline. */
+static void socket_tune(const conn_t *conn)
+{
+    const unsigned timeout_ms = (unsigned)MAX(conn->tcp->args.timeout_ms, 1000);
+    const int on = 1, idle = 10, interval = 5;
+    const int count = (int)MIN(MAX(timeout_ms / 5000, 3), 100);
+
+    if (conn->unix_socket)
+        return;
+    setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(conn->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(conn->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(conn->fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval,
+               sizeof interval);
+    setsockopt(conn->fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+    setsockopt(conn->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms,
+               sizeof timeout_ms);
+}
+
+conn_t *tcp_conn_new(tcp_t *tcp, int fd, int peer, bool outgoing)
+{
+    conn_t *conn = g_new0(conn_t, 1);
+    struct epoll_event event = {.events = 0, .data.ptr = conn};
+
+    conn->fd = fd;
+    conn->tcp = tcp;
+    conn->peer = peer;
+    conn->outgoing = outgoing;
+    conn->stage = g_malloc(STAGE_BYTES);
+    tcp_queue_init(&conn->queue);
+    LIST_INSERT_HEAD(&tcp->conns, conn, in_tcp);
+    epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, fd, &event);
+    return conn;
+}
+
+/* Tells the kernel what is awaited. */
+void tcp_conn_events(conn_t *conn)
+{
+    struct epoll_event event = {.data.ptr = conn};
+
+    if (conn->state != CONN_CONNECTING)
+        event.events = EPOLLIN;
+    if (conn->state == CONN_CONNECTING || conn->wants_write)
+        event.events |= EPOLLOUT;
+    epoll_ctl(conn->tcp->epoll, EPOLL_CTL_MOD, conn->fd, &event);
+}
+
+void tcp_conn_end(conn_t *conn, int error, const char *format, ...)
+{
+    va_list args;
+
+    if (conn->state == CONN_ENDED)
+        return;
+    va_start(args, format);
+    vsnprintf(conn->why, sizeof conn->why, format, args);
+    va_end(args);
+    conn->was_up = conn->state == CONN_UP;
+    conn->state = CONN_ENDED;
+    conn->error = error;
+    conn->tcp->ended++;
+}
+
+void tcp_conn_free(conn_t *conn)
+{
+    tcp_t *tcp = conn->tcp;
+
+    for (int i = 0; i < HOT_MAX; i++)
+        if (tcp->hot[i] == conn)
+            tcp->hot[i] = NULL;
+    if (!conn->outgoing && !conn->was_up && tcp->unproven)
+        tcp->unproven--;
+    LIST_REMOVE(conn, in_tcp);
+    close(conn->fd);
+    g_free(conn->stage);
+    g_free(conn);
+}
+
+/* Makes conn one of those that are read before others. */
+static void conn_heat(conn_t *conn)
+{
+    tcp_t *tcp = conn->tcp;
+
+    if (tcp->hot[0] == conn)
+        return;
+    for (int i = HOT_MAX - 1; i > 0; i--)
+        if (tcp->hot[i] == conn || i == HOT_MAX - 1)
+            tcp->hot[i] = tcp->hot[i - 1];
+    tcp->hot[0] = conn;
+}
+
+void tcp_conn_up(conn_t *conn)
+{
+    tcp_t *tcp = conn->tcp;
+    pair_t *pair = &tcp->pairs[conn->peer];
+
+    if (!conn->outgoing)
+        tcp->unproven--;
+    conn->state = CONN_UP;
+    socket_tune(conn);
+    tcp_conn_events(conn);
+    if (conn->channel)
+        return;
+    if (pair->state == PAIR_CONNECTING)
+        tcp->trying--;
+    pair->state = PAIR_UP;
+    pair->main = conn;
+    pair->again_ns = 0;
+    conn->queue = pair->waiting;
+    if (!conn->queue.first)
+        conn->queue.last = &conn->queue.first;
+    tcp_queue_init(&pair->waiting);
+    tcp->calls->opened(tcp->args.arg, conn->peer);
+    tcp_write(conn);
+}
+
+/* Writing. */
+
+/* Adds what is left of a frame to parts; returns their new number. */
+static int frame_parts(const dscomm_wire_frame_t *frame, struct iovec *parts,
+                       int count)
+{
+    size_t done = frame->done;
+
+    if (done < HEADER) {
+        parts[count++] =
+            (struct iovec){(void *)(frame->header + done), HEADER - done};
+        done = HEADER;
+    }
+    done -= HEADER;
+    if (done == frame->bytes)
+        return count;
+    if (frame->data)
+        parts[count++] = (struct iovec){(char *)(uintptr_t)frame->data + done,
+                                        frame->bytes - done};
+    else
+        parts[count++] = (struct iovec){(void *)(uintptr_t)zeros,
+                                        MIN(frame->bytes - done, sizeof zeros)};
+    return count;
+}
+
+/* Counts bytes as sent; gives back the frames that are complete. */
+static void frames_done(conn_t *conn, size_t bytes)
+{
+    tcp_t *tcp = conn->tcp;
+    dscomm_wire_frame_t *frame;
+
+    conn->queue.bytes -= bytes;
+    while ((frame = conn->queue.first) != NULL) {
+        const size_t part = MIN(bytes, HEADER + frame->bytes - frame->done);
+
+        frame->done += part;
+        bytes -= part;
+        if (frame->done < HEADER + frame->bytes)
+            return;
+        queue_remove_first(&conn->queue);
+        tcp->moved++;
+        tcp->calls->sent(tcp->args.arg, frame);
+        if (!bytes)
+            return;
+    }
+}
+
+/* Writes once; false: the socket takes no more. */
+static bool write_once(conn_t *conn)
+{
+    struct iovec parts[2 * BATCH];
+    struct msghdr message = {.msg_iov = parts};
+    const dscomm_wire_frame_t *frame = conn->queue.first;
+    int count = 0;
+    ssize_t sent;
+
+    for (; frame && count <= 2 * BATCH - 2; frame = frame->next) {
+        count = frame_parts(frame, parts, count);
+        if (!frame->data && frame->bytes > sizeof zeros)
+            break;
+    }
+    message.msg_iovlen = (size_t)count;
+    sent = sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == EINTR))
+        return false;
+    if (sent < 0) {
+        tcp_conn_end(conn, errno, "%s", strerror(errno));
+        return false;
+    }
+    frames_done(conn, (size_t)sent);
+    return true;
+}
+
+void tcp_write(conn_t *conn)
+{
+    bool wants;
+
+    if (conn->writing) /* a frame that was sent has led to another one */
+        return;
+    conn->writing = true;
+    while (conn->state == CONN_UP && conn->queue.first)
+        if (!write_once(conn))
+            break;
+    conn->writing = false;
+    wants = conn->state == CONN_UP && conn->queue.first;
+    if (wants == conn->wants_write)
+        return;
+    conn->wants_write = wants;
+    if (conn->state == CONN_UP)
+        tcp_conn_events(conn);
+}
+
+/* The connection with the least to send. */
+static conn_t *channel_choose(tcp_t *tcp, int peer)
+{
+    pair_t *pair = &tcp->pairs[peer];
+    conn_t *best = pair->main;
+
+    if (tcp->connections > 1 && !pair->channel_count)
+        tcp_channels_open(tcp, peer);
+    for (unsigned c = 1; c < pair->channel_count; c++) {
+        conn_t *conn = pair->channels[c];
+
+        if (conn && conn->state == CONN_UP &&
+            conn->queue.bytes < best->queue.bytes)
+            best = conn;
+    }
+    return best;
+}
+
+void tcp_post(void *wire, int peer, dscomm_wire_frame_t *frame)
+{
+    tcp_t *tcp = wire;
+    pair_t *pair = &tcp->pairs[peer];
+    conn_t *conn;
+
+    frame->done = 0;
+    if (pair->state == PAIR_LOST ||
+        (pair->main && pair->main->state == CONN_ENDED)) {
+        queue_add(&pair->waiting, frame);
+        tcp->ended++;
+        return;
+    }
+    if (pair->state != PAIR_UP) {
+        queue_add(&pair->waiting, frame);
+        return;
+    }
+    conn = frame->unordered ? channel_choose(tcp, peer) : pair->main;
+    queue_add(&conn->queue, frame);
+    if (conn->queue.first == frame)
+        tcp_write(conn);
+}
+
+/* Reading. */
+
+static uint64_t header_bytes(const unsigned char *header)
+{
+    uint64_t little;
+
+    memcpy(&little, header, sizeof little);
+    return GUINT64_FROM_LE(little);
+}
+
+static void payload_landed(conn_t *conn)
+{
+    dscomm_wire_sink_t *sink = conn->sink;
+
+    conn->in_payload = false;
+    conn->sink = NULL;
+    conn->tcp->moved++;
+    conn->tcp->calls->landed(conn->tcp->args.arg, conn->peer, sink);
+}
+
+/* Takes the next header from the stage; false: there is none. */
+static bool header_take(conn_t *conn)
+{
+    tcp_t *tcp = conn->tcp;
+    const unsigned char *header = conn->stage + conn->begin;
+
+    if (conn->end - conn->begin < HEADER)
+        return false;
+    conn->begin += HEADER;
+    conn->sink = tcp->calls->arrive(tcp->args.arg, conn->peer, header);
+    if (!conn->sink || conn->sink->bytes != header_bytes(header)) {
+        tcp_conn_end(conn, EPROTO, "it has sent a frame that makes no sense");
+        return false;
+    }
+    conn->sink->done = 0;
+    conn->in_payload = true;
+    return true;
+}
+
+/* Uses what is in the stage. */
+static void stage_use(conn_t *conn)
+{
+    while (conn->state == CONN_UP) {
+        dscomm_wire_sink_t *sink;
+        size_t bytes;
+
+        if (!conn->in_payload && !header_take(conn))
+            break;
+        sink = conn->sink;
+        bytes = MIN(sink->bytes - sink->done, conn->end - conn->begin);
+        if (sink->memory && bytes)
+            memcpy((char *)sink->memory + sink->done, conn->stage + conn->begin,
+                   bytes);
+        sink->done += bytes;
+        conn->begin += bytes;
+        if (sink->done < sink->bytes)
+            break;
+        payload_landed(conn);
+    }
+    if (conn->begin && conn->begin < conn->end)
+        memmove(conn->stage, conn->stage + conn->begin,
+                conn->end - conn->begin);
+    conn->end -= conn->begin;
+    conn->begin = 0;
+}
+
+/* Reads once, into the sink and the stage behind it. Returns the bytes; 0:
+ * nothing is there, or the connection has ended. */
+static size_t read_once(conn_t *conn)
+{
+    struct iovec parts[2];
+    dscomm_wire_sink_t *sink = conn->sink;
+    size_t direct = 0, bytes;
+    int count = 0;
+    ssize_t got;
+
+    if (conn->in_payload && sink->memory) {
+        direct = sink->bytes - sink->done;
+        parts[count++] =
+            (struct iovec){(char *)sink->memory + sink->done, direct};
+    }
+    parts[count++] =
+        (struct iovec){conn->stage + conn->end, STAGE_BYTES - conn->end};
+    got = count == 1 ? recv(conn->fd, parts[0].iov_base, parts[0].iov_len,
+                            MSG_DONTWAIT)
+                     : readv(conn->fd, parts, count);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (got <= 0) {
+        tcp_conn_end(conn, got ? errno : 0, "%s",
+                     got ? strerror(errno) : "it has closed the connection");
+        return 0;
+    }
+    bytes = (size_t)got;
+    if (direct) {
+        const size_t part = MIN(bytes, direct);
+
+        sink->done += part;
+        conn->end += bytes - part;
+        if (sink->done == sink->bytes)
+            payload_landed(conn);
+    } else {
+        conn->end += bytes;
+    }
+    stage_use(conn);
+    return bytes;
+}
+
+bool tcp_read(conn_t *conn)
+{
+    bool any = false;
+
+    for (int i = 0; i < READS_MOST && conn->state == CONN_UP; i++) {
+        const size_t bytes = read_once(conn);
+
+        any = any || bytes;
+        if (bytes < STAGE_BYTES)
+            break;
+    }
+    if (any)
+        conn_heat(conn);
+    return any;
+}

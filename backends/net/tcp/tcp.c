@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Backend tcp: the message engine over sockets. */
+#include "config.h"
+
+#include "backends/net/engine.h"
+#include "backends/net/tcp/tcp.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EVENTS 64
+/* Polls of the hot connections alone, between polls of all. */
+#define HOT_POLLS 8
+
+enum { SETTING_CONNECTIONS, SETTING_UNIX };
+
+static const dscomm_setting_t settings[] = {
+    [SETTING_CONNECTIONS] = {"DSCOMM_TCP_CONNECTIONS", DSCOMM_SETTING_INT, "1",
+                             1, CONNECTIONS_MAX, NULL,
+                             "Connections by which a rank sends long messages "
+                             "to another one."},
+    [SETTING_UNIX] = {"DSCOMM_TCP_UNIX", DSCOMM_SETTING_BOOL, "1", 0, 0, NULL,
+                      "Whether ranks of one host use Unix sockets in place of "
+                      "TCP."},
+    {.name = NULL},
+};
+
+int64_t tcp_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* Ends a connection that has ended, and what depends on it. */
+static void conn_release(conn_t *conn)
+{
+    tcp_t *tcp = conn->tcp;
+    const int peer = conn->peer;
+    pair_t *pair = peer < 0 ? NULL : &tcp->pairs[peer];
+    char why[sizeof conn->why];
+    const bool silent = conn->error == ETIMEDOUT || conn->error == EHOSTUNREACH;
+
+    if (!conn->was_up) {
+        tcp_attempt_failed(conn);
+        tcp_conn_free(conn);
+        return;
+    }
+    g_strlcpy(why, conn->why, sizeof why);
+    if (pair->main == conn)
+        pair->main = NULL;
+    for (unsigned c = 1; c < CONNECTIONS_MAX; c++)
+        if (pair->channels[c] == conn)
+            pair->channels[c] = NULL;
+    if (pair->state != PAIR_LOST)
+        tcp_pair_lose(tcp, peer, silent, why);
+    tcp_frames_drop(tcp, &conn->queue);
+    tcp_conn_free(conn);
+}
+
+static void ended_release(tcp_t *tcp)
+{
+    conn_t *conn = LIST_FIRST(&tcp->conns), *next;
+
+    tcp->ended = 0;
+    for (; conn; conn = next) {
+        next = LIST_NEXT(conn, in_tcp);
+        if (conn->state == CONN_ENDED)
+            conn_release(conn);
+    }
+    for (int p = 0; p < tcp->args.ranks; p++)
+        if (tcp->pairs[p].state == PAIR_LOST && tcp->pairs[p].waiting.first)
+            tcp_frames_drop(tcp, &tcp->pairs[p].waiting);
+}
+
+/* connect() has ended. */
+static void conn_connected(conn_t *conn)
+{
+    int error = 0;
+    socklen_t size = sizeof error;
+
+    getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error)
+        tcp_conn_end(conn, error, "%s", strerror(error));
+    else
+        tcp_handshake_begin(conn);
+}
+
+static void conn_event(conn_t *conn, uint32_t events)
+{
+    if (conn->state == CONN_CONNECTING) {
+        conn_connected(conn);
+        return;
+    }
+    if (conn->state < CONN_UP)
+        tcp_handshake(conn);
+    if (conn->state == CONN_UP)
+        tcp_read(conn);
+    if (conn->state == CONN_UP && (events & EPOLLOUT))
+        tcp_write(conn);
+}
+
+/* Listeners and the descriptor that wakes have the address of their own
+ * variable as data. */
+static void event_handle(tcp_t *tcp, const struct epoll_event *event)
+{
+    uint64_t count;
+
+    if (event->data.ptr == &tcp->wake) {
+        while (read(tcp->wake, &count, sizeof count) > 0)
+            continue;
+        return;
+    }
+    if (event->data.ptr == &tcp->unix_listener) {
+        tcp_accept(tcp, tcp->unix_listener, true);
+        return;
+    }
+    for (unsigned i = 0; i < tcp->listener_count; i++)
+        if (event->data.ptr == &tcp->listeners[i]) {
+            tcp_accept(tcp, tcp->listeners[i], false);
+            return;
+        }
+    conn_event(event->data.ptr, event->events);
+}
+
+static unsigned tcp_poll(void *wire)
+{
+    tcp_t *tcp = wire;
+    struct epoll_event events[EVENTS];
+    int count;
+
+    tcp->moved = 0;
+    for (int i = 0; i < HOT_MAX; i++)
+        if (tcp->hot[i] && tcp->hot[i]->state == CONN_UP)
+            tcp_read(tcp->hot[i]);
+    if (!tcp->ended && tcp->hot[0] && ++tcp->polls % HOT_POLLS)
+        return tcp->moved;
+    count = epoll_wait(tcp->epoll, events, EVENTS, 0);
+    for (int i = 0; i < count; i++)
+        event_handle(tcp, &events[i]);
+    tcp_timers(tcp);
+    if (tcp->ended)
+        ended_release(tcp);
+    return tcp->moved;
+}
+
+static void tcp_wait(void *wire, unsigned timeout_us)
+{
+    tcp_t *tcp = wire;
+    struct pollfd epoll = {.fd = tcp->epoll, .events = POLLIN};
+    const struct timespec timeout = {timeout_us / 1000000,
+                                     timeout_us % 1000000 * 1000L};
+
+    ppoll(&epoll, 1, &timeout, NULL);
+}
+
+static void tcp_wake(void *wire)
+{
+    const tcp_t *tcp = wire;
+    const uint64_t one = 1;
+
+    if (write(tcp->wake, &one, sizeof one) < 0)
+        return; /* it is readable already */
+}
+
+static size_t tcp_unsent(void *wire)
+{
+    tcp_t *tcp = wire;
+    size_t bytes = 0;
+    conn_t *conn;
+    int queued;
+
+    LIST_FOREACH (conn, &tcp->conns, in_tcp) {
+        bytes += conn->queue.bytes;
+        if (conn->state == CONN_UP && !conn->unix_socket &&
+            !ioctl(conn->fd, SIOCOUTQ, &queued))
+            bytes += (size_t)queued;
+    }
+    for (int p = 0; p < tcp->args.ranks; p++)
+        if (tcp->pairs[p].state == PAIR_CONNECTING)
+            bytes += tcp->pairs[p].waiting.bytes;
+    return bytes;
+}
+
+static void tcp_describe(void *wire, int peer, char *text, size_t size)
+{
+    const tcp_t *tcp = wire;
+    const pair_t *pair = &tcp->pairs[peer];
+    char place[PLACE_TEXT];
+
+    if (pair->main)
+        snprintf(text, size, "at %s",
+                 tcp_place_text(&pair->main->place, place));
+    else if (*pair->why)
+        snprintf(text, size, "(%s)", pair->why);
+}
+
+static unsigned tcp_depth(void *wire)
+{
+    const tcp_t *tcp = wire;
+
+    return 2 * tcp->connections;
+}
+
+static void tcp_close(void *wire)
+{
+    tcp_t *tcp = wire;
+    conn_t *conn;
+
+    while ((conn = LIST_FIRST(&tcp->conns)) != NULL) {
+        tcp_frames_drop(tcp, &conn->queue);
+        tcp_conn_free(conn);
+    }
+    for (unsigned i = 0; i < tcp->listener_count; i++)
+        close(tcp->listeners[i]);
+    if (tcp->unix_listener >= 0)
+        close(tcp->unix_listener);
+    if (tcp->epoll >= 0)
+        close(tcp->epoll);
+    if (tcp->wake >= 0)
+        close(tcp->wake);
+    for (int p = 0; tcp->pairs && p < tcp->args.ranks; p++) {
+        tcp_frames_drop(tcp, &tcp->pairs[p].waiting);
+        g_free(tcp->pairs[p].places);
+    }
+    g_ptr_array_unref(tcp->addresses);
+    g_free(tcp->host);
+    g_free(tcp->pairs);
+    g_free(tcp);
+}
+
+static void epoll_add(tcp_t *tcp, int *fd)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = fd};
+
+    epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, *fd, &event);
+}
+
+static dscomm_status_t sockets_open(tcp_t *tcp)
+{
+    int64_t use_unix = 0, connections = 1;
+    dscomm_status_t status =
+        dscomm_setting_number(&settings[SETTING_UNIX], &use_unix);
+
+    if (status == DSCOMM_OK)
+        status =
+            dscomm_setting_number(&settings[SETTING_CONNECTIONS], &connections);
+    if (status < 0)
+        return status;
+    tcp->connections = (unsigned)connections;
+    tcp->epoll = epoll_create1(EPOLL_CLOEXEC);
+    tcp->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (tcp->epoll < 0 || tcp->wake < 0)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "no descriptors for backend tcp: %s; allow more "
+                           "(ulimit -n)",
+                           strerror(errno));
+    status = tcp_listen(tcp);
+    if (status < 0)
+        return status;
+    if (use_unix)
+        tcp_listen_unix(tcp);
+    epoll_add(tcp, &tcp->wake);
+    for (unsigned i = 0; i < tcp->listener_count; i++)
+        epoll_add(tcp, &tcp->listeners[i]);
+    if (tcp->unix_listener >= 0)
+        epoll_add(tcp, &tcp->unix_listener);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t tcp_wire_open(const dscomm_wire_args_t *args,
+                                     void **ret_wire)
+{
+    tcp_t *tcp = g_new0(tcp_t, 1);
+    dscomm_status_t status;
+
+    tcp->args = *args;
+    tcp->calls = args->calls;
+    tcp->epoll = tcp->wake = tcp->unix_listener = -1;
+    tcp->addresses = g_ptr_array_new_with_free_func(g_free);
+    tcp->pairs = g_try_new0(pair_t, (gsize)args->ranks);
+    for (int p = 0; tcp->pairs && p < args->ranks; p++)
+        tcp_queue_init(&tcp->pairs[p].waiting);
+    status = tcp->pairs ? sockets_open(tcp)
+                        : dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                                      "no memory for %d ranks", args->ranks);
+    if (status < 0) {
+        tcp_close(tcp);
+        return status;
+    }
+    *ret_wire = tcp;
+    return DSCOMM_OK;
+}
+
+static const dscomm_wire_ops_t wire = {
+    .size = sizeof wire,
+    .name = "tcp",
+    .open = tcp_wire_open,
+    .close = tcp_close,
+    .address = tcp_address,
+    .connect = tcp_connect,
+    .post = tcp_post,
+    .poll = tcp_poll,
+    .wait = tcp_wait,
+    .wake = tcp_wake,
+    .unsent = tcp_unsent,
+    .describe = tcp_describe,
+    .depth = tcp_depth,
+};
+
+static dscomm_status_t tcp_open(const dscomm_backend_args_t *args,
+                                void **ret_impl)
+{
+    return net_open(&wire, args, ret_impl);
+}
+
+static const dscomm_backend_ops_t ops = {NET_OPS, .open = tcp_open};
+
+DSCOMM_BACKEND_EXPORT const dscomm_backend_t dscomm_backend_tcp = {
+    .abi = DSCOMM_BACKEND_ABI,
+    .priority = 10,
+    .name = "tcp",
+    .ops = &ops,
+    .settings = settings,
+};

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tcp wire. A pair is what this rank has for another one: a connection, in
+ * both directions, for all frames in order; and for the pieces of long messages
+ * further ones, which each side makes for what it sends itself. Ranks of one
+ * host use Unix sockets.
+ *
+ * Connections are made when they are needed. If both sides do so at the same
+ * time, that of the lower rank counts. Each connection begins with a handshake
+ * (handshake.c), before which nothing reaches the engine. */
+#ifndef BACKENDS_NET_TCP_H
+#define BACKENDS_NET_TCP_H
+
+#include "backends/net/dscomm/wire.h"
+
+#include <glib.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+#include <sys/un.h>
+
+#define CONNECTIONS_MAX 16 /* of a pair, for what one side sends */
+#define STAGE_BYTES ((size_t)32 << 10) /* read at once */
+#define HOT_MAX 2 /* connections that are read before others */
+
+#define HELLO_BYTES 40
+#define CHALLENGE_BYTES 48
+#define PROOF_BYTES 32
+#define VERDICT_BYTES 1
+#define NONCE_BYTES 16
+
+typedef union {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    struct sockaddr_un un;
+} address_t;
+
+typedef struct {
+    address_t address;
+    socklen_t length;
+} place_t;
+
+typedef enum {
+    CONN_CONNECTING, /* connect() has not ended */
+    CONN_CHALLENGE, /* hello is sent; awaits challenge */
+    CONN_VERDICT, /* proof is sent; awaits verdict */
+    CONN_HELLO, /* accepted; awaits hello */
+    CONN_PROOF, /* challenge is sent; awaits proof */
+    CONN_UP,
+    CONN_ENDED /* to be closed */
+} conn_state_t;
+
+typedef struct tcp tcp_t;
+typedef struct pair pair_t;
+
+typedef STAILQ_HEAD(, conn) conns_t;
+
+/* Frames, oldest first. */
+typedef struct {
+    dscomm_wire_frame_t *first, **last;
+    size_t bytes;
+} queue_t;
+
+typedef struct conn {
+    int fd;
+    conn_state_t state;
+    tcp_t *tcp;
+    int peer; /* -1: not known yet */
+    unsigned channel; /* 0: the pair's main connection */
+    bool outgoing; /* this rank has connected */
+    bool unix_socket, wants_write;
+    bool writing; /* tcp_write() is being called */
+    bool was_up; /* of one that has ended */
+    int error; /* errno of its end; 0: the peer has closed it */
+    int64_t deadline_ns; /* of the handshake */
+    LIST_ENTRY(conn) in_tcp;
+    place_t place; /* of the peer */
+    /* Handshake. */
+    unsigned char hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
+    /* Sending. */
+    queue_t queue;
+    /* Receiving. */
+    bool in_payload;
+    dscomm_wire_sink_t *sink;
+    unsigned char *stage; /* STAGE_BYTES */
+    size_t begin, end; /* bytes of stage that were not used yet */
+    char why[160]; /* it has ended */
+} conn_t;
+
+typedef enum { PAIR_NONE, PAIR_CONNECTING, PAIR_UP, PAIR_LOST } pair_state_t;
+
+struct pair {
+    pair_state_t state;
+    conn_t *main; /* connected, or being connected by this rank; or NULL */
+    conn_t *channels[CONNECTIONS_MAX]; /* from 1: made for pieces */
+    unsigned channel_count; /* with main; 0: not made yet */
+    queue_t waiting; /* frames that have come before the connection */
+    place_t *places; /* addresses of the peer, best first */
+    unsigned place_count, place; /* the one that is being tried */
+    int64_t end_ns; /* until then it is tried */
+    int64_t again_ns; /* the next attempt; 0: one is being made */
+    char why[160]; /* the last attempt failed */
+};
+
+struct tcp {
+    dscomm_wire_args_t args;
+    const dscomm_wire_calls_t *calls;
+    int epoll, wake;
+    int listeners[8];
+    unsigned listener_count;
+    int unix_listener; /* -1: none */
+    char unix_name[64];
+    char *host; /* identity of this host */
+    unsigned connections; /* of a pair, for what this rank sends */
+    pair_t *pairs;
+    LIST_HEAD(, conn) conns;
+    conn_t *hot[HOT_MAX];
+    unsigned polls, unproven; /* connections in a handshake, accepted */
+    unsigned moved; /* in this poll */
+    unsigned ended; /* something has ended since the last poll of all */
+    int64_t timers_ns; /* when timers were looked at last */
+    unsigned trying; /* pairs that are connecting */
+    bool told; /* a refused connection was logged */
+    GPtrArray *addresses; /* text of this rank's: "10.0.0.1 4711" */
+};
+
+/* address.c */
+
+/* Listens, and fills addresses. */
+dscomm_status_t tcp_listen(tcp_t *tcp);
+/* The same for ranks of this host. Without it they use TCP. */
+void tcp_listen_unix(tcp_t *tcp);
+size_t tcp_address(void *wire, void *buffer);
+/* Reads the address of a peer into pair->places. */
+dscomm_status_t tcp_places(const tcp_t *tcp, const void *address, size_t bytes,
+                           pair_t *pair);
+/* "10.0.0.2:4711"; returns text. */
+#define PLACE_TEXT 80
+const char *tcp_place_text(const place_t *place, char text[PLACE_TEXT]);
+
+/* connect.c */
+
+dscomm_status_t tcp_connect(void *wire, int peer, const void *address,
+                            size_t bytes);
+/* Makes the further connections of a pair. */
+void tcp_channels_open(tcp_t *tcp, int peer);
+void tcp_accept(tcp_t *tcp, int listener, bool unix_socket);
+/* Ends attempts whose time has passed, and begins others. */
+void tcp_timers(tcp_t *tcp);
+/* The handshake of an outgoing connection has failed, or its connect(). */
+void tcp_attempt_failed(conn_t *conn);
+/* Gives up a peer. */
+void tcp_pair_lose(tcp_t *tcp, int peer, bool silent, const char *why);
+void tcp_frames_drop(tcp_t *tcp, queue_t *queue);
+
+/* handshake.c: reads and writes what is due; the connection is up, or ended,
+ * afterwards, or waits for more. */
+void tcp_handshake(conn_t *conn);
+void tcp_handshake_begin(conn_t *conn);
+
+/* stream.c */
+
+conn_t *tcp_conn_new(tcp_t *tcp, int fd, int peer, bool outgoing);
+/* Notes that the connection has ended, with errno or 0; the next poll closes
+ * it. */
+void tcp_conn_end(conn_t *conn, int error, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+void tcp_conn_free(conn_t *conn);
+void tcp_conn_events(conn_t *conn);
+/* The connection has passed its handshake. */
+void tcp_conn_up(conn_t *conn);
+void tcp_post(void *wire, int peer, dscomm_wire_frame_t *frame);
+void tcp_write(conn_t *conn);
+/* Reads what there is; returns whether there was something. */
+bool tcp_read(conn_t *conn);
+void tcp_queue_init(queue_t *queue);
+
+/* tcp.c */
+int64_t tcp_now(void);
+
+#endif
