@@ -13,19 +13,23 @@
 #define BRIEF_MS 2500 /* long enough to make the group on a busy machine */
 
 static int64_t pids[RANKS_MAX]; /* of the world's ranks */
-static char host[DSCOMM_FAILURE_HOST_MAX];
+/* of each rank */
+static char hosts[RANKS_MAX][DSCOMM_FAILURE_HOST_MAX];
 
 /* Makes a group that ends in this test; NULL on failure. brief: its deadline
  * passes soon. */
 static dscomm_group_t *make_group(int brief)
 {
     dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    char host[DSCOMM_FAILURE_HOST_MAX] = "";
     const int64_t pid = getpid();
     dscomm_group_t *group;
 
     attr.name = "fragile";
     attr.timeout_ms = brief ? BRIEF_MS : 0;
     gethostname(host, 65);
+    CHECK_OK(dscomm_all_gather(my.world, host, hosts, sizeof host, DSCOMM_UINT8,
+                               NULL));
     CHECK_OK(dscomm_all_gather(my.world, &pid, pids, 1, DSCOMM_INT64, NULL));
     if (!CHECK_OK(dscomm_group_split(my.group, 0, -my.rank, &attr, &group)))
         return NULL;
@@ -61,8 +65,8 @@ static void check_failure(const dscomm_failure_t *failure,
           failure->group_rank);
     check(failure->pid == 0 || failure->pid == pids[culprit], "pid %lld",
           (long long)failure->pid);
-    check(failure->pid == 0 || !strcmp(failure->host, host), "host %s",
-          failure->host);
+    check(failure->pid == 0 || !strcmp(failure->host, hosts[culprit]),
+          "host %s", failure->host);
     check(!strcmp(failure->group, "fragile"), "group %s", failure->group);
 }
 

@@ -1,0 +1,147 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Backend tcp between hosts: network namespaces with a name and loopback of their own,
+# joined by a bridge. dscomm run starts the ranks of each; no MPI.
+
+. "$abs_top_srcdir/tests/tools/jobs.sh"
+
+base=dscomm-$$
+hosts=4
+[ "$(id -u)" = 0 ] || skip_all 'network namespaces need root'
+for command in ip nsenter unshare; do
+    command -v $command >/dev/null || skip_all "no $command"
+done
+teardown()
+{
+    kill_started
+    for host in 0 1 2 3 net; do
+        ip netns del $base-$host 2>/dev/null
+    done
+}
+trap 'teardown; rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+
+# add_host R: host R, at 10.98.0.(R + 1) and fd98::(R + 1), with a port of the bridge
+add_host()
+{
+    ip netns add $base-$1 &&
+        ip -n $base-$1 link set lo up &&
+        ip -n $base-$1 link add eth0 type veth peer name port$1 netns $base-net &&
+        ip -n $base-$1 address add 10.98.0.$(($1 + 1))/24 dev eth0 &&
+        ip -n $base-$1 link set eth0 up &&
+        ip -n $base-net link set port$1 master bridge &&
+        ip -n $base-net link set port$1 up
+}
+
+{
+    ip netns add $base-net && ip -n $base-net link add bridge type bridge &&
+        ip -n $base-net link set bridge up &&
+        add_host 0 && add_host 1 && add_host 2 && add_host 3
+} 2>"$scratch/why" || skip_all "no hosts: $(tail -n 1 "$scratch/why")"
+
+# on R COMMAND...: becomes COMMAND on host R
+on()
+{
+    r=$1
+    shift
+    exec nsenter --net=/run/netns/$base-"$r" unshare -u sh -c \
+        'hostname "$1" && shift && exec "$@"' sh host"$r" "$@"
+}
+on 0 true 2>"$scratch/why" & wait $! || skip_all "no programs there: $(tail -n 1 "$scratch/why")"
+
+DSCOMM_JOB_SECRET=$(od -An -N 16 -tx1 /dev/urandom | tr -d ' \n')
+export DSCOMM_JOB_SECRET
+
+# job NODES RANKS COMMAND...: RANKS ranks on each of the first NODES hosts; node 0 last,
+# and its status in $statuses last
+job()
+{
+    nodes=$1 ranks=$2
+    shift 2
+    rm -f "$scratch"/out.* "$scratch"/err.*
+    r=$nodes
+    while [ $r -gt 0 ]; do
+        r=$((r - 1))
+        start_node $r on $r "$program" run --nnodes $nodes --node-rank $r \
+            --master 10.98.0.1 --join-timeout 60 -n "$ranks" "$@"
+    done
+}
+
+# suite TEXT NODES RANKS AREA...: the conformance suite
+suite()
+{
+    text=$1
+    shift
+    nodes=$1 ranks=$2
+    shift 2
+    job "$nodes" "$ranks" "$abs_top_builddir/tests/backends/conformance" "$@"
+    finish
+    lines=$(grep -c '^ok ' "$scratch/out.0")
+    [ "$lines" -gt 5 ] && ! grep -q '^not ok' "$scratch/out.0" &&
+        grep -q "^1\.\.$lines$" "$scratch/out.0"
+    result $? "$text" || grep -h '^not ok\|^#\|dscomm' "$scratch"/out.0 "$scratch"/err.* |
+        sed 's/^/# /' | head -n 40
+}
+
+DSCOMM_BACKEND=tcp suite 'two hosts of one rank' 2 1
+DSCOMM_BACKEND=tcp suite 'two hosts of two ranks' 2 2 collectives p2p matching works failures
+DSCOMM_BACKEND=tcp suite 'four hosts' 4 1 collectives p2p works groups
+suite 'two hosts, shared memory inside' 2 2 collectives reductions p2p matching works groups aborted failures
+suite 'four hosts, shared memory inside' 4 2 collectives works
+
+# auto takes two levels; tcp where each host has one rank.
+for ranks in 1 2; do
+    job 2 $ranks sh -c 'DSCOMM_LOG=debug exec "$@"' sh "$abs_top_builddir/tests/tools/failing" none
+    finish
+    wanted='backend tcp is chosen'
+    [ $ranks = 1 ] || wanted='backend two_level is chosen'
+    like "$(cat "$scratch/err.0")" "$wanted" "auto with $ranks a host: $wanted"
+done
+
+# The same training on two hosts and on one gives the same loss.
+digits=$abs_top_builddir/examples/digits/digits
+data=$abs_top_srcdir/examples/digits/digits.csv.gz
+losses()
+{
+    sed -n 's/^epoch [0-9]*: loss //p' "$1"
+}
+if [ -x "$digits" ]; then
+    job 2 2 "$digits" "$data"
+    finish
+    losses "$scratch/out.0" >"$scratch/two"
+    run -n 4 "$digits" "$data"
+    losses "$scratch/out" | paste - "$scratch/two" | awk '
+        { d = ($1 - $2) / $1; if (d < 0) d = -d; if (d > worst) worst = d }
+        END { print "# largest difference", worst + 0, "of the loss"
+              exit !(NR == 20 && worst <= 1e-4) }'
+    result $? 'training on two hosts has the losses of training on one'
+else
+    skip 'training on two hosts' 'the example is not built'
+fi
+
+# A link that is cut: shortly, so that the job goes on; and for longer than the deadline,
+# so that each rank names one of the other host.
+cut()
+{
+    ip -n $base-net link set port1 down
+    sleep "$1"
+    ip -n $base-net link set port1 up
+}
+DSCOMM_TIMEOUT=20 job 2 1 "$abs_top_builddir/tests/backends/net/rounds" 4
+sleep 1.5
+cut 1
+finish
+is "$statuses" '0,0' 'a link that is cut for a second delays the job'
+DSCOMM_TIMEOUT=4 job 2 1 "$abs_top_builddir/tests/backends/net/rounds" 60
+sleep 1.5
+cut 12
+finish
+like "$(cat "$scratch/err.0")" 'rank 1' 'a link that is cut for longer ends it: rank 0 names rank 1'
+like "$(cat "$scratch/err.1")" 'rank 0' 'and rank 1 names rank 0'
+
+# Interfaces.
+DSCOMM_SOCKET_IFNAME=nosuch job 2 1 "$abs_top_builddir/tests/tools/failing" none
+finish
+like "$(cat "$scratch/err.0")" "DSCOMM_SOCKET_IFNAME='nosuch' chooses no interface" \
+    'an interface that does not exist is refused'
+tap_done
