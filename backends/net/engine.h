@@ -96,7 +96,7 @@ typedef enum {
 
 TAILQ_HEAD(requests, request);
 
-/* What this rank knows of another one. */
+/* The state of this rank towards another one. */
 typedef struct {
     link_state_t state;
     /* Bytes that may be sent without a receive; below 0 after messages that the

@@ -37,8 +37,9 @@ typedef struct dscomm_wire_frame {
     unsigned char header[DSCOMM_WIRE_HEADER];
 } dscomm_wire_frame_t;
 
-/* Where the payload of an arriving frame goes. The engine owns it and may set
- * memory to NULL at any time: the rest of the payload is then discarded. */
+/* The place to which the payload of an arriving frame goes. The engine owns it
+ * and may set memory to NULL at any time: the rest of the payload is then
+ * discarded. */
 typedef struct dscomm_wire_sink {
     void *memory;
     size_t bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where this rank listens, and where others do. An address is text:
+/* Addresses: those at which this rank listens, and those of peers. Text:
  *
  *     1                    version
  *     HOST                 identity of the host and its network namespace

@@ -5,7 +5,7 @@
  *   hello      connector: magic, its rank, the other's, channel, a nonce
  *   challenge  acceptor: a nonce, HMAC(secret, 'A' hello nonce)
  *   proof      connector: HMAC(secret, 'C' hello nonce)
- *   verdict    acceptor: whether the connection is used
+ *   answer    acceptor: whether the connection is used
  *
  * Nonces are random, so that nothing that was seen before proves anything.
  * HMAC is with SHA-256. Numbers are little-endian. */
@@ -19,8 +19,8 @@
 #include <sys/socket.h>
 
 #define MAGIC "dscommN1"
-#define VERDICT_USED 1
-#define VERDICT_BUSY 2 /* the acceptor is making that connection itself */
+#define ANSWER_USED 1
+#define ANSWER_BUSY 2 /* the acceptor is making that connection itself */
 
 static void put_32(unsigned char *to, uint32_t value)
 {
@@ -145,7 +145,7 @@ static void challenge_read(conn_t *conn, const unsigned char *data)
     }
     prove(conn, 'C', data, proof);
     if (put(conn, proof, PROOF_BYTES))
-        conn->state = CONN_VERDICT;
+        conn->state = CONN_ANSWER;
 }
 
 /* Whether this rank uses a connection that a peer has made. The further ones
@@ -172,7 +172,7 @@ static bool conn_is_used(conn_t *conn)
 
 static void proof_read(conn_t *conn, const unsigned char *data)
 {
-    unsigned char proof[PROOF_BYTES], verdict = VERDICT_USED;
+    unsigned char proof[PROOF_BYTES], answer = ANSWER_USED;
 
     prove(conn, 'C', conn->challenge, proof);
     if (!proof_equal(proof, data)) {
@@ -181,10 +181,10 @@ static void proof_read(conn_t *conn, const unsigned char *data)
         return;
     }
     if (!conn_is_used(conn))
-        verdict = VERDICT_BUSY;
-    if (!put(conn, &verdict, 1))
+        answer = ANSWER_BUSY;
+    if (!put(conn, &answer, 1))
         return;
-    if (verdict == VERDICT_USED) {
+    if (answer == ANSWER_USED) {
         tcp_conn_up(conn);
         return;
     }
@@ -192,9 +192,9 @@ static void proof_read(conn_t *conn, const unsigned char *data)
     tcp_conn_end(conn, EPROTO, "both sides have connected");
 }
 
-static void verdict_read(conn_t *conn, const unsigned char *data)
+static void answer_read(conn_t *conn, const unsigned char *data)
 {
-    if (*data == VERDICT_USED)
+    if (*data == ANSWER_USED)
         tcp_conn_up(conn);
     else
         tcp_conn_end(conn, EPROTO, "the peer makes the connection");
@@ -207,7 +207,7 @@ void tcp_handshake(conn_t *conn)
         void (*read)(conn_t *conn, const unsigned char *data);
     } steps[] = {
         [CONN_CHALLENGE] = {CHALLENGE_BYTES, challenge_read},
-        [CONN_VERDICT] = {VERDICT_BYTES, verdict_read},
+        [CONN_ANSWER] = {ANSWER_BYTES, answer_read},
         [CONN_HELLO] = {HELLO_BYTES, hello_read},
         [CONN_PROOF] = {PROOF_BYTES, proof_read},
     };

@@ -25,7 +25,7 @@
 #define HELLO_BYTES 40
 #define CHALLENGE_BYTES 48
 #define PROOF_BYTES 32
-#define VERDICT_BYTES 1
+#define ANSWER_BYTES 1
 #define NONCE_BYTES 16
 
 typedef union {
@@ -43,7 +43,7 @@ typedef struct {
 typedef enum {
     CONN_CONNECTING, /* connect() has not ended */
     CONN_CHALLENGE, /* hello is sent; awaits challenge */
-    CONN_VERDICT, /* proof is sent; awaits verdict */
+    CONN_ANSWER, /* proof is sent; awaits answer */
     CONN_HELLO, /* accepted; awaits hello */
     CONN_PROOF, /* challenge is sent; awaits proof */
     CONN_UP,
