@@ -168,17 +168,14 @@ dscomm_status_t dscomm_priv_group_give_up(dscomm_group_t *group,
     return status;
 }
 
-/* False if the rank that has ended the group had not called a collective. */
-static bool culprit_may_have_called(const dscomm_group_t *group,
-                                    uint64_t sequence)
+/* False if a rank of the world, which has died, had not called a collective. */
+static bool rank_may_have_called(const dscomm_group_t *group, int rank,
+                                 uint64_t sequence)
 {
     dscomm_recorded_group_t *seen = dscomm_priv_recorded_open(group);
-    dscomm_failure_t failure;
-    bool may = true;
+    const bool may =
+        !seen || dscomm_priv_recorded_may_have_called(seen, rank, sequence);
 
-    if (seen && group->ops.status(group->impl, &failure) != DSCOMM_OK)
-        may =
-            dscomm_priv_recorded_may_have_called(seen, failure.rank, sequence);
     dscomm_priv_recorded_close(seen);
     return may;
 }
@@ -192,7 +189,6 @@ void dscomm_priv_group_interrupt(dscomm_group_t *group,
         return;
     interrupted->coll = args->coll;
     interrupted->sequence = args->sequence;
-    interrupted->before = !culprit_may_have_called(group, args->sequence);
     dscomm_coll_describe(args, interrupted->text, sizeof interrupted->text);
     atomic_store(&interrupted->is_set, true);
 }
@@ -211,9 +207,12 @@ static dscomm_status_t status_get(const dscomm_group_t *group,
         return status;
     ret_failure->coll = interrupted->coll;
     ret_failure->sequence = interrupted->sequence;
-    dscomm_backend_failure_detail(ret_failure, "%s %s",
-                                  interrupted->before ? "before" : "during",
-                                  interrupted->text);
+    dscomm_backend_failure_detail(
+        ret_failure, "%s %s",
+        rank_may_have_called(group, ret_failure->rank, interrupted->sequence)
+            ? "during"
+            : "before",
+        interrupted->text);
     return status;
 }
 

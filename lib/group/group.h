@@ -87,7 +87,6 @@ typedef struct {
     int coll;
     uint64_t sequence;
     char text[160]; /* dscomm_coll_describe() */
-    bool before; /* the rank that died has not called it */
 } dscomm_interrupted_t;
 
 /* Works, and the state of waits for them. */
