@@ -393,24 +393,19 @@ dscomm_status_t dscomm_priv_module_find(const char *name,
 }
 
 /* NULL, or why the module cannot serve between nodes. */
-static const char *between_refuse(const dscomm_module_t *module,
-                                  int oversubscribed)
+static const char *between_refuse(const dscomm_module_t *module)
 {
     static const char *const hosts[] = {"one", "another"};
     const dscomm_backend_t *backend = module->backend;
-    const char *why = NULL;
 
     if (!backend)
         return module->why;
     if (backend == &two_level || backend == &dscomm_backend_self)
         return "it is no network";
-    if (backend->usable)
-        why = backend->usable(hosts, G_N_ELEMENTS(hosts));
-    return why || !backend->beneath ? why : backend->beneath(oversubscribed);
+    return backend->usable ? backend->usable(hosts, G_N_ELEMENTS(hosts)) : NULL;
 }
 
-dscomm_status_t dscomm_priv_module_between(int oversubscribed,
-                                           const dscomm_module_t **ret_module)
+dscomm_status_t dscomm_priv_module_between(const dscomm_module_t **ret_module)
 {
     const char *name = dscomm_priv_setting_text(SETTING_LEVEL_BETWEEN);
     const dscomm_module_t *module, *best = NULL;
@@ -420,7 +415,7 @@ dscomm_status_t dscomm_priv_module_between(int oversubscribed,
         return dscomm_priv_module_find(name, ret_module);
     reasons = g_string_new(NULL);
     for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++) {
-        const char *why = between_refuse(module, oversubscribed);
+        const char *why = between_refuse(module);
 
         if (why)
             g_string_append_printf(reasons, "; %s: %s", module->name, why);
@@ -444,8 +439,7 @@ static const char *two_level_usable(const char *const *hosts, int ranks)
     const dscomm_module_t *module;
 
     (void)hosts, (void)ranks;
-    return dscomm_priv_module_between(0, &module) < 0 ? dscomm_last_error()
-                                                      : NULL;
+    return dscomm_priv_module_between(&module) < 0 ? dscomm_last_error() : NULL;
 }
 
 static const char *two_level_advisable(const char *const *hosts, int ranks,
@@ -464,7 +458,7 @@ static const char *two_level_advisable(const char *const *hosts, int ranks,
         return "all ranks run on one host";
     if (count == ranks)
         return "every rank has a host of its own";
-    if (dscomm_priv_module_between(oversubscribed, &module) < 0)
+    if (dscomm_priv_module_between(&module) < 0)
         return dscomm_last_error();
     if (module->backend->usable)
         why = module->backend->usable(hosts, ranks);

@@ -38,8 +38,7 @@ const dscomm_module_t *dscomm_priv_module_self(void);
 /* Finds the backend that serves between nodes: the one that
  * DSCOMM_TWO_LEVEL_BETWEEN names or, if that is auto, the best that this
  * process can use. The answer may differ between ranks. */
-dscomm_status_t dscomm_priv_module_between(int oversubscribed,
-                                           const dscomm_module_t **ret_module);
+dscomm_status_t dscomm_priv_module_between(const dscomm_module_t **ret_module);
 
 /* Sets the slots of the built-in backend two_level, which is also found by the
  * name hierarchical. It uses shared memory inside nodes and the backend that

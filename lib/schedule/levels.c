@@ -358,7 +358,7 @@ static dscomm_status_t choose_between(dscomm_world_t *world,
     if (*world->between)
         return DSCOMM_OK;
     if (args->rank == 0) {
-        status = dscomm_priv_module_between(args->oversubscribed, &module);
+        status = dscomm_priv_module_between(&module);
         if (status == DSCOMM_OK)
             status = dscomm_store_set(args->store, key, module->name,
                                       strlen(module->name));
@@ -489,7 +489,7 @@ dscomm_status_t dscomm_priv_levels_open(const dscomm_backend_args_t *args,
 dscomm_status_t dscomm_priv_levels_bootstrap(dscomm_bootstrap_t *bootstrap)
 {
     const dscomm_module_t *module;
-    dscomm_status_t status = dscomm_priv_module_between(0, &module);
+    dscomm_status_t status = dscomm_priv_module_between(&module);
 
     if (status < 0)
         return bootstrap->data ? status : DSCOMM_ERR_UNSUPPORTED;

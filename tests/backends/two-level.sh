@@ -21,7 +21,7 @@ if make_mailbox; then
             sed -n 's/.*: backend \([a-z_]*\) is chosen.*/\1/p'
     }
     is "$(chosen aba)" two_level 'auto, two hosts and three ranks'
-    is "$(chosen abc)" mailbox 'auto, a rank on each host'
+    is "$(chosen abc)" tcp 'auto, a rank on each host'
     is "$(chosen aaa)" shm 'auto, one host'
     # In another namespace of processes /proc has no rank 0.
     if unshare -pf --mount-proc true 2>"$scratch/why"; then
