@@ -106,7 +106,7 @@ while read -r size setting; do
         exec 2>"$scratch/fifo"
         wait
         ulimit -f "$size"
-        RANK=0 WORLD_SIZE=1 DSCOMM_PROFILE=$setting "$abs_top_builddir/tests/profiler/late" 1 0
+        RANK=0 WORLD_SIZE=1 DSCOMM_PROFILE=$setting "$abs_top_builddir/tests/profiler/late" 20 0
     )
     result $? "a profile that cannot be written ends no program ($setting)"
 done <<END
