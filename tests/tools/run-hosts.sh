@@ -145,11 +145,15 @@ is "$(err 0)" 'dscomm run: node 1 (host1): rank 3 (pid) was killed by signal 9 (
     'two hosts: why'
 DSCOMM_TIMEOUT=20 all --tag-output "$abs_top_builddir/examples/hello/hello"
 finish
+is "$statuses $(grep -c 'of 4: the sum of all ranks is 6' "$scratch/out")" '0,0 4' \
+    'ranks of two hosts compute a sum'
+DSCOMM_BACKEND=shm DSCOMM_TIMEOUT=20 all --tag-output "$abs_top_builddir/examples/hello/hello"
+finish
 [ "${statuses%,*}" = "${statuses#*,}" ] && [ "${statuses%,*}" != 0 ]
-result $? "no backend reaches over hosts: statuses $statuses"
+result $? "shm does not reach over hosts: statuses $statuses"
 for r in 0 1; do
-    like "$(err $r)" 'no backend can serve this world of 4 ranks .*shm: the ranks do not all run on one host' \
-        "no backend reaches over hosts: node $r says so"
+    like "$(err $r)" 'backend shm cannot serve this world of 4 ranks: the ranks do not all run on one host' \
+        "shm does not reach over hosts: node $r says so"
 done
 up
 kill -KILL "$pid_1"
