@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 /* Keys in the store of the world's group. */
 #define KEY_SECRET "net/secret"
@@ -481,30 +482,55 @@ static dscomm_status_t values_exchange(const dscomm_backend_args_t *args,
     return status;
 }
 
-/* Exchanges the addresses of a domain, or, without one, nothing. */
+/* Writes this rank's value: "PID HOST", a newline, and the wire's address. */
+static size_t value_write(const domain_t *domain, char *value, size_t size)
+{
+    char host[DSCOMM_FAILURE_HOST_MAX] = "";
+    int length;
+
+    gethostname(host, sizeof host - 1);
+    length = snprintf(value, size, "%lld %s\n", (long long)getpid(), host);
+    return (size_t)length + domain->ops->address(domain->wire, value + length);
+}
+
+/* Takes over the value of a peer, of so many bytes; false: it is malformed. */
+static bool value_read(link_t *link, char *value, size_t bytes)
+{
+    const char *end = memchr(value, '\n', bytes);
+    const char *blank = end ? memchr(value, ' ', (size_t)(end - value)) : NULL;
+
+    link->published = value;
+    if (!blank)
+        return false;
+    link->pid = g_ascii_strtoll(value, NULL, 10);
+    g_strlcpy(link->host, blank + 1,
+              MIN((size_t)(end - blank), sizeof link->host));
+    link->address = end + 1;
+    link->address_bytes = bytes - (size_t)(end + 1 - value);
+    return link->pid > 0;
+}
+
+/* Exchanges what the ranks publish, and waits for all of them. A group that
+ * uses its parent's domain only waits. */
 static dscomm_status_t ranks_meet(domain_t *domain,
                                   const dscomm_backend_args_t *args)
 {
     const size_t ranks = (size_t)args->ranks;
-    char address[DSCOMM_WIRE_ADDRESS_MAX] = "";
+    char own[DSCOMM_WIRE_ADDRESS_MAX + DSCOMM_FAILURE_HOST_MAX + 32] = "-";
     void **values = g_try_new0(void *, ranks);
     size_t *sizes = g_try_new0(size_t, ranks);
-    size_t bytes = 1;
+    const size_t bytes = domain ? value_write(domain, own, sizeof own) : 1;
     dscomm_status_t status;
 
-    if (domain)
-        bytes = domain->ops->address(domain->wire, address);
-    status = values && sizes
-                 ? values_exchange(args, address, bytes, values, sizes)
-                 : dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu ranks",
-                               ranks);
-    for (size_t i = 0; i < ranks && status == DSCOMM_OK; i++) {
-        if (domain) {
-            domain->links[i].address = values[i];
-            domain->links[i].address_bytes = sizes[i];
-        } else {
+    status = values && sizes ? values_exchange(args, own, bytes, values, sizes)
+                             : dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                                           "no memory for %zu ranks", ranks);
+    for (size_t i = 0; values && i < ranks && values[i]; i++) {
+        if (!domain)
             dscomm_store_free(values[i]);
-        }
+        else if (!value_read(&domain->links[i], values[i], sizes[i]))
+            status = dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                                 "what rank %zu has published is malformed", i);
     }
     g_free(values);
     g_free(sizes);
@@ -556,7 +582,7 @@ static void domain_free(domain_t *domain)
         g_free(sink);
     }
     for (int i = 0; domain->links && i < domain->ranks; i++)
-        dscomm_store_free(domain->links[i].address);
+        dscomm_store_free(domain->links[i].published);
     g_hash_table_unref(domain->spaces);
     g_hash_table_unref(domain->closed);
     g_ptr_array_unref(domain->ids);

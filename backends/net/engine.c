@@ -234,11 +234,20 @@ void net_engine_revoke(void *impl, const dscomm_failure_t *failure)
 void net_engine_lose_peer(engine_t *engine, int peer,
                           dscomm_failure_kind_t kind, const char *text)
 {
+    const link_t *link = &engine->domain->links[peer];
     dscomm_failure_t failure = DSCOMM_FAILURE_INIT;
 
     dscomm_backend_failure(engine->group, DSCOMM_ERR_PEER_FAILED, kind,
                            engine->domain->world_ranks[peer], 0, &failure);
-    if (*text)
+    if (!failure.pid) {
+        failure.pid = link->pid;
+        g_strlcpy(failure.host, link->host, sizeof failure.host);
+    }
+    if (kind == DSCOMM_FAILURE_DIED) /* the core adds the call */
+        dscomm_log(DSCOMM_LOG_INFO, engine->domain->ops->name,
+                   "the connection to rank %d has ended: %s",
+                   engine->domain->world_ranks[peer], text);
+    else
         dscomm_backend_failure_detail(&failure, "%s", text);
     engine_mark(engine, &failure);
 }

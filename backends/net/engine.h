@@ -106,8 +106,11 @@ typedef struct {
     bool told_stalled; /* FRAME_STALLED was sent */
     bool peer_stalled; /* FRAME_STALLED was received */
     struct requests stalled; /* sends without credit, oldest first */
-    void *address;
+    char *published; /* the value in the store: "PID HOST", and the address */
+    const char *address;
     size_t address_bytes;
+    int64_t pid; /* of the peer */
+    char host[DSCOMM_FAILURE_HOST_MAX]; /* name of its host */
 } link_t;
 
 /* A message that has arrived, or begun to, before its receive. */
