@@ -3,6 +3,7 @@
 
 #include "lib/rendezvous/processes.h"
 
+#include "lib/base/kernel.h"
 #include "lib/base/node.h"
 #include "lib/base/process.h"
 #include "lib/base/status.h"
@@ -300,16 +301,24 @@ const char *dscomm_priv_processes_describe(dscomm_processes_t *processes,
     return dscomm_priv_process_describe(rank, rank, pid, node, text);
 }
 
-/* Processes that are stopped */
+/* Processes that are stopped or have ended */
 
 static void stopped_append(int rank, int64_t pid, const char *how, int serves,
                            char *text, size_t size)
 {
     const size_t used = strlen(text);
 
-    snprintf(text + used, size - used, "%srank %d (pid %lld)%s is stopped%s",
+    snprintf(text + used, size - used, "%srank %d (pid %lld)%s %s%s",
              used ? "; " : "", rank, (long long)pid,
-             serves ? ", which serves the store," : "", how);
+             serves ? ", which serves the store," : "",
+             how ? "is stopped" : "has ended", how ? how : "");
+}
+
+static bool process_has_ended(int64_t pid)
+{
+    const char state = dscomm_priv_process_state(pid);
+
+    return !state || state == 'Z' || state == 'X';
 }
 
 /* Returns whether the store's server is stopped, as far as that is known. */
@@ -348,6 +357,7 @@ int dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
                           ? dscomm_priv_process_stopped(meeting->server_pid)
                           : NULL;
     int first = how ? 0 : -1;
+    bool first_has_ended = false, ended;
 
     if (how)
         stopped_append(0, meeting->server_pid, how, 1, text, size);
@@ -361,10 +371,13 @@ int dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
         const int64_t pid = dscomm_priv_processes_pid(meeting->processes, rank);
 
         how = pid ? dscomm_priv_process_stopped(pid) : NULL;
-        if (!how)
+        ended = pid && !how && process_has_ended(pid);
+        if (!how && !ended)
             continue;
         stopped_append(rank, pid, how, 0, text, size);
-        first = first < 0 ? rank : first;
+        if (first < 0 || (ended && !first_has_ended))
+            first = rank;
+        first_has_ended = first_has_ended || ended;
     }
     if (append_store(meeting->store, meeting->serves, text, size) &&
         meeting->serves && first < 0)
