@@ -334,9 +334,10 @@ static void revoke_landed(domain_t *domain, const sink_t *sink)
         *space->revoked = failure;
         return;
     }
-    /* The rank that failed first notifies all. */
-    if (ending_mark(&space->engine->ending, &failure))
-        space->engine->moved++;
+    if (!ending_mark(&space->engine->ending, &failure))
+        return;
+    space->engine->moved++;
+    net_engine_pass_on(space->engine, NOTIFY_CONNECTED);
 }
 
 static dscomm_wire_sink_t *net_arrive(void *arg, int peer,

@@ -187,15 +187,17 @@ void net_wait(void *impl, unsigned timeout_us)
 void net_engine_notify(engine_t *engine)
 {
     domain_t *domain = engine->domain;
+    const int whom = atomic_exchange(&engine->notify_due, NOTIFY_NONE);
 
-    if (!atomic_exchange(&engine->notify_due, 0))
+    if (whom == NOTIFY_NONE)
         return;
     for (int r = 0; r < engine->ranks; r++) {
         const int peer = engine->peers[r];
         unsigned char *packed;
         size_t bytes;
 
-        net_link_open(domain, peer);
+        if (whom == NOTIFY_ALL)
+            net_link_open(domain, peer);
         if (r == engine->rank || domain->links[peer].state != LINK_OPEN)
             continue;
         packed = g_malloc(DSCOMM_FAILURE_PACKED);
@@ -208,13 +210,18 @@ void net_engine_notify(engine_t *engine)
     }
 }
 
+void net_engine_pass_on(engine_t *engine, notify_t whom)
+{
+    atomic_store(&engine->notify_due, whom);
+    atomic_store(&engine->domain->notify_due, 1);
+}
+
 static void engine_mark(engine_t *engine, const dscomm_failure_t *failure)
 {
     if (!ending_mark(&engine->ending, failure))
         return;
     engine->moved++;
-    atomic_store(&engine->notify_due, 1);
-    atomic_store(&engine->domain->notify_due, 1);
+    net_engine_pass_on(engine, NOTIFY_ALL);
 }
 
 void net_engine_revoke(void *impl, const dscomm_failure_t *failure)
@@ -224,8 +231,7 @@ void net_engine_revoke(void *impl, const dscomm_failure_t *failure)
 
     if (!ending_mark(&engine->ending, failure))
         return;
-    atomic_store(&engine->notify_due, 1);
-    atomic_store(&domain->notify_due, 1);
+    net_engine_pass_on(engine, NOTIFY_ALL);
     if (!pthread_mutex_trylock(&domain->lock))
         net_leave(domain);
     domain->ops->wake(domain->wire);

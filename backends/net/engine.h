@@ -147,6 +147,11 @@ typedef struct space {
     dscomm_failure_t *revoked; /* came before the group was opened */
 } space_t;
 
+/* Whom a rank notifies of a failure: all ranks of the group if it was the first
+ * to fail; else those to which it is connected, which thus know the failure
+ * before this rank closes the connection. */
+typedef enum { NOTIFY_NONE, NOTIFY_CONNECTED, NOTIFY_ALL } notify_t;
+
 /* One group in this process: the impl. */
 struct engine {
     domain_t *domain;
@@ -160,7 +165,7 @@ struct engine {
     unsigned moved; /* since the last progress */
     left_t own_left;
     bool quiet; /* the group has ended in order: peers may leave */
-    atomic_int notify_due; /* the other ranks do not know the failure yet */
+    atomic_int notify_due; /* notify_t: who does not know the failure yet */
     ending_t ending;
     LIST_ENTRY(engine) in_domain;
 };
@@ -325,7 +330,9 @@ void net_engine_lose_peer(engine_t *engine, int peer,
 void net_engine_revoke(void *impl, const dscomm_failure_t *failure);
 /* Revokes the group because of a lack of memory. */
 void net_engine_no_memory(engine_t *engine, const char *what);
-/* Sends the revocation, if it is due, to all ranks of the group. */
+/* The failure of the group, which is known here, is due to be sent. */
+void net_engine_pass_on(engine_t *engine, notify_t whom);
+/* Sends it to those to whom it is due. */
 void net_engine_notify(engine_t *engine);
 /* The slots but open, as initialisers of a table. */
 #define NET_OPS                                                                \
