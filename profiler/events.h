@@ -48,8 +48,8 @@ typedef struct {
     uint8_t coll, dtype;
     uint8_t is_async; /* the operation has a work */
     uint8_t has_phases;
-    /* Of dscomm_phase_t i + 1, 16 bits from bit 16 * i on: the part of the
-     * event's time, in 1/65535. */
+    /* The parts of the phases in the event's time, in 1/65535: that of
+     * dscomm_phase_t i + 1 has 16 bits from bit 16 * i on. */
     uint64_t phases;
 } event_t;
 

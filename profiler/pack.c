@@ -201,8 +201,8 @@ static void pack_entries(GByteArray *out, const dscomm_profile_t *profile,
     g_list_free(entries);
 }
 
-/* What a part has besides entries, and a trace besides its tables and events,
- * is shorter. */
+/* The rest of a part beside its entries, and of a trace beside its tables and
+ * events, is shorter. */
 #define HEAD_BYTES 512
 
 GByteArray *dscomm_priv_profile_pack(const dscomm_profile_t *profile,

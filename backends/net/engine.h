@@ -147,9 +147,9 @@ typedef struct space {
     dscomm_failure_t *revoked; /* came before the group was opened */
 } space_t;
 
-/* Whom a rank notifies of a failure: all ranks of the group if it was the first
- * to fail; else those to which it is connected, which thus know the failure
- * before this rank closes the connection. */
+/* The ranks that one notifies of a failure: all of the group if it was the
+ * first to fail; else those to which it is connected, which thus know the
+ * failure before this rank closes the connection. */
 typedef enum { NOTIFY_NONE, NOTIFY_CONNECTED, NOTIFY_ALL } notify_t;
 
 /* One group in this process: the impl. */

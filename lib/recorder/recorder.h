@@ -126,7 +126,7 @@ typedef struct {
         NULL, 0, -1, NULL, 0                                                   \
     }
 
-/* What a process may do with the memory. A rank writes its own slot. */
+/* The access that a process has to the memory. A rank writes its own slot. */
 typedef enum { RECORDER_READ, RECORDER_WRITE } dscomm_recorder_access_t;
 
 /* memory.c. Functions that return NULL have succeeded; else they return a

@@ -123,7 +123,7 @@ static void alone(void)
     dscomm_priv_clocks_clear(&clocks);
 }
 
-/* Of four machines one asks for the time, is silent at first, and has a second
+/* One of four machines asks for the time, is silent at first, and has a second
  * rank. It must not keep the others from their answers, at the begin or at the
  * end. */
 static void *silent_run(void *arg)

@@ -491,7 +491,7 @@ static void breakdown(void)
     dscomm_profile_free(all);
 }
 
-/* Of 1 s, 1/5 each is copied in and reduced, and the rest is not known. */
+/* An operation of 1 s: 1/5 each is copied in and reduced, the rest unknown. */
 static void phases(void)
 {
     static const char path[] = "formats-phases.json";

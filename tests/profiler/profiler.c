@@ -239,8 +239,8 @@ static void messages(void)
     dscomm_profiler_free(profiler);
 }
 
-/* What began in a freed profiler, of which the group was reset, does not count
- * in the next one. */
+/* An operation that began in a freed profiler, of which the group was reset,
+ * does not count in the next one. */
 static void freed(void)
 {
     dscomm_profiler_attr_t attr = DSCOMM_PROFILER_ATTR_INIT;
