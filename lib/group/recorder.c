@@ -38,15 +38,21 @@ static void log_problem(const char *problem)
                problem);
 }
 
-/* Opens the memory of another world of this process, or makes one. */
+/* Opens the memory of another world of this process, or makes one. Threads that
+ * make their worlds together get one memory. */
 static const char *memory_make(dscomm_recorder_t *recorder)
 {
+    static GMutex lock;
+    const char *problem;
     char job[24];
 
-    if (!dscomm_priv_recorder_find(getpid(), RECORDER_WRITE, recorder))
-        return NULL;
     snprintf(job, sizeof job, "pid%lld", (long long)getpid());
-    return dscomm_priv_recorder_create(job, recorder);
+    g_mutex_lock(&lock);
+    problem = dscomm_priv_recorder_find(getpid(), RECORDER_WRITE, recorder);
+    if (problem)
+        problem = dscomm_priv_recorder_create(job, recorder);
+    g_mutex_unlock(&lock);
+    return problem;
 }
 
 void dscomm_priv_world_record_prepare(dscomm_world_t *world)
