@@ -229,9 +229,13 @@ void net_link_open(domain_t *domain, int peer)
 static void net_opened(void *arg, int peer)
 {
     domain_t *domain = arg;
+    link_t *link = &domain->links[peer];
 
-    if (domain->links[peer].state == LINK_NONE)
-        link_opened(domain, peer);
+    if (link->state != LINK_NONE)
+        return;
+    link_opened(domain, peer);
+    domain->ops->connect(domain->wire, peer, link->address,
+                         link->address_bytes);
 }
 
 /* Frames that arrive. */

@@ -94,7 +94,9 @@ typedef struct dscomm_wire_ops {
     /* Writes how other ranks reach this one; returns the number of bytes. */
     size_t (*address)(void *wire, void *buffer);
     /* Begins to connect to peer, unless a connection is there or is being made.
-     * Frames may be posted at once. On failure nothing was begun. */
+     * Frames may be posted at once. On failure nothing was begun. Called from
+     * opened, too, so that the wire knows the address of a peer that has
+     * connected. */
     dscomm_status_t (*connect)(void *wire, int peer, const void *address,
                                size_t bytes);
     /* Takes a frame for a peer to which connect was called, or which has

@@ -213,26 +213,39 @@ static bool place_read(const char *line, place_t *ret_place)
     return true;
 }
 
+/* The bytes of an address, and their number. */
+static const unsigned char *address_bytes(const place_t *place,
+                                          unsigned *ret_count)
+{
+    const address_t *address = &place->address;
+
+    *ret_count = address->any.sa_family == AF_INET ? 4 : 16;
+    return address->any.sa_family == AF_INET
+               ? (const unsigned char *)&address->v4.sin_addr
+               : (const unsigned char *)&address->v6.sin6_addr;
+}
+
+static bool host_equal(const place_t *one, const place_t *other)
+{
+    unsigned count;
+    const unsigned char *a = address_bytes(one, &count);
+    const unsigned char *b = address_bytes(other, &count);
+
+    return one->address.any.sa_family == other->address.any.sa_family &&
+           memcmp(a, b, count) == 0;
+}
+
 /* The number of leading bits that are equal: addresses of one network come
  * first. */
-static unsigned common_bits(const place_t *place, const char *own)
+static unsigned common_bits(const place_t *place, const place_t *mine)
 {
-    place_t mine;
     const unsigned char *a, *b;
     unsigned bytes, i = 0;
 
-    if (!place_read(own, &mine) ||
-        mine.address.any.sa_family != place->address.any.sa_family)
+    if (mine->address.any.sa_family != place->address.any.sa_family)
         return 0;
-    if (place->address.any.sa_family == AF_INET) {
-        a = (const unsigned char *)&place->address.v4.sin_addr;
-        b = (const unsigned char *)&mine.address.v4.sin_addr;
-        bytes = 4;
-    } else {
-        a = (const unsigned char *)&place->address.v6.sin6_addr;
-        b = (const unsigned char *)&mine.address.v6.sin6_addr;
-        bytes = 16;
-    }
+    a = address_bytes(place, &bytes);
+    b = address_bytes(mine, &bytes);
     while (i < bytes && a[i] == b[i])
         i++;
     if (i == bytes)
@@ -240,13 +253,33 @@ static unsigned common_bits(const place_t *place, const char *own)
     return 8 * i + (unsigned)__builtin_clz((unsigned)(a[i] ^ b[i])) - 24 + 1;
 }
 
-static unsigned place_rank(const tcp_t *tcp, const place_t *place)
+/* The address of this host that has the most leading bits of place; returns
+ * their number, 0 if there is none. */
+static unsigned place_nearest(const tcp_t *tcp, const place_t *place,
+                              place_t *ret_mine)
 {
     unsigned most = 0;
+    place_t mine;
 
-    for (guint i = 0; i < tcp->addresses->len; i++)
-        most =
-            MAX(most, common_bits(place, g_ptr_array_index(tcp->addresses, i)));
+    for (guint i = 0; i < tcp->addresses->len; i++) {
+        unsigned bits;
+
+        if (!place_read(g_ptr_array_index(tcp->addresses, i), &mine))
+            continue;
+        bits = common_bits(place, &mine);
+        if (bits > most) {
+            most = bits;
+            *ret_mine = mine;
+        }
+    }
+    return most;
+}
+
+static unsigned place_rank(const tcp_t *tcp, const place_t *place)
+{
+    place_t mine;
+    const unsigned most = place_nearest(tcp, place, &mine);
+
     /* IPv4 has 32 bits, IPv6 128 */
     return place->address.any.sa_family == AF_INET ? 4 * most : most;
 }
@@ -292,4 +325,61 @@ dscomm_status_t tcp_places(const tcp_t *tcp, const void *address, size_t bytes,
     g_clear_pointer(&pair->places, g_free);
     return dscomm_fail(DSCOMM_ERR_PROTOCOL,
                        "its address in the store is malformed");
+}
+
+/* Adds the lane to place from the nearest address of this host, unless another
+ * lane has that. */
+static unsigned lane_add(const tcp_t *tcp, const place_t *place,
+                         lane_t lanes[CONNECTIONS_MAX], unsigned count)
+{
+    place_t mine;
+
+    if (!place_nearest(tcp, place, &mine))
+        return count;
+    for (unsigned l = 0; l < count; l++)
+        if (host_equal(&lanes[l].from, &mine))
+            return count;
+    set_port(&mine.address, 0);
+    lanes[count] = (lane_t){mine, *place};
+    return count + 1;
+}
+
+/* The lane of the main connection. A peer that has connected from a port of its
+ * own listens at another one. */
+static bool lane_main(const pair_t *pair, lane_t *lane)
+{
+    const conn_t *conn = pair->main;
+
+    *lane = (lane_t){.to = conn->place};
+    lane->from.length = sizeof lane->from.address;
+    if (conn->unix_socket ||
+        getsockname(conn->fd, &lane->from.address.any, &lane->from.length))
+        lane->from = (place_t){0};
+    else
+        set_port(&lane->from.address, 0);
+    if (conn->outgoing)
+        return true;
+    for (unsigned p = 0; p < pair->place_count; p++)
+        if (conn->unix_socket || host_equal(&pair->places[p], &conn->place)) {
+            lane->to = pair->places[p];
+            return true;
+        }
+    return false;
+}
+
+unsigned tcp_lanes(const tcp_t *tcp, const pair_t *pair,
+                   lane_t lanes[CONNECTIONS_MAX])
+{
+    unsigned count = 1;
+
+    if (!lane_main(pair, &lanes[0]))
+        return 0;
+    if (!tcp->side_by_side || pair->main->unix_socket)
+        return count;
+    for (unsigned p = 0; p < pair->place_count; p++)
+        if (pair->places[p].address.any.sa_family ==
+                lanes[0].to.address.any.sa_family &&
+            count < CONNECTIONS_MAX)
+            count = lane_add(tcp, &pair->places[p], lanes, count);
+    return count;
 }

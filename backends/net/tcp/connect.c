@@ -47,18 +47,29 @@ void tcp_pair_lose(tcp_t *tcp, int peer, bool silent, const char *why)
     tcp_frames_drop(tcp, &pair->waiting);
 }
 
-/* Begins to connect to place; -1: it has failed at once, and why says so. */
-static int conn_connect(tcp_t *tcp, int peer, unsigned channel,
-                        const place_t *place)
+/* Binds a socket to an address; its port is chosen when it connects. */
+static int bind_from(int fd, const place_t *from)
 {
+    const int on = 1;
+
+    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+    return bind(fd, &from->address.any, from->length);
+}
+
+/* Begins to connect by a lane; -1 and errno: it has failed at once. */
+static int conn_connect(tcp_t *tcp, int peer, unsigned channel,
+                        const lane_t *lane)
+{
+    const place_t *place = &lane->to;
     const int fd = socket(place->address.any.sa_family,
                           SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     conn_t *conn;
 
     if (fd < 0)
         return -1;
-    if (connect(fd, &place->address.any, place->length) &&
-        errno != EINPROGRESS) {
+    if ((lane->from.length && bind_from(fd, &lane->from)) ||
+        (connect(fd, &place->address.any, place->length) &&
+         errno != EINPROGRESS)) {
         const int error = errno;
 
         close(fd);
@@ -117,8 +128,9 @@ static void pair_connect(tcp_t *tcp, int peer)
     pair_t *pair = &tcp->pairs[peer];
 
     pair->again_ns = 0;
-    while (pair->place < pair->place_count &&
-           conn_connect(tcp, peer, 0, &pair->places[pair->place]))
+    while (
+        pair->place < pair->place_count &&
+        conn_connect(tcp, peer, 0, &(lane_t){.to = pair->places[pair->place]}))
         place_failed(tcp, peer, strerror(errno), errno);
     if (pair->main)
         pair->again_ns = 0;
@@ -148,11 +160,13 @@ dscomm_status_t tcp_connect(void *wire, int peer, const void *address,
     pair_t *pair = &tcp->pairs[peer];
     dscomm_status_t status;
 
-    if (pair->state != PAIR_NONE)
+    if (pair->places)
         return DSCOMM_OK;
     status = tcp_places(tcp, address, bytes, pair);
     if (status < 0)
         return status;
+    if (pair->state != PAIR_NONE) /* the peer has connected */
+        return DSCOMM_OK;
     pair->state = PAIR_CONNECTING;
     pair->end_ns = tcp_now() + tcp->args.timeout_ms * MS;
     tcp->trying++;
@@ -163,14 +177,12 @@ dscomm_status_t tcp_connect(void *wire, int peer, const void *address,
 void tcp_channels_open(tcp_t *tcp, int peer)
 {
     pair_t *pair = &tcp->pairs[peer];
-    const place_t place = pair->main->place;
+    lane_t lanes[CONNECTIONS_MAX];
+    const unsigned count = tcp_lanes(tcp, pair, lanes);
 
-    pair->channel_count = tcp->connections;
-    /* A peer that has connected from a port of its own listens elsewhere. */
-    if (!pair->main->outgoing)
-        return;
-    for (unsigned c = 1; c < tcp->connections; c++)
-        conn_connect(tcp, peer, c, &place);
+    pair->channel_count = count ? MAX(tcp->connections, count) : 1;
+    for (unsigned c = 1; c < pair->channel_count; c++)
+        conn_connect(tcp, peer, c, &lanes[c % count]);
 }
 
 void tcp_accept(tcp_t *tcp, int listener, bool unix_socket)

@@ -7,10 +7,12 @@
 #include "backends/net/tcp/tcp.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -253,21 +255,43 @@ void tcp_write(conn_t *conn)
         tcp_conn_events(conn);
 }
 
-/* The connection with the least to send. */
+size_t tcp_conn_unsent(const conn_t *conn)
+{
+    int queued;
+
+    if (conn->state == CONN_UP && !conn->unix_socket &&
+        !ioctl(conn->fd, SIOCOUTQ, &queued))
+        return conn->queue.bytes + (size_t)queued;
+    return conn->queue.bytes;
+}
+
+/* The connection with the least on its way; of several, the one that has had
+ * the fewest pieces. */
 static conn_t *channel_choose(tcp_t *tcp, int peer)
 {
     pair_t *pair = &tcp->pairs[peer];
     conn_t *best = pair->main;
+    size_t least;
 
-    if (tcp->connections > 1 && !pair->channel_count)
+    if ((tcp->connections > 1 || tcp->side_by_side) && !pair->channel_count)
         tcp_channels_open(tcp, peer);
+    if (pair->channel_count < 2)
+        return best;
+    least = tcp_conn_unsent(best);
     for (unsigned c = 1; c < pair->channel_count; c++) {
         conn_t *conn = pair->channels[c];
+        size_t unsent;
 
-        if (conn && conn->state == CONN_UP &&
-            conn->queue.bytes < best->queue.bytes)
+        if (!conn || conn->state != CONN_UP)
+            continue;
+        unsent = tcp_conn_unsent(conn);
+        if (unsent < least ||
+            (unsent == least && conn->pieces < best->pieces)) {
             best = conn;
+            least = unsent;
+        }
     }
+    best->pieces++;
     return best;
 }
 

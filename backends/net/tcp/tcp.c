@@ -6,14 +6,12 @@
 #include "backends/net/tcp/tcp.h"
 
 #include <errno.h>
-#include <linux/sockios.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -178,14 +176,9 @@ static size_t tcp_unsent(void *wire)
     tcp_t *tcp = wire;
     size_t bytes = 0;
     conn_t *conn;
-    int queued;
 
-    LIST_FOREACH (conn, &tcp->conns, in_tcp) {
-        bytes += conn->queue.bytes;
-        if (conn->state == CONN_UP && !conn->unix_socket &&
-            !ioctl(conn->fd, SIOCOUTQ, &queued))
-            bytes += (size_t)queued;
-    }
+    LIST_FOREACH (conn, &tcp->conns, in_tcp)
+        bytes += tcp_conn_unsent(conn);
     for (int p = 0; p < tcp->args.ranks; p++)
         if (tcp->pairs[p].state == PAIR_CONNECTING)
             bytes += tcp->pairs[p].waiting.bytes;
@@ -209,7 +202,8 @@ static unsigned tcp_depth(void *wire)
 {
     const tcp_t *tcp = wire;
 
-    return 2 * tcp->connections;
+    return 2 * (tcp->side_by_side ? MAX(tcp->connections, tcp->listener_count)
+                                  : tcp->connections);
 }
 
 static void tcp_close(void *wire)
@@ -258,6 +252,7 @@ static dscomm_status_t sockets_open(tcp_t *tcp)
     if (status < 0)
         return status;
     tcp->connections = (unsigned)connections;
+    tcp->side_by_side = getenv("DSCOMM_SOCKET_IFNAME") != NULL;
     tcp->epoll = epoll_create1(EPOLL_CLOEXEC);
     tcp->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (tcp->epoll < 0 || tcp->wake < 0)

@@ -40,6 +40,12 @@ typedef struct {
     socklen_t length;
 } place_t;
 
+/* A way by which pieces of long messages go to a peer. */
+typedef struct {
+    place_t from; /* an address of this host; length 0: any */
+    place_t to;
+} lane_t;
+
 typedef enum {
     CONN_CONNECTING, /* connect() has not ended */
     CONN_CHALLENGE, /* hello is sent; awaits challenge */
@@ -79,6 +85,7 @@ typedef struct conn {
     unsigned char hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
     /* Sending. */
     queue_t queue;
+    unsigned pieces; /* of long messages that were given to it */
     /* Receiving. */
     bool in_payload;
     dscomm_wire_sink_t *sink;
@@ -112,6 +119,7 @@ struct tcp {
     char unix_name[64];
     char *host; /* identity of this host */
     unsigned connections; /* of a pair, for what this rank sends */
+    bool side_by_side; /* the user has chosen the interfaces: use all */
     pair_t *pairs;
     LIST_HEAD(, conn) conns;
     conn_t *hot[HOT_MAX];
@@ -134,6 +142,10 @@ size_t tcp_address(void *wire, void *buffer);
 /* Reads the address of a peer into pair->places. */
 dscomm_status_t tcp_places(const tcp_t *tcp, const void *address, size_t bytes,
                            pair_t *pair);
+/* Fills the lanes to a peer whose main connection is there; returns their
+ * number. The first is that of the main connection. */
+unsigned tcp_lanes(const tcp_t *tcp, const pair_t *pair,
+                   lane_t lanes[CONNECTIONS_MAX]);
 /* "10.0.0.2:4711"; returns text. */
 #define PLACE_TEXT 80
 const char *tcp_place_text(const place_t *place, char text[PLACE_TEXT]);
@@ -167,6 +179,8 @@ void tcp_conn_end(conn_t *conn, int error, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 void tcp_conn_free(conn_t *conn);
 void tcp_conn_events(conn_t *conn);
+/* Bytes that the peer may not have received yet. */
+size_t tcp_conn_unsent(const conn_t *conn);
 /* The connection has passed its handshake. */
 void tcp_conn_up(conn_t *conn);
 void tcp_post(void *wire, int peer, dscomm_wire_frame_t *frame);

@@ -139,6 +139,33 @@ finish
 like "$(cat "$scratch/err.0")" 'rank 1' 'a link that is cut for longer ends it: rank 0 names rank 1'
 like "$(cat "$scratch/err.1")" 'rank 0' 'and rank 1 names rank 0'
 
+# Two networks side by side: long messages go by both, in both directions, whichever side
+# has connected.
+sent()
+{
+    ip netns exec $base-$1 cat /sys/class/net/"$2"/statistics/tx_bytes
+}
+ip -n $base-net link add bridge1 type bridge && ip -n $base-net link set bridge1 up
+for r in 0 1; do
+    ip -n $base-$r link add eth1 type veth peer name second$r netns $base-net &&
+        ip -n $base-$r address add 10.97.0.$((r + 1))/24 dev eth1 &&
+        ip -n $base-$r link set eth1 up &&
+        ip -n $base-net link set second$r master bridge1 &&
+        ip -n $base-net link set second$r up
+done
+before=$(sent 0 eth0)
+DSCOMM_SOCKET_IFNAME=eth0,eth1 DSCOMM_BACKEND=tcp job 2 1 "$program" perf \
+    -b 16M -e 16M -i 4 --no-pin all_reduce
+finish
+is "$statuses" '0,0' 'two networks side by side'
+like "$(cat "$scratch/out.0")" 'Out of bounds values : 0 OK' 'the sums are right'
+first=$(($(sent 0 eth0) - before))
+for r in 0 1; do
+    second=$(sent $r eth1)
+    [ "$second" -gt $((first / 4)) ]
+    result $? "host $r sends by both" || echo "# eth0 of host 0 $first, eth1 $second bytes"
+done
+
 # Interfaces.
 DSCOMM_SOCKET_IFNAME=nosuch job 2 1 "$abs_top_builddir/tests/tools/failing" none
 finish
