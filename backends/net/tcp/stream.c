@@ -20,6 +20,8 @@
 #define HEADER DSCOMM_WIRE_HEADER
 /* Frames that one call writes. */
 #define BATCH 16
+/* Bytes from which a payload is sent without a copy. */
+#define ZEROCOPY_LEAST ((size_t)256 << 10)
 /* Reads of one connection before others have their turn. */
 #define READS_MOST 4
 /* Written in place of a payload that was taken back. */
@@ -40,7 +42,7 @@ static void queue_add(queue_t *queue, dscomm_wire_frame_t *frame)
     queue->bytes += HEADER + frame->bytes - frame->done;
 }
 
-static void queue_remove_first(queue_t *queue)
+void tcp_queue_remove_first(queue_t *queue)
 {
     queue->first = queue->first->next;
     if (!queue->first)
@@ -78,6 +80,7 @@ conn_t *tcp_conn_new(tcp_t *tcp, int fd, int peer, bool outgoing)
     conn->outgoing = outgoing;
     conn->stage = g_malloc(STAGE_BYTES);
     tcp_queue_init(&conn->queue);
+    tcp_queue_init(&conn->held);
     LIST_INSERT_HEAD(&tcp->conns, conn, in_tcp);
     epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, fd, &event);
     return conn;
@@ -147,6 +150,7 @@ void tcp_conn_up(conn_t *conn)
         tcp->unproven--;
     conn->state = CONN_UP;
     socket_tune(conn);
+    tcp_zerocopy_open(conn);
     tcp_conn_events(conn);
     if (conn->channel)
         return;
@@ -188,10 +192,26 @@ static int frame_parts(const dscomm_wire_frame_t *frame, struct iovec *parts,
     return count;
 }
 
+/* Gives back the first frame, which is complete, or holds it. */
+static void first_done(conn_t *conn)
+{
+    tcp_t *tcp = conn->tcp;
+    dscomm_wire_frame_t *frame = conn->queue.first;
+
+    tcp_queue_remove_first(&conn->queue);
+    tcp->moved++;
+    if (!conn->first_is_held) {
+        tcp->calls->sent(tcp->args.arg, frame);
+        return;
+    }
+    conn->first_is_held = false;
+    queue_add(&conn->held, frame);
+    frame->done = conn->zerocopy_calls - 1;
+}
+
 /* Counts bytes as sent; gives back the frames that are complete. */
 static void frames_done(conn_t *conn, size_t bytes)
 {
-    tcp_t *tcp = conn->tcp;
     dscomm_wire_frame_t *frame;
 
     conn->queue.bytes -= bytes;
@@ -202,22 +222,47 @@ static void frames_done(conn_t *conn, size_t bytes)
         bytes -= part;
         if (frame->done < HEADER + frame->bytes)
             return;
-        queue_remove_first(&conn->queue);
-        tcp->moved++;
-        tcp->calls->sent(tcp->args.arg, frame);
+        first_done(conn);
         if (!bytes)
             return;
     }
 }
 
-/* Writes once; false: the socket takes no more. */
-static bool write_once(conn_t *conn)
+/* Writes the first frame, whose payload the kernel reads later. Returns what
+ * sendmsg() does; -1 and EAGAIN without trying if that is of no use. */
+static ssize_t write_zerocopy(conn_t *conn)
+{
+    const dscomm_wire_frame_t *frame = conn->queue.first;
+    struct iovec parts[2];
+    struct msghdr message = {.msg_iov = parts};
+    ssize_t sent;
+
+    message.msg_iovlen = (size_t)frame_parts(frame, parts, 0);
+    sent =
+        sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_ZEROCOPY);
+    if (sent > 0) {
+        conn->zerocopy_calls++;
+        conn->first_is_held = true;
+    }
+    return sent;
+}
+
+/* True if the first frame is long enough for the cost of pinning its pages. */
+static bool zerocopy_pays(const conn_t *conn)
+{
+    const dscomm_wire_frame_t *frame = conn->queue.first;
+
+    return conn->zerocopy && frame->data &&
+           HEADER + frame->bytes - frame->done >= ZEROCOPY_LEAST;
+}
+
+/* Writes as many frames as go into one call. */
+static ssize_t write_copied(conn_t *conn)
 {
     struct iovec parts[2 * BATCH];
     struct msghdr message = {.msg_iov = parts};
     const dscomm_wire_frame_t *frame = conn->queue.first;
     int count = 0;
-    ssize_t sent;
 
     for (; frame && count <= 2 * BATCH - 2; frame = frame->next) {
         count = frame_parts(frame, parts, count);
@@ -225,7 +270,20 @@ static bool write_once(conn_t *conn)
             break;
     }
     message.msg_iovlen = (size_t)count;
-    sent = sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Writes once; false: the socket takes no more. */
+static bool write_once(conn_t *conn)
+{
+    ssize_t sent = -1;
+
+    errno = ENOBUFS;
+    if (zerocopy_pays(conn))
+        sent = write_zerocopy(conn);
+    /* No more memory may be pinned (ulimit -l). */
+    if (sent < 0 && errno == ENOBUFS)
+        sent = write_copied(conn);
     if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == EINTR))
         return false;
     if (sent < 0) {

@@ -19,7 +19,7 @@
 /* Polls of the hot connections alone, between polls of all. */
 #define HOT_POLLS 8
 
-enum { SETTING_CONNECTIONS, SETTING_UNIX };
+enum { SETTING_CONNECTIONS, SETTING_UNIX, SETTING_ZEROCOPY };
 
 static const dscomm_setting_t settings[] = {
     [SETTING_CONNECTIONS] = {"DSCOMM_TCP_CONNECTIONS", DSCOMM_SETTING_INT, "1",
@@ -29,6 +29,10 @@ static const dscomm_setting_t settings[] = {
     [SETTING_UNIX] = {"DSCOMM_TCP_UNIX", DSCOMM_SETTING_BOOL, "1", 0, 0, NULL,
                       "Whether ranks of one host use Unix sockets in place of "
                       "TCP."},
+    [SETTING_ZEROCOPY] = {"DSCOMM_TCP_ZEROCOPY", DSCOMM_SETTING_BOOL, "1", 0, 0,
+                          NULL,
+                          "Whether long messages are sent without a copy in "
+                          "the kernel, where it can."},
     {.name = NULL},
 };
 
@@ -62,6 +66,8 @@ static void conn_release(conn_t *conn)
             pair->channels[c] = NULL;
     if (pair->state != PAIR_LOST)
         tcp_pair_lose(tcp, peer, silent, why);
+    tcp_zerocopy_read(conn); /* what was acknowledged before the end */
+    tcp_frames_drop(tcp, &conn->held);
     tcp_frames_drop(tcp, &conn->queue);
     tcp_conn_free(conn);
 }
@@ -102,6 +108,8 @@ static void conn_event(conn_t *conn, uint32_t events)
     }
     if (conn->state < CONN_UP)
         tcp_handshake(conn);
+    if (conn->state == CONN_UP && (events & EPOLLERR))
+        tcp_zerocopy_read(conn);
     if (conn->state == CONN_UP)
         tcp_read(conn);
     if (conn->state == CONN_UP && (events & EPOLLOUT))
@@ -149,6 +157,8 @@ static unsigned tcp_poll(void *wire)
     tcp_timers(tcp);
     if (tcp->ended)
         ended_release(tcp);
+    if (!tcp->moved)
+        sched_yield();
     return tcp->moved;
 }
 
@@ -212,6 +222,7 @@ static void tcp_close(void *wire)
     conn_t *conn;
 
     while ((conn = LIST_FIRST(&tcp->conns)) != NULL) {
+        tcp_frames_drop(tcp, &conn->held);
         tcp_frames_drop(tcp, &conn->queue);
         tcp_conn_free(conn);
     }
@@ -242,16 +253,20 @@ static void epoll_add(tcp_t *tcp, int *fd)
 
 static dscomm_status_t sockets_open(tcp_t *tcp)
 {
-    int64_t use_unix = 0, connections = 1;
+    int64_t use_unix = 0, use_zerocopy = 0, connections = 1;
     dscomm_status_t status =
         dscomm_setting_number(&settings[SETTING_UNIX], &use_unix);
 
     if (status == DSCOMM_OK)
         status =
             dscomm_setting_number(&settings[SETTING_CONNECTIONS], &connections);
+    if (status == DSCOMM_OK)
+        status =
+            dscomm_setting_number(&settings[SETTING_ZEROCOPY], &use_zerocopy);
     if (status < 0)
         return status;
     tcp->connections = (unsigned)connections;
+    tcp->zerocopy = use_zerocopy;
     tcp->side_by_side = getenv("DSCOMM_SOCKET_IFNAME") != NULL;
     tcp->epoll = epoll_create1(EPOLL_CLOEXEC);
     tcp->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -86,6 +86,10 @@ typedef struct conn {
     /* Sending. */
     queue_t queue;
     unsigned pieces; /* of long messages that were given to it */
+    bool zerocopy; /* long payloads are sent without a copy */
+    bool first_is_held; /* the kernel reads the first frame of queue */
+    uint32_t zerocopy_calls, zerocopy_over;
+    queue_t held; /* sent; done is the number of the last call */
     /* Receiving. */
     bool in_payload;
     dscomm_wire_sink_t *sink;
@@ -119,6 +123,7 @@ struct tcp {
     char unix_name[64];
     char *host; /* identity of this host */
     unsigned connections; /* of a pair, for what this rank sends */
+    bool zerocopy; /* may be used */
     bool side_by_side; /* the user has chosen the interfaces: use all */
     pair_t *pairs;
     LIST_HEAD(, conn) conns;
@@ -188,6 +193,13 @@ void tcp_write(conn_t *conn);
 /* Reads what there is; returns whether there was something. */
 bool tcp_read(conn_t *conn);
 void tcp_queue_init(queue_t *queue);
+void tcp_queue_remove_first(queue_t *queue);
+
+/* zerocopy.c */
+
+void tcp_zerocopy_open(conn_t *conn);
+/* Reads which calls are over: the kernel has reported something. */
+void tcp_zerocopy_read(conn_t *conn);
 
 /* tcp.c */
 int64_t tcp_now(void);
