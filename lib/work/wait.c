@@ -5,10 +5,12 @@
 #include "config.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/group/world.h"
 #include "lib/work/pending.h"
 #include "lib/work/progress.h"
 
 #define SPINS 256
+#define SPINS_CROWDED 8 /* if another rank needs the processor */
 
 /* The object of a wait: the end of one work, or of all collectives started on
  * the group. */
@@ -36,9 +38,19 @@ static dscomm_work_t *goal_work(const goal_t *goal)
     return dscomm_priv_work_done(goal->work) ? NULL : goal->work;
 }
 
+static int spins_most(const dscomm_group_t *group)
+{
+    const dscomm_world_t *world = group->identity.world;
+
+    return group->ops.wait && world && world->meeting.oversubscribed
+               ? SPINS_CROWDED
+               : SPINS;
+}
+
 static void wait_locked(const goal_t *goal, int timeout_ms)
 {
     dscomm_group_t *group = goal->group;
+    const int most = spins_most(group);
     int64_t now, end = 0;
     int spins = 0;
 
@@ -57,7 +69,7 @@ static void wait_locked(const goal_t *goal, int timeout_ms)
             dscomm_priv_progress_others(group);
             return;
         }
-        if (++spins < SPINS) {
+        if (++spins < most) {
             dscomm_priv_cpu_relax();
             continue;
         }
