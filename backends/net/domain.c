@@ -77,7 +77,7 @@ void net_post_owned(domain_t *domain, int peer, header_t header, void *owned)
 
     frame->owned = owned;
     frame->wire.data = owned;
-    domain->ops->post(domain->wire, peer, &frame->wire);
+    domain->ops.post(domain->wire, peer, &frame->wire);
 }
 
 void net_post(domain_t *domain, int peer, header_t header)
@@ -95,7 +95,7 @@ void net_post_payload(request_t *request, header_t header, const void *data,
     frame->wire.data = data;
     frame->wire.unordered = unordered;
     LIST_INSERT_HEAD(&request->frames, frame, in_request);
-    domain->ops->post(domain->wire, request->peer, &frame->wire);
+    domain->ops.post(domain->wire, request->peer, &frame->wire);
 }
 
 /* Takes a frame back; returns its request, or NULL. */
@@ -217,8 +217,8 @@ void net_link_open(domain_t *domain, int peer)
 
     if (link->state != LINK_NONE || peer == domain->rank)
         return;
-    if (domain->ops->connect(domain->wire, peer, link->address,
-                             link->address_bytes) < 0) {
+    if (domain->ops.connect(domain->wire, peer, link->address,
+                            link->address_bytes) < 0) {
         g_strlcpy(text, dscomm_last_error(), sizeof text);
         net_lost(domain, peer, DSCOMM_FAILURE_RESOURCE, text);
         return;
@@ -234,8 +234,7 @@ static void net_opened(void *arg, int peer)
     if (link->state != LINK_NONE)
         return;
     link_opened(domain, peer);
-    domain->ops->connect(domain->wire, peer, link->address,
-                         link->address_bytes);
+    domain->ops.connect(domain->wire, peer, link->address, link->address_bytes);
 }
 
 /* Frames that arrive. */
@@ -495,7 +494,7 @@ static size_t value_write(const domain_t *domain, char *value, size_t size)
 
     gethostname(host, sizeof host - 1);
     length = snprintf(value, size, "%lld %s\n", (long long)getpid(), host);
-    return (size_t)length + domain->ops->address(domain->wire, value + length);
+    return (size_t)length + domain->ops.address(domain->wire, value + length);
 }
 
 /* Takes over the value of a peer, of so many bytes; false: it is malformed. */
@@ -548,7 +547,7 @@ static domain_t *domain_new(const dscomm_wire_ops_t *ops,
     const size_t ranks = (size_t)args->ranks;
     domain_t *domain = g_new0(domain_t, 1);
 
-    domain->ops = ops;
+    domain->ops = *ops;
     domain->rank = args->rank;
     domain->ranks = args->ranks;
     domain->salt = SALT_FIRST;
@@ -577,7 +576,7 @@ static void domain_free(domain_t *domain)
     sink_t *sink;
 
     if (domain->wire)
-        domain->ops->close(domain->wire);
+        domain->ops.close(domain->wire);
     while ((frame = SLIST_FIRST(&domain->free_frames)) != NULL) {
         SLIST_REMOVE_HEAD(&domain->free_frames, in_free);
         g_free(frame);
@@ -614,7 +613,7 @@ static dscomm_status_t wire_open(domain_t *domain,
     dscomm_status_t status = secret_share(domain, args);
 
     if (status == DSCOMM_OK)
-        status = domain->ops->open(&wire, &domain->wire);
+        status = domain->ops.open(&wire, &domain->wire);
     if (status == DSCOMM_OK)
         status = ranks_meet(domain, args);
     return status;

@@ -140,8 +140,8 @@ static void domain_flush(domain_t *domain)
     for (int p = 0; p < domain->ranks; p++)
         if (domain->links[p].state == LINK_OPEN)
             net_post(domain, p, (header_t){.type = FRAME_BYE});
-    while (domain->ops->unsent(domain->wire) && g_get_monotonic_time() < end) {
-        domain->ops->poll(domain->wire);
+    while (domain->ops.unsent(domain->wire) && g_get_monotonic_time() < end) {
+        domain->ops.poll(domain->wire);
         g_usleep(FLUSH_LOOK_US);
     }
 }
@@ -168,7 +168,7 @@ unsigned net_progress(void *impl)
 
     net_enter(domain);
     if (!engine->moved)
-        domain->ops->poll(domain->wire);
+        domain->ops.poll(domain->wire);
     moved = engine->moved;
     engine->moved = 0;
     net_leave(domain);
@@ -179,7 +179,7 @@ void net_wait(void *impl, unsigned timeout_us)
 {
     engine_t *engine = impl;
 
-    engine->domain->ops->wait(engine->domain->wire, timeout_us);
+    engine->domain->ops.wait(engine->domain->wire, timeout_us);
 }
 
 /* The end of a group. */
@@ -234,7 +234,7 @@ void net_engine_revoke(void *impl, const dscomm_failure_t *failure)
     net_engine_pass_on(engine, NOTIFY_ALL);
     if (!pthread_mutex_trylock(&domain->lock))
         net_leave(domain);
-    domain->ops->wake(domain->wire);
+    domain->ops.wake(domain->wire);
 }
 
 void net_engine_lose_peer(engine_t *engine, int peer,
@@ -250,7 +250,7 @@ void net_engine_lose_peer(engine_t *engine, int peer,
         g_strlcpy(failure.host, link->host, sizeof failure.host);
     }
     if (kind == DSCOMM_FAILURE_DIED) /* the core adds the call */
-        dscomm_log(DSCOMM_LOG_INFO, engine->domain->ops->name,
+        dscomm_log(DSCOMM_LOG_INFO, engine->domain->ops.name,
                    "the connection to rank %d has ended: %s",
                    engine->domain->world_ranks[peer], text);
     else
@@ -284,7 +284,7 @@ static void engine_look(engine_t *engine)
     atomic_store_explicit(&domain->looked, now.tv_nsec, memory_order_relaxed);
     if (pthread_mutex_trylock(&domain->lock))
         return;
-    domain->ops->poll(domain->wire);
+    domain->ops.poll(domain->wire);
     net_leave(domain);
 }
 
@@ -341,8 +341,8 @@ int net_explain(void *impl, const dscomm_request_t *head, char *text,
         return -1;
     world_rank = domain->world_ranks[request->peer];
     dscomm_backend_rank(engine->group, world_rank, 0, rank);
-    if (domain->ops->describe)
-        domain->ops->describe(domain->wire, request->peer, where, sizeof where);
+    if (domain->ops.describe)
+        domain->ops.describe(domain->wire, request->peer, where, sizeof where);
     if (head->status == DSCOMM_ERR_PEER_FAILED)
         g_snprintf(text, size,
                    "%s has left (dscomm_finalize) and does nothing "

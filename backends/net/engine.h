@@ -22,7 +22,8 @@
 #define BACKENDS_NET_ENGINE_H
 
 #include "backends/ending.h"
-#include "backends/net/dscomm/wire.h"
+
+#include <dscomm/wire.h>
 
 #include <glib.h>
 #include <pthread.h>
@@ -200,7 +201,7 @@ struct request {
 
 /* The wire of a world. */
 struct domain {
-    const dscomm_wire_ops_t *ops;
+    dscomm_wire_ops_t ops; /* all given but describe */
     void *wire;
     pthread_mutex_t lock;
     unsigned users; /* engines */
@@ -322,6 +323,7 @@ void net_request_end(request_t *request, dscomm_status_t status);
 
 /* engine.c: the slots of a backend. */
 
+/* Only describe may be NULL in ops. */
 dscomm_status_t net_open(const dscomm_wire_ops_t *ops,
                          const dscomm_backend_args_t *args, void **ret_impl);
 /* The peer ends the group by its death or silence; text says how. */
@@ -334,15 +336,6 @@ void net_engine_no_memory(engine_t *engine, const char *what);
 void net_engine_pass_on(engine_t *engine, notify_t whom);
 /* Sends it to those to whom it is due. */
 void net_engine_notify(engine_t *engine);
-/* The slots but open, as initialisers of a table. */
-#define NET_OPS                                                                \
-    .size = sizeof(dscomm_backend_ops_t), .request_size = sizeof(request_t),   \
-    .close = net_close, .isend = net_isend, .irecv = net_irecv,                \
-    .cancel = net_cancel, .progress = net_progress,                            \
-    .revoke = net_engine_revoke, .status = net_status,                         \
-    .capabilities = net_capabilities, .wait = net_wait,                        \
-    .explain = net_explain, .quiesce = net_quiesce, .leave = net_leave_group,  \
-    .withdraw = net_withdraw, .probe = net_probe, .matched = net_matched
 void net_close(void *impl);
 unsigned net_progress(void *impl);
 void net_wait(void *impl, unsigned timeout_us);

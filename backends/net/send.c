@@ -11,7 +11,7 @@
 static void send_pump(request_t *request)
 {
     domain_t *domain = request->engine->domain;
-    const size_t most = domain->ops->depth(domain->wire) * PIECE_MAX;
+    const size_t most = domain->ops.depth(domain->wire) * PIECE_MAX;
 
     request->pumping = true;
     while (request->begun < request->wanted &&

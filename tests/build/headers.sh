@@ -12,11 +12,12 @@ compiles()
     echo "#include <dscomm/$header>" |
         "$@" -Wall -Wextra -pedantic -Werror -I"$abs_top_srcdir/lib" \
             -I"$abs_top_srcdir/compression" -I"$abs_top_srcdir/profiler" \
-            -fsyntax-only - 1>&2
+            -I"$abs_top_srcdir/backends/net" -fsyntax-only - 1>&2
 }
 
 for path in "$abs_top_srcdir"/lib/dscomm/*.h \
-    "$abs_top_srcdir"/compression/dscomm/*.h "$abs_top_srcdir"/profiler/dscomm/*.h; do
+    "$abs_top_srcdir"/compression/dscomm/*.h "$abs_top_srcdir"/profiler/dscomm/*.h \
+    "$abs_top_srcdir"/backends/net/dscomm/*.h; do
     header=${path##*/}
     # CC and CXX may hold flags.
     # shellcheck disable=SC2086

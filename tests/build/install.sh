@@ -70,7 +70,7 @@ done
 # Of what a program needs to run; the rest is for who builds programs.
 find "$root$libdir" ! -type d ! -name '*.la' ! -path '*/pkgconfig/*' \
     ! -name libdscomm.so ! -name libdscomm-compression.so \
-    ! -name libdscomm-profiler.so |
+    ! -name libdscomm-profiler.so ! -name libdscomm-net.so |
     grep -vE '/lib[a-z-]+\.so\.0(\.|$)|/dscomm-0/|/dscomm-compression-0/' \
         >"$scratch/unversioned"
 same "$scratch/unversioned" /dev/null 'each file of the libraries has the number of the SONAME'

@@ -8,9 +8,9 @@
 doc=$abs_top_srcdir/doc
 
 # Functions of all nodes, and those that have a page or a link to one
-sed -n '/^DSCOMM_[0-9PC]/,/^}/s/^ *\(dscomm_[a-z0-9_]*\);$/\1.3/p' \
+sed -n '/^DSCOMM_[0-9PCN]/,/^}/s/^ *\(dscomm_[a-z0-9_]*\);$/\1.3/p' \
     "$abs_top_srcdir"/lib/*.map "$abs_top_srcdir"/compression/*.map \
-    "$abs_top_srcdir"/profiler/*.map |
+    "$abs_top_srcdir"/profiler/*.map "$abs_top_srcdir"/backends/net/*.map |
     sort >"$scratch/functions"
 for page in "$doc"/*.rst; do basename "$page" .rst; done | sort >"$scratch/pages"
 sed 's/ .*//' "$doc/links" >"$scratch/links"

@@ -24,10 +24,10 @@ is "$("$PKG_CONFIG" --variable=backend_abi "$file")" "$(
 # Without any other .pc file
 alone()
 {
-    PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=$abs_top_builddir:$abs_top_builddir/compression:$abs_top_builddir/profiler \
+    PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=$abs_top_builddir:$abs_top_builddir/compression:$abs_top_builddir/profiler:$abs_top_builddir/backends/net \
         PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 "$PKG_CONFIG" "$@"
 }
-for name in dscomm dscomm-compression dscomm-profiler; do
+for name in dscomm dscomm-compression dscomm-profiler dscomm-net; do
     cflags=$(alone --cflags $name)
     is "${cflags% }" "-I$includedir" "$name: --cflags needs no GLib"
     alone --exists $name
@@ -35,8 +35,9 @@ for name in dscomm dscomm-compression dscomm-profiler; do
 done
 
 export PKG_CONFIG_PATH="$abs_top_builddir"
-for name in compression profiler; do
-    file=$abs_top_builddir/$name/dscomm-$name.pc
+for path in compression profiler backends/net; do
+    name=${path##*/}
+    file=$abs_top_builddir/$path/dscomm-$name.pc
     "$PKG_CONFIG" --validate "$file"
     result $? "dscomm-$name.pc is valid"
     is "$("$PKG_CONFIG" --modversion "$file")" "$PACKAGE_VERSION" 'its version'

@@ -25,7 +25,8 @@ for page in "$abs_top_srcdir"/doc/*.3.rst "$abs_top_srcdir"/doc/*.7.rst; do
     for block in "$scratch"/*.c; do
         [ -e "$block" ] || continue
         $CC -std=gnu11 -Wall -Wextra -Werror -I"$abs_top_srcdir/lib" \
-            -I"$abs_top_srcdir/compression" -I"$abs_top_srcdir/profiler" -fsyntax-only "$block" 1>&2
+            -I"$abs_top_srcdir/compression" -I"$abs_top_srcdir/profiler" \
+            -I"$abs_top_srcdir/backends/net" -fsyntax-only "$block" 1>&2
         result $? "$(basename "$page" .rst): block $(basename "$block" .c)"
     done
 done
@@ -34,9 +35,9 @@ done
 cat "$abs_top_srcdir"/doc/*.3.rst |
     sed -n '/^SYNOPSIS$/,/^DESCRIPTION$/s/^    [^(]*\(dscomm_[a-z0-9_]*\)(.*/\1/p' |
     sort >"$scratch/declared"
-sed -n '/^DSCOMM_[0-9PC]/,/^}/s/^ *\(dscomm_[a-z0-9_]*\);$/\1/p' \
+sed -n '/^DSCOMM_[0-9PCN]/,/^}/s/^ *\(dscomm_[a-z0-9_]*\);$/\1/p' \
     "$abs_top_srcdir"/lib/*.map "$abs_top_srcdir"/compression/*.map \
-    "$abs_top_srcdir"/profiler/*.map |
+    "$abs_top_srcdir"/profiler/*.map "$abs_top_srcdir"/backends/net/*.map |
     sort >"$scratch/public"
 same "$scratch/declared" "$scratch/public" 'each function is in one synopsis'
 tap_done

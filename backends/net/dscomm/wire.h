@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The contract between the message engine and a wire.
+/* The contract between the message engine, which is libdscomm-net, and a wire.
  *
  * The engine makes a backend of a wire: it matches messages, grants credits,
  * runs the rendezvous protocol and keeps groups apart. A wire connects ranks in
@@ -8,9 +8,25 @@
  * nor groups. One wire serves all groups of a world whose ranks use this
  * backend.
  *
- * The engine calls all functions of a wire with a lock held, except wait and
- * wake. None of the others waits. A wire calls the engine only from its own
- * poll, connect and post; lost and dropped only from poll. */
+ * A module is a table of functions, dscomm_wire_ops_t, and the descriptor that
+ * every backend has (dscomm/backend.h), whose slots are made from that table:
+ *
+ *   static const dscomm_wire_ops_t wire = {.size = sizeof wire, ...};
+ *   DSCOMM_WIRE_SLOTS(slots, wire);
+ *   DSCOMM_BACKEND_EXPORT const dscomm_backend_t dscomm_backend_x = {
+ *       .abi = DSCOMM_BACKEND_ABI, .name = "x", .ops = &slots};
+ *
+ * It links libdscomm-net (pkg-config dscomm-net). examples/wire is a small one.
+ *
+ * Threads. The engine calls one function of a wire at a time, with a lock held;
+ * only wait and wake are called without it, by any thread at any time between
+ * open and close. No function but wait waits. A wire calls the engine only from
+ * its own poll, connect and post; lost only from poll, dropped only from poll
+ * and close. The engine may call post from within each of these calls.
+ *
+ * Failure. open and connect call dscomm_fail() with a sentence (cause, remedy)
+ * and return the negative status. Later failures of a connection are told by
+ * lost, once for each peer. */
 #ifndef DSCOMM_WIRE_H
 #define DSCOMM_WIRE_H
 
@@ -26,31 +42,36 @@ extern "C" {
 
 /* A frame to be sent. The engine owns it, and keeps it until sent() or
  * dropped(). The payload is in the memory of a user: the wire must not copy it
- * without need, and must not read it after the engine has set data to NULL;
- * zeros are sent in its place. */
+ * without need, and must not read it after the engine has set data to NULL,
+ * which it may do during each of its calls; zeros are sent in its place. */
 typedef struct dscomm_wire_frame {
     struct dscomm_wire_frame *next; /* the wire's, while it has the frame */
     const void *data;
     size_t bytes;
     size_t done; /* the wire's: bytes of header and payload that were sent */
-    int unordered; /* it may overtake others: a piece of a long message */
+    /* 1: a piece of a long message. It may overtake other frames, and they
+     * it. */
+    int unordered;
     unsigned char header[DSCOMM_WIRE_HEADER];
 } dscomm_wire_frame_t;
 
 /* The place to which the payload of an arriving frame goes. The engine owns it
- * and may set memory to NULL at any time: the rest of the payload is then
- * discarded. */
+ * and may set memory to NULL while the payload arrives: the rest is then
+ * discarded. The wire has the sink until landed(), lost() or close. */
 typedef struct dscomm_wire_sink {
     void *memory;
     size_t bytes;
     size_t done; /* the wire's: bytes that have arrived */
 } dscomm_wire_sink_t;
 
-/* Calls of a wire to its engine; arg is args->arg. Peers are numbers of ranks
- * in args. */
+/* Calls of a wire to its engine; arg is args->arg. Peers are numbers of ranks,
+ * below args->ranks, and never args->rank. size is that of the engine's table:
+ * members are only added at the end. */
 typedef struct dscomm_wire_calls {
     size_t size;
-    /* peer has connected to this rank: frames can be posted to it. */
+    /* peer has connected to this rank: frames can be posted to it. Called
+     * before the first frame of peer arrives. It changes nothing if connect was
+     * called for peer. */
     void (*opened)(void *arg, int peer);
     /* A header has arrived from peer. Returns where its payload goes; NULL if
      * the header is malformed: the wire then closes the connection, and calls
@@ -69,54 +90,95 @@ typedef struct dscomm_wire_calls {
                  const char *text);
 } dscomm_wire_calls_t;
 
-/* The arguments of open. All is valid until close, but backend until open
- * returns. */
+/* The arguments of open. The structure is valid during the call only; calls,
+ * arg and secret are valid until close. */
 typedef struct dscomm_wire_args {
     size_t size;
     const dscomm_wire_calls_t *calls;
     void *arg;
     int rank, ranks; /* this rank, and the number of ranks */
-    /* 32 random bytes, which only ranks of this job know. */
+    /* 32 random bytes, which only ranks of this job know. A wire that strangers
+     * can reach must let each connection prove that it knows them. */
     const unsigned char *secret;
-    int timeout_ms; /* the world's deadline */
+    int timeout_ms; /* the world's deadline, in ms */
     int oversubscribed; /* as in dscomm_backend_args_t */
 } dscomm_wire_args_t;
 
 #define DSCOMM_WIRE_ADDRESS_MAX 4096 /* bytes of an address */
 
-/* The functions of a wire. */
+/* The functions of a wire. size is that of the table with which the module was
+ * compiled; members are only added at the end. Required: name, open, close,
+ * address, connect, post, poll and unsent. */
 typedef struct dscomm_wire_ops {
     size_t size;
     const char *name; /* for messages: "tcp" */
-    /* Makes a wire that accepts connections. */
+    /* Makes a wire that accepts connections. On failure nothing is left. */
     dscomm_status_t (*open)(const dscomm_wire_args_t *args, void **ret_wire);
+    /* Frees the wire. Drops the frames that it still has. */
     void (*close)(void *wire);
-    /* Writes how other ranks reach this one; returns the number of bytes. */
+    /* Writes how other ranks reach this one, at most DSCOMM_WIRE_ADDRESS_MAX
+     * bytes of any kind; returns their number. */
     size_t (*address)(void *wire, void *buffer);
     /* Begins to connect to peer, unless a connection is there or is being made.
-     * Frames may be posted at once. On failure nothing was begun. Called from
-     * opened, too, so that the wire knows the address of a peer that has
-     * connected. */
+     * address is what address has written there, valid until close. Frames may
+     * be posted at once. On failure nothing was begun. Both sides may call this
+     * at the same time. Called from opened, too, so that the wire knows the
+     * address of a peer that has connected. */
     dscomm_status_t (*connect)(void *wire, int peer, const void *address,
                                size_t bytes);
     /* Takes a frame for a peer to which connect was called, or which has
-     * connected to this rank. */
+     * connected to this rank. After lost, the next poll drops it. */
     void (*post)(void *wire, int peer, dscomm_wire_frame_t *frame);
-    /* Makes progress; returns the number of frames that moved. */
-    unsigned (*poll)(void *wire);
+    /* Makes progress: sends and receives what it can. */
+    void (*poll)(void *wire);
+    /* Bytes that were posted and would be lost if this rank closed the wire
+     * now; an upper bound will do. */
+    size_t (*unsent)(void *wire);
+
+    /* The following functions are optional. */
+
     /* Sleeps until poll may have something to do, at most timeout_us. Called
-     * without the lock, by several threads at a time. */
+     * without the lock, by several threads at a time. Without it the engine
+     * sleeps for short times between polls. */
     void (*wait)(void *wire, unsigned timeout_us);
     /* Ends the wait of every thread. Called without the lock. */
     void (*wake)(void *wire);
-    /* Bytes that peers may not have received yet, of all that was sent. */
-    size_t (*unsent)(void *wire);
     /* Describes the connection to peer for messages: "at 10.0.0.2:4711"; or
-     * writes "". Optional. */
+     * leaves text, "" before the call, unchanged. */
     void (*describe)(void *wire, int peer, char *text, size_t size);
-    /* The number of frames that may be unordered at a time for one message. */
+    /* The number of frames that may be unordered at a time for one message, at
+     * least 1; 2 without it. */
     unsigned (*depth)(void *wire);
 } dscomm_wire_ops_t;
+
+/* For the slot open of a backend: opens a group above wire, whose table must
+ * stay valid. ERR_NO_BACKEND if the table is too short or lacks a function. */
+DSCOMM_API dscomm_status_t dscomm_wire_open(const dscomm_wire_ops_t *wire,
+                                            const dscomm_backend_args_t *args,
+                                            void **ret_impl);
+/* Writes the slots of a backend above a wire to slots, a table of size bytes,
+ * with open for the slot of that name. */
+DSCOMM_API void
+dscomm_wire_slots(dscomm_backend_ops_t *slots, size_t size,
+                  dscomm_status_t (*open)(const dscomm_backend_args_t *args,
+                                          void **ret_impl));
+
+/* Defines slots, the static table for the member ops of a descriptor, of a
+ * backend above wire, a static dscomm_wire_ops_t. The table is filled when the
+ * module is loaded, so that a module has the slots of the library that it finds
+ * there. */
+#define DSCOMM_WIRE_SLOTS(slots, wire)                                         \
+    static dscomm_status_t slots##_open(const dscomm_backend_args_t *args,     \
+                                        void **ret_impl)                       \
+    {                                                                          \
+        return dscomm_wire_open(&(wire), args, ret_impl);                      \
+    }                                                                          \
+    static dscomm_backend_ops_t slots;                                         \
+    __attribute__((constructor)) static void slots##_fill(void)                \
+    {                                                                          \
+        dscomm_wire_slots(&slots, sizeof slots, slots##_open);                 \
+    }                                                                          \
+    struct dscomm_backend_ops
 
 #ifdef __cplusplus
 }

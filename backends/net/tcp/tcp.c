@@ -2,7 +2,6 @@
 /* Backend tcp: the message engine over sockets. */
 #include "config.h"
 
-#include "backends/net/engine.h"
 #include "backends/net/tcp/tcp.h"
 
 #include <errno.h>
@@ -139,7 +138,7 @@ static void event_handle(tcp_t *tcp, const struct epoll_event *event)
     conn_event(event->data.ptr, event->events);
 }
 
-static unsigned tcp_poll(void *wire)
+static void tcp_poll(void *wire)
 {
     tcp_t *tcp = wire;
     struct epoll_event events[EVENTS];
@@ -150,7 +149,7 @@ static unsigned tcp_poll(void *wire)
         if (tcp->hot[i] && tcp->hot[i]->state == CONN_UP)
             tcp_read(tcp->hot[i]);
     if (!tcp->ended && tcp->hot[0] && ++tcp->polls % HOT_POLLS)
-        return tcp->moved;
+        return;
     count = epoll_wait(tcp->epoll, events, EVENTS, 0);
     for (int i = 0; i < count; i++)
         event_handle(tcp, &events[i]);
@@ -159,7 +158,6 @@ static unsigned tcp_poll(void *wire)
         ended_release(tcp);
     if (!tcp->moved)
         sched_yield();
-    return tcp->moved;
 }
 
 static void tcp_wait(void *wire, unsigned timeout_us)
@@ -312,8 +310,8 @@ static dscomm_status_t tcp_wire_open(const dscomm_wire_args_t *args,
     return DSCOMM_OK;
 }
 
-static const dscomm_wire_ops_t wire = {
-    .size = sizeof wire,
+const dscomm_wire_ops_t tcp_wire = {
+    .size = sizeof tcp_wire,
     .name = "tcp",
     .open = tcp_wire_open,
     .close = tcp_close,
@@ -328,18 +326,12 @@ static const dscomm_wire_ops_t wire = {
     .depth = tcp_depth,
 };
 
-static dscomm_status_t tcp_open(const dscomm_backend_args_t *args,
-                                void **ret_impl)
-{
-    return net_open(&wire, args, ret_impl);
-}
-
-static const dscomm_backend_ops_t ops = {NET_OPS, .open = tcp_open};
+DSCOMM_WIRE_SLOTS(slots, tcp_wire);
 
 DSCOMM_BACKEND_EXPORT const dscomm_backend_t dscomm_backend_tcp = {
     .abi = DSCOMM_BACKEND_ABI,
     .priority = 10,
     .name = "tcp",
-    .ops = &ops,
+    .ops = &slots,
     .settings = settings,
 };

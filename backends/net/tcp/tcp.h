@@ -10,8 +10,7 @@
 #ifndef BACKENDS_NET_TCP_H
 #define BACKENDS_NET_TCP_H
 
-#include "backends/net/dscomm/wire.h"
-
+#include <dscomm/wire.h>
 #include <glib.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -202,6 +201,7 @@ void tcp_zerocopy_open(conn_t *conn);
 void tcp_zerocopy_read(conn_t *conn);
 
 /* tcp.c */
+extern const dscomm_wire_ops_t tcp_wire;
 int64_t tcp_now(void);
 
 #endif
