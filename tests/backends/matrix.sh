@@ -59,6 +59,17 @@ run_each()
     result $? "$((number - 1)) algorithms of a collective were tried"
 }
 
+# run_seeds BACKEND RANKS AREA...: run_all with each seed of backend loop
+run_seeds()
+{
+    for seed in ${LOOP_SEEDS:-1 2}; do
+        export DSCOMM_LOOP_SEED="$seed"
+        echo "# DSCOMM_LOOP_SEED=$seed"
+        run_all "$@"
+    done
+    unset DSCOMM_LOOP_SEED
+}
+
 # row BACKEND RANKS WORD...: one row, after its launcher
 row()
 {
@@ -67,6 +78,7 @@ row()
     shift 2
     for word in "$@"; do
         case $word in
+        DSCOMM_LOOP_SEED=@each) way=run_seeds ;;
         *=@each) way=run_each ;;
         *=@two_level) settings="$settings DSCOMM_ALGORITHM=$levels" ;;
         *=*) settings="$settings $word" ;;
@@ -80,6 +92,10 @@ row()
 
 case $(grep "^$name " "$matrix") in
 *=mailbox*) make_mailbox || skip_all 'the example backend cannot be compiled' ;;
+*' loop '*)
+    DSCOMM_BACKEND_PATH=$DSCOMM_BACKEND_PATH:$abs_top_builddir/tests/backends/net/.libs
+    export DSCOMM_BACKEND_PATH
+    ;;
 esac
 grep "^$name " "$matrix" >"$scratch/rows"
 while read -r _ _ words <&3; do
