@@ -63,6 +63,10 @@ void tcp_zerocopy_read(conn_t *conn)
                    CMSG_SPACE(sizeof(struct sockaddr_in6))];
     } control;
 
+    /* Unix sockets have no such queue: recvmsg() reads their data, and returns
+     * 0 forever after the end. */
+    if (conn->unix_socket)
+        return;
     for (;;) {
         struct msghdr message = {.msg_control = &control,
                                  .msg_controllen = sizeof control};
