@@ -264,15 +264,26 @@ static void peer_bye(domain_t *domain, int peer)
     }
 }
 
-static void peer_credits(domain_t *domain, int peer, const header_t *header)
+static bool peer_credits(domain_t *domain, int peer, const header_t *header)
 {
     link_t *link = &domain->links[peer];
 
-    if (header->a > (uint64_t)LINK_CREDIT * 2)
-        return;
+    if (header->a > (uint64_t)LINK_CREDIT ||
+        link->credit > LINK_CREDIT - (int64_t)header->a)
+        return false;
     link->credit += (int64_t)header->a;
     link->told_stalled = false;
     net_stalled_send(domain, peer);
+    return true;
+}
+
+static void peer_stalls(domain_t *domain, int peer)
+{
+    link_t *link = &domain->links[peer];
+
+    link->peer_stalled = true;
+    link->refused = 0;
+    net_ask(domain, peer);
 }
 
 /* Handles a frame without payload; false: it makes no sense. */
@@ -286,15 +297,15 @@ static bool control_arrives(domain_t *domain, int peer, const header_t *header)
     case FRAME_REQUEST:
         return net_requested_send(domain, peer, header);
     case FRAME_CREDIT:
-        peer_credits(domain, peer, header);
-        return true;
+        return peer_credits(domain, peer, header);
     case FRAME_STALLED:
-        domain->links[peer].peer_stalled = true;
-        net_want_all(domain, peer);
+        peer_stalls(domain, peer);
         return true;
     case FRAME_WANT:
         net_wanted_send(domain, peer, header);
         return true;
+    case FRAME_ANSWER:
+        return net_answered(domain, peer, header);
     case FRAME_LEAVE:
         peer_leaves(domain, peer, header);
         return true;

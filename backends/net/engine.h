@@ -14,10 +14,12 @@
  * A short message is sent at once (EAGER), if the receiver has room for it: a
  * link begins with LINK_CREDIT bytes, which the receiver gives back when the
  * message has left its memory. A message without credit waits in the memory of
- * its sender; the receiver asks for it (WANT) if it has a receive for it. A
- * long message is announced (ANNOUNCE); the receiver asks for its bytes
- * (REQUEST) when it has a receive, and they go in pieces (PIECE) from the
- * sender's buffer to the receiver's. */
+ * its sender, which says so (STALLED). The receiver then asks for the messages
+ * of its receives (WANT), oldest first and one at a time: the ANSWER comes
+ * after all that was sent before it, so the receiver never asks for a message
+ * that it has no receive for. A long message is announced (ANNOUNCE); the
+ * receiver asks for its bytes (REQUEST) when it has a receive, and they go in
+ * pieces (PIECE) from the sender's buffer to the receiver's. */
 #ifndef BACKENDS_NET_ENGINE_H
 #define BACKENDS_NET_ENGINE_H
 
@@ -48,7 +50,9 @@ typedef enum {
     FRAME_PIECE, /* a: offset; b: id of the receive; payload: the bytes */
     FRAME_CREDIT, /* a: bytes given back */
     FRAME_STALLED, /* messages wait for credit */
-    FRAME_WANT, /* context, tag: a receive waits for such a message */
+    FRAME_WANT, /* context, tag: a receive waits for such a message; a: number
+                   of messages that have come */
+    FRAME_ANSWER, /* to WANT; a: 1: no such message waits for credit */
     FRAME_LEAVE, /* context: the sender leaves that group; a: left_t */
     FRAME_REVOKE, /* context; payload: a packed failure */
     FRAME_BYE, /* the sender closes the connection in order */
@@ -104,8 +108,11 @@ typedef struct {
      * peer has asked for. */
     int64_t credit;
     int64_t owed; /* bytes to be given back to the peer */
+    uint64_t sent, came; /* messages */
     bool told_stalled; /* FRAME_STALLED was sent */
     bool peer_stalled; /* FRAME_STALLED was received */
+    uint64_t asking; /* order of the receive that the peer is asked for, or 0 */
+    uint64_t refused; /* the peer has no messages for receives up to that */
     struct requests stalled; /* sends without credit, oldest first */
     char *published; /* the value in the store: "PID HOST", and the address */
     const char *address;
@@ -138,7 +145,6 @@ typedef enum { STAYS, LEAVING, GONE } left_t;
 typedef struct space {
     uint64_t context;
     engine_t *engine; /* NULL: this rank has not opened the group yet */
-    uint64_t order; /* of the last posted receive */
     unsigned posted_count; /* receives in posted and wild */
     struct requests posted[SPACE_BUCKETS]; /* by peer and tag */
     struct requests wild; /* of any source or tag */
@@ -191,7 +197,9 @@ struct request {
     uint64_t order; /* of a posted receive */
     uint64_t id; /* in the domain's table; 0: none */
     uint64_t peer_id; /* of the receive that asks for this send */
-    size_t begun, moved, wanted; /* bytes of a long message */
+    /* Bytes of a long message: of pieces that were begun, of those that are
+     * complete, and all. */
+    size_t begun, moved, wanted;
     arrival_t *arrival; /* a receive's message, while it is arriving; the
                            arrival of a send that is kept */
     bool pumping; /* its pieces are being posted */
@@ -208,6 +216,7 @@ struct domain {
     int rank, ranks;
     int *world_ranks;
     link_t *links;
+    uint64_t order; /* of the last posted receive */
     unsigned char secret[32];
     GHashTable *spaces; /* space_t by context */
     GHashTable *closed; /* contexts of groups that this rank has closed */
@@ -281,7 +290,7 @@ dscomm_status_t net_isend(void *impl, const dscomm_message_t *message,
                           dscomm_request_t *head);
 /* Sends what waits for credit, as far as there is some. */
 void net_stalled_send(domain_t *domain, int peer);
-/* The receiver has a receive for a message that waits for credit. */
+/* The receiver asks for a message that waits for credit. */
 void net_wanted_send(domain_t *domain, int peer, const header_t *header);
 /* The receiver asks for a long message; false: the frame makes no sense. */
 bool net_requested_send(domain_t *domain, int peer, const header_t *header);
@@ -307,9 +316,11 @@ bool net_announce_arrives(domain_t *domain, int peer, const header_t *header);
 /* The payload is there. */
 void net_eager_landed(domain_t *domain, int peer, sink_t *sink);
 void net_piece_landed(domain_t *domain, sink_t *sink);
-/* The peer has messages that wait for credit: asks for those that are awaited.
- */
-void net_want_all(domain_t *domain, int peer);
+/* Asks a peer, if it has messages that wait for credit, for that of the oldest
+ * receive for which it was not asked. */
+void net_ask(domain_t *domain, int peer);
+/* The peer has answered; false: the frame makes no sense. */
+bool net_answered(domain_t *domain, int peer, const header_t *header);
 /* Receives that wait for peer alone fail, because it has left. */
 void net_receives_orphaned(engine_t *engine, int peer);
 /* Gives a message's room back to its sender. */

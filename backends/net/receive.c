@@ -113,30 +113,62 @@ static void receive_arrival(request_t *receive, arrival_t *arrival)
     g_free(arrival);
 }
 
-static void receive_want(domain_t *domain, int peer, const request_t *receive)
+/* Returns the older one of oldest and of the first receive in list that is
+ * newer than order and may get messages of peer. */
+static const request_t *older(const request_t *oldest,
+                              const struct requests *list, int peer,
+                              uint64_t order)
 {
-    net_post(domain, peer,
-             (header_t){.type = FRAME_WANT,
-                        .tag = receive->message.tag,
-                        .context = receive->engine->space->context});
+    const request_t *receive;
+
+    TAILQ_FOREACH (receive, list, link) {
+        if (oldest && receive->order > oldest->order)
+            break;
+        if (receive->order > order &&
+            (receive->peer < 0 || receive->peer == peer))
+            return receive;
+    }
+    return oldest;
 }
 
-void net_want_all(domain_t *domain, int peer)
+void net_ask(domain_t *domain, int peer)
 {
-    engine_t *engine;
-    request_t *receive;
+    link_t *link = &domain->links[peer];
+    const request_t *oldest = NULL;
+    const engine_t *engine;
 
+    if (!link->peer_stalled || link->asking)
+        return;
     LIST_FOREACH (engine, &domain->engines, in_domain) {
         const space_t *space = engine->space;
 
-        for (int i = 0; space->posted_count && i < SPACE_BUCKETS; i++)
-            TAILQ_FOREACH (receive, &space->posted[i], link)
-                if (receive->peer == peer)
-                    receive_want(domain, peer, receive);
-        TAILQ_FOREACH (receive, &space->wild, link)
-            if (receive->peer < 0 || receive->peer == peer)
-                receive_want(domain, peer, receive);
+        if (!space->posted_count || engine->ranks_of[peer] < 0)
+            continue;
+        for (int i = 0; i < SPACE_BUCKETS; i++)
+            oldest = older(oldest, &space->posted[i], peer, link->refused);
+        oldest = older(oldest, &space->wild, peer, link->refused);
     }
+    if (!oldest)
+        return;
+    link->asking = oldest->order;
+    net_post(domain, peer,
+             (header_t){.type = FRAME_WANT,
+                        .tag = oldest->message.tag,
+                        .context = oldest->engine->space->context,
+                        .a = link->came});
+}
+
+bool net_answered(domain_t *domain, int peer, const header_t *header)
+{
+    link_t *link = &domain->links[peer];
+
+    if (!link->asking || header->a > 1)
+        return false;
+    if (header->a)
+        link->refused = link->asking;
+    link->asking = 0;
+    net_ask(domain, peer);
+    return true;
 }
 
 /* Whether peer sends nothing more to this receive. In the world's last barrier,
@@ -206,8 +238,7 @@ static void receive_await(request_t *receive)
         const int peer = receive->peer >= 0 ? receive->peer : engine->peers[r];
 
         net_link_open(domain, peer);
-        if (domain->links[peer].peer_stalled)
-            receive_want(domain, peer, receive);
+        net_ask(domain, peer);
         if (receive->peer >= 0)
             break;
     }
@@ -281,6 +312,7 @@ dscomm_wire_sink_t *net_eager_arrives(domain_t *domain, int peer,
 
     if (header->bytes > EAGER_MAX)
         return NULL;
+    domain->links[peer].came++;
     space = arrival_space(domain, peer, header, &discard);
     if (!space)
         return discard ? eager_discard(domain, header) : NULL;
@@ -333,6 +365,9 @@ bool net_announce_arrives(domain_t *domain, int peer, const header_t *header)
 
     if (!header->b)
         return false;
+    domain->links[peer].came++;
+    if (!space && discard)
+        net_credit_return(domain, peer, MESSAGE_COST);
     if (!space)
         return discard;
     receive = net_posted_take(space, peer, header->tag);
@@ -361,8 +396,10 @@ dscomm_wire_sink_t *net_piece_arrives(domain_t *domain, int peer,
     if (!receive) /* it was cancelled */
         return &net_sink(domain, 0, NULL, header->bytes)->wire;
     if (receive->state != REQUEST_ARRIVING || header->a > receive->wanted ||
-        header->bytes > receive->wanted - header->a)
+        header->bytes > receive->wanted - header->a ||
+        header->bytes > receive->wanted - receive->begun)
         return NULL;
+    receive->begun += header->bytes;
     sink = net_sink(domain, FRAME_PIECE,
                     (char *)receive->message.recv + header->a, header->bytes);
     sink->request = receive;

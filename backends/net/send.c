@@ -74,14 +74,17 @@ static int64_t send_cost(const request_t *request)
 
 static void send_begin(request_t *request)
 {
-    request->engine->domain->links[request->peer].credit -= send_cost(request);
+    link_t *link = &request->engine->domain->links[request->peer];
+
+    link->credit -= send_cost(request);
+    link->sent++;
     if (request->message.bytes <= EAGER_MAX)
         send_eager(request);
     else
         send_announce(request);
 }
 
-/* Asks the receiver which of the waiting messages it wants. */
+/* Tells the receiver that messages wait for credit. */
 static void link_stall(domain_t *domain, int peer)
 {
     link_t *link = &domain->links[peer];
@@ -109,17 +112,41 @@ void net_stalled_send(domain_t *domain, int peer)
     link_stall(domain, peer);
 }
 
+/* If messages are on their way, one of them may be for that receive: the
+ * receiver has it before the answer, and asks again if it was not. */
 void net_wanted_send(domain_t *domain, int peer, const header_t *header)
 {
-    request_t *request;
+    link_t *link = &domain->links[peer];
+    const bool certain = header->a == link->sent;
+    request_t *request = NULL;
 
-    TAILQ_FOREACH (request, &domain->links[peer].stalled, link)
-        if (request->engine->space->context == header->context &&
-            (request->message.tag == header->tag ||
-             (header->tag == DSCOMM_ANY_TAG && request->message.tag >= 0)))
-            break;
+    if (certain)
+        TAILQ_FOREACH (request, &link->stalled, link)
+            if (request->engine->space->context == header->context &&
+                (request->message.tag == header->tag ||
+                 (header->tag == DSCOMM_ANY_TAG && request->message.tag >= 0)))
+                break;
     if (request)
         stalled_begin(domain, request);
+    else if (certain)
+        link->told_stalled = false; /* of messages that stall from now on */
+    net_post(domain, peer,
+             (header_t){.type = FRAME_ANSWER, .a = certain && !request});
+}
+
+/* Adds a message to those that wait for credit. The receiver need not know of
+ * it if another one waits before it for the same receives. */
+static void send_stall(request_t *request)
+{
+    domain_t *domain = request->engine->domain;
+    struct requests *stalled = &domain->links[request->peer].stalled;
+    const request_t *last = TAILQ_LAST(stalled, requests);
+    const bool same = last && last->engine == request->engine &&
+                      last->message.tag == request->message.tag;
+
+    TAILQ_INSERT_TAIL(stalled, request, link);
+    if (!same)
+        link_stall(domain, request->peer);
 }
 
 bool net_requested_send(domain_t *domain, int peer, const header_t *header)
@@ -185,8 +212,7 @@ dscomm_status_t net_isend(void *impl, const dscomm_message_t *message,
         if (TAILQ_EMPTY(&link->stalled) && link->credit >= send_cost(request))
             send_begin(request);
         else
-            TAILQ_INSERT_TAIL(&link->stalled, request, link);
-        link_stall(domain, request->peer);
+            send_stall(request);
     }
     net_leave(domain);
     return status;

@@ -93,7 +93,7 @@ void net_space_close(domain_t *domain, space_t *space)
 
 void net_posted_add(space_t *space, request_t *request)
 {
-    request->order = ++space->order;
+    request->order = ++request->engine->domain->order;
     request->state = REQUEST_POSTED;
     space->posted_count++;
     TAILQ_INSERT_TAIL(posted_list(space, request), request, link);
