@@ -24,6 +24,8 @@
 #define ZEROCOPY_LEAST ((size_t)256 << 10)
 /* Reads of one connection before others have their turn. */
 #define READS_MOST 4
+/* Shortest time for which the kernel sends again by default, in ms. */
+#define KERNEL_TIMEOUT_MS 924000
 /* Written in place of a payload that was taken back. */
 static const unsigned char zeros[(size_t)64 << 10];
 
@@ -49,8 +51,12 @@ void tcp_queue_remove_first(queue_t *queue)
         queue->last = &queue->first;
 }
 
-/* Options of TCP: no delay of short frames; a peer that does not acknowledge
- * ends the connection at the deadline. */
+/* Options of TCP: no delay of short frames; an idle connection ends if the
+ * peer's kernel does not answer for as long as the deadline.
+ *
+ * TCP_USER_TIMEOUT also ends the connection to a peer that answers but reads
+ * nothing, because it computes for longer than the deadline. So it is set only
+ * if the deadline is longer than the time for which the kernel sends again. */
 static void socket_tune(const conn_t *conn)
 {
     const unsigned timeout_ms = (unsigned)MAX(conn->tcp->args.timeout_ms, 1000);
@@ -65,8 +71,9 @@ static void socket_tune(const conn_t *conn)
     setsockopt(conn->fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval,
                sizeof interval);
     setsockopt(conn->fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
-    setsockopt(conn->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms,
-               sizeof timeout_ms);
+    if (timeout_ms > KERNEL_TIMEOUT_MS)
+        setsockopt(conn->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms,
+                   sizeof timeout_ms);
 }
 
 conn_t *tcp_conn_new(tcp_t *tcp, int fd, int peer, bool outgoing)
