@@ -202,6 +202,11 @@ static void net_lost(void *arg, int peer, dscomm_failure_kind_t kind,
     link_t *link = &domain->links[peer];
     engine_t *engine;
 
+    if (peer == domain->rank) {
+        LIST_FOREACH (engine, &domain->engines, in_domain)
+            net_engine_lack(engine, text);
+        return;
+    }
     if (link->state == LINK_LEFT || link->state == LINK_LOST)
         return;
     link->state = LINK_LOST;
@@ -608,6 +613,18 @@ static void domain_free(domain_t *domain)
     g_free(domain);
 }
 
+/* Names this rank as the one whose wire cannot be opened. */
+static dscomm_status_t wire_refuse(const dscomm_backend_args_t *args,
+                                   dscomm_status_t status)
+{
+    dscomm_failure_t failure = DSCOMM_FAILURE_INIT;
+
+    dscomm_backend_failure(args->group, status, DSCOMM_FAILURE_RESOURCE,
+                           args->world_ranks[args->rank], 0, &failure);
+    dscomm_backend_failure_detail(&failure, "%s", dscomm_last_error());
+    return dscomm_backend_fail(&failure);
+}
+
 static dscomm_status_t wire_open(domain_t *domain,
                                  const dscomm_backend_args_t *args)
 {
@@ -623,11 +640,12 @@ static dscomm_status_t wire_open(domain_t *domain,
     };
     dscomm_status_t status = secret_share(domain, args);
 
-    if (status == DSCOMM_OK)
-        status = domain->ops.open(&wire, &domain->wire);
-    if (status == DSCOMM_OK)
-        status = ranks_meet(domain, args);
-    return status;
+    if (status < 0)
+        return status;
+    status = domain->ops.open(&wire, &domain->wire);
+    if (status < 0)
+        return wire_refuse(args, status);
+    return ranks_meet(domain, args);
 }
 
 dscomm_status_t net_domain_open(const dscomm_wire_ops_t *ops,

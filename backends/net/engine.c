@@ -250,15 +250,16 @@ void net_engine_lose_peer(engine_t *engine, int peer,
         g_strlcpy(failure.host, link->host, sizeof failure.host);
     }
     if (kind == DSCOMM_FAILURE_DIED) /* the core adds the call */
-        dscomm_log(DSCOMM_LOG_INFO, engine->domain->ops.name,
-                   "the connection to rank %d has ended: %s",
-                   engine->domain->world_ranks[peer], text);
+        dscomm_backend_failure_detail(&failure, *text ? "(%s)" : "", text);
     else
-        dscomm_backend_failure_detail(&failure, "%s", text);
+        dscomm_backend_failure_detail(
+            &failure, "rank %d (pid %lld on %s) of group '%s': %s",
+            failure.group_rank, (long long)failure.pid, failure.host,
+            engine->name, text);
     engine_mark(engine, &failure);
 }
 
-void net_engine_no_memory(engine_t *engine, const char *what)
+void net_engine_lack(engine_t *engine, const char *text)
 {
     dscomm_failure_t failure = DSCOMM_FAILURE_INIT;
     const domain_t *domain = engine->domain;
@@ -266,7 +267,7 @@ void net_engine_no_memory(engine_t *engine, const char *what)
     dscomm_backend_failure(engine->group, DSCOMM_ERR_NO_MEMORY,
                            DSCOMM_FAILURE_RESOURCE,
                            domain->world_ranks[domain->rank], 0, &failure);
-    dscomm_backend_failure_detail(&failure, "no memory for %s", what);
+    dscomm_backend_failure_detail(&failure, "%s", text);
     engine_mark(engine, &failure);
 }
 
@@ -333,7 +334,7 @@ int net_explain(void *impl, const dscomm_request_t *head, char *text,
 {
     engine_t *engine = impl;
     const request_t *request = (const request_t *)head;
-    char rank[DSCOMM_CREATION_RANK_MAX], where[128] = "";
+    char rank[DSCOMM_CREATION_RANK_MAX], where[256] = "";
     const domain_t *domain = engine->domain;
     int world_rank;
 

@@ -341,8 +341,8 @@ dscomm_status_t net_open(const dscomm_wire_ops_t *ops,
 void net_engine_lose_peer(engine_t *engine, int peer,
                           dscomm_failure_kind_t kind, const char *text);
 void net_engine_revoke(void *impl, const dscomm_failure_t *failure);
-/* Revokes the group because of a lack of memory. */
-void net_engine_no_memory(engine_t *engine, const char *what);
+/* Revokes the group because this rank lacks a resource. */
+void net_engine_lack(engine_t *engine, const char *text);
 /* The failure of the group, which is known here, is due to be sent. */
 void net_engine_pass_on(engine_t *engine, notify_t whom);
 /* Sends it to those to whom it is due. */

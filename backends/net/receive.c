@@ -330,7 +330,7 @@ dscomm_wire_sink_t *net_eager_arrives(domain_t *domain, int peer,
         net_arrival_add(space, peer, header->tag, header->bytes, header->bytes);
     if (!sink->arrival) {
         if (space->engine)
-            net_engine_no_memory(space->engine, "a message");
+            net_engine_lack(space->engine, "no memory for a message");
         return &sink->wire;
     }
     sink->arrival->sink = sink;
@@ -381,7 +381,7 @@ bool net_announce_arrives(domain_t *domain, int peer, const header_t *header)
     if (arrival)
         arrival->id = header->b;
     else if (space->engine)
-        net_engine_no_memory(space->engine, "a message");
+        net_engine_lack(space->engine, "no memory for a message");
     return true;
 }
 

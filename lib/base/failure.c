@@ -60,12 +60,13 @@ static void culprit_describe(const dscomm_failure_t *failure, bool by_world,
  * kind. The buffer has one byte more than a sentence, so that
  * dscomm_priv_quote() sees whether it must cut. */
 
-/* A rank that dies while a group is made is named by its number in the
- * world. */
+/* A rank that dies while a group is made is named by its number in the world.
+ * A detail in parentheses is what the backend has seen of the death. */
 static void died_describe(const dscomm_failure_t *failure, char *text,
                           size_t size)
 {
-    const bool is_making = failure->coll < 0 && *failure->detail;
+    const bool is_making =
+        failure->coll < 0 && *failure->detail && *failure->detail != '(';
     char who[DSCOMM_PROCESS_MAX];
 
     culprit_describe(failure, is_making, who);

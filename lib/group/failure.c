@@ -194,7 +194,8 @@ void dscomm_priv_group_interrupt(dscomm_group_t *group,
 }
 
 /* Returns the group's status. A backend that saw a rank die while it carried
- * messages does not know their collective, so that is added here. */
+ * messages does not know their collective, so that is added here, before what
+ * the backend has found. */
 static dscomm_status_t status_get(const dscomm_group_t *group,
                                   dscomm_failure_t *ret_failure)
 {
@@ -203,16 +204,18 @@ static dscomm_status_t status_get(const dscomm_group_t *group,
 
     if (status == DSCOMM_OK || !ret_failure ||
         ret_failure->kind != DSCOMM_FAILURE_DIED || ret_failure->coll >= 0 ||
-        *ret_failure->detail || !atomic_load(&interrupted->is_set))
+        (*ret_failure->detail && *ret_failure->detail != '(') ||
+        !atomic_load(&interrupted->is_set))
         return status;
     ret_failure->coll = interrupted->coll;
     ret_failure->sequence = interrupted->sequence;
     dscomm_backend_failure_detail(
-        ret_failure, "%s %s",
+        ret_failure, "%s %s%s%s",
         rank_may_have_called(group, ret_failure->rank, interrupted->sequence)
             ? "during"
             : "before",
-        interrupted->text);
+        interrupted->text, *ret_failure->detail ? " " : "",
+        ret_failure->detail);
     return status;
 }
 

@@ -85,7 +85,8 @@ typedef struct dscomm_wire_calls {
     /* The frame will not be sent, because the connection has ended. */
     void (*dropped)(void *arg, dscomm_wire_frame_t *frame);
     /* The connection to peer has ended, or could not be made, and text says
-     * why. Its frames are dropped afterwards. */
+     * why. Its frames are dropped afterwards. peer is this rank if it lacks a
+     * resource for connections, such as descriptors; text has the remedy. */
     void (*lost)(void *arg, int peer, dscomm_failure_kind_t kind,
                  const char *text);
 } dscomm_wire_calls_t;

@@ -22,6 +22,24 @@
 #define ADDRESS_VERSION "1"
 #define PLACES_MAX 64
 
+const char *tcp_remedy(int error)
+{
+    switch (error) {
+    case EMFILE:
+        return "allow more descriptors (ulimit -n)";
+    case ENFILE:
+        return "allow more open files (sysctl fs.file-max)";
+    case EADDRINUSE:
+    case EADDRNOTAVAIL:
+        return "allow more local ports (sysctl net.ipv4.ip_local_port_range)";
+    case ENOBUFS:
+    case ENOMEM:
+        return "free some memory";
+    default:
+        return NULL;
+    }
+}
+
 const char *tcp_place_text(const place_t *place, char text[PLACE_TEXT])
 {
     const address_t *address = &place->address;
@@ -90,8 +108,9 @@ static int interface_add(void *arg, const struct sockaddr *given,
     set_port(&place.address, 0);
     fd = listen_at(&place.address, length);
     if (fd < 0) {
+        tcp->listen_error = errno;
         dscomm_log(DSCOMM_LOG_INFO, "tcp", "cannot listen: %s",
-                   strerror(errno));
+                   strerror(tcp->listen_error));
         return 1;
     }
     tcp->listeners[tcp->listener_count++] = fd;
@@ -159,6 +178,7 @@ static char *host_identity(void)
 dscomm_status_t tcp_listen(tcp_t *tcp)
 {
     dscomm_status_t status = dscomm_backend_interfaces(interface_add, tcp);
+    const char *remedy = tcp_remedy(tcp->listen_error);
 
     tcp->host = host_identity();
     if (status < 0)
@@ -166,9 +186,12 @@ dscomm_status_t tcp_listen(tcp_t *tcp)
     if (!tcp->listener_count)
         return dscomm_fail(DSCOMM_ERR_IO,
                            "backend tcp cannot listen on any address of this "
-                           "host: %s; bring an interface up, or choose one by "
-                           "DSCOMM_SOCKET_IFNAME",
-                           strerror(errno));
+                           "host: %s; %s",
+                           tcp->listen_error ? strerror(tcp->listen_error)
+                                             : "it has none",
+                           remedy ? remedy
+                                  : "bring an interface up, or choose one by "
+                                    "DSCOMM_SOCKET_IFNAME");
     return DSCOMM_OK;
 }
 

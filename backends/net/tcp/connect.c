@@ -34,6 +34,17 @@ void tcp_frames_drop(tcp_t *tcp, queue_t *queue)
     }
 }
 
+/* This rank lacks a resource for connections. Called from poll only. */
+static void lack(tcp_t *tcp, const char *what, int error)
+{
+    char text[DSCOMM_FAILURE_DETAIL_MAX];
+
+    snprintf(text, sizeof text, "%s: %s; %s", what, strerror(error),
+             tcp_remedy(error));
+    tcp->calls->lost(tcp->args.arg, tcp->args.rank, DSCOMM_FAILURE_RESOURCE,
+                     text);
+}
+
 /* Gives up a peer: called from poll only. */
 void tcp_pair_lose(tcp_t *tcp, int peer, bool silent, const char *why)
 {
@@ -97,9 +108,11 @@ static void place_failed(tcp_t *tcp, int peer, const char *why, int error)
     char text[PLACE_TEXT];
 
     tcp_place_text(&pair->places[pair->place], text);
-    snprintf(pair->why, sizeof pair->why, "it cannot be reached at %s: %s",
-             text, why);
+    snprintf(pair->why, sizeof pair->why, "it cannot be reached at %s: %s%s%s",
+             text, why, tcp_remedy(error) ? "; " : "",
+             tcp_remedy(error) ? tcp_remedy(error) : "");
     pair->main = NULL;
+    pair->error = error;
     pair->place++;
     if (error == ECONNREFUSED && pair->place == pair->place_count)
         pair->end_ns = 0;
@@ -136,16 +149,20 @@ static void pair_connect(tcp_t *tcp, int peer)
         pair->again_ns = 0;
 }
 
-/* Continues with a pair whose attempts have failed. */
+/* Continues with a pair whose attempts have failed. Ports may become free
+ * again; descriptors are the program's own. */
 static void pair_again(tcp_t *tcp, int peer, int64_t now)
 {
     pair_t *pair = &tcp->pairs[peer];
+    const bool lacks = tcp_remedy(pair->error) != NULL;
 
     if (pair->place < pair->place_count) {
         pair_connect(tcp, peer);
         return;
     }
-    if (now >= pair->end_ns) {
+    if (now >= pair->end_ns || (lacks && pair->error != EADDRNOTAVAIL)) {
+        if (lacks)
+            lack(tcp, "it cannot connect to another rank", pair->error);
         tcp_pair_lose(tcp, peer, pair->end_ns != 0, pair->why);
         return;
     }
@@ -205,6 +222,8 @@ void tcp_accept(tcp_t *tcp, int listener, bool unix_socket)
         tcp->unproven++;
         tcp_conn_events(conn);
     }
+    if (tcp_remedy(errno))
+        lack(tcp, "it cannot accept a connection", errno);
 }
 
 void tcp_timers(tcp_t *tcp)

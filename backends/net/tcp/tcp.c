@@ -49,7 +49,7 @@ static void conn_release(conn_t *conn)
     tcp_t *tcp = conn->tcp;
     const int peer = conn->peer;
     pair_t *pair = peer < 0 ? NULL : &tcp->pairs[peer];
-    char why[sizeof conn->why];
+    char why[PLACE_TEXT + sizeof conn->why + 32], place[PLACE_TEXT];
     const bool silent = conn->error == ETIMEDOUT || conn->error == EHOSTUNREACH;
 
     if (!conn->was_up) {
@@ -57,7 +57,8 @@ static void conn_release(conn_t *conn)
         tcp_conn_free(conn);
         return;
     }
-    g_strlcpy(why, conn->why, sizeof why);
+    snprintf(why, sizeof why, "connection to %s: %s",
+             tcp_place_text(&conn->place, place), conn->why);
     if (pair->main == conn)
         pair->main = NULL;
     for (unsigned c = 1; c < CONNECTIONS_MAX; c++)

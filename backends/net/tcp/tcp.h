@@ -109,7 +109,8 @@ struct pair {
     unsigned place_count, place; /* the one that is being tried */
     int64_t end_ns; /* until then it is tried */
     int64_t again_ns; /* the next attempt; 0: one is being made */
-    char why[160]; /* the last attempt failed */
+    int error; /* errno of the last attempt; 0: another reason */
+    char why[240]; /* the last attempt failed */
 };
 
 struct tcp {
@@ -133,10 +134,14 @@ struct tcp {
     int64_t timers_ns; /* when timers were looked at last */
     unsigned trying; /* pairs that are connecting */
     bool told; /* a refused connection was logged */
+    int listen_error; /* errno of the last address at which it cannot listen */
     GPtrArray *addresses; /* text of this rank's: "10.0.0.1 4711" */
 };
 
 /* address.c */
+
+/* What to do about a lack of this host that has the errno; NULL: it is none. */
+const char *tcp_remedy(int error);
 
 /* Listens, and fills addresses. */
 dscomm_status_t tcp_listen(tcp_t *tcp);
