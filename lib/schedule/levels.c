@@ -19,6 +19,20 @@
 #define PART_MAX 32
 #define ALIGNED(bytes) (((bytes) + 15) & ~(size_t)15)
 
+/* Fails because this rank cannot load the module that rank 0 has chosen. */
+static dscomm_status_t between_missing(const dscomm_world_t *world,
+                                       dscomm_status_t status)
+{
+    char why[DSCOMM_ERROR_MAX];
+
+    g_strlcpy(why, dscomm_last_error(), sizeof why);
+    return dscomm_fail(status,
+                       "rank 0 has chosen backend %s between nodes; install it "
+                       "on this host, or name one that all hosts have by "
+                       "DSCOMM_TWO_LEVEL_BETWEEN: %s",
+                       world->between, why);
+}
+
 /* Finds the module of a level of a group of this world. */
 static dscomm_status_t find_module(const dscomm_world_t *world, int which,
                                    const dscomm_module_t **ret_module)
@@ -30,6 +44,9 @@ static dscomm_status_t find_module(const dscomm_world_t *world, int which,
                             : world->between,
         ret_module);
 
+    if (status < 0 && which != LEVEL_NODE &&
+        !strcmp(dscomm_priv_setting_text(setting), "auto"))
+        return between_missing(world, status);
     if (status == DSCOMM_OK &&
         (*ret_module)->ops.open == dscomm_priv_levels_open)
         status = dscomm_fail(DSCOMM_ERR_ENVIRONMENT,

@@ -57,6 +57,18 @@ SCRIPT
         "$scratch/out")" \
         '^[34]$' 'the other node hears of a level that cannot be opened' ||
         sed 's/^/# /' "$scratch/out"
+    # A rank that has not the backend that rank 0 chooses.
+    mkdir "$scratch/few"
+    ln -s "$abs_top_builddir/backends/.libs/shm.so" "$scratch/few"
+    rm "$scratch"/ended.*
+    DSCOMM_BACKEND_PATH=$scratch/few:$abs_top_builddir/backends/.libs \
+        DSCOMM_BACKEND=two_level DSCOMM_TWO_LEVEL_BETWEEN=auto DSCOMM_TIMEOUT=10 \
+        $launch -n 4 "$scratch/unable" "$abs_top_builddir/examples/hello/hello" \
+        >"$scratch/out" 2>&1
+    like "$(grep "rank 3 (pid .* on .*): group 'world': rank 0 has chosen backend tcp" \
+        "$scratch/out" | grep -c 'by DSCOMM_TWO_LEVEL_BETWEEN')" \
+        '^[34]$' 'a rank without the backend that rank 0 has chosen' ||
+        sed 's/^/# /' "$scratch/out"
 else
     skip 'auto' 'the example backend cannot be compiled'
 fi
