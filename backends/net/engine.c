@@ -250,7 +250,8 @@ void net_engine_lose_peer(engine_t *engine, int peer,
         g_strlcpy(failure.host, link->host, sizeof failure.host);
     }
     if (kind == DSCOMM_FAILURE_DIED) /* the core adds the call */
-        dscomm_backend_failure_detail(&failure, *text ? "(%s)" : "", text);
+        dscomm_backend_failure_detail(&failure, "%s%s%s", *text ? "(" : "",
+                                      text, *text ? ")" : "");
     else
         dscomm_backend_failure_detail(
             &failure, "rank %d (pid %lld on %s) of group '%s': %s",
