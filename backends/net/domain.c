@@ -128,11 +128,17 @@ sink_t *net_sink(domain_t *domain, int type, void *memory, uint64_t bytes)
 {
     sink_t *sink = SLIST_FIRST(&domain->free_sinks);
 
-    if (sink)
+    if (sink) {
         SLIST_REMOVE_HEAD(&domain->free_sinks, in_free);
-    else
+    } else {
         sink = g_new(sink_t, 1);
-    *sink = (sink_t){.wire = {.memory = memory, .bytes = bytes}, .type = type};
+        SLIST_INSERT_HEAD(&domain->sinks, sink, in_all);
+    }
+    sink->wire = (dscomm_wire_sink_t){.memory = memory, .bytes = bytes};
+    sink->type = type;
+    sink->request = NULL;
+    sink->arrival = NULL;
+    sink->owned = NULL;
     return sink;
 }
 
@@ -397,7 +403,7 @@ static void net_landed(void *arg, int peer, dscomm_wire_sink_t *wire)
         net_piece_landed(domain, sink);
     else if (sink->type == FRAME_REVOKE)
         revoke_landed(domain, sink);
-    g_free(sink->owned);
+    g_clear_pointer(&sink->owned, g_free);
     SLIST_INSERT_HEAD(&domain->free_sinks, sink, in_free);
 }
 
@@ -597,13 +603,14 @@ static void domain_free(domain_t *domain)
         SLIST_REMOVE_HEAD(&domain->free_frames, in_free);
         g_free(frame);
     }
-    while ((sink = SLIST_FIRST(&domain->free_sinks)) != NULL) {
-        SLIST_REMOVE_HEAD(&domain->free_sinks, in_free);
-        g_free(sink);
-    }
     for (int i = 0; domain->links && i < domain->ranks; i++)
         dscomm_store_free(domain->links[i].published);
-    g_hash_table_unref(domain->spaces);
+    g_hash_table_unref(domain->spaces); /* its arrivals have sinks */
+    while ((sink = SLIST_FIRST(&domain->sinks)) != NULL) {
+        SLIST_REMOVE_HEAD(&domain->sinks, in_all);
+        g_free(sink->owned);
+        g_free(sink);
+    }
     g_hash_table_unref(domain->closed);
     g_ptr_array_unref(domain->ids);
     g_array_unref(domain->free_ids);

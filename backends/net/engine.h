@@ -83,7 +83,7 @@ typedef struct frame {
 /* The payload of an arriving frame. */
 typedef struct sink {
     dscomm_wire_sink_t wire;
-    SLIST_ENTRY(sink) in_free;
+    SLIST_ENTRY(sink) in_all, in_free;
     LIST_ENTRY(sink) in_request;
     int type; /* FRAME_EAGER, FRAME_PIECE or FRAME_REVOKE; 0: discarded */
     request_t *request; /* whose buffer it fills, or NULL */
@@ -225,7 +225,9 @@ struct domain {
     GArray *free_ids; /* indices of ids */
     uint32_t salt; /* upper half of the next id */
     SLIST_HEAD(, frame) free_frames;
-    SLIST_HEAD(, sink) free_sinks;
+    /* All sinks: the wire has those that are not free, or had them when a
+     * connection ended in the middle of a payload. */
+    SLIST_HEAD(, sink) sinks, free_sinks;
     sink_t nothing; /* of frames without payload */
     atomic_int notify_due; /* of some engine */
     atomic_long looked; /* tick of the clock when a status was asked for */
