@@ -14,7 +14,7 @@ done
 teardown()
 {
     kill_started
-    for host in 0 1 2 3 net; do
+    for host in 0 1 2 3 net lone; do
         ip netns del $base-$host 2>/dev/null
     done
 }
@@ -171,4 +171,30 @@ DSCOMM_SOCKET_IFNAME=nosuch job 2 1 "$abs_top_builddir/tests/tools/failing" none
 finish
 like "$(cat "$scratch/err.0")" "DSCOMM_SOCKET_IFNAME='nosuch' chooses no interface" \
     'an interface that does not exist is refused'
+
+# without COMMAND...: two ranks of one host meet in a file, after COMMAND has taken
+# something from that host; $said = what rank 1 says
+without()
+{
+    host=$base-lone
+    ip netns add $host
+    ip netns exec $host sh -c "$1"
+    rm -f "$scratch/store"
+    for r in 0 1; do
+        start_node $r ip netns exec $host env RANK=$r WORLD_SIZE=2 DSCOMM_BACKEND=tcp \
+            DSCOMM_TCP_UNIX=no DSCOMM_INIT_METHOD="file://$scratch/store" \
+            "$abs_top_builddir/tests/backends/net/rounds" 1
+    done
+    finish
+    ip netns del $host
+    said=$(cat "$scratch/err.1")
+}
+without 'ip link set lo up'
+is "$statuses" '0,0' 'a host that has nothing but its loopback'
+without true
+like "$said" 'rank [01] .*cannot listen on any address of this host: it has none; bring' \
+    'a host without an interface'
+without 'ip link set lo up; echo "50000 50000" >/proc/sys/net/ipv4/ip_local_port_range'
+like "$said" 'rank [01] .*Address already in use; allow more local ports' \
+    'a host without a free port'
 tap_done
