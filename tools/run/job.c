@@ -126,6 +126,7 @@ static int prepare(tool_job_t *job, const tool_limits_t *limits)
     if (job->null_fd < 0)
         return tool_fail(TOOL_INTERNAL, job->command, "/dev/null: %s",
                          g_strerror(errno));
+    job->binding = tool_bind_choose(job->command, limits->bind, job->ranks);
     error = tool_guard_start(job->ranks, node_rank, &job->guard);
     if (error)
         return tool_fail(TOOL_INTERNAL, job->command,
@@ -205,6 +206,7 @@ int tool_job_run(const char *command, char **argv, int ranks,
     status =
         limits->place ? run_on_nodes(&job, limits) : run_here(&job, limits);
     tool_guard_end(&job.guard);
+    tool_bind_free(&job.binding);
     dscomm_priv_recorder_close(&job.recorder);
     return status;
 }

@@ -3,6 +3,7 @@
 #ifndef TOOLS_JOB_H
 #define TOOLS_JOB_H
 
+#include "tools/run/bind.h"
 #include "tools/run/nodes.h"
 
 #include <stdbool.h>
@@ -11,6 +12,8 @@ typedef struct {
     gint64 timeout_us; /* limit for the whole job; 0 = none */
     gint64 grace_us; /* time from the first signal to SIGKILL */
     gboolean tag_output;
+    tool_tags_t tags; /* with tag_output */
+    tool_bind_t bind;
     bool ranks_explain; /* ranks write why they fail, see errors.h */
     int max_restarts; /* most restarts of all ranks after a failure */
     gboolean survive; /* a rank that fails does not end the others */

@@ -17,7 +17,7 @@
 typedef struct {
     int ranks, master_port;
     double timeout, grace, join_timeout, node_timeout; /* seconds */
-    char *nodes, *master, *master_addr, *id, *log_dir;
+    char *nodes, *master, *master_addr, *id, *log_dir, *bind, *color;
     gboolean deepspeed_table;
     tool_limits_t limits;
     tool_place_t place;
@@ -176,6 +176,37 @@ static int read_times(options_t *o)
     return TOOL_OK;
 }
 
+/* Reads a word of names, of which the last is NULL. The number of the name;
+ * TOOL_USAGE as *ret_status: a sentence went to stderr. */
+static int read_word(const char *option, const char *word,
+                     const char *const *names, int *ret_status)
+{
+    char *all;
+
+    for (int i = 0; names[i]; i++)
+        if (!word || strcmp(word, names[i]) == 0)
+            return i;
+    all = g_strjoinv(", ", (char **)names);
+    *ret_status = tool_fail(TOOL_USAGE, "run", "%s '%s' must be one of %s",
+                            option, word, all);
+    g_free(all);
+    return 0;
+}
+
+/* Reads --bind and those of the tags. */
+static int read_words_of_ranks(options_t *o)
+{
+    static const char *const bind[] = {"none", "core", "numa", "socket", NULL};
+    static const char *const color[] = {"auto", "always", "never", NULL};
+    int status = TOOL_OK;
+
+    o->limits.bind = (tool_bind_t)read_word("--bind", o->bind, bind, &status);
+    o->limits.tags.color =
+        (tool_color_t)read_word("--color", o->color, color, &status);
+    o->limits.tag_output |= o->limits.tags.timestamps;
+    return status;
+}
+
 static int run_check_options(options_t *o, char **argv)
 {
     int status;
@@ -185,6 +216,8 @@ static int run_check_options(options_t *o, char **argv)
                          "give the number of ranks, 1 to %d, with -n",
                          TOOL_RANKS_MAX);
     status = read_times(o);
+    if (status == TOOL_OK)
+        status = read_words_of_ranks(o);
     if (status == TOOL_OK)
         status = options_read_nodes(o);
     if (status == TOOL_OK)
@@ -252,8 +285,8 @@ static const struct {
      "the ranks get the environment of dscomm run; write NAME=VALUE before it"},
     {"-bind-to --bind-to -map-by --map-by --rank-by --report-bindings "
      "--cpu-bind --cpu-set --cpus-per-task -c --distribution ",
-     "dscomm run binds no rank; let each bind itself, as sh -c 'exec taskset "
-     "-c $LOCAL_RANK PROGRAM' does, or start the program with mpirun or srun"},
+     "--bind core, numa or socket binds the ranks; for other processors, let "
+     "each bind itself, as sh -c 'exec taskset -c $LOCAL_RANK PROGRAM' does"},
     {"-oversubscribe --oversubscribe --overcommit -O --allow-run-as-root ",
      "dscomm run allows it; leave the option out"},
     {"-rank --rank --rank-id ",
@@ -384,8 +417,8 @@ int tool_run(int argc, char **argv)
         .join_timeout = 300,
         .node_timeout = 10,
         .place = {.nodes = 1, .node_rank = -1, .port = PORT_DEFAULT}};
-    char **const texts[] = {&o.nodes, &o.master, &o.master_addr, &o.id,
-                            &o.log_dir};
+    char **const texts[] = {&o.nodes,   &o.master, &o.master_addr, &o.id,
+                            &o.log_dir, &o.bind,   &o.color};
     const GOptionEntry entries[] = {
         {"ranks", 'n', 0, G_OPTION_ARG_INT, &o.ranks,
          "Start N ranks on this machine (required)", "N"},
@@ -416,6 +449,12 @@ int tool_run(int argc, char **argv)
          "Let the other ranks go on if a rank fails", NULL},
         {"tag-output", 0, 0, G_OPTION_ARG_NONE, &o.limits.tag_output,
          "Put \"[rank]: \" before every line of output", NULL},
+        {"timestamps", 0, 0, G_OPTION_ARG_NONE, &o.limits.tags.timestamps,
+         "--tag-output, with the time before each tag", NULL},
+        {"color", 0, 0, G_OPTION_ARG_STRING, &o.color,
+         "Color tags: always, never, or auto, on a terminal", "WHEN"},
+        {"bind", 0, 0, G_OPTION_ARG_STRING, &o.bind,
+         "Bind each rank to a core, numa node or socket (none)", "OBJECT"},
         {"deepspeed-table", 0, 0, G_OPTION_ARG_NONE, &o.deepspeed_table,
          "Print a profile in the layout of DeepSpeed's log_summary", NULL},
         {"log-dir", 0, 0, G_OPTION_ARG_FILENAME, &o.log_dir,

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Pipes are not read while a sink has this many bytes to write. */
@@ -27,6 +28,8 @@ typedef struct {
     GByteArray *queue;
     gsize written; /* of queue */
     int slot;
+    bool colored;
+    bool timed;
 } sink_t;
 
 typedef struct {
@@ -55,7 +58,19 @@ static bool is_same_file(int a, int b)
            x.st_ino == y.st_ino;
 }
 
-tool_output_t *tool_output_new(const char *command, int first, int ranks)
+/* Returns whether tags that go to fd get colors: see https://no-color.org. */
+static bool has_colors(int fd, tool_color_t color)
+{
+    const char *refused = g_getenv("NO_COLOR"), *term = g_getenv("TERM");
+
+    if (color != TOOL_COLOR_AUTO)
+        return color == TOOL_COLOR_ALWAYS;
+    return !(refused && *refused) && term && *term && strcmp(term, "dumb") &&
+           isatty(fd);
+}
+
+tool_output_t *tool_output_new(const char *command, const tool_tags_t *tags,
+                               int first, int ranks)
 {
     tool_output_t *output = g_new0(tool_output_t, 1);
     bool same = is_same_file(STDOUT_FILENO, STDERR_FILENO);
@@ -66,6 +81,8 @@ tool_output_t *tool_output_new(const char *command, int first, int ranks)
     for (int i = 0; i < 2; i++) {
         output->sinks[i].fd = i == 0 ? STDOUT_FILENO : STDERR_FILENO;
         output->sinks[i].queue = g_byte_array_new();
+        output->sinks[i].colored = has_colors(output->sinks[i].fd, tags->color);
+        output->sinks[i].timed = tags->timestamps;
     }
     output->streams = g_new0(stream_t, 2 * ranks);
     output->errors = &output->sinks[same ? 0 : 1];
@@ -142,17 +159,49 @@ void tool_output_prepare(tool_output_t *output, GArray *fds)
     }
 }
 
+/* Appends the time in UTC, as "2026-01-31T12:00:00.123Z ". */
+static void put_time(GByteArray *queue)
+{
+    const gint64 now = g_get_real_time();
+    const time_t seconds = (time_t)(now / G_USEC_PER_SEC);
+    char text[64];
+    struct tm tm;
+    size_t length;
+
+    gmtime_r(&seconds, &tm);
+    length = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+    length += (size_t)snprintf(text + length, sizeof(text) - length, ".%03dZ ",
+                               (int)(now % G_USEC_PER_SEC / 1000));
+    g_byte_array_append(queue, (const guint8 *)text, (guint)length);
+}
+
+static void put_tag(const sink_t *sink, int rank)
+{
+    /* the terminal's colors but black and white: either may be the background
+     */
+    enum { RED = 31, COLORS = 6 };
+    char tag[64];
+    int length;
+
+    if (sink->timed)
+        put_time(sink->queue);
+    if (sink->colored)
+        length = snprintf(tag, sizeof(tag), "\033[%dm[%d]:\033[0m ",
+                          RED + rank % COLORS, rank);
+    else
+        length = snprintf(tag, sizeof(tag), "[%d]: ", rank);
+    g_byte_array_append(sink->queue, (const guint8 *)tag, (guint)length);
+}
+
 /* Writes one line, or piece of a line: the bytes that were begun, and size
  * more. */
 static void put_line(stream_t *stream, int rank, const guint8 *bytes,
                      gsize size)
 {
     GByteArray *queue = stream->sink->queue;
-    char tag[32];
-    int length = snprintf(tag, sizeof(tag), "[%d]: ", rank);
 
     if (stream->sink->fd >= 0) {
-        g_byte_array_append(queue, (const guint8 *)tag, (guint)length);
+        put_tag(stream->sink, rank);
         g_byte_array_append(queue, stream->line->data, stream->line->len);
         g_byte_array_append(queue, bytes, (guint)size);
         g_byte_array_append(queue, (const guint8 *)"\n", 1);

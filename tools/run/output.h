@@ -13,9 +13,22 @@
 
 typedef struct tool_output tool_output_t;
 
+typedef enum {
+    TOOL_COLOR_AUTO,
+    TOOL_COLOR_ALWAYS,
+    TOOL_COLOR_NEVER
+} tool_color_t;
+
+/* What the tags look like. */
+typedef struct {
+    gboolean timestamps; /* the time of each line comes before its tag */
+    tool_color_t color; /* each rank's tag has a color */
+} tool_tags_t;
+
 /* Tags the output of so many ranks, from first on, and writes it to this
  * process's stdout and stderr. command: this command's name, for messages. */
-tool_output_t *tool_output_new(const char *command, int first, int ranks);
+tool_output_t *tool_output_new(const char *command, const tool_tags_t *tags,
+                               int first, int ranks);
 void tool_output_free(tool_output_t *output);
 
 /* Makes rank's two pipes; fds = the ends that become its stdout and stderr, to

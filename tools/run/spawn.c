@@ -138,6 +138,8 @@ static void child_execute(const tool_job_t *job, int rank, const int *fds,
     drop_stops();
     child_stdio(job, rank, fds);
     setrlimit(RLIMIT_NOFILE, &job->files);
+    /* If the processors have gone offline since, the rank runs unbound. */
+    tool_bind_apply(&job->binding, rank);
     sigaction(SIGPIPE, &job->pipe_action, NULL);
     sigprocmask(SIG_SETMASK, &job->mask, NULL);
     execvpe(job->argv[0], job->argv, (char **)environment);

@@ -4,6 +4,7 @@
 #define TOOLS_SPAWN_H
 
 #include "lib/recorder/recorder.h"
+#include "tools/run/bind.h"
 #include "tools/run/guard.h"
 #include "tools/run/output.h"
 
@@ -36,6 +37,7 @@ typedef struct {
     struct sigaction pipe_action;
     int signal_fd; /* a signalfd, from tool_supervise_prepare() */
     struct rlimit files;
+    tool_binding_t binding; /* of the ranks to processors */
     dscomm_recorder_t recorder; /* memory for the ranks' flight recorders */
     /* the guard; its groups are the ranks' pids, 0 = not running */
     tool_guard_t guard;

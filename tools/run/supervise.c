@@ -706,7 +706,8 @@ int tool_supervise(tool_job_t *job, const tool_limits_t *limits,
     s.pids = job->guard.groups;
     s.signalled = g_hash_table_new(NULL, NULL);
     if (limits->tag_output)
-        s.output = tool_output_new(job->command, job->first_rank, job->ranks);
+        s.output = tool_output_new(job->command, &limits->tags,
+                                   job->first_rank, job->ranks);
     s.job_deadline = G_MAXINT64;
     if (limits->timeout_us > 0)
         s.job_deadline = g_get_monotonic_time() + limits->timeout_us;
