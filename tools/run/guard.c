@@ -34,10 +34,9 @@ static void detach(void)
         return;
 }
 
-static void guard(int fd, const tool_guard_t *shared, int count, int node)
+static void guard(int fd, const tool_guard_t *shared, int count)
 {
     const volatile pid_t *groups = shared->groups;
-    const pid_t guarded = getppid();
     char byte;
 
     detach();
@@ -45,7 +44,7 @@ static void guard(int fd, const tool_guard_t *shared, int count, int node)
         continue;
     /* before ranks of other nodes fail because these ranks are gone */
     if (*shared->url)
-        tool_nodes_report_killed(shared->url, node, guarded);
+        tool_nodes_report_killed(shared->url, shared->key, shared->text);
     for (int i = 0; i < count; i++)
         if (groups[i] > 0)
             kill(-groups[i], SIGKILL);
@@ -61,7 +60,7 @@ static pid_t guard_fork(void)
     return (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
 }
 
-static int guard_start(int count, int node, tool_guard_t *own)
+static int guard_start(int count, tool_guard_t *own)
 {
     int ends[2];
 
@@ -70,7 +69,7 @@ static int guard_start(int count, int node, tool_guard_t *own)
     own->pid = guard_fork();
     if (own->pid == 0) {
         close(ends[1]);
-        guard(ends[0], own, count, node);
+        guard(ends[0], own, count);
     }
     int error = own->pid < 0 ? errno : 0;
     close(ends[0]);
@@ -80,9 +79,10 @@ static int guard_start(int count, int node, tool_guard_t *own)
     return error;
 }
 
-int tool_guard_start(int count, int node, tool_guard_t *ret_guard)
+int tool_guard_start(int count, tool_guard_t *ret_guard)
 {
-    size_t size = 2 * PATH_MAX + (size_t)count * sizeof(pid_t);
+    const size_t texts = 2 * PATH_MAX + 2 * TOOL_GUARD_TEXT;
+    size_t size = texts + (size_t)count * sizeof(pid_t);
     char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     tool_guard_t own = {.folder = memory};
@@ -90,8 +90,10 @@ int tool_guard_start(int count, int node, tool_guard_t *ret_guard)
     if (memory == MAP_FAILED)
         return errno;
     own.url = memory + PATH_MAX;
-    own.groups = (pid_t *)(void *)(memory + 2 * PATH_MAX);
-    int error = guard_start(count, node, &own);
+    own.key = own.url + PATH_MAX;
+    own.text = own.key + TOOL_GUARD_TEXT;
+    own.groups = (pid_t *)(void *)(memory + texts);
+    int error = guard_start(count, &own);
     if (error)
         munmap(memory, size);
     else

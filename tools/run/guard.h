@@ -8,6 +8,8 @@
 #include <limits.h>
 #include <sys/types.h>
 
+#define TOOL_GUARD_TEXT 128
+
 typedef struct {
     pid_t pid;
     int fd; /* write end; closed when this process ends */
@@ -15,13 +17,15 @@ typedef struct {
     /* PATH_MAX bytes: folder that is removed (tools/common/errors.h), or "" */
     char *folder;
     char *url; /* PATH_MAX bytes: URL of the nodes' store, or "" */
+    /* TOOL_GUARD_TEXT bytes each: what is set there, unless it is set already,
+     * if this process is killed */
+    char *key, *text;
     pid_t *groups; /* process groups to kill; 0: none */
 } tool_guard_t;
 
-/* Starts the guard for count groups of node; 0, or an errno. Call it before a
- * thread exists. The guard is a child that waitpid() sees with __WCLONE only.
- */
-int tool_guard_start(int count, int node, tool_guard_t *ret_guard);
+/* Starts the guard for count groups; 0, or an errno. Call it before a thread
+ * exists. The guard is a child that waitpid() sees with __WCLONE only. */
+int tool_guard_start(int count, tool_guard_t *ret_guard);
 
 /* Lets the guard clean up and end, and waits for that. */
 void tool_guard_end(const tool_guard_t *guard);

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -86,7 +87,8 @@ static int choose_secret(const tool_job_t *job, const tool_limits_t *limits)
 {
     static const char *const names[] = {"DSCOMM_JOB_SECRET",
                                         "DSCOMM_JOB_SECRET_FILE"};
-    bool given = limits->place && limits->place->nodes > 1;
+    bool given =
+        limits->place && (limits->place->nodes > 1 || limits->place->least);
     char text[2 * RANDOM_MOST + 1];
     int status;
 
@@ -127,7 +129,7 @@ static int prepare(tool_job_t *job, const tool_limits_t *limits)
         return tool_fail(TOOL_INTERNAL, job->command, "/dev/null: %s",
                          g_strerror(errno));
     job->binding = tool_bind_choose(job->command, limits->bind, job->ranks);
-    error = tool_guard_start(job->ranks, node_rank, &job->guard);
+    error = tool_guard_start(job->ranks, &job->guard);
     if (error)
         return tool_fail(TOOL_INTERNAL, job->command,
                          "cannot start the guard process: %s",
@@ -167,15 +169,14 @@ static int run_here(tool_job_t *job, const tool_limits_t *limits)
     return status;
 }
 
-static int run_on_nodes(tool_job_t *job, const tool_limits_t *limits)
+/* Runs this node's ranks together with the nodes that have met. */
+static int run_attempt(tool_job_t *job, const tool_limits_t *limits,
+                       tool_nodes_t *nodes)
 {
-    tool_nodes_t *nodes;
-    int status = tool_nodes_join(job, limits->place, &nodes);
+    int status = raise_file_limit(job, limits);
 
-    if (status != TOOL_OK)
-        return status;
-    status = raise_file_limit(job, limits);
-    if (status == TOOL_OK && tool_supervise_prepare(job) < 0)
+    if (status == TOOL_OK && job->signal_fd < 0 &&
+        tool_supervise_prepare(job) < 0)
         status = TOOL_INTERNAL;
     tool_nodes_watch(nodes);
     if (status == TOOL_OK)
@@ -183,6 +184,47 @@ static int run_on_nodes(tool_job_t *job, const tool_limits_t *limits)
     tool_nodes_end(nodes, status, "its ranks could not be started");
     tool_nodes_leave(nodes);
     return status;
+}
+
+/* Runs the attempts of an elastic job, each with the nodes that come. */
+static int run_elastic(tool_job_t *job, const tool_limits_t *limits)
+{
+    tool_elastic_t *elastic;
+    int status = tool_elastic_open(job, limits->place, &elastic);
+
+    if (status == TOOL_OK)
+        status = TOOL_AGAIN;
+    while (status == TOOL_AGAIN) {
+        tool_nodes_t *nodes;
+
+        status = tool_elastic_join(elastic, &nodes);
+        if (nodes)
+            status = run_attempt(job, limits, nodes);
+    }
+    tool_elastic_close(elastic);
+    return status;
+}
+
+static int run_on_nodes(tool_job_t *job, const tool_limits_t *limits)
+{
+    tool_nodes_t *nodes;
+    int status = tool_nodes_join(job, limits->place, &nodes);
+
+    return status == TOOL_OK ? run_attempt(job, limits, nodes) : status;
+}
+
+/* Ends this process by the signal, as if it had never been caught, so that a
+ * shell sees it; without a core dump. */
+static void die_by(int signal)
+{
+    struct rlimit none = {0, 0};
+    sigset_t set;
+
+    setrlimit(RLIMIT_CORE, &none);
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    raise(signal);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
 int tool_job_run(const char *command, char **argv, int ranks,
@@ -197,16 +239,25 @@ int tool_job_run(const char *command, char **argv, int ranks,
         .address = "127.0.0.1",
         .max_restarts = limits->max_restarts,
         .log_dir = limits->log_dir,
+        .signal_fd = -1,
         .recorder = DSCOMM_RECORDER_INIT,
     };
     int status = prepare(&job, limits);
 
     if (status != TOOL_OK)
         return status;
-    status =
-        limits->place ? run_on_nodes(&job, limits) : run_here(&job, limits);
+    if (!limits->place)
+        status = run_here(&job, limits);
+    else if (limits->place->least)
+        status = run_elastic(&job, limits);
+    else
+        status = run_on_nodes(&job, limits);
+    if (job.signal_fd >= 0)
+        close(job.signal_fd);
     tool_guard_end(&job.guard);
     tool_bind_free(&job.binding);
     dscomm_priv_recorder_close(&job.recorder);
+    if (job.end_signal)
+        die_by(job.end_signal);
     return status;
 }

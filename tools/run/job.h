@@ -40,10 +40,14 @@ int tool_job_run(const char *command, char **argv, int ranks,
  * former state in the ranks. -1: a sentence went to stderr. */
 int tool_supervise_prepare(tool_job_t *job);
 
+/* The result of tool_supervise() if the next attempt of an elastic job
+ * follows. */
+#define TOOL_AGAIN (-1)
+
 /* Starts all ranks. Returns the exit status for the program when no process of
  * the job is left on this node and no other node runs one (nodes NULL: there is
- * none); it then leaves the nodes. If a signal ended the job, ends this process
- * by that signal. */
+ * none); it then leaves the nodes. If a signal ended the job, job->end_signal
+ * is set. */
 int tool_supervise(tool_job_t *job, const tool_limits_t *limits,
                    tool_nodes_t *nodes);
 

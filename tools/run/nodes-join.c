@@ -9,12 +9,10 @@
 #include "lib/base/node.h"
 #include "lib/rendezvous/roster.h"
 #include "tools/common/tool.h"
+#include "tools/run/nodes-record.h"
 #include "tools/run/nodes.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,50 +24,12 @@
 #define NOTICE_MS 5000
 /* Time between looks for notes of strangers, and for records. */
 #define LOOK_MS 500
-/* Key of the first stranger's note. */
-#define NOTE_KEY "stranger"
-#define NOTE_MAX 1024
-#define RECORD_MAX 1024
-
-/* The record of a node. */
-typedef struct {
-    /* nodes of the job; ranks on this node; most restarts */
-    int64_t nodes, ranks, restarts;
-    int64_t pid; /* of this process */
-    const char *id; /* run id of the job, "" if none was given */
-    const char *host; /* this node's name */
-} record_t;
-
-static dscomm_roster_lines_t record_lines(record_t *r)
-{
-    return (dscomm_roster_lines_t){
-        "dscomm-run 1",
-        RECORD_MAX,
-        {&r->nodes, &r->ranks, &r->restarts, &r->pid},
-        {&r->id, &r->host},
-    };
-}
-
-/* Reads the record of node; *ret_memory has its texts, for g_free(). */
-static dscomm_status_t record_read(int node, const char *text, size_t size,
-                                   record_t *record, char **ret_memory)
-{
-    const dscomm_roster_lines_t lines = record_lines(record);
-
-    if (dscomm_priv_roster_read(&lines, text, size, ret_memory) == 0 &&
-        record->ranks >= 1 && record->ranks <= TOOL_RANKS_MAX)
-        return DSCOMM_OK;
-    return dscomm_fail(DSCOMM_ERR_PROTOCOL,
-                       "what node %d says of itself makes no sense: give all "
-                       "nodes the same version of dscomm",
-                       node);
-}
 
 typedef struct {
     tool_job_t *job;
     const tool_place_t *place;
     char *url;
-    record_t own;
+    tool_record_t own;
     dscomm_roster_t roster;
     /* on node 0: the store in which its server reports refused processes */
     dscomm_store_t *base;
@@ -128,8 +88,7 @@ static int claim(const join_t *j)
 
 static int put_own_record(join_t *j)
 {
-    const dscomm_roster_lines_t lines = record_lines(&j->own);
-    char *text = dscomm_priv_roster_write(&lines);
+    char *text = tool_record_write(&j->own);
     dscomm_status_t status =
         text ? dscomm_priv_roster_put(&j->roster, text)
              : dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a record");
@@ -145,9 +104,10 @@ static dscomm_status_t take_record(void *arg, int node, const void *value,
                                    size_t size)
 {
     join_t *j = arg;
-    record_t record;
+    tool_record_t record;
     char *memory;
-    dscomm_status_t status = record_read(node, value, size, &record, &memory);
+    dscomm_status_t status =
+        tool_record_read(node, value, size, &record, &memory);
 
     if (status == DSCOMM_OK) {
         j->counts[node] = (int)record.ranks;
@@ -156,58 +116,6 @@ static dscomm_status_t take_record(void *arg, int node, const void *value,
     }
     g_free(memory);
     return status;
-}
-
-static bool is_named(const struct hostent *entry, const char *host)
-{
-    bool found = !g_ascii_strcasecmp(entry->h_name, host);
-
-    for (char **name = entry->h_aliases; *name && !found; name++)
-        found = !g_ascii_strcasecmp(*name, host);
-    return found;
-}
-
-/* Whether host is a loopback address, or a name that /etc/hosts gives to one:
- * Debian's gives a machine's own name to 127.0.1.1, where no other machine can
- * reach a server. Name servers are not asked: they may not answer. */
-static bool host_is_loopback(const char *host)
-{
-    const struct hostent *entry;
-    struct in_addr v4;
-    struct in6_addr v6;
-    bool found = false;
-
-    if (inet_pton(AF_INET6, host, &v6) == 1)
-        return IN6_IS_ADDR_LOOPBACK(&v6);
-    if (inet_pton(AF_INET, host, &v4) != 1) {
-        sethostent(1);
-        while (!found && (entry = gethostent()) != NULL)
-            found = entry->h_addrtype == AF_INET && is_named(entry, host);
-        v4.s_addr = 0;
-        if (found)
-            memcpy(&v4, entry->h_addr_list[0], sizeof v4);
-        endhostent();
-    }
-    return ntohl(v4.s_addr) >> 24 == 127;
-}
-
-/* Prints the first stranger's note, once. */
-static void look_for_note(join_t *j)
-{
-    void *value;
-    size_t size;
-    char *text;
-
-    if (j->note ||
-        dscomm_priv_roster_fetch(j->roster.store, NOTE_KEY, &value, &size) <
-            0 ||
-        !value)
-        return;
-    text = g_strndup(value, MIN(size, NOTE_MAX));
-    dscomm_store_free(value);
-    j->note = tool_printable(text);
-    g_free(text);
-    tool_fail(0, j->job->command, "refused a node of another job: %s", j->note);
 }
 
 /* After a while, prints for which nodes it waits. */
@@ -238,7 +146,7 @@ static dscomm_status_t look_around(void *arg)
 {
     join_t *j = arg;
 
-    look_for_note(j);
+    tool_record_quote_stranger(j->roster.store, j->job->command, &j->note);
     give_notice(j);
     j->refused = find_refused(j, true);
     return j->refused ? DSCOMM_ERR_MISMATCH : DSCOMM_OK;
@@ -258,7 +166,7 @@ static char *explain_late(join_t *j, int *ret_came)
 
     dscomm_priv_roster_missing(j->roster.store, j->roster.record,
                                j->roster.count, "node", &names, ret_came);
-    look_for_note(j);
+    tool_record_quote_stranger(j->roster.store, j->job->command, &j->note);
     if (find_refused(j, false))
         why = dscomm_last_error();
     else if (j->note)
@@ -321,44 +229,10 @@ static int lead(join_t *j)
 
 /* The others */
 
-/* Fails on this node only, because it is none of the job's nodes; leaves a
- * note for node 0. */
-static int join_refuse(const join_t *j, const char *why)
-{
-    dscomm_store_compare_set(j->roster.store, NOTE_KEY, "", 0, why,
-                             MIN(strlen(why), NOTE_MAX), NULL, NULL);
-    return tool_fail(TOOL_INTERNAL, j->job->command, "%s", why);
-}
-
-/* NULL, or how the record of this node contradicts that of node 0; g_free(). */
-static char *record_compare(const record_t *first, int node,
-                            const record_t *own)
-{
-    char a[128], b[128];
-
-    if (first->nodes != own->nodes || first->restarts != own->restarts) {
-        const bool nodes = first->nodes != own->nodes;
-
-        g_snprintf(a, sizeof a, "%s %d", nodes ? "--nnodes" : "--max-restarts",
-                   (int)(nodes ? first->nodes : first->restarts));
-        g_snprintf(b, sizeof b, "%d",
-                   (int)(nodes ? own->nodes : own->restarts));
-    } else if (strcmp(first->id, own->id)) {
-        g_snprintf(a, sizeof a, *first->id ? "--rdzv-id '%s'" : "no --rdzv-id",
-                   first->id);
-        g_snprintf(b, sizeof b, *own->id ? "'%s'" : "none", own->id);
-    } else {
-        return NULL;
-    }
-    return g_strdup_printf("node 0 has %s, node %d (%s) %s; give all nodes of "
-                           "a job the same, and each job its own port",
-                           a, node, own->host, b);
-}
-
 /* Compares this node's record with that of node 0, which comes first. */
 static int compare_first(const join_t *j)
 {
-    record_t first;
+    tool_record_t first;
     char key[ROSTER_KEY_MAX], *memory, *wrong;
     void *value;
     size_t size;
@@ -371,12 +245,12 @@ static int compare_first(const join_t *j)
                          "a store answers at %s, but node 0 does not come "
                          "there: another program may have that port: %s",
                          j->url, dscomm_last_error());
-    if (record_read(0, value, size, &first, &memory) == DSCOMM_OK)
-        wrong = record_compare(&first, j->place->node_rank, &j->own);
+    if (tool_record_read(0, value, size, &first, &memory) == DSCOMM_OK)
+        wrong = tool_record_compare(&first, j->place->node_rank, &j->own);
     else
         wrong = g_strdup(dscomm_last_error());
     if (wrong)
-        status = join_refuse(j, wrong);
+        status = tool_record_refuse(j->roster.store, j->job->command, wrong);
     g_free(wrong);
     g_free(memory);
     dscomm_store_free(value);
@@ -415,7 +289,7 @@ static int fail_replaced(const join_t *j, int planned)
     char *end = g_strdup_printf("%d %d %s", node, TOOL_INTERNAL, why);
     int status;
 
-    tool_nodes_set_once(j->roster.store, "end", end);
+    tool_nodes_set_once(j->roster.store, TOOL_NODES_OVER, end);
     status = tool_fail(TOOL_INTERNAL, j->job->command, "node %d %s", node, why);
     g_free(end);
     g_free(why);
@@ -462,20 +336,19 @@ static int plan_follow(join_t *j)
 
 /* Together */
 
-/* After a while, prints that it waits for node 0. */
-static dscomm_status_t await_store(join_t *j)
+dscomm_status_t tool_nodes_await_store(const tool_job_t *job, const char *url,
+                                       int64_t deadline,
+                                       dscomm_store_t **ret_store)
 {
-    const int left = dscomm_priv_clock_left(j->roster.deadline);
-    dscomm_status_t status = tool_nodes_open(j->url, 0, MIN(left, NOTICE_MS),
-                                             NULL, &j->roster.store);
+    const int left = dscomm_priv_clock_left(deadline);
+    dscomm_status_t status =
+        tool_nodes_open(url, 0, MIN(left, NOTICE_MS), NULL, ret_store);
 
     if (status != DSCOMM_ERR_TIMEOUT || left <= NOTICE_MS)
         return status;
-    tool_fail(0, j->job->command, "waiting for node 0: %s",
-              dscomm_last_error());
-    return tool_nodes_open(j->url, 0,
-                           dscomm_priv_clock_left(j->roster.deadline), NULL,
-                           &j->roster.store);
+    tool_fail(0, job->command, "waiting for node 0: %s", dscomm_last_error());
+    return tool_nodes_open(url, 0, dscomm_priv_clock_left(deadline), NULL,
+                           ret_store);
 }
 
 static int join_open_store(join_t *j)
@@ -483,7 +356,8 @@ static int join_open_store(join_t *j)
     dscomm_status_t status;
 
     if (j->place->node_rank) {
-        status = await_store(j);
+        status = tool_nodes_await_store(j->job, j->url, j->roster.deadline,
+                                        &j->roster.store);
         return status == DSCOMM_OK
                    ? TOOL_OK
                    : tool_fail(TOOL_INTERNAL, j->job->command,
@@ -497,21 +371,8 @@ static int join_open_store(join_t *j)
         return tool_fail(TOOL_INTERNAL, j->job->command,
                          "node 0 cannot serve the job's store: %s",
                          dscomm_last_error());
-    j->loopback = host_is_loopback(j->place->host);
+    j->loopback = tool_host_is_loopback(j->place->host);
     return TOOL_OK;
-}
-
-/* If node 0's store refuses this node because of its secret, the library
- * reports the program's name there. It is equal for all nodes of a job, and
- * holds what record_compare() compares. */
-static void name_program(const record_t *own)
-{
-    char *name = g_strdup_printf("dscomm run --nnodes %d --max-restarts %d%s%s",
-                                 (int)own->nodes, (int)own->restarts,
-                                 *own->id ? " --rdzv-id " : "", own->id);
-
-    g_set_prgname(name);
-    g_free(name);
 }
 
 static void take_plan(join_t *j)
@@ -567,13 +428,8 @@ int tool_nodes_join(tool_job_t *job, const tool_place_t *place,
     j.url = tool_nodes_url(place->host, place->port);
     dscomm_priv_node_name(name);
     host = tool_printable(name);
-    j.own = (record_t){place->nodes,
-                       job->ranks,
-                       job->max_restarts,
-                       getpid(),
-                       place->id ? place->id : "",
-                       host};
-    name_program(&j.own);
+    j.own = tool_record_own(job, place, host);
+    tool_record_name_program(&j.own);
     j.hosts = g_new0(char *, place->nodes + 1);
     j.counts = g_new0(int, place->nodes);
     *ret_nodes = tool_nodes_new(job, place, j.url);

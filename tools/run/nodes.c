@@ -47,10 +47,10 @@ struct tool_nodes {
     int restarts_max;
     char **hosts;
     char *url;
-    /* The URL of the store, shared with the guard, which reports there that
-     * this process was killed. "": nothing to report, because this node has not
-     * joined or may end. */
-    char *guard_url;
+    bool elastic; /* a lost node leads to a restart, as long as there is one */
+    /* The guard reports that this process was killed. Its URL is "" if there is
+     * nothing to report, because this node has not joined or may end. */
+    const tool_guard_t *guard;
     gint64 silence_us;
     dscomm_store_t *joined; /* the server of node 0 */
     dscomm_store_t *store; /* the thread's */
@@ -121,7 +121,9 @@ tool_nodes_t *tool_nodes_new(const tool_job_t *job, const tool_place_t *place,
     n->restarts_max = job->max_restarts;
     n->silence_us = place->silence_us;
     n->url = g_strdup(url);
-    n->guard_url = job->guard.url;
+    n->elastic = place->least > 0;
+    n->attempt = job->attempt;
+    n->guard = &job->guard;
     n->recorder = &job->recorder;
     n->beats = g_new0(int64_t, n->count);
     n->changed_us = g_new0(gint64, n->count);
@@ -249,7 +251,7 @@ static dscomm_status_t count_up(const tool_nodes_t *n, const char *what,
 
 static dscomm_status_t write_end(tool_nodes_t *n, const char *text)
 {
-    return tool_nodes_set_once(n->store, "end", text);
+    return tool_nodes_set_once(n->store, TOOL_NODES_OVER, text);
 }
 
 static dscomm_status_t write_restart(tool_nodes_t *n, const char *text)
@@ -322,7 +324,7 @@ static dscomm_status_t fetch(tool_nodes_t *n, const char *key, char **ret_text)
 static dscomm_status_t look_for_end(tool_nodes_t *n)
 {
     char *text;
-    dscomm_status_t status = fetch(n, "end", &text);
+    dscomm_status_t status = fetch(n, TOOL_NODES_OVER, &text);
 
     if (status < 0 || !text)
         return status;
@@ -366,6 +368,12 @@ static dscomm_status_t look_for_start(tool_nodes_t *n)
     return DSCOMM_OK;
 }
 
+/* Whether the job goes on without a node that is lost. */
+static bool outlives(const tool_nodes_t *n)
+{
+    return n->elastic && n->attempt < n->restarts_max;
+}
+
 static dscomm_status_t declare_lost(tool_nodes_t *n, int node)
 {
     char *what = g_strdup_printf(
@@ -373,7 +381,8 @@ static dscomm_status_t declare_lost(tool_nodes_t *n, int node)
         "dscomm run is gone",
         (double)n->silence_us / G_USEC_PER_SEC);
     char *text = write_text(node, TOOL_INTERNAL, what);
-    dscomm_status_t status = write_end(n, text);
+    dscomm_status_t status =
+        outlives(n) ? write_restart(n, text) : write_end(n, text);
 
     n->lost++;
     g_free(text);
@@ -520,12 +529,25 @@ static void end_unwatched(tool_nodes_t *n, int error)
     g_free(text);
 }
 
+/* Lets the guard report the end of this process, if it is killed. */
+static void guard_arm(const tool_nodes_t *n)
+{
+    if (outlives(n))
+        g_snprintf(n->guard->key, TOOL_GUARD_TEXT, "restart/%d", n->attempt);
+    else
+        g_strlcpy(n->guard->key, TOOL_NODES_OVER, TOOL_GUARD_TEXT);
+    g_snprintf(n->guard->text, TOOL_GUARD_TEXT,
+               "%d %d dscomm run (pid %d) was killed", n->own, TOOL_INTERNAL,
+               (int)getpid());
+    g_strlcpy(n->guard->url, n->url, PATH_MAX);
+}
+
 void tool_nodes_watch(tool_nodes_t *n)
 {
     int error;
 
     if (n->own > 0)
-        g_strlcpy(n->guard_url, n->url, PATH_MAX);
+        guard_arm(n);
     if (tool_nodes_open(n->url, 0, (int)(n->silence_us / 1000), NULL,
                         &n->store) < 0) {
         lose_store(n);
@@ -544,7 +566,7 @@ void tool_nodes_leave(tool_nodes_t *n)
 
     if (!n)
         return;
-    *n->guard_url = '\0';
+    *n->guard->url = '\0';
     post(n, POST_LEAVE, NULL);
     if (n->watching)
         pthread_join(n->thread, NULL);
@@ -569,16 +591,13 @@ void tool_nodes_leave(tool_nodes_t *n)
     g_free(n);
 }
 
-void tool_nodes_report_killed(const char *url, int node, pid_t pid)
+void tool_nodes_report_killed(const char *url, const char *key,
+                              const char *text)
 {
-    char *what = g_strdup_printf("dscomm run (pid %d) was killed", (int)pid);
-    char *text = write_text(node, TOOL_INTERNAL, what);
     dscomm_store_t *store;
 
-    if (tool_nodes_open(url, 0, REPORT_MS, NULL, &store) == DSCOMM_OK) {
-        tool_nodes_set_once(store, "end", text);
-        dscomm_store_close(store);
-    }
-    g_free(text);
-    g_free(what);
+    if (tool_nodes_open(url, 0, REPORT_MS, NULL, &store) < 0)
+        return;
+    tool_nodes_set_once(store, key, text);
+    dscomm_store_close(store);
 }

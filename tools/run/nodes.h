@@ -12,11 +12,15 @@ typedef struct tool_nodes tool_nodes_t;
 
 /* This node's place, from the command line. */
 typedef struct {
-    int nodes, node_rank;
+    int nodes; /* of the job; of an elastic one, the most */
+    int least; /* nodes of an elastic job; 0: the job is not elastic */
+    int node_rank; /* -1: given by node 0, in an elastic job */
     const char *host; /* host of node 0, for all nodes */
     int port;
     const char *id; /* run id; NULL: node 0 makes a random one */
-    gint64 join_us; /* time for all nodes to arrive */
+    gint64 join_us; /* time for all nodes to arrive, or the least */
+    /* time that an elastic job waits for further nodes after that */
+    gint64 last_call_us;
     gint64 silence_us; /* time without a heartbeat after which a node is lost */
 } tool_place_t;
 
@@ -65,15 +69,33 @@ void tool_nodes_ready(tool_nodes_t *nodes);
 /* Sends the remaining posts and closes the store; NULL is fine. */
 void tool_nodes_leave(tool_nodes_t *nodes);
 
-/* Called in a process that outlives a dscomm run that was killed: ends the job,
- * whose store is at url, on behalf of node. */
-void tool_nodes_report_killed(const char *url, int node, pid_t pid);
+/* Called in a process that outlives a dscomm run that was killed: sets key in
+ * the job's store, which is at url, to text. */
+void tool_nodes_report_killed(const char *url, const char *key,
+                              const char *text);
 
-/* For nodes.c, nodes-join.c, and the store of a job on one node */
+/* elastic.c: the nodes of an elastic job, which meet before each attempt */
+
+typedef struct tool_elastic tool_elastic_t;
+
+/* Meets node 0, which serves the store until the job ends. *ret_elastic is to
+ * be closed also if the result is not TOOL_OK: a sentence went to stderr. */
+int tool_elastic_open(tool_job_t *job, const tool_place_t *place,
+                      tool_elastic_t **ret_elastic);
+/* Waits until this node takes part in an attempt, and sets the members of job
+ * that depend on it. If *ret_nodes is NULL, the job has ended, with a sentence
+ * on stderr, and the result is its exit status. */
+int tool_elastic_join(tool_elastic_t *elastic, tool_nodes_t **ret_nodes);
+/* NULL is fine. */
+void tool_elastic_close(tool_elastic_t *elastic);
+
+/* For nodes.c, nodes-join.c, elastic.c, and the store of a job on one node */
 
 /* Key of the run's id, by which ranks of other jobs find that this is not
  * their store. */
 #define TOOL_NODES_RUN "run"
+/* Key of the event that ends the job. */
+#define TOOL_NODES_OVER "end"
 /* Key of the number of nodes that have read how the job ended, or why it did
  * not begin. */
 #define TOOL_NODES_READ "bye"
@@ -103,5 +125,11 @@ void tool_nodes_plan(tool_nodes_t *nodes, char *const *hosts,
 /* Sets key to text, unless it is set already: the first value stays. */
 dscomm_status_t tool_nodes_set_once(dscomm_store_t *store, const char *key,
                                     const char *text);
+
+/* Opens the store as another node than node 0, until deadline; after a while,
+ * prints that it waits for node 0. */
+dscomm_status_t tool_nodes_await_store(const tool_job_t *job, const char *url,
+                                       int64_t deadline,
+                                       dscomm_store_t **ret_store);
 
 #endif

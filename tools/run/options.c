@@ -16,7 +16,8 @@
 
 typedef struct {
     int ranks, master_port;
-    double timeout, grace, join_timeout, node_timeout; /* seconds */
+    /* seconds */
+    double timeout, grace, join_timeout, last_call, node_timeout;
     char *nodes, *master, *master_addr, *id, *log_dir, *bind, *color;
     gboolean deepspeed_table;
     tool_limits_t limits;
@@ -49,15 +50,36 @@ static bool read_count(const char *text, int most, int *ret_count)
     return true;
 }
 
+/* Reads --nnodes MIN:MAX. Node 0 is where the store is; the others have no
+ * number. */
+static int options_read_range(options_t *o)
+{
+    tool_place_t *place = &o->place;
+    char **words = g_strsplit(o->nodes, ":", 2);
+    const bool valid = read_count(words[0], TOOL_NODES_MAX, &place->least) &&
+                       read_count(words[1], TOOL_NODES_MAX, &place->nodes) &&
+                       place->least <= place->nodes;
+
+    g_strfreev(words);
+    if (!valid)
+        return tool_fail(TOOL_USAGE, "run",
+                         "--nnodes '%s' must be MIN:MAX, with 1 <= MIN <= MAX "
+                         "<= %d",
+                         o->nodes, TOOL_NODES_MAX);
+    if (place->node_rank > 0)
+        return options_refuse(
+            "with --nnodes MIN:MAX, give --node-rank 0 on the host of "
+            "--master, "
+            "and none on the others: they are numbered when they have come");
+    return TOOL_OK;
+}
+
 static int options_read_nodes(options_t *o)
 {
     tool_place_t *place = &o->place;
 
     if (o->nodes && strchr(o->nodes, ':'))
-        return tool_fail(TOOL_USAGE, "run",
-                         "--nnodes '%s': the number of nodes cannot change "
-                         "while a job runs; give one number",
-                         o->nodes);
+        return options_read_range(o);
     if (o->nodes && !read_count(o->nodes, TOOL_NODES_MAX, &place->nodes))
         return tool_fail(TOOL_USAGE, "run", "--nnodes must be 1 to %d",
                          TOOL_NODES_MAX);
@@ -133,7 +155,7 @@ static int read_master(options_t *o)
             "a port, an IPv6 address needs brackets");
     if (o->master_port)
         place->port = o->master_port;
-    if (place->nodes > 1 && !place->host)
+    if ((place->nodes > 1 || place->least) && !place->host)
         return options_refuse(
             "where do the nodes meet? Give all of them the same "
             "--master HOST:PORT, of node 0");
@@ -162,6 +184,7 @@ static int read_times(options_t *o)
         {"--timeout", o->timeout, 0, SECONDS_MAX, &o->limits.timeout_us},
         {"--grace", o->grace, 0, SECONDS_MAX, &o->limits.grace_us},
         {"--join-timeout", o->join_timeout, 0, SECONDS_MAX, &o->place.join_us},
+        {"--last-call", o->last_call, 0, SECONDS_MAX, &o->place.last_call_us},
         {"--node-timeout", o->node_timeout, 1, 86400, &o->place.silence_us},
     };
 
@@ -415,6 +438,7 @@ int tool_run(int argc, char **argv)
     options_t o = {
         .grace = 5,
         .join_timeout = 300,
+        .last_call = 30,
         .node_timeout = 10,
         .place = {.nodes = 1, .node_rank = -1, .port = PORT_DEFAULT}};
     char **const texts[] = {&o.nodes,   &o.master, &o.master_addr, &o.id,
@@ -425,7 +449,7 @@ int tool_run(int argc, char **argv)
         {"nproc-per-node", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_INT, &o.ranks,
          NULL, NULL},
         {"nnodes", 0, 0, G_OPTION_ARG_STRING, &o.nodes,
-         "The job has N nodes, each with a dscomm run of its own", "N"},
+         "The job has N nodes, each with a dscomm run; or MIN to MAX", "N"},
         {"node-rank", 0, 0, G_OPTION_ARG_INT, &o.place.node_rank,
          "This is node R, from 0", "R"},
         {"master", 0, 0, G_OPTION_ARG_STRING, &o.master,
@@ -441,6 +465,8 @@ int tool_run(int argc, char **argv)
          "Name of the job, the same on all nodes (a random one)", "ID"},
         {"join-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &o.join_timeout,
          "Time for all nodes to come (300 seconds)", "S"},
+        {"last-call", 0, 0, G_OPTION_ARG_DOUBLE, &o.last_call,
+         "Wait so long for more when MIN nodes have come (30)", "S"},
         {"node-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &o.node_timeout,
          "A node not heard of for S seconds is lost (10)", "S"},
         {"max-restarts", 0, 0, G_OPTION_ARG_INT, &o.limits.max_restarts,

@@ -35,7 +35,9 @@ typedef struct {
     bool terminal;
     sigset_t mask; /* signal mask at the program's start */
     struct sigaction pipe_action;
-    int signal_fd; /* a signalfd, from tool_supervise_prepare() */
+    int signal_fd; /* a signalfd, from tool_supervise_prepare(); -1: none yet */
+    int end_signal; /* that ended the job; 0: none */
+    gint64 deadline; /* monotonic time, from the first start on; G_MAXINT64 */
     struct rlimit files;
     tool_binding_t binding; /* of the ranks to processors */
     dscomm_recorder_t recorder; /* memory for the ranks' flight recorders */

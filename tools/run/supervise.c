@@ -62,7 +62,8 @@ typedef struct {
      * one that failed */
     bool survived;
     int failed;
-    bool over; /* on all nodes */
+    bool over; /* on all nodes; of an elastic job, this attempt */
+    bool again; /* another attempt follows, with other nodes */
     uint32_t dumps; /* of the flight recorders, before this attempt */
 } supervisor_t;
 
@@ -583,7 +584,9 @@ static void attempt_ended(supervisor_t *s)
         print_line(s, "no dump was written: %s", problem);
     if (s->output)
         tool_output_end(s->output);
-    if (s->restarting && s->nodes)
+    if (s->restarting && s->nodes && s->limits->place->least)
+        s->again = s->over = true;
+    else if (s->restarting && s->nodes)
         tool_nodes_ready(s->nodes);
     else if (s->restarting)
         start_again(s);
@@ -684,20 +687,6 @@ static void supervise(supervisor_t *s)
     g_array_free(fds, true);
 }
 
-/* Ends this process by the signal, as if it had never been caught, so that a
- * shell sees it; without a core dump. */
-static void die_by(int signal)
-{
-    struct rlimit none = {0, 0};
-    sigset_t set;
-
-    setrlimit(RLIMIT_CORE, &none);
-    sigemptyset(&set);
-    sigaddset(&set, signal);
-    raise(signal);
-    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-}
-
 int tool_supervise(tool_job_t *job, const tool_limits_t *limits,
                    tool_nodes_t *nodes)
 {
@@ -706,11 +695,13 @@ int tool_supervise(tool_job_t *job, const tool_limits_t *limits,
     s.pids = job->guard.groups;
     s.signalled = g_hash_table_new(NULL, NULL);
     if (limits->tag_output)
-        s.output = tool_output_new(job->command, &limits->tags,
-                                   job->first_rank, job->ranks);
-    s.job_deadline = G_MAXINT64;
-    if (limits->timeout_us > 0)
-        s.job_deadline = g_get_monotonic_time() + limits->timeout_us;
+        s.output = tool_output_new(job->command, &limits->tags, job->first_rank,
+                                   job->ranks);
+    if (!job->deadline)
+        job->deadline = limits->timeout_us > 0
+                            ? g_get_monotonic_time() + limits->timeout_us
+                            : G_MAXINT64;
+    s.job_deadline = job->deadline;
     s.deadline = s.job_deadline;
     start_all(&s);
     supervise(&s);
@@ -718,11 +709,7 @@ int tool_supervise(tool_job_t *job, const tool_limits_t *limits,
         s.status = TOOL_INTERNAL;
     tool_output_free(s.output);
     g_hash_table_destroy(s.signalled);
-    close(job->signal_fd);
     tool_nodes_leave(nodes);
-    if (s.signal) {
-        tool_guard_end(&job->guard);
-        die_by(s.signal);
-    }
-    return s.status;
+    job->end_signal = s.signal;
+    return s.again && !s.signal ? TOOL_AGAIN : s.status;
 }
