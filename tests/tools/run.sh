@@ -127,11 +127,11 @@ for words in '-np 2' '--np=2' '--ntasks 2'; do
     is "$status $(cat "$scratch/err")" "2 dscomm run: there is no ${words%%[= ]*}: give the \
 number of ranks on this machine with -n" "$words: what to write"
 done
-for words in '--hostfile hosts' '--host=a,b' '-H a,b' '-machinefile hosts' '-w a,b'; do
+for words in '--host=a,b' '-H a,b' '-machinefile hosts' '-w a,b'; do
     # shellcheck disable=SC2086
     run -n 2 $words true
     like "$status $(cat "$scratch/err")" \
-        "^2 dscomm run: there is no ${words%%[= ]*}: start one dscomm run on each host, " \
+        "^2 dscomm run: there is no ${words%%[= ]*}: give a file of hosts with --hostfile, " \
         "$words: what to do instead"
 done
 while read -r words want; do

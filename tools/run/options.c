@@ -3,7 +3,9 @@
 #include "config.h"
 
 #include "tools/common/tool.h"
+#include "tools/run/hosts.h"
 #include "tools/run/job.h"
+#include "tools/run/words.h"
 
 #include <arpa/inet.h>
 #include <dscomm/env.h>
@@ -16,9 +18,9 @@
 
 typedef struct {
     int ranks, master_port;
-    /* seconds */
-    double timeout, grace, join_timeout, last_call, node_timeout;
+    double timeout, grace, join_timeout, last_call, node_timeout; /* seconds */
     char *nodes, *master, *master_addr, *id, *log_dir, *bind, *color;
+    tool_hosts_t hosts;
     gboolean deepspeed_table;
     tool_limits_t limits;
     tool_place_t place;
@@ -90,6 +92,45 @@ static int options_read_nodes(options_t *o)
                          "give this node's number, 0 to %d, with --node-rank",
                          place->nodes - 1);
     return TOOL_OK;
+}
+
+/* Chooses the nodes and node 0 of --hostfile. */
+static int read_hosts(options_t *o)
+{
+    tool_place_t *place = &o->place;
+    int status = tool_hosts_read(&o->hosts);
+    int count;
+
+    if (status == TOOL_OK && place->node_rank >= 0)
+        status = options_refuse("--hostfile numbers the nodes in the order of "
+                                "its hosts; leave --node-rank out");
+    if (status != TOOL_OK)
+        return status;
+    place->node_rank = 0;
+    count = (int)o->hosts.list->len;
+    place->nodes = count;
+    status = options_read_nodes(o);
+    if (status == TOOL_OK &&
+        (place->least ? place->least : place->nodes) > count)
+        return tool_fail(TOOL_USAGE, "run", "--nnodes %s: %s has %d host%s",
+                         o->nodes, o->hosts.path, count, count > 1 ? "s" : "");
+    if (status == TOOL_OK && !place->least)
+        tool_hosts_keep(&o->hosts, (guint)place->nodes);
+    if (!o->master && !o->master_addr)
+        o->master_addr =
+            tool_hosts_address(&g_array_index(o->hosts.list, tool_host_t, 0));
+    for (guint i = 0; i < o->hosts.list->len && status == TOOL_OK; i++) {
+        tool_host_t *host = &g_array_index(o->hosts.list, tool_host_t, i);
+
+        if (!host->ranks)
+            host->ranks = o->ranks;
+        if (!host->ranks)
+            status = tool_fail(TOOL_USAGE, "run",
+                               "%s: host %s has no slots=N; give the ranks of "
+                               "such hosts with -n",
+                               o->hosts.path, host->name);
+    }
+    return status;
 }
 
 /* Returns whether text is an IPv6 address without brackets: its last colon
@@ -234,7 +275,8 @@ static int run_check_options(options_t *o, char **argv)
 {
     int status;
 
-    if (o->ranks < 1 || o->ranks > TOOL_RANKS_MAX)
+    if (o->ranks < 0 || o->ranks > TOOL_RANKS_MAX ||
+        (!o->ranks && !o->hosts.path))
         return tool_fail(TOOL_USAGE, "run",
                          "give the number of ranks, 1 to %d, with -n",
                          TOOL_RANKS_MAX);
@@ -242,11 +284,14 @@ static int run_check_options(options_t *o, char **argv)
     if (status == TOOL_OK)
         status = read_words_of_ranks(o);
     if (status == TOOL_OK)
-        status = options_read_nodes(o);
+        status = o->hosts.path ? read_hosts(o) : options_read_nodes(o);
     if (status == TOOL_OK)
         status = read_master(o);
     if (status != TOOL_OK)
         return status;
+    if (o->hosts.rsh && !o->hosts.path)
+        return options_refuse("--rsh starts the hosts of a file; give it with "
+                              "--hostfile FILE");
     if (o->limits.max_restarts < 0 || o->limits.max_restarts > RESTARTS_MAX)
         return tool_fail(TOOL_USAGE, "run", "--max-restarts must be 0 to %d",
                          RESTARTS_MAX);
@@ -265,116 +310,6 @@ static int run_check_options(options_t *o, char **argv)
                               "[ARGUMENTS]");
     o->limits.id = o->place.id = o->id;
     o->limits.log_dir = o->log_dir;
-    return TOOL_OK;
-}
-
-/* Changes "--nproc_per_node=2" to "--nproc-per-node=2", and "-n4" to
- * "--ranks=4", because GOption does not know these forms. */
-static char *option_respell(char *word)
-{
-    char *copy;
-
-    if (g_str_has_prefix(word, "--")) {
-        copy = g_strdup(word);
-        for (char *c = copy; *c && *c != '='; c++)
-            if (*c == '_')
-                *c = '-';
-    } else if (g_str_has_prefix(word, "-n") && g_ascii_isdigit(word[2])) {
-        copy = g_strdup_printf("--ranks=%s", word + 2);
-    } else {
-        return word;
-    }
-    word = (char *)g_intern_string(copy);
-    g_free(copy);
-    return word;
-}
-
-/* Options of mpirun, srun and torchrun, and what to do instead. */
-static const struct {
-    const char *options; /* each with a blank after it */
-    const char *remedy;
-} foreign[] = {
-    {"-np --np --nproc --ntasks --ntasks-per-node -ppn --ppn -npernode "
-     "--npernode ",
-     "give the number of ranks on this machine with -n"},
-    {"-N --nodes ", "give the number of nodes with --nnodes, and that of ranks "
-                    "on this machine with -n"},
-    {"-hostfile --hostfile -machinefile --machinefile -f -H -host --host "
-     "-hosts --hosts -w --nodelist ",
-     "start one dscomm run on each host, with --nnodes, --node-rank and "
-     "--master, or start the program with mpirun or srun; SEVERAL NODES in "
-     "dscomm-run(1) explains"},
-    {"-x -genv --genv -env --env -genvlist -genvall -envlist -envall --export ",
-     "the ranks get the environment of dscomm run; write NAME=VALUE before it"},
-    {"-bind-to --bind-to -map-by --map-by --rank-by --report-bindings "
-     "--cpu-bind --cpu-set --cpus-per-task -c --distribution ",
-     "--bind core, numa or socket binds the ranks; for other processors, let "
-     "each bind itself, as sh -c 'exec taskset -c $LOCAL_RANK PROGRAM' does"},
-    {"-oversubscribe --oversubscribe --overcommit -O --allow-run-as-root ",
-     "dscomm run allows it; leave the option out"},
-    {"-rank --rank --rank-id ",
-     "dscomm run numbers the ranks; give the number of this node with "
-     "--node-rank"},
-    {"-mca --mca --gmca --prtemca --mpi ",
-     "no MPI starts the ranks; dscomm's own settings are in dscomm-env(7)"},
-    {"-wdir --wdir -wd --chdir -D ",
-     "start dscomm run in the folder in which the ranks are to run"},
-    {"-l --label -prepend-rank --prepend-rank ",
-     "--tag-output puts the rank before each line"},
-    {"-output-filename --output-filename -outfile-pattern -o --output "
-     "-r --redirects -t --tee ",
-     "--log-dir writes the output of the ranks to files"},
-    {"--standalone --rdzv-backend --rdzv-conf --local-addr --no-python "
-     "--monitor-interval --start-method ",
-     "dscomm run needs none; leave the option out"},
-    {"--gpus --gpus-per-task --gpus-per-node --gres ",
-     "dscomm run gives all devices to all ranks; let each take that of its "
-     "LOCAL_RANK"},
-    {"-m --module ", "give the program in full, as python3 -m MODULE"},
-};
-
-/* TOOL_OK, or a sentence with the remedy if word is another launcher's. */
-static int check_word(const char *word)
-{
-    char *option = g_strdup_printf("%.*s ", (int)strcspn(word, "="), word);
-    int status = TOOL_OK;
-
-    for (size_t i = 0; i < G_N_ELEMENTS(foreign); i++) {
-        const char *found = strstr(foreign[i].options, option);
-
-        if (found && (found == foreign[i].options || found[-1] == ' '))
-            status = tool_fail(TOOL_USAGE, "run", "there is no %s: %s",
-                               g_strchomp(option), foreign[i].remedy);
-    }
-    g_free(option);
-    return status;
-}
-
-/* Whether the word after this one is its value. */
-static bool takes_value(const GOptionEntry *entries, const char *word)
-{
-    const bool is_long = g_str_has_prefix(word, "--");
-
-    for (; entries->long_name; entries++)
-        if (entries->arg != G_OPTION_ARG_NONE &&
-            (is_long ? strcmp(word + 2, entries->long_name) == 0
-                     : word[1] && word[1] == entries->short_name && !word[2]))
-            return true;
-    return false;
-}
-
-/* Respells and checks the words before the program. */
-static int read_words(char **argv, const GOptionEntry *entries)
-{
-    for (int i = 1; argv[i] && argv[i][0] == '-'; i++) {
-        if (strcmp(argv[i], "--") == 0)
-            break;
-        argv[i] = option_respell(argv[i]);
-        if (check_word(argv[i]) != TOOL_OK)
-            return TOOL_USAGE;
-        if (takes_value(entries, argv[i]) && argv[i + 1])
-            i++;
-    }
     return TOOL_OK;
 }
 
@@ -433,6 +368,29 @@ static void profile_add(const char *word)
     g_free(all);
 }
 
+/* Prints the commands of the hosts of --hostfile, or starts them. */
+static int run_on_hosts(const options_t *o, const GPtrArray *words, char **argv)
+{
+    const tool_place_t *place = &o->place;
+    char *nodes =
+        o->nodes ? g_strdup(o->nodes) : g_strdup_printf("%d", place->nodes);
+    char *master =
+        g_strdup_printf(strchr(place->host, ':') ? "[%s]:%d" : "%s:%d",
+                        place->host, place->port);
+    const tool_hosts_job_t job = {nodes,
+                                  place->least,
+                                  master,
+                                  words,
+                                  argv,
+                                  o->limits.no_secret,
+                                  o->limits.grace_us};
+    const int status = tool_hosts_run(&o->hosts, &job);
+
+    g_free(master);
+    g_free(nodes);
+    return status;
+}
+
 int tool_run(int argc, char **argv)
 {
     options_t o = {
@@ -461,6 +419,11 @@ int tool_run(int argc, char **argv)
          "The same: the host", "HOST"},
         {"master-port", 0, 0, G_OPTION_ARG_INT, &o.master_port,
          "The same: the port", "PORT"},
+        {"hostfile", 0, 0, G_OPTION_ARG_FILENAME, &o.hosts.path,
+         "Print the command of each host in FILE, or start it by --rsh",
+         "FILE"},
+        {"rsh", 0, 0, G_OPTION_ARG_STRING, &o.hosts.rsh,
+         "Start the nodes with this program, such as ssh", "PROGRAM"},
         {"rdzv-id", 0, 0, G_OPTION_ARG_STRING, &o.id,
          "Name of the job, the same on all nodes (a random one)", "ID"},
         {"join-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &o.join_timeout,
@@ -494,7 +457,8 @@ int tool_run(int argc, char **argv)
         {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
 
-    int status = read_words(argv, entries);
+    GPtrArray *words = g_ptr_array_new();
+    int status = tool_words_read(argv, entries, words);
 
     if (status == TOOL_OK &&
         !tool_parse(&argc, &argv, entries, "PROGRAM [ARGUMENT...]", description,
@@ -506,11 +470,15 @@ int tool_run(int argc, char **argv)
     }
     if (status == TOOL_OK)
         status = check_launcher();
-    if (status == TOOL_OK && o.deepspeed_table)
+    if (status == TOOL_OK && o.deepspeed_table && !o.hosts.path)
         profile_add("deepspeed");
-    if (status == TOOL_OK)
+    if (status == TOOL_OK && o.hosts.path)
+        status = run_on_hosts(&o, words, argv);
+    else if (status == TOOL_OK)
         status = tool_job_run("run", argv, o.ranks, &o.limits);
+    g_ptr_array_free(words, true);
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
         g_free(*texts[i]);
+    tool_hosts_free(&o.hosts);
     return status;
 }
