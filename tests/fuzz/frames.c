@@ -162,7 +162,7 @@ static void peer_lose(int peer)
     wire.lost |= 1u << peer;
 }
 
-static unsigned wire_poll(void *unused)
+static void wire_poll(void *unused)
 {
     (void)unused;
     for (int p = 1; p < RANKS; p++)
@@ -172,29 +172,12 @@ static unsigned wire_poll(void *unused)
             wire.calls->lost(wire.arg, p, DSCOMM_FAILURE_DIED, "so it is");
             frames_drop(p);
         }
-    return 0;
-}
-
-static void wire_wait(void *unused, unsigned timeout_us)
-{
-    (void)unused, (void)timeout_us;
-}
-
-static void wire_wake(void *unused)
-{
-    (void)unused;
 }
 
 static size_t wire_unsent(void *unused)
 {
     (void)unused;
     return 0;
-}
-
-static unsigned wire_depth(void *unused)
-{
-    (void)unused;
-    return 2;
 }
 
 static const dscomm_wire_ops_t ops = {
@@ -206,10 +189,7 @@ static const dscomm_wire_ops_t ops = {
     .connect = wire_connect,
     .post = wire_post,
     .poll = wire_poll,
-    .wait = wire_wait,
-    .wake = wire_wake,
     .unsent = wire_unsent,
-    .depth = wire_depth,
 };
 
 static void put_64(unsigned char *to, uint64_t value)
