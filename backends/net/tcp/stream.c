@@ -199,7 +199,8 @@ static int frame_parts(const dscomm_wire_frame_t *frame, struct iovec *parts,
     return count;
 }
 
-/* Gives back the first frame, which is complete, or holds it. */
+/* Gives back the first frame, which is complete, or holds it while the kernel
+ * reads it: no longer, if its end was copied. */
 static void first_done(conn_t *conn)
 {
     tcp_t *tcp = conn->tcp;
@@ -214,6 +215,7 @@ static void first_done(conn_t *conn)
     conn->first_is_held = false;
     queue_add(&conn->held, frame);
     frame->done = conn->zerocopy_calls - 1;
+    tcp_held_release(conn);
 }
 
 /* Counts bytes as sent; gives back the frames that are complete. */

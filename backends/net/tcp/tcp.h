@@ -204,6 +204,8 @@ void tcp_queue_remove_first(queue_t *queue);
 void tcp_zerocopy_open(conn_t *conn);
 /* Reads which calls are over: the kernel has reported something. */
 void tcp_zerocopy_read(conn_t *conn);
+/* Gives back the frames whose calls are over: the first ones. */
+void tcp_held_release(conn_t *conn);
 
 /* tcp.c */
 extern const dscomm_wire_ops_t tcp_wire;

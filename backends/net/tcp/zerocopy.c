@@ -27,8 +27,7 @@ void tcp_zerocopy_open(conn_t *conn)
         !setsockopt(conn->fd, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof on);
 }
 
-/* Gives back the frames whose calls are over: the first ones. */
-static void held_release(conn_t *conn)
+void tcp_held_release(conn_t *conn)
 {
     tcp_t *tcp = conn->tcp;
     dscomm_wire_frame_t *frame;
@@ -82,5 +81,5 @@ void tcp_zerocopy_read(conn_t *conn)
         if (error.ee_errno == 0 && error.ee_origin == SO_EE_ORIGIN_ZEROCOPY)
             calls_over(conn, &error);
     }
-    held_release(conn);
+    tcp_held_release(conn);
 }
