@@ -108,8 +108,10 @@ int main(int argc, char **argv)
     }
     if (fclose(file))
         return 1;
-    if (argc > 4 && atoi(argv[4]) == rank)
+    if (argc > 4 && atoi(argv[4]) == rank) {
+        usleep(500000); /* the others end their last operation */
         raise(SIGKILL);
+    }
     DSCOMM_CHECK(dscomm_finalize(world));
     return 0;
 }
