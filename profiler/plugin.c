@@ -77,7 +77,8 @@ static dscomm_status_t output_parse(state_t *state, const char *word)
         const output_t output = {(dscomm_profile_format_t)format,
                                  colon ? g_strdup(colon + 1) : NULL};
 
-        if (strlen(name) == length && !strncmp(name, word, length) &&
+        if (strlen(name) == length &&
+            !g_ascii_strncasecmp(name, word, length) &&
             (colon ? *output.path != '\0' : format_is_table(format))) {
             if (format == DSCOMM_PROFILE_TRACE)
                 state->attr.trace = 1;
@@ -116,12 +117,13 @@ static dscomm_status_t word_parse(state_t *state, const char *word)
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(switches); i++) {
-        if (!strcmp(word, switches[i].name)) {
+        if (!g_ascii_strcasecmp(word, switches[i].name)) {
             *switches[i].member = switches[i].value;
             return DSCOMM_OK;
         }
     }
-    if (g_str_has_prefix(word, "prof_ops:") && word[strlen("prof_ops:")])
+    if (!g_ascii_strncasecmp(word, "prof_ops:", strlen("prof_ops:")) &&
+        word[strlen("prof_ops:")])
         return ops_parse(state, word + strlen("prof_ops:"));
     return output_parse(state, word);
 }

@@ -114,10 +114,20 @@ static char *gb_text(double bandwidth)
                          : g_strdup("-");
 }
 
+#define SITE_CHARS 60 /* of a call site; the rest is cut off */
+
 static char *site_text(const dscomm_profile_row_t *row)
 {
-    return *row->site ? g_strdup_printf("%s [%s]", row->op, row->site)
-                      : g_strdup(row->op);
+    char *site, *text;
+
+    if (!*row->site)
+        return g_strdup(row->op);
+    if (g_utf8_strlen(row->site, -1) <= SITE_CHARS)
+        return g_strdup_printf("%s [%s]", row->op, row->site);
+    site = g_utf8_substring(row->site, 0, SITE_CHARS);
+    text = g_strdup_printf("%s [%s...]", row->op, site);
+    g_free(site);
+    return text;
 }
 
 /* The columns of all tables after the ones that say what the row is. */

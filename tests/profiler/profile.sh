@@ -115,6 +115,9 @@ unlimited deepspeed,verbose
 END
 is "$(find "$scratch" -name 'long*')" '' 'and leaves no file behind'
 
+DSCOMM_PROFILE=Summary "$run" run -n 3 "$count" "$own" 30 1 2>"$scratch/upper"
+like "$(cat "$scratch/upper")" 'all_reduce' 'words may be in upper case'
+
 # Without a launcher, because that would end the others
 start()
 {
