@@ -4,6 +4,8 @@
 #ifndef LIB_KERNEL_H
 #define LIB_KERNEL_H
 
+#include <errno.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +13,8 @@
 
 /* The state of a process, as in ps(1): 'R' runs, 'S' and 'D' sleep, 'T' and 't'
  * are stopped by a signal or a debugger, 'Z' and 'X' have ended; 0: there is no
- * such process, or it cannot be read. */
+ * such process; '?': there is one, but its state cannot be read, for example
+ * because this process has no descriptor left. */
 static inline char dscomm_priv_process_state(int64_t pid)
 {
     char path[40], text[512];
@@ -21,7 +24,7 @@ static inline char dscomm_priv_process_state(int64_t pid)
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
     file = fopen(path, "re");
     if (!file)
-        return 0;
+        return pid > 0 && (!kill((pid_t)pid, 0) || errno != ESRCH) ? '?' : 0;
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
     fclose(file);
     end = strrchr(text, ')'); /* the name may contain any character, also ')' */

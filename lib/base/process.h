@@ -49,7 +49,8 @@ void dscomm_priv_fd_close(int fd);
  * ends. Held memory is kept reachable, so that no tool reports it as lost. */
 void dscomm_priv_buffer_free(void *memory, bool held);
 
-/* Returns a pidfd; -1 if the process has ended, or the kernel has no pidfds. */
+/* Returns a pidfd; -1 if the process has ended, the kernel has no pidfds, or
+ * this process has no descriptor left. */
 int dscomm_priv_process_open(pid_t pid);
 /* Returns 1 if the process has ended, even if its parent has not reaped it. fd:
  * its pidfd, or -1. */

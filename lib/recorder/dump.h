@@ -7,7 +7,8 @@
 
 #include <stdio.h>
 
-/* The state of the process that wrote a slot. */
+/* The state of the process that wrote a slot; RUNNING also if it has not ended
+ * and more is not known. */
 typedef enum { SLOT_RUNNING, SLOT_STOPPED, SLOT_DEAD, SLOT_LEFT } slot_state_t;
 slot_state_t dscomm_priv_recorder_state(const dscomm_recorder_slot_t *slot);
 /* "running", "stopped", "dead", "left". */
