@@ -256,8 +256,28 @@ static bool all_wait(const group_t *group, const call_t *awaited)
     return true;
 }
 
-/* All ranks have made the same calls, but some have not completed one: the
- * first of these. */
+/* Appends which ranks have made a call that all ranks in the dumps have. */
+static void append_callers(const group_t *group, GString *text)
+{
+    GArray *ranks = g_array_new(false, false, sizeof(int));
+
+    for (guint i = 0; i < group->members->len; i++) {
+        const member_t *member = g_ptr_array_index(group->members, i);
+
+        g_array_append_val(ranks, member->rank->number);
+    }
+    if ((int)ranks->len == group->size) {
+        g_string_append(text, "all ranks have");
+    } else {
+        append_ranks(text, ranks, ranks->len);
+        g_string_append_printf(text, ", which the dumps have, %s",
+                               ranks->len == 1 ? "has" : "have");
+    }
+    g_array_free(ranks, true);
+}
+
+/* All ranks in the dumps have made the same calls, but some have not completed
+ * one: the first of these. */
 static void find_incomplete(const group_t *group, GPtrArray *findings)
 {
     const member_t *leader = find_leader(group);
@@ -275,8 +295,9 @@ static void find_incomplete(const group_t *group, GPtrArray *findings)
         GString *text = g_string_new(NULL);
         finding_t *finding;
 
-        g_string_append_printf(text, "group '%s': all ranks have called %s, ",
-                               group->name, call->call);
+        g_string_append_printf(text, "group '%s': ", group->name);
+        append_callers(group, text);
+        g_string_append_printf(text, " called %s, ", call->call);
         append_ranks(text, ranks, ranks->len);
         g_string_append(text, ranks->len == 1 ? " has not completed it"
                                               : " have not completed it");
