@@ -349,7 +349,8 @@ static dscomm_status_t result_agree(shrink_t *shrink, dscomm_status_t status,
 }
 
 /* Looks for the result of a round in which this rank is a member. If there is
- * one, this rank took part in an earlier call. */
+ * one, this rank took part in an earlier call, or another member has failed
+ * already. */
 static dscomm_status_t round_is_over(shrink_t *shrink, bool *ret_over)
 {
     const char *key = "result";
@@ -361,14 +362,15 @@ static dscomm_status_t round_is_over(shrink_t *shrink, bool *ret_over)
     return status;
 }
 
-/* An earlier call has ended this round: goes on to the next one, unless the
- * group has shrunk. */
-static dscomm_status_t round_repeat(shrink_t *shrink, bool *ret_final)
+/* This round has a result. If this rank has begun it in an earlier call, goes
+ * on to the next one, unless the group has shrunk. */
+static dscomm_status_t round_repeat(shrink_t *shrink, bool is_earlier,
+                                    bool *ret_final)
 {
     dscomm_status_t status = result_agree(shrink, DSCOMM_OK, ret_final);
 
     if (status < 0) {
-        *ret_final = false;
+        *ret_final = *ret_final && !is_earlier;
         return status;
     }
     return dscomm_fail(DSCOMM_ERR_STATE,
@@ -397,10 +399,12 @@ static dscomm_status_t round_run(shrink_t *shrink, bool *ret_final,
                                  dscomm_group_t **ret_group)
 {
     dscomm_group_t *group = shrink->group;
+    const bool is_earlier = shrink->round <= group->life.shrink_rounds;
     bool over = false;
     dscomm_status_t status;
 
     *ret_final = true;
+    group->life.shrink_rounds = MAX(group->life.shrink_rounds, shrink->round);
     for (int r = 0; r < group->size; r++)
         if (shrink->state[r] != RANK_GONE)
             shrink->state[r] = RANK_AWAITED;
@@ -417,7 +421,7 @@ static dscomm_status_t round_run(shrink_t *shrink, bool *ret_final,
     status = round_is_over(shrink, &over);
     if (status < 0)
         return status;
-    return over ? round_repeat(shrink, ret_final)
+    return over ? round_repeat(shrink, is_earlier, ret_final)
                 : round_join(shrink, ret_final, ret_group);
 }
 

@@ -73,6 +73,7 @@ typedef struct {
     dscomm_store_t *base; /* the world's store, or its standby store */
     dscomm_store_t *store; /* the group's part of base */
     uint64_t children, messages, barriers; /* counters for ids */
+    unsigned shrink_rounds; /* that this rank has begun; shrink.c */
     SLIST_HEAD(, dscomm_list) lists; /* of members_only; group-new.c */
     LIST_ENTRY(dscomm_group) in_world; /* world->groups */
     STAILQ_ENTRY(dscomm_group) in_freed; /* see world.c */

@@ -584,6 +584,12 @@ static void arguments(job_rank_t *me)
         dscomm_group_abort(me->world, NULL);
     run_until_failure(me, me->world, false);
     attr.timeout_ms = 0;
+    attr.backend = "absent";
+    if (me->rank == me->ranks - 1)
+        job_sleep_ms(100); /* the others find its failure */
+    bad +=
+        dscomm_group_shrink(me->world, &attr, &group) != DSCOMM_ERR_NO_BACKEND;
+    attr.backend = NULL;
     attr.name = "survivors";
     bad += dscomm_group_shrink(me->world, &attr, &group) != DSCOMM_OK;
     bad += strcmp(dscomm_group_name(group), "survivors") != 0;
@@ -604,8 +610,8 @@ static void test_arguments(int ranks)
     passed = job_all(&job, DSCOMM_OK);
     for (int r = 0; r < ranks; r++)
         passed = passed && job.reports[r].value == 0;
-    job_ok(&job, passed, "%d ranks: arguments, a name, and a second call",
-           ranks);
+    job_ok(&job, passed,
+           "%d ranks: arguments, no backend, a name, and a second call", ranks);
 }
 
 int main(void)
