@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* What each rank gets: all processors that dscomm run may use, or those of
- * them in one core, NUMA node or socket. */
+/* The processors of each rank: all processors that dscomm run may use, or those
+ * of them in one core, NUMA node or socket. */
 typedef enum {
     TOOL_BIND_NONE,
     TOOL_BIND_CORE,

@@ -391,6 +391,24 @@ static int run_on_hosts(const options_t *o, const GPtrArray *words, char **argv)
     return status;
 }
 
+/* Runs the job; argv begins with the program's name, as parsed. */
+static int run_parsed(options_t *o, const GPtrArray *words, char **argv)
+{
+    int status;
+
+    argv += 1 + (argv[1] && strcmp(argv[1], "--") == 0);
+    status = run_check_options(o, argv);
+    if (status == TOOL_OK)
+        status = check_launcher();
+    if (status != TOOL_OK)
+        return status;
+    if (o->hosts.path)
+        return run_on_hosts(o, words, argv);
+    if (o->deepspeed_table)
+        profile_add("deepspeed");
+    return tool_job_run("run", argv, o->ranks, &o->limits);
+}
+
 int tool_run(int argc, char **argv)
 {
     options_t o = {
@@ -464,18 +482,8 @@ int tool_run(int argc, char **argv)
         !tool_parse(&argc, &argv, entries, "PROGRAM [ARGUMENT...]", description,
                     true, NULL))
         status = TOOL_USAGE;
-    if (status == TOOL_OK) {
-        argv += 1 + (argv[1] && strcmp(argv[1], "--") == 0);
-        status = run_check_options(&o, argv);
-    }
     if (status == TOOL_OK)
-        status = check_launcher();
-    if (status == TOOL_OK && o.deepspeed_table && !o.hosts.path)
-        profile_add("deepspeed");
-    if (status == TOOL_OK && o.hosts.path)
-        status = run_on_hosts(&o, words, argv);
-    else if (status == TOOL_OK)
-        status = tool_job_run("run", argv, o.ranks, &o.limits);
+        status = run_parsed(&o, words, argv);
     g_ptr_array_free(words, true);
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
         g_free(*texts[i]);

@@ -19,7 +19,7 @@ typedef enum {
     TOOL_COLOR_NEVER
 } tool_color_t;
 
-/* What the tags look like. */
+/* The look of tags. */
 typedef struct {
     gboolean timestamps; /* the time of each line comes before its tag */
     tool_color_t color; /* each rank's tag has a color */

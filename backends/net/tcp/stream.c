@@ -237,8 +237,8 @@ static void frames_done(conn_t *conn, size_t bytes)
     }
 }
 
-/* Writes the first frame, whose payload the kernel reads later. Returns what
- * sendmsg() does; -1 and EAGAIN without trying if that is of no use. */
+/* Writes the first frame, whose payload the kernel reads later; returns what
+ * sendmsg() does. */
 static ssize_t write_zerocopy(conn_t *conn)
 {
     const dscomm_wire_frame_t *frame = conn->queue.first;

@@ -157,7 +157,7 @@ static void tcp_poll(void *wire)
     tcp_timers(tcp);
     if (tcp->ended)
         ended_release(tcp);
-    if (!tcp->moved)
+    if (!tcp->moved) /* a rank that sends may need the processor */
         sched_yield();
 }
 

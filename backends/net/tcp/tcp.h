@@ -140,7 +140,7 @@ struct tcp {
 
 /* address.c */
 
-/* What to do about a lack of this host that has the errno; NULL: it is none. */
+/* The remedy of a lack of this host that has the errno; NULL: it is none. */
 const char *tcp_remedy(int error);
 
 /* Listens, and fills addresses. */

@@ -34,8 +34,8 @@ typedef struct {
     unsigned char packed[];
 } sending_t;
 
-/* What has arrived from the wire below; the engine's sink is NULL before its
- * first part. */
+/* A frame that has arrived from the wire below; the engine's sink is NULL
+ * before its first part. */
 typedef struct {
     dscomm_wire_sink_t below;
     dscomm_wire_sink_t *sink;
@@ -275,7 +275,7 @@ static void frames_drop(loop_t *loop, peer_t *peer)
         }
 }
 
-/* What has arrived before the end is delivered before. */
+/* Frames that have arrived before the end are delivered before. */
 static void peer_end(loop_t *loop, int p)
 {
     peer_t *peer = &loop->peers[p];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the loop in exchange.c asks of a library. Each ends the process if it
+/* The functions that exchange.c asks of a library. Each ends the process if it
  * fails. */
 #ifndef TESTS_BENCH_HOSTS_EXCHANGE_H
 #define TESTS_BENCH_HOSTS_EXCHANGE_H
