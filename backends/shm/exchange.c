@@ -351,6 +351,7 @@ static int fail_counts(shm_t *shm, const shm_op_t *op, int rank, uint64_t sent,
         "both must agree",
         what, shm_rank_describe(shm, rank, who), (unsigned long long)sent,
         shm_rank_describe(shm, shm->rank, own), expected);
+    dscomm_backend_mismatch_counts(shm->group, &failure);
     return shm_fail(shm, &failure);
 }
 

@@ -493,6 +493,12 @@ DSCOMM_API void dscomm_backend_mismatch(
     const dscomm_group_t *group, int ranks, int own, int other,
     int (*look)(const void *arg, int rank, dscomm_call_seen_t *ret_call),
     const void *arg, dscomm_failure_t *ret_failure);
+/* Improves the record of a mismatch of counts in gather_v, scatter_v or
+ * all_to_all_v, whose culprit is one of two ranks that disagree: the culprit
+ * becomes the rank that contradicts most others, as far as the calls of this
+ * machine's ranks show. Waits up to 200 ms for these. */
+DSCOMM_API void dscomm_backend_mismatch_counts(const dscomm_group_t *group,
+                                               dscomm_failure_t *failure);
 /* The packed record has the same bytes on every machine. pack writes at most
  * DSCOMM_FAILURE_PACKED bytes and returns their number. unpack returns 1, or 0
  * if data is not a record of this version; more bytes after a record are fine.

@@ -120,36 +120,45 @@ bool dscomm_priv_recorded_may_have_called(const dscomm_recorded_group_t *seen,
     return !slot || last > RECORDER_CALLS;
 }
 
-bool dscomm_priv_recorded_call(const dscomm_recorded_group_t *seen,
-                               int world_rank, uint64_t sequence,
-                               dscomm_call_seen_t *ret_call)
+const dscomm_recorder_slot_t *
+dscomm_priv_recorded_find(const dscomm_recorded_group_t *seen, int world_rank,
+                          uint64_t sequence, dscomm_recorded_t *ret_call)
 {
     uint32_t number;
     const dscomm_recorder_slot_t *slot =
         dscomm_priv_recorded_slot(seen, world_rank, &number);
     const uint64_t last = slot ? atomic_load(&slot->calls) : 0;
-    dscomm_recorded_t call;
 
     for (uint64_t i = 0; i < MIN(last, RECORDER_CALLS); i++) {
-        if (!dscomm_priv_recorder_read(slot, last - i, &call) ||
-            call.group != number || call.coll >= DSCOMM_COLL_SEND)
+        if (!dscomm_priv_recorder_read(slot, last - i, ret_call) ||
+            ret_call->group != number || ret_call->coll >= DSCOMM_COLL_SEND)
             continue;
-        if (call.sequence < sequence)
-            return false;
-        if (call.sequence > sequence)
-            continue;
-        *ret_call = (dscomm_call_seen_t){
-            .rank = world_rank,
-            .pid = atomic_load(&slot->pid),
-            .fingerprint = call.fingerprint,
-            .coll = call.coll,
-            .sequence = sequence,
-        };
-        dscomm_priv_recorder_describe(slot, &call, ret_call->text,
-                                      sizeof ret_call->text);
-        return true;
+        if (ret_call->sequence <= sequence)
+            return ret_call->sequence == sequence ? slot : NULL;
     }
-    return false;
+    return NULL;
+}
+
+bool dscomm_priv_recorded_call(const dscomm_recorded_group_t *seen,
+                               int world_rank, uint64_t sequence,
+                               dscomm_call_seen_t *ret_call)
+{
+    dscomm_recorded_t call;
+    const dscomm_recorder_slot_t *slot =
+        dscomm_priv_recorded_find(seen, world_rank, sequence, &call);
+
+    if (!slot)
+        return false;
+    *ret_call = (dscomm_call_seen_t){
+        .rank = world_rank,
+        .pid = atomic_load(&slot->pid),
+        .fingerprint = call.fingerprint,
+        .coll = call.coll,
+        .sequence = sequence,
+    };
+    dscomm_priv_recorder_describe(slot, &call, ret_call->text,
+                                  sizeof ret_call->text);
+    return true;
 }
 
 uint64_t dscomm_priv_recorded_difference(const dscomm_recorded_group_t *seen,

@@ -24,6 +24,10 @@ dscomm_priv_recorded_slot(const dscomm_recorded_group_t *seen, int world_rank,
 bool dscomm_priv_recorded_call(const dscomm_recorded_group_t *seen,
                                int world_rank, uint64_t sequence,
                                dscomm_call_seen_t *ret_call);
+/* The same, but the call as the slot has it; returns the slot, or NULL. */
+const dscomm_recorder_slot_t *
+dscomm_priv_recorded_find(const dscomm_recorded_group_t *seen, int world_rank,
+                          uint64_t sequence, dscomm_recorded_t *ret_call);
 /* False if a rank of the world is known not to have called the collective with
  * that number, or a later one. */
 bool dscomm_priv_recorded_may_have_called(const dscomm_recorded_group_t *seen,

@@ -352,6 +352,14 @@ void dscomm_priv_recorder_fail(dscomm_recorder_slot_t *slot,
     atomic_store(&slot->has_failed, 2);
 }
 
+/* from is NULL if the call has no such counts. */
+static void counts_copy(uint64_t to[RECORDER_COUNTS], const size_t *from,
+                        int ranks)
+{
+    for (int r = 0; from && r < MIN(ranks, RECORDER_COUNTS); r++)
+        to[r] = from[r];
+}
+
 uint32_t dscomm_priv_recorder_detail(dscomm_recorder_slot_t *slot,
                                      uint64_t serial,
                                      const dscomm_coll_args_t *args, int ranks)
@@ -367,11 +375,10 @@ uint32_t dscomm_priv_recorder_detail(dscomm_recorder_slot_t *slot,
     if (args->coll == DSCOMM_COLL_ALL_GATHER_V ||
         args->coll == DSCOMM_COLL_REDUCE_SCATTER_V)
         detail->ncounts = (uint64_t)ranks;
-    for (uint64_t r = 0; r < detail->ncounts; r++) {
+    for (uint64_t r = 0; r < detail->ncounts; r++)
         detail->sum += args->recv_counts[r];
-        if (r < RECORDER_COUNTS)
-            detail->counts[r] = args->recv_counts[r];
-    }
+    counts_copy(detail->counts, args->recv_counts, ranks);
+    counts_copy(detail->send_counts, args->send_counts, ranks);
     atomic_store(&detail->serial, serial);
     return number;
 }

@@ -24,7 +24,9 @@
 #define RECORDER_CALLS 1024 /* entries of a slot */
 #define RECORDER_GROUPS 64 /* the last groups of a slot */
 #define RECORDER_DETAILS 64 /* the last calls that have a detail */
-#define RECORDER_COUNTS 8 /* counts of ranks that a detail has */
+#define RECORDER_COUNTS                                                        \
+    8 /* ranks whose counts a detail has: the first ones                       \
+       */
 
 /* Blocking calls of fewer bytes get RECORDER_ENDED in place of the time of
  * their end, because reading the counter takes 10 ns, as long as all else that
@@ -64,8 +66,9 @@ enum {
  * of a user's operator. */
 typedef struct {
     _Atomic uint64_t serial; /* of its call */
-    uint64_t ncounts, sum; /* counts: their number and their sum */
-    uint64_t counts[RECORDER_COUNTS]; /* the first ones */
+    uint64_t ncounts, sum; /* of counts that are equal on all ranks */
+    uint64_t counts[RECORDER_COUNTS]; /* of what is received */
+    uint64_t send_counts[RECORDER_COUNTS];
     char op[DSCOMM_OP_TEXT];
 } dscomm_recorder_detail_t;
 
@@ -96,7 +99,7 @@ typedef struct {
 } dscomm_recorder_slot_t;
 
 #define RECORDER_MAGIC "dscommfr"
-#define RECORDER_VERSION 3
+#define RECORDER_VERSION 4
 #define RECORDER_SLOTS_MAX 16384
 #define RECORDER_ID 17 /* bytes of an identity, with the final 0 */
 
@@ -268,7 +271,11 @@ dscomm_priv_recorder_collective(dscomm_recorder_slot_t *slot, uint32_t group,
     dscomm_recorder_entry_t *entry = dscomm_priv_recorder_entry(slot, serial);
     uint32_t detail = 0;
 
-    if (__builtin_expect(args->recv_counts || args->user, false))
+    /* one test of three pointers, because most calls have none */
+    if (__builtin_expect(((uintptr_t)args->recv_counts |
+                          (uintptr_t)args->send_counts |
+                          (uintptr_t)args->user) != 0,
+                         false))
         detail = dscomm_priv_recorder_detail(slot, serial, args, ranks);
     dscomm_priv_recorder_store(entry, WORD_SEQUENCE, args->sequence);
     dscomm_priv_recorder_store(entry, WORD_CALLED, dscomm_priv_ticks());

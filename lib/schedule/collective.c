@@ -66,6 +66,8 @@ static void schedule_explain(dscomm_work_t *work, dscomm_failure_t *ret_failure)
     if (status < 0)
         return;
     *ret_failure = run->failure;
+    if (ret_failure->kind == DSCOMM_FAILURE_MISMATCH)
+        dscomm_backend_mismatch_counts(work->group, ret_failure);
 }
 
 static void schedule_cancel(dscomm_work_t *work, dscomm_status_t status)

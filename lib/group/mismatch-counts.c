@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The culprit of a mismatch of counts. A pair of ranks disagrees on what one
+ * sends to the other; the calls of the other ranks show which of the two is
+ * wrong. */
+#include "config.h"
+
+#include "lib/base/clock.h"
+#include "lib/group/failure.h"
+#include "lib/group/recorded.h"
+
+#define VOTE_MS 200 /* time for which the calls of ranks are waited for */
+#define VOTERS (RECORDER_COUNTS + 1) /* the root may be one more */
+
+/* The call of a rank. */
+typedef struct {
+    int rank; /* in the group */
+    bool known;
+    dscomm_recorded_t call;
+    dscomm_recorder_detail_t detail;
+    int contradicts, agrees; /* with so many others */
+} voter_t;
+
+typedef struct {
+    const dscomm_group_t *group;
+    uint64_t sequence;
+    int count;
+    voter_t voter[VOTERS];
+} vote_t;
+
+/* True if rank `from` sends something to rank `to`. */
+static bool call_moves(const dscomm_recorded_t *call, int from, int to)
+{
+    return call->coll == DSCOMM_COLL_GATHER_V    ? to == call->peer
+           : call->coll == DSCOMM_COLL_SCATTER_V ? from == call->peer
+                                                 : true;
+}
+
+/* Finds the count that a voter sends to a rank, or expects from it; false: it
+ * is not known. */
+static bool voter_gives(const voter_t *voter, int peer, bool sends,
+                        uint64_t *ret_count)
+{
+    const uint64_t *list =
+        sends ? voter->detail.send_counts : voter->detail.counts;
+    const bool listed = voter->call.coll !=
+                        (sends ? DSCOMM_COLL_GATHER_V : DSCOMM_COLL_SCATTER_V);
+
+    if (listed && peer >= RECORDER_COUNTS)
+        return false;
+    *ret_count = listed ? list[peer] : voter->call.count;
+    return true;
+}
+
+/* Returns 1 if two voters disagree on what one sends to the other, 0 if they
+ * agree, -1 if that is not known, or nothing is sent. */
+static int pair_compare(const voter_t *from, const voter_t *to)
+{
+    uint64_t sent, expected;
+
+    if (!call_moves(&from->call, from->rank, to->rank) ||
+        !voter_gives(from, to->rank, true, &sent) ||
+        !voter_gives(to, from->rank, false, &expected))
+        return -1;
+    return sent != expected;
+}
+
+static void vote_add(vote_t *vote, int rank)
+{
+    for (int i = 0; i < vote->count; i++)
+        if (vote->voter[i].rank == rank)
+            return;
+    if (rank >= 0 && rank < vote->group->size && vote->count < VOTERS)
+        vote->voter[vote->count++].rank = rank;
+}
+
+/* Reads the calls that are not known yet. Returns whether none is to come. */
+static bool vote_read(vote_t *vote, const dscomm_recorded_group_t *seen)
+{
+    const int *world_ranks = vote->group->identity.world_ranks;
+    bool complete = true;
+
+    for (int i = 0; i < vote->count; i++) {
+        voter_t *voter = &vote->voter[i];
+        const int rank = world_ranks[voter->rank];
+        const dscomm_recorder_slot_t *slot;
+        uint32_t number;
+
+        if (voter->known)
+            continue;
+        slot =
+            dscomm_priv_recorded_find(seen, rank, vote->sequence, &voter->call);
+        voter->known = slot && (!voter->call.detail ||
+                                dscomm_priv_recorder_read_detail(
+                                    slot, &voter->call, &voter->detail));
+        if (voter->known)
+            vote_add(vote, voter->call.peer);
+        else if (dscomm_priv_recorded_slot(seen, rank, &number))
+            complete = false;
+    }
+    return complete;
+}
+
+static void vote_count(vote_t *vote)
+{
+    for (int i = 0; i < vote->count; i++)
+        for (int j = 0; j < i; j++) {
+            voter_t *one = &vote->voter[i], *other = &vote->voter[j];
+            int differs;
+
+            if (!one->known || !other->known ||
+                one->call.fingerprint != other->call.fingerprint)
+                continue;
+            differs = MAX(pair_compare(one, other), pair_compare(other, one));
+            one->contradicts += differs > 0;
+            other->contradicts += differs > 0;
+            one->agrees += !differs;
+            other->agrees += !differs;
+        }
+}
+
+/* A rank that is not known contradicts the other one of its pair. */
+static int voter_score(const voter_t *voter)
+{
+    return voter && voter->known ? voter->contradicts * VOTERS - voter->agrees
+                                 : VOTERS;
+}
+
+/* Returns the number in the group of the rank that is the culprit; was: of the
+ * present one. */
+static int vote_culprit(const vote_t *vote, int was)
+{
+    const voter_t *best = NULL;
+
+    for (int i = 0; i < vote->count; i++)
+        if (vote->voter[i].rank == was)
+            best = &vote->voter[i];
+    for (int i = 0; i < vote->count; i++)
+        if (vote->voter[i].contradicts &&
+            voter_score(&vote->voter[i]) > voter_score(best))
+            best = &vote->voter[i];
+    return best ? best->rank : was;
+}
+
+void dscomm_backend_mismatch_counts(const dscomm_group_t *group,
+                                    dscomm_failure_t *failure)
+{
+    const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), VOTE_MS);
+    vote_t vote = {.group = group, .sequence = failure->sequence};
+    dscomm_recorded_group_t *seen;
+
+    if (failure->coll != DSCOMM_COLL_GATHER_V &&
+        failure->coll != DSCOMM_COLL_SCATTER_V &&
+        failure->coll != DSCOMM_COLL_ALL_TO_ALL_V)
+        return;
+    seen = dscomm_priv_recorded_open(group);
+    if (!seen)
+        return;
+    for (int r = 0; r < RECORDER_COUNTS; r++)
+        vote_add(&vote, r);
+    while (!vote_read(&vote, seen) && dscomm_priv_clock() < end)
+        g_usleep(1000);
+    dscomm_priv_recorded_close(seen);
+    vote_count(&vote);
+    dscomm_priv_group_accuse(group, vote_culprit(&vote, failure->group_rank),
+                             failure);
+}
