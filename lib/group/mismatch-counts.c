@@ -9,7 +9,7 @@
 #include "lib/group/recorded.h"
 
 #define VOTE_MS 200 /* time for which the calls of ranks are waited for */
-#define VOTERS (RECORDER_COUNTS + 1) /* the root may be one more */
+#define VOTERS (RECORDER_COUNTS + 3) /* the root and the pair may be more */
 
 /* The call of a rank. */
 typedef struct {
@@ -73,6 +73,14 @@ static void vote_add(vote_t *vote, int rank)
         vote->voter[vote->count++].rank = rank;
 }
 
+/* True if the flight recorder of this machine has the rank's calls, or will. */
+static bool rank_is_near(const dscomm_group_t *group, int rank)
+{
+    const int *node = group->identity.nodes.node;
+
+    return node[rank] == node[group->rank];
+}
+
 /* Reads the calls that are not known yet. Returns whether none is to come. */
 static bool vote_read(vote_t *vote, const dscomm_recorded_group_t *seen)
 {
@@ -83,7 +91,6 @@ static bool vote_read(vote_t *vote, const dscomm_recorded_group_t *seen)
         voter_t *voter = &vote->voter[i];
         const int rank = world_ranks[voter->rank];
         const dscomm_recorder_slot_t *slot;
-        uint32_t number;
 
         if (voter->known)
             continue;
@@ -94,9 +101,19 @@ static bool vote_read(vote_t *vote, const dscomm_recorded_group_t *seen)
                                     slot, &voter->call, &voter->detail));
         if (voter->known)
             vote_add(vote, voter->call.peer);
-        else if (dscomm_priv_recorded_slot(seen, rank, &number))
+        else if (rank_is_near(vote->group, voter->rank))
             complete = false;
     }
+    return complete;
+}
+
+/* The same. Ranks that have come since the last time are seen. */
+static bool vote_look(vote_t *vote)
+{
+    dscomm_recorded_group_t *seen = dscomm_priv_recorded_open(vote->group);
+    const bool complete = !seen || vote_read(vote, seen);
+
+    dscomm_priv_recorded_close(seen);
     return complete;
 }
 
@@ -116,6 +133,22 @@ static void vote_count(vote_t *vote)
             one->agrees += !differs;
             other->agrees += !differs;
         }
+}
+
+/* Of a pair that disagrees, one may be on another machine, where its call is
+ * not known. */
+static void vote_count_unknown(vote_t *vote, int own, int other)
+{
+    voter_t *mine = NULL;
+
+    for (int i = 0; i < vote->count; i++) {
+        if (vote->voter[i].rank == own)
+            mine = &vote->voter[i];
+        if (vote->voter[i].rank == other && vote->voter[i].known)
+            return;
+    }
+    if (mine)
+        mine->contradicts++;
 }
 
 /* A rank that is not known contradicts the other one of its pair. */
@@ -146,21 +179,19 @@ void dscomm_backend_mismatch_counts(const dscomm_group_t *group,
 {
     const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), VOTE_MS);
     vote_t vote = {.group = group, .sequence = failure->sequence};
-    dscomm_recorded_group_t *seen;
 
     if (failure->coll != DSCOMM_COLL_GATHER_V &&
         failure->coll != DSCOMM_COLL_SCATTER_V &&
         failure->coll != DSCOMM_COLL_ALL_TO_ALL_V)
         return;
-    seen = dscomm_priv_recorded_open(group);
-    if (!seen)
-        return;
     for (int r = 0; r < RECORDER_COUNTS; r++)
         vote_add(&vote, r);
-    while (!vote_read(&vote, seen) && dscomm_priv_clock() < end)
+    vote_add(&vote, failure->group_rank);
+    vote_add(&vote, group->rank);
+    while (!vote_look(&vote) && dscomm_priv_clock() < end)
         g_usleep(1000);
-    dscomm_priv_recorded_close(seen);
     vote_count(&vote);
+    vote_count_unknown(&vote, group->rank, failure->group_rank);
     dscomm_priv_group_accuse(group, vote_culprit(&vote, failure->group_rank),
                              failure);
 }
