@@ -234,11 +234,7 @@ static void run_rank_v(job_rank_t *me)
     for (int i = 0; i < 3 && status == DSCOMM_OK; i++)
         status = dscomm_barrier(me->world, NULL);
     job_report_failure(me);
-    job_report(me, status);
-    /* Whoever leaves before a peer over tcp knows the failure may count as dead
-     * there. */
-    job_sleep_ms(job_slowly(100));
-    dscomm_finalize(me->world);
+    job_leave(me, status);
 }
 
 /* The record names the rank that contradicts most others, whether it is the

@@ -296,7 +296,8 @@ static bool write_once(conn_t *conn)
     if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == EINTR))
         return false;
     if (sent < 0) {
-        tcp_conn_end(conn, errno, "%s", strerror(errno));
+        conn->write_error = errno;
+        conn->tcp->ended++;
         return false;
     }
     frames_done(conn, (size_t)sent);
@@ -310,11 +311,11 @@ void tcp_write(conn_t *conn)
     if (conn->writing) /* a frame that was sent has led to another one */
         return;
     conn->writing = true;
-    while (conn->state == CONN_UP && conn->queue.first)
+    while (conn->state == CONN_UP && !conn->write_error && conn->queue.first)
         if (!write_once(conn))
             break;
     conn->writing = false;
-    wants = conn->state == CONN_UP && conn->queue.first;
+    wants = conn->state == CONN_UP && !conn->write_error && conn->queue.first;
     if (wants == conn->wants_write)
         return;
     conn->wants_write = wants;
@@ -474,8 +475,10 @@ static size_t read_once(conn_t *conn)
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (got <= 0) {
-        tcp_conn_end(conn, got ? errno : 0, "%s",
-                     got ? strerror(errno) : "it has closed the connection");
+        const int error = got ? errno : conn->write_error;
+
+        tcp_conn_end(conn, error, "%s",
+                     error ? strerror(error) : "it has closed the connection");
         return 0;
     }
     bytes = (size_t)got;

@@ -77,6 +77,9 @@ typedef struct conn {
     bool writing; /* tcp_write() is being called */
     bool was_up; /* of one that has ended */
     int error; /* errno of its end; 0: the peer has closed it */
+    /* errno; 0: it can be written. What the peer has sent before is still read:
+     * it may be how its group has ended. */
+    int write_error;
     int64_t deadline_ns; /* of the handshake */
     LIST_ENTRY(conn) in_tcp;
     place_t place; /* of the peer */
