@@ -13,7 +13,6 @@
 /* Keys in the store of the world's group. */
 #define KEY_SECRET "net/secret"
 #define KEY_MAX 32
-#define NAMED_MOST 8 /* missing ranks */
 #define SALT_FIRST 1
 
 static void put_64(unsigned char *to, uint64_t value)
@@ -199,6 +198,7 @@ static void link_opened(domain_t *domain, int peer)
                      (header_t){.type = FRAME_LEAVE,
                                 .context = engine->space->context,
                                 .a = engine->own_left});
+    net_closed_notify(domain, peer);
 }
 
 static void net_lost(void *arg, int peer, dscomm_failure_kind_t kind,
@@ -451,32 +451,6 @@ static dscomm_status_t secret_share(domain_t *domain,
     return status;
 }
 
-/* Fails with the ranks that have not come. */
-static dscomm_status_t ranks_missing(const dscomm_backend_args_t *args,
-                                     const char *const *keys)
-{
-    GString *list = g_string_new(NULL);
-    char rank[DSCOMM_CREATION_RANK_MAX];
-    int missing = 0, there;
-    dscomm_status_t status;
-
-    for (int r = 0; r < args->ranks && missing <= NAMED_MOST; r++) {
-        there = 0;
-        if (dscomm_store_check(args->store, &keys[r], 1, &there) < 0 || there)
-            continue;
-        if (missing++ < NAMED_MOST)
-            g_string_append_printf(list, "%s%s", list->len ? ", " : "",
-                                   dscomm_backend_creation_rank(args, r, rank));
-    }
-    status = dscomm_fail(
-        DSCOMM_ERR_TIMEOUT,
-        "%s%s did not come within %.1f s; did they reach the same call?",
-        list->len ? list->str : "some ranks",
-        missing > NAMED_MOST ? " and more" : "", args->open_ms / 1e3);
-    g_string_free(list, TRUE);
-    return status;
-}
-
 /* Publishes this rank's value, and waits for those of all ranks. The values are
  * for dscomm_store_free(). */
 static dscomm_status_t values_exchange(const dscomm_backend_args_t *args,
@@ -498,7 +472,7 @@ static dscomm_status_t values_exchange(const dscomm_backend_args_t *args,
             status = dscomm_backend_creation_get(args, keys, ranks,
                                                  args->open_ms, values, sizes);
         if (status == DSCOMM_ERR_TIMEOUT)
-            status = ranks_missing(args, keys);
+            status = dscomm_backend_creation_missing(args, keys);
     } else {
         status = dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                              "no memory for the keys of %zu ranks", ranks);
@@ -576,7 +550,7 @@ static domain_t *domain_new(const dscomm_wire_ops_t *ops,
     domain->spaces = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
                                            net_space_free);
     domain->closed =
-        g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+        g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
     domain->ids = g_ptr_array_new();
     domain->free_ids = g_array_new(FALSE, FALSE, sizeof(guint));
     domain->links = g_try_new0(link_t, ranks);

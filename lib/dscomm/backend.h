@@ -441,6 +441,11 @@ DSCOMM_API dscomm_status_t dscomm_backend_creation_fail(
 DSCOMM_API const char *
 dscomm_backend_creation_rank(const dscomm_backend_args_t *args, int rank,
                              char text[DSCOMM_CREATION_RANK_MAX]);
+/* Fails with DSCOMM_ERR_TIMEOUT and the names of the ranks whose keys are not
+ * set; keys has one of each rank, and dscomm_backend_creation_get() has timed
+ * out. */
+DSCOMM_API dscomm_status_t dscomm_backend_creation_missing(
+    const dscomm_backend_args_t *args, const char *const *keys);
 
 /* Failure records. group is args->group. */
 

@@ -15,6 +15,7 @@
 #include <string.h>
 
 /* Longest time between two checks, and time limit of one check, in ms. */
+#define NAMED_MOST 8 /* missing ranks */
 #define MOST_LOOK_MS 100
 #define LOOK_MS 1000
 /* Longest time from a lost connection to the rank's reason, in ms. The kernel
@@ -367,6 +368,32 @@ const char *dscomm_backend_creation_rank(const dscomm_backend_args_t *args,
         snprintf(text, DSCOMM_CREATION_RANK_MAX, "rank %d", world_rank);
     }
     return text;
+}
+
+dscomm_status_t
+dscomm_backend_creation_missing(const dscomm_backend_args_t *args,
+                                const char *const *keys)
+{
+    GString *list = g_string_new(NULL);
+    char rank[DSCOMM_CREATION_RANK_MAX];
+    int missing = 0, there;
+    dscomm_status_t status;
+
+    for (int r = 0; r < args->ranks && missing <= NAMED_MOST; r++) {
+        there = 0;
+        if (dscomm_store_check(args->store, &keys[r], 1, &there) < 0 || there)
+            continue;
+        if (missing++ < NAMED_MOST)
+            g_string_append_printf(list, "%s%s", list->len ? ", " : "",
+                                   dscomm_backend_creation_rank(args, r, rank));
+    }
+    status = dscomm_fail(
+        DSCOMM_ERR_TIMEOUT,
+        "%s%s did not come within %.1f s; did they reach the same call?",
+        list->len ? list->str : "some ranks",
+        missing > NAMED_MOST ? " and more" : "", args->open_ms / 1e3);
+    g_string_free(list, TRUE);
+    return status;
 }
 
 static int blames(dscomm_status_t status)

@@ -195,13 +195,28 @@ static dscomm_status_t open_rail(dscomm_levels_t *levels,
     return status;
 }
 
+/* Fails because the result of levels_agree() did not come in time. */
+static dscomm_status_t levels_missing(const dscomm_levels_t *levels,
+                                      const dscomm_backend_args_t *args,
+                                      const char *key)
+{
+    char **keys = g_new0(char *, (gsize)levels->ranks + 1);
+    dscomm_status_t status;
+
+    for (int r = 0; r < levels->ranks; r++)
+        keys[r] = g_strdup_printf("%s/%d", key, r);
+    status = dscomm_backend_creation_missing(args, (const char *const *)keys);
+    g_strfreev(keys);
+    return status;
+}
+
 /* Finds out whether all ranks agree. Every rank must call this, or the group
  * cannot be made. key is unique in the group. */
 static dscomm_status_t levels_agree(const dscomm_levels_t *levels,
                                     const dscomm_backend_args_t *args,
                                     const char *key, bool yes, bool *ret_all)
 {
-    char text[3][PART_MAX];
+    char text[4][PART_MAX];
     const char *result = text[2];
     int64_t came = 0, agreed = 0;
     dscomm_status_t status;
@@ -211,7 +226,10 @@ static dscomm_status_t levels_agree(const dscomm_levels_t *levels,
     snprintf(text[0], PART_MAX, "%s/agreed", key);
     snprintf(text[1], PART_MAX, "%s/came", key);
     snprintf(text[2], PART_MAX, "%s/result", key);
-    status = dscomm_store_add(args->store, text[0], yes, &agreed);
+    snprintf(text[3], PART_MAX, "%s/%d", key, levels->rank);
+    status = dscomm_store_set(args->store, text[3], "", 0);
+    if (status == DSCOMM_OK)
+        status = dscomm_store_add(args->store, text[0], yes, &agreed);
     if (status == DSCOMM_OK)
         status = dscomm_store_add(args->store, text[1], 1, &came);
     if (status == DSCOMM_OK && came == levels->ranks)
@@ -222,6 +240,8 @@ static dscomm_status_t levels_agree(const dscomm_levels_t *levels,
     if (status == DSCOMM_OK)
         status = dscomm_backend_creation_get(args, &result, 1, args->open_ms,
                                              &value, &size);
+    if (status == DSCOMM_ERR_TIMEOUT)
+        status = levels_missing(levels, args, key);
     if (status < 0)
         return status;
     *ret_all = size == 1 && *(char *)value == '1';
