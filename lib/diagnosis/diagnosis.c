@@ -445,25 +445,45 @@ static void late_write(const dscomm_diagnosis_t *diagnosis,
         late > 1 ? "have" : "has", late > 1 ? "" : "s");
 }
 
-/* Adds which ranks are stopped: late ones, and any of the first QUERIED,
+/* Lists, by their numbers in the world, the ranks that may be stopped or have
+ * ended: those that are waited for first; then any of the first QUERIED,
  * because without an answer of the store it is not known which ranks are late.
- * The first one becomes the culprit: a late rank may wait for it. */
+ * A rank of this machine that knows a failure may have ended because of it. */
+static int suspects_list(const dscomm_diagnosis_t *diagnosis, int *world_ranks)
+{
+    const dscomm_group_t *group = diagnosis->group;
+    dscomm_recorded_group_t *seen = dscomm_priv_recorded_open(group);
+    int count = 0;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (int r = 0; r < group->size; r++) {
+            const int rank = group->identity.world_ranks[r];
+            const bool awaited =
+                waits_include(diagnosis, r) || rank_is_late(diagnosis, r);
+
+            if (awaited == (pass == 0) && (awaited || r < QUERIED) &&
+                !(seen && dscomm_priv_recorded_failed(seen, rank)))
+                world_ranks[count++] = rank;
+        }
+    dscomm_priv_recorded_close(seen);
+    return count;
+}
+
+/* Adds which ranks are stopped or have ended. The first one becomes the
+ * culprit: a late rank may wait for it. */
 static void stopped_append(const dscomm_diagnosis_t *diagnosis,
                            dscomm_failure_t *ret_failure)
 {
     const dscomm_group_t *group = diagnosis->group;
-    int *ranks = g_try_new(int, (gsize)group->size), count = 0, stopped;
+    int *ranks = g_try_new(int, (gsize)group->size);
+    const int count = ranks ? suspects_list(diagnosis, ranks) : 0;
+    const int stopped = dscomm_priv_stopped_append(
+        &group->identity.world->meeting, ranks, count, ret_failure->detail,
+        sizeof ret_failure->detail);
 
-    for (int r = 0; ranks && r < group->size; r++)
-        if (r < QUERIED || waits_include(diagnosis, r) ||
-            rank_is_late(diagnosis, r))
-            ranks[count++] = group->identity.world_ranks[r];
-    stopped = dscomm_priv_stopped_append(&group->identity.world->meeting, ranks,
-                                         count, ret_failure->detail,
-                                         sizeof ret_failure->detail);
-    for (int r = 0; stopped >= 0 && r < group->size; r++)
-        if (group->identity.world_ranks[r] == stopped)
-            dscomm_priv_group_accuse(group, r, ret_failure);
+    if (stopped >= 0)
+        dscomm_priv_group_accuse(
+            group, dscomm_backend_rank_number(group, stopped), ret_failure);
     g_free(ranks);
 }
 

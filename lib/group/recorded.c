@@ -104,6 +104,16 @@ int64_t dscomm_priv_recorded_pid(const dscomm_recorded_group_t *seen,
     return slot ? atomic_load(&slot->pid) : 0;
 }
 
+bool dscomm_priv_recorded_failed(const dscomm_recorded_group_t *seen,
+                                 int world_rank)
+{
+    const dscomm_recorder_slot_t *slot = slot_of(seen, world_rank);
+
+    return slot && atomic_load(&slot->has_failed) == 2 &&
+           strncmp(slot->failure.group, seen->group->identity.name,
+                   sizeof slot->failure.group - 1) == 0;
+}
+
 bool dscomm_priv_recorded_may_have_called(const dscomm_recorded_group_t *seen,
                                           int world_rank, uint64_t sequence)
 {

@@ -28,6 +28,10 @@ bool dscomm_priv_recorded_call(const dscomm_recorded_group_t *seen,
 const dscomm_recorder_slot_t *
 dscomm_priv_recorded_find(const dscomm_recorded_group_t *seen, int world_rank,
                           uint64_t sequence, dscomm_recorded_t *ret_call);
+/* True if a rank of the world, which has a slot, knows that the
+ * group has failed. */
+bool dscomm_priv_recorded_failed(const dscomm_recorded_group_t *seen,
+                                 int world_rank);
 /* False if a rank of the world is known not to have called the collective with
  * that number, or a later one. */
 bool dscomm_priv_recorded_may_have_called(const dscomm_recorded_group_t *seen,
