@@ -8,6 +8,7 @@
 #include "lib/base/status.h"
 #include "lib/call/dispatch.h"
 #include "lib/call/profile.h"
+#include "lib/group/creation.h"
 #include "lib/group/world.h"
 #include "lib/work/pending.h"
 #include "lib/work/progress.h"
@@ -185,13 +186,16 @@ static dscomm_status_t world_leave_failed(dscomm_world_t *world,
                                           int64_t deadline)
 {
     const dscomm_group_t *group = world->group;
+    dscomm_failure_t published = *failure;
     const bool returned =
         dscomm_priv_group_is(group, GROUP_REVOKED | GROUP_STATUS_READ) ||
-        failure->sequence <= group->sequence ||
+        (failure->coll >= 0 && failure->sequence <= group->sequence) ||
         strncmp(failure->group, group->identity.name,
                 sizeof failure->group - 1) != 0;
     char text[DSCOMM_ERROR_MAX];
 
+    if (group->life.store)
+        dscomm_priv_creation_publish(group->life.store, &published);
     world_leave(world, 0, deadline);
     dscomm_priv_failure_sentence(failure, text);
     return returned ? DSCOMM_OK : dscomm_priv_fail_with(failure->status, text);

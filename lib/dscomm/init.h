@@ -53,10 +53,12 @@ DSCOMM_API dscomm_status_t dscomm_init(const dscomm_init_attr_t *attr,
  * all ranks to arrive, at most the world's time-out each. If a rank calls
  * another collective on the world instead, both get ERR_MISMATCH. A world that
  * was aborted or lost a peer is freed without waiting, and the call returns OK,
- * unless the world failed in a collective that this rank has not begun. The
- * handle is invalid afterwards, whatever is returned (calls on it return
- * ERR_INVALID, see group.h); a second call with it returns ERR_STATE. world may
- * be NULL. In a forked child the call only frees memory. MT: world. */
+ * unless the world failed in a collective that this rank has not begun, or in
+ * none that is known. Rank 0, if it serves the store, waits up to 500 ms for
+ * the others, who may read the failure there. The handle is invalid afterwards,
+ * whatever is returned (calls on it return ERR_INVALID, see group.h); a second
+ * call with it returns ERR_STATE. world may be NULL. In a forked child the call
+ * only frees memory. MT: world. */
 DSCOMM_API dscomm_status_t dscomm_finalize(dscomm_group_t *world);
 
 #ifdef __cplusplus

@@ -26,6 +26,9 @@
  * another machine's. */
 #define DOUBTFUL_MS 30000
 /* Between the end of the final barrier and the last leave message. */
+/* Time for which rank 0 serves a failed world's store after its own end. */
+#define LINGER_MS 500
+#define LINGER_LOOK_US 1000
 #define LEAVE_MESSAGE_MS STORE_READERS_MS
 #define BATCH 1024 /* keys in one request */
 /* Interval of rank 0's checks for missing leave messages: first, longest. */
@@ -649,6 +652,18 @@ static void leave_await(const dscomm_meeting_t *meeting, int64_t deadline)
                    strchr(names, ',') ? "s" : "", names);
 }
 
+/* A rank that is still making the world, which has failed, reads the failure
+ * from the store. So the store remains until all have left it, for a while. */
+static void leave_linger(const dscomm_meeting_t *meeting, int64_t deadline)
+{
+    const int64_t most =
+        dscomm_priv_clock_after(dscomm_priv_clock(), LINGER_MS);
+
+    while (dscomm_priv_store_clients(meeting->store) > 0 &&
+           dscomm_priv_clock() < MIN(deadline, most))
+        g_usleep(LINGER_LOOK_US);
+}
+
 void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
                                   int64_t deadline)
 {
@@ -676,6 +691,8 @@ void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
         leave_delete(&roster);
     }
     dscomm_priv_processes_withdraw_will(meeting->store);
+    if (!orderly && meeting->serves && !meeting->rank)
+        leave_linger(meeting, deadline);
     dscomm_store_close(meeting->store);
     meeting->store = NULL;
     if (!meeting->point)
