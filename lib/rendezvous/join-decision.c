@@ -306,6 +306,9 @@ static dscomm_status_t choose_named(const job_t *job,
     if (why) {
         causes = g_string_new(NULL);
         append_alone(job, causes);
+        if (*dscomm_priv_module_unreadable())
+            g_string_append_printf(causes, "; so on rank 0 on %s",
+                                   job->records[0].node);
         dscomm_fail(DSCOMM_ERR_NO_BACKEND,
                     "backend %s cannot serve this world of %d ranks: %s%s",
                     name, job->count, why, causes->str);
