@@ -187,6 +187,9 @@ static dscomm_status_t shrink_await(shrink_t *shrink, const char *mark,
         const int64_t left_ns = shrink->end_ns - dscomm_priv_clock();
 
         shrink_note_ends(shrink);
+        /* The look moves what the group sends: a member may not know of the
+         * failure yet. */
+        shrink->group->ops.status(shrink->group->impl, NULL);
         status = shrink_look(shrink, mark, final, &done);
         shrink_note_silence(shrink);
         if (status < 0 || done || !is_any_awaited(shrink) || left_ns <= 0)
