@@ -67,12 +67,26 @@ static bool format_is_table(int format)
            format == DSCOMM_PROFILE_DEEPSPEED;
 }
 
+/* True if a file is written already, which a second output would replace. */
+static bool path_is_used(const state_t *state, const char *path)
+{
+    for (guint i = 0; path && i < state->outputs->len; i++)
+        if (!g_strcmp0(g_array_index(state->outputs, output_t, i).path, path))
+            return true;
+    return false;
+}
+
 static dscomm_status_t output_parse(state_t *state, const char *word)
 {
     const char *colon = strchr(word, ':');
     const size_t length = colon ? (size_t)(colon - word) : strlen(word);
     const char *name;
 
+    if (colon && path_is_used(state, colon + 1))
+        return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                           "DSCOMM_PROFILE names the file '%s' twice; each "
+                           "output needs a file of its own",
+                           colon + 1);
     for (int format = 0; (name = dscomm_priv_format_name(format)); format++) {
         const output_t output = {(dscomm_profile_format_t)format,
                                  colon ? g_strdup(colon + 1) : NULL};

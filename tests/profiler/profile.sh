@@ -158,6 +158,9 @@ for setting in json jsn:x summary:; do
     like "$(cat "$scratch/error")" "DSCOMM_PROFILE has '$setting'; it accepts" \
         "DSCOMM_PROFILE=$setting is refused"
 done
+DSCOMM_PROFILE=json:same,csv:same "$count" "$own" 3 1 2>"$scratch/error"
+like "$(cat "$scratch/error")" "DSCOMM_PROFILE names the file 'same' twice" \
+    'two outputs to one file are refused'
 for setting in prof_ops: prof_op:send prof_all:1 level level:3; do
     DSCOMM_PROFILE=$setting "$count" "$own" 3 1 2>"$scratch/error"
     like "$(cat "$scratch/error")" \
