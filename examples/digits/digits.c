@@ -381,6 +381,16 @@ static dscomm_status_t step_optimizer(learner_t *l, int batch)
     return optimizer_step(l->optimizer, (float *)&l->net, grad);
 }
 
+/* The rank that --kill names must exist. */
+static void check_kill(const options_t *options, const dscomm_group_t *world)
+{
+    if (options->kill_rank < dscomm_group_size(world))
+        return;
+    fprintf(stderr, "digits: --kill names rank %d, but there are %d ranks\n",
+            options->kill_rank, dscomm_group_size(world));
+    exit(2);
+}
+
 /* Makes a step. Returns 0 if it must be made again, with other shares. */
 static int step(learner_t *l, int batch)
 {
@@ -595,6 +605,7 @@ int main(int argc, char **argv)
     }
     setvbuf(stdout, NULL, _IOLBF, 0); /* a rank that is killed has printed */
     DSCOMM_CHECK(dscomm_init(NULL, &world));
+    check_kill(&options, world);
     unsigned char *blob = share_images(world, options.file);
     net_learn(world, blob + 1, &options);
     dscomm_blob_free(blob);
