@@ -180,9 +180,9 @@ void dscomm_backend_mismatch_counts(const dscomm_group_t *group,
     const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), VOTE_MS);
     vote_t vote = {.group = group, .sequence = failure->sequence};
 
-    if (failure->coll != DSCOMM_COLL_GATHER_V &&
-        failure->coll != DSCOMM_COLL_SCATTER_V &&
-        failure->coll != DSCOMM_COLL_ALL_TO_ALL_V)
+    if (!group || (failure->coll != DSCOMM_COLL_GATHER_V &&
+                   failure->coll != DSCOMM_COLL_SCATTER_V &&
+                   failure->coll != DSCOMM_COLL_ALL_TO_ALL_V))
         return;
     for (int r = 0; r < RECORDER_COUNTS; r++)
         vote_add(&vote, r);
