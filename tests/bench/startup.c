@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How long ranks take from dscomm_init() to the end of their first barrier, and
- * to leave. Not a test.
+ * to leave; and how many descriptors they have then. Not a test.
  *
- *     tests/bench/startup [RANKS [ROUNDS [URL]]]
+ *     tests/bench/startup [RANKS [ROUNDS [URL [ring]]]]
  *
  * Ranks are processes that begin at the same time: by default 8, for 15 rounds,
- * which meet at a port of the loopback. Figures are milliseconds from the
- * beginning of the first rank to the end of the last one: minimum, median and
- * maximum of all rounds. */
+ * which meet at a port of the loopback (also if URL is -). With ring, each
+ * sends a number to the next one in place of the barrier. Figures are
+ * milliseconds from the beginning of the first rank to the end of the last one:
+ * minimum, median and maximum of all rounds. */
 #include "config.h"
 
 #include "tests/bench/bench.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,8 +28,11 @@
 
 enum { BEGUN, JOINED, MET, LEFT, TIMES };
 
-static double (*times)[TIMES]; /* times of each rank, in shared memory */
-static int ranks = 8, rounds = 15;
+/* Times of each rank, and the descriptors that it had then; in shared memory.
+ */
+static double (*times)[TIMES];
+static int (*descriptors)[TIMES];
+static int ranks = 8, rounds = 15, is_ring;
 static const char *url;
 
 static void must(int good, const char *what)
@@ -52,6 +57,47 @@ static int free_port(void)
     return ntohs(address.sin_port);
 }
 
+static int count_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0;
+
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count - 3; /* ".", ".." and that of the folder */
+}
+
+static void *memory_share(size_t size)
+{
+    void *memory = mmap(NULL, (size_t)ranks * size, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    must(memory != MAP_FAILED, "mmap");
+    return memory;
+}
+
+/* The first operation. */
+static void meet(dscomm_group_t *world, int rank)
+{
+    const int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
+    dscomm_work_t *sent;
+    int other = -1;
+
+    if (!is_ring) {
+        must(dscomm_barrier(world, NULL) == DSCOMM_OK, "dscomm_barrier");
+        return;
+    }
+    must(dscomm_isend(world, &rank, 1, DSCOMM_INT32, next, 0, &sent) ==
+                 DSCOMM_OK &&
+             dscomm_recv(world, &other, 1, DSCOMM_INT32, before, 0, NULL,
+                         NULL) == DSCOMM_OK &&
+             dscomm_work_wait(sent, -1) == DSCOMM_OK && other == before,
+         "the ring");
+    dscomm_work_free(sent);
+}
+
 static void live(int rank, const char *where, int gate)
 {
     dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
@@ -67,8 +113,10 @@ static void live(int rank, const char *where, int gate)
     times[rank][BEGUN] = now_ns() / 1e6;
     must(dscomm_init(&attr, &world) == DSCOMM_OK, "dscomm_init");
     times[rank][JOINED] = now_ns() / 1e6;
-    must(dscomm_barrier(world, NULL) == DSCOMM_OK, "dscomm_barrier");
+    descriptors[rank][JOINED] = count_descriptors();
+    meet(world, rank);
     times[rank][MET] = now_ns() / 1e6;
+    descriptors[rank][MET] = count_descriptors();
     must(dscomm_finalize(world) == DSCOMM_OK, "dscomm_finalize");
     times[rank][LEFT] = now_ns() / 1e6;
     exit(0);
@@ -117,23 +165,38 @@ static void report(const char *name, double *spans)
            spans[rounds - 1]);
 }
 
+/* Rank 0, which may serve the store, is apart from the others. */
+static void report_descriptors(void)
+{
+    for (int t = JOINED; t <= MET; t++) {
+        int most = 0;
+
+        for (int i = 1; i < ranks; i++)
+            most = descriptors[i][t] > most ? descriptors[i][t] : most;
+        printf("descriptors after %-20s rank 0: %d; the others at most: %d\n",
+               t == JOINED ? "init" : "the first call", descriptors[0][t],
+               most);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    static const char *const names[TIMES] = {
-        [JOINED] = "init", [MET] = "to the barrier's end", [LEFT] = "and left"};
+    static const char *const names[TIMES] = {[JOINED] = "init",
+                                             [MET] = "to the first call's end",
+                                             [LEFT] = "and left"};
     static double spans[TIMES][ROUNDS_MAX];
 
     if (argc > 1)
         ranks = atoi(argv[1]);
     if (argc > 2)
         rounds = atoi(argv[2]);
-    if (argc > 3)
+    if (argc > 3 && strcmp(argv[3], "-") != 0)
         url = argv[3];
+    is_ring = argc > 4 && !strcmp(argv[4], "ring");
     must(ranks > 0 && rounds > 0 && rounds <= ROUNDS_MAX,
-         "usage: startup [RANKS [ROUNDS [URL]]]");
-    times = mmap(NULL, (size_t)ranks * sizeof *times, PROT_READ | PROT_WRITE,
-                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    must(times != MAP_FAILED, "mmap");
+         "usage: startup [RANKS [ROUNDS [URL [ring]]]]");
+    times = memory_share(sizeof *times);
+    descriptors = memory_share(sizeof *descriptors);
     for (int r = 0; r < rounds; r++) {
         double one[TIMES];
 
@@ -145,5 +208,6 @@ int main(int argc, char **argv)
            rounds);
     for (int t = JOINED; t < TIMES; t++)
         report(names[t], spans[t]);
+    report_descriptors();
     return 0;
 }
