@@ -247,7 +247,7 @@ static void run_case_v(int coll, int odd)
     const char *name = dscomm_coll_name((dscomm_coll_t)coll);
     int passed = job_run(&job, RANKS, job_slowly(5000), run_rank_v, &c, 8000);
 
-    snprintf(who, sizeof who, "rank %d (pid ", odd);
+    snprintf(who, sizeof who, "rank %d ", odd);
     passed &= job_reported(&job, JOB_ALL, DSCOMM_ERR_MISMATCH, SOON_MS, who,
                            name, NULL);
     for (int r = 0; r < RANKS; r++)
