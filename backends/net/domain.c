@@ -198,7 +198,6 @@ static void link_opened(domain_t *domain, int peer)
                      (header_t){.type = FRAME_LEAVE,
                                 .context = engine->space->context,
                                 .a = engine->own_left});
-    net_closed_notify(domain, peer);
 }
 
 static void net_lost(void *arg, int peer, dscomm_failure_kind_t kind,
@@ -550,7 +549,7 @@ static domain_t *domain_new(const dscomm_wire_ops_t *ops,
     domain->spaces = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
                                            net_space_free);
     domain->closed =
-        g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+        g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     domain->ids = g_ptr_array_new();
     domain->free_ids = g_array_new(FALSE, FALSE, sizeof(guint));
     domain->links = g_try_new0(link_t, ranks);

@@ -146,19 +146,6 @@ static void domain_flush(domain_t *domain)
     }
 }
 
-/* Those to which there is no connection are notified when there is one. */
-static void engine_notify_left(engine_t *engine, left_t left)
-{
-    domain_t *domain = engine->domain;
-
-    for (int r = 0; r < engine->ranks; r++)
-        if (domain->links[engine->peers[r]].state == LINK_OPEN)
-            net_post(domain, engine->peers[r],
-                     (header_t){.type = FRAME_LEAVE,
-                                .context = engine->space->context,
-                                .a = left});
-}
-
 void net_close(void *impl)
 {
     engine_t *engine = impl;
@@ -166,8 +153,6 @@ void net_close(void *impl)
 
     net_enter(domain);
     LIST_REMOVE(engine, in_domain);
-    if (domain->users > 1)
-        engine_notify_left(engine, GONE);
     net_space_close(domain, engine->space);
     if (domain->users == 1)
         domain_flush(domain);
@@ -331,11 +316,17 @@ void net_quiesce(void *impl)
 void net_leave_group(void *impl)
 {
     engine_t *engine = impl;
+    domain_t *domain = engine->domain;
 
-    net_enter(engine->domain);
+    net_enter(domain);
     engine->own_left = LEAVING;
-    engine_notify_left(engine, LEAVING);
-    net_leave(engine->domain);
+    for (int r = 0; r < engine->ranks; r++)
+        if (domain->links[engine->peers[r]].state == LINK_OPEN)
+            net_post(domain, engine->peers[r],
+                     (header_t){.type = FRAME_LEAVE,
+                                .context = engine->space->context,
+                                .a = LEAVING});
+    net_leave(domain);
 }
 
 /* Names the rank for which a request waits. */

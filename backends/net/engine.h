@@ -219,9 +219,7 @@ struct domain {
     uint64_t order; /* of the last posted receive */
     unsigned char secret[32];
     GHashTable *spaces; /* space_t by context */
-    /* Contexts of groups that this rank has closed; bits of the members that
-     * are notified when there is a connection to them, or NULL. */
-    GHashTable *closed;
+    GHashTable *closed; /* contexts of groups that this rank has closed */
     LIST_HEAD(, engine) engines;
     GPtrArray *ids; /* requests of long messages; NULL: free */
     GArray *free_ids; /* indices of ids */
@@ -277,9 +275,6 @@ void net_space_free(gpointer space);
 /* Frees the matching of a group that this rank closes, and gives the room of
  * its messages back. */
 void net_space_close(domain_t *domain, space_t *space);
-/* Notifies a peer, to which there is a connection now, of the groups that this
- * rank has closed before. */
-void net_closed_notify(domain_t *domain, int peer);
 /* The oldest posted receive for a message, taken from its list; NULL: none. */
 request_t *net_posted_take(space_t *space, int peer, int tag);
 void net_posted_add(space_t *space, request_t *request);
