@@ -24,9 +24,8 @@
 #define RECORDER_CALLS 1024 /* entries of a slot */
 #define RECORDER_GROUPS 64 /* the last groups of a slot */
 #define RECORDER_DETAILS 64 /* the last calls that have a detail */
-#define RECORDER_COUNTS                                                        \
-    8 /* ranks whose counts a detail has: the first ones                       \
-       */
+/* Ranks whose counts a detail has: the first ones. */
+#define RECORDER_COUNTS 8
 
 /* Blocking calls of fewer bytes get RECORDER_ENDED in place of the time of
  * their end, because reading the counter takes 10 ns, as long as all else that

@@ -25,10 +25,10 @@
 /* Longest time to open a store of a launcher, or at an address that may be
  * another machine's. */
 #define DOUBTFUL_MS 30000
-/* Between the end of the final barrier and the last leave message. */
 /* Time for which rank 0 serves a failed world's store after its own end. */
-#define LINGER_MS 500
-#define LINGER_LOOK_US 1000
+#define FAILED_STORE_MS 500
+#define FAILED_STORE_LOOK_US 1000
+/* Between the end of the final barrier and the last leave message. */
 #define LEAVE_MESSAGE_MS STORE_READERS_MS
 #define BATCH 1024 /* keys in one request */
 /* Interval of rank 0's checks for missing leave messages: first, longest. */
@@ -654,14 +654,15 @@ static void leave_await(const dscomm_meeting_t *meeting, int64_t deadline)
 
 /* A rank that is still making the world, which has failed, reads the failure
  * from the store. So the store remains until all have left it, for a while. */
-static void leave_linger(const dscomm_meeting_t *meeting, int64_t deadline)
+static void leave_await_failed(const dscomm_meeting_t *meeting,
+                               int64_t deadline)
 {
     const int64_t most =
-        dscomm_priv_clock_after(dscomm_priv_clock(), LINGER_MS);
+        dscomm_priv_clock_after(dscomm_priv_clock(), FAILED_STORE_MS);
 
     while (dscomm_priv_store_clients(meeting->store) > 0 &&
            dscomm_priv_clock() < MIN(deadline, most))
-        g_usleep(LINGER_LOOK_US);
+        g_usleep(FAILED_STORE_LOOK_US);
 }
 
 void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
@@ -692,7 +693,7 @@ void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
     }
     dscomm_priv_processes_withdraw_will(meeting->store);
     if (!orderly && meeting->serves && !meeting->rank)
-        leave_linger(meeting, deadline);
+        leave_await_failed(meeting, deadline);
     dscomm_store_close(meeting->store);
     meeting->store = NULL;
     if (!meeting->point)
