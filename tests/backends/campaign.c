@@ -457,33 +457,13 @@ static const char *judge_stop(const scene_t *scene, const job_t *job,
     return judge_silence(scene, job, report);
 }
 
-/* Between hosts only two ranks know of a count that they disagree on: either
- * may be the culprit, and the sentence names both. */
-static int is_one_of_pair(const job_report_t *report, const scene_t *scene)
-{
-    return getenv("JOB_HOSTS") && !strcmp(scene->fault->name, "count") &&
-           report->failure.size &&
-           report->failure.kind == DSCOMM_FAILURE_MISMATCH &&
-           names(report, report->failure.rank) && names(report, scene->victim);
-}
-
 static const char *judge_difference(const scene_t *scene, const job_t *job,
                                     const job_report_t *report)
 {
-    if (report->status == DSCOMM_ERR_MISMATCH && is_one_of_pair(report, scene))
-        return NULL;
     if (report->status == DSCOMM_ERR_MISMATCH)
         return judge_culprit(scene, job, report, DSCOMM_FAILURE_MISMATCH);
     return promises(job, DSCOMM_CAP_MISMATCH_DETECTION) ? "another status"
                                                         : NULL;
-}
-
-/* An MPI library that lacks something in a rank may stand still in all of them;
- * the sentence names its function. */
-static int hangs_in_mpi(const scene_t *scene, const job_report_t *report)
-{
-    return scene->launched &&
-           strstr(report->sentence, "has not come back within") != NULL;
 }
 
 /* An operation that needs no descriptor goes on. At start-up a rank without a
@@ -496,7 +476,7 @@ static const char *judge_lack(const scene_t *scene, const job_t *job,
         left_early(scene, report))
         return NULL;
     if (report->status == DSCOMM_ERR_TIMEOUT)
-        return hangs_in_mpi(scene, report) ? NULL : "a time-out";
+        return "a time-out";
     return names(report, scene->victim) ||
                    (report->failure.size &&
                     report->failure.rank == scene->victim)
