@@ -135,8 +135,8 @@ static void vote_count(vote_t *vote)
         }
 }
 
-/* Of a pair that disagrees, one may be on another machine, where its call is
- * not known. */
+/* Counts the disagreement of a pair of which one rank is on another machine,
+ * where its call is not known. */
 static void vote_count_unknown(vote_t *vote, int own, int other)
 {
     voter_t *mine = NULL;
