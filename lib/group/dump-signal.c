@@ -42,7 +42,7 @@ static void signal_handle(int number)
 }
 
 /* Whether this process writes the dump of memory for a signal that came at
- * now_ns: no other one has written it just before. */
+ * now_ns: no other one writes it, which may have read the clock just after. */
 static bool memory_take(dscomm_recorder_memory_t *memory, int64_t now_ns)
 {
     int64_t last;
@@ -50,7 +50,8 @@ static bool memory_take(dscomm_recorder_memory_t *memory, int64_t now_ns)
     if (!memory)
         return true;
     last = atomic_load(&memory->signalled_ns);
-    return (last > now_ns || now_ns - last >= SAME_SIGNAL_NS) &&
+    return (last - now_ns >= SAME_SIGNAL_NS ||
+            now_ns - last >= SAME_SIGNAL_NS) &&
            atomic_compare_exchange_strong(&memory->signalled_ns, &last, now_ns);
 }
 
