@@ -17,17 +17,17 @@
 
 static void put_64(unsigned char *to, uint64_t value)
 {
-    for (int i = 0; i < 8; i++)
-        to[i] = (unsigned char)(value >> 8 * i);
+    const uint64_t little = GUINT64_TO_LE(value);
+
+    memcpy(to, &little, sizeof little);
 }
 
 static uint64_t get_64(const unsigned char *from)
 {
-    uint64_t value = 0;
+    uint64_t little;
 
-    for (int i = 0; i < 8; i++)
-        value |= (uint64_t)from[i] << 8 * i;
-    return value;
+    memcpy(&little, from, sizeof little);
+    return GUINT64_FROM_LE(little);
 }
 
 /* Bytes 8 to 15: type, then the tag, all little-endian. */

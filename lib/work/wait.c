@@ -9,8 +9,14 @@
 #include "lib/work/pending.h"
 #include "lib/work/progress.h"
 
+#include <sched.h>
+#include <stdbool.h>
+
 #define SPINS 256
-#define SPINS_CROWDED 8 /* if another rank needs the processor */
+/* If other ranks need the processor: polls before the wait lets them run, and
+ * polls between which it does so before it sleeps. */
+#define SPINS_CROWDED 8
+#define YIELDS_CROWDED 100
 
 /* The object of a wait: the end of one work, or of all collectives started on
  * the group. */
@@ -38,19 +44,29 @@ static dscomm_work_t *goal_work(const goal_t *goal)
     return dscomm_priv_work_done(goal->work) ? NULL : goal->work;
 }
 
-static int spins_most(const dscomm_group_t *group)
+static bool is_crowded(const dscomm_group_t *group)
 {
     const dscomm_world_t *world = group->identity.world;
 
-    return group->ops.wait && world && world->meeting.oversubscribed
-               ? SPINS_CROWDED
-               : SPINS;
+    return group->ops.wait && world && world->meeting.oversubscribed;
+}
+
+/* Passes the time between two polls; false: the wait has polled for long. */
+static bool poll_pause(bool crowded, int spins)
+{
+    if (spins < (crowded ? SPINS_CROWDED : SPINS))
+        dscomm_priv_cpu_relax();
+    else if (crowded && spins < SPINS_CROWDED + YIELDS_CROWDED)
+        sched_yield();
+    else
+        return false;
+    return true;
 }
 
 static void wait_locked(const goal_t *goal, int timeout_ms)
 {
     dscomm_group_t *group = goal->group;
-    const int most = spins_most(group);
+    const bool crowded = is_crowded(group);
     int64_t now, end = 0;
     int spins = 0;
 
@@ -69,10 +85,8 @@ static void wait_locked(const goal_t *goal, int timeout_ms)
             dscomm_priv_progress_others(group);
             return;
         }
-        if (++spins < most) {
-            dscomm_priv_cpu_relax();
+        if (poll_pause(crowded, ++spins))
             continue;
-        }
         now = dscomm_priv_clock();
         if (!end)
             end = dscomm_priv_clock_after(now, timeout_ms);

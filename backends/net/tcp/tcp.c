@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,7 +15,7 @@
 
 #define EVENTS 64
 /* Polls of the hot connections alone, between polls of all. */
-#define HOT_POLLS 8
+#define HOT_POLLS 16
 
 enum { SETTING_CONNECTIONS, SETTING_UNIX, SETTING_ZEROCOPY };
 
@@ -146,10 +145,11 @@ static void tcp_poll(void *wire)
     int count;
 
     tcp->moved = 0;
-    for (int i = 0; i < HOT_MAX; i++)
+    tcp->polls++;
+    for (int i = 0; i < HOT_MAX && !tcp->moved; i++)
         if (tcp->hot[i] && tcp->hot[i]->state == CONN_UP)
             tcp_read(tcp->hot[i]);
-    if (!tcp->ended && tcp->hot[0] && ++tcp->polls % HOT_POLLS)
+    if (!tcp->ended && tcp->hot[0] && tcp->polls % HOT_POLLS)
         return;
     count = epoll_wait(tcp->epoll, events, EVENTS, 0);
     for (int i = 0; i < count; i++)
@@ -157,8 +157,6 @@ static void tcp_poll(void *wire)
     tcp_timers(tcp);
     if (tcp->ended)
         ended_release(tcp);
-    if (!tcp->moved) /* a rank that sends may need the processor */
-        sched_yield();
 }
 
 static void tcp_wait(void *wire, unsigned timeout_us)
