@@ -81,6 +81,8 @@ static dscomm_status_t engine_attach(engine_t *engine,
         LIST_INSERT_HEAD(&domain->engines, engine, in_domain);
         if (space->revoked)
             ending_mark(&engine->ending, space->revoked);
+        atomic_store(&engine->freed,
+                     memchr(space->left, FREED, (size_t)domain->ranks) != NULL);
         for (int r = 0; r < engine->ranks; r++)
             if (domain->links[engine->peers[r]].state == LINK_LOST)
                 net_engine_lose_peer(engine, engine->peers[r],
@@ -146,6 +148,19 @@ static void domain_flush(domain_t *domain)
     }
 }
 
+/* Those to which there is no connection are notified when there is one. */
+static void engine_notify_left(engine_t *engine, left_t left)
+{
+    domain_t *domain = engine->domain;
+
+    for (int r = 0; r < engine->ranks; r++)
+        if (domain->links[engine->peers[r]].state == LINK_OPEN)
+            net_post(domain, engine->peers[r],
+                     (header_t){.type = FRAME_LEAVE,
+                                .context = engine->space->context,
+                                .a = left});
+}
+
 void net_close(void *impl)
 {
     engine_t *engine = impl;
@@ -153,6 +168,8 @@ void net_close(void *impl)
 
     net_enter(domain);
     LIST_REMOVE(engine, in_domain);
+    if (domain->users > 1)
+        engine_notify_left(engine, FREED);
     net_space_close(domain, engine->space);
     if (domain->users == 1)
         domain_flush(domain);
@@ -175,11 +192,20 @@ unsigned net_progress(void *impl)
     return moved;
 }
 
+/* Called by a rank that waits on the group. */
 void net_wait(void *impl, unsigned timeout_us)
 {
     engine_t *engine = impl;
+    unsigned moved = 0;
 
-    engine->domain->ops.wait(engine->domain->wire, timeout_us);
+    if (atomic_load_explicit(&engine->freed, memory_order_relaxed)) {
+        net_enter(engine->domain);
+        net_receives_orphaned(engine, FREED);
+        moved = engine->moved;
+        net_leave(engine->domain);
+    }
+    if (!moved)
+        engine->domain->ops.wait(engine->domain->wire, timeout_us);
 }
 
 /* The end of a group. */
@@ -316,17 +342,11 @@ void net_quiesce(void *impl)
 void net_leave_group(void *impl)
 {
     engine_t *engine = impl;
-    domain_t *domain = engine->domain;
 
-    net_enter(domain);
+    net_enter(engine->domain);
     engine->own_left = LEAVING;
-    for (int r = 0; r < engine->ranks; r++)
-        if (domain->links[engine->peers[r]].state == LINK_OPEN)
-            net_post(domain, engine->peers[r],
-                     (header_t){.type = FRAME_LEAVE,
-                                .context = engine->space->context,
-                                .a = LEAVING});
-    net_leave(domain);
+    engine_notify_left(engine, LEAVING);
+    net_leave(engine->domain);
 }
 
 /* Names the rank for which a request waits. */
@@ -347,9 +367,11 @@ int net_explain(void *impl, const dscomm_request_t *head, char *text,
         domain->ops.describe(domain->wire, request->peer, where, sizeof where);
     if (head->status == DSCOMM_ERR_PEER_FAILED)
         g_snprintf(text, size,
-                   "%s has left (dscomm_finalize) and does nothing "
-                   "more on group '%s'",
-                   rank, engine->name);
+                   "%s has left (%s) and does nothing more on group '%s'", rank,
+                   engine->space->left[request->peer] == FREED
+                       ? "dscomm_group_free"
+                       : "dscomm_finalize",
+                   engine->name);
     else
         g_snprintf(text, size, "waiting for %s%s%s", rank, *where ? " " : "",
                    where);
