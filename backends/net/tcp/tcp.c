@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 #define EVENTS 64
-/* Polls of the hot connections alone, between polls of all. */
+/* Polls of the hot connections alone, between polls of all, as long as the
+ * coarse clock stands. */
 #define HOT_POLLS 16
 
 enum { SETTING_CONNECTIONS, SETTING_UNIX, SETTING_ZEROCOPY };
@@ -142,6 +143,7 @@ static void tcp_poll(void *wire)
 {
     tcp_t *tcp = wire;
     struct epoll_event events[EVENTS];
+    int64_t now;
     int count;
 
     tcp->moved = 0;
@@ -149,8 +151,11 @@ static void tcp_poll(void *wire)
     for (int i = 0; i < HOT_MAX && !tcp->moved; i++)
         if (tcp->hot[i] && tcp->hot[i]->state == CONN_UP)
             tcp_read(tcp->hot[i]);
-    if (!tcp->ended && tcp->hot[0] && tcp->polls % HOT_POLLS)
+    now = tcp_now();
+    if (!tcp->ended && tcp->hot[0] && tcp->polls % HOT_POLLS &&
+        now == tcp->polled_ns)
         return;
+    tcp->polled_ns = now;
     count = epoll_wait(tcp->epoll, events, EVENTS, 0);
     for (int i = 0; i < count; i++)
         event_handle(tcp, &events[i]);

@@ -134,6 +134,7 @@ struct tcp {
     unsigned polls, unproven; /* connections in a handshake, accepted */
     unsigned moved; /* in this poll */
     unsigned ended; /* something has ended since the last poll of all */
+    int64_t polled_ns; /* when all connections were polled last */
     int64_t timers_ns; /* when timers were looked at last */
     unsigned trying; /* pairs that are connecting */
     bool told; /* a refused connection was logged */
