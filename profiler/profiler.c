@@ -560,15 +560,32 @@ void dscomm_profiler_free(dscomm_profiler_t *profiler)
     dscomm_priv_profiler_unlock();
 }
 
+/* The status of a call that names handle: it must not be freed. */
+static dscomm_status_t handle_check(const dscomm_group_t *handle,
+                                    const char *name)
+{
+    char why[512];
+    int rank;
+
+    if (dscomm_group_to_global(handle, 0, &rank) == DSCOMM_OK)
+        return DSCOMM_OK;
+    g_strlcpy(why, dscomm_last_error(), sizeof why);
+    return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s", name, why);
+}
+
 static dscomm_status_t profiler_switch(dscomm_profiler_t *profiler,
                                        const dscomm_group_t *handle, bool start,
                                        const char *name)
 {
     group_t *group;
+    dscomm_status_t status;
 
     if (!profiler)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: profiler is NULL", name);
     if (handle) {
+        status = handle_check(handle, name);
+        if (status < 0)
+            return status;
         group = dscomm_priv_table_group_add(&profiler->table, handle);
         if (!group)
             return dscomm_fail(DSCOMM_ERR_STATE,

@@ -183,8 +183,12 @@ static void switches(void)
     dscomm_profiler_stop(profiler, NULL);
     reduce(world, 2);
     is_int((long long)count_of(profiler, "all_reduce", 8), 0, "all stopped");
-    dscomm_profiler_free(profiler);
     dscomm_group_free(group);
+    is_int(dscomm_profiler_start(profiler, group), DSCOMM_ERR_INVALID,
+           "a group that was freed cannot be started");
+    ok(strstr(dscomm_last_error(), "freed") != NULL,
+       "and the sentence says why");
+    dscomm_profiler_free(profiler);
     is_int(dscomm_profiler_start(NULL, NULL), DSCOMM_ERR_INVALID,
            "no profiler");
 }
