@@ -25,6 +25,10 @@
 #define JOIN_MOST ((size_t)256)
 /* Bytes from which a payload is sent without a copy. */
 #define ZEROCOPY_LEAST ((size_t)256 << 10)
+/* Bytes that one call reads beyond a payload, if it or the last one is at least
+ * LONG_LEAST: what follows is long, too, and should go to its buffer. */
+#define BEYOND_LONG ((size_t)1 << 10)
+#define LONG_LEAST STAGE_BYTES
 /* Reads of one connection before others have their turn. */
 #define READS_MOST 4
 /* Shortest time for which the kernel sends again by default, in ms. */
@@ -448,6 +452,8 @@ static bool header_take(conn_t *conn)
     }
     conn->sink->done = 0;
     conn->in_payload = true;
+    if (conn->sink->bytes)
+        conn->is_long = conn->sink->bytes >= LONG_LEAST;
     return true;
 }
 
@@ -478,23 +484,26 @@ static void stage_use(conn_t *conn)
     conn->begin = 0;
 }
 
-/* Reads once, into the sink and the stage behind it. Returns the bytes; 0:
- * nothing is there, or the connection has ended. */
-static size_t read_once(conn_t *conn)
+/* Reads once, into the sink and the stage behind it. Returns the bytes, 0 if
+ * nothing is there or the connection has ended; *ret_more: there may be more. */
+static size_t read_once(conn_t *conn, bool *ret_more)
 {
     struct iovec parts[2];
     dscomm_wire_sink_t *sink = conn->sink;
+    const size_t beyond =
+        conn->is_long ? MIN(conn->end + BEYOND_LONG, STAGE_BYTES) - conn->end
+                      : STAGE_BYTES - conn->end;
     size_t direct = 0, bytes;
     int count = 0;
     ssize_t got;
 
+    *ret_more = false;
     if (conn->in_payload && sink->memory) {
         direct = sink->bytes - sink->done;
         parts[count++] =
             (struct iovec){(char *)sink->memory + sink->done, direct};
     }
-    parts[count++] =
-        (struct iovec){conn->stage + conn->end, STAGE_BYTES - conn->end};
+    parts[count++] = (struct iovec){conn->stage + conn->end, beyond};
     got = count == 1 ? recv(conn->fd, parts[0].iov_base, parts[0].iov_len,
                             MSG_DONTWAIT)
                      : readv(conn->fd, parts, count);
@@ -508,6 +517,7 @@ static size_t read_once(conn_t *conn)
         return 0;
     }
     bytes = (size_t)got;
+    *ret_more = bytes == direct + beyond;
     if (direct) {
         const size_t part = MIN(bytes, direct);
 
@@ -524,15 +534,10 @@ static size_t read_once(conn_t *conn)
 
 bool tcp_read(conn_t *conn)
 {
-    bool any = false;
+    bool any = false, more = true;
 
-    for (int i = 0; i < READS_MOST && conn->state == CONN_UP; i++) {
-        const size_t bytes = read_once(conn);
-
-        any = any || bytes;
-        if (bytes < STAGE_BYTES)
-            break;
-    }
+    for (int i = 0; more && i < READS_MOST && conn->state == CONN_UP; i++)
+        any = read_once(conn, &more) || any;
     if (any)
         conn_heat(conn);
     return any;

@@ -94,6 +94,7 @@ typedef struct conn {
     queue_t held; /* sent; done is the number of the last call */
     /* Receiving. */
     bool in_payload;
+    bool is_long; /* the last payload, or the present one */
     dscomm_wire_sink_t *sink;
     unsigned char *stage; /* STAGE_BYTES */
     size_t begin, end; /* bytes of stage that were not used yet */
