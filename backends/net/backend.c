@@ -32,6 +32,7 @@ static const dscomm_backend_ops_t engine_slots = {
     .withdraw = net_withdraw,
     .probe = net_probe,
     .matched = net_matched,
+    .expect = net_expect,
 };
 
 /* The required function that a table lacks, or NULL. */

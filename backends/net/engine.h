@@ -316,6 +316,7 @@ int net_probe(void *impl, const dscomm_message_t *wanted,
               dscomm_request_t *found, void **ret_taken);
 int net_withdraw(void *impl, dscomm_request_t *head);
 int net_matched(void *impl, const dscomm_request_t *head);
+void net_expect(void *impl, dscomm_request_t *head);
 void net_cancel(void *impl, dscomm_request_t *head);
 /* A message, or a piece of one, begins to arrive. Return where its payload
  * goes; NULL if the frame makes no sense. */

@@ -227,8 +227,8 @@ void net_receives_orphaned(engine_t *engine, left_t least)
 }
 
 /* Makes sure that the source of a receive, or each rank of the group if it may
- * be any, is connected, so that its death is seen; and that it sends what waits
- * for credit there. */
+ * be any, is connected, so that its death is seen, unless the receive is early;
+ * and that it sends what waits for credit there. */
 static void receive_await(request_t *receive)
 {
     engine_t *engine = receive->engine;
@@ -237,7 +237,8 @@ static void receive_await(request_t *receive)
     for (int r = 0; r < engine->ranks; r++) {
         const int peer = receive->peer >= 0 ? receive->peer : engine->peers[r];
 
-        net_link_open(domain, peer);
+        if (!receive->message.early)
+            net_link_open(domain, peer);
         net_ask(domain, peer);
         if (receive->peer >= 0)
             break;
@@ -271,6 +272,18 @@ dscomm_status_t net_irecv(void *impl, const dscomm_message_t *message,
     }
     net_leave(engine->domain);
     return status;
+}
+
+void net_expect(void *impl, dscomm_request_t *head)
+{
+    engine_t *engine = impl;
+    request_t *request = (request_t *)head;
+
+    net_enter(engine->domain);
+    request->message.early = 0;
+    if (request->state == REQUEST_POSTED)
+        receive_await(request);
+    net_leave(engine->domain);
 }
 
 /* Messages that arrive. */

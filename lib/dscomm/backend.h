@@ -142,6 +142,9 @@ typedef struct dscomm_message {
     /* Of a receive: NULL, or the message that probe has set aside for it; peer
      * and tag are then those of that message. */
     void *taken;
+    /* 1: a receive for which perhaps no message is sent: it is worth no
+     * connection to the peer until expect is called for its request. */
+    int early;
 } dscomm_message_t;
 
 /* State of one non-blocking operation. The core allocates ops->request_size
@@ -350,6 +353,9 @@ typedef struct dscomm_backend_ops {
      * instead of its own. Without this slot, the core learns so only when the
      * receive's own deadline has passed. */
     int (*matched)(void *impl, const dscomm_request_t *request);
+    /* Called when the message of an early receive that is in progress is
+     * awaited: from now on the group must fail if its peer dies. */
+    void (*expect)(void *impl, dscomm_request_t *request);
 } dscomm_backend_ops_t;
 
 /* The type of a setting. The environment has a text; dscomm_setting_number()

@@ -102,6 +102,14 @@ int dscomm_priv_levels_matched(void *impl, const dscomm_request_t *request)
     return level->ops.matched && level->ops.matched(level->impl, request);
 }
 
+void dscomm_priv_levels_expect(void *impl, dscomm_request_t *request)
+{
+    const dscomm_level_t *level = *level_of(impl, request);
+
+    if (level->ops.expect)
+        level->ops.expect(level->impl, request);
+}
+
 int dscomm_priv_levels_probe(void *impl, const dscomm_message_t *wanted,
                              dscomm_request_t *found, void **ret_taken)
 {

@@ -99,4 +99,5 @@ const dscomm_backend_ops_t dscomm_priv_levels_ops = {
     .withdraw = dscomm_priv_levels_withdraw,
     .matched = dscomm_priv_levels_matched,
     .probe = dscomm_priv_levels_probe,
+    .expect = dscomm_priv_levels_expect,
 };

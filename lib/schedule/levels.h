@@ -94,6 +94,7 @@ int dscomm_priv_levels_explain(void *impl, const dscomm_request_t *request,
                                char *text, size_t size);
 int dscomm_priv_levels_withdraw(void *impl, dscomm_request_t *request);
 int dscomm_priv_levels_matched(void *impl, const dscomm_request_t *request);
+void dscomm_priv_levels_expect(void *impl, dscomm_request_t *request);
 int dscomm_priv_levels_probe(void *impl, const dscomm_message_t *wanted,
                              dscomm_request_t *found, void **ret_taken);
 

@@ -411,6 +411,8 @@ static int run_take_early(dscomm_run_t *run, const dscomm_step_t *step,
     if (!request)
         return 0;
     if (request->status == DSCOMM_IN_PROGRESS) {
+        if (run->port.ops->expect)
+            run->port.ops->expect(run->port.impl, request);
         run_follow(run, step, slot, request);
     } else {
         dscomm_priv_early_give(run, step, request);
