@@ -63,6 +63,7 @@ static frame_t *frame_new(domain_t *domain, const header_t *header)
         SLIST_REMOVE_HEAD(&domain->free_frames, in_free);
     else
         frame = g_new(frame_t, 1);
+    domain->frames++;
     frame->wire = (dscomm_wire_frame_t){.bytes = header->bytes};
     frame->request = NULL;
     frame->owned = NULL;
@@ -102,6 +103,7 @@ static request_t *frame_release(domain_t *domain, frame_t *frame)
 {
     request_t *request = frame->request;
 
+    domain->frames--;
     g_free(frame->owned);
     if (request)
         LIST_REMOVE(frame, in_request);
@@ -550,6 +552,7 @@ static domain_t *domain_new(const dscomm_wire_ops_t *ops,
     domain->ops = *ops;
     domain->rank = args->rank;
     domain->ranks = args->ranks;
+    domain->timeout_ms = args->timeout_ms;
     domain->salt = SALT_FIRST;
     domain->spaces = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
                                            net_space_free);

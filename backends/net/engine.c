@@ -12,6 +12,7 @@
  * before the connections are closed. */
 #define FLUSH_MS 2000
 #define FLUSH_LOOK_US 200
+#define FLUSH_LOOK_MOST_US 5000 /* many ranks that leave share a processor */
 
 /* A hash of the group's id, which is unique in the world. */
 static uint64_t context_of(const char *id)
@@ -132,19 +133,33 @@ dscomm_status_t net_open(const dscomm_wire_ops_t *ops,
     return DSCOMM_OK;
 }
 
+/* Whether the connections can be closed. After a failure, and with what this
+ * rank's kernel has taken, FLUSH_MS is enough; but a connection that is being
+ * made may be one for its peer already, which would see a death. */
+static bool domain_flushed(const domain_t *domain, bool orderly, gint64 begun)
+{
+    const int64_t limit_ms =
+        orderly && domain->frames ? domain->timeout_ms : FLUSH_MS;
+
+    return !domain->ops.unsent(domain->wire) ||
+           g_get_monotonic_time() - begun >= limit_ms * 1000;
+}
+
 /* Tells the peers that this rank closes its connections, and waits until their
  * kernels have what was sent: a connection that is closed before may lose it.
  * Called with the lock. */
-static void domain_flush(domain_t *domain)
+static void domain_flush(domain_t *domain, bool orderly)
 {
-    const gint64 end = g_get_monotonic_time() + FLUSH_MS * 1000;
+    const gint64 begun = g_get_monotonic_time();
+    gulong pause_us = FLUSH_LOOK_US;
 
     for (int p = 0; p < domain->ranks; p++)
         if (domain->links[p].state == LINK_OPEN)
             net_post(domain, p, (header_t){.type = FRAME_BYE});
-    while (domain->ops.unsent(domain->wire) && g_get_monotonic_time() < end) {
+    while (!domain_flushed(domain, orderly, begun)) {
         domain->ops.poll(domain->wire);
-        g_usleep(FLUSH_LOOK_US);
+        g_usleep(pause_us);
+        pause_us = MIN(2 * pause_us, FLUSH_LOOK_MOST_US);
     }
 }
 
@@ -172,7 +187,7 @@ void net_close(void *impl)
         engine_notify_left(engine, FREED);
     net_space_close(domain, engine->space);
     if (domain->users == 1)
-        domain_flush(domain);
+        domain_flush(domain, engine->quiet);
     net_domain_drop(domain);
     engine_free(engine);
 }

@@ -217,6 +217,8 @@ struct domain {
     void *wire;
     pthread_mutex_t lock;
     unsigned users; /* engines */
+    int64_t timeout_ms; /* the world's deadline */
+    size_t frames; /* with the wire: neither sent nor dropped */
     int rank, ranks;
     int *world_ranks;
     link_t *links;

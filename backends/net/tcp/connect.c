@@ -13,8 +13,6 @@
 #include <unistd.h>
 
 #define MS ((int64_t)1000000)
-/* Time for one attempt: an address that is not reachable may not answer. */
-#define ATTEMPT_MS 3000
 /* Pause before all addresses are tried again. */
 #define AGAIN_MS 200
 /* Accepted connections that have not proved yet who they are; more than that
@@ -156,7 +154,7 @@ static void pair_again(tcp_t *tcp, int peer, int64_t now)
     pair_t *pair = &tcp->pairs[peer];
     const bool lacks = tcp_remedy(pair->error) != NULL;
 
-    if (pair->place < pair->place_count) {
+    if (pair->place < pair->place_count && now < pair->end_ns) {
         pair_connect(tcp, peer);
         return;
     }
@@ -226,6 +224,15 @@ void tcp_accept(tcp_t *tcp, int listener, bool unix_socket)
         lack(tcp, "it cannot accept a connection", errno);
 }
 
+/* Ends a handshake whose time has passed, unless this rank is the late one. */
+static void conn_late(conn_t *conn, int64_t now)
+{
+    if (conn->state != CONN_CONNECTING)
+        tcp_handshake(conn);
+    if (conn->state < CONN_UP && now >= conn->deadline_ns)
+        tcp_conn_end(conn, ETIMEDOUT, "no answer in time");
+}
+
 void tcp_timers(tcp_t *tcp)
 {
     const int64_t now = tcp_now();
@@ -236,8 +243,7 @@ void tcp_timers(tcp_t *tcp)
     tcp->timers_ns = now;
     LIST_FOREACH (conn, &tcp->conns, in_tcp)
         if (conn->state < CONN_UP && now >= conn->deadline_ns)
-            tcp_conn_end(conn, ETIMEDOUT, "no answer within %d s",
-                         ATTEMPT_MS / 1000);
+            conn_late(conn, now);
     for (int p = 0; tcp->trying && p < tcp->args.ranks; p++)
         if (tcp->pairs[p].state == PAIR_CONNECTING && !tcp->pairs[p].main &&
             tcp->pairs[p].again_ns && now >= tcp->pairs[p].again_ns)

@@ -130,8 +130,10 @@ static void hello_read(conn_t *conn, const unsigned char *data)
     if (!random_bytes(conn, challenge))
         return;
     prove(conn, 'A', challenge, challenge + NONCE_BYTES);
-    if (put(conn, challenge, CHALLENGE_BYTES))
-        conn->state = CONN_PROOF;
+    if (!put(conn, challenge, CHALLENGE_BYTES))
+        return;
+    conn->state = CONN_PROOF;
+    conn->deadline_ns = tcp_now() + ATTEMPT_MS * INT64_C(1000000);
 }
 
 static void challenge_read(conn_t *conn, const unsigned char *data)
@@ -144,8 +146,13 @@ static void challenge_read(conn_t *conn, const unsigned char *data)
         return;
     }
     prove(conn, 'C', data, proof);
-    if (put(conn, proof, PROOF_BYTES))
-        conn->state = CONN_ANSWER;
+    if (!put(conn, proof, PROOF_BYTES))
+        return;
+    conn->state = CONN_ANSWER;
+    /* From now on the peer may use the connection. If this rank gave it up for
+     * another attempt, the peer would see a death. */
+    conn->deadline_ns =
+        tcp_now() + conn->tcp->args.timeout_ms * INT64_C(1000000);
 }
 
 /* Whether this rank uses a connection that a peer has made. The further ones

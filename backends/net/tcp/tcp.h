@@ -21,6 +21,10 @@
 #define STAGE_BYTES ((size_t)32 << 10) /* read at once */
 #define HOT_MAX 2 /* connections that are read before others */
 
+/* Time for an attempt to connect, as an address that is not reachable may not
+ * answer; and for the next step of a peer that connects. */
+#define ATTEMPT_MS 3000
+
 #define HELLO_BYTES 40
 #define CHALLENGE_BYTES 48
 #define PROOF_BYTES 32
