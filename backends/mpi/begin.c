@@ -9,12 +9,21 @@
 
 #include <dscomm/device.h>
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* How long a process connects to its mpirun, from the start of
+ * MPI_Init_thread() on; usually 30 ms. */
+#define CONNECT_MS 500
 
 static struct {
     engine_latch_t latch; /* MPI_Init_thread() has returned */
     engine_latch_t ended; /* MPI_Finalize() has returned */
     pthread_t thread;
     int begun, rc, level;
+    pid_t pid; /* of the process that has the thread */
+    int64_t begun_ns;
     int ending; /* the thread must call MPI_Finalize(); under the latch's lock
                  */
 } own;
@@ -45,17 +54,30 @@ int engine_has_begun(void)
     return own.begun;
 }
 
+/* Runs at the end of the program. If a process ends while it connects to the
+ * mpirun of Open MPI 4.1, that one waits for ever. */
+static void begin_connect(void)
+{
+    if (own.pid == getpid())
+        engine_latch_await(&own.latch, NULL,
+                           own.begun_ns + CONNECT_MS * NS_PER_MS);
+}
+
 static dscomm_status_t begin_start_thread(void)
 {
     if (own.begun)
         return DSCOMM_OK;
     engine_latch_init(&own.latch);
     engine_latch_init(&own.ended);
+    own.begun_ns = mpi_now_ns();
     if (engine_thread_start(begin_serve, dscomm_device_context(), &own.thread))
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "mpi: no thread could be started for "
                            "MPI_Init_thread()");
     own.begun = 1;
+    own.pid = getpid();
+    if (strcmp(ENGINE_NAME, "openmpi") == 0)
+        atexit(begin_connect);
     return DSCOMM_OK;
 }
 

@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 #include <signal.h>
+#include <unistd.h>
 
 int kept;
 int made_tags[2];
@@ -14,6 +15,8 @@ int unmade, exhausted;
 pthread_t outsider;
 int strays;
 int given = -1;
+int endless_ms;
+volatile int endless_begun;
 
 DSCOMM_API int MPI_Improbe(int source, int tag, MPI_Comm comm, int *ret_found,
                            MPI_Message *ret_message, MPI_Status *ret_status)
@@ -25,6 +28,11 @@ DSCOMM_API int MPI_Improbe(int source, int tag, MPI_Comm comm, int *ret_found,
 DSCOMM_API int MPI_Init_thread(int *argc, char ***argv, int wanted,
                                int *ret_level)
 {
+    if (endless_ms) {
+        usleep((useconds_t)endless_ms * 1000);
+        endless_begun = 1;
+        pause();
+    }
     return PMPI_Init_thread(argc, argv, given < 0 ? wanted : given, ret_level);
 }
 

@@ -88,3 +88,29 @@ void die_finalizing(void)
     if (rank == ranks - 1)
         raise(SIGKILL);
 }
+
+static void need_begun(void)
+{
+    if (endless_begun)
+        return;
+    fprintf(stderr, "rank %d ends too early\n", rank);
+    _exit(1);
+}
+
+/* All end while MPI_Init_thread() connects to the launcher. */
+void quit_beginning(void)
+{
+    static const int members[RANKS_MAX] = {0, 1, 2, 3, 4, 5, 6, 7};
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_group_t *group;
+
+    atexit(need_begun);
+    join_and_share_pids("shm");
+    attr.backend = "mpi";
+    attr.timeout_ms = 100;
+    endless_ms = 250;
+    need(dscomm_group_new(world, members, ranks, &attr, &group) ==
+             DSCOMM_ERR_TIMEOUT,
+         "a time-out");
+    need_sentence("MPI_Init_thread() has not come back");
+}

@@ -569,6 +569,7 @@ static const struct {
     {"die-making", die_making},
     {"die-beginning", die_beginning},
     {"die-finalizing", die_finalizing},
+    {"quit-beginning", quit_beginning},
     {"lack-files", lack_files},
 };
 

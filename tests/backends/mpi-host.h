@@ -19,6 +19,9 @@ extern int exhausted;
 extern pthread_t outsider;
 extern int strays; /* calls of MPI by another thread */
 extern int given; /* the thread level that MPI provides, or -1 */
+/* MPI_Init_thread() never comes back; after so long, endless_begun is 1 */
+extern int endless_ms;
+extern volatile int endless_begun;
 
 /* Ends the rank if cond is 0. */
 void need(int cond, const char *what);
@@ -52,5 +55,6 @@ void die_meeting(void);
 void die_making(void);
 void die_beginning(void);
 void die_finalizing(void);
+void quit_beginning(void);
 
 #endif

@@ -7,6 +7,7 @@
 
 use_openmpi
 test_host
+content 3 quit-beginning 'no rank ends while it connects to mpirun'
 
 # Debian's mpi4py is on Open MPI.
 python=
