@@ -62,5 +62,10 @@ void campaign_inject_prepare(void);
 void campaign_inject_arm(campaign_request_t request, long k);
 /* From now on, none does. Returns 1 if there were k requests. */
 int campaign_inject_disarm(void);
+/* Returns 1 if the request that failed was one of MPI's own. */
+int campaign_inject_within(void);
+/* The same of calls in these objects, innermost first, of which the last is
+ * NULL: the first that makes no requests for others is MPI's. */
+int campaign_inject_is_mpi(const char *const *paths);
 
 #endif

@@ -10,7 +10,7 @@ program=$abs_top_builddir/tests/backends/campaign
 table=$abs_top_srcdir/tests/backends/campaign.table
 wanted=" $* "
 
-total=0 harmed=0
+total=0 harmed=0 within=0
 
 # play WHAT [NAME=VALUE...] PROGRAM [OPTION...]: runs the campaign, and adds up its runs
 play()
@@ -22,9 +22,11 @@ play()
     pass_on "$what"
     [ "$?$status" = 00 ]
     result $? "the campaign on $what comes to its end" || sed 's/^/# /' "$scratch/err"
-    sums=$(sed -n 's/.*: \([0-9]*\) runs, \([0-9]*\) with harm,.*/\1 \2/p' "$scratch/out" |
-        awk '{ runs += $1; harms += $2 } END { print runs + 0, harms + 0 }')
-    total=$((total + ${sums% *})) harmed=$((harmed + ${sums#* }))
+    read -r counted harms hangs <<END
+$(sed -n 's/.*: \([0-9]*\) runs, \([0-9]*\) with harm, \([0-9]*\) failed.*/\1 \2 \3/p' "$scratch/out" |
+    awk '{ runs += $1; harms += $2; mpi += $3 } END { print runs + 0, harms + 0, mpi + 0 }')
+END
+    total=$((total + counted)) harmed=$((harmed + harms)) within=$((within + hangs))
 }
 
 # row NAME LAUNCHER RUNS FEW NAME=VALUE...
@@ -59,5 +61,5 @@ while read -r words <&3; do
         ;;
     esac
 done 3<"$scratch/rows"
-echo "# $total runs, $harmed with harm"
+echo "# $total runs, $harmed with harm, $within failed within MPI"
 tap_done

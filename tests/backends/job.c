@@ -308,7 +308,7 @@ static int reap_launcher(job_t *job)
 
     if (!job->launcher)
         return 0;
-    if (waitpid(job->launcher, NULL, WNOHANG) != job->launcher)
+    if (waitpid(job->launcher, &job->launcher_status, WNOHANG) != job->launcher)
         return 1;
     job->launcher = 0;
     memcpy(job->statuses, shared->statuses, sizeof job->statuses);

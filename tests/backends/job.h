@@ -56,6 +56,7 @@ typedef struct {
     job_scenario_t scenario;
     void *arg;
     pid_t launcher; /* of job_launch(); 0: none, or reaped */
+    int launcher_status; /* of waitpid() */
 } job_t;
 
 /* The address of a port of this machine; and a socket that listens on a free
