@@ -369,16 +369,6 @@ static int was_ended(const scene_t *scene, const job_t *job, int rank)
     return scene->launched && job->statuses[rank] > 0;
 }
 
-/* Hydra fails, and kills the ranks that it still has, if a stopped rank goes on
- * to MPI_Finalize() after others have ended without it. They had left. */
-static int was_dropped(const scene_t *scene, const job_t *job, int rank)
-{
-    return scene->launched && scene->fault->kind == STOPS &&
-           has(scene, CAMPAIGN_LATE) && job->launcher_status &&
-           job->statuses[rank] == -1 && job->reports[rank].ended &&
-           job->reports[rank].value & LEFT;
-}
-
 static int names(const job_report_t *report, int rank)
 {
     char text[32], other[32];
@@ -563,9 +553,7 @@ static const char *judge(const scene_t *scene, const job_t *job, int rank,
     }
     if (rank == scene->victim && was_aborted(scene, job))
         return NULL;
-    *within += was_dropped(scene, job, rank);
-    if (!report->ended || !(report->value & LEFT) ||
-        (!job_exited(job, rank) && !was_dropped(scene, job, rank)))
+    if (!report->ended || !(report->value & LEFT) || !job_exited(job, rank))
         return "it has not ended in order";
     if (!scene->launched && report->value & LEAKED)
         return "descriptors are left";
