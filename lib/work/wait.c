@@ -48,7 +48,7 @@ static bool is_crowded(const dscomm_group_t *group)
 {
     const dscomm_world_t *world = group->identity.world;
 
-    return group->ops.wait && world && world->meeting.oversubscribed;
+    return world && world->meeting.oversubscribed;
 }
 
 /* Passes the time between two polls; false: the wait has polled for long. */
