@@ -14,9 +14,9 @@
 #define K *UINT64_C(1024)
 
 /* One row of defaults, with names; resolved at first use. Ranks from least to
- * most, bytes from one limit to the other. */
+ * most, on nodes or more; bytes from one limit to the other. */
 typedef struct {
-    int coll, least, most;
+    int coll, least, most, nodes;
     uint64_t from, to;
     const char *algorithm;
 } row_t;
@@ -27,66 +27,68 @@ typedef struct {
  * come first. The first row whose limits hold and whose algorithm fits serves.
  * Thresholds: doc/performance.md; of two levels: doc/scaling.md. */
 static const row_t rows[] = {
-    {COLL(BROADCAST), 5, ANY, 0, END, "two_level"},
-    {COLL(BROADCAST), 4, 4, 256 K, END, "two_level"},
-    {COLL(BROADCAST), 0, 2, 0, END, "linear"},
-    {COLL(BROADCAST), 0, ANY, 0, 16 K, "knomial"},
-    {COLL(BROADCAST), 0, ANY, 0, 512 K, "binomial"},
-    {COLL(BROADCAST), 0, 16, 0, END, "chain"},
-    {COLL(BROADCAST), 0, ANY, 0, 8192 K, "scatter_all_gather"},
-    {COLL(BROADCAST), 0, ANY, 0, END, "chain"},
-    {COLL(REDUCE), 5, ANY, 0, 512 K, "two_level"},
-    {COLL(REDUCE), 0, 2, 0, END, "linear"},
-    {COLL(REDUCE), 0, ANY, 0, 16 K, "knomial"},
-    {COLL(REDUCE), 0, ANY, 0, 512 K, "binomial"},
-    {COLL(REDUCE), 0, 16, 0, END, "chain"},
-    {COLL(REDUCE), 0, ANY, 0, 8192 K, "halving_doubling"},
-    {COLL(REDUCE), 0, ANY, 0, END, "chain"},
-    {COLL(REDUCE), 0, ANY, 0, 32 K, "linear"},
-    {COLL(REDUCE), 0, ANY, 0, END, "pairwise"},
-    {COLL(ALL_REDUCE), 5, 16, 0, 512 K, "two_level"},
-    {COLL(ALL_REDUCE), 17, ANY, 0, 4 K, "two_level"},
-    {COLL(ALL_REDUCE), 0, 2, 0, 32 K, "linear"},
-    {COLL(ALL_REDUCE), 0, ANY, 0, 16 K, "recursive_doubling"},
-    {COLL(ALL_REDUCE), 0, 8, 0, 8 K, "linear"},
-    {COLL(ALL_REDUCE), 0, ANY, 0, 4 K, "bruck"},
-    {COLL(ALL_REDUCE), 0, 16, 0, END, "pairwise"},
-    {COLL(ALL_REDUCE), 0, ANY, 0, 1024 K, "halving_doubling"},
-    {COLL(ALL_REDUCE), 0, ANY, 0, END, "ring"},
-    {COLL(ALL_REDUCE), 0, ANY, 0, END, "pairwise"},
-    {COLL(ALL_GATHER), 5, ANY, 0, 64 K, "two_level"},
-    {COLL(ALL_GATHER), 0, 4, 0, 64 K, "linear"},
-    {COLL(ALL_GATHER), 0, ANY, 0, 32 K, "recursive_doubling"},
-    {COLL(ALL_GATHER), 0, ANY, 0, 32 K, "bruck"},
-    {COLL(ALL_GATHER), 0, 16, 0, 64 K, "linear"},
-    {COLL(ALL_GATHER), 0, ANY, 0, END, "ring"},
-    {COLL(ALL_GATHER_V), 0, 4, 0, 64 K, "linear"},
-    {COLL(ALL_GATHER_V), 0, ANY, 0, 32 K, "bruck"},
-    {COLL(ALL_GATHER_V), 0, 16, 0, 64 K, "linear"},
-    {COLL(ALL_GATHER_V), 0, ANY, 0, END, "ring"},
-    {COLL(REDUCE_SCATTER), 5, ANY, 0, 64 K, "two_level"},
-    {COLL(REDUCE_SCATTER), 0, 4, 0, END, "pairwise"},
-    {COLL(REDUCE_SCATTER), 0, ANY, 0, 32 K, "halving_doubling"},
-    {COLL(REDUCE_SCATTER), 0, ANY, 0, END, "pairwise"},
-    {COLL(REDUCE_SCATTER_V), 0, 4, 0, END, "pairwise"},
-    {COLL(REDUCE_SCATTER_V), 0, ANY, 0, 32 K, "halving_doubling"},
-    {COLL(REDUCE_SCATTER_V), 0, ANY, 0, END, "pairwise"},
-    {COLL(GATHER), 0, 8, 0, END, "linear"},
-    {COLL(GATHER), 0, ANY, 0, 64 K, "binomial"},
-    {COLL(GATHER), 0, ANY, 0, END, "linear"},
-    {COLL(GATHER_V), 0, ANY, 0, END, "linear"},
-    {COLL(SCATTER), 0, 8, 0, END, "linear"},
-    {COLL(SCATTER), 0, ANY, 0, 64 K, "binomial"},
-    {COLL(SCATTER), 0, ANY, 0, END, "linear"},
-    {COLL(SCATTER_V), 0, ANY, 0, END, "linear"},
-    {COLL(ALL_TO_ALL), 0, 4, 0, END, "linear"},
-    {COLL(ALL_TO_ALL), 0, ANY, 0, 4 K, "bruck"},
-    {COLL(ALL_TO_ALL), 0, 8, 0, END, "linear"},
-    {COLL(ALL_TO_ALL), 0, ANY, 0, END, "pairwise"},
-    {COLL(ALL_TO_ALL_V), 0, 8, 0, END, "linear"},
-    {COLL(ALL_TO_ALL_V), 0, ANY, 0, END, "pairwise"},
-    {COLL(BARRIER), 5, ANY, 0, END, "two_level"},
-    {COLL(BARRIER), 0, ANY, 0, END, "dissemination"},
+    {COLL(BROADCAST), 5, ANY, 0, 0, END, "two_level"},
+    {COLL(BROADCAST), 4, 4, 0, 256 K, END, "two_level"},
+    {COLL(BROADCAST), 0, 2, 0, 0, END, "linear"},
+    {COLL(BROADCAST), 0, ANY, 0, 0, 16 K, "knomial"},
+    {COLL(BROADCAST), 0, ANY, 0, 0, 512 K, "binomial"},
+    {COLL(BROADCAST), 0, 16, 0, 0, END, "chain"},
+    {COLL(BROADCAST), 0, ANY, 0, 0, 8192 K, "scatter_all_gather"},
+    {COLL(BROADCAST), 0, ANY, 0, 0, END, "chain"},
+    {COLL(REDUCE), 5, ANY, 0, 0, 512 K, "two_level"},
+    {COLL(REDUCE), 0, 2, 0, 0, END, "linear"},
+    {COLL(REDUCE), 0, ANY, 0, 0, 16 K, "knomial"},
+    {COLL(REDUCE), 0, ANY, 0, 0, 512 K, "binomial"},
+    {COLL(REDUCE), 0, 16, 0, 0, END, "chain"},
+    {COLL(REDUCE), 0, ANY, 0, 0, 8192 K, "halving_doubling"},
+    {COLL(REDUCE), 0, ANY, 0, 0, END, "chain"},
+    {COLL(REDUCE), 0, ANY, 0, 0, 32 K, "linear"},
+    {COLL(REDUCE), 0, ANY, 0, 0, END, "pairwise"},
+    {COLL(ALL_REDUCE), 5, 16, 0, 0, 512 K, "two_level"},
+    {COLL(ALL_REDUCE), 17, ANY, 0, 0, 4 K, "two_level"},
+    {COLL(ALL_REDUCE), 0, 2, 0, 0, 32 K, "linear"},
+    {COLL(ALL_REDUCE), 3, 8, 2, 0, 64 K, "recursive_doubling"},
+    {COLL(ALL_REDUCE), 3, 8, 2, 0, 384 K, "halving_doubling"},
+    {COLL(ALL_REDUCE), 0, ANY, 0, 0, 16 K, "recursive_doubling"},
+    {COLL(ALL_REDUCE), 0, 8, 0, 0, 8 K, "linear"},
+    {COLL(ALL_REDUCE), 0, ANY, 0, 0, 4 K, "bruck"},
+    {COLL(ALL_REDUCE), 0, 16, 0, 0, END, "pairwise"},
+    {COLL(ALL_REDUCE), 0, ANY, 0, 0, 1024 K, "halving_doubling"},
+    {COLL(ALL_REDUCE), 0, ANY, 0, 0, END, "ring"},
+    {COLL(ALL_REDUCE), 0, ANY, 0, 0, END, "pairwise"},
+    {COLL(ALL_GATHER), 5, ANY, 0, 0, 64 K, "two_level"},
+    {COLL(ALL_GATHER), 0, 4, 0, 0, 64 K, "linear"},
+    {COLL(ALL_GATHER), 0, ANY, 0, 0, 32 K, "recursive_doubling"},
+    {COLL(ALL_GATHER), 0, ANY, 0, 0, 32 K, "bruck"},
+    {COLL(ALL_GATHER), 0, 16, 0, 0, 64 K, "linear"},
+    {COLL(ALL_GATHER), 0, ANY, 0, 0, END, "ring"},
+    {COLL(ALL_GATHER_V), 0, 4, 0, 0, 64 K, "linear"},
+    {COLL(ALL_GATHER_V), 0, ANY, 0, 0, 32 K, "bruck"},
+    {COLL(ALL_GATHER_V), 0, 16, 0, 0, 64 K, "linear"},
+    {COLL(ALL_GATHER_V), 0, ANY, 0, 0, END, "ring"},
+    {COLL(REDUCE_SCATTER), 5, ANY, 0, 0, 64 K, "two_level"},
+    {COLL(REDUCE_SCATTER), 0, 4, 0, 0, END, "pairwise"},
+    {COLL(REDUCE_SCATTER), 0, ANY, 0, 0, 32 K, "halving_doubling"},
+    {COLL(REDUCE_SCATTER), 0, ANY, 0, 0, END, "pairwise"},
+    {COLL(REDUCE_SCATTER_V), 0, 4, 0, 0, END, "pairwise"},
+    {COLL(REDUCE_SCATTER_V), 0, ANY, 0, 0, 32 K, "halving_doubling"},
+    {COLL(REDUCE_SCATTER_V), 0, ANY, 0, 0, END, "pairwise"},
+    {COLL(GATHER), 0, 8, 0, 0, END, "linear"},
+    {COLL(GATHER), 0, ANY, 0, 0, 64 K, "binomial"},
+    {COLL(GATHER), 0, ANY, 0, 0, END, "linear"},
+    {COLL(GATHER_V), 0, ANY, 0, 0, END, "linear"},
+    {COLL(SCATTER), 0, 8, 0, 0, END, "linear"},
+    {COLL(SCATTER), 0, ANY, 0, 0, 64 K, "binomial"},
+    {COLL(SCATTER), 0, ANY, 0, 0, END, "linear"},
+    {COLL(SCATTER_V), 0, ANY, 0, 0, END, "linear"},
+    {COLL(ALL_TO_ALL), 0, 4, 0, 0, END, "linear"},
+    {COLL(ALL_TO_ALL), 0, ANY, 0, 0, 4 K, "bruck"},
+    {COLL(ALL_TO_ALL), 0, 8, 0, 0, END, "linear"},
+    {COLL(ALL_TO_ALL), 0, ANY, 0, 0, END, "pairwise"},
+    {COLL(ALL_TO_ALL_V), 0, 8, 0, 0, END, "linear"},
+    {COLL(ALL_TO_ALL_V), 0, ANY, 0, 0, END, "pairwise"},
+    {COLL(BARRIER), 5, ANY, 0, 0, END, "two_level"},
+    {COLL(BARRIER), 0, ANY, 0, 0, END, "dissemination"},
 };
 
 static const dscomm_algorithm_t *algorithm_find(int coll, const char *name)
@@ -115,6 +117,7 @@ static void rows_resolve(void)
             .ranks = rows[i].most,
             .from = rows[i].from,
             .to = rows[i].to,
+            .nodes = rows[i].nodes,
             .algorithm = algorithm_find(rows[i].coll, rows[i].algorithm),
         };
         firsts[1][rows[i].coll] = &table[i];
@@ -162,10 +165,11 @@ uint64_t dscomm_priv_choice_bytes(const dscomm_coll_args_t *args, int ranks)
 
 static int rule_matches(const dscomm_choice_t *rule,
                         const dscomm_coll_args_t *args, int ranks,
-                        uint64_t bytes)
+                        const dscomm_nodes_t *nodes, uint64_t bytes)
 {
     return rule->coll == args->coll && ranks >= rule->least &&
-           ranks <= rule->ranks && bytes >= rule->from && bytes <= rule->to;
+           ranks <= rule->ranks && bytes >= rule->from && bytes <= rule->to &&
+           (rule->nodes < 2 || (nodes && nodes->count >= rule->nodes));
 }
 
 static int algorithm_fits(const dscomm_algorithm_t *algorithm,
@@ -187,7 +191,7 @@ static const dscomm_choice_t *find_rule(const GArray *rules, guint from,
     for (guint i = from; rules && i < rules->len; i++) {
         const dscomm_choice_t *rule = &g_array_index(rules, dscomm_choice_t, i);
 
-        if (!rule_matches(rule, args, ranks, bytes))
+        if (!rule_matches(rule, args, ranks, nodes, bytes))
             continue;
         if (!rule->algorithm ||
             algorithm_fits(rule->algorithm, args, ranks, nodes))
@@ -211,7 +215,7 @@ static const dscomm_algorithm_t *find_default(const dscomm_coll_args_t *args,
     pthread_once(&once, rows_resolve);
     for (row = firsts[levels][args->coll];
          row != table_end && row->coll == args->coll; row++)
-        if (rule_matches(row, args, ranks, bytes) &&
+        if (rule_matches(row, args, ranks, nodes, bytes) &&
             algorithm_fits(row->algorithm, args, ranks, nodes))
             return row->algorithm;
     while (algorithm->coll != args->coll ||
