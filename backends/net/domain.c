@@ -200,7 +200,6 @@ static void link_opened(domain_t *domain, int peer)
                      (header_t){.type = FRAME_LEAVE,
                                 .context = engine->space->context,
                                 .a = engine->own_left});
-    net_closed_notify(domain, peer);
 }
 
 static void net_lost(void *arg, int peer, dscomm_failure_kind_t kind,
@@ -259,12 +258,8 @@ static void peer_leaves(domain_t *domain, int peer, const header_t *header)
     if (!space || header->a <= space->left[peer] || header->a > GONE)
         return;
     space->left[peer] = (unsigned char)header->a;
-    if (!space->engine)
-        return;
-    if (header->a == FREED)
-        atomic_store(&space->engine->freed, true);
-    else
-        net_receives_orphaned(space->engine, LEAVING);
+    if (space->engine)
+        net_receives_orphaned(space->engine, peer);
 }
 
 /* The peer closes the connection, so it has left all groups. */
@@ -277,7 +272,7 @@ static void peer_bye(domain_t *domain, int peer)
         if (engine->ranks_of[peer] < 0)
             continue;
         engine->space->left[peer] = GONE;
-        net_receives_orphaned(engine, LEAVING);
+        net_receives_orphaned(engine, peer);
     }
 }
 
@@ -557,7 +552,7 @@ static domain_t *domain_new(const dscomm_wire_ops_t *ops,
     domain->spaces = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL,
                                            net_space_free);
     domain->closed =
-        g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+        g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     domain->ids = g_ptr_array_new();
     domain->free_ids = g_array_new(FALSE, FALSE, sizeof(guint));
     domain->links = g_try_new0(link_t, ranks);

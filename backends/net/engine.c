@@ -82,8 +82,6 @@ static dscomm_status_t engine_attach(engine_t *engine,
         LIST_INSERT_HEAD(&domain->engines, engine, in_domain);
         if (space->revoked)
             ending_mark(&engine->ending, space->revoked);
-        atomic_store(&engine->freed,
-                     memchr(space->left, FREED, (size_t)domain->ranks) != NULL);
         for (int r = 0; r < engine->ranks; r++)
             if (domain->links[engine->peers[r]].state == LINK_LOST)
                 net_engine_lose_peer(engine, engine->peers[r],
@@ -163,19 +161,6 @@ static void domain_flush(domain_t *domain, bool orderly)
     }
 }
 
-/* Those to which there is no connection are notified when there is one. */
-static void engine_notify_left(engine_t *engine, left_t left)
-{
-    domain_t *domain = engine->domain;
-
-    for (int r = 0; r < engine->ranks; r++)
-        if (domain->links[engine->peers[r]].state == LINK_OPEN)
-            net_post(domain, engine->peers[r],
-                     (header_t){.type = FRAME_LEAVE,
-                                .context = engine->space->context,
-                                .a = left});
-}
-
 void net_close(void *impl)
 {
     engine_t *engine = impl;
@@ -183,8 +168,6 @@ void net_close(void *impl)
 
     net_enter(domain);
     LIST_REMOVE(engine, in_domain);
-    if (domain->users > 1)
-        engine_notify_left(engine, FREED);
     net_space_close(domain, engine->space);
     if (domain->users == 1)
         domain_flush(domain, engine->quiet);
@@ -207,20 +190,11 @@ unsigned net_progress(void *impl)
     return moved;
 }
 
-/* Called by a rank that waits on the group. */
 void net_wait(void *impl, unsigned timeout_us)
 {
     engine_t *engine = impl;
-    unsigned moved = 0;
 
-    if (atomic_load_explicit(&engine->freed, memory_order_relaxed)) {
-        net_enter(engine->domain);
-        net_receives_orphaned(engine, FREED);
-        moved = engine->moved;
-        net_leave(engine->domain);
-    }
-    if (!moved)
-        engine->domain->ops.wait(engine->domain->wire, timeout_us);
+    engine->domain->ops.wait(engine->domain->wire, timeout_us);
 }
 
 /* The end of a group. */
@@ -357,11 +331,17 @@ void net_quiesce(void *impl)
 void net_leave_group(void *impl)
 {
     engine_t *engine = impl;
+    domain_t *domain = engine->domain;
 
-    net_enter(engine->domain);
+    net_enter(domain);
     engine->own_left = LEAVING;
-    engine_notify_left(engine, LEAVING);
-    net_leave(engine->domain);
+    for (int r = 0; r < engine->ranks; r++)
+        if (domain->links[engine->peers[r]].state == LINK_OPEN)
+            net_post(domain, engine->peers[r],
+                     (header_t){.type = FRAME_LEAVE,
+                                .context = engine->space->context,
+                                .a = LEAVING});
+    net_leave(domain);
 }
 
 /* Names the rank for which a request waits. */
@@ -382,11 +362,9 @@ int net_explain(void *impl, const dscomm_request_t *head, char *text,
         domain->ops.describe(domain->wire, request->peer, where, sizeof where);
     if (head->status == DSCOMM_ERR_PEER_FAILED)
         g_snprintf(text, size,
-                   "%s has left (%s) and does nothing more on group '%s'", rank,
-                   engine->space->left[request->peer] == FREED
-                       ? "dscomm_group_free"
-                       : "dscomm_finalize",
-                   engine->name);
+                   "%s has left (dscomm_finalize) and does nothing "
+                   "more on group '%s'",
+                   rank, engine->name);
     else
         g_snprintf(text, size, "waiting for %s%s%s", rank, *where ? " " : "",
                    where);

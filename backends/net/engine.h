@@ -138,11 +138,8 @@ typedef struct arrival {
 #define SPACE_BUCKETS 64
 TAILQ_HEAD(arrivals, arrival);
 
-/* How a rank has left a group. Receives that wait for a rank that is leaving
- * (dscomm_finalize) or gone fail at once; those that wait for one that has
- * freed the group fail in a wait, because calls that follow may still be freed.
- */
-typedef enum { STAYS, FREED, LEAVING, GONE } left_t;
+/* How a rank has left a group. */
+typedef enum { STAYS, LEAVING, GONE } left_t;
 
 /* The matching of a group. Peers are numbers in the domain. */
 typedef struct space {
@@ -175,7 +172,6 @@ struct engine {
     unsigned moved; /* since the last progress */
     left_t own_left;
     bool quiet; /* the group has ended in order: peers may leave */
-    atomic_bool freed; /* some peer has freed the group */
     atomic_int notify_due; /* notify_t: who does not know the failure yet */
     ending_t ending;
     LIST_ENTRY(engine) in_domain;
@@ -225,9 +221,7 @@ struct domain {
     uint64_t order; /* of the last posted receive */
     unsigned char secret[32];
     GHashTable *spaces; /* space_t by context */
-    /* Contexts of groups that this rank has closed; bits of the members that
-     * are notified when there is a connection to them, or NULL. */
-    GHashTable *closed;
+    GHashTable *closed; /* contexts of groups that this rank has closed */
     LIST_HEAD(, engine) engines;
     GPtrArray *ids; /* requests of long messages; NULL: free */
     GArray *free_ids; /* indices of ids */
@@ -283,9 +277,6 @@ void net_space_free(gpointer space);
 /* Frees the matching of a group that this rank closes, and gives the room of
  * its messages back. */
 void net_space_close(domain_t *domain, space_t *space);
-/* Notifies a peer, to which there is a connection now, of the groups that this
- * rank has closed before. */
-void net_closed_notify(domain_t *domain, int peer);
 /* The oldest posted receive for a message, taken from its list; NULL: none. */
 request_t *net_posted_take(space_t *space, int peer, int tag);
 void net_posted_add(space_t *space, request_t *request);
@@ -335,8 +326,8 @@ void net_piece_landed(domain_t *domain, sink_t *sink);
 void net_ask(domain_t *domain, int peer);
 /* The peer has answered; false: the frame makes no sense. */
 bool net_answered(domain_t *domain, int peer, const header_t *header);
-/* Receives fail if all ranks for which they wait have left, at least so. */
-void net_receives_orphaned(engine_t *engine, left_t least);
+/* Receives that wait for peer alone fail, because it has left. */
+void net_receives_orphaned(engine_t *engine, int peer);
 /* Gives a message's room back to its sender. */
 void net_credit_return(domain_t *domain, int peer, uint64_t bytes);
 void net_request_init(engine_t *engine, const dscomm_message_t *message,

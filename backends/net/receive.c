@@ -171,29 +171,28 @@ bool net_answered(domain_t *domain, int peer, const header_t *header)
     return true;
 }
 
-/* Whether peer sends nothing more to this receive: it has left, at least so. In
- * the world's last barrier, ranks that are leaving still send. */
-static bool peer_is_gone(const request_t *receive, int peer, left_t least)
+/* Whether peer sends nothing more to this receive. In the world's last barrier,
+ * ranks that are leaving still send. */
+static bool peer_is_gone(const request_t *receive, int peer)
 {
     const engine_t *engine = receive->engine;
     const bool last =
         engine->world && receive->message.tag <= DSCOMM_TAG_COLLECTIVE;
 
-    return engine->space->left[peer] >= (last ? GONE : least);
+    return engine->space->left[peer] >= (last ? GONE : LEAVING);
 }
 
 /* Whether no rank can send to this receive any more. With any source, this rank
  * itself could, unless it waits in this call. */
-static bool receive_is_orphaned(const request_t *receive, left_t least)
+static bool receive_is_orphaned(const request_t *receive)
 {
     const engine_t *engine = receive->engine;
 
     if (receive->peer >= 0)
         return receive->peer != engine->domain->rank &&
-               peer_is_gone(receive, receive->peer, least);
+               peer_is_gone(receive, receive->peer);
     for (int r = 0; r < engine->ranks; r++)
-        if (r != engine->rank &&
-            !peer_is_gone(receive, engine->peers[r], least))
+        if (r != engine->rank && !peer_is_gone(receive, engine->peers[r]))
             return false;
     return receive->message.waits;
 }
@@ -206,24 +205,25 @@ static void receive_orphan(request_t *receive)
     net_request_end(receive, DSCOMM_ERR_PEER_FAILED);
 }
 
-static void orphan_list(struct requests *list, left_t least)
+static void orphan_list(struct requests *list)
 {
     request_t *receive = TAILQ_FIRST(list), *next;
 
     for (; receive; receive = next) {
         next = TAILQ_NEXT(receive, link);
-        if (receive_is_orphaned(receive, least))
+        if (receive_is_orphaned(receive))
             receive_orphan(receive);
     }
 }
 
-void net_receives_orphaned(engine_t *engine, left_t least)
+void net_receives_orphaned(engine_t *engine, int peer)
 {
+    (void)peer;
     if (engine->own_left != STAYS && !engine->world)
         return;
     for (int i = 0; i < SPACE_BUCKETS; i++)
-        orphan_list(&engine->space->posted[i], least);
-    orphan_list(&engine->space->wild, least);
+        orphan_list(&engine->space->posted[i]);
+    orphan_list(&engine->space->wild);
 }
 
 /* Makes sure that the source of a receive, or each rank of the group if it may
@@ -243,8 +243,7 @@ static void receive_await(request_t *receive)
         if (receive->peer >= 0)
             break;
     }
-    if (receive->state == REQUEST_POSTED &&
-        receive_is_orphaned(receive, LEAVING))
+    if (receive->state == REQUEST_POSTED && receive_is_orphaned(receive))
         receive_orphan(receive);
 }
 

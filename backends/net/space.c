@@ -76,41 +76,6 @@ void net_space_free(gpointer data)
     g_free(space);
 }
 
-/* Returns the members of a group that this rank closes to which it has no
- * connection, as bits; NULL: there are none. */
-static unsigned char *strangers_find(const domain_t *domain,
-                                     const space_t *space)
-{
-    unsigned char *bits = NULL;
-
-    for (int p = 0; space->engine && p < domain->ranks; p++) {
-        if (p == domain->rank || space->engine->ranks_of[p] < 0 ||
-            domain->links[p].state != LINK_NONE)
-            continue;
-        if (!bits)
-            bits = g_malloc0((gsize)domain->ranks / 8 + 1);
-        bits[p / 8] |= (unsigned char)(1 << p % 8);
-    }
-    return bits;
-}
-
-void net_closed_notify(domain_t *domain, int peer)
-{
-    GHashTableIter iter;
-    gpointer context, value;
-
-    g_hash_table_iter_init(&iter, domain->closed);
-    while (g_hash_table_iter_next(&iter, &context, &value)) {
-        const unsigned char *bits = value;
-
-        if (bits && bits[peer / 8] >> peer % 8 & 1)
-            net_post(domain, peer,
-                     (header_t){.type = FRAME_LEAVE,
-                                .context = *(uint64_t *)context,
-                                .a = FREED});
-    }
-}
-
 void net_space_close(domain_t *domain, space_t *space)
 {
     uint64_t *context = g_new(uint64_t, 1);
@@ -122,7 +87,7 @@ void net_space_close(domain_t *domain, space_t *space)
                               (uint64_t)MESSAGE_COST +
                                   (arrival->id ? 0 : arrival->bytes));
     *context = space->context;
-    g_hash_table_insert(domain->closed, context, strangers_find(domain, space));
+    g_hash_table_add(domain->closed, context);
     g_hash_table_remove(domain->spaces, &space->context);
 }
 

@@ -402,8 +402,13 @@ static void one_leaves(job_rank_t *me)
 
 static void test_left(void)
 {
+    const char *backend = getenv("DSCOMM_BACKEND");
     job_t job;
 
+    if (backend && !strcmp(backend, "tcp")) {
+        skip("backend tcp does not see that a rank has freed a group");
+        return;
+    }
     make_job(&job, job_slowly(60000), one_leaves, NULL);
     job_start(&job);
     job_join(&job, LIMIT_MS);
