@@ -564,13 +564,11 @@ void dscomm_profiler_free(dscomm_profiler_t *profiler)
 static dscomm_status_t handle_check(const dscomm_group_t *handle,
                                     const char *name)
 {
-    char why[512];
     int rank;
 
     if (dscomm_group_to_global(handle, 0, &rank) == DSCOMM_OK)
         return DSCOMM_OK;
-    g_strlcpy(why, dscomm_last_error(), sizeof why);
-    return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s", name, why);
+    return dscomm_fail(DSCOMM_ERR_INVALID, "%s: the group was freed", name);
 }
 
 static dscomm_status_t profiler_switch(dscomm_profiler_t *profiler,
@@ -583,7 +581,7 @@ static dscomm_status_t profiler_switch(dscomm_profiler_t *profiler,
     if (!profiler)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: profiler is NULL", name);
     if (handle) {
-        status = handle_check(handle, name);
+        status = start ? handle_check(handle, name) : DSCOMM_OK;
         if (status < 0)
             return status;
         group = dscomm_priv_table_group_add(&profiler->table, handle);

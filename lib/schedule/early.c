@@ -66,7 +66,7 @@ static void early_post(dscomm_run_t *run, int peer)
         .bytes = MESSAGE_MOST,
         .peer = peer,
         .tag = dscomm_priv_run_tag(run, 0),
-        .early = 1,
+        .early = run->port.ops->expect != NULL,
     };
 
     receive->request->status = DSCOMM_IN_PROGRESS;

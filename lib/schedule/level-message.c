@@ -67,6 +67,8 @@ dscomm_status_t dscomm_priv_levels_irecv(void *impl,
     dscomm_level_t *level = message_route(levels, message, &own.peer);
 
     *level_of(levels, request) = level;
+    if (!level->ops.expect)
+        own.early = 0;
     return end_start(levels, level->ops.irecv(level->impl, &own, request));
 }
 

@@ -51,18 +51,6 @@ static bool is_crowded(const dscomm_group_t *group)
     return world && world->meeting.oversubscribed;
 }
 
-/* Passes the time between two polls; false: the wait has polled for long. */
-static bool poll_pause(bool crowded, int spins)
-{
-    if (spins < (crowded ? SPINS_CROWDED : SPINS))
-        dscomm_priv_cpu_relax();
-    else if (crowded && spins < SPINS_CROWDED + YIELDS_CROWDED)
-        sched_yield();
-    else
-        return false;
-    return true;
-}
-
 static void wait_locked(const goal_t *goal, int timeout_ms)
 {
     dscomm_group_t *group = goal->group;
@@ -85,14 +73,20 @@ static void wait_locked(const goal_t *goal, int timeout_ms)
             dscomm_priv_progress_others(group);
             return;
         }
-        if (poll_pause(crowded, ++spins))
+        if (++spins < (crowded ? SPINS_CROWDED : SPINS)) {
+            dscomm_priv_cpu_relax();
             continue;
+        }
         now = dscomm_priv_clock();
         if (!end)
             end = dscomm_priv_clock_after(now, timeout_ms);
         if (dscomm_priv_work_over(work, now) || now >= end)
             return;
         dscomm_priv_progress_others(group);
+        if (crowded && spins < SPINS_CROWDED + YIELDS_CROWDED) {
+            sched_yield();
+            continue;
+        }
         dscomm_priv_progress_rest(group, end - now,
                                   dscomm_priv_pending_others(group));
     }

@@ -485,14 +485,16 @@ static void stage_use(conn_t *conn)
 }
 
 /* Reads once, into the sink and the stage behind it. Returns the bytes, 0 if
- * nothing is there or the connection has ended; *ret_more: there may be more. */
+ * nothing is there or the connection has ended; *ret_more: perhaps there are
+ * more. */
 static size_t read_once(conn_t *conn, bool *ret_more)
 {
     struct iovec parts[2];
     dscomm_wire_sink_t *sink = conn->sink;
-    const size_t beyond =
-        conn->is_long ? MIN(conn->end + BEYOND_LONG, STAGE_BYTES) - conn->end
-                      : STAGE_BYTES - conn->end;
+    const bool discards = conn->in_payload && !sink->memory;
+    const size_t beyond = conn->is_long && !discards
+                              ? MIN(STAGE_BYTES - conn->end, BEYOND_LONG)
+                              : STAGE_BYTES - conn->end;
     size_t direct = 0, bytes;
     int count = 0;
     ssize_t got;
