@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose request a campaign has made to fail: MPI's, or the library's, whose
- * survivors must know the culprit. */
+/* The owner of a request that a campaign has made to fail: MPI, or the library,
+ * whose survivors must know the culprit. */
 #include "config.h"
 
 #include "tests/backends/campaign.h"
