@@ -51,6 +51,14 @@ static bool is_crowded(const dscomm_group_t *group)
     return world && world->meeting.oversubscribed;
 }
 
+/* Returns how often a wait on group polls before it looks at the clock. The
+ * poll of a backend may yield the processor (Open MPI's does), for
+ * milliseconds. */
+static int spins_of(const dscomm_group_t *group)
+{
+    return is_crowded(group) ? SPINS_CROWDED : SPINS;
+}
+
 static void wait_locked(const goal_t *goal, int timeout_ms)
 {
     dscomm_group_t *group = goal->group;
@@ -73,7 +81,7 @@ static void wait_locked(const goal_t *goal, int timeout_ms)
             dscomm_priv_progress_others(group);
             return;
         }
-        if (++spins < (crowded ? SPINS_CROWDED : SPINS)) {
+        if (++spins < spins_of(group)) {
             dscomm_priv_cpu_relax();
             continue;
         }
@@ -356,15 +364,17 @@ static dscomm_status_t wait_any(dscomm_work_t *const *works, size_t count,
     const int64_t began = dscomm_priv_clock();
     const int64_t end = dscomm_priv_clock_after(began, timeout_ms);
     int64_t now = began;
-    int spins = 0;
+    int spins = 0, most = timeout_ms ? SPINS : 0;
     size_t i;
 
-    for (i = 0; timeout_ms && i < count; i++)
-        if (works[i])
-            wait_begin(works[i]->group);
-    while ((i = works_visit(works, count, !timeout_ms || spins >= SPINS,
-                            now)) == count) {
-        if (++spins < SPINS && timeout_ms)
+    for (i = 0; timeout_ms && i < count; i++) {
+        if (!works[i])
+            continue;
+        wait_begin(works[i]->group);
+        most = MIN(most, spins_of(works[i]->group));
+    }
+    while ((i = works_visit(works, count, spins >= most, now)) == count) {
+        if (++spins < most)
             continue;
         dscomm_backend_progress_others(NULL);
         now = dscomm_priv_clock();
