@@ -159,19 +159,37 @@ static int voter_score(const voter_t *voter)
 }
 
 /* Returns the number in the group of the rank that is the culprit; was: of the
- * present one. */
-static int vote_culprit(const vote_t *vote, int was)
+ * present one. ret_tied: another rank may be it as well. */
+static int vote_culprit(const vote_t *vote, int was, bool *ret_tied)
 {
     const voter_t *best = NULL;
 
     for (int i = 0; i < vote->count; i++)
         if (vote->voter[i].rank == was)
             best = &vote->voter[i];
-    for (int i = 0; i < vote->count; i++)
-        if (vote->voter[i].contradicts &&
-            voter_score(&vote->voter[i]) > voter_score(best))
-            best = &vote->voter[i];
+    *ret_tied = false;
+    for (int i = 0; i < vote->count; i++) {
+        const voter_t *voter = &vote->voter[i];
+        const int lead = voter_score(voter) - voter_score(best);
+
+        if (voter == best || !voter->contradicts || lead < 0)
+            continue;
+        *ret_tied = lead == 0;
+        if (lead > 0)
+            best = voter;
+    }
     return best ? best->rank : was;
+}
+
+/* Waits until a rank of another machine, which may know better, has ended the
+ * group. */
+static void verdict_await(const dscomm_group_t *group)
+{
+    const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), VOTE_MS);
+
+    while (group->identity.nodes.count > 1 && dscomm_priv_clock() < end &&
+           group->ops.status(group->impl, NULL) == DSCOMM_OK)
+        g_usleep(1000);
 }
 
 void dscomm_backend_mismatch_counts(const dscomm_group_t *group,
@@ -179,6 +197,8 @@ void dscomm_backend_mismatch_counts(const dscomm_group_t *group,
 {
     const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), VOTE_MS);
     vote_t vote = {.group = group, .sequence = failure->sequence};
+    bool tied;
+    int culprit;
 
     if (!group || (failure->coll != DSCOMM_COLL_GATHER_V &&
                    failure->coll != DSCOMM_COLL_SCATTER_V &&
@@ -192,6 +212,8 @@ void dscomm_backend_mismatch_counts(const dscomm_group_t *group,
         g_usleep(1000);
     vote_count(&vote);
     vote_count_unknown(&vote, group->rank, failure->group_rank);
-    dscomm_priv_group_accuse(group, vote_culprit(&vote, failure->group_rank),
-                             failure);
+    culprit = vote_culprit(&vote, failure->group_rank, &tied);
+    if (tied)
+        verdict_await(group);
+    dscomm_priv_group_accuse(group, culprit, failure);
 }
