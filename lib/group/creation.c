@@ -24,6 +24,9 @@
 /* Time that rank 0 waits for ranks that have not read the failure, in ms. */
 #define GRACE_MS 500
 #define PAUSE_US 2000
+/* Time that a rank which knows no culprit waits for one of another machine that
+ * does, in ms. */
+#define CULPRIT_MS 250
 
 /* Keys of a group: the first failure, as a packed record, and one key for each
  * rank that has read it. */
@@ -139,6 +142,22 @@ static void blame_dead(const dscomm_group_t *group, int world_rank,
             : ", or its host cannot be reached any more");
 }
 
+/* Publishes failure in the part of the store of parent, or takes over the one
+ * there: the rank that failure blames may have ended because of another
+ * rank's death, which it found while it made another group. */
+static void publish_to_parent(const dscomm_group_t *parent,
+                              dscomm_failure_t *failure)
+{
+    dscomm_store_t *store;
+
+    if (!parent->life.store ||
+        dscomm_store_prefix(parent->life.store, "", &store) < 0)
+        return;
+    dscomm_priv_store_limit_diagnosis(store, LOOK_MS);
+    dscomm_priv_creation_publish(store, failure);
+    dscomm_store_close(store);
+}
+
 static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
 {
     dscomm_group_t *parent = group->life.creation->parent;
@@ -147,6 +166,7 @@ static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
     blame_dead(group, world_rank, &failure);
     if (!parent)
         return dscomm_backend_fail(&failure);
+    publish_to_parent(parent, &failure);
     dscomm_priv_group_revoke(parent, &failure);
     return parent_status(group);
 }
@@ -402,6 +422,27 @@ static int blames(dscomm_status_t status)
            status == DSCOMM_ERR_IO;
 }
 
+static bool is_unexplained(const dscomm_failure_t *failure)
+{
+    return failure->status == DSCOMM_ERR_TIMEOUT && failure->rank < 0;
+}
+
+/* Replaces the stored failure, of size bytes, if that is a time-out without a
+ * culprit and failure names one. Returns whether failure was stored. */
+static bool publish_culprit(dscomm_store_t *store, const void *stored,
+                            size_t size, const dscomm_failure_t *failure)
+{
+    char packed[DSCOMM_FAILURE_PACKED];
+    const size_t own = dscomm_backend_failure_pack(failure, packed);
+    dscomm_failure_t first;
+
+    return failure->rank >= 0 &&
+           dscomm_backend_failure_unpack(stored, size, &first) &&
+           is_unexplained(&first) &&
+           dscomm_store_compare_set(store, FAILED_KEY, stored, size, packed,
+                                    own, NULL, NULL) == DSCOMM_OK;
+}
+
 dscomm_status_t dscomm_priv_creation_publish(dscomm_store_t *store,
                                              dscomm_failure_t *failure)
 {
@@ -414,10 +455,46 @@ dscomm_status_t dscomm_priv_creation_publish(dscomm_store_t *store,
 
     if (status < 0)
         return status;
-    if (blames(failure->status))
+    if (blames(failure->status) &&
+        !publish_culprit(store, value, size, failure))
         dscomm_backend_failure_unpack(value, size, failure);
     dscomm_store_free(value);
     return DSCOMM_OK;
+}
+
+/* Adds to a time-out, once, which ranks of this machine are stopped or have
+ * ended. If the rank that it waits for is not known, a stopped one is the
+ * culprit. */
+static void explain_timeout(const dscomm_group_t *group,
+                            dscomm_failure_t *failure)
+{
+    const dscomm_meeting_t *meeting = meeting_of(group);
+    int rank;
+
+    if (failure->status != DSCOMM_ERR_TIMEOUT ||
+        group->life.creation->explained ||
+        (group->life.store && is_silent(group)))
+        return;
+    group->life.creation->explained = true;
+    rank = dscomm_priv_stopped_append(meeting, group->identity.world_ranks,
+                                      group->size, failure->detail,
+                                      sizeof failure->detail);
+    if (failure->rank < 0 && rank >= 0 && !has_ended(group, rank))
+        dscomm_priv_group_accuse(group, dscomm_backend_rank_number(group, rank),
+                                 failure);
+}
+
+/* Waits until a rank has published a failure, if one of another machine may
+ * know more than this one. */
+static void await_culprit(const dscomm_group_t *group)
+{
+    void *value;
+    size_t size;
+
+    if (group->identity.nodes.count > 1 && !is_silent(group) &&
+        dscomm_store_get(group->life.store, FAILED_KEY, CULPRIT_MS, &value,
+                         &size) == DSCOMM_OK)
+        dscomm_store_free(value);
 }
 
 /* Publishes this rank's last failure, or takes over the one in the store. */
@@ -428,6 +505,9 @@ static dscomm_status_t settle(const dscomm_group_t *group,
     dscomm_status_t stored;
 
     dscomm_backend_failure_last(group, status, &failure);
+    explain_timeout(group, &failure);
+    if (is_unexplained(&failure))
+        await_culprit(group);
     stored = dscomm_priv_creation_publish(group->life.store, &failure);
     if (stored < 0 && blames(status) && !is_passing(stored))
         return fail_store(group);

@@ -19,6 +19,8 @@ typedef struct dscomm_creation {
     int64_t next_ns; /* when to check again */
     int pause_ms;
     int learned; /* this node's processes are known */
+    bool
+        explained; /* the sentence of a time-out says which ranks are stopped */
     int lost; /* the store was lost, but rank 0, which serves it, goes on */
 } dscomm_creation_t;
 

@@ -193,9 +193,8 @@ static void limit_store(dscomm_store_t *store, const dscomm_group_plan_t *plan,
             OPEN_GRACE_MS * NS_PER_MS);
 }
 
-/* Makes the record of the failure. Adds to the sentence of a time-out which
- * ranks are stopped. If the store does not answer, that becomes the reason,
- * because ranks cannot connect without it. */
+/* Makes the record of the failure. If the store does not answer, that becomes
+ * the reason of a time-out, because ranks cannot connect without it. */
 static dscomm_status_t explain_open(const dscomm_group_t *group,
                                     dscomm_status_t status)
 {
@@ -204,13 +203,6 @@ static dscomm_status_t explain_open(const dscomm_group_t *group,
     dscomm_failure_t failure;
 
     dscomm_backend_failure_last(group, status, &failure);
-    if (status != DSCOMM_ERR_TIMEOUT)
-        return dscomm_backend_fail(&failure);
-    if (!group->life.store ||
-        !dscomm_priv_store_silent(group->life.store, NULL))
-        dscomm_priv_stopped_append(meeting, group->identity.world_ranks,
-                                   group->size, failure.detail,
-                                   sizeof failure.detail);
     dscomm_backend_fail(&failure);
     snprintf(text, sizeof text, "group '%s': ", group->identity.name);
     return dscomm_priv_stopped_store(

@@ -357,7 +357,7 @@ int dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
                           ? dscomm_priv_process_stopped(meeting->server_pid)
                           : NULL;
     int first = how ? 0 : -1;
-    bool first_has_ended = false, ended;
+    bool first_is_stopped = how, ended;
 
     if (how)
         stopped_append(0, meeting->server_pid, how, 1, text, size);
@@ -375,9 +375,9 @@ int dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
         if (!how && !ended)
             continue;
         stopped_append(rank, pid, how, 0, text, size);
-        if (first < 0 || (ended && !first_has_ended))
+        if (first < 0 || (how && !first_is_stopped))
             first = rank;
-        first_has_ended = first_has_ended || ended;
+        first_is_stopped = first_is_stopped || how;
     }
     if (append_store(meeting->store, meeting->serves, text, size) &&
         meeting->serves && first < 0)

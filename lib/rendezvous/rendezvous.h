@@ -168,9 +168,9 @@ dscomm_status_t dscomm_priv_host_taken(const dscomm_join_t *join,
  * given ranks of the world for which that is so on this machine, and for rank 0
  * where it serves the store. Text that is too long is cut off. Reads unknown
  * pids from the store, in a fraction of a second at most; if the store does not
- * answer, the text says so. Returns the first rank that has ended, else the
- * first that is stopped; else rank 0 if it serves the store and the kernel
- * knows that it is stopped; else -1. */
+ * answer, the text says so. Returns the first rank that is stopped, else the
+ * first that has ended, perhaps after the same time-out; else rank 0 if it
+ * serves the store and the kernel knows that it is stopped; else -1. */
 int dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
                                const int *world_ranks, int count, char *text,
                                size_t size);

@@ -87,6 +87,20 @@ static void group_of_all(job_rank_t *me)
     group_while_stopped(me, all, RANKS);
 }
 
+/* A rank of another host sees that rank 1 is stopped. */
+static void group_of_hosts(job_rank_t *me)
+{
+    setenv("DSCOMM_HOST_ID", me->rank ? "b" : "a", 1);
+    setenv("DSCOMM_BACKEND", "two_level", 1);
+    setenv("DSCOMM_TWO_LEVEL_BETWEEN", "shm", 1);
+    if (job_init(me))
+        return;
+    if (me->rank == 1)
+        stop_self(me);
+    usleep(200000);
+    new_group(me, all, RANKS);
+}
+
 static void call_all_reduce(job_rank_t *me)
 {
     float in[8] = {0}, out[8];
@@ -331,6 +345,7 @@ static const struct {
     {"a group of all", group_of_all, RANKS, 0, 0, 0, "': the store at "},
     {"a group without its last", group_without_last, RANKS, 0, 1, 700,
      "': the store at "},
+    {"a group of two hosts", group_of_hosts, RANKS, 1, 0, 0, ""},
     {"a schedule", schedule, RANKS, 0, 0, 0, ""},
     {"a gather", gather_while_stopped, RANKS, 0, 0, 0, "to rank 0"},
     {"gathers ahead of the root", gather_ahead, RANKS, 1, 0, 0, ""},
