@@ -38,7 +38,7 @@ const dscomm_algorithm_t *
 dscomm_priv_dispatch_peek(dscomm_group_t *group, const dscomm_coll_args_t *args,
                           int async)
 {
-    const dscomm_nodes_t *nodes = dscomm_priv_group_levels(group);
+    const dscomm_nodes_t *nodes = dscomm_priv_group_nodes(group);
     const dscomm_choice_t *rule = dscomm_priv_choice_rule(
         group->schedules.rules, args, group->size, nodes);
     int native = 0;
@@ -66,7 +66,7 @@ static void choice_log_passed(const dscomm_group_t *group,
                               const dscomm_coll_args_t *args,
                               const dscomm_algorithm_t *instead)
 {
-    const dscomm_nodes_t *nodes = dscomm_priv_group_levels(group);
+    const dscomm_nodes_t *nodes = dscomm_priv_group_nodes(group);
     const dscomm_choice_t *rule;
     guint index = 0;
 

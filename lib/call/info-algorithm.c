@@ -108,7 +108,7 @@ dscomm_status_t dscomm_choice_info(int ranks, int nodes, dscomm_coll_t coll,
 {
     const char *name = "dscomm_choice_info";
     const dscomm_nodes_t several = {.ranks = ranks, .count = nodes};
-    const dscomm_nodes_t *levels = nodes > 1 && nodes < ranks ? &several : NULL;
+    const dscomm_nodes_t *passed = nodes > 1 ? &several : NULL;
     dscomm_choice_info_t full;
     dscomm_choice_span_t span;
     dscomm_coll_args_t args;
@@ -125,11 +125,11 @@ dscomm_status_t dscomm_choice_info(int ranks, int nodes, dscomm_coll_t coll,
     status = dscomm_priv_choices_read(
         dscomm_priv_setting_text(SETTING_ALGORITHM), &rules);
     if (status == DSCOMM_OK)
-        dscomm_priv_choice_span(rules, &args, ranks, levels, bytes, &span);
+        dscomm_priv_choice_span(rules, &args, ranks, passed, bytes, &span);
     dscomm_priv_op_drop(args.user);
     if (status < 0)
         return status;
-    full = choice_describe(&span, levels);
+    full = choice_describe(&span, passed);
     dscomm_priv_info_copy(&full, sizeof full, info);
     g_array_free(rules, TRUE);
     return DSCOMM_OK;

@@ -328,14 +328,11 @@ dscomm_priv_group_run(dscomm_group_t *group, const dscomm_coll_args_t *args)
     return status;
 }
 
-/* The nodes of the group's ranks; NULL if the group has no two levels, because
- * all ranks are on one node or each is on a node of its own. */
+/* The nodes of the group's ranks; NULL if all are on one. */
 static inline const dscomm_nodes_t *
-dscomm_priv_group_levels(const dscomm_group_t *group)
+dscomm_priv_group_nodes(const dscomm_group_t *group)
 {
-    const int count = group->identity.nodes.count;
-
-    return count > 1 && count < group->size ? &group->identity.nodes : NULL;
+    return group->identity.nodes.count > 1 ? &group->identity.nodes : NULL;
 }
 
 static inline int dscomm_priv_group_forked(const dscomm_group_t *group)

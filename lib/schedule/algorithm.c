@@ -5,6 +5,8 @@
 #include "lib/schedule/algorithms/algorithms.h"
 #include "lib/schedule/hierarchical.h"
 
+#include <stdbool.h>
+
 int dscomm_priv_foldable(const dscomm_coll_args_t *args)
 {
     const int narrow =
@@ -33,18 +35,23 @@ static int is_power(const dscomm_coll_args_t *args, int ranks,
     return !(ranks & (ranks - 1));
 }
 
+static bool are_levels(const dscomm_nodes_t *nodes)
+{
+    return nodes && nodes->count < nodes->ranks;
+}
+
 static int has_levels(const dscomm_coll_args_t *args, int ranks,
                       const dscomm_nodes_t *nodes)
 {
     (void)args, (void)ranks;
-    return nodes != NULL;
+    return are_levels(nodes);
 }
 
 static int folds_on_levels(const dscomm_coll_args_t *args, int ranks,
                            const dscomm_nodes_t *nodes)
 {
     (void)ranks;
-    return nodes && dscomm_priv_foldable(args);
+    return are_levels(nodes) && dscomm_priv_foldable(args);
 }
 
 #define COLL(name) DSCOMM_COLL_##name
@@ -139,7 +146,7 @@ const char *dscomm_priv_algorithm_unfit(const dscomm_algorithm_t *algorithm,
 {
     if (algorithm->fits == is_power)
         return "it needs as many ranks as a power of two";
-    if (!nodes && dscomm_priv_algorithm_needs_levels(algorithm))
+    if (!are_levels(nodes) && dscomm_priv_algorithm_needs_levels(algorithm))
         return "it needs several nodes, and several ranks on some of them";
     return "it needs a type and an operator whose partial results are exact "
            "enough, or a commutative operator of the program's own";

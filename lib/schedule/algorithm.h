@@ -11,8 +11,8 @@ typedef struct dscomm_algorithm {
     int coll; /* dscomm_coll_t */
     const char *name;
     /* 1 if the algorithm can carry out args on so many ranks; the result is the
-     * same on all ranks. nodes: which ranks share memory; NULL without two
-     * levels. NULL: always fits. */
+     * same on all ranks. nodes: which ranks share memory; NULL: all do.
+     * NULL: always fits. */
     int (*fits)(const dscomm_coll_args_t *args, int ranks,
                 const dscomm_nodes_t *nodes);
     void (*build)(dscomm_plan_t *plan);

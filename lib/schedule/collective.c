@@ -111,7 +111,7 @@ static dscomm_run_t *take_run(dscomm_group_t *group, const dscomm_call_t *call)
         group->schedules.cache = dscomm_priv_cache_new(
             &(dscomm_port_t){&group->ops, group->impl, group->identity.name,
                              group, group->identity.world_ranks},
-            group->rank, group->size, dscomm_priv_group_levels(group));
+            group->rank, group->size, dscomm_priv_group_nodes(group));
     if (!group->schedules.cache)
         return NULL;
     return dscomm_priv_cache_take(group->schedules.cache, call->algorithm,

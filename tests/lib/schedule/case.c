@@ -33,7 +33,7 @@ int case_has_root(int coll)
 
 int case_fits(const case_t *c)
 {
-    static const dscomm_nodes_t some;
+    const dscomm_nodes_t some = {.ranks = c->ranks, .count = 1};
     const dscomm_nodes_t *nodes = c->hosts ? &some : NULL;
     dscomm_coll_args_t args = {.coll = c->algorithm->coll,
                                .dtype = c->dtype,

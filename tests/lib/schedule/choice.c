@@ -346,12 +346,12 @@ static void test_levels(void)
         {DSCOMM_COLL_BARRIER, DSCOMM_INT8, 5, 0, 1},
         {DSCOMM_COLL_GATHER, DSCOMM_INT8, 64, 1, 0},
     };
-    static const dscomm_nodes_t nodes = {.count = 2};
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const dscomm_coll_args_t args =
             make_args(rows[i].coll, rows[i].dtype, DSCOMM_SUM, rows[i].count);
         const int ranks = rows[i].ranks;
+        const dscomm_nodes_t nodes = {.ranks = ranks, .count = 2};
         const char *name =
             dscomm_priv_choice_default(&args, ranks, &nodes)->name;
 
@@ -369,10 +369,12 @@ static void test_sparse_levels(void)
 {
     static const struct {
         int ranks, nodes, want;
-    } rows[] = {{6, 3, 1}, {7, 3, 1}, {7, 4, 0}, {64, 63, 0}, {64, 32, 1}};
+    } rows[] = {{6, 3, 1},   {7, 3, 1},   {7, 4, 0},
+                {64, 63, 0}, {64, 32, 1}, {8, 8, 0}};
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const dscomm_nodes_t nodes = {.count = rows[i].nodes};
+        const dscomm_nodes_t nodes = {.ranks = rows[i].ranks,
+                                      .count = rows[i].nodes};
         const dscomm_coll_args_t args =
             make_args(DSCOMM_COLL_BARRIER, DSCOMM_INT8, -1, 0);
         const char *name =
@@ -401,6 +403,29 @@ static void test_ranks(void)
     g_array_free(rules, TRUE);
 }
 
+/* Between nodes, fewer messages are worth more bytes. */
+static void test_far_ranks(void)
+{
+    static const struct {
+        size_t bytes;
+        const char *far, *near;
+    } rows[] = {{64 K, "recursive_doubling", "pairwise"},
+                {384 K, "halving_doubling", "pairwise"},
+                {1024 K, "pairwise", "pairwise"}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const dscomm_nodes_t nodes = {.ranks = 4, .count = 4};
+        const dscomm_coll_args_t args = make_args(
+            DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT8, DSCOMM_SUM, rows[i].bytes);
+
+        is_str(dscomm_priv_choice_default(&args, 4, &nodes)->name, rows[i].far,
+               "all_reduce of %zu bytes, a node for each of 4 ranks",
+               rows[i].bytes);
+        is_str(dscomm_priv_choice_default(&args, 4, NULL)->name, rows[i].near,
+               "  and one for all");
+    }
+}
+
 int main(void)
 {
     test_table();
@@ -413,6 +438,7 @@ int main(void)
     test_rules();
     test_levels();
     test_sparse_levels();
+    test_far_ranks();
     test_ranks();
     return tap_done();
 }
