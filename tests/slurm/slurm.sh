@@ -40,8 +40,10 @@ run env MASTER_ADDR=n0 MASTER_PORT=29500 sh -c '
     export DSCOMM_JOB_SECRET=$(head -c 32 /dev/urandom | od -An -tx1 | tr -d " \n")
     srun -N 2 -n 4 "$1"' sh "$hello"
 is "$status $(warned)" '0 0' 'a step at a place of the user, with a secret'
-run env DSCOMM_TIMEOUT=5 srun -N 2 -n 4 sh -c '[ $SLURM_PROCID != 3 ] || exec setpriv \
-    --reuid 65534 --inh-caps +dac_read_search --ambient-caps +dac_read_search "$1"
+# The other user gives up first: srun kills the steps that are left.
+run env DSCOMM_TIMEOUT=8 srun -N 2 -n 4 sh -c '[ $SLURM_PROCID != 3 ] ||
+        exec env DSCOMM_TIMEOUT=4 setpriv --reuid 65534 \
+            --inh-caps +dac_read_search --ambient-caps +dac_read_search "$1"
     exec "$1"' sh "$hello"
 [ "$status" != 0 ]
 result $? 'a process of another user in the step: the job does not start'
