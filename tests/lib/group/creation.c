@@ -5,14 +5,18 @@
 
 #include "lib/base/clock.h"
 #include "lib/group/creation.h"
+#include "lib/group/failure.h"
 #include "lib/group/group.h"
 #include "lib/group/world.h"
 #include "lib/rendezvous/processes.h"
+#include "lib/rendezvous/record.h"
 #include "lib/schedule/levels.h"
 #include "tests/port.h"
 #include "tests/tap.h"
 
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define OPEN_MS 60000
@@ -178,6 +182,68 @@ static void test_server_lost(void)
     group.life.creation = NULL;
 }
 
+static dscomm_failure_t revoked; /* the failure of the parent */
+
+static dscomm_status_t parent_status(void *impl, dscomm_failure_t *ret_failure)
+{
+    (void)impl;
+    if (ret_failure)
+        *ret_failure = revoked;
+    return revoked.status;
+}
+
+static void parent_revoke(void *impl, const dscomm_failure_t *failure)
+{
+    (void)impl;
+    revoked = *failure;
+}
+
+/* Rank 1 has ended because it found, while it made another group of the parent,
+ * that rank 2 had died. */
+static void test_found_elsewhere(void)
+{
+    static int node[RANKS], local[] = {0, 1, 2};
+    dscomm_group_t parent = {
+        .size = RANKS,
+        .ops = {.status = parent_status, .revoke = parent_revoke},
+        .identity = group.identity};
+    dscomm_meeting_t *meeting = &world.meeting;
+    const pid_t pid = fork();
+    dscomm_failure_t failure;
+    char *machine = dscomm_priv_record_machine();
+    dscomm_status_t status;
+
+    while (pid == 0)
+        pause();
+    if (dscomm_store_open("memory://", NULL, &args.store) < 0 ||
+        dscomm_store_prefix(args.store, "g/parent", &parent.life.store) < 0)
+        bail("no process or no store");
+    world.size = RANKS;
+    meeting->nodes = (dscomm_nodes_t){RANKS, 1, node, local};
+    meeting->store = group.life.base = group.life.store = args.store;
+    meeting->processes = dscomm_priv_processes_new(RANKS);
+    dscomm_priv_processes_add(meeting->processes, 1, pid, "here", machine);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    dscomm_backend_failure(&parent, DSCOMM_ERR_PEER_FAILED, DSCOMM_FAILURE_DIED,
+                           2, 0, &failure);
+    dscomm_priv_creation_publish(parent.life.store, &failure);
+    dscomm_priv_creation_begin(&creation, &group, &parent, OPEN_MS);
+    creation.next_ns = 0;
+    creation.learned = 1;
+    status = dscomm_backend_creation_check(&args);
+    is_int(status, DSCOMM_ERR_PEER_FAILED,
+           "a rank has ended that had found a death in another group");
+    is_int(revoked.rank, 2, "the parent's culprit is the rank that had died");
+    g_free(machine);
+    dscomm_store_close(parent.life.store);
+    dscomm_store_close(args.store);
+    dscomm_priv_processes_free(meeting->processes);
+    memset(meeting, 0, sizeof *meeting);
+    group.life.base = group.life.store = NULL;
+    group.life.creation = NULL;
+}
+
 /* Replace the functions that communicate with other ranks, and the one that
  * opens levels. */
 dscomm_status_t __wrap_dscomm_priv_agree(dscomm_group_t *parent, int root,
@@ -247,6 +313,7 @@ int main(void)
     test_get();
     test_name();
     test_server_lost();
+    test_found_elsewhere();
     test_mesh();
     return tap_done();
 }
