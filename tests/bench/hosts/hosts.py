@@ -12,6 +12,7 @@ median times, their ratio to dscomm's (more than 1: dscomm is faster), and the
 processor time of rank 0 for a byte."""
 
 import argparse
+import json
 import os
 import secrets
 import signal
@@ -20,6 +21,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 BRIDGE = "dscomm-bench"
 FOLDER = "tests/bench/hosts/"
@@ -43,7 +45,24 @@ def hosts_remove(count):
         subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL)
 
 
+def pair_make(netem):
+    """Two hosts and a link, without the bridge, which some kernels lack."""
+    names = [host_name(host) for host in range(2)]
+    hosts_remove(2)
+    for name in names:
+        command(f"ip netns add {name}")
+        command(f"ip -n {name} link set lo up")
+    command(f"ip -n {names[0]} link add eth0 type veth peer name eth0 netns {names[1]}")
+    for host, name in enumerate(names):
+        command(f"ip -n {name} address add {host_address(host)}/24 dev eth0")
+        command(f"ip -n {name} link set eth0 up")
+        command(f"ip netns exec {name} tc qdisc add dev eth0 root netem {netem}")
+
+
 def hosts_make(count, netem):
+    if netem and count == 2:
+        pair_make(netem)
+        return
     hosts_remove(count)
     command(f"ip netns add {BRIDGE}")
     command(f"ip -n {BRIDGE} link add bridge type bridge")
@@ -156,8 +175,23 @@ def run_mpich(options, words):
         os.path.abspath(FOLDER + "mpich"), *words]), env)], options.limit)
 
 
-RUNS = {"dscomm": run_dscomm, "sockets": run_sockets, "openmpi": run_openmpi,
-        "mpich": run_mpich, "gloo": run_gloo}
+def run_iperf3(options, words):
+    """A stream, so its figure is the time of so many bytes, not of a message."""
+    port = str(next(PORTS))
+    size = int(words[1])
+    server = start(on_host(1, ["iperf3", "-s", "-1", "-p", port]), None)
+    time.sleep(0.3)
+    client = start(on_host(0, ["iperf3", "-c", host_address(1), "-p", port, "-J", "-n",
+                               str(max(size * options.batches, 1 << 30))]), None)
+    end = json.loads(wait_all([client, server], options.limit))["end"]
+    received, used = end["sum_received"], end["cpu_utilization_percent"]
+    cpu = (used["host_total"] + used["remote_total"]) / 100 * received["seconds"] * 1e9
+    return (f'{size * 8e6 / received["bits_per_second"]} us '
+            f'{cpu / received["bytes"]} ns/B')
+
+
+RUNS = {"dscomm": run_dscomm, "sockets": run_sockets, "iperf3": run_iperf3,
+        "openmpi": run_openmpi, "mpich": run_mpich, "gloo": run_gloo}
 
 
 def bytes_of(text):
@@ -184,12 +218,12 @@ def table(size, found):
         if not values:
             print(f"{size:>10} {peer:<8} failed")
             continue
-        time = statistics.median(value[0] for value in values)
-        ratio = time / statistics.median(value[0] for value in base) if base else float("nan")
+        took = statistics.median(value[0] for value in values)
+        ratio = took / statistics.median(value[0] for value in base) if base else float("nan")
         least = min(value[0] for value in values)
         cpu = statistics.median(value[1] for value in values)
-        print(f"{size:>10} {peer:<8} {time:12.2f} us  least {least:12.2f}  ratio {ratio:6.2f}"
-              f"  {size / time / 1e3:8.3f} GB/s  {cpu:8.3f} ns/B", flush=True)
+        print(f"{size:>10} {peer:<8} {took:12.2f} us  least {least:12.2f}  ratio {ratio:6.2f}"
+              f"  {size / took / 1e3:8.3f} GB/s  {cpu:8.3f} ns/B", flush=True)
 
 
 def main():
@@ -207,6 +241,8 @@ def main():
     options = parser.parse_args()
     if options.what == "all_reduce" or options.hosts * options.ranks != 2:
         options.peers = [peer for peer in options.peers if peer != "sockets"]
+    if options.what != "bandwidth" or options.hosts != 2:
+        options.peers = [peer for peer in options.peers if peer != "iperf3"]
     options.yields = str(int(options.hosts * options.ranks > os.cpu_count()))
     with tempfile.TemporaryDirectory() as folder:
         options.rsh = os.path.join(folder, "rsh")
