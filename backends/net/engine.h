@@ -252,6 +252,8 @@ void net_leave(domain_t *domain);
 /* Makes sure that a connection to peer exists or is being made. */
 void net_link_open(domain_t *domain, int peer);
 
+/* frame.c */
+
 /* Post a frame without payload, with payload of the engine's own, which is
  * freed, or with payload of a request. */
 void net_post(domain_t *domain, int peer, header_t header);
@@ -259,7 +261,17 @@ void net_post_owned(domain_t *domain, int peer, header_t header, void *owned);
 void net_post_payload(request_t *request, header_t header, const void *data,
                       bool unordered);
 
+/* Events of the wire: a frame arrives (return where its payload goes; NULL: it
+ * makes no sense), its payload is there, one was sent, or was dropped with its
+ * connection. */
+dscomm_wire_sink_t *net_arrive(void *arg, int peer, const unsigned char *bytes);
+void net_landed(void *arg, int peer, dscomm_wire_sink_t *wire);
+void net_sent(void *arg, dscomm_wire_frame_t *wire);
+void net_dropped(void *arg, dscomm_wire_frame_t *wire);
+
 sink_t *net_sink(domain_t *domain, int type, void *memory, uint64_t bytes);
+
+#define NET_SALT_FIRST 1 /* of a domain's ids; an id without salt may be 0 */
 
 /* The table of long messages, in which frames name them. An id is never 0, and
  * is not used again for a long time. */

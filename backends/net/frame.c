@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames: how they are posted, and what is done with those that arrive. */
+#include "config.h"
+
+#include "backends/net/engine.h"
+
+#include <string.h>
+
+static void put_64(unsigned char *to, uint64_t value)
+{
+    const uint64_t little = GUINT64_TO_LE(value);
+
+    memcpy(to, &little, sizeof little);
+}
+
+static uint64_t get_64(const unsigned char *from)
+{
+    uint64_t little;
+
+    memcpy(&little, from, sizeof little);
+    return GUINT64_FROM_LE(little);
+}
+
+/* Bytes 8 to 15: type, then the tag, all little-endian. */
+static void header_pack(const header_t *header, unsigned char *to)
+{
+    put_64(to, header->bytes);
+    put_64(to + 8,
+           (uint64_t)header->type | (uint64_t)(uint32_t)header->tag << 32);
+    put_64(to + 16, header->context);
+    put_64(to + 24, header->a);
+    put_64(to + 32, header->b);
+}
+
+static header_t header_unpack(const unsigned char *from)
+{
+    const uint64_t what = get_64(from + 8);
+
+    return (header_t){.bytes = get_64(from),
+                      .type = (int)(what & 0x7fffffff),
+                      .tag = (int)(int32_t)(uint32_t)(what >> 32),
+                      .context = get_64(from + 16),
+                      .a = get_64(from + 24),
+                      .b = get_64(from + 32)};
+}
+
+static frame_t *frame_new(domain_t *domain, const header_t *header)
+{
+    frame_t *frame = SLIST_FIRST(&domain->free_frames);
+
+    if (frame)
+        SLIST_REMOVE_HEAD(&domain->free_frames, in_free);
+    else
+        frame = g_new(frame_t, 1);
+    domain->frames++;
+    frame->wire = (dscomm_wire_frame_t){.bytes = header->bytes};
+    frame->request = NULL;
+    frame->owned = NULL;
+    header_pack(header, frame->wire.header);
+    return frame;
+}
+
+void net_post_owned(domain_t *domain, int peer, header_t header, void *owned)
+{
+    frame_t *frame = frame_new(domain, &header);
+
+    frame->owned = owned;
+    frame->wire.data = owned;
+    domain->ops.post(domain->wire, peer, &frame->wire);
+}
+
+void net_post(domain_t *domain, int peer, header_t header)
+{
+    net_post_owned(domain, peer, header, NULL);
+}
+
+void net_post_payload(request_t *request, header_t header, const void *data,
+                      bool unordered)
+{
+    domain_t *domain = request->engine->domain;
+    frame_t *frame = frame_new(domain, &header);
+
+    frame->request = request;
+    frame->wire.data = data;
+    frame->wire.unordered = unordered;
+    LIST_INSERT_HEAD(&request->frames, frame, in_request);
+    domain->ops.post(domain->wire, request->peer, &frame->wire);
+}
+
+/* Takes a frame back; returns its request, or NULL. */
+static request_t *frame_release(domain_t *domain, frame_t *frame)
+{
+    request_t *request = frame->request;
+
+    domain->frames--;
+    g_free(frame->owned);
+    if (request)
+        LIST_REMOVE(frame, in_request);
+    SLIST_INSERT_HEAD(&domain->free_frames, frame, in_free);
+    return request;
+}
+
+void net_sent(void *arg, dscomm_wire_frame_t *wire)
+{
+    request_t *request = frame_release(arg, (frame_t *)wire);
+
+    if (request)
+        net_request_sent(request, wire->bytes);
+}
+
+/* The request stays incomplete: its group has been revoked. */
+void net_dropped(void *arg, dscomm_wire_frame_t *wire)
+{
+    frame_release(arg, (frame_t *)wire);
+}
+
+sink_t *net_sink(domain_t *domain, int type, void *memory, uint64_t bytes)
+{
+    sink_t *sink = SLIST_FIRST(&domain->free_sinks);
+
+    if (sink) {
+        SLIST_REMOVE_HEAD(&domain->free_sinks, in_free);
+    } else {
+        sink = g_new(sink_t, 1);
+        SLIST_INSERT_HEAD(&domain->sinks, sink, in_all);
+    }
+    sink->wire = (dscomm_wire_sink_t){.memory = memory, .bytes = bytes};
+    sink->type = type;
+    sink->request = NULL;
+    sink->arrival = NULL;
+    sink->owned = NULL;
+    return sink;
+}
+
+/* Ids of long messages. */
+
+bool net_id_take(domain_t *domain, request_t *request)
+{
+    guint index;
+
+    if (domain->free_ids->len) {
+        index =
+            g_array_index(domain->free_ids, guint, domain->free_ids->len - 1);
+        g_array_set_size(domain->free_ids, domain->free_ids->len - 1);
+        g_ptr_array_index(domain->ids, index) = request;
+    } else {
+        index = domain->ids->len;
+        g_ptr_array_add(domain->ids, request);
+    }
+    request->id = (uint64_t)domain->salt++ << 32 | index;
+    if (!domain->salt)
+        domain->salt = NET_SALT_FIRST;
+    return true;
+}
+
+void net_id_drop(domain_t *domain, request_t *request)
+{
+    const guint index = (guint)(request->id & UINT32_MAX);
+
+    if (!request->id)
+        return;
+    g_ptr_array_index(domain->ids, index) = NULL;
+    g_array_append_val(domain->free_ids, index);
+    request->id = 0;
+}
+
+request_t *net_id_find(const domain_t *domain, uint64_t id, int peer)
+{
+    const guint index = (guint)(id & UINT32_MAX);
+    request_t *request =
+        index < domain->ids->len ? g_ptr_array_index(domain->ids, index) : NULL;
+
+    return request && request->id == id && request->peer == peer ? request
+                                                                 : NULL;
+}
+
+/* Frames that arrive. */
+
+static void peer_leaves(domain_t *domain, int peer, const header_t *header)
+{
+    space_t *space = net_space(domain, header->context);
+
+    if (!space || header->a <= space->left[peer] || header->a > GONE)
+        return;
+    space->left[peer] = (unsigned char)header->a;
+    if (space->engine)
+        net_receives_orphaned(space->engine, peer);
+}
+
+/* The peer closes the connection, so it has left all groups. */
+static void peer_bye(domain_t *domain, int peer)
+{
+    engine_t *engine;
+
+    domain->links[peer].state = LINK_LEFT;
+    LIST_FOREACH (engine, &domain->engines, in_domain) {
+        if (engine->ranks_of[peer] < 0)
+            continue;
+        engine->space->left[peer] = GONE;
+        net_receives_orphaned(engine, peer);
+    }
+}
+
+static bool peer_credits(domain_t *domain, int peer, const header_t *header)
+{
+    link_t *link = &domain->links[peer];
+
+    if (header->a > (uint64_t)LINK_CREDIT ||
+        link->credit > LINK_CREDIT - (int64_t)header->a)
+        return false;
+    link->credit += (int64_t)header->a;
+    link->told_stalled = false;
+    net_stalled_send(domain, peer);
+    return true;
+}
+
+static void peer_stalls(domain_t *domain, int peer)
+{
+    link_t *link = &domain->links[peer];
+
+    link->peer_stalled = true;
+    link->refused = 0;
+    net_ask(domain, peer);
+}
+
+/* Handles a frame without payload; false: it makes no sense. */
+static bool control_arrives(domain_t *domain, int peer, const header_t *header)
+{
+    if (header->bytes)
+        return false;
+    switch (header->type) {
+    case FRAME_ANNOUNCE:
+        return net_announce_arrives(domain, peer, header);
+    case FRAME_REQUEST:
+        return net_requested_send(domain, peer, header);
+    case FRAME_CREDIT:
+        return peer_credits(domain, peer, header);
+    case FRAME_STALLED:
+        peer_stalls(domain, peer);
+        return true;
+    case FRAME_WANT:
+        net_wanted_send(domain, peer, header);
+        return true;
+    case FRAME_ANSWER:
+        return net_answered(domain, peer, header);
+    case FRAME_LEAVE:
+        peer_leaves(domain, peer, header);
+        return true;
+    case FRAME_BYE:
+        peer_bye(domain, peer);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static dscomm_wire_sink_t *revoke_arrives(domain_t *domain,
+                                          const header_t *header)
+{
+    space_t *space = net_space(domain, header->context);
+    sink_t *sink;
+
+    if (header->bytes > DSCOMM_FAILURE_PACKED)
+        return NULL;
+    sink = net_sink(domain, space ? FRAME_REVOKE : 0, NULL, header->bytes);
+    sink->context = header->context;
+    if (space)
+        sink->wire.memory = sink->owned = g_malloc(DSCOMM_FAILURE_PACKED);
+    return &sink->wire;
+}
+
+/* The group's failure, which another rank has sent. */
+static void revoke_landed(domain_t *domain, const sink_t *sink)
+{
+    space_t *space = net_space(domain, sink->context);
+    dscomm_failure_t failure = DSCOMM_FAILURE_INIT;
+
+    if (!space ||
+        !dscomm_backend_failure_unpack(sink->owned, sink->wire.bytes, &failure))
+        return;
+    if (!space->engine) {
+        if (space->revoked)
+            return;
+        space->revoked = g_new(dscomm_failure_t, 1);
+        *space->revoked = failure;
+        return;
+    }
+    if (!ending_mark(&space->engine->ending, &failure))
+        return;
+    space->engine->moved++;
+    net_engine_pass_on(space->engine, NOTIFY_CONNECTED);
+}
+
+dscomm_wire_sink_t *net_arrive(void *arg, int peer, const unsigned char *bytes)
+{
+    domain_t *domain = arg;
+    const header_t header = header_unpack(bytes);
+
+    if (domain->links[peer].state == LINK_LEFT)
+        return NULL;
+    switch (header.type) {
+    case FRAME_EAGER:
+        return net_eager_arrives(domain, peer, &header);
+    case FRAME_PIECE:
+        return net_piece_arrives(domain, peer, &header);
+    case FRAME_REVOKE:
+        return revoke_arrives(domain, &header);
+    default:
+        if (!control_arrives(domain, peer, &header))
+            return NULL;
+        domain->nothing.wire.done = 0;
+        return &domain->nothing.wire;
+    }
+}
+
+void net_landed(void *arg, int peer, dscomm_wire_sink_t *wire)
+{
+    domain_t *domain = arg;
+    sink_t *sink = (sink_t *)wire;
+
+    if (sink == &domain->nothing)
+        return;
+    if (sink->request)
+        LIST_REMOVE(sink, in_request);
+    if (sink->type == FRAME_EAGER)
+        net_eager_landed(domain, peer, sink);
+    else if (sink->type == FRAME_PIECE)
+        net_piece_landed(domain, sink);
+    else if (sink->type == FRAME_REVOKE)
+        revoke_landed(domain, sink);
+    g_clear_pointer(&sink->owned, g_free);
+    SLIST_INSERT_HEAD(&domain->free_sinks, sink, in_free);
+}
