@@ -143,14 +143,16 @@ static void blame_dead(const dscomm_group_t *group, int world_rank,
 }
 
 /* Publishes failure in the part of the store of parent, or takes over the one
- * there: the rank that failure blames may have ended because of another
- * rank's death, which it found while it made another group. */
+ * there: the rank that failure blames may have ended because of another rank's
+ * death, which it found while it made another group. A backend that detects
+ * deaths has notified this rank of that. */
 static void publish_to_parent(const dscomm_group_t *parent,
                               dscomm_failure_t *failure)
 {
     dscomm_store_t *store;
 
-    if (!parent->life.store ||
+    if (parent->capabilities & DSCOMM_CAP_DEATH_DETECTION ||
+        !parent->life.store ||
         dscomm_store_prefix(parent->life.store, "", &store) < 0)
         return;
     dscomm_priv_store_limit_diagnosis(store, LOOK_MS);
@@ -166,7 +168,8 @@ static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
     blame_dead(group, world_rank, &failure);
     if (!parent)
         return dscomm_backend_fail(&failure);
-    publish_to_parent(parent, &failure);
+    if (world_rank || !is_served(group)) /* else the store has ended, too */
+        publish_to_parent(parent, &failure);
     dscomm_priv_group_revoke(parent, &failure);
     return parent_status(group);
 }
