@@ -565,6 +565,18 @@ static void creation_note_read(const dscomm_group_t *group)
     dscomm_store_set(group->life.store, key, "", 0);
 }
 
+/* Keeps why a world was not made: ranks that had made it see from this that the
+ * rank has ended because of another one. */
+static void record_failure(const dscomm_group_t *group,
+                           const dscomm_failure_t *failure)
+{
+    char text[DSCOMM_ERROR_MAX];
+
+    if (group->recorder)
+        dscomm_priv_recorder_fail(group->recorder, failure,
+                                  dscomm_priv_failure_sentence(failure, text));
+}
+
 dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
                                          dscomm_status_t status)
 {
@@ -581,6 +593,8 @@ dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
                 await_readers(group);
         }
         dscomm_backend_fail(&failure);
+        if (!group->life.creation->parent)
+            record_failure(group, &failure);
     }
     group->life.creation = NULL;
     return status;
