@@ -534,6 +534,14 @@ static int limit_ms(const scene_t *scene, const job_t *job)
     return job_slowly(NOTICE_MS) + (late ? job->timeout_ms : 0);
 }
 
+/* mpiexec of MPICH, Hydra, asserts if it loses a proxy, and a proxy ends if a
+ * rank dies while it passes on a barrier, as of MPI_Finalize(). Both end the
+ * ranks that are left. */
+static bool was_launcher_lost(const scene_t *scene, const job_t *job)
+{
+    return scene->launched && job_log_has(job, "assert (!closed) failed");
+}
+
 /* Increments *within if MPI alone is to blame. */
 static const char *judge(const scene_t *scene, const job_t *job, int rank,
                          int *within)
@@ -553,8 +561,13 @@ static const char *judge(const scene_t *scene, const job_t *job, int rank,
     }
     if (rank == scene->victim && was_aborted(scene, job))
         return NULL;
-    if (!report->ended || !(report->value & LEFT) || !job_exited(job, rank))
+    if (!report->ended || !(report->value & LEFT))
         return "it has not ended in order";
+    if (!job_exited(job, rank)) {
+        if (!was_launcher_lost(scene, job))
+            return "it has not ended in order";
+        ++*within;
+    }
     if (!scene->launched && report->value & LEAKED)
         return "descriptors are left";
     if (report->took_ms > limit_ms(scene, job))

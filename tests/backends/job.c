@@ -555,15 +555,34 @@ int job_reported(const job_t *job, unsigned ranks, dscomm_status_t status,
     return passed;
 }
 
+static FILE *open_log(const job_t *job)
+{
+    char name[80];
+
+    snprintf(name, sizeof name, "%s.log", job->path);
+    return fopen(name, "re");
+}
+
+bool job_log_has(const job_t *job, const char *text)
+{
+    char line[512];
+    FILE *file = open_log(job);
+    bool has = false;
+
+    while (file && !has && fgets(line, sizeof line, file))
+        has = strstr(line, text);
+    if (file)
+        fclose(file);
+    return has;
+}
+
 /* Prints the end of what the launcher and its ranks have printed. */
 static void show_log(const job_t *job)
 {
     enum { BYTES = 4000 };
-    char name[80], line[512];
-    FILE *file;
+    char line[512];
+    FILE *file = open_log(job);
 
-    snprintf(name, sizeof name, "%s.log", job->path);
-    file = fopen(name, "re");
     if (!file)
         return;
     if (fseek(file, -BYTES, SEEK_END) < 0)

@@ -9,6 +9,7 @@
 
 #include <dscomm/dscomm.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/types.h>
 
@@ -76,6 +77,8 @@ void job_start(job_t *job);
  * prints goes to the file job->path ".log". The ranks are no children of the
  * test, which knows their pids from their reports. */
 void job_launch(job_t *job, char *const *launcher, char *const *args);
+/* True if the launcher or a rank has printed text so far. */
+bool job_log_has(const job_t *job, const char *text);
 /* In a process that job_launch() has started: runs its rank, and does not
  * return. Elsewhere: returns at once. The launcher sees an orderly end whatever
  * happens to the rank; a launcher that ends a job early would end the ranks
