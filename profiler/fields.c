@@ -187,8 +187,10 @@ static void put_json_stragglers(const dscomm_profile_t *profile, GString *out)
     dscomm_profile_info(profile, &info);
     g_string_append_printf(out,
                            ",\n \"events\": %" G_GUINT64_FORMAT
-                           ", \"events_dropped\": %" G_GUINT64_FORMAT,
-                           info.events, info.events_dropped);
+                           ", \"events_dropped\": %" G_GUINT64_FORMAT
+                           ", \"unmatched_collectives\": %" G_GUINT64_FORMAT,
+                           info.events, info.events_dropped,
+                           profile->unmatched);
     put_json_rows("stragglers", straggler_fields,
                   G_N_ELEMENTS(straggler_fields), profile->stragglers,
                   sizeof(dscomm_profile_straggler_t), UINT_MAX, out);

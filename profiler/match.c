@@ -248,7 +248,41 @@ static void run_compare(const dscomm_profile_t *profile, const ref_t *refs,
     }
 }
 
-/* Adds a collective, of which all ranks are there, to the rows of its ranks. */
+/* The number of ranks that have each group, by its id. */
+static GHashTable *groups_count(const dscomm_profile_t *profile)
+{
+    GHashTable *counts = g_hash_table_new(NULL, NULL);
+
+    for (guint t = 0; t < profile->traces->len; t++) {
+        const GArray *groups = profile_trace(profile, t)->groups;
+
+        for (guint g = 0; g < groups->len; g++) {
+            gpointer id = (gpointer)g_array_index(groups, trace_group_t, g).id;
+            const guint before =
+                GPOINTER_TO_UINT(g_hash_table_lookup(counts, id));
+
+            g_hash_table_insert(counts, id, GUINT_TO_POINTER(before + 1));
+        }
+    }
+    return counts;
+}
+
+/* Whether all ranks of the group are among count ones, except for those that
+ * are missing in the profile. */
+static bool run_is_whole(const dscomm_profile_t *profile, const ref_t *refs,
+                         guint count, GHashTable *groups)
+{
+    const event_t *event = ref_event(profile, refs);
+    const trace_t *trace = ref_trace(profile, refs);
+    const int size =
+        g_array_index(trace->groups, trace_group_t, event->group).size;
+    const int missing = MAX(profile->world_size - profile->ranks, 0);
+
+    return (int)count >= size - missing &&
+           count >= GPOINTER_TO_UINT(g_hash_table_lookup(groups, refs->id));
+}
+
+/* Adds a collective that is whole to the rows of its ranks. */
 static void run_judge(dscomm_profile_t *profile, const ref_t *refs, guint count)
 {
     const ref_t *last = &refs[count - 1];
@@ -288,26 +322,28 @@ static void run_judge(dscomm_profile_t *profile, const ref_t *refs, guint count)
 static uint32_t collectives_match(dscomm_profile_t *profile)
 {
     GArray *refs = refs_make(profile, false);
+    GHashTable *groups = groups_count(profile);
     guint *seen = g_new0(guint, profile->traces->len);
     uint32_t flows = 0;
     guint count;
 
     for (guint i = 0; i < refs->len; i += count) {
         const ref_t *run = &g_array_index(refs, ref_t, i);
-        const trace_t *trace = ref_trace(profile, run);
+        bool together;
 
         count = run_length(refs, i);
-        if (!run_is_collective(profile, run, count, seen, i + 1))
-            continue;
-        run_link(profile, run, count, ++flows);
-        if ((int)count == g_array_index(trace->groups, trace_group_t,
-                                        ref_event(profile, run)->group)
-                              .size) {
+        together = run_is_collective(profile, run, count, seen, i + 1);
+        if (together)
+            run_link(profile, run, count, ++flows);
+        if (together && run_is_whole(profile, run, count, groups)) {
             run_judge(profile, run, count);
             run_compare(profile, run, count);
+        } else {
+            profile->unmatched += profile->world_size > 1;
         }
     }
     g_array_unref(refs);
+    g_hash_table_unref(groups);
     g_free(seen);
     return flows;
 }

@@ -33,8 +33,8 @@ typedef struct {
     uint64_t device_count; /* of operations that a device has timed */
     int64_t device_ns;
     int64_t total_ns, waited_ns, min_ns, max_ns;
-    /* Collectives of which all ranks have an event: the times of the fastest
-     * rank, and by how much this entry's were longer. Not packed. */
+    /* Collectives that are compared, as in dscomm_profile_t: the times of the
+     * fastest rank, and by how much this entry's were longer. Not packed. */
     uint64_t compared;
     int64_t fastest_ns, lag_ns;
     GArray *histogram; /* profile_bucket_t, ascending */
@@ -50,6 +50,9 @@ struct dscomm_profile {
     uint64_t dropped;
     GPtrArray *traces; /* trace_t, of the ranks that have events; trace.h */
     GArray *arrivals; /* dscomm_profile_arrival_t, in order */
+    /* Collectives without an arrival: a rank that is in the profile has no
+     * event of them, or no other rank is. 0 in a profile of one rank. */
+    uint64_t unmatched;
     GArray *stragglers; /* dscomm_profile_straggler_t, in order */
 };
 

@@ -377,6 +377,17 @@ static void print_stragglers(const dscomm_profile_t *profile, GString *out)
     grid_end(&grid);
 }
 
+/* Notes collectives that the stragglers do not have. */
+static void print_unmatched(const dscomm_profile_t *profile, GString *out)
+{
+    if (profile->unmatched)
+        g_string_append_printf(out,
+                               "Not in the times of stragglers: "
+                               "%" G_GUINT64_FORMAT " collectives, because a "
+                               "rank has no event of them.\n",
+                               profile->unmatched);
+}
+
 static void print_events(const dscomm_profile_t *profile, GString *out)
 {
     dscomm_profile_info_t info = {.size = sizeof info};
@@ -409,5 +420,6 @@ void dscomm_priv_write_summary(const dscomm_profile_t *profile, GString *out)
                                "Not counted for lack of room: "
                                "%" G_GUINT64_FORMAT " operations and ranges.\n",
                                profile->dropped);
+    print_unmatched(profile, out);
     print_events(profile, out);
 }

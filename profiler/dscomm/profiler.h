@@ -223,9 +223,10 @@ DSCOMM_API dscomm_status_t dscomm_profile_row(const dscomm_profile_t *profile,
  * DSCOMM_PROFILE with trace:FILE or stragglers. An operation of a rank is held
  * from its begin until the last rank of the group begins the same collective,
  * or until it is complete, if that is earlier, as for the root of a broadcast.
- * Collectives count of which all ranks have an event; messages do not. Times
- * are as exact as the clocks of the ranks are alike (dscomm-profiler(7)); those
- * that are not longer than their error are 0. */
+ * Collectives count of which all ranks have an event, except for ranks that are
+ * missing in the profile; messages do not. Times are as exact as the clocks of
+ * the ranks are alike (dscomm-profiler(7)); those that are not longer than
+ * their error are 0. */
 
 /* One rank. */
 typedef struct dscomm_profile_straggler {

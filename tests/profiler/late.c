@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program in which one rank is late; see trace.sh.
  *
- *     late ROUNDS VICTIM
+ *     late ROUNDS VICTIM [DEAD]
  *
  * In each round rank VICTIM waits until all others have said that they make the
  * next call, sleeps, and makes it then. The others have a group of their own,
- * in which the victim is not. */
+ * in which the victim is not. Rank DEAD kills itself when all have finished the
+ * rounds. */
 #include "config.h"
 
 #include <dscomm/dscomm.h>
 #include <dscomm/profiler.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -40,11 +42,28 @@ static void victim_round(int round)
     dscomm_profiler_range_end();
 }
 
+/* Fails on all ranks but dead, after it has killed itself. */
+static dscomm_status_t rank_die(int dead, int tag)
+{
+    int32_t x = 0;
+
+    if (rank != dead) {
+        DSCOMM_CHECK(dscomm_send(world, &x, 1, DSCOMM_INT32, dead, tag));
+        return dscomm_barrier(world, NULL);
+    }
+    for (int i = 0; i < size; i++)
+        if (i != dead)
+            DSCOMM_CHECK(
+                dscomm_recv(world, &x, 1, DSCOMM_INT32, i, tag, NULL, NULL));
+    raise(SIGKILL);
+    return DSCOMM_OK;
+}
+
 int main(int argc, char **argv)
 {
     int32_t x = 1, y;
 
-    if (argc != 3)
+    if (argc != 3 && argc != 4)
         return 2;
     victim = atoi(argv[2]);
     DSCOMM_CHECK(dscomm_init(NULL, &world));
@@ -60,6 +79,12 @@ int main(int argc, char **argv)
         DSCOMM_CHECK(dscomm_all_reduce(world, &x, &y, 1, DSCOMM_INT32,
                                        DSCOMM_SUM, NULL));
         dscomm_profiler_range_end();
+    }
+    if (argc == 4) {
+        if (rank_die(atoi(argv[3]), atoi(argv[1])) == DSCOMM_OK)
+            return 1;
+        dscomm_finalize(world); /* reports the death once more */
+        return 0;
     }
     DSCOMM_CHECK(dscomm_finalize(world));
     return 0;

@@ -58,6 +58,28 @@ for victim in 0 2; do
     result $? 'the trace is complete and in order'
 done
 
+# Rank 2 dies after five rounds of 0.2 s. Of 3 ranks, the group of those that are not
+# late is 1 and 2: its collectives have no second rank.
+while read -r ranks victim left counted; do
+    DSCOMM_PROFILE="stragglers,json:$scratch/profile.json,deepspeed:$scratch/deepspeed
+        ,summary:$scratch/summary" \
+        "$run" run -n "$ranks" --survive "$late" 5 "$victim" 2 2>"$scratch/error"
+    like "$(cat "$scratch/summary")" 'Missing ranks: 2\.' "of $ranks ranks, rank 2 dies"
+    sed -n '/^Rank /,$p' "$scratch/summary" |
+        awk -v rank="$victim" 'NR == 2 { good = $1 == rank && $3 == 5 && $4 == 5 && $5 > 900 }
+            END { exit !good }'
+    result $? "rank $victim was late in all collectives" || sed 's/^/# /' "$scratch/summary"
+    is "$(sed -n '/^Breakdown/,$p' "$scratch/deepspeed" | grep -A 1 '^all_reduce' |
+        awk 'NR == 2 { print $3 }')" "$counted" 'those of all survivors are in the breakdown'
+    like "$(cat "$scratch/profile.json")" "\"unmatched_collectives\": $left," \
+        "$left are left out"
+    is "$(sed -n 's/^Not in the times of stragglers: \([0-9]*\) .*/\1/p' "$scratch/summary")" \
+        "$(echo "$left" | grep -v '^0')" 'and the summary says so'
+done <<'END'
+4 3 0 25
+3 0 5 10
+END
+
 # Ranks 2 and 3 have clocks of their own, 100,000 s ahead.
 cat >"$scratch/start" <<'END'
 #!/bin/sh
