@@ -365,6 +365,14 @@ static dscomm_status_t round_is_over(shrink_t *shrink, bool *ret_over)
     return status;
 }
 
+static dscomm_status_t fail_shrunk(const dscomm_group_t *group)
+{
+    return dscomm_fail(DSCOMM_ERR_STATE,
+                       NAME " on group '%s': this group has shrunk before; "
+                            "shrink the group that came of that",
+                       group->identity.name);
+}
+
 /* This round has a result. If this rank has begun it in an earlier call, goes
  * on to the next one, unless the group has shrunk. */
 static dscomm_status_t round_repeat(shrink_t *shrink, bool is_earlier,
@@ -376,10 +384,7 @@ static dscomm_status_t round_repeat(shrink_t *shrink, bool is_earlier,
         *ret_final = *ret_final && !is_earlier;
         return status;
     }
-    return dscomm_fail(DSCOMM_ERR_STATE,
-                       NAME " on group '%s': this group has shrunk before; "
-                            "shrink the group that came of that",
-                       shrink->group->identity.name);
+    return fail_shrunk(shrink->group);
 }
 
 static dscomm_status_t round_join(shrink_t *shrink, bool *ret_final,
@@ -589,6 +594,25 @@ static void group_detect_death(dscomm_group_t *group)
     dscomm_priv_group_revoke(group, &failure);
 }
 
+/* Shrinks a group of one rank. A failure leaves the only round to the next
+ * call. */
+static dscomm_status_t shrink_alone(dscomm_group_t *group,
+                                    const dscomm_group_attr_t *attr,
+                                    dscomm_group_t **ret_group)
+{
+    static const int self = 0;
+    dscomm_status_t status;
+
+    if (group->life.shrink_rounds)
+        return fail_shrunk(group);
+    status = dscomm_priv_group_survivors(
+        group, &self, 1, attr,
+        dscomm_priv_clock_after(dscomm_priv_clock(), attr->timeout_ms), 1,
+        ret_group);
+    group->life.shrink_rounds = status == DSCOMM_OK;
+    return status;
+}
+
 static dscomm_status_t shrink_check(dscomm_group_t *group,
                                     const dscomm_group_attr_t *attr,
                                     dscomm_group_t *const *ret_group,
@@ -625,7 +649,6 @@ dscomm_status_t dscomm_group_shrink(dscomm_group_t *group,
                                     const dscomm_group_attr_t *attr,
                                     dscomm_group_t **ret_group)
 {
-    static const int self = 0;
     dscomm_group_attr_t merged = DSCOMM_GROUP_ATTR_INIT;
     dscomm_failure_t failure;
     dscomm_status_t status =
@@ -636,8 +659,5 @@ dscomm_status_t dscomm_group_shrink(dscomm_group_t *group,
     end_works(group);
     if (group->size > 1)
         return shrink_many(group, &merged, &failure, ret_group);
-    return dscomm_priv_group_survivors(
-        group, &self, 1, &merged,
-        dscomm_priv_clock_after(dscomm_priv_clock(), merged.timeout_ms), 1,
-        ret_group);
+    return shrink_alone(group, &merged, ret_group);
 }

@@ -607,8 +607,7 @@ static void arguments(job_rank_t *me)
     attr.name = "survivors";
     bad += dscomm_group_shrink(me->world, &attr, &group) != DSCOMM_OK;
     bad += strcmp(dscomm_group_name(group), "survivors") != 0;
-    bad += dscomm_group_shrink(me->world, &attr, &child) !=
-           (me->ranks > 1 ? DSCOMM_ERR_STATE : DSCOMM_OK);
+    bad += dscomm_group_shrink(me->world, &attr, &child) != DSCOMM_ERR_STATE;
     bad += dscomm_barrier(group, NULL) != DSCOMM_OK;
     me->report->value = bad;
     job_leave(me, dscomm_group_free(group));
