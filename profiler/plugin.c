@@ -199,14 +199,21 @@ static void plugin_meet(void *arg, dscomm_group_t *world, dscomm_store_t *store)
 /* Warns now of a file that cannot be written when the job ends. */
 static void output_check(const output_t *output)
 {
-    const bool there = output->path && !access(output->path, F_OK);
-    char *folder = output->path ? g_path_get_dirname(output->path) : NULL;
+    char *folder;
+    int problem = 0;
 
-    if (folder && access(there ? output->path : folder, W_OK))
+    if (!output->path)
+        return;
+    folder = g_path_get_dirname(output->path);
+    if (g_file_test(output->path, G_FILE_TEST_IS_DIR))
+        problem = EISDIR;
+    else if (access(access(output->path, F_OK) ? folder : output->path, W_OK))
+        problem = errno;
+    if (problem)
         dscomm_log(DSCOMM_LOG_WARN, "profiler",
                    "DSCOMM_PROFILE: %s cannot be written at the end of the "
                    "job: %s",
-                   output->path, g_strerror(errno));
+                   output->path, g_strerror(problem));
     g_free(folder);
 }
 

@@ -103,6 +103,10 @@ dscomm_status_t dscomm_profile_write(const dscomm_profile_t *profile,
                            "dscomm_profile_write: profile is NULL, or format "
                            "is %d, which is no dscomm_profile_format_t",
                            (int)format);
+    if (path && !*path)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_profile_write: path is empty; give the name "
+                           "of a file, or NULL for stderr");
     if (!path)
         problem = write_all(profile, format, STDERR_FILENO);
     else if (is_special(path))

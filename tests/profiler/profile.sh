@@ -151,6 +151,10 @@ like "$(grep -m 1 none/x "$scratch/error")" \
     "DSCOMM_PROFILE: $scratch/none/x cannot be written at the end of the job: No such file or directory" \
     'a file that cannot be written is reported at the start'
 is "$(grep -c "$scratch/some" "$scratch/error")" 0 'and no other file'
+DSCOMM_PROFILE=json:$scratch "$run" run -n 3 "$count" "$own" 3 1 2>"$scratch/error"
+like "$(cat "$scratch/error")" \
+    "DSCOMM_PROFILE: $scratch cannot be written at the end of the job: Is a directory" \
+    'nor can a folder'
 
 # Refused settings
 for setting in json jsn:x summary:; do

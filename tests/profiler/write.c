@@ -119,6 +119,14 @@ static void fifo(const dscomm_profile_t *profile)
     g_free(path);
 }
 
+static void empty(const dscomm_profile_t *profile)
+{
+    is_int(dscomm_profile_write(profile, DSCOMM_PROFILE_JSON, ""),
+           DSCOMM_ERR_INVALID, "an empty path");
+    ok(strstr(dscomm_last_error(), "path is empty") != NULL, "%s",
+       dscomm_last_error());
+}
+
 static void limit(const dscomm_profile_t *profile)
 {
     char *path = g_strdup_printf("%s/trace.json", folder);
@@ -152,6 +160,7 @@ int main(void)
     pipes(profile);
     pending(profile);
     fifo(profile);
+    empty(profile);
     limit(profile);
     dscomm_profile_free(profile);
     dscomm_finalize(world);
