@@ -10,6 +10,7 @@
 #include "lib/group/failure.h"
 #include "lib/group/world.h"
 #include "lib/recorder/dump.h"
+#include "lib/rendezvous/processes.h"
 
 #include <dscomm/log.h>
 #include <stdio.h>
@@ -18,6 +19,10 @@
 /* Time before the dump of a mismatch: the rank that differs may see it before
  * the others have made the call in which they differ. */
 #define SETTLE_US 100000
+
+/* Longest time before the dump of a death: a connection ends before its
+ * process, which the dump then would show as running. */
+#define DEATH_US 200000
 
 /* Opens the memory at place, "PID:FD". */
 static const char *place_open(const char *place, dscomm_recorder_t *recorder)
@@ -137,6 +142,22 @@ static const char *group_dump(dscomm_group_t *group, const char *folder)
                                      &world->recorder, group->recorder);
 }
 
+/* Waits for the end of a rank's process on this machine. */
+static void death_await(const dscomm_group_t *group, int world_rank)
+{
+    const dscomm_meeting_t *meeting = &group->identity.world->meeting;
+
+    if (world_rank < 0)
+        return;
+    dscomm_priv_stopped_learn(meeting, group->life.base, &world_rank, 1);
+    for (int us = 0; us < DEATH_US; us += 1000) {
+        if (!dscomm_priv_processes_pid(meeting->processes, world_rank) ||
+            dscomm_priv_processes_ended(meeting->processes, world_rank))
+            return;
+        g_usleep(1000);
+    }
+}
+
 /* Keeps why the group has ended, and writes the memory to DSCOMM_DUMP. */
 static void group_record_failure(dscomm_group_t *group)
 {
@@ -153,6 +174,8 @@ static void group_record_failure(dscomm_group_t *group)
         return;
     if (failure.kind == DSCOMM_FAILURE_MISMATCH)
         g_usleep(SETTLE_US);
+    if (failure.kind == DSCOMM_FAILURE_DIED)
+        death_await(group, failure.rank);
     problem = group_dump(group, folder);
     if (problem)
         dscomm_log(DSCOMM_LOG_WARN, "core",

@@ -4,6 +4,7 @@
 
 #include "lib/recorder/dump.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/kernel.h"
 #include "lib/base/write-guard.h"
 
@@ -15,6 +16,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define WAIT_MS 2000 /* for another process that writes the same file */
 
 slot_state_t dscomm_priv_recorder_state(const dscomm_recorder_slot_t *slot)
 {
@@ -291,17 +294,33 @@ static int part_open(const char *part)
     return -1;
 }
 
+/* The same, but waits while another process writes: the launcher may end that
+ * one as soon as this one, which has failed too, ends. If that does not help
+ * within WAIT_MS, errno is EWOULDBLOCK. */
+static int part_await(const char *part)
+{
+    const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), WAIT_MS);
+    int fd;
+
+    while ((fd = part_open(part)) < 0 && errno == EWOULDBLOCK &&
+           dscomm_priv_clock() < end)
+        g_usleep(1000);
+    return fd;
+}
+
 /* Writes path by way of part, which only one process at a time can lock. */
 static const char *dump_write(const char *path, const char *part,
                               const dscomm_recorder_t *recorder,
                               const dscomm_recorder_slot_t *slot)
 {
-    const int fd = part_open(part);
+    const int fd = part_await(part);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
     const char *problem = NULL;
 
     if (!file)
-        return errno == EWOULDBLOCK ? NULL : dump_fail(part);
+        return errno == EWOULDBLOCK ? "another process has been writing it for "
+                                      "a long time"
+                                    : dump_fail(part);
     if (access(path, F_OK) == 0) { /* another process has just written it */
         unlink(part);
         fclose(file);
@@ -313,6 +332,8 @@ static const char *dump_write(const char *path, const char *part,
         dscomm_priv_recorder_print(recorder, slot, file);
     if (!problem && (fflush(file) || ferror(file) || rename(part, path)))
         problem = dump_fail(path);
+    if (problem)
+        unlink(part);
     fclose(file);
     return problem;
 }
