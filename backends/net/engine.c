@@ -258,8 +258,11 @@ void net_engine_lose_peer(engine_t *engine, int peer,
     const link_t *link = &engine->domain->links[peer];
     dscomm_failure_t failure = DSCOMM_FAILURE_INIT;
 
-    dscomm_backend_failure(engine->group, DSCOMM_ERR_PEER_FAILED, kind,
-                           engine->domain->world_ranks[peer], 0, &failure);
+    dscomm_backend_failure(
+        engine->group,
+        kind == DSCOMM_FAILURE_SILENT ? DSCOMM_ERR_TIMEOUT
+                                      : DSCOMM_ERR_PEER_FAILED,
+        kind, engine->domain->world_ranks[peer], 0, &failure);
     if (!failure.pid) {
         failure.pid = link->pid;
         g_strlcpy(failure.host, link->host, sizeof failure.host);
