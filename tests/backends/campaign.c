@@ -536,10 +536,16 @@ static int limit_ms(const scene_t *scene, const job_t *job)
 
 /* mpiexec of MPICH, Hydra, asserts if it loses a proxy, and a proxy ends if a
  * rank dies while it passes on a barrier, as of MPI_Finalize(). Both end the
- * ranks that are left. */
-static bool was_launcher_lost(const scene_t *scene, const job_t *job)
+ * ranks that are left, by SIGKILL or before their status is known. */
+static bool was_launcher_lost(const scene_t *scene, const job_t *job, int rank)
 {
-    return scene->launched && job_log_has(job, "assert (!closed) failed");
+    const int status = job->statuses[rank];
+
+    return scene->launched &&
+           (scene->fault->kind == DIES || scene->fault->kind == STOPS) &&
+           (status == -1 ||
+            (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)) &&
+           job_log_has(job, "assert (!closed) failed");
 }
 
 /* Increments *within if MPI alone is to blame. */
@@ -564,7 +570,7 @@ static const char *judge(const scene_t *scene, const job_t *job, int rank,
     if (!report->ended || !(report->value & LEFT))
         return "it has not ended in order";
     if (!job_exited(job, rank)) {
-        if (!was_launcher_lost(scene, job))
+        if (!was_launcher_lost(scene, job, rank))
             return "it has not ended in order";
         ++*within;
     }
