@@ -178,15 +178,15 @@ def run_mpich(options, words):
 def run_iperf3(options, words):
     """A stream, so its figure is the time of so many bytes, not of a message."""
     port = str(next(PORTS))
-    size = int(words[1])
+    seconds = 3
     server = start(on_host(1, ["iperf3", "-s", "-1", "-p", port]), None)
     time.sleep(0.3)
-    client = start(on_host(0, ["iperf3", "-c", host_address(1), "-p", port, "-J", "-n",
-                               str(max(size * options.batches, 1 << 30))]), None)
+    client = start(on_host(0, ["iperf3", "-c", host_address(1), "-p", port, "-J", "-t",
+                               str(seconds)]), None)
     end = json.loads(wait_all([client, server], options.limit))["end"]
     received, used = end["sum_received"], end["cpu_utilization_percent"]
-    cpu = (used["host_total"] + used["remote_total"]) / 100 * received["seconds"] * 1e9
-    return (f'{size * 8e6 / received["bits_per_second"]} us '
+    cpu = used["host_total"] / 100 * received["seconds"] * 1e9
+    return (f'{int(words[1]) * 8e6 / received["bits_per_second"]} us '
             f'{cpu / received["bytes"]} ns/B')
 
 
