@@ -183,11 +183,11 @@ static int vote_culprit(const vote_t *vote, int was, bool *ret_tied)
 
 /* Waits until a rank of another machine, which may know better, has ended the
  * group. */
-static void verdict_await(const dscomm_group_t *group)
+static void await_others(const dscomm_group_t *group)
 {
     const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), VOTE_MS);
 
-    while (group->identity.nodes.count > 1 && dscomm_priv_clock() < end &&
+    while (dscomm_priv_clock() < end &&
            group->ops.status(group->impl, NULL) == DSCOMM_OK)
         g_usleep(1000);
 }
@@ -213,7 +213,7 @@ void dscomm_backend_mismatch_counts(const dscomm_group_t *group,
     vote_count(&vote);
     vote_count_unknown(&vote, group->rank, failure->group_rank);
     culprit = vote_culprit(&vote, failure->group_rank, &tied);
-    if (tied)
-        verdict_await(group);
+    if (tied && group->identity.nodes.count > 1)
+        await_others(group);
     dscomm_priv_group_accuse(group, culprit, failure);
 }

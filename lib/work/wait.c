@@ -63,6 +63,7 @@ static void wait_locked(const goal_t *goal, int timeout_ms)
 {
     dscomm_group_t *group = goal->group;
     const bool crowded = is_crowded(group);
+    const int most = spins_of(group);
     int64_t now, end = 0;
     int spins = 0;
 
@@ -81,7 +82,7 @@ static void wait_locked(const goal_t *goal, int timeout_ms)
             dscomm_priv_progress_others(group);
             return;
         }
-        if (++spins < spins_of(group)) {
+        if (++spins < most) {
             dscomm_priv_cpu_relax();
             continue;
         }
