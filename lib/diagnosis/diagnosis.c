@@ -469,8 +469,8 @@ static int suspects_list(const dscomm_diagnosis_t *diagnosis, int *world_ranks)
     return count;
 }
 
-/* Adds which ranks are stopped or have ended. The first one becomes the
- * culprit: a late rank may wait for it. */
+/* Adds which ranks are stopped or have ended. One of them becomes the culprit:
+ * a late rank may wait for it. */
 static void stopped_append(const dscomm_diagnosis_t *diagnosis,
                            dscomm_failure_t *ret_failure)
 {
@@ -481,9 +481,7 @@ static void stopped_append(const dscomm_diagnosis_t *diagnosis,
         &group->identity.world->meeting, ranks, count, ret_failure->detail,
         sizeof ret_failure->detail);
 
-    if (stopped >= 0)
-        dscomm_priv_group_accuse(
-            group, dscomm_backend_rank_number(group, stopped), ret_failure);
+    dscomm_priv_group_accuse_world(group, stopped, ret_failure);
     g_free(ranks);
 }
 

@@ -142,18 +142,13 @@ static void blame_dead(const dscomm_group_t *group, int world_rank,
             : ", or its host cannot be reached any more");
 }
 
-/* Publishes failure in the part of the store of parent, or takes over the one
- * there: the rank that failure blames may have ended because of another rank's
- * death, which it found while it made another group. A backend that detects
- * deaths has notified this rank of that. */
-static void publish_to_parent(const dscomm_group_t *parent,
-                              dscomm_failure_t *failure)
+void dscomm_priv_group_share_failure(const dscomm_group_t *group,
+                                     dscomm_failure_t *failure)
 {
     dscomm_store_t *store;
 
-    if (parent->capabilities & DSCOMM_CAP_DEATH_DETECTION ||
-        !parent->life.store ||
-        dscomm_store_prefix(parent->life.store, "", &store) < 0)
+    if (!group->life.store || is_silent(group) ||
+        dscomm_store_prefix(group->life.store, "", &store) < 0)
         return;
     dscomm_priv_store_limit_diagnosis(store, LOOK_MS);
     dscomm_priv_creation_publish(store, failure);
@@ -168,8 +163,11 @@ static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
     blame_dead(group, world_rank, &failure);
     if (!parent)
         return dscomm_backend_fail(&failure);
-    if (world_rank || !is_served(group)) /* else the store has ended, too */
-        publish_to_parent(parent, &failure);
+    /* That rank may have ended because of another one's death, which it found
+     * while it made another group. If it is rank 0, the store has ended, too.
+     */
+    if ((world_rank || !is_served(group)) && parent_status(group) == DSCOMM_OK)
+        dscomm_priv_group_share_failure(parent, &failure);
     dscomm_priv_group_revoke(parent, &failure);
     return parent_status(group);
 }
@@ -430,20 +428,26 @@ static bool is_unexplained(const dscomm_failure_t *failure)
     return failure->status == DSCOMM_ERR_TIMEOUT && failure->rank < 0;
 }
 
-/* Replaces the stored failure, of size bytes, if that is a time-out without a
- * culprit and failure names one. Returns whether failure was stored. */
-static bool publish_culprit(dscomm_store_t *store, const void *stored,
-                            size_t size, const dscomm_failure_t *failure)
+/* Replaces the stored failure, a value of *size bytes, if it is a time-out
+ * without a culprit and failure names one. The value is what is stored then. */
+static void publish_culprit(dscomm_store_t *store, void **value, size_t *size,
+                            const dscomm_failure_t *failure)
 {
     char packed[DSCOMM_FAILURE_PACKED];
     const size_t own = dscomm_backend_failure_pack(failure, packed);
     dscomm_failure_t first;
+    size_t stored_size;
+    void *stored;
 
-    return failure->rank >= 0 &&
-           dscomm_backend_failure_unpack(stored, size, &first) &&
-           is_unexplained(&first) &&
-           dscomm_store_compare_set(store, FAILED_KEY, stored, size, packed,
-                                    own, NULL, NULL) == DSCOMM_OK;
+    if (failure->rank < 0 ||
+        !dscomm_backend_failure_unpack(*value, *size, &first) ||
+        !is_unexplained(&first) ||
+        dscomm_store_compare_set(store, FAILED_KEY, *value, *size, packed, own,
+                                 &stored, &stored_size) < 0)
+        return;
+    dscomm_store_free(*value);
+    *value = stored;
+    *size = stored_size;
 }
 
 dscomm_status_t dscomm_priv_creation_publish(dscomm_store_t *store,
@@ -458,33 +462,12 @@ dscomm_status_t dscomm_priv_creation_publish(dscomm_store_t *store,
 
     if (status < 0)
         return status;
-    if (blames(failure->status) &&
-        !publish_culprit(store, value, size, failure))
+    if (blames(failure->status)) {
+        publish_culprit(store, &value, &size, failure);
         dscomm_backend_failure_unpack(value, size, failure);
+    }
     dscomm_store_free(value);
     return DSCOMM_OK;
-}
-
-/* Adds to a time-out, once, which ranks of this machine are stopped or have
- * ended. If the rank that it waits for is not known, a stopped one is the
- * culprit. */
-static void explain_timeout(const dscomm_group_t *group,
-                            dscomm_failure_t *failure)
-{
-    const dscomm_meeting_t *meeting = meeting_of(group);
-    int rank;
-
-    if (failure->status != DSCOMM_ERR_TIMEOUT ||
-        group->life.creation->explained ||
-        (group->life.store && is_silent(group)))
-        return;
-    group->life.creation->explained = true;
-    rank = dscomm_priv_stopped_append(meeting, group->identity.world_ranks,
-                                      group->size, failure->detail,
-                                      sizeof failure->detail);
-    if (failure->rank < 0 && rank >= 0 && !has_ended(group, rank))
-        dscomm_priv_group_accuse(group, dscomm_backend_rank_number(group, rank),
-                                 failure);
 }
 
 /* Waits until a rank has published a failure, if one of another machine may
@@ -494,10 +477,32 @@ static void await_culprit(const dscomm_group_t *group)
     void *value;
     size_t size;
 
-    if (group->identity.nodes.count > 1 && !is_silent(group) &&
+    if (group->identity.nodes.count > 1 &&
         dscomm_store_get(group->life.store, FAILED_KEY, CULPRIT_MS, &value,
                          &size) == DSCOMM_OK)
         dscomm_store_free(value);
+}
+
+/* Adds to a time-out, once, which ranks of this machine are stopped or have
+ * ended. If its record names nobody, although the sentence may, a stopped rank
+ * is the culprit, or the one that another machine knows. */
+static void explain_timeout(const dscomm_group_t *group,
+                            dscomm_failure_t *failure)
+{
+    const dscomm_meeting_t *meeting = meeting_of(group);
+    int rank;
+
+    if (failure->status != DSCOMM_ERR_TIMEOUT ||
+        group->life.creation->explained || is_silent(group))
+        return;
+    group->life.creation->explained = true;
+    rank = dscomm_priv_stopped_append(meeting, group->identity.world_ranks,
+                                      group->size, failure->detail,
+                                      sizeof failure->detail);
+    if (failure->rank < 0 && rank >= 0 && !has_ended(group, rank))
+        dscomm_priv_group_accuse_world(group, rank, failure);
+    if (failure->rank < 0)
+        await_culprit(group);
 }
 
 /* Publishes this rank's last failure, or takes over the one in the store. */
@@ -509,8 +514,6 @@ static dscomm_status_t settle(const dscomm_group_t *group,
 
     dscomm_backend_failure_last(group, status, &failure);
     explain_timeout(group, &failure);
-    if (is_unexplained(&failure))
-        await_culprit(group);
     stored = dscomm_priv_creation_publish(group->life.store, &failure);
     if (stored < 0 && blames(status) && !is_passing(stored))
         return fail_store(group);
@@ -528,6 +531,7 @@ dscomm_status_t dscomm_backend_creation_fail(const dscomm_backend_args_t *args,
         status = parent_status(group);
         if (is_notified(group))
             return status;
+        group->life.creation->explained = true; /* as far as it was */
     }
     return settle(group, status);
 }
@@ -572,9 +576,8 @@ static void record_failure(const dscomm_group_t *group,
 {
     char text[DSCOMM_ERROR_MAX];
 
-    if (group->recorder)
-        dscomm_priv_recorder_fail(group->recorder, failure,
-                                  dscomm_priv_failure_sentence(failure, text));
+    dscomm_priv_recorder_fail(group->recorder, failure,
+                              dscomm_priv_failure_sentence(failure, text));
 }
 
 dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
@@ -593,7 +596,7 @@ dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
                 await_readers(group);
         }
         dscomm_backend_fail(&failure);
-        if (!group->life.creation->parent)
+        if (args->world)
             record_failure(group, &failure);
     }
     group->life.creation = NULL;

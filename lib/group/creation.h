@@ -38,11 +38,16 @@ int dscomm_priv_creation_left(const dscomm_backend_args_t *args);
 dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
                                          dscomm_status_t status);
 
-/* Publishes failure in store, the group's, unless there is one already. If
- * failure blames other ranks, it is replaced by that one. Returns the status of
+/* Publishes failure in store, the group's, unless there is one already; a
+ * time-out without a culprit is replaced by one that names one. If failure
+ * blames other ranks, it becomes the one in the store. Returns the status of
  * the store. A rank that does not reach the backend's open calls this instead
  * of the functions above. */
 dscomm_status_t dscomm_priv_creation_publish(dscomm_store_t *store,
                                              dscomm_failure_t *failure);
+/* The same for a group that was made, in a second at most. If the store does
+ * not answer, failure is left as it is. */
+void dscomm_priv_group_share_failure(const dscomm_group_t *group,
+                                     dscomm_failure_t *failure);
 
 #endif

@@ -74,6 +74,15 @@ void dscomm_priv_group_accuse(const dscomm_group_t *group, int rank,
         failure_accuse(group, group->identity.world_ranks[rank], 0, failure);
 }
 
+void dscomm_priv_group_accuse_world(const dscomm_group_t *group, int rank,
+                                    dscomm_failure_t *failure)
+{
+    const int *from_world = group->identity.from_world;
+
+    if (rank >= 0 && (!from_world || from_world[rank] >= 0))
+        failure_accuse(group, rank, 0, failure);
+}
+
 void dscomm_backend_failure(const dscomm_group_t *group, dscomm_status_t status,
                             dscomm_failure_kind_t kind, int rank, int64_t pid,
                             dscomm_failure_t *ret_failure)

@@ -30,5 +30,9 @@ void dscomm_priv_group_blame(const dscomm_group_t *group,
 /* Makes rank of group, or none if it is -1, the culprit of failure. */
 void dscomm_priv_group_accuse(const dscomm_group_t *group, int rank,
                               dscomm_failure_t *failure);
+/* The same by a rank of the world (-1: none). A rank outside group is not
+ * accused. */
+void dscomm_priv_group_accuse_world(const dscomm_group_t *group, int rank,
+                                    dscomm_failure_t *failure);
 
 #endif

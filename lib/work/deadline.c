@@ -3,6 +3,7 @@
 #include "config.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
+#include "lib/group/creation.h"
 #include "lib/group/failure.h"
 #include "lib/work/progress.h"
 
@@ -128,6 +129,8 @@ static int work_expire(dscomm_group_t *group, dscomm_work_t *culprit)
         "%s of group '%s' (rank %d of %d) made no progress for %d ms%s%s", what,
         group->identity.name, group->rank, group->size, group->timeout_ms,
         *failure.detail ? ": " : "", detail_rest(group, what, failure.detail));
+    /* a rank that waited for this one may have timed out before */
+    dscomm_priv_group_share_failure(group, &failure);
     break_group(group, &failure);
     return 1;
 }

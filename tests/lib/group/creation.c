@@ -16,6 +16,7 @@
 
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -213,14 +214,15 @@ static void test_found_elsewhere(void)
     char *machine = dscomm_priv_record_machine();
     dscomm_status_t status;
 
-    while (pid == 0)
+    while (pid == 0 && !prctl(PR_SET_PDEATHSIG, SIGKILL))
         pause();
-    if (dscomm_store_open("memory://", NULL, &args.store) < 0 ||
+    if (pid < 0 || dscomm_store_open("memory://", NULL, &args.store) < 0 ||
         dscomm_store_prefix(args.store, "g/parent", &parent.life.store) < 0)
         bail("no process or no store");
     world.size = RANKS;
     meeting->nodes = (dscomm_nodes_t){RANKS, 1, node, local};
-    meeting->store = group.life.base = group.life.store = args.store;
+    meeting->store = group.life.base = group.life.store = parent.life.base =
+        args.store;
     meeting->processes = dscomm_priv_processes_new(RANKS);
     dscomm_priv_processes_add(meeting->processes, 1, pid, "here", machine);
     kill(pid, SIGKILL);
@@ -242,6 +244,30 @@ static void test_found_elsewhere(void)
     memset(meeting, 0, sizeof *meeting);
     group.life.base = group.life.store = NULL;
     group.life.creation = NULL;
+}
+
+static int publish(dscomm_status_t status, int rank)
+{
+    dscomm_failure_t failure;
+
+    dscomm_backend_failure(&group, status, DSCOMM_FAILURE_SILENT, rank, 0,
+                           &failure);
+    if (dscomm_priv_creation_publish(args.store, &failure) < 0)
+        bail("no publication: %s", dscomm_last_error());
+    return failure.rank;
+}
+
+/* The first failure that names a culprit is that of all. */
+static void test_publish(void)
+{
+    if (dscomm_store_open("memory://", NULL, &args.store) < 0)
+        bail("no store");
+    is_int(publish(DSCOMM_ERR_TIMEOUT, -1), -1, "a time-out names nobody");
+    is_int(publish(DSCOMM_ERR_TIMEOUT, 2), 2, "another names rank 2");
+    is_int(publish(DSCOMM_ERR_TIMEOUT, -1), 2, "that replaces the first");
+    is_int(publish(DSCOMM_ERR_TIMEOUT, 1), 2, "and a third does not");
+    is_int(publish(DSCOMM_ERR_PEER_FAILED, 1), 2, "nor a death");
+    dscomm_store_close(args.store);
 }
 
 /* Replace the functions that communicate with other ranks, and the one that
@@ -314,6 +340,7 @@ int main(void)
     test_name();
     test_server_lost();
     test_found_elsewhere();
+    test_publish();
     test_mesh();
     return tap_done();
 }
