@@ -198,6 +198,24 @@ is $status 0 'a job that ends well'
 [ ! -e "$dumps" ]
 result $? 'writes nothing'
 
+# The launcher ends the other ranks as soon as one has failed, also the one that writes.
+missing=0
+for try in 1 2 3 4 5; do
+    rm -rf "$dumps"
+    DSCOMM_DUMP=$dumps run -n 4 "$failing" full
+    [ "$(ls "$dumps" | grep -c 'json$')" = 1 ] || missing=$((missing + 1))
+done
+is $missing 0 'a dump where the launcher ends all ranks at once'
+
+# A connection ends before its process.
+shown=0
+for try in 1 2 3 4 5; do
+    rm -rf "$dumps"
+    DSCOMM_BACKEND=tcp DSCOMM_DUMP=$dumps run -n 4 --grace 50 "$failing" die
+    "$program" analyze "$dumps" | grep -q '^rank 1 .* is dead' && shown=$((shown + 1))
+done
+is $shown 5 'over tcp a dead rank is dead'
+
 # A custom work is recorded and marked; coalesced calls are recorded one by one.
 fail_by compose
 is "$(grep -c '"operation": "custom".*"state": "completed".*"internal": true' "$dumps"/*.json)" 1 \

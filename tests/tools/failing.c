@@ -103,6 +103,32 @@ static dscomm_status_t abort_group(void)
     return dscomm_group_abort(world, "the loss is not a number");
 }
 
+/* Makes as many calls as the flight recorder holds, and dies of the launcher's
+ * signal. */
+static dscomm_status_t fill_record(void)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    signal(SIGTERM, SIG_DFL);
+    for (int i = 0; i < 1024 && status == DSCOMM_OK; i++)
+        status = reduce();
+    return status;
+}
+
+static dscomm_status_t fill_and_abort(void)
+{
+    const dscomm_status_t status = fill_record();
+
+    return status < 0 ? status : abort_group();
+}
+
+static dscomm_status_t fill_and_reduce(void)
+{
+    const dscomm_status_t status = fill_record();
+
+    return status < 0 ? status : reduce();
+}
+
 static dscomm_status_t receive_from(int rank)
 {
     return dscomm_recv(world, x, 1, DSCOMM_FLOAT32, rank, TAG, NULL, NULL);
@@ -238,6 +264,7 @@ static const struct {
     {"op", call_op, reduce},
     {"root", call_root, call_other},
     {"abort", abort_group, reduce},
+    {"full", fill_and_abort, fill_and_reduce},
     {"receive", receive, reduce},
     {"lone", receive, come_late},
     {"any", receive_any, come_late},

@@ -205,6 +205,35 @@ static void test_busy(void)
 }
 
 /* Sends long messages from rank 0 to rank 1 for ever. */
+/* Rank 1 comes after rank 0 has given up, and rank 0 then makes no calls, so
+ * that there is never a connection. */
+static void run_late(job_rank_t *me)
+{
+    float in = 1, out;
+
+    if (job_init(me) < 0)
+        return;
+    if (me->rank)
+        job_sleep_ms(TIMEOUT_MS + SHORT_MS);
+    job_report(me, dscomm_all_reduce(me->world, &in, &out, 1, DSCOMM_FLOAT32,
+                                     DSCOMM_SUM, NULL));
+    job_report_failure(me);
+    if (!me->rank)
+        job_sleep_ms(TIMEOUT_MS * 2);
+}
+
+static void test_late(void)
+{
+    job_t job;
+    int passed = 1;
+
+    job_run(&job, 2, TIMEOUT_MS, run_late, NULL, 20000);
+    for (int r = 0; r < 2; r++)
+        passed &= job.reports[r].status == DSCOMM_ERR_TIMEOUT &&
+                  job.reports[r].failure.rank == 1;
+    job_ok(&job, passed, "the late rank is the culprit, also for itself");
+}
+
 static void run_long(job_rank_t *me)
 {
     dscomm_status_t status = job_init(me);
@@ -449,6 +478,7 @@ int main(void)
     test_ignored();
     test_stopped();
     test_busy();
+    test_late();
     test_killed();
     test_reset();
     test_few_descriptors();
