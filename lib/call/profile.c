@@ -41,8 +41,13 @@ dscomm_status_t dscomm_priv_profile_open(dscomm_world_t *world)
     if (!settings || atomic_exchange(&taken, true))
         return DSCOMM_OK;
     status = dscomm_priv_plugin_load(&plugin);
-    if (status == DSCOMM_OK)
+    if (status == DSCOMM_OK) {
+        /* a plugin that fails should replace this sentence */
+        dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                    "the profiler fails to open without a reason; check "
+                    "DSCOMM_PROFILE and DSCOMM_PROFILER_PLUGIN, or unset them");
         status = plugin->open(settings, &state);
+    }
     if (status < 0) {
         atomic_store(&taken, false);
         return status;
