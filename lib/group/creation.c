@@ -24,9 +24,10 @@
 /* Time that rank 0 waits for ranks that have not read the failure, in ms. */
 #define GRACE_MS 500
 #define PAUSE_US 2000
-/* Time that a rank which knows no culprit waits for one of another machine that
- * does, in ms. */
+/* Longest time that a rank which knows no culprit waits for one of another
+ * machine that does, in ms. It is more than MOST_LOOK_MS. */
 #define CULPRIT_MS 250
+#define LOOK_GAP 25 /* ms between looks */
 
 /* Keys of a group: the first failure, as a packed record, and one key for each
  * rank that has read it. */
@@ -470,23 +471,23 @@ dscomm_status_t dscomm_priv_creation_publish(dscomm_store_t *store,
     return DSCOMM_OK;
 }
 
-/* Waits until a rank has published a failure, if one of another machine may
- * know more than this one. */
-static void await_culprit(const dscomm_group_t *group)
+/* Waits until a rank of another machine, which may know more than this one, has
+ * replaced the time-out in the store by one with a culprit. */
+static void await_culprit(const dscomm_group_t *group,
+                          dscomm_failure_t *failure)
 {
-    void *value;
-    size_t size;
-
-    if (group->identity.nodes.count > 1 &&
-        dscomm_store_get(group->life.store, FAILED_KEY, CULPRIT_MS, &value,
-                         &size) == DSCOMM_OK)
-        dscomm_store_free(value);
+    for (int ms = 0; ms < CULPRIT_MS && is_unexplained(failure);
+         ms += LOOK_GAP) {
+        g_usleep(LOOK_GAP * 1000);
+        if (dscomm_priv_creation_publish(group->life.store, failure) < 0)
+            return;
+    }
 }
 
 /* Adds to a time-out, once, which ranks of this machine are stopped or have
  * ended. If its record names nobody, although the sentence may, a stopped rank
- * is the culprit, or the one that another machine knows. */
-static void explain_timeout(const dscomm_group_t *group,
+ * is the culprit. Returns whether another machine may know more. */
+static bool explain_timeout(const dscomm_group_t *group,
                             dscomm_failure_t *failure)
 {
     const dscomm_meeting_t *meeting = meeting_of(group);
@@ -494,15 +495,14 @@ static void explain_timeout(const dscomm_group_t *group,
 
     if (failure->status != DSCOMM_ERR_TIMEOUT ||
         group->life.creation->explained || is_silent(group))
-        return;
+        return false;
     group->life.creation->explained = true;
     rank = dscomm_priv_stopped_append(meeting, group->identity.world_ranks,
                                       group->size, failure->detail,
                                       sizeof failure->detail);
     if (failure->rank < 0 && rank >= 0 && !has_ended(group, rank))
         dscomm_priv_group_accuse_world(group, rank, failure);
-    if (failure->rank < 0)
-        await_culprit(group);
+    return group->identity.nodes.count > 1;
 }
 
 /* Publishes this rank's last failure, or takes over the one in the store. */
@@ -511,10 +511,13 @@ static dscomm_status_t settle(const dscomm_group_t *group,
 {
     dscomm_failure_t failure;
     dscomm_status_t stored;
+    bool awaits;
 
     dscomm_backend_failure_last(group, status, &failure);
-    explain_timeout(group, &failure);
+    awaits = explain_timeout(group, &failure);
     stored = dscomm_priv_creation_publish(group->life.store, &failure);
+    if (awaits && stored == DSCOMM_OK)
+        await_culprit(group, &failure);
     if (stored < 0 && blames(status) && !is_passing(stored))
         return fail_store(group);
     return dscomm_backend_fail(&failure);
