@@ -164,9 +164,8 @@ static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
     blame_dead(group, world_rank, &failure);
     if (!parent)
         return dscomm_backend_fail(&failure);
-    /* That rank may have ended because of another one's death, which it found
-     * while it made another group. If it is rank 0, the store has ended, too.
-     */
+    /* a rank ends if it finds another death while it makes another group; the
+     * store ends with rank 0 */
     if ((world_rank || !is_served(group)) && parent_status(group) == DSCOMM_OK)
         dscomm_priv_group_share_failure(parent, &failure);
     dscomm_priv_group_revoke(parent, &failure);
