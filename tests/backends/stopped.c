@@ -65,11 +65,12 @@ static void group_without_last(job_rank_t *me)
 
 static const int all[] = {0, 1, 2};
 
-static void group_while_stopped(job_rank_t *me, const int *ranks, int count)
+static void group_while_stopped(job_rank_t *me, int stopped, const int *ranks,
+                                int count)
 {
     if (job_init(me))
         return;
-    if (me->rank == 0)
+    if (me->rank == stopped)
         stop_self(me);
     usleep(200000);
     new_group(me, ranks, count);
@@ -78,13 +79,13 @@ static void group_while_stopped(job_rank_t *me, const int *ranks, int count)
 /* A group without the rank that serves the store. */
 static void group_of_others(job_rank_t *me)
 {
-    group_while_stopped(me, all + 1, RANKS - 1);
+    group_while_stopped(me, 0, all + 1, RANKS - 1);
 }
 
 /* A group whose rank 0 serves the store. */
 static void group_of_all(job_rank_t *me)
 {
-    group_while_stopped(me, all, RANKS);
+    group_while_stopped(me, 0, all, RANKS);
 }
 
 /* A rank of another host sees that rank 1 is stopped. */
@@ -93,12 +94,7 @@ static void group_of_hosts(job_rank_t *me)
     setenv("DSCOMM_HOST_ID", me->rank ? "b" : "a", 1);
     setenv("DSCOMM_BACKEND", "two_level", 1);
     setenv("DSCOMM_TWO_LEVEL_BETWEEN", "shm", 1);
-    if (job_init(me))
-        return;
-    if (me->rank == 1)
-        stop_self(me);
-    usleep(200000);
-    new_group(me, all, RANKS);
+    group_while_stopped(me, 1, all, RANKS);
 }
 
 static void call_all_reduce(job_rank_t *me)
