@@ -435,6 +435,9 @@ void net_piece_landed(domain_t *domain, sink_t *sink)
 
 /* Cancelling and probing. */
 
+/* What the wire has of a send is sent from a copy: a rank that does not know
+ * yet that the group has ended here must not take other data for the message.
+ */
 static void sends_forget(request_t *request)
 {
     frame_t *frame;
@@ -442,7 +445,29 @@ static void sends_forget(request_t *request)
     while ((frame = LIST_FIRST(&request->frames)) != NULL) {
         LIST_REMOVE(frame, in_request);
         frame->request = NULL;
-        frame->wire.data = NULL;
+        frame->owned = g_malloc(frame->wire.bytes);
+        if (frame->wire.bytes)
+            memcpy(frame->owned, frame->wire.data, frame->wire.bytes);
+        frame->wire.data = frame->owned;
+        request->head.held |= frame->wire.pinned;
+    }
+}
+
+/* Takes back a send that waits for credit, and those after it, which would be
+ * received in its place. */
+static void stalled_forget(request_t *request)
+{
+    struct requests *stalled =
+        &request->engine->domain->links[request->peer].stalled;
+    const engine_t *engine = request->engine;
+    request_t *next;
+
+    for (; request; request = next) {
+        next = TAILQ_NEXT(request, link);
+        if (request->engine != engine)
+            continue;
+        TAILQ_REMOVE(stalled, request, link);
+        request->state = REQUEST_ENDED;
     }
 }
 
@@ -461,8 +486,7 @@ static void request_withdraw(engine_t *engine, request_t *request)
 {
     switch (request->state) {
     case REQUEST_STALLED:
-        TAILQ_REMOVE(&engine->domain->links[request->peer].stalled, request,
-                     link);
+        stalled_forget(request);
         break;
     case REQUEST_KEPT:
         net_arrival_remove(engine->space, request->arrival);

@@ -85,14 +85,13 @@ static void frames_drop(wire_t *wire, peer_t *peer)
 
 static void peer_send(wire_t *wire, peer_t *peer)
 {
-    static char zeros[PART]; /* for a payload that was taken back */
     dscomm_wire_frame_t *frame;
 
     while ((frame = peer->first)) {
         const size_t head = frame->done ? 0 : DSCOMM_WIRE_HEADER;
         const size_t offset = frame->done + head - DSCOMM_WIRE_HEADER;
         const size_t bytes = MIN(frame->bytes - offset, PART);
-        char *data = frame->data ? (char *)frame->data + offset : zeros;
+        char *data = (char *)frame->data + offset;
         struct iovec parts[] = {
             {&wire->own, BEGIN}, {frame->header, head}, {data, bytes}};
         const struct msghdr message = {.msg_iov = parts, .msg_iovlen = 3};

@@ -252,12 +252,81 @@ static void test_abandoned(void)
           conform_now_ms() - start);
 }
 
+#define MESSAGES 64
+#define MESSAGE_BYTES 40000
+
+static int message_is(const unsigned char *bytes, int i)
+{
+    for (int k = 0; k < MESSAGE_BYTES; k++)
+        if (bytes[k] != i + 1)
+            return 0;
+    return 1;
+}
+
+/* Starts more messages to each rank than a backend takes from the memory of
+ * their sender, and gives them up. */
+static void give_up_messages(dscomm_group_t *group, unsigned char *bytes)
+{
+    const char *backend = dscomm_group_backend(my.group);
+    dscomm_work_t *work;
+
+    for (int i = 0; i < MESSAGES; i++) {
+        memset(bytes + i * MESSAGE_BYTES, i + 1, MESSAGE_BYTES);
+        for (int r = 1; r < my.ranks; r++) {
+            CHECK_OK(dscomm_isend(group, bytes + i * MESSAGE_BYTES,
+                                  MESSAGE_BYTES, DSCOMM_INT8, r, 0, &work));
+            dscomm_work_free(work);
+        }
+    }
+    CHECK_OK(dscomm_group_free(group));
+    /* MPI may go on reading them (dscomm/work.h). */
+    if (strcmp(backend, "mpi") && strcmp(backend, "two_level"))
+        memset(bytes, 0, (size_t)MESSAGES * MESSAGE_BYTES);
+}
+
+/* Receives those that were sent nevertheless: each as it was, and in order. */
+static void receive_what_came(dscomm_group_t *group, unsigned char *bytes)
+{
+    dscomm_status_t status = DSCOMM_OK;
+    dscomm_work_t *work;
+
+    for (int i = 0; i < MESSAGES && status == DSCOMM_OK; i++) {
+        status =
+            dscomm_irecv(group, bytes, MESSAGE_BYTES, DSCOMM_INT8, 0, 0, &work);
+        if (status < 0)
+            break;
+        status = dscomm_work_wait(work, 100);
+        if (status == DSCOMM_OK)
+            check(message_is(bytes, i), "message %d has bytes of %d", i,
+                  bytes[0]);
+        dscomm_work_free(work);
+    }
+    CHECK_OK(dscomm_group_free(group));
+}
+
+/* What arrives of messages that their sender has given up is not damaged. */
+static void test_messages(void)
+{
+    static unsigned char bytes[MESSAGES * MESSAGE_BYTES];
+    dscomm_group_t *group = NULL;
+
+    if (my.ranks == 1)
+        conform_skip("needs 2 ranks");
+    CHECK_OK(dscomm_group_split(my.group, 0, 0, NULL, &group));
+    if (my.rank == 0)
+        give_up_messages(group, bytes);
+    CHECK_OK(dscomm_barrier(my.group, NULL));
+    if (my.rank != 0)
+        receive_what_came(group, bytes);
+}
+
 static const conform_test_t tests[] = {
     {"hundreds of works on several groups", test_one_thread},
     {"the same in two threads", test_two_threads},
     {"recordings among them", test_recordings},
     {"aborted while others go on", test_aborted},
     {"abandoned", test_abandoned},
+    {"abandoned messages", test_messages},
     {NULL, NULL},
 };
 const conform_area_t conform_crowd = {"crowd", NULL, tests};

@@ -33,8 +33,6 @@
 #define READS_MOST 4
 /* Shortest time for which the kernel sends again by default, in ms. */
 #define KERNEL_TIMEOUT_MS 924000
-/* Written in place of a payload that was taken back. */
-static const unsigned char zeros[(size_t)64 << 10];
 
 void tcp_queue_init(queue_t *queue)
 {
@@ -197,12 +195,8 @@ static int frame_parts(const dscomm_wire_frame_t *frame, struct iovec *parts,
     done -= HEADER;
     if (done == frame->bytes)
         return count;
-    if (frame->data)
-        parts[count++] = (struct iovec){(char *)(uintptr_t)frame->data + done,
-                                        frame->bytes - done};
-    else
-        parts[count++] = (struct iovec){(void *)(uintptr_t)zeros,
-                                        MIN(frame->bytes - done, sizeof zeros)};
+    parts[count++] = (struct iovec){(char *)(uintptr_t)frame->data + done,
+                                    frame->bytes - done};
     return count;
 }
 
@@ -248,7 +242,7 @@ static void frames_done(conn_t *conn, size_t bytes)
  * sendmsg() does. */
 static ssize_t write_zerocopy(conn_t *conn)
 {
-    const dscomm_wire_frame_t *frame = conn->queue.first;
+    dscomm_wire_frame_t *frame = conn->queue.first;
     struct iovec parts[2];
     struct msghdr message = {.msg_iov = parts};
     ssize_t sent;
@@ -259,6 +253,7 @@ static ssize_t write_zerocopy(conn_t *conn)
     if (sent > 0) {
         conn->zerocopy_calls++;
         conn->first_is_held = true;
+        frame->pinned = 1;
     }
     return sent;
 }
@@ -268,7 +263,7 @@ static bool zerocopy_pays(const conn_t *conn)
 {
     const dscomm_wire_frame_t *frame = conn->queue.first;
 
-    return conn->zerocopy && frame->data &&
+    return conn->zerocopy &&
            HEADER + frame->bytes - frame->done >= ZEROCOPY_LEAST;
 }
 
@@ -289,8 +284,7 @@ static bool first_is_short(const conn_t *conn)
 {
     const dscomm_wire_frame_t *frame = conn->queue.first;
 
-    return !frame->done && !frame->next && frame->bytes <= JOIN_MOST &&
-           (frame->data || !frame->bytes);
+    return !frame->done && !frame->next && frame->bytes <= JOIN_MOST;
 }
 
 /* Writes as many frames as go into one call. */
@@ -303,11 +297,8 @@ static ssize_t write_copied(conn_t *conn)
 
     if (first_is_short(conn))
         return write_joined(conn);
-    for (; frame && count <= 2 * BATCH - 2; frame = frame->next) {
+    for (; frame && count <= 2 * BATCH - 2; frame = frame->next)
         count = frame_parts(frame, parts, count);
-        if (!frame->data && frame->bytes > sizeof zeros)
-            break;
-    }
     message.msg_iovlen = (size_t)count;
     return sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

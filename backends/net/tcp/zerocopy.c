@@ -4,10 +4,7 @@
  * the memory must not change, so the frame is held. The kernel also says
  * whether it has copied after all, as it does on loopback and between
  * namespaces, where the detour costs more than the copy: the connection then
- * goes back to copies.
- *
- * The kernel goes on reading the memory of a message that was taken back: its
- * receiver discards what comes. */
+ * goes back to copies. */
 #include "config.h"
 
 #include "backends/net/tcp/tcp.h"

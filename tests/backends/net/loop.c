@@ -107,7 +107,7 @@ static void frame_pass(loop_t *loop, int p, sending_t *sending)
     packed->frame = frame;
     packed->peer = p;
     memcpy(packed->packed, frame->header, HEADER);
-    if (frame->data)
+    if (frame->bytes)
         memcpy(packed->packed + HEADER, frame->data, frame->bytes);
     packed->below.data = packed->packed;
     packed->below.bytes = HEADER + frame->bytes;
