@@ -275,6 +275,8 @@ void net_engine_lose_peer(engine_t *engine, int peer,
             &failure, "rank %d (pid %lld on %s) of group '%s': %s",
             failure.group_rank, (long long)failure.pid, failure.host,
             engine->name, text);
+    if (ending_check(&engine->ending) == DSCOMM_OK)
+        dscomm_backend_failure_earlier(engine->group, &failure);
     engine_mark(engine, &failure);
 }
 

@@ -229,21 +229,52 @@ static dscomm_status_t unanswered(const dscomm_group_t *group,
     return is_passing(status) ? DSCOMM_OK : fail_store(group);
 }
 
-/* Reads the first failure of a rank of the group from the store. */
-static dscomm_status_t stored_failure(const dscomm_group_t *group)
+/* Reads the first failure of a rank of the group, which is in the store. */
+static dscomm_status_t failure_read(dscomm_store_t *store,
+                                    dscomm_failure_t *ret_failure)
 {
-    dscomm_failure_t failure;
     void *value;
     size_t size;
     dscomm_status_t status = dscomm_store_get(
-        group->life.store, FAILED_KEY, DSCOMM_TIMEOUT_DEFAULT, &value, &size);
+        store, FAILED_KEY, DSCOMM_TIMEOUT_DEFAULT, &value, &size);
+
+    if (status < 0)
+        return status;
+    if (!dscomm_backend_failure_unpack(value, size, ret_failure))
+        ret_failure->status = DSCOMM_OK;
+    dscomm_store_free(value);
+    return status;
+}
+
+static dscomm_status_t stored_failure(const dscomm_group_t *group)
+{
+    dscomm_failure_t failure;
+    dscomm_status_t status = failure_read(group->life.store, &failure);
 
     if (status < 0)
         return unanswered(group, status);
-    if (dscomm_backend_failure_unpack(value, size, &failure))
-        status = dscomm_backend_fail(&failure);
-    dscomm_store_free(value);
-    return status;
+    return failure.status < 0 ? dscomm_backend_fail(&failure) : status;
+}
+
+/* That others hold this rank for dead is no cause of what it has seen. */
+void dscomm_backend_failure_earlier(const dscomm_group_t *group,
+                                    dscomm_failure_t *failure)
+{
+    const char *key = FAILED_KEY;
+    dscomm_failure_t earlier;
+    dscomm_store_t *store;
+    int present = 0;
+
+    if (!group->life.store || is_silent(group) ||
+        dscomm_store_prefix(group->life.store, "", &store) < 0)
+        return;
+    dscomm_priv_store_limit_diagnosis(store, LOOK_MS);
+    if (dscomm_store_check(store, &key, 1, &present) == DSCOMM_OK && present &&
+        failure_read(store, &earlier) == DSCOMM_OK && earlier.status < 0 &&
+        (earlier.kind != DSCOMM_FAILURE_DIED ||
+         earlier.rank != meeting_of(group)->rank))
+        *failure = earlier;
+    dscomm_store_close(store);
 }
 
 /* Reads from the store, in one request, whether the group has failed, and the

@@ -204,9 +204,8 @@ static void test_busy(void)
            "ranks that make no calls for longer than the deadline");
 }
 
-/* Sends long messages from rank 0 to rank 1 for ever. */
-/* Rank 1 comes after rank 0 has given up, and rank 0 then makes no calls, so
- * that there is never a connection. */
+/* Rank 1 comes after the others have given up. Rank 0 then makes no calls, so
+ * that there is never a connection; rank 2 has ended. */
 static void run_late(job_rank_t *me)
 {
     float in = 1, out;
@@ -218,6 +217,8 @@ static void run_late(job_rank_t *me)
     job_report(me, dscomm_all_reduce(me->world, &in, &out, 1, DSCOMM_FLOAT32,
                                      DSCOMM_SUM, NULL));
     job_report_failure(me);
+    if (me->rank == 2)
+        dscomm_finalize(me->world);
     if (!me->rank)
         job_sleep_ms(TIMEOUT_MS * 2);
 }
@@ -225,15 +226,20 @@ static void run_late(job_rank_t *me)
 static void test_late(void)
 {
     job_t job;
-    int passed = 1;
 
-    job_run(&job, 2, TIMEOUT_MS, run_late, NULL, 20000);
-    for (int r = 0; r < 2; r++)
-        passed &= job.reports[r].status == DSCOMM_ERR_TIMEOUT &&
-                  job.reports[r].failure.rank == 1;
-    job_ok(&job, passed, "the late rank is the culprit, also for itself");
+    for (int ranks = 2; ranks <= 3; ranks++) {
+        int passed = 1;
+
+        job_run(&job, ranks, TIMEOUT_MS, run_late, NULL, 20000);
+        for (int r = 0; r < ranks; r++)
+            passed &= job.reports[r].status == DSCOMM_ERR_TIMEOUT &&
+                      job.reports[r].failure.rank == 1;
+        job_ok(&job, passed, "the late one of %d ranks is the culprit for all",
+               ranks);
+    }
 }
 
+/* Sends long messages from rank 0 to rank 1 for ever. */
 static void run_long(job_rank_t *me)
 {
     dscomm_status_t status = job_init(me);
