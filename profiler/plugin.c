@@ -76,6 +76,19 @@ static bool path_is_used(const state_t *state, const char *path)
     return false;
 }
 
+/* Adds an output, which the array then owns; a table that is written to stderr
+ * already is not added again. */
+static void output_add(state_t *state, output_t output)
+{
+    for (guint i = 0; !output.path && i < state->outputs->len; i++) {
+        const output_t *other = &g_array_index(state->outputs, output_t, i);
+
+        if (!other->path && other->format == output.format)
+            return;
+    }
+    g_array_append_val(state->outputs, output);
+}
+
 static dscomm_status_t output_parse(state_t *state, const char *word)
 {
     const char *colon = strchr(word, ':');
@@ -96,7 +109,7 @@ static dscomm_status_t output_parse(state_t *state, const char *word)
             (colon ? *output.path != '\0' : format_is_table(format))) {
             if (format == DSCOMM_PROFILE_TRACE)
                 state->attr.trace = 1;
-            g_array_append_val(state->outputs, output);
+            output_add(state, output);
             return DSCOMM_OK;
         }
         g_free(output.path);

@@ -658,7 +658,7 @@ void dscomm_profiler_range_begin(const char *name)
     if (!profiler || !atomic_load(&profiler->started))
         return;
     number = dscomm_priv_text_number(name);
-    if (number == TEXT_OTHERS) {
+    if (!number || number == TEXT_OTHERS) {
         atomic_fetch_add(&profiler->table.dropped, 1);
         return;
     }

@@ -407,6 +407,7 @@ static void sites(void)
 
 static void ranges(void)
 {
+    dscomm_profile_info_t info = {.size = sizeof info};
     dscomm_profiler_attr_t attr = DSCOMM_PROFILER_ATTR_INIT;
     dscomm_profile_row_t outer, inner;
     dscomm_profiler_t *profiler;
@@ -423,6 +424,8 @@ static void ranges(void)
         dscomm_profiler_range_end();
         dscomm_profiler_range_end();
     }
+    dscomm_profiler_range_begin("");
+    dscomm_profiler_range_end();
     for (int i = 0; i < 20; i++)
         dscomm_profiler_range_begin("deep");
     for (int i = 0; i < 20; i++)
@@ -437,6 +440,8 @@ static void ranges(void)
     is_int((long long)outer.count, 16, "16 are timed at a time");
     outer = row_of(profile, DSCOMM_PROFILE_BY_RANGE, "before", 0, NULL);
     is_int((long long)outer.count, 0, "none that began without a profiler");
+    dscomm_profile_info(profile, &info);
+    is_int((long long)info.dropped, 1, "one without a name is dropped");
     dscomm_profile_free(profile);
     dscomm_profiler_free(profiler);
 }

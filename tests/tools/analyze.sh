@@ -197,6 +197,9 @@ DSCOMM_DUMP=$dumps run -n 4 "$abs_top_builddir/tests/tools/failing" none
 is $status 0 'a job that ends well'
 [ ! -e "$dumps" ]
 result $? 'writes nothing'
+DSCOMM_BACKEND=nothing DSCOMM_DUMP=$dumps run -n 4 "$failing" none
+[ $status != 0 ] && [ ! -e "$dumps" ]
+result $? 'nor does one whose ranks fail before they record anything'
 
 # The launcher ends the other ranks as soon as one has failed, also the one that writes.
 missing=0

@@ -50,13 +50,27 @@ void tool_records_end(const tool_job_t *job, int rank, pid_t pid,
     dscomm_priv_recorder_close(&view);
 }
 
+/* True if a rank has got as far as to record anything. */
+static bool has_ranks(const dscomm_recorder_t *recorder)
+{
+    dscomm_recorder_t view = DSCOMM_RECORDER_INIT;
+    bool has = false;
+
+    dscomm_priv_recorder_view(recorder, RECORDER_READ, &view);
+    for (uint32_t i = 0; i < view.slots; i++)
+        has |= atomic_load(&view.memory->slot[i].pid) != 0;
+    dscomm_priv_recorder_close(&view);
+    return has;
+}
+
 const char *tool_records_dump(const tool_job_t *job, uint32_t before)
 {
     const char *folder = g_getenv("DSCOMM_DUMP"), *problem;
     dscomm_recorder_memory_t *memory = job->recorder.memory;
     char *name;
 
-    if (!folder || !*folder || !memory || atomic_load(&memory->dumps) != before)
+    if (!folder || !*folder || !memory ||
+        atomic_load(&memory->dumps) != before || !has_ranks(&job->recorder))
         return NULL;
     name = g_strdup_printf("attempt%d", job->attempt);
     problem = dscomm_priv_recorder_dump(folder, job->run_id, name,

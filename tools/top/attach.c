@@ -85,12 +85,12 @@ static char *attach_named(const char *name, dscomm_recorder_t *ret_recorder)
 
 char *attach_job(const char *job, dscomm_recorder_t *ret_recorder)
 {
-    const bool is_number = job && *job && !job[strspn(job, "0123456789")];
     char *problem, *second;
+    guint64 pid;
 
-    if (!is_number)
+    if (!job || !g_ascii_string_to_unsigned(job, 10, 1, G_MAXINT32, &pid, NULL))
         return attach_named(job, ret_recorder);
-    problem = attach_pid(strtol(job, NULL, 10), ret_recorder);
+    problem = attach_pid((long)pid, ret_recorder);
     if (!problem)
         return NULL;
     /* A name may be a number. */
