@@ -33,6 +33,7 @@ static const dscomm_backend_ops_t engine_slots = {
     .probe = net_probe,
     .matched = net_matched,
     .expect = net_expect,
+    .send_now = net_send_now,
 };
 
 /* The required function that a table lacks, or NULL. */

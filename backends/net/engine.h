@@ -39,6 +39,9 @@
 #define MESSAGE_COST ((int64_t)128)
 /* Longest message that is sent at once. */
 #define EAGER_MAX ((size_t)64 << 10)
+/* Longest message that is copied, rather than waited for, if the wire does not
+ * take it at once. */
+#define SEND_NOW_MOST ((size_t)4 << 10)
 /* Bytes of a piece of a long message. */
 #define PIECE_MAX ((size_t)1 << 20)
 
@@ -304,6 +307,10 @@ void net_arrival_remove(space_t *space, arrival_t *arrival);
 
 dscomm_status_t net_isend(void *impl, const dscomm_message_t *message,
                           dscomm_request_t *head);
+int net_send_now(void *impl, const dscomm_message_t *message);
+/* What the wire has of a send is sent from a copy: a rank that does not know
+ * that the group has ended here must not take other data for the message. */
+void net_sends_forget(request_t *request);
 /* Sends what waits for credit, as far as there is some. */
 void net_stalled_send(domain_t *domain, int peer);
 /* The receiver asks for a message that waits for credit. */

@@ -435,24 +435,6 @@ void net_piece_landed(domain_t *domain, sink_t *sink)
 
 /* Cancelling and probing. */
 
-/* What the wire has of a send is sent from a copy: a rank that does not know
- * yet that the group has ended here must not take other data for the message.
- */
-static void sends_forget(request_t *request)
-{
-    frame_t *frame;
-
-    while ((frame = LIST_FIRST(&request->frames)) != NULL) {
-        LIST_REMOVE(frame, in_request);
-        frame->request = NULL;
-        frame->owned = g_malloc(frame->wire.bytes);
-        if (frame->wire.bytes)
-            memcpy(frame->owned, frame->wire.data, frame->wire.bytes);
-        frame->wire.data = frame->owned;
-        request->head.held |= frame->wire.pinned;
-    }
-}
-
 /* Takes back a send that waits for credit, and those after it, which would be
  * received in its place. */
 static void stalled_forget(request_t *request)
@@ -502,7 +484,7 @@ static void request_withdraw(engine_t *engine, request_t *request)
     default:
         break;
     }
-    sends_forget(request);
+    net_sends_forget(request);
     sinks_forget(request);
     net_id_drop(engine->domain, request);
     request->state = REQUEST_ENDED;

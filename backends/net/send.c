@@ -42,6 +42,21 @@ void net_request_sent(request_t *request, size_t bytes)
         net_request_end(request, DSCOMM_OK);
 }
 
+void net_sends_forget(request_t *request)
+{
+    frame_t *frame;
+
+    while ((frame = LIST_FIRST(&request->frames)) != NULL) {
+        LIST_REMOVE(frame, in_request);
+        frame->request = NULL;
+        frame->owned = g_malloc(frame->wire.bytes);
+        if (frame->wire.bytes)
+            memcpy(frame->owned, frame->wire.data, frame->wire.bytes);
+        frame->wire.data = frame->owned;
+        request->head.held |= frame->wire.pinned;
+    }
+}
+
 static void send_eager(request_t *request)
 {
     request->state = REQUEST_SENDING;
@@ -184,6 +199,29 @@ static dscomm_status_t send_self(request_t *request)
     }
     net_self_deliver(request, receive);
     return DSCOMM_OK;
+}
+
+int net_send_now(void *impl, const dscomm_message_t *message)
+{
+    engine_t *engine = impl;
+    domain_t *domain = engine->domain;
+    link_t *link = &domain->links[engine->peers[message->peer]];
+    request_t request;
+    int sent = 0;
+
+    if (message->bytes > SEND_NOW_MOST)
+        return 0;
+    net_enter(domain);
+    net_request_init(engine, message, &request, message->peer);
+    if (link->state == LINK_OPEN && TAILQ_EMPTY(&link->stalled) &&
+        link->credit >= send_cost(&request) &&
+        ending_check(&engine->ending) == DSCOMM_OK) {
+        send_begin(&request);
+        net_sends_forget(&request);
+        sent = 1;
+    }
+    net_leave(domain);
+    return sent;
 }
 
 dscomm_status_t net_isend(void *impl, const dscomm_message_t *message,

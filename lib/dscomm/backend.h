@@ -356,6 +356,10 @@ typedef struct dscomm_backend_ops {
     /* Called when the message of an early receive that is in progress is
      * awaited: from now on the group must fail if its peer dies. */
     void (*expect)(void *impl, dscomm_request_t *request);
+    /* Sends a message if that needs neither a wait nor a request: 1, and the
+     * buffer is free again. Returns 0 if it has done nothing: the core then
+     * calls isend, which also finds out why. For backends without slot send. */
+    int (*send_now)(void *impl, const dscomm_message_t *message);
 } dscomm_backend_ops_t;
 
 /* The type of a setting. The environment has a text; dscomm_setting_number()
