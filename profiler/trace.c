@@ -69,8 +69,9 @@ static void groups_take(dscomm_profile_t *profile, const table_t *table,
 {
     unsigned count = 1;
 
-    for (guint i = 0; i < trace->events->len; i++)
-        count = MAX(count, trace_event(trace, i)->group + 1u);
+    for (unsigned i = 0; i < TABLE_GROUPS; i++)
+        if (group_is_set(&table->groups[i]))
+            count = i + 1;
     for (unsigned i = 0; i < count; i++) {
         const group_t *group = &table->groups[i];
         trace_group_t taken = {"", "", 0, -1};

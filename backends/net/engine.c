@@ -175,21 +175,6 @@ void net_close(void *impl)
     engine_free(engine);
 }
 
-unsigned net_progress(void *impl)
-{
-    engine_t *engine = impl;
-    domain_t *domain = engine->domain;
-    unsigned moved;
-
-    net_enter(domain);
-    if (!engine->moved)
-        domain->ops.poll(domain->wire);
-    moved = engine->moved;
-    engine->moved = 0;
-    net_leave(domain);
-    return moved;
-}
-
 void net_wait(void *impl, unsigned timeout_us)
 {
     engine_t *engine = impl;
@@ -275,9 +260,45 @@ void net_engine_lose_peer(engine_t *engine, int peer,
             &failure, "rank %d (pid %lld on %s) of group '%s': %s",
             failure.group_rank, (long long)failure.pid, failure.host,
             engine->name, text);
-    if (ending_check(&engine->ending) == DSCOMM_OK)
-        dscomm_backend_failure_earlier(engine->group, &failure);
+    if (kind != DSCOMM_FAILURE_DIED || link->heard) {
+        engine_mark(engine, &failure);
+    } else if (!atomic_load(&engine->death_due)) {
+        engine->death = failure;
+        atomic_store(&engine->death_due, 1);
+        engine->moved++;
+    }
+}
+
+/* Ends the group by a death that is due. Called without the lock. */
+static void engine_judge(engine_t *engine)
+{
+    dscomm_failure_t failure;
+
+    if (G_LIKELY(atomic_load_explicit(&engine->death_due,
+                                      memory_order_acquire) != 1) ||
+        atomic_exchange(&engine->death_due, 2) != 1)
+        return;
+    failure = engine->death;
+    dscomm_backend_failure_earlier(engine->group, &failure);
+    net_enter(engine->domain);
     engine_mark(engine, &failure);
+    net_leave(engine->domain);
+}
+
+unsigned net_progress(void *impl)
+{
+    engine_t *engine = impl;
+    domain_t *domain = engine->domain;
+    unsigned moved;
+
+    engine_judge(engine);
+    net_enter(domain);
+    if (!engine->moved)
+        domain->ops.poll(domain->wire);
+    moved = engine->moved;
+    engine->moved = 0;
+    net_leave(domain);
+    return moved;
 }
 
 void net_engine_lack(engine_t *engine, const char *text)
@@ -315,6 +336,7 @@ dscomm_status_t net_status(void *impl, dscomm_failure_t *ret_failure)
     engine_t *engine = impl;
 
     engine_look(engine);
+    engine_judge(engine);
     return ending_status(&engine->ending, ret_failure);
 }
 

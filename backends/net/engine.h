@@ -107,6 +107,7 @@ TAILQ_HEAD(requests, request);
 /* The state of this rank towards another one. */
 typedef struct {
     link_state_t state;
+    bool heard; /* a frame has come from the peer */
     /* Bytes that may be sent without a receive; below 0 after messages that the
      * peer has asked for. */
     int64_t credit;
@@ -177,6 +178,10 @@ struct engine {
     bool quiet; /* the group has ended in order: peers may leave */
     atomic_int notify_due; /* notify_t: who does not know the failure yet */
     ending_t ending;
+    /* A death that may follow from an earlier failure of the group: whoever
+     * uses the group next finds out, without the lock. */
+    dscomm_failure_t death;
+    atomic_int death_due; /* 1: due; 2: somebody finds out, or has */
     LIST_ENTRY(engine) in_domain;
 };
 
@@ -264,6 +269,11 @@ void net_post_owned(domain_t *domain, int peer, header_t header, void *owned);
 void net_post_payload(request_t *request, header_t header, const void *data,
                       bool unordered);
 
+/* Takes the payload of a request back from the wire. A rank that does not know
+ * that the group has ended must not take other data for the message, so what
+ * has begun to be sent is sent from a copy. */
+void net_frames_forget(request_t *request);
+
 /* Events of the wire: a frame arrives (return where its payload goes; NULL: it
  * makes no sense), its payload is there, one was sent, or was dropped with its
  * connection. */
@@ -308,9 +318,6 @@ void net_arrival_remove(space_t *space, arrival_t *arrival);
 dscomm_status_t net_isend(void *impl, const dscomm_message_t *message,
                           dscomm_request_t *head);
 int net_send_now(void *impl, const dscomm_message_t *message);
-/* What the wire has of a send is sent from a copy: a rank that does not know
- * that the group has ended here must not take other data for the message. */
-void net_sends_forget(request_t *request);
 /* Sends what waits for credit, as far as there is some. */
 void net_stalled_send(domain_t *domain, int peer);
 /* The receiver asks for a message that waits for credit. */

@@ -21,6 +21,8 @@ static uint64_t get_64(const unsigned char *from)
     return GUINT64_FROM_LE(little);
 }
 
+#define HEADER_B 32 /* where the header has b */
+
 /* Bytes 8 to 15: type, then the tag, all little-endian. */
 static void header_pack(const header_t *header, unsigned char *to)
 {
@@ -29,7 +31,7 @@ static void header_pack(const header_t *header, unsigned char *to)
            (uint64_t)header->type | (uint64_t)(uint32_t)header->tag << 32);
     put_64(to + 16, header->context);
     put_64(to + 24, header->a);
-    put_64(to + 32, header->b);
+    put_64(to + HEADER_B, header->b);
 }
 
 static header_t header_unpack(const unsigned char *from)
@@ -41,7 +43,7 @@ static header_t header_unpack(const unsigned char *from)
                       .tag = (int)(int32_t)(uint32_t)(what >> 32),
                       .context = get_64(from + 16),
                       .a = get_64(from + 24),
-                      .b = get_64(from + 32)};
+                      .b = get_64(from + HEADER_B)};
 }
 
 static frame_t *frame_new(domain_t *domain, const header_t *header)
@@ -85,6 +87,39 @@ void net_post_payload(request_t *request, header_t header, const void *data,
     frame->wire.unordered = unordered;
     LIST_INSERT_HEAD(&request->frames, frame, in_request);
     domain->ops.post(domain->wire, request->peer, &frame->wire);
+}
+
+/* Makes a piece that has not begun to be sent one for no receive: the message
+ * never becomes complete. */
+static void piece_void(frame_t *frame)
+{
+    static char nothing[PIECE_MAX];
+
+    put_64(frame->wire.header + HEADER_B, 0);
+    frame->wire.data = nothing;
+}
+
+static void payload_copy(frame_t *frame)
+{
+    frame->owned = g_malloc(frame->wire.bytes);
+    if (frame->wire.bytes)
+        memcpy(frame->owned, frame->wire.data, frame->wire.bytes);
+    frame->wire.data = frame->owned;
+}
+
+void net_frames_forget(request_t *request)
+{
+    frame_t *frame;
+
+    while ((frame = LIST_FIRST(&request->frames)) != NULL) {
+        LIST_REMOVE(frame, in_request);
+        frame->request = NULL;
+        request->head.held |= frame->wire.pinned;
+        if (frame->wire.unordered && !frame->wire.done)
+            piece_void(frame);
+        else
+            payload_copy(frame);
+    }
 }
 
 /* Takes a frame back; returns its request, or NULL. */
@@ -298,6 +333,7 @@ dscomm_wire_sink_t *net_arrive(void *arg, int peer, const unsigned char *bytes)
 
     if (domain->links[peer].state == LINK_LEFT)
         return NULL;
+    domain->links[peer].heard = true;
     switch (header.type) {
     case FRAME_EAGER:
         return net_eager_arrives(domain, peer, &header);

@@ -484,7 +484,7 @@ static void request_withdraw(engine_t *engine, request_t *request)
     default:
         break;
     }
-    net_sends_forget(request);
+    net_frames_forget(request);
     sinks_forget(request);
     net_id_drop(engine->domain, request);
     request->state = REQUEST_ENDED;

@@ -42,21 +42,6 @@ void net_request_sent(request_t *request, size_t bytes)
         net_request_end(request, DSCOMM_OK);
 }
 
-void net_sends_forget(request_t *request)
-{
-    frame_t *frame;
-
-    while ((frame = LIST_FIRST(&request->frames)) != NULL) {
-        LIST_REMOVE(frame, in_request);
-        frame->request = NULL;
-        frame->owned = g_malloc(frame->wire.bytes);
-        if (frame->wire.bytes)
-            memcpy(frame->owned, frame->wire.data, frame->wire.bytes);
-        frame->wire.data = frame->owned;
-        request->head.held |= frame->wire.pinned;
-    }
-}
-
 static void send_eager(request_t *request)
 {
     request->state = REQUEST_SENDING;
@@ -206,7 +191,7 @@ int net_send_now(void *impl, const dscomm_message_t *message)
     engine_t *engine = impl;
     domain_t *domain = engine->domain;
     link_t *link = &domain->links[engine->peers[message->peer]];
-    request_t request;
+    request_t request = {0};
     int sent = 0;
 
     if (message->bytes > SEND_NOW_MOST)
@@ -217,7 +202,7 @@ int net_send_now(void *impl, const dscomm_message_t *message)
         link->credit >= send_cost(&request) &&
         ending_check(&engine->ending) == DSCOMM_OK) {
         send_begin(&request);
-        net_sends_forget(&request);
+        net_frames_forget(&request);
         sent = 1;
     }
     net_leave(domain);

@@ -31,10 +31,23 @@ typedef struct dscomm_profile_session session_t;
 /* A world has the plugin. */
 static atomic_bool taken;
 
+/* This thread's last sentence stays, for example that of what has ended the
+ * world, but the plugin may make and read sentences meanwhile. */
+static void sentence_save(char before[DSCOMM_ERROR_MAX])
+{
+    g_strlcpy(before, dscomm_last_error(), DSCOMM_ERROR_MAX);
+}
+
+static void sentence_restore(const char *before)
+{
+    dscomm_priv_fail_with(DSCOMM_OK, before);
+}
+
 dscomm_status_t dscomm_priv_profile_open(dscomm_world_t *world)
 {
     const char *settings = dscomm_priv_setting_text(SETTING_PROFILE);
     const dscomm_profiler_plugin_t *plugin = NULL;
+    char before[DSCOMM_ERROR_MAX];
     dscomm_status_t status;
     void *state = NULL;
 
@@ -42,11 +55,14 @@ dscomm_status_t dscomm_priv_profile_open(dscomm_world_t *world)
         return DSCOMM_OK;
     status = dscomm_priv_plugin_load(&plugin);
     if (status == DSCOMM_OK) {
+        sentence_save(before);
         /* a plugin that fails should replace this sentence */
         dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
                     "the profiler fails to open without a reason; check "
                     "DSCOMM_PROFILE and DSCOMM_PROFILER_PLUGIN, or unset them");
         status = plugin->open(settings, &state);
+        if (status >= 0)
+            sentence_restore(before);
     }
     if (status < 0) {
         atomic_store(&taken, false);
@@ -56,18 +72,6 @@ dscomm_status_t dscomm_priv_profile_open(dscomm_world_t *world)
     world->profile->plugin = plugin;
     world->profile->state = state;
     return DSCOMM_OK;
-}
-
-/* The sentence of what has ended the world stays this thread's last one, but
- * the plugin may make and read sentences meanwhile. */
-static void sentence_save(char before[DSCOMM_ERROR_MAX])
-{
-    g_strlcpy(before, dscomm_last_error(), DSCOMM_ERROR_MAX);
-}
-
-static void sentence_restore(const char *before)
-{
-    dscomm_priv_fail_with(DSCOMM_OK, before);
 }
 
 static void key_write(int rank, char key[32])

@@ -477,10 +477,10 @@ DSCOMM_API void dscomm_backend_failure_detail(dscomm_failure_t *failure,
 DSCOMM_API void dscomm_backend_failure_last(const dscomm_group_t *group,
                                             dscomm_status_t status,
                                             dscomm_failure_t *ret_failure);
-/* For a backend that cannot tell a failure to ranks without a connection: a
- * peer that seems to have died may have ended because the group had failed. If
- * a rank has left word in the store, failure becomes the failure of that time.
- * It takes a second at most. */
+/* For a backend that cannot notify ranks without a connection: a peer that
+ * seems to have died may have ended because the group had failed. If a rank has
+ * published that failure in the store, failure becomes that one. It waits for
+ * the store, a second at most: call it without a lock. */
 DSCOMM_API void dscomm_backend_failure_earlier(const dscomm_group_t *group,
                                                dscomm_failure_t *failure);
 /* Makes failure this thread's last one: dscomm_last_error() is its sentence.

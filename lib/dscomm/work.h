@@ -14,7 +14,9 @@
  * A work that ends because its group does (time-out, abort, dscomm_group_free)
  * may leave a message under way. On backend mpi, and on two_level, MPI may then
  * still read or write the buffers of that work, until the peer has gone on or
- * has ended: do not free or reuse them. Other backends give them back. */
+ * has ended: do not free or reuse them. The same holds on backend tcp for long
+ * messages that the kernel sends without a copy (DSCOMM_TCP_ZEROCOPY). Other
+ * backends give them back. */
 #ifndef DSCOMM_WORK_H
 #define DSCOMM_WORK_H
 

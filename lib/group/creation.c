@@ -143,15 +143,25 @@ static void blame_dead(const dscomm_group_t *group, int world_rank,
             : ", or its host cannot be reached any more");
 }
 
+/* Opens the group's store for requests that end soon. */
+static dscomm_status_t look_open(const dscomm_group_t *group,
+                                 dscomm_store_t **ret_store)
+{
+    const dscomm_status_t status =
+        dscomm_store_prefix(group->life.store, "", ret_store);
+
+    if (status == DSCOMM_OK)
+        dscomm_priv_store_limit_diagnosis(*ret_store, LOOK_MS);
+    return status;
+}
+
 void dscomm_priv_group_share_failure(const dscomm_group_t *group,
                                      dscomm_failure_t *failure)
 {
     dscomm_store_t *store;
 
-    if (!group->life.store || is_silent(group) ||
-        dscomm_store_prefix(group->life.store, "", &store) < 0)
+    if (!group->life.store || is_silent(group) || look_open(group, &store) < 0)
         return;
-    dscomm_priv_store_limit_diagnosis(store, LOOK_MS);
     dscomm_priv_creation_publish(store, failure);
     dscomm_store_close(store);
 }
@@ -266,9 +276,9 @@ void dscomm_backend_failure_earlier(const dscomm_group_t *group,
     int present = 0;
 
     if (!group->life.store || is_silent(group) ||
-        dscomm_store_prefix(group->life.store, "", &store) < 0)
+        (is_served(group) && failure->rank == 0) ||
+        look_open(group, &store) < 0)
         return;
-    dscomm_priv_store_limit_diagnosis(store, LOOK_MS);
     if (dscomm_store_check(store, &key, 1, &present) == DSCOMM_OK && present &&
         failure_read(store, &earlier) == DSCOMM_OK && earlier.status < 0 &&
         (earlier.kind != DSCOMM_FAILURE_DIED ||
@@ -293,9 +303,8 @@ static dscomm_status_t look_in_store(const dscomm_group_t *group,
     if (is_silent(group) &&
         !dscomm_priv_clock_left(group->life.creation->end_ns))
         return DSCOMM_OK;
-    status = dscomm_store_prefix(group->life.store, "", &looks[0].store);
+    status = look_open(group, &looks[0].store);
     if (status == DSCOMM_OK) {
-        dscomm_priv_store_limit_diagnosis(looks[0].store, LOOK_MS);
         status = dscomm_priv_store_look(looks, G_N_ELEMENTS(looks));
         dscomm_store_close(looks[0].store);
     }
@@ -564,7 +573,7 @@ dscomm_status_t dscomm_backend_creation_fail(const dscomm_backend_args_t *args,
         status = parent_status(group);
         if (is_notified(group))
             return status;
-        group->life.creation->explained = true; /* as far as it was */
+        group->life.creation->explained = true; /* by the parent */
     }
     return settle(group, status);
 }

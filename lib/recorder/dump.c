@@ -286,8 +286,11 @@ static int part_open(const char *part)
         return -1;
     errno = EEXIST;
     if (!fstat(fd, &info) && S_ISREG(info.st_mode) && info.st_nlink <= 1 &&
-        info.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB))
-        return fd;
+        info.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB)) {
+        if (!fstat(fd, &info) && info.st_nlink)
+            return fd;
+        errno = EWOULDBLOCK; /* another process has removed it meanwhile */
+    }
     error = errno;
     close(fd);
     errno = error;

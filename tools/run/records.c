@@ -54,9 +54,8 @@ void tool_records_end(const tool_job_t *job, int rank, pid_t pid,
 static bool has_ranks(const dscomm_recorder_t *recorder)
 {
     dscomm_recorder_t view = DSCOMM_RECORDER_INIT;
-    bool has = false;
+    bool has = dscomm_priv_recorder_view(recorder, RECORDER_READ, &view) != 0;
 
-    dscomm_priv_recorder_view(recorder, RECORDER_READ, &view);
     for (uint32_t i = 0; i < view.slots; i++)
         has |= atomic_load(&view.memory->slot[i].pid) != 0;
     dscomm_priv_recorder_close(&view);

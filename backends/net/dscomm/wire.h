@@ -42,15 +42,16 @@ extern "C" {
 
 /* A frame to be sent. The engine owns it, and keeps it until sent() or
  * dropped(). The payload is in the memory of a user: the wire must not copy it
- * without need, and must not keep its address: the engine may move it, with the
- * same bytes, during each of its calls. */
+ * without need. The engine may move it, with the same bytes, during each of its
+ * calls, and while done is 0 also replace header and payload; so the wire must
+ * keep neither address, but while pinned is set. */
 typedef struct dscomm_wire_frame {
     struct dscomm_wire_frame *next; /* the wire's, while it has the frame */
     const void *data;
     size_t bytes;
     size_t done; /* the wire's: bytes of header and payload that were sent */
-    int pinned; /* the wire's: 1 while a device reads the payload, and so goes
-                   on reading where it was before it was moved */
+    int pinned; /* the wire's: 1 from when a device reads the payload where it
+                   is, to sent() or dropped(), even if it is moved */
     /* 1: a piece of a long message. It may overtake other frames, and they
      * it. */
     int unordered;
