@@ -89,6 +89,7 @@ const dscomm_backend_ops_t dscomm_priv_levels_ops = {
     .capabilities = dscomm_priv_levels_capabilities,
     .native = levels_native,
     .run = levels_run,
+    .wait = dscomm_priv_levels_wait,
     .explain = dscomm_priv_levels_explain,
     .mem_alloc = dscomm_priv_levels_mem_alloc,
     .mem_free = dscomm_priv_levels_mem_free,

@@ -4,9 +4,14 @@
 
 #include "lib/schedule/levels.h"
 
+#include "lib/base/clock.h"
 #include "lib/group/failure.h"
 #include "lib/group/world.h"
 
+#include <sched.h>
+
+#define IDLE_NS (5 * (int64_t)1000000) /* before a wait sleeps */
+#define NAP_US 200U
 #define LOOK_EVERY 64 /* calls of progress between two for LEVEL_RAIL */
 
 uint64_t dscomm_priv_level_capabilities(const dscomm_level_t *level)
@@ -144,7 +149,25 @@ unsigned dscomm_priv_levels_progress(void *impl)
         if (level->impl)
             completed += level->ops.progress(level->impl);
     }
+    if (completed)
+        levels->idle_ns = 0;
     return completed;
+}
+
+/* A thread can sleep for one level only. In a long wait it sleeps for the
+ * network, and looks at the node every NAP_US. */
+void dscomm_priv_levels_wait(void *impl, unsigned timeout_us)
+{
+    dscomm_levels_t *levels = impl;
+    const dscomm_level_t *network = &levels->level[LEVEL_NETWORK];
+    const int64_t now = dscomm_priv_clock();
+
+    if (!levels->idle_ns)
+        levels->idle_ns = now;
+    if (network->ops.wait && now - levels->idle_ns >= IDLE_NS)
+        network->ops.wait(network->impl, MIN(timeout_us, NAP_US));
+    else
+        sched_yield();
 }
 
 int dscomm_priv_levels_turn(void *arg)

@@ -58,6 +58,7 @@ typedef struct {
     size_t slice; /* bytes from which an all_reduce uses all rails */
     size_t level_at; /* offset in a request of its level */
     unsigned ticks;
+    int64_t idle_ns; /* since when waits have seen no progress; 0: none waits */
     dscomm_room_t rooms[LEVELS_ROOMS]; /* of hierarchical.c */
     atomic_int ended; /* 1 + the level that has the failure, or 0 */
 } dscomm_levels_t;
@@ -72,6 +73,7 @@ void dscomm_priv_levels_close(void *impl);
 void dscomm_priv_levels_trim(void *impl, dscomm_backend_ops_t *ops);
 uint64_t dscomm_priv_levels_capabilities(void *impl);
 unsigned dscomm_priv_levels_progress(void *impl);
+void dscomm_priv_levels_wait(void *impl, unsigned timeout_us);
 void dscomm_priv_levels_revoke(void *impl, const dscomm_failure_t *failure);
 dscomm_status_t dscomm_priv_levels_status(void *impl,
                                           dscomm_failure_t *ret_failure);

@@ -73,6 +73,24 @@ else
     skip 'auto' 'the example backend cannot be compiled'
 fi
 
+# A rank that waits for long sleeps, although messages may come on either level.
+cat >"$scratch/timed" <<'SCRIPT'
+#!/bin/sh
+DSCOMM_HOST_ID=$(echo aabb | cut -c $((RANK + 1)))
+export DSCOMM_HOST_ID
+"$@"
+times >"$scratch/times.$RANK"
+tail -n 1 "$scratch/times.$RANK" | tr ms '  ' |
+    awk '{ print $1 * 60 + $2 + $3 * 60 + $4 }' >"$scratch/cpu.$RANK"
+SCRIPT
+chmod +x "$scratch/timed"
+export scratch
+DSCOMM_BACKEND=two_level DSCOMM_TWO_LEVEL_BETWEEN=tcp DSCOMM_TIMEOUT=3 $launch -n 4 \
+    "$scratch/timed" "$abs_top_builddir/tests/tools/failing" late >"$scratch/out" 2>&1
+like "$(cat "$scratch/out")" 'made no progress for 3000 ms' 'ranks that wait for 3 s'
+is "$(awk '$1 > 0 && $1 < 0.5' "$scratch/cpu.0" "$scratch/cpu.2" "$scratch/cpu.3" | wc -l)" 3 \
+    'use a processor for less than half a second' || sed 's/^/# /' "$scratch"/cpu.?
+
 # Ranks that die in a schedule on two levels. Long calls are left to shm.
 DSCOMM_ALGORITHM=all_reduce:16K-:native,$levels
 export DSCOMM_ALGORITHM
