@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The operations that a campaign repeats until a rank is harmed. */
+/* A campaign: the operations that ranks repeat until one of them is harmed,
+ * what harms it, and what the others must have returned. */
 #ifndef TESTS_BACKENDS_CAMPAIGN_H
 #define TESTS_BACKENDS_CAMPAIGN_H
+
+#include "tests/backends/job.h"
 
 #include <dscomm/dscomm.h>
 
@@ -67,5 +70,47 @@ int campaign_inject_within(void);
 /* The same of calls in these objects, innermost first, of which the last is
  * NULL: the first that makes no requests for others is MPI's. */
 int campaign_inject_is_mpi(const char *const *paths);
+
+typedef struct scene scene_t;
+
+typedef enum { DIES, STOPS, DIFFERS, LACKS, FAILS } fault_kind_t;
+
+/* A fault: something that is done to a rank, or that it does. */
+typedef struct {
+    const char *name;
+    fault_kind_t kind;
+    int needs, excludes; /* traits of operations */
+    int signal; /* sent to the rank, unless it is 0 */
+    /* done by the rank, in place of one of its turns, unless it is NULL */
+    dscomm_status_t (*commit)(const scene_t *scene, dscomm_group_t *world);
+    campaign_request_t request; /* that fails, unless it is 0 */
+} fault_t;
+
+struct scene {
+    unsigned seed;
+    const campaign_operation_t *operation;
+    const fault_t *fault;
+    int victim;
+    int turn; /* of the victim, in which it commits the fault */
+    unsigned delay_us; /* of the signal */
+    int resumes; /* a stopped rank goes on after the others have given up */
+    int spare; /* descriptors that it still gets */
+    long k; /* the request of FAILS */
+    campaign_call_t call;
+    int launched; /* by an MPI's launcher */
+};
+
+/* Bits of a report's value */
+enum { LEFT = 1, LEAKED = 2, REACHED = 4, WITHIN = 8 };
+
+static inline int campaign_has(const scene_t *scene, int trait)
+{
+    return scene->operation->traits & trait;
+}
+
+/* What is wrong with a rank after a run, or NULL. Increments *within if MPI
+ * alone is to blame. campaign-judge.c. */
+const char *campaign_judge(const scene_t *scene, const job_t *job, int rank,
+                           int *within);
 
 #endif
