@@ -518,7 +518,8 @@ DSCOMM_API void dscomm_backend_mismatch(
  * all_to_all_v, whose culprit is one of two ranks that disagree: the culprit
  * becomes the rank that contradicts most others, as far as the calls of this
  * machine's ranks show. Waits up to 200 ms for these, and, if two ranks are
- * equally likely, up to 200 ms for another machine to end the group. */
+ * equally likely, up to 200 ms for another machine to end the group, or, in
+ * scatter_v, to contradict the root as well. */
 DSCOMM_API void dscomm_backend_mismatch_counts(const dscomm_group_t *group,
                                                dscomm_failure_t *failure);
 /* The packed record has the same bytes on every machine. pack writes at most

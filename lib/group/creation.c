@@ -143,7 +143,6 @@ static void blame_dead(const dscomm_group_t *group, int world_rank,
             : ", or its host cannot be reached any more");
 }
 
-/* Opens the group's store for requests that end soon. */
 static dscomm_status_t look_open(const dscomm_group_t *group,
                                  dscomm_store_t **ret_store)
 {
@@ -155,12 +154,21 @@ static dscomm_status_t look_open(const dscomm_group_t *group,
     return status;
 }
 
+dscomm_store_t *dscomm_priv_group_look_open(const dscomm_group_t *group)
+{
+    dscomm_store_t *store = NULL;
+
+    if (group->life.store && !is_silent(group))
+        look_open(group, &store);
+    return store;
+}
+
 void dscomm_priv_group_share_failure(const dscomm_group_t *group,
                                      dscomm_failure_t *failure)
 {
-    dscomm_store_t *store;
+    dscomm_store_t *store = dscomm_priv_group_look_open(group);
 
-    if (!group->life.store || is_silent(group) || look_open(group, &store) < 0)
+    if (!store)
         return;
     dscomm_priv_creation_publish(store, failure);
     dscomm_store_close(store);
@@ -275,9 +283,10 @@ void dscomm_backend_failure_earlier(const dscomm_group_t *group,
     dscomm_store_t *store;
     int present = 0;
 
-    if (!group->life.store || is_silent(group) ||
-        (is_served(group) && failure->rank == 0) ||
-        look_open(group, &store) < 0)
+    if (is_served(group) && failure->rank == 0)
+        return;
+    store = dscomm_priv_group_look_open(group);
+    if (!store)
         return;
     if (dscomm_store_check(store, &key, 1, &present) == DSCOMM_OK && present &&
         failure_read(store, &earlier) == DSCOMM_OK && earlier.status < 0 &&

@@ -45,7 +45,10 @@ dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
  * of the functions above. */
 dscomm_status_t dscomm_priv_creation_publish(dscomm_store_t *store,
                                              dscomm_failure_t *failure);
-/* The same for a group that was made, in a second at most. If the store does
+/* Opens the store of a group for requests that take a second in all; NULL: it
+ * does not answer. */
+dscomm_store_t *dscomm_priv_group_look_open(const dscomm_group_t *group);
+/* Publishes the failure of a group that was made, likewise. If the store does
  * not answer, failure is left as it is. */
 void dscomm_priv_group_share_failure(const dscomm_group_t *group,
                                      dscomm_failure_t *failure);

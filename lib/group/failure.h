@@ -35,4 +35,14 @@ void dscomm_priv_group_accuse(const dscomm_group_t *group, int rank,
 void dscomm_priv_group_accuse_world(const dscomm_group_t *group, int rank,
                                     dscomm_failure_t *failure);
 
+/* Messages of a collective that a rank has got, besides the one that failed. */
+typedef struct {
+    int agree, differ; /* with what the rank expects */
+} dscomm_messages_seen_t;
+
+/* dscomm_backend_mismatch_counts(), by messages from other machines as well. */
+void dscomm_priv_mismatch_counts(const dscomm_group_t *group,
+                                 const dscomm_messages_seen_t *messages,
+                                 dscomm_failure_t *failure);
+
 #endif

@@ -5,8 +5,11 @@
 #include "config.h"
 
 #include "lib/base/clock.h"
+#include "lib/group/creation.h"
 #include "lib/group/failure.h"
 #include "lib/group/recorded.h"
+
+#include <stdio.h>
 
 #define VOTE_MS 200 /* time for which the calls of ranks are waited for */
 #define VOTERS (RECORDER_COUNTS + 3) /* the root and the pair may be more */
@@ -135,6 +138,17 @@ static void vote_count(vote_t *vote)
         }
 }
 
+static void vote_count_messages(vote_t *vote, int own,
+                                const dscomm_messages_seen_t *messages)
+{
+    for (int i = 0; i < vote->count; i++) {
+        if (vote->voter[i].rank != own)
+            continue;
+        vote->voter[i].contradicts += messages->differ;
+        vote->voter[i].agrees += messages->agree;
+    }
+}
+
 /* Counts the disagreement of a pair of which one rank is on another machine,
  * where its call is not known. */
 static void vote_count_unknown(vote_t *vote, int own, int other)
@@ -192,8 +206,51 @@ static void await_others(const dscomm_group_t *group)
         g_usleep(1000);
 }
 
+/* Counts, in the store, the ranks that doubt what a root has sent them. Each
+ * gets one message only, so it cannot tell who is wrong; but a root that is
+ * right for all others is right. True if this rank is the only one. */
+static bool doubts_alone(const dscomm_group_t *group, uint64_t sequence)
+{
+    dscomm_store_t *store =
+        group->size < 3 ? NULL : dscomm_priv_group_look_open(group);
+    int64_t before, doubts = 0;
+    char key[48];
+
+    if (!store)
+        return false;
+    snprintf(key, sizeof key, "doubts/%llu", (unsigned long long)sequence);
+    if (dscomm_store_add(store, key, 1, &before) == DSCOMM_OK) {
+        await_others(group);
+        dscomm_store_add(store, key, 0, &doubts);
+    }
+    dscomm_store_close(store);
+    return doubts == 1;
+}
+
+/* Of two ranks that are equally likely, returns the culprit. */
+static int untie(const dscomm_group_t *group, const dscomm_failure_t *failure,
+                 int culprit)
+{
+    if (failure->coll != DSCOMM_COLL_SCATTER_V ||
+        failure->group_rank == group->rank) {
+        await_others(group);
+        return culprit;
+    }
+    return doubts_alone(group, failure->sequence) ? group->rank
+                                                  : failure->group_rank;
+}
+
 void dscomm_backend_mismatch_counts(const dscomm_group_t *group,
                                     dscomm_failure_t *failure)
+{
+    const dscomm_messages_seen_t none = {0};
+
+    dscomm_priv_mismatch_counts(group, &none, failure);
+}
+
+void dscomm_priv_mismatch_counts(const dscomm_group_t *group,
+                                 const dscomm_messages_seen_t *messages,
+                                 dscomm_failure_t *failure)
 {
     const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), VOTE_MS);
     vote_t vote = {.group = group, .sequence = failure->sequence};
@@ -211,9 +268,10 @@ void dscomm_backend_mismatch_counts(const dscomm_group_t *group,
     while (!vote_look(&vote) && dscomm_priv_clock() < end)
         g_usleep(1000);
     vote_count(&vote);
+    vote_count_messages(&vote, group->rank, messages);
     vote_count_unknown(&vote, group->rank, failure->group_rank);
     culprit = vote_culprit(&vote, failure->group_rank, &tied);
     if (tied && group->identity.nodes.count > 1)
-        await_others(group);
+        culprit = untie(group, failure, culprit);
     dscomm_priv_group_accuse(group, culprit, failure);
 }

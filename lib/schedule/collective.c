@@ -2,6 +2,7 @@
 /* The kinds of collective works, see collective.h. */
 #include "config.h"
 #include "lib/schedule/collective.h"
+#include "lib/base/clock.h"
 #include "lib/base/status.h"
 #include "lib/diagnosis/diagnosis.h"
 #include "lib/group/failure.h"
@@ -11,6 +12,9 @@
 #include "lib/work/pending.h"
 
 #include <string.h>
+
+/* Time for which the headers of a failed collective are waited for. */
+#define HEADER_MS 200
 
 typedef dscomm_status_t (*diagnose_t)(dscomm_diagnosis_t *diagnosis,
                                       dscomm_failure_t *ret_failure);
@@ -49,6 +53,25 @@ static dscomm_status_t native_start(dscomm_work_t *work)
     return group->ops.start(group->impl, &work->call.coll, &work->request);
 }
 
+/* Improves the record of a mismatch of counts. Ranks of other machines show
+ * what they have called by the headers of their messages alone. */
+static void counts_explain(dscomm_work_t *work, dscomm_failure_t *failure)
+{
+    dscomm_group_t *group = work->group;
+    dscomm_messages_seen_t seen = {0};
+
+    if (dscomm_priv_group_nodes(group) &&
+        (failure->coll == DSCOMM_COLL_GATHER_V ||
+         failure->coll == DSCOMM_COLL_ALL_TO_ALL_V)) {
+        dscomm_priv_run_compare_rest(
+            work->run, dscomm_priv_clock_after(dscomm_priv_clock(), HEADER_MS));
+        seen.agree = work->run->agreed;
+        seen.differ = MAX(work->run->differing - 1, 0);
+        group->works.unscanned = 1;
+    }
+    dscomm_priv_mismatch_counts(group, &seen, failure);
+}
+
 /* Makes the failure record of a run. If a header showed another call, the
  * diagnosis may name the culprit better. */
 static void schedule_explain(dscomm_work_t *work, dscomm_failure_t *ret_failure)
@@ -67,7 +90,7 @@ static void schedule_explain(dscomm_work_t *work, dscomm_failure_t *ret_failure)
         return;
     *ret_failure = run->failure;
     if (ret_failure->kind == DSCOMM_FAILURE_MISMATCH)
-        dscomm_backend_mismatch_counts(work->group, ret_failure);
+        counts_explain(work, ret_failure);
 }
 
 static void schedule_cancel(dscomm_work_t *work, dscomm_status_t status)

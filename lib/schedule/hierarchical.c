@@ -166,18 +166,20 @@ static bool coll_reduces(int coll)
            coll == DSCOMM_COLL_REDUCE_SCATTER_V;
 }
 
-/* Returns the default algorithm. For a call in pieces, the size of the whole
- * call decides: a tree that sends each piece to several ranks would take
- * several times as long. */
-static const dscomm_algorithm_t *
-compose_choose(const compose_t *c, const dscomm_coll_args_t *args, int ranks)
+/* Returns the default algorithm; far: of one rank on each node. For a call in
+ * pieces, the size of the whole call decides: a tree that sends each piece to
+ * several ranks would take several times as long. */
+static const dscomm_algorithm_t *compose_choose(const compose_t *c,
+                                                const dscomm_coll_args_t *args,
+                                                int ranks, bool far)
 {
+    const dscomm_nodes_t each = {.ranks = ranks, .count = ranks};
     const bool one_way =
         args->coll == DSCOMM_COLL_BROADCAST || args->coll == DSCOMM_COLL_REDUCE;
     dscomm_coll_args_t whole = *args;
 
     if (!one_way || args->count >= c->args->count)
-        return c->plan->choose(args, ranks, NULL);
+        return c->plan->choose(args, ranks, far ? &each : NULL);
     whole.count = c->args->count;
     return c->plan->choose(&whole, MIN(ranks, CHAINED), NULL);
 }
@@ -211,7 +213,7 @@ static void write_step(compose_t *c, bool far, const dscomm_coll_args_t *args,
 
     if (part.members)
         dscomm_priv_plan_part(c->plan, &part,
-                              compose_choose(c, args, part.count), args);
+                              compose_choose(c, args, part.count, far), args);
     free(own);
 }
 

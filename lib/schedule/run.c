@@ -2,6 +2,7 @@
 /* Running a schedule. */
 #include "config.h"
 #include "lib/schedule/run.h"
+#include "lib/base/clock.h"
 #include "lib/base/process.h"
 #include "lib/base/status.h"
 #include "lib/schedule/algorithm.h"
@@ -298,11 +299,16 @@ static void check_header(dscomm_run_t *run, const dscomm_step_t *step,
     }
     if (theirs.fingerprint != ours->fingerprint || theirs.chain != run->chain ||
         theirs.algorithm != ours->algorithm || theirs.total != step->total ||
-        bytes != head + step->bytes)
-        refuse_header(run, step, &theirs);
-    else if (run->suspect && run->suspect->peer == step->peer)
+        bytes != head + step->bytes) {
+        run->differing++;
+        if (run->status == DSCOMM_IN_PROGRESS)
+            refuse_header(run, step, &theirs);
+    } else if (run->suspect && run->suspect->peer == step->peer) {
         refuse_length(run, run->suspect, run->suspect_bytes);
-    else if (step->bytes) {
+    } else {
+        run->agreed++;
+    }
+    if (run->status == DSCOMM_IN_PROGRESS && step->bytes) {
         dscomm_phase(&run->args, DSCOMM_PHASE_COPY_OUT);
         memcpy(run_address(run, &step->place), stage + head, step->bytes);
     }
@@ -333,7 +339,8 @@ static void run_complete(dscomm_run_t *run, const dscomm_step_t *step,
         return;
     else if (step->has_header)
         check_header(run, step, request->bytes);
-    else if (request->status || request->bytes != step->bytes)
+    else if (run->status == DSCOMM_IN_PROGRESS &&
+             (request->status || request->bytes != step->bytes))
         run_suspect_length(run, step, request->bytes);
 }
 
@@ -469,6 +476,14 @@ static int next_chain(dscomm_run_t *run, dscomm_run_slot_t *slot,
     return 1;
 }
 
+/* True after a failure by one pair's counts: the other messages of the round
+ * are still started, because their headers show who of the pair is wrong. */
+static bool run_compares(const dscomm_run_t *run)
+{
+    return run->differing && !run->differs &&
+           run->status == DSCOMM_ERR_MISMATCH;
+}
+
 /* Runs rounds until one must wait. */
 static void slot_proceed(dscomm_run_t *run, dscomm_run_slot_t *slot)
 {
@@ -485,10 +500,44 @@ static void slot_proceed(dscomm_run_t *run, dscomm_run_slot_t *slot)
         do {
             step = &run->schedule->steps[slot->next++];
             run_execute(run, step, slot);
-            if (run->status != DSCOMM_IN_PROGRESS)
+            if (run->status != DSCOMM_IN_PROGRESS && !run_compares(run))
                 return;
         } while (!step->last);
+        if (run->status != DSCOMM_IN_PROGRESS)
+            return;
     }
+}
+
+/* Compares the headers that have come; returns how many are still to come. */
+static uint32_t headers_take(dscomm_run_t *run)
+{
+    uint32_t due = 0;
+
+    for (uint32_t i = 0; i < run->nmessages;) {
+        const dscomm_run_message_t message = run->messages[i];
+        const bool is_header =
+            message.step->kind == STEP_RECV && message.step->has_header;
+
+        if (!is_header || message.request->status == DSCOMM_IN_PROGRESS) {
+            due += is_header;
+            i++;
+            continue;
+        }
+        run->messages[i] = run->messages[--run->nmessages];
+        run_complete(run, message.step, message.request);
+    }
+    return due;
+}
+
+void dscomm_priv_run_compare_rest(dscomm_run_t *run, int64_t end)
+{
+    const dscomm_port_t *port = &run->port;
+
+    while (headers_take(run) &&
+           port->ops->status(port->impl, NULL) == DSCOMM_OK &&
+           dscomm_priv_clock() < end)
+        if (!port->ops->progress(port->impl))
+            g_usleep(100);
 }
 
 void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args)
@@ -504,6 +553,7 @@ void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args)
     run->earlier = false;
     run->nmessages = 0;
     run->suspect = NULL;
+    run->agreed = run->differing = 0;
     run->nidle = schedule->most_messages;
     run->open = schedule->window;
     if (schedule->factors)

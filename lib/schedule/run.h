@@ -54,6 +54,7 @@ typedef struct dscomm_run {
     int differs; /* a header shows that a rank has made another call, */
     bool earlier; /* and that a call before this one was another one */
     uint32_t chain; /* for the message headers; set before the start */
+    int agreed, differing; /* headers that show the expected counts, or not */
     dscomm_failure_t failure; /* the reason of a failed status */
 } dscomm_run_t;
 
@@ -73,6 +74,10 @@ void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args);
  * is the record; peers are not notified, and messages are under way until the
  * run is cancelled. */
 unsigned dscomm_priv_run_advance(dscomm_run_t *run);
+/* Compares the other headers of a run that has failed by the counts of one
+ * pair, until none is under way, the group has ended, or the clock shows end.
+ */
+void dscomm_priv_run_compare_rest(dscomm_run_t *run, int64_t end);
 /* Cancels the messages under way; the run ends with status. */
 void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status);
 /* Lists the ranks whose messages are missing, and those that have not received
