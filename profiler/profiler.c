@@ -652,12 +652,11 @@ void dscomm_profiler_range_begin(const char *name)
     const unsigned depth = ranges.depth++;
     unsigned number;
 
-    if (depth >= RANGES_MAX)
-        return;
-    ranges.open[depth].name = 0;
+    if (depth < RANGES_MAX)
+        ranges.open[depth].name = 0;
     if (!profiler || !atomic_load(&profiler->started))
         return;
-    number = dscomm_priv_text_number(name);
+    number = depth < RANGES_MAX ? dscomm_priv_text_number(name) : TEXT_OTHERS;
     if (!number || number == TEXT_OTHERS) {
         atomic_fetch_add(&profiler->table.dropped, 1);
         return;

@@ -371,6 +371,20 @@ void net_leave_group(void *impl)
     net_leave(domain);
 }
 
+/* "rank 1 (pid 12 on b)"; of other hosts' ranks, the link has process and
+ * host. */
+static void rank_describe(const engine_t *engine, int peer,
+                          char text[DSCOMM_CREATION_RANK_MAX])
+{
+    const link_t *link = &engine->domain->links[peer];
+
+    dscomm_backend_rank(engine->group, engine->domain->world_ranks[peer], 0,
+                        text);
+    if (link->pid && !strchr(text, '('))
+        g_snprintf(text, DSCOMM_CREATION_RANK_MAX, "rank %d (pid %lld on %s)",
+                   engine->ranks_of[peer], (long long)link->pid, link->host);
+}
+
 /* Names the rank for which a request waits. */
 int net_explain(void *impl, const dscomm_request_t *head, char *text,
                 size_t size)
@@ -379,12 +393,10 @@ int net_explain(void *impl, const dscomm_request_t *head, char *text,
     const request_t *request = (const request_t *)head;
     char rank[DSCOMM_CREATION_RANK_MAX], where[256] = "";
     const domain_t *domain = engine->domain;
-    int world_rank;
 
     if (!request || request->peer < 0)
         return -1;
-    world_rank = domain->world_ranks[request->peer];
-    dscomm_backend_rank(engine->group, world_rank, 0, rank);
+    rank_describe(engine, request->peer, rank);
     if (domain->ops.describe)
         domain->ops.describe(domain->wire, request->peer, where, sizeof where);
     if (head->status == DSCOMM_ERR_PEER_FAILED)

@@ -13,7 +13,9 @@
 #include "lib/rendezvous/processes.h"
 
 #include <dscomm/log.h>
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Time before the dump of a mismatch: the rank that differs may see it before
@@ -108,6 +110,19 @@ static void memory_share(dscomm_world_t *world, int first)
     world->recorder = found;
 }
 
+/* Warns of a folder in which no dump could be written. */
+static void folder_check(const char *folder)
+{
+    char *parent = g_path_get_dirname(folder);
+    const bool there = g_file_test(folder, G_FILE_TEST_EXISTS);
+
+    if (access(there ? folder : parent, W_OK | X_OK))
+        dscomm_log(DSCOMM_LOG_WARN, "core",
+                   "DSCOMM_DUMP: no dump can be written to %s: %s", folder,
+                   strerror(errno));
+    g_free(parent);
+}
+
 void dscomm_priv_world_record(dscomm_world_t *world, int rank)
 {
     const dscomm_meeting_t *meeting = &world->meeting;
@@ -115,6 +130,8 @@ void dscomm_priv_world_record(dscomm_world_t *world, int rank)
     const int local = first < 0 ? 0 : meeting->hosts.local[rank];
     const char *problem;
 
+    if (!local && dscomm_priv_setting_text(SETTING_DUMP))
+        folder_check(dscomm_priv_setting_text(SETTING_DUMP));
     if (local && !dscomm_priv_setting_text(SETTING_RECORDER))
         memory_share(world, first);
     if (!world->recorder.memory)

@@ -201,17 +201,36 @@ static void schedule_post_early(dscomm_work_t *work)
     dscomm_priv_early_begin(work->run);
 }
 
+static void detail_append(dscomm_failure_t *failure, const char *text)
+{
+    char *before = g_strdup(failure->detail);
+
+    dscomm_backend_failure_detail(failure, "%s; %s", before, text);
+    g_free(before);
+}
+
 /* The reports may not show who is late: the store may be gone, and a rank that
  * ended in this collective has reported nothing. A rank that is the only one to
  * be waited for is the culprit then. */
 static dscomm_status_t schedule_overdue(dscomm_work_t *work,
                                         dscomm_failure_t *ret_failure)
 {
+    const bool far = dscomm_priv_group_nodes(work->group) != NULL;
+    char where[DSCOMM_FAILURE_DETAIL_MAX] = "";
+    dscomm_status_t status;
+    int peer = -1;
+
     dscomm_priv_group_accuse(work->group, dscomm_priv_run_awaited(work->run),
                              ret_failure);
     dscomm_priv_run_explain(work->run, ret_failure->detail,
                             sizeof ret_failure->detail);
-    return schedule_diagnose(work, dscomm_priv_diagnosis_timeout, ret_failure);
+    if (far)
+        peer = dscomm_priv_run_describe_peer(work->run, where, sizeof where);
+    status =
+        schedule_diagnose(work, dscomm_priv_diagnosis_timeout, ret_failure);
+    if (status == DSCOMM_OK && *where && ret_failure->group_rank == peer)
+        detail_append(ret_failure, where);
+    return status;
 }
 
 static const dscomm_work_kind_t native_kind = {.start = native_start};

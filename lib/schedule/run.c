@@ -652,6 +652,19 @@ int dscomm_priv_run_awaited(const dscomm_run_t *run)
     return peer;
 }
 
+int dscomm_priv_run_describe_peer(const dscomm_run_t *run, char *text,
+                                  size_t size)
+{
+    const dscomm_port_t *port = &run->port;
+    const int peer = dscomm_priv_run_awaited(run);
+
+    *text = '\0';
+    if (peer < 0 || !port->ops->explain)
+        return -1;
+    port->ops->explain(port->impl, run->messages[0].request, text, size);
+    return peer;
+}
+
 /* Writes " from ranks 1, 3", each rank once; nothing if there are none. */
 static void list_peers(const dscomm_run_t *run, int kind,
                        char text[DSCOMM_ERROR_MAX])

@@ -74,6 +74,11 @@ void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args);
  * is the record; peers are not notified, and messages are under way until the
  * run is cancelled. */
 unsigned dscomm_priv_run_advance(dscomm_run_t *run);
+/* Writes what the backend knows of the wait for the only peer that messages
+ * under way have: "waiting for rank 1 (pid 12 on b) at 10.0.0.2:4711"; "" if
+ * there are several. Returns the peer, or -1. */
+int dscomm_priv_run_describe_peer(const dscomm_run_t *run, char *text,
+                                  size_t size);
 /* Compares the other headers of a run that has failed by the counts of one
  * pair, until none is under way, the group has ended, or the clock shows end.
  */

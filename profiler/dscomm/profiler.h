@@ -123,8 +123,8 @@ DSCOMM_API dscomm_status_t dscomm_profiler_site_end(dscomm_status_t status);
 DSCOMM_API void dscomm_profiler_tag(const char *tag);
 
 /* A range of this thread's time, such as "forward", which becomes a row of its
- * name, or counts as dropped if its name is beyond the 4094, or empty. Ranges
- * may be nested, up to 16 deep. Nothing happens unless a profiler is attached.
+ * name, or counts as dropped if its name is beyond the 4094, or empty, or if it
+ * is nested more than 16 deep. Nothing happens unless a profiler is attached.
  * MT: safe. */
 DSCOMM_API void dscomm_profiler_range_begin(const char *name);
 DSCOMM_API void dscomm_profiler_range_end(void);

@@ -332,6 +332,7 @@ dscomm_status_t tcp_places(const tcp_t *tcp, const void *address, size_t bytes,
     bool fine = count >= 3 && strcmp(lines[0], ADDRESS_VERSION) == 0;
     const bool same_host = fine && strcmp(lines[1], tcp->host) == 0;
 
+    pair->elsewhere = !same_host;
     pair->places = g_new0(place_t, count + 1);
     pair->place_count = 0;
     if (same_host && tcp->unix_listener >= 0 && strcmp(lines[2], "-"))

@@ -99,20 +99,35 @@ static int conn_connect(tcp_t *tcp, int peer, unsigned channel,
     return 0;
 }
 
+static bool is_loopback(const place_t *place)
+{
+    const struct in6_addr *v6 = &place->address.v6.sin6_addr;
+
+    return place->address.any.sa_family == AF_INET
+               ? ntohl(place->address.v4.sin_addr.s_addr) >> 24 == 127
+               : place->address.any.sa_family == AF_INET6 &&
+                     IN6_IS_ADDR_LOOPBACK(v6);
+}
+
 /* Notes that an address has failed, and tries the next one. */
 static void place_failed(tcp_t *tcp, int peer, const char *why, int error)
 {
     pair_t *pair = &tcp->pairs[peer];
+    const place_t *place = &pair->places[pair->place];
+    const bool astray = pair->elsewhere && is_loopback(place);
+    const char *remedy =
+        astray ? "the address of a loopback leads to no other host; set "
+                 "DSCOMM_SOCKET_IFNAME to an interface that does"
+               : tcp_remedy(error);
     char text[PLACE_TEXT];
 
-    tcp_place_text(&pair->places[pair->place], text);
     snprintf(pair->why, sizeof pair->why, "it cannot be reached at %s: %s%s%s",
-             text, why, tcp_remedy(error) ? "; " : "",
-             tcp_remedy(error) ? tcp_remedy(error) : "");
+             tcp_place_text(place, text), why, remedy ? "; " : "",
+             remedy ? remedy : "");
     pair->main = NULL;
     pair->error = error;
     pair->place++;
-    if (error == ECONNREFUSED && pair->place == pair->place_count)
+    if (error == ECONNREFUSED && pair->place == pair->place_count && !astray)
         pair->end_ns = 0;
     pair->again_ns = 1; /* at the next look at timers */
 }
@@ -209,6 +224,7 @@ void tcp_accept(tcp_t *tcp, int listener, bool unix_socket)
     while ((fd = accept4(listener, &place.address.any, &place.length,
                          SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
         if (tcp->unproven >= UNPROVEN_MAX + (unsigned)tcp->args.ranks) {
+            tcp_stranger(tcp, &place, "too many others prove nothing");
             close(fd);
             continue;
         }
@@ -229,8 +245,11 @@ static void conn_late(conn_t *conn, int64_t now)
 {
     if (conn->state != CONN_CONNECTING)
         tcp_handshake(conn);
-    if (conn->state < CONN_UP && now >= conn->deadline_ns)
-        tcp_conn_end(conn, ETIMEDOUT, "no answer in time");
+    if (conn->state >= CONN_UP || now < conn->deadline_ns)
+        return;
+    if (!conn->outgoing)
+        tcp_stranger(conn->tcp, &conn->place, "it proved nothing in time");
+    tcp_conn_end(conn, ETIMEDOUT, "no answer in time");
 }
 
 void tcp_timers(tcp_t *tcp)

@@ -94,17 +94,21 @@ void tcp_handshake_begin(conn_t *conn)
     tcp_conn_events(conn);
 }
 
-/* Refuses a connection of somebody else. */
-static void refuse(conn_t *conn, const char *why)
+void tcp_stranger(tcp_t *tcp, const place_t *place, const char *why)
 {
     char text[PLACE_TEXT];
 
+    dscomm_log(tcp->told ? DSCOMM_LOG_DEBUG : DSCOMM_LOG_WARN, "tcp",
+               "closed a connection from %s: %s%s", tcp_place_text(place, text),
+               why, tcp->told ? "" : "; further ones are not reported");
+    tcp->told = true;
+}
+
+/* Refuses a connection of somebody else. */
+static void refuse(conn_t *conn, const char *why)
+{
     if (!conn->outgoing)
-        dscomm_log(conn->tcp->told ? DSCOMM_LOG_DEBUG : DSCOMM_LOG_WARN, "tcp",
-                   "closed a connection from %s: %s%s",
-                   tcp_place_text(&conn->place, text), why,
-                   conn->tcp->told ? "" : "; further ones are not reported");
-    conn->tcp->told = conn->tcp->told || !conn->outgoing;
+        tcp_stranger(conn->tcp, &conn->place, why);
     tcp_conn_end(conn, EPROTO, "%s", why);
 }
 

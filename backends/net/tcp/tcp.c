@@ -204,8 +204,12 @@ static void tcp_describe(void *wire, int peer, char *text, size_t size)
     char place[PLACE_TEXT];
 
     if (pair->main)
-        snprintf(text, size, "at %s",
-                 tcp_place_text(&pair->main->place, place));
+        snprintf(text, size, "at %s%s",
+                 tcp_place_text(&pair->main->place, place),
+                 pair->state == PAIR_UP
+                     ? ""
+                     : ", which does not answer (does its network lead there? "
+                       "DSCOMM_SOCKET_IFNAME, firewalls)");
     else if (*pair->why)
         snprintf(text, size, "(%s)", pair->why);
 }

@@ -115,6 +115,7 @@ struct pair {
     queue_t waiting; /* frames that have come before the connection */
     place_t *places; /* addresses of the peer, best first */
     unsigned place_count, place; /* the one that is being tried */
+    bool elsewhere; /* the peer is on another host */
     int64_t end_ns; /* until then it is tried */
     int64_t again_ns; /* the next attempt; 0: one is being made */
     int error; /* errno of the last attempt; 0: another reason */
@@ -187,6 +188,8 @@ void tcp_frames_drop(tcp_t *tcp, queue_t *queue);
  * afterwards, or waits for more. */
 void tcp_handshake(conn_t *conn);
 void tcp_handshake_begin(conn_t *conn);
+/* Logs that a connection from place is refused: the first one as a warning. */
+void tcp_stranger(tcp_t *tcp, const place_t *place, const char *why);
 
 /* stream.c */
 
