@@ -64,29 +64,31 @@ static void check_environment(void)
 
 /* Functions of each room, called in a forked child. */
 static void (*const forked[])(void) = {
-    dscomm_priv_module_forked,     dscomm_priv_rendezvous_forked,
-    dscomm_priv_world_forked,      dscomm_priv_hook_forked,
-    dscomm_priv_pending_forked,    dscomm_priv_event_forked,
-    dscomm_priv_progress_forked,   dscomm_priv_progress_thread_forked,
-    dscomm_priv_helper_forked,     dscomm_priv_device_times_forked,
-    dscomm_priv_world_dump_forked, NULL,
+    dscomm_priv_module_forked,
+    dscomm_priv_rendezvous_forked,
+    dscomm_priv_world_forked,
+    dscomm_priv_hook_forked,
+    dscomm_priv_pending_forked,
+    dscomm_priv_event_forked,
+    dscomm_priv_progress_forked,
+    dscomm_priv_progress_thread_forked,
+    dscomm_priv_helper_forked,
+    dscomm_priv_device_times_forked,
+    dscomm_priv_world_dump_forked,
+    dscomm_priv_overdue_forked,
+    NULL,
 };
 
 /* The parts that rooms keep with each group, in the order in which they end:
  * works end before the descriptor that signals them, and attachments end
  * last. */
 static const dscomm_group_part_t *const parts[] = {
-    &dscomm_priv_recording_part,
-    &dscomm_priv_works_part,
-    &dscomm_priv_event_part,
-    &dscomm_priv_cache_part,
-    &dscomm_priv_lists_part,
-    &dscomm_priv_matched_part,
-    &dscomm_priv_memory_part,
-    &dscomm_priv_attachments_part,
-    &dscomm_priv_recorder_part,
-    &dscomm_priv_device_times_part,
-    NULL,
+    &dscomm_priv_recording_part,    &dscomm_priv_works_part,
+    &dscomm_priv_event_part,        &dscomm_priv_cache_part,
+    &dscomm_priv_lists_part,        &dscomm_priv_matched_part,
+    &dscomm_priv_memory_part,       &dscomm_priv_attachments_part,
+    &dscomm_priv_recorder_part,     &dscomm_priv_overdue_part,
+    &dscomm_priv_device_times_part, NULL,
 };
 
 /* Gives lower rooms the functions of higher rooms that they call. */

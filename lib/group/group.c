@@ -320,6 +320,7 @@ dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
     group->recorded_as = dscomm_priv_recorder_group(
         group->recorder, group->identity.name, group->identity.id, group->rank,
         group->size, group->module->name);
+    dscomm_priv_overdue_watch(group);
     dscomm_log(DSCOMM_LOG_DEBUG, "core",
                "group '%s' (%s): rank %d of %d, backend %s",
                group->identity.name, group->identity.id, group->rank,

@@ -80,6 +80,16 @@ typedef struct {
     SLIST_HEAD(, dscomm_attachment) attachments;
 } dscomm_group_life_t;
 
+/* The blocking collective that overdue.c watches. */
+typedef struct {
+    LIST_ENTRY(dscomm_group) in_list;
+    bool listed;
+    bool told; /* that it is overdue */
+    _Atomic uint64_t running; /* its serial in the flight recorder, or 0 */
+    uint64_t seen; /* running, at the last look */
+    int64_t since_ns; /* when that was seen first */
+} dscomm_group_overdue_t;
+
 /* The oldest collective that was pending when this rank saw that the group had
  * ended. Set once, with works.lock held; is_set is stored last, because other
  * threads read it without the lock. */
@@ -184,6 +194,7 @@ struct dscomm_group {
     dscomm_group_memory_t memory;
     dscomm_group_identity_t identity;
     dscomm_group_life_t life;
+    dscomm_group_overdue_t overdue;
 };
 
 /* bytes of an id, which is part of the store's keys */
@@ -319,8 +330,12 @@ dscomm_priv_group_run(dscomm_group_t *group, const dscomm_coll_args_t *args)
     const uint64_t serial =
         dscomm_priv_recorder_collective(group->recorder, group->recorded_as,
                                         group->size, args, RECORDED_STARTED);
-    const dscomm_status_t status = group->run(group->impl, args);
+    dscomm_status_t status;
 
+    atomic_store_explicit(&group->overdue.running, serial,
+                          memory_order_relaxed);
+    status = group->run(group->impl, args);
+    atomic_store_explicit(&group->overdue.running, 0, memory_order_relaxed);
     dscomm_priv_recorder_end(group->recorder, serial,
                              args->count * args->element, status);
     if (G_UNLIKELY(status < 0))

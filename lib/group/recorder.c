@@ -145,7 +145,8 @@ void dscomm_priv_world_record(dscomm_world_t *world, int rank)
 }
 
 /* Ranks that share no memory have files of their own. */
-static const char *group_dump(dscomm_group_t *group, const char *folder)
+static const char *group_dump(dscomm_group_t *group, const char *folder,
+                              const char *name)
 {
     const dscomm_world_t *world = group->identity.world;
     char identity[DSCOMM_WORLD_ID + 16];
@@ -155,8 +156,24 @@ static const char *group_dump(dscomm_group_t *group, const char *folder)
     else
         snprintf(identity, sizeof identity, "%s.%d", world->meeting.id,
                  group->recorder->rank);
-    return dscomm_priv_recorder_dump(folder, identity, group->identity.id,
-                                     &world->recorder, group->recorder);
+    return dscomm_priv_recorder_dump(folder, identity, name, &world->recorder,
+                                     group->recorder);
+}
+
+void dscomm_priv_group_dump(dscomm_group_t *group, const char *name)
+{
+    const char *folder = dscomm_priv_setting_text(SETTING_DUMP);
+    const char *problem = NULL;
+    char *whole;
+
+    if (!folder)
+        return;
+    whole = g_strdup_printf("%s-%s", group->identity.id, name);
+    problem = group_dump(group, folder, whole);
+    if (problem)
+        dscomm_log(DSCOMM_LOG_WARN, "core",
+                   "flight recorder: no dump was written: %s", problem);
+    g_free(whole);
 }
 
 /* Waits for the end of a rank's process on this machine. */
@@ -193,7 +210,7 @@ static void group_record_failure(dscomm_group_t *group)
         g_usleep(SETTLE_US);
     if (failure.kind == DSCOMM_FAILURE_DIED)
         death_await(group, failure.rank);
-    problem = group_dump(group, folder);
+    problem = group_dump(group, folder, group->identity.id);
     if (problem)
         dscomm_log(DSCOMM_LOG_WARN, "core",
                    "flight recorder: no dump was written: %s", problem);

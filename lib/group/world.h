@@ -47,6 +47,14 @@ void dscomm_priv_world_record_prepare(dscomm_world_t *world);
 void dscomm_priv_world_record(dscomm_world_t *world, int rank);
 /* Records why a group has ended, and dumps the recorder then. */
 extern const dscomm_group_part_t dscomm_priv_recorder_part;
+/* Dumps the recorder of a group that goes on to DSCOMM_DUMP, if that is set.
+ * Ranks of one machine that give the same name write one dump. */
+void dscomm_priv_group_dump(dscomm_group_t *group, const char *name);
+
+/* Watches the blocking collectives of a group whose backend cannot end them,
+ * until the group is closed. */
+void dscomm_priv_overdue_watch(dscomm_group_t *group);
+extern const dscomm_group_part_t dscomm_priv_overdue_part;
 
 /* Between both, a thread dumps the world's flight recorder to DSCOMM_DUMP
  * whenever the process gets DSCOMM_DUMP_SIGNAL. Both do nothing unless that is
@@ -57,5 +65,6 @@ void dscomm_priv_world_dump_end(dscomm_world_t *world);
 /* In a forked child: initialise the locks. */
 void dscomm_priv_world_forked(void);
 void dscomm_priv_world_dump_forked(void);
+void dscomm_priv_overdue_forked(void);
 
 #endif

@@ -57,6 +57,30 @@ else
     skip 'digits goes on without a rank' 'digits was not built: no zlib'
 fi
 
+# Nothing ends a blocking collective of MPI, but a thread says that it is overdue.
+overdue()
+{
+    rm -rf "$scratch/dumps"
+    # shellcheck disable=SC2086
+    DSCOMM_BACKEND=mpi DSCOMM_MPI_BLOCKING=yes DSCOMM_TIMEOUT=1 \
+        DSCOMM_DUMP=$scratch/dumps timeout -k 5 6 mpirun.openmpi --oversubscribe \
+        --bind-to none -n 3 "$abs_top_builddir/tests/tools/failing" late \
+        >"$scratch/out" 2>"$scratch/err" </dev/null
+}
+overdue
+like "$(cat "$scratch/err")" \
+    'rank 0 of 3\) has not come back within 1000 ms: rank 1 \(pid .*\) has not made this call' \
+    'a blocking call that is overdue' || sed 's/^/# /' "$scratch/err"
+is "$(ls "$scratch/dumps" | wc -l)" 1 'it writes a dump'
+like "$("$abs_top_builddir/tools/dscomm" analyze "$scratch/dumps")" \
+    "group 'world': rank 1 is behind" 'which names the late rank'
+DSCOMM_WATCHDOG=no
+export DSCOMM_WATCHDOG
+overdue
+[ ! -e "$scratch/dumps" ]
+result $? 'not without a watchdog'
+unset DSCOMM_WATCHDOG
+
 # Started by nothing that knows of MPI
 launch="$abs_top_builddir/tools/dscomm run"
 start 2 complain
