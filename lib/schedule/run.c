@@ -499,7 +499,10 @@ static void slot_proceed(dscomm_run_t *run, dscomm_run_slot_t *slot)
         }
         do {
             step = &run->schedule->steps[slot->next++];
-            run_execute(run, step, slot);
+            if (run->status == DSCOMM_IN_PROGRESS)
+                run_execute(run, step, slot);
+            else if (step->kind == STEP_SEND || step->kind == STEP_RECV)
+                run_post(run, step, slot);
             if (run->status != DSCOMM_IN_PROGRESS && !run_compares(run))
                 return;
         } while (!step->last);
