@@ -12,6 +12,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -351,20 +352,45 @@ dscomm_status_t tcp_places(const tcp_t *tcp, const void *address, size_t bytes,
                        "its address in the store is malformed");
 }
 
+/* Finds the interface that has a lane's address of this host. */
+static void lane_find_interface(lane_t *lane)
+{
+    struct ifaddrs *all, *one;
+    place_t place;
+
+    *lane->interface = '\0';
+    if (!lane->from.length || getifaddrs(&all))
+        return;
+    for (one = all; one; one = one->ifa_next) {
+        const int family = one->ifa_addr ? one->ifa_addr->sa_family : AF_UNSPEC;
+
+        if (family != AF_INET && family != AF_INET6)
+            continue;
+        place.length = family == AF_INET ? sizeof place.address.v4
+                                         : sizeof place.address.v6;
+        memcpy(&place.address, one->ifa_addr, place.length);
+        if (host_equal(&place, &lane->from))
+            g_strlcpy(lane->interface, one->ifa_name, sizeof lane->interface);
+    }
+    freeifaddrs(all);
+}
+
 /* Adds the lane to place from the nearest address of this host, unless another
- * lane has that. */
+ * lane has its interface. */
 static unsigned lane_add(const tcp_t *tcp, const place_t *place,
                          lane_t lanes[CONNECTIONS_MAX], unsigned count)
 {
-    place_t mine;
+    lane_t lane = {.to = *place};
 
-    if (!place_nearest(tcp, place, &mine))
+    if (!place_nearest(tcp, place, &lane.from))
         return count;
+    lane_find_interface(&lane);
     for (unsigned l = 0; l < count; l++)
-        if (host_equal(&lanes[l].from, &mine))
+        if (host_equal(&lanes[l].from, &lane.from) ||
+            (*lane.interface && !strcmp(lanes[l].interface, lane.interface)))
             return count;
-    set_port(&mine.address, 0);
-    lanes[count] = (lane_t){mine, *place};
+    set_port(&lane.from.address, 0);
+    lanes[count] = lane;
     return count + 1;
 }
 
@@ -381,6 +407,7 @@ static bool lane_main(const pair_t *pair, lane_t *lane)
         lane->from = (place_t){0};
     else
         set_port(&lane->from.address, 0);
+    lane_find_interface(lane);
     if (conn->outgoing)
         return true;
     for (unsigned p = 0; p < pair->place_count; p++)
@@ -401,9 +428,7 @@ unsigned tcp_lanes(const tcp_t *tcp, const pair_t *pair,
     if (!tcp->side_by_side || pair->main->unix_socket)
         return count;
     for (unsigned p = 0; p < pair->place_count; p++)
-        if (pair->places[p].address.any.sa_family ==
-                lanes[0].to.address.any.sa_family &&
-            count < CONNECTIONS_MAX)
+        if (count < CONNECTIONS_MAX)
             count = lane_add(tcp, &pair->places[p], lanes, count);
     return count;
 }

@@ -12,6 +12,7 @@
 
 #include <dscomm/wire.h>
 #include <glib.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <sys/queue.h>
@@ -47,6 +48,7 @@ typedef struct {
 typedef struct {
     place_t from; /* an address of this host; length 0: any */
     place_t to;
+    char interface[IF_NAMESIZE]; /* of from; "": not known */
 } lane_t;
 
 typedef enum {
