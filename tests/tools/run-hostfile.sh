@@ -138,6 +138,18 @@ hosts '[::1]:1'
 rsh_run true
 is "$status $(cut -d: -f 1-4 "$scratch/rsh.log")" '0 2: ::1' 'an address of IPv6 loses its brackets'
 
+# Lines of several hosts stay whole, however --rsh's program cuts its output.
+cat >"$scratch/cut" <<'END'
+#!/bin/sh
+sh -c "$2" | dd bs=61 2>/dev/null
+END
+chmod +x "$scratch/cut"
+hosts alpha beta gamma
+"$program" run -n 1 --hostfile "$scratch/hosts" --rsh "$scratch/cut" --master $address \
+    --tag-output seq 20000 2>"$scratch/err" | cat >"$scratch/out"
+is "$(grep -c '^\[[0-2]\]: [0-9]*$' "$scratch/out") $(wc -l <"$scratch/out")" '60000 60000' \
+    'lines of three hosts are whole'
+
 # Ends
 hosts alpha beta
 rsh_run -n 1 sh -c '[ $RANK = 0 ] || exit 7; exec sleep 600'

@@ -8,6 +8,7 @@
 #include "lib/base/random.h"
 #include "tools/common/tool.h"
 #include "tools/run/hosts.h"
+#include "tools/run/output.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -49,6 +50,7 @@ typedef struct {
     const tool_hosts_job_t *job;
     const char *rsh; /* its first word */
     remote_t *remotes;
+    tool_output_t *output; /* of all hosts; NULL: they write it themselves */
     int count, running;
     int status; /* to exit with */
     bool ending;
@@ -226,17 +228,31 @@ static void force_end(launch_t *l)
     l->end_signal = SIGKILL;
 }
 
+/* Prints a line between those of the hosts. */
+static void print_line(const launch_t *l, char *line)
+{
+    char *whole = g_strdup_printf("dscomm run: %s\n", line);
+
+    if (l->output)
+        tool_output_write_line(l->output, whole);
+    else
+        fputs(whole, stderr);
+    g_free(whole);
+    g_free(line);
+}
+
 static void remote_fail(launch_t *l, int r, int status)
 {
     const bool on =
         l->job->least && r > 0 && l->running >= l->job->least && !l->ending;
 
     if (!l->ending)
-        tool_fail(0, "run", "node %d (%s): %s ended with status %d%s", r,
-                  l->remotes[r].name, l->rsh, status,
-                  on                ? "; going on with the other hosts"
-                  : l->running == 0 ? ""
-                                    : "; ending the other hosts");
+        print_line(l, g_strdup_printf("node %d (%s): %s ended with status %d%s",
+                                      r, l->remotes[r].name, l->rsh, status,
+                                      on ? "; going on with the other hosts"
+                                      : l->running == 0
+                                          ? ""
+                                          : "; ending the other hosts"));
     if (on)
         return;
     if (!l->ending)
@@ -277,16 +293,28 @@ static void handle_signal(launch_t *l, int signal)
 
 /* Starting */
 
+typedef struct {
+    const sigset_t *mask;
+    int fds[2]; /* stdout and stderr; -1: those of this process */
+} child_t;
+
 /* Runs in the child. */
-static void unblock_signals(void *arg)
+static void child_setup(void *arg)
 {
-    sigprocmask(SIG_SETMASK, arg, NULL);
+    const child_t *child = arg;
+
+    for (int i = 0; i < 2; i++)
+        if (child->fds[i] >= 0)
+            dup2(child->fds[i], i ? STDERR_FILENO : STDOUT_FILENO);
+    sigprocmask(SIG_SETMASK, child->mask, NULL);
 }
 
 static int remote_start(launch_t *l, int r, char **rsh, const char *command,
                         const char *secret, sigset_t *mask)
 {
     remote_t *remote = &l->remotes[r];
+    child_t child = {mask, {-1, -1}};
+    const int lack = l->output ? tool_output_open(l->output, r, child.fds) : 0;
     char *name = g_strdup(remote->name);
     const size_t length = strlen(name);
     GPtrArray *argv = g_ptr_array_new();
@@ -302,10 +330,13 @@ static int remote_start(launch_t *l, int r, char **rsh, const char *command,
     g_ptr_array_add(argv, name);
     g_ptr_array_add(argv, (char *)command);
     g_ptr_array_add(argv, NULL);
-    if (!g_spawn_async_with_pipes(
-            NULL, (char **)argv->pdata, NULL,
-            G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD, unblock_signals,
-            mask, &remote->pid, &remote->fd, NULL, NULL, &error)) {
+    if (lack) {
+        status = tool_fail(TOOL_INTERNAL, "run", "no pipe for a host: %s",
+                           g_strerror(lack));
+    } else if (!g_spawn_async_with_pipes(
+                   NULL, (char **)argv->pdata, NULL,
+                   G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD, child_setup,
+                   &child, &remote->pid, &remote->fd, NULL, NULL, &error)) {
         status =
             tool_fail(g_error_matches(error, G_SPAWN_ERROR, G_SPAWN_ERROR_NOENT)
                           ? TOOL_NOT_FOUND
@@ -320,6 +351,9 @@ static int remote_start(launch_t *l, int r, char **rsh, const char *command,
         if (write(remote->fd, secret, strlen(secret)) < 0)
             remote_close(remote);
     }
+    for (int i = 0; i < 2; i++)
+        if (child.fds[i] >= 0)
+            close(child.fds[i]);
     g_ptr_array_free(argv, true);
     g_free(name);
     return status;
@@ -346,21 +380,48 @@ static void start_all(launch_t *l, const tool_hosts_t *hosts, char **rsh,
         end_all(l);
 }
 
+/* Waits for signals and output, until the deadline if the job is ending. */
+static void turn(launch_t *l, int signal_fd, GArray *fds)
+{
+    const gint64 left = l->deadline - g_get_monotonic_time();
+    const struct pollfd signals = {signal_fd, POLLIN, 0};
+    struct signalfd_siginfo info;
+
+    g_array_set_size(fds, 0);
+    g_array_append_val(fds, signals);
+    if (l->output)
+        tool_output_prepare(l->output, fds);
+    poll((struct pollfd *)(void *)fds->data, fds->len,
+         !l->ending ? -1 : (int)(CLAMP(left, 0, END_US) / 1000) + 1);
+    if (l->output)
+        tool_output_dispatch(l->output, fds);
+    while (read(signal_fd, &info, sizeof(info)) == sizeof(info))
+        handle_signal(l, (int)info.ssi_signo);
+}
+
+/* Until all hosts have ended, and their output is written. */
 static void supervise(launch_t *l, int signal_fd)
 {
-    struct signalfd_siginfo info;
-    struct pollfd signals = {signal_fd, POLLIN, 0};
+    GArray *fds = g_array_new(false, false, sizeof(struct pollfd));
 
     while (l->running > 0) {
-        const gint64 left = l->deadline - g_get_monotonic_time();
-
-        poll(&signals, 1,
-             !l->ending ? -1 : (int)(CLAMP(left, 0, END_US) / 1000) + 1);
-        while (read(signal_fd, &info, sizeof(info)) == sizeof(info))
-            handle_signal(l, (int)info.ssi_signo);
+        turn(l, signal_fd, fds);
         if (l->ending && g_get_monotonic_time() >= l->deadline)
             force_end(l);
     }
+    if (l->output) {
+        tool_output_end(l->output);
+        l->ending = l->signal != 0;
+        l->deadline = g_get_monotonic_time() + END_US;
+        while (!tool_output_idle(l->output) &&
+               !(l->ending && g_get_monotonic_time() >= l->deadline))
+            turn(l, signal_fd, fds);
+        if (!tool_output_idle(l->output))
+            tool_output_give_up(l->output);
+        if (tool_output_failed(l->output) && l->status == TOOL_OK)
+            l->status = TOOL_INTERNAL;
+    }
+    g_array_unref(fds);
 }
 
 static int start_on_hosts(const tool_hosts_t *hosts,
@@ -381,12 +442,16 @@ static int start_on_hosts(const tool_hosts_t *hosts,
         return tool_fail(TOOL_INTERNAL, "run", "cannot receive signals: %s",
                          g_strerror(errno));
     l.remotes = g_new0(remote_t, l.count);
+    if (job->tagged)
+        l.output =
+            tool_output_new("run", &(tool_tags_t){.none = true}, 0, l.count);
     for (int r = 0; r < l.count; r++) {
         l.remotes[r].name = g_array_index(hosts->list, tool_host_t, r).name;
         l.remotes[r].fd = -1;
     }
     start_all(&l, hosts, rsh, &mask);
     supervise(&l, signal_fd);
+    tool_output_free(l.output);
     g_free(l.remotes);
     close(signal_fd);
     sigprocmask(SIG_SETMASK, &mask, NULL);

@@ -26,6 +26,7 @@ typedef struct {
     const GPtrArray *options; /* further words for all hosts */
     char *const *argv; /* the program, NULL at the end */
     bool no_secret;
+    bool tagged; /* the hosts' output has tags: its lines are written whole */
     gint64 grace_us; /* time for the ranks to end */
 } tool_hosts_job_t;
 

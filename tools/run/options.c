@@ -383,6 +383,7 @@ static int run_on_hosts(const options_t *o, const GPtrArray *words, char **argv)
                                   words,
                                   argv,
                                   o->limits.no_secret,
+                                  o->limits.tag_output,
                                   o->limits.grace_us};
     const int status = tool_hosts_run(&o->hosts, &job);
 

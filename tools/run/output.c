@@ -28,6 +28,7 @@ typedef struct {
     GByteArray *queue;
     gsize written; /* of queue */
     int slot;
+    bool untagged;
     bool colored;
     bool timed;
 } sink_t;
@@ -83,6 +84,7 @@ tool_output_t *tool_output_new(const char *command, const tool_tags_t *tags,
         output->sinks[i].queue = g_byte_array_new();
         output->sinks[i].colored = has_colors(output->sinks[i].fd, tags->color);
         output->sinks[i].timed = tags->timestamps;
+        output->sinks[i].untagged = tags->none;
     }
     output->streams = g_new0(stream_t, 2 * ranks);
     output->errors = &output->sinks[same ? 0 : 1];
@@ -201,7 +203,8 @@ static void put_line(stream_t *stream, int rank, const guint8 *bytes,
     GByteArray *queue = stream->sink->queue;
 
     if (stream->sink->fd >= 0) {
-        put_tag(stream->sink, rank);
+        if (!stream->sink->untagged)
+            put_tag(stream->sink, rank);
         g_byte_array_append(queue, stream->line->data, stream->line->len);
         g_byte_array_append(queue, bytes, (guint)size);
         g_byte_array_append(queue, (const guint8 *)"\n", 1);

@@ -21,6 +21,7 @@ typedef enum {
 
 /* The look of tags. */
 typedef struct {
+    gboolean none; /* whole lines alone: they have tags already */
     gboolean timestamps; /* the time of each line comes before its tag */
     tool_color_t color; /* each rank's tag has a color */
 } tool_tags_t;
