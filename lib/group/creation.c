@@ -283,7 +283,7 @@ void dscomm_backend_failure_earlier(const dscomm_group_t *group,
     dscomm_store_t *store;
     int present = 0;
 
-    if (is_served(group) && failure->rank == 0)
+    if (!group || (is_served(group) && failure->rank == 0))
         return;
     store = dscomm_priv_group_look_open(group);
     if (!store)
