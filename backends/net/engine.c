@@ -269,8 +269,7 @@ void net_engine_lose_peer(engine_t *engine, int peer,
     }
 }
 
-/* Ends the group by a death that is due. Called without the lock. */
-static void engine_judge(engine_t *engine)
+void net_engine_judge(engine_t *engine)
 {
     dscomm_failure_t failure;
 
@@ -291,7 +290,7 @@ unsigned net_progress(void *impl)
     domain_t *domain = engine->domain;
     unsigned moved;
 
-    engine_judge(engine);
+    net_engine_judge(engine);
     net_enter(domain);
     if (!engine->moved)
         domain->ops.poll(domain->wire);
@@ -336,7 +335,7 @@ dscomm_status_t net_status(void *impl, dscomm_failure_t *ret_failure)
     engine_t *engine = impl;
 
     engine_look(engine);
-    engine_judge(engine);
+    net_engine_judge(engine);
     return ending_status(&engine->ending, ret_failure);
 }
 

@@ -371,6 +371,8 @@ dscomm_status_t net_open(const dscomm_wire_ops_t *ops,
 /* The peer ends the group by its death or silence; text says how. */
 void net_engine_lose_peer(engine_t *engine, int peer,
                           dscomm_failure_kind_t kind, const char *text);
+/* Ends the group by a death that is due. Called without the lock. */
+void net_engine_judge(engine_t *engine);
 void net_engine_revoke(void *impl, const dscomm_failure_t *failure);
 /* Revokes the group because this rank lacks a resource. */
 void net_engine_lack(engine_t *engine, const char *text);
