@@ -180,6 +180,12 @@ static size_t wire_unsent(void *unused)
     return 0;
 }
 
+static unsigned wire_depth(void *unused)
+{
+    (void)unused;
+    return 2;
+}
+
 static const dscomm_wire_ops_t ops = {
     .size = sizeof ops,
     .name = "fuzz",
@@ -190,6 +196,7 @@ static const dscomm_wire_ops_t ops = {
     .post = wire_post,
     .poll = wire_poll,
     .unsent = wire_unsent,
+    .depth = wire_depth,
 };
 
 static void put_64(unsigned char *to, uint64_t value)
