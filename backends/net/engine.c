@@ -262,7 +262,8 @@ void net_engine_lose_peer(engine_t *engine, int peer,
             engine->name, text);
     if (kind != DSCOMM_FAILURE_DIED || link->heard) {
         engine_mark(engine, &failure);
-    } else if (!atomic_load(&engine->death_due)) {
+    } else if (ending_status(&engine->ending, NULL) == DSCOMM_OK &&
+               !atomic_load(&engine->death_due)) {
         engine->death = failure;
         atomic_store(&engine->death_due, 1);
         engine->moved++;

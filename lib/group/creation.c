@@ -274,7 +274,7 @@ static dscomm_status_t stored_failure(const dscomm_group_t *group)
     return failure.status < 0 ? dscomm_backend_fail(&failure) : status;
 }
 
-/* That others hold this rank for dead is no cause of what it has seen. */
+/* An accusation of this rank's own death is no cause of what it has seen. */
 void dscomm_backend_failure_earlier(const dscomm_group_t *group,
                                     dscomm_failure_t *failure)
 {

@@ -227,7 +227,7 @@ static bool doubts_alone(const dscomm_group_t *group, uint64_t sequence)
     return doubts == 1;
 }
 
-/* Of two ranks that are equally likely, returns the culprit. */
+/* Returns the culprit of two ranks that are equally likely. */
 static int untie(const dscomm_group_t *group, const dscomm_failure_t *failure,
                  int culprit)
 {

@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #define LOOKS 8 /* in a deadline */
+#define PAUSE_MOST_NS (60000 * NS_PER_MS) /* between looks */
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list */
@@ -95,7 +96,7 @@ static void *thread_loop(void *arg)
     pthread_mutex_lock(&lock);
     while (!stopping) {
         const int64_t now = dscomm_priv_clock();
-        int64_t pause_ns = INT64_MAX;
+        int64_t pause_ns = PAUSE_MOST_NS;
 
         LIST_FOREACH (group, &watched, overdue.in_list) {
             group_look(group, now);

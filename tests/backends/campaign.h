@@ -108,8 +108,8 @@ static inline int campaign_has(const scene_t *scene, int trait)
     return scene->operation->traits & trait;
 }
 
-/* What is wrong with a rank after a run, or NULL. Increments *within if MPI
- * alone is to blame. campaign-judge.c. */
+/* Returns what is wrong with a rank after a run, or NULL. Increments *within if
+ * MPI alone is to blame. campaign-judge.c. */
 const char *campaign_judge(const scene_t *scene, const job_t *job, int rank,
                            int *within);
 

@@ -307,7 +307,7 @@ static void receive_what_came(dscomm_group_t *group, unsigned char *bytes)
     CHECK_OK(dscomm_group_free(group));
 }
 
-/* What arrives of messages that their sender has given up is not damaged. */
+/* Messages that arrive although their sender has given them up are whole. */
 static void test_messages(void)
 {
     static unsigned char bytes[MESSAGES * MESSAGE_BYTES];
