@@ -95,10 +95,15 @@ static void link_stall(domain_t *domain, int peer)
     net_post(domain, peer, (header_t){.type = FRAME_STALLED});
 }
 
+/* A send of a group that has ended is left for the core to cancel: the credit
+ * may come because the receiver has ended its group without the message. */
 static void stalled_begin(domain_t *domain, request_t *request)
 {
     TAILQ_REMOVE(&domain->links[request->peer].stalled, request, link);
-    send_begin(request);
+    if (ending_check(&request->engine->ending) == DSCOMM_OK)
+        send_begin(request);
+    else
+        request->state = REQUEST_ENDED;
 }
 
 void net_stalled_send(domain_t *domain, int peer)
