@@ -195,7 +195,30 @@ stay 0 --max-restarts 5
 stay 1 --max-restarts 5
 up 2 0
 kill -TERM "$pid_1"
-ends 143,143 'a node is told to end'
+up 1 1
+is "$(worlds 1)" '0 of 1, 1 nodes;' 'a node is told to end: the others go on'
+like "$(err 0)" '^dscomm run: node 1 \(host\): dscomm run was told to end by signal 15 .*starting all again \(restart 1 of 5\)' \
+    'a node is told to end: why'
+stay 2 --max-restarts 5
+stay 3 --max-restarts 5
+says 2 'runs on 1 node without this one'
+says 3 'runs on 1 node without this one'
+kill -TERM "$pid_2"
+says 2 'told to end by signal 15'
+kill -KILL "$(cat "$scratch/pid.0")"
+up 2 2
+is "$(worlds 2)" '0 of 2, 2 nodes;1 of 2, 2 nodes;' \
+    'a node that waits is told to end: the others go on'
+kill -TERM "$pid_0"
+ends 143,143,143,143 'node 0 is told to end, which ends the job: statuses'
+like "$(err 3)" 'node 0 \(host\): dscomm run was told to end by signal 15' \
+    'node 0 is told to end: another node'
+clean
+stay 0
+stay 1
+up 2 0
+kill -TERM "$pid_1"
+ends 143,143 'a node is told to end, and no restart is left: statuses'
 clean
 bounds='--join-timeout 60 --node-timeout 4 --last-call 30 --grace 2'
 nodes=2:3

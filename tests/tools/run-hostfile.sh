@@ -200,23 +200,32 @@ is "$statuses" 137 'a process of --rsh is killed: status'
 like "$(err 0)" 'dscomm run: node 1 \(beta\): [^ ]*/rsh ended with status 137; ending the other hosts' \
     'a process of --rsh is killed: which'
 
-# An elastic job outlives a host
-rm -f "$scratch"/rsh.* "$scratch"/up.*
+# An elastic job outlives a host whose dscomm run, or whose process of --rsh, is killed
+# outlive FILE: kills the process of $scratch/FILE.R for a rank R that is not on the
+# first host
+outlive()
+{
+    rm -f "$scratch"/rsh.* "$scratch"/up.* "$scratch/out"
+    # shellcheck disable=SC2086
+    start_node 0 "$program" run -n 1 --hostfile "$scratch/hosts" --rsh "$rsh" \
+        --nnodes 1:3 --max-restarts 3 --master $address $bounds sh -c '
+        echo $WORLD_SIZE $TORCHELASTIC_RESTART_COUNT
+        [ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0
+        [ $RANK = 0 ] || echo $PPID >"$1/up.$RANK"
+        exec sleep 600' sh "$scratch"
+    appears 2 "$scratch/up.1" "$scratch/up.2"
+    kill -KILL "$(cat "$scratch/$1")"
+    finish
+    is "$statuses" 0 "elastic, $1: status"
+    is "$(sort "$scratch/out" | tr '\n' ' ')" '2 1 2 1 3 0 3 0 3 0 ' \
+        "elastic, $1: the worlds"
+    like "$(err 0)" 'dscomm run: node [12] \((beta|gamma)\): [^ ]*/rsh ended with status 137; going on with the other hosts' \
+        "elastic, $1: which host"
+}
+
 hosts alpha beta gamma
 bounds='--join-timeout 30 --node-timeout 4 --grace 2 --last-call 1.5'
-# shellcheck disable=SC2086
-start_node 0 "$program" run -n 1 --hostfile "$scratch/hosts" --rsh "$rsh" \
-    --nnodes 1:3 --max-restarts 3 --master $address $bounds sh -c '
-    echo $WORLD_SIZE $TORCHELASTIC_RESTART_COUNT
-    [ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0
-    [ $RANK = 0 ] || echo $PPID >"$1/up.$RANK"
-    exec sleep 600' sh "$scratch"
-appears 2 "$scratch/up.1" "$scratch/up.2"
-kill -KILL "$(cat "$scratch/up.1")"
-finish
-is "$statuses" 0 'elastic: status'
-is "$(sort "$scratch/out" | tr '\n' ' ')" '2 1 2 1 3 0 3 0 3 0 ' 'elastic: the worlds'
-like "$(err 0)" 'dscomm run: node [12] \((beta|gamma)\): [^ ]*/rsh ended with status 137; going on with the other hosts' \
-    'elastic: which host'
+outlive up.1
+outlive rsh.beta
 
 tap_done

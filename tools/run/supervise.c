@@ -398,6 +398,14 @@ static void suspend(supervisor_t *s, const struct signalfd_siginfo *info)
     pass_signal(s, false, SIGCONT);
 }
 
+/* Whether the other nodes go on without this one: an elastic job outlives all
+ * nodes but node 0. */
+static bool is_dispensable(const supervisor_t *s)
+{
+    return s->nodes && s->limits->place->least && s->job->node_rank > 0 &&
+           s->job->attempt < s->job->max_restarts;
+}
+
 static void end_by_signal(supervisor_t *s, const struct signalfd_siginfo *info)
 {
     gint64 now = g_get_monotonic_time();
@@ -418,7 +426,12 @@ static void end_by_signal(supervisor_t *s, const struct signalfd_siginfo *info)
     s->restarting = false;
     char *text = g_strdup_printf("dscomm run was told to end by signal %d (%s)",
                                  s->signal, g_strsignal(s->signal));
-    end_job(s, text);
+    if (is_dispensable(s)) {
+        tool_nodes_restart(s->nodes, text);
+        s->over = true;
+    } else {
+        end_job(s, text);
+    }
     g_free(text);
 }
 
