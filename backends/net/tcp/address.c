@@ -22,6 +22,9 @@
 
 #define ADDRESS_VERSION "1"
 #define PLACES_MAX 64
+/* Leading bits that an address of IPv4 shares with those of its network, at
+ * least: networks of more than 65,536 hosts are rare. */
+#define NETWORK_BITS 16
 
 const char *tcp_remedy(int error)
 {
@@ -299,13 +302,17 @@ static unsigned place_nearest(const tcp_t *tcp, const place_t *place,
     return most;
 }
 
+/* IPv4 has 32 bits, IPv6 128. If both lead to a network of this host, IPv4 comes
+ * first: Linux drops a host's addresses of IPv6, and with them its connections,
+ * when the link is down for a moment. */
 static unsigned place_rank(const tcp_t *tcp, const place_t *place)
 {
     place_t mine;
     const unsigned most = place_nearest(tcp, place, &mine);
 
-    /* IPv4 has 32 bits, IPv6 128 */
-    return place->address.any.sa_family == AF_INET ? 4 * most : most;
+    if (place->address.any.sa_family != AF_INET)
+        return most;
+    return 4 * most + (most >= NETWORK_BITS ? 128 : 0);
 }
 
 /* Sorts the places so that those of a network of this host come first. */

@@ -28,6 +28,8 @@ add_host()
         ip -n $base-$1 link set lo up &&
         ip -n $base-$1 link add eth0 type veth peer name port$1 netns $base-net &&
         ip -n $base-$1 address add 10.98.0.$(($1 + 1))/24 dev eth0 &&
+        { [ ! -e /proc/sys/net/ipv6 ] ||
+            ip -n $base-$1 address add fd98::$(($1 + 1))/64 dev eth0 nodad; } &&
         ip -n $base-$1 link set eth0 up &&
         ip -n $base-net link set port$1 master bridge &&
         ip -n $base-net link set port$1 up
@@ -89,6 +91,13 @@ DSCOMM_BACKEND=tcp suite 'four hosts' 4 1 collectives p2p works groups
 suite 'two hosts, shared memory inside' 2 2 collectives reductions p2p matching works groups aborted failures
 suite 'four hosts, shared memory inside' 4 2 collectives works
 
+if [ -e /proc/sys/net/ipv6 ]; then
+    DSCOMM_BACKEND=tcp DSCOMM_SOCKET_IFNAME=fd98::/16 suite 'two hosts by IPv6' 2 1 \
+        collectives p2p matching
+else
+    skip 'two hosts by IPv6' 'this kernel has no IPv6'
+fi
+
 # auto takes two levels; tcp where each host has one rank.
 for ranks in 1 2; do
     job 2 $ranks sh -c 'DSCOMM_LOG=debug exec "$@"' sh "$abs_top_builddir/tests/tools/failing" none
@@ -119,22 +128,29 @@ else
     skip 'training on two hosts' 'the example is not built'
 fi
 
-# A link that is cut: shortly, so that the job goes on; and for longer than the deadline,
-# so that each rank names one of the other host.
+# A link that is cut: shortly, so that the job goes on, also where that takes the host's
+# address of IPv6; and for longer than the deadline, so that each rank names one of the
+# other host.
+# cut HOST DEVICE SECONDS
 cut()
 {
-    ip -n $base-net link set port1 down
-    sleep "$1"
-    ip -n $base-net link set port1 up
+    ip -n "$base-$1" link set "$2" down
+    sleep "$3"
+    ip -n "$base-$1" link set "$2" up
 }
 DSCOMM_TIMEOUT=20 job 2 1 "$abs_top_builddir/tests/backends/net/rounds" 4
 sleep 1.5
-cut 1
+cut net port1 1
 finish
 is "$statuses" '0,0' 'a link that is cut for a second delays the job'
+DSCOMM_TIMEOUT=20 job 2 1 "$abs_top_builddir/tests/backends/net/rounds" 4
+sleep 1.5
+cut 1 eth0 1
+finish
+is "$statuses" '0,0' 'a host that takes its link down for a second delays the job'
 DSCOMM_TIMEOUT=4 job 2 1 "$abs_top_builddir/tests/backends/net/rounds" 60
 sleep 1.5
-cut 12
+cut net port1 12
 finish
 like "$(cat "$scratch/err.0")" 'rank 1' 'a link that is cut for longer ends it: rank 0 names rank 1'
 like "$(cat "$scratch/err.1")" 'rank 0' 'and rank 1 names rank 0'
