@@ -432,28 +432,43 @@ dscomm_status_t dscomm_priv_module_between(const dscomm_module_t **ret_module)
     return DSCOMM_OK;
 }
 
-/* Called if two_level was requested by name: it also serves hosts that are in
- * fact one machine. */
-static const char *two_level_usable(const char *const *hosts, int ranks)
-{
-    const dscomm_module_t *module;
-
-    (void)hosts, (void)ranks;
-    return dscomm_priv_module_between(&module) < 0 ? dscomm_last_error() : NULL;
-}
-
-static const char *two_level_advisable(const char *const *hosts, int ranks,
-                                       int oversubscribed)
+static int count_hosts(const char *const *hosts, int ranks)
 {
     GHashTable *seen = g_hash_table_new(g_str_hash, g_str_equal);
-    const dscomm_module_t *module;
-    const char *why = NULL;
     int count;
 
     for (int r = 0; r < ranks; r++)
         g_hash_table_add(seen, (gpointer)hosts[r]);
     count = (int)g_hash_table_size(seen);
     g_hash_table_unref(seen);
+    return count;
+}
+
+/* If two_level was requested by name, it also serves hosts that are in
+ * two_level_advisable()'s way. Logs a name between nodes that leads nowhere:
+ * another backend may be chosen in spite of it. */
+static const char *two_level_usable(const char *const *hosts, int ranks)
+{
+    const dscomm_module_t *module;
+
+    if (dscomm_priv_module_between(&module) == DSCOMM_OK)
+        return NULL;
+    if (count_hosts(hosts, ranks) > 1 &&
+        strcmp(dscomm_priv_setting_text(SETTING_LEVEL_BETWEEN), "auto"))
+        dscomm_log(DSCOMM_LOG_WARN, "core",
+                   "backend two_level is of no use: DSCOMM_TWO_LEVEL_BETWEEN: "
+                   "%s",
+                   dscomm_last_error());
+    return dscomm_last_error();
+}
+
+static const char *two_level_advisable(const char *const *hosts, int ranks,
+                                       int oversubscribed)
+{
+    const dscomm_module_t *module;
+    const int count = count_hosts(hosts, ranks);
+    const char *why = NULL;
+
     if (count == 1)
         return "all ranks run on one host";
     if (count == ranks)

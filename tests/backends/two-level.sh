@@ -9,6 +9,10 @@
 like "$(DSCOMM_BACKEND=two_level DSCOMM_TWO_LEVEL_BETWEEN=nosuch $launch -n 2 \
     "$abs_top_builddir/examples/hello/hello" 2>&1)" "there is no backend 'nosuch' in " \
     'a backend between nodes that is not there'
+like "$(hosts=aab DSCOMM_BACKEND=auto DSCOMM_TWO_LEVEL_BETWEEN=nosuch $launch -n 3 \
+    "$conformance" collectives 2>&1)" \
+    "warn: core: .*DSCOMM_TWO_LEVEL_BETWEEN: there is no backend 'nosuch' in " \
+    'auto says that it is not there'
 
 if make_mailbox; then
     DSCOMM_TWO_LEVEL_BETWEEN=mailbox

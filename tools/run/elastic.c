@@ -213,9 +213,9 @@ static int end_by_signal(const tool_elastic_t *e, int signal)
 {
     char *why = g_strdup_printf("dscomm run was told to end by signal %d (%s)",
                                 signal, g_strsignal(signal));
-    const int status =
-        e->slot ? tool_fail(128 + signal, e->job->command, "%s", why)
-                : fail_job(e, 128 + signal, why);
+    const int status = e->slot
+                           ? tool_fail(128 + signal, e->job->command, "%s", why)
+                           : fail_job(e, 128 + signal, why);
 
     e->job->end_signal = signal;
     g_free(why);

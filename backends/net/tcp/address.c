@@ -302,9 +302,9 @@ static unsigned place_nearest(const tcp_t *tcp, const place_t *place,
     return most;
 }
 
-/* IPv4 has 32 bits, IPv6 128. If both lead to a network of this host, IPv4 comes
- * first: Linux drops a host's addresses of IPv6, and with them its connections,
- * when the link is down for a moment. */
+/* IPv4 has 32 bits, IPv6 128. If both lead to a network of this host, IPv4
+ * comes first: Linux drops a host's addresses of IPv6, and with them its
+ * connections, when the link is down for a moment. */
 static unsigned place_rank(const tcp_t *tcp, const place_t *place)
 {
     place_t mine;
