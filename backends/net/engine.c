@@ -168,6 +168,7 @@ void net_close(void *impl)
 
     net_enter(domain);
     LIST_REMOVE(engine, in_domain);
+    net_frames_forget(&engine->begun);
     net_space_close(domain, engine->space);
     if (domain->users == 1)
         domain_flush(domain, engine->quiet);
@@ -392,13 +393,16 @@ int net_explain(void *impl, const dscomm_request_t *head, char *text,
     engine_t *engine = impl;
     const request_t *request = (const request_t *)head;
     char rank[DSCOMM_CREATION_RANK_MAX], where[256] = "";
-    const domain_t *domain = engine->domain;
+    domain_t *domain = engine->domain;
 
     if (!request || request->peer < 0)
         return -1;
     rank_describe(engine, request->peer, rank);
-    if (domain->ops.describe)
+    if (domain->ops.describe) {
+        net_enter(domain);
         domain->ops.describe(domain->wire, request->peer, where, sizeof where);
+        net_leave(domain);
+    }
     if (head->status == DSCOMM_ERR_PEER_FAILED)
         g_snprintf(text, size,
                    "%s has left (dscomm_finalize) and does nothing "

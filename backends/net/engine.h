@@ -163,28 +163,6 @@ typedef struct space {
  * failure before this rank closes the connection. */
 typedef enum { NOTIFY_NONE, NOTIFY_CONNECTED, NOTIFY_ALL } notify_t;
 
-/* One group in this process: the impl. */
-struct engine {
-    domain_t *domain;
-    space_t *space;
-    dscomm_group_t *group;
-    char *name;
-    int rank, ranks;
-    int *peers; /* number of each rank in the domain */
-    int *ranks_of; /* rank of each peer in the group, or -1 */
-    int world;
-    unsigned moved; /* since the last progress */
-    left_t own_left;
-    bool quiet; /* the group has ended in order: peers may leave */
-    atomic_int notify_due; /* notify_t: who does not know the failure yet */
-    ending_t ending;
-    /* A death that may follow from an earlier failure of the group: whoever
-     * uses the group next finds out, without the lock. */
-    dscomm_failure_t death;
-    atomic_int death_due; /* 1: due; 2: somebody finds out, or has */
-    LIST_ENTRY(engine) in_domain;
-};
-
 typedef enum {
     REQUEST_STALLED, /* a send without credit */
     REQUEST_ANNOUNCED, /* a send whose receiver has not asked for it */
@@ -213,6 +191,30 @@ struct request {
     bool pumping; /* its pieces are being posted */
     LIST_HEAD(, frame) frames;
     LIST_HEAD(, sink) sinks;
+};
+
+/* One group in this process: the impl. */
+struct engine {
+    domain_t *domain;
+    space_t *space;
+    dscomm_group_t *group;
+    char *name;
+    int rank, ranks;
+    int *peers; /* number of each rank in the domain */
+    int *ranks_of; /* rank of each peer in the group, or -1 */
+    int world;
+    unsigned moved; /* since the last progress */
+    left_t own_left;
+    bool quiet; /* the group has ended in order: peers may leave */
+    atomic_int notify_due; /* notify_t: who does not know the failure yet */
+    request_t begun; /* by net_send_now() */
+    bool has_begun; /* that message is net_isend()'s now */
+    ending_t ending;
+    /* A death that may follow from an earlier failure of the group: whoever
+     * uses the group next finds out, without the lock. */
+    dscomm_failure_t death;
+    atomic_int death_due; /* 1: due; 2: somebody finds out, or has */
+    LIST_ENTRY(engine) in_domain;
 };
 
 /* The wire of a world. */
@@ -273,6 +275,10 @@ void net_post_payload(request_t *request, header_t header, const void *data,
  * that the group has ended must not take other data for the message, so what
  * has begun to be sent is sent from a copy. */
 void net_frames_forget(request_t *request);
+/* Lets the wire send the payload of a request from copies. */
+void net_frames_copy(request_t *request);
+/* Makes the frames of a request those of another one. */
+void net_frames_move(request_t *from, request_t *to);
 
 /* Events of the wire: a frame arrives (return where its payload goes; NULL: it
  * makes no sense), its payload is there, one was sent, or was dropped with its

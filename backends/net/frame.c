@@ -107,6 +107,25 @@ static void payload_copy(frame_t *frame)
     frame->wire.data = frame->owned;
 }
 
+void net_frames_copy(request_t *request)
+{
+    frame_t *frame;
+
+    LIST_FOREACH (frame, &request->frames, in_request)
+        payload_copy(frame);
+}
+
+void net_frames_move(request_t *from, request_t *to)
+{
+    frame_t *frame;
+
+    while ((frame = LIST_FIRST(&from->frames)) != NULL) {
+        LIST_REMOVE(frame, in_request);
+        LIST_INSERT_HEAD(&to->frames, frame, in_request);
+        frame->request = to;
+    }
+}
+
 void net_frames_forget(request_t *request)
 {
     frame_t *frame;
@@ -115,6 +134,8 @@ void net_frames_forget(request_t *request)
         LIST_REMOVE(frame, in_request);
         frame->request = NULL;
         request->head.held |= frame->wire.pinned;
+        if (frame->owned)
+            continue;
         if (frame->wire.unordered && !frame->wire.done)
             piece_void(frame);
         else

@@ -100,7 +100,7 @@ static void link_stall(domain_t *domain, int peer)
 static void stalled_begin(domain_t *domain, request_t *request)
 {
     TAILQ_REMOVE(&domain->links[request->peer].stalled, request, link);
-    if (ending_check(&request->engine->ending) == DSCOMM_OK)
+    if (ending_status(&request->engine->ending, NULL) == DSCOMM_OK)
         send_begin(request);
     else
         request->state = REQUEST_ENDED;
@@ -191,27 +191,42 @@ static dscomm_status_t send_self(request_t *request)
     return DSCOMM_OK;
 }
 
+/* What the wire does not take at once stays begun: net_isend(), which the core
+ * calls next, goes on with it. */
 int net_send_now(void *impl, const dscomm_message_t *message)
 {
     engine_t *engine = impl;
     domain_t *domain = engine->domain;
     link_t *link = &domain->links[engine->peers[message->peer]];
-    request_t request = {0};
-    int sent = 0;
+    request_t *request = &engine->begun;
+    bool sent = false;
 
-    if (message->bytes > SEND_NOW_MOST)
+    if (message->bytes > SEND_NOW_MOST || net_status(engine, NULL) < 0)
         return 0;
     net_enter(domain);
-    net_request_init(engine, message, &request, message->peer);
+    request->head.status = DSCOMM_IN_PROGRESS;
+    net_request_init(engine, message, request, message->peer);
     if (link->state == LINK_OPEN && TAILQ_EMPTY(&link->stalled) &&
-        link->credit >= send_cost(&request) &&
-        ending_check(&engine->ending) == DSCOMM_OK) {
-        send_begin(&request);
-        net_frames_forget(&request);
-        sent = 1;
+        link->credit >= send_cost(request)) {
+        send_begin(request);
+        sent = request->head.status == DSCOMM_OK;
+        engine->has_begun = !sent;
     }
+    if (engine->has_begun)
+        net_frames_copy(request);
     net_leave(domain);
     return sent;
+}
+
+/* Goes on with the message that net_send_now() has begun. */
+static void send_continue(engine_t *engine, request_t *request)
+{
+    engine->has_begun = false;
+    request->state = REQUEST_SENDING;
+    if (engine->begun.head.status == DSCOMM_OK)
+        net_request_end(request, DSCOMM_OK);
+    else
+        net_frames_move(&engine->begun, request);
 }
 
 dscomm_status_t net_isend(void *impl, const dscomm_message_t *message,
@@ -230,7 +245,9 @@ dscomm_status_t net_isend(void *impl, const dscomm_message_t *message,
     if (request->peer != domain->rank)
         net_link_open(domain, request->peer);
     status = ending_check(&engine->ending);
-    if (status == DSCOMM_OK && request->peer == domain->rank) {
+    if (status == DSCOMM_OK && engine->has_begun) {
+        send_continue(engine, request);
+    } else if (status == DSCOMM_OK && request->peer == domain->rank) {
         status = send_self(request);
     } else if (status == DSCOMM_OK && link->state == LINK_LEFT) {
         net_engine_lose_peer(engine, request->peer, DSCOMM_FAILURE_LEFT,

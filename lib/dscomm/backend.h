@@ -357,8 +357,9 @@ typedef struct dscomm_backend_ops {
      * awaited: from now on the group must fail if its peer dies. */
     void (*expect)(void *impl, dscomm_request_t *request);
     /* Sends a message if that needs neither a wait nor a request: 1, and the
-     * buffer is free again. Returns 0 if it has done nothing: the core then
-     * calls isend, which also finds out why. For backends without slot send. */
+     * buffer is free again. If it returns 0, the next isend on the group, if
+     * there is one, is for the same message: it goes on with what has begun, or
+     * finds out why nothing has. For backends without slot send. */
     int (*send_now)(void *impl, const dscomm_message_t *message);
 } dscomm_backend_ops_t;
 

@@ -111,6 +111,61 @@ static void test_ignored(void)
     }
 }
 
+/* Sends more short messages than a socket takes at once, to a rank that is late
+ * for them, and makes no calls then for longer than the deadline. */
+static void run_absent(job_rank_t *me)
+{
+    enum { COUNT = 2000 };
+    dscomm_status_t status;
+
+    if (job_init(me) < 0)
+        return;
+    status = dscomm_barrier(me->world, NULL);
+    if (me->rank)
+        job_sleep_ms(SHORT_MS / 2);
+    for (int i = 0; i < COUNT && status == DSCOMM_OK; i++)
+        status = me->rank == 0 ? dscomm_send(me->world, &i, sizeof i,
+                                             DSCOMM_UINT8, 1, TAG)
+                               : dscomm_recv(me->world, &me->report->value,
+                                             sizeof i, DSCOMM_UINT8, 0, TAG,
+                                             NULL, NULL);
+    if (me->rank == 0)
+        job_sleep_ms(TIMEOUT_MS * 2);
+    job_leave(me, status);
+}
+
+static void test_absent(void)
+{
+    job_t job;
+
+    setenv("DSCOMM_TCP_UNIX", "yes", 1); /* a small buffer */
+    job_run(&job, 2, TIMEOUT_MS, run_absent, NULL, 20000);
+    job_ok(&job, job_all(&job, DSCOMM_OK),
+           "short messages leave a rank that makes no more calls");
+    setenv("DSCOMM_TCP_UNIX", "no", 1);
+}
+
+/* Sends a byte now and then. */
+static void run_seldom(job_rank_t *me)
+{
+    dscomm_status_t status;
+
+    if (job_init(me) < 0)
+        return;
+    status = dscomm_barrier(me->world, NULL);
+    while (status == DSCOMM_OK && me->rank == 0) {
+        me->report->loops++;
+        status = dscomm_send(me->world, buffer, 1, DSCOMM_UINT8, 1, TAG);
+        job_sleep_ms(5);
+    }
+    while ((status == DSCOMM_OK || status == DSCOMM_IN_PROGRESS) && me->rank) {
+        me->report->loops++;
+        status = dscomm_probe(me->world, 0, TAG_NEVER, 5, NULL);
+    }
+    job_report_failure(me);
+    job_leave(me, status);
+}
+
 /* Sends numbered messages until the value is set; the receiver checks them. */
 static void run_stream(job_rank_t *me)
 {
@@ -268,6 +323,24 @@ static int record_names(const job_t *job, int rank, pid_t pid)
     printf("# rank %d: the record has kind %d, rank %d, pid %lld\n", rank,
            failure->kind, failure->rank, (long long)failure->pid);
     return 0;
+}
+
+static void test_seldom(void)
+{
+    job_t job;
+    int64_t before;
+
+    job_make(&job, 2, TIMEOUT_MS, run_seldom, NULL);
+    job_start(&job);
+    job_wait_loops(&job, 5);
+    before = job.reports[0].loops;
+    kill(job.pids[1], SIGKILL);
+    job_join(&job, 20000);
+    job_ok(&job,
+           job.reports[0].status == DSCOMM_ERR_PEER_FAILED &&
+               record_names(&job, 0, job.reports[1].pid) &&
+               job.reports[0].loops < before + 100,
+           "a rank that only sends learns of a death");
 }
 
 static void test_killed(void)
@@ -482,6 +555,8 @@ int main(void)
     if (!buffer)
         bail("no memory");
     test_ignored();
+    test_absent();
+    test_seldom();
     test_stopped();
     test_busy();
     test_late();
