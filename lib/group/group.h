@@ -84,7 +84,7 @@ typedef struct {
 typedef struct {
     LIST_ENTRY(dscomm_group) in_list;
     bool listed;
-    bool told; /* that it is overdue */
+    bool reported; /* that it is overdue */
     _Atomic uint64_t running; /* its serial in the flight recorder, or 0 */
     uint64_t seen; /* running, at the last look */
     int64_t since_ns; /* when that was seen first */

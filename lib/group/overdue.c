@@ -21,6 +21,7 @@ static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list */
 static pthread_cond_t changed;
 static LIST_HEAD(, dscomm_group) watched = LIST_HEAD_INITIALIZER(watched);
+static const dscomm_group_t *reporting; /* group that the thread reports on */
 static pthread_t thread;
 static bool made, started, stopping;
 
@@ -52,6 +53,7 @@ static void late_describe(const dscomm_group_t *group, uint64_t sequence,
     dscomm_priv_recorded_close(seen);
 }
 
+/* Called without the lock: a dump takes its time. */
 static void overdue_report(dscomm_group_t *group, const dscomm_recorded_t *call)
 {
     char what[256], late[DSCOMM_CREATION_RANK_MAX + 32], name[48];
@@ -60,8 +62,8 @@ static void overdue_report(dscomm_group_t *group, const dscomm_recorded_t *call)
     late_describe(group, call->sequence, late, sizeof late);
     dscomm_log(DSCOMM_LOG_ERROR, "core",
                "%s of group '%s' (rank %d of %d) has not come back within %d "
-               "ms: %s; backend %s has no deadline for it and cannot end it "
-               "(with DSCOMM_MPI_BLOCKING=no it can)",
+               "ms: %s; backend %s has no deadline for it and cannot end it: "
+               "see DSCOMM_WATCHDOG in dscomm-env(7)",
                what, group->identity.name, group->rank, group->size,
                group->timeout_ms, late, group->module->name);
     snprintf(name, sizeof name, "overdue-%llu",
@@ -69,24 +71,45 @@ static void overdue_report(dscomm_group_t *group, const dscomm_recorded_t *call)
     dscomm_priv_group_dump(group, name);
 }
 
-static void group_look(dscomm_group_t *group, int64_t now)
+/* Whether the group's call has become overdue since the last look. */
+static bool is_overdue(dscomm_group_t *group, int64_t now,
+                       dscomm_recorded_t *ret_call)
 {
     dscomm_group_overdue_t *overdue = &group->overdue;
     const uint64_t running = atomic_load(&overdue->running);
-    dscomm_recorded_t call;
 
     if (running != overdue->seen) {
         overdue->seen = running;
         overdue->since_ns = now;
-        overdue->told = false;
-        return;
+        overdue->reported = false;
+        return false;
     }
-    if (!running || overdue->told ||
+    if (!running || overdue->reported ||
         now - overdue->since_ns < group->timeout_ms * NS_PER_MS)
-        return;
-    overdue->told = true;
-    if (dscomm_priv_recorder_read(group->recorder, running, &call))
-        overdue_report(group, &call);
+        return false;
+    overdue->reported = true;
+    return dscomm_priv_recorder_read(group->recorder, running, ret_call);
+}
+
+/* Reports on the first group whose call has become overdue; false if there is
+ * none. Called with the lock, which it releases meanwhile. */
+static bool report_one(int64_t now)
+{
+    dscomm_group_t *group;
+    dscomm_recorded_t call;
+
+    LIST_FOREACH (group, &watched, overdue.in_list)
+        if (is_overdue(group, now, &call))
+            break;
+    if (!group)
+        return false;
+    reporting = group;
+    pthread_mutex_unlock(&lock);
+    overdue_report(group, &call);
+    pthread_mutex_lock(&lock);
+    reporting = NULL;
+    pthread_cond_broadcast(&changed);
+    return true;
 }
 
 static void *thread_loop(void *arg)
@@ -98,10 +121,10 @@ static void *thread_loop(void *arg)
         const int64_t now = dscomm_priv_clock();
         int64_t pause_ns = PAUSE_MOST_NS;
 
-        LIST_FOREACH (group, &watched, overdue.in_list) {
-            group_look(group, now);
+        if (report_one(now))
+            continue;
+        LIST_FOREACH (group, &watched, overdue.in_list)
             pause_ns = MIN(pause_ns, group->timeout_ms * NS_PER_MS / LOOKS);
-        }
         dscomm_priv_cond_until(&changed, &lock, now + MAX(pause_ns, NS_PER_MS));
     }
     pthread_mutex_unlock(&lock);
@@ -126,7 +149,7 @@ static void thread_stop(void)
 {
     pthread_mutex_lock(&lock);
     stopping = true;
-    pthread_cond_signal(&changed);
+    pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
     pthread_join(thread, NULL);
     started = false;
@@ -161,6 +184,8 @@ static void overdue_forget(dscomm_group_t *group)
     pthread_mutex_lock(&lock);
     LIST_REMOVE(group, overdue.in_list);
     group->overdue.listed = false;
+    while (reporting == group)
+        pthread_cond_wait(&changed, &lock);
     pthread_mutex_unlock(&lock);
     if (LIST_EMPTY(&watched) && started)
         thread_stop();

@@ -113,7 +113,9 @@ static void memory_share(dscomm_world_t *world, int first)
 /* Warns of a folder in which no dump could be written. */
 static void folder_check(const char *folder)
 {
-    char *parent = g_path_get_dirname(folder);
+    char *path =
+        g_canonicalize_filename(folder, NULL); /* no slash at the end */
+    char *parent = g_path_get_dirname(path);
     const bool there = g_file_test(folder, G_FILE_TEST_EXISTS);
 
     if (access(there ? folder : parent, W_OK | X_OK))
@@ -121,6 +123,7 @@ static void folder_check(const char *folder)
                    "DSCOMM_DUMP: no dump can be written to %s: %s", folder,
                    strerror(errno));
     g_free(parent);
+    g_free(path);
 }
 
 void dscomm_priv_world_record(dscomm_world_t *world, int rank)
@@ -160,19 +163,24 @@ static const char *group_dump(dscomm_group_t *group, const char *folder,
                                      group->recorder);
 }
 
-void dscomm_priv_group_dump(dscomm_group_t *group, const char *name)
+/* False, with a warning, if no dump was written to DSCOMM_DUMP. */
+static bool dump_to_folder(dscomm_group_t *group, const char *name)
 {
-    const char *folder = dscomm_priv_setting_text(SETTING_DUMP);
-    const char *problem = NULL;
-    char *whole;
+    const char *problem =
+        group_dump(group, dscomm_priv_setting_text(SETTING_DUMP), name);
 
-    if (!folder)
-        return;
-    whole = g_strdup_printf("%s-%s", group->identity.id, name);
-    problem = group_dump(group, folder, whole);
     if (problem)
         dscomm_log(DSCOMM_LOG_WARN, "core",
                    "flight recorder: no dump was written: %s", problem);
+    return !problem;
+}
+
+void dscomm_priv_group_dump(dscomm_group_t *group, const char *name)
+{
+    char *whole = g_strdup_printf("%s-%s", group->identity.id, name);
+
+    if (dscomm_priv_setting_text(SETTING_DUMP))
+        dump_to_folder(group, whole);
     g_free(whole);
 }
 
@@ -195,26 +203,21 @@ static void death_await(const dscomm_group_t *group, int world_rank)
 /* Keeps why the group has ended, and writes the memory to DSCOMM_DUMP. */
 static void group_record_failure(dscomm_group_t *group)
 {
-    const char *folder = dscomm_priv_setting_text(SETTING_DUMP);
     char text[DSCOMM_ERROR_MAX];
     dscomm_failure_t failure;
-    const char *problem;
 
     if (group->ops.status(group->impl, &failure) == DSCOMM_OK)
         return;
     dscomm_priv_recorder_fail(group->recorder, &failure,
                               dscomm_priv_failure_sentence(&failure, text));
-    if (!folder)
+    if (!dscomm_priv_setting_text(SETTING_DUMP))
         return;
     if (failure.kind == DSCOMM_FAILURE_MISMATCH)
         g_usleep(SETTLE_US);
     if (failure.kind == DSCOMM_FAILURE_DIED)
         death_await(group, failure.rank);
-    problem = group_dump(group, folder, group->identity.id);
-    if (problem)
-        dscomm_log(DSCOMM_LOG_WARN, "core",
-                   "flight recorder: no dump was written: %s", problem);
-    else if (group->identity.world->recorder.memory)
+    if (dump_to_folder(group, group->identity.id) &&
+        group->identity.world->recorder.memory)
         atomic_fetch_add(&group->identity.world->recorder.memory->dumps, 1);
 }
 
