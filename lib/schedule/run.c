@@ -439,6 +439,8 @@ static void run_post(dscomm_run_t *run, const dscomm_step_t *step,
     if (step->kind == STEP_SEND)
         dscomm_phase(&run->args, DSCOMM_PHASE_COPY_IN);
     status = run_start_message(run, step, slot);
+    if (status < 0 && run->status != DSCOMM_IN_PROGRESS)
+        return; /* the first failure counts */
     if (status < 0) {
         run->status = status;
         dscomm_backend_failure_last(run->port.group, status, &run->failure);
@@ -527,6 +529,7 @@ static uint32_t headers_take(dscomm_run_t *run)
             continue;
         }
         run->messages[i] = run->messages[--run->nmessages];
+        dscomm_priv_early_give(run, message.step, message.request);
         run_complete(run, message.step, message.request);
     }
     return due;
