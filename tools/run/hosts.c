@@ -56,6 +56,7 @@ typedef struct {
     bool ending;
     int signal; /* to end by */
     gint64 deadline; /* of the present step of ending */
+    gint64 job_deadline; /* 0: none */
     int end_signal; /* the next one for --rsh's processes */
 } launch_t;
 
@@ -411,13 +412,18 @@ static void supervise(launch_t *l, int signal_fd)
     }
     if (l->output) {
         tool_output_end(l->output);
-        l->ending = l->signal != 0;
-        l->deadline = g_get_monotonic_time() + END_US;
+        l->ending = l->signal != 0 || l->job->timeout_us;
+        l->deadline =
+            MAX(g_get_monotonic_time(), l->signal ? 0 : l->job_deadline) +
+            END_US;
         while (!tool_output_idle(l->output) &&
                !(l->ending && g_get_monotonic_time() >= l->deadline))
             turn(l, signal_fd, fds);
-        if (!tool_output_idle(l->output))
+        if (!tool_output_idle(l->output)) {
             tool_output_give_up(l->output);
+            if (l->status == TOOL_OK)
+                l->status = TOOL_TIMED_OUT;
+        }
         if (tool_output_failed(l->output) && l->status == TOOL_OK)
             l->status = TOOL_INTERNAL;
     }
@@ -428,7 +434,12 @@ static int start_on_hosts(const tool_hosts_t *hosts,
                           const tool_hosts_job_t *job, char **rsh)
 {
     static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    launch_t l = {.job = job, .rsh = rsh[0], .count = (int)hosts->list->len};
+    launch_t l = {.job = job,
+                  .rsh = rsh[0],
+                  .count = (int)hosts->list->len,
+                  .job_deadline = job->timeout_us
+                                      ? g_get_monotonic_time() + job->timeout_us
+                                      : 0};
     sigset_t set, mask;
     int signal_fd;
 

@@ -28,6 +28,7 @@ typedef struct {
     bool no_secret;
     bool tagged; /* the hosts' output has tags: its lines are written whole */
     gint64 grace_us; /* time for the ranks to end */
+    gint64 timeout_us; /* of the job; 0: none */
 } tool_hosts_job_t;
 
 /* Reads the file: a host a line, "HOST", "HOST slots=N" or "HOST:N", and

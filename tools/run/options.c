@@ -384,7 +384,8 @@ static int run_on_hosts(const options_t *o, const GPtrArray *words, char **argv)
                                   argv,
                                   o->limits.no_secret,
                                   o->limits.tag_output,
-                                  o->limits.grace_us};
+                                  o->limits.grace_us,
+                                  o->limits.timeout_us};
     const int status = tool_hosts_run(&o->hosts, &job);
 
     g_free(master);
