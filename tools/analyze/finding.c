@@ -67,11 +67,11 @@ char *rank_activity(const rank_t *rank)
         return g_strdup("in no call, and had made none");
     last = &g_array_index(rank->entries, call_t, count - 1);
     /* A call that has failed is what its rank was in when the group ended. */
-    if (last->failed)
-        return g_strdup_printf("in %s of group '%s' for %.3g s, until it "
-                               "failed",
-                               last->call, last->member->group->name,
-                               call_age(last));
+    if (last->failed && last->ended_ns)
+        return g_strdup_printf(
+            "in %s of group '%s' for %.3g s, until it failed", last->call,
+            last->member->group->name,
+            (double)MAX(last->ended_ns - last->called_ns, 0) / 1e9);
     return g_strdup_printf("in no call; its last, %s of group '%s', was made "
                            "%.3g s before and has completed",
                            last->call, last->member->group->name,
