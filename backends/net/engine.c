@@ -261,23 +261,24 @@ void net_engine_lose_peer(engine_t *engine, int peer,
             &failure, "rank %d (pid %lld on %s) of group '%s': %s",
             failure.group_rank, (long long)failure.pid, failure.host,
             engine->name, text);
-    if (kind != DSCOMM_FAILURE_DIED || link->heard) {
+    if (kind != DSCOMM_FAILURE_DIED || link->received ||
+        engine != engine->domain->user) {
         engine_mark(engine, &failure);
     } else if (ending_status(&engine->ending, NULL) == DSCOMM_OK &&
-               !atomic_load(&engine->death_due)) {
+               !atomic_load(&engine->death_pending)) {
         engine->death = failure;
-        atomic_store(&engine->death_due, 1);
+        atomic_store(&engine->death_pending, 1);
         engine->moved++;
     }
 }
 
-void net_engine_judge(engine_t *engine)
+void net_engine_resolve(engine_t *engine)
 {
     dscomm_failure_t failure;
 
-    if (G_LIKELY(atomic_load_explicit(&engine->death_due,
+    if (G_LIKELY(atomic_load_explicit(&engine->death_pending,
                                       memory_order_acquire) != 1) ||
-        atomic_exchange(&engine->death_due, 2) != 1)
+        atomic_exchange(&engine->death_pending, 2) != 1)
         return;
     failure = engine->death;
     dscomm_backend_failure_earlier(engine->group, &failure);
@@ -292,8 +293,9 @@ unsigned net_progress(void *impl)
     domain_t *domain = engine->domain;
     unsigned moved;
 
-    net_engine_judge(engine);
+    net_engine_resolve(engine);
     net_enter(domain);
+    domain->user = engine;
     if (!engine->moved)
         domain->ops.poll(domain->wire);
     moved = engine->moved;
@@ -328,6 +330,7 @@ static void engine_look(engine_t *engine)
     atomic_store_explicit(&domain->looked, now.tv_nsec, memory_order_relaxed);
     if (pthread_mutex_trylock(&domain->lock))
         return;
+    domain->user = engine;
     domain->ops.poll(domain->wire);
     net_leave(domain);
 }
@@ -337,7 +340,7 @@ dscomm_status_t net_status(void *impl, dscomm_failure_t *ret_failure)
     engine_t *engine = impl;
 
     engine_look(engine);
-    net_engine_judge(engine);
+    net_engine_resolve(engine);
     return ending_status(&engine->ending, ret_failure);
 }
 

@@ -107,7 +107,7 @@ TAILQ_HEAD(requests, request);
 /* The state of this rank towards another one. */
 typedef struct {
     link_state_t state;
-    bool heard; /* a frame has come from the peer */
+    bool received; /* a frame has come from the peer */
     /* Bytes that may be sent without a receive; below 0 after messages that the
      * peer has asked for. */
     int64_t credit;
@@ -210,10 +210,10 @@ struct engine {
     request_t begun; /* by net_send_now() */
     bool has_begun; /* that message is net_isend()'s now */
     ending_t ending;
-    /* A death that may follow from an earlier failure of the group: whoever
-     * uses the group next finds out, without the lock. */
+    /* A death that may follow from an earlier failure of the group, seen by its
+     * user, who finds out without the lock. */
     dscomm_failure_t death;
-    atomic_int death_due; /* 1: due; 2: somebody finds out, or has */
+    atomic_int death_pending; /* 2: somebody finds out, or has */
     LIST_ENTRY(engine) in_domain;
 };
 
@@ -233,6 +233,7 @@ struct domain {
     GHashTable *spaces; /* space_t by context */
     GHashTable *closed; /* contexts of groups that this rank has closed */
     LIST_HEAD(, engine) engines;
+    const engine_t *user; /* the last one that was polled; only compared */
     GPtrArray *ids; /* requests of long messages; NULL: free */
     GArray *free_ids; /* indices of ids */
     uint32_t salt; /* upper half of the next id */
@@ -378,7 +379,7 @@ dscomm_status_t net_open(const dscomm_wire_ops_t *ops,
 void net_engine_lose_peer(engine_t *engine, int peer,
                           dscomm_failure_kind_t kind, const char *text);
 /* Ends the group by a death that is due. Called without the lock. */
-void net_engine_judge(engine_t *engine);
+void net_engine_resolve(engine_t *engine);
 void net_engine_revoke(void *impl, const dscomm_failure_t *failure);
 /* Revokes the group because this rank lacks a resource. */
 void net_engine_lack(engine_t *engine, const char *text);

@@ -354,7 +354,7 @@ dscomm_wire_sink_t *net_arrive(void *arg, int peer, const unsigned char *bytes)
 
     if (domain->links[peer].state == LINK_LEFT)
         return NULL;
-    domain->links[peer].heard = true;
+    domain->links[peer].received = true;
     switch (header.type) {
     case FRAME_EAGER:
         return net_eager_arrives(domain, peer, &header);

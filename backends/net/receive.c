@@ -255,7 +255,7 @@ dscomm_status_t net_irecv(void *impl, const dscomm_message_t *message,
     arrival_t *arrival = message->taken;
     dscomm_status_t status;
 
-    net_engine_judge(engine);
+    net_engine_resolve(engine);
     net_enter(engine->domain);
     status = ending_check(&engine->ending);
     if (status == DSCOMM_OK) {

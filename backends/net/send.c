@@ -238,7 +238,7 @@ dscomm_status_t net_isend(void *impl, const dscomm_message_t *message,
     link_t *link;
     dscomm_status_t status;
 
-    net_engine_judge(engine);
+    net_engine_resolve(engine);
     net_enter(domain);
     net_request_init(engine, message, request, message->peer);
     link = &domain->links[request->peer];

@@ -32,7 +32,7 @@
  * time-out has passed without progress. It sees a revocation and a peer's death
  * at once. It calls dscomm_backend_progress_others() from time to time, so that
  * works on other groups of the process go on. All other slots return without
- * waiting. */
+ * waiting, but for dscomm_backend_failure_earlier(), once in a group's life. */
 #ifndef DSCOMM_BACKEND_H
 #define DSCOMM_BACKEND_H
 
@@ -481,7 +481,7 @@ DSCOMM_API void dscomm_backend_failure_last(const dscomm_group_t *group,
 /* For a backend that cannot notify ranks without a connection: a peer that
  * seems to have died may have ended because the group had failed. If a rank has
  * published that failure in the store, failure becomes that one. It waits for
- * the store, a second at most: call it without a lock. */
+ * the store, 250 ms at most: call it without a lock, and once. */
 DSCOMM_API void dscomm_backend_failure_earlier(const dscomm_group_t *group,
                                                dscomm_failure_t *failure);
 /* Makes failure this thread's last one: dscomm_last_error() is its sentence.
@@ -520,7 +520,7 @@ DSCOMM_API void dscomm_backend_mismatch(
  * becomes the rank that contradicts most others, as far as the calls of this
  * machine's ranks show. Waits up to 200 ms for these, and, if two ranks are
  * equally likely, up to 200 ms for another machine to end the group, or, in
- * scatter_v, to contradict the root as well. */
+ * scatter_v, to contradict the root as well, for which it asks the store. */
 DSCOMM_API void dscomm_backend_mismatch_counts(const dscomm_group_t *group,
                                                dscomm_failure_t *failure);
 /* The packed record has the same bytes on every machine. pack writes at most

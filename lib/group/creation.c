@@ -288,6 +288,7 @@ void dscomm_backend_failure_earlier(const dscomm_group_t *group,
     store = dscomm_priv_group_look_open(group);
     if (!store)
         return;
+    dscomm_priv_store_limit_diagnosis(store, CULPRIT_MS);
     if (dscomm_store_check(store, &key, 1, &present) == DSCOMM_OK && present &&
         failure_read(store, &earlier) == DSCOMM_OK && earlier.status < 0 &&
         (earlier.kind != DSCOMM_FAILURE_DIED ||

@@ -114,9 +114,9 @@ static void place_failed(tcp_t *tcp, int peer, const char *why, int error)
 {
     pair_t *pair = &tcp->pairs[peer];
     const place_t *place = &pair->places[pair->place];
-    const bool astray = pair->elsewhere && is_loopback(place);
+    const bool misled = pair->elsewhere && is_loopback(place);
     const char *remedy =
-        astray ? "the address of a loopback leads to no other host; set "
+        misled ? "the address of a loopback leads to no other host; set "
                  "DSCOMM_SOCKET_IFNAME to an interface that does"
                : tcp_remedy(error);
     char text[PLACE_TEXT];
@@ -127,7 +127,7 @@ static void place_failed(tcp_t *tcp, int peer, const char *why, int error)
     pair->main = NULL;
     pair->error = error;
     pair->place++;
-    if (error == ECONNREFUSED && pair->place == pair->place_count && !astray)
+    if (error == ECONNREFUSED && pair->place == pair->place_count && !misled)
         pair->end_ns = 0;
     pair->again_ns = 1; /* at the next look at timers */
 }

@@ -124,11 +124,11 @@ static void run_absent(job_rank_t *me)
     if (me->rank)
         job_sleep_ms(SHORT_MS / 2);
     for (int i = 0; i < COUNT && status == DSCOMM_OK; i++)
-        status = me->rank == 0 ? dscomm_send(me->world, &i, sizeof i,
-                                             DSCOMM_UINT8, 1, TAG)
-                               : dscomm_recv(me->world, &me->report->value,
-                                             sizeof i, DSCOMM_UINT8, 0, TAG,
-                                             NULL, NULL);
+        status =
+            me->rank == 0
+                ? dscomm_send(me->world, &i, sizeof i, DSCOMM_UINT8, 1, TAG)
+                : dscomm_recv(me->world, &me->report->value, sizeof i,
+                              DSCOMM_UINT8, 0, TAG, NULL, NULL);
     if (me->rank == 0)
         job_sleep_ms(TIMEOUT_MS * 2);
     job_leave(me, status);
