@@ -8,7 +8,7 @@
 #include "lib/base/status.h"
 #include "lib/call/dispatch.h"
 #include "lib/call/profile.h"
-#include "lib/group/creation.h"
+#include "lib/group/published.h"
 #include "lib/group/world.h"
 #include "lib/work/pending.h"
 #include "lib/work/progress.h"
@@ -195,7 +195,7 @@ static dscomm_status_t world_leave_failed(dscomm_world_t *world,
     char text[DSCOMM_ERROR_MAX];
 
     if (group->life.store)
-        dscomm_priv_creation_publish(group->life.store, &published);
+        dscomm_priv_failure_publish(group->life.store, &published);
     world_leave(world, 0, deadline);
     dscomm_priv_failure_sentence(failure, text);
     return returned ? DSCOMM_OK : dscomm_priv_fail_with(failure->status, text);

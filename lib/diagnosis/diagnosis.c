@@ -6,6 +6,7 @@
 #include "lib/base/clock.h"
 #include "lib/diagnosis/history.h"
 #include "lib/group/failure.h"
+#include "lib/group/published.h"
 #include "lib/group/recorded.h"
 #include "lib/group/world.h"
 #include "lib/rendezvous/processes.h"
@@ -28,6 +29,10 @@
  * call. A rank writes its report after it has waited for a moment. That is late
  * if it computes, or if the machine is loaded. */
 #define PEER_MS 2000
+/* Time to wait, after a time-out, for a rank of another machine that may know
+ * more. Ranks that wait for each other do not time out at once. */
+#define ELSEWHERE_MS 1000
+#define LOOK_GAP_US 50000
 
 /* Without the group's lock, a diagnosis uses only members of the group that
  * never change. */
@@ -407,9 +412,9 @@ static int likelier(const dscomm_diagnosis_t *diagnosis, int suspect, int rank)
 }
 
 /* Lists the late ranks with their processes; returns their number, and the
- * likely culprit. */
+ * likely culprit, of which another late rank may be as likely. */
 static int late_list(const dscomm_diagnosis_t *diagnosis, char list[LATE_MAX],
-                     int *ret_suspect)
+                     int *ret_suspect, bool *ret_doubtful)
 {
     char who[DSCOMM_PROCESS_MAX];
     int late = 0, full = 0;
@@ -420,6 +425,10 @@ static int late_list(const dscomm_diagnosis_t *diagnosis, char list[LATE_MAX],
         if (!rank_is_late(diagnosis, r) || full)
             continue;
         late++;
+        if (likelier(diagnosis, *ret_suspect, r) == r)
+            *ret_doubtful = false;
+        else if (likelier(diagnosis, r, *ret_suspect) == r)
+            *ret_doubtful = true;
         *ret_suspect = likelier(diagnosis, *ret_suspect, r);
         rank_describe(diagnosis, r, who);
         full = late > LATE_RANKS_NAMED ||
@@ -430,19 +439,22 @@ static int late_list(const dscomm_diagnosis_t *diagnosis, char list[LATE_MAX],
     return late;
 }
 
-static void late_write(const dscomm_diagnosis_t *diagnosis,
+/* Returns whether several ranks are equally likely. */
+static bool late_write(const dscomm_diagnosis_t *diagnosis,
                        dscomm_failure_t *ret_failure)
 {
     char list[LATE_MAX];
     int suspect = -1;
-    const int late = late_list(diagnosis, list, &suspect);
+    bool doubtful = false;
+    const int late = late_list(diagnosis, list, &suspect, &doubtful);
 
     if (!late)
-        return;
+        return false;
     dscomm_priv_group_accuse(diagnosis->group, suspect, ret_failure);
     dscomm_backend_failure_detail(
         ret_failure, "%s %s not made this call, or stand%s still", list,
         late > 1 ? "have" : "has", late > 1 ? "" : "s");
+    return doubtful;
 }
 
 /* Lists, by their numbers in the world, the ranks that may be stopped or have
@@ -470,8 +482,8 @@ static int suspects_list(const dscomm_diagnosis_t *diagnosis, int *world_ranks)
 }
 
 /* Adds which ranks are stopped or have ended. One of them becomes the culprit:
- * a late rank may wait for it. */
-static void stopped_append(const dscomm_diagnosis_t *diagnosis,
+ * a late rank may wait for it. Returns false if there is none. */
+static bool stopped_append(const dscomm_diagnosis_t *diagnosis,
                            dscomm_failure_t *ret_failure)
 {
     const dscomm_group_t *group = diagnosis->group;
@@ -483,12 +495,37 @@ static void stopped_append(const dscomm_diagnosis_t *diagnosis,
 
     dscomm_priv_group_accuse_world(group, stopped, ret_failure);
     g_free(ranks);
+    return stopped >= 0;
+}
+
+/* Waits until a rank of another machine has ended the group, or says which late
+ * rank it has waited for itself while it made a child of the group. */
+static void others_await(const dscomm_diagnosis_t *diagnosis,
+                         dscomm_failure_t *ret_failure)
+{
+    const dscomm_group_t *group = diagnosis->group;
+    const int64_t end =
+        dscomm_priv_clock_after(dscomm_priv_clock(), ELSEWHERE_MS);
+
+    while (group->ops.status(group->impl, NULL) == DSCOMM_OK &&
+           dscomm_priv_clock() < end) {
+        const int culprit = dscomm_priv_child_culprit(group);
+
+        for (int r = 0; r < group->size && culprit >= 0; r++)
+            if (group->identity.world_ranks[r] == culprit &&
+                rank_is_late(diagnosis, r)) {
+                dscomm_priv_group_accuse(group, r, ret_failure);
+                return;
+            }
+        g_usleep(LOOK_GAP_US);
+    }
 }
 
 dscomm_status_t dscomm_priv_diagnosis_timeout(dscomm_diagnosis_t *diagnosis,
                                               dscomm_failure_t *ret_failure)
 {
     dscomm_status_t status;
+    bool doubtful = false;
 
     report_publish(diagnosis, ALL_MS);
     report_fetch_all(diagnosis);
@@ -496,8 +533,10 @@ dscomm_status_t dscomm_priv_diagnosis_timeout(dscomm_diagnosis_t *diagnosis,
     if (status < 0)
         return status;
     if (!diagnosis->broken)
-        late_write(diagnosis, ret_failure);
-    stopped_append(diagnosis, ret_failure);
+        doubtful = late_write(diagnosis, ret_failure);
+    if (!stopped_append(diagnosis, ret_failure) && doubtful &&
+        diagnosis->group->identity.nodes.count > 1)
+        others_await(diagnosis, ret_failure);
     return status;
 }
 

@@ -3,6 +3,7 @@
 
 #include "lib/group/creation.h"
 #include "lib/group/failure.h"
+#include "lib/group/published.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
@@ -17,7 +18,6 @@
 /* Longest time between two checks, and time limit of one check, in ms. */
 #define NAMED_MOST 8 /* missing ranks */
 #define MOST_LOOK_MS 100
-#define LOOK_MS 1000
 /* Longest time from a lost connection to the rank's reason, in ms. The kernel
  * closes a process's sockets before the process has ended. */
 #define LOST_MS 1000
@@ -29,9 +29,7 @@
 #define CULPRIT_MS 250
 #define LOOK_GAP 25 /* ms between looks */
 
-/* Keys of a group: the first failure, as a packed record, and one key for each
- * rank that has read it. */
-#define FAILED_KEY "failed"
+/* Key for each rank that has read the failure. */
 #define READ_KEY "read/%d"
 
 void dscomm_priv_creation_begin(dscomm_creation_t *creation,
@@ -63,13 +61,6 @@ int dscomm_priv_creation_left(const dscomm_backend_args_t *args)
 static const dscomm_meeting_t *meeting_of(const dscomm_group_t *group)
 {
     return &group->identity.world->meeting;
-}
-
-/* True if rank 0 of the world serves the group's store. */
-static int is_served(const dscomm_group_t *group)
-{
-    return meeting_of(group)->serves && group->identity.world->size > 1 &&
-           group->life.base == meeting_of(group)->store;
 }
 
 static int has_ended(const dscomm_group_t *group, int world_rank)
@@ -143,37 +134,6 @@ static void blame_dead(const dscomm_group_t *group, int world_rank,
             : ", or its host cannot be reached any more");
 }
 
-static dscomm_status_t look_open(const dscomm_group_t *group,
-                                 dscomm_store_t **ret_store)
-{
-    const dscomm_status_t status =
-        dscomm_store_prefix(group->life.store, "", ret_store);
-
-    if (status == DSCOMM_OK)
-        dscomm_priv_store_limit_diagnosis(*ret_store, LOOK_MS);
-    return status;
-}
-
-dscomm_store_t *dscomm_priv_group_look_open(const dscomm_group_t *group)
-{
-    dscomm_store_t *store = NULL;
-
-    if (group->life.store && !is_silent(group))
-        look_open(group, &store);
-    return store;
-}
-
-void dscomm_priv_group_share_failure(const dscomm_group_t *group,
-                                     dscomm_failure_t *failure)
-{
-    dscomm_store_t *store = dscomm_priv_group_look_open(group);
-
-    if (!store)
-        return;
-    dscomm_priv_creation_publish(store, failure);
-    dscomm_store_close(store);
-}
-
 static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
 {
     dscomm_group_t *parent = group->life.creation->parent;
@@ -184,7 +144,8 @@ static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
         return dscomm_backend_fail(&failure);
     /* a rank ends if it finds another death while it makes another group; the
      * store ends with rank 0 */
-    if ((world_rank || !is_served(group)) && parent_status(group) == DSCOMM_OK)
+    if ((world_rank || !dscomm_priv_group_is_served(group)) &&
+        parent_status(group) == DSCOMM_OK)
         dscomm_priv_group_share_failure(parent, &failure);
     dscomm_priv_group_revoke(parent, &failure);
     return parent_status(group);
@@ -225,7 +186,7 @@ static dscomm_status_t fail_served(const dscomm_group_t *group)
 /* Fails with the cause of the last failure of a request to the store. */
 static dscomm_status_t fail_store(const dscomm_group_t *group)
 {
-    if (is_served(group))
+    if (dscomm_priv_group_is_served(group))
         return fail_served(group);
     return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
                        "the store failed while the group was made: %s",
@@ -247,54 +208,15 @@ static dscomm_status_t unanswered(const dscomm_group_t *group,
     return is_passing(status) ? DSCOMM_OK : fail_store(group);
 }
 
-/* Reads the first failure of a rank of the group, which is in the store. */
-static dscomm_status_t failure_read(dscomm_store_t *store,
-                                    dscomm_failure_t *ret_failure)
-{
-    void *value;
-    size_t size;
-    dscomm_status_t status = dscomm_store_get(
-        store, FAILED_KEY, DSCOMM_TIMEOUT_DEFAULT, &value, &size);
-
-    if (status < 0)
-        return status;
-    if (!dscomm_backend_failure_unpack(value, size, ret_failure))
-        ret_failure->status = DSCOMM_OK;
-    dscomm_store_free(value);
-    return status;
-}
-
 static dscomm_status_t stored_failure(const dscomm_group_t *group)
 {
     dscomm_failure_t failure;
-    dscomm_status_t status = failure_read(group->life.store, &failure);
+    dscomm_status_t status =
+        dscomm_priv_published_failure(group->life.store, &failure);
 
     if (status < 0)
         return unanswered(group, status);
     return failure.status < 0 ? dscomm_backend_fail(&failure) : status;
-}
-
-/* An accusation of this rank's own death is no cause of what it has seen. */
-void dscomm_backend_failure_earlier(const dscomm_group_t *group,
-                                    dscomm_failure_t *failure)
-{
-    const char *key = FAILED_KEY;
-    dscomm_failure_t earlier;
-    dscomm_store_t *store;
-    int present = 0;
-
-    if (!group || (is_served(group) && failure->rank == 0))
-        return;
-    store = dscomm_priv_group_look_open(group);
-    if (!store)
-        return;
-    dscomm_priv_store_limit_diagnosis(store, CULPRIT_MS);
-    if (dscomm_store_check(store, &key, 1, &present) == DSCOMM_OK && present &&
-        failure_read(store, &earlier) == DSCOMM_OK && earlier.status < 0 &&
-        (earlier.kind != DSCOMM_FAILURE_DIED ||
-         earlier.rank != meeting_of(group)->rank))
-        *failure = earlier;
-    dscomm_store_close(store);
 }
 
 /* Reads from the store, in one request, whether the group has failed, and the
@@ -305,7 +227,7 @@ static dscomm_status_t look_in_store(const dscomm_group_t *group,
 {
     const dscomm_meeting_t *meeting = meeting_of(group);
     dscomm_priv_look_t looks[] = {
-        {.key = FAILED_KEY},
+        {.key = DSCOMM_FAILED_KEY},
         dscomm_priv_processes_key(group->life.base),
     };
     dscomm_status_t status;
@@ -313,7 +235,7 @@ static dscomm_status_t look_in_store(const dscomm_group_t *group,
     if (is_silent(group) &&
         !dscomm_priv_clock_left(group->life.creation->end_ns))
         return DSCOMM_OK;
-    status = look_open(group, &looks[0].store);
+    status = dscomm_priv_look_store(group, &looks[0].store);
     if (status == DSCOMM_OK) {
         status = dscomm_priv_store_look(looks, G_N_ELEMENTS(looks));
         dscomm_store_close(looks[0].store);
@@ -467,68 +389,16 @@ dscomm_backend_creation_missing(const dscomm_backend_args_t *args,
     return status;
 }
 
-static int blames(dscomm_status_t status)
-{
-    return status == DSCOMM_ERR_PEER_FAILED || status == DSCOMM_ERR_TIMEOUT ||
-           status == DSCOMM_ERR_IO;
-}
-
-static bool is_unexplained(const dscomm_failure_t *failure)
-{
-    return failure->status == DSCOMM_ERR_TIMEOUT && failure->rank < 0;
-}
-
-/* Replaces the stored failure, a value of *size bytes, if it is a time-out
- * without a culprit and failure names one. The value is what is stored then. */
-static void publish_culprit(dscomm_store_t *store, void **value, size_t *size,
-                            const dscomm_failure_t *failure)
-{
-    char packed[DSCOMM_FAILURE_PACKED];
-    const size_t own = dscomm_backend_failure_pack(failure, packed);
-    dscomm_failure_t first;
-    size_t stored_size;
-    void *stored;
-
-    if (failure->rank < 0 ||
-        !dscomm_backend_failure_unpack(*value, *size, &first) ||
-        !is_unexplained(&first) ||
-        dscomm_store_compare_set(store, FAILED_KEY, *value, *size, packed, own,
-                                 &stored, &stored_size) < 0)
-        return;
-    dscomm_store_free(*value);
-    *value = stored;
-    *size = stored_size;
-}
-
-dscomm_status_t dscomm_priv_creation_publish(dscomm_store_t *store,
-                                             dscomm_failure_t *failure)
-{
-    char packed[DSCOMM_FAILURE_PACKED];
-    const size_t own = dscomm_backend_failure_pack(failure, packed);
-    size_t size;
-    void *value;
-    dscomm_status_t status = dscomm_store_compare_set(
-        store, FAILED_KEY, "", 0, packed, own, &value, &size);
-
-    if (status < 0)
-        return status;
-    if (blames(failure->status)) {
-        publish_culprit(store, &value, &size, failure);
-        dscomm_backend_failure_unpack(value, size, failure);
-    }
-    dscomm_store_free(value);
-    return DSCOMM_OK;
-}
-
 /* Waits until a rank of another machine, which may know more than this one, has
  * replaced the time-out in the store by one with a culprit. */
 static void await_culprit(const dscomm_group_t *group,
                           dscomm_failure_t *failure)
 {
-    for (int ms = 0; ms < CULPRIT_MS && is_unexplained(failure);
+    for (int ms = 0;
+         ms < CULPRIT_MS && dscomm_priv_failure_is_unexplained(failure);
          ms += LOOK_GAP) {
         g_usleep(LOOK_GAP * 1000);
-        if (dscomm_priv_creation_publish(group->life.store, failure) < 0)
+        if (dscomm_priv_failure_publish(group->life.store, failure) < 0)
             return;
     }
 }
@@ -564,12 +434,29 @@ static dscomm_status_t settle(const dscomm_group_t *group,
 
     dscomm_backend_failure_last(group, status, &failure);
     awaits = explain_timeout(group, &failure);
-    stored = dscomm_priv_creation_publish(group->life.store, &failure);
+    if (group->life.creation->parent && failure.rank >= 0 &&
+        failure.status == DSCOMM_ERR_TIMEOUT)
+        dscomm_priv_child_publish(group->life.creation->parent, &failure);
+    stored = dscomm_priv_failure_publish(group->life.store, &failure);
     if (awaits && stored == DSCOMM_OK)
         await_culprit(group, &failure);
-    if (stored < 0 && blames(status) && !is_passing(stored))
+    if (stored < 0 && dscomm_priv_failure_blames(status) && !is_passing(stored))
         return fail_store(group);
     return dscomm_backend_fail(&failure);
+}
+
+/* Gives the parent time to end: a missing rank may wait for one that keeps the
+ * parent's ranks waiting, too, and these find out. The last sentence stays. */
+static void await_parent(const dscomm_group_t *group)
+{
+    dscomm_group_t *parent = group->life.creation->parent;
+
+    if (!parent)
+        return;
+    for (int ms = 0;
+         ms < CULPRIT_MS && parent->ops.status(parent->impl, NULL) == DSCOMM_OK;
+         ms += LOOK_GAP)
+        g_usleep(LOOK_GAP * 1000);
 }
 
 dscomm_status_t dscomm_backend_creation_fail(const dscomm_backend_args_t *args,
@@ -579,7 +466,9 @@ dscomm_status_t dscomm_backend_creation_fail(const dscomm_backend_args_t *args,
 
     if (!creation_of(args) || !group->life.store)
         return status;
-    if (blames(status) && parent_status(group) < 0) {
+    if (status == DSCOMM_ERR_TIMEOUT && !is_silent(group))
+        await_parent(group);
+    if (dscomm_priv_failure_blames(status) && parent_status(group) < 0) {
         status = parent_status(group);
         if (is_notified(group))
             return status;
@@ -641,7 +530,7 @@ dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
     if (status < 0 && group->life.store) {
         status = dscomm_backend_creation_fail(args, status);
         dscomm_backend_failure_last(group, status, &failure);
-        if (is_served(group) && !is_notified(group)) {
+        if (dscomm_priv_group_is_served(group) && !is_notified(group)) {
             if (meeting_of(group)->rank)
                 creation_note_read(group);
             else

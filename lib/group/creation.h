@@ -38,19 +38,4 @@ int dscomm_priv_creation_left(const dscomm_backend_args_t *args);
 dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
                                          dscomm_status_t status);
 
-/* Publishes failure in store, the group's, unless there is one already; a
- * time-out without a culprit is replaced by one that names one. If failure
- * blames other ranks, it becomes the one in the store. Returns the status of
- * the store. A rank that does not reach the backend's open calls this instead
- * of the functions above. */
-dscomm_status_t dscomm_priv_creation_publish(dscomm_store_t *store,
-                                             dscomm_failure_t *failure);
-/* Opens the store of a group for requests that take a second in all; NULL: it
- * does not answer. */
-dscomm_store_t *dscomm_priv_group_look_open(const dscomm_group_t *group);
-/* Publishes the failure of a group that was made, likewise. If the store does
- * not answer, failure is left as it is. */
-void dscomm_priv_group_share_failure(const dscomm_group_t *group,
-                                     dscomm_failure_t *failure);
-
 #endif

@@ -9,6 +9,7 @@
 #include "lib/device/device.h"
 #include "lib/group/creation.h"
 #include "lib/group/failure.h"
+#include "lib/group/published.h"
 #include "lib/group/world.h"
 #include "lib/rendezvous/processes.h"
 #include "lib/rendezvous/rendezvous.h"
@@ -279,7 +280,7 @@ dscomm_status_t dscomm_priv_group_refuse(const dscomm_group_plan_t *plan,
 
     if (published == DSCOMM_OK && store) {
         limit_store(store, plan, time_to_open(plan));
-        published = dscomm_priv_creation_publish(store, failure);
+        published = dscomm_priv_failure_publish(store, failure);
     }
     if (published < 0 && plan->parent)
         dscomm_priv_group_revoke(plan->parent, failure);

@@ -5,8 +5,8 @@
 #include "config.h"
 
 #include "lib/base/clock.h"
-#include "lib/group/creation.h"
 #include "lib/group/failure.h"
+#include "lib/group/published.h"
 #include "lib/group/recorded.h"
 
 #include <stdio.h>

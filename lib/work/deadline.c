@@ -3,8 +3,8 @@
 #include "config.h"
 #include "lib/base/clock.h"
 #include "lib/base/status.h"
-#include "lib/group/creation.h"
 #include "lib/group/failure.h"
+#include "lib/group/published.h"
 #include "lib/work/progress.h"
 
 #include <stdbool.h>

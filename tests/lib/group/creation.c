@@ -229,7 +229,7 @@ static void test_found_elsewhere(void)
     waitpid(pid, NULL, 0);
     dscomm_backend_failure(&parent, DSCOMM_ERR_PEER_FAILED, DSCOMM_FAILURE_DIED,
                            2, 0, &failure);
-    dscomm_priv_creation_publish(parent.life.store, &failure);
+    dscomm_priv_failure_publish(parent.life.store, &failure);
     dscomm_priv_creation_begin(&creation, &group, &parent, OPEN_MS);
     creation.next_ns = 0;
     creation.learned = 1;
@@ -252,7 +252,7 @@ static int publish(dscomm_status_t status, int rank)
 
     dscomm_backend_failure(&group, status, DSCOMM_FAILURE_SILENT, rank, 0,
                            &failure);
-    if (dscomm_priv_creation_publish(args.store, &failure) < 0)
+    if (dscomm_priv_failure_publish(args.store, &failure) < 0)
         bail("no publication: %s", dscomm_last_error());
     return failure.rank;
 }
