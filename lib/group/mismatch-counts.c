@@ -120,17 +120,23 @@ static bool vote_look(vote_t *vote)
     return complete;
 }
 
+/* Returns 1 if two voters contradict each other in either direction, 0 if they
+ * agree, -1 if that is not known. */
+static int voters_differ(const voter_t *one, const voter_t *other)
+{
+    if (!one->known || !other->known ||
+        one->call.fingerprint != other->call.fingerprint)
+        return -1;
+    return MAX(pair_compare(one, other), pair_compare(other, one));
+}
+
 static void vote_count(vote_t *vote)
 {
     for (int i = 0; i < vote->count; i++)
         for (int j = 0; j < i; j++) {
             voter_t *one = &vote->voter[i], *other = &vote->voter[j];
-            int differs;
+            const int differs = voters_differ(one, other);
 
-            if (!one->known || !other->known ||
-                one->call.fingerprint != other->call.fingerprint)
-                continue;
-            differs = MAX(pair_compare(one, other), pair_compare(other, one));
             one->contradicts += differs > 0;
             other->contradicts += differs > 0;
             one->agrees += !differs;
@@ -149,27 +155,36 @@ static void vote_count_messages(vote_t *vote, int own,
     }
 }
 
-/* Counts the disagreement of a pair of which one rank is on another machine,
- * where its call is not known. */
-static void vote_count_unknown(vote_t *vote, int own, int other)
+static voter_t *vote_find(vote_t *vote, int rank)
 {
-    voter_t *mine = NULL;
-
-    for (int i = 0; i < vote->count; i++) {
-        if (vote->voter[i].rank == own)
-            mine = &vote->voter[i];
-        if (vote->voter[i].rank == other && vote->voter[i].known)
-            return;
-    }
-    if (mine)
-        mine->contradicts++;
+    for (int i = 0; i < vote->count; i++)
+        if (vote->voter[i].rank == rank)
+            return &vote->voter[i];
+    return NULL;
 }
 
-/* A rank that is not known contradicts the other one of its pair. */
-static int voter_score(const voter_t *voter)
+/* Counts the disagreement of the pair that failed, unless their calls have
+ * shown it: the call of a rank on another machine is not known, and no counts
+ * are for ranks from RECORDER_COUNTS on. */
+static void vote_count_pair(vote_t *vote, int own, int other)
 {
-    return voter && voter->known ? voter->contradicts * VOTERS - voter->agrees
-                                 : VOTERS;
+    voter_t *mine = vote_find(vote, own), *theirs = vote_find(vote, other);
+
+    if (!mine || !theirs || mine == theirs || voters_differ(mine, theirs) >= 0)
+        return;
+    mine->contradicts++;
+    theirs->contradicts++;
+}
+
+/* Contradictions count first, then agreement, of which there are fewer than two
+ * for each rank. A rank that is not known contradicts the other one of its
+ * pair. */
+static int voter_score(const vote_t *vote, const voter_t *voter)
+{
+    const int weight = 2 * vote->group->size;
+
+    return voter && voter->known ? voter->contradicts * weight - voter->agrees
+                                 : weight;
 }
 
 /* Returns the number in the group of the rank that is the culprit; was: of the
@@ -184,7 +199,7 @@ static int vote_culprit(const vote_t *vote, int was, bool *ret_tied)
     *ret_tied = false;
     for (int i = 0; i < vote->count; i++) {
         const voter_t *voter = &vote->voter[i];
-        const int lead = voter_score(voter) - voter_score(best);
+        const int lead = voter_score(vote, voter) - voter_score(vote, best);
 
         if (voter == best || !voter->contradicts || lead < 0)
             continue;
@@ -253,7 +268,7 @@ void dscomm_priv_mismatch_counts(const dscomm_group_t *group,
                                  dscomm_failure_t *failure)
 {
     const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), VOTE_MS);
-    vote_t vote = {.group = group, .sequence = failure->sequence};
+    vote_t *vote;
     bool tied;
     int culprit;
 
@@ -261,16 +276,22 @@ void dscomm_priv_mismatch_counts(const dscomm_group_t *group,
                    failure->coll != DSCOMM_COLL_SCATTER_V &&
                    failure->coll != DSCOMM_COLL_ALL_TO_ALL_V))
         return;
+    vote = g_try_new0(vote_t, 1);
+    if (!vote)
+        return;
+    vote->group = group;
+    vote->sequence = failure->sequence;
     for (int r = 0; r < RECORDER_COUNTS; r++)
-        vote_add(&vote, r);
-    vote_add(&vote, failure->group_rank);
-    vote_add(&vote, group->rank);
-    while (!vote_look(&vote) && dscomm_priv_clock() < end)
+        vote_add(vote, r);
+    vote_add(vote, failure->group_rank);
+    vote_add(vote, group->rank);
+    while (!vote_look(vote) && dscomm_priv_clock() < end)
         g_usleep(1000);
-    vote_count(&vote);
-    vote_count_messages(&vote, group->rank, messages);
-    vote_count_unknown(&vote, group->rank, failure->group_rank);
-    culprit = vote_culprit(&vote, failure->group_rank, &tied);
+    vote_count(vote);
+    vote_count_messages(vote, group->rank, messages);
+    vote_count_pair(vote, group->rank, failure->group_rank);
+    culprit = vote_culprit(vote, failure->group_rank, &tied);
+    g_free(vote);
     if (tied && group->identity.nodes.count > 1)
         culprit = untie(group, failure, culprit);
     dscomm_priv_group_accuse(group, culprit, failure);

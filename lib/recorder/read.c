@@ -105,7 +105,7 @@ static void counts_describe(const dscomm_coll_args_t *args,
                             const dscomm_recorder_detail_t *detail, char *text,
                             size_t size)
 {
-    const uint64_t shown = MIN(detail->ncounts, RECORDER_COUNTS);
+    const uint64_t shown = MIN(detail->ncounts, RECORDER_COUNTS_SHOWN);
 
     snprintf(text, size, "%s(counts ",
              dscomm_coll_name((dscomm_coll_t)args->coll));

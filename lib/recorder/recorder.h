@@ -24,8 +24,10 @@
 #define RECORDER_CALLS 1024 /* entries of a slot */
 #define RECORDER_GROUPS 64 /* the last groups of a slot */
 #define RECORDER_DETAILS 64 /* the last calls that have a detail */
-/* Ranks whose counts a detail has: the first ones. */
-#define RECORDER_COUNTS 8
+/* Ranks whose counts a detail has: the first ones. They take 64 KiB of a slot.
+ */
+#define RECORDER_COUNTS 64
+#define RECORDER_COUNTS_SHOWN 8 /* of these, in the text of a call */
 
 /* Blocking calls of fewer bytes get RECORDER_ENDED in place of the time of
  * their end, because reading the counter takes 10 ns, as long as all else that
@@ -98,7 +100,7 @@ typedef struct {
 } dscomm_recorder_slot_t;
 
 #define RECORDER_MAGIC "dscommfr"
-#define RECORDER_VERSION 4
+#define RECORDER_VERSION 5
 #define RECORDER_SLOTS_MAX 16384
 #define RECORDER_ID 17 /* bytes of an identity, with the final 0 */
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define RANKS 3
+#define MANY_RANKS 10
 #define SOON_MS 2000
 #define ROOT_RANKS 4 /* where roots differ */
 #define SPACE 400000
@@ -208,26 +209,33 @@ static const case_t cases[] = {
 };
 
 /* A _v call in which rank odd gives one element more than the others in each of
- * its counts of what it sends, and, if it is the root, receives. */
+ * its counts of what it sends, and, if it is the root, receives; or, if
+ * receives is set, of what it receives in all_to_all_v. */
 typedef struct {
-    int coll, odd;
+    int coll, ranks, odd;
+    bool receives;
 } counts_case_t;
 
 static void run_rank_v(job_rank_t *me)
 {
     const counts_case_t *c = me->arg;
     const size_t n = me->rank == c->odd ? 6 : 5;
-    const size_t sends[RANKS] = {n, n, n}, five[RANKS] = {5, 5, 5};
-    const collective_t call = {
-        .coll = c->coll,
-        .send = in,
-        .recv = out,
-        .count = n,
-        .send_counts = sends,
-        .recv_counts = c->coll == DSCOMM_COLL_ALL_TO_ALL_V ? five : sends,
-        .dtype = DSCOMM_INT32};
+    size_t odd[JOB_RANKS_MAX], five[JOB_RANKS_MAX];
+    const bool is_root = c->coll != DSCOMM_COLL_ALL_TO_ALL_V;
+    const collective_t call = {.coll = c->coll,
+                               .send = in,
+                               .recv = out,
+                               .count = n,
+                               .send_counts = c->receives ? five : odd,
+                               .recv_counts =
+                                   is_root || c->receives ? odd : five,
+                               .dtype = DSCOMM_INT32};
     dscomm_status_t status;
 
+    for (int r = 0; r < c->ranks; r++) {
+        odd[r] = n;
+        five[r] = 5;
+    }
     if (job_init(me) < 0)
         return;
     status = collective_call(me->world, &call, NULL);
@@ -239,21 +247,35 @@ static void run_rank_v(job_rank_t *me)
 
 /* The record names the rank that contradicts most others, whether it is the
  * root or not. Among ranks of several hosts it may be the other of a pair. */
-static void run_case_v(int coll, int odd)
+static void run_case_v(int coll, int ranks, int odd, bool receives)
 {
-    counts_case_t c = {coll, odd};
+    counts_case_t c = {coll, ranks, odd, receives};
     job_t job;
     char who[32];
     const char *name = dscomm_coll_name((dscomm_coll_t)coll);
-    int passed = job_run(&job, RANKS, job_slowly(5000), run_rank_v, &c, 8000);
+    int passed = job_run(&job, ranks, job_slowly(5000), run_rank_v, &c, 8000);
 
     snprintf(who, sizeof who, "rank %d ", odd);
     passed &= job_reported(&job, JOB_ALL, DSCOMM_ERR_MISMATCH, SOON_MS, who,
                            name, NULL);
-    for (int r = 0; r < RANKS; r++)
+    for (int r = 0; r < ranks; r++)
         passed &= job.reports[r].failure.rank == odd || getenv("JOB_HOSTS");
-    job_ok(&job, passed, "%s: the counts of rank %d contradict the others",
-           name, odd);
+    job_ok(&job, passed,
+           "%s: the counts of rank %d of %d contradict the others", name, odd,
+           ranks);
+}
+
+static void test_counts(void)
+{
+    for (int odd = 0; odd < RANKS; odd++) {
+        run_case_v(DSCOMM_COLL_GATHER_V, RANKS, odd, false);
+        run_case_v(DSCOMM_COLL_SCATTER_V, RANKS, odd, false);
+        run_case_v(DSCOMM_COLL_ALL_TO_ALL_V, RANKS, odd, false);
+    }
+    run_case_v(DSCOMM_COLL_GATHER_V, MANY_RANKS, MANY_RANKS - 1, false);
+    run_case_v(DSCOMM_COLL_SCATTER_V, MANY_RANKS, MANY_RANKS - 1, false);
+    run_case_v(DSCOMM_COLL_ALL_TO_ALL_V, MANY_RANKS, MANY_RANKS - 1, false);
+    run_case_v(DSCOMM_COLL_ALL_TO_ALL_V, MANY_RANKS, MANY_RANKS - 1, true);
 }
 
 /* Whichever rank comes last, the one that differs from the others is named
@@ -513,11 +535,7 @@ int main(void)
     test_majority();
     test_monitored();
     test_roots();
-    for (int odd = 0; odd < RANKS; odd++) {
-        run_case_v(DSCOMM_COLL_GATHER_V, odd);
-        run_case_v(DSCOMM_COLL_SCATTER_V, odd);
-        run_case_v(DSCOMM_COLL_ALL_TO_ALL_V, odd);
-    }
+    test_counts();
     run_leaving((call_t)SUM(5));
     run_leaving((call_t)SUM(90000));
     run_leaving((call_t){DSCOMM_COLL_BARRIER, 0, 0, 0, 0});
