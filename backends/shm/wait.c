@@ -214,6 +214,8 @@ static dscomm_status_t check_deadline(shm_t *shm, int64_t waited_ns)
     shm_blame(shm, DSCOMM_ERR_TIMEOUT, DSCOMM_FAILURE_SILENT, late, &failure);
     dscomm_backend_failure_detail(&failure, "no progress for %.1f s: %s",
                                   shm->timeout_ms / 1000.0, text);
+    if (!shm->op_step)
+        dscomm_backend_failure_follow(shm->group, &failure);
     return shm_fail(shm, &failure);
 }
 

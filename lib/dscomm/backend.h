@@ -484,6 +484,14 @@ DSCOMM_API void dscomm_backend_failure_last(const dscomm_group_t *group,
  * the store, 250 ms at most: call it without a lock, and once. */
 DSCOMM_API void dscomm_backend_failure_earlier(const dscomm_group_t *group,
                                                dscomm_failure_t *failure);
+/* Improves the record of a message that has timed out, whose culprit is the
+ * rank for which it waits: if that rank waits in a blocking message for another
+ * one, as the flight recorder of this machine shows, that one becomes the
+ * culprit, and so on to a rank that waits for none. A circle of ranks changes
+ * nothing.
+ */
+DSCOMM_API void dscomm_backend_failure_follow(const dscomm_group_t *group,
+                                              dscomm_failure_t *failure);
 /* Makes failure this thread's last one: dscomm_last_error() is its sentence.
  * Returns its status. */
 DSCOMM_API dscomm_status_t dscomm_backend_fail(const dscomm_failure_t *failure);

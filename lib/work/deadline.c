@@ -129,6 +129,8 @@ static int work_expire(dscomm_group_t *group, dscomm_work_t *culprit)
         "%s of group '%s' (rank %d of %d) made no progress for %d ms%s%s", what,
         group->identity.name, group->rank, group->size, group->timeout_ms,
         *failure.detail ? ": " : "", detail_rest(group, what, failure.detail));
+    if (culprit && culprit->call.type == CALL_MESSAGE)
+        dscomm_backend_failure_follow(group, &failure);
     /* a rank that waited for this one may have timed out before */
     dscomm_priv_group_share_failure(group, &failure);
     break_group(group, &failure);
