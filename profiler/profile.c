@@ -263,8 +263,9 @@ double dscomm_priv_bus_factor(int coll, int ranks)
     case DSCOMM_COLL_GATHER:
     case DSCOMM_COLL_SCATTER:
     case DSCOMM_COLL_ALL_TO_ALL:
+    case DSCOMM_COLL_ALL_TO_ALL_V: /* if its own part is of mean length */
         return n > 0 ? (n - 1) / n : 0;
-    default: /* a barrier, and _v calls, whose bytes are this rank's own */
+    default: /* a barrier, and _v calls whose bytes are this rank's own */
         return -1;
     }
 }

@@ -101,14 +101,25 @@ dscomm_status_t dscomm_scatter_v(dscomm_group_t *group, const void *send,
     return dispatch_v(group, &args, ret_work);
 }
 
+/* The elements that a rank sends in all; wraps only if the check of the call
+ * fails. */
+static size_t counts_sum(const dscomm_group_t *group, const size_t *counts)
+{
+    size_t sum = 0;
+
+    for (int i = 0; group && counts && i < group->size; i++)
+        sum += counts[i];
+    return sum;
+}
+
 dscomm_status_t dscomm_all_to_all_v(
     dscomm_group_t *group, const void *send, const size_t *send_counts,
     const size_t *send_displs, void *recv, const size_t *recv_counts,
     const size_t *recv_displs, dscomm_dtype_t dtype, dscomm_work_t **ret_work)
 {
-    size_t own = group && send_counts ? send_counts[group->rank] : 0;
-    dscomm_coll_args_t args = dscomm_priv_args(DSCOMM_COLL_ALL_TO_ALL_V, send,
-                                               recv, own, 0, dtype, -1, -1);
+    dscomm_coll_args_t args =
+        dscomm_priv_args(DSCOMM_COLL_ALL_TO_ALL_V, send, recv,
+                         counts_sum(group, send_counts), 0, dtype, -1, -1);
 
     args.send_counts = send_counts;
     args.send_displs = send_displs;

@@ -100,8 +100,8 @@ typedef struct dscomm_coll_args {
     int op;
     int root; /* -1: none; DSCOMM_ROOT_* of the library's own calls */
     /* broadcast, reduce, all_reduce: elements; all_gather, gather: send count;
-     * reduce_scatter, scatter: receive count; all_to_all: per peer; _v: this
-     * rank's own count */
+     * reduce_scatter, scatter: receive count; all_to_all: per peer;
+     * all_to_all_v: the sum of send_counts; other _v: this rank's own count */
     size_t count;
     size_t element; /* bytes of one element */
     const void *send; /* broadcast: NULL except on root */

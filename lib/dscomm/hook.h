@@ -65,9 +65,12 @@ typedef struct dscomm_op_info {
     /* or the peer of a send or receive; -1: none, or any source. When a
      * receive has succeeded, the rank that has sent. */
     int root;
-    int tag; /* of a send or receive, else -1 */
+    /* of a send or receive; -1: none, or any tag. When a receive has succeeded,
+     * the tag of the message. */
+    int tag;
     int async; /* 1: the caller got a work */
-    size_t count; /* elements, as passed; _v: those of this rank */
+    size_t count; /* elements, as passed; all_to_all_v: the sum of send_counts;
+                     other _v: those of this rank */
     /* count * size of dtype; for all_gather, reduce_scatter, gather, scatter
      * and all_to_all the size of the longer buffer, ranks times that. When a
      * receive has succeeded, the size of the message. */
@@ -107,7 +110,8 @@ typedef struct dscomm_hooks {
                 uint64_t token, void *arg);
     void *arg;
     /* Called after end, when a call that waits for the operation's work, or
-     * tests it, returns its result: the nanoseconds spent in all such calls.
+     * tests it, returns its result: the nanoseconds spent in all such calls,
+     * at most until the operation's end.
      * Not called if there was no wait, for a blocking operation, whose caller
      * waits from begin to end, and for coalesced calls, whose caller waits for
      * all of them. */

@@ -103,6 +103,37 @@ static void test_collectives(void)
         run_coll(colls[i]);
 }
 
+/* An all_to_all_v counts all that a rank sends, whatever it sends to itself;
+ * the other calls with counts count a rank's own part. */
+static void test_counts(void)
+{
+    const size_t all = (size_t)my.ranks * 3, own = (size_t)my.rank;
+    int32_t *in = calloc(all, sizeof *in), *out = calloc(all, sizeof *out);
+    size_t *counts = calloc((size_t)my.ranks, sizeof *counts), n = 0;
+
+    for (int r = 0; r < my.ranks; r++)
+        counts[r] = r == my.rank ? 0 : 3;
+    install();
+    CHECK_OK(dscomm_all_to_all_v(my.group, in, counts, NULL, out, counts, NULL,
+                                 DSCOMM_INT32, NULL));
+    for (int r = 0; r < my.ranks; r++)
+        n += counts[r] = (size_t)r % 3;
+    CHECK_OK(dscomm_all_gather_v(my.group, in, own % 3, out, counts, NULL,
+                                 DSCOMM_INT32, NULL));
+    CHECK_OK(dscomm_hooks_set(NULL));
+    check(record.ended == 2 && record.ends[0].count == all - 3 &&
+              record.ends[0].bytes == 4 * (all - 3),
+          "all_to_all_v: %zu elements, %zu bytes", record.ends[0].count,
+          record.ends[0].bytes);
+    check(record.ends[1].count == own % 3 &&
+              record.ends[1].bytes == 4 * (own % 3),
+          "all_gather_v: %zu elements of %zu, %zu bytes", record.ends[1].count,
+          n, record.ends[1].bytes);
+    free(in);
+    free(out);
+    free(counts);
+}
+
 /* A work's end hook is called when completion is detected, with the token of
  * its begin hook. */
 static void test_works(void)
@@ -278,6 +309,7 @@ static void test_names(void)
 
 static const conform_test_t tests[] = {
     {"collectives", test_collectives},
+    {"counts", test_counts},
     {"works", test_works},
     {"messages", test_messages},
     {"refused calls, one table at a time", test_refused},

@@ -82,6 +82,7 @@ static void bandwidths(void)
         {DSCOMM_COLL_REDUCE, 4e9, 4e9},
         {DSCOMM_COLL_SEND, 4e9, 4e9},
         {DSCOMM_COLL_RECV, 4e9, 4e9},
+        {DSCOMM_COLL_ALL_TO_ALL_V, 4e9, 3e9},
         {DSCOMM_COLL_ALL_GATHER_V, 0, 0},
         {DSCOMM_COLL_BARRIER, 0, 0},
     };
