@@ -151,6 +151,8 @@ static void op_describe_received(const dscomm_request_t *request,
     info->bytes = request->bytes;
     if (info->root < 0)
         info->root = request->source;
+    if (info->tag == DSCOMM_ANY_TAG)
+        info->tag = request->tag;
 }
 
 static inline void op_describe_head(const dscomm_group_t *group, int async,
@@ -209,7 +211,7 @@ static inline void hooks_end(const dscomm_hooks_t *hooks,
 dscomm_hook_span_t dscomm_priv_hook_begin(const dscomm_group_t *group,
                                           const dscomm_call_t *call)
 {
-    dscomm_hook_span_t span = {hooks_now(), 0, 0};
+    dscomm_hook_span_t span = {.hooks = hooks_now()};
     dscomm_op_info_t info;
 
     if (call->type == CALL_COLLECTIVE && args_are_librarys(&call->coll))

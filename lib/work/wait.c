@@ -154,11 +154,15 @@ static void work_wait(dscomm_work_t *work, int timeout_ms)
 }
 
 /* Adds the time since began to the time that the caller has waited for work,
- * and calls the hook if work is complete. */
+ * and calls the hook if work is complete. The time after the end of work is no
+ * wait for it: the caller may get the processor or the lock late. */
 static void work_add_wait(dscomm_work_t *work, int64_t began)
 {
-    work->span.waited_ns += dscomm_priv_clock() - began;
-    if (dscomm_priv_work_done(work))
+    const bool done = dscomm_priv_work_done(work);
+    const int64_t end = done ? work->span.ended_ns : dscomm_priv_clock();
+
+    work->span.waited_ns += MAX(end - began, 0);
+    if (done && work->span.waited_ns)
         dscomm_priv_hook_waited(work);
 }
 

@@ -400,6 +400,8 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
     else if (status < 0 && !work->text)
         failure_explain(work, status);
     work_record_end(work, status);
+    if (G_UNLIKELY(dscomm_priv_work_is_timed(work)))
+        work->span.ended_ns = dscomm_priv_clock();
     dscomm_priv_hook_end(work->group, &work->call, work->span, status,
                          &work->request);
     if (work->compound) {

@@ -111,6 +111,7 @@ typedef struct {
     const dscomm_hooks_t *hooks;
     uint64_t token;
     int64_t waited_ns; /* in calls that waited for the work */
+    int64_t ended_ns; /* the time of the end, if waits are timed */
 } dscomm_hook_span_t;
 
 struct dscomm_work {

@@ -5,6 +5,8 @@
 #include "tests/tap.h"
 
 #include <dscomm/dscomm.h>
+#include <time.h>
+#include <unistd.h>
 
 static int begun, ended;
 static dscomm_op_info_t last;
@@ -98,6 +100,13 @@ static void messages(dscomm_group_t *world)
     is_last(DSCOMM_COLL_RECV, 1, 3, 4, "irecv of a shorter message");
     is_int(last.root, 0, "the rank that has sent");
     dscomm_work_free(work);
+    dscomm_irecv(world, z, 3, DSCOMM_INT32, 0, DSCOMM_ANY_TAG, &work);
+    is_int(last.tag, -1, "a receive of any tag has none yet");
+    dscomm_send(world, &x, 1, DSCOMM_INT32, 0, 9);
+    dscomm_work_wait(work, -1);
+    is_last(DSCOMM_COLL_RECV, 1, 3, 4, "irecv of any tag");
+    is_int(last.tag, 9, "the tag of the message");
+    dscomm_work_free(work);
     is_int(dscomm_recv(world, &y, 1, DSCOMM_INT32, 0, 1, NULL, NULL),
            DSCOMM_ERR_STATE, "a receive that would wait for ever");
     is_int(last_status, DSCOMM_ERR_STATE, "hooks see failures");
@@ -135,6 +144,50 @@ static void waiting(dscomm_group_t *world)
     dscomm_work_free(work);
     dscomm_barrier(world, NULL);
     is_int(waits, 1, "a complete work, a blocking call: no wait");
+    dscomm_hooks_set(NULL);
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int64_t ended_ns; /* the time at which on_late_end() began */
+
+/* Keeps the caller in its wait for 20 ms after the end. */
+static void on_late_end(const dscomm_op_info_t *info, dscomm_status_t status,
+                        uint64_t token, void *arg)
+{
+    (void)status, (void)token, (void)arg;
+    if (info->coll != DSCOMM_COLL_RECV)
+        return;
+    ended_ns = now_ns();
+    usleep(20000);
+}
+
+/* A wait for a work counts until its end, however late the caller notices. */
+static void waiting_until_end(dscomm_group_t *world)
+{
+    dscomm_hooks_t hooks = {
+        .size = sizeof hooks, .end = on_late_end, .waited = on_waited};
+    dscomm_work_t *work, *send;
+    int64_t began_ns;
+    int x = 1, y;
+
+    waits = 0;
+    dscomm_hooks_set(&hooks);
+    dscomm_irecv(world, &y, 1, DSCOMM_INT32, 0, 4, &work);
+    dscomm_isend(world, &x, 1, DSCOMM_INT32, 0, 4, &send);
+    began_ns = now_ns();
+    is_int(dscomm_work_wait(work, -1), DSCOMM_OK, "a wait that ends late");
+    ok(waits == 1 && waited_ns <= ended_ns - began_ns,
+       "counts until the end: %lld ns of %lld", (long long)waited_ns,
+       (long long)(ended_ns - began_ns));
+    dscomm_work_free(work);
+    dscomm_work_free(send);
     dscomm_hooks_set(NULL);
 }
 
@@ -304,6 +357,7 @@ int main(void)
     phases(world);
     notes(world);
     waiting(world);
+    waiting_until_end(world);
     library(world);
     dscomm_finalize(world);
     return tap_done();
