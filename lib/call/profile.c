@@ -61,8 +61,15 @@ dscomm_status_t dscomm_priv_profile_open(dscomm_world_t *world)
                     "the profiler fails to open without a reason; check "
                     "DSCOMM_PROFILE and DSCOMM_PROFILER_PLUGIN, or unset them");
         status = plugin->open(settings, &state);
-        if (status >= 0)
+        if (status == DSCOMM_OK)
             sentence_restore(before);
+        else if (status > 0)
+            status = dscomm_fail(
+                DSCOMM_ERR_ENVIRONMENT,
+                "open of the profiler returned %d, which is neither DSCOMM_OK "
+                "nor an error; correct the plugin, or unset "
+                "DSCOMM_PROFILER_PLUGIN",
+                status);
     }
     if (status < 0) {
         atomic_store(&taken, false);

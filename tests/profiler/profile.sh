@@ -240,6 +240,40 @@ DSCOMM_PROFILER_PLUGIN=$scratch/nothing.so DSCOMM_PROFILE=summary \
 like "$(cat "$scratch/error")" "nothing\\.so cannot be loaded: .*No such file" \
     'a plugin that is not there'
 
+cat >"$scratch/odd.c" <<'END'
+#include <dscomm/dscomm.h>
+#include <dscomm/plugin.h>
+
+static dscomm_status_t odd_open(const char *settings, void **ret_state)
+{
+    (void)settings, (void)ret_state;
+    return (dscomm_status_t)7;
+}
+
+static void odd_close(void *state)
+{
+    (void)state;
+}
+
+const dscomm_profiler_plugin_t *dscomm_profiler_plugin(unsigned abi)
+{
+    static const dscomm_profiler_plugin_t plugin = {
+        .size = sizeof plugin, .name = "odd", .open = odd_open, .close = odd_close};
+
+    (void)abi;
+    return &plugin;
+}
+END
+# Flags are words on purpose.
+# shellcheck disable=SC2086
+$CC $SANITIZER_FLAGS -std=gnu11 -shared -fPIC -o "$scratch/odd.so" \
+    -I"$abs_top_srcdir/lib" "$scratch/odd.c" 1>&2
+DSCOMM_PROFILER_PLUGIN=$scratch/odd.so DSCOMM_PROFILE=any \
+    "$count" "$own" 3 1 2>"$scratch/error"
+like "$(cat "$scratch/error")" \
+    'open of the profiler returned 7, which is neither DSCOMM_OK nor an error' \
+    'a plugin that opens with a status above 0 is refused'
+
 # Somebody else's plugin: that of dscomm-profiler(7)
 sed -n '/^EXAMPLE$/,/^SEE ALSO$/s/^    //p' "$abs_top_srcdir/doc/dscomm-profiler.7.rst" \
     >"$scratch/sum.c"
