@@ -238,7 +238,8 @@ like "$out" '^ +1 +3 +[0-9]+ running .* - [.]{10} .* all_reduce\(count 4, float3
     'two nodes: a rank of the other one'
 kill_started
 finish 2>/dev/null
-for arguments in 'a/b' '1 2' '--interval 0' '--interval 1e9' '--nothing'; do
+for arguments in 'a/b' '1 2' '--interval 0' '--interval 1e9' '--nothing' \
+    '--json=3'; do
     # shellcheck disable=SC2086
     "$program" top --once $arguments >/dev/null 2>&1
     is $? 2 "wrong use: $arguments"

@@ -70,6 +70,37 @@ static void numbers_free(numbers_t *numbers)
     g_free(numbers->entries);
 }
 
+/* True if word is "--NAME=VALUE", and NAME an option without a value. */
+static bool is_valued_flag(const GOptionEntry *entries, const char *word)
+{
+    for (; entries->long_name; entries++) {
+        const gsize length = strlen(entries->long_name);
+
+        if (entries->arg == G_OPTION_ARG_NONE && g_str_has_prefix(word, "--") &&
+            strncmp(word + 2, entries->long_name, length) == 0 &&
+            word[2 + length] == '=')
+            return true;
+    }
+    return false;
+}
+
+/* Returns what is wrong with the words that were parsed, those in words but not
+ * in rest, or NULL; g_free(). GLib ignores the value of an option that has
+ * none. */
+static char *flags_check(const GOptionEntry *entries, char *const *words,
+                         char *const *rest)
+{
+    for (; *words; words++) {
+        if (*rest == *words)
+            rest++;
+        else if (is_valued_flag(entries, *words))
+            return g_strdup_printf("%.*s takes no value; remove '%s'",
+                                   (int)strcspn(*words, "="), *words,
+                                   strchr(*words, '='));
+    }
+    return NULL;
+}
+
 /* Returns the word that error reports as an unknown option, without its value;
  * NULL: none. GLib's sentence ends with that word in every language. */
 static char *find_unknown(char *const *words, const GError *error)
@@ -111,8 +142,10 @@ bool tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
     GOptionContext *context = g_option_context_new(parameters);
     numbers_t numbers = numbers_new(entries);
     GError *error = NULL;
+    char **words = g_new0(char *, (gsize)*argc + 1);
     char *name = g_strdup_printf("dscomm %s", command), *problem, *sentence;
 
+    memcpy(words, *argv, (gsize)*argc * sizeof *words);
     g_set_prgname(name);
     g_option_context_set_strict_posix(context, strict);
     g_option_context_set_description(context, description);
@@ -121,6 +154,9 @@ bool tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
         problem = numbers_set(&numbers);
     else
         problem = error_describe(entries, *argv, error);
+    if (!problem)
+        problem = flags_check(entries, words, *argv);
+    g_free(words);
     numbers_free(&numbers);
     g_clear_error(&error);
     g_option_context_free(context);
