@@ -2,11 +2,13 @@
 /* Failures in the store, see published.h. */
 #include "config.h"
 
+#include "lib/group/failure.h"
 #include "lib/group/published.h"
+#include "lib/rendezvous/processes.h"
 #include "lib/store/store.h"
 
 #define LOOK_MS 1000 /* time limit of the requests of one look */
-#define EARLIER_MS 250
+#define SHORT_LOOK_MS 250
 /* How making a child of the group has failed, as a packed record: the last one
  * with a culprit. */
 #define CHILD_KEY "child"
@@ -125,13 +127,30 @@ void dscomm_backend_failure_earlier(const dscomm_group_t *group,
     store = dscomm_priv_group_look_open(group);
     if (!store)
         return;
-    dscomm_priv_store_limit_diagnosis(store, EARLIER_MS);
+    dscomm_priv_store_limit_diagnosis(store, SHORT_LOOK_MS);
     if (dscomm_store_check(store, &key, 1, &present) == DSCOMM_OK && present &&
         dscomm_priv_published_failure(store, &earlier) == DSCOMM_OK &&
         earlier.status < 0 &&
         (earlier.kind != DSCOMM_FAILURE_DIED ||
          earlier.rank != group->identity.world->meeting.rank))
         *failure = earlier;
+    dscomm_store_close(store);
+}
+
+void dscomm_priv_group_learn_culprit(const dscomm_group_t *group,
+                                     dscomm_failure_t *failure)
+{
+    const dscomm_meeting_t *meeting = &group->identity.world->meeting;
+    dscomm_store_t *store;
+
+    if (failure->rank < 0 || failure->pid || !meeting->processes ||
+        dscomm_priv_store_silent(group->life.base, NULL) ||
+        dscomm_store_prefix(group->life.base, "", &store) < 0)
+        return;
+    dscomm_priv_store_limit_diagnosis(store, SHORT_LOOK_MS);
+    if (dscomm_priv_processes_learn(meeting->processes, store, &failure->rank,
+                                    1) == DSCOMM_OK)
+        dscomm_priv_group_accuse_world(group, failure->rank, failure);
     dscomm_store_close(store);
 }
 

@@ -48,6 +48,11 @@ void dscomm_priv_group_share_failure(const dscomm_group_t *group,
 dscomm_status_t dscomm_priv_published_failure(dscomm_store_t *store,
                                               dscomm_failure_t *ret_failure);
 
+/* Adds process and host of a culprit on another machine, which are in the
+ * store. Waits 250 ms at most. */
+void dscomm_priv_group_learn_culprit(const dscomm_group_t *group,
+                                     dscomm_failure_t *failure);
+
 /* Publishes in parent how making a child of it has failed. Ranks of parent that
  * wait for this one may not see for whom it waited. */
 void dscomm_priv_child_publish(const dscomm_group_t *parent,

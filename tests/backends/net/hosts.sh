@@ -155,6 +155,14 @@ finish
 like "$(cat "$scratch/err.0")" 'rank 1' 'a link that is cut for longer ends it: rank 0 names rank 1'
 like "$(cat "$scratch/err.1")" 'rank 0' 'and rank 1 names rank 0'
 
+DSCOMM_TIMEOUT=3 job 2 1 sh -c 'echo $$ >"$1.$RANK"; exec "$2" 60' sh "$scratch/pid" \
+    "$abs_top_builddir/tests/backends/net/rounds"
+sleep 2
+kill -STOP "$(cat "$scratch/pid.1")"
+finish
+like "$(cat "$scratch/err.0")" "^record: rank 1, pid $(cat "$scratch/pid.1") on host1" \
+    "the record of a time-out has the other host's process"
+
 # Two networks side by side: long messages go by both, in both directions, whichever side
 # has connected.
 sent()

@@ -37,8 +37,14 @@ int main(int argc, char **argv)
         if (status == DSCOMM_OK)
             status = dscomm_broadcast(world, &go_on, 1, DSCOMM_INT32, 0, NULL);
     }
-    if (status < 0)
+    if (status < 0) {
+        dscomm_failure_t failure = DSCOMM_FAILURE_INIT;
+
         fprintf(stderr, "%s\n", dscomm_last_error());
+        dscomm_group_failure(world, &failure);
+        fprintf(stderr, "record: rank %d, pid %lld on %s\n", failure.rank,
+                (long long)failure.pid, failure.host);
+    }
     if (wrong)
         fprintf(stderr, "rank %d: %d wrong sums\n", rank, wrong);
     dscomm_finalize(world);
