@@ -13,6 +13,8 @@
 #define END UINT64_MAX
 #define K *UINT64_C(1024)
 
+#define SHARED (-1) /* nodes: several, of two ranks or more on average */
+
 /* One row of defaults, with names; resolved at first use. Ranks from least to
  * most, on nodes or more; bytes from one limit to the other. */
 typedef struct {
@@ -44,11 +46,13 @@ static const row_t rows[] = {
     {COLL(REDUCE), 0, ANY, 0, 0, END, "chain"},
     {COLL(REDUCE), 0, ANY, 0, 0, 32 K, "linear"},
     {COLL(REDUCE), 0, ANY, 0, 0, END, "pairwise"},
-    {COLL(ALL_REDUCE), 5, 16, 0, 0, 512 K, "two_level"},
+    {COLL(ALL_REDUCE), 5, 8, 0, 0, 128 K, "two_level"},
+    {COLL(ALL_REDUCE), 9, 16, 0, 0, 512 K, "two_level"},
     {COLL(ALL_REDUCE), 17, ANY, 0, 0, 4 K, "two_level"},
     {COLL(ALL_REDUCE), 0, 2, 0, 0, 32 K, "linear"},
     {COLL(ALL_REDUCE), 3, 8, 2, 0, 64 K, "recursive_doubling"},
     {COLL(ALL_REDUCE), 3, 8, 2, 0, 384 K, "halving_doubling"},
+    {COLL(ALL_REDUCE), 3, 8, SHARED, 0, END, "halving_doubling"},
     {COLL(ALL_REDUCE), 0, ANY, 0, 0, 16 K, "recursive_doubling"},
     {COLL(ALL_REDUCE), 0, 8, 0, 0, 8 K, "linear"},
     {COLL(ALL_REDUCE), 0, ANY, 0, 0, 4 K, "bruck"},
@@ -163,12 +167,19 @@ uint64_t dscomm_priv_choice_bytes(const dscomm_coll_args_t *args, int ranks)
     return count * args->element;
 }
 
+/* Whether the nodes have two ranks or more, on average. */
+static bool nodes_are_shared(const dscomm_nodes_t *nodes, int ranks)
+{
+    return nodes && ranks / 2 >= nodes->count;
+}
+
 static int rule_matches(const dscomm_choice_t *rule,
                         const dscomm_coll_args_t *args, int ranks,
                         const dscomm_nodes_t *nodes, uint64_t bytes)
 {
     return rule->coll == args->coll && ranks >= rule->least &&
            ranks <= rule->ranks && bytes >= rule->from && bytes <= rule->to &&
+           (rule->nodes != SHARED || nodes_are_shared(nodes, ranks)) &&
            (rule->nodes < 2 || (nodes && nodes->count >= rule->nodes));
 }
 
@@ -202,13 +213,12 @@ static const dscomm_choice_t *find_rule(const GArray *rules, guint from,
     return NULL;
 }
 
-/* Two levels need two ranks a node or more, on average. */
 static const dscomm_algorithm_t *find_default(const dscomm_coll_args_t *args,
                                               int ranks,
                                               const dscomm_nodes_t *nodes,
                                               uint64_t bytes)
 {
-    const bool levels = nodes && ranks / 2 >= nodes->count;
+    const bool levels = nodes_are_shared(nodes, ranks);
     const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
     const dscomm_choice_t *row;
 

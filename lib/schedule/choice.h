@@ -10,7 +10,7 @@
 typedef struct {
     int coll;
     int least, ranks; /* smallest and largest number of ranks */
-    int nodes; /* smallest number of nodes, or 0 */
+    int nodes; /* smallest number of nodes, or 0; -1: several shared ones */
     uint64_t from, to; /* bytes, both included; see below */
     const dscomm_algorithm_t *algorithm; /* NULL: the backend's own */
 } dscomm_choice_t;

@@ -408,19 +408,22 @@ static void test_far_ranks(void)
 {
     static const struct {
         size_t bytes;
-        const char *far, *near;
-    } rows[] = {{64 K, "recursive_doubling", "pairwise"},
-                {384 K, "halving_doubling", "pairwise"},
-                {1024 K, "pairwise", "pairwise"}};
+        const char *far, *shared, *near;
+    } rows[] = {{64 K, "recursive_doubling", "recursive_doubling", "pairwise"},
+                {384 K, "halving_doubling", "halving_doubling", "pairwise"},
+                {1024 K, "pairwise", "halving_doubling", "pairwise"}};
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const dscomm_nodes_t nodes = {.ranks = 4, .count = 4};
+        const dscomm_nodes_t pairs = {.ranks = 4, .count = 2};
         const dscomm_coll_args_t args = make_args(
             DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT8, DSCOMM_SUM, rows[i].bytes);
 
         is_str(dscomm_priv_choice_default(&args, 4, &nodes)->name, rows[i].far,
                "all_reduce of %zu bytes, a node for each of 4 ranks",
                rows[i].bytes);
+        is_str(dscomm_priv_choice_default(&args, 4, &pairs)->name,
+               rows[i].shared, "  and two nodes of two");
         is_str(dscomm_priv_choice_default(&args, 4, NULL)->name, rows[i].near,
                "  and one for all");
     }
