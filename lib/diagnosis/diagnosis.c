@@ -30,7 +30,8 @@
  * if it computes, or if the machine is loaded. */
 #define PEER_MS 2000
 /* Time to wait, after a time-out, for a rank of another machine that may know
- * more. Ranks that wait for each other do not time out at once. */
+ * more, up to one request more. Ranks that wait for each other do not time out
+ * at once. */
 #define ELSEWHERE_MS 1000
 #define LOOK_GAP_US 50000
 
@@ -414,7 +415,7 @@ static int likelier(const dscomm_diagnosis_t *diagnosis, int suspect, int rank)
 /* Lists the late ranks with their processes; returns their number, and the
  * likely culprit, of which another late rank may be as likely. */
 static int late_list(const dscomm_diagnosis_t *diagnosis, char list[LATE_MAX],
-                     int *ret_suspect, bool *ret_doubtful)
+                     int *ret_suspect, bool *ret_tied)
 {
     char who[DSCOMM_PROCESS_MAX];
     int late = 0, full = 0;
@@ -426,9 +427,9 @@ static int late_list(const dscomm_diagnosis_t *diagnosis, char list[LATE_MAX],
             continue;
         late++;
         if (likelier(diagnosis, *ret_suspect, r) == r)
-            *ret_doubtful = false;
+            *ret_tied = false;
         else if (likelier(diagnosis, r, *ret_suspect) == r)
-            *ret_doubtful = true;
+            *ret_tied = true;
         *ret_suspect = likelier(diagnosis, *ret_suspect, r);
         rank_describe(diagnosis, r, who);
         full = late > LATE_RANKS_NAMED ||
@@ -445,8 +446,8 @@ static bool late_write(const dscomm_diagnosis_t *diagnosis,
 {
     char list[LATE_MAX];
     int suspect = -1;
-    bool doubtful = false;
-    const int late = late_list(diagnosis, list, &suspect, &doubtful);
+    bool tied = false;
+    const int late = late_list(diagnosis, list, &suspect, &tied);
 
     if (!late)
         return false;
@@ -454,7 +455,7 @@ static bool late_write(const dscomm_diagnosis_t *diagnosis,
     dscomm_backend_failure_detail(
         ret_failure, "%s %s not made this call, or stand%s still", list,
         late > 1 ? "have" : "has", late > 1 ? "" : "s");
-    return doubtful;
+    return tied;
 }
 
 /* Lists, by their numbers in the world, the ranks that may be stopped or have
@@ -509,7 +510,8 @@ static void others_await(const dscomm_diagnosis_t *diagnosis,
 
     while (group->ops.status(group->impl, NULL) == DSCOMM_OK &&
            dscomm_priv_clock() < end) {
-        const int culprit = dscomm_priv_child_culprit(group);
+        const int culprit =
+            dscomm_priv_child_culprit(group, diagnosis->sequence);
 
         for (int r = 0; r < group->size && culprit >= 0; r++)
             if (group->identity.world_ranks[r] == culprit &&
@@ -525,7 +527,7 @@ dscomm_status_t dscomm_priv_diagnosis_timeout(dscomm_diagnosis_t *diagnosis,
                                               dscomm_failure_t *ret_failure)
 {
     dscomm_status_t status;
-    bool doubtful = false;
+    bool tied = false;
 
     report_publish(diagnosis, ALL_MS);
     report_fetch_all(diagnosis);
@@ -533,8 +535,8 @@ dscomm_status_t dscomm_priv_diagnosis_timeout(dscomm_diagnosis_t *diagnosis,
     if (status < 0)
         return status;
     if (!diagnosis->broken)
-        doubtful = late_write(diagnosis, ret_failure);
-    if (!stopped_append(diagnosis, ret_failure) && doubtful &&
+        tied = late_write(diagnosis, ret_failure);
+    if (!stopped_append(diagnosis, ret_failure) && tied &&
         diagnosis->group->identity.nodes.count > 1)
         others_await(diagnosis, ret_failure);
     return status;

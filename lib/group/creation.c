@@ -451,8 +451,9 @@ static void await_parent(const dscomm_group_t *group)
 {
     dscomm_group_t *parent = group->life.creation->parent;
 
-    if (!parent)
+    if (!parent || group->life.creation->parent_awaited)
         return;
+    group->life.creation->parent_awaited = true;
     for (int ms = 0;
          ms < CULPRIT_MS && parent->ops.status(parent->impl, NULL) == DSCOMM_OK;
          ms += LOOK_GAP)

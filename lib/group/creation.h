@@ -21,6 +21,7 @@ typedef struct dscomm_creation {
     int learned; /* this node's processes are known */
     bool
         explained; /* the sentence of a time-out says which ranks are stopped */
+    bool parent_awaited; /* it had time to end, after a time-out here */
     int lost; /* the store was lost, but rank 0, which serves it, goes on */
 } dscomm_creation_t;
 

@@ -206,4 +206,5 @@ void dscomm_priv_overdue_forked(void)
         group->overdue.listed = false;
     LIST_INIT(&watched);
     made = started = false;
+    reporting = NULL;
 }

@@ -10,7 +10,7 @@
 #define LOOK_MS 1000 /* time limit of the requests of one look */
 #define SHORT_LOOK_MS 250
 /* How making a child of the group has failed, as a packed record: the last one
- * with a culprit. */
+ * with a culprit; its sequence is that of the group's last collective then. */
 #define CHILD_KEY "child"
 
 dscomm_status_t dscomm_priv_look_store(const dscomm_group_t *group,
@@ -141,33 +141,32 @@ void dscomm_priv_group_learn_culprit(const dscomm_group_t *group,
                                      dscomm_failure_t *failure)
 {
     const dscomm_meeting_t *meeting = &group->identity.world->meeting;
-    dscomm_store_t *store;
 
     if (failure->rank < 0 || failure->pid || !meeting->processes ||
-        dscomm_priv_store_silent(group->life.base, NULL) ||
-        dscomm_store_prefix(group->life.base, "", &store) < 0)
+        dscomm_priv_store_silent(group->life.base, NULL))
         return;
-    dscomm_priv_store_limit_diagnosis(store, SHORT_LOOK_MS);
-    if (dscomm_priv_processes_learn(meeting->processes, store, &failure->rank,
-                                    1) == DSCOMM_OK)
+    if (dscomm_priv_processes_learn(meeting->processes, group->life.base,
+                                    &failure->rank, 1) == DSCOMM_OK)
         dscomm_priv_group_accuse_world(group, failure->rank, failure);
-    dscomm_store_close(store);
 }
 
 void dscomm_priv_child_publish(const dscomm_group_t *parent,
                                const dscomm_failure_t *failure)
 {
+    dscomm_failure_t dated = *failure;
     char packed[DSCOMM_FAILURE_PACKED];
-    const size_t size = dscomm_backend_failure_pack(failure, packed);
     dscomm_store_t *store = dscomm_priv_group_look_open(parent);
+    size_t size;
 
+    dated.sequence = parent->sequence;
+    size = dscomm_backend_failure_pack(&dated, packed);
     if (!store)
         return;
     dscomm_store_set(store, CHILD_KEY, packed, size);
     dscomm_store_close(store);
 }
 
-int dscomm_priv_child_culprit(const dscomm_group_t *group)
+int dscomm_priv_child_culprit(const dscomm_group_t *group, uint64_t sequence)
 {
     const char *key = CHILD_KEY;
     dscomm_store_t *store = dscomm_priv_group_look_open(group);
@@ -178,10 +177,12 @@ int dscomm_priv_child_culprit(const dscomm_group_t *group)
 
     if (!store)
         return -1;
+    dscomm_priv_store_limit_diagnosis(store, SHORT_LOOK_MS);
     if (dscomm_store_check(store, &key, 1, &present) == DSCOMM_OK && present &&
         dscomm_store_get(store, key, DSCOMM_TIMEOUT_DEFAULT, &value, &size) ==
             DSCOMM_OK) {
-        if (dscomm_backend_failure_unpack(value, size, &failure))
+        if (dscomm_backend_failure_unpack(value, size, &failure) &&
+            failure.sequence + 1 >= sequence)
             culprit = failure.rank;
         dscomm_store_free(value);
     }

@@ -49,7 +49,7 @@ dscomm_status_t dscomm_priv_published_failure(dscomm_store_t *store,
                                               dscomm_failure_t *ret_failure);
 
 /* Adds process and host of a culprit on another machine, which are in the
- * store. Waits 250 ms at most. */
+ * store. Waits 300 ms at most. */
 void dscomm_priv_group_learn_culprit(const dscomm_group_t *group,
                                      dscomm_failure_t *failure);
 
@@ -57,8 +57,8 @@ void dscomm_priv_group_learn_culprit(const dscomm_group_t *group,
  * wait for this one may not see for whom it waited. */
 void dscomm_priv_child_publish(const dscomm_group_t *parent,
                                const dscomm_failure_t *failure);
-/* Returns the culprit of the last such failure, by its rank in the world, or
- * -1. */
-int dscomm_priv_child_culprit(const dscomm_group_t *group);
+/* Returns the culprit of the last such failure, by its rank in the world, if it
+ * came after the collective before the one with number sequence; or -1. */
+int dscomm_priv_child_culprit(const dscomm_group_t *group, uint64_t sequence);
 
 #endif

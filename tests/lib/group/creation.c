@@ -5,6 +5,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/group/creation.h"
+#include "lib/group/published.h"
 #include "lib/group/failure.h"
 #include "lib/group/group.h"
 #include "lib/group/world.h"
