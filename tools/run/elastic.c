@@ -222,7 +222,7 @@ static int end_by_signal(const tool_elastic_t *e, int signal)
     return status;
 }
 
-/* Waits a little. TOOL_OK, or this node has ended the job. */
+/* Waits a little. TOOL_OK, or this node has ended the job or left it. */
 static int wait_more(const tool_elastic_t *e)
 {
     const int signal = pause_once(e);

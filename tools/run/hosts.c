@@ -411,14 +411,19 @@ static void supervise(launch_t *l, int signal_fd)
             force_end(l);
     }
     if (l->output) {
+        const gint64 ended = g_get_monotonic_time();
+
         tool_output_end(l->output);
         l->ending = l->signal != 0 || l->job->timeout_us;
-        l->deadline =
-            MAX(g_get_monotonic_time(), l->signal ? 0 : l->job_deadline) +
-            END_US;
+        l->deadline = ended + END_US;
         while (!tool_output_idle(l->output) &&
-               !(l->ending && g_get_monotonic_time() >= l->deadline))
+               !(l->ending && g_get_monotonic_time() >= l->deadline)) {
             turn(l, signal_fd, fds);
+            if (!l->signal)
+                l->deadline = MAX(MAX(l->job_deadline, ended),
+                                  tool_output_taken(l->output)) +
+                              MAX(l->job->grace_us, G_USEC_PER_SEC);
+        }
         if (!tool_output_idle(l->output)) {
             tool_output_give_up(l->output);
             if (l->status == TOOL_OK)

@@ -247,7 +247,7 @@ static bool fail_attempt(supervisor_t *s, const char *text)
 /* Ends the job on the other nodes, with this node's text. */
 static void end_job(const supervisor_t *s, const char *text)
 {
-    if (s->nodes)
+    if (s->nodes && !s->over)
         tool_nodes_end(s->nodes, s->status, text);
 }
 
