@@ -11,6 +11,7 @@
 /* Time, in ms, in which the last frames of a world reach its peers' kernels
  * before the connections are closed. */
 #define FLUSH_MS 2000
+#define POLLS_IN_USE 1024 /* of other groups, since the last one of this */
 #define FLUSH_LOOK_US 200
 #define FLUSH_LOOK_MOST_US 5000 /* many ranks that leave share a processor */
 
@@ -238,6 +239,23 @@ void net_engine_revoke(void *impl, const dscomm_failure_t *failure)
     domain->ops.wake(domain->wire);
 }
 
+/* Whether a call on the group was made lately, so that another one will be. */
+static bool is_in_use(const engine_t *engine)
+{
+    return engine->polled &&
+           engine->domain->polls - engine->polled < POLLS_IN_USE;
+}
+
+/* Called with the lock. */
+static void engine_poll(engine_t *engine, bool wire)
+{
+    domain_t *domain = engine->domain;
+
+    engine->polled = ++domain->polls;
+    if (wire)
+        domain->ops.poll(domain->wire);
+}
+
 void net_engine_lose_peer(engine_t *engine, int peer,
                           dscomm_failure_kind_t kind, const char *text)
 {
@@ -261,8 +279,7 @@ void net_engine_lose_peer(engine_t *engine, int peer,
             &failure, "rank %d (pid %lld on %s) of group '%s': %s",
             failure.group_rank, (long long)failure.pid, failure.host,
             engine->name, text);
-    if (kind != DSCOMM_FAILURE_DIED || link->received ||
-        engine != engine->domain->user) {
+    if (kind != DSCOMM_FAILURE_DIED || link->received || !is_in_use(engine)) {
         engine_mark(engine, &failure);
     } else if (ending_status(&engine->ending, NULL) == DSCOMM_OK &&
                !atomic_load(&engine->death_pending)) {
@@ -295,9 +312,7 @@ unsigned net_progress(void *impl)
 
     net_engine_resolve(engine);
     net_enter(domain);
-    domain->user = engine;
-    if (!engine->moved)
-        domain->ops.poll(domain->wire);
+    engine_poll(engine, !engine->moved);
     moved = engine->moved;
     engine->moved = 0;
     net_leave(domain);
@@ -330,8 +345,7 @@ static void engine_look(engine_t *engine)
     atomic_store_explicit(&domain->looked, now.tv_nsec, memory_order_relaxed);
     if (pthread_mutex_trylock(&domain->lock))
         return;
-    domain->user = engine;
-    domain->ops.poll(domain->wire);
+    engine_poll(engine, true);
     net_leave(domain);
 }
 

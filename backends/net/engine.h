@@ -204,14 +204,15 @@ struct engine {
     int *ranks_of; /* rank of each peer in the group, or -1 */
     int world;
     unsigned moved; /* since the last progress */
+    uint64_t polled; /* the domain's polls when it was polled last */
     left_t own_left;
     bool quiet; /* the group has ended in order: peers may leave */
     atomic_int notify_due; /* notify_t: who does not know the failure yet */
     request_t begun; /* by net_send_now() */
     bool has_begun; /* that message is net_isend()'s now */
     ending_t ending;
-    /* A death that may follow from an earlier failure of the group, seen by its
-     * user, who finds out without the lock. */
+    /* A death that may follow from an earlier failure of the group: its user
+     * finds out, without the lock. */
     dscomm_failure_t death;
     atomic_int death_pending; /* 2: somebody finds out, or has */
     LIST_ENTRY(engine) in_domain;
@@ -233,7 +234,7 @@ struct domain {
     GHashTable *spaces; /* space_t by context */
     GHashTable *closed; /* contexts of groups that this rank has closed */
     LIST_HEAD(, engine) engines;
-    const engine_t *user; /* the last one that was polled; only compared */
+    uint64_t polls;
     GPtrArray *ids; /* requests of long messages; NULL: free */
     GArray *free_ids; /* indices of ids */
     uint32_t salt; /* upper half of the next id */

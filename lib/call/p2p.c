@@ -110,7 +110,8 @@ static bool message_send_now(dscomm_group_t *group, dscomm_call_t *call)
     const dscomm_message_t *message = &call->p2p.message;
     uint64_t serial;
 
-    if (!group->ops.send_now ||
+    /* without a work, the slot isend would not be called after a failure */
+    if (!group->ops.send_now || !group->works.idle ||
         dscomm_priv_group_bits(group, ~(unsigned)GROUP_SLOW) ||
         dscomm_priv_device_present() ||
         !group->ops.send_now(group->impl, message))

@@ -113,7 +113,7 @@ static void test_ignored(void)
 
 /* Sends more short messages than a socket takes at once, to a rank that is late
  * for them, and makes no calls then for longer than the deadline. */
-static void run_absent(job_rank_t *me)
+static void run_no_calls(job_rank_t *me)
 {
     enum { COUNT = 2000 };
     dscomm_status_t status;
@@ -134,12 +134,12 @@ static void run_absent(job_rank_t *me)
     job_leave(me, status);
 }
 
-static void test_absent(void)
+static void test_no_calls(void)
 {
     job_t job;
 
     setenv("DSCOMM_TCP_UNIX", "yes", 1); /* a small buffer */
-    job_run(&job, 2, TIMEOUT_MS, run_absent, NULL, 20000);
+    job_run(&job, 2, TIMEOUT_MS, run_no_calls, NULL, 20000);
     job_ok(&job, job_all(&job, DSCOMM_OK),
            "short messages leave a rank that makes no more calls");
     setenv("DSCOMM_TCP_UNIX", "no", 1);
@@ -555,7 +555,7 @@ int main(void)
     if (!buffer)
         bail("no memory");
     test_ignored();
-    test_absent();
+    test_no_calls();
     test_seldom();
     test_stopped();
     test_busy();
