@@ -5,9 +5,9 @@
 
 #include "lib/base/clock.h"
 #include "lib/group/creation.h"
-#include "lib/group/published.h"
 #include "lib/group/failure.h"
 #include "lib/group/group.h"
+#include "lib/group/published.h"
 #include "lib/group/world.h"
 #include "lib/rendezvous/processes.h"
 #include "lib/rendezvous/record.h"
