@@ -191,7 +191,7 @@ static dscomm_status_t send_self(request_t *request)
     return DSCOMM_OK;
 }
 
-/* What the wire does not take at once stays begun: net_isend(), which the core
+/* Leaves begun what the wire does not take at once: net_isend(), which the core
  * calls next, goes on with it. */
 int net_send_now(void *impl, const dscomm_message_t *message)
 {
