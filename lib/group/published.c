@@ -158,10 +158,10 @@ void dscomm_priv_child_publish(const dscomm_group_t *parent,
     dscomm_store_t *store = dscomm_priv_group_look_open(parent);
     size_t size;
 
-    dated.sequence = parent->sequence;
-    size = dscomm_backend_failure_pack(&dated, packed);
     if (!store)
         return;
+    dated.sequence = parent->sequence;
+    size = dscomm_backend_failure_pack(&dated, packed);
     dscomm_store_set(store, CHILD_KEY, packed, size);
     dscomm_store_close(store);
 }

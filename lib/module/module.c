@@ -444,8 +444,8 @@ static int count_hosts(const char *const *hosts, int ranks)
     return count;
 }
 
-/* If two_level was requested by name, it also serves hosts that are in
- * two_level_advisable()'s way. Logs a name between nodes that leads nowhere:
+/* Returns NULL also for hosts that are in fact one machine: two_level may have
+ * been requested by name. Logs a name between nodes that leads nowhere, because
  * another backend may be chosen in spite of it. */
 static const char *two_level_usable(const char *const *hosts, int ranks)
 {
