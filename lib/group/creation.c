@@ -24,9 +24,13 @@
 /* Time that rank 0 waits for ranks that have not read the failure, in ms. */
 #define GRACE_MS 500
 #define PAUSE_US 2000
-/* Longest time that a rank which knows no culprit waits for one of another
- * machine that does, in ms. It is more than MOST_LOOK_MS. */
-#define CULPRIT_MS 250
+/* Longest time that a rank which knows no culprit waits for its parent to end,
+ * in ms. It is more than MOST_LOOK_MS. */
+#define PARENT_MS 250
+/* Longest time that it then waits for a rank of another machine that knows one,
+ * in ms: that rank may see the silence MOST_LOOK_MS later, waits for its own
+ * parent, and reads processes. */
+#define CULPRIT_MS 1000
 #define LOOK_GAP 25 /* ms between looks */
 
 /* Key for each rank that has read the failure. */
@@ -455,7 +459,7 @@ static void await_parent(const dscomm_group_t *group)
         return;
     group->life.creation->parent_awaited = true;
     for (int ms = 0;
-         ms < CULPRIT_MS && parent->ops.status(parent->impl, NULL) == DSCOMM_OK;
+         ms < PARENT_MS && parent->ops.status(parent->impl, NULL) == DSCOMM_OK;
          ms += LOOK_GAP)
         g_usleep(LOOK_GAP * 1000);
 }
