@@ -19,6 +19,8 @@
 /* bytes of a reduction's scratch, if pieces allow it */
 #define SCRATCH ((size_t)64 << 20)
 #define WINDOW 4
+/* all_reduce and reduce, whose pieces go on while they are in the cache */
+#define LAPS 2
 #define PARTNERS 8 /* all_to_all: exchanges under way */
 
 void dscomm_priv_pairwise_all_to_all(dscomm_plan_t *plan)
@@ -164,7 +166,7 @@ static void pairwise_reduce(dscomm_plan_t *plan, int root)
         dscomm_priv_plan_memory(plan, ranks, sizeof *results);
     piece_t *parts = dscomm_priv_plan_memory(plan, ranks, sizeof *parts);
 
-    dscomm_priv_plan_window(plan, WINDOW, room * ranks);
+    dscomm_priv_plan_window(plan, LAPS, room * ranks);
     for (size_t i = 0; i < pieces && !plan->bad; i++) {
         piece_t whole = cut(args, args->count, pieces, i);
 
