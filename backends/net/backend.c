@@ -59,6 +59,9 @@ static dscomm_status_t wire_check(const dscomm_wire_ops_t *wire)
 {
     const char *lacks;
 
+    if (!wire)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "the backend gives no dscomm_wire_ops_t");
     if (wire->size < WIRE_LEAST || wire->size > TABLE_MAX)
         return dscomm_fail(DSCOMM_ERR_NO_BACKEND,
                            "the table of the backend's wire has %zu bytes, but "
@@ -100,9 +103,12 @@ dscomm_status_t dscomm_wire_open(const dscomm_wire_ops_t *wire,
                                  const dscomm_backend_args_t *args,
                                  void **ret_impl)
 {
-    const dscomm_status_t status = wire_check(wire);
+    dscomm_status_t status = wire_check(wire);
     dscomm_wire_ops_t all = {.size = 0};
 
+    if (status == DSCOMM_OK && (!args || !ret_impl))
+        status = dscomm_fail(DSCOMM_ERR_INVALID,
+                             "dscomm_wire_open: args and ret_impl are NULL");
     if (status < 0)
         return status;
     memcpy(&all, wire, MIN(wire->size, sizeof all));

@@ -66,20 +66,6 @@ static void make_token(char token[TOKEN_MAX])
              (unsigned long long)numbers[1]);
 }
 
-/* Lists the interfaces of the setting. If the setting is NCCL's variable and
- * names no interface of this machine, it is ignored with a warning; dscomm's
- * own variable was validated before. */
-static dscomm_status_t list_interfaces(GArray **ret_rows)
-{
-    const char *variable, *choice = dscomm_priv_interface_choice(&variable);
-    dscomm_status_t status = dscomm_priv_interfaces(variable, choice, ret_rows);
-
-    if (status == DSCOMM_OK || !choice)
-        return status;
-    dscomm_log(DSCOMM_LOG_WARN, "core", "%s", dscomm_last_error());
-    return dscomm_priv_interfaces(variable, NULL, ret_rows);
-}
-
 /* Lists the addresses of this machine, separated by commas; the loopback only
  * if there is no other. */
 static dscomm_status_t list_addresses(char **ret_list)
@@ -87,7 +73,9 @@ static dscomm_status_t list_addresses(char **ret_list)
     GString *text = g_string_new(NULL);
     GArray *rows;
     int count = 0;
-    dscomm_status_t status = list_interfaces(&rows);
+    bool chosen;
+    dscomm_status_t status =
+        dscomm_priv_interfaces_chosen("core", &rows, &chosen);
 
     for (guint i = 0; !status && i < rows->len && count < LISTEN_MAX; i++) {
         dscomm_interface_t *row = &g_array_index(rows, dscomm_interface_t, i);

@@ -46,11 +46,12 @@ rsh_run()
 
 # Printed commands
 unset DSCOMM_BACKEND_PATH
-hosts '# two hosts' '' 'alpha slots=2 # the first' '  beta:3 '
+hosts '# two hosts' '' 'alpha slots=2 max_slots=4 # the first' '  beta:3 '
 run --hostfile "$scratch/hosts" --tag-output ./train "it's" '$HOME'
 is "$status" 0 'two hosts: status'
 printed=$(echo "$out" | sed 's/^[^#].* run --nnodes/dscomm run --nnodes/')
-is "$printed" "# on alpha
+is "$printed" "# On each host, with the same DSCOMM_JOB_SECRET in the environment, or none:
+# on alpha
 dscomm run --nnodes 2 --node-rank 0 --master alpha:29500 -n 2 --tag-output -- ./train 'it'\\''s' '\$HOME'
 # on beta
 dscomm run --nnodes 2 --node-rank 1 --master alpha:29500 -n 3 --tag-output -- ./train 'it'\\''s' '\$HOME'" \
@@ -84,7 +85,7 @@ a:0|the slots after ':' must be 1 to 4096
 a:|the slots after ':' must be 1 to 4096
 a:2 slots=2|the slots are given twice
 a slots=2 slots=2|the slots are given twice
-a max_slots=2|after the host there may be slots=N, and no more
+a max_slots|after the host there may be slots=N, and no more
 a b|after the host there may be slots=N, and no more
 ::1|an IPv6 address needs brackets, as in \[::1\]
 [::1|it must be \[ADDRESS\] or \[ADDRESS\]:N

@@ -145,6 +145,8 @@ static char *write_command(const tool_hosts_t *hosts,
 static int print_commands(const tool_hosts_t *hosts,
                           const tool_hosts_job_t *job)
 {
+    puts("# On each host, with the same DSCOMM_JOB_SECRET in the environment, "
+         "or none:");
     for (guint r = 0; r < hosts->list->len; r++) {
         char *command = write_command(hosts, job, (int)r);
 

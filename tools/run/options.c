@@ -83,7 +83,8 @@ static int options_read_nodes(options_t *o)
     if (o->nodes && strchr(o->nodes, ':'))
         return options_read_range(o);
     if (o->nodes && !read_count(o->nodes, TOOL_NODES_MAX, &place->nodes))
-        return tool_fail(TOOL_USAGE, "run", "--nnodes must be 1 to %d",
+        return tool_fail(TOOL_USAGE, "run",
+                         "--nnodes '%s' must be 1 to %d, or MIN:MAX", o->nodes,
                          TOOL_NODES_MAX);
     if (place->nodes == 1 && place->node_rank < 0)
         place->node_rank = 0;

@@ -7,6 +7,7 @@
 #include "backends/net/tcp/tcp.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -72,6 +73,7 @@ static int conn_connect(tcp_t *tcp, int peer, unsigned channel,
     const place_t *place = &lane->to;
     const int fd = socket(place->address.any.sa_family,
                           SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    char text[PLACE_TEXT];
     conn_t *conn;
 
     if (fd < 0)
@@ -92,6 +94,9 @@ static int conn_connect(tcp_t *tcp, int peer, unsigned channel,
     conn->state = CONN_CONNECTING;
     conn->deadline_ns = tcp_now() + ATTEMPT_MS * MS;
     tcp_conn_events(conn);
+    tcp_place_text(place, text);
+    dscomm_log(DSCOMM_LOG_DEBUG, "tcp",
+               "connects to rank %d of the group at %s", peer, text);
     if (channel)
         tcp->pairs[peer].channels[channel] = conn;
     else
@@ -109,26 +114,75 @@ static bool is_loopback(const place_t *place)
                      IN6_IS_ADDR_LOOPBACK(v6);
 }
 
+/* What helps against the failure of an address; NULL: not known. */
+static const char *place_remedy(const pair_t *pair, int error, bool misled)
+{
+    if (misled)
+        return "the address of a loopback leads to no other host; set "
+               "DSCOMM_SOCKET_IFNAME to an interface that does";
+    if (tcp_remedy(error))
+        return tcp_remedy(error);
+    return pair->elsewhere && error && error != ECONNREFUSED
+               ? "does that network lead there? DSCOMM_SOCKET_IFNAME, firewalls"
+               : NULL;
+}
+
+/* Adds an address that has failed to pair->tried. */
+static void pair_note(pair_t *pair, const place_t *place, const char *why,
+                      const char *remedy)
+{
+    char text[PLACE_TEXT];
+    size_t used;
+
+    if (!pair->place)
+        *pair->tried = '\0';
+    used = strlen(pair->tried);
+    snprintf(pair->tried + used, sizeof pair->tried - used, "%s %s: %s",
+             used ? "," : "it cannot be reached at",
+             tcp_place_text(place, text), why);
+    used = strlen(pair->tried);
+    if (remedy && pair->place + 1 == pair->place_count)
+        snprintf(pair->tried + used, sizeof pair->tried - used, "; %s", remedy);
+}
+
+/* Says once that a peer cannot be reached: the failure itself may come only
+ * after the world's deadline. */
+static void pair_warn(tcp_t *tcp, int peer)
+{
+    pair_t *pair = &tcp->pairs[peer];
+
+    dscomm_log(
+        pair->warned ? DSCOMM_LOG_DEBUG : DSCOMM_LOG_WARN, "tcp",
+        "rank %d of the group: %s; it is tried again for %" PRId64 " s at most",
+        peer, pair->why, MAX((pair->end_ns - tcp_now()) / (1000 * MS), 0));
+    pair->warned = true;
+}
+
 /* Notes that an address has failed, and tries the next one. */
-static void place_failed(tcp_t *tcp, int peer, const char *why, int error)
+static void place_failed(tcp_t *tcp, int peer, const char *why, int error,
+                         bool accepted)
 {
     pair_t *pair = &tcp->pairs[peer];
     const place_t *place = &pair->places[pair->place];
     const bool misled = pair->elsewhere && is_loopback(place);
-    const char *remedy =
-        misled ? "the address of a loopback leads to no other host; set "
-                 "DSCOMM_SOCKET_IFNAME to an interface that does"
-               : tcp_remedy(error);
     char text[PLACE_TEXT];
 
-    snprintf(pair->why, sizeof pair->why, "it cannot be reached at %s: %s%s%s",
-             tcp_place_text(place, text), why, remedy ? "; " : "",
-             remedy ? remedy : "");
+    pair_note(pair, place, why, place_remedy(pair, error, misled));
     pair->main = NULL;
     pair->error = error;
     pair->place++;
+    if (accepted) {
+        pair->accepted = true;
+        snprintf(pair->why, sizeof pair->why, "%s %s", TCP_ACCEPTED,
+                 tcp_place_text(place, text));
+    } else if (!pair->accepted &&
+               (!*pair->why || pair->place == pair->place_count)) {
+        memcpy(pair->why, pair->tried, sizeof pair->why);
+    }
     if (error == ECONNREFUSED && pair->place == pair->place_count && !misled)
         pair->end_ns = 0;
+    else if (pair->place == pair->place_count && !pair->accepted)
+        pair_warn(tcp, peer);
     pair->again_ns = 1; /* at the next look at timers */
 }
 
@@ -144,7 +198,7 @@ void tcp_attempt_failed(conn_t *conn)
         if (pair->channels[conn->channel] == conn)
             pair->channels[conn->channel] = NULL;
     } else if (pair->main == conn && pair->state == PAIR_CONNECTING) {
-        place_failed(tcp, conn->peer, conn->why, conn->error);
+        place_failed(tcp, conn->peer, conn->why, conn->error, conn->is_late);
     }
 }
 
@@ -157,7 +211,7 @@ static void pair_connect(tcp_t *tcp, int peer)
     while (
         pair->place < pair->place_count &&
         conn_connect(tcp, peer, 0, &(lane_t){.to = pair->places[pair->place]}))
-        place_failed(tcp, peer, strerror(errno), errno);
+        place_failed(tcp, peer, strerror(errno), errno, false);
     if (pair->main)
         pair->again_ns = 0;
 }
@@ -248,7 +302,10 @@ static void conn_late(conn_t *conn, int64_t now)
     if (conn->state >= CONN_UP || now < conn->deadline_ns)
         return;
     if (!conn->outgoing)
-        tcp_stranger(conn->tcp, &conn->place, "it proved nothing in time");
+        tcp_stranger(conn->tcp, &conn->place,
+                     "it proved nothing in time: a stranger, or a rank of this "
+                     "job that computes");
+    conn->is_late = conn->state != CONN_CONNECTING;
     tcp_conn_end(conn, ETIMEDOUT, "no answer in time");
 }
 

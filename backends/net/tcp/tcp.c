@@ -49,7 +49,7 @@ static void conn_release(conn_t *conn)
     tcp_t *tcp = conn->tcp;
     const int peer = conn->peer;
     pair_t *pair = peer < 0 ? NULL : &tcp->pairs[peer];
-    char why[PLACE_TEXT + sizeof conn->why + 32], place[PLACE_TEXT];
+    char why[PLACE_TEXT + sizeof conn->why + 160], place[PLACE_TEXT];
     const bool silent = conn->error == ETIMEDOUT || conn->error == EHOSTUNREACH;
 
     if (!conn->was_up) {
@@ -57,8 +57,12 @@ static void conn_release(conn_t *conn)
         tcp_conn_free(conn);
         return;
     }
-    snprintf(why, sizeof why, "connection to %s: %s",
-             tcp_place_text(&conn->place, place), conn->why);
+    snprintf(why, sizeof why, "connection to %s: %s%s",
+             tcp_place_text(&conn->place, place), conn->why,
+             conn->error == ECONNRESET && !conn->unix_socket
+                 ? "; if its process lives, something between the hosts has "
+                   "cut the connection"
+                 : "");
     if (pair->main == conn)
         pair->main = NULL;
     for (unsigned c = 1; c < CONNECTIONS_MAX; c++)
@@ -197,19 +201,41 @@ static size_t tcp_unsent(void *wire)
     return bytes;
 }
 
+/* The connection to a peer with the most bytes that it may not have received,
+ * or the main one; NULL: none. */
+static const conn_t *pair_stuck(const pair_t *pair)
+{
+    const conn_t *stuck = pair->main;
+    size_t most = stuck && stuck->state == CONN_UP ? tcp_conn_unsent(stuck) : 0;
+
+    for (unsigned c = 1; c < pair->channel_count; c++) {
+        const conn_t *conn = pair->channels[c];
+
+        if (conn && conn->state == CONN_UP && tcp_conn_unsent(conn) > most) {
+            stuck = conn;
+            most = tcp_conn_unsent(conn);
+        }
+    }
+    return stuck;
+}
+
 static void tcp_describe(void *wire, int peer, char *text, size_t size)
 {
     const tcp_t *tcp = wire;
     const pair_t *pair = &tcp->pairs[peer];
+    const conn_t *conn = pair_stuck(pair);
     char place[PLACE_TEXT];
 
-    if (pair->main)
-        snprintf(text, size, "at %s%s",
-                 tcp_place_text(&pair->main->place, place),
-                 pair->state == PAIR_UP
-                     ? ""
-                     : ", which does not answer (does its network lead there? "
-                       "DSCOMM_SOCKET_IFNAME, firewalls)");
+    if (conn && (conn->state == CONN_UP || !*pair->why))
+        snprintf(text, size, "%s %s%s",
+                 conn->state == CONN_CHALLENGE || conn->state == CONN_ANSWER
+                     ? TCP_ACCEPTED
+                     : "at",
+                 tcp_place_text(&conn->place, place),
+                 conn->state == CONN_CONNECTING
+                     ? ", which does not answer (does its network lead there? "
+                       "DSCOMM_SOCKET_IFNAME, firewalls)"
+                     : "");
     else if (*pair->why)
         snprintf(text, size, "(%s)", pair->why);
 }

@@ -26,6 +26,11 @@
  * answer; and for the next step of a peer that connects. */
 #define ATTEMPT_MS 3000
 
+/* Of a peer whose kernel accepts, before its address. */
+#define TCP_ACCEPTED                                                           \
+    "its host accepts, but the process does not answer, as it computes, is "   \
+    "stopped or hangs: at"
+
 #define HELLO_BYTES 40
 #define CHALLENGE_BYTES 48
 #define PROOF_BYTES 32
@@ -82,6 +87,7 @@ typedef struct conn {
     bool unix_socket, wants_write;
     bool writing; /* tcp_write() is being called */
     bool was_up; /* of one that has ended */
+    bool is_late; /* the peer's host has accepted, but it has not answered */
     int error; /* errno of its end; 0: the peer has closed it */
     /* errno; 0: it can be written. What the peer has sent before is still read:
      * it may be how its group has ended. */
@@ -121,7 +127,10 @@ struct pair {
     int64_t end_ns; /* until then it is tried */
     int64_t again_ns; /* the next attempt; 0: one is being made */
     int error; /* errno of the last attempt; 0: another reason */
+    bool accepted; /* an address has accepted, and then not answered */
+    bool warned; /* that it cannot be reached */
     char why[240]; /* the last attempt failed */
+    char tried[240]; /* why this round's addresses have failed */
 };
 
 struct tcp {

@@ -201,8 +201,14 @@ static dscomm_status_t list_interfaces(const char *choice, GArray *list)
     struct ifaddrs *all;
 
     if (getifaddrs(&all))
-        return dscomm_fail(DSCOMM_ERR_IO, "list the network interfaces: %s",
-                           strerror(errno));
+        return errno == EMFILE
+                   ? dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                                 "list the network interfaces: %s; allow more "
+                                 "descriptors (ulimit -n)",
+                                 strerror(errno))
+                   : dscomm_fail(DSCOMM_ERR_IO,
+                                 "list the network interfaces: %s",
+                                 strerror(errno));
     for (struct ifaddrs *next = all; next; next = next->ifa_next) {
         const struct sockaddr *address = next->ifa_addr;
         dscomm_interface_t row = {.length = 0};
@@ -244,8 +250,9 @@ static dscomm_status_t fail_none(const char *variable, const char *choice,
     if (!status)
         status = dscomm_fail(
             DSCOMM_ERR_ENVIRONMENT,
-            "%s='%s' chooses no interface that is up; there are: %s", variable,
-            dscomm_priv_quote(choice, quoted, sizeof quoted),
+            "%s='%s' chooses no interface that is up and has more than a "
+            "link-local address; there are: %s",
+            variable, dscomm_priv_quote(choice, quoted, sizeof quoted),
             there->len ? there->str : "none");
     g_string_free(there, TRUE);
     return status;
@@ -268,6 +275,21 @@ dscomm_status_t dscomm_priv_interfaces(const char *variable, const char *choice,
     return DSCOMM_OK;
 }
 
+dscomm_status_t dscomm_priv_interfaces_chosen(const char *area,
+                                              GArray **ret_interfaces,
+                                              bool *ret_chosen)
+{
+    const char *variable, *choice = dscomm_priv_interface_choice(&variable);
+    dscomm_status_t status =
+        dscomm_priv_interfaces(variable, choice, ret_interfaces);
+
+    *ret_chosen = choice && status == DSCOMM_OK;
+    if (status == DSCOMM_OK || !choice || !g_str_has_prefix(variable, "NCCL_"))
+        return status;
+    dscomm_log(DSCOMM_LOG_WARN, area, "%s", dscomm_last_error());
+    return dscomm_priv_interfaces(variable, NULL, ret_interfaces);
+}
+
 dscomm_status_t dscomm_priv_interface_validate(void)
 {
     const char *variable, *choice = dscomm_priv_interface_choice(&variable);
@@ -285,10 +307,10 @@ dscomm_status_t dscomm_priv_interface_validate(void)
 }
 
 /* Without a choice, the loopback serves only where nothing else does. */
-static bool interface_serves(const dscomm_interface_t *row, const char *choice,
+static bool interface_serves(const dscomm_interface_t *row, bool chosen,
                              bool others)
 {
-    return choice || !others ||
+    return chosen || !others ||
            !dscomm_priv_address_is_loopback(
                (const struct sockaddr *)&row->address);
 }
@@ -297,10 +319,10 @@ dscomm_status_t dscomm_backend_interfaces(
     int (*visit)(void *arg, const struct sockaddr *address, unsigned length),
     void *arg)
 {
-    const char *variable, *choice = dscomm_priv_interface_choice(&variable);
     GArray *list;
-    bool others = false;
-    dscomm_status_t status = dscomm_priv_interfaces(variable, choice, &list);
+    bool chosen, others = false;
+    dscomm_status_t status =
+        dscomm_priv_interfaces_chosen("core", &list, &chosen);
 
     if (status < 0)
         return status;
@@ -313,7 +335,7 @@ dscomm_status_t dscomm_backend_interfaces(
         const dscomm_interface_t *row =
             &g_array_index(list, dscomm_interface_t, i);
 
-        if (interface_serves(row, choice, others) &&
+        if (interface_serves(row, chosen, others) &&
             !visit(arg, (const struct sockaddr *)&row->address, row->length))
             break;
     }
@@ -582,7 +604,13 @@ static int add_unnamed(dscomm_priv_listen_t *listening,
                        const struct addrinfo *list)
 {
     int problem = add_interfaces_chosen(listening, list, place->guarded);
+    char shown[64];
 
+    if (!problem && !has_loopback(list))
+        dscomm_log(DSCOMM_LOG_WARN, "store",
+                   "%s is no address of this machine; if others do not reach "
+                   "this machine by it, they will not find the store",
+                   dscomm_priv_quote(place->host, shown, sizeof shown));
     if (problem == ENODEV)
         problem = has_loopback(list) && !place->remote
                       ? add_loopback(listening, list)

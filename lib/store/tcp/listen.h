@@ -36,6 +36,13 @@ const char *dscomm_priv_interface_choice(const char **ret_variable);
 dscomm_status_t dscomm_priv_interfaces(const char *variable, const char *choice,
                                        GArray **ret_interfaces);
 
+/* The interfaces of the setting, else of NCCL's variable, else all of them. If
+ * NCCL's chooses none, there is a warning of area. *ret_chosen: they were
+ * chosen. */
+dscomm_status_t dscomm_priv_interfaces_chosen(const char *area,
+                                              GArray **ret_interfaces,
+                                              bool *ret_chosen);
+
 /* Fails if the environment's choice is malformed. A value of NCCL's variable is
  * not refused, because it was not written for dscomm. */
 dscomm_status_t dscomm_priv_interface_validate(void);

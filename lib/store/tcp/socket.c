@@ -215,7 +215,8 @@ typedef struct {
     int count, begun;
     int port;
     int problem; /* errno of the last failure worth reporting */
-    char name[SOCKET_NAME_MAX]; /* the address of that failure */
+    bool is_loopback; /* the address of that failure */
+    char name[SOCKET_NAME_MAX]; /* it */
 } attempt_t;
 
 /* Sorts addresses so that the second is of the other family: the first family
@@ -283,6 +284,8 @@ static void attempt_note(attempt_t *attempt, int i, int problem)
         return;
     attempt->problem = problem;
     length = attempt_address(attempt, i, &storage);
+    attempt->is_loopback =
+        dscomm_priv_address_is_loopback((struct sockaddr *)&storage);
     dscomm_priv_address_name((struct sockaddr *)&storage, length,
                              attempt->name);
 }
@@ -381,15 +384,28 @@ static void attempt_close(attempt_t *attempt)
     }
 }
 
+static const char *attempt_remedy(const attempt_t *attempt)
+{
+    switch (attempt->problem) {
+    case EMFILE:
+        return "; raise the limit of open files (ulimit -n)";
+    case EADDRNOTAVAIL:
+        return "; allow more local ports (sysctl net.ipv4.ip_local_port_range)";
+    case ECONNREFUSED:
+        return attempt->is_loopback ? "; that is this machine itself" : "";
+    default:
+        return "";
+    }
+}
+
 static dscomm_status_t attempt_fail(const attempt_t *attempt, bool *ret_again)
 {
-    int problem = attempt->problem;
+    const int problem = attempt->problem;
 
     *ret_again = !is_own_problem(problem);
-    return dscomm_fail(
-        *ret_again ? DSCOMM_ERR_IO : DSCOMM_ERR_NO_MEMORY,
-        "connect to the store at %s: %s%s", attempt->name, strerror(problem),
-        problem == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+    return dscomm_fail(*ret_again ? DSCOMM_ERR_IO : DSCOMM_ERR_NO_MEMORY,
+                       "connect to the store at %s: %s%s", attempt->name,
+                       strerror(problem), attempt_remedy(attempt));
 }
 
 dscomm_status_t dscomm_priv_connect_list(const struct addrinfo *list, int port,

@@ -196,6 +196,30 @@ finish
 like "$(cat "$scratch/err.0")" "DSCOMM_SOCKET_IFNAME='nosuch' chooses no interface" \
     'an interface that does not exist is refused'
 
+rounds=$abs_top_builddir/tests/backends/net/rounds
+NCCL_SOCKET_IFNAME=nosuch DSCOMM_BACKEND=tcp job 2 1 "$rounds" 1
+finish
+is "$statuses" '0,0' "one that does not exist in NCCL's variable is none"
+like "$(cat "$scratch/err.0")" "NCCL_SOCKET_IFNAME='nosuch' chooses no interface" \
+    'there is a warning'
+DSCOMM_SOCKET_IFNAME=lo DSCOMM_TIMEOUT=3 job 2 1 "$rounds" 1
+finish
+like "$(cat "$scratch/err.0")" \
+    'warn: tcp: .*reached at 127.0.0.1.*leads to no other host.*again for [0-9]* s' \
+    'an address that leads nowhere is told of before the deadline'
+
+# What lacks, and who is late.
+mkdir "$scratch/modules"
+cp "$abs_top_builddir/backends/.libs/tcp.so" "$scratch/modules"
+DSCOMM_BACKEND_PATH=$scratch/modules job 2 2 "$rounds" 1
+finish
+is "$statuses" '0,0' 'without module shm, tcp serves inside the hosts as well'
+DSCOMM_BACKEND=tcp DSCOMM_TIMEOUT=5 job 2 1 "$rounds" 0 8
+finish
+like "$(cat "$scratch/err.0")" \
+    'rank 1 .*its host accepts, but the process does not answer.* at 10.98.0.2:' \
+    'a rank that computes is not said to be unreachable'
+
 # without COMMAND...: two ranks of one host meet in a file, after COMMAND has taken
 # something from that host; $said = what rank 1 says
 without()

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Not a test: ranks that sum numbers for as many seconds as the first argument
- * says, by operations of several lengths, and check the sums. */
+ * says, by operations of several lengths, and check the sums. The last rank
+ * first sleeps for as many as the second one says. */
 #include "config.h"
 
 #include <dscomm/dscomm.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #define COUNT (1 << 18)
 
@@ -23,6 +25,8 @@ int main(int argc, char **argv)
     DSCOMM_CHECK(dscomm_init(NULL, &world));
     rank = dscomm_group_rank(world);
     ranks = dscomm_group_size(world);
+    if (argc > 2 && rank == ranks - 1)
+        sleep((unsigned)atoi(argv[2]));
     for (unsigned round = 0; go_on && status == DSCOMM_OK; round++) {
         const size_t count = round % 3 ? (size_t)1 << round % 10 : COUNT;
 
