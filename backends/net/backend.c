@@ -108,7 +108,7 @@ dscomm_status_t dscomm_wire_open(const dscomm_wire_ops_t *wire,
 
     if (status == DSCOMM_OK && (!args || !ret_impl))
         status = dscomm_fail(DSCOMM_ERR_INVALID,
-                             "dscomm_wire_open: args and ret_impl are NULL");
+                             "dscomm_wire_open: args or ret_impl is NULL");
     if (status < 0)
         return status;
     memcpy(&all, wire, MIN(wire->size, sizeof all));

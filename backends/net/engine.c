@@ -409,7 +409,7 @@ int net_explain(void *impl, const dscomm_request_t *head, char *text,
 {
     engine_t *engine = impl;
     const request_t *request = (const request_t *)head;
-    char rank[DSCOMM_CREATION_RANK_MAX], where[256] = "";
+    char rank[DSCOMM_CREATION_RANK_MAX], where[408] = "";
     domain_t *domain = engine->domain;
 
     if (!request || request->peer < 0)

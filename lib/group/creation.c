@@ -27,9 +27,9 @@
 /* Longest time that a rank which knows no culprit waits for its parent to end,
  * in ms. It is more than MOST_LOOK_MS. */
 #define PARENT_MS 250
-/* Longest time that it then waits for a rank of another machine that knows one,
- * in ms: that rank may see the silence MOST_LOOK_MS later, waits for its own
- * parent, and reads processes. */
+/* Longest time that a rank which knows no culprit then waits for a rank of
+ * another machine that knows one, in ms: that rank may see the silence
+ * MOST_LOOK_MS later, waits for its own parent, and reads processes. */
 #define CULPRIT_MS 1000
 #define LOOK_GAP 25 /* ms between looks */
 

@@ -462,20 +462,6 @@ static const char *two_level_usable(const char *const *hosts, int ranks)
     return dscomm_last_error();
 }
 
-/* NULL, or why there is no backend inside nodes. */
-static const char *inside_refuse(void)
-{
-    const char *name = dscomm_priv_setting_text(SETTING_LEVEL_INSIDE);
-    const dscomm_module_t *module;
-
-    if (dscomm_priv_module_find(name, &module) == DSCOMM_OK)
-        return NULL;
-    dscomm_log(DSCOMM_LOG_WARN, "core",
-               "backend two_level is of no use: DSCOMM_TWO_LEVEL_INSIDE: %s",
-               dscomm_last_error());
-    return dscomm_last_error();
-}
-
 static const char *two_level_advisable(const char *const *hosts, int ranks,
                                        int oversubscribed)
 {
@@ -493,7 +479,7 @@ static const char *two_level_advisable(const char *const *hosts, int ranks,
         why = module->backend->usable(hosts, ranks);
     if (!why && module->backend->beneath)
         why = module->backend->beneath(oversubscribed);
-    return why ? why : inside_refuse();
+    return why;
 }
 
 void dscomm_priv_module_set_levels(const dscomm_backend_ops_t *ops)

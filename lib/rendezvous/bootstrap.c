@@ -74,8 +74,7 @@ static dscomm_status_t list_addresses(char **ret_list)
     GArray *rows;
     int count = 0;
     bool chosen;
-    dscomm_status_t status =
-        dscomm_priv_interfaces_chosen("core", &rows, &chosen);
+    dscomm_status_t status = dscomm_priv_interfaces_chosen(&rows, &chosen);
 
     for (guint i = 0; !status && i < rows->len && count < LISTEN_MAX; i++) {
         dscomm_interface_t *row = &g_array_index(rows, dscomm_interface_t, i);

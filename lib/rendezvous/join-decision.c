@@ -9,6 +9,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/random.h"
+#include "lib/base/settings.h"
 #include "lib/base/status.h"
 #include "lib/rendezvous/roster.h"
 
@@ -232,17 +233,41 @@ static const char *backend_query(const job_t *job,
     return why;
 }
 
+/* Returns NULL, or which rank lacks the backend that two_level uses inside
+ * nodes (to be freed). Logs one that the user has named. */
+static char *inside_refuse(const job_t *job)
+{
+    const dscomm_setting_t *setting = dscomm_priv_setting(SETTING_LEVEL_INSIDE);
+    const char *inside = dscomm_priv_setting_text(SETTING_LEVEL_INSIDE);
+    const int rank = first_without(job->records, job->count, inside);
+    char *why;
+
+    if (rank < 0)
+        return NULL;
+    why = g_strdup_printf("rank %d on %s cannot load '%s'", rank,
+                          job->records[rank].node, inside);
+    if (strcmp(inside, setting->default_value))
+        dscomm_log(DSCOMM_LOG_WARN, "core",
+                   "backend two_level is of no use: %s: %s", setting->name,
+                   why);
+    return why;
+}
+
 /* Returns NULL, or why the module cannot serve these ranks, or, with by_choice,
  * why another one is better (to be freed). */
 static char *backend_refuse(const job_t *job, const dscomm_module_t *module,
                             int by_choice)
 {
-    int rank = first_without(job->records, job->count, module->name);
+    const int rank = first_without(job->records, job->count, module->name);
+    const char *why;
 
     if (rank >= 0)
         return g_strdup_printf("rank %d on %s cannot load it", rank,
                                job->records[rank].node);
-    return g_strdup(backend_query(job, module->backend, by_choice));
+    why = backend_query(job, module->backend, by_choice);
+    if (!why && by_choice && !strcmp(module->name, "two_level"))
+        return inside_refuse(job);
+    return g_strdup(why);
 }
 
 /* Appends which rank can share no memory: the first one. */

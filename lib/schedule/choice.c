@@ -55,7 +55,7 @@ static const row_t rows[] = {
     {COLL(ALL_REDUCE), 4, 4, 2, 0, END, "halving_doubling"},
     {COLL(ALL_REDUCE), 8, 8, 2, 0, 384 K, "halving_doubling"},
     {COLL(ALL_REDUCE), 8, 8, SHARED, 0, END, "halving_doubling"},
-    {COLL(ALL_REDUCE), 16, 16, SHARED, 0, END, "halving_doubling"},
+    {COLL(ALL_REDUCE), 16, 16, SHARED, 512 K, END, "halving_doubling"},
     {COLL(ALL_REDUCE), 0, ANY, 0, 0, 16 K, "recursive_doubling"},
     {COLL(ALL_REDUCE), 0, 8, 0, 0, 8 K, "linear"},
     {COLL(ALL_REDUCE), 0, ANY, 0, 0, 4 K, "bruck"},

@@ -75,7 +75,7 @@ static const char *read_line(char **words, tool_host_t *host)
             continue;
         if (g_str_has_prefix(words[i], "max_slots=") ||
             g_str_has_prefix(words[i], "max-slots="))
-            continue; /* Open MPI's limit; the slots are never exceeded here */
+            continue; /* Open MPI's */
         if (!g_str_has_prefix(words[i], "slots="))
             return "after the host there may be slots=N, and no more";
         if (host->ranks)

@@ -63,6 +63,16 @@ const char *tcp_place_text(const place_t *place, char text[PLACE_TEXT])
     return text;
 }
 
+void tcp_late_text(const place_t *place, char *text, size_t size)
+{
+    char at[PLACE_TEXT];
+
+    snprintf(text, size,
+             "its host accepts connections to %s, but its process does not "
+             "answer: it computes, is stopped or hangs",
+             tcp_place_text(place, at));
+}
+
 static void set_port(address_t *address, int port)
 {
     if (address->any.sa_family == AF_INET)

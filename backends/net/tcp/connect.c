@@ -66,6 +66,11 @@ static int bind_from(int fd, const place_t *from)
     return bind(fd, &from->address.any, from->length);
 }
 
+void tcp_conn_due(conn_t *conn)
+{
+    conn->deadline_ns = tcp_now() + ATTEMPT_MS * MS;
+}
+
 /* Begins to connect by a lane; -1 and errno: it has failed at once. */
 static int conn_connect(tcp_t *tcp, int peer, unsigned channel,
                         const lane_t *lane)
@@ -92,7 +97,7 @@ static int conn_connect(tcp_t *tcp, int peer, unsigned channel,
     conn->unix_socket = place->address.any.sa_family == AF_UNIX;
     conn->channel = channel;
     conn->state = CONN_CONNECTING;
-    conn->deadline_ns = tcp_now() + ATTEMPT_MS * MS;
+    tcp_conn_due(conn);
     tcp_conn_events(conn);
     tcp_place_text(place, text);
     dscomm_log(DSCOMM_LOG_DEBUG, "tcp",
@@ -115,31 +120,34 @@ static bool is_loopback(const place_t *place)
 }
 
 /* What helps against the failure of an address; NULL: not known. */
-static const char *place_remedy(const pair_t *pair, int error, bool misled)
+static const char *place_remedy(const pair_t *pair, int error, bool accepted)
 {
-    if (misled)
+    if (pair->elsewhere && is_loopback(&pair->places[pair->place]))
         return "the address of a loopback leads to no other host; set "
                "DSCOMM_SOCKET_IFNAME to an interface that does";
-    if (tcp_remedy(error))
+    if (accepted || !pair->elsewhere)
         return tcp_remedy(error);
-    return pair->elsewhere && error && error != ECONNREFUSED
-               ? "does that network lead there? DSCOMM_SOCKET_IFNAME, firewalls"
-               : NULL;
+    switch (error) {
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case EINVAL: /* a blackhole route */
+    case EACCES: /* a route that prohibits */
+        return "does that network lead there? DSCOMM_SOCKET_IFNAME, firewalls";
+    default:
+        return tcp_remedy(error);
+    }
 }
 
 /* Adds an address that has failed to pair->tried. */
-static void pair_note(pair_t *pair, const place_t *place, const char *why,
-                      const char *remedy)
+static void pair_note(pair_t *pair, const char *why, const char *remedy)
 {
+    const place_t *place = &pair->places[pair->place];
+    size_t used = strlen(pair->tried);
     char text[PLACE_TEXT];
-    size_t used;
 
-    if (!pair->place)
-        *pair->tried = '\0';
-    used = strlen(pair->tried);
     snprintf(pair->tried + used, sizeof pair->tried - used, "%s %s: %s",
-             used ? "," : "it cannot be reached at",
-             tcp_place_text(place, text), why);
+             used ? "," : "no connection to", tcp_place_text(place, text), why);
     used = strlen(pair->tried);
     if (remedy && pair->place + 1 == pair->place_count)
         snprintf(pair->tried + used, sizeof pair->tried - used, "; %s", remedy);
@@ -149,41 +157,66 @@ static void pair_note(pair_t *pair, const place_t *place, const char *why,
  * after the world's deadline. */
 static void pair_warn(tcp_t *tcp, int peer)
 {
-    pair_t *pair = &tcp->pairs[peer];
+    const pair_t *pair = &tcp->pairs[peer];
+    const int64_t left_ns = MAX(pair->end_ns - tcp_now(), 0);
 
-    dscomm_log(
-        pair->warned ? DSCOMM_LOG_DEBUG : DSCOMM_LOG_WARN, "tcp",
-        "rank %d of the group: %s; it is tried again for %" PRId64 " s at most",
-        peer, pair->why, MAX((pair->end_ns - tcp_now()) / (1000 * MS), 0));
-    pair->warned = true;
+    dscomm_log(tcp->warned ? DSCOMM_LOG_DEBUG : DSCOMM_LOG_WARN, "tcp",
+               "rank %d of the group: %s; it is tried again for %" PRId64
+               " s at most%s",
+               peer, pair->why, left_ns / (1000 * MS),
+               tcp->warned ? "" : "; further ones are not reported");
+    tcp->warned = true;
 }
 
-/* Notes that an address has failed, and tries the next one. */
+/* Ends a round of a pair, whose last address has failed. */
+static void round_ended(tcp_t *tcp, int peer, bool lacks)
+{
+    pair_t *pair = &tcp->pairs[peer];
+    const bool refused =
+        pair->error == ECONNREFUSED &&
+        !(pair->elsewhere && is_loopback(&pair->places[pair->place]));
+
+    if (refused)
+        pair->end_ns = 0;
+    if (refused || !pair->accepted)
+        memcpy(pair->why, pair->tried, sizeof pair->why);
+    if (!refused && !pair->accepted && !lacks)
+        pair_warn(tcp, peer);
+}
+
+/* Notes that an address has failed, and tries the next one. accepted: the
+ * peer's host has accepted. */
 static void place_failed(tcp_t *tcp, int peer, const char *why, int error,
                          bool accepted)
 {
     pair_t *pair = &tcp->pairs[peer];
-    const place_t *place = &pair->places[pair->place];
-    const bool misled = pair->elsewhere && is_loopback(place);
-    char text[PLACE_TEXT];
 
-    pair_note(pair, place, why, place_remedy(pair, error, misled));
+    if (!pair->place) {
+        *pair->tried = '\0';
+        pair->accepted = false;
+    }
+    pair_note(pair, why, place_remedy(pair, error, accepted));
     pair->main = NULL;
     pair->error = error;
-    pair->place++;
     if (accepted) {
         pair->accepted = true;
-        snprintf(pair->why, sizeof pair->why, "%s %s", TCP_ACCEPTED,
-                 tcp_place_text(place, text));
-    } else if (!pair->accepted &&
-               (!*pair->why || pair->place == pair->place_count)) {
-        memcpy(pair->why, pair->tried, sizeof pair->why);
+        tcp_late_text(&pair->places[pair->place], pair->why, sizeof pair->why);
     }
-    if (error == ECONNREFUSED && pair->place == pair->place_count && !misled)
-        pair->end_ns = 0;
-    else if (pair->place == pair->place_count && !pair->accepted)
-        pair_warn(tcp, peer);
+    if (pair->place + 1 == pair->place_count)
+        round_ended(tcp, peer, tcp_remedy(error) != NULL);
+    pair->place++;
     pair->again_ns = 1; /* at the next look at timers */
+}
+
+/* Leaves it to the peer to make the connection, for a pause. */
+static void pair_yield(pair_t *pair)
+{
+    if (!*pair->why)
+        g_strlcpy(pair->why, "the peer makes the connection", PAIR_TEXT);
+    pair->main = NULL;
+    pair->error = 0;
+    pair->place = pair->place_count;
+    pair->again_ns = 1;
 }
 
 void tcp_attempt_failed(conn_t *conn)
@@ -198,7 +231,11 @@ void tcp_attempt_failed(conn_t *conn)
         if (pair->channels[conn->channel] == conn)
             pair->channels[conn->channel] = NULL;
     } else if (pair->main == conn && pair->state == PAIR_CONNECTING) {
-        place_failed(tcp, conn->peer, conn->why, conn->error, conn->is_late);
+        if (conn->error == EALREADY)
+            pair_yield(pair);
+        else
+            place_failed(tcp, conn->peer, conn->why, conn->error,
+                         conn->is_late);
     }
 }
 
@@ -286,7 +323,7 @@ void tcp_accept(tcp_t *tcp, int listener, bool unix_socket)
         conn->place = place;
         conn->unix_socket = unix_socket;
         conn->state = CONN_HELLO;
-        conn->deadline_ns = tcp_now() + ATTEMPT_MS * MS;
+        tcp_conn_due(conn);
         tcp->unproven++;
         tcp_conn_events(conn);
     }

@@ -91,6 +91,7 @@ void tcp_handshake_begin(conn_t *conn)
     if (!random_bytes(conn, hello + 24) || !put(conn, hello, HELLO_BYTES))
         return;
     conn->state = CONN_CHALLENGE;
+    tcp_conn_due(conn);
     tcp_conn_events(conn);
 }
 
@@ -208,7 +209,7 @@ static void answer_read(conn_t *conn, const unsigned char *data)
     if (*data == ANSWER_USED)
         tcp_conn_up(conn);
     else
-        tcp_conn_end(conn, EPROTO, "the peer makes the connection");
+        tcp_conn_end(conn, EALREADY, "the peer makes the connection");
 }
 
 void tcp_handshake(conn_t *conn)

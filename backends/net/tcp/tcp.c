@@ -59,7 +59,7 @@ static void conn_release(conn_t *conn)
     }
     snprintf(why, sizeof why, "connection to %s: %s%s",
              tcp_place_text(&conn->place, place), conn->why,
-             conn->error == ECONNRESET && !conn->unix_socket
+             conn->error == ECONNRESET && pair->elsewhere
                  ? "; if its process lives, something between the hosts has "
                    "cut the connection"
                  : "");
@@ -224,20 +224,21 @@ static void tcp_describe(void *wire, int peer, char *text, size_t size)
     const tcp_t *tcp = wire;
     const pair_t *pair = &tcp->pairs[peer];
     const conn_t *conn = pair_stuck(pair);
-    char place[PLACE_TEXT];
+    char place[PLACE_TEXT], why[PAIR_TEXT] = "";
 
-    if (conn && (conn->state == CONN_UP || !*pair->why))
-        snprintf(text, size, "%s %s%s",
-                 conn->state == CONN_CHALLENGE || conn->state == CONN_ANSWER
-                     ? TCP_ACCEPTED
-                     : "at",
-                 tcp_place_text(&conn->place, place),
-                 conn->state == CONN_CONNECTING
-                     ? ", which does not answer (does its network lead there? "
-                       "DSCOMM_SOCKET_IFNAME, firewalls)"
-                     : "");
+    if (conn && conn->state == CONN_UP)
+        snprintf(text, size, "at %s", tcp_place_text(&conn->place, place));
+    else if (conn && conn->state != CONN_CONNECTING)
+        tcp_late_text(&conn->place, why, sizeof why);
     else if (*pair->why)
-        snprintf(text, size, "(%s)", pair->why);
+        g_strlcpy(why, pair->why, sizeof why);
+    else if (conn)
+        snprintf(text, size,
+                 "at %s, which does not answer (does its network lead there? "
+                 "DSCOMM_SOCKET_IFNAME, firewalls)",
+                 tcp_place_text(&conn->place, place));
+    if (*why)
+        snprintf(text, size, "(%s)", why);
 }
 
 static unsigned tcp_depth(void *wire)

@@ -26,11 +26,6 @@
  * answer; and for the next step of a peer that connects. */
 #define ATTEMPT_MS 3000
 
-/* Of a peer whose kernel accepts, before its address. */
-#define TCP_ACCEPTED                                                           \
-    "its host accepts, but the process does not answer, as it computes, is "   \
-    "stopped or hangs: at"
-
 #define HELLO_BYTES 40
 #define CHALLENGE_BYTES 48
 #define PROOF_BYTES 32
@@ -115,6 +110,8 @@ typedef struct conn {
 
 typedef enum { PAIR_NONE, PAIR_CONNECTING, PAIR_UP, PAIR_LOST } pair_state_t;
 
+#define PAIR_TEXT 400
+
 struct pair {
     pair_state_t state;
     conn_t *main; /* connected, or being connected by this rank; or NULL */
@@ -127,10 +124,10 @@ struct pair {
     int64_t end_ns; /* until then it is tried */
     int64_t again_ns; /* the next attempt; 0: one is being made */
     int error; /* errno of the last attempt; 0: another reason */
-    bool accepted; /* an address has accepted, and then not answered */
-    bool warned; /* that it cannot be reached */
-    char why[240]; /* the last attempt failed */
-    char tried[240]; /* why this round's addresses have failed */
+    /* An address of this round has accepted, and then not answered. */
+    bool accepted;
+    char tried[PAIR_TEXT]; /* why this round's addresses have failed */
+    char why[PAIR_TEXT]; /* why those of the last whole round have */
 };
 
 struct tcp {
@@ -155,6 +152,7 @@ struct tcp {
     int64_t timers_ns; /* when timers were looked at last */
     unsigned trying; /* pairs that are connecting */
     bool told; /* a refused connection was logged */
+    bool warned; /* a peer that cannot be reached was logged */
     int listen_error; /* errno of the last address at which it cannot listen */
     GPtrArray *addresses; /* text of this rank's: "10.0.0.1 4711" */
 };
@@ -179,11 +177,15 @@ unsigned tcp_lanes(const tcp_t *tcp, const pair_t *pair,
 /* "10.0.0.2:4711"; returns text. */
 #define PLACE_TEXT 80
 const char *tcp_place_text(const place_t *place, char text[PLACE_TEXT]);
+/* Writes that the peer's kernel accepts, but not its process. */
+void tcp_late_text(const place_t *place, char *text, size_t size);
 
 /* connect.c */
 
 dscomm_status_t tcp_connect(void *wire, int peer, const void *address,
                             size_t bytes);
+/* Begins the time that the peer has for its next step. */
+void tcp_conn_due(conn_t *conn);
 /* Makes the further connections of a pair. */
 void tcp_channels_open(tcp_t *tcp, int peer);
 void tcp_accept(tcp_t *tcp, int listener, bool unix_socket);

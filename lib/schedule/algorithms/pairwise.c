@@ -19,8 +19,9 @@
 /* bytes of a reduction's scratch, if pieces allow it */
 #define SCRATCH ((size_t)64 << 20)
 #define WINDOW 4
-/* all_reduce and reduce, whose pieces go on while they are in the cache */
-#define LAPS 2
+/* Pieces of all_reduce and reduce under way: few, so that they are in the cache
+ * when they are folded. */
+#define FOLD_WINDOW 2
 #define PARTNERS 8 /* all_to_all: exchanges under way */
 
 void dscomm_priv_pairwise_all_to_all(dscomm_plan_t *plan)
@@ -166,7 +167,7 @@ static void pairwise_reduce(dscomm_plan_t *plan, int root)
         dscomm_priv_plan_memory(plan, ranks, sizeof *results);
     piece_t *parts = dscomm_priv_plan_memory(plan, ranks, sizeof *parts);
 
-    dscomm_priv_plan_window(plan, LAPS, room * ranks);
+    dscomm_priv_plan_window(plan, FOLD_WINDOW, room * ranks);
     for (size_t i = 0; i < pieces && !plan->bad; i++) {
         piece_t whole = cut(args, args->count, pieces, i);
 

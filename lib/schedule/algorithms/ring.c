@@ -14,8 +14,9 @@
 
 #define PIECE ((size_t)128 << 10)
 #define WINDOW 4
-/* all_reduce, whose pieces are folded while they are in the cache */
-#define LAPS 2
+/* Pieces of all_reduce under way: few, so that they are in the cache when they
+ * are folded. */
+#define FOLD_WINDOW 2
 
 /* One piece of all_reduce, which has a block for every rank. */
 typedef struct {
@@ -75,7 +76,7 @@ void dscomm_priv_ring_all_reduce(dscomm_plan_t *plan)
     const size_t pieces = count_pieces(args, args->count, PIECE * ranks);
     const size_t most = cut(args, args->count, pieces, 0).count;
 
-    dscomm_priv_plan_window(plan, LAPS, cut(args, most, ranks, 0).bytes);
+    dscomm_priv_plan_window(plan, FOLD_WINDOW, cut(args, most, ranks, 0).bytes);
     for (size_t i = 0; i < pieces; i++) {
         lap_t lap = {.whole = cut(args, args->count, pieces, i)};
 

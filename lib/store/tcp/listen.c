@@ -275,8 +275,7 @@ dscomm_status_t dscomm_priv_interfaces(const char *variable, const char *choice,
     return DSCOMM_OK;
 }
 
-dscomm_status_t dscomm_priv_interfaces_chosen(const char *area,
-                                              GArray **ret_interfaces,
+dscomm_status_t dscomm_priv_interfaces_chosen(GArray **ret_interfaces,
                                               bool *ret_chosen)
 {
     const char *variable, *choice = dscomm_priv_interface_choice(&variable);
@@ -286,7 +285,7 @@ dscomm_status_t dscomm_priv_interfaces_chosen(const char *area,
     *ret_chosen = choice && status == DSCOMM_OK;
     if (status == DSCOMM_OK || !choice || !g_str_has_prefix(variable, "NCCL_"))
         return status;
-    dscomm_log(DSCOMM_LOG_WARN, area, "%s", dscomm_last_error());
+    dscomm_log(DSCOMM_LOG_WARN, "core", "%s", dscomm_last_error());
     return dscomm_priv_interfaces(variable, NULL, ret_interfaces);
 }
 
@@ -321,8 +320,7 @@ dscomm_status_t dscomm_backend_interfaces(
 {
     GArray *list;
     bool chosen, others = false;
-    dscomm_status_t status =
-        dscomm_priv_interfaces_chosen("core", &list, &chosen);
+    dscomm_status_t status = dscomm_priv_interfaces_chosen(&list, &chosen);
 
     if (status < 0)
         return status;
@@ -604,9 +602,11 @@ static int add_unnamed(dscomm_priv_listen_t *listening,
                        const struct addrinfo *list)
 {
     int problem = add_interfaces_chosen(listening, list, place->guarded);
+    const char *variable;
     char shown[64];
 
-    if (!problem && !has_loopback(list))
+    if (!problem && !has_loopback(list) &&
+        !dscomm_priv_interface_choice(&variable))
         dscomm_log(DSCOMM_LOG_WARN, "store",
                    "%s is no address of this machine; if others do not reach "
                    "this machine by it, they will not find the store",

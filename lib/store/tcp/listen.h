@@ -36,11 +36,10 @@ const char *dscomm_priv_interface_choice(const char **ret_variable);
 dscomm_status_t dscomm_priv_interfaces(const char *variable, const char *choice,
                                        GArray **ret_interfaces);
 
-/* The interfaces of the setting, else of NCCL's variable, else all of them. If
- * NCCL's chooses none, there is a warning of area. *ret_chosen: they were
- * chosen. */
-dscomm_status_t dscomm_priv_interfaces_chosen(const char *area,
-                                              GArray **ret_interfaces,
+/* The interfaces of DSCOMM_SOCKET_IFNAME, else of NCCL_SOCKET_IFNAME, else all
+ * of them. If NCCL's variable chooses none, there is a warning. *ret_chosen: a
+ * variable has chosen them. */
+dscomm_status_t dscomm_priv_interfaces_chosen(GArray **ret_interfaces,
                                               bool *ret_chosen);
 
 /* Fails if the environment's choice is malformed. A value of NCCL's variable is

@@ -215,8 +215,8 @@ typedef struct {
     int count, begun;
     int port;
     int problem; /* errno of the last failure worth reporting */
-    bool is_loopback; /* the address of that failure */
-    char name[SOCKET_NAME_MAX]; /* it */
+    char name[SOCKET_NAME_MAX]; /* the address of that failure */
+    bool is_v4, is_loopback; /* that address */
 } attempt_t;
 
 /* Sorts addresses so that the second is of the other family: the first family
@@ -284,6 +284,7 @@ static void attempt_note(attempt_t *attempt, int i, int problem)
         return;
     attempt->problem = problem;
     length = attempt_address(attempt, i, &storage);
+    attempt->is_v4 = storage.ss_family == AF_INET;
     attempt->is_loopback =
         dscomm_priv_address_is_loopback((struct sockaddr *)&storage);
     dscomm_priv_address_name((struct sockaddr *)&storage, length,
@@ -390,7 +391,9 @@ static const char *attempt_remedy(const attempt_t *attempt)
     case EMFILE:
         return "; raise the limit of open files (ulimit -n)";
     case EADDRNOTAVAIL:
-        return "; allow more local ports (sysctl net.ipv4.ip_local_port_range)";
+        return attempt->is_v4 ? "; allow more local ports (sysctl "
+                                "net.ipv4.ip_local_port_range)"
+                              : "";
     case ECONNREFUSED:
         return attempt->is_loopback ? "; that is this machine itself" : "";
     default:
