@@ -173,12 +173,12 @@ static void round_ended(tcp_t *tcp, int peer, bool lacks)
 {
     pair_t *pair = &tcp->pairs[peer];
     const bool refused =
-        pair->error == ECONNREFUSED &&
+        pair->error == ECONNREFUSED && !pair->accepted &&
         !(pair->elsewhere && is_loopback(&pair->places[pair->place]));
 
     if (refused)
         pair->end_ns = 0;
-    if (refused || !pair->accepted)
+    if (!pair->accepted)
         memcpy(pair->why, pair->tried, sizeof pair->why);
     if (!refused && !pair->accepted && !lacks)
         pair_warn(tcp, peer);
