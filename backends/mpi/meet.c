@@ -73,7 +73,8 @@ static dscomm_status_t decision_refuse(const dscomm_backend_args_t *args,
     map->status = why->status;
     status = decision_store(args, map, sizeof *map + bytes, ret_decision);
     g_free(map);
-    return status;
+    /* after the deadline the store may not answer in time */
+    return status == DSCOMM_ERR_TIMEOUT ? dscomm_backend_fail(why) : status;
 }
 
 /* The same for this thread's last failure, which has status `why`. */

@@ -29,8 +29,10 @@
 #define PARENT_MS 250
 /* Longest time that a rank which knows no culprit then waits for a rank of
  * another machine that knows one, in ms: that rank may see the silence
- * MOST_LOOK_MS later, waits for its own parent, and reads processes. */
-#define CULPRIT_MS 1000
+ * MOST_LOOK_MS later, waits for its own parent, and reads processes. With
+ * PARENT_MS it is less than the time in which the store is used after the
+ * deadline (OPEN_GRACE_MS in group.c). */
+#define CULPRIT_MS 600
 #define LOOK_GAP 25 /* ms between looks */
 
 /* Key for each rank that has read the failure. */

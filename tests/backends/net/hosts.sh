@@ -217,7 +217,7 @@ is "$statuses" '0,0' 'without module shm, tcp serves inside the hosts as well'
 DSCOMM_BACKEND=tcp DSCOMM_TIMEOUT=5 job 2 1 "$rounds" 0 8
 finish
 like "$(cat "$scratch/err.0")" \
-    'rank 1 .*(its host accepts connections to 10.9[78].0.2:[0-9]*, but its process' \
+    'rank 1 .* .its host accepts connections to 10.9[78].0.2:[0-9]*, but its process' \
     'a rank that computes is not said to be unreachable'
 
 # without COMMAND...: two ranks of one host meet in a file, after COMMAND has taken
