@@ -119,7 +119,7 @@ static bool is_loopback(const place_t *place)
                      IN6_IS_ADDR_LOOPBACK(v6);
 }
 
-/* What helps against the failure of an address; NULL: not known. */
+/* Returns what helps against the failure of an address; NULL: not known. */
 static const char *place_remedy(const pair_t *pair, int error, bool accepted)
 {
     if (pair->elsewhere && is_loopback(&pair->places[pair->place]))
