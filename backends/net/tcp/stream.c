@@ -15,6 +15,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #define HEADER DSCOMM_WIRE_HEADER
@@ -29,6 +30,11 @@
  * LONG_LEAST: what follows is long, too, and should go to its buffer. */
 #define BEYOND_LONG ((size_t)1 << 10)
 #define LONG_LEAST STAGE_BYTES
+/* While REST_LEAST bytes of a payload are to come, they are read once in
+ * REST_NS: a call that follows each packet costs both ends more than the data,
+ * as it holds the socket and has the kernel send an acknowledgement. */
+#define REST_LEAST ((size_t)256 << 10)
+#define REST_NS 50000
 /* Reads of one connection before others have their turn. */
 #define READS_MOST 4
 /* Shortest time for which the kernel sends again by default, in ms. */
@@ -525,13 +531,27 @@ static size_t read_once(conn_t *conn, bool *ret_more)
     return bytes;
 }
 
+static int64_t now_fine(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
 bool tcp_read(conn_t *conn)
 {
+    const bool rests =
+        conn->in_payload && conn->sink->bytes - conn->sink->done >= REST_LEAST;
     bool any = false, more = true;
 
+    if (rests && now_fine() < conn->rest_ns)
+        return false;
     for (int i = 0; more && i < READS_MOST && conn->state == CONN_UP; i++)
         any = read_once(conn, &more) || any;
     if (any)
         conn_heat(conn);
+    if (any && rests)
+        conn->rest_ns = now_fine() + REST_NS;
     return any;
 }

@@ -104,6 +104,7 @@ typedef struct conn {
     bool is_long; /* the last payload, or the present one */
     dscomm_wire_sink_t *sink;
     unsigned char *stage; /* STAGE_BYTES */
+    int64_t rest_ns; /* when a long payload is read again */
     size_t begin, end; /* bytes of stage that were not used yet */
     char why[160]; /* it has ended */
 } conn_t;
