@@ -45,12 +45,18 @@ def hosts_remove(count):
         subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL)
 
 
-def pair_make(netem):
+def congestion_set(name, congestion):
+    """The default differs between kernels: bbr paces a short link, too."""
+    command(f"ip netns exec {name} sysctl -qw net.ipv4.tcp_congestion_control={congestion}")
+
+
+def pair_make(netem, congestion):
     """Two hosts and a link, without the bridge, which some kernels lack."""
     names = [host_name(host) for host in range(2)]
     hosts_remove(2)
     for name in names:
         command(f"ip netns add {name}")
+        congestion_set(name, congestion)
         command(f"ip -n {name} link set lo up")
     command(f"ip -n {names[0]} link add eth0 type veth peer name eth0 netns {names[1]}")
     for host, name in enumerate(names):
@@ -59,9 +65,9 @@ def pair_make(netem):
         command(f"ip netns exec {name} tc qdisc add dev eth0 root netem {netem}")
 
 
-def hosts_make(count, netem):
+def hosts_make(count, netem, congestion):
     if netem and count == 2:
-        pair_make(netem)
+        pair_make(netem, congestion)
         return
     hosts_remove(count)
     command(f"ip netns add {BRIDGE}")
@@ -70,6 +76,7 @@ def hosts_make(count, netem):
     for host in range(count):
         name = host_name(host)
         command(f"ip netns add {name}")
+        congestion_set(name, congestion)
         command(f"ip -n {name} link set lo up")
         command(f"ip -n {name} link add eth0 type veth peer name port{host} netns {BRIDGE}")
         command(f"ip -n {name} address add {host_address(host)}/24 dev eth0")
@@ -237,6 +244,7 @@ def main():
     parser.add_argument("--peers", type=lambda text: text.split(","), default=list(RUNS))
     parser.add_argument("--python", default=sys.executable, help="one that has torch")
     parser.add_argument("--netem", help="for tc, for example 'delay 1ms loss 1%% rate 1gbit'")
+    parser.add_argument("--congestion", default="cubic", help="control of TCP, of all peers")
     parser.add_argument("--limit", type=int, default=120, help="seconds of a run")
     options = parser.parse_args()
     if options.what == "all_reduce" or options.hosts * options.ranks != 2:
@@ -247,7 +255,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         options.rsh = os.path.join(folder, "rsh")
         rsh_write(options.rsh)
-        hosts_make(options.hosts, options.netem)
+        hosts_make(options.hosts, options.netem, options.congestion)
         try:
             print(f"# {options.what}, {options.hosts} hosts of {options.ranks} ranks on "
                   f"{socket.gethostname()}, {options.rounds} rounds", flush=True)
