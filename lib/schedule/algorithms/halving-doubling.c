@@ -19,7 +19,7 @@
 #include "lib/schedule/algorithms/blocks.h"
 #include "lib/schedule/algorithms/fold.h"
 
-#define PIECE ((size_t)512 << 10)
+#define PIECE ((size_t)2 << 20)
 /* Few pieces under way, so that they are folded while they are in the cache. */
 #define WINDOW 2
 #define HALVINGS_MOST 31
@@ -200,17 +200,10 @@ static void lap_all_reduce_piece(dscomm_plan_t *plan, lap_t lap, piece_t piece)
     dscomm_priv_plan_recv(plan, lap.partner, lap.result, piece.bytes);
 }
 
-/* Few ranks exchange long parts even of a shorter piece. */
-static size_t piece_of(int ranks)
-{
-    return ranks < 8 ? PIECE / 2 : PIECE;
-}
-
 void dscomm_priv_halving_doubling_all_reduce(dscomm_plan_t *plan)
 {
     const dscomm_coll_args_t *args = plan->args;
-    const size_t pieces =
-        count_pieces(args, args->count, piece_of(plan->ranks));
+    const size_t pieces = count_pieces(args, args->count, PIECE);
     const lap_t lap = lap_begin(plan, 0, 1);
 
     dscomm_priv_plan_window(plan, WINDOW,
@@ -242,8 +235,7 @@ static void lap_reduce_piece(dscomm_plan_t *plan, lap_t lap, piece_t piece,
 void dscomm_priv_halving_doubling_reduce(dscomm_plan_t *plan)
 {
     const dscomm_coll_args_t *args = plan->args;
-    const size_t pieces =
-        count_pieces(args, args->count, piece_of(plan->ranks));
+    const size_t pieces = count_pieces(args, args->count, PIECE);
     const size_t room = aligned(cut(args, args->count, pieces, 0).bytes);
     const lap_t lap = lap_begin(plan, args->root, 1);
 

@@ -14,14 +14,12 @@
 #include "lib/schedule/algorithms/algorithms.h"
 #include "lib/schedule/algorithms/blocks.h"
 
-#define PIECE ((size_t)128 << 10)
+#define PIECE ((size_t)512 << 10)
 #define PIECE_LEAST ((size_t)4 << 10)
 /* bytes of a reduction's scratch, if pieces allow it */
 #define SCRATCH ((size_t)64 << 20)
-#define WINDOW 4
-/* Pieces of all_reduce and reduce under way: few, so that they are in the cache
- * when they are folded. */
-#define FOLD_WINDOW 2
+/* Few pieces under way, so that they are in the cache when they are folded. */
+#define WINDOW 2
 #define PARTNERS 8 /* all_to_all: exchanges under way */
 
 void dscomm_priv_pairwise_all_to_all(dscomm_plan_t *plan)
@@ -167,7 +165,7 @@ static void pairwise_reduce(dscomm_plan_t *plan, int root)
         dscomm_priv_plan_memory(plan, ranks, sizeof *results);
     piece_t *parts = dscomm_priv_plan_memory(plan, ranks, sizeof *parts);
 
-    dscomm_priv_plan_window(plan, FOLD_WINDOW, room * ranks);
+    dscomm_priv_plan_window(plan, WINDOW, room * ranks);
     for (size_t i = 0; i < pieces && !plan->bad; i++) {
         piece_t whole = cut(args, args->count, pieces, i);
 

@@ -14,8 +14,9 @@
 
 #define PIECE ((size_t)128 << 10)
 #define WINDOW 4
-/* Pieces of all_reduce under way: few, so that they are in the cache when they
+/* all_reduce: pieces under way are few, so that they are in the cache when they
  * are folded. */
+#define FOLD_PIECE ((size_t)512 << 10)
 #define FOLD_WINDOW 2
 
 /* One piece of all_reduce, which has a block for every rank. */
@@ -73,7 +74,7 @@ void dscomm_priv_ring_all_reduce(dscomm_plan_t *plan)
 {
     const dscomm_coll_args_t *args = plan->args;
     const size_t ranks = (size_t)plan->ranks;
-    const size_t pieces = count_pieces(args, args->count, PIECE * ranks);
+    const size_t pieces = count_pieces(args, args->count, FOLD_PIECE * ranks);
     const size_t most = cut(args, args->count, pieces, 0).count;
 
     dscomm_priv_plan_window(plan, FOLD_WINDOW, cut(args, most, ranks, 0).bytes);

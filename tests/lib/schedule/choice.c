@@ -414,7 +414,8 @@ static void test_far_ranks(void)
     } rows[] = {
         {2, 0, 64 K, "pairwise"},
         {2, 2, 64 K, "linear"},
-        {2, 2, 1024 K, "pairwise"},
+        {2, 2, 1024 K, "recursive_doubling"},
+        {2, 2, 2048 K, "halving_doubling"},
         {3, 3, 64 K, "recursive_doubling"},
         {3, 3, 384 K, "pairwise"},
         {4, 0, 64 K, "pairwise"},
@@ -427,7 +428,7 @@ static void test_far_ranks(void)
         {6, 2, 1024 K, "pairwise"},
         {8, 4, 1024 K, "halving_doubling"},
         {8, 8, 384 K, "halving_doubling"},
-        {8, 8, 1024 K, "pairwise"},
+        {8, 8, 1024 K, "halving_doubling"},
         {16, 4, 1024 K, "halving_doubling"},
         {16, 16, 1024 K, "pairwise"},
     };
