@@ -82,6 +82,9 @@ static void socket_tune(const conn_t *conn)
     setsockopt(conn->fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval,
                sizeof interval);
     setsockopt(conn->fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+    if (conn->tcp->congestion && *conn->tcp->congestion)
+        setsockopt(conn->fd, IPPROTO_TCP, TCP_CONGESTION, conn->tcp->congestion,
+                   (socklen_t)strlen(conn->tcp->congestion));
     if (timeout_ms > KERNEL_TIMEOUT_MS)
         setsockopt(conn->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms,
                    sizeof timeout_ms);

@@ -5,11 +5,13 @@
 #include "backends/net/tcp/tcp.h"
 
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,7 +20,12 @@
  * coarse clock stands. */
 #define HOT_POLLS 16
 
-enum { SETTING_CONNECTIONS, SETTING_UNIX, SETTING_ZEROCOPY };
+enum {
+    SETTING_CONNECTIONS,
+    SETTING_UNIX,
+    SETTING_ZEROCOPY,
+    SETTING_CONGESTION
+};
 
 static const dscomm_setting_t settings[] = {
     [SETTING_CONNECTIONS] = {"DSCOMM_TCP_CONNECTIONS", DSCOMM_SETTING_INT, "1",
@@ -32,6 +39,10 @@ static const dscomm_setting_t settings[] = {
                           NULL,
                           "Whether long messages are sent without a copy in "
                           "the kernel, where it can."},
+    [SETTING_CONGESTION] = {"DSCOMM_TCP_CONGESTION", DSCOMM_SETTING_STRING,
+                            NULL, 0, 0, NULL,
+                            "Congestion control of TCP, such as bbr, for a "
+                            "link with loss; by default the kernel's."},
     {.name = NULL},
 };
 
@@ -284,6 +295,36 @@ static void epoll_add(tcp_t *tcp, int *fd)
     epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, *fd, &event);
 }
 
+/* Sees whether this process may use the congestion control that the user has
+ * chosen. */
+static dscomm_status_t congestion_check(const char *name)
+{
+    char *all = NULL;
+    dscomm_status_t status = DSCOMM_OK;
+    const int fd =
+        name && *name ? socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+
+    if (fd < 0)
+        return DSCOMM_OK;
+    if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name,
+                   (socklen_t)strlen(name))) {
+        const int error = errno;
+
+        g_file_get_contents(
+            "/proc/sys/net/ipv4/tcp_available_congestion_control", &all, NULL,
+            NULL);
+        status = dscomm_fail(
+            DSCOMM_ERR_ENVIRONMENT,
+            "DSCOMM_TCP_CONGESTION: '%s' cannot be used: %s; the kernel has %s "
+            "(others: modprobe tcp_%s; without privileges: "
+            "net.ipv4.tcp_allowed_congestion_control)",
+            name, strerror(error), all ? g_strstrip(all) : "none", name);
+    }
+    g_free(all);
+    close(fd);
+    return status;
+}
+
 static dscomm_status_t sockets_open(tcp_t *tcp)
 {
     int64_t use_unix = 0, use_zerocopy = 0, connections = 1;
@@ -296,6 +337,9 @@ static dscomm_status_t sockets_open(tcp_t *tcp)
     if (status == DSCOMM_OK)
         status =
             dscomm_setting_number(&settings[SETTING_ZEROCOPY], &use_zerocopy);
+    tcp->congestion = dscomm_setting_text(&settings[SETTING_CONGESTION]);
+    if (status == DSCOMM_OK)
+        status = congestion_check(tcp->congestion);
     if (status < 0)
         return status;
     tcp->connections = (unsigned)connections;

@@ -142,6 +142,7 @@ struct tcp {
     char *host; /* identity of this host */
     unsigned connections; /* of a pair, for what this rank sends */
     bool zerocopy; /* may be used */
+    const char *congestion; /* control of TCP; NULL: the kernel's */
     bool side_by_side; /* the user has chosen the interfaces: use all */
     pair_t *pairs;
     LIST_HEAD(, conn) conns;

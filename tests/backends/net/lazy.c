@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Backend tcp: a rank that waits long has no more connections than its
- * messages need, and yet sees the death of a rank for which it waits. */
+/* Connections of backend tcp: a rank that waits long has no more than its
+ * messages need, and yet sees the death of a rank for which it waits. They have
+ * the congestion control that the user has chosen. */
 #include "config.h"
 
 #include "tests/backends/job.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 
@@ -106,11 +110,58 @@ static void test_death(void)
     unsetenv("DSCOMM_ALGORITHM");
 }
 
+/* Connections of this process by TCP whose congestion control is name. */
+static int count_controlled(const char *name)
+{
+    int count = 0;
+
+    for (int fd = 0; fd < FD_SETSIZE; fd++) {
+        char control[16] = "";
+        socklen_t size = sizeof control;
+
+        count += !getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control, &size) &&
+                 !strcmp(control, name);
+    }
+    return count;
+}
+
+static void run_controlled(job_rank_t *me)
+{
+    dscomm_status_t status = job_init(me);
+
+    if (status == DSCOMM_OK)
+        status = dscomm_barrier(me->world, NULL);
+    me->report->value = count_controlled("reno");
+    if (status == DSCOMM_OK)
+        status = dscomm_barrier(me->world, NULL);
+    job_leave(me, status);
+}
+
+static void test_congestion(void)
+{
+    job_t job;
+
+    setenv("DSCOMM_TCP_CONGESTION", "reno", 1);
+    job_run(&job, 2, 0, run_controlled, NULL, 30000);
+    job_ok(&job, job_all(&job, DSCOMM_OK), "a job with reno");
+    for (int r = 0; r < 2; r++)
+        is_int(job.reports[r].value, 1, "rank %d's connection has it", r);
+    setenv("DSCOMM_TCP_CONGESTION", "carrier_pigeon", 1);
+    job_run(&job, 2, 5000, run_controlled, NULL, 30000);
+    job_ok(&job,
+           job_reported(
+               &job, 0x3, DSCOMM_ERR_ENVIRONMENT, 8000,
+               "DSCOMM_TCP_CONGESTION: 'carrier_pigeon' cannot be used", NULL),
+           "a congestion control that the kernel lacks");
+    unsetenv("DSCOMM_TCP_CONGESTION");
+}
+
 int main(void)
 {
     setenv("DSCOMM_BACKEND", "tcp", 1);
     setenv("DSCOMM_TCP_UNIX", "no", 1);
     test_late();
     test_death();
+    test_congestion();
     return job_done();
 }
