@@ -65,10 +65,25 @@ def pair_make(netem, congestion):
         command(f"ip netns exec {name} tc qdisc add dev eth0 root netem {netem}")
 
 
+def link_make(count, link, congestion):
+    """Hosts joined by the program link; returns its process."""
+    hosts_remove(count)
+    names = [host_name(host) for host in range(count)]
+    for name in names:
+        command(f"ip netns add {name}")
+        congestion_set(name, congestion)
+        command(f"ip -n {name} link set lo up")
+    process = subprocess.Popen([FOLDER + "link", *link.split(), *names], text=True,
+                               stdout=subprocess.PIPE)
+    if not process.stdout.readline():
+        sys.exit("link: it cannot make its devices")
+    for host, name in enumerate(names):
+        command(f"ip -n {name} address add {host_address(host)}/24 dev eth0")
+        command(f"ip -n {name} link set eth0 up txqueuelen 1000")
+    return process
+
+
 def hosts_make(count, netem, congestion):
-    if netem and count == 2:
-        pair_make(netem, congestion)
-        return
     hosts_remove(count)
     command(f"ip netns add {BRIDGE}")
     command(f"ip -n {BRIDGE} link add bridge type bridge")
@@ -244,6 +259,7 @@ def main():
     parser.add_argument("--peers", type=lambda text: text.split(","), default=list(RUNS))
     parser.add_argument("--python", default=sys.executable, help="one that has torch")
     parser.add_argument("--netem", help="for tc, for example 'delay 1ms loss 1%% rate 1gbit'")
+    parser.add_argument("--link", help="MBIT DELAY_MS LOSS_PERCENT, where the kernel lacks netem")
     parser.add_argument("--congestion", default="cubic", help="control of TCP, of all peers")
     parser.add_argument("--limit", type=int, default=120, help="seconds of a run")
     options = parser.parse_args()
@@ -255,13 +271,21 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         options.rsh = os.path.join(folder, "rsh")
         rsh_write(options.rsh)
-        hosts_make(options.hosts, options.netem, options.congestion)
+        link = None
+        if options.link:
+            link = link_make(options.hosts, options.link, options.congestion)
+        elif options.netem and options.hosts == 2:
+            pair_make(options.netem, options.congestion)
+        else:
+            hosts_make(options.hosts, options.netem, options.congestion)
         try:
             print(f"# {options.what}, {options.hosts} hosts of {options.ranks} ranks on "
                   f"{socket.gethostname()}, {options.rounds} rounds", flush=True)
             for size in options.bytes:
                 table(size, measure(options, size))
         finally:
+            if link:
+                link.kill()
             hosts_remove(options.hosts)
 
 
