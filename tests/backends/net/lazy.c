@@ -143,9 +143,9 @@ static void test_congestion(void)
 
     setenv("DSCOMM_TCP_CONGESTION", "reno", 1);
     job_run(&job, 2, 0, run_controlled, NULL, 30000);
-    job_ok(&job, job_all(&job, DSCOMM_OK), "a job with reno");
     for (int r = 0; r < 2; r++)
-        is_int(job.reports[r].value, 1, "rank %d's connection has it", r);
+        is_int(job.reports[r].value, 1, "rank %d's connection has reno", r);
+    job_ok(&job, job_all(&job, DSCOMM_OK), "a job with reno");
     setenv("DSCOMM_TCP_CONGESTION", "carrier_pigeon", 1);
     job_run(&job, 2, 5000, run_controlled, NULL, 30000);
     job_ok(&job,
