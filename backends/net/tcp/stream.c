@@ -33,7 +33,7 @@
 /* While REST_LEAST bytes of a payload are to come, they are read once in
  * REST_NS: a call that follows each packet costs both ends more than the data,
  * as it holds the socket and has the kernel send an acknowledgement. */
-#define REST_LEAST ((size_t)256 << 10)
+#define REST_LEAST ((size_t)512 << 10)
 #define REST_NS 50000
 /* Reads of one connection before others have their turn. */
 #define READS_MOST 4
