@@ -15,7 +15,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #define HEADER DSCOMM_WIRE_HEADER
@@ -82,7 +81,7 @@ static void socket_tune(const conn_t *conn)
     setsockopt(conn->fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval,
                sizeof interval);
     setsockopt(conn->fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
-    if (conn->tcp->congestion && *conn->tcp->congestion)
+    if (conn->tcp->congestion)
         setsockopt(conn->fd, IPPROTO_TCP, TCP_CONGESTION, conn->tcp->congestion,
                    (socklen_t)strlen(conn->tcp->congestion));
     if (timeout_ms > KERNEL_TIMEOUT_MS)
@@ -534,27 +533,19 @@ static size_t read_once(conn_t *conn, bool *ret_more)
     return bytes;
 }
 
-static int64_t now_fine(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 bool tcp_read(conn_t *conn)
 {
     const bool rests =
         conn->in_payload && conn->sink->bytes - conn->sink->done >= REST_LEAST;
     bool any = false, more = true;
 
-    if (rests && now_fine() < conn->rest_ns)
+    if (rests && tcp_now_fine() < conn->rest_ns)
         return false;
     for (int i = 0; more && i < READS_MOST && conn->state == CONN_UP; i++)
         any = read_once(conn, &more) || any;
     if (any)
         conn_heat(conn);
     if (any && rests)
-        conn->rest_ns = now_fine() + REST_NS;
+        conn->rest_ns = tcp_now_fine() + REST_NS;
     return any;
 }

@@ -46,12 +46,22 @@ static const dscomm_setting_t settings[] = {
     {.name = NULL},
 };
 
-int64_t tcp_now(void)
+static int64_t clock_read(clockid_t clock)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    clock_gettime(clock, &now);
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+int64_t tcp_now(void)
+{
+    return clock_read(CLOCK_MONOTONIC_COARSE);
+}
+
+int64_t tcp_now_fine(void)
+{
+    return clock_read(CLOCK_MONOTONIC);
 }
 
 /* Ends a connection that has ended, and what depends on it. */
@@ -301,8 +311,7 @@ static dscomm_status_t congestion_check(const char *name)
 {
     char *all = NULL;
     dscomm_status_t status = DSCOMM_OK;
-    const int fd =
-        name && *name ? socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
         return DSCOMM_OK;
@@ -327,6 +336,7 @@ static dscomm_status_t congestion_check(const char *name)
 
 static dscomm_status_t sockets_open(tcp_t *tcp)
 {
+    const char *congestion = dscomm_setting_text(&settings[SETTING_CONGESTION]);
     int64_t use_unix = 0, use_zerocopy = 0, connections = 1;
     dscomm_status_t status =
         dscomm_setting_number(&settings[SETTING_UNIX], &use_unix);
@@ -337,9 +347,11 @@ static dscomm_status_t sockets_open(tcp_t *tcp)
     if (status == DSCOMM_OK)
         status =
             dscomm_setting_number(&settings[SETTING_ZEROCOPY], &use_zerocopy);
-    tcp->congestion = dscomm_setting_text(&settings[SETTING_CONGESTION]);
-    if (status == DSCOMM_OK)
-        status = congestion_check(tcp->congestion);
+    if (congestion && *congestion) {
+        tcp->congestion = congestion;
+        if (status == DSCOMM_OK)
+            status = congestion_check(congestion);
+    }
     if (status < 0)
         return status;
     tcp->connections = (unsigned)connections;

@@ -236,6 +236,8 @@ void tcp_held_release(conn_t *conn);
 
 /* tcp.c */
 extern const dscomm_wire_ops_t tcp_wire;
+/* Time in ns, to the tick of the clock, which is cheap, or exact. */
 int64_t tcp_now(void);
+int64_t tcp_now_fine(void);
 
 #endif

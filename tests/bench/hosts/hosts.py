@@ -45,9 +45,11 @@ def hosts_remove(count):
         subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL)
 
 
-def congestion_set(name, congestion):
-    """The default differs between kernels: bbr paces a short link, too."""
+def host_make(name, congestion):
+    """The default of congestion differs between kernels: bbr paces a short link, too."""
+    command(f"ip netns add {name}")
     command(f"ip netns exec {name} sysctl -qw net.ipv4.tcp_congestion_control={congestion}")
+    command(f"ip -n {name} link set lo up")
 
 
 def pair_make(netem, congestion):
@@ -55,9 +57,7 @@ def pair_make(netem, congestion):
     names = [host_name(host) for host in range(2)]
     hosts_remove(2)
     for name in names:
-        command(f"ip netns add {name}")
-        congestion_set(name, congestion)
-        command(f"ip -n {name} link set lo up")
+        host_make(name, congestion)
     command(f"ip -n {names[0]} link add eth0 type veth peer name eth0 netns {names[1]}")
     for host, name in enumerate(names):
         command(f"ip -n {name} address add {host_address(host)}/24 dev eth0")
@@ -70,9 +70,7 @@ def link_make(count, link, congestion):
     hosts_remove(count)
     names = [host_name(host) for host in range(count)]
     for name in names:
-        command(f"ip netns add {name}")
-        congestion_set(name, congestion)
-        command(f"ip -n {name} link set lo up")
+        host_make(name, congestion)
     process = subprocess.Popen([FOLDER + "link", *link.split(), *names], text=True,
                                stdout=subprocess.PIPE)
     if not process.stdout.readline():
@@ -90,9 +88,7 @@ def hosts_make(count, netem, congestion):
     command(f"ip -n {BRIDGE} link set bridge up")
     for host in range(count):
         name = host_name(host)
-        command(f"ip netns add {name}")
-        congestion_set(name, congestion)
-        command(f"ip -n {name} link set lo up")
+        host_make(name, congestion)
         command(f"ip -n {name} link add eth0 type veth peer name port{host} netns {BRIDGE}")
         command(f"ip -n {name} address add {host_address(host)}/24 dev eth0")
         command(f"ip -n {name} link set eth0 up")
