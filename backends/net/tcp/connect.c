@@ -298,11 +298,25 @@ dscomm_status_t tcp_connect(void *wire, int peer, const void *address,
 void tcp_channels_open(tcp_t *tcp, int peer)
 {
     pair_t *pair = &tcp->pairs[peer];
+    const unsigned had = MAX(pair->channel_count, 1);
     lane_t lanes[CONNECTIONS_MAX];
-    const unsigned count = tcp_lanes(tcp, pair, lanes);
+    unsigned count = 0;
 
-    pair->channel_count = count ? MAX(tcp->connections, count) : 1;
-    for (unsigned c = 1; c < pair->channel_count; c++)
+    if (!pair->is_slow && tcp_main_is_slow(pair)) {
+        pair->is_slow = true;
+        dscomm_log(DSCOMM_LOG_DEBUG, "tcp",
+                   "the link to rank %d of the group is slow: long messages "
+                   "get a connection of their own",
+                   peer);
+        pair->channel_count = 0;
+    }
+    if (pair->channel_count)
+        return;
+    if (tcp->connections > 1 || tcp->side_by_side || pair->is_slow)
+        count = tcp_lanes(tcp, pair, lanes);
+    pair->channel_count =
+        count ? pair->is_slow + MAX(tcp->connections, count) : 1;
+    for (unsigned c = had; c < pair->channel_count; c++)
         conn_connect(tcp, peer, c, &lanes[c % count]);
 }
 

@@ -126,7 +126,7 @@ static void hello_read(conn_t *conn, const unsigned char *data)
     }
     if (get_32(data + 12) != (uint32_t)tcp->args.rank ||
         from >= (uint32_t)tcp->args.ranks || from == (uint32_t)tcp->args.rank ||
-        get_32(data + 16) >= CONNECTIONS_MAX || get_32(data + 20)) {
+        get_32(data + 16) >= CHANNELS_MAX || get_32(data + 20)) {
         refuse(conn, "it is for another rank");
         return;
     }

@@ -362,32 +362,33 @@ size_t tcp_conn_unsent(const conn_t *conn)
     return conn->queue.bytes;
 }
 
-/* The connection with the least on its way; of several, the one that has had
- * the fewest pieces. */
+/* The connection for a piece: that with the least on its way; of several, the
+ * one that has had the fewest pieces. On a slow link other frames have the main
+ * connection for themselves: behind a piece they would wait for long. */
 static conn_t *channel_choose(tcp_t *tcp, int peer)
 {
     pair_t *pair = &tcp->pairs[peer];
-    conn_t *best = pair->main;
-    size_t least;
+    conn_t *best = NULL;
+    size_t least = 0;
 
-    if ((tcp->connections > 1 || tcp->side_by_side) && !pair->channel_count)
-        tcp_channels_open(tcp, peer);
-    if (pair->channel_count < 2)
-        return best;
-    least = tcp_conn_unsent(best);
-    for (unsigned c = 1; c < pair->channel_count; c++) {
-        conn_t *conn = pair->channels[c];
+    tcp_channels_open(tcp, peer);
+    if (pair->channel_count == 1)
+        return pair->main;
+    for (unsigned c = pair->is_slow; c < pair->channel_count; c++) {
+        conn_t *conn = c ? pair->channels[c] : pair->main;
         size_t unsent;
 
         if (!conn || conn->state != CONN_UP)
             continue;
         unsent = tcp_conn_unsent(conn);
-        if (unsent < least ||
+        if (!best || unsent < least ||
             (unsent == least && conn->pieces < best->pieces)) {
             best = conn;
             least = unsent;
         }
     }
+    if (!best)
+        return pair->main;
     best->pieces++;
     return best;
 }

@@ -86,7 +86,7 @@ static void conn_release(conn_t *conn)
                  : "");
     if (pair->main == conn)
         pair->main = NULL;
-    for (unsigned c = 1; c < CONNECTIONS_MAX; c++)
+    for (unsigned c = 1; c < CHANNELS_MAX; c++)
         if (pair->channels[c] == conn)
             pair->channels[c] = NULL;
     if (pair->state != PAIR_LOST)

@@ -18,7 +18,8 @@
 #include <sys/queue.h>
 #include <sys/un.h>
 
-#define CONNECTIONS_MAX 16 /* of a pair, for what one side sends */
+#define CONNECTIONS_MAX 16 /* of a pair, for the pieces that one side sends */
+#define CHANNELS_MAX (CONNECTIONS_MAX + 1) /* and the main one */
 #define STAGE_BYTES ((size_t)32 << 10) /* read at once */
 #define HOT_MAX 2 /* connections that are read before others */
 
@@ -116,8 +117,11 @@ typedef enum { PAIR_NONE, PAIR_CONNECTING, PAIR_UP, PAIR_LOST } pair_state_t;
 struct pair {
     pair_state_t state;
     conn_t *main; /* connected, or being connected by this rank; or NULL */
-    conn_t *channels[CONNECTIONS_MAX]; /* from 1: made for pieces */
+    conn_t *channels[CHANNELS_MAX]; /* from 1: made for pieces */
     unsigned channel_count; /* with main; 0: not made yet */
+    bool is_slow; /* pieces have other connections than main */
+    unsigned slow_looks; /* the last ones that have found it slow */
+    int64_t looked_ns;
     queue_t waiting; /* frames that have come before the connection */
     place_t *places; /* addresses of the peer, best first */
     unsigned place_count, place; /* the one that is being tried */
@@ -188,7 +192,7 @@ dscomm_status_t tcp_connect(void *wire, int peer, const void *address,
                             size_t bytes);
 /* Begins the time that the peer has for its next step. */
 void tcp_conn_due(conn_t *conn);
-/* Makes the further connections of a pair. */
+/* Makes the further connections of a pair that its next piece needs. */
 void tcp_channels_open(tcp_t *tcp, int peer);
 void tcp_accept(tcp_t *tcp, int listener, bool unix_socket);
 /* Ends attempts whose time has passed, and begins others. */
@@ -233,6 +237,10 @@ void tcp_zerocopy_open(conn_t *conn);
 void tcp_zerocopy_read(conn_t *conn);
 /* Gives back the frames whose calls are over: the first ones. */
 void tcp_held_release(conn_t *conn);
+
+/* rate.c: whether the main connection has turned out to be slow, now that a
+ * piece is posted. */
+bool tcp_main_is_slow(pair_t *pair);
 
 /* tcp.c */
 extern const dscomm_wire_ops_t tcp_wire;

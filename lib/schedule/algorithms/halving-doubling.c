@@ -19,7 +19,11 @@
 #include "lib/schedule/algorithms/blocks.h"
 #include "lib/schedule/algorithms/fold.h"
 
-#define PIECE ((size_t)2 << 20)
+/* A piece has a part of the input, within limits: short ones are folded while
+ * they are in the cache, and long ones lose less on a link with delay. */
+#define PIECE_LEAST ((size_t)2 << 20)
+#define PIECE_MOST ((size_t)8 << 20)
+#define PIECE_PART 16
 /* Few pieces under way, so that they are folded while they are in the cache. */
 #define WINDOW 2
 #define HALVINGS_MOST 31
@@ -110,6 +114,15 @@ static void join_partner(dscomm_plan_t *plan, lap_t *lap)
     dscomm_priv_plan_fold(plan, lap->result, lap->own, lap->came, lap->count,
                           0);
     lap->own = lap->result;
+}
+
+/* The number of pieces of the input. */
+static size_t lap_pieces(const dscomm_coll_args_t *args)
+{
+    const size_t part = args->count * args->element / PIECE_PART;
+
+    return count_pieces(args, args->count,
+                        CLAMP(part, PIECE_LEAST, PIECE_MOST));
 }
 
 /* In each fold the part of the lower numbers comes first. */
@@ -203,7 +216,7 @@ static void lap_all_reduce_piece(dscomm_plan_t *plan, lap_t lap, piece_t piece)
 void dscomm_priv_halving_doubling_all_reduce(dscomm_plan_t *plan)
 {
     const dscomm_coll_args_t *args = plan->args;
-    const size_t pieces = count_pieces(args, args->count, PIECE);
+    const size_t pieces = lap_pieces(args);
     const lap_t lap = lap_begin(plan, 0, 1);
 
     dscomm_priv_plan_window(plan, WINDOW,
@@ -235,7 +248,7 @@ static void lap_reduce_piece(dscomm_plan_t *plan, lap_t lap, piece_t piece,
 void dscomm_priv_halving_doubling_reduce(dscomm_plan_t *plan)
 {
     const dscomm_coll_args_t *args = plan->args;
-    const size_t pieces = count_pieces(args, args->count, PIECE);
+    const size_t pieces = lap_pieces(args);
     const size_t room = aligned(cut(args, args->count, pieces, 0).bytes);
     const lap_t lap = lap_begin(plan, args->root, 1);
 

@@ -190,6 +190,21 @@ for r in 0 1; do
     result $? "host $r sends by both" || echo "# eth0 of host 0 $first, eth1 $second bytes"
 done
 
+# A slow link: long messages get a connection of their own.
+if tc -n $base-0 qdisc add dev eth0 root tbf rate 400mbit burst 64k latency 50ms \
+    2>"$scratch/why"; then
+    DSCOMM_LOG=debug DSCOMM_BACKEND=tcp job 2 1 "$program" perf \
+        -b 16M -e 16M -i 2 --no-pin all_reduce
+    finish
+    is "$statuses" '0,0' 'a slow link'
+    like "$(cat "$scratch/out.0")" 'Out of bounds values : 0 OK' 'the sums are right'
+    like "$(cat "$scratch/err.0")" 'debug: tcp: the link to rank 1 of the group is slow' \
+        'the rank that sends by it notes so'
+    tc -n $base-0 qdisc del dev eth0 root
+else
+    skip 'a slow link' "tbf: $(tail -n 1 "$scratch/why")"
+fi
+
 # Interfaces.
 DSCOMM_SOCKET_IFNAME=nosuch job 2 1 "$abs_top_builddir/tests/tools/failing" none
 finish
