@@ -38,7 +38,9 @@
 /* The cost of a message besides its bytes: the size of its entry. */
 #define MESSAGE_COST ((int64_t)128)
 /* Longest message that is sent at once. */
-#define EAGER_MAX ((size_t)64 << 10)
+#define EAGER_MAX ((size_t)512 << 10)
+/* Least credit that is given back: a message fits into what is left. */
+#define CREDIT_LEAST (LINK_CREDIT - (int64_t)EAGER_MAX - MESSAGE_COST)
 /* Longest message that is copied, rather than waited for, if the wire does not
  * take it at once. */
 #define SEND_NOW_MOST ((size_t)4 << 10)

@@ -15,7 +15,7 @@
 #define SPINS 256
 /* If other ranks need the processor: polls before the wait lets them run, and
  * polls between which it does so before it sleeps. */
-#define SPINS_CROWDED 8
+#define SPINS_CROWDED 2
 #define YIELDS_CROWDED 100
 
 /* The object of a wait: the end of one work, or of all collectives started on

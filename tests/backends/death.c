@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define RANKS 3
-#define LARGE 200000
+#define LARGE 600000
 
 /* Time in which survivors must know; their deadline, 20 s, is much later. */
 #define NOTICE_MS 5000

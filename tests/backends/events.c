@@ -74,7 +74,7 @@ static void loop(int fd, dscomm_work_t **works, int count)
  * late, also long messages. */
 static void test_messages(void)
 {
-    enum { BYTES = 300000 };
+    enum { BYTES = 700000 };
     static char in[64][BYTES], out[BYTES];
     dscomm_work_t *works[64] = {NULL};
     int fd = open_fd(), own = my.rank;

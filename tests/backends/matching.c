@@ -36,12 +36,12 @@ static void test_tags_reversed_large(void)
     message_t in[MANY], out[MANY];
 
     for (int i = 0; i < MANY; i++) {
-        out[i] = message_with(next_rank(), i, conform_scale(200000),
+        out[i] = message_with(next_rank(), i, conform_scale(600000),
                               (uint64_t)(my.rank * 10 + i));
         message_isend(&out[i]);
     }
     for (int i = MANY - 1; i >= 0; i--) {
-        in[i] = message_with(prev_rank(), i, conform_scale(200000),
+        in[i] = message_with(prev_rank(), i, conform_scale(600000),
                              (uint64_t)(prev_rank() * 10 + i));
         message_irecv(&in[i]);
     }
@@ -223,8 +223,8 @@ static void run_truncation(size_t sent, size_t wanted, int posted)
 static void test_truncation(void)
 {
     static const size_t cases[][2] = {{1, 0},      {9, 8},          {100, 50},
-                                      {5000, 1},   {5000, 0},       {300000, 9},
-                                      {300000, 0}, {300000, 299999}};
+                                      {5000, 1},   {5000, 0},       {700000, 9},
+                                      {700000, 0}, {700000, 699999}};
 
     for (size_t i = 0; i < CONFORM_LENGTH(cases); i++) {
         message_t in = message_with(prev_rank(), 31, 10, 0);

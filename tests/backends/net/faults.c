@@ -21,7 +21,7 @@
 #define TIMEOUT_MS 1500
 #define SHORT_MS 700 /* well below it */
 #define LONG ((size_t)64 << 20)
-#define MEDIUM ((size_t)300 << 10)
+#define MEDIUM ((size_t)700 << 10)
 #define ADDRESS "(at|to) ([0-9.]+|\\[[0-9a-f:]+\\]):[0-9]+"
 
 enum { TAG = 5, TAG_NEVER = 99 };

@@ -6,12 +6,13 @@
 
 #include "tests/backends/job.h"
 
+#include <glib.h>
 #include <malloc.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #define MESSAGES 10000
-#define EAGER_MAX 65536 /* the longest message that is sent at once */
+#define EAGER_MAX (512 << 10) /* the longest message that is sent at once */
 /* Most that a receiver keeps for each sender, as dscomm-backends(7) says. */
 #define BOUND ((size_t)1 << 20)
 #define SLACK                                                                  \
@@ -49,9 +50,11 @@ static void pool_fill(void)
 
 static size_t bytes_of(const flood_t *flood, int i)
 {
-    static const size_t mixed[] = {0, 1, 100, 4096, EAGER_MAX, EAGER_MAX + 1};
+    static const size_t mixed[] = {
+        0, 1, 100, 4096, 65536, 0, 1, EAGER_MAX, 100, 4096, 100, EAGER_MAX + 1};
 
-    return flood->bytes == MIXED ? mixed[i % 6] : flood->bytes;
+    return flood->bytes == MIXED ? mixed[i % (int)G_N_ELEMENTS(mixed)]
+                                 : flood->bytes;
 }
 
 /* Bytes that this process has allocated. */
@@ -125,7 +128,7 @@ static dscomm_status_t receive_all(job_rank_t *me, const flood_t *flood,
 static dscomm_status_t receive_lots(job_rank_t *me, const flood_t *flood,
                                     size_t before, size_t *ret_most)
 {
-    const size_t most = EAGER_MAX;
+    const size_t most = flood->bytes;
     unsigned char *rooms = malloc((size_t)flood->window * most);
     dscomm_work_t **works = calloc((size_t)flood->window, sizeof *works);
     const size_t own = (size_t)flood->window * (most + WORK_BOUND);
@@ -253,12 +256,13 @@ int main(void)
     static const flood_t floods[] = {
         {"messages of 0 bytes", 0, MESSAGES, 2, false, 0},
         {"messages of 4 KiB", 4096, MESSAGES, 2, false, 0},
-        {"messages of 64 KiB", EAGER_MAX, 2000, 2, false, 0},
+        {"messages of 64 KiB", 65536, 2000, 2, false, 0},
+        {"messages of 512 KiB", EAGER_MAX, 300, 2, false, 0},
         {"mixed messages", MIXED, MESSAGES, 2, false, 0},
         {"messages of three senders", MIXED, 4000, 4, false, 0},
         {"both ends send", MIXED, MESSAGES, 2, true, 0},
         {"all ends send", MIXED, 2000, 4, true, 0},
-        {"receives in lots", EAGER_MAX, 2000, 2, false, 200},
+        {"receives in lots", 65536, 2000, 2, false, 200},
     };
 
     setenv("DSCOMM_BACKEND", "tcp", 1);

@@ -119,8 +119,8 @@ static void test_nodes(void)
         const char *want; /* NULL: anything else */
         uint64_t to; /* 0: not checked */
     } rows[] = {
-        {8, 2, DSCOMM_COLL_ALL_REDUCE, 0, "two_level", 131072},
-        {8, 2, DSCOMM_COLL_ALL_REDUCE, 131072, "two_level", 131072},
+        {8, 2, DSCOMM_COLL_ALL_REDUCE, 0, "two_level", 65536},
+        {8, 2, DSCOMM_COLL_ALL_REDUCE, 65536, "two_level", 65536},
         {8, 2, DSCOMM_COLL_ALL_REDUCE, 131073, NULL, 0},
         {9, 2, DSCOMM_COLL_ALL_REDUCE, 524288, "two_level", 524288},
         {9, 2, DSCOMM_COLL_ALL_REDUCE, 524289, NULL, 0},
