@@ -148,12 +148,14 @@ void tcp_conn_free(conn_t *conn)
     g_free(conn);
 }
 
-/* Makes conn one of those that are read before others. */
+/* Makes conn one of those that are read before others: unless ranks outnumber
+ * processors, when a poll follows others' turns, and one call that tells which
+ * have data costs less than a call for each. */
 static void conn_heat(conn_t *conn)
 {
     tcp_t *tcp = conn->tcp;
 
-    if (tcp->hot[0] == conn)
+    if (tcp->hot[0] == conn || tcp->args.oversubscribed)
         return;
     for (int i = HOT_MAX - 1; i > 0; i--)
         if (tcp->hot[i] == conn || i == HOT_MAX - 1)
