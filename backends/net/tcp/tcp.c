@@ -18,7 +18,7 @@
 #define EVENTS 64
 /* Polls of the hot connections alone, between polls of all, as long as the
  * coarse clock stands. */
-#define HOT_POLLS 16
+#define HOT_POLLS 8
 
 enum {
     SETTING_CONNECTIONS,
