@@ -99,6 +99,13 @@ static unsigned no_depth(void *wire)
     return DEPTH;
 }
 
+static size_t no_eager(void *wire, int peer)
+{
+    (void)wire;
+    (void)peer;
+    return EAGER_MAX;
+}
+
 dscomm_status_t dscomm_wire_open(const dscomm_wire_ops_t *wire,
                                  const dscomm_backend_args_t *args,
                                  void **ret_impl)
@@ -118,6 +125,8 @@ dscomm_status_t dscomm_wire_open(const dscomm_wire_ops_t *wire,
         all.wake = no_wake;
     if (!all.depth)
         all.depth = no_depth;
+    if (!all.eager)
+        all.eager = no_eager;
     return net_open(&all, args, ret_impl);
 }
 

@@ -32,15 +32,14 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
-/* Bytes that a rank may send to another one before that has receives for them;
- * so a rank keeps at most so much for each rank that sends to it. */
-#define LINK_CREDIT ((int64_t)1 << 20)
 /* The cost of a message besides its bytes: the size of its entry. */
 #define MESSAGE_COST ((int64_t)128)
 /* Longest message that is sent at once. */
 #define EAGER_MAX ((size_t)512 << 10)
-/* Least credit that is given back: a message fits into what is left. */
-#define CREDIT_LEAST (LINK_CREDIT - (int64_t)EAGER_MAX - MESSAGE_COST)
+/* Bytes that a rank may send to another one before that has receives for them;
+ * so a rank keeps at most so much for each rank that sends to it. Half of it
+ * is given back at a time, into which any message fits. */
+#define LINK_CREDIT (2 * ((int64_t)EAGER_MAX + MESSAGE_COST))
 /* Longest message that is copied, rather than waited for, if the wire does not
  * take it at once. */
 #define SEND_NOW_MOST ((size_t)4 << 10)

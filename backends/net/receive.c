@@ -28,7 +28,7 @@ void net_credit_return(domain_t *domain, int peer, uint64_t bytes)
     link_t *link = &domain->links[peer];
 
     link->owed += (int64_t)bytes;
-    if (link->owed < CREDIT_LEAST || link->state != LINK_OPEN)
+    if (link->owed < LINK_CREDIT / 2 || link->state != LINK_OPEN)
         return;
     net_post(domain, peer,
              (header_t){.type = FRAME_CREDIT, .a = (uint64_t)link->owed});

@@ -65,11 +65,20 @@ static void send_announce(request_t *request)
                         .b = request->id});
 }
 
+static bool send_is_eager(const request_t *request)
+{
+    const domain_t *domain = request->engine->domain;
+    const size_t bytes = request->message.bytes;
+
+    return bytes <= EAGER_MAX &&
+           bytes <= domain->ops.eager(domain->wire, request->peer);
+}
+
 static int64_t send_cost(const request_t *request)
 {
     const size_t bytes = request->message.bytes;
 
-    return MESSAGE_COST + (int64_t)(bytes <= EAGER_MAX ? bytes : 0);
+    return MESSAGE_COST + (int64_t)(send_is_eager(request) ? bytes : 0);
 }
 
 static void send_begin(request_t *request)
@@ -78,7 +87,7 @@ static void send_begin(request_t *request)
 
     link->credit -= send_cost(request);
     link->sent++;
-    if (request->message.bytes <= EAGER_MAX)
+    if (send_is_eager(request))
         send_eager(request);
     else
         send_announce(request);

@@ -15,8 +15,8 @@
 #define SPINS 256
 /* If other ranks need the processor: polls before the wait lets them run, and
  * polls between which it does so before it sleeps. */
-#define SPINS_CROWDED 2
-#define YIELDS_CROWDED 100
+#define SPINS_OVERSUBSCRIBED 2
+#define YIELDS_OVERSUBSCRIBED 100
 
 /* The object of a wait: the end of one work, or of all collectives started on
  * the group. */
@@ -44,7 +44,7 @@ static dscomm_work_t *goal_work(const goal_t *goal)
     return dscomm_priv_work_done(goal->work) ? NULL : goal->work;
 }
 
-static bool is_crowded(const dscomm_group_t *group)
+static bool is_oversubscribed(const dscomm_group_t *group)
 {
     const dscomm_world_t *world = group->identity.world;
 
@@ -56,13 +56,13 @@ static bool is_crowded(const dscomm_group_t *group)
  * milliseconds. */
 static int spins_of(const dscomm_group_t *group)
 {
-    return is_crowded(group) ? SPINS_CROWDED : SPINS;
+    return is_oversubscribed(group) ? SPINS_OVERSUBSCRIBED : SPINS;
 }
 
 static void wait_locked(const goal_t *goal, int timeout_ms)
 {
     dscomm_group_t *group = goal->group;
-    const bool crowded = is_crowded(group);
+    const bool oversubscribed = is_oversubscribed(group);
     const int most = spins_of(group);
     int64_t now, end = 0;
     int spins = 0;
@@ -92,7 +92,8 @@ static void wait_locked(const goal_t *goal, int timeout_ms)
         if (dscomm_priv_work_over(work, now) || now >= end)
             return;
         dscomm_priv_progress_others(group);
-        if (crowded && spins < SPINS_CROWDED + YIELDS_CROWDED) {
+        if (oversubscribed &&
+            spins < SPINS_OVERSUBSCRIBED + YIELDS_OVERSUBSCRIBED) {
             sched_yield();
             continue;
         }
@@ -385,7 +386,10 @@ static dscomm_status_t wait_any(dscomm_work_t *const *works, size_t count,
         now = dscomm_priv_clock();
         if (now >= end)
             return DSCOMM_IN_PROGRESS;
-        works_rest(works, count);
+        if (most < SPINS && spins < most + YIELDS_OVERSUBSCRIBED)
+            sched_yield();
+        else
+            works_rest(works, count);
     }
     if (dscomm_priv_work_is_timed(works[i]))
         work_add_wait(works[i], began);

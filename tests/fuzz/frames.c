@@ -186,6 +186,13 @@ static unsigned wire_depth(void *unused)
     return 2;
 }
 
+static size_t wire_eager(void *unused, int peer)
+{
+    (void)unused;
+    (void)peer;
+    return EAGER_MAX;
+}
+
 static const dscomm_wire_ops_t ops = {
     .size = sizeof ops,
     .name = "fuzz",
@@ -197,6 +204,7 @@ static const dscomm_wire_ops_t ops = {
     .poll = wire_poll,
     .unsent = wire_unsent,
     .depth = wire_depth,
+    .eager = wire_eager,
 };
 
 static void put_64(unsigned char *to, uint64_t value)

@@ -153,6 +153,10 @@ typedef struct dscomm_wire_ops {
     /* The number of frames that may be unordered at a time for one message, at
      * least 1; 2 without it. */
     unsigned (*depth)(void *wire);
+    /* The longest message that is sent to peer without a request for it; by
+     * default, and at most, 512 KiB. A request that comes after such a message
+     * waits for it. */
+    size_t (*eager)(void *wire, int peer);
 } dscomm_wire_ops_t;
 
 /* For the slot open of a backend: opens a group above wire, whose table must

@@ -16,6 +16,8 @@
 #define MS ((int64_t)1000000)
 /* Pause before all addresses are tried again. */
 #define AGAIN_MS 200
+/* Time between two attempts of a further connection. */
+#define CHANNELS_MS 10000
 /* Accepted connections that have not proved yet who they are; more than that
  * are closed at once, but never as many as there are ranks. */
 #define UNPROVEN_MAX 64
@@ -298,26 +300,38 @@ dscomm_status_t tcp_connect(void *wire, int peer, const void *address,
 void tcp_channels_open(tcp_t *tcp, int peer)
 {
     pair_t *pair = &tcp->pairs[peer];
-    const unsigned had = MAX(pair->channel_count, 1);
+    const int64_t now = tcp_now();
     lane_t lanes[CONNECTIONS_MAX];
     unsigned count = 0;
 
-    if (!pair->is_slow && tcp_main_is_slow(pair)) {
+    if (!pair->is_slow && tcp_main_sample(pair)) {
         pair->is_slow = true;
+        pair->channels_ns = 0;
         dscomm_log(DSCOMM_LOG_DEBUG, "tcp",
-                   "the link to rank %d of the group is slow: long messages "
-                   "get a connection of their own",
+                   "the connection to rank %d of the group is slow: long "
+                   "messages should have one of their own",
                    peer);
-        pair->channel_count = 0;
     }
-    if (pair->channel_count)
+    if (now < pair->channels_ns)
         return;
+    pair->channels_ns = now + CHANNELS_MS * MS;
     if (tcp->connections > 1 || tcp->side_by_side || pair->is_slow)
         count = tcp_lanes(tcp, pair, lanes);
     pair->channel_count =
         count ? pair->is_slow + MAX(tcp->connections, count) : 1;
-    for (unsigned c = had; c < pair->channel_count; c++)
-        conn_connect(tcp, peer, c, &lanes[c % count]);
+    for (unsigned c = 1; c < pair->channel_count; c++)
+        if (!pair->channels[c])
+            conn_connect(tcp, peer, c, &lanes[c % count]);
+}
+
+/* Whether all ranks are connected, so that a further connection is only one
+ * more for long messages. */
+static bool is_complete(const tcp_t *tcp)
+{
+    for (int p = 0; p < tcp->args.ranks; p++)
+        if (p != tcp->args.rank && tcp->pairs[p].state != PAIR_UP)
+            return false;
+    return true;
 }
 
 void tcp_accept(tcp_t *tcp, int listener, bool unix_socket)
@@ -341,7 +355,7 @@ void tcp_accept(tcp_t *tcp, int listener, bool unix_socket)
         tcp->unproven++;
         tcp_conn_events(conn);
     }
-    if (tcp_remedy(errno))
+    if (tcp_remedy(errno) && !is_complete(tcp))
         lack(tcp, "it cannot accept a connection", errno);
 }
 

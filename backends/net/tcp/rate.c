@@ -9,29 +9,30 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-/* A link is slow if a frame behind a piece of 1 MiB waits for 8 ms or more. The
- * rate of one moment says little: it must have been so several times. */
-#define SLOW_RATE (UINT64_C(1) << 27) /* bytes/s */
-#define SLOW_LOOKS 8
-#define LOOK_NS 1000000
+/* A connection is slow if a frame behind a piece of 1 MiB waits for 8 ms or
+ * more. One sample says little. */
+#define SLOW_RATE (UINT64_C(1) << 27) /* bytes/s, of all connections */
+#define SLOW_SAMPLES 8 /* in a row */
+#define SAMPLE_NS 1000000 /* between two */
 
-bool tcp_main_is_slow(pair_t *pair)
+bool tcp_main_sample(pair_t *pair)
 {
     const int64_t now = tcp_now();
     struct tcp_info info;
     socklen_t bytes = sizeof info;
 
-    if (now - pair->looked_ns < LOOK_NS)
+    if (now - pair->sampled_ns < SAMPLE_NS)
         return false;
-    pair->looked_ns = now;
+    pair->sampled_ns = now;
     if (pair->main->unix_socket ||
         getsockopt(pair->main->fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) ||
         bytes < offsetof(struct tcp_info, tcpi_delivery_rate) +
-                    sizeof info.tcpi_delivery_rate)
+                    sizeof info.tcpi_delivery_rate ||
+        !info.tcpi_delivery_rate)
         return false;
-    if (info.tcpi_delivery_rate < SLOW_RATE)
-        pair->slow_looks++;
+    if (info.tcpi_delivery_rate < SLOW_RATE / pair->main->tcp->connections)
+        pair->slow_samples++;
     else
-        pair->slow_looks = 0;
-    return pair->slow_looks == SLOW_LOOKS;
+        pair->slow_samples = 0;
+    return pair->slow_samples == SLOW_SAMPLES;
 }

@@ -148,9 +148,8 @@ void tcp_conn_free(conn_t *conn)
     g_free(conn);
 }
 
-/* Makes conn one of those that are read before others: unless ranks outnumber
- * processors, when a poll follows others' turns, and one call that tells which
- * have data costs less than a call for each. */
+/* Makes conn one of those that are read before others; if ranks outnumber
+ * processors, none, as one epoll_wait() costs less than a read of each. */
 static void conn_heat(conn_t *conn)
 {
     tcp_t *tcp = conn->tcp;
@@ -365,8 +364,8 @@ size_t tcp_conn_unsent(const conn_t *conn)
 }
 
 /* The connection for a piece: that with the least on its way; of several, the
- * one that has had the fewest pieces. On a slow link other frames have the main
- * connection for themselves: behind a piece they would wait for long. */
+ * one that has had the fewest pieces. If the main connection is slow, other
+ * frames have it for themselves: behind a piece they would wait for long. */
 static conn_t *channel_choose(tcp_t *tcp, int peer)
 {
     pair_t *pair = &tcp->pairs[peer];

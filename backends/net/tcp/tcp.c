@@ -19,6 +19,8 @@
 /* Polls of the hot connections alone, between polls of all, as long as the
  * coarse clock stands. */
 #define HOT_POLLS 8
+/* Longest message that is sent at once by a slow connection. */
+#define EAGER_SLOW ((size_t)64 << 10)
 
 enum {
     SETTING_CONNECTIONS,
@@ -78,6 +80,10 @@ static void conn_release(conn_t *conn)
         tcp_conn_free(conn);
         return;
     }
+    /* The peer has perhaps ended all its connections in order. */
+    if (conn->channel && pair->main && pair->state == PAIR_UP)
+        while (tcp_read(pair->main))
+            continue;
     snprintf(why, sizeof why, "connection to %s: %s%s",
              tcp_place_text(&conn->place, place), conn->why,
              conn->error == ECONNRESET && pair->elsewhere
@@ -270,6 +276,13 @@ static unsigned tcp_depth(void *wire)
                                   : tcp->connections);
 }
 
+static size_t tcp_eager(void *wire, int peer)
+{
+    const tcp_t *tcp = wire;
+
+    return tcp->pairs[peer].is_slow ? EAGER_SLOW : SIZE_MAX;
+}
+
 static void tcp_close(void *wire)
 {
     tcp_t *tcp = wire;
@@ -415,6 +428,7 @@ const dscomm_wire_ops_t tcp_wire = {
     .unsent = tcp_unsent,
     .describe = tcp_describe,
     .depth = tcp_depth,
+    .eager = tcp_eager,
 };
 
 DSCOMM_WIRE_SLOTS(slots, tcp_wire);

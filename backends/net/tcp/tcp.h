@@ -119,9 +119,10 @@ struct pair {
     conn_t *main; /* connected, or being connected by this rank; or NULL */
     conn_t *channels[CHANNELS_MAX]; /* from 1: made for pieces */
     unsigned channel_count; /* with main; 0: not made yet */
-    bool is_slow; /* pieces have other connections than main */
-    unsigned slow_looks; /* the last ones that have found it slow */
-    int64_t looked_ns;
+    int64_t channels_ns; /* when those that lack are tried again */
+    bool is_slow; /* pieces should have other connections than main */
+    unsigned slow_samples; /* the last ones of main's rate that were slow */
+    int64_t sampled_ns; /* time of the last one */
     queue_t waiting; /* frames that have come before the connection */
     place_t *places; /* addresses of the peer, best first */
     unsigned place_count, place; /* the one that is being tried */
@@ -192,7 +193,8 @@ dscomm_status_t tcp_connect(void *wire, int peer, const void *address,
                             size_t bytes);
 /* Begins the time that the peer has for its next step. */
 void tcp_conn_due(conn_t *conn);
-/* Makes the further connections of a pair that its next piece needs. */
+/* Makes the further connections that the next piece of a pair needs, and tries
+ * again those that have failed. */
 void tcp_channels_open(tcp_t *tcp, int peer);
 void tcp_accept(tcp_t *tcp, int listener, bool unix_socket);
 /* Ends attempts whose time has passed, and begins others. */
@@ -238,9 +240,9 @@ void tcp_zerocopy_read(conn_t *conn);
 /* Gives back the frames whose calls are over: the first ones. */
 void tcp_held_release(conn_t *conn);
 
-/* rate.c: whether the main connection has turned out to be slow, now that a
- * piece is posted. */
-bool tcp_main_is_slow(pair_t *pair);
+/* rate.c: takes a sample of the main connection's rate, if it is time for one;
+ * true: enough of them were slow. */
+bool tcp_main_sample(pair_t *pair);
 
 /* tcp.c */
 extern const dscomm_wire_ops_t tcp_wire;

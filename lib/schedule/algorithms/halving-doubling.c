@@ -119,7 +119,8 @@ static void join_partner(dscomm_plan_t *plan, lap_t *lap)
 /* The number of pieces of the input. */
 static size_t lap_pieces(const dscomm_coll_args_t *args)
 {
-    const size_t part = args->count * args->element / PIECE_PART;
+    const size_t total = args->count * args->element;
+    const size_t part = total / PIECE_PART + (total % PIECE_PART != 0);
 
     return count_pieces(args, args->count,
                         CLAMP(part, PIECE_LEAST, PIECE_MOST));

@@ -14,7 +14,7 @@
 #define MESSAGES 10000
 #define EAGER_MAX (512 << 10) /* the longest message that is sent at once */
 /* Most that a receiver keeps for each sender, as dscomm-backends(7) says. */
-#define BOUND ((size_t)1 << 20)
+#define BOUND (((size_t)1 << 20) + 256)
 #define SLACK                                                                  \
     ((size_t)1 << 18) /* other memory that a process takes meanwhile */
 /* Most that a sender keeps for a message: its work, which the program has. */

@@ -198,8 +198,9 @@ if tc -n $base-0 qdisc add dev eth0 root tbf rate 400mbit burst 64k latency 50ms
     finish
     is "$statuses" '0,0' 'a slow link'
     like "$(cat "$scratch/out.0")" 'Out of bounds values : 0 OK' 'the sums are right'
-    like "$(cat "$scratch/err.0")" 'debug: tcp: the link to rank 1 of the group is slow' \
-        'the rank that sends by it notes so'
+    like "$(sed -n '/connection to rank 1 of the group is slow/,$p' "$scratch/err.0")" \
+        'connects to rank 1 of the group at 10.98.0.2' \
+        'the rank that sends by it makes another connection'
     tc -n $base-0 qdisc del dev eth0 root
 else
     skip 'a slow link' "tbf: $(tail -n 1 "$scratch/why")"

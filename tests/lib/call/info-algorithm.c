@@ -121,7 +121,7 @@ static void test_nodes(void)
     } rows[] = {
         {8, 2, DSCOMM_COLL_ALL_REDUCE, 0, "two_level", 65536},
         {8, 2, DSCOMM_COLL_ALL_REDUCE, 65536, "two_level", 65536},
-        {8, 2, DSCOMM_COLL_ALL_REDUCE, 131073, NULL, 0},
+        {8, 2, DSCOMM_COLL_ALL_REDUCE, 65537, NULL, 0},
         {9, 2, DSCOMM_COLL_ALL_REDUCE, 524288, "two_level", 524288},
         {9, 2, DSCOMM_COLL_ALL_REDUCE, 524289, NULL, 0},
         {17, 2, DSCOMM_COLL_ALL_REDUCE, 4096, "two_level", 4096},

@@ -287,6 +287,25 @@ static void test_long_levels(const dscomm_algorithm_t *algorithm)
     }
 }
 
+/* Long inputs are cut into longer pieces. */
+static void test_long_pieces(const dscomm_algorithm_t *algorithm)
+{
+    for (int ranks = 2; ranks <= 4; ranks++) {
+        case_t c = {.algorithm = algorithm,
+                    .ranks = ranks,
+                    .root = algorithm->coll == DSCOMM_COLL_REDUCE ? 0 : -1,
+                    .dtype = DSCOMM_INT32,
+                    .op = DSCOMM_SUM,
+                    .count = ((48 << 20) / sizeof(int32_t)) + 1};
+        tally_t tally = {.seed = (uint64_t)ranks};
+
+        try_one(&c, &tally);
+        ok(!tally.failed, "%s %s, 48 MiB, %d ranks",
+           dscomm_coll_name((dscomm_coll_t)algorithm->coll), algorithm->name,
+           ranks);
+    }
+}
+
 /* Argument: the name of the only algorithm to test. */
 int main(int argc, char **argv)
 {
@@ -305,5 +324,11 @@ int main(int argc, char **argv)
              algorithm->coll == DSCOMM_COLL_REDUCE) &&
             !strcmp(algorithm->name, "two_level"))
             test_long_levels(algorithm);
+    for (algorithm = dscomm_priv_algorithms; algorithm->name; algorithm++)
+        if ((algorithm->coll == DSCOMM_COLL_REDUCE ||
+             algorithm->coll == DSCOMM_COLL_ALL_REDUCE) &&
+            !strcmp(algorithm->name, "halving_doubling") &&
+            (argc < 2 || !strcmp(argv[1], algorithm->name)))
+            test_long_pieces(algorithm);
     return tap_done();
 }

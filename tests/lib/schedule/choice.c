@@ -414,6 +414,7 @@ static void test_far_ranks(void)
     } rows[] = {
         {2, 0, 64 K, "pairwise"},
         {2, 2, 64 K, "linear"},
+        {2, 2, 128 K, "recursive_doubling"},
         {2, 2, 1024 K, "recursive_doubling"},
         {2, 2, 2048 K, "halving_doubling"},
         {3, 3, 64 K, "recursive_doubling"},
