@@ -334,6 +334,22 @@ static bool is_complete(const tcp_t *tcp)
     return true;
 }
 
+static void accept_failed(tcp_t *tcp, int error)
+{
+    const char *remedy = tcp_remedy(error);
+
+    if (!remedy)
+        return;
+    if (!is_complete(tcp)) {
+        lack(tcp, "it cannot accept a connection", error);
+        return;
+    }
+    dscomm_log(tcp->lacks ? DSCOMM_LOG_DEBUG : DSCOMM_LOG_WARN, "tcp",
+               "cannot accept one more connection for long messages: %s; %s",
+               strerror(error), remedy);
+    tcp->lacks = true;
+}
+
 void tcp_accept(tcp_t *tcp, int listener, bool unix_socket)
 {
     place_t place = {.length = sizeof place.address};
@@ -355,8 +371,7 @@ void tcp_accept(tcp_t *tcp, int listener, bool unix_socket)
         tcp->unproven++;
         tcp_conn_events(conn);
     }
-    if (tcp_remedy(errno) && !is_complete(tcp))
-        lack(tcp, "it cannot accept a connection", errno);
+    accept_failed(tcp, errno);
 }
 
 /* Ends a handshake whose time has passed, unless this rank is the late one. */

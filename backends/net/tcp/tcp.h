@@ -159,6 +159,7 @@ struct tcp {
     int64_t timers_ns; /* when timers were looked at last */
     unsigned trying; /* pairs that are connecting */
     bool told; /* a refused connection was logged */
+    bool lacks; /* a connection that it can do without was logged */
     bool warned; /* a peer that cannot be reached was logged */
     int listen_error; /* errno of the last address at which it cannot listen */
     GPtrArray *addresses; /* text of this rank's: "10.0.0.1 4711" */

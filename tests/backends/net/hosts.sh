@@ -201,6 +201,17 @@ if tc -n $base-0 qdisc add dev eth0 root tbf rate 400mbit burst 64k latency 50ms
     like "$(sed -n '/connection to rank 1 of the group is slow/,$p' "$scratch/err.0")" \
         'connects to rank 1 of the group at 10.98.0.2' \
         'the rank that sends by it makes another connection'
+    # Rank 1 has a descriptor for the connection that it needs, and none for another one.
+    limit=11 statuses=
+    until [ "$statuses" = 0,0 ] || [ $limit = 24 ]; do
+        limit=$((limit + 1))
+        DSCOMM_BACKEND=tcp job 2 1 sh -c '[ "$RANK" = 0 ] || ulimit -n "$1"; shift; exec "$@"' \
+            sh $limit "$program" perf -b 16M -e 16M -i 2 --no-pin all_reduce
+        finish
+    done
+    is "$statuses" '0,0' 'no descriptor for another connection'
+    like "$(cat "$scratch/err.1")" 'cannot accept one more connection for long messages: .*ulimit' \
+        'a warning names the limit'
     tc -n $base-0 qdisc del dev eth0 root
 else
     skip 'a slow link' "tbf: $(tail -n 1 "$scratch/why")"
