@@ -59,10 +59,19 @@ static int spins_of(const dscomm_group_t *group)
     return is_oversubscribed(group) ? SPINS_OVERSUBSCRIBED : SPINS;
 }
 
+/* Lets other ranks run if they need the processor; false: they had the
+ * processor often enough, so this one sleeps. most: of spins_of(). */
+static bool wait_yields(int spins, int most)
+{
+    if (most >= SPINS || spins >= most + YIELDS_OVERSUBSCRIBED)
+        return false;
+    sched_yield();
+    return true;
+}
+
 static void wait_locked(const goal_t *goal, int timeout_ms)
 {
     dscomm_group_t *group = goal->group;
-    const bool oversubscribed = is_oversubscribed(group);
     const int most = spins_of(group);
     int64_t now, end = 0;
     int spins = 0;
@@ -92,13 +101,9 @@ static void wait_locked(const goal_t *goal, int timeout_ms)
         if (dscomm_priv_work_over(work, now) || now >= end)
             return;
         dscomm_priv_progress_others(group);
-        if (oversubscribed &&
-            spins < SPINS_OVERSUBSCRIBED + YIELDS_OVERSUBSCRIBED) {
-            sched_yield();
-            continue;
-        }
-        dscomm_priv_progress_rest(group, end - now,
-                                  dscomm_priv_pending_others(group));
+        if (!wait_yields(spins, most))
+            dscomm_priv_progress_rest(group, end - now,
+                                      dscomm_priv_pending_others(group));
     }
 }
 
@@ -386,9 +391,7 @@ static dscomm_status_t wait_any(dscomm_work_t *const *works, size_t count,
         now = dscomm_priv_clock();
         if (now >= end)
             return DSCOMM_IN_PROGRESS;
-        if (most < SPINS && spins < most + YIELDS_OVERSUBSCRIBED)
-            sched_yield();
-        else
+        if (!wait_yields(spins, most))
             works_rest(works, count);
     }
     if (dscomm_priv_work_is_timed(works[i]))
