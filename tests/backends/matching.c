@@ -222,9 +222,10 @@ static void run_truncation(size_t sent, size_t wanted, int posted)
 
 static void test_truncation(void)
 {
-    static const size_t cases[][2] = {{1, 0},      {9, 8},          {100, 50},
-                                      {5000, 1},   {5000, 0},       {700000, 9},
-                                      {700000, 0}, {700000, 699999}};
+    static const size_t cases[][2] = {
+        {1, 0},      {9, 8},      {100, 50},       {5000, 1},
+        {5000, 0},   {300000, 9}, {300000, 0},     {300000, 299999},
+        {700000, 9}, {700000, 0}, {700000, 699999}};
 
     for (size_t i = 0; i < CONFORM_LENGTH(cases); i++) {
         message_t in = message_with(prev_rank(), 31, 10, 0);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 static const size_t sizes[] = {
-    0,  1,  3,   7,    8,    9,     31,    55,     56,     57,    63,
-    64, 65, 500, 4095, 4096, 16385, 65537, 524288, 524289, 700001};
+    0,  1,   3,    7,    8,     9,     31,    55,     56,     57,     63,    64,
+    65, 500, 4095, 4096, 16385, 65536, 65537, 300001, 524288, 524289, 700001};
 
 /* Blocking calls: even ranks send first. */
 static void test_blocking(void)

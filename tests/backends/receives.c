@@ -294,7 +294,7 @@ static int receive_or_cancel(int i, size_t bytes, unsigned char *in)
 static void test_cancel_race(void)
 {
     enum { MANY = 40 };
-    const size_t sizes[] = {8, 4000, 600000};
+    const size_t sizes[] = {8, 4000, 200000, 600000};
     unsigned char *out, *in = malloc(600000);
     double start;
 
@@ -366,7 +366,7 @@ static void run_probe(size_t bytes, int source)
 
 static void test_probe(void)
 {
-    const size_t sizes[] = {0, 24, 5000, 600000};
+    const size_t sizes[] = {0, 24, 5000, 200000, 600000};
     const uint64_t any =
         dscomm_group_capabilities(my.group) & DSCOMM_CAP_ANY_SOURCE;
 
@@ -428,7 +428,7 @@ static void run_matched(size_t bytes)
 
 static void test_matched(void)
 {
-    const size_t sizes[] = {8, 5000, 600000};
+    const size_t sizes[] = {8, 5000, 200000, 600000};
     dscomm_matched_t *left;
 
     if (!can_probe())
