@@ -10,12 +10,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define MS ((int64_t)1000000)
 /* Pause before all addresses are tried again. */
 #define AGAIN_MS 200
+/* A lack that lasts longer fails this rank. A shorter one ends by itself, such
+ * as that of two connections that both ranks of a pair make at once. */
+#define LACK_MS 1000
 /* Time between two attempts of a further connection. */
 #define CHANNELS_MS 10000
 /* Accepted connections that have not proved yet who they are; more than that
@@ -33,6 +37,16 @@ void tcp_frames_drop(tcp_t *tcp, queue_t *queue)
         next = frame->next;
         tcp->calls->dropped(tcp->args.arg, frame);
     }
+}
+
+/* Whether a lack is a long one. since: when it has begun; 0: now. */
+static bool lacks_long(const tcp_t *tcp, int64_t *since)
+{
+    const int64_t now = tcp_now();
+
+    if (!*since)
+        *since = now;
+    return now - *since >= MIN(LACK_MS, tcp->args.timeout_ms / 2) * MS;
 }
 
 /* This rank lacks a resource for connections. Called from poll only. */
@@ -94,6 +108,7 @@ static int conn_connect(tcp_t *tcp, int peer, unsigned channel,
         errno = error;
         return -1;
     }
+    tcp->connect_lack_ns = 0;
     conn = tcp_conn_new(tcp, fd, peer, true);
     conn->place = *place;
     conn->unix_socket = place->address.any.sa_family == AF_UNIX;
@@ -255,8 +270,8 @@ static void pair_connect(tcp_t *tcp, int peer)
         pair->again_ns = 0;
 }
 
-/* Continues with a pair whose attempts have failed. Ports may become free
- * again; descriptors are the program's own. */
+/* Continues with a pair whose attempts have failed. Other processes may free
+ * ports again; descriptors are this one's own. */
 static void pair_again(tcp_t *tcp, int peer, int64_t now)
 {
     pair_t *pair = &tcp->pairs[peer];
@@ -266,7 +281,8 @@ static void pair_again(tcp_t *tcp, int peer, int64_t now)
         pair_connect(tcp, peer);
         return;
     }
-    if (now >= pair->end_ns || (lacks && pair->error != EADDRNOTAVAIL)) {
+    if (now >= pair->end_ns || (lacks && pair->error != EADDRNOTAVAIL &&
+                                lacks_long(tcp, &tcp->connect_lack_ns))) {
         if (lacks)
             lack(tcp, "it cannot connect to another rank", pair->error);
         tcp_pair_lose(tcp, peer, pair->end_ns != 0, pair->why);
@@ -334,20 +350,41 @@ static bool is_complete(const tcp_t *tcp)
     return true;
 }
 
+/* Watches listeners (EPOLLIN) or not (0). One that is watched wakes this rank
+ * as long as a connection waits there. */
+static void listeners_watch(tcp_t *tcp, uint32_t events)
+{
+    struct epoll_event event = {.events = events};
+
+    for (unsigned i = 0; i < tcp->listener_count; i++) {
+        event.data.ptr = &tcp->listeners[i];
+        epoll_ctl(tcp->epoll, EPOLL_CTL_MOD, tcp->listeners[i], &event);
+    }
+    event.data.ptr = &tcp->unix_listener;
+    if (tcp->unix_listener >= 0)
+        epoll_ctl(tcp->epoll, EPOLL_CTL_MOD, tcp->unix_listener, &event);
+}
+
 static void accept_failed(tcp_t *tcp, int error)
 {
     const char *remedy = tcp_remedy(error);
 
-    if (!remedy)
-        return;
-    if (!is_complete(tcp)) {
-        lack(tcp, "it cannot accept a connection", error);
+    if (!remedy) {
+        tcp->accept_lack_ns = 0;
         return;
     }
-    dscomm_log(tcp->lacks ? DSCOMM_LOG_DEBUG : DSCOMM_LOG_WARN, "tcp",
-               "cannot accept one more connection for long messages: %s; %s",
-               strerror(error), remedy);
-    tcp->lacks = true;
+    if (!is_complete(tcp)) {
+        if (lacks_long(tcp, &tcp->accept_lack_ns))
+            lack(tcp, "it cannot accept a connection", error);
+    } else if (!tcp->lacks) {
+        dscomm_log(DSCOMM_LOG_WARN, "tcp",
+                   "cannot accept one more connection for long messages: %s; "
+                   "%s",
+                   strerror(error), remedy);
+        tcp->lacks = true;
+    }
+    tcp->accept_ns = tcp_now() + AGAIN_MS * MS;
+    listeners_watch(tcp, 0);
 }
 
 void tcp_accept(tcp_t *tcp, int listener, bool unix_socket)
@@ -363,6 +400,7 @@ void tcp_accept(tcp_t *tcp, int listener, bool unix_socket)
             close(fd);
             continue;
         }
+        tcp->accept_lack_ns = 0;
         conn = tcp_conn_new(tcp, fd, -1, false);
         conn->place = place;
         conn->unix_socket = unix_socket;
@@ -400,6 +438,10 @@ void tcp_timers(tcp_t *tcp)
     LIST_FOREACH (conn, &tcp->conns, in_tcp)
         if (conn->state < CONN_UP && now >= conn->deadline_ns)
             conn_late(conn, now);
+    if (tcp->accept_ns && now >= tcp->accept_ns) {
+        tcp->accept_ns = 0;
+        listeners_watch(tcp, EPOLLIN);
+    }
     for (int p = 0; tcp->trying && p < tcp->args.ranks; p++)
         if (tcp->pairs[p].state == PAIR_CONNECTING && !tcp->pairs[p].main &&
             tcp->pairs[p].again_ns && now >= tcp->pairs[p].again_ns)

@@ -158,6 +158,9 @@ struct tcp {
     int64_t polled_ns; /* when all connections were polled last */
     int64_t timers_ns; /* when timers were looked at last */
     unsigned trying; /* pairs that are connecting */
+    /* Since when a connection lacks a resource; 0: none does. */
+    int64_t connect_lack_ns, accept_lack_ns;
+    int64_t accept_ns; /* when listeners are watched again; 0: they are */
     bool told; /* a refused connection was logged */
     bool lacks; /* a connection that it can do without was logged */
     bool warned; /* a peer that cannot be reached was logged */

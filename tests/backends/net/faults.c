@@ -546,6 +546,49 @@ static void test_lacks(void)
     }
 }
 
+/* Rank 1 lacks descriptors for a moment. */
+static void run_short_lack(job_rank_t *me)
+{
+    static char in[2], out[2];
+    dscomm_work_t *work;
+    dscomm_status_t status;
+
+    injected_call = *(const inject_call_t *)me->arg;
+    if (job_init(me) < 0)
+        return;
+    injected_error = me->rank ? EMFILE : 0;
+    status = dscomm_all_gather(me->world, out, in, 1, DSCOMM_UINT8, &work);
+    me->started = job_now_ms();
+    while (status == DSCOMM_OK &&
+           (status = dscomm_work_test(work)) == DSCOMM_IN_PROGRESS) {
+        status = DSCOMM_OK;
+        if (injected_error && job_now_ms() - me->started >= 200) {
+            me->report->value = 1;
+            injected_error = 0;
+        }
+    }
+    injected_error = 0;
+    job_leave(me, status);
+}
+
+static void test_short_lacks(void)
+{
+    static const inject_call_t calls[] = {INJECT_SOCKET, INJECT_ACCEPT4};
+    int waited = 0;
+    job_t job;
+
+    for (size_t i = 0; i < 2; i++) {
+        job_run(&job, 2, 20000, run_short_lack, (void *)(uintptr_t)&calls[i],
+                30000);
+        waited += (int)job.reports[1].value;
+        job_ok(&job,
+               job.reports[0].status == DSCOMM_OK &&
+                   job.reports[1].status == DSCOMM_OK,
+               "a short lack, %s, ends well", i ? "accept4" : "socket");
+    }
+    ok(waited, "a rank has waited for a descriptor");
+}
+
 int main(void)
 {
     setenv("DSCOMM_BACKEND", "tcp", 1);
@@ -564,6 +607,7 @@ int main(void)
     test_reset();
     test_few_descriptors();
     test_lacks();
+    test_short_lacks();
     free(buffer);
     return job_done();
 }
