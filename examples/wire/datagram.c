@@ -171,7 +171,7 @@ static void datagram_poll(void *impl)
             peer_send(wire, peer);
         if (peer->dead && !peer->lost++) /* all of it has been received */
             wire->args.calls->lost(wire->args.arg, p, DSCOMM_FAILURE_DIED,
-                                   "its socket has gone");
+                                   "its socket is not on this host");
         if (peer->dead)
             frames_drop(wire, peer);
         if (look && peer->fd >= 0)

@@ -101,12 +101,14 @@ static void append_settings(GString *text)
     g_strfreev(names);
 }
 
-/* The path of this program, if it was started by one; else PATH has it. */
+/* The path of this program. The PATH of a remote shell may lack its folder. */
 static char *name_program(void)
 {
-    if (!strchr(program_invocation_name, '/'))
-        return g_strdup("dscomm");
-    return g_canonicalize_filename(program_invocation_name, NULL);
+    char *path = g_find_program_in_path(program_invocation_name), *full;
+
+    full = g_canonicalize_filename(path ? path : program_invocation_name, NULL);
+    g_free(path);
+    return full;
 }
 
 static void append_number(GString *text, const char *option, int number)

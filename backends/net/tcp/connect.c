@@ -22,8 +22,8 @@
 #define LACK_MS 1000
 /* Time between two attempts of a further connection. */
 #define CHANNELS_MS 10000
-/* Accepted connections that have not proved yet who they are; more than that
- * are closed at once, but never as many as there are ranks. */
+/* Accepted connections that have not proved yet who they are, beside as many as
+ * there are ranks. */
 #define UNPROVEN_MAX 64
 
 static void pair_connect(tcp_t *tcp, int peer);
@@ -387,6 +387,44 @@ static void accept_failed(tcp_t *tcp, int error)
     listeners_watch(tcp, 0);
 }
 
+static bool same_host(const place_t *one, const place_t *other)
+{
+    const address_t *a = &one->address, *b = &other->address;
+
+    if (a->any.sa_family != b->any.sa_family)
+        return false;
+    if (a->any.sa_family == AF_INET)
+        return a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
+    return a->any.sa_family != AF_INET6 ||
+           IN6_ARE_ADDR_EQUAL(&a->v6.sin6_addr, &b->v6.sin6_addr);
+}
+
+/* Closes the oldest connection that has proved nothing: of the host from which
+ * one more comes, if that has half of them, so that a host with many strangers
+ * shuts out nobody else; else of all. */
+static void unproven_close(tcp_t *tcp, const place_t *newcomer)
+{
+    conn_t *conn, *oldest = NULL, *oldest_same = NULL;
+    unsigned same = 0, all = 0;
+
+    LIST_FOREACH (conn, &tcp->conns, in_tcp) {
+        if (conn->outgoing || conn->state >= CONN_UP)
+            continue;
+        all++;
+        oldest = conn;
+        if (!same_host(&conn->place, newcomer))
+            continue;
+        same++;
+        oldest_same = conn;
+    }
+    if (same >= all / 2 + 1)
+        oldest = oldest_same;
+    if (!oldest)
+        return;
+    tcp_stranger(tcp, &oldest->place, "too many others prove nothing");
+    tcp_conn_end(oldest, EPROTO, "too many others prove nothing");
+}
+
 void tcp_accept(tcp_t *tcp, int listener, bool unix_socket)
 {
     place_t place = {.length = sizeof place.address};
@@ -395,11 +433,8 @@ void tcp_accept(tcp_t *tcp, int listener, bool unix_socket)
 
     while ((fd = accept4(listener, &place.address.any, &place.length,
                          SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-        if (tcp->unproven >= UNPROVEN_MAX + (unsigned)tcp->args.ranks) {
-            tcp_stranger(tcp, &place, "too many others prove nothing");
-            close(fd);
-            continue;
-        }
+        if (tcp->unproven >= UNPROVEN_MAX + (unsigned)tcp->args.ranks)
+            unproven_close(tcp, &place);
         tcp->accept_lack_ns = 0;
         conn = tcp_conn_new(tcp, fd, -1, false);
         conn->place = place;

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Attacks the ports of a rank of backend tcp: hostile.py PID SEED. Exits with 0 if the rank
-# has closed each connection that proved nothing.
+# has closed each connection that proved nothing. hostile.py PID SEED SECONDS holds 300
+# connections to each port, and makes a new one for each that the rank closes.
 import os
 import random
+import selectors
 import socket
 import struct
 import sys
@@ -74,10 +76,29 @@ def attacks():
             for b in hello(0, 1)) + rng.randbytes(32 + rng.randrange(64))
 
 
+def crowd(places, seconds):
+    places = [place for place in places if place[0] == socket.AF_INET]
+    selector = selectors.DefaultSelector()
+    end = time.monotonic() + seconds
+    made = 0
+    for place in places * 300:
+        selector.register(connect(place), selectors.EVENT_READ, place)
+    while time.monotonic() < end:
+        for key, _ in selector.select(0.1):
+            selector.unregister(key.fileobj)
+            key.fileobj.close()
+            selector.register(connect(key.data), selectors.EVENT_READ, key.data)
+            made += 1
+    print(f"{made} connections were closed and made anew")
+
+
 def main():
     places = ports()
     if not places:
         sys.exit("the rank does not listen")
+    if len(sys.argv) > 3:
+        crowd(places, float(sys.argv[3]))
+        return
     place = places[0]
     for what, data in attacks():
         s = connect(place)

@@ -217,6 +217,24 @@ else
     skip 'a slow link' "tbf: $(tail -n 1 "$scratch/why")"
 fi
 
+# Strangers on another host, who take all the room for connections that have proved nothing,
+# while the ranks connect.
+rm -f "$scratch"/pid.?
+DSCOMM_BACKEND=tcp DSCOMM_TIMEOUT=7 job 2 1 sh -c 'echo $$ >"$0.$RANK"; exec "$@"' \
+    "$scratch/pid" "$abs_top_builddir/tests/backends/net/rounds" 14 5
+appears 2 "$scratch/pid.0" "$scratch/pid.1"
+sleep 2
+for r in 0 1; do
+    on 2 python3 "$abs_top_srcdir/tests/backends/net/hostile.py" \
+        "$(cat "$scratch/pid.$r")" 1 12 >"$scratch/crowd.$r" 2>&1 &
+    eval "attacker$r=\$!"
+done
+finish
+wait "$attacker0" "$attacker1"
+is "$statuses" '0,0' 'strangers on another host keep no rank from connecting'
+like "$(cat "$scratch/err.0")" 'closed a connection from 10.98.0.3:.*too many others' \
+    'a warning names their host' || sed 's/^/# /' "$scratch"/crowd.?
+
 # Interfaces.
 DSCOMM_SOCKET_IFNAME=nosuch job 2 1 "$abs_top_builddir/tests/tools/failing" none
 finish

@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 
-BRIDGE = "dscomm-bench"
+BRIDGE = f"dscomm-bench-{os.getpid()}"
 FOLDER = "tests/bench/hosts/"
 PORTS = iter(range(24000, 32000))
 
@@ -217,6 +217,11 @@ def bytes_of(text):
     return int(text[:-1]) << units[text[-1]] if text[-1] in units else int(text)
 
 
+def has_torch(python):
+    return subprocess.run([python, "-c", "import torch"], stderr=subprocess.DEVNULL,
+                          check=False).returncode == 0
+
+
 def measure(options, size):
     found = {peer: [] for peer in options.peers}
     words = [options.what, str(size), str(options.batches)]
@@ -259,6 +264,12 @@ def main():
     parser.add_argument("--congestion", default="cubic", help="control of TCP, of all peers")
     parser.add_argument("--limit", type=int, default=120, help="seconds of a run")
     options = parser.parse_args()
+    unknown = set(options.peers) - set(RUNS)
+    if unknown:
+        parser.error(f"no peer {', '.join(sorted(unknown))}: there are {', '.join(RUNS)}")
+    if "gloo" in options.peers and not has_torch(options.python):
+        print("# gloo is left out: --python names no Python with torch", file=sys.stderr)
+        options.peers.remove("gloo")
     if options.what == "all_reduce" or options.hosts * options.ranks != 2:
         options.peers = [peer for peer in options.peers if peer != "sockets"]
     if options.what != "bandwidth" or options.hosts != 2:
@@ -268,17 +279,19 @@ def main():
         options.rsh = os.path.join(folder, "rsh")
         rsh_write(options.rsh)
         link = None
-        if options.link:
-            link = link_make(options.hosts, options.link, options.congestion)
-        elif options.netem and options.hosts == 2:
-            pair_make(options.netem, options.congestion)
-        else:
-            hosts_make(options.hosts, options.netem, options.congestion)
         try:
+            if options.link:
+                link = link_make(options.hosts, options.link, options.congestion)
+            elif options.netem and options.hosts == 2:
+                pair_make(options.netem, options.congestion)
+            else:
+                hosts_make(options.hosts, options.netem, options.congestion)
             print(f"# {options.what}, {options.hosts} hosts of {options.ranks} ranks on "
                   f"{socket.gethostname()}, {options.rounds} rounds", flush=True)
             for size in options.bytes:
                 table(size, measure(options, size))
+        except (Failure, subprocess.CalledProcessError) as error:
+            sys.exit(f"hosts.py: {error}")
         finally:
             if link:
                 link.kill()
