@@ -127,6 +127,11 @@ dscomm_status_t dscomm_wire_open(const dscomm_wire_ops_t *wire,
         all.depth = no_depth;
     if (!all.eager)
         all.eager = no_eager;
+    if (!all.expose || !all.conceal || !all.put) {
+        all.expose = NULL;
+        all.conceal = NULL;
+        all.put = NULL;
+    }
     return net_open(&all, args, ret_impl);
 }
 

@@ -86,6 +86,7 @@ static const dscomm_wire_calls_t calls = {
     .sent = net_sent,
     .dropped = net_dropped,
     .lost = net_lost,
+    .written = net_written,
 };
 
 /* Opening and closing. */

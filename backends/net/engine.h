@@ -50,7 +50,8 @@ typedef enum {
     FRAME_EAGER = 1, /* context, tag; payload: the message */
     FRAME_ANNOUNCE, /* context, tag; a: bytes of the message; b: its id */
     FRAME_REQUEST, /* a: bytes wanted; b: id of the message; context: that of
-                      the receive */
+                      the receive; payload: nothing, or the key to where the
+                      bytes may be written */
     FRAME_PIECE, /* a: offset; b: id of the receive; payload: the bytes */
     FRAME_CREDIT, /* a: bytes given back */
     FRAME_STALLED, /* messages wait for credit */
@@ -71,6 +72,12 @@ typedef struct {
     uint64_t context, a, b;
 } header_t;
 
+/* A request with a key, which is arriving. */
+typedef struct {
+    header_t header;
+    unsigned char key[DSCOMM_WIRE_KEY];
+} keyed_t;
+
 typedef struct domain domain_t;
 typedef struct engine engine_t;
 typedef struct request request_t;
@@ -82,6 +89,7 @@ typedef struct frame {
     LIST_ENTRY(frame) in_request;
     request_t *request; /* whose payload it has, or NULL */
     void *owned; /* payload of the engine's own, which is freed */
+    bool is_put; /* a device writes the payload to the peer's memory */
 } frame_t;
 
 /* The payload of an arriving frame. */
@@ -89,11 +97,12 @@ typedef struct sink {
     dscomm_wire_sink_t wire;
     SLIST_ENTRY(sink) in_all, in_free;
     LIST_ENTRY(sink) in_request;
-    int type; /* FRAME_EAGER, FRAME_PIECE or FRAME_REVOKE; 0: discarded */
+    /* FRAME_EAGER, FRAME_PIECE, FRAME_REQUEST or FRAME_REVOKE; 0: discarded */
+    int type;
     request_t *request; /* whose buffer it fills, or NULL */
     struct arrival *arrival; /* that it fills, or NULL */
     uint64_t context; /* of a failure */
-    void *owned; /* a packed failure, to be freed */
+    void *owned; /* a packed failure, or a keyed_t; to be freed */
 } sink_t;
 
 typedef enum {
@@ -187,6 +196,10 @@ struct request {
     /* Bytes of a long message: of pieces that were begun, of those that are
      * complete, and all. */
     size_t begun, moved, wanted;
+    void *exposed; /* the wire's, while the peer may write to the receive's
+                      memory */
+    bool has_key; /* a send: to the receiver's memory */
+    unsigned char key[DSCOMM_WIRE_KEY];
     arrival_t *arrival; /* a receive's message, while it is arriving; the
                            arrival of a send that is kept */
     bool pumping; /* its pieces are being posted */
@@ -221,7 +234,7 @@ struct engine {
 
 /* The wire of a world. */
 struct domain {
-    dscomm_wire_ops_t ops; /* all given but describe */
+    dscomm_wire_ops_t ops; /* all given but describe and those of keys */
     void *wire;
     pthread_mutex_t lock;
     unsigned users; /* engines */
@@ -273,6 +286,8 @@ void net_post(domain_t *domain, int peer, header_t header);
 void net_post_owned(domain_t *domain, int peer, header_t header, void *owned);
 void net_post_payload(request_t *request, header_t header, const void *data,
                       bool unordered);
+/* Posts a piece of a long message. */
+void net_post_piece(request_t *request, size_t offset, size_t bytes);
 
 /* Takes the payload of a request back from the wire. A rank that does not know
  * that the group has ended must not take other data for the message, so what
@@ -290,6 +305,8 @@ dscomm_wire_sink_t *net_arrive(void *arg, int peer, const unsigned char *bytes);
 void net_landed(void *arg, int peer, dscomm_wire_sink_t *wire);
 void net_sent(void *arg, dscomm_wire_frame_t *wire);
 void net_dropped(void *arg, dscomm_wire_frame_t *wire);
+/* The peer's device has written a piece. */
+void net_written(void *arg, int peer, uint32_t tag, size_t bytes);
 
 sink_t *net_sink(domain_t *domain, int type, void *memory, uint64_t bytes);
 
@@ -301,6 +318,9 @@ bool net_id_take(domain_t *domain, request_t *request);
 void net_id_drop(domain_t *domain, request_t *request);
 /* The request with that id; NULL: there is none, or not with that peer. */
 request_t *net_id_find(const domain_t *domain, uint64_t id, int peer);
+/* The short form of an id, which is used again. */
+uint32_t net_id_tag(uint64_t id);
+request_t *net_tag_find(const domain_t *domain, uint32_t tag, int peer);
 
 /* space.c */
 
@@ -331,8 +351,10 @@ int net_send_now(void *impl, const dscomm_message_t *message);
 void net_stalled_send(domain_t *domain, int peer);
 /* The receiver asks for a message that waits for credit. */
 void net_wanted_send(domain_t *domain, int peer, const header_t *header);
-/* The receiver asks for a long message; false: the frame makes no sense. */
-bool net_requested_send(domain_t *domain, int peer, const header_t *header);
+/* The receiver asks for a long message, with a key or NULL; false: the frame
+ * makes no sense. */
+bool net_requested_send(domain_t *domain, int peer, const header_t *header,
+                        const unsigned char *key);
 /* The wire has sent so many bytes of request. */
 void net_request_sent(request_t *request, size_t bytes);
 
@@ -356,6 +378,10 @@ bool net_announce_arrives(domain_t *domain, int peer, const header_t *header);
 /* The payload is there. */
 void net_eager_landed(domain_t *domain, int peer, sink_t *sink);
 void net_piece_landed(domain_t *domain, sink_t *sink);
+/* The peer no longer writes to the memory of a receive. */
+void net_conceal(request_t *receive);
+/* So many bytes of a long message are there. */
+void net_receive_moved(request_t *receive, size_t bytes);
 /* Asks a peer, if it has messages that wait for credit, for that of the oldest
  * receive for which it was not asked. */
 void net_ask(domain_t *domain, int peer);

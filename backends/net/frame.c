@@ -58,6 +58,7 @@ static frame_t *frame_new(domain_t *domain, const header_t *header)
     frame->wire = (dscomm_wire_frame_t){.bytes = header->bytes};
     frame->request = NULL;
     frame->owned = NULL;
+    frame->is_put = false;
     header_pack(header, frame->wire.header);
     return frame;
 }
@@ -89,6 +90,33 @@ void net_post_payload(request_t *request, header_t header, const void *data,
     domain->ops.post(domain->wire, request->peer, &frame->wire);
 }
 
+void net_post_piece(request_t *request, size_t offset, size_t bytes)
+{
+    domain_t *domain = request->engine->domain;
+    const header_t header = {.bytes = bytes,
+                             .type = FRAME_PIECE,
+                             .a = offset,
+                             .b = request->peer_id};
+    const char *data = (const char *)request->message.send + offset;
+    frame_t *frame;
+
+    if (!request->has_key) {
+        net_post_payload(request, header, data, true);
+        return;
+    }
+    frame = frame_new(domain, &header);
+    frame->request = request;
+    frame->wire.data = data;
+    frame->wire.unordered = 1;
+    frame->is_put = true;
+    LIST_INSERT_HEAD(&request->frames, frame, in_request);
+    if (domain->ops.put(domain->wire, request->peer, &frame->wire, request->key,
+                        offset, net_id_tag(request->peer_id)))
+        return;
+    frame->is_put = false;
+    domain->ops.post(domain->wire, request->peer, &frame->wire);
+}
+
 /* Makes a piece that has not begun to be sent one for no receive: the message
  * never becomes complete. */
 static void piece_void(frame_t *frame)
@@ -96,7 +124,7 @@ static void piece_void(frame_t *frame)
     static char nothing[PIECE_MAX];
 
     put_64(frame->wire.header + HEADER_B, 0);
-    frame->wire.data = nothing;
+    frame->wire.data = frame->is_put ? NULL : nothing;
 }
 
 static void payload_copy(frame_t *frame)
@@ -138,7 +166,7 @@ void net_frames_forget(request_t *request)
             continue;
         if (frame->wire.unordered && !frame->wire.done)
             piece_void(frame);
-        else
+        else if (!frame->is_put)
             payload_copy(frame);
     }
 }
@@ -220,14 +248,24 @@ void net_id_drop(domain_t *domain, request_t *request)
     request->id = 0;
 }
 
+uint32_t net_id_tag(uint64_t id)
+{
+    return (uint32_t)(id & UINT32_MAX);
+}
+
+request_t *net_tag_find(const domain_t *domain, uint32_t tag, int peer)
+{
+    request_t *request =
+        tag < domain->ids->len ? g_ptr_array_index(domain->ids, tag) : NULL;
+
+    return request && request->peer == peer ? request : NULL;
+}
+
 request_t *net_id_find(const domain_t *domain, uint64_t id, int peer)
 {
-    const guint index = (guint)(id & UINT32_MAX);
-    request_t *request =
-        index < domain->ids->len ? g_ptr_array_index(domain->ids, index) : NULL;
+    request_t *request = net_tag_find(domain, net_id_tag(id), peer);
 
-    return request && request->id == id && request->peer == peer ? request
-                                                                 : NULL;
+    return request && request->id == id ? request : NULL;
 }
 
 /* Frames that arrive. */
@@ -288,7 +326,7 @@ static bool control_arrives(domain_t *domain, int peer, const header_t *header)
     case FRAME_ANNOUNCE:
         return net_announce_arrives(domain, peer, header);
     case FRAME_REQUEST:
-        return net_requested_send(domain, peer, header);
+        return net_requested_send(domain, peer, header, NULL);
     case FRAME_CREDIT:
         return peer_credits(domain, peer, header);
     case FRAME_STALLED:
@@ -322,6 +360,21 @@ static dscomm_wire_sink_t *revoke_arrives(domain_t *domain,
     sink->context = header->context;
     if (space)
         sink->wire.memory = sink->owned = g_malloc(DSCOMM_FAILURE_PACKED);
+    return &sink->wire;
+}
+
+static dscomm_wire_sink_t *keyed_arrives(domain_t *domain,
+                                         const header_t *header)
+{
+    keyed_t *keyed;
+    sink_t *sink;
+
+    if (header->bytes != DSCOMM_WIRE_KEY || !domain->ops.put)
+        return NULL;
+    keyed = g_new(keyed_t, 1);
+    keyed->header = *header;
+    sink = net_sink(domain, FRAME_REQUEST, keyed->key, header->bytes);
+    sink->owned = keyed;
     return &sink->wire;
 }
 
@@ -363,12 +416,34 @@ dscomm_wire_sink_t *net_arrive(void *arg, int peer, const unsigned char *bytes)
         return net_piece_arrives(domain, peer, &header);
     case FRAME_REVOKE:
         return revoke_arrives(domain, &header);
+    case FRAME_REQUEST:
+        if (header.bytes)
+            return keyed_arrives(domain, &header);
+        /* fallthrough */
     default:
         if (!control_arrives(domain, peer, &header))
             return NULL;
         domain->nothing.wire.done = 0;
         return &domain->nothing.wire;
     }
+}
+
+/* A request that makes no sense is one for no message. */
+static void keyed_landed(domain_t *domain, int peer, const keyed_t *keyed)
+{
+    net_requested_send(domain, peer, &keyed->header, keyed->key);
+}
+
+void net_written(void *arg, int peer, uint32_t tag, size_t bytes)
+{
+    domain_t *domain = arg;
+    request_t *receive = net_tag_find(domain, tag, peer);
+
+    if (!receive || !receive->exposed ||
+        bytes > receive->wanted - receive->begun)
+        return;
+    receive->begun += bytes;
+    net_receive_moved(receive, bytes);
 }
 
 void net_landed(void *arg, int peer, dscomm_wire_sink_t *wire)
@@ -386,6 +461,8 @@ void net_landed(void *arg, int peer, dscomm_wire_sink_t *wire)
         net_piece_landed(domain, sink);
     else if (sink->type == FRAME_REVOKE)
         revoke_landed(domain, sink);
+    else if (sink->type == FRAME_REQUEST)
+        keyed_landed(domain, peer, sink->owned);
     g_clear_pointer(&sink->owned, g_free);
     SLIST_INSERT_HEAD(&domain->free_sinks, sink, in_free);
 }

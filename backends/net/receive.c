@@ -15,8 +15,19 @@ void net_request_init(engine_t *engine, const dscomm_message_t *message,
     request->peer = rank < 0 ? -1 : engine->peers[rank];
 }
 
+void net_conceal(request_t *receive)
+{
+    const domain_t *domain = receive->engine->domain;
+
+    if (receive->exposed)
+        domain->ops.conceal(domain->wire, receive->peer, receive->exposed,
+                            receive->moved == receive->wanted);
+    receive->exposed = NULL;
+}
+
 void net_request_end(request_t *request, dscomm_status_t status)
 {
+    net_conceal(request);
     net_id_drop(request->engine->domain, request);
     request->state = REQUEST_ENDED;
     request->engine->moved++;
@@ -54,18 +65,37 @@ static void receive_end(request_t *receive)
                                  : DSCOMM_OK);
 }
 
+/* Lets the peer write to the memory of a receive, if the wire can; returns the
+ * key, which is to be freed, or NULL. */
+static void *receive_expose(request_t *receive)
+{
+    const domain_t *domain = receive->engine->domain;
+    unsigned char key[DSCOMM_WIRE_KEY];
+
+    if (domain->ops.expose && receive->wanted)
+        receive->exposed =
+            domain->ops.expose(domain->wire, receive->peer,
+                               receive->message.recv, receive->wanted, key);
+    return receive->exposed ? memcpy(g_malloc(sizeof key), key, sizeof key)
+                            : NULL;
+}
+
 /* Asks for the bytes of an announced message, as far as there is room. */
 static void receive_request(request_t *receive, uint64_t id)
 {
     domain_t *domain = receive->engine->domain;
+    void *key;
 
     receive->wanted = MIN(receive->head.bytes, receive->message.bytes);
     net_id_take(domain, receive);
-    net_post(domain, receive->peer,
-             (header_t){.type = FRAME_REQUEST,
-                        .context = receive->id,
-                        .a = receive->wanted,
-                        .b = id});
+    key = receive_expose(receive);
+    net_post_owned(domain, receive->peer,
+                   (header_t){.bytes = key ? DSCOMM_WIRE_KEY : 0,
+                              .type = FRAME_REQUEST,
+                              .context = receive->id,
+                              .a = receive->wanted,
+                              .b = id},
+                   key);
     if (!receive->wanted)
         receive_end(receive);
 }
@@ -421,17 +451,19 @@ dscomm_wire_sink_t *net_piece_arrives(domain_t *domain, int peer,
     return &sink->wire;
 }
 
-void net_piece_landed(domain_t *domain, sink_t *sink)
+void net_receive_moved(request_t *receive, size_t bytes)
 {
-    request_t *receive = sink->request;
-
-    (void)domain;
-    if (!receive)
-        return;
-    receive->moved += sink->wire.bytes;
+    receive->moved += bytes;
     receive->engine->moved++;
     if (receive->moved == receive->wanted)
         receive_end(receive);
+}
+
+void net_piece_landed(domain_t *domain, sink_t *sink)
+{
+    (void)domain;
+    if (sink->request)
+        net_receive_moved(sink->request, sink->wire.bytes);
 }
 
 /* Cancelling and probing. */
@@ -487,6 +519,7 @@ static void request_withdraw(engine_t *engine, request_t *request)
     }
     net_frames_forget(request);
     sinks_forget(request);
+    net_conceal(request);
     net_id_drop(engine->domain, request);
     request->state = REQUEST_ENDED;
 }

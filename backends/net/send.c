@@ -20,12 +20,7 @@ static void send_pump(request_t *request)
         const size_t bytes = MIN(request->wanted - offset, PIECE_MAX);
 
         request->begun += bytes;
-        net_post_payload(request,
-                         (header_t){.bytes = bytes,
-                                    .type = FRAME_PIECE,
-                                    .a = offset,
-                                    .b = request->peer_id},
-                         (const char *)request->message.send + offset, true);
+        net_post_piece(request, offset, bytes);
     }
     request->pumping = false;
     if (request->moved == request->wanted)
@@ -163,7 +158,8 @@ static void send_stall(request_t *request)
         link_stall(domain, request->peer);
 }
 
-bool net_requested_send(domain_t *domain, int peer, const header_t *header)
+bool net_requested_send(domain_t *domain, int peer, const header_t *header,
+                        const unsigned char *key)
 {
     request_t *request = net_id_find(domain, header->b, peer);
 
@@ -175,6 +171,9 @@ bool net_requested_send(domain_t *domain, int peer, const header_t *header)
     request->state = REQUEST_SENDING;
     request->wanted = header->a;
     request->peer_id = header->context;
+    request->has_key = key != NULL;
+    if (key)
+        memcpy(request->key, key, sizeof request->key);
     request->engine->moved++;
     send_pump(request);
     return true;

@@ -39,6 +39,8 @@ extern "C" {
 /* Bytes of a frame's header. The first 8 are the number of bytes of its
  * payload, little-endian; the others are the engine's. */
 #define DSCOMM_WIRE_HEADER 40
+/* Bytes of a key to memory. */
+#define DSCOMM_WIRE_KEY 32
 
 /* A frame to be sent. The engine owns it, and keeps it until sent() or
  * dropped(). The payload is in the memory of a user: the wire must not copy it
@@ -92,6 +94,9 @@ typedef struct dscomm_wire_calls {
      * resource for connections, such as descriptors; text has the remedy. */
     void (*lost)(void *arg, int peer, dscomm_failure_kind_t kind,
                  const char *text);
+    /* A put of peer, with that tag, has written so many bytes to this rank's
+     * memory. */
+    void (*written)(void *arg, int peer, uint32_t tag, size_t bytes);
 } dscomm_wire_calls_t;
 
 /* The arguments of open. The structure is valid during the call only; calls,
@@ -157,6 +162,24 @@ typedef struct dscomm_wire_ops {
      * default, and at most, 512 KiB. A request that comes after such a message
      * waits for it. */
     size_t (*eager)(void *wire, int peer);
+
+    /* The following three, all or none, are of wires whose device writes to the
+     * memory of another rank. */
+
+    /* Lets peer write to so many bytes of memory until conceal, and writes a
+     * key for its put. Returns what conceal needs; NULL: it cannot, and pieces
+     * come as frames. */
+    void *(*expose)(void *wire, int peer, void *memory, size_t bytes,
+                    unsigned char *key);
+    /* Ends that. Nothing writes to the memory after the return; if complete is
+     * 0, perhaps because the connection fails. */
+    void (*conceal)(void *wire, int peer, void *exposed, int complete);
+    /* Takes a frame whose payload, not its header, goes to the peer's memory,
+     * at offset from where the key begins; the peer's written is called with
+     * tag. frame->data may become NULL while done is 0: nothing is written
+     * then. Returns 0 if it cannot: post takes the frame. */
+    int (*put)(void *wire, int peer, dscomm_wire_frame_t *frame,
+               const unsigned char *key, uint64_t offset, uint32_t tag);
 } dscomm_wire_ops_t;
 
 /* For the slot open of a backend: opens a group above wire, whose table must

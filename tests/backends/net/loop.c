@@ -2,7 +2,9 @@
 /* Backend loop: a wire that promises no more than it must. Above the wire tcp,
  * which carries its frames, it holds frames for some polls, lets unordered ones
  * overtake others and be overtaken, and hands payloads to the engine in parts,
- * side by side where the order is free. DSCOMM_LOOP_SEED chooses how. */
+ * side by side where the order is free. It writes some long messages to exposed
+ * memory itself, as a device would, and never to memory that was concealed.
+ * DSCOMM_LOOP_SEED chooses how. */
 #include "config.h"
 
 #include "backends/net/tcp/tcp.h"
@@ -14,7 +16,12 @@
 #define HELD_ONE_OF 4 /* so many frames, one is held */
 #define HELD_POLLS 40 /* at most */
 #define WHOLE_ONE_OF 4 /* so many payloads, one is not in parts */
+#define EXPOSE_ONE_OF 2 /* so many memories, one can be exposed */
+#define PUT_MOST 4 /* so many pieces of it, all but one are put */
 #define PAUSE_US 10 /* wait, while frames are held */
+/* What the header of a frame of the wire below has behind its length. */
+#define IS_UNORDERED 1
+#define IS_PUT 2
 
 enum { SETTING_SEED };
 
@@ -24,6 +31,14 @@ static const dscomm_setting_t settings[] = {
     {.name = NULL},
 };
 
+/* Where a frame that is put goes; in the place of its header. */
+typedef struct {
+    uint64_t exposed; /* number */
+    uint64_t offset;
+    uint32_t tag;
+} put_t;
+G_STATIC_ASSERT(sizeof(put_t) <= HEADER);
+
 /* A frame of the engine. below is the frame of the wire below that carries it;
  * its payload is packed, the header and the payload of frame. */
 typedef struct {
@@ -31,6 +46,8 @@ typedef struct {
     dscomm_wire_frame_t *frame;
     int peer;
     uint64_t due; /* number of the poll */
+    bool is_put;
+    put_t put;
     unsigned char packed[];
 } sending_t;
 
@@ -40,9 +57,16 @@ typedef struct {
     dscomm_wire_sink_t below;
     dscomm_wire_sink_t *sink;
     uint64_t due;
-    bool unordered, whole;
+    bool unordered, whole, is_put;
+    size_t put_done; /* bytes of a put that are in their place */
     unsigned char packed[];
 } arriving_t;
+
+/* Memory to which peers may write. */
+typedef struct {
+    uint64_t number;
+    char *memory;
+} exposed_t;
 
 typedef struct {
     /* sending_t: in order; in any order; dropped by the wire below */
@@ -62,6 +86,8 @@ typedef struct {
     atomic_uint held; /* frames */
     unsigned depth;
     peer_t *peers;
+    GHashTable *exposed; /* exposed_t by number */
+    uint64_t exposures;
 } loop_t;
 
 static uint64_t due_choose(loop_t *loop)
@@ -82,9 +108,8 @@ static uint64_t bytes_of(const unsigned char *header)
 
 /* Sending. */
 
-static void loop_post(void *wire, int p, dscomm_wire_frame_t *frame)
+static sending_t *frame_hold(loop_t *loop, int p, dscomm_wire_frame_t *frame)
 {
-    loop_t *loop = wire;
     peer_t *peer = &loop->peers[p];
     sending_t *sending = g_new0(sending_t, 1);
 
@@ -93,27 +118,87 @@ static void loop_post(void *wire, int p, dscomm_wire_frame_t *frame)
     loop->held++;
     g_queue_push_tail(frame->unordered ? &peer->loose_sends : &peer->sends,
                       sending);
+    return sending;
+}
+
+static void loop_post(void *wire, int p, dscomm_wire_frame_t *frame)
+{
+    frame_hold(wire, p, frame);
+}
+
+/* A key is the number of the exposure. */
+
+static void *loop_expose(void *wire, int p, void *memory, size_t bytes,
+                         unsigned char *key)
+{
+    loop_t *loop = wire;
+    exposed_t *exposed;
+
+    (void)p;
+    (void)bytes;
+    if (g_rand_int_range(loop->random, 0, EXPOSE_ONE_OF))
+        return NULL;
+    exposed = g_new(exposed_t, 1);
+    *exposed = (exposed_t){.number = ++loop->exposures, .memory = memory};
+    memset(key, 0, DSCOMM_WIRE_KEY);
+    memcpy(key, &exposed->number, sizeof exposed->number);
+    g_hash_table_insert(loop->exposed, &exposed->number, exposed);
+    return exposed;
+}
+
+static void loop_conceal(void *wire, int p, void *exposed, int complete)
+{
+    (void)p;
+    (void)complete;
+    g_hash_table_remove(((loop_t *)wire)->exposed,
+                        &((exposed_t *)exposed)->number);
+}
+
+static int loop_put(void *wire, int p, dscomm_wire_frame_t *frame,
+                    const unsigned char *key, uint64_t offset, uint32_t tag)
+{
+    loop_t *loop = wire;
+    sending_t *sending;
+
+    if (!g_rand_int_range(loop->random, 0, PUT_MOST))
+        return 0;
+    sending = frame_hold(loop, p, frame);
+    sending->is_put = true;
+    sending->put = (put_t){.offset = offset, .tag = tag};
+    memcpy(&sending->put.exposed, key, sizeof sending->put.exposed);
+    return 1;
 }
 
 /* Gives a frame to the wire below. */
 static void frame_pass(loop_t *loop, int p, sending_t *sending)
 {
     dscomm_wire_frame_t *frame = sending->frame;
-    sending_t *packed = g_malloc0(sizeof *packed + HEADER + frame->bytes);
+    sending_t *packed;
     const uint64_t bytes = GUINT64_TO_LE(HEADER + (uint64_t)frame->bytes);
 
-    g_free(sending);
     loop->held--;
+    if (sending->is_put && !frame->data) { /* it was taken back */
+        g_free(sending);
+        loop->args.calls->sent(loop->args.arg, frame);
+        return;
+    }
+    packed = g_malloc0(sizeof *packed + HEADER + frame->bytes);
     packed->frame = frame;
     packed->peer = p;
     memcpy(packed->packed, frame->header, HEADER);
+    if (sending->is_put)
+        memcpy(packed->packed, &sending->put, sizeof sending->put);
     if (frame->bytes)
         memcpy(packed->packed + HEADER, frame->data, frame->bytes);
     packed->below.data = packed->packed;
     packed->below.bytes = HEADER + frame->bytes;
     packed->below.unordered = frame->unordered;
     memcpy(packed->below.header, &bytes, sizeof bytes);
-    packed->below.header[sizeof bytes] = (unsigned char)frame->unordered;
+    if (frame->unordered)
+        packed->below.header[sizeof bytes] |= IS_UNORDERED;
+    if (sending->is_put)
+        packed->below.header[sizeof bytes] |= IS_PUT;
+    g_free(sending);
     tcp_wire.post(loop->below, p, &packed->below);
 }
 
@@ -155,7 +240,8 @@ static dscomm_wire_sink_t *loop_arrive(void *arg, int p,
 
     arriving->below.memory = arriving->packed;
     arriving->below.bytes = bytes;
-    arriving->unordered = header[sizeof bytes];
+    arriving->unordered = header[sizeof bytes] & IS_UNORDERED;
+    arriving->is_put = header[sizeof bytes] & IS_PUT;
     g_queue_push_tail(&loop->peers[p].incomplete, arriving);
     return &arriving->below;
 }
@@ -175,6 +261,29 @@ static void loop_landed(void *arg, int p, dscomm_wire_sink_t *below)
                       arriving);
 }
 
+/* Writes a part of a put to where it goes; true: it was the last one. */
+static bool put_write(loop_t *loop, int p, arriving_t *arriving)
+{
+    const size_t bytes = arriving->below.bytes - HEADER;
+    size_t part = bytes - arriving->put_done;
+    const exposed_t *exposed;
+    put_t put;
+
+    memcpy(&put, arriving->packed, sizeof put);
+    exposed = g_hash_table_lookup(loop->exposed, &put.exposed);
+    if (!exposed)
+        return true;
+    if (part > 1 && !arriving->whole)
+        part = (size_t)g_rand_int_range(loop->random, 1, (gint32)part + 1);
+    memcpy(exposed->memory + put.offset + arriving->put_done,
+           arriving->packed + HEADER + arriving->put_done, part);
+    arriving->put_done += part;
+    if (arriving->put_done < bytes)
+        return false;
+    loop->args.calls->written(loop->args.arg, p, put.tag, bytes);
+    return true;
+}
+
 /* Hands a part to the engine; true: it was the last one. */
 static bool part_deliver(loop_t *loop, int p, arriving_t *arriving)
 {
@@ -185,6 +294,8 @@ static bool part_deliver(loop_t *loop, int p, arriving_t *arriving)
 
     if (arriving->due > loop->now)
         return false;
+    if (arriving->is_put)
+        return put_write(loop, p, arriving);
     if (!sink) {
         sink = calls->arrive(loop->args.arg, p, arriving->packed);
         if (!sink && !peer->lost) {
@@ -371,6 +482,7 @@ static void loop_close(void *wire)
         g_free(peer->why);
     }
     g_rand_free(loop->random);
+    g_hash_table_unref(loop->exposed);
     g_free(loop->peers);
     g_free(loop);
 }
@@ -385,6 +497,8 @@ static dscomm_status_t loop_wire_open(const dscomm_wire_args_t *args,
 
     loop->args = *args;
     loop->peers = g_new0(peer_t, (gsize)args->ranks);
+    loop->exposed =
+        g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
     status = dscomm_setting_number(&settings[SETTING_SEED], &seed);
     loop->random =
         g_rand_new_with_seed((guint32)(seed * args->ranks + args->rank));
@@ -415,6 +529,9 @@ static const dscomm_wire_ops_t loop_wire = {
     .wake = loop_wake,
     .describe = loop_describe,
     .depth = loop_depth,
+    .expose = loop_expose,
+    .conceal = loop_conceal,
+    .put = loop_put,
 };
 
 DSCOMM_WIRE_SLOTS(slots, loop_wire);
