@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# DSCOMM_IBVERBS: libibverbs for backends/ibverbs.
+# DSCOMM_IBVERBS: libibverbs for backends/net/ibverbs.
 # Sets have_ibverbs, dscomm_ibverbs, IBVERBS_CFLAGS, IBVERBS_LIBS.
 AC_DEFUN([DSCOMM_IBVERBS],
 [DSCOMM_ARG_WITH([ibverbs], [backend on RDMA devices],
@@ -22,6 +22,6 @@ AS_IF([test "$with_ibverbs" != no], [
         [neither libibverbs.pc nor include/infiniband/verbs.h and libibverbs])
     AC_MSG_RESULT([${dscomm_ibverbs_found:-no}])
 ])
-DSCOMM_DECIDE([ibverbs], [backends/ibverbs/ibverbs.c])
+DSCOMM_DECIDE([ibverbs], [backends/net/ibverbs/ibverbs.c])
 AM_CONDITIONAL([HAVE_IBVERBS], [test "$have_ibverbs" = yes])
 ])

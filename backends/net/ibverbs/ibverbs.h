@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The wire ibverbs: frames by SEND between reliable connections (RC), which are
+ * made when they are needed, with datagrams (UD) between the ranks' devices.
+ *
+ * Frames to a rank are a stream, cut into parts of at most SLOT_BYTES; a header
+ * is in one part. Each part goes into a slot of the receiver, which the ranks
+ * that send to it share. A sender may have WINDOW parts without a slot that was
+ * given back; the immediate data of each part gives slots back. So no part
+ * comes without a slot for it. A part that only gives slots back needs none of
+ * the window: SPARE slots are for those.
+ *
+ * All completions are of one queue (CQ). The id of a work request is the
+ * address of its op_t. */
+#ifndef BACKENDS_NET_IBVERBS_IBVERBS_H
+#define BACKENDS_NET_IBVERBS_IBVERBS_H
+
+#include <dscomm/wire.h>
+
+#include <infiniband/verbs.h>
+
+#include <glib.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+
+/* Bytes of a slot: two packets of the largest MTU. */
+#define SLOT_BYTES ((size_t)8 << 10)
+/* Parts that a rank may have sent to another one beyond what that has given
+ * back. */
+#define WINDOW 32
+/* Parts that only give slots back, each at least half a window, which a rank
+ * that does not poll may get; twice as many as there are. */
+#define SPARE 4
+/* Work requests of a connection for what it sends. */
+#define SEND_DEPTH (WINDOW + SPARE + 2)
+/* Longest text of a failure. */
+#define VERBS_TEXT 256
+/* Bytes of a text of a GID. */
+#define GID_TEXT 64
+
+typedef struct verbs verbs_t;
+
+typedef enum {
+    OP_PART, /* a part is received */
+    OP_SEND, /* a part, or an empty write, is sent */
+    OP_PUT, /* a frame is written to the peer's memory */
+    OP_HELLO, /* a datagram is received */
+    OP_GREET /* a datagram is sent */
+} op_kind_t;
+
+/* Memory of a user that the device may read, or write. */
+typedef struct region region_t;
+typedef struct regions regions_t;
+
+/* A work request. */
+typedef struct op {
+    SLIST_ENTRY(op) in_free;
+    TAILQ_ENTRY(op) in_pair; /* of a put */
+    op_kind_t kind;
+    int peer; /* of what is sent */
+    size_t bytes; /* of frames, in a part that is sent */
+    char *slot; /* its memory */
+    uint32_t lkey;
+    /* Of a put: the frame, its data, and where it goes. */
+    dscomm_wire_frame_t *frame;
+    region_t *region;
+    uint64_t remote;
+    uint32_t rkey, tag;
+} op_t;
+
+SLIST_HEAD(ops, op);
+
+/* What a rank publishes: how its device and its datagrams are reached. */
+typedef struct {
+    union ibv_gid gid;
+    uint32_t qpn; /* of its UD queue pair */
+    uint32_t qkey;
+    uint16_t lid;
+    uint8_t mtu; /* enum ibv_mtu of its port */
+    uint8_t link_layer;
+} address_t;
+
+typedef enum {
+    PAIR_NONE, /* nobody has asked for a connection */
+    PAIR_ASKING, /* the peer is not known to be connected to this rank */
+    PAIR_UP, /* frames can be sent */
+    PAIR_LOST
+} pair_state_t;
+
+/* The connection to another rank. */
+typedef struct {
+    pair_state_t state;
+    bool has_address;
+    address_t address;
+    struct ibv_ah *ah; /* for datagrams */
+    struct ibv_qp *qp;
+    uint32_t psn; /* of what this rank sends */
+    uint32_t peer_qpn; /* of the peer's end; 0: not known yet */
+    bool told; /* a connection was wanted: the peer is greeted until it hears */
+    int64_t end_ns; /* until then the peer is greeted */
+    int64_t greet_ns; /* the next time */
+    int64_t pause_ns; /* after that */
+    int64_t sent_ns; /* when a completion has shown last that it lives */
+    struct {
+        dscomm_wire_frame_t *first, **last;
+        size_t bytes; /* that are not in a part yet, with headers */
+    } queue;
+    TAILQ_HEAD(, op) puts; /* that have no work request yet */
+    TAILQ_HEAD(, op) flying_puts;
+    size_t flying; /* bytes of frames that are on their way */
+    unsigned posted; /* work requests for what is sent, not complete */
+    unsigned window; /* parts that may be sent */
+    unsigned owed; /* slots to be given back to the peer */
+    dscomm_wire_sink_t *sink; /* of the frame that is arriving, or NULL */
+    bool failed; /* it is to be lost at the next poll */
+    dscomm_failure_kind_t why_kind;
+    char why[VERBS_TEXT]; /* if failed */
+} pair_t;
+
+/* How the connections are made; of the settings. */
+typedef struct {
+    uint8_t service_level, traffic_class, timeout, retries, hop_limit;
+    uint16_t pkey_index;
+} path_t;
+
+struct verbs {
+    dscomm_wire_args_t args;
+    const dscomm_wire_calls_t *calls;
+    struct ibv_context *context;
+    struct ibv_device_attr device;
+    struct ibv_port_attr port;
+    uint8_t port_number;
+    int gid_index;
+    path_t path;
+    address_t own; /* what this rank publishes */
+    struct ibv_pd *pd;
+    struct ibv_comp_channel *channel;
+    struct ibv_cq *cq;
+    unsigned acks; /* events of the CQ that are to be acknowledged */
+    bool wants_event; /* wait was called: the next poll arms the CQ */
+    bool armed; /* the next completion makes the channel readable */
+    struct ibv_srq *srq;
+    unsigned slots; /* in the SRQ, or in use */
+    struct ibv_qp *ud;
+    pair_t *pairs;
+    GHashTable *by_qpn; /* number of the peer + 1 */
+    GPtrArray *memories; /* memory_t: of all slots */
+    regions_t *regions;
+    struct ops sends; /* free ones, of parts that are sent */
+    struct ops greets; /* free ones, of datagrams that are sent */
+    struct ops puts; /* free ones, without slots */
+    unsigned max_inline;
+    unsigned open; /* pairs that have a queue pair */
+    unsigned asking; /* pairs in PAIR_ASKING */
+    unsigned failed; /* pairs that are to be lost */
+    int wake; /* event descriptor */
+    int64_t timers_ns; /* when timers were looked at last */
+    bool warned; /* a stranger was logged */
+    bool port_down; /* was logged */
+};
+
+/* device.c */
+
+/* Opens the device, port and GID that the settings choose. */
+dscomm_status_t verbs_device_open(verbs_t *verbs);
+const char *verbs_gid_text(const union ibv_gid *gid, char text[GID_TEXT]);
+
+/* memory.c */
+
+/* Adds count ops, each with a slot of bytes, to a list. -1 and errno: the
+ * memory cannot be had. */
+int verbs_slots_add(verbs_t *verbs, struct ops *list, op_kind_t kind,
+                    unsigned count, size_t bytes);
+void verbs_slots_free(verbs_t *verbs);
+/* The remedy for what an errno says of a resource; "" if there is none. */
+const char *verbs_remedy(int error);
+
+/* region.c */
+
+regions_t *verbs_regions_new(struct ibv_pd *pd);
+void verbs_regions_free(regions_t *regions);
+/* Takes memory of a user, which the device may read, or a peer's device write
+ * if it is to be written; NULL: it cannot be had. */
+region_t *verbs_region_take(regions_t *regions, const void *memory,
+                            size_t bytes, bool written);
+void verbs_region_drop(region_t *region);
+/* Drops a region in which a device may still write: it does not after this. */
+void verbs_region_end(region_t *region);
+uint32_t verbs_region_lkey(const region_t *region);
+uint32_t verbs_region_rkey(const region_t *region);
+
+/* connect.c */
+
+/* Makes the UD queue pair, and receives datagrams. */
+dscomm_status_t verbs_greeter_open(verbs_t *verbs);
+size_t verbs_address(void *wire, void *buffer);
+dscomm_status_t verbs_connect(void *wire, int peer, const void *address,
+                              size_t bytes);
+/* A datagram of so many bytes, with its header, has come. */
+void verbs_hello(verbs_t *verbs, op_t *op, size_t bytes);
+/* The peer has sent by its connection: it is up. */
+void verbs_pair_up(verbs_t *verbs, int peer);
+/* Greets peers that do not answer yet, and gives up those that never do. */
+void verbs_greet_again(verbs_t *verbs, int64_t now);
+
+/* stream.c */
+
+void verbs_post(void *wire, int peer, dscomm_wire_frame_t *frame);
+/* Sends what the window allows. */
+void verbs_send(verbs_t *verbs, int peer);
+/* A part that was sent is there. */
+void verbs_part_sent(verbs_t *verbs, op_t *op);
+void *verbs_expose(void *wire, int peer, void *memory, size_t bytes,
+                   unsigned char *key);
+void verbs_conceal(void *wire, int peer, void *exposed, int complete);
+int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
+              const unsigned char *key, uint64_t offset, uint32_t tag);
+/* A put has ended, which has succeeded or not. */
+void verbs_put_ended(verbs_t *verbs, op_t *op, bool succeeded);
+/* A part has come from peer. */
+void verbs_part(verbs_t *verbs, int peer, op_t *op, size_t bytes,
+                uint32_t given_back);
+/* A put of peer has written so many bytes. */
+void verbs_written(verbs_t *verbs, int peer, op_t *op, size_t bytes,
+                   uint32_t tag);
+/* Lets a slot receive again. */
+void verbs_slot_post(verbs_t *verbs, op_t *op);
+/* Sees whether the peer lives, if nothing has been sent for a while. */
+void verbs_probe(verbs_t *verbs, int peer, int64_t now);
+/* Drops frames that the device does not have. */
+void verbs_frames_drop(verbs_t *verbs, pair_t *pair);
+
+/* ibverbs.c */
+
+int64_t verbs_now(void); /* ns */
+/* The connection to peer has failed: it is lost at the next poll. */
+void verbs_pair_fail(verbs_t *verbs, int peer, dscomm_failure_kind_t kind,
+                     const char *format, ...) G_GNUC_PRINTF(4, 5);
+
+extern const dscomm_setting_t verbs_settings[];
+enum {
+    SETTING_NAME,
+    SETTING_PORT,
+    SETTING_INDEX,
+    SETTING_SERVICE_LEVEL,
+    SETTING_TRAFFIC_CLASS,
+    SETTING_PKEY,
+    SETTING_TIMEOUT,
+    SETTING_RETRIES
+};
+
+#endif

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames as parts: how they are sent, and what is done with those that come. */
+#include "config.h"
+
+#include "backends/net/ibverbs/ibverbs.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define HEADER ((size_t)DSCOMM_WIRE_HEADER)
+/* A peer to which nothing was sent for so long is probed. */
+#define PROBE_NS (INT64_C(1000) * 1000000)
+
+static uint64_t header_bytes(const void *header)
+{
+    uint64_t little;
+
+    memcpy(&little, header, sizeof little);
+    return GUINT64_FROM_LE(little);
+}
+
+/* Sending. */
+
+static void queue_add(pair_t *pair, dscomm_wire_frame_t *frame)
+{
+    frame->next = NULL;
+    *pair->queue.last = frame;
+    pair->queue.last = &frame->next;
+    pair->queue.bytes += HEADER + frame->bytes;
+}
+
+static dscomm_wire_frame_t *queue_take(pair_t *pair)
+{
+    dscomm_wire_frame_t *frame = pair->queue.first;
+
+    pair->queue.first = frame->next;
+    if (!pair->queue.first)
+        pair->queue.last = &pair->queue.first;
+    return frame;
+}
+
+/* Frees the op of a put that is in no list. */
+static void put_end(verbs_t *verbs, op_t *op, bool succeeded)
+{
+    dscomm_wire_frame_t *frame = op->frame;
+
+    verbs->pairs[op->peer].flying -= op->bytes;
+    verbs_region_drop(op->region);
+    SLIST_INSERT_HEAD(&verbs->puts, op, in_free);
+    if (succeeded)
+        verbs->calls->sent(verbs->args.arg, frame);
+    else
+        verbs->calls->dropped(verbs->args.arg, frame);
+}
+
+void verbs_frames_drop(verbs_t *verbs, pair_t *pair)
+{
+    while (pair->queue.first)
+        verbs->calls->dropped(verbs->args.arg, queue_take(pair));
+    pair->queue.bytes = 0;
+    while (!TAILQ_EMPTY(&pair->puts)) {
+        op_t *op = TAILQ_FIRST(&pair->puts);
+
+        TAILQ_REMOVE(&pair->puts, op, in_pair);
+        put_end(verbs, op, false);
+    }
+}
+
+/* Copies as much of a frame as there is room for to a part. */
+static size_t frame_copy(dscomm_wire_frame_t *frame, char *to, size_t room)
+{
+    size_t header = 0, bytes;
+
+    if (!frame->done) {
+        if (room < HEADER)
+            return 0;
+        memcpy(to, frame->header, HEADER);
+        header = frame->done = HEADER;
+    }
+    bytes = MIN(room - header, HEADER + frame->bytes - frame->done);
+    if (bytes)
+        memcpy(to + header, (const char *)frame->data + frame->done - HEADER,
+               bytes);
+    frame->done += bytes;
+    return header + bytes;
+}
+
+/* Fills a part from the queue. Frames that are complete in it have been sent:
+ * they are put on a list of their own, because what the engine then posts has
+ * to come after this part. */
+static size_t part_fill(pair_t *pair, char *to, dscomm_wire_frame_t **ret_sent)
+{
+    dscomm_wire_frame_t **last = ret_sent;
+    size_t bytes = 0;
+
+    *last = NULL;
+    while (pair->queue.first) {
+        dscomm_wire_frame_t *frame = pair->queue.first;
+        const size_t copied = frame_copy(frame, to + bytes, SLOT_BYTES - bytes);
+
+        bytes += copied;
+        if (!copied || frame->done < HEADER + frame->bytes)
+            break;
+        *last = queue_take(pair);
+        last = &frame->next;
+        *last = NULL;
+    }
+    pair->queue.bytes -= bytes;
+    return bytes;
+}
+
+/* Posts a work request, of op and with its bytes; false: the connection has
+ * failed. */
+static bool request_post(verbs_t *verbs, op_t *op, const void *data,
+                         struct ibv_send_wr *wr)
+{
+    pair_t *pair = &verbs->pairs[op->peer];
+    struct ibv_sge part = {.addr = (uintptr_t)data,
+                           .length = (uint32_t)op->bytes,
+                           .lkey = op->lkey};
+    struct ibv_send_wr *bad;
+    int error;
+
+    wr->wr_id = (uintptr_t)op;
+    wr->send_flags = IBV_SEND_SIGNALED;
+    if (op->kind == OP_SEND && op->bytes <= verbs->max_inline)
+        wr->send_flags |= IBV_SEND_INLINE;
+    wr->sg_list = &part;
+    wr->num_sge = op->bytes > 0;
+    error = ibv_post_send(pair->qp, wr, &bad);
+    if (error) {
+        verbs_pair_fail(verbs, op->peer, DSCOMM_FAILURE_RESOURCE,
+                        "the device takes no work request: %s",
+                        strerror(error < 0 ? -error : error));
+        return false;
+    }
+    pair->posted++;
+    return true;
+}
+
+/* Posts what is in the slot of an op. */
+static bool slot_send(verbs_t *verbs, int peer, op_t *op, size_t bytes,
+                      struct ibv_send_wr *wr)
+{
+    op->peer = peer;
+    op->bytes = bytes;
+    if (!request_post(verbs, op, op->slot, wr)) {
+        SLIST_INSERT_HEAD(&verbs->sends, op, in_free);
+        return false;
+    }
+    verbs->pairs[peer].flying += bytes;
+    return true;
+}
+
+/* An op for what is sent to a pair; NULL: none is free. */
+static op_t *op_take(verbs_t *verbs, const pair_t *pair)
+{
+    op_t *op = SLIST_FIRST(&verbs->sends);
+
+    if (!op || pair->posted >= SEND_DEPTH)
+        return NULL;
+    SLIST_REMOVE_HEAD(&verbs->sends, in_free);
+    return op;
+}
+
+/* Sends a part, which also gives slots back. */
+static void part_send(verbs_t *verbs, int peer, op_t *op, size_t bytes)
+{
+    pair_t *pair = &verbs->pairs[peer];
+    struct ibv_send_wr wr = {.opcode = IBV_WR_SEND_WITH_IMM,
+                             .imm_data = htobe32(pair->owed)};
+
+    if (slot_send(verbs, peer, op, bytes, &wr))
+        pair->owed = 0;
+}
+
+/* Lets the device write the first put, which cannot be taken back then. */
+static void put_send(verbs_t *verbs, int peer)
+{
+    pair_t *pair = &verbs->pairs[peer];
+    op_t *op = TAILQ_FIRST(&pair->puts);
+    dscomm_wire_frame_t *frame = op->frame;
+    struct ibv_send_wr wr = {
+        .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+        .imm_data = htobe32(op->tag),
+        .wr.rdma = {.remote_addr = op->remote, .rkey = op->rkey}};
+
+    if (frame->data && !request_post(verbs, op, frame->data, &wr))
+        return; /* it is dropped with the connection */
+    TAILQ_REMOVE(&pair->puts, op, in_pair);
+    if (!frame->data) {
+        put_end(verbs, op, true);
+        return;
+    }
+    frame->done = 1;
+    frame->pinned = 1;
+    pair->window--;
+    TAILQ_INSERT_TAIL(&pair->flying_puts, op, in_pair);
+}
+
+void verbs_send(verbs_t *verbs, int peer)
+{
+    pair_t *pair = &verbs->pairs[peer];
+    dscomm_wire_frame_t *sent, *next;
+    op_t *op;
+
+    if (pair->state != PAIR_UP || pair->failed)
+        return;
+    while (pair->queue.first && pair->window && !pair->failed &&
+           (op = op_take(verbs, pair)) != NULL) {
+        const size_t bytes = part_fill(pair, op->slot, &sent);
+
+        pair->window--;
+        part_send(verbs, peer, op, bytes);
+        for (; sent; sent = next) {
+            next = sent->next;
+            verbs->calls->sent(verbs->args.arg, sent);
+        }
+    }
+    while (!TAILQ_EMPTY(&pair->puts) && pair->window && !pair->failed &&
+           pair->posted < SEND_DEPTH)
+        put_send(verbs, peer);
+    if (pair->owed >= WINDOW / 2 && !pair->failed &&
+        (op = op_take(verbs, pair)) != NULL)
+        part_send(verbs, peer, op, 0);
+}
+
+void verbs_post(void *wire, int peer, dscomm_wire_frame_t *frame)
+{
+    verbs_t *verbs = wire;
+    pair_t *pair = &verbs->pairs[peer];
+
+    frame->done = 0;
+    queue_add(pair, frame);
+    if (pair->state == PAIR_LOST)
+        verbs->failed++; /* the next poll drops it */
+    else if (pair->queue.first == frame)
+        verbs_send(verbs, peer);
+}
+
+void verbs_part_sent(verbs_t *verbs, op_t *op)
+{
+    pair_t *pair = &verbs->pairs[op->peer];
+
+    pair->posted--;
+    pair->flying -= op->bytes;
+    pair->sent_ns = verbs_now();
+    SLIST_INSERT_HEAD(&verbs->sends, op, in_free);
+}
+
+void verbs_probe(verbs_t *verbs, int peer, int64_t now)
+{
+    pair_t *pair = &verbs->pairs[peer];
+    struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
+    op_t *op;
+
+    if (pair->state != PAIR_UP || pair->failed || pair->posted ||
+        now - pair->sent_ns < PROBE_NS)
+        return;
+    op = op_take(verbs, pair);
+    if (op)
+        slot_send(verbs, peer, op, 0, &wr);
+}
+
+/* Keys: u64 address, u64 bytes, u32 rkey, little-endian. */
+
+void *verbs_expose(void *wire, int peer, void *memory, size_t bytes,
+                   unsigned char *key)
+{
+    const verbs_t *verbs = wire;
+    const uint64_t values[] = {GUINT64_TO_LE((uintptr_t)memory),
+                               GUINT64_TO_LE(bytes)};
+    region_t *region = verbs_region_take(verbs->regions, memory, bytes, true);
+    uint32_t rkey;
+
+    (void)peer;
+    if (!region)
+        return NULL;
+    rkey = GUINT32_TO_LE(verbs_region_rkey(region));
+    memset(key, 0, DSCOMM_WIRE_KEY);
+    memcpy(key, values, sizeof values);
+    memcpy(key + sizeof values, &rkey, sizeof rkey);
+    return region;
+}
+
+void verbs_conceal(void *wire, int peer, void *exposed, int complete)
+{
+    (void)wire;
+    (void)peer;
+    if (complete)
+        verbs_region_drop(exposed);
+    else
+        verbs_region_end(exposed);
+}
+
+/* The op of a put; the oldest free one, or a new one. */
+static op_t *put_op(verbs_t *verbs)
+{
+    op_t *op = SLIST_FIRST(&verbs->puts);
+
+    if (op)
+        SLIST_REMOVE_HEAD(&verbs->puts, in_free);
+    else
+        op = g_new0(op_t, 1);
+    op->kind = OP_PUT;
+    return op;
+}
+
+int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
+              const unsigned char *key, uint64_t offset, uint32_t tag)
+{
+    verbs_t *verbs = wire;
+    pair_t *pair = &verbs->pairs[peer];
+    uint64_t values[2];
+    uint32_t rkey;
+    region_t *region;
+    op_t *op;
+
+    memcpy(values, key, sizeof values);
+    memcpy(&rkey, key + sizeof values, sizeof rkey);
+    if (pair->state != PAIR_UP || pair->failed ||
+        frame->bytes > verbs->port.max_msg_sz ||
+        offset > GUINT64_FROM_LE(values[1]) ||
+        frame->bytes > GUINT64_FROM_LE(values[1]) - offset)
+        return 0;
+    region =
+        verbs_region_take(verbs->regions, frame->data, frame->bytes, false);
+    if (!region)
+        return 0;
+    op = put_op(verbs);
+    op->peer = peer;
+    op->bytes = frame->bytes;
+    op->frame = frame;
+    op->region = region;
+    op->lkey = verbs_region_lkey(region);
+    op->remote = GUINT64_FROM_LE(values[0]) + offset;
+    op->rkey = GUINT32_FROM_LE(rkey);
+    op->tag = tag;
+    frame->done = 0;
+    pair->flying += op->bytes;
+    TAILQ_INSERT_TAIL(&pair->puts, op, in_pair);
+    if (TAILQ_FIRST(&pair->puts) == op)
+        verbs_send(verbs, peer);
+    return 1;
+}
+
+void verbs_put_ended(verbs_t *verbs, op_t *op, bool succeeded)
+{
+    pair_t *pair = &verbs->pairs[op->peer];
+
+    pair->posted--;
+    pair->sent_ns = verbs_now();
+    TAILQ_REMOVE(&pair->flying_puts, op, in_pair);
+    put_end(verbs, op, succeeded);
+}
+
+/* Receiving. */
+
+void verbs_slot_post(verbs_t *verbs, op_t *op)
+{
+    struct ibv_sge slot = {
+        .addr = (uintptr_t)op->slot, .length = SLOT_BYTES, .lkey = op->lkey};
+    struct ibv_recv_wr wr = {
+        .wr_id = (uintptr_t)op, .sg_list = &slot, .num_sge = 1};
+    struct ibv_recv_wr *bad;
+    const int error = ibv_post_srq_recv(verbs->srq, &wr, &bad);
+
+    if (!error)
+        return;
+    for (int p = 0; p < verbs->args.ranks; p++)
+        if (verbs->pairs[p].qp)
+            verbs_pair_fail(verbs, p, DSCOMM_FAILURE_RESOURCE,
+                            "the device takes no receive: %s",
+                            strerror(error < 0 ? -error : error));
+}
+
+/* Gives bytes of a part to the engine; false: they make no sense. */
+static bool part_use(verbs_t *verbs, int peer, const char *from, size_t bytes)
+{
+    pair_t *pair = &verbs->pairs[peer];
+
+    while (bytes && pair->state == PAIR_UP) {
+        size_t some;
+
+        if (!pair->sink) {
+            if (bytes < HEADER)
+                return false;
+            pair->sink = verbs->calls->arrive(verbs->args.arg, peer,
+                                              (const unsigned char *)from);
+            if (!pair->sink || pair->sink->bytes != header_bytes(from))
+                return false;
+            pair->sink->done = 0;
+            from += HEADER;
+            bytes -= HEADER;
+        }
+        some = MIN(bytes, pair->sink->bytes - pair->sink->done);
+        if (pair->sink->memory && some)
+            memcpy((char *)pair->sink->memory + pair->sink->done, from, some);
+        pair->sink->done += some;
+        from += some;
+        bytes -= some;
+        if (pair->sink->done == pair->sink->bytes) {
+            dscomm_wire_sink_t *sink = pair->sink;
+
+            pair->sink = NULL;
+            verbs->calls->landed(verbs->args.arg, peer, sink);
+        }
+    }
+    return true;
+}
+
+void verbs_written(verbs_t *verbs, int peer, op_t *op, size_t bytes,
+                   uint32_t tag)
+{
+    verbs->pairs[peer].owed++;
+    verbs_slot_post(verbs, op);
+    verbs->calls->written(verbs->args.arg, peer, tag, bytes);
+    verbs_send(verbs, peer);
+}
+
+void verbs_part(verbs_t *verbs, int peer, op_t *op, size_t bytes,
+                uint32_t given_back)
+{
+    pair_t *pair = &verbs->pairs[peer];
+    bool valid = given_back <= WINDOW - pair->window;
+
+    if (bytes)
+        pair->owed++;
+    if (valid) {
+        pair->window += given_back;
+        valid = part_use(verbs, peer, op->slot, bytes);
+    }
+    if (!valid)
+        verbs_pair_fail(verbs, peer, DSCOMM_FAILURE_DIED,
+                        "it has sent a frame that makes no sense");
+    verbs_slot_post(verbs, op);
+    verbs_send(verbs, peer);
+}
