@@ -98,6 +98,9 @@ void net_post_piece(request_t *request, size_t offset, size_t bytes)
                              .a = offset,
                              .b = request->peer_id};
     const char *data = (const char *)request->message.send + offset;
+    dscomm_wire_put_t put = {.size = sizeof put,
+                             .message = request->message.send,
+                             .bytes = request->wanted};
     frame_t *frame;
 
     if (!request->has_key) {
@@ -110,8 +113,10 @@ void net_post_piece(request_t *request, size_t offset, size_t bytes)
     frame->wire.unordered = 1;
     frame->is_put = true;
     LIST_INSERT_HEAD(&request->frames, frame, in_request);
-    if (domain->ops.put(domain->wire, request->peer, &frame->wire, request->key,
-                        offset, net_id_tag(request->peer_id)))
+    put.offset = offset;
+    put.tag = net_id_tag(request->peer_id);
+    memcpy(put.key, request->key, sizeof put.key);
+    if (domain->ops.put(domain->wire, request->peer, &frame->wire, &put))
         return;
     frame->is_put = false;
     domain->ops.post(domain->wire, request->peer, &frame->wire);

@@ -60,6 +60,18 @@ typedef struct dscomm_wire_frame {
     unsigned char header[DSCOMM_WIRE_HEADER];
 } dscomm_wire_frame_t;
 
+/* Where the payload of a frame goes that is put. It is valid during the call
+ * only. */
+typedef struct {
+    size_t size;
+    unsigned char key[DSCOMM_WIRE_KEY]; /* of the peer's expose */
+    uint64_t offset; /* from where its memory begins */
+    uint32_t tag; /* for the peer's written */
+    /* The message of which the payload is a part. */
+    const void *message;
+    size_t bytes;
+} dscomm_wire_put_t;
+
 /* The place to which the payload of an arriving frame goes. The engine owns it
  * and may set memory to NULL while the payload arrives: the rest is then
  * discarded. The wire has the sink until landed(), lost() or close. */
@@ -174,12 +186,12 @@ typedef struct dscomm_wire_ops {
     /* Ends that. Nothing writes to the memory after the return; if complete is
      * 0, perhaps because the connection fails. */
     void (*conceal)(void *wire, int peer, void *exposed, int complete);
-    /* Takes a frame whose payload, not its header, goes to the peer's memory,
-     * at offset from where the key begins; the peer's written is called with
-     * tag. frame->data may become NULL while done is 0: nothing is written
-     * then. Returns 0 if it cannot: post takes the frame. */
+    /* Takes a frame whose payload, not its header, goes to the peer's memory;
+     * the peer's written is called then. frame->data may become NULL while done
+     * is 0: nothing is written then. Returns 0 if it cannot: post takes the
+     * frame. */
     int (*put)(void *wire, int peer, dscomm_wire_frame_t *frame,
-               const unsigned char *key, uint64_t offset, uint32_t tag);
+               const dscomm_wire_put_t *put);
 } dscomm_wire_ops_t;
 
 /* For the slot open of a backend: opens a group above wire, whose table must

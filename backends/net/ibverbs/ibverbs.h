@@ -213,7 +213,7 @@ void *verbs_expose(void *wire, int peer, void *memory, size_t bytes,
                    unsigned char *key);
 void verbs_conceal(void *wire, int peer, void *exposed, int complete);
 int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
-              const unsigned char *key, uint64_t offset, uint32_t tag);
+              const dscomm_wire_put_t *put);
 /* A put has ended, which has succeeded or not. */
 void verbs_put_ended(verbs_t *verbs, op_t *op, bool succeeded);
 /* A part has come from peer. */

@@ -307,7 +307,7 @@ static op_t *put_op(verbs_t *verbs)
 }
 
 int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
-              const unsigned char *key, uint64_t offset, uint32_t tag)
+              const dscomm_wire_put_t *put)
 {
     verbs_t *verbs = wire;
     pair_t *pair = &verbs->pairs[peer];
@@ -316,15 +316,14 @@ int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
     region_t *region;
     op_t *op;
 
-    memcpy(values, key, sizeof values);
-    memcpy(&rkey, key + sizeof values, sizeof rkey);
+    memcpy(values, put->key, sizeof values);
+    memcpy(&rkey, put->key + sizeof values, sizeof rkey);
     if (pair->state != PAIR_UP || pair->failed ||
         frame->bytes > verbs->port.max_msg_sz ||
-        offset > GUINT64_FROM_LE(values[1]) ||
-        frame->bytes > GUINT64_FROM_LE(values[1]) - offset)
+        put->offset > GUINT64_FROM_LE(values[1]) ||
+        frame->bytes > GUINT64_FROM_LE(values[1]) - put->offset)
         return 0;
-    region =
-        verbs_region_take(verbs->regions, frame->data, frame->bytes, false);
+    region = verbs_region_take(verbs->regions, put->message, put->bytes, false);
     if (!region)
         return 0;
     op = put_op(verbs);
@@ -333,9 +332,9 @@ int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
     op->frame = frame;
     op->region = region;
     op->lkey = verbs_region_lkey(region);
-    op->remote = GUINT64_FROM_LE(values[0]) + offset;
+    op->remote = GUINT64_FROM_LE(values[0]) + put->offset;
     op->rkey = GUINT32_FROM_LE(rkey);
-    op->tag = tag;
+    op->tag = put->tag;
     frame->done = 0;
     pair->flying += op->bytes;
     TAILQ_INSERT_TAIL(&pair->puts, op, in_pair);

@@ -155,7 +155,7 @@ static void loop_conceal(void *wire, int p, void *exposed, int complete)
 }
 
 static int loop_put(void *wire, int p, dscomm_wire_frame_t *frame,
-                    const unsigned char *key, uint64_t offset, uint32_t tag)
+                    const dscomm_wire_put_t *put)
 {
     loop_t *loop = wire;
     sending_t *sending;
@@ -164,8 +164,8 @@ static int loop_put(void *wire, int p, dscomm_wire_frame_t *frame,
         return 0;
     sending = frame_hold(loop, p, frame);
     sending->is_put = true;
-    sending->put = (put_t){.offset = offset, .tag = tag};
-    memcpy(&sending->put.exposed, key, sizeof sending->put.exposed);
+    sending->put = (put_t){.offset = put->offset, .tag = put->tag};
+    memcpy(&sending->put.exposed, put->key, sizeof sending->put.exposed);
     return 1;
 }
 

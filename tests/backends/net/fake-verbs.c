@@ -1,0 +1,715 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config.h"
+
+#include "tests/backends/net/fake-verbs.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define CONTEXTS_MOST 8
+#define EVENTS_MOST 16
+
+typedef struct {
+    struct ibv_context context; /* first */
+    struct ibv_async_event events[EVENTS_MOST];
+    unsigned event_count;
+} fake_context_t;
+
+typedef struct {
+    struct ibv_wc wc;
+    uint64_t source; /* completions of one source keep their order */
+} fake_wc_t;
+
+typedef struct {
+    struct ibv_cq cq; /* first */
+    GArray *wcs; /* fake_wc_t */
+    bool armed;
+    unsigned events; /* that were not read */
+} fake_cq_t;
+
+typedef struct {
+    struct ibv_srq srq; /* first */
+    GQueue receives; /* struct ibv_recv_wr *, with its own sg_list */
+    unsigned max;
+} fake_srq_t;
+
+typedef struct {
+    struct ibv_qp qp; /* first */
+    GQueue receives;
+    fake_srq_t *srq;
+    uint32_t peer;
+    unsigned access, max_inline;
+} fake_qp_t;
+
+typedef struct {
+    struct ibv_mr mr; /* first */
+    int access;
+} fake_mr_t;
+
+fake_t fake;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static GHashTable *qps, *mrs; /* by number, by key */
+static uint32_t last_number = 16;
+static struct ibv_device devices[4];
+static fake_context_t *contexts[CONTEXTS_MOST];
+
+void fake_reset(void)
+{
+    if (!qps) {
+        qps = g_hash_table_new(NULL, NULL);
+        mrs = g_hash_table_new(NULL, NULL);
+    }
+    g_clear_pointer(&fake.order, g_rand_free);
+    fake = (fake_t){.devices = 1,
+                    .state = IBV_PORT_ACTIVE,
+                    .link_layer = IBV_LINK_LAYER_ETHERNET,
+                    .max_msg_sz = 1U << 30,
+                    .max_cqe = 32767,
+                    .max_srq_wr = 32767,
+                    .max_inline = 512};
+}
+
+/* Whether a call fails; its errno is then set. */
+static bool fails(fake_call_t call)
+{
+    if (!fake.fails[call])
+        return false;
+    if (fake.after[call]) {
+        fake.after[call]--;
+        return false;
+    }
+    errno = fake.fails[call];
+    return true;
+}
+
+static void *made(void *object)
+{
+    __atomic_add_fetch(&fake.objects, 1, __ATOMIC_RELAXED);
+    return object;
+}
+
+static int unmade(void *object)
+{
+    __atomic_sub_fetch(&fake.objects, 1, __ATOMIC_RELAXED);
+    g_free(object);
+    return 0;
+}
+
+/* Devices. */
+
+struct ibv_device **ibv_get_device_list(int *count)
+{
+    struct ibv_device **list = g_new0(struct ibv_device *, fake.devices + 1);
+
+    for (unsigned i = 0; i < fake.devices; i++) {
+        /* The last one by name is listed first. */
+        struct ibv_device *device = &devices[fake.devices - 1 - i];
+
+        snprintf(device->name, sizeof device->name, "fake%u",
+                 fake.devices - 1 - i);
+        list[i] = device;
+    }
+    *count = (int)fake.devices;
+    return list;
+}
+
+void ibv_free_device_list(struct ibv_device **list)
+{
+    g_free(list);
+}
+
+const char *ibv_get_device_name(struct ibv_device *device)
+{
+    return device->name;
+}
+
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+    (void)context;
+    *attr = (struct ibv_device_attr){.phys_port_cnt = 1,
+                                     .max_cqe = fake.max_cqe,
+                                     .max_srq_wr = fake.max_srq_wr};
+    return 0;
+}
+
+int(ibv_query_port)(struct ibv_context *context, uint8_t port,
+                    struct _compat_ibv_port_attr *attr)
+{
+    struct ibv_port_attr *full = (struct ibv_port_attr *)attr;
+
+    (void)context;
+    (void)port;
+    full->state = fake.state;
+    full->active_mtu = IBV_MTU_4096;
+    full->max_msg_sz = fake.max_msg_sz;
+    full->link_layer = fake.link_layer;
+    full->gid_tbl_len = 3;
+    return 0;
+}
+
+ssize_t _ibv_query_gid_table(struct ibv_context *context,
+                             struct ibv_gid_entry *entries, size_t most,
+                             uint32_t flags, size_t entry_size)
+{
+    static const uint8_t types[] = {IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2,
+                                    IBV_GID_TYPE_ROCE_V2};
+
+    (void)context;
+    (void)most;
+    (void)flags;
+    (void)entry_size;
+    for (uint32_t i = 0; i < 3; i++) {
+        entries[i] = (struct ibv_gid_entry){
+            .gid_index = i, .port_num = 1, .gid_type = types[i]};
+        entries[i].gid.raw[0] = 0xfe;
+        entries[i].gid.raw[1] = 0x80;
+    }
+    /* The last one is of IPv4. */
+    memset(entries[2].gid.raw, 0, 16);
+    entries[2].gid.raw[10] = entries[2].gid.raw[11] = 0xff;
+    entries[2].gid.raw[12] = 10;
+    return 3;
+}
+
+/* Completions. */
+
+static void complete(struct ibv_cq *cq, uint64_t source,
+                     const struct ibv_wc *wc)
+{
+    fake_cq_t *queue = (fake_cq_t *)cq;
+    const fake_wc_t entry = {.wc = *wc, .source = source};
+    const uint64_t one = 1;
+
+    g_assert((int)queue->wcs->len < cq->cqe);
+    g_array_append_val(queue->wcs, entry);
+    if (!queue->armed || fake.silent)
+        return;
+    queue->armed = false;
+    queue->events++;
+    g_assert(write(cq->channel->fd, &one, sizeof one) == sizeof one);
+}
+
+/* The index of a completion that may come next. */
+static guint next_index(const GArray *wcs)
+{
+    const guint index =
+        fake.order ? (guint)g_rand_int_range(fake.order, 0, (gint32)wcs->len)
+                   : 0;
+    const uint64_t source = g_array_index(wcs, fake_wc_t, index).source;
+    guint first = 0;
+
+    while (g_array_index(wcs, fake_wc_t, first).source != source)
+        first++;
+    return first;
+}
+
+static int poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wcs)
+{
+    fake_cq_t *queue = (fake_cq_t *)cq;
+    int i = 0;
+
+    for (; i < count && queue->wcs->len; i++) {
+        const guint index = next_index(queue->wcs);
+
+        wcs[i] = g_array_index(queue->wcs, fake_wc_t, index).wc;
+        g_array_remove_index(queue->wcs, index);
+    }
+    return i;
+}
+
+static int req_notify_cq(struct ibv_cq *cq, int solicited)
+{
+    (void)solicited;
+    ((fake_cq_t *)cq)->armed = true;
+    return 0;
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,
+                     void **context)
+{
+    uint64_t count;
+
+    (void)cq;
+    (void)context;
+    return read(channel->fd, &count, sizeof count) == sizeof count ? 0 : -1;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned count)
+{
+    fake_cq_t *queue = (fake_cq_t *)cq;
+
+    g_assert(queue->events >= count);
+    queue->events -= count;
+}
+
+/* Memory. */
+
+struct ibv_mr *(ibv_reg_mr)(struct ibv_pd *pd, void *memory, size_t bytes,
+                            int access)
+{
+    fake_mr_t *mr;
+
+    pthread_mutex_lock(&lock);
+    if (fails(FAKE_REG_MR)) {
+        pthread_mutex_unlock(&lock);
+        return NULL;
+    }
+    mr = made(g_new0(fake_mr_t, 1));
+    mr->mr = (struct ibv_mr){.context = pd->context,
+                             .pd = pd,
+                             .addr = memory,
+                             .length = bytes,
+                             .lkey = ++last_number};
+    mr->mr.rkey = mr->mr.lkey;
+    mr->access = access;
+    g_hash_table_insert(mrs, GUINT_TO_POINTER(mr->mr.lkey), mr);
+    fake.registrations++;
+    pthread_mutex_unlock(&lock);
+    return &mr->mr;
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *memory, size_t bytes,
+                                uint64_t iova, unsigned int access)
+{
+    (void)iova;
+    return (ibv_reg_mr)(pd, memory, bytes, (int)access);
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+    pthread_mutex_lock(&lock);
+    g_hash_table_remove(mrs, GUINT_TO_POINTER(mr->lkey));
+    pthread_mutex_unlock(&lock);
+    return unmade(mr);
+}
+
+/* Whether a key allows an access to memory. */
+static bool allowed(uint32_t key, uint64_t address, size_t bytes, int access)
+{
+    const fake_mr_t *mr = g_hash_table_lookup(mrs, GUINT_TO_POINTER(key));
+    const uint64_t begin = mr ? (uintptr_t)mr->mr.addr : 0;
+
+    return mr && (mr->access & access) == access && address >= begin &&
+           bytes <= mr->mr.length && address - begin <= mr->mr.length - bytes;
+}
+
+/* Queue pairs. */
+
+struct ibv_qp *fake_qp(uint32_t number)
+{
+    return g_hash_table_lookup(qps, GUINT_TO_POINTER(number));
+}
+
+static uint64_t source_of(const fake_qp_t *qp, bool sends)
+{
+    return (uint64_t)qp->qp.qp_num << 1 | sends;
+}
+
+static void send_complete(fake_qp_t *qp, const struct ibv_send_wr *wr,
+                          enum ibv_wc_status status)
+{
+    struct ibv_wc wc = {.wr_id = wr->wr_id, .status = status};
+
+    if (status == IBV_WC_SUCCESS) {
+        wc.opcode = IBV_WC_SEND;
+        wc.qp_num = qp->qp.qp_num;
+    } else { /* nothing else is valid */
+        wc.opcode = (enum ibv_wc_opcode)0xbad;
+        wc.byte_len = 0xbadbad;
+        qp->qp.state = IBV_QPS_ERR;
+    }
+    complete(qp->qp.send_cq, source_of(qp, true), &wc);
+}
+
+/* Takes the next receive of a queue pair, if data fits, and completes it. */
+static bool receive(fake_qp_t *qp, const void *data, size_t bytes, size_t skip,
+                    struct ibv_wc *wc)
+{
+    GQueue *receives = qp->srq ? &qp->srq->receives : &qp->receives;
+    struct ibv_recv_wr *wr = g_queue_pop_head(receives);
+
+    if (!wr)
+        return false;
+    wc->wr_id = wr->wr_id;
+    wc->qp_num = qp->qp.qp_num;
+    wc->byte_len = (uint32_t)(bytes + skip);
+    if (wc->opcode == IBV_WC_RECV) {
+        g_assert(bytes + skip <= wr->sg_list->length);
+        g_assert(allowed(wr->sg_list->lkey, wr->sg_list->addr, bytes + skip,
+                         IBV_ACCESS_LOCAL_WRITE));
+        if (bytes)
+            memcpy((char *)(uintptr_t)wr->sg_list->addr + skip, data, bytes);
+    }
+    complete(qp->qp.recv_cq, source_of(qp, false), wc);
+    g_free(wr->sg_list);
+    g_free(wr);
+    return true;
+}
+
+void fake_datagram(uint32_t number, const void *data, size_t bytes)
+{
+    struct ibv_wc wc = {.opcode = IBV_WC_RECV, .wc_flags = IBV_WC_GRH};
+    fake_qp_t *to = (fake_qp_t *)fake_qp(number);
+
+    if (to)
+        receive(to, data, bytes, 40, &wc);
+}
+
+/* Does what a reliable connection does with a work request. */
+static enum ibv_wc_status carry_out(fake_qp_t *qp, const struct ibv_send_wr *wr,
+                                    const void *data, size_t bytes)
+{
+    fake_qp_t *to = (fake_qp_t *)fake_qp(qp->peer);
+    struct ibv_wc wc = {.imm_data = wr->imm_data, .wc_flags = IBV_WC_WITH_IMM};
+    const bool writes = wr->opcode != IBV_WR_SEND_WITH_IMM;
+
+    if (fake.next_status) {
+        const enum ibv_wc_status status = fake.next_status;
+
+        fake.next_status = IBV_WC_SUCCESS;
+        return status;
+    }
+    if (!to || to->peer != qp->qp.qp_num || to->qp.state < IBV_QPS_RTR ||
+        to->qp.state == IBV_QPS_ERR)
+        return IBV_WC_RETRY_EXC_ERR;
+    if (writes && !(to->access & IBV_ACCESS_REMOTE_WRITE))
+        return IBV_WC_REM_INV_REQ_ERR;
+    if (writes && bytes) {
+        if (!allowed(wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, bytes,
+                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)) {
+            to->qp.state = IBV_QPS_ERR;
+            return IBV_WC_REM_ACCESS_ERR;
+        }
+        memcpy((void *)(uintptr_t)wr->wr.rdma.remote_addr, data, bytes);
+    }
+    if (wr->opcode == IBV_WR_RDMA_WRITE)
+        return IBV_WC_SUCCESS;
+    wc.opcode = writes ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
+    if (!receive(to, data, bytes, 0, &wc)) {
+        fake.not_ready++;
+        return IBV_WC_RNR_RETRY_EXC_ERR;
+    }
+    return IBV_WC_SUCCESS;
+}
+
+static int post_send(struct ibv_qp *base, struct ibv_send_wr *wr,
+                     struct ibv_send_wr **bad)
+{
+    fake_qp_t *qp = (fake_qp_t *)base;
+    const struct ibv_sge *part = wr->num_sge ? wr->sg_list : NULL;
+    const size_t bytes = part ? part->length : 0;
+    const void *data = part ? (const void *)(uintptr_t)part->addr : NULL;
+    enum ibv_wc_status status = IBV_WC_SUCCESS;
+
+    *bad = wr;
+    if (fails(FAKE_POST_SEND))
+        return errno;
+    g_assert(base->state >= IBV_QPS_RTS);
+    g_assert(bytes <= fake.max_msg_sz);
+    if (wr->send_flags & IBV_SEND_INLINE)
+        g_assert(bytes <= qp->max_inline);
+    else if (bytes && !allowed(part->lkey, part->addr, bytes, 0))
+        status = IBV_WC_LOC_PROT_ERR;
+    if (base->state == IBV_QPS_ERR) {
+        send_complete(qp, wr, IBV_WC_WR_FLUSH_ERR);
+        return 0;
+    }
+    if (base->qp_type == IBV_QPT_UD) {
+        fake.datagrams++;
+        if (fake.drop_datagrams)
+            fake.drop_datagrams--;
+        else
+            fake_datagram(wr->wr.ud.remote_qpn, data, bytes);
+    } else {
+        fake.sends++;
+        if (status == IBV_WC_SUCCESS)
+            status = carry_out(qp, wr, data, bytes);
+    }
+    send_complete(qp, wr, status);
+    return 0;
+}
+
+static int receive_add(GQueue *receives, const struct ibv_recv_wr *wr)
+{
+    struct ibv_recv_wr *copy;
+
+    if (fails(FAKE_POST_RECV))
+        return errno;
+    copy = g_memdup(wr, sizeof *wr);
+    copy->sg_list = g_memdup(wr->sg_list, sizeof *wr->sg_list);
+    g_queue_push_tail(receives, copy);
+    return 0;
+}
+
+static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+                     struct ibv_recv_wr **bad)
+{
+    *bad = wr;
+    return receive_add(&((fake_qp_t *)qp)->receives, wr);
+}
+
+static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+                         struct ibv_recv_wr **bad)
+{
+    fake_srq_t *queue = (fake_srq_t *)srq;
+
+    *bad = wr;
+    if (g_queue_get_length(&queue->receives) >= queue->max)
+        return ENOMEM;
+    return receive_add(&queue->receives, wr);
+}
+
+static void receives_free(GQueue *receives)
+{
+    struct ibv_recv_wr *wr;
+
+    while ((wr = g_queue_pop_head(receives)) != NULL) {
+        g_free(wr->sg_list);
+        g_free(wr);
+    }
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+    fake_qp_t *qp;
+
+    if (fails(FAKE_CREATE_QP))
+        return NULL;
+    if (attr->cap.max_inline_data > fake.max_inline) {
+        errno = EINVAL;
+        return NULL;
+    }
+    qp = made(g_new0(fake_qp_t, 1));
+    qp->qp = (struct ibv_qp){.context = pd->context,
+                             .pd = pd,
+                             .send_cq = attr->send_cq,
+                             .recv_cq = attr->recv_cq,
+                             .srq = attr->srq,
+                             .qp_num = ++last_number,
+                             .state = IBV_QPS_RESET,
+                             .qp_type = attr->qp_type};
+    qp->srq = (fake_srq_t *)attr->srq;
+    qp->max_inline = attr->cap.max_inline_data;
+    g_queue_init(&qp->receives);
+    g_hash_table_insert(qps, GUINT_TO_POINTER(qp->qp.qp_num), qp);
+    return &qp->qp;
+}
+
+int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
+{
+    fake_qp_t *qp = (fake_qp_t *)base;
+
+    if (fails(FAKE_MODIFY_QP))
+        return errno;
+    if (mask & IBV_QP_ACCESS_FLAGS)
+        qp->access = attr->qp_access_flags;
+    if (mask & IBV_QP_DEST_QPN)
+        qp->peer = attr->dest_qp_num;
+    base->state = attr->qp_state;
+    return 0;
+}
+
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+    g_hash_table_remove(qps, GUINT_TO_POINTER(qp->qp_num));
+    receives_free(&((fake_qp_t *)qp)->receives);
+    return unmade(qp);
+}
+
+/* Other objects. */
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+    fake_context_t *context;
+
+    if (fails(FAKE_OPEN_DEVICE))
+        return NULL;
+    context = made(g_new0(fake_context_t, 1));
+    context->context.device = device;
+    context->context.ops.poll_cq = poll_cq;
+    context->context.ops.req_notify_cq = req_notify_cq;
+    context->context.ops.post_send = post_send;
+    context->context.ops.post_recv = post_recv;
+    context->context.ops.post_srq_recv = post_srq_recv;
+    context->context.async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+    for (unsigned i = 0; i < CONTEXTS_MOST; i++)
+        if (!contexts[i]) {
+            contexts[i] = context;
+            break;
+        }
+    return &context->context;
+}
+
+int ibv_close_device(struct ibv_context *context)
+{
+    for (unsigned i = 0; i < CONTEXTS_MOST; i++)
+        if (contexts[i] == (fake_context_t *)context)
+            contexts[i] = NULL;
+    close(context->async_fd);
+    return unmade(context);
+}
+
+void fake_event(enum ibv_event_type type, struct ibv_qp *qp)
+{
+    const uint64_t one = 1;
+
+    for (unsigned i = 0; i < CONTEXTS_MOST; i++) {
+        fake_context_t *context = contexts[i];
+
+        if (!context || (qp && qp->context != &context->context))
+            continue;
+        context->events[context->event_count++] =
+            (struct ibv_async_event){.event_type = type, .element.qp = qp};
+        g_assert(write(context->context.async_fd, &one, sizeof one) ==
+                 sizeof one);
+    }
+}
+
+int ibv_get_async_event(struct ibv_context *base, struct ibv_async_event *event)
+{
+    fake_context_t *context = (fake_context_t *)base;
+    uint64_t count;
+
+    if (read(base->async_fd, &count, sizeof count) != sizeof count)
+        return -1;
+    *event = context->events[0];
+    context->event_count--;
+    memmove(context->events, context->events + 1,
+            context->event_count * sizeof *event);
+    return 0;
+}
+
+void ibv_ack_async_event(struct ibv_async_event *event)
+{
+    (void)event;
+}
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+    struct ibv_pd *pd;
+
+    if (fails(FAKE_ALLOC_PD))
+        return NULL;
+    pd = made(g_new0(struct ibv_pd, 1));
+    pd->context = context;
+    return pd;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+    return unmade(pd);
+}
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+    struct ibv_comp_channel *channel;
+
+    if (fails(FAKE_CREATE_CHANNEL))
+        return NULL;
+    channel = made(g_new0(struct ibv_comp_channel, 1));
+    channel->context = context;
+    channel->fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | EFD_NONBLOCK);
+    return channel;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+    close(channel->fd);
+    return unmade(channel);
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *arg,
+                             struct ibv_comp_channel *channel, int vector)
+{
+    fake_cq_t *queue;
+
+    (void)arg;
+    (void)vector;
+    if (fails(FAKE_CREATE_CQ))
+        return NULL;
+    queue = made(g_new0(fake_cq_t, 1));
+    queue->cq =
+        (struct ibv_cq){.context = context, .channel = channel, .cqe = cqe};
+    queue->wcs = g_array_new(FALSE, FALSE, sizeof(fake_wc_t));
+    return &queue->cq;
+}
+
+int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+{
+    if (fails(FAKE_RESIZE_CQ))
+        return errno;
+    cq->cqe = cqe;
+    return 0;
+}
+
+/* A queue with events that were not acknowledged would wait for ever. */
+int ibv_destroy_cq(struct ibv_cq *cq)
+{
+    fake_cq_t *queue = (fake_cq_t *)cq;
+    uint64_t count;
+
+    while (queue->events && read(cq->channel->fd, &count, sizeof count) > 0)
+        queue->events--;
+    g_assert(!queue->events);
+    g_array_unref(queue->wcs);
+    return unmade(queue);
+}
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
+                               struct ibv_srq_init_attr *attr)
+{
+    fake_srq_t *queue;
+
+    if (fails(FAKE_CREATE_SRQ))
+        return NULL;
+    queue = made(g_new0(fake_srq_t, 1));
+    queue->srq = (struct ibv_srq){.context = pd->context, .pd = pd};
+    queue->max = attr->attr.max_wr;
+    g_queue_init(&queue->receives);
+    return &queue->srq;
+}
+
+int ibv_destroy_srq(struct ibv_srq *srq)
+{
+    receives_free(&((fake_srq_t *)srq)->receives);
+    return unmade(srq);
+}
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+    struct ibv_ah *ah;
+
+    (void)attr;
+    if (fails(FAKE_CREATE_AH))
+        return NULL;
+    ah = made(g_new0(struct ibv_ah, 1));
+    ah->context = pd->context;
+    ah->pd = pd;
+    return ah;
+}
+
+int ibv_destroy_ah(struct ibv_ah *ah)
+{
+    return unmade(ah);
+}
+
+const char *ibv_wc_status_str(enum ibv_wc_status status)
+{
+    static char text[32];
+
+    snprintf(text, sizeof text, "status %d", status);
+    return text;
+}
+
+const char *ibv_event_type_str(enum ibv_event_type event)
+{
+    static char text[32];
+
+    snprintf(text, sizeof text, "event %d", event);
+    return text;
+}
