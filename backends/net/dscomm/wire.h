@@ -62,7 +62,7 @@ typedef struct dscomm_wire_frame {
 
 /* Where the payload of a frame goes that is put. It is valid during the call
  * only. */
-typedef struct {
+typedef struct dscomm_wire_put {
     size_t size;
     unsigned char key[DSCOMM_WIRE_KEY]; /* of the peer's expose */
     uint64_t offset; /* from where its memory begins */
