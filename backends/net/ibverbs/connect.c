@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MS (INT64_C(1000000))
@@ -32,8 +33,6 @@
 #define GREET_MS 20
 #define GREET_MOST_MS 1000
 #define QKEY 0x6473636dU
-/* Work requests that a rank may have not completed for one peer. */
-#define COMPLETIONS (WINDOW + SPARE + SEND_DEPTH)
 
 #define ADDRESS_BYTES 32
 #define ADDRESS_VERSION 1
@@ -258,23 +257,30 @@ dscomm_status_t verbs_greeter_open(verbs_t *verbs)
 
 /* Pairs. */
 
+int verbs_completions(int pairs)
+{
+    return pairs * (WINDOW + SPARE + SEND_DEPTH) + HELLOS + GREETS;
+}
+
 /* Makes room for the completions and receives of one more pair; an errno. */
 static int pair_room(verbs_t *verbs)
 {
-    const unsigned needed = (verbs->open + 1) * COMPLETIONS + HELLOS + GREETS;
+    const int needed = verbs_completions((int)verbs->open + 1);
     struct ops slots = SLIST_HEAD_INITIALIZER(slots);
     op_t *op;
 
-    if (needed > (unsigned)verbs->cq->cqe) {
-        const unsigned most = (unsigned)verbs->device.max_cqe;
+    if (needed > verbs->device.max_cqe || verbs->srq_room < WINDOW + SPARE)
+        return ENOSPC;
+    if (needed > verbs->cq->cqe) {
+        const int error =
+            ibv_resize_cq(verbs->cq, MIN(2 * needed, verbs->device.max_cqe));
 
-        if (needed > most)
-            return ENOSPC;
-        if (ibv_resize_cq(verbs->cq, (int)MIN(2 * needed, most)))
-            return errno ? errno : ENOSPC;
+        if (error)
+            return abs(error);
     }
     if (verbs_slots_add(verbs, &slots, OP_PART, WINDOW + SPARE, SLOT_BYTES))
         return errno;
+    verbs->srq_room -= WINDOW + SPARE;
     while ((op = SLIST_FIRST(&slots)) != NULL) {
         SLIST_REMOVE_HEAD(&slots, in_free);
         verbs_slot_post(verbs, op);
@@ -333,9 +339,7 @@ static bool pair_open(verbs_t *verbs, int peer)
                               IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
                                   IBV_QP_ACCESS_FLAGS);
     if (error) {
-        verbs_pair_fail(verbs, peer, DSCOMM_FAILURE_RESOURCE,
-                        "no queue pair for a connection: %s%s", strerror(error),
-                        verbs_remedy(error));
+        verbs_lack(verbs, "a connection needs a queue pair", error);
         return false;
     }
     verbs->open++;

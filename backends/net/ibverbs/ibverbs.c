@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -25,6 +26,8 @@
 /* Events of the CQ that are acknowledged together, as each acknowledgement
  * takes a lock. */
 #define ACKS 64
+/* Connections for whose completions there is room at first. */
+#define PAIRS_FIRST 64
 
 const dscomm_setting_t verbs_settings[] = {
     [SETTING_NAME] = {"DSCOMM_IBV_NAME", DSCOMM_SETTING_STRING, NULL, 0, 0,
@@ -79,6 +82,17 @@ void verbs_pair_fail(verbs_t *verbs, int peer, dscomm_failure_kind_t kind,
     vsnprintf(pair->why, sizeof pair->why, format, args);
     va_end(args);
     verbs->failed++;
+}
+
+/* The pair of this rank with itself stands for what this rank lacks. */
+void verbs_lack(verbs_t *verbs, const char *what, int error)
+{
+    verbs->lacks = true;
+    verbs_pair_fail(verbs, verbs->args.rank, DSCOMM_FAILURE_RESOURCE,
+                    "%s of its device %s: %s%s", what,
+                    ibv_get_device_name(verbs->context->device),
+                    error ? strerror(abs(error)) : "it has failed",
+                    verbs_remedy(abs(error)));
 }
 
 /* Loses the pairs that have failed. What the device still has of them comes
@@ -220,12 +234,7 @@ static void event_handle(verbs_t *verbs, const struct ibv_async_event *event)
     case IBV_EVENT_DEVICE_FATAL:
     case IBV_EVENT_CQ_ERR:
     case IBV_EVENT_SRQ_ERR:
-        for (int p = 0; p < verbs->args.ranks; p++)
-            if (verbs->pairs[p].qp)
-                verbs_pair_fail(verbs, p, DSCOMM_FAILURE_RESOURCE,
-                                "device %s of this rank has failed: %s",
-                                ibv_get_device_name(verbs->context->device),
-                                text);
+        verbs_lack(verbs, text, 0);
         return;
     default:
         return;
@@ -278,7 +287,8 @@ static void channel_read(verbs_t *verbs)
     }
 }
 
-static void cq_read(verbs_t *verbs)
+/* Returns whether there may be more. */
+static bool cq_read(verbs_t *verbs)
 {
     struct ibv_wc wcs[BATCH];
     int count = BATCH;
@@ -288,11 +298,9 @@ static void cq_read(verbs_t *verbs)
         for (int c = 0; c < count; c++)
             complete(verbs, &wcs[c]);
     }
-    for (int p = 0; count < 0 && p < verbs->args.ranks; p++)
-        if (verbs->pairs[p].qp)
-            verbs_pair_fail(verbs, p, DSCOMM_FAILURE_RESOURCE,
-                            "the completions of this rank's device cannot be "
-                            "read");
+    if (count < 0 && !verbs->lacks)
+        verbs_lack(verbs, "the completions", EIO);
+    return count == BATCH;
 }
 
 /* What comes between the poll and the arming does not make the channel
@@ -309,8 +317,11 @@ static void verbs_poll(void *wire)
     }
     cq_read(verbs);
     timers(verbs);
-    if (verbs->failed)
-        failed_lose(verbs);
+    if (!verbs->failed)
+        return;
+    while (cq_read(verbs)) /* what a peer has sent before its end */
+        continue;
+    failed_lose(verbs);
 }
 
 /* Called without the lock: sleeps only if the poll before it has armed the CQ.
@@ -448,8 +459,9 @@ static dscomm_status_t queues_open(verbs_t *verbs)
         (uint64_t)(verbs->args.ranks - 1) * (WINDOW + SPARE);
     struct ibv_srq_init_attr srq = {.attr = {.max_sge = 1}};
 
-    srq.attr.max_wr =
-        (uint32_t)CLAMP(receives, 1, (uint64_t)verbs->device.max_srq_wr);
+    verbs->srq_room =
+        (unsigned)CLAMP(receives, 1, (uint64_t)verbs->device.max_srq_wr);
+    srq.attr.max_wr = verbs->srq_room;
     verbs->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (verbs->wake < 0)
         return lacks("event descriptor", errno);
@@ -460,8 +472,11 @@ static dscomm_status_t queues_open(verbs_t *verbs)
     verbs->channel = ibv_create_comp_channel(verbs->context);
     if (!verbs->channel)
         return lacks("completion channel", errno);
-    verbs->cq = ibv_create_cq(verbs->context, MIN(1024, verbs->device.max_cqe),
-                              NULL, verbs->channel, 0);
+    verbs->cq = ibv_create_cq(
+        verbs->context,
+        MIN(verbs_completions(MIN(verbs->args.ranks, PAIRS_FIRST)),
+            verbs->device.max_cqe),
+        NULL, verbs->channel, 0);
     if (!verbs->cq)
         return lacks("completion queue", errno);
     verbs->srq = ibv_create_srq(verbs->pd, &srq);

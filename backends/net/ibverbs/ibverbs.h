@@ -19,6 +19,7 @@
 #include <infiniband/verbs.h>
 
 #include <glib.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/queue.h>
 
@@ -136,10 +137,10 @@ struct verbs {
     struct ibv_comp_channel *channel;
     struct ibv_cq *cq;
     unsigned acks; /* events of the CQ that are to be acknowledged */
-    bool wants_event; /* wait was called: the next poll arms the CQ */
-    bool armed; /* the next completion makes the channel readable */
+    atomic_bool wants_event; /* wait was called: the next poll arms the CQ */
+    atomic_bool armed; /* the next completion makes the channel readable */
     struct ibv_srq *srq;
-    unsigned slots; /* in the SRQ, or in use */
+    unsigned srq_room; /* receives that it takes beyond those it has */
     struct ibv_qp *ud;
     pair_t *pairs;
     GHashTable *by_qpn; /* number of the peer + 1 */
@@ -152,6 +153,7 @@ struct verbs {
     unsigned open; /* pairs that have a queue pair */
     unsigned asking; /* pairs in PAIR_ASKING */
     unsigned failed; /* pairs that are to be lost */
+    bool lacks; /* this rank's device does not work: nothing is sent */
     int wake; /* event descriptor */
     int64_t timers_ns; /* when timers were looked at last */
     bool warned; /* a stranger was logged */
@@ -190,6 +192,8 @@ uint32_t verbs_region_rkey(const region_t *region);
 
 /* connect.c */
 
+/* Completions that may be there at a time with so many connections. */
+int verbs_completions(int pairs);
 /* Makes the UD queue pair, and receives datagrams. */
 dscomm_status_t verbs_greeter_open(verbs_t *verbs);
 size_t verbs_address(void *wire, void *buffer);
@@ -232,6 +236,8 @@ void verbs_frames_drop(verbs_t *verbs, pair_t *pair);
 /* ibverbs.c */
 
 int64_t verbs_now(void); /* ns */
+/* This rank lacks something without which its groups cannot go on. */
+void verbs_lack(verbs_t *verbs, const char *what, int error);
 /* The connection to peer has failed: it is lost at the next poll. */
 void verbs_pair_fail(verbs_t *verbs, int peer, dscomm_failure_kind_t kind,
                      const char *format, ...) G_GNUC_PRINTF(4, 5);

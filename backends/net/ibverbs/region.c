@@ -18,6 +18,7 @@
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -98,6 +99,19 @@ static void *monitor_run(void *arg)
     return NULL;
 }
 
+/* Starts the monitor, which handles none of the program's signals; an errno. */
+static int monitor_start(regions_t *regions)
+{
+    sigset_t all, mask;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &mask);
+    error = pthread_create(&regions->monitor, NULL, monitor_run, regions);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    return error;
+}
+
 /* Returns the descriptor, or -1. */
 static int faults_open(void)
 {
@@ -125,8 +139,7 @@ regions_t *verbs_regions_new(struct ibv_pd *pd)
     pthread_mutex_init(&regions->events_lock, NULL);
     regions->stop = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     regions->faults = regions->stop < 0 ? -1 : faults_open();
-    if (regions->faults >= 0 &&
-        pthread_create(&regions->monitor, NULL, monitor_run, regions)) {
+    if (regions->faults >= 0 && monitor_start(regions)) {
         close(regions->faults);
         regions->faults = -1;
     }

@@ -129,9 +129,7 @@ static bool request_post(verbs_t *verbs, op_t *op, const void *data,
     wr->num_sge = op->bytes > 0;
     error = ibv_post_send(pair->qp, wr, &bad);
     if (error) {
-        verbs_pair_fail(verbs, op->peer, DSCOMM_FAILURE_RESOURCE,
-                        "the device takes no work request: %s",
-                        strerror(error < 0 ? -error : error));
+        verbs_lack(verbs, "no more work requests", error);
         return false;
     }
     pair->posted++;
@@ -206,7 +204,7 @@ void verbs_send(verbs_t *verbs, int peer)
 
     if (pair->state != PAIR_UP || pair->failed)
         return;
-    while (pair->queue.first && pair->window && !pair->failed &&
+    while (pair->queue.first && pair->window && !verbs->lacks &&
            (op = op_take(verbs, pair)) != NULL) {
         const size_t bytes = part_fill(pair, op->slot, &sent);
 
@@ -217,10 +215,10 @@ void verbs_send(verbs_t *verbs, int peer)
             verbs->calls->sent(verbs->args.arg, sent);
         }
     }
-    while (!TAILQ_EMPTY(&pair->puts) && pair->window && !pair->failed &&
+    while (!TAILQ_EMPTY(&pair->puts) && pair->window && !verbs->lacks &&
            pair->posted < SEND_DEPTH)
         put_send(verbs, peer);
-    if (pair->owed >= WINDOW / 2 && !pair->failed &&
+    if (pair->owed >= WINDOW / 2 && !verbs->lacks &&
         (op = op_take(verbs, pair)) != NULL)
         part_send(verbs, peer, op, 0);
 }
@@ -254,8 +252,8 @@ void verbs_probe(verbs_t *verbs, int peer, int64_t now)
     struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
     op_t *op;
 
-    if (pair->state != PAIR_UP || pair->failed || pair->posted ||
-        now - pair->sent_ns < PROBE_NS)
+    if (pair->state != PAIR_UP || pair->failed || verbs->lacks ||
+        pair->posted || now - pair->sent_ns < PROBE_NS)
         return;
     op = op_take(verbs, pair);
     if (op)
@@ -364,13 +362,8 @@ void verbs_slot_post(verbs_t *verbs, op_t *op)
     struct ibv_recv_wr *bad;
     const int error = ibv_post_srq_recv(verbs->srq, &wr, &bad);
 
-    if (!error)
-        return;
-    for (int p = 0; p < verbs->args.ranks; p++)
-        if (verbs->pairs[p].qp)
-            verbs_pair_fail(verbs, p, DSCOMM_FAILURE_RESOURCE,
-                            "the device takes no receive: %s",
-                            strerror(error < 0 ? -error : error));
+    if (error)
+        verbs_lack(verbs, "no more receives", error);
 }
 
 /* Gives bytes of a part to the engine; false: they make no sense. */

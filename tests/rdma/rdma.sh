@@ -1,0 +1,124 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Backend ibverbs over Soft-RoCE in virtual machines: conformance, training, and what comes
+# to an end when a peer, its machine or the link does. rdma.sh NODE COMMAND... is what runs
+# in each machine.
+
+if [ "${RDMA_VM:-}" = 1 ]; then
+    cd "$abs_top_builddir" || exit 1
+    master=${NODE_ADDRS%% *}
+    run()
+    {
+        ranks=$1
+        shift
+        tools/dscomm run --nnodes "$NODE_COUNT" --node-rank "$NODE_RANK" --master "$master" \
+            --join-timeout 120 --node-timeout 60 -n "$ranks" "$@"
+    }
+    case $1 in
+    conformance)
+        run "$2" tests/backends/conformance $3 >/tmp/out 2>/tmp/err
+        status=$?
+        [ "$NODE_RANK" = 0 ] || exit $status
+        echo "status $status, $(grep -c '^ok ' /tmp/out) passed, $(grep -c '^not ok' /tmp/out) failed"
+        [ $status = 0 ] || { grep -A 3 '^not ok' /tmp/out; tail -n 5 /tmp/err; } >&2
+        ;;
+    digits) run 1 examples/digits/digits "$abs_top_srcdir/examples/digits/digits.csv.gz" ;;
+    killed)
+        # Rank 1 kills itself in the middle of the rounds.
+        run 2 sh -c '[ "$RANK" = 0 ] || { sleep 4; kill -9 $PPID $$; } & exec "$@"' sh \
+            tests/backends/net/rounds 60
+        ;;
+    link)
+        # Node 1 takes its link down for so many seconds.
+        [ "$NODE_RANK" = 0 ] || (sleep 6 && ip link set eth0 down && sleep "$2" &&
+            ip link set eth0 up) &
+        run 1 tests/backends/net/rounds "$3"
+        ;;
+    gone)
+        # The machine of node 1 ends without a word.
+        [ "$NODE_RANK" = 0 ] || (sleep 6 && echo o >/proc/sysrq-trigger) &
+        run 1 tests/backends/net/rounds 60
+        ;;
+    esac
+    exit
+fi
+
+. "$abs_top_srcdir/tests/tools/jobs.sh"
+
+vm=$abs_top_srcdir/tests/rdma/vm
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+[ -e "$abs_top_builddir/backends/.libs/ibverbs.so" ] || skip_all 'no backend ibverbs in this build'
+command -v qemu-system-x86_64 >/dev/null || skip_all 'no qemu-system-x86_64'
+"$vm" -q --setup 2>"$scratch/why" || skip_all "no kernel: $(tail -n 1 "$scratch/why")"
+
+DSCOMM_JOB_SECRET=$(od -An -N 16 -tx1 /dev/urandom | tr -d ' \n')
+DSCOMM_BACKEND=ibverbs
+export DSCOMM_JOB_SECRET DSCOMM_BACKEND
+
+# nodes COUNT SECONDS WHAT...: runs WHAT on so many machines
+nodes()
+{
+    cpus=$([ "$1" = 1 ] && echo 2 || echo 1)
+    count=$1 limit=$2
+    shift 2
+    "$vm" -q --nodes "$count" --cpus "$cpus" --timeout "$limit" -- sh "$0" "$@" \
+        >"$scratch/out" 2>"$scratch/err"
+    status=$?
+    out=$(cat "$scratch/out") err=$(cat "$scratch/err")
+}
+
+told()
+{
+    sed 's/^/# /' "$scratch/out" "$scratch/err" | tail -n 15
+}
+
+# suite NODES RANKS AREA...: the conformance suite
+suite()
+{
+    count=$1 ranks=$2
+    shift 2
+    nodes "$count" 600 conformance "$ranks" "$*"
+    like "$out" 'status 0, [1-9][0-9]* passed, 0 failed' \
+        "conformance on $count machines of $ranks ranks" || told
+}
+
+for ranks in 1 2 3 4; do
+    suite 1 $ranks
+done
+suite 2 1
+suite 3 1 collectives p2p matching works
+
+# The losses of training are those of shared memory.
+losses()
+{
+    sed -n 's/^.*epoch [0-9]*: loss //p' "$1"
+}
+digits=$abs_top_builddir/examples/digits/digits
+if [ -x "$digits" ]; then
+    nodes 2 300 digits
+    losses "$scratch/out" >"$scratch/two"
+    DSCOMM_BACKEND=shm run -n 2 "$digits" "$abs_top_srcdir/examples/digits/digits.csv.gz"
+    losses "$scratch/out" | paste - "$scratch/two" | awk '
+        { d = ($1 - $2) / $1; if (d < 0) d = -d; if (d > worst) worst = d }
+        END { print "# largest difference", worst + 0, "of the loss"
+              exit !(NR == 20 && worst <= 1e-4) }'
+    result $? 'training on two machines has the losses of shared memory'
+else
+    skip 'training on two machines' 'the example is not built'
+fi
+
+# Ends. 0.5 s without an answer are enough here.
+DSCOMM_IBV_TIMEOUT=14
+export DSCOMM_IBV_TIMEOUT
+nodes 1 120 killed
+like "$err" 'rank 1 .*died' 'a rank that is killed is named' || told
+nodes 2 180 link 1 12
+is $status 0 'a link that is down for a second delays the job' || told
+nodes 2 180 link 30 60
+like "$err" 'rank 1 .*(its device does not answer|died|silent|heard)' \
+    'one that is down for longer ends it' || told
+nodes 2 180 gone
+like "$err" 'rank 1 .*(its device does not answer|died|silent|heard)' \
+    'so does a machine that is switched off' || told
+tap_done
