@@ -170,7 +170,7 @@ static void greet(verbs_t *verbs, int peer)
                                    .opcode = IBV_WR_SEND,
                                    .send_flags = IBV_SEND_SIGNALED};
 
-    if (!op || !pair->ah)
+    if (!op || !pair->ah || !pair->qp)
         return;
     hello = (unsigned char *)op->slot;
     memset(hello, 0, HELLO_BYTES);

@@ -19,8 +19,6 @@
 #define TIMERS_MS 5
 #define BATCH 16 /* completions that are read at a time */
 #define BATCHES 8 /* in one poll */
-/* Parts of this rank that may be on their way. */
-#define SENDS 128
 /* Longest message that is sent without a request for it. */
 #define EAGER (2 * SLOT_BYTES - 2 * (size_t)DSCOMM_WIRE_HEADER)
 /* Events of the CQ that are acknowledged together, as each acknowledgement
@@ -161,18 +159,11 @@ static void complete(verbs_t *verbs, const struct ibv_wc *wc)
 
     switch (op->kind) {
     case OP_SEND:
-        peer = op->peer;
-        verbs_part_sent(verbs, op);
-        if (failed)
-            op_failed(verbs, peer, wc);
-        else
-            verbs_send(verbs, peer);
-        return;
     case OP_PUT:
         peer = op->peer;
         if (failed)
             op_failed(verbs, peer, wc);
-        verbs_put_ended(verbs, op, !failed);
+        verbs_ops_ended(verbs, op, !failed);
         verbs_send(verbs, peer);
         return;
     case OP_GREET:
@@ -357,8 +348,10 @@ static size_t verbs_unsent(void *wire)
     size_t bytes = 0;
 
     for (int p = 0; p < verbs->args.ranks; p++)
-        if (verbs->pairs[p].state != PAIR_LOST)
+        if (verbs->pairs[p].state != PAIR_LOST) {
+            verbs_signal(verbs, p);
             bytes += verbs->pairs[p].queue.bytes + verbs->pairs[p].flying;
+        }
     return bytes;
 }
 
@@ -401,8 +394,7 @@ static void verbs_close(void *wire)
             ibv_destroy_qp(pair->qp);
         if (pair->ah)
             ibv_destroy_ah(pair->ah);
-        while (!TAILQ_EMPTY(&pair->flying_puts))
-            verbs_put_ended(verbs, TAILQ_FIRST(&pair->flying_puts), false);
+        verbs_ops_drop(verbs, pair);
         verbs_frames_drop(verbs, pair);
     }
     while (!SLIST_EMPTY(&verbs->puts)) {
@@ -484,6 +476,7 @@ static dscomm_status_t queues_open(verbs_t *verbs)
         return lacks("shared receive queue", errno);
     if (verbs_slots_add(verbs, &verbs->sends, OP_SEND, SENDS, SLOT_BYTES))
         return lacks("registered memory", errno);
+    verbs->free_sends = SENDS;
     return verbs_greeter_open(verbs);
 }
 
@@ -504,7 +497,7 @@ static dscomm_status_t verbs_wire_open(const dscomm_wire_args_t *args,
     for (int p = 0; verbs->pairs && p < args->ranks; p++) {
         verbs->pairs[p].queue.last = &verbs->pairs[p].queue.first;
         TAILQ_INIT(&verbs->pairs[p].puts);
-        TAILQ_INIT(&verbs->pairs[p].flying_puts);
+        TAILQ_INIT(&verbs->pairs[p].flying_ops);
         verbs->pairs[p].window = WINDOW;
     }
     status = verbs->pairs ? verbs_device_open(verbs)

@@ -33,6 +33,11 @@
 #define SPARE 4
 /* Work requests of a connection for what it sends. */
 #define SEND_DEPTH (WINDOW + SPARE + 2)
+/* Parts of this rank that may be on their way. */
+#define SENDS 128
+/* Of so many work requests of a connection, one has a completion, which stands
+ * for those before it; each one while less than half of SENDS are free. */
+#define SIGNAL_ONE_OF 8
 /* Longest text of a failure. */
 #define VERBS_TEXT 256
 /* Bytes of a text of a GID. */
@@ -55,7 +60,7 @@ typedef struct regions regions_t;
 /* A work request. */
 typedef struct op {
     SLIST_ENTRY(op) in_free;
-    TAILQ_ENTRY(op) in_pair; /* of a put */
+    TAILQ_ENTRY(op) in_pair; /* of what is sent */
     op_kind_t kind;
     int peer; /* of what is sent */
     size_t bytes; /* of frames, in a part that is sent */
@@ -106,9 +111,10 @@ typedef struct {
         size_t bytes; /* that are not in a part yet, with headers */
     } queue;
     TAILQ_HEAD(, op) puts; /* that have no work request yet */
-    TAILQ_HEAD(, op) flying_puts;
+    TAILQ_HEAD(, op) flying_ops; /* that have one, the oldest first */
     size_t flying; /* bytes of frames that are on their way */
     unsigned posted; /* work requests for what is sent, not complete */
+    unsigned unsignaled; /* the last ones of them, which have no completion */
     unsigned window; /* parts that may be sent */
     unsigned owed; /* slots to be given back to the peer */
     dscomm_wire_sink_t *sink; /* of the frame that is arriving, or NULL */
@@ -147,6 +153,7 @@ struct verbs {
     GPtrArray *memories; /* memory_t: of all slots */
     regions_t *regions;
     struct ops sends; /* free ones, of parts that are sent */
+    unsigned free_sends;
     struct ops greets; /* free ones, of datagrams that are sent */
     struct ops puts; /* free ones, without slots */
     unsigned max_inline;
@@ -211,15 +218,17 @@ void verbs_greet_again(verbs_t *verbs, int64_t now);
 void verbs_post(void *wire, int peer, dscomm_wire_frame_t *frame);
 /* Sends what the window allows. */
 void verbs_send(verbs_t *verbs, int peer);
-/* A part that was sent is there. */
-void verbs_part_sent(verbs_t *verbs, op_t *op);
+/* What was sent up to op has succeeded, or op has failed. */
+void verbs_ops_ended(verbs_t *verbs, op_t *op, bool succeeded);
+/* Drops what the device had of a pair, which no longer has a queue pair. */
+void verbs_ops_drop(verbs_t *verbs, pair_t *pair);
+/* Makes sure that a completion comes after all that was sent. */
+void verbs_signal(verbs_t *verbs, int peer);
 void *verbs_expose(void *wire, int peer, void *memory, size_t bytes,
                    unsigned char *key);
 void verbs_conceal(void *wire, int peer, void *exposed, int complete);
 int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
               const dscomm_wire_put_t *put);
-/* A put has ended, which has succeeded or not. */
-void verbs_put_ended(verbs_t *verbs, op_t *op, bool succeeded);
 /* A part has come from peer. */
 void verbs_part(verbs_t *verbs, int peer, op_t *op, size_t bytes,
                 uint32_t given_back);

@@ -109,12 +109,21 @@ static size_t part_fill(pair_t *pair, char *to, dscomm_wire_frame_t **ret_sent)
     return bytes;
 }
 
-/* Posts a work request, of op and with its bytes; false: the connection has
- * failed. */
+static void op_give(verbs_t *verbs, op_t *op)
+{
+    SLIST_INSERT_HEAD(&verbs->sends, op, in_free);
+    verbs->free_sends++;
+}
+
+/* Posts a work request, of op and with its bytes; false: this rank's device
+ * does not take it. */
 static bool request_post(verbs_t *verbs, op_t *op, const void *data,
                          struct ibv_send_wr *wr)
 {
     pair_t *pair = &verbs->pairs[op->peer];
+    const bool signals = op->kind == OP_PUT || !op->bytes ||
+                         pair->unsignaled + 1 >= SIGNAL_ONE_OF ||
+                         verbs->free_sends < SENDS / 2;
     struct ibv_sge part = {.addr = (uintptr_t)data,
                            .length = (uint32_t)op->bytes,
                            .lkey = op->lkey};
@@ -122,7 +131,8 @@ static bool request_post(verbs_t *verbs, op_t *op, const void *data,
     int error;
 
     wr->wr_id = (uintptr_t)op;
-    wr->send_flags = IBV_SEND_SIGNALED;
+    if (signals)
+        wr->send_flags |= IBV_SEND_SIGNALED;
     if (op->kind == OP_SEND && op->bytes <= verbs->max_inline)
         wr->send_flags |= IBV_SEND_INLINE;
     wr->sg_list = &part;
@@ -133,6 +143,8 @@ static bool request_post(verbs_t *verbs, op_t *op, const void *data,
         return false;
     }
     pair->posted++;
+    pair->unsignaled = signals ? 0 : pair->unsignaled + 1;
+    TAILQ_INSERT_TAIL(&pair->flying_ops, op, in_pair);
     return true;
 }
 
@@ -143,7 +155,7 @@ static bool slot_send(verbs_t *verbs, int peer, op_t *op, size_t bytes,
     op->peer = peer;
     op->bytes = bytes;
     if (!request_post(verbs, op, op->slot, wr)) {
-        SLIST_INSERT_HEAD(&verbs->sends, op, in_free);
+        op_give(verbs, op);
         return false;
     }
     verbs->pairs[peer].flying += bytes;
@@ -158,6 +170,7 @@ static op_t *op_take(verbs_t *verbs, const pair_t *pair)
     if (!op || pair->posted >= SEND_DEPTH)
         return NULL;
     SLIST_REMOVE_HEAD(&verbs->sends, in_free);
+    verbs->free_sends--;
     return op;
 }
 
@@ -183,17 +196,16 @@ static void put_send(verbs_t *verbs, int peer)
         .imm_data = htobe32(op->tag),
         .wr.rdma = {.remote_addr = op->remote, .rkey = op->rkey}};
 
-    if (frame->data && !request_post(verbs, op, frame->data, &wr))
-        return; /* it is dropped with the connection */
     TAILQ_REMOVE(&pair->puts, op, in_pair);
     if (!frame->data) {
         put_end(verbs, op, true);
-        return;
+    } else if (request_post(verbs, op, frame->data, &wr)) {
+        frame->done = 1;
+        frame->pinned = 1;
+        pair->window--;
+    } else { /* it is dropped with the connection */
+        TAILQ_INSERT_HEAD(&pair->puts, op, in_pair);
     }
-    frame->done = 1;
-    frame->pinned = 1;
-    pair->window--;
-    TAILQ_INSERT_TAIL(&pair->flying_puts, op, in_pair);
 }
 
 void verbs_send(verbs_t *verbs, int peer)
@@ -236,14 +248,50 @@ void verbs_post(void *wire, int peer, dscomm_wire_frame_t *frame)
         verbs_send(verbs, peer);
 }
 
-void verbs_part_sent(verbs_t *verbs, op_t *op)
+static void op_end(verbs_t *verbs, pair_t *pair, op_t *op, bool succeeded)
+{
+    TAILQ_REMOVE(&pair->flying_ops, op, in_pair);
+    pair->posted--;
+    if (op->kind == OP_PUT) {
+        put_end(verbs, op, succeeded);
+        return;
+    }
+    pair->flying -= op->bytes;
+    op_give(verbs, op);
+}
+
+/* A failed request has a completion in any case, and so have those after it; it
+ * also stands for those before it, which have succeeded. */
+void verbs_ops_ended(verbs_t *verbs, op_t *op, bool succeeded)
 {
     pair_t *pair = &verbs->pairs[op->peer];
+    op_t *first;
 
-    pair->posted--;
-    pair->flying -= op->bytes;
     pair->sent_ns = verbs_now();
-    SLIST_INSERT_HEAD(&verbs->sends, op, in_free);
+    while ((first = TAILQ_FIRST(&pair->flying_ops)) != op)
+        op_end(verbs, pair, first, true);
+    pair->unsignaled = MIN(pair->unsignaled, pair->posted - 1);
+    op_end(verbs, pair, op, succeeded);
+}
+
+void verbs_ops_drop(verbs_t *verbs, pair_t *pair)
+{
+    while (!TAILQ_EMPTY(&pair->flying_ops))
+        op_end(verbs, pair, TAILQ_FIRST(&pair->flying_ops), false);
+}
+
+void verbs_signal(verbs_t *verbs, int peer)
+{
+    pair_t *pair = &verbs->pairs[peer];
+    struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
+    op_t *op;
+
+    if (pair->state != PAIR_UP || pair->failed || verbs->lacks ||
+        !pair->unsignaled)
+        return;
+    op = op_take(verbs, pair);
+    if (op)
+        slot_send(verbs, peer, op, 0, &wr);
 }
 
 void verbs_probe(verbs_t *verbs, int peer, int64_t now)
@@ -253,7 +301,7 @@ void verbs_probe(verbs_t *verbs, int peer, int64_t now)
     op_t *op;
 
     if (pair->state != PAIR_UP || pair->failed || verbs->lacks ||
-        pair->posted || now - pair->sent_ns < PROBE_NS)
+        pair->posted > pair->unsignaled || now - pair->sent_ns < PROBE_NS)
         return;
     op = op_take(verbs, pair);
     if (op)
@@ -339,16 +387,6 @@ int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
     if (TAILQ_FIRST(&pair->puts) == op)
         verbs_send(verbs, peer);
     return 1;
-}
-
-void verbs_put_ended(verbs_t *verbs, op_t *op, bool succeeded)
-{
-    pair_t *pair = &verbs->pairs[op->peer];
-
-    pair->posted--;
-    pair->sent_ns = verbs_now();
-    TAILQ_REMOVE(&pair->flying_puts, op, in_pair);
-    put_end(verbs, op, succeeded);
 }
 
 /* Receiving. */

@@ -315,6 +315,8 @@ static void send_complete(fake_qp_t *qp, const struct ibv_send_wr *wr,
 {
     struct ibv_wc wc = {.wr_id = wr->wr_id, .status = status};
 
+    if (status == IBV_WC_SUCCESS && !(wr->send_flags & IBV_SEND_SIGNALED))
+        return;
     if (status == IBV_WC_SUCCESS) {
         wc.opcode = IBV_WC_SEND;
         wc.qp_num = qp->qp.qp_num;

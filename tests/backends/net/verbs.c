@@ -495,7 +495,7 @@ static void test_calls(void)
                 status = connect_to(0, 1);
                 if (status == DSCOMM_OK)
                     post(0, 1, data, sizeof data);
-                becomes(&ranks[0].lost, 1, 20);
+                becomes(&ranks[0].lost, 1, 40);
                 said = !ranks[0].lost || strlen(ranks[0].why) > 10;
             }
             if (status < 0)
