@@ -51,10 +51,11 @@ const dscomm_setting_t verbs_settings[] = {
                          NULL,
                          "Time after which an RDMA device sends a packet "
                          "again: 4.096 us times 2 to the power of this."},
-    [SETTING_RETRIES] = {"DSCOMM_IBV_RETRY", DSCOMM_SETTING_INT, "7", 0, 7,
+    [SETTING_RETRIES] = {"DSCOMM_IBV_RETRY", DSCOMM_SETTING_INT, "6", 0, 7,
                          NULL,
                          "Times that an RDMA device sends a packet again "
-                         "before the connection fails."},
+                         "before the connection fails; Soft-RoCE takes 7 as "
+                         "without end."},
     {.name = NULL},
 };
 
@@ -116,6 +117,59 @@ static void failed_lose(verbs_t *verbs)
     }
 }
 
+/* Events of the device. */
+
+static void event_handle(verbs_t *verbs, const struct ibv_async_event *event)
+{
+    const char *text = ibv_event_type_str(event->event_type);
+    int peer;
+
+    switch (event->event_type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+        peer =
+            GPOINTER_TO_INT(g_hash_table_lookup(
+                verbs->by_qpn, GUINT_TO_POINTER(event->element.qp->qp_num))) -
+            1;
+        if (peer >= 0)
+            verbs_pair_fail(verbs, peer, DSCOMM_FAILURE_DIED,
+                            "its connection has failed: %s", text);
+        return;
+    case IBV_EVENT_PORT_ERR:
+        if (!verbs->port_down)
+            dscomm_log(DSCOMM_LOG_WARN, "ibverbs",
+                       "port %d of %s is down: its connections fail if it "
+                       "stays so",
+                       verbs->port_number,
+                       ibv_get_device_name(verbs->context->device));
+        verbs->port_down = true;
+        return;
+    case IBV_EVENT_PORT_ACTIVE:
+        verbs->port_down = false;
+        return;
+    case IBV_EVENT_DEVICE_FATAL:
+    case IBV_EVENT_CQ_ERR:
+    case IBV_EVENT_SRQ_ERR:
+        verbs_lack(verbs, text, 0);
+        return;
+    default:
+        return;
+    }
+}
+
+static void events_read(verbs_t *verbs)
+{
+    struct pollfd file = {.fd = verbs->context->async_fd, .events = POLLIN};
+    struct ibv_async_event event;
+
+    while (poll(&file, 1, 0) == 1 && (file.revents & POLLIN) &&
+           !ibv_get_async_event(verbs->context, &event)) {
+        event_handle(verbs, &event);
+        ibv_ack_async_event(&event);
+    }
+}
+
 /* What a completion's status says of the peer. */
 static const char *status_text(enum ibv_wc_status status)
 {
@@ -140,14 +194,20 @@ static void op_failed(verbs_t *verbs, int peer, const struct ibv_wc *wc)
 {
     const char *text = status_text(wc->status);
     const bool silent = wc->status == IBV_WC_RETRY_EXC_ERR;
-    char gid[GID_TEXT];
+    char gid[GID_TEXT], down[64] = "";
 
+    events_read(verbs);
+    if (verbs->port_down)
+        snprintf(down, sizeof down, "; port %d of this rank's device is down",
+                 verbs->port_number);
     verbs_pair_fail(verbs, peer,
-                    silent ? DSCOMM_FAILURE_SILENT : DSCOMM_FAILURE_DIED,
-                    "connection to %s: %s%s%s",
+                    silent || verbs->port_down ? DSCOMM_FAILURE_SILENT
+                                               : DSCOMM_FAILURE_DIED,
+                    "connection to %s: %s%s%s%s",
                     verbs_gid_text(&verbs->pairs[peer].address.gid, gid),
                     text ? text : "the device says '",
-                    text ? "" : ibv_wc_status_str(wc->status), text ? "" : "'");
+                    text ? "" : ibv_wc_status_str(wc->status), text ? "" : "'",
+                    down);
 }
 
 /* Handles a completion. Only its id and status are valid if it has failed. */
@@ -188,59 +248,6 @@ static void complete(verbs_t *verbs, const struct ibv_wc *wc)
         else
             verbs_part(verbs, peer, op, wc->byte_len, be32toh(wc->imm_data));
         return;
-    }
-}
-
-/* Events of the device. */
-
-static void event_handle(verbs_t *verbs, const struct ibv_async_event *event)
-{
-    const char *text = ibv_event_type_str(event->event_type);
-    int peer;
-
-    switch (event->event_type) {
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-        peer =
-            GPOINTER_TO_INT(g_hash_table_lookup(
-                verbs->by_qpn, GUINT_TO_POINTER(event->element.qp->qp_num))) -
-            1;
-        if (peer >= 0)
-            verbs_pair_fail(verbs, peer, DSCOMM_FAILURE_DIED,
-                            "its connection has failed: %s", text);
-        return;
-    case IBV_EVENT_PORT_ERR:
-        if (!verbs->port_down)
-            dscomm_log(DSCOMM_LOG_WARN, "ibverbs",
-                       "port %d of %s is down; its connections fail if it "
-                       "stays so",
-                       verbs->port_number,
-                       ibv_get_device_name(verbs->context->device));
-        verbs->port_down = true;
-        return;
-    case IBV_EVENT_PORT_ACTIVE:
-        verbs->port_down = false;
-        return;
-    case IBV_EVENT_DEVICE_FATAL:
-    case IBV_EVENT_CQ_ERR:
-    case IBV_EVENT_SRQ_ERR:
-        verbs_lack(verbs, text, 0);
-        return;
-    default:
-        return;
-    }
-}
-
-static void events_read(verbs_t *verbs)
-{
-    struct pollfd file = {.fd = verbs->context->async_fd, .events = POLLIN};
-    struct ibv_async_event event;
-
-    while (poll(&file, 1, 0) == 1 && (file.revents & POLLIN) &&
-           !ibv_get_async_event(verbs->context, &event)) {
-        event_handle(verbs, &event);
-        ibv_ack_async_event(&event);
     }
 }
 
