@@ -318,7 +318,9 @@ bool net_id_take(domain_t *domain, request_t *request);
 void net_id_drop(domain_t *domain, request_t *request);
 /* The request with that id; NULL: there is none, or not with that peer. */
 request_t *net_id_find(const domain_t *domain, uint64_t id, int peer);
-/* The short form of an id, which is used again. */
+/* The short form of an id whose index, its lower half, is below TAG_INDICES. It
+ * is used again after 4096 ids. */
+#define TAG_INDICES (UINT64_C(1) << 20)
 uint32_t net_id_tag(uint64_t id);
 request_t *net_tag_find(const domain_t *domain, uint32_t tag, int peer);
 

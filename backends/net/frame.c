@@ -253,22 +253,31 @@ void net_id_drop(domain_t *domain, request_t *request)
     request->id = 0;
 }
 
+/* The low bits of the index, and above them those of the salt. */
 uint32_t net_id_tag(uint64_t id)
 {
-    return (uint32_t)(id & UINT32_MAX);
+    return (uint32_t)(id % TAG_INDICES) |
+           (uint32_t)(id >> 32) * (uint32_t)TAG_INDICES;
 }
 
-request_t *net_tag_find(const domain_t *domain, uint32_t tag, int peer)
+static request_t *index_find(const domain_t *domain, uint64_t index, int peer)
 {
     request_t *request =
-        tag < domain->ids->len ? g_ptr_array_index(domain->ids, tag) : NULL;
+        index < domain->ids->len ? g_ptr_array_index(domain->ids, index) : NULL;
 
     return request && request->peer == peer ? request : NULL;
 }
 
+request_t *net_tag_find(const domain_t *domain, uint32_t tag, int peer)
+{
+    request_t *request = index_find(domain, tag % TAG_INDICES, peer);
+
+    return request && net_id_tag(request->id) == tag ? request : NULL;
+}
+
 request_t *net_id_find(const domain_t *domain, uint64_t id, int peer)
 {
-    request_t *request = net_tag_find(domain, net_id_tag(id), peer);
+    request_t *request = index_find(domain, id & UINT32_MAX, peer);
 
     return request && request->id == id ? request : NULL;
 }

@@ -72,7 +72,8 @@ static void *receive_expose(request_t *receive)
     const domain_t *domain = receive->engine->domain;
     unsigned char key[DSCOMM_WIRE_KEY];
 
-    if (domain->ops.expose && receive->wanted)
+    if (domain->ops.expose && receive->wanted &&
+        (receive->id & UINT32_MAX) < TAG_INDICES)
         receive->exposed =
             domain->ops.expose(domain->wire, receive->peer,
                                receive->message.recv, receive->wanted, key);

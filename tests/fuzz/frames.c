@@ -13,6 +13,7 @@
 #define RANKS 3
 #define REQUESTS 12
 #define POSTED_MAX 64 /* frames whose ids are remembered */
+#define EXPOSED_MAX 8
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,6 +34,11 @@ static struct {
     unsigned lost; /* bits of peers whose connection ends at the next poll */
     uint64_t ids[POSTED_MAX]; /* that the engine has sent */
     unsigned id_count;
+    struct {
+        char *memory; /* NULL: not in use */
+        size_t bytes;
+        int peer;
+    } exposed[EXPOSED_MAX]; /* to which a peer's device may write */
 } wire;
 
 static engine_t *engine;
@@ -193,6 +199,58 @@ static size_t wire_eager(void *unused, int peer)
     return EAGER_MAX;
 }
 
+static void *wire_expose(void *unused, int peer, void *memory, size_t bytes,
+                         unsigned char *key)
+{
+    (void)unused;
+    memset(key, 0, DSCOMM_WIRE_KEY);
+    for (int i = 0; i < EXPOSED_MAX; i++) {
+        if (wire.exposed[i].memory)
+            continue;
+        wire.exposed[i].memory = memory;
+        wire.exposed[i].bytes = bytes;
+        wire.exposed[i].peer = peer;
+        return &wire.exposed[i];
+    }
+    return NULL;
+}
+
+static void wire_conceal(void *unused, int peer, void *exposed, int complete)
+{
+    (void)unused;
+    (void)peer;
+    (void)complete;
+    for (int i = 0; i < EXPOSED_MAX; i++)
+        if (exposed == &wire.exposed[i])
+            wire.exposed[i].memory = NULL;
+}
+
+static int wire_put(void *unused, int peer, dscomm_wire_frame_t *frame,
+                    const dscomm_wire_put_t *put)
+{
+    (void)put;
+    if (draw(4) == 3)
+        return 0;
+    wire_post(unused, peer, frame);
+    return 1;
+}
+
+/* The device of a peer writes to memory that is exposed, or says so. */
+static void peer_writes(void)
+{
+    const unsigned i = draw(EXPOSED_MAX);
+    const int peer = wire.exposed[i].peer;
+    const size_t bytes = draw(2) ? wire.exposed[i].bytes : draw_64();
+
+    if (!wire.exposed[i].memory || wire.lost >> peer & 1 ||
+        engine->domain->links[peer].state == LINK_LOST)
+        return;
+    memset(wire.exposed[i].memory, 7, wire.exposed[i].bytes);
+    net_enter(engine->domain);
+    wire.calls->written(wire.arg, peer, (uint32_t)draw_64(), bytes);
+    net_leave(engine->domain);
+}
+
 static const dscomm_wire_ops_t ops = {
     .size = sizeof ops,
     .name = "fuzz",
@@ -205,6 +263,9 @@ static const dscomm_wire_ops_t ops = {
     .unsent = wire_unsent,
     .depth = wire_depth,
     .eager = wire_eager,
+    .expose = wire_expose,
+    .conceal = wire_conceal,
+    .put = wire_put,
 };
 
 static void put_64(unsigned char *to, uint64_t value)
@@ -247,6 +308,8 @@ static void frame_arrive(int peer, int channel)
     }
     if (type == FRAME_EAGER || type == FRAME_PIECE || type == FRAME_REVOKE)
         bytes = draw(8) ? draw(256) : draw_64();
+    if (type == FRAME_REQUEST && draw(2))
+        bytes = DSCOMM_WIRE_KEY;
     if (draw(4) == 3)
         context = draw_64();
     put_64(header, bytes);
@@ -360,7 +423,7 @@ static void probe(void)
 
 static void command(void)
 {
-    switch (draw(12)) {
+    switch (draw(13)) {
     case 0:
     case 1:
         call_begin();
@@ -379,6 +442,9 @@ static void command(void)
     case 5:
     case 6:
         frame_leave();
+        break;
+    case 7:
+        peer_writes();
         break;
     default:
         peer_acts();

@@ -21,8 +21,9 @@
  * Threads. The engine calls one function of a wire at a time, with a lock held;
  * only wait and wake are called without it, by any thread at any time between
  * open and close. No function but wait waits. A wire calls the engine only from
- * its own poll, connect and post; lost only from poll, dropped only from poll
- * and close. The engine may call post from within each of these calls.
+ * its own poll, connect, post and put; lost and written only from poll, dropped
+ * only from poll and close. The engine may call post from within each of these
+ * calls.
  *
  * Failure. open and connect call dscomm_fail() with a sentence (cause, remedy)
  * and return the negative status. Later failures of a connection are told by
@@ -183,8 +184,9 @@ typedef struct dscomm_wire_ops {
      * come as frames. */
     void *(*expose)(void *wire, int peer, void *memory, size_t bytes,
                     unsigned char *key);
-    /* Ends that. Nothing writes to the memory after the return; if complete is
-     * 0, perhaps because the connection fails. */
+    /* Ends what expose has begun. Nothing writes to the memory after the
+     * return. complete: 0: the peer may be writing there: the connection may
+     * end. */
     void (*conceal)(void *wire, int peer, void *exposed, int complete);
     /* Takes a frame whose payload, not its header, goes to the peer's memory;
      * the peer's written is called then. frame->data may become NULL while done

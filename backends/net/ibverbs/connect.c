@@ -27,7 +27,8 @@
 #define HELLO_IS_UP 1 /* the sender can send frames: no answer is needed */
 /* What the device puts before a datagram. */
 #define GRH_BYTES 40
-#define HELLOS 256 /* datagrams that may wait for a poll */
+#define HELLOS 64 /* datagrams that may wait for a poll */
+#define DATAGRAM_MOST 4096 /* bytes of those of strangers */
 #define GREETS 16 /* datagrams that may be on their way */
 /* Pauses between two hellos: the first one, and the longest one. */
 #define GREET_MS 20
@@ -132,8 +133,11 @@ static struct ibv_ah_attr way(const verbs_t *verbs, const address_t *address)
         .dlid = address->lid,
         .sl = verbs->path.service_level,
         .port_num = verbs->port_number,
-        .is_global = !address->lid || address->gid.global.subnet_prefix !=
-                                          verbs->own.gid.global.subnet_prefix,
+        .is_global = verbs->own.link_layer == IBV_LINK_LAYER_ETHERNET ||
+                     (verbs->port.flags & IBV_QPF_GRH_REQUIRED) ||
+                     !address->lid ||
+                     address->gid.global.subnet_prefix !=
+                         verbs->own.gid.global.subnet_prefix,
     };
 
     if (attr.is_global) {
@@ -197,7 +201,7 @@ static void greet(verbs_t *verbs, int peer)
 static void hello_post(const verbs_t *verbs, op_t *op)
 {
     struct ibv_sge part = {.addr = (uintptr_t)op->slot,
-                           .length = GRH_BYTES + HELLO_BYTES,
+                           .length = GRH_BYTES + DATAGRAM_MOST,
                            .lkey = op->lkey};
     struct ibv_recv_wr *bad,
         wr = {.wr_id = (uintptr_t)op, .sg_list = &part, .num_sge = 1};
@@ -238,7 +242,7 @@ dscomm_status_t verbs_greeter_open(verbs_t *verbs)
     if (!error)
         error = ibv_modify_qp(verbs->ud, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
     if (!error && (verbs_slots_add(verbs, &receives, OP_HELLO, HELLOS,
-                                   GRH_BYTES + HELLO_BYTES) ||
+                                   GRH_BYTES + DATAGRAM_MOST) ||
                    verbs_slots_add(verbs, &verbs->greets, OP_GREET, GREETS,
                                    HELLO_BYTES))) {
         error = errno;
@@ -255,6 +259,14 @@ dscomm_status_t verbs_greeter_open(verbs_t *verbs)
     return DSCOMM_OK;
 }
 
+void verbs_greeter_mend(verbs_t *verbs)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
+
+    if (ibv_modify_qp(verbs->ud, &attr, IBV_QP_STATE))
+        verbs_lack(verbs, "the queue pair of datagrams", EIO);
+}
+
 /* Pairs. */
 
 int verbs_completions(int pairs)
@@ -269,15 +281,8 @@ static int pair_room(verbs_t *verbs)
     struct ops slots = SLIST_HEAD_INITIALIZER(slots);
     op_t *op;
 
-    if (needed > verbs->device.max_cqe || verbs->srq_room < WINDOW + SPARE)
+    if (needed > verbs->cq->cqe || verbs->srq_room < WINDOW + SPARE)
         return ENOSPC;
-    if (needed > verbs->cq->cqe) {
-        const int error =
-            ibv_resize_cq(verbs->cq, MIN(2 * needed, verbs->device.max_cqe));
-
-        if (error)
-            return abs(error);
-    }
     if (verbs_slots_add(verbs, &slots, OP_PART, WINDOW + SPARE, SLOT_BYTES))
         return errno;
     verbs->srq_room -= WINDOW + SPARE;
@@ -486,6 +491,9 @@ static void hello_take(verbs_t *verbs, const unsigned char *hello)
 
     if (pair->state == PAIR_NONE)
         verbs->calls->opened(verbs->args.arg, peer); /* calls connect */
+    if (pair->state == PAIR_NONE) /* it could not */
+        verbs_pair_fail(verbs, peer, DSCOMM_FAILURE_RESOURCE, "%s",
+                        dscomm_last_error());
     if (!pair->qp || pair->failed || pair->state == PAIR_LOST)
         return;
     if (!pair->peer_qpn)

@@ -19,13 +19,12 @@
 #define TIMERS_MS 5
 #define BATCH 16 /* completions that are read at a time */
 #define BATCHES 8 /* in one poll */
+#define DRAINS 64 /* times that all of these are read before a pair is lost */
 /* Longest message that is sent without a request for it. */
 #define EAGER (2 * SLOT_BYTES - 2 * (size_t)DSCOMM_WIRE_HEADER)
 /* Events of the CQ that are acknowledged together, as each acknowledgement
  * takes a lock. */
 #define ACKS 64
-/* Connections for whose completions there is room at first. */
-#define PAIRS_FIRST 64
 
 const dscomm_setting_t verbs_settings[] = {
     [SETTING_NAME] = {"DSCOMM_IBV_NAME", DSCOMM_SETTING_STRING, NULL, 0, 0,
@@ -86,7 +85,6 @@ void verbs_pair_fail(verbs_t *verbs, int peer, dscomm_failure_kind_t kind,
 /* The pair of this rank with itself stands for what this rank lacks. */
 void verbs_lack(verbs_t *verbs, const char *what, int error)
 {
-    verbs->lacks = true;
     verbs_pair_fail(verbs, verbs->args.rank, DSCOMM_FAILURE_RESOURCE,
                     "%s of its device %s: %s%s", what,
                     ibv_get_device_name(verbs->context->device),
@@ -151,6 +149,7 @@ static void event_handle(verbs_t *verbs, const struct ibv_async_event *event)
     case IBV_EVENT_DEVICE_FATAL:
     case IBV_EVENT_CQ_ERR:
     case IBV_EVENT_SRQ_ERR:
+        verbs->is_down = true;
         verbs_lack(verbs, text, 0);
         return;
     default:
@@ -228,9 +227,14 @@ static void complete(verbs_t *verbs, const struct ibv_wc *wc)
         return;
     case OP_GREET:
         SLIST_INSERT_HEAD(&verbs->greets, op, in_free);
+        if (failed)
+            verbs_greeter_mend(verbs);
         return;
     case OP_HELLO:
-        verbs_hello(verbs, op, failed ? 0 : wc->byte_len);
+        if (failed)
+            verbs_lack(verbs, "the queue pair of datagrams", EIO);
+        else
+            verbs_hello(verbs, op, wc->byte_len);
         return;
     case OP_PART:
         peer = GPOINTER_TO_INT(g_hash_table_lookup(
@@ -249,6 +253,15 @@ static void complete(verbs_t *verbs, const struct ibv_wc *wc)
             verbs_part(verbs, peer, op, wc->byte_len, be32toh(wc->imm_data));
         return;
     }
+}
+
+/* Pairs that found no free op have perhaps no completion of their own, after
+ * which they would be looked at. */
+static void starved_send(verbs_t *verbs)
+{
+    verbs->starved = false;
+    for (int p = 0; p < verbs->args.ranks; p++)
+        verbs_send(verbs, p);
 }
 
 static void timers(verbs_t *verbs)
@@ -296,8 +309,10 @@ static bool cq_read(verbs_t *verbs)
         for (int c = 0; c < count; c++)
             complete(verbs, &wcs[c]);
     }
-    if (count < 0 && !verbs->lacks)
+    if (count < 0 && !verbs->is_down) {
+        verbs->is_down = true;
         verbs_lack(verbs, "the completions", EIO);
+    }
     return count == BATCH;
 }
 
@@ -313,11 +328,15 @@ static void verbs_poll(void *wire)
         if (!verbs->armed)
             verbs->armed = !ibv_req_notify_cq(verbs->cq, 0);
     }
-    cq_read(verbs);
+    if (cq_read(verbs))
+        verbs->armed = false; /* no wait sleeps before what is left is read */
     timers(verbs);
+    if (verbs->starved)
+        starved_send(verbs);
     if (!verbs->failed)
         return;
-    while (cq_read(verbs)) /* what a peer has sent before its end */
+    /* What a peer has sent before its end. */
+    for (int i = 0; i < DRAINS && cq_read(verbs); i++)
         continue;
     failed_lose(verbs);
 }
@@ -473,8 +492,7 @@ static dscomm_status_t queues_open(verbs_t *verbs)
         return lacks("completion channel", errno);
     verbs->cq = ibv_create_cq(
         verbs->context,
-        MIN(verbs_completions(MIN(verbs->args.ranks, PAIRS_FIRST)),
-            verbs->device.max_cqe),
+        MIN(verbs_completions(verbs->args.ranks - 1), verbs->device.max_cqe),
         NULL, verbs->channel, 0);
     if (!verbs->cq)
         return lacks("completion queue", errno);

@@ -79,7 +79,6 @@ SLIST_HEAD(ops, op);
 typedef struct {
     union ibv_gid gid;
     uint32_t qpn; /* of its UD queue pair */
-    uint32_t qkey;
     uint16_t lid;
     uint8_t mtu; /* enum ibv_mtu of its port */
     uint8_t link_layer;
@@ -101,7 +100,6 @@ typedef struct {
     struct ibv_qp *qp;
     uint32_t psn; /* of what this rank sends */
     uint32_t peer_qpn; /* of the peer's end; 0: not known yet */
-    bool told; /* a connection was wanted: the peer is greeted until it hears */
     int64_t end_ns; /* until then the peer is greeted */
     int64_t greet_ns; /* the next time */
     int64_t pause_ns; /* after that */
@@ -118,6 +116,7 @@ typedef struct {
     unsigned window; /* parts that may be sent */
     unsigned owed; /* slots to be given back to the peer */
     dscomm_wire_sink_t *sink; /* of the frame that is arriving, or NULL */
+    bool broken; /* what comes from the peer makes no sense */
     bool failed; /* it is to be lost at the next poll */
     dscomm_failure_kind_t why_kind;
     char why[VERBS_TEXT]; /* if failed */
@@ -160,7 +159,8 @@ struct verbs {
     unsigned open; /* pairs that have a queue pair */
     unsigned asking; /* pairs in PAIR_ASKING */
     unsigned failed; /* pairs that are to be lost */
-    bool lacks; /* this rank's device does not work: nothing is sent */
+    bool is_down; /* this rank's device does not work: nothing is sent */
+    bool starved; /* a pair found no free op of sends */
     int wake; /* event descriptor */
     int64_t timers_ns; /* when timers were looked at last */
     bool warned; /* a stranger was logged */
@@ -187,6 +187,8 @@ const char *verbs_remedy(int error);
 
 regions_t *verbs_regions_new(struct ibv_pd *pd);
 void verbs_regions_free(regions_t *regions);
+/* Ends the registrations without a use. */
+void verbs_regions_trim(regions_t *regions);
 /* Takes memory of a user, which the device may read, or a peer's device write
  * if it is to be written; NULL: it cannot be had. */
 region_t *verbs_region_take(regions_t *regions, const void *memory,
@@ -203,6 +205,8 @@ uint32_t verbs_region_rkey(const region_t *region);
 int verbs_completions(int pairs);
 /* Makes the UD queue pair, and receives datagrams. */
 dscomm_status_t verbs_greeter_open(verbs_t *verbs);
+/* A datagram could not be sent: lets further ones be. */
+void verbs_greeter_mend(verbs_t *verbs);
 size_t verbs_address(void *wire, void *buffer);
 dscomm_status_t verbs_connect(void *wire, int peer, const void *address,
                               size_t bytes);

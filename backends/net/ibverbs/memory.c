@@ -49,6 +49,11 @@ int verbs_slots_add(verbs_t *verbs, struct ops *list, op_kind_t kind,
     if (!error) {
         memory->region = ibv_reg_mr(verbs->pd, memory->memory, count * bytes,
                                     IBV_ACCESS_LOCAL_WRITE);
+        if (!memory->region) {
+            verbs_regions_trim(verbs->regions);
+            memory->region = ibv_reg_mr(verbs->pd, memory->memory,
+                                        count * bytes, IBV_ACCESS_LOCAL_WRITE);
+        }
         error = memory->region ? 0 : errno;
         memory->ops = g_try_new0(op_t, count);
         if (!memory->ops)

@@ -25,6 +25,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifndef UFFD_USER_MODE_ONLY /* Linux 5.11 */
+#define UFFD_USER_MODE_ONLY 1
+#endif
+
 /* Registrations that are kept without a use. */
 #define KEPT_MOST 256
 #define EVENTS_MOST 256 /* in the ring */
@@ -34,8 +38,8 @@ struct region {
     regions_t *regions;
     struct ibv_mr *mr;
     uintptr_t begin, end;
-    unsigned uses;
-    bool written; /* the device may write there */
+    unsigned uses; /* one at most if it is written */
+    bool written; /* a peer's device may write there */
     bool stale; /* not for further uses */
 };
 
@@ -68,7 +72,7 @@ static void event_note(regions_t *regions, uintptr_t begin, uintptr_t end)
         regions->overflow = true;
 }
 
-static void events_read(regions_t *regions)
+static void unmapped_read(regions_t *regions)
 {
     struct uffd_msg message;
 
@@ -93,7 +97,7 @@ static void *monitor_run(void *arg)
         if (poll(files, G_N_ELEMENTS(files), -1) < 0)
             continue;
         pthread_mutex_lock(&regions->events_lock);
-        events_read(regions);
+        unmapped_read(regions);
         pthread_mutex_unlock(&regions->events_lock);
     }
     return NULL;
@@ -262,7 +266,7 @@ region_t *verbs_region_take(regions_t *regions, const void *memory,
     events_use(regions);
     TAILQ_FOREACH (region, &regions->all, in_all)
         if (!region->stale && region->begin <= begin && end <= region->end &&
-            region->written >= written)
+            region->written == written && !(written && region->uses))
             break;
     if (!region)
         region = region_new(regions, begin, end, written);
@@ -293,9 +297,17 @@ void verbs_region_drop(region_t *region)
 void verbs_region_end(region_t *region)
 {
     region->stale = true;
-    ibv_dereg_mr(region->mr);
+    if (ibv_dereg_mr(region->mr))
+        dscomm_log(DSCOMM_LOG_ERROR, "ibverbs",
+                   "memory stays registered, and a peer may write there: %s",
+                   strerror(errno));
     region->mr = NULL;
     verbs_region_drop(region);
+}
+
+void verbs_regions_trim(regions_t *regions)
+{
+    kept_limit(regions, 0);
 }
 
 uint32_t verbs_region_lkey(const region_t *region)

@@ -109,6 +109,11 @@ static size_t part_fill(pair_t *pair, char *to, dscomm_wire_frame_t **ret_sent)
     return bytes;
 }
 
+static bool can_send(const verbs_t *verbs, const pair_t *pair)
+{
+    return pair->state == PAIR_UP && !pair->failed && !verbs->is_down;
+}
+
 static void op_give(verbs_t *verbs, op_t *op)
 {
     SLIST_INSERT_HEAD(&verbs->sends, op, in_free);
@@ -140,6 +145,8 @@ static bool request_post(verbs_t *verbs, op_t *op, const void *data,
     error = ibv_post_send(pair->qp, wr, &bad);
     if (error) {
         verbs_lack(verbs, "no more work requests", error);
+        verbs_pair_fail(verbs, op->peer, DSCOMM_FAILURE_RESOURCE,
+                        "the device of this rank takes no more work requests");
         return false;
     }
     pair->posted++;
@@ -167,6 +174,7 @@ static op_t *op_take(verbs_t *verbs, const pair_t *pair)
 {
     op_t *op = SLIST_FIRST(&verbs->sends);
 
+    verbs->starved |= !op;
     if (!op || pair->posted >= SEND_DEPTH)
         return NULL;
     SLIST_REMOVE_HEAD(&verbs->sends, in_free);
@@ -214,9 +222,7 @@ void verbs_send(verbs_t *verbs, int peer)
     dscomm_wire_frame_t *sent, *next;
     op_t *op;
 
-    if (pair->state != PAIR_UP || pair->failed)
-        return;
-    while (pair->queue.first && pair->window && !verbs->lacks &&
+    while (pair->queue.first && pair->window && can_send(verbs, pair) &&
            (op = op_take(verbs, pair)) != NULL) {
         const size_t bytes = part_fill(pair, op->slot, &sent);
 
@@ -227,10 +233,10 @@ void verbs_send(verbs_t *verbs, int peer)
             verbs->calls->sent(verbs->args.arg, sent);
         }
     }
-    while (!TAILQ_EMPTY(&pair->puts) && pair->window && !verbs->lacks &&
+    while (!TAILQ_EMPTY(&pair->puts) && pair->window && can_send(verbs, pair) &&
            pair->posted < SEND_DEPTH)
         put_send(verbs, peer);
-    if (pair->owed >= WINDOW / 2 && !verbs->lacks &&
+    if (pair->owed >= WINDOW / 2 && can_send(verbs, pair) &&
         (op = op_take(verbs, pair)) != NULL)
         part_send(verbs, peer, op, 0);
 }
@@ -286,8 +292,7 @@ void verbs_signal(verbs_t *verbs, int peer)
     struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
     op_t *op;
 
-    if (pair->state != PAIR_UP || pair->failed || verbs->lacks ||
-        !pair->unsignaled)
+    if (!can_send(verbs, pair) || !pair->unsignaled)
         return;
     op = op_take(verbs, pair);
     if (op)
@@ -300,8 +305,8 @@ void verbs_probe(verbs_t *verbs, int peer, int64_t now)
     struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
     op_t *op;
 
-    if (pair->state != PAIR_UP || pair->failed || verbs->lacks ||
-        pair->posted > pair->unsignaled || now - pair->sent_ns < PROBE_NS)
+    if (!can_send(verbs, pair) || pair->posted > pair->unsignaled ||
+        now - pair->sent_ns < PROBE_NS)
         return;
     op = op_take(verbs, pair);
     if (op)
@@ -364,8 +369,7 @@ int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
 
     memcpy(values, put->key, sizeof values);
     memcpy(&rkey, put->key + sizeof values, sizeof rkey);
-    if (pair->state != PAIR_UP || pair->failed ||
-        frame->bytes > verbs->port.max_msg_sz ||
+    if (!can_send(verbs, pair) || frame->bytes > verbs->port.max_msg_sz ||
         put->offset > GUINT64_FROM_LE(values[1]) ||
         frame->bytes > GUINT64_FROM_LE(values[1]) - put->offset)
         return 0;
@@ -409,7 +413,7 @@ static bool part_use(verbs_t *verbs, int peer, const char *from, size_t bytes)
 {
     pair_t *pair = &verbs->pairs[peer];
 
-    while (bytes && pair->state == PAIR_UP) {
+    while (bytes && pair->state == PAIR_UP && !pair->broken) {
         size_t some;
 
         if (!pair->sink) {
@@ -444,7 +448,8 @@ void verbs_written(verbs_t *verbs, int peer, op_t *op, size_t bytes,
 {
     verbs->pairs[peer].owed++;
     verbs_slot_post(verbs, op);
-    verbs->calls->written(verbs->args.arg, peer, tag, bytes);
+    if (!verbs->pairs[peer].broken)
+        verbs->calls->written(verbs->args.arg, peer, tag, bytes);
     verbs_send(verbs, peer);
 }
 
@@ -460,6 +465,7 @@ void verbs_part(verbs_t *verbs, int peer, op_t *op, size_t bytes,
         pair->window += given_back;
         valid = part_use(verbs, peer, op->slot, bytes);
     }
+    pair->broken |= !valid;
     if (!valid)
         verbs_pair_fail(verbs, peer, DSCOMM_FAILURE_DIED,
                         "it has sent a frame that makes no sense");

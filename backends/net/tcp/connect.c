@@ -25,6 +25,8 @@
 /* Accepted connections that have not proved yet who they are, beside as many as
  * there are ranks. */
 #define UNPROVEN_MAX 64
+/* Connections that are accepted before those that were closed are released. */
+#define ACCEPTS 32
 
 static void pair_connect(tcp_t *tcp, int peer);
 
@@ -431,8 +433,13 @@ void tcp_accept(tcp_t *tcp, int listener, bool unix_socket)
     conn_t *conn;
     int fd;
 
-    while ((fd = accept4(listener, &place.address.any, &place.length,
-                         SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+    for (int i = 0; i < ACCEPTS; i++) {
+        fd = accept4(listener, &place.address.any, &place.length,
+                     SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) {
+            accept_failed(tcp, errno);
+            return;
+        }
         if (tcp->unproven >= UNPROVEN_MAX + (unsigned)tcp->args.ranks)
             unproven_close(tcp, &place);
         tcp->accept_lack_ns = 0;
@@ -444,7 +451,6 @@ void tcp_accept(tcp_t *tcp, int listener, bool unix_socket)
         tcp->unproven++;
         tcp_conn_events(conn);
     }
-    accept_failed(tcp, errno);
 }
 
 /* Ends a handshake whose time has passed, unless this rank is the late one. */

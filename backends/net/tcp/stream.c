@@ -170,6 +170,7 @@ void tcp_conn_up(conn_t *conn)
     if (!conn->outgoing)
         tcp->unproven--;
     conn->state = CONN_UP;
+    tcp->connect_lack_ns = 0;
     socket_tune(conn);
     tcp_zerocopy_open(conn);
     tcp_conn_events(conn);

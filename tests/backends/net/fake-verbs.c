@@ -641,14 +641,6 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *arg,
     return &queue->cq;
 }
 
-int ibv_resize_cq(struct ibv_cq *cq, int cqe)
-{
-    if (fails(FAKE_RESIZE_CQ))
-        return errno;
-    cq->cqe = cqe;
-    return 0;
-}
-
 /* A queue with events that were not acknowledged would wait for ever. */
 int ibv_destroy_cq(struct ibv_cq *cq)
 {
