@@ -11,13 +11,13 @@ unset MPI_CFLAGS MPI_LIBS IBVERBS_CFLAGS IBVERBS_LIBS NVCC NVCCFLAGS CONFIG_SITE
 # A source folder of its own: configure refuses one in which it was run before,
 # and parts whose sources are yet to come are to be looked for too.
 mkdir -p "$scratch/source/build" "$scratch/source/compression/cuda" \
-    "$scratch/source/backends/mpi" "$scratch/source/backends/ibverbs"
+    "$scratch/source/backends/mpi" "$scratch/source/backends/net/ibverbs"
 cd "$scratch/source" || exit 99
 ln -s "$abs_top_srcdir/configure" "$abs_top_srcdir/build-aux" \
     "$abs_top_srcdir/lib" .
 : >compression/cuda/cuda.c
 : >backends/mpi/mpi.c
-: >backends/ibverbs/ibverbs.c
+: >backends/net/ibverbs/ibverbs.c
 cd build || exit 99
 
 # configures OPTION...: its end
