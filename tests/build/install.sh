@@ -80,7 +80,7 @@ same "$scratch/archives" /dev/null 'modules have no .la file'
 
 # Packages may leave out all modules but one, and any MPI library's.
 find "$root$moduledir" -name '*.so' | sed "s|^$root$backenddir/||" |
-    grep -vxE '(shm|tcp)\.so|mpi\.so|mpi/(openmpi|mpich)\.so' \
+    grep -vxE '(shm|tcp|ibverbs)\.so|mpi\.so|mpi/(openmpi|mpich)\.so' \
         >"$scratch/unknown"
 same "$scratch/unknown" /dev/null 'a module is a file'
 rm -rf "$scratch/backends"
