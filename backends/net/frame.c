@@ -3,23 +3,9 @@
 #include "config.h"
 
 #include "backends/net/engine.h"
+#include "backends/net/little.h"
 
 #include <string.h>
-
-static void put_64(unsigned char *to, uint64_t value)
-{
-    const uint64_t little = GUINT64_TO_LE(value);
-
-    memcpy(to, &little, sizeof little);
-}
-
-static uint64_t get_64(const unsigned char *from)
-{
-    uint64_t little;
-
-    memcpy(&little, from, sizeof little);
-    return GUINT64_FROM_LE(little);
-}
 
 #define HEADER_B 32 /* where the header has b */
 

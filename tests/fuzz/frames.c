@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "backends/net/engine.h"
+#include "backends/net/little.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -267,13 +268,6 @@ static const dscomm_wire_ops_t ops = {
     .conceal = wire_conceal,
     .put = wire_put,
 };
-
-static void put_64(unsigned char *to, uint64_t value)
-{
-    const uint64_t little = GUINT64_TO_LE(value);
-
-    memcpy(to, &little, sizeof little);
-}
 
 /* Continues with a payload: some bytes of it, or all. */
 static void sink_fill(int peer, int channel, bool whole)

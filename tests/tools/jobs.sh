@@ -16,6 +16,21 @@ run()
     err=$(cat "$scratch/err")
 }
 
+losses()
+{
+    sed -n 's/^.*epoch [0-9]*: loss //p' "$1"
+}
+
+# same_losses OUT OTHER: whether two outputs of the digits example have the same losses
+same_losses()
+{
+    losses "$1" >"$scratch/losses"
+    losses "$2" | paste - "$scratch/losses" | awk '
+        { d = ($1 - $2) / $1; if (d < 0) d = -d; if (d > worst) worst = d }
+        END { print "# largest difference", worst + 0, "of the loss"
+              exit !(NR == 20 && worst <= 1e-4) }'
+}
+
 # runs STATUS TEXT WHAT...: dscomm run ends with STATUS
 runs()
 {

@@ -61,8 +61,8 @@ typedef struct dscomm_wire_frame {
     unsigned char header[DSCOMM_WIRE_HEADER];
 } dscomm_wire_frame_t;
 
-/* Where the payload of a frame goes that is put. It is valid during the call
- * only. */
+/* The place to which a put writes the payload of its frame. It is valid during
+ * the call only. */
 typedef struct dscomm_wire_put {
     size_t size;
     unsigned char key[DSCOMM_WIRE_KEY]; /* of the peer's expose */

@@ -14,6 +14,7 @@
 #include "config.h"
 
 #include "backends/net/ibverbs/ibverbs.h"
+#include "backends/net/little.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@
 #define HELLO_BYTES (HELLO_SIGNED + 32)
 #define HELLO_VERSION 1
 #define HELLO_IS_UP 1 /* the sender can send frames: no answer is needed */
-/* What the device puts before a datagram. */
+/* The device puts a header (GRH) before a datagram. */
 #define GRH_BYTES 40
 #define HELLOS 64 /* datagrams that may wait for a poll */
 #define DATAGRAM_MOST 4096 /* bytes of those of strangers */
@@ -37,34 +38,6 @@
 
 #define ADDRESS_BYTES 32
 #define ADDRESS_VERSION 1
-
-static void put_32(unsigned char *to, uint32_t value)
-{
-    value = GUINT32_TO_LE(value);
-    memcpy(to, &value, sizeof value);
-}
-
-static uint32_t get_32(const unsigned char *from)
-{
-    uint32_t value;
-
-    memcpy(&value, from, sizeof value);
-    return GUINT32_FROM_LE(value);
-}
-
-static void put_16(unsigned char *to, uint16_t value)
-{
-    value = GUINT16_TO_LE(value);
-    memcpy(to, &value, sizeof value);
-}
-
-static uint16_t get_16(const unsigned char *from)
-{
-    uint16_t value;
-
-    memcpy(&value, from, sizeof value);
-    return GUINT16_FROM_LE(value);
-}
 
 /* Addresses: "DSIB", u8 version, u8 link layer, u8 MTU, u8 0, u16 LID, u16 0,
  * u32 UD queue pair, 16 bytes GID. */
@@ -293,8 +266,8 @@ static int pair_room(verbs_t *verbs)
     return 0;
 }
 
-/* The most bytes that the device may take into a work request, of those that
- * would help. */
+/* Makes a queue pair whose work requests carry as many bytes themselves as the
+ * device allows, of some numbers that help. */
 static struct ibv_qp *qp_make(verbs_t *verbs)
 {
     static const unsigned inlines[] = {256, 64, 0};

@@ -169,7 +169,7 @@ static void events_read(verbs_t *verbs)
     }
 }
 
-/* What a completion's status says of the peer. */
+/* Returns what a status of a completion says of the peer; NULL: nothing. */
 static const char *status_text(enum ibv_wc_status status)
 {
     switch (status) {
@@ -316,8 +316,8 @@ static bool cq_read(verbs_t *verbs)
     return count == BATCH;
 }
 
-/* What comes between the poll and the arming does not make the channel
- * readable, so it is read afterwards. */
+/* A completion that comes before the arming does not make the channel readable,
+ * so the CQ is read after it. */
 static void verbs_poll(void *wire)
 {
     verbs_t *verbs = wire;
@@ -335,7 +335,7 @@ static void verbs_poll(void *wire)
         starved_send(verbs);
     if (!verbs->failed)
         return;
-    /* What a peer has sent before its end. */
+    /* A peer may have sent something before its end. */
     for (int i = 0; i < DRAINS && cq_read(verbs); i++)
         continue;
     failed_lose(verbs);

@@ -35,8 +35,8 @@
 #define SEND_DEPTH (WINDOW + SPARE + 2)
 /* Parts of this rank that may be on their way. */
 #define SENDS 128
-/* Of so many work requests of a connection, one has a completion, which stands
- * for those before it; each one while less than half of SENDS are free. */
+/* One of so many work requests of a connection has a completion, which stands
+ * for those before it; each one has while less than half of SENDS are free. */
 #define SIGNAL_ONE_OF 8
 /* Longest text of a failure. */
 #define VERBS_TEXT 256
@@ -66,7 +66,7 @@ typedef struct op {
     size_t bytes; /* of frames, in a part that is sent */
     char *slot; /* its memory */
     uint32_t lkey;
-    /* Of a put: the frame, its data, and where it goes. */
+    /* The frame of a put, its data, and where it goes. */
     dscomm_wire_frame_t *frame;
     region_t *region;
     uint64_t remote;
@@ -75,7 +75,7 @@ typedef struct op {
 
 SLIST_HEAD(ops, op);
 
-/* What a rank publishes: how its device and its datagrams are reached. */
+/* The address that a rank publishes: how datagrams reach its device. */
 typedef struct {
     union ibv_gid gid;
     uint32_t qpn; /* of its UD queue pair */

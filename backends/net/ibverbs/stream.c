@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "backends/net/ibverbs/ibverbs.h"
+#include "backends/net/little.h"
 
 #include <errno.h>
 #include <string.h>
@@ -10,14 +11,6 @@
 #define HEADER ((size_t)DSCOMM_WIRE_HEADER)
 /* A peer to which nothing was sent for so long is probed. */
 #define PROBE_NS (INT64_C(1000) * 1000000)
-
-static uint64_t header_bytes(const void *header)
-{
-    uint64_t little;
-
-    memcpy(&little, header, sizeof little);
-    return GUINT64_FROM_LE(little);
-}
 
 /* Sending. */
 
@@ -286,31 +279,31 @@ void verbs_ops_drop(verbs_t *verbs, pair_t *pair)
         op_end(verbs, pair, TAILQ_FIRST(&pair->flying_ops), false);
 }
 
-void verbs_signal(verbs_t *verbs, int peer)
+/* Sends nothing, which the device of the peer acknowledges. */
+static void nothing_send(verbs_t *verbs, int peer)
 {
-    pair_t *pair = &verbs->pairs[peer];
     struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
-    op_t *op;
+    op_t *op = op_take(verbs, &verbs->pairs[peer]);
 
-    if (!can_send(verbs, pair) || !pair->unsignaled)
-        return;
-    op = op_take(verbs, pair);
     if (op)
         slot_send(verbs, peer, op, 0, &wr);
 }
 
+void verbs_signal(verbs_t *verbs, int peer)
+{
+    const pair_t *pair = &verbs->pairs[peer];
+
+    if (can_send(verbs, pair) && pair->unsignaled)
+        nothing_send(verbs, peer);
+}
+
 void verbs_probe(verbs_t *verbs, int peer, int64_t now)
 {
-    pair_t *pair = &verbs->pairs[peer];
-    struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
-    op_t *op;
+    const pair_t *pair = &verbs->pairs[peer];
 
-    if (!can_send(verbs, pair) || pair->posted > pair->unsignaled ||
-        now - pair->sent_ns < PROBE_NS)
-        return;
-    op = op_take(verbs, pair);
-    if (op)
-        slot_send(verbs, peer, op, 0, &wr);
+    if (can_send(verbs, pair) && pair->posted == pair->unsignaled &&
+        now - pair->sent_ns >= PROBE_NS)
+        nothing_send(verbs, peer);
 }
 
 /* Keys: u64 address, u64 bytes, u32 rkey, little-endian. */
@@ -319,18 +312,15 @@ void *verbs_expose(void *wire, int peer, void *memory, size_t bytes,
                    unsigned char *key)
 {
     const verbs_t *verbs = wire;
-    const uint64_t values[] = {GUINT64_TO_LE((uintptr_t)memory),
-                               GUINT64_TO_LE(bytes)};
     region_t *region = verbs_region_take(verbs->regions, memory, bytes, true);
-    uint32_t rkey;
 
     (void)peer;
     if (!region)
         return NULL;
-    rkey = GUINT32_TO_LE(verbs_region_rkey(region));
     memset(key, 0, DSCOMM_WIRE_KEY);
-    memcpy(key, values, sizeof values);
-    memcpy(key + sizeof values, &rkey, sizeof rkey);
+    put_64(key, (uintptr_t)memory);
+    put_64(key + 8, bytes);
+    put_32(key + 16, verbs_region_rkey(region));
     return region;
 }
 
@@ -362,16 +352,12 @@ int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
 {
     verbs_t *verbs = wire;
     pair_t *pair = &verbs->pairs[peer];
-    uint64_t values[2];
-    uint32_t rkey;
+    const uint64_t bytes = get_64(put->key + 8);
     region_t *region;
     op_t *op;
 
-    memcpy(values, put->key, sizeof values);
-    memcpy(&rkey, put->key + sizeof values, sizeof rkey);
     if (!can_send(verbs, pair) || frame->bytes > verbs->port.max_msg_sz ||
-        put->offset > GUINT64_FROM_LE(values[1]) ||
-        frame->bytes > GUINT64_FROM_LE(values[1]) - put->offset)
+        put->offset > bytes || frame->bytes > bytes - put->offset)
         return 0;
     region = verbs_region_take(verbs->regions, put->message, put->bytes, false);
     if (!region)
@@ -382,8 +368,8 @@ int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
     op->frame = frame;
     op->region = region;
     op->lkey = verbs_region_lkey(region);
-    op->remote = GUINT64_FROM_LE(values[0]) + put->offset;
-    op->rkey = GUINT32_FROM_LE(rkey);
+    op->remote = get_64(put->key) + put->offset;
+    op->rkey = get_32(put->key + 16);
     op->tag = put->tag;
     frame->done = 0;
     pair->flying += op->bytes;
@@ -421,7 +407,8 @@ static bool part_use(verbs_t *verbs, int peer, const char *from, size_t bytes)
                 return false;
             pair->sink = verbs->calls->arrive(verbs->args.arg, peer,
                                               (const unsigned char *)from);
-            if (!pair->sink || pair->sink->bytes != header_bytes(from))
+            if (!pair->sink ||
+                pair->sink->bytes != get_64((const unsigned char *)from))
                 return false;
             pair->sink->done = 0;
             from += HEADER;

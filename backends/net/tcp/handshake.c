@@ -11,6 +11,7 @@
  * HMAC is with SHA-256. Numbers are little-endian. */
 #include "config.h"
 
+#include "backends/net/little.h"
 #include "backends/net/tcp/tcp.h"
 
 #include <errno.h>
@@ -21,21 +22,6 @@
 #define MAGIC "dscommN1"
 #define ANSWER_USED 1
 #define ANSWER_BUSY 2 /* the acceptor is making that connection itself */
-
-static void put_32(unsigned char *to, uint32_t value)
-{
-    const uint32_t little = GUINT32_TO_LE(value);
-
-    memcpy(to, &little, sizeof little);
-}
-
-static uint32_t get_32(const unsigned char *from)
-{
-    uint32_t little;
-
-    memcpy(&little, from, sizeof little);
-    return GUINT32_FROM_LE(little);
-}
 
 static void prove(const conn_t *conn, char side, const unsigned char *nonce,
                   unsigned char *ret_proof)

@@ -4,6 +4,7 @@
  * buffer, so that one call reads many short frames. */
 #include "config.h"
 
+#include "backends/net/little.h"
 #include "backends/net/tcp/tcp.h"
 
 #include <errno.h>
@@ -420,14 +421,6 @@ void tcp_post(void *wire, int peer, dscomm_wire_frame_t *frame)
 
 /* Reading. */
 
-static uint64_t header_bytes(const unsigned char *header)
-{
-    uint64_t little;
-
-    memcpy(&little, header, sizeof little);
-    return GUINT64_FROM_LE(little);
-}
-
 static void payload_landed(conn_t *conn)
 {
     dscomm_wire_sink_t *sink = conn->sink;
@@ -448,7 +441,7 @@ static bool header_take(conn_t *conn)
         return false;
     conn->begin += HEADER;
     conn->sink = tcp->calls->arrive(tcp->args.arg, conn->peer, header);
-    if (!conn->sink || conn->sink->bytes != header_bytes(header)) {
+    if (!conn->sink || conn->sink->bytes != get_64(header)) {
         tcp_conn_end(conn, EPROTO, "it has sent a frame that makes no sense");
         return false;
     }
