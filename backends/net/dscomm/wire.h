@@ -59,6 +59,9 @@ typedef struct dscomm_wire_frame {
      * it. */
     int unordered;
     unsigned char header[DSCOMM_WIRE_HEADER];
+    /* 1: the peer can do without it until the next poll, if the wire sends it
+     * with others then. */
+    int patient;
 } dscomm_wire_frame_t;
 
 /* The place to which a put writes the payload of its frame. It is valid during

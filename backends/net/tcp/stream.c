@@ -24,6 +24,8 @@
 /* Longest payload that is copied behind its header: one part is written faster
  * than two. */
 #define JOIN_MOST ((size_t)256)
+/* Bytes from which a payload is written apart from its header. */
+#define APART_LEAST ((size_t)64 << 10)
 /* Bytes from which a payload is sent without a copy. */
 #define ZEROCOPY_LEAST ((size_t)256 << 10)
 /* Bytes that one call reads beyond a payload, if it or the last one is at least
@@ -141,6 +143,8 @@ void tcp_conn_free(conn_t *conn)
     for (int i = 0; i < HOT_MAX; i++)
         if (tcp->hot[i] == conn)
             tcp->hot[i] = NULL;
+    if (conn->is_due)
+        LIST_REMOVE(conn, in_due);
     if (!conn->outgoing && !conn->was_up && tcp->unproven)
         tcp->unproven--;
     LIST_REMOVE(conn, in_tcp);
@@ -291,6 +295,20 @@ static ssize_t write_joined(const conn_t *conn)
                 MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* Writes from the first frame, which is long, its header or what is left of its
+ * payload: the kernel copies one part faster than two. */
+static ssize_t write_long(const conn_t *conn)
+{
+    const dscomm_wire_frame_t *frame = conn->queue.first;
+    const bool is_header = frame->done < HEADER;
+    const char *from = is_header ? (const char *)frame->header : frame->data;
+    const size_t done = frame->done - (is_header ? 0 : HEADER);
+
+    return send(conn->fd, from + done,
+                (is_header ? HEADER : frame->bytes) - done,
+                MSG_NOSIGNAL | MSG_DONTWAIT | (is_header ? MSG_MORE : 0));
+}
+
 static bool first_is_short(const conn_t *conn)
 {
     const dscomm_wire_frame_t *frame = conn->queue.first;
@@ -308,6 +326,8 @@ static ssize_t write_copied(conn_t *conn)
 
     if (first_is_short(conn))
         return write_joined(conn);
+    if (HEADER + frame->bytes - frame->done >= APART_LEAST)
+        return write_long(conn);
     for (; frame && count <= 2 * BATCH - 2; frame = frame->next)
         count = frame_parts(frame, parts, count);
     message.msg_iovlen = (size_t)count;
@@ -353,6 +373,47 @@ void tcp_write(conn_t *conn)
     conn->wants_write = wants;
     if (conn->state == CONN_UP)
         tcp_conn_events(conn);
+}
+
+/* Leaves the queue for the end of the poll, or for the next one. */
+static void conn_write_later(conn_t *conn)
+{
+    if (conn->is_due)
+        return;
+    conn->is_due = true;
+    LIST_INSERT_HEAD(&conn->tcp->due, conn, in_due);
+}
+
+void tcp_due_write(tcp_t *tcp)
+{
+    conn_t *conn;
+
+    while ((conn = LIST_FIRST(&tcp->due)) != NULL) {
+        LIST_REMOVE(conn, in_due);
+        conn->is_due = false;
+        tcp_write(conn);
+    }
+}
+
+/* Has the queue written when that is cheapest: frames that are posted while
+ * others arrive, and of frames that may wait all but the first, go by one
+ * call. A thread that sleeps in epoll is woken for them. */
+static void conn_posted(conn_t *conn, bool patient)
+{
+    tcp_t *tcp = conn->tcp;
+
+    if (tcp->in_poll) {
+        conn_write_later(conn);
+        return;
+    }
+    if (!patient || conn->patient_poll != tcp->polls) {
+        conn->patient_poll = patient ? tcp->polls : conn->patient_poll;
+        tcp_write(conn);
+        return;
+    }
+    conn_write_later(conn);
+    conn->wants_write = true;
+    tcp_conn_events(conn);
 }
 
 size_t tcp_conn_unsent(const conn_t *conn)
@@ -415,8 +476,8 @@ void tcp_post(void *wire, int peer, dscomm_wire_frame_t *frame)
     }
     conn = frame->unordered ? channel_choose(tcp, peer) : pair->main;
     queue_add(&conn->queue, frame);
-    if (conn->queue.first == frame)
-        tcp_write(conn);
+    if (conn->queue.first == frame || conn->is_due)
+        conn_posted(conn, frame->patient);
 }
 
 /* Reading. */

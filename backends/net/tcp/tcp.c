@@ -179,17 +179,23 @@ static void tcp_poll(void *wire)
 
     tcp->moved = 0;
     tcp->polls++;
+    tcp->in_poll = true;
     for (int i = 0; i < HOT_MAX && !tcp->moved; i++)
         if (tcp->hot[i] && tcp->hot[i]->state == CONN_UP)
             tcp_read(tcp->hot[i]);
+    tcp->in_poll = false;
+    tcp_due_write(tcp);
     now = tcp_now();
     if (!tcp->ended && tcp->hot[0] && tcp->polls % HOT_POLLS &&
         now == tcp->polled_ns)
         return;
     tcp->polled_ns = now;
     count = epoll_wait(tcp->epoll, events, EVENTS, 0);
+    tcp->in_poll = true;
     for (int i = 0; i < count; i++)
         event_handle(tcp, &events[i]);
+    tcp->in_poll = false;
+    tcp_due_write(tcp);
     tcp_timers(tcp);
     if (tcp->ended)
         ended_release(tcp);

@@ -89,12 +89,14 @@ typedef struct conn {
      * it may be how its group has ended. */
     int write_error;
     int64_t deadline_ns; /* of the handshake */
-    LIST_ENTRY(conn) in_tcp;
+    LIST_ENTRY(conn) in_tcp, in_due;
     place_t place; /* of the peer */
     /* Handshake. */
     unsigned char hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
     /* Sending. */
     queue_t queue;
+    bool is_due; /* queue is to be written by a poll */
+    unsigned patient_poll; /* that before the last frame that could wait */
     unsigned pieces; /* of long messages that were given to it */
     bool zerocopy; /* long payloads are sent without a copy */
     bool first_is_held; /* the kernel reads the first frame of queue */
@@ -150,10 +152,11 @@ struct tcp {
     const char *congestion; /* control of TCP; NULL: the kernel's */
     bool side_by_side; /* the user has chosen the interfaces: use all */
     pair_t *pairs;
-    LIST_HEAD(, conn) conns;
+    LIST_HEAD(, conn) conns, due;
     conn_t *hot[HOT_MAX];
     unsigned polls, unproven; /* connections in a handshake, accepted */
     unsigned moved; /* in this poll */
+    bool in_poll;
     unsigned ended; /* something has ended since the last poll of all */
     int64_t polled_ns; /* when all connections were polled last */
     int64_t timers_ns; /* when timers were looked at last */
@@ -231,6 +234,8 @@ size_t tcp_conn_unsent(const conn_t *conn);
 void tcp_conn_up(conn_t *conn);
 void tcp_post(void *wire, int peer, dscomm_wire_frame_t *frame);
 void tcp_write(conn_t *conn);
+/* Writes the queues that a poll is to write. */
+void tcp_due_write(tcp_t *tcp);
 /* Reads what there is; returns whether there was something. */
 bool tcp_read(conn_t *conn);
 void tcp_queue_init(queue_t *queue);
