@@ -11,13 +11,15 @@
 static void send_pump(request_t *request)
 {
     domain_t *domain = request->engine->domain;
-    const size_t most = domain->ops.depth(domain->wire) * PIECE_MAX;
+    const unsigned depth = domain->ops.depth(domain->wire);
+    const size_t piece =
+        MIN(MAX(request->wanted / depth, PIECE_LEAST), PIECE_MAX);
 
     request->pumping = true;
     while (request->begun < request->wanted &&
-           request->begun - request->moved < most) {
+           request->begun - request->moved < depth * piece) {
         const size_t offset = request->begun;
-        const size_t bytes = MIN(request->wanted - offset, PIECE_MAX);
+        const size_t bytes = MIN(request->wanted - offset, piece);
 
         request->begun += bytes;
         net_post_piece(request, offset, bytes);

@@ -35,7 +35,7 @@
 /* While REST_LEAST bytes of a payload are to come, they are read once in
  * REST_NS: a call that follows each packet costs both ends more than the data,
  * as it holds the socket and has the kernel send an acknowledgement. */
-#define REST_LEAST ((size_t)512 << 10)
+#define REST_LEAST ((size_t)1 << 20)
 #define REST_NS 50000
 /* Reads of one connection before others have their turn. */
 #define READS_MOST 4
@@ -378,8 +378,6 @@ void tcp_write(conn_t *conn)
 /* Leaves the queue for the end of the poll, or for the next one. */
 static void conn_write_later(conn_t *conn)
 {
-    if (conn->is_due)
-        return;
     conn->is_due = true;
     LIST_INSERT_HEAD(&conn->tcp->due, conn, in_due);
 }
@@ -402,18 +400,19 @@ static void conn_posted(conn_t *conn, bool patient)
 {
     tcp_t *tcp = conn->tcp;
 
+    if ((tcp->in_poll || patient) && conn->is_due)
+        return;
     if (tcp->in_poll) {
         conn_write_later(conn);
-        return;
-    }
-    if (!patient || conn->patient_poll != tcp->polls) {
-        conn->patient_poll = patient ? tcp->polls : conn->patient_poll;
+    } else if (patient && conn->patient_poll == tcp->polls) {
+        conn_write_later(conn);
+        conn->wants_write = true;
+        tcp_conn_events(conn);
+    } else {
+        if (patient)
+            conn->patient_poll = tcp->polls;
         tcp_write(conn);
-        return;
     }
-    conn_write_later(conn);
-    conn->wants_write = true;
-    tcp_conn_events(conn);
 }
 
 size_t tcp_conn_unsent(const conn_t *conn)
