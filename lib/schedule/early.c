@@ -88,7 +88,7 @@ static dscomm_early_t *early_new(size_t ranks, size_t room)
         free(early);
         return NULL;
     }
-    early->memory = memset(memory, 0, ranks * room);
+    early->memory = memory;
     return early;
 }
 
@@ -107,7 +107,7 @@ void dscomm_priv_early_begin(dscomm_run_t *run)
     for (size_t r = 0; r < ranks && run->early; r++) {
         char *own = run->early->memory + r * room;
 
-        run->early->receives[r].request = (void *)own;
+        run->early->receives[r].request = memset(own, 0, size);
         run->early->receives[r].message = own + size;
         if (!received[r])
             early_post(run, (int)r);

@@ -35,7 +35,7 @@ typedef const struct dscomm_algorithm *(*dscomm_choose_fn)(
     const dscomm_coll_args_t *args, int ranks, const dscomm_nodes_t *nodes);
 
 /* Messages up to this size travel with the header; longer ones follow it. */
-#define HEADER_MOST 1024
+#define HEADER_MOST (32 << 10)
 /* Largest number of chains that run side by side. */
 #define WINDOW_MOST 31
 
