@@ -46,6 +46,8 @@ static const row_t rows[] = {
     {COLL(REDUCE), 0, ANY, 0, 0, END, "chain"},
     {COLL(REDUCE), 0, ANY, 0, 0, 32 K, "linear"},
     {COLL(REDUCE), 0, ANY, 0, 0, END, "pairwise"},
+    {COLL(ALL_REDUCE), 4, 4, SHARED, 8 K, 64 K, "halving_doubling"},
+    {COLL(ALL_REDUCE), 8, 8, SHARED, 8 K, 64 K, "halving_doubling"},
     {COLL(ALL_REDUCE), 5, 8, 0, 0, 64 K, "two_level"},
     {COLL(ALL_REDUCE), 9, 16, 0, 0, 512 K, "two_level"},
     {COLL(ALL_REDUCE), 17, ANY, 0, 0, 4 K, "two_level"},

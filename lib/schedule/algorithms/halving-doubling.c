@@ -27,11 +27,14 @@
 /* Few pieces under way, so that they are folded while they are in the cache. */
 #define WINDOW 2
 #define HALVINGS_MOST 31
+/* Bytes of all parts of a rank that are not halved further by all_reduce: the
+ * round that would combine them again costs more than the bytes. */
+#define WHOLE_MOST ((size_t)32 << 10)
 
 /* One round. Of the parts first ... end - 1, this rank keeps those on one side
- * of middle, and its peer the others. */
+ * of middle, and its peer the others; or, if whole, both keep all. */
 typedef struct {
-    int peer, upper;
+    int peer, upper, whole;
     int first, middle, end;
 } halving_t;
 
@@ -69,10 +72,19 @@ static piece_t halving_side(const lap_t *lap, const halving_t *halving,
                      (end - first) * lap->element};
 }
 
+/* Has both ranks of a round keep all parts. */
+static void halving_whole(halving_t *halving)
+{
+    halving->whole = 1;
+    halving->middle = halving->upper ? halving->first : halving->end;
+}
+
 /* Ranks are numbered from root on. nearest: the longest messages go to the
  * nearest rank, and the order of parts is free; otherwise each number gets the
- * part of that number. */
-static lap_t lap_begin(const dscomm_plan_t *plan, int root, int nearest)
+ * part of that number. halved: the number of parts that are made by halves; of
+ * more, that are not made, ranks keep all. */
+static lap_t lap_begin(const dscomm_plan_t *plan, int root, int nearest,
+                       int halved)
 {
     const int own = wrap(plan->rank - root, plan->ranks);
     lap_t lap = {.world = fold(own, plan->ranks), .partner = -1};
@@ -95,6 +107,8 @@ static lap_t lap_begin(const dscomm_plan_t *plan, int root, int nearest)
             .middle = (first + end) / 2,
             .end = end,
         };
+        if (i >= halved)
+            halving_whole(halving);
         if (halving->upper)
             first = halving->middle;
         else
@@ -134,7 +148,9 @@ static void lap_halve(dscomm_plan_t *plan, lap_t *lap)
         const halving_t *halving = &lap->halvings[i];
         const int last = i == lap->nhalvings - 1;
         piece_t kept = halving_side(lap, halving, halving->upper);
-        piece_t other = halving_side(lap, halving, !halving->upper);
+        piece_t other = halving->whole
+                            ? kept
+                            : halving_side(lap, halving, !halving->upper);
         dscomm_place_t own = dscomm_priv_beyond(lap->own, kept.offset);
         dscomm_place_t to = dscomm_priv_beyond(lap->result, kept.offset);
 
@@ -159,6 +175,8 @@ static void double_up(dscomm_plan_t *plan, const lap_t *lap)
         piece_t kept = halving_side(lap, halving, halving->upper);
         piece_t other = halving_side(lap, halving, !halving->upper);
 
+        if (halving->whole)
+            continue;
         dscomm_priv_plan_recv(plan, halving->peer,
                               dscomm_priv_beyond(lap->result, other.offset),
                               other.bytes);
@@ -214,14 +232,24 @@ static void lap_all_reduce_piece(dscomm_plan_t *plan, lap_t lap, piece_t piece)
     dscomm_priv_plan_recv(plan, lap.partner, lap.result, piece.bytes);
 }
 
+/* The number of parts into which all_reduce halves a piece of so many bytes. */
+static int lap_halved(size_t bytes)
+{
+    int halved = 2;
+
+    while (halved < 1 << 30 && bytes / (size_t)halved > WHOLE_MOST)
+        halved *= 2;
+    return halved;
+}
+
 void dscomm_priv_halving_doubling_all_reduce(dscomm_plan_t *plan)
 {
     const dscomm_coll_args_t *args = plan->args;
     const size_t pieces = lap_pieces(args);
-    const lap_t lap = lap_begin(plan, 0, 1);
+    const size_t bytes = cut(args, args->count, pieces, 0).bytes;
+    const lap_t lap = lap_begin(plan, 0, 1, lap_halved(bytes));
 
-    dscomm_priv_plan_window(plan, WINDOW,
-                            cut(args, args->count, pieces, 0).bytes);
+    dscomm_priv_plan_window(plan, WINDOW, bytes);
     for (size_t i = 0; i < pieces; i++) {
         dscomm_priv_plan_chain(plan);
         lap_all_reduce_piece(plan, lap, cut(args, args->count, pieces, i));
@@ -251,7 +279,7 @@ void dscomm_priv_halving_doubling_reduce(dscomm_plan_t *plan)
     const dscomm_coll_args_t *args = plan->args;
     const size_t pieces = lap_pieces(args);
     const size_t room = aligned(cut(args, args->count, pieces, 0).bytes);
-    const lap_t lap = lap_begin(plan, args->root, 1);
+    const lap_t lap = lap_begin(plan, args->root, 1, plan->ranks);
 
     dscomm_priv_plan_window(plan, WINDOW, 2 * room);
     for (size_t i = 0; i < pieces; i++) {
@@ -300,7 +328,7 @@ static void lap_reduce_scatter(dscomm_plan_t *plan, lap_t *lap)
 void dscomm_priv_halving_doubling_reduce_scatter(dscomm_plan_t *plan)
 {
     const dscomm_coll_args_t *args = plan->args;
-    lap_t lap = lap_begin(plan, 0, 0);
+    lap_t lap = lap_begin(plan, 0, 0, plan->ranks);
     const int power = lap.world.power;
     size_t *starts =
         dscomm_priv_plan_memory(plan, (size_t)power + 1, sizeof *starts);
