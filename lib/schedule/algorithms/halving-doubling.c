@@ -2,11 +2,13 @@
 /* Halving and doubling: in each round two ranks exchange halves of what they
  * have to reduce, and each continues with one half, until every rank has one
  * part of the result; all_reduce and reduce then combine the parts by the same
- * rounds in reverse. If p is not a power of two, the first ranks form pairs,
- * and one of each pair acts for both.
+ * rounds in reverse. all_reduce stops to halve when a part is short: from there
+ * on ranks exchange all of it. If p is not a power of two, the first ranks form
+ * pairs, and one of each pair acts for both.
  *
- * Cost: with n bytes of input, q the largest power of two <= p: all_reduce 2
- * log2 q rounds and 2n (q - 1) / q bytes each way; reduce as many rounds, the
+ * Cost: with n bytes of input, q the largest power of two <= p, h <= q parts
+ * made by halves: all_reduce log2 q + log2 h rounds and 2n (h - 1) / h + n / h
+ * log2 (q / h) bytes each way; reduce as many rounds, the
  * way back up a tree; reduce_scatter log2 q rounds and n (q - 1) / q bytes. Up
  * to n bytes each way more, in up to 2 rounds, where p is no power of two.
  * Extra memory: some pieces; reduce_scatter 2n. Source: Rabenseifner,
@@ -148,9 +150,8 @@ static void lap_halve(dscomm_plan_t *plan, lap_t *lap)
         const halving_t *halving = &lap->halvings[i];
         const int last = i == lap->nhalvings - 1;
         piece_t kept = halving_side(lap, halving, halving->upper);
-        piece_t other = halving->whole
-                            ? kept
-                            : halving_side(lap, halving, !halving->upper);
+        piece_t other =
+            halving->whole ? kept : halving_side(lap, halving, !halving->upper);
         dscomm_place_t own = dscomm_priv_beyond(lap->own, kept.offset);
         dscomm_place_t to = dscomm_priv_beyond(lap->result, kept.offset);
 
