@@ -146,6 +146,40 @@ static void is_up(int peer, const char *what)
     is_int(net_status(engine, &failure), DSCOMM_OK, "nobody has died");
 }
 
+static int came(int fd)
+{
+    unsigned char data[1024];
+
+    return (int)recv(fd, data, sizeof data, MSG_DONTWAIT);
+}
+
+/* Sends of long messages, one after another, to rank 1, which is at fd. */
+static void announce(int fd)
+{
+    enum { COUNT = 3 };
+    static const char data[EAGER_MAX + 1];
+    static request_t requests[COUNT];
+    const dscomm_message_t message = {
+        .send = data, .bytes = sizeof data, .peer = 1, .tag = 7};
+    struct pollfd epoll = {.fd = tcp->epoll, .events = POLLIN};
+
+    while (came(fd) > 0)
+        continue;
+    for (int i = 0; i < COUNT; i++) {
+        requests[i].head.status = DSCOMM_IN_PROGRESS;
+        net_isend(engine, &message, &requests[i].head);
+    }
+    is_int(came(fd), DSCOMM_WIRE_HEADER,
+           "the first of several announcements is sent at once");
+    is_int(poll(&epoll, 1, 0), 1, "a thread that sleeps is woken for others");
+    net_progress(engine);
+    is_int(came(fd), (COUNT - 1) * DSCOMM_WIRE_HEADER,
+           "which the next poll sends");
+    is_int(poll(&epoll, 1, 0), 0, "and then nothing is left");
+    for (int i = 0; i < COUNT; i++)
+        net_cancel(engine, &requests[i].head);
+}
+
 static void late(void)
 {
     static const unsigned char used = 1;
@@ -181,40 +215,6 @@ static void late(void)
         close(crowd[i]);
     turns();
     announce(answer);
-}
-
-static int came(int fd)
-{
-    unsigned char data[1024];
-
-    return (int)recv(fd, data, sizeof data, MSG_DONTWAIT);
-}
-
-/* Sends of long messages, one after another, to rank 1, which is at fd. */
-static void announce(int fd)
-{
-    enum { COUNT = 3 };
-    static const char data[EAGER_MAX + 1];
-    static request_t requests[COUNT];
-    const dscomm_message_t message = {
-        .send = data, .bytes = sizeof data, .peer = 1, .tag = 7};
-    struct pollfd epoll = {.fd = tcp->epoll, .events = POLLIN};
-
-    while (came(fd) > 0)
-        continue;
-    for (int i = 0; i < COUNT; i++) {
-        requests[i].head.status = DSCOMM_IN_PROGRESS;
-        net_isend(engine, &message, &requests[i].head);
-    }
-    is_int(came(fd), DSCOMM_WIRE_HEADER,
-           "the first of several announcements is sent at once");
-    is_int(poll(&epoll, 1, 0), 1, "a thread that sleeps is woken for others");
-    net_progress(engine);
-    is_int(came(fd), (COUNT - 1) * DSCOMM_WIRE_HEADER,
-           "which the next poll sends");
-    is_int(poll(&epoll, 1, 0), 0, "and then nothing is left");
-    for (int i = 0; i < COUNT; i++)
-        net_cancel(engine, &requests[i].head);
 }
 
 /* The peer answers after as long as a world that has failed would wait. */
