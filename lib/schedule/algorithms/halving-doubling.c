@@ -2,15 +2,15 @@
 /* Halving and doubling: in each round two ranks exchange halves of what they
  * have to reduce, and each continues with one half, until every rank has one
  * part of the result; all_reduce and reduce then combine the parts by the same
- * rounds in reverse. all_reduce stops to halve when a part is short: from there
- * on ranks exchange all of it. If p is not a power of two, the first ranks form
- * pairs, and one of each pair acts for both.
+ * rounds in reverse. all_reduce stops to halve when parts are short: from there
+ * on ranks exchange all they have. If p is not a power of two, the first ranks
+ * form pairs, and one of each pair acts for both.
  *
  * Cost: with n bytes of input, q the largest power of two <= p, h <= q parts
  * made by halves: all_reduce log2 q + log2 h rounds and 2n (h - 1) / h + n / h
- * log2 (q / h) bytes each way; reduce as many rounds, the
- * way back up a tree; reduce_scatter log2 q rounds and n (q - 1) / q bytes. Up
- * to n bytes each way more, in up to 2 rounds, where p is no power of two.
+ * log2 (q / h) bytes each way; reduce 2 log2 q rounds, the way back up a tree;
+ * reduce_scatter log2 q rounds and n (q - 1) / q bytes. Up to n bytes each way
+ * more, in up to 2 rounds, where p is no power of two.
  * Extra memory: some pieces; reduce_scatter 2n. Source: Rabenseifner,
  * "Optimization of Collective Reduction Operations", ICCS 2004, LNCS 3036;
  * Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication
@@ -29,9 +29,11 @@
 /* Few pieces under way, so that they are folded while they are in the cache. */
 #define WINDOW 2
 #define HALVINGS_MOST 31
-/* Bytes of all parts of a rank that are not halved further by all_reduce: the
- * round that would combine them again costs more than the bytes. */
+/* all_reduce does not halve parts of so many bytes, nor longer ones in its last
+ * rounds: a round more, to combine the halves again, costs more than bytes. */
+#define SHORT ((size_t)1 << 10)
 #define WHOLE_MOST ((size_t)32 << 10)
+#define WHOLE_ROUNDS 2
 
 /* One round. Of the parts first ... end - 1, this rank keeps those on one side
  * of middle, and its peer the others; or, if whole, both keep all. */
@@ -234,11 +236,14 @@ static void lap_all_reduce_piece(dscomm_plan_t *plan, lap_t lap, piece_t piece)
 }
 
 /* The number of parts into which all_reduce halves a piece of so many bytes. */
-static int lap_halved(size_t bytes)
+static int lap_halved(size_t bytes, int ranks)
 {
+    const int power = fold(0, ranks).power;
     int halved = 2;
 
-    while (halved < 1 << 30 && bytes / (size_t)halved > WHOLE_MOST)
+    while (halved < power && bytes / (size_t)halved > SHORT &&
+           (power / halved > 1 << WHOLE_ROUNDS ||
+            bytes / (size_t)halved > WHOLE_MOST))
         halved *= 2;
     return halved;
 }
@@ -248,7 +253,7 @@ void dscomm_priv_halving_doubling_all_reduce(dscomm_plan_t *plan)
     const dscomm_coll_args_t *args = plan->args;
     const size_t pieces = lap_pieces(args);
     const size_t bytes = cut(args, args->count, pieces, 0).bytes;
-    const lap_t lap = lap_begin(plan, 0, 1, lap_halved(bytes));
+    const lap_t lap = lap_begin(plan, 0, 1, lap_halved(bytes, plan->ranks));
 
     dscomm_priv_plan_window(plan, WINDOW, bytes);
     for (size_t i = 0; i < pieces; i++) {
