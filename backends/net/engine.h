@@ -43,10 +43,10 @@
 /* Longest message that is copied, rather than waited for, if the wire does not
  * take it at once. */
 #define SEND_NOW_MOST ((size_t)4 << 10)
-/* Bytes of a piece of a long message: as long as the wire's depth allows, so
- * that a transport has one payload for long, but not below PIECE_LEAST. */
-#define PIECE_LEAST ((size_t)1 << 20)
-#define PIECE_MAX ((size_t)4 << 20)
+/* Bytes of a piece of a long message: longer ones keep the socket full, shorter
+ * ones spread over several connections. */
+#define PIECE_SPREAD ((size_t)1 << 20)
+#define PIECE_MAX ((size_t)2 << 20)
 
 typedef enum {
     FRAME_EAGER = 1, /* context, tag; payload: the message */

@@ -55,7 +55,7 @@ void net_post_owned(domain_t *domain, int peer, header_t header, void *owned)
 
     frame->owned = owned;
     frame->wire.data = owned;
-    frame->wire.patient = header.type == FRAME_ANNOUNCE;
+    frame->wire.deferrable = header.type == FRAME_ANNOUNCE;
     domain->ops.post(domain->wire, peer, &frame->wire);
 }
 

@@ -12,8 +12,7 @@ static void send_pump(request_t *request)
 {
     domain_t *domain = request->engine->domain;
     const unsigned depth = domain->ops.depth(domain->wire);
-    const size_t piece =
-        MIN(MAX(request->wanted / depth, PIECE_LEAST), PIECE_MAX);
+    const size_t piece = depth > 2 ? PIECE_SPREAD : PIECE_MAX;
 
     request->pumping = true;
     while (request->begun < request->wanted &&

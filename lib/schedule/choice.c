@@ -25,9 +25,10 @@ typedef struct {
 
 #define COLL(name) DSCOMM_COLL_##name
 
-/* The rows of one collective are adjacent, and those for two levels of nodes
- * come first. The first row whose limits hold and whose algorithm fits serves.
- * Thresholds: doc/performance.md; of two levels: doc/scaling.md. */
+/* The rows of one collective are adjacent. Those for two levels of nodes come
+ * first, or are SHARED. The first row whose limits hold and whose algorithm
+ * fits serves. Thresholds: doc/performance.md; of two levels: doc/scaling.md.
+ */
 static const row_t rows[] = {
     {COLL(BROADCAST), 5, ANY, 0, 0, END, "two_level"},
     {COLL(BROADCAST), 4, 4, 0, 256 K, END, "two_level"},
@@ -48,9 +49,9 @@ static const row_t rows[] = {
     {COLL(REDUCE), 0, ANY, 0, 0, END, "pairwise"},
     {COLL(ALL_REDUCE), 4, 4, SHARED, 8 K, 64 K, "halving_doubling"},
     {COLL(ALL_REDUCE), 8, 8, SHARED, 8 K, 64 K, "halving_doubling"},
-    {COLL(ALL_REDUCE), 5, 8, 0, 0, 64 K, "two_level"},
-    {COLL(ALL_REDUCE), 9, 16, 0, 0, 512 K, "two_level"},
-    {COLL(ALL_REDUCE), 17, ANY, 0, 0, 4 K, "two_level"},
+    {COLL(ALL_REDUCE), 5, 8, SHARED, 0, 64 K, "two_level"},
+    {COLL(ALL_REDUCE), 9, 16, SHARED, 0, 512 K, "two_level"},
+    {COLL(ALL_REDUCE), 17, ANY, SHARED, 0, 4 K, "two_level"},
     {COLL(ALL_REDUCE), 0, 2, 0, 0, 32 K, "linear"},
     {COLL(ALL_REDUCE), 0, 2, 2, 0, 64 K, "linear"},
     {COLL(ALL_REDUCE), 0, 2, 2, 0, 1024 K, "recursive_doubling"},

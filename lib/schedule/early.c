@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MESSAGE_MOST (HEADER_WHOLE + HEADER_MOST)
-
 /* CONSUMED: a step has taken the receive. The receive is not cancelled and
  * posted anew, because that could lose a message that is arriving. */
 enum { IDLE, POSTED, RECEIVED, CONSUMED };
@@ -63,7 +61,7 @@ static void early_post(dscomm_run_t *run, int peer)
     early_receive_t *receive = &run->early->receives[peer];
     dscomm_message_t message = {
         .recv = receive->message,
-        .bytes = MESSAGE_MOST,
+        .bytes = dscomm_priv_run_room(run),
         .peer = peer,
         .tag = dscomm_priv_run_tag(run, 0),
         .early = run->port.ops->expect != NULL,
@@ -96,7 +94,7 @@ void dscomm_priv_early_begin(dscomm_run_t *run)
 {
     const size_t ranks = (size_t)run->schedule->ranks;
     const size_t size = dscomm_priv_port_request_size(&run->port);
-    const size_t room = (size + MESSAGE_MOST + 63) & ~(size_t)63;
+    const size_t room = (size + dscomm_priv_run_room(run) + 63) & ~(size_t)63;
     uint8_t *received;
 
     if (run->early || run->status != DSCOMM_IN_PROGRESS)
@@ -170,7 +168,7 @@ int dscomm_priv_early_give(dscomm_run_t *run, const dscomm_step_t *step,
     if (!receive || receive->request != request)
         return 0;
     memcpy(run->base[AT_SCRATCH] + step->stage, receive->message,
-           MIN(request->bytes, MESSAGE_MOST));
+           MIN(request->bytes, dscomm_priv_run_room(run)));
     receive->state = IDLE;
     return 1;
 }

@@ -370,7 +370,7 @@ static dscomm_message_t make_message(const dscomm_run_t *run,
     if (step->has_header) {
         field = 0;
         bytes = step->kind == STEP_SEND ? put_header(run, step)
-                                        : HEADER_WHOLE + HEADER_MOST;
+                                        : dscomm_priv_run_room(run);
         data = run->base[AT_SCRATCH] + step->stage;
     }
     message.bytes = bytes;

@@ -100,6 +100,12 @@ static inline size_t dscomm_priv_port_request_size(const dscomm_port_t *port)
            ~(size_t)63;
 }
 
+/* Bytes of the longest message that begins with a header. */
+static inline size_t dscomm_priv_run_room(const dscomm_run_t *run)
+{
+    return HEADER_WHOLE + dscomm_priv_header_most(run->schedule->ranks);
+}
+
 /* Tags are DSCOMM_TAG_COLLECTIVE and below. A tag contains the collective's
  * number, which separates collectives under way at the same time; it repeats
  * after more collectives than memory can hold. A transport with fewer tag bits

@@ -161,7 +161,7 @@ static void message(dscomm_plan_t *plan, dscomm_step_t step, int32_t *first)
         dscomm_step_t header = step;
 
         first[step.peer] = (int32_t)plan->steps.len;
-        step.has_header = step.bytes <= HEADER_MOST;
+        step.has_header = step.bytes <= plan->header_most;
         if (!step.has_header) {
             header.bytes = 0;
             plan_add_step(plan, &header);
@@ -289,7 +289,7 @@ static void add_stages(dscomm_plan_t *plan)
 {
     for (guint i = 0; i < plan->steps.len; i++) {
         dscomm_step_t *step = step_at(plan, i);
-        size_t room = step->kind == STEP_SEND ? step->bytes : HEADER_MOST;
+        size_t room = step->kind == STEP_SEND ? step->bytes : plan->header_most;
 
         if (step->has_header)
             step->stage =
@@ -428,6 +428,7 @@ dscomm_schedule_t *dscomm_priv_schedule_new(const dscomm_algorithm_t *algorithm,
         .args = args,
         .rank = rank,
         .ranks = ranks,
+        .header_most = dscomm_priv_header_most(ranks),
         .nodes = nodes,
         .choose = choose,
         .window = 1,

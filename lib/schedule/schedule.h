@@ -34,8 +34,18 @@ struct dscomm_algorithm;
 typedef const struct dscomm_algorithm *(*dscomm_choose_fn)(
     const dscomm_coll_args_t *args, int ranks, const dscomm_nodes_t *nodes);
 
-/* Messages up to this size travel with the header; longer ones follow it. */
-#define HEADER_MOST (32 << 10)
+/* Messages up to dscomm_priv_header_most() bytes travel with the header; longer
+ * ones follow it. A rank has room for one such message of each other rank, and
+ * so many ranks share ROOMS_MOST bytes. */
+#define HEADER_MOST ((size_t)32 << 10)
+#define HEADER_LEAST ((size_t)1 << 10)
+#define ROOMS_MOST ((size_t)2 << 20)
+
+static inline size_t dscomm_priv_header_most(int ranks)
+{
+    return CLAMP(ROOMS_MOST / (size_t)ranks, HEADER_LEAST, HEADER_MOST);
+}
+
 /* Largest number of chains that run side by side. */
 #define WINDOW_MOST 31
 
@@ -93,6 +103,7 @@ typedef struct {
 typedef struct {
     const dscomm_coll_args_t *args;
     int rank, ranks;
+    size_t header_most; /* dscomm_priv_header_most() of all ranks */
     const dscomm_nodes_t *nodes; /* NULL: all ranks are on one */
     dscomm_choose_fn choose; /* chooses algorithms for parts */
     const dscomm_part_t *part; /* NULL: the whole */

@@ -75,7 +75,7 @@ static void message(sim_t *sim, const dscomm_step_t *step, slot_t *slot)
 
     if (!step->has_header) {
         post(sim, step, slot, step->bytes, tag);
-    } else if (step->bytes <= HEADER_MOST) {
+    } else if (step->bytes <= dscomm_priv_header_most(sim->schedule->ranks)) {
         post(sim, step, slot, header + step->bytes, 0);
     } else {
         post(sim, step, slot, header, 0);

@@ -59,9 +59,8 @@ typedef struct dscomm_wire_frame {
      * it. */
     int unordered;
     unsigned char header[DSCOMM_WIRE_HEADER];
-    /* 1: the peer can do without it until the next poll, if the wire sends it
-     * with others then. */
-    int patient;
+    /* 1: the wire may send it with others in the next poll. */
+    int deferrable;
 } dscomm_wire_frame_t;
 
 /* The place to which a put writes the payload of its frame. It is valid during

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-/* A connection is slow if a frame behind a piece of 1 MiB waits for 8 ms or
+/* A connection is slow if a frame behind a piece of 2 MiB waits for 16 ms or
  * more. One sample says little. */
 #define SLOW_RATE (UINT64_C(1) << 27) /* bytes/s, of all connections */
 #define SLOW_SAMPLES 8 /* in a row */

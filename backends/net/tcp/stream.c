@@ -143,8 +143,8 @@ void tcp_conn_free(conn_t *conn)
     for (int i = 0; i < HOT_MAX; i++)
         if (tcp->hot[i] == conn)
             tcp->hot[i] = NULL;
-    if (conn->is_due)
-        LIST_REMOVE(conn, in_due);
+    if (conn->is_deferred)
+        LIST_REMOVE(conn, in_deferred);
     if (!conn->outgoing && !conn->was_up && tcp->unproven)
         tcp->unproven--;
     LIST_REMOVE(conn, in_tcp);
@@ -326,7 +326,8 @@ static ssize_t write_copied(conn_t *conn)
 
     if (first_is_short(conn))
         return write_joined(conn);
-    if (HEADER + frame->bytes - frame->done >= APART_LEAST)
+    if (!conn->unix_socket &&
+        HEADER + frame->bytes - frame->done >= APART_LEAST)
         return write_long(conn);
     for (; frame && count <= 2 * BATCH - 2; frame = frame->next)
         count = frame_parts(frame, parts, count);
@@ -375,43 +376,33 @@ void tcp_write(conn_t *conn)
         tcp_conn_events(conn);
 }
 
-/* Leaves the queue for the end of the poll, or for the next one. */
-static void conn_write_later(conn_t *conn)
-{
-    conn->is_due = true;
-    LIST_INSERT_HEAD(&conn->tcp->due, conn, in_due);
-}
-
-void tcp_due_write(tcp_t *tcp)
+void tcp_deferred_write(tcp_t *tcp)
 {
     conn_t *conn;
 
-    while ((conn = LIST_FIRST(&tcp->due)) != NULL) {
-        LIST_REMOVE(conn, in_due);
-        conn->is_due = false;
+    while ((conn = LIST_FIRST(&tcp->deferred)) != NULL) {
+        LIST_REMOVE(conn, in_deferred);
+        conn->is_deferred = false;
         tcp_write(conn);
     }
 }
 
-/* Has the queue written when that is cheapest: frames that are posted while
- * others arrive, and of frames that may wait all but the first, go by one
- * call. A thread that sleeps in epoll is woken for them. */
-static void conn_posted(conn_t *conn, bool patient)
+/* Has the queue written, or leaves that to a poll: frames that are posted while
+ * others arrive, and of frames that can be deferred all but the first, go by
+ * one call. A thread that sleeps polls within a millisecond. */
+static void conn_posted(conn_t *conn, bool deferrable)
 {
     tcp_t *tcp = conn->tcp;
+    const bool deferred =
+        tcp->in_poll || (deferrable && conn->deferrable_poll == tcp->polls);
 
-    if ((tcp->in_poll || patient) && conn->is_due)
-        return;
-    if (tcp->in_poll) {
-        conn_write_later(conn);
-    } else if (patient && conn->patient_poll == tcp->polls) {
-        conn_write_later(conn);
-        conn->wants_write = true;
-        tcp_conn_events(conn);
-    } else {
-        if (patient)
-            conn->patient_poll = tcp->polls;
+    if (deferrable)
+        conn->deferrable_poll = tcp->polls;
+    if (!deferred) {
         tcp_write(conn);
+    } else if (!conn->is_deferred) {
+        conn->is_deferred = true;
+        LIST_INSERT_HEAD(&tcp->deferred, conn, in_deferred);
     }
 }
 
@@ -475,8 +466,8 @@ void tcp_post(void *wire, int peer, dscomm_wire_frame_t *frame)
     }
     conn = frame->unordered ? channel_choose(tcp, peer) : pair->main;
     queue_add(&conn->queue, frame);
-    if (conn->queue.first == frame || conn->is_due)
-        conn_posted(conn, frame->patient);
+    if (conn->queue.first == frame || conn->is_deferred)
+        conn_posted(conn, frame->deferrable);
 }
 
 /* Reading. */

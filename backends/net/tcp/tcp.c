@@ -184,18 +184,19 @@ static void tcp_poll(void *wire)
         if (tcp->hot[i] && tcp->hot[i]->state == CONN_UP)
             tcp_read(tcp->hot[i]);
     tcp->in_poll = false;
-    tcp_due_write(tcp);
+    tcp_deferred_write(tcp);
     now = tcp_now();
     if (!tcp->ended && tcp->hot[0] && tcp->polls % HOT_POLLS &&
         now == tcp->polled_ns)
         return;
     tcp->polled_ns = now;
     count = epoll_wait(tcp->epoll, events, EVENTS, 0);
-    tcp->in_poll = true;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        tcp->in_poll = true;
         event_handle(tcp, &events[i]);
-    tcp->in_poll = false;
-    tcp_due_write(tcp);
+        tcp->in_poll = false;
+        tcp_deferred_write(tcp);
+    }
     tcp_timers(tcp);
     if (tcp->ended)
         ended_release(tcp);

@@ -89,14 +89,15 @@ typedef struct conn {
      * it may be how its group has ended. */
     int write_error;
     int64_t deadline_ns; /* of the handshake */
-    LIST_ENTRY(conn) in_tcp, in_due;
+    LIST_ENTRY(conn) in_tcp, in_deferred;
     place_t place; /* of the peer */
     /* Handshake. */
     unsigned char hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
     /* Sending. */
     queue_t queue;
-    bool is_due; /* queue is to be written by a poll */
-    unsigned patient_poll; /* that before the last frame that could wait */
+    bool is_deferred; /* a poll is to write the queue */
+    unsigned deferrable_poll; /* number of the poll before the last frame that
+                                 can be deferred */
     unsigned pieces; /* of long messages that were given to it */
     bool zerocopy; /* long payloads are sent without a copy */
     bool first_is_held; /* the kernel reads the first frame of queue */
@@ -152,7 +153,7 @@ struct tcp {
     const char *congestion; /* control of TCP; NULL: the kernel's */
     bool side_by_side; /* the user has chosen the interfaces: use all */
     pair_t *pairs;
-    LIST_HEAD(, conn) conns, due;
+    LIST_HEAD(, conn) conns, deferred;
     conn_t *hot[HOT_MAX];
     unsigned polls, unproven; /* connections in a handshake, accepted */
     unsigned moved; /* in this poll */
@@ -234,8 +235,8 @@ size_t tcp_conn_unsent(const conn_t *conn);
 void tcp_conn_up(conn_t *conn);
 void tcp_post(void *wire, int peer, dscomm_wire_frame_t *frame);
 void tcp_write(conn_t *conn);
-/* Writes the queues that a poll is to write. */
-void tcp_due_write(tcp_t *tcp);
+/* Writes the queues that were left to a poll. */
+void tcp_deferred_write(tcp_t *tcp);
 /* Reads what there is; returns whether there was something. */
 bool tcp_read(conn_t *conn);
 void tcp_queue_init(queue_t *queue);

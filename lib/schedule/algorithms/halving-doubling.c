@@ -2,7 +2,7 @@
 /* Halving and doubling: in each round two ranks exchange halves of what they
  * have to reduce, and each continues with one half, until every rank has one
  * part of the result; all_reduce and reduce then combine the parts by the same
- * rounds in reverse. all_reduce stops to halve when parts are short: from there
+ * rounds in reverse. all_reduce stops halving when parts are short: from there
  * on ranks exchange all they have. If p is not a power of two, the first ranks
  * form pairs, and one of each pair acts for both.
  *
@@ -10,9 +10,9 @@
  * made by halves: all_reduce log2 q + log2 h rounds and 2n (h - 1) / h + n / h
  * log2 (q / h) bytes each way; reduce 2 log2 q rounds, the way back up a tree;
  * reduce_scatter log2 q rounds and n (q - 1) / q bytes. Up to n bytes each way
- * more, in up to 2 rounds, where p is no power of two.
- * Extra memory: some pieces; reduce_scatter 2n. Source: Rabenseifner,
- * "Optimization of Collective Reduction Operations", ICCS 2004, LNCS 3036;
+ * more, in up to 2 rounds, where p is no power of two. Extra memory: some
+ * pieces; reduce_scatter 2n. Source: Rabenseifner, "Optimization of Collective
+ * Reduction Operations", ICCS 2004, LNCS 3036;
  * Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication
  * Operations in MPICH", International Journal of High Performance Computing
  * Applications 19(1), 2005. */
@@ -29,8 +29,9 @@
 /* Few pieces under way, so that they are folded while they are in the cache. */
 #define WINDOW 2
 #define HALVINGS_MOST 31
-/* all_reduce does not halve parts of so many bytes, nor longer ones in its last
- * rounds: a round more, to combine the halves again, costs more than bytes. */
+/* Parts of up to SHORT bytes are exchanged whole by all_reduce, and in its last
+ * rounds parts of up to WHOLE_MOST bytes: to combine halves again takes a round
+ * more, which costs more than the bytes. */
 #define SHORT ((size_t)1 << 10)
 #define WHOLE_MOST ((size_t)32 << 10)
 #define WHOLE_ROUNDS 2
@@ -85,8 +86,8 @@ static void halving_whole(halving_t *halving)
 
 /* Ranks are numbered from root on. nearest: the longest messages go to the
  * nearest rank, and the order of parts is free; otherwise each number gets the
- * part of that number. halved: the number of parts that are made by halves; of
- * more, that are not made, ranks keep all. */
+ * part of that number. halved: the number of parts that are made; parts that
+ * would be shorter are exchanged whole. */
 static lap_t lap_begin(const dscomm_plan_t *plan, int root, int nearest,
                        int halved)
 {

@@ -21,7 +21,8 @@ static const char *const layouts[] = {"aabbccddeeffgghhi", "abababababababaca",
  * a message with a header. */
 static size_t counts_of(int ranks, size_t element, size_t *ret_counts)
 {
-    const size_t p = (size_t)ranks, header = HEADER_MOST / element;
+    const size_t p = (size_t)ranks,
+                 header = dscomm_priv_header_most(ranks) / element;
     const size_t counts[] = {
         0,  1,          2,      3,          p - 1,         p, p + 1, 2 * p + 1,
         97, header - 1, header, header + 1, header * p + 1};

@@ -375,14 +375,20 @@ static void test_sparse_levels(void)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const dscomm_nodes_t nodes = {.ranks = rows[i].ranks,
                                       .count = rows[i].nodes};
-        const dscomm_coll_args_t args =
-            make_args(DSCOMM_COLL_BARRIER, DSCOMM_INT8, -1, 0);
-        const char *name =
-            dscomm_priv_choice_default(&args, rows[i].ranks, &nodes)->name;
+        const dscomm_coll_args_t calls[] = {
+            make_args(DSCOMM_COLL_BARRIER, DSCOMM_INT8, -1, 0),
+            make_args(DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT8, DSCOMM_SUM, 64)};
 
-        is_int(!strcmp(name, "two_level"), rows[i].want,
-               "barrier of %d ranks on %d nodes: %s", rows[i].ranks,
-               rows[i].nodes, name);
+        for (size_t c = 0; c < 2; c++) {
+            const char *name =
+                dscomm_priv_choice_default(&calls[c], rows[i].ranks, &nodes)
+                    ->name;
+
+            is_int(!strcmp(name, "two_level"), rows[i].want,
+                   "%s of %d ranks on %d nodes: %s",
+                   dscomm_coll_name(calls[c].coll), rows[i].ranks,
+                   rows[i].nodes, name);
+        }
     }
 }
 
