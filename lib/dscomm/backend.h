@@ -39,6 +39,7 @@
 #include <dscomm/failure.h>
 #include <dscomm/group.h>
 #include <dscomm/hook.h>
+#include <dscomm/info.h>
 #include <dscomm/log.h>
 #include <dscomm/op.h>
 #include <dscomm/status.h>
@@ -361,6 +362,15 @@ typedef struct dscomm_backend_ops {
      * there is one, is for the same message: it goes on with what has begun, or
      * finds out why nothing has. For backends without slot send. */
     int (*send_now)(void *impl, const dscomm_message_t *message);
+    /* Lists the devices that the transport has on this machine, and what of
+     * them open would choose under the present settings, for
+     * dscomm_backend_devices(): calls visit for each device and each part of
+     * one. Returns OK if open would find a device, else the reason by
+     * dscomm_fail(). Called from any thread; may open devices, and closes them
+     * again. */
+    dscomm_status_t (*devices)(
+        void (*visit)(void *arg, const dscomm_backend_device_t *item),
+        void *arg);
 } dscomm_backend_ops_t;
 
 /* The type of a setting. The environment has a text; dscomm_setting_number()

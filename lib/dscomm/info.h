@@ -58,6 +58,40 @@ typedef struct dscomm_backend_info {
 DSCOMM_API dscomm_status_t dscomm_backend_info(size_t index,
                                                dscomm_backend_info_t *info);
 
+/* A fact about a device of a backend. */
+typedef struct dscomm_backend_fact {
+    const char *name; /* "link_layer": lower-case letters, digits and _ */
+    const char *value; /* NULL: unknown */
+    /* NULL: value is a text; else it is a decimal number, of this unit:
+     * "Gbit/s", or "" */
+    const char *unit;
+} dscomm_backend_fact_t;
+
+/* A device that a backend finds on this machine, or a part of one. */
+typedef struct dscomm_backend_device {
+    size_t size;
+    /* 0: a device; N: a part of the last one of level N-1. The parts of one
+     * device or part have the same kind. */
+    int level;
+    const char *kind; /* "device", "port", "gid" */
+    const char *name; /* "mlx5_0" */
+    int chosen; /* 1: the backend would use it under the present settings */
+    const char *why; /* why it cannot be used; NULL: nothing is wrong with it */
+    const dscomm_backend_fact_t *facts;
+    size_t fact_count;
+} dscomm_backend_device_t;
+
+/* Calls visit for each device of the backend with that index, as in
+ * dscomm_backend_info(), and each part of one; what item points to is valid
+ * during the call only. OK: the backend would use one; ERR_NOT_FOUND: no such
+ * backend; ERR_UNSUPPORTED: it does not list devices; else
+ * dscomm_last_error() says why it can use none. Loads the modules on first use,
+ * and may open devices for a moment. MT: safe while nobody changes the
+ * environment. */
+DSCOMM_API dscomm_status_t dscomm_backend_devices(
+    size_t index, void (*visit)(void *arg, const dscomm_backend_device_t *item),
+    void *arg);
+
 /* The folder from which modules are loaded; static. MT: safe. */
 DSCOMM_API const char *dscomm_backend_directory(void);
 

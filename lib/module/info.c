@@ -169,6 +169,27 @@ dscomm_status_t dscomm_backend_info(size_t index, dscomm_backend_info_t *info)
     return DSCOMM_OK;
 }
 
+dscomm_status_t dscomm_backend_devices(
+    size_t index, void (*visit)(void *arg, const dscomm_backend_device_t *item),
+    void *arg)
+{
+    const char *name = "dscomm_backend_devices";
+    const dscomm_module_t *module;
+
+    if (!visit)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: visit must not be NULL",
+                           name);
+    module = dscomm_priv_module_get(index);
+    if (!module)
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND, "%s: no backend %zu", name,
+                           index);
+    if (!module->backend || !module->ops.devices)
+        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                           "%s: backend %s does not list devices", name,
+                           module->name);
+    return module->ops.devices(visit, arg);
+}
+
 dscomm_status_t dscomm_setting_unknown(size_t index, const char **ret_name,
                                        const char **ret_nearest)
 {

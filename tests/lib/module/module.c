@@ -142,6 +142,27 @@ static void check_info(void)
     is_int(dscomm_backend_info(0, &info), DSCOMM_ERR_INVALID, "info.size 0");
 }
 
+static void no_visit(void *arg, const dscomm_backend_device_t *item)
+{
+    (void)arg;
+    (void)item;
+}
+
+/* fine has no slot devices, because its table is too short for it. */
+static void check_devices(void)
+{
+    dscomm_backend_info_t info = {.size = sizeof info};
+    size_t i;
+
+    is_int(dscomm_backend_devices(0, NULL, NULL), DSCOMM_ERR_INVALID,
+           "devices, with visit NULL");
+    for (i = 0; dscomm_backend_info(i, &info) == DSCOMM_OK; i++)
+        is_int(dscomm_backend_devices(i, no_visit, NULL),
+               DSCOMM_ERR_UNSUPPORTED, "%s lists no devices", info.name);
+    is_int(dscomm_backend_devices(i, no_visit, NULL), DSCOMM_ERR_NOT_FOUND,
+           "no devices beyond");
+}
+
 static void check_unknown(void)
 {
     const dscomm_module_t *module;
@@ -302,6 +323,7 @@ int main(void)
     check_taken();
     check_trim();
     check_info();
+    check_devices();
     check_unknown();
     clean(folder);
     return tap_done();
