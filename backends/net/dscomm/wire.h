@@ -196,6 +196,11 @@ typedef struct dscomm_wire_ops {
      * frame. */
     int (*put)(void *wire, int peer, dscomm_wire_frame_t *frame,
                const dscomm_wire_put_t *put);
+
+    /* The slot devices of the backend; needs no wire. */
+    dscomm_status_t (*devices)(
+        void (*visit)(void *arg, const dscomm_backend_device_t *item),
+        void *arg);
 } dscomm_wire_ops_t;
 
 /* For the slot open of a backend: opens a group above wire, whose table must
@@ -224,6 +229,7 @@ dscomm_wire_slots(dscomm_backend_ops_t *slots, size_t size,
     __attribute__((constructor)) static void slots##_fill(void)                \
     {                                                                          \
         dscomm_wire_slots(&slots, sizeof slots, slots##_open);                 \
+        slots.devices = (wire).devices;                                        \
     }                                                                          \
     struct dscomm_backend_ops
 

@@ -2,15 +2,19 @@
 /* The choice of device, port and GID. */
 #include "config.h"
 
-#include "backends/net/ibverbs/ibverbs.h"
+#include "backends/net/ibverbs/device.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define GIDS_MOST 256
+/* The least room for the GIDs of a device, some of whose ports may not tell how
+ * many they have. */
+#define GIDS_LEAST 256
 
 const char *verbs_gid_text(const union ibv_gid *gid, char text[GID_TEXT])
 {
@@ -19,37 +23,61 @@ const char *verbs_gid_text(const union ibv_gid *gid, char text[GID_TEXT])
     return text;
 }
 
-/* A setting, or else the variable of Gloo's transport; NULL: neither is set. */
-static const char *chosen(unsigned setting, const char *gloo)
+/* The variables of Gloo's transport, which stand in for settings that are not
+ * set. */
+static const char *const gloo_names[] = {
+    [SETTING_NAME] = "TORCH_GLOO_IBV_NAME",
+    [SETTING_PORT] = "TORCH_GLOO_IBV_PORT",
+    [SETTING_INDEX] = "TORCH_GLOO_IBV_INDEX",
+};
+
+/* Returns the name of the variable that has the value of a setting. */
+static const char *variable(unsigned setting)
 {
     const char *value = getenv(verbs_settings[setting].name);
 
-    if (value && *value)
-        return value;
-    value = getenv(gloo);
+    return value && *value ? verbs_settings[setting].name : gloo_names[setting];
+}
+
+/* Returns the value of a setting; NULL: it is not set. */
+static const char *value_of(unsigned setting)
+{
+    const char *value = getenv(variable(setting));
+
     return value && *value ? value : NULL;
 }
 
-/* The number that a user has chosen; absent: if none was. */
-static dscomm_status_t chosen_number(unsigned setting, const char *gloo,
-                                     int64_t absent, int64_t *ret_number)
+/* Reads a setting that is a number; absent: the number if it is not set. */
+static dscomm_status_t number_of(unsigned setting, int64_t absent,
+                                 int64_t *ret_number)
 {
     const dscomm_setting_t *row = &verbs_settings[setting];
-    const char *value = chosen(setting, gloo);
+    const char *value = value_of(setting);
     gint64 number;
 
     *ret_number = absent;
     if (!value)
         return DSCOMM_OK;
-    if (getenv(row->name) && *getenv(row->name))
+    if (variable(setting) == row->name)
         return dscomm_setting_number(row, ret_number);
     if (!g_ascii_string_to_signed(value, 10, row->min, row->max, &number, NULL))
         return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
                            "%s='%s' is no number from %" G_GINT64_FORMAT
                            " to %" G_GINT64_FORMAT,
-                           gloo, value, row->min, row->max);
+                           variable(setting), value, row->min, row->max);
     *ret_number = number;
     return DSCOMM_OK;
+}
+
+static dscomm_status_t selection_read(selection_t *selection)
+{
+    dscomm_status_t status;
+
+    selection->name = value_of(SETTING_NAME);
+    status = number_of(SETTING_PORT, 0, &selection->port);
+    if (status < 0)
+        return status;
+    return number_of(SETTING_INDEX, -1, &selection->index);
 }
 
 static gint device_compare(gconstpointer a, gconstpointer b)
@@ -59,52 +87,18 @@ static gint device_compare(gconstpointer a, gconstpointer b)
     return strcmp(ibv_get_device_name(*one), ibv_get_device_name(*other));
 }
 
-/* Why a port cannot be used, or NULL. */
-static const char *port_refused(const struct ibv_port_attr *port)
+/* Says why something cannot be used. The first reason counts. */
+static void G_GNUC_PRINTF(3, 4)
+    refuse(refusal_t *refusal, refusal_kind_t kind, const char *format, ...)
 {
-    if (port->state != IBV_PORT_ACTIVE)
-        return "is not active; see ibv_devinfo";
-    if (port->link_layer == IBV_LINK_LAYER_INFINIBAND && !port->lid)
-        return "has no LID: no subnet manager runs";
-    return NULL;
-}
+    va_list args;
 
-/* Opens a device if one of its ports, or the one that was chosen, can be used;
- * else writes why not. */
-static bool device_try(verbs_t *verbs, struct ibv_device *device, int64_t port,
-                       GString *why)
-{
-    const char *name = ibv_get_device_name(device), *refused;
-    struct ibv_context *context = ibv_open_device(device);
-
-    if (!context) {
-        g_string_append_printf(why, "; %s cannot be opened: %s%s", name,
-                               strerror(errno), verbs_remedy(errno));
-        return false;
-    }
-    if (ibv_query_device(context, &verbs->device)) {
-        g_string_append_printf(why, "; %s cannot be queried: %s", name,
-                               strerror(errno));
-    } else if (port > verbs->device.phys_port_cnt) {
-        g_string_append_printf(why, "; %s has ports 1 to %d", name,
-                               verbs->device.phys_port_cnt);
-    } else {
-        const int last = port ? (int)port : verbs->device.phys_port_cnt;
-
-        for (int p = port ? (int)port : 1; p <= last; p++) {
-            refused = ibv_query_port(context, (uint8_t)p, &verbs->port)
-                          ? strerror(errno)
-                          : port_refused(&verbs->port);
-            if (!refused) {
-                verbs->context = context;
-                verbs->port_number = (uint8_t)p;
-                return true;
-            }
-            g_string_append_printf(why, "; port %d of %s %s", p, name, refused);
-        }
-    }
-    ibv_close_device(context);
-    return false;
+    if (refusal->kind != REFUSED_NOT)
+        return;
+    refusal->kind = kind;
+    va_start(args, format);
+    vsnprintf(refusal->why, sizeof refusal->why, format, args);
+    va_end(args);
 }
 
 /* How well a GID suits: RoCE v2 is routed, and an address of IPv4 is one that
@@ -114,6 +108,8 @@ static int gid_rank(const struct ibv_gid_entry *entry)
     const struct in6_addr *address = (const void *)entry->gid.raw;
     int rank = 1;
 
+    if (entry->gid_type == IBV_GID_TYPE_IB && !entry->gid_index)
+        return 8;
     if (entry->gid_type == IBV_GID_TYPE_ROCE_V2)
         rank += 4;
     if (IN6_IS_ADDR_V4MAPPED(address))
@@ -123,74 +119,246 @@ static int gid_rank(const struct ibv_gid_entry *entry)
     return rank;
 }
 
-static dscomm_status_t gid_choose(verbs_t *verbs, int64_t index)
+/* Returns the GID of a port with that index or, if index is -1, the one that
+ * suits best; NULL: there is none. */
+static const struct ibv_gid_entry *gid_choose(const candidate_t *candidate,
+                                              const port_t *port, int64_t index)
 {
-    struct ibv_gid_entry entries[GIDS_MOST];
-    const char *name = ibv_get_device_name(verbs->context->device);
-    const ssize_t count =
-        ibv_query_gid_table(verbs->context, entries, GIDS_MOST, 0);
+    const struct ibv_gid_entry *chosen = NULL;
     int best = 0;
 
-    verbs->gid_index = -1;
-    for (ssize_t i = 0; i < count; i++) {
-        const struct ibv_gid_entry *entry = &entries[i];
-        const bool infiniband = entry->gid_type == IBV_GID_TYPE_IB;
-        const int rank = infiniband && !entry->gid_index ? 8 : gid_rank(entry);
+    for (size_t i = 0; i < candidate->gid_count; i++) {
+        const struct ibv_gid_entry *entry = &candidate->gids[i];
+        const int rank = gid_rank(entry);
 
-        if (entry->port_num != verbs->port_number ||
+        if (entry->port_num != port->number ||
             (index >= 0 ? entry->gid_index != index : rank <= best))
             continue;
         best = rank;
-        verbs->gid_index = (int)entry->gid_index;
-        verbs->own.gid = entry->gid;
+        chosen = entry;
     }
-    if (verbs->gid_index >= 0)
-        return DSCOMM_OK;
-    if (index >= 0)
-        return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
-                           "%s=%" PRId64 ": port %d of %s has no such GID; see "
-                           "ibv_devinfo -v",
-                           verbs_settings[SETTING_INDEX].name, index,
-                           verbs->port_number, name);
-    return dscomm_fail(DSCOMM_ERR_NO_BACKEND,
-                       "port %d of %s has no GID; give its network interface "
-                       "an address",
-                       verbs->port_number, name);
+    return chosen;
 }
 
-/* Opens the first device, by name, that can be used. */
-static dscomm_status_t device_choose(verbs_t *verbs, const char *name,
-                                     int64_t port)
+/* Reads the GIDs of all ports. */
+static void gids_read(candidate_t *candidate)
+{
+    size_t most = GIDS_LEAST;
+    ssize_t count;
+
+    for (int p = 0; p < candidate->port_count; p++)
+        most += (size_t)MAX(candidate->ports[p].attr.gid_tbl_len, 0);
+    candidate->gids = g_new0(struct ibv_gid_entry, most);
+    count = ibv_query_gid_table(candidate->context, candidate->gids, most, 0);
+    if (count >= 0)
+        candidate->gid_count = (size_t)count;
+    else
+        refuse(&candidate->refusal, REFUSED_FAULT,
+               "its GIDs cannot be queried: %s", strerror((int)-count));
+}
+
+/* Refuses a port that cannot be used, and chooses the GID of one that can. */
+static void port_examine(const candidate_t *candidate, port_t *port,
+                         const selection_t *selection)
+{
+    if (selection->port && port->number != selection->port)
+        refuse(&port->refusal, REFUSED_OTHER,
+               "%s=%" PRId64 " names another port", variable(SETTING_PORT),
+               selection->port);
+    if (port->attr.state != IBV_PORT_ACTIVE)
+        refuse(&port->refusal, REFUSED_FAULT,
+               "it is not active but %s; see ibv_devinfo",
+               verbs_port_state(&port->attr));
+    if (port->attr.link_layer == IBV_LINK_LAYER_INFINIBAND && !port->attr.lid)
+        refuse(&port->refusal, REFUSED_FAULT,
+               "it has no LID: no subnet manager runs");
+    port->gid = gid_choose(candidate, port, selection->index);
+    if (port->gid)
+        return;
+    if (selection->index >= 0)
+        refuse(&port->refusal, REFUSED_SETTING,
+               "it has no GID %" PRId64 ", which %s names; see ibv_devinfo -v",
+               selection->index, variable(SETTING_INDEX));
+    else
+        refuse(&port->refusal, REFUSED_FAULT,
+               "it has no GID; give its network interface an address");
+}
+
+static void ports_read(candidate_t *candidate)
+{
+    candidate->port_count = candidate->attr.phys_port_cnt;
+    candidate->ports = g_new0(port_t, (gsize)candidate->port_count);
+    for (int p = 0; p < candidate->port_count; p++) {
+        port_t *port = &candidate->ports[p];
+        int error;
+
+        port->number = (uint8_t)(p + 1);
+        error = ibv_query_port(candidate->context, port->number, &port->attr);
+        port->known = !error;
+        if (error)
+            refuse(&port->refusal, REFUSED_FAULT, "it cannot be queried: %s",
+                   strerror(abs(error)));
+    }
+}
+
+/* Opens a device, and reads what it has; refuses it if that fails. */
+static void candidate_read(candidate_t *candidate)
+{
+    int error;
+
+    candidate->context = ibv_open_device(candidate->device);
+    if (!candidate->context) {
+        refuse(&candidate->refusal, REFUSED_FAULT, "it cannot be opened: %s%s",
+               strerror(errno), verbs_remedy(errno));
+        return;
+    }
+    error = ibv_query_device(candidate->context, &candidate->attr);
+    if (error) {
+        refuse(&candidate->refusal, REFUSED_FAULT, "it cannot be queried: %s",
+               strerror(abs(error)));
+        return;
+    }
+    ports_read(candidate);
+    gids_read(candidate);
+}
+
+/* Refuses a device that the selection or its transport excludes. */
+static void device_check(candidate_t *candidate, const selection_t *selection)
+{
+    const enum ibv_transport_type transport = candidate->device->transport_type;
+
+    if (selection->name &&
+        strcmp(ibv_get_device_name(candidate->device), selection->name))
+        refuse(&candidate->refusal, REFUSED_OTHER, "%s=%s names another device",
+               variable(SETTING_NAME), selection->name);
+    if (transport != IBV_TRANSPORT_IB)
+        refuse(&candidate->refusal, REFUSED_FAULT,
+               "its transport is %s, neither InfiniBand nor RoCE",
+               verbs_transport(candidate->device));
+}
+
+/* Examines a device and its ports; all: also those of a device that is refused.
+ */
+static void candidate_examine(candidate_t *candidate,
+                              const selection_t *selection, bool all)
+{
+    device_check(candidate, selection);
+    if (candidate->refusal.kind == REFUSED_NOT || all)
+        candidate_read(candidate);
+    if (candidate->attr.phys_port_cnt &&
+        selection->port > candidate->attr.phys_port_cnt)
+        refuse(&candidate->refusal, REFUSED_SETTING,
+               "it has ports 1 to %d, not %s=%" PRId64,
+               candidate->attr.phys_port_cnt, variable(SETTING_PORT),
+               selection->port);
+    for (int p = 0; p < candidate->port_count; p++) {
+        port_t *port = &candidate->ports[p];
+
+        port_examine(candidate, port, selection);
+        if (candidate->refusal.kind == REFUSED_NOT &&
+            port->refusal.kind == REFUSED_NOT && !candidate->chosen)
+            candidate->chosen = port;
+    }
+}
+
+static void candidate_free(candidate_t *candidate)
+{
+    if (candidate->context)
+        ibv_close_device(candidate->context);
+    g_free(candidate->ports);
+    g_free(candidate->gids);
+}
+
+static void reason_add(walk_t *walk, const refusal_t *refusal,
+                       const char *device, int port)
+{
+    if (refusal->kind == REFUSED_NOT || refusal->kind == REFUSED_OTHER)
+        return;
+    walk->by_setting |= refusal->kind == REFUSED_SETTING;
+    if (port)
+        g_string_append_printf(walk->reasons, "; port %d of %s: %s", port,
+                               device, refusal->why);
+    else
+        g_string_append_printf(walk->reasons, "; %s: %s", device, refusal->why);
+}
+
+/* Notes what the walk has found, for its result. */
+static void walk_note(walk_t *walk, const candidate_t *candidate)
+{
+    const char *name = ibv_get_device_name(candidate->device);
+
+    walk->chosen |= candidate->chosen != NULL;
+    walk->found |= !walk->selection.name || !strcmp(name, walk->selection.name);
+    reason_add(walk, &candidate->refusal, name, 0);
+    for (int p = 0;
+         candidate->refusal.kind == REFUSED_NOT && p < candidate->port_count;
+         p++)
+        reason_add(walk, &candidate->ports[p].refusal, name, p + 1);
+}
+
+static dscomm_status_t walk_result(const walk_t *walk, int count)
+{
+    if (!count)
+        return dscomm_fail(DSCOMM_ERR_NO_BACKEND,
+                           "this host has no RDMA device; see ibv_devices");
+    if (!walk->found)
+        return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                           "%s='%s': this host has no such RDMA device; see "
+                           "ibv_devices",
+                           variable(SETTING_NAME), walk->selection.name);
+    if (!walk->chosen)
+        return dscomm_fail(walk->by_setting ? DSCOMM_ERR_ENVIRONMENT
+                                            : DSCOMM_ERR_NO_BACKEND,
+                           "no RDMA device can be used%s", walk->reasons->str);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t verbs_devices_walk(walk_t *walk)
 {
     int count = 0;
-    struct ibv_device **list = ibv_get_device_list(&count);
-    GString *why = g_string_new(NULL);
-    dscomm_status_t status = DSCOMM_OK;
-    bool found = false;
+    struct ibv_device **list;
+    dscomm_status_t status = selection_read(&walk->selection);
 
-    if (list)
+    if (status < 0)
+        return status;
+    list = ibv_get_device_list(&count);
+    if (!list)
+        count = 0;
+    else
         qsort(list, (size_t)count, sizeof *list, device_compare);
-    for (int i = 0; list && i < count && !verbs->context; i++) {
-        if (name && strcmp(ibv_get_device_name(list[i]), name))
-            continue;
-        found = true;
-        device_try(verbs, list[i], port, why);
+    walk->reasons = g_string_new(NULL);
+    for (int i = 0; i < count && (walk->all || !walk->chosen); i++) {
+        candidate_t candidate = {.device = list[i]};
+
+        candidate_examine(&candidate, &walk->selection, walk->all);
+        if (walk->chosen)
+            candidate.chosen = NULL;
+        walk_note(walk, &candidate);
+        walk->visit(walk->arg, &candidate);
+        candidate_free(&candidate);
     }
-    if (!count)
-        status = dscomm_fail(DSCOMM_ERR_NO_BACKEND,
-                             "this host has no RDMA device; see ibv_devices");
-    else if (!found)
-        status = dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
-                             "%s='%s': this host has no such RDMA device; see "
-                             "ibv_devices",
-                             verbs_settings[SETTING_NAME].name, name);
-    else if (!verbs->context)
-        status = dscomm_fail(DSCOMM_ERR_NO_BACKEND,
-                             "no RDMA device can be used%s", why->str);
+    status = walk_result(walk, count);
     if (list)
         ibv_free_device_list(list);
-    g_string_free(why, TRUE);
+    g_string_free(walk->reasons, TRUE);
     return status;
+}
+
+/* Takes the device, port and GID that are chosen. */
+static void device_take(void *arg, candidate_t *candidate)
+{
+    verbs_t *verbs = arg;
+    const port_t *port = candidate->chosen;
+
+    if (!port)
+        return;
+    verbs->context = candidate->context;
+    candidate->context = NULL;
+    verbs->device = candidate->attr;
+    verbs->port = port->attr;
+    verbs->port_number = port->number;
+    verbs->gid_index = (int)port->gid->gid_index;
+    verbs->own.gid = port->gid->gid;
 }
 
 /* The path, of settings. */
@@ -221,19 +389,11 @@ static dscomm_status_t path_read(verbs_t *verbs)
 
 dscomm_status_t verbs_device_open(verbs_t *verbs)
 {
-    const char *name = chosen(SETTING_NAME, "TORCH_GLOO_IBV_NAME");
-    int64_t port = 0, index = -1;
+    walk_t walk = {.visit = device_take, .arg = verbs};
     dscomm_status_t status = path_read(verbs);
 
     if (status == DSCOMM_OK)
-        status = chosen_number(SETTING_PORT, "TORCH_GLOO_IBV_PORT", 0, &port);
-    if (status == DSCOMM_OK)
-        status =
-            chosen_number(SETTING_INDEX, "TORCH_GLOO_IBV_INDEX", -1, &index);
-    if (status == DSCOMM_OK)
-        status = device_choose(verbs, name, port);
-    if (status == DSCOMM_OK)
-        status = gid_choose(verbs, index);
+        status = verbs_devices_walk(&walk);
     if (status < 0)
         return status;
     verbs->own.lid = verbs->port.lid;

@@ -30,10 +30,10 @@ const dscomm_setting_t verbs_settings[] = {
     [SETTING_NAME] = {"DSCOMM_IBV_NAME", DSCOMM_SETTING_STRING, NULL, 0, 0,
                       "the name of an RDMA device, such as mlx5_0",
                       "RDMA device; by default TORCH_GLOO_IBV_NAME, or the "
-                      "first one by name that has an active port."},
+                      "first one by name that has a usable port."},
     [SETTING_PORT] = {"DSCOMM_IBV_PORT", DSCOMM_SETTING_INT, NULL, 1, 254, NULL,
                       "Port of the RDMA device; by default "
-                      "TORCH_GLOO_IBV_PORT, or the first active one."},
+                      "TORCH_GLOO_IBV_PORT, or the first usable one."},
     [SETTING_INDEX] = {"DSCOMM_IBV_INDEX", DSCOMM_SETTING_INT, NULL, 0, 255,
                        NULL,
                        "GID of the port; by default TORCH_GLOO_IBV_INDEX, or "
@@ -561,6 +561,7 @@ const dscomm_wire_ops_t verbs_wire = {
     .expose = verbs_expose,
     .conceal = verbs_conceal,
     .put = verbs_put,
+    .devices = verbs_devices,
 };
 
 DSCOMM_WIRE_SLOTS(slots, verbs_wire);

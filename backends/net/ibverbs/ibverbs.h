@@ -173,6 +173,13 @@ struct verbs {
 dscomm_status_t verbs_device_open(verbs_t *verbs);
 const char *verbs_gid_text(const union ibv_gid *gid, char text[GID_TEXT]);
 
+/* device-list.c */
+
+/* The function devices of the wire. */
+dscomm_status_t
+verbs_devices(void (*visit)(void *arg, const dscomm_backend_device_t *item),
+              void *arg);
+
 /* memory.c */
 
 /* Adds count ops, each with a slot of bytes, to a list. -1 and errno: the

@@ -55,7 +55,6 @@ fake_t fake;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static GHashTable *qps, *mrs; /* by number, by key */
 static uint32_t last_number = 16;
-static struct ibv_device devices[4];
 static fake_context_t *contexts[CONTEXTS_MOST];
 
 void fake_reset(void)
@@ -72,10 +71,11 @@ void fake_reset(void)
                     .max_cqe = 32767,
                     .max_srq_wr = 32767,
                     .max_inline = 512};
+    for (int i = 0; i < FAKE_DEVICES; i++)
+        fake.device[i].ports = 1;
 }
 
-/* Whether a call fails; its errno is then set. */
-static bool fails(fake_call_t call)
+bool fake_fails(fake_call_t call)
 {
     if (!fake.fails[call])
         return false;
@@ -98,82 +98,6 @@ static int unmade(void *object)
     __atomic_sub_fetch(&fake.objects, 1, __ATOMIC_RELAXED);
     g_free(object);
     return 0;
-}
-
-/* Devices. */
-
-struct ibv_device **ibv_get_device_list(int *count)
-{
-    struct ibv_device **list = g_new0(struct ibv_device *, fake.devices + 1);
-
-    for (unsigned i = 0; i < fake.devices; i++) {
-        /* The last one by name is listed first. */
-        struct ibv_device *device = &devices[fake.devices - 1 - i];
-
-        snprintf(device->name, sizeof device->name, "fake%u",
-                 fake.devices - 1 - i);
-        list[i] = device;
-    }
-    *count = (int)fake.devices;
-    return list;
-}
-
-void ibv_free_device_list(struct ibv_device **list)
-{
-    g_free(list);
-}
-
-const char *ibv_get_device_name(struct ibv_device *device)
-{
-    return device->name;
-}
-
-int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
-{
-    (void)context;
-    *attr = (struct ibv_device_attr){.phys_port_cnt = 1,
-                                     .max_cqe = fake.max_cqe,
-                                     .max_srq_wr = fake.max_srq_wr};
-    return 0;
-}
-
-int(ibv_query_port)(struct ibv_context *context, uint8_t port,
-                    struct _compat_ibv_port_attr *attr)
-{
-    struct ibv_port_attr *full = (struct ibv_port_attr *)attr;
-
-    (void)context;
-    (void)port;
-    full->state = fake.state;
-    full->active_mtu = IBV_MTU_4096;
-    full->max_msg_sz = fake.max_msg_sz;
-    full->link_layer = fake.link_layer;
-    full->gid_tbl_len = 3;
-    return 0;
-}
-
-ssize_t _ibv_query_gid_table(struct ibv_context *context,
-                             struct ibv_gid_entry *entries, size_t most,
-                             uint32_t flags, size_t entry_size)
-{
-    static const uint8_t types[] = {IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2,
-                                    IBV_GID_TYPE_ROCE_V2};
-
-    (void)context;
-    (void)most;
-    (void)flags;
-    (void)entry_size;
-    for (uint32_t i = 0; i < 3; i++) {
-        entries[i] = (struct ibv_gid_entry){
-            .gid_index = i, .port_num = 1, .gid_type = types[i]};
-        entries[i].gid.raw[0] = 0xfe;
-        entries[i].gid.raw[1] = 0x80;
-    }
-    /* The last one is of IPv4. */
-    memset(entries[2].gid.raw, 0, 16);
-    entries[2].gid.raw[10] = entries[2].gid.raw[11] = 0xff;
-    entries[2].gid.raw[12] = 10;
-    return 3;
 }
 
 /* Completions. */
@@ -255,7 +179,7 @@ struct ibv_mr *(ibv_reg_mr)(struct ibv_pd *pd, void *memory, size_t bytes,
     fake_mr_t *mr;
 
     pthread_mutex_lock(&lock);
-    if (fails(FAKE_REG_MR)) {
+    if (fake_fails(FAKE_REG_MR)) {
         pthread_mutex_unlock(&lock);
         return NULL;
     }
@@ -409,7 +333,7 @@ static int post_send(struct ibv_qp *base, struct ibv_send_wr *wr,
     enum ibv_wc_status status = IBV_WC_SUCCESS;
 
     *bad = wr;
-    if (fails(FAKE_POST_SEND))
+    if (fake_fails(FAKE_POST_SEND))
         return errno;
     g_assert(base->state >= IBV_QPS_RTS);
     g_assert(bytes <= fake.max_msg_sz);
@@ -440,7 +364,7 @@ static int receive_add(GQueue *receives, const struct ibv_recv_wr *wr)
 {
     struct ibv_recv_wr *copy;
 
-    if (fails(FAKE_POST_RECV))
+    if (fake_fails(FAKE_POST_RECV))
         return errno;
     copy = g_memdup(wr, sizeof *wr);
     copy->sg_list = g_memdup(wr->sg_list, sizeof *wr->sg_list);
@@ -480,7 +404,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
     fake_qp_t *qp;
 
-    if (fails(FAKE_CREATE_QP))
+    if (fake_fails(FAKE_CREATE_QP))
         return NULL;
     if (attr->cap.max_inline_data > fake.max_inline) {
         errno = EINVAL;
@@ -506,7 +430,7 @@ int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 {
     fake_qp_t *qp = (fake_qp_t *)base;
 
-    if (fails(FAKE_MODIFY_QP))
+    if (fake_fails(FAKE_MODIFY_QP))
         return errno;
     if (mask & IBV_QP_ACCESS_FLAGS)
         qp->access = attr->qp_access_flags;
@@ -529,7 +453,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
     fake_context_t *context;
 
-    if (fails(FAKE_OPEN_DEVICE))
+    if (fake_fails(FAKE_OPEN_DEVICE))
         return NULL;
     context = made(g_new0(fake_context_t, 1));
     context->context.device = device;
@@ -595,7 +519,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
     struct ibv_pd *pd;
 
-    if (fails(FAKE_ALLOC_PD))
+    if (fake_fails(FAKE_ALLOC_PD))
         return NULL;
     pd = made(g_new0(struct ibv_pd, 1));
     pd->context = context;
@@ -611,7 +535,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
     struct ibv_comp_channel *channel;
 
-    if (fails(FAKE_CREATE_CHANNEL))
+    if (fake_fails(FAKE_CREATE_CHANNEL))
         return NULL;
     channel = made(g_new0(struct ibv_comp_channel, 1));
     channel->context = context;
@@ -632,7 +556,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *arg,
 
     (void)arg;
     (void)vector;
-    if (fails(FAKE_CREATE_CQ))
+    if (fake_fails(FAKE_CREATE_CQ))
         return NULL;
     queue = made(g_new0(fake_cq_t, 1));
     queue->cq =
@@ -659,7 +583,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 {
     fake_srq_t *queue;
 
-    if (fails(FAKE_CREATE_SRQ))
+    if (fake_fails(FAKE_CREATE_SRQ))
         return NULL;
     queue = made(g_new0(fake_srq_t, 1));
     queue->srq = (struct ibv_srq){.context = pd->context, .pd = pd};
@@ -679,7 +603,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     struct ibv_ah *ah;
 
     (void)attr;
-    if (fails(FAKE_CREATE_AH))
+    if (fake_fails(FAKE_CREATE_AH))
         return NULL;
     ah = made(g_new0(struct ibv_ah, 1));
     ah->context = pd->context;

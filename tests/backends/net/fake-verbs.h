@@ -23,13 +23,28 @@ typedef enum {
     FAKE_REG_MR,
     FAKE_POST_SEND,
     FAKE_POST_RECV,
+    FAKE_QUERY_DEVICE,
+    FAKE_QUERY_PORT,
+    FAKE_QUERY_GIDS,
     FAKE_CALLS
 } fake_call_t;
+
+#define FAKE_DEVICES 4
+
+/* What is particular about a device. */
+typedef struct {
+    enum ibv_transport_type transport;
+    uint8_t ports;
+    unsigned down; /* bit P: port P is down */
+    bool no_gids;
+    const char *path; /* its folder in sysfs */
+} fake_device_t;
 
 typedef struct {
     int fails[FAKE_CALLS]; /* the errno with which a call fails; 0: it works */
     unsigned after[FAKE_CALLS]; /* calls that still work before that */
     unsigned devices; /* on this host; they have the names fake0, fake1, ... */
+    fake_device_t device[FAKE_DEVICES];
     enum ibv_port_state state;
     uint8_t link_layer;
     uint32_t max_msg_sz;
@@ -48,6 +63,8 @@ extern fake_t fake;
 
 /* One device, all as it should be. */
 void fake_reset(void);
+/* Whether a call fails; its errno is then set. */
+bool fake_fails(fake_call_t call);
 /* Queues an event for all contexts that are open. */
 void fake_event(enum ibv_event_type type, struct ibv_qp *qp);
 /* The queue pair with that number, or NULL. */

@@ -514,10 +514,10 @@ static void test_statuses(void)
 static void test_calls(void)
 {
     static const char *const names[] = {
-        "open_device", "alloc_pd",   "create_comp_channel",
-        "create_cq",   "create_srq", "create_qp",
-        "modify_qp",   "create_ah",  "reg_mr",
-        "post_send",   "post_recv"};
+        "open_device", "alloc_pd",  "create_comp_channel", "create_cq",
+        "create_srq",  "create_qp", "modify_qp",           "create_ah",
+        "reg_mr",      "post_send", "post_recv",           "query_device",
+        "query_port",  "query_gids"};
     static char data[30000];
 
     for (int c = 0; c < FAKE_CALLS; c++)
@@ -564,7 +564,7 @@ static void test_choice(void)
         {"TORCH_GLOO_IBV_NAME", "mlx5_7", "no such RDMA device"},
         {"DSCOMM_IBV_PORT", "3", "has ports 1 to 1"},
         {"TORCH_GLOO_IBV_PORT", "x", "TORCH_GLOO_IBV_PORT='x' is no number"},
-        {"DSCOMM_IBV_INDEX", "9", "has no such GID"},
+        {"DSCOMM_IBV_INDEX", "9", "has no GID 9"},
         {"DSCOMM_IBV_INDEX", "-1", "is not accepted"},
         {"DSCOMM_IBV_TIMEOUT", "99", "is not accepted"},
     };
