@@ -7,6 +7,7 @@
 #include <json-glib/json-glib.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/tap.h"
 
@@ -138,6 +139,67 @@ static void check_backends(JsonObject *root, const char *folder)
     g_free(path);
 }
 
+/* Returns element index of an array that is a member of object. */
+static JsonObject *element(JsonObject *object, const char *array, guint index)
+{
+    JsonArray *list = json_object_get_array_member(object, array);
+
+    if (!list || json_array_get_length(list) <= index)
+        bail("no element %u of %s", index, array);
+    return json_array_get_object_element(list, index);
+}
+
+static guint length(JsonObject *object, const char *array)
+{
+    return json_array_get_length(json_object_get_array_member(object, array));
+}
+
+/* The devices of tests/lib/modules/lister.c. */
+static void check_devices(void)
+{
+    JsonParser *parser = query("--devices");
+    JsonObject *backend = element(root_of(parser), "devices", 0);
+    JsonObject *one = element(backend, "devices", 0);
+    JsonObject *down = element(one, "ports", 0),
+               *port = element(one, "ports", 1);
+    JsonObject *two = element(backend, "devices", 1);
+
+    is_int(length(root_of(parser), "devices"), 1, "a backend with devices");
+    is_str(text_of(backend, "backend"), "lister", "its name");
+    is_str(text_of(backend, "why"), "null", "nothing is wrong");
+    is_int(length(backend, "devices"), 2, "two devices");
+    is_str(text_of(one, "name"), "one", "the first one");
+    is_str(text_of(one, "pci"), "0000:17:00.0", "a fact that is a text");
+    is_str(text_of(one, "numa_node"), "null", "one that is unknown");
+    ok(json_object_get_boolean_member(one, "chosen"), "it is chosen");
+    is_str(text_of(one, "why"), "null", "nothing is wrong with it");
+    is_int(length(one, "ports"), 2, "its ports");
+    is_str(text_of(down, "why"), "it is down", "the reason for one");
+    is_int(length(down, "gids"), 2, "which has two GIDs");
+    is_int(json_object_get_int_member(port, "mtu"), 4096, "a whole number");
+    ok(json_object_get_double_member(port, "rate") == 2.5, "another number");
+    ok(json_object_get_boolean_member(element(port, "gids", 0), "chosen"),
+       "the GID that is chosen");
+    ok(!json_object_get_boolean_member(two, "chosen"), "the second device");
+    is_str(text_of(two, "why"), "it cannot be opened", "is refused");
+    ok(!json_object_has_member(two, "ports"), "and has no ports");
+    g_object_unref(parser);
+}
+
+static void check_no_devices(void)
+{
+    JsonParser *parser;
+    JsonObject *backend;
+
+    g_setenv("FAKE_LISTER", "none", TRUE);
+    parser = query("--devices");
+    backend = element(root_of(parser), "devices", 0);
+    is_int(length(backend, "devices"), 0, "no devices");
+    is_str(text_of(backend, "why"), "there is no device", "with the reason");
+    g_object_unref(parser);
+    g_unsetenv("FAKE_LISTER");
+}
+
 static void check_unknown(JsonObject *root)
 {
     is_str(text_of(find(root, "unknown", "DSCOMM_BACKND"), "nearest"),
@@ -214,6 +276,7 @@ int main(void)
 {
     char *folder = g_dir_make_tmp("dscomm-XXXXXX", NULL);
     char *path = g_build_filename(folder, "broken.so", NULL);
+    char *lister, *copy;
     JsonParser *parser;
     JsonObject *setting;
 
@@ -239,6 +302,7 @@ int main(void)
 
     check_parts("--build", "build ");
     check_parts("--backends", "backend_directory backends ");
+    check_parts("--devices", "devices ");
     check_parts("--codecs", "codecs device_codecs device_problem ");
     check_parts("--algorithms", "algorithms ");
     check_parts("--settings", "settings unknown ");
@@ -249,6 +313,16 @@ int main(void)
     is_str(text_of(setting, "value"), "\"\\\033\t\357\277\275",
            "a value with bytes that JSON does not have");
     g_object_unref(parser);
+    lister = g_build_filename(g_getenv("abs_top_builddir"), "tests", "lib",
+                              "modules", ".libs", "lister.so", NULL);
+    copy = g_build_filename(folder, "lister.so", NULL);
+    if (symlink(lister, copy) < 0)
+        bail("cannot make %s", copy);
+    check_devices();
+    check_no_devices();
+    remove(copy);
+    g_free(copy);
+    g_free(lister);
     remove(path);
     remove(folder);
     g_free(path);

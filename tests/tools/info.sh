@@ -17,7 +17,7 @@ parts()
 
 info
 is $status 0 'status'
-is "$(parts)" 'Build Backends Codecs Algorithms All Settings ' 'all parts'
+is "$(parts)" 'Build Backends Devices Codecs Algorithms All Settings ' 'all parts'
 info --settings
 is "$(parts)" 'Settings ' 'one part'
 info --backends --build
@@ -53,6 +53,36 @@ if [ -e "$DSCOMM_BACKEND_PATH/mpi.so" ]; then
 else
     skip 'MPI libraries' 'no backend mpi'
 fi
+info --devices
+is $status 0 'devices: status'
+is "$(parts)" 'Devices ' 'devices'
+if [ -e "$DSCOMM_BACKEND_PATH/ibverbs.so" ] && [ ! -e /sys/class/infiniband ]; then
+    is "$(echo "$out" | sed 1d)" \
+        '  ibverbs          none: this host has no RDMA device; see ibv_devices' 'none here'
+else
+    skip 'no device' 'no backend ibverbs, or a device'
+fi
+mkdir "$scratch/lister"
+DSCOMM_BACKEND_PATH=$scratch/lister info --devices
+is "$(echo "$out" | sed 1d)" '  no backend lists devices' 'no backend with devices'
+cp "$abs_top_builddir/tests/lib/modules/.libs/lister.so" "$scratch/lister"
+DSCOMM_BACKEND_PATH=$scratch/lister info --devices
+is "$out" 'Devices, and which of them the settings choose:
+  lister
+    device one, chosen: pci 0000:17:00.0
+      port 1: link layer Ethernet, mtu 4096 bytes, rate 2.5 Gbit/s
+        not usable: it is down
+        gid 0: type RoCE v2
+        gid 3: type RoCE v2
+      port 2, chosen: link layer Ethernet, mtu 4096 bytes, rate 2.5 Gbit/s
+        gid 0, chosen: type RoCE v2
+    device two
+      not usable: it cannot be opened
+        gid 7' 'devices, ports and GIDs'
+FAKE_LISTER=refuse DSCOMM_BACKEND_PATH=$scratch/lister info --devices
+is "$(echo "$out" | tail -1)" '    none is chosen: no device can be used' 'why none is chosen'
+FAKE_LISTER=none DSCOMM_BACKEND_PATH=$scratch/lister info --devices
+is "$(echo "$out" | tail -1)" '  lister           none: there is no device' 'why there is none'
 mkdir "$scratch/modules"
 echo 'no module' >"$scratch/modules/broken.so"
 DSCOMM_BACKEND_PATH=$scratch/modules info --backends

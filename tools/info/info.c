@@ -5,6 +5,7 @@
 
 #include "tools/common/json.h"
 #include "tools/common/tool.h"
+#include "tools/info/devices.h"
 
 #include <dscomm/codec.h>
 #include <dscomm/info.h>
@@ -492,7 +493,7 @@ static void warn_refused(void)
                       info.name, info.value, info.accepted);
 }
 
-enum { BUILD, BACKENDS, CODECS, ALGORITHMS, SETTINGS, PARTS };
+enum { BUILD, BACKENDS, DEVICES, CODECS, ALGORITHMS, SETTINGS, PARTS };
 
 static const struct {
     const char *option, *help;
@@ -503,6 +504,8 @@ static const struct {
                print_build, add_build},
     [BACKENDS] = {"backends", "Modules found, and why others were refused",
                   print_backends, add_backends},
+    [DEVICES] = {"devices", "Network devices of backends, and which is chosen",
+                 info_print_devices, info_add_devices},
     [CODECS] = {"codecs", "What compresses, and whether CUDA devices do",
                 print_codecs, add_codecs},
     [ALGORITHMS] = {"algorithms", "What carries out collectives, by bytes",
@@ -562,8 +565,8 @@ static bool info_parse(int *argc, char ***argv, gboolean *wanted,
             parts[i].option, 0,   0, G_OPTION_ARG_NONE, &wanted[i],
             parts[i].help,   NULL};
     return tool_parse(argc, argv, entries, NULL,
-                      "Without --build, --backends, --codecs, --algorithms and "
-                      "--settings, all parts are shown.",
+                      "Without --build, --backends, --devices, --codecs, "
+                      "--algorithms and --settings, all parts are shown.",
                       TRUE, NULL);
 }
 
