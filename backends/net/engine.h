@@ -287,7 +287,7 @@ void net_link_open(domain_t *domain, int peer);
 void net_post(domain_t *domain, int peer, header_t header);
 void net_post_owned(domain_t *domain, int peer, header_t header, void *owned);
 void net_post_payload(request_t *request, header_t header, const void *data,
-                      bool unordered);
+                      bool unordered, bool followed);
 /* Posts a piece of a long message. */
 void net_post_piece(request_t *request, size_t offset, size_t bytes);
 

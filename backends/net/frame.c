@@ -65,7 +65,7 @@ void net_post(domain_t *domain, int peer, header_t header)
 }
 
 void net_post_payload(request_t *request, header_t header, const void *data,
-                      bool unordered)
+                      bool unordered, bool followed)
 {
     domain_t *domain = request->engine->domain;
     frame_t *frame = frame_new(domain, &header);
@@ -73,6 +73,7 @@ void net_post_payload(request_t *request, header_t header, const void *data,
     frame->request = request;
     frame->wire.data = data;
     frame->wire.unordered = unordered;
+    frame->wire.followed = followed;
     LIST_INSERT_HEAD(&request->frames, frame, in_request);
     domain->ops.post(domain->wire, request->peer, &frame->wire);
 }
@@ -91,7 +92,7 @@ void net_post_piece(request_t *request, size_t offset, size_t bytes)
     frame_t *frame;
 
     if (!request->has_key) {
-        net_post_payload(request, header, data, true);
+        net_post_payload(request, header, data, true, false);
         return;
     }
     frame = frame_new(domain, &header);

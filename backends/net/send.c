@@ -46,7 +46,7 @@ static void send_eager(request_t *request)
                                 .type = FRAME_EAGER,
                                 .tag = request->message.tag,
                                 .context = request->engine->space->context},
-                     request->message.send, false);
+                     request->message.send, false, request->message.followed);
 }
 
 static void send_announce(request_t *request)

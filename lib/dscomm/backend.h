@@ -146,6 +146,9 @@ typedef struct dscomm_message {
     /* 1: a receive for which perhaps no message is sent: it is worth no
      * connection to the peer until expect is called for its request. */
     int early;
+    /* 1: a send after which another one to the same peer is started at once, so
+     * that both may go together. */
+    int followed;
 } dscomm_message_t;
 
 /* State of one non-blocking operation. The core allocates ops->request_size

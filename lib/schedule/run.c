@@ -368,6 +368,7 @@ static dscomm_message_t make_message(const dscomm_run_t *run,
     dscomm_message_t message = {.peer = step->peer};
 
     if (step->has_header) {
+        message.followed = !step->bytes && step->total;
         field = 0;
         bytes = step->kind == STEP_SEND ? put_header(run, step)
                                         : dscomm_priv_run_room(run);

@@ -316,23 +316,35 @@ static bool first_is_short(const conn_t *conn)
     return !frame->done && !frame->next && frame->bytes <= JOIN_MOST;
 }
 
+/* True if the payload of a frame is written by a call of its own. */
+static bool is_long(const conn_t *conn, const dscomm_wire_frame_t *frame)
+{
+    return !conn->unix_socket &&
+           HEADER + frame->bytes - frame->done >= APART_LEAST;
+}
+
 /* Writes as many frames as go into one call. */
 static ssize_t write_copied(conn_t *conn)
 {
     struct iovec parts[2 * BATCH];
     struct msghdr message = {.msg_iov = parts};
     const dscomm_wire_frame_t *frame = conn->queue.first;
-    int count = 0;
+    int count = 0, more = 0;
 
     if (first_is_short(conn))
         return write_joined(conn);
-    if (!conn->unix_socket &&
-        HEADER + frame->bytes - frame->done >= APART_LEAST)
+    if (is_long(conn, frame))
         return write_long(conn);
-    for (; frame && count <= 2 * BATCH - 2; frame = frame->next)
+    for (; frame && count <= 2 * BATCH - 2; frame = frame->next) {
         count = frame_parts(frame, parts, count);
+        if (is_long(conn, frame)) {
+            count--;
+            more = MSG_MORE;
+            break;
+        }
+    }
     message.msg_iovlen = (size_t)count;
-    return sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT | more);
 }
 
 /* Writes once; false: the socket takes no more. */
@@ -390,13 +402,14 @@ void tcp_deferred_write(tcp_t *tcp)
 /* Has the queue written, or leaves that to a poll: frames that are posted while
  * others arrive, and of frames that can be deferred all but the first, go by
  * one call. A thread that sleeps polls within a millisecond. */
-static void conn_posted(conn_t *conn, bool deferrable)
+static void conn_posted(conn_t *conn, const dscomm_wire_frame_t *frame)
 {
     tcp_t *tcp = conn->tcp;
     const bool deferred =
-        tcp->in_poll || (deferrable && conn->deferrable_poll == tcp->polls);
+        tcp->in_poll || frame->followed ||
+        (frame->deferrable && conn->deferrable_poll == tcp->polls);
 
-    if (deferrable)
+    if (frame->deferrable)
         conn->deferrable_poll = tcp->polls;
     if (!deferred) {
         tcp_write(conn);
@@ -467,7 +480,7 @@ void tcp_post(void *wire, int peer, dscomm_wire_frame_t *frame)
     conn = frame->unordered ? channel_choose(tcp, peer) : pair->main;
     queue_add(&conn->queue, frame);
     if (conn->queue.first == frame || conn->is_deferred)
-        conn_posted(conn, frame->deferrable);
+        conn_posted(conn, frame);
 }
 
 /* Reading. */
