@@ -119,9 +119,12 @@ static void test_nodes(void)
         const char *want; /* NULL: anything else */
         uint64_t to; /* 0: not checked */
     } rows[] = {
-        {8, 2, DSCOMM_COLL_ALL_REDUCE, 0, "two_level", 65536},
-        {8, 2, DSCOMM_COLL_ALL_REDUCE, 65536, "two_level", 65536},
-        {8, 2, DSCOMM_COLL_ALL_REDUCE, 65537, NULL, 0},
+        {7, 2, DSCOMM_COLL_ALL_REDUCE, 0, "two_level", 65536},
+        {7, 2, DSCOMM_COLL_ALL_REDUCE, 65536, "two_level", 65536},
+        {7, 2, DSCOMM_COLL_ALL_REDUCE, 65537, NULL, 0},
+        {8, 2, DSCOMM_COLL_ALL_REDUCE, 0, "two_level", 8192},
+        {8, 2, DSCOMM_COLL_ALL_REDUCE, 8192, "two_level", 8192},
+        {8, 2, DSCOMM_COLL_ALL_REDUCE, 8193, NULL, 0},
         {9, 2, DSCOMM_COLL_ALL_REDUCE, 524288, "two_level", 524288},
         {9, 2, DSCOMM_COLL_ALL_REDUCE, 524289, NULL, 0},
         {17, 2, DSCOMM_COLL_ALL_REDUCE, 4096, "two_level", 4096},
