@@ -49,13 +49,25 @@ static frame_t *frame_new(domain_t *domain, const header_t *header)
     return frame;
 }
 
+/* Returns whether an announcement to peer comes after another one without a
+ * poll between them: it may wait for that poll. */
+static bool announces_again(domain_t *domain, int peer)
+{
+    link_t *link = &domain->links[peer];
+    const uint64_t before = link->announced;
+
+    link->announced = domain->polls + 1;
+    return before == link->announced;
+}
+
 void net_post_owned(domain_t *domain, int peer, header_t header, void *owned)
 {
     frame_t *frame = frame_new(domain, &header);
 
+    if (header.type == FRAME_ANNOUNCE)
+        frame->wire.deferrable = announces_again(domain, peer);
     frame->owned = owned;
     frame->wire.data = owned;
-    frame->wire.deferrable = header.type == FRAME_ANNOUNCE;
     domain->ops.post(domain->wire, peer, &frame->wire);
 }
 
@@ -73,7 +85,7 @@ void net_post_payload(request_t *request, header_t header, const void *data,
     frame->request = request;
     frame->wire.data = data;
     frame->wire.unordered = unordered;
-    frame->wire.followed = followed;
+    frame->wire.deferrable = followed;
     LIST_INSERT_HEAD(&request->frames, frame, in_request);
     domain->ops.post(domain->wire, request->peer, &frame->wire);
 }

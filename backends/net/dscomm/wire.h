@@ -61,8 +61,6 @@ typedef struct dscomm_wire_frame {
     unsigned char header[DSCOMM_WIRE_HEADER];
     /* 1: the wire may send it with the next frame or in the next poll. */
     int deferrable;
-    /* 1: the same, and a frame to that peer is posted next. */
-    int followed;
 } dscomm_wire_frame_t;
 
 /* The place to which a put writes the payload of its frame. It is valid during

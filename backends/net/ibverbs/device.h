@@ -19,7 +19,7 @@ typedef struct {
     char why[VERBS_TEXT]; /* a clause: "it cannot be opened: ..." */
 } refusal_t;
 
-/* What the settings ask for. */
+/* The selection by the settings. */
 typedef struct {
     const char *name; /* of the device; NULL: any */
     int64_t port; /* 0: any */
@@ -55,7 +55,7 @@ typedef struct {
      * has taken its context and set that to NULL. */
     void (*visit)(void *arg, candidate_t *candidate);
     void *arg;
-    /* Of the walk itself. */
+    /* The following members are the walk's own. */
     selection_t selection;
     GString *reasons;
     bool found, chosen, by_setting;

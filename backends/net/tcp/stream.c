@@ -295,20 +295,6 @@ static ssize_t write_joined(const conn_t *conn)
                 MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Writes from the first frame, which is long, its header or what is left of its
- * payload: the kernel copies one part faster than two. */
-static ssize_t write_long(const conn_t *conn)
-{
-    const dscomm_wire_frame_t *frame = conn->queue.first;
-    const bool is_header = frame->done < HEADER;
-    const char *from = is_header ? (const char *)frame->header : frame->data;
-    const size_t done = frame->done - (is_header ? 0 : HEADER);
-
-    return send(conn->fd, from + done,
-                (is_header ? HEADER : frame->bytes) - done,
-                MSG_NOSIGNAL | MSG_DONTWAIT | (is_header ? MSG_MORE : 0));
-}
-
 static bool first_is_short(const conn_t *conn)
 {
     const dscomm_wire_frame_t *frame = conn->queue.first;
@@ -316,8 +302,9 @@ static bool first_is_short(const conn_t *conn)
     return !frame->done && !frame->next && frame->bytes <= JOIN_MOST;
 }
 
-/* True if the payload of a frame is written by a call of its own. */
-static bool is_long(const conn_t *conn, const dscomm_wire_frame_t *frame)
+/* True if the payload of a frame is written by a call of its own: the kernel
+ * copies one part faster than two. */
+static bool goes_apart(const conn_t *conn, const dscomm_wire_frame_t *frame)
 {
     return !conn->unix_socket &&
            HEADER + frame->bytes - frame->done >= APART_LEAST;
@@ -333,15 +320,17 @@ static ssize_t write_copied(conn_t *conn)
 
     if (first_is_short(conn))
         return write_joined(conn);
-    if (is_long(conn, frame))
-        return write_long(conn);
     for (; frame && count <= 2 * BATCH - 2; frame = frame->next) {
+        const bool begins = frame->done < HEADER;
+
         count = frame_parts(frame, parts, count);
-        if (is_long(conn, frame)) {
+        if (!goes_apart(conn, frame))
+            continue;
+        if (begins) {
             count--;
             more = MSG_MORE;
-            break;
         }
+        break;
     }
     message.msg_iovlen = (size_t)count;
     return sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT | more);
@@ -400,18 +389,13 @@ void tcp_deferred_write(tcp_t *tcp)
 }
 
 /* Has the queue written, or leaves that to a poll: frames that are posted while
- * others arrive, and of frames that can be deferred all but the first, go by
- * one call. A thread that sleeps polls within a millisecond. */
-static void conn_posted(conn_t *conn, const dscomm_wire_frame_t *frame)
+ * others arrive, or can be deferred, go by one call with those after them. A
+ * thread that sleeps polls within a millisecond. */
+static void conn_posted(conn_t *conn, bool deferrable)
 {
     tcp_t *tcp = conn->tcp;
-    const bool deferred =
-        tcp->in_poll || frame->followed ||
-        (frame->deferrable && conn->deferrable_poll == tcp->polls);
 
-    if (frame->deferrable)
-        conn->deferrable_poll = tcp->polls;
-    if (!deferred) {
+    if (!tcp->in_poll && !deferrable) {
         tcp_write(conn);
     } else if (!conn->is_deferred) {
         conn->is_deferred = true;
@@ -480,7 +464,7 @@ void tcp_post(void *wire, int peer, dscomm_wire_frame_t *frame)
     conn = frame->unordered ? channel_choose(tcp, peer) : pair->main;
     queue_add(&conn->queue, frame);
     if (conn->queue.first == frame || conn->is_deferred)
-        conn_posted(conn, frame);
+        conn_posted(conn, frame->deferrable);
 }
 
 /* Reading. */

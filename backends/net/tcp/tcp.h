@@ -96,8 +96,6 @@ typedef struct conn {
     /* Sending. */
     queue_t queue;
     bool is_deferred; /* a poll is to write the queue */
-    unsigned deferrable_poll; /* number of the poll before the last frame that
-                                 can be deferred */
     unsigned pieces; /* of long messages that were given to it */
     bool zerocopy; /* long payloads are sent without a copy */
     bool first_is_held; /* the kernel reads the first frame of queue */

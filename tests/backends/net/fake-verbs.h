@@ -31,7 +31,7 @@ typedef enum {
 
 #define FAKE_DEVICES 4
 
-/* What is particular about a device. */
+/* The members in which a device differs from others. */
 typedef struct {
     enum ibv_transport_type transport;
     uint8_t ports;

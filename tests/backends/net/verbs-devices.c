@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which RDMA device, port and GID the backend ibverbs chooses among several,
+/* The RDMA device, port and GID that the backend ibverbs chooses among several,
  * and what it lists of all (fake-verbs.h has the devices). */
 #include "config.h"
 
