@@ -126,6 +126,7 @@ typedef struct {
     int64_t owed; /* bytes to be given back to the peer */
     uint64_t sent, came; /* messages */
     bool told_stalled; /* FRAME_STALLED was sent */
+    size_t expected; /* bytes of pieces that the peer is to send */
     uint64_t announced; /* the poll after the last FRAME_ANNOUNCE; 0: none */
     bool peer_stalled; /* FRAME_STALLED was received */
     uint64_t asking; /* order of the receive that the peer is asked for, or 0 */

@@ -99,6 +99,8 @@ static void receive_request(request_t *receive, uint64_t id)
                    key);
     if (!receive->wanted)
         receive_end(receive);
+    else if (!key)
+        domain->links[receive->peer].expected += receive->wanted;
 }
 
 static void receive_copy(request_t *receive, const void *from)
@@ -434,10 +436,12 @@ dscomm_wire_sink_t *net_piece_arrives(domain_t *domain, int peer,
                                       const header_t *header)
 {
     request_t *receive = net_id_find(domain, header->b, peer);
+    link_t *link = &domain->links[peer];
     sink_t *sink;
 
     if (!header->bytes || header->bytes > PIECE_MAX)
         return NULL;
+    link->expected -= MIN(link->expected, header->bytes);
     if (!receive) /* it was cancelled */
         return &net_sink(domain, 0, NULL, header->bytes)->wire;
     if (receive->state != REQUEST_ARRIVING || header->a > receive->wanted ||
@@ -447,6 +451,7 @@ dscomm_wire_sink_t *net_piece_arrives(domain_t *domain, int peer,
     receive->begun += header->bytes;
     sink = net_sink(domain, FRAME_PIECE,
                     (char *)receive->message.recv + header->a, header->bytes);
+    sink->wire.expected = link->expected;
     sink->request = receive;
     LIST_INSERT_HEAD(&receive->sinks, sink, in_request);
     return &sink->wire;

@@ -82,6 +82,7 @@ typedef struct dscomm_wire_sink {
     void *memory;
     size_t bytes;
     size_t done; /* the wire's: bytes that have arrived */
+    size_t expected; /* bytes that the peer is to send after this payload */
 } dscomm_wire_sink_t;
 
 /* Calls of a wire to its engine; arg is args->arg. Peers are numbers of ranks,

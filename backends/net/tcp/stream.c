@@ -32,9 +32,10 @@
  * LONG_LEAST: what follows is long, too, and should go to its buffer. */
 #define BEYOND_LONG ((size_t)1 << 10)
 #define LONG_LEAST STAGE_BYTES
-/* While REST_LEAST bytes of a payload are to come, they are read once in
- * REST_NS: a call that follows each packet costs both ends more than the data,
- * as it holds the socket and has the kernel send an acknowledgement. */
+/* While REST_LEAST bytes of a payload are to come, or twice as many of payloads
+ * that follow it, they are read once in REST_NS: a call that follows each
+ * packet costs both ends more than the data, as it holds the socket and has the
+ * kernel send an acknowledgement. */
 #define REST_LEAST ((size_t)1 << 20)
 #define REST_NS 50000
 /* Reads of one connection before others have their turn. */
@@ -580,7 +581,8 @@ static size_t read_once(conn_t *conn, bool *ret_more)
 bool tcp_read(conn_t *conn)
 {
     const bool rests =
-        conn->in_payload && conn->sink->bytes - conn->sink->done >= REST_LEAST;
+        conn->in_payload && MAX(conn->sink->bytes - conn->sink->done,
+                                conn->sink->expected / 2) >= REST_LEAST;
     bool any = false, more = true;
 
     if (rests && tcp_now_fine() < conn->rest_ns)
@@ -589,7 +591,7 @@ bool tcp_read(conn_t *conn)
         any = read_once(conn, &more) || any;
     if (any)
         conn_heat(conn);
-    if (any && rests)
+    if (any && rests && !more)
         conn->rest_ns = tcp_now_fine() + REST_NS;
     return any;
 }
