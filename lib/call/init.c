@@ -8,6 +8,7 @@
 #include "lib/base/log.h"
 #include "lib/base/process.h"
 #include "lib/base/settings.h"
+#include "lib/call/access.h"
 #include "lib/call/group-new.h"
 #include "lib/call/profile.h"
 #include "lib/call/receive.h"
@@ -83,12 +84,19 @@ static void (*const forked[])(void) = {
  * works end before the descriptor that signals them, and attachments end
  * last. */
 static const dscomm_group_part_t *const parts[] = {
-    &dscomm_priv_recording_part,    &dscomm_priv_works_part,
-    &dscomm_priv_event_part,        &dscomm_priv_cache_part,
-    &dscomm_priv_lists_part,        &dscomm_priv_matched_part,
-    &dscomm_priv_memory_part,       &dscomm_priv_attachments_part,
-    &dscomm_priv_recorder_part,     &dscomm_priv_overdue_part,
-    &dscomm_priv_device_times_part, NULL,
+    &dscomm_priv_recording_part,
+    &dscomm_priv_works_part,
+    &dscomm_priv_event_part,
+    &dscomm_priv_cache_part,
+    &dscomm_priv_lists_part,
+    &dscomm_priv_matched_part,
+    &dscomm_priv_registered_part,
+    &dscomm_priv_memory_part,
+    &dscomm_priv_attachments_part,
+    &dscomm_priv_recorder_part,
+    &dscomm_priv_overdue_part,
+    &dscomm_priv_device_times_part,
+    NULL,
 };
 
 /* Gives lower rooms the functions of higher rooms that they call. */

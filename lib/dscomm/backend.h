@@ -151,6 +151,18 @@ typedef struct dscomm_message {
     int followed;
 } dscomm_message_t;
 
+/* Bytes of what a backend needs to reach another rank's memory. */
+#define DSCOMM_BACKEND_KEY 32
+
+/* One access to the memory of another rank. */
+typedef struct dscomm_access {
+    void *data; /* this rank's buffer; a put only reads it */
+    size_t bytes; /* > 0 */
+    int peer; /* another rank */
+    const void *key; /* that mem_register wrote there */
+    size_t offset; /* from the beginning of that memory */
+} dscomm_access_t;
+
 /* State of one non-blocking operation. The core allocates ops->request_size
  * bytes (at least sizeof(dscomm_request_t), aligned as by malloc) and does not
  * move them. The backend may use the bytes after this head. At the start only
@@ -374,6 +386,21 @@ typedef struct dscomm_backend_ops {
     dscomm_status_t (*devices)(
         void (*visit)(void *arg, const dscomm_backend_device_t *item),
         void *arg);
+    /* Lets put and get of all other ranks reach the bytes from address on,
+     * until mem_deregister. Writes what they need to key, of DSCOMM_BACKEND_KEY
+     * bytes, and *ret_registered, for mem_deregister. If it returns
+     * ERR_UNSUPPORTED, without a sentence, or the slot is missing, the core
+     * serves accesses to that memory by messages. */
+    dscomm_status_t (*mem_register)(void *impl, void *address, size_t bytes,
+                                    void *key, void **ret_registered);
+    void (*mem_deregister)(void *impl, void *registered);
+    /* Start an access. A message that this rank sends to the same peer later
+     * arrives after the data of a put. On failure the request was not started;
+     * the group goes on unless the backend has revoked it. */
+    dscomm_status_t (*put)(void *impl, const dscomm_access_t *access,
+                           dscomm_request_t *request);
+    dscomm_status_t (*get)(void *impl, const dscomm_access_t *access,
+                           dscomm_request_t *request);
 } dscomm_backend_ops_t;
 
 /* The type of a setting. The environment has a text; dscomm_setting_number()

@@ -127,6 +127,10 @@ typedef struct {
     bool watched; /* the library's thread knows that the group has works */
     unsigned scheduled; /* pending works that are schedules */
     unsigned custom; /* pending works of dscomm_work_create() */
+    /* Starts what other ranks ask of this rank's memory; returns their number.
+     * Called with the lock held, after each progress of the backend. NULL: they
+     * can ask for nothing. */
+    unsigned (*serve)(struct dscomm_group *group);
     int held; /* 1: after a cancel, the backend kept buffers of works */
     dscomm_interrupted_t interrupted;
     LIST_ENTRY(dscomm_group) in_list; /* of groups with works */
@@ -153,6 +157,12 @@ typedef struct {
 /* Memory known to transports or devices. */
 typedef struct {
     SLIST_HEAD(, dscomm_area) allocated; /* memory.c */
+    SLIST_HEAD(, dscomm_mem) registered; /* call/registered.c */
+    uint64_t registrations; /* made so far */
+    /* Puts by messages, of each rank: those begun to it, then those of its that
+     * are in this rank's memory. NULL: none yet. */
+    uint64_t *puts;
+    uint64_t signals; /* of this rank to itself, not yet taken */
     int devices; /* GROUP_DEVICES_*; 0: not known yet */
     void *stream; /* of calls with buffers in device memory */
     struct dscomm_device_times *times; /* of these calls; device-time.c */

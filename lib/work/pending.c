@@ -53,7 +53,8 @@ void dscomm_priv_pending_add(dscomm_group_t *group, bool watch)
 static bool is_settled(const dscomm_group_t *group)
 {
     return dscomm_priv_group_is(group, GROUP_PENDING) &&
-           !group->works.pending && !group->works.expiring;
+           !group->works.pending && !group->works.expiring &&
+           !group->works.serve;
 }
 
 /* Removes the group from the list. Called with both locks. Clearing

@@ -40,6 +40,7 @@ static void works_end(dscomm_group_t *group)
              "group '%s' was freed while the work was running",
              group->identity.name);
     lock_to_close(group);
+    group->works.serve = NULL;
     dscomm_priv_works_cancel(group, DSCOMM_ERR_ABORTED, text);
     dscomm_priv_pending_settle(group);
     dscomm_priv_group_set(group, GROUP_FREED);
@@ -56,9 +57,11 @@ unsigned dscomm_priv_progress(dscomm_group_t *group)
     uint64_t before = group->works.completed;
     unsigned moved;
 
-    if (!group->works.pending)
+    if (!group->works.pending && !group->works.serve)
         return 0;
     moved = group->ops.progress(group->impl);
+    if (group->works.serve)
+        moved += group->works.serve(group);
     if (moved || group->works.unscanned || group->works.scheduled ||
         group->works.custom)
         dscomm_priv_works_scan(group, false);

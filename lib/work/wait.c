@@ -465,7 +465,8 @@ dscomm_group_t *dscomm_work_group(const dscomm_work_t *work)
 
 uint64_t dscomm_work_sequence(const dscomm_work_t *work)
 {
-    if (!work || work->call.type == CALL_CUSTOM)
+    if (!work || work->call.type == CALL_CUSTOM ||
+        work->call.type == CALL_ACCESS)
         return 0;
     return work->call.type == CALL_MESSAGE ? work->call.p2p.sequence
                                            : work->call.coll.sequence;

@@ -90,9 +90,9 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
         if (status < 0) {
             dscomm_priv_bounce_free(call->bounce);
             dscomm_priv_device_time_drop(call->time);
-            return call->type == CALL_MESSAGE || call->type == CALL_CUSTOM
-                       ? status
-                       : dscomm_priv_group_give_up(group, status);
+            return call->type == CALL_COLLECTIVE || call->type == CALL_COMPOUND
+                       ? dscomm_priv_group_give_up(group, status)
+                       : status;
         }
     }
     work = group->works.idle;
@@ -205,7 +205,8 @@ static void unlink_pending(dscomm_work_t *work)
         group->works.pending_tail = work->prev;
 }
 
-/* Records a custom work, as a message from and to no rank. */
+/* Records a custom work, or an access to memory, as a message from and to no
+ * rank. */
 static uint64_t record_custom(const dscomm_group_t *group, unsigned flags)
 {
     const dscomm_message_t none = {.peer = -1, .tag = -1};
@@ -233,7 +234,7 @@ static void work_record(dscomm_work_t *work)
             call->p2p.receive ? DSCOMM_COLL_RECV : DSCOMM_COLL_SEND,
             &call->p2p.message, call->p2p.dtype, call->p2p.count,
             call->p2p.sequence, flags);
-    else if (call->type == CALL_CUSTOM)
+    else if (call->type == CALL_CUSTOM || call->type == CALL_ACCESS)
         work->recorded = record_custom(group, flags);
 }
 
@@ -252,7 +253,7 @@ dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work)
     dscomm_status_t status;
 
     work->request.status = DSCOMM_IN_PROGRESS;
-    if (!work->call.internal)
+    if (!work->call.internal && work->call.type != CALL_ACCESS)
         work->span = dscomm_priv_hook_begin(group, &work->call);
     if (work->call.type == CALL_COLLECTIVE)
         dscomm_priv_hook_phases(work->span.hooks, &work->call.coll,
@@ -328,11 +329,16 @@ static void request_explain(dscomm_work_t *work, dscomm_status_t status)
                  group->identity.name, work->request.bytes,
                  work->request.source, work->request.tag,
                  call->p2p.message.bytes);
-    else if (status == DSCOMM_ERR_PEER_FAILED && group->ops.explain)
+    else if (status == DSCOMM_ERR_PEER_FAILED && group->ops.explain &&
+             call->type != CALL_ACCESS)
         group->ops.explain(group->impl, &work->request, text, sizeof text);
     else if (call->type == CALL_COLLECTIVE)
         snprintf(text, sizeof text, "%s of group '%s' failed: %s",
                  dscomm_coll_describe(&call->coll, what, sizeof what),
+                 group->identity.name, dscomm_strerror(status));
+    else if (call->type == CALL_ACCESS)
+        snprintf(text, sizeof text, "%s of group '%s' failed: %s",
+                 dscomm_priv_access_text(call, what, sizeof what),
                  group->identity.name, dscomm_strerror(status));
     else
         snprintf(text, sizeof text, "%s with rank %d on group '%s' failed: %s",

@@ -7,6 +7,7 @@
 #include "lib/group/group.h"
 
 #include <dscomm/hook.h>
+#include <dscomm/memory.h>
 #include <dscomm/work.h>
 #include <stdbool.h>
 
@@ -16,6 +17,8 @@ enum {
     CALL_MESSAGE,
     CALL_COMPOUND, /* coalesced calls: children of their own */
     CALL_CUSTOM, /* made by the caller of dscomm_work_create() */
+    CALL_ACCESS, /* put or get, or one that another rank asks for; hooks do not
+                    see it */
 };
 
 /* A buffer that replaces the buffers of a call: a copy of buffers in device
@@ -59,6 +62,18 @@ typedef struct dscomm_call {
             dscomm_work_ops_t ops;
             void *state;
         } custom;
+        struct {
+            bool gets; /* false: puts */
+            bool served; /* peer accesses this rank's memory */
+            bool native; /* the backend makes it */
+            int peer;
+            void *data; /* this rank's buffer */
+            size_t bytes;
+            uint64_t id, offset; /* of the memory, and in it */
+            dscomm_mem_t *mem; /* served: the memory; NULL: none yet */
+            void *taken; /* served: the message that asks for it */
+            unsigned char key[DSCOMM_BACKEND_KEY]; /* the backend's */
+        } access;
     };
 } dscomm_call_t;
 
@@ -213,6 +228,9 @@ dscomm_status_t dscomm_priv_work_wait(dscomm_work_t *work, int timeout_ms);
  * tag 7". */
 void dscomm_priv_work_describe(const dscomm_work_t *work, char *text,
                                size_t size);
+/* The same of a put or get; returns text. */
+const char *dscomm_priv_access_text(const dscomm_call_t *call, char *text,
+                                    size_t size);
 
 /* Calls the begin hook, if there is one. */
 dscomm_hook_span_t dscomm_priv_hook_begin(const dscomm_group_t *group,

@@ -46,7 +46,7 @@ extern const conform_area_t conform_collectives, conform_reductions,
     conform_groups, conform_works, conform_memory, conform_coalescing,
     conform_blobs, conform_hooks, conform_threads, conform_arguments,
     conform_stress, conform_crowd, conform_aborted, conform_receives,
-    conform_operators, conform_events, conform_failures;
+    conform_operators, conform_events, conform_failures, conform_access;
 
 /* Fails the test on this rank unless cond; returns cond. Any thread. */
 int check(int cond, const char *format, ...) CONFORM_PRINTF(2, 3);

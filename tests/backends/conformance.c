@@ -20,13 +20,14 @@ static int failures;
 static const char *skipped;
 
 static const conform_area_t *const areas[] = {
-    &conform_collectives, &conform_reductions, &conform_numbers,
-    &conform_variants,    &conform_p2p,        &conform_matching,
-    &conform_groups,      &conform_works,      &conform_memory,
-    &conform_coalescing,  &conform_blobs,      &conform_hooks,
-    &conform_threads,     &conform_arguments,  &conform_stress,
-    &conform_crowd,       &conform_aborted,    &conform_receives,
-    &conform_operators,   &conform_events,     &conform_failures,
+    &conform_access,   &conform_collectives, &conform_reductions,
+    &conform_numbers,  &conform_variants,    &conform_p2p,
+    &conform_matching, &conform_groups,      &conform_works,
+    &conform_memory,   &conform_coalescing,  &conform_blobs,
+    &conform_hooks,    &conform_threads,     &conform_arguments,
+    &conform_stress,   &conform_crowd,       &conform_aborted,
+    &conform_receives, &conform_operators,   &conform_events,
+    &conform_failures,
 };
 
 static void complain(const char *text, const char *sentence)

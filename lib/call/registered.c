@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Registered memory and its keys. */
+#include "config.h"
+#include "lib/call/access.h"
+
+#include "lib/base/status.h"
+#include "lib/device/device.h"
+#include "lib/work/pending.h"
+
+#include <string.h>
+
+#define MAGIC "DSCM"
+#define FLAG_NATIVE 1u
+
+/* The bytes of a key; numbers are little-endian. */
+typedef struct {
+    char magic[4];
+    uint32_t rank;
+    uint32_t group; /* a hash of the group's id */
+    uint32_t flags;
+    uint64_t id, bytes;
+    unsigned char native[DSCOMM_BACKEND_KEY];
+} packed_t;
+G_STATIC_ASSERT(sizeof(packed_t) == DSCOMM_MEM_KEY_BYTES);
+
+dscomm_status_t dscomm_priv_mem_key_read(const dscomm_group_t *group,
+                                         const char *name, const void *key,
+                                         mem_key_t *ret_key)
+{
+    packed_t packed;
+
+    if (!key)
+        return dscomm_priv_invalid(group, name, "key is NULL");
+    memcpy(&packed, key, sizeof packed);
+    if (memcmp(packed.magic, MAGIC, sizeof packed.magic) != 0)
+        return dscomm_priv_invalid(
+            group, name, "key is none; give what dscomm_mem_key() has written");
+    if (GUINT32_FROM_LE(packed.group) != g_str_hash(group->identity.id))
+        return dscomm_priv_invalid(
+            group, name,
+            "key is of memory that was registered for another group");
+    *ret_key = (mem_key_t){
+        .rank = (int)GUINT32_FROM_LE(packed.rank),
+        .id = GUINT64_FROM_LE(packed.id),
+        .bytes = GUINT64_FROM_LE(packed.bytes),
+        .is_native = (GUINT32_FROM_LE(packed.flags) & FLAG_NATIVE) != 0,
+    };
+    memcpy(ret_key->native, packed.native, sizeof packed.native);
+    if (ret_key->rank < 0 || ret_key->rank >= group->size)
+        return dscomm_priv_invalid(group, name,
+                                   "key is damaged: it is of rank %d, and "
+                                   "ranks are 0 ... %d",
+                                   ret_key->rank, group->size - 1);
+    return DSCOMM_OK;
+}
+
+dscomm_mem_t *dscomm_priv_mem_find(const dscomm_group_t *group, uint64_t id,
+                                   uint64_t offset, uint64_t bytes)
+{
+    dscomm_mem_t *mem;
+
+    SLIST_FOREACH (mem, &group->memory.registered, link)
+        if (mem->id == id)
+            return bytes <= mem->bytes && offset <= mem->bytes - bytes ? mem
+                                                                       : NULL;
+    return NULL;
+}
+
+/* OK, or the reason why the memory cannot be registered. */
+static dscomm_status_t register_check(dscomm_group_t *group, const char *name,
+                                      const void *address, size_t bytes,
+                                      dscomm_mem_t *const *ret_mem)
+{
+    dscomm_status_t status = dscomm_priv_group_usable(group, name);
+
+    if (status < 0)
+        return status;
+    if (!address || !ret_mem)
+        return dscomm_priv_invalid(group, name, "%s is NULL",
+                                   address ? "ret_mem" : "address");
+    if (!bytes)
+        return dscomm_priv_invalid(group, name, "bytes is 0");
+    if (bytes > PTRDIFF_MAX || (uintptr_t)address > UINTPTR_MAX - bytes)
+        return dscomm_priv_invalid(group, name,
+                                   "%zu bytes from %p on are more than memory "
+                                   "has",
+                                   bytes, address);
+    if (dscomm_priv_device_present() && dscomm_device_owns(address))
+        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                           "%s on group '%s': %p is memory of a device; "
+                           "register memory of the host",
+                           name, group->identity.name, address);
+    if (group->capabilities & DSCOMM_CAP_SEPARATE_MATCHING)
+        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                           "%s on group '%s': a rank in one of MPI's blocking "
+                           "collectives cannot serve puts and gets; set "
+                           "DSCOMM_MPI_BLOCKING=no on all ranks",
+                           name, group->identity.name);
+    if (!group->ops.probe)
+        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                           "%s on group '%s': backend %s can neither reach "
+                           "memory of other ranks nor probe for messages",
+                           name, group->identity.name, group->module->name);
+    return DSCOMM_OK;
+}
+
+/* Called with the group's lock held: lets the backend, or else messages, reach
+ * the memory. */
+static dscomm_status_t register_open(dscomm_mem_t *mem)
+{
+    dscomm_group_t *group = mem->group;
+    dscomm_status_t status = DSCOMM_ERR_UNSUPPORTED;
+
+    if (group->ops.mem_register)
+        status = group->ops.mem_register(group->impl, mem->address, mem->bytes,
+                                         mem->key, &mem->registered);
+    if (status == DSCOMM_ERR_UNSUPPORTED) {
+        mem->registered = NULL;
+        status = dscomm_priv_access_puts(group)
+                     ? DSCOMM_OK
+                     : dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                                   "group '%s': no memory for counts of puts",
+                                   group->identity.name);
+        if (status == DSCOMM_OK && !group->works.serve)
+            dscomm_priv_serve_begin(group);
+    }
+    return status;
+}
+
+dscomm_status_t dscomm_mem_register(dscomm_group_t *group, void *address,
+                                    size_t bytes, dscomm_mem_t **ret_mem)
+{
+    const char *name = "dscomm_mem_register";
+    dscomm_status_t status =
+        register_check(group, name, address, bytes, ret_mem);
+    dscomm_mem_t *mem;
+
+    if (status < 0)
+        return status;
+    mem = g_try_new0(dscomm_mem_t, 1);
+    if (!mem)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "%s: no memory", name);
+    mem->group = group;
+    mem->address = address;
+    mem->bytes = bytes;
+    pthread_mutex_lock(&group->works.lock);
+    status = register_open(mem);
+    if (status == DSCOMM_OK) {
+        mem->id = ++group->memory.registrations;
+        SLIST_INSERT_HEAD(&group->memory.registered, mem, link);
+    }
+    pthread_mutex_unlock(&group->works.lock);
+    if (status == DSCOMM_OK)
+        *ret_mem = mem;
+    else
+        g_free(mem);
+    return status;
+}
+
+dscomm_status_t dscomm_mem_key(const dscomm_mem_t *mem, void *key)
+{
+    const char *name = "dscomm_mem_key";
+    packed_t packed;
+
+    if (!mem || !key)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", name,
+                           mem ? "key" : "mem");
+    packed = (packed_t){
+        .magic = MAGIC,
+        .rank = GUINT32_TO_LE((uint32_t)mem->group->rank),
+        .group = GUINT32_TO_LE(g_str_hash(mem->group->identity.id)),
+        .flags = GUINT32_TO_LE(mem->registered ? FLAG_NATIVE : 0),
+        .id = GUINT64_TO_LE(mem->id),
+        .bytes = GUINT64_TO_LE(mem->bytes),
+    };
+    memcpy(packed.native, mem->key, sizeof packed.native);
+    memcpy(key, &packed, sizeof packed);
+    return DSCOMM_OK;
+}
+
+/* A work that is complete when nobody uses the memory. */
+static void unused_advance(dscomm_work_t *work)
+{
+    if (!work->call.access.mem->served)
+        work->request.status = DSCOMM_OK;
+}
+
+static dscomm_status_t unused_start(dscomm_work_t *work)
+{
+    dscomm_priv_access_begin(work->group);
+    unused_advance(work);
+    return DSCOMM_OK;
+}
+
+static const dscomm_work_kind_t unused_kind = {
+    .start = unused_start,
+    .advance = unused_advance,
+    .cancel = dscomm_priv_access_forget,
+    .end = dscomm_priv_access_end,
+    .overdue = dscomm_priv_access_overdue,
+};
+
+/* The memory can no longer be found, but is used until what was begun has
+ * ended. */
+static dscomm_status_t mem_close(dscomm_mem_t *mem)
+{
+    dscomm_group_t *group = mem->group;
+    const dscomm_call_t call = {
+        .type = CALL_ACCESS,
+        .access = {.served = true, .peer = group->rank, .mem = mem},
+    };
+    bool used;
+
+    pthread_mutex_lock(&group->works.lock);
+    SLIST_REMOVE(&group->memory.registered, mem, dscomm_mem, link);
+    if (mem->registered)
+        group->ops.mem_deregister(group->impl, mem->registered);
+    used = mem->served;
+    pthread_mutex_unlock(&group->works.lock);
+    return used ? dscomm_priv_work_block(group, &unused_kind, &call, NULL)
+                : DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_mem_deregister(dscomm_mem_t *mem)
+{
+    dscomm_status_t status;
+
+    if (!mem)
+        return DSCOMM_OK;
+    status = dscomm_priv_group_alive(mem->group, "dscomm_mem_deregister");
+    if (status < 0)
+        return status;
+    status = mem_close(mem);
+    g_free(mem);
+    return status;
+}
+
+static void registered_close(dscomm_group_t *group)
+{
+    dscomm_mem_t *mem;
+
+    SLIST_FOREACH (mem, &group->memory.registered, link)
+        if (mem->registered && !group->works.held)
+            group->ops.mem_deregister(group->impl, mem->registered);
+}
+
+static void registered_free(dscomm_group_t *group)
+{
+    dscomm_mem_t *mem;
+
+    while ((mem = SLIST_FIRST(&group->memory.registered)) != NULL) {
+        SLIST_REMOVE_HEAD(&group->memory.registered, link);
+        g_free(mem);
+    }
+    g_clear_pointer(&group->memory.puts, g_free);
+}
+
+const dscomm_group_part_t dscomm_priv_registered_part = {
+    .on[PART_CLOSE] = registered_close,
+    .on[PART_FREE] = registered_free,
+};
