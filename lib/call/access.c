@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Puts and gets, at the rank that starts them. */
+/* What both sides of an access do: its messages, and what ends it. */
 #include "config.h"
 #include "lib/call/access.h"
 
 #include "lib/base/status.h"
-#include "lib/call/recording.h"
-#include "lib/device/device.h"
 #include "lib/group/failure.h"
-#include "lib/work/pending.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static access_t *access_of(const dscomm_work_t *work)
 {
@@ -137,240 +133,21 @@ void dscomm_priv_access_end(dscomm_work_t *work)
         dscomm_priv_group_clear(work->group, GROUP_SCHEDULED);
 }
 
+dscomm_mem_t *dscomm_priv_mem_find(const dscomm_group_t *group, uint64_t id,
+                                   uint64_t offset, uint64_t bytes)
+{
+    dscomm_mem_t *mem;
+
+    SLIST_FOREACH (mem, &group->memory.registered, link)
+        if (mem->id == id)
+            return bytes <= mem->bytes && offset <= mem->bytes - bytes ? mem
+                                                                       : NULL;
+    return NULL;
+}
+
 uint64_t *dscomm_priv_access_puts(dscomm_group_t *group)
 {
     if (!group->memory.puts)
         group->memory.puts = g_try_new0(uint64_t, 2 * (size_t)group->size);
     return group->memory.puts;
-}
-
-/* Ends work, with the reason for the caller if status is a failure that is this
- * access's alone. */
-static void access_finish(dscomm_work_t *work, dscomm_status_t status)
-{
-    char what[128];
-
-    if (status == DSCOMM_ERR_INVALID)
-        work->text = g_strdup_printf(
-            "%s of group '%s': that rank has no such memory, which was perhaps "
-            "deregistered; the group goes on",
-            dscomm_priv_access_text(&work->call, what, sizeof what),
-            work->group->identity.name);
-    work->request.status = status;
-}
-
-static void access_advance(dscomm_work_t *work)
-{
-    access_t *access = access_of(work);
-    dscomm_status_t status;
-
-    if (!access)
-        return;
-    if (work->call.access.gets && !access->posted[ACCESS_DATA] &&
-        dscomm_priv_access_has(work, ACCESS_ANSWER) &&
-        dscomm_priv_access_request(work, ACCESS_ANSWER)->status == DSCOMM_OK &&
-        !access->answer.status) {
-        status = dscomm_priv_access_post(
-            work, ACCESS_DATA,
-            (dscomm_message_t){.recv = work->call.access.data,
-                               .bytes = work->call.access.bytes,
-                               .tag = TAG_GET_DATA});
-        if (status < 0) {
-            work->request.status =
-                dscomm_priv_group_give_up(work->group, status);
-            return;
-        }
-    }
-    status = dscomm_priv_access_status(work);
-    if (status == DSCOMM_OK)
-        status = (dscomm_status_t)(int64_t)GUINT64_FROM_LE(
-            (uint64_t)access->answer.status);
-    if (status != DSCOMM_IN_PROGRESS)
-        access_finish(work, status);
-}
-
-/* The memory is this rank's own. */
-static dscomm_status_t access_own(dscomm_work_t *work)
-{
-    const dscomm_mem_t *mem =
-        dscomm_priv_mem_find(work->group, work->call.access.id,
-                             work->call.access.offset, work->call.access.bytes);
-    char *there = mem ? mem->address + work->call.access.offset : NULL;
-
-    if (mem && work->call.access.gets)
-        memmove(work->call.access.data, there, work->call.access.bytes);
-    else if (mem)
-        memmove(there, work->call.access.data, work->call.access.bytes);
-    access_finish(work, mem ? DSCOMM_OK : DSCOMM_ERR_INVALID);
-    return DSCOMM_OK;
-}
-
-/* Makes the access by messages. After the first one the peer expects the rest,
- * so that the group ends if that cannot be started. */
-static dscomm_status_t access_ask(dscomm_work_t *work)
-{
-    const bool gets = work->call.access.gets;
-    uint64_t *puts = dscomm_priv_access_puts(work->group);
-    dscomm_status_t status = dscomm_priv_access_new(work);
-    access_t *access = access_of(work);
-
-    if (status == DSCOMM_OK && !puts)
-        status = dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                             "group '%s': no memory for counts of puts",
-                             work->group->identity.name);
-    if (status < 0)
-        return status;
-    access->asked = (asked_t){
-        .gets = GUINT64_TO_LE(gets),
-        .id = GUINT64_TO_LE(work->call.access.id),
-        .offset = GUINT64_TO_LE(work->call.access.offset),
-        .bytes = GUINT64_TO_LE(work->call.access.bytes),
-    };
-    status =
-        dscomm_priv_access_post(work, ACCESS_ASK,
-                                (dscomm_message_t){.send = &access->asked,
-                                                   .bytes = sizeof(asked_t),
-                                                   .tag = TAG_ASK,
-                                                   .followed = !gets});
-    if (status < 0)
-        return status;
-    if (!gets) {
-        puts[work->call.access.peer]++;
-        status = dscomm_priv_access_post(
-            work, ACCESS_DATA,
-            (dscomm_message_t){.send = work->call.access.data,
-                               .bytes = work->call.access.bytes,
-                               .tag = TAG_PUT_DATA});
-    }
-    if (status >= 0)
-        status = dscomm_priv_access_post(
-            work, ACCESS_ANSWER,
-            (dscomm_message_t){.recv = &access->answer,
-                               .bytes = sizeof(answer_t),
-                               .tag = TAG_ANSWERED});
-    if (status >= 0)
-        return DSCOMM_OK;
-    status = dscomm_priv_group_give_up(work->group, status);
-    dscomm_priv_access_cancel(work, status);
-    return status;
-}
-
-static dscomm_status_t access_native(dscomm_work_t *work)
-{
-    const dscomm_group_t *group = work->group;
-    const dscomm_access_t access = {
-        .data = work->call.access.data,
-        .bytes = work->call.access.bytes,
-        .peer = work->call.access.peer,
-        .key = work->call.access.key,
-        .offset = (size_t)work->call.access.offset,
-    };
-
-    return work->call.access.gets
-               ? group->ops.get(group->impl, &access, &work->request)
-               : group->ops.put(group->impl, &access, &work->request);
-}
-
-static dscomm_status_t access_start(dscomm_work_t *work)
-{
-    dscomm_status_t status = DSCOMM_OK;
-
-    if (!work->call.access.bytes)
-        work->request.status = DSCOMM_OK;
-    else if (work->call.access.peer == work->group->rank)
-        status = access_own(work);
-    else if (work->call.access.native)
-        status = access_native(work);
-    else
-        status = access_ask(work);
-    if (status >= 0)
-        dscomm_priv_access_begin(work->group);
-    return status;
-}
-
-static const dscomm_work_kind_t access_kind = {
-    .start = access_start,
-    .advance = access_advance,
-    .cancel = dscomm_priv_access_cancel,
-    .end = dscomm_priv_access_end,
-    .overdue = dscomm_priv_access_overdue,
-};
-
-/* OK, or the reason why the group cannot make such a call now. */
-static dscomm_status_t access_check_group(dscomm_group_t *group,
-                                          const char *name)
-{
-    const dscomm_status_t status = dscomm_priv_group_usable(group, name);
-
-    return status == DSCOMM_OK && dscomm_priv_group_is(group, GROUP_COALESCING)
-               ? dscomm_priv_recording_refuse(group, name)
-               : status;
-}
-
-static dscomm_status_t access_check_data(const dscomm_group_t *group,
-                                         const char *name, const void *data,
-                                         size_t bytes)
-{
-    if (!data && bytes)
-        return dscomm_priv_invalid(group, name,
-                                   "data is NULL, but bytes is %zu", bytes);
-    if (bytes && dscomm_priv_device_present() && dscomm_device_owns(data))
-        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
-                           "%s on group '%s': data is memory of a device; "
-                           "copy it to memory of the host",
-                           name, group->identity.name);
-    return DSCOMM_OK;
-}
-
-static dscomm_status_t access_call(dscomm_group_t *group, const char *name,
-                                   dscomm_call_t *call, const void *key,
-                                   dscomm_work_t **ret_work)
-{
-    mem_key_t read;
-    dscomm_status_t status = access_check_group(group, name);
-
-    if (status == DSCOMM_OK)
-        status = access_check_data(group, name, call->access.data,
-                                   call->access.bytes);
-    if (status == DSCOMM_OK)
-        status = dscomm_priv_mem_key_read(group, name, key, &read);
-    if (status < 0)
-        return status;
-    if (call->access.bytes > read.bytes ||
-        call->access.offset > read.bytes - call->access.bytes)
-        return dscomm_priv_invalid(
-            group, name,
-            "%zu bytes from offset %" G_GUINT64_FORMAT
-            " on are not in the memory of %" G_GUINT64_FORMAT " bytes",
-            call->access.bytes, call->access.offset, read.bytes);
-    call->type = CALL_ACCESS;
-    call->async = ret_work != NULL;
-    call->access.peer = read.rank;
-    call->access.id = read.id;
-    call->access.native = read.is_native && group->ops.put && group->ops.get;
-    memcpy(call->access.key, read.native, sizeof read.native);
-    return ret_work
-               ? dscomm_priv_work_start(group, &access_kind, call, ret_work)
-               : dscomm_priv_work_block(group, &access_kind, call, NULL);
-}
-
-dscomm_status_t dscomm_put(dscomm_group_t *group, const void *data,
-                           size_t bytes, const void *key, size_t offset,
-                           dscomm_work_t **ret_work)
-{
-    dscomm_call_t call = {
-        .access = {.data = (void *)data, .bytes = bytes, .offset = offset}};
-
-    return access_call(group, "dscomm_put", &call, key, ret_work);
-}
-
-dscomm_status_t dscomm_get(dscomm_group_t *group, void *data, size_t bytes,
-                           const void *key, size_t offset,
-                           dscomm_work_t **ret_work)
-{
-    dscomm_call_t call = {
-        .access = {
-            .gets = true, .data = data, .bytes = bytes, .offset = offset}};
-
-    return access_call(group, "dscomm_get", &call, key, ret_work);
 }

@@ -5,7 +5,6 @@
 
 #include "lib/base/status.h"
 #include "lib/device/device.h"
-#include "lib/work/pending.h"
 
 #include <string.h>
 
@@ -52,18 +51,6 @@ dscomm_status_t dscomm_priv_mem_key_read(const dscomm_group_t *group,
                                    "ranks are 0 ... %d",
                                    ret_key->rank, group->size - 1);
     return DSCOMM_OK;
-}
-
-dscomm_mem_t *dscomm_priv_mem_find(const dscomm_group_t *group, uint64_t id,
-                                   uint64_t offset, uint64_t bytes)
-{
-    dscomm_mem_t *mem;
-
-    SLIST_FOREACH (mem, &group->memory.registered, link)
-        if (mem->id == id)
-            return bytes <= mem->bytes && offset <= mem->bytes - bytes ? mem
-                                                                       : NULL;
-    return NULL;
 }
 
 /* OK, or the reason why the memory cannot be registered. */

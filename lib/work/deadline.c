@@ -42,21 +42,6 @@ static const char *append_number(char *text, size_t size, const char *what,
     return text;
 }
 
-const char *dscomm_priv_access_text(const dscomm_call_t *call, char *text,
-                                    size_t size)
-{
-    const bool gets = call->access.gets;
-
-    if (call->access.served)
-        snprintf(text, size, "%s of rank %d, which this rank serves",
-                 gets ? "get" : "put", call->access.peer);
-    else
-        snprintf(text, size, "%s of %zu bytes %s the memory of rank %d",
-                 gets ? "get" : "put", call->access.bytes, gets ? "from" : "to",
-                 call->access.peer);
-    return text;
-}
-
 void dscomm_priv_work_describe(const dscomm_work_t *work, char *text,
                                size_t size)
 {

@@ -315,6 +315,21 @@ void dscomm_priv_works_interrupt(dscomm_group_t *group)
         dscomm_priv_group_interrupt(group, &work->call.coll);
 }
 
+const char *dscomm_priv_access_text(const dscomm_call_t *call, char *text,
+                                    size_t size)
+{
+    const bool gets = call->access.gets;
+
+    if (call->access.served)
+        snprintf(text, size, "%s of rank %d, which this rank serves",
+                 gets ? "get" : "put", call->access.peer);
+    else
+        snprintf(text, size, "%s of %zu bytes %s the memory of rank %d",
+                 gets ? "get" : "put", call->access.bytes, gets ? "from" : "to",
+                 call->access.peer);
+    return text;
+}
+
 /* Makes the sentence of a request that failed while the group goes on. */
 static void request_explain(dscomm_work_t *work, dscomm_status_t status)
 {
