@@ -245,3 +245,54 @@ void *shm_heap_resolve(shm_t *shm, int rank, uint64_t reference, size_t size)
     }
     return map + offset;
 }
+
+/* Memory of the heap can be reached by peers; the key is its reference. */
+dscomm_status_t shm_mem_register(void *impl, void *address, size_t bytes,
+                                 void *key, void **ret_registered)
+{
+    const uint64_t reference = shm_heap_reference(impl, address, bytes);
+
+    if (!reference)
+        return DSCOMM_ERR_UNSUPPORTED;
+    memcpy(key, &reference, sizeof reference);
+    *ret_registered = address;
+    return DSCOMM_OK;
+}
+
+void shm_mem_deregister(void *impl, void *registered)
+{
+    (void)impl;
+    (void)registered;
+}
+
+/* Copies at once. What this rank publishes later is published after it. */
+static dscomm_status_t heap_copy(shm_t *shm, const dscomm_access_t *access,
+                                 bool gets, dscomm_request_t *request)
+{
+    uint64_t reference;
+    void *there;
+
+    memcpy(&reference, access->key, sizeof reference);
+    there = shm_heap_resolve(shm, access->peer, reference + access->offset,
+                             access->bytes);
+    if (!there)
+        return DSCOMM_ERR_NO_MEMORY;
+    if (gets)
+        memcpy(access->data, there, access->bytes);
+    else
+        memcpy(there, access->data, access->bytes);
+    request->status = DSCOMM_OK;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t shm_put(void *impl, const dscomm_access_t *access,
+                        dscomm_request_t *request)
+{
+    return heap_copy(impl, access, false, request);
+}
+
+dscomm_status_t shm_get(void *impl, const dscomm_access_t *access,
+                        dscomm_request_t *request)
+{
+    return heap_copy(impl, access, true, request);
+}

@@ -302,6 +302,10 @@ static const dscomm_backend_ops_t ops = {
     .matched = shm_matched,
     .probe = shm_probe,
     .begun = shm_begun,
+    .mem_register = shm_mem_register,
+    .mem_deregister = shm_mem_deregister,
+    .put = shm_put,
+    .get = shm_get,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_shm;

@@ -511,6 +511,13 @@ uint64_t shm_heap_reference(const shm_t *shm, const void *memory, size_t size);
 /* The address of a peer's reference; NULL, with a sentence, if it cannot be
  * mapped or is not in the peer's heap. */
 void *shm_heap_resolve(shm_t *shm, int rank, uint64_t reference, size_t size);
+dscomm_status_t shm_mem_register(void *impl, void *address, size_t bytes,
+                                 void *key, void **ret_registered);
+void shm_mem_deregister(void *impl, void *registered);
+dscomm_status_t shm_put(void *impl, const dscomm_access_t *access,
+                        dscomm_request_t *request);
+dscomm_status_t shm_get(void *impl, const dscomm_access_t *access,
+                        dscomm_request_t *request);
 
 /* settings.c. */
 extern const dscomm_setting_t shm_settings[];

@@ -138,7 +138,7 @@ static void test_get(int allocated)
 
 /* Puts and gets of different lengths under way at a time, in both directions,
  * with messages and a collective between; the works end in another order. */
-static void test_works(void)
+static void test_works(int allocated)
 {
     enum { MANY = 24 };
     const size_t most = conform_scale(50000);
@@ -151,7 +151,7 @@ static void test_works(void)
         return;
     out = malloc(MANY * most);
     in = calloc(MANY, most);
-    shared_make(&shared, 2 * MANY * most, 0);
+    shared_make(&shared, 2 * MANY * most, allocated);
     pattern_bytes(shared.bytes + MANY * most, 1,
                   stream_of(my.rank, 0, MANY * most), 0, MANY * most);
     pattern_bytes(out, 1, stream_of(my.rank, next_rank(), MANY * most), 0,
@@ -186,24 +186,26 @@ static void test_works(void)
         check(memcmp(shared.bytes + i * most, out + i * most, size) == 0,
               "put %zu is wrong", i);
     }
-    shared_drop(&shared, 0);
+    shared_drop(&shared, allocated);
     free(out);
     free(in);
 }
 
-/* A buffer that one rank fills and the next one empties, by signals alone. */
-static void test_pipe(void)
+/* A buffer that one rank fills and the next one empties when it has a signal.
+ * Its places are given back by messages. */
+static void test_pipe(int allocated)
 {
     enum { ROUNDS = 200, DEPTH = 3 };
     const size_t size = conform_scale(9000);
-    dscomm_work_t *put[DEPTH] = {NULL}, *signal = NULL;
+    dscomm_work_t *put[DEPTH] = {NULL}, *signal = NULL, *back = NULL;
+    char token = 0, given = 0;
     unsigned char *block;
     shared_t shared;
 
     if (is_refused())
         return;
     block = malloc(size * DEPTH);
-    shared_make(&shared, size * DEPTH, 0);
+    shared_make(&shared, size * DEPTH, allocated);
     for (int i = 0; i < ROUNDS + DEPTH; i++) {
         const size_t place = (size_t)(i % DEPTH);
 
@@ -215,9 +217,11 @@ static void test_pipe(void)
             check(is_stream(shared.bytes + place * size, prev_rank(), i - DEPTH,
                             size),
                   "round %d is wrong", i - DEPTH);
-            CHECK_OK(dscomm_signal(my.group, prev_rank(), NULL));
-            CHECK_OK(dscomm_signal_wait(my.group, next_rank(),
-                                        DSCOMM_TIMEOUT_DEFAULT));
+            CHECK_OK(dscomm_isend(my.group, &token, 1, DSCOMM_INT8, prev_rank(),
+                                  0, &back));
+            CHECK_OK(dscomm_recv(my.group, &given, 1, DSCOMM_INT8, next_rank(),
+                                 0, NULL, NULL));
+            conform_finish(&back, 1);
             conform_finish(&put[place], 1);
         }
         if (i >= ROUNDS)
@@ -230,13 +234,13 @@ static void test_pipe(void)
         CHECK_OK(dscomm_signal(my.group, next_rank(), &signal));
         conform_finish(&signal, 1);
     }
-    shared_drop(&shared, 0);
+    shared_drop(&shared, allocated);
     free(block);
 }
 
 /* The owner of the memory waits in other calls meanwhile: a receive, and a
  * barrier that the origin enters last. */
-static void test_busy_owner(void)
+static void test_busy_owner(int allocated)
 {
     const size_t size = conform_scale(200000);
     unsigned char *block;
@@ -246,7 +250,7 @@ static void test_busy_owner(void)
     if (is_refused())
         return;
     block = malloc(size);
-    shared_make(&shared, size * (size_t)my.ranks, 0);
+    shared_make(&shared, size * (size_t)my.ranks, allocated);
     if (my.rank == 0) {
         for (int r = 0; r < my.ranks; r++) {
             pattern_bytes(block, 1, stream_of(0, r, size), 0, size);
@@ -267,7 +271,7 @@ static void test_busy_owner(void)
             check(is_stream(block, 0, r, size), "the get is wrong");
         }
     CHECK_OK(dscomm_barrier(my.group, NULL));
-    shared_drop(&shared, 0);
+    shared_drop(&shared, allocated);
     free(block);
 }
 
@@ -424,12 +428,15 @@ const conform_area_t conform_access = {
         {"put, memory of the group", test_put, 1},
         {"get, memory of the process", test_get, 0},
         {"get, memory of the group", test_get, 1},
+        {"works, memory of the process", test_works, 0},
+        {"works, memory of the group", test_works, 1},
+        {"pipe, memory of the process", test_pipe, 0},
+        {"pipe, memory of the group", test_pipe, 1},
+        {"owner in other calls, memory of the process", test_busy_owner, 0},
+        {"owner in other calls, memory of the group", test_busy_owner, 1},
         {0},
     },
     (const conform_test_t[]){
-        {"works", test_works},
-        {"pipe", test_pipe},
-        {"owner in other calls", test_busy_owner},
         {"signals", test_signals},
         {"registrations", test_registrations},
         {"stale key", test_stale_key},
