@@ -272,6 +272,17 @@ static bool host_equal(const place_t *one, const place_t *other)
            memcmp(a, b, count) == 0;
 }
 
+bool tcp_place_is_own(const tcp_t *tcp, const place_t *place)
+{
+    place_t own;
+
+    for (guint i = 0; i < tcp->addresses->len; i++)
+        if (place_read(g_ptr_array_index(tcp->addresses, i), &own) &&
+            host_equal(&own, place))
+            return true;
+    return false;
+}
+
 /* The number of leading bits that are equal: addresses of one network come
  * first. */
 static unsigned common_bits(const place_t *place, const place_t *mine)

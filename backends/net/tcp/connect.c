@@ -138,12 +138,31 @@ static bool is_loopback(const place_t *place)
                      IN6_IS_ADDR_LOOPBACK(v6);
 }
 
-/* Returns what helps against the failure of an address; NULL: not known. */
-static const char *place_remedy(const pair_t *pair, int error, bool accepted)
+/* Returns why the address that is tried leads to this host instead of the
+ * peer's, with a remedy; NULL: it does not. */
+static const char *place_leads_back(const tcp_t *tcp, const pair_t *pair)
 {
-    if (pair->elsewhere && is_loopback(&pair->places[pair->place]))
+    const place_t *place = &pair->places[pair->place];
+
+    if (!pair->elsewhere)
+        return NULL;
+    if (is_loopback(place))
         return "the address of a loopback leads to no other host; set "
                "DSCOMM_SOCKET_IFNAME to an interface that does";
+    if (tcp_place_is_own(tcp, place))
+        return "this host has the same address; set DSCOMM_SOCKET_IFNAME to an "
+               "interface whose addresses no other host has";
+    return NULL;
+}
+
+/* Returns what helps against the failure of an address; NULL: not known. */
+static const char *place_remedy(const tcp_t *tcp, const pair_t *pair, int error,
+                                bool accepted)
+{
+    const char *back = place_leads_back(tcp, pair);
+
+    if (back)
+        return back;
     if (accepted || !pair->elsewhere)
         return tcp_remedy(error);
     switch (error) {
@@ -191,9 +210,8 @@ static void pair_warn(tcp_t *tcp, int peer)
 static void round_ended(tcp_t *tcp, int peer, bool lacks)
 {
     pair_t *pair = &tcp->pairs[peer];
-    const bool refused =
-        pair->error == ECONNREFUSED && !pair->accepted &&
-        !(pair->elsewhere && is_loopback(&pair->places[pair->place]));
+    const bool refused = pair->error == ECONNREFUSED && !pair->accepted &&
+                         !place_leads_back(tcp, pair);
 
     if (refused)
         pair->end_ns = 0;
@@ -214,7 +232,7 @@ static void place_failed(tcp_t *tcp, int peer, const char *why, int error,
         *pair->tried = '\0';
         pair->accepted = false;
     }
-    pair_note(pair, why, place_remedy(pair, error, accepted));
+    pair_note(pair, why, place_remedy(tcp, pair, error, accepted));
     pair->main = NULL;
     pair->error = error;
     if (accepted) {

@@ -190,6 +190,8 @@ unsigned tcp_lanes(const tcp_t *tcp, const pair_t *pair,
 /* "10.0.0.2:4711"; returns text. */
 #define PLACE_TEXT 80
 const char *tcp_place_text(const place_t *place, char text[PLACE_TEXT]);
+/* True if this rank listens at the place's host, with any port. */
+bool tcp_place_is_own(const tcp_t *tcp, const place_t *place);
 /* Writes that the peer's kernel accepts, but not its process. */
 void tcp_late_text(const place_t *place, char *text, size_t size);
 

@@ -2,6 +2,7 @@
 # Attacks the ports of a rank of backend tcp: hostile.py PID SEED. Exits with 0 if the rank
 # has closed each connection that proved nothing. hostile.py PID SEED SECONDS holds 300
 # connections to each port, and makes a new one for each that the rank closes.
+import hmac
 import os
 import random
 import selectors
@@ -123,6 +124,14 @@ def main():
     t.sendall(challenge[16:])
     if not closed(t):
         sys.exit("not closed: a reflected proof")
+    # The proof of a rank of another job
+    s = connect(place)
+    first = hello(0, 1)
+    s.sendall(first)
+    challenge = s.recv(48, socket.MSG_WAITALL)
+    s.sendall(hmac.digest(bytes(32), b"C" + first + challenge[:16], "sha256"))
+    if not closed(s):
+        sys.exit("not closed: a proof with the secret of another job")
     # A hello that comes byte by byte does not last longer than one that does not come.
     slow = [connect(place) for _ in range(8)]
     begin = time.monotonic()

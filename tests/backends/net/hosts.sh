@@ -246,6 +246,23 @@ like "$(cat "$scratch/err.0")" \
     'warn: tcp: .*no connection to 127.0.0.1.*leads to no other host.*again for [0-9]* s' \
     'an address that leads nowhere is told of before the deadline'
 
+# As the bridges of container engines have it
+for host in 0 1; do
+    ip -n $base-$host link add same type veth peer name same1
+    ip -n $base-$host address add 172.31.0.1/24 dev same
+    ip -n $base-$host link set same up
+    ip -n $base-$host link set same1 up
+done
+DSCOMM_SOCKET_IFNAME=same DSCOMM_TIMEOUT=3 job 2 1 "$rounds" 1
+finish
+like "$(cat "$scratch/err.0" "$scratch/err.1")" \
+    'no connection to 172.31.0.1.*this host has the same address; set DSCOMM_SOCKET_IFNAME' \
+    'an address that both hosts have is told of'
+is "$(cat "$scratch"/err.? | grep -c 'has died\|died during')" 0 'and no rank is said to have died'
+for host in 0 1; do
+    ip -n $base-$host link del same
+done
+
 # What lacks, and who is late.
 mkdir "$scratch/modules"
 cp "$abs_top_builddir/backends/.libs/tcp.so" "$scratch/modules"
