@@ -22,6 +22,15 @@ if [ "${RDMA_VM:-}" = 1 ]; then
         echo "status $status, $(grep -c '^ok ' /tmp/out) passed, $(grep -c '^not ok' /tmp/out) failed"
         [ $status = 0 ] || { grep -A 3 '^not ok' /tmp/out; tail -n 5 /tmp/err; } >&2
         ;;
+    refused)
+        for setting in DSCOMM_IBV_NAME=nosuch DSCOMM_IBV_PORT=7 DSCOMM_IBV_INDEX=99; do
+            (export "$setting" && run 2 tests/tools/failing none)
+        done
+        # Root has no limit, unless it lacks that capability.
+        (ulimit -l 64 && run 2 setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock \
+            tests/tools/failing none)
+        rdma link delete rxe0 && run 2 tests/tools/failing none
+        ;;
     digits) run 1 examples/digits/digits "$abs_top_srcdir/examples/digits/digits.csv.gz" ;;
     killed)
         # Rank 1 kills itself in the middle of the rounds.
@@ -112,6 +121,17 @@ fi
 # With the settings that are the default, under which a device repeats for 7 s
 nodes 2 180 cut 1 12
 is $status 0 'a link that is cut for a second delays the job' || told
+
+# What does not fit, each with a sentence
+nodes 1 120 refused
+like "$err" "DSCOMM_IBV_NAME='nosuch': this host has no such RDMA device" \
+    'a device that is not there is refused' || told
+like "$err" 'rxe0: it has ports 1 to 1, not DSCOMM_IBV_PORT=7' 'and a port' || told
+like "$err" 'it has no GID 99, which DSCOMM_IBV_INDEX names' 'and a GID' || told
+like "$err" 'no registered memory: Cannot allocate memory; allow more locked memory .ulimit -l' \
+    'a limit of locked memory that is too low is told' || told
+like "$err" 'ibverbs cannot serve this world of 2 ranks: this host has no RDMA device;' \
+    'a host without a device is refused' || told
 
 # Ends. A device gives up after 3 to 4 s here.
 DSCOMM_IBV_TIMEOUT=17
