@@ -5,8 +5,8 @@
  * A receive from any source must match messages of both levels in the order of
  * posting, and a posted receive cannot be taken back from a level without loss.
  * So if such receives are possible, all messages of the user go by
- * LEVEL_NETWORK. Messages of the core always name their source, so they go by
- * either level. */
+ * LEVEL_NETWORK. Receives of the core always name their source, so its messages
+ * go by either level. */
 #include "config.h"
 
 #include "lib/schedule/levels.h"
@@ -112,6 +112,20 @@ void dscomm_priv_levels_expect(void *impl, dscomm_request_t *request)
         level->ops.expect(level->impl, request);
 }
 
+/* Messages of the core may come by both levels; for any source, the node's are
+ * looked at here. */
+static int node_probe(dscomm_levels_t *levels, const dscomm_message_t *wanted,
+                      dscomm_request_t *found, void **ret_taken)
+{
+    const dscomm_level_t *node = &levels->level[LEVEL_NODE];
+
+    if (!node->impl || wanted->peer >= 0 || wanted->tag >= DSCOMM_ANY_TAG ||
+        !node->ops.probe(node->impl, wanted, found, ret_taken))
+        return 0;
+    found->source = node->members[found->source];
+    return 1;
+}
+
 int dscomm_priv_levels_probe(void *impl, const dscomm_message_t *wanted,
                              dscomm_request_t *found, void **ret_taken)
 {
@@ -119,6 +133,8 @@ int dscomm_priv_levels_probe(void *impl, const dscomm_message_t *wanted,
     dscomm_message_t own = *wanted;
     dscomm_level_t *level = message_route(levels, wanted, &own.peer);
 
+    if (node_probe(levels, wanted, found, ret_taken))
+        return 1;
     if (!level->ops.probe(level->impl, &own, found, ret_taken))
         return 0;
     if (wanted->peer >= 0)

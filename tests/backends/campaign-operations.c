@@ -81,6 +81,50 @@ static dscomm_status_t turn_messages(dscomm_group_t *world,
     return received ? received : status;
 }
 
+/* Puts into memory of the next rank of a ring, which gives its key, and
+ * signals. */
+static dscomm_status_t ring_put(dscomm_group_t *world, dscomm_mem_t *mem,
+                                size_t bytes)
+{
+    const int rank = dscomm_group_rank(world), next = (rank + 1) % RANKS;
+    const int before = (rank + RANKS - 1) % RANKS;
+    unsigned char own[DSCOMM_MEM_KEY_BYTES], key[DSCOMM_MEM_KEY_BYTES];
+    dscomm_work_t *work = NULL;
+    dscomm_status_t status = dscomm_mem_key(mem, own), sent;
+
+    if (status == DSCOMM_OK)
+        status = dscomm_isend(world, own, sizeof own, DSCOMM_UINT8, before, 1,
+                              &work);
+    if (status)
+        return status;
+    status =
+        dscomm_recv(world, key, sizeof key, DSCOMM_UINT8, next, 1, NULL, NULL);
+    sent = dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
+    dscomm_work_free(work);
+    if (status == DSCOMM_OK)
+        status = sent;
+    if (status == DSCOMM_OK)
+        status = dscomm_put(world, in, bytes, key, 0, NULL);
+    if (status == DSCOMM_OK)
+        status = dscomm_signal(world, next, NULL);
+    if (status == DSCOMM_OK)
+        status = dscomm_signal_wait(world, before, DSCOMM_TIMEOUT_DEFAULT);
+    return status;
+}
+
+static dscomm_status_t turn_accesses(dscomm_group_t *world,
+                                     const campaign_call_t *call)
+{
+    const size_t bytes = call->count * sizeof *in;
+    dscomm_mem_t *mem = NULL;
+    dscomm_status_t status = dscomm_mem_register(world, out, bytes, &mem);
+
+    if (status == DSCOMM_OK)
+        status = ring_put(world, mem, bytes);
+    dscomm_mem_deregister(mem);
+    return status;
+}
+
 static dscomm_status_t turn_collective(dscomm_group_t *world, int coll,
                                        const campaign_call_t *call)
 {
@@ -140,6 +184,7 @@ const campaign_operation_t campaign_operations[] = {
     {"all_to_all_v", MOVES, DSCOMM_COLL_ALL_TO_ALL_V, NULL},
     {"barrier", CAMPAIGN_COLLECTIVE, DSCOMM_COLL_BARRIER, NULL},
     {"messages", CAMPAIGN_CHAINED, -1, turn_messages},
+    {"accesses", CAMPAIGN_CHAINED, -1, turn_accesses},
     {"finalize", CAMPAIGN_LATE, -1, turn_barrier},
 };
 

@@ -138,31 +138,22 @@ static bool is_loopback(const place_t *place)
                      IN6_IS_ADDR_LOOPBACK(v6);
 }
 
-/* Returns why the address that is tried leads to this host instead of the
- * peer's, with a remedy; NULL: it does not. */
-static const char *place_leads_back(const tcp_t *tcp, const pair_t *pair)
-{
-    const place_t *place = &pair->places[pair->place];
-
-    if (!pair->elsewhere)
-        return NULL;
-    if (is_loopback(place))
-        return "the address of a loopback leads to no other host; set "
-               "DSCOMM_SOCKET_IFNAME to an interface that does";
-    if (tcp_place_is_own(tcp, place))
-        return "this host has the same address; set DSCOMM_SOCKET_IFNAME to an "
-               "interface whose addresses no other host has";
-    return NULL;
-}
-
-/* Returns what helps against the failure of an address; NULL: not known. */
+/* Returns what helps against the failure of an address; NULL: not known. Ranks
+ * of containers may share this host's network, so the same address may be
+ * right. */
 static const char *place_remedy(const tcp_t *tcp, const pair_t *pair, int error,
                                 bool accepted)
 {
-    const char *back = place_leads_back(tcp, pair);
+    const place_t *place = &pair->places[pair->place];
 
-    if (back)
-        return back;
+    if (pair->elsewhere && is_loopback(place))
+        return "the address of a loopback leads to no other host; set "
+               "DSCOMM_SOCKET_IFNAME to an interface that does";
+    if (pair->elsewhere && tcp_place_is_own(tcp, place))
+        return "this host has that address, too; if the peer is on another "
+               "one, "
+               "set DSCOMM_SOCKET_IFNAME to an interface whose addresses "
+               "differ";
     if (accepted || !pair->elsewhere)
         return tcp_remedy(error);
     switch (error) {
@@ -210,8 +201,9 @@ static void pair_warn(tcp_t *tcp, int peer)
 static void round_ended(tcp_t *tcp, int peer, bool lacks)
 {
     pair_t *pair = &tcp->pairs[peer];
-    const bool refused = pair->error == ECONNREFUSED && !pair->accepted &&
-                         !place_leads_back(tcp, pair);
+    const bool refused =
+        pair->error == ECONNREFUSED && !pair->accepted &&
+        !(pair->elsewhere && is_loopback(&pair->places[pair->place]));
 
     if (refused)
         pair->end_ns = 0;
