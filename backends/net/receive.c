@@ -432,16 +432,19 @@ bool net_announce_arrives(domain_t *domain, int peer, const header_t *header)
     return true;
 }
 
+static void expect_less(domain_t *domain, int peer, size_t bytes)
+{
+    domain->links[peer].expected -= MIN(domain->links[peer].expected, bytes);
+}
+
 dscomm_wire_sink_t *net_piece_arrives(domain_t *domain, int peer,
                                       const header_t *header)
 {
     request_t *receive = net_id_find(domain, header->b, peer);
-    link_t *link = &domain->links[peer];
     sink_t *sink;
 
     if (!header->bytes || header->bytes > PIECE_MAX)
         return NULL;
-    link->expected -= MIN(link->expected, header->bytes);
     if (!receive) /* it was cancelled */
         return &net_sink(domain, 0, NULL, header->bytes)->wire;
     if (receive->state != REQUEST_ARRIVING || header->a > receive->wanted ||
@@ -449,9 +452,10 @@ dscomm_wire_sink_t *net_piece_arrives(domain_t *domain, int peer,
         header->bytes > receive->wanted - receive->begun)
         return NULL;
     receive->begun += header->bytes;
+    expect_less(domain, peer, header->bytes);
     sink = net_sink(domain, FRAME_PIECE,
                     (char *)receive->message.recv + header->a, header->bytes);
-    sink->wire.expected = link->expected;
+    sink->wire.expected = domain->links[peer].expected;
     sink->request = receive;
     LIST_INSERT_HEAD(&receive->sinks, sink, in_request);
     return &sink->wire;
@@ -519,6 +523,9 @@ static void request_withdraw(engine_t *engine, request_t *request)
     case REQUEST_ARRIVING:
         if (request->arrival)
             request->arrival->receive = NULL;
+        else if (!request->exposed)
+            expect_less(request->engine->domain, request->peer,
+                        request->wanted - request->begun);
         break;
     default:
         break;

@@ -273,6 +273,12 @@ static dscomm_status_t heap_copy(shm_t *shm, const dscomm_access_t *access,
     void *there;
 
     memcpy(&reference, access->key, sizeof reference);
+    if (!reference || reference > shm->layout.heap_size ||
+        access->offset > shm->layout.heap_size - reference)
+        return dscomm_fail(
+            DSCOMM_ERR_INVALID,
+            "group '%s': the key of memory of rank %d is damaged", shm->name,
+            shm_number(shm, access->peer));
     there = shm_heap_resolve(shm, access->peer, reference + access->offset,
                              access->bytes);
     if (!there)

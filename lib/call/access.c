@@ -81,7 +81,7 @@ bool dscomm_priv_access_has(const dscomm_work_t *work, int which)
 
 void dscomm_priv_access_cancel(dscomm_work_t *work, dscomm_status_t status)
 {
-    const dscomm_group_t *group = work->group;
+    dscomm_group_t *group = work->group;
 
     (void)status;
     if (!work->copy) {
@@ -96,6 +96,7 @@ void dscomm_priv_access_cancel(dscomm_work_t *work, dscomm_status_t status)
             continue;
         group->ops.cancel(group->impl, request);
         work->request.held |= request->held;
+        group->works.held |= request->held;
     }
 }
 
@@ -117,7 +118,8 @@ dscomm_status_t dscomm_priv_access_overdue(dscomm_work_t *work,
     else
         dscomm_backend_failure_detail(
             ret_failure,
-            "rank %d has not answered: it was in no call of dscomm", peer);
+            "rank %d has not answered: perhaps it is in no call of dscomm",
+            peer);
     return DSCOMM_OK;
 }
 

@@ -41,7 +41,7 @@ struct dscomm_mem {
     dscomm_group_t *group;
     char *address;
     size_t bytes;
-    uint64_t id; /* never used again in the group */
+    uint64_t id; /* never used again in the group; 0: deregistered */
     unsigned served; /* accesses that are under way */
     void *registered; /* the backend's; NULL: accesses are messages */
     unsigned char key[DSCOMM_BACKEND_KEY]; /* the backend's */

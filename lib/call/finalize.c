@@ -56,8 +56,10 @@ static void group_flush(dscomm_group_t *group, int64_t deadline)
         dscomm_priv_progress_rest(group, left,
                                   dscomm_priv_pending_others(group));
     }
-    if (group->ops.leave && group_is_quiet(group) && !group->works.serve)
+    if (group->ops.leave && group_is_quiet(group)) {
+        group->works.serve = NULL;
         group->ops.leave(group->impl);
+    }
     dscomm_priv_pending_settle(group);
     pthread_mutex_unlock(&group->works.lock);
 }

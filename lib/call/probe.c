@@ -44,7 +44,7 @@ static dscomm_status_t check_probe(dscomm_group_t *group, const char *name,
  * works. */
 static int probe_once(dscomm_group_t *group, probe_t *probe)
 {
-    if (group->works.pending)
+    if (group->works.pending || group->works.serve)
         dscomm_priv_progress(group);
     else
         group->ops.progress(group->impl);

@@ -30,33 +30,54 @@ static void access_finish(dscomm_work_t *work, dscomm_status_t status)
     work->request.status = status;
 }
 
+/* True if an older get of the same rank's memory has not asked for its data,
+ * which come in the order of the gets. */
+static bool get_must_wait(const dscomm_work_t *work)
+{
+    for (const dscomm_work_t *w = work->group->works.pending; w != work;
+         w = w->next)
+        if (w->kind == work->kind && w->call.access.gets && w->copy &&
+            w->call.access.peer == work->call.access.peer &&
+            !access_of(w)->posted[ACCESS_DATA])
+            return true;
+    return false;
+}
+
+/* Receives what the owner sends after its answer. */
+static void get_data(dscomm_work_t *work)
+{
+    dscomm_status_t status;
+
+    if (get_must_wait(work))
+        return;
+    status = dscomm_priv_access_post(
+        work, ACCESS_DATA,
+        (dscomm_message_t){.recv = work->call.access.data,
+                           .bytes = work->call.access.bytes,
+                           .tag = TAG_GET_DATA});
+    if (status < 0)
+        work->request.status = dscomm_priv_group_give_up(work->group, status);
+}
+
+/* Requests may complete at any time, as threads advance backends that serve
+ * several groups, so each is looked at once. */
 static void access_advance(dscomm_work_t *work)
 {
-    access_t *access = access_of(work);
+    const access_t *access = access_of(work);
     dscomm_status_t status;
 
     if (!access)
         return;
-    if (work->call.access.gets && !access->posted[ACCESS_DATA] &&
-        dscomm_priv_access_has(work, ACCESS_ANSWER) &&
-        dscomm_priv_access_request(work, ACCESS_ANSWER)->status == DSCOMM_OK &&
-        !access->answer.status) {
-        status = dscomm_priv_access_post(
-            work, ACCESS_DATA,
-            (dscomm_message_t){.recv = work->call.access.data,
-                               .bytes = work->call.access.bytes,
-                               .tag = TAG_GET_DATA});
-        if (status < 0) {
-            work->request.status =
-                dscomm_priv_group_give_up(work->group, status);
-            return;
-        }
-    }
     status = dscomm_priv_access_status(work);
+    if (status == DSCOMM_IN_PROGRESS)
+        return;
     if (status == DSCOMM_OK)
         status = (dscomm_status_t)(int64_t)GUINT64_FROM_LE(
             (uint64_t)access->answer.status);
-    if (status != DSCOMM_IN_PROGRESS)
+    if (status == DSCOMM_OK && work->call.access.gets &&
+        !access->posted[ACCESS_DATA])
+        get_data(work);
+    else
         access_finish(work, status);
 }
 

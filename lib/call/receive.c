@@ -53,7 +53,7 @@ static bool receive_withdraw(dscomm_work_t *work, dscomm_status_t status,
 
 /* If a message has begun to arrive, the group's deadline holds from now on, so
  * that a stalled sender is noticed. */
-static int receive_expire(dscomm_work_t *work, int64_t now)
+int dscomm_priv_receive_expire(dscomm_work_t *work, int64_t now)
 {
     const dscomm_group_t *group = work->group;
 
@@ -83,7 +83,7 @@ static dscomm_status_t receive_start(dscomm_work_t *work)
 
 const dscomm_work_kind_t dscomm_priv_message_kind = {
     .start = receive_start,
-    .expire = receive_expire,
+    .expire = dscomm_priv_receive_expire,
 };
 
 static dscomm_status_t receive_check_backend(const dscomm_group_t *group,

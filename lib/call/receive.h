@@ -17,6 +17,9 @@ static inline bool dscomm_priv_receive_is(const dscomm_work_t *work)
 /* The kind of works that are messages. */
 extern const dscomm_work_kind_t dscomm_priv_message_kind;
 
+/* The function expire of works that are receives. */
+int dscomm_priv_receive_expire(dscomm_work_t *work, int64_t now);
+
 /* Returns when a receive that begins now is withdrawn. ERR_INVALID if
  * timeout_ms is invalid, ERR_UNSUPPORTED if the backend cannot withdraw it.
  * name is the public call's. */

@@ -5,6 +5,7 @@
 
 #include "lib/base/status.h"
 #include "lib/device/device.h"
+#include "lib/group/failure.h"
 
 #include <string.h>
 
@@ -179,12 +180,30 @@ static dscomm_status_t unused_start(dscomm_work_t *work)
     return DSCOMM_OK;
 }
 
+/* Blames the rank whose access lasts. */
+static dscomm_status_t unused_overdue(dscomm_work_t *work,
+                                      dscomm_failure_t *ret_failure)
+{
+    const dscomm_work_t *w = work->group->works.pending;
+
+    while (w && (w == work || w->call.type != CALL_ACCESS ||
+                 w->call.access.mem != work->call.access.mem))
+        w = w->next;
+    if (!w)
+        return DSCOMM_OK;
+    dscomm_priv_group_accuse(work->group, w->call.access.peer, ret_failure);
+    dscomm_backend_failure_detail(
+        ret_failure, "rank %d has not brought a %s to its end",
+        w->call.access.peer, w->call.access.gets ? "get" : "put");
+    return DSCOMM_OK;
+}
+
 static const dscomm_work_kind_t unused_kind = {
     .start = unused_start,
     .advance = unused_advance,
     .cancel = dscomm_priv_access_forget,
     .end = dscomm_priv_access_end,
-    .overdue = dscomm_priv_access_overdue,
+    .overdue = unused_overdue,
 };
 
 /* The memory can no longer be found, but is used until what was begun has
@@ -194,7 +213,7 @@ static dscomm_status_t mem_close(dscomm_mem_t *mem)
     dscomm_group_t *group = mem->group;
     const dscomm_call_t call = {
         .type = CALL_ACCESS,
-        .access = {.served = true, .peer = group->rank, .mem = mem},
+        .access = {.served = true, .peer = -1, .mem = mem},
     };
     bool used;
 
@@ -218,7 +237,14 @@ dscomm_status_t dscomm_mem_deregister(dscomm_mem_t *mem)
     if (status < 0)
         return status;
     status = mem_close(mem);
-    g_free(mem);
+    if (!mem->served) {
+        g_free(mem);
+        return status;
+    }
+    /* It is freed with the group. */
+    mem->id = 0;
+    mem->registered = NULL;
+    SLIST_INSERT_HEAD(&mem->group->memory.registered, mem, link);
     return status;
 }
 

@@ -32,11 +32,13 @@ static dscomm_status_t serve_start(dscomm_work_t *work)
  * fails. */
 static void serve_post(dscomm_work_t *work, int which, dscomm_message_t message)
 {
-    const dscomm_status_t status =
-        dscomm_priv_access_post(work, which, message);
+    dscomm_status_t status = dscomm_priv_access_post(work, which, message);
 
-    if (status < 0)
-        work->request.status = dscomm_priv_group_give_up(work->group, status);
+    if (status >= 0)
+        return;
+    status = dscomm_priv_group_give_up(work->group, status);
+    dscomm_priv_access_cancel(work, status);
+    work->request.status = status;
 }
 
 /* True if an older access of the same rank has not been answered. */
@@ -128,7 +130,6 @@ static const dscomm_work_kind_t serve_kind = {
     .advance = serve_advance,
     .cancel = dscomm_priv_access_cancel,
     .end = serve_end,
-    .overdue = dscomm_priv_access_overdue,
 };
 
 static dscomm_status_t serve_take(dscomm_group_t *group, int peer, void *taken)

@@ -159,12 +159,41 @@ static dscomm_status_t landed_wait(dscomm_group_t *group, int rank,
     return dscomm_priv_work_block(group, &landed_kind, &call, NULL);
 }
 
+/* The number is received into memory of the work, which the backend may keep.
+ */
+static dscomm_status_t arrival_start(dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+    dscomm_message_t *message = &work->call.p2p.message;
+
+    work->copy = calloc(1, message->bytes);
+    if (!work->copy)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "group '%s': no memory for a signal",
+                           group->identity.name);
+    message->recv = work->copy;
+    return group->ops.irecv(group->impl, message, &work->request);
+}
+
+static void arrival_end(dscomm_work_t *work)
+{
+    const uint64_t *follows = work->copy;
+
+    work->group->memory.followed =
+        work->request.status == DSCOMM_OK ? GUINT64_FROM_LE(*follows) : 0;
+}
+
+static const dscomm_work_kind_t arrival_kind = {
+    .start = arrival_start,
+    .end = arrival_end,
+    .expire = dscomm_priv_receive_expire,
+};
+
 dscomm_status_t dscomm_signal_wait(dscomm_group_t *group, int rank,
                                    int timeout_ms)
 {
     const char *name = "dscomm_signal_wait";
     dscomm_call_t call = signal_describe(rank);
-    uint64_t puts = 0;
     dscomm_status_t status = signal_check(group, name, rank);
 
     if (status == DSCOMM_OK)
@@ -173,19 +202,17 @@ dscomm_status_t dscomm_signal_wait(dscomm_group_t *group, int rank,
     if (status < 0)
         return status;
     call.p2p.receive = 1;
-    call.p2p.message.recv = &puts;
-    call.p2p.message.waits = 1;
     call.p2p.sequence = ++group->life.messages;
     status = rank == group->rank
                  ? own_wait(group, call.deadline_ns)
-                 : dscomm_priv_work_block(group, &dscomm_priv_message_kind,
-                                          &call, NULL);
+                 : dscomm_priv_work_block(group, &arrival_kind, &call, NULL);
     if (status == DSCOMM_ERR_TIMEOUT &&
         dscomm_priv_group_usable(group, name) == DSCOMM_OK)
         return dscomm_fail(status,
                            "%s on group '%s': no signal of rank %d has come in "
                            "time; the group goes on",
                            name, group->identity.name, rank);
-    return status < 0 ? status
-                      : landed_wait(group, rank, GUINT64_FROM_LE(puts));
+    return status < 0 || rank == group->rank
+               ? status
+               : landed_wait(group, rank, group->memory.followed);
 }

@@ -79,8 +79,9 @@ DSCOMM_API dscomm_status_t dscomm_signal(dscomm_group_t *group, int rank,
                                          dscomm_work_t **ret_work);
 
 /* Waits for one signal of rank, at most timeout_ms; DSCOMM_TIMEOUT_DEFAULT: the
- * group's time-out. Each signal ends one wait. ERR_TIMEOUT if none has come;
- * the group goes on. MT: group. */
+ * group's time-out. When it has come, waits for the data of the puts before it,
+ * at most the group's time-out. Each signal ends one wait. ERR_TIMEOUT if none
+ * has come; the group goes on. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_signal_wait(dscomm_group_t *group, int rank,
                                               int timeout_ms);
 

@@ -162,6 +162,7 @@ typedef struct {
     /* Puts by messages, of each rank: those begun to it, then those of its that
      * are in this rank's memory. NULL: none yet. */
     uint64_t *puts;
+    uint64_t followed; /* the puts before the last signal that has come */
     uint64_t signals; /* of this rank to itself, not yet taken */
     int devices; /* GROUP_DEVICES_*; 0: not known yet */
     void *stream; /* of calls with buffers in device memory */

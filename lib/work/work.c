@@ -320,7 +320,9 @@ const char *dscomm_priv_access_text(const dscomm_call_t *call, char *text,
 {
     const bool gets = call->access.gets;
 
-    if (call->access.served)
+    if (call->access.peer < 0)
+        snprintf(text, size, "the end of a registration of memory");
+    else if (call->access.served)
         snprintf(text, size, "%s of rank %d, which this rank serves",
                  gets ? "get" : "put", call->access.peer);
     else

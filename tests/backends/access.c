@@ -238,7 +238,7 @@ static void test_pipe(int allocated)
     free(block);
 }
 
-/* The owner of the memory waits in other calls meanwhile: a receive, and a
+/* The owner of the memory waits in other calls meanwhile: a probe, and a
  * barrier that the origin enters last. */
 static void test_busy_owner(int allocated)
 {
@@ -260,6 +260,7 @@ static void test_busy_owner(int allocated)
                 CHECK_OK(dscomm_send(my.group, &token, 1, DSCOMM_INT8, r, 0));
         }
     } else {
+        CHECK_OK(dscomm_probe(my.group, 0, 0, DSCOMM_TIMEOUT_DEFAULT, NULL));
         CHECK_OK(
             dscomm_recv(my.group, &token, 1, DSCOMM_INT8, 0, 0, NULL, NULL));
         check(is_stream(shared.bytes, 0, my.rank, size), "the put is wrong");
