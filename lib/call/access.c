@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What both sides of an access do: its messages, and what ends it. */
+/* Accesses on both sides: their messages, and their end. */
 #include "config.h"
 #include "lib/call/access.h"
 
@@ -8,10 +8,8 @@
 
 #include <stdlib.h>
 
-static access_t *access_of(const dscomm_work_t *work)
-{
-    return work->copy;
-}
+/* Bytes before the requests. */
+#define HEAD ((sizeof(access_t) + 63) & ~(size_t)63)
 
 static size_t request_room(const dscomm_group_t *group)
 {
@@ -20,9 +18,7 @@ static size_t request_room(const dscomm_group_t *group)
 
 dscomm_status_t dscomm_priv_access_new(dscomm_work_t *work)
 {
-    const size_t head = (sizeof(access_t) + 63) & ~(size_t)63;
-
-    work->copy = calloc(1, head + ACCESS_MESSAGES * request_room(work->group));
+    work->copy = calloc(1, HEAD + ACCESS_MESSAGES * request_room(work->group));
     return work->copy
                ? DSCOMM_OK
                : dscomm_fail(DSCOMM_ERR_NO_MEMORY,
@@ -34,9 +30,7 @@ dscomm_status_t dscomm_priv_access_new(dscomm_work_t *work)
 dscomm_request_t *dscomm_priv_access_request(const dscomm_work_t *work,
                                              int which)
 {
-    const size_t head = (sizeof(access_t) + 63) & ~(size_t)63;
-
-    return (void *)((char *)work->copy + head +
+    return (void *)((char *)work->copy + HEAD +
                     (size_t)which * request_room(work->group));
 }
 
@@ -51,7 +45,7 @@ dscomm_status_t dscomm_priv_access_post(dscomm_work_t *work, int which,
     request->status = DSCOMM_IN_PROGRESS;
     status = message.send ? group->ops.isend(group->impl, &message, request)
                           : group->ops.irecv(group->impl, &message, request);
-    access_of(work)->posted[which] = status >= 0;
+    dscomm_priv_access_of(work)->posted[which] = status >= 0;
     return status;
 }
 
@@ -62,7 +56,8 @@ dscomm_status_t dscomm_priv_access_status(const dscomm_work_t *work)
     for (int i = 0; i < ACCESS_MESSAGES; i++) {
         const dscomm_status_t one = dscomm_priv_access_request(work, i)->status;
 
-        if (!access_of(work)->posted[i] || one == DSCOMM_ERR_TRUNCATED)
+        if (!dscomm_priv_access_of(work)->posted[i] ||
+            one == DSCOMM_ERR_TRUNCATED)
             continue;
         if (one == DSCOMM_IN_PROGRESS)
             return one;
@@ -70,13 +65,6 @@ dscomm_status_t dscomm_priv_access_status(const dscomm_work_t *work)
             status = one;
     }
     return status;
-}
-
-bool dscomm_priv_access_has(const dscomm_work_t *work, int which)
-{
-    return access_of(work)->posted[which] &&
-           dscomm_priv_access_request(work, which)->status !=
-               DSCOMM_IN_PROGRESS;
 }
 
 void dscomm_priv_access_cancel(dscomm_work_t *work, dscomm_status_t status)
@@ -91,7 +79,7 @@ void dscomm_priv_access_cancel(dscomm_work_t *work, dscomm_status_t status)
     for (int i = 0; i < ACCESS_MESSAGES; i++) {
         dscomm_request_t *request = dscomm_priv_access_request(work, i);
 
-        if (!access_of(work)->posted[i] ||
+        if (!dscomm_priv_access_of(work)->posted[i] ||
             request->status != DSCOMM_IN_PROGRESS)
             continue;
         group->ops.cancel(group->impl, request);
@@ -125,14 +113,12 @@ dscomm_status_t dscomm_priv_access_overdue(dscomm_work_t *work,
 
 void dscomm_priv_access_begin(dscomm_group_t *group)
 {
-    if (!group->works.scheduled++)
-        dscomm_priv_group_set(group, GROUP_SCHEDULED);
+    dscomm_priv_works_scheduled(group, 1);
 }
 
 void dscomm_priv_access_end(dscomm_work_t *work)
 {
-    if (!--work->group->works.scheduled)
-        dscomm_priv_group_clear(work->group, GROUP_SCHEDULED);
+    dscomm_priv_works_scheduled(work->group, -1);
 }
 
 dscomm_mem_t *dscomm_priv_mem_find(const dscomm_group_t *group, uint64_t id,

@@ -47,7 +47,7 @@ struct dscomm_mem {
     unsigned char key[DSCOMM_BACKEND_KEY]; /* the backend's */
 };
 
-/* What a key tells. */
+/* A key that was read. */
 typedef struct {
     int rank;
     uint64_t id, bytes;
@@ -75,6 +75,11 @@ typedef struct {
     /* then the requests of the messages */
 } access_t;
 
+static inline access_t *dscomm_priv_access_of(const dscomm_work_t *work)
+{
+    return work->copy;
+}
+
 /* Allocates the messages; they are freed with the work. ERR_NO_MEMORY. */
 dscomm_status_t dscomm_priv_access_new(dscomm_work_t *work);
 dscomm_request_t *dscomm_priv_access_request(const dscomm_work_t *work,
@@ -85,8 +90,6 @@ dscomm_status_t dscomm_priv_access_post(dscomm_work_t *work, int which,
 /* IN_PROGRESS while a message that was started is; else OK, or the first
  * failure. */
 dscomm_status_t dscomm_priv_access_status(const dscomm_work_t *work);
-/* Whether that message is complete. */
-bool dscomm_priv_access_has(const dscomm_work_t *work, int which);
 void dscomm_priv_access_cancel(dscomm_work_t *work, dscomm_status_t status);
 /* The same for a work without messages. */
 void dscomm_priv_access_forget(dscomm_work_t *work, dscomm_status_t status);

@@ -10,11 +10,6 @@
 
 #include <string.h>
 
-static access_t *access_of(const dscomm_work_t *work)
-{
-    return work->copy;
-}
-
 /* Ends work, with the reason for the caller if status is a failure that is this
  * access's alone. */
 static void access_finish(dscomm_work_t *work, dscomm_status_t status)
@@ -38,7 +33,7 @@ static bool get_must_wait(const dscomm_work_t *work)
          w = w->next)
         if (w->kind == work->kind && w->call.access.gets && w->copy &&
             w->call.access.peer == work->call.access.peer &&
-            !access_of(w)->posted[ACCESS_DATA])
+            !dscomm_priv_access_of(w)->posted[ACCESS_DATA])
             return true;
     return false;
 }
@@ -63,7 +58,7 @@ static void get_data(dscomm_work_t *work)
  * several groups, so each is looked at once. */
 static void access_advance(dscomm_work_t *work)
 {
-    const access_t *access = access_of(work);
+    const access_t *access = dscomm_priv_access_of(work);
     dscomm_status_t status;
 
     if (!access)
@@ -104,7 +99,7 @@ static dscomm_status_t access_ask(dscomm_work_t *work)
     const bool gets = work->call.access.gets;
     uint64_t *puts = dscomm_priv_access_puts(work->group);
     dscomm_status_t status = dscomm_priv_access_new(work);
-    access_t *access = access_of(work);
+    access_t *access = dscomm_priv_access_of(work);
 
     if (status == DSCOMM_OK && !puts)
         status = dscomm_fail(DSCOMM_ERR_NO_MEMORY,

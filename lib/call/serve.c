@@ -8,11 +8,6 @@
 #include "lib/group/failure.h"
 #include "lib/work/pending.h"
 
-static access_t *access_of(const dscomm_work_t *work)
-{
-    return work->copy;
-}
-
 /* Receives what is asked. */
 static dscomm_status_t serve_start(dscomm_work_t *work)
 {
@@ -21,7 +16,7 @@ static dscomm_status_t serve_start(dscomm_work_t *work)
     if (status == DSCOMM_OK)
         status = dscomm_priv_access_post(
             work, ACCESS_ASK,
-            (dscomm_message_t){.recv = &access_of(work)->asked,
+            (dscomm_message_t){.recv = &dscomm_priv_access_of(work)->asked,
                                .bytes = sizeof(asked_t),
                                .tag = TAG_ASK,
                                .taken = work->call.access.taken});
@@ -48,14 +43,14 @@ static bool serve_must_wait(const dscomm_work_t *work)
          w = w->next)
         if (w->kind == work->kind &&
             w->call.access.peer == work->call.access.peer &&
-            !access_of(w)->posted[ACCESS_ANSWER])
+            !dscomm_priv_access_of(w)->posted[ACCESS_ANSWER])
             return true;
     return false;
 }
 
 static void serve_answer(dscomm_work_t *work)
 {
-    access_t *access = access_of(work);
+    access_t *access = dscomm_priv_access_of(work);
     dscomm_group_t *group = work->group;
     const bool found = work->call.access.mem != NULL;
 
@@ -80,7 +75,7 @@ static void serve_answer(dscomm_work_t *work)
  * memory, nowhere. */
 static void serve_read(dscomm_work_t *work)
 {
-    const asked_t *asked = &access_of(work)->asked;
+    const asked_t *asked = &dscomm_priv_access_of(work)->asked;
     const uint64_t offset = GUINT64_FROM_LE(asked->offset);
     const uint64_t bytes = GUINT64_FROM_LE(asked->bytes);
     dscomm_mem_t *mem = dscomm_priv_mem_find(
@@ -104,7 +99,7 @@ static void serve_read(dscomm_work_t *work)
 
 static void serve_advance(dscomm_work_t *work)
 {
-    const access_t *access = access_of(work);
+    const access_t *access = dscomm_priv_access_of(work);
     const dscomm_status_t status = dscomm_priv_access_status(work);
 
     if (status != DSCOMM_OK)

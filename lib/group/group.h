@@ -125,7 +125,7 @@ typedef struct {
      * group must stay in the list and must not be closed. */
     int expiring;
     bool watched; /* the library's thread knows that the group has works */
-    unsigned scheduled; /* pending works that are schedules */
+    unsigned scheduled; /* dscomm_priv_works_scheduled() */
     unsigned custom; /* pending works of dscomm_work_create() */
     /* Starts what other ranks ask of this rank's memory; returns their number.
      * Called with the lock held, after each progress of the backend. NULL: they

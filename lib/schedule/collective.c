@@ -154,8 +154,7 @@ static dscomm_status_t schedule_start(dscomm_work_t *work)
                     group->identity.name, group->rank, call->algorithm->name);
         return dscomm_priv_group_give_up(group, DSCOMM_ERR_NO_MEMORY);
     }
-    if (!group->works.scheduled++)
-        dscomm_priv_group_set(group, GROUP_SCHEDULED);
+    dscomm_priv_works_scheduled(group, 1);
     group->works.wait_last = group->works.stalled = 0;
     group->works.looks = 0;
     group->schedules.chain =
@@ -182,11 +181,8 @@ static void schedule_release(dscomm_work_t *work)
 
 static void schedule_end(dscomm_work_t *work)
 {
-    dscomm_group_t *group = work->group;
-
     schedule_release(work);
-    if (!--group->works.scheduled)
-        dscomm_priv_group_clear(group, GROUP_SCHEDULED);
+    dscomm_priv_works_scheduled(work->group, -1);
 }
 
 static int schedule_peer(const dscomm_work_t *work, uint32_t index)

@@ -198,6 +198,18 @@ void dscomm_priv_works_cancel(dscomm_group_t *group, dscomm_status_t status,
 void dscomm_priv_works_scan(dscomm_group_t *group, bool only_custom);
 /* If the group is revoked, ends all its works and returns 1. */
 int dscomm_priv_works_broken(dscomm_group_t *group);
+/* Counts a pending work that only the core advances, by 1 or -1: while there is
+ * one, blocking calls are works as well. */
+static inline void dscomm_priv_works_scheduled(dscomm_group_t *group, int more)
+{
+    const bool before = group->works.scheduled > 0;
+
+    group->works.scheduled += (unsigned)more;
+    if (!before)
+        dscomm_priv_group_set(group, GROUP_SCHEDULED);
+    else if (!group->works.scheduled)
+        dscomm_priv_group_clear(group, GROUP_SCHEDULED);
+}
 /* Waits until all collectives of the group are complete. May release the lock
  * while it waits. */
 void dscomm_priv_works_drain(dscomm_group_t *group);

@@ -151,9 +151,8 @@ static const char *place_remedy(const tcp_t *tcp, const pair_t *pair, int error,
                "DSCOMM_SOCKET_IFNAME to an interface that does";
     if (pair->elsewhere && tcp_place_is_own(tcp, place))
         return "this host has that address, too; if the peer is on another "
-               "one, "
-               "set DSCOMM_SOCKET_IFNAME to an interface whose addresses "
-               "differ";
+               "host, set DSCOMM_SOCKET_IFNAME to an interface whose "
+               "addresses differ";
     if (accepted || !pair->elsewhere)
         return tcp_remedy(error);
     switch (error) {
