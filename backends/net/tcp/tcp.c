@@ -19,6 +19,8 @@
 /* Polls of the hot connections alone, between polls of all, as long as the
  * coarse clock stands. */
 #define HOT_POLLS 8
+/* The same if the last reads were all of one of them. */
+#define ALONE_POLLS 64
 /* Longest message that is sent at once by a slow connection. */
 #define EAGER_SLOW ((size_t)64 << 10)
 
@@ -174,6 +176,7 @@ static void tcp_poll(void *wire)
 {
     tcp_t *tcp = wire;
     struct epoll_event events[EVENTS];
+    const unsigned polls = tcp->alone ? ALONE_POLLS : HOT_POLLS;
     int64_t now;
     int count;
 
@@ -186,7 +189,7 @@ static void tcp_poll(void *wire)
     tcp->in_poll = false;
     tcp_deferred_write(tcp);
     now = tcp_now();
-    if (!tcp->ended && tcp->hot[0] && tcp->polls % HOT_POLLS &&
+    if (!tcp->ended && tcp->hot[0] && tcp->polls % polls &&
         now == tcp->polled_ns)
         return;
     tcp->polled_ns = now;
@@ -205,11 +208,15 @@ static void tcp_poll(void *wire)
 static void tcp_wait(void *wire, unsigned timeout_us)
 {
     tcp_t *tcp = wire;
-    struct pollfd epoll = {.fd = tcp->epoll, .events = POLLIN};
+    struct pollfd awaited[] = {
+        {.fd = tcp->epoll, .events = POLLIN},
+        {.fd = atomic_load_explicit(&tcp->alone_fd, memory_order_relaxed),
+         .events = POLLIN},
+    };
     const struct timespec timeout = {timeout_us / 1000000,
                                      timeout_us % 1000000 * 1000L};
 
-    ppoll(&epoll, 1, &timeout, NULL);
+    ppoll(awaited, G_N_ELEMENTS(awaited), &timeout, NULL);
 }
 
 static void tcp_wake(void *wire)
@@ -406,6 +413,7 @@ static dscomm_status_t tcp_wire_open(const dscomm_wire_args_t *args,
     tcp->args = *args;
     tcp->calls = args->calls;
     tcp->epoll = tcp->wake = tcp->unix_listener = -1;
+    tcp->alone_fd = -1;
     tcp->addresses = g_ptr_array_new_with_free_func(g_free);
     tcp->pairs = g_try_new0(pair_t, (gsize)args->ranks);
     for (int p = 0; tcp->pairs && p < args->ranks; p++)

@@ -14,6 +14,7 @@
 #include <glib.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/queue.h>
 #include <sys/un.h>
@@ -153,6 +154,9 @@ struct tcp {
     pair_t *pairs;
     LIST_HEAD(, conn) conns, deferred;
     conn_t *hot[HOT_MAX];
+    unsigned reads; /* in a row of hot[0], up to those that make it alone */
+    conn_t *alone; /* hot[0], out of epoll's set: it is polled; or NULL */
+    atomic_int alone_fd; /* or -1 */
     unsigned polls, unproven; /* connections in a handshake, accepted */
     unsigned moved; /* in this poll */
     bool in_poll;
