@@ -34,6 +34,10 @@ static const dscomm_backend_ops_t engine_slots = {
     .matched = net_matched,
     .expect = net_expect,
     .send_now = net_send_now,
+    .mem_register = net_mem_register,
+    .mem_deregister = net_mem_deregister,
+    .put = net_put,
+    .get = net_get,
 };
 
 /* The required function that a table lacks, or NULL. */
@@ -127,10 +131,11 @@ dscomm_status_t dscomm_wire_open(const dscomm_wire_ops_t *wire,
         all.depth = no_depth;
     if (!all.eager)
         all.eager = no_eager;
-    if (!all.expose || !all.conceal || !all.put) {
+    if (!all.expose || !all.conceal || !all.put || !all.stop) {
         all.expose = NULL;
         all.conceal = NULL;
         all.put = NULL;
+        all.stop = NULL;
     }
     return net_open(&all, args, ret_impl);
 }

@@ -91,7 +91,8 @@ typedef struct frame {
     LIST_ENTRY(frame) in_request;
     request_t *request; /* whose payload it has, or NULL */
     void *owned; /* payload of the engine's own, which is freed */
-    bool is_put; /* a device writes the payload to the peer's memory */
+    bool is_put; /* a device moves the payload to or from the peer's memory */
+    bool reads; /* from there */
 } frame_t;
 
 /* The payload of an arriving frame. */
@@ -292,6 +293,10 @@ void net_post_payload(request_t *request, header_t header, const void *data,
                       bool unordered, bool followed);
 /* Posts a piece of a long message. */
 void net_post_piece(request_t *request, size_t offset, size_t bytes);
+/* Has the device make a part of an access, from offset of its data on; false:
+ * it cannot. */
+bool net_post_access(request_t *request, const dscomm_access_t *access,
+                     bool reads, size_t offset, size_t bytes);
 
 /* Takes the payload of a request back from the wire. A rank that does not know
  * that the group has ended must not take other data for the message, so what
@@ -363,6 +368,19 @@ bool net_requested_send(domain_t *domain, int peer, const header_t *header,
                         const unsigned char *key);
 /* The wire has sent so many bytes of request. */
 void net_request_sent(request_t *request, size_t bytes);
+
+/* Returns the status of the group, after it has ended if peer has left. */
+dscomm_status_t net_peer_check(engine_t *engine, int peer);
+
+/* access.c */
+
+dscomm_status_t net_mem_register(void *impl, void *address, size_t bytes,
+                                 void *key, void **ret_registered);
+void net_mem_deregister(void *impl, void *registered);
+dscomm_status_t net_put(void *impl, const dscomm_access_t *access,
+                        dscomm_request_t *head);
+dscomm_status_t net_get(void *impl, const dscomm_access_t *access,
+                        dscomm_request_t *head);
 
 /* receive.c */
 

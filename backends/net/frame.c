@@ -44,9 +44,22 @@ static frame_t *frame_new(domain_t *domain, const header_t *header)
     frame->wire = (dscomm_wire_frame_t){.bytes = header->bytes};
     frame->request = NULL;
     frame->owned = NULL;
-    frame->is_put = false;
+    frame->is_put = frame->reads = false;
     header_pack(header, frame->wire.header);
     return frame;
+}
+
+/* Takes a frame back; returns its request, or NULL. */
+static request_t *frame_release(domain_t *domain, frame_t *frame)
+{
+    request_t *request = frame->request;
+
+    domain->frames--;
+    g_free(frame->owned);
+    if (request)
+        LIST_REMOVE(frame, in_request);
+    SLIST_INSERT_HEAD(&domain->free_frames, frame, in_free);
+    return request;
 }
 
 /* Returns whether an announcement to peer comes after another one without a
@@ -90,6 +103,21 @@ void net_post_payload(request_t *request, header_t header, const void *data,
     domain->ops.post(domain->wire, request->peer, &frame->wire);
 }
 
+/* Gives a frame of a request to the device. */
+static bool frame_put(request_t *request, frame_t *frame,
+                      const dscomm_wire_put_t *put)
+{
+    const domain_t *domain = request->engine->domain;
+
+    frame->request = request;
+    frame->is_put = true;
+    LIST_INSERT_HEAD(&request->frames, frame, in_request);
+    if (domain->ops.put(domain->wire, request->peer, &frame->wire, put))
+        return true;
+    frame->is_put = false;
+    return false;
+}
+
 void net_post_piece(request_t *request, size_t offset, size_t bytes)
 {
     domain_t *domain = request->engine->domain;
@@ -108,18 +136,13 @@ void net_post_piece(request_t *request, size_t offset, size_t bytes)
         return;
     }
     frame = frame_new(domain, &header);
-    frame->request = request;
     frame->wire.data = data;
     frame->wire.unordered = 1;
-    frame->is_put = true;
-    LIST_INSERT_HEAD(&request->frames, frame, in_request);
     put.offset = offset;
     put.tag = net_id_tag(request->peer_id);
     memcpy(put.key, request->key, sizeof put.key);
-    if (domain->ops.put(domain->wire, request->peer, &frame->wire, &put))
-        return;
-    frame->is_put = false;
-    domain->ops.post(domain->wire, request->peer, &frame->wire);
+    if (!frame_put(request, frame, &put))
+        domain->ops.post(domain->wire, request->peer, &frame->wire);
 }
 
 /* Makes a piece that has not begun to be sent one for no receive: the message
@@ -129,7 +152,28 @@ static void piece_void(frame_t *frame)
     static char nothing[PIECE_MAX];
 
     put_64(frame->wire.header + HEADER_B, 0);
-    frame->wire.data = frame->is_put ? NULL : nothing;
+    frame->wire.data = nothing;
+}
+
+bool net_post_access(request_t *request, const dscomm_access_t *access,
+                     bool reads, size_t offset, size_t bytes)
+{
+    domain_t *domain = request->engine->domain;
+    frame_t *frame = frame_new(domain, &(header_t){.bytes = bytes});
+    dscomm_wire_put_t put = {.size = sizeof put,
+                             .offset = access->offset + offset,
+                             .message = access->data,
+                             .bytes = access->bytes,
+                             .is_access = 1,
+                             .reads = reads};
+
+    memcpy(put.key, access->key, sizeof put.key);
+    frame->reads = reads;
+    frame->wire.data = (const char *)access->data + offset;
+    if (frame_put(request, frame, &put))
+        return true;
+    frame_release(domain, frame);
+    return false;
 }
 
 static void payload_copy(frame_t *frame)
@@ -159,6 +203,17 @@ void net_frames_move(request_t *from, request_t *to)
     }
 }
 
+/* What a device reads of the request's data, it goes on to read. */
+static void put_forget(const request_t *request, frame_t *frame)
+{
+    const domain_t *domain = request->engine->domain;
+
+    if (!frame->wire.pinned)
+        frame->wire.data = NULL;
+    else if (frame->reads)
+        domain->ops.stop(domain->wire, request->peer, &frame->wire);
+}
+
 void net_frames_forget(request_t *request)
 {
     frame_t *frame;
@@ -169,24 +224,13 @@ void net_frames_forget(request_t *request)
         request->head.held |= frame->wire.pinned;
         if (frame->owned)
             continue;
-        if (frame->wire.unordered && !frame->wire.done)
+        if (frame->is_put)
+            put_forget(request, frame);
+        else if (frame->wire.unordered && !frame->wire.done)
             piece_void(frame);
-        else if (!frame->is_put)
+        else
             payload_copy(frame);
     }
-}
-
-/* Takes a frame back; returns its request, or NULL. */
-static request_t *frame_release(domain_t *domain, frame_t *frame)
-{
-    request_t *request = frame->request;
-
-    domain->frames--;
-    g_free(frame->owned);
-    if (request)
-        LIST_REMOVE(frame, in_request);
-    SLIST_INSERT_HEAD(&domain->free_frames, frame, in_free);
-    return request;
 }
 
 void net_sent(void *arg, dscomm_wire_frame_t *wire)

@@ -34,7 +34,8 @@ void net_request_sent(request_t *request, size_t bytes)
     request->engine->moved++;
     if (request->id && !request->pumping)
         send_pump(request);
-    else if (!request->id && LIST_EMPTY(&request->frames))
+    else if (!request->id && request->moved >= request->wanted &&
+             LIST_EMPTY(&request->frames))
         net_request_end(request, DSCOMM_OK);
 }
 
@@ -180,6 +181,15 @@ bool net_requested_send(domain_t *domain, int peer, const header_t *header,
     return true;
 }
 
+dscomm_status_t net_peer_check(engine_t *engine, int peer)
+{
+    if (ending_status(&engine->ending, NULL) == DSCOMM_OK &&
+        engine->domain->links[peer].state == LINK_LEFT)
+        net_engine_lose_peer(engine, peer, DSCOMM_FAILURE_LEFT,
+                             "it has closed its connection");
+    return ending_check(&engine->ending);
+}
+
 /* A message of this rank to itself. */
 static dscomm_status_t send_self(request_t *request)
 {
@@ -253,15 +263,11 @@ dscomm_status_t net_isend(void *impl, const dscomm_message_t *message,
     link = &domain->links[request->peer];
     if (request->peer != domain->rank)
         net_link_open(domain, request->peer);
-    status = ending_check(&engine->ending);
+    status = net_peer_check(engine, request->peer);
     if (status == DSCOMM_OK && engine->has_begun) {
         send_continue(engine, request);
     } else if (status == DSCOMM_OK && request->peer == domain->rank) {
         status = send_self(request);
-    } else if (status == DSCOMM_OK && link->state == LINK_LEFT) {
-        net_engine_lose_peer(engine, request->peer, DSCOMM_FAILURE_LEFT,
-                             "it has closed its connection");
-        status = ending_check(&engine->ending);
     } else if (status == DSCOMM_OK) {
         request->state = REQUEST_STALLED;
         if (TAILQ_EMPTY(&link->stalled) && link->credit >= send_cost(request))

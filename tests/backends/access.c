@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* True if this backend serves no accesses, which it says; the test is skipped.
  */
@@ -276,6 +277,48 @@ static void test_busy_owner(int allocated)
     free(block);
 }
 
+/* Where the backend reaches the memory itself, its owner need make no call. */
+static void test_idle_owner(void)
+{
+    const size_t size = conform_scale(200000);
+    const int allocated = strcmp(dscomm_group_backend(my.group), "shm") == 0;
+    unsigned char *block;
+    char token = 1;
+    shared_t shared;
+
+    if (!allocated && strcmp(dscomm_group_backend(my.group), "ibverbs") != 0) {
+        conform_skip("this backend serves accesses by messages");
+        return;
+    }
+    block = malloc(size);
+    shared_make(&shared, size + 1, allocated);
+    for (int r = 1; r < my.ranks && my.rank == 0; r++) {
+        CHECK_OK(dscomm_send(my.group, &token, 1, DSCOMM_INT8, r, 0));
+        pattern_bytes(block, 1, stream_of(0, r, size), 0, size);
+        CHECK_OK(
+            dscomm_put(my.group, block, size, key_of(&shared, r), 0, NULL));
+        memset(block, 0, size);
+        CHECK_OK(
+            dscomm_get(my.group, block, size, key_of(&shared, r), 0, NULL));
+        check(is_stream(block, 0, r, size), "the get is wrong");
+        CHECK_OK(
+            dscomm_put(my.group, &token, 1, key_of(&shared, r), size, NULL));
+    }
+    if (my.rank) {
+        CHECK_OK(
+            dscomm_recv(my.group, &token, 1, DSCOMM_INT8, 0, 0, NULL, NULL));
+        for (int ms = 0; ms < 20000 && !__atomic_load_n(shared.bytes + size,
+                                                        __ATOMIC_ACQUIRE);
+             ms++)
+            usleep(1000);
+        check(shared.bytes[size] == 1 &&
+                  is_stream(shared.bytes, 0, my.rank, size),
+              "the put is wrong, or has not come without a call");
+    }
+    shared_drop(&shared, allocated);
+    free(block);
+}
+
 /* Signals are counted; one that has not come is no failure of the group. */
 static void test_signals(void)
 {
@@ -337,6 +380,11 @@ static void test_stale_key(void)
 
     if (is_refused())
         return;
+    if (strcmp(dscomm_group_backend(my.group), "ibverbs") == 0) {
+        conform_skip("the device ends a connection by which a key of no memory "
+                     "is used");
+        return;
+    }
     block = calloc(1, size);
     shared_make(&shared, size, 0);
     CHECK_OK(dscomm_barrier(my.group, NULL));
@@ -438,6 +486,7 @@ const conform_area_t conform_access = {
         {0},
     },
     (const conform_test_t[]){
+        {"owner that makes no call", test_idle_owner},
         {"signals", test_signals},
         {"registrations", test_registrations},
         {"stale key", test_stale_key},

@@ -63,16 +63,21 @@ typedef struct dscomm_wire_frame {
     int deferrable;
 } dscomm_wire_frame_t;
 
-/* The place to which a put writes the payload of its frame. It is valid during
- * the call only. */
+/* The place to which a put writes the payload of its frame, or from which it
+ * reads it. It is valid during the call only. */
 typedef struct dscomm_wire_put {
     size_t size;
     unsigned char key[DSCOMM_WIRE_KEY]; /* of the peer's expose */
     uint64_t offset; /* from where its memory begins */
     uint32_t tag; /* for the peer's written */
-    /* The message of which the payload is a part. */
+    /* The message, or the data of an access, of which the payload is a part. */
     const void *message;
     size_t bytes;
+    /* 1: one of a user's accesses to memory that is exposed to every peer. The
+     * peer's written is not called, and frames that are posted later arrive
+     * after the payload. */
+    int is_access;
+    int reads; /* 1: the access fills frame->data, which can be written */
 } dscomm_wire_put_t;
 
 /* The place to which the payload of an arriving frame goes. The engine owns it
@@ -179,12 +184,12 @@ typedef struct dscomm_wire_ops {
      * waits for it. */
     size_t (*eager)(void *wire, int peer);
 
-    /* The following three, all or none, are of wires whose device writes to the
-     * memory of another rank. */
+    /* The following three and stop, all or none, are of wires whose device
+     * writes to the memory of another rank. */
 
     /* Lets peer write to so many bytes of memory until conceal, and writes a
-     * key for its put. Returns what conceal needs; NULL: it cannot, and pieces
-     * come as frames. */
+     * key for its put; peer -1: lets all peers write and read there. Returns
+     * what conceal needs; NULL: it cannot, and pieces come as frames. */
     void *(*expose)(void *wire, int peer, void *memory, size_t bytes,
                     unsigned char *key);
     /* Ends what expose has begun. Nothing writes to the memory after the
@@ -194,7 +199,11 @@ typedef struct dscomm_wire_ops {
     /* Takes a frame whose payload, not its header, goes to the peer's memory;
      * the peer's written is called then. frame->data may become NULL while done
      * is 0: nothing is written then. Returns 0 if it cannot: post takes the
-     * frame. */
+     * frame.
+     *
+     * The frame of an access is sent() when the payload is in the peer's
+     * memory, or in frame->data, which may become NULL while pinned is 0: what
+     * is read is dropped then. */
     int (*put)(void *wire, int peer, dscomm_wire_frame_t *frame,
                const dscomm_wire_put_t *put);
 
@@ -202,6 +211,10 @@ typedef struct dscomm_wire_ops {
     dscomm_status_t (*devices)(
         void (*visit)(void *arg, const dscomm_backend_device_t *item),
         void *arg);
+
+    /* The read of a frame that is pinned is given up: nothing is written to its
+     * data after the return. The connection may end. */
+    void (*stop)(void *wire, int peer, dscomm_wire_frame_t *frame);
 } dscomm_wire_ops_t;
 
 /* For the slot open of a backend: opens a group above wire, whose table must

@@ -37,10 +37,10 @@
 #define QKEY 0x6473636dU
 
 #define ADDRESS_BYTES 32
-#define ADDRESS_VERSION 1
+#define ADDRESS_VERSION 2
 
-/* Addresses: "DSIB", u8 version, u8 link layer, u8 MTU, u8 0, u16 LID, u16 0,
- * u32 UD queue pair, 16 bytes GID. */
+/* Addresses: "DSIB", u8 version, u8 link layer, u8 MTU, u8 reads that are
+ * served at a time, u16 LID, u16 0, u32 UD queue pair, 16 bytes GID. */
 
 size_t verbs_address(void *wire, void *buffer)
 {
@@ -52,6 +52,7 @@ size_t verbs_address(void *wire, void *buffer)
     to[4] = ADDRESS_VERSION;
     to[5] = verbs->own.link_layer;
     to[6] = verbs->own.mtu;
+    to[7] = verbs->own.reads;
     put_16(to + 8, verbs->own.lid);
     put_32(to + 12, verbs->own.qpn);
     memcpy(to + 16, verbs->own.gid.raw, 16);
@@ -77,6 +78,7 @@ static dscomm_status_t address_read(const verbs_t *verbs, int peer,
                            peer, from[4], ADDRESS_VERSION);
     *ret_address = (address_t){.link_layer = from[5],
                                .mtu = from[6],
+                               .reads = from[7],
                                .lid = get_16(from + 8),
                                .qpn = get_32(from + 12)};
     memcpy(ret_address->gid.raw, from + 16, 16);
@@ -298,11 +300,13 @@ static struct ibv_qp *qp_make(verbs_t *verbs)
 static bool pair_open(verbs_t *verbs, int peer)
 {
     pair_t *pair = &verbs->pairs[peer];
-    /* The peer may write nothing, which shows that this rank lives. */
+    /* Memory is another matter: see regions. A peer may also write nothing,
+     * which shows that this rank lives. */
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
                                .pkey_index = verbs->path.pkey_index,
                                .port_num = verbs->port_number,
-                               .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+                               .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
+                                                  IBV_ACCESS_REMOTE_READ};
     int error;
 
     if (pair->qp)
@@ -342,6 +346,9 @@ static void pair_join(verbs_t *verbs, int peer, uint32_t qpn, uint32_t psn)
         .retry_cnt = verbs->path.retries,
         .rnr_retry = 7,
         .sq_psn = pair->psn,
+        .max_dest_rd_atomic = verbs->own.reads,
+        .max_rd_atomic = (uint8_t)MIN(MAX(verbs->device.max_qp_init_rd_atom, 0),
+                                      pair->address.reads),
     };
     int error = ibv_modify_qp(pair->qp, &attr,
                               IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |

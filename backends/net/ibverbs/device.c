@@ -399,5 +399,7 @@ dscomm_status_t verbs_device_open(verbs_t *verbs)
     verbs->own.lid = verbs->port.lid;
     verbs->own.mtu = (uint8_t)verbs->port.active_mtu;
     verbs->own.link_layer = verbs->port.link_layer;
+    verbs->own.reads =
+        (uint8_t)CLAMP(verbs->device.max_qp_rd_atom, 0, READS_MOST);
     return DSCOMM_OK;
 }

@@ -219,6 +219,7 @@ static void complete(verbs_t *verbs, const struct ibv_wc *wc)
     switch (op->kind) {
     case OP_SEND:
     case OP_PUT:
+    case OP_ACCESS:
         peer = op->peer;
         if (failed)
             op_failed(verbs, peer, wc);
@@ -521,6 +522,7 @@ static dscomm_status_t verbs_wire_open(const dscomm_wire_args_t *args,
     verbs->pairs = g_try_new0(pair_t, (gsize)args->ranks);
     for (int p = 0; verbs->pairs && p < args->ranks; p++) {
         verbs->pairs[p].queue.last = &verbs->pairs[p].queue.first;
+        TAILQ_INIT(&verbs->pairs[p].accesses);
         TAILQ_INIT(&verbs->pairs[p].puts);
         TAILQ_INIT(&verbs->pairs[p].flying_ops);
         verbs->pairs[p].window = WINDOW;
@@ -561,6 +563,7 @@ const dscomm_wire_ops_t verbs_wire = {
     .expose = verbs_expose,
     .conceal = verbs_conceal,
     .put = verbs_put,
+    .stop = verbs_stop,
     .devices = verbs_devices,
 };
 

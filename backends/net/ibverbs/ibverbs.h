@@ -38,6 +38,8 @@
 /* One of so many work requests of a connection has a completion, which stands
  * for those before it; each one has while less than half of SENDS are free. */
 #define SIGNAL_ONE_OF 8
+/* Reads of a peer that a connection serves at a time. */
+#define READS_MOST 16
 /* Longest text of a failure. */
 #define VERBS_TEXT 256
 /* Bytes of a text of a GID. */
@@ -49,6 +51,7 @@ typedef enum {
     OP_PART, /* a part is received */
     OP_SEND, /* a part, or an empty write, is sent */
     OP_PUT, /* a frame is written to the peer's memory */
+    OP_ACCESS, /* the same, or read, for a user's access */
     OP_HELLO, /* a datagram is received */
     OP_GREET /* a datagram is sent */
 } op_kind_t;
@@ -66,14 +69,16 @@ typedef struct op {
     size_t bytes; /* of frames, in a part that is sent */
     char *slot; /* its memory */
     uint32_t lkey;
-    /* The frame of a put, its data, and where it goes. */
+    /* The frame of a put or an access, its data, and where it goes. */
     dscomm_wire_frame_t *frame;
-    region_t *region;
+    region_t *region; /* NULL: an access by a slot */
+    bool reads;
     uint64_t remote;
     uint32_t rkey, tag;
 } op_t;
 
 SLIST_HEAD(ops, op);
+TAILQ_HEAD(op_queue, op);
 
 /* The address that a rank publishes: how datagrams reach its device. */
 typedef struct {
@@ -82,6 +87,7 @@ typedef struct {
     uint16_t lid;
     uint8_t mtu; /* enum ibv_mtu of its port */
     uint8_t link_layer;
+    uint8_t reads; /* of another rank that its device serves at a time */
 } address_t;
 
 typedef enum {
@@ -108,8 +114,8 @@ typedef struct {
         dscomm_wire_frame_t *first, **last;
         size_t bytes; /* that are not in a part yet, with headers */
     } queue;
-    TAILQ_HEAD(, op) puts; /* that have no work request yet */
-    TAILQ_HEAD(, op) flying_ops; /* that have one, the oldest first */
+    struct op_queue accesses, puts; /* that have no work request yet */
+    struct op_queue flying_ops; /* that have one, the oldest first */
     size_t flying; /* bytes of frames that are on their way */
     unsigned posted; /* work requests for what is sent, not complete */
     unsigned unsignaled; /* the last ones of them, which have no completion */
@@ -196,10 +202,10 @@ regions_t *verbs_regions_new(struct ibv_pd *pd);
 void verbs_regions_free(regions_t *regions);
 /* Ends the registrations without a use. */
 void verbs_regions_trim(regions_t *regions);
-/* Takes memory of a user, which the device may read, or a peer's device write
- * if it is to be written; NULL: it cannot be had. */
+/* Takes memory of a user, which the device may read and use by access
+ * (IBV_ACCESS_); NULL: it cannot be had. */
 region_t *verbs_region_take(regions_t *regions, const void *memory,
-                            size_t bytes, bool written);
+                            size_t bytes, int access);
 void verbs_region_drop(region_t *region);
 /* Drops a region in which a device may still write: it does not after this. */
 void verbs_region_end(region_t *region);
@@ -240,6 +246,7 @@ void *verbs_expose(void *wire, int peer, void *memory, size_t bytes,
 void verbs_conceal(void *wire, int peer, void *exposed, int complete);
 int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
               const dscomm_wire_put_t *put);
+void verbs_stop(void *wire, int peer, dscomm_wire_frame_t *frame);
 /* A part has come from peer. */
 void verbs_part(verbs_t *verbs, int peer, op_t *op, size_t bytes,
                 uint32_t given_back);

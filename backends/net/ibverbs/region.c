@@ -38,8 +38,8 @@ struct region {
     regions_t *regions;
     struct ibv_mr *mr;
     uintptr_t begin, end;
-    unsigned uses; /* one at most if it is written */
-    bool written; /* a peer's device may write there */
+    unsigned uses; /* one at most if peers have access */
+    int access; /* IBV_ACCESS_ */
     bool stale; /* not for further uses */
 };
 
@@ -230,14 +230,12 @@ static void kept_limit(regions_t *regions, unsigned most)
 }
 
 static region_t *region_new(regions_t *regions, uintptr_t begin, uintptr_t end,
-                            bool written)
+                            int access)
 {
-    const int access =
-        written ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : 0;
     region_t *region = g_new0(region_t, 1);
 
     *region = (region_t){
-        .regions = regions, .begin = begin, .end = end, .written = written};
+        .regions = regions, .begin = begin, .end = end, .access = access};
     TAILQ_INSERT_HEAD(&regions->all, region, in_all);
     /* Before the registration: what is unmapped in between is noticed. */
     region->stale = !region_watch(region);
@@ -255,7 +253,7 @@ static region_t *region_new(regions_t *regions, uintptr_t begin, uintptr_t end,
 }
 
 region_t *verbs_region_take(regions_t *regions, const void *memory,
-                            size_t bytes, bool written)
+                            size_t bytes, int access)
 {
     const uintptr_t begin = (uintptr_t)memory & ~(regions->page - 1);
     const uintptr_t end =
@@ -266,10 +264,11 @@ region_t *verbs_region_take(regions_t *regions, const void *memory,
     events_use(regions);
     TAILQ_FOREACH (region, &regions->all, in_all)
         if (!region->stale && region->begin <= begin && end <= region->end &&
-            region->written == written && !(written && region->uses))
+            region->access == access &&
+            !((access & IBV_ACCESS_REMOTE_WRITE) && region->uses))
             break;
     if (!region)
-        region = region_new(regions, begin, end, written);
+        region = region_new(regions, begin, end, access);
     else if (!region->uses)
         regions->kept--;
     if (!region)

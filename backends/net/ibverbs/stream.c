@@ -32,18 +32,42 @@ static dscomm_wire_frame_t *queue_take(pair_t *pair)
     return frame;
 }
 
-/* Frees the op of a put that is in no list. */
+static void op_give(verbs_t *verbs, op_t *op)
+{
+    op->kind = OP_SEND;
+    op->reads = false;
+    SLIST_INSERT_HEAD(&verbs->sends, op, in_free);
+    verbs->free_sends++;
+}
+
+/* Frees the op of a put or an access that is in no list. */
 static void put_end(verbs_t *verbs, op_t *op, bool succeeded)
 {
     dscomm_wire_frame_t *frame = op->frame;
 
     verbs->pairs[op->peer].flying -= op->bytes;
-    verbs_region_drop(op->region);
-    SLIST_INSERT_HEAD(&verbs->puts, op, in_free);
+    if (op->slot && op->reads && succeeded && frame->data)
+        memcpy((void *)(uintptr_t)frame->data, op->slot, op->bytes);
+    if (op->region)
+        verbs_region_drop(op->region);
+    if (op->slot)
+        op_give(verbs, op);
+    else
+        SLIST_INSERT_HEAD(&verbs->puts, op, in_free);
     if (succeeded)
         verbs->calls->sent(verbs->args.arg, frame);
     else
         verbs->calls->dropped(verbs->args.arg, frame);
+}
+
+static void puts_drop(verbs_t *verbs, struct op_queue *puts)
+{
+    while (!TAILQ_EMPTY(puts)) {
+        op_t *op = TAILQ_FIRST(puts);
+
+        TAILQ_REMOVE(puts, op, in_pair);
+        put_end(verbs, op, false);
+    }
 }
 
 void verbs_frames_drop(verbs_t *verbs, pair_t *pair)
@@ -51,12 +75,8 @@ void verbs_frames_drop(verbs_t *verbs, pair_t *pair)
     while (pair->queue.first)
         verbs->calls->dropped(verbs->args.arg, queue_take(pair));
     pair->queue.bytes = 0;
-    while (!TAILQ_EMPTY(&pair->puts)) {
-        op_t *op = TAILQ_FIRST(&pair->puts);
-
-        TAILQ_REMOVE(&pair->puts, op, in_pair);
-        put_end(verbs, op, false);
-    }
+    puts_drop(verbs, &pair->accesses);
+    puts_drop(verbs, &pair->puts);
 }
 
 /* Copies as much of a frame as there is room for to a part. */
@@ -107,19 +127,13 @@ static bool can_send(const verbs_t *verbs, const pair_t *pair)
     return pair->state == PAIR_UP && !pair->failed && !verbs->is_down;
 }
 
-static void op_give(verbs_t *verbs, op_t *op)
-{
-    SLIST_INSERT_HEAD(&verbs->sends, op, in_free);
-    verbs->free_sends++;
-}
-
 /* Posts a work request, of op and with its bytes; false: this rank's device
  * does not take it. */
 static bool request_post(verbs_t *verbs, op_t *op, const void *data,
                          struct ibv_send_wr *wr)
 {
     pair_t *pair = &verbs->pairs[op->peer];
-    const bool signals = op->kind == OP_PUT || !op->bytes ||
+    const bool signals = op->kind != OP_SEND || !op->bytes ||
                          pair->unsignaled + 1 >= SIGNAL_ONE_OF ||
                          verbs->free_sends < SENDS / 2;
     struct ibv_sge part = {.addr = (uintptr_t)data,
@@ -131,7 +145,7 @@ static bool request_post(verbs_t *verbs, op_t *op, const void *data,
     wr->wr_id = (uintptr_t)op;
     if (signals)
         wr->send_flags |= IBV_SEND_SIGNALED;
-    if (op->kind == OP_SEND && op->bytes <= verbs->max_inline)
+    if (op->slot && !op->reads && op->bytes <= verbs->max_inline)
         wr->send_flags |= IBV_SEND_INLINE;
     wr->sg_list = &part;
     wr->num_sge = op->bytes > 0;
@@ -209,12 +223,75 @@ static void put_send(verbs_t *verbs, int peer)
     }
 }
 
+/* Makes an access one by a slot; NULL: none is free. */
+static op_t *access_copy(verbs_t *verbs, op_t *access)
+{
+    const pair_t *pair = &verbs->pairs[access->peer];
+    dscomm_wire_frame_t *frame = access->frame;
+    op_t *op = op_take(verbs, pair);
+
+    if (!op)
+        return NULL;
+    op->kind = OP_ACCESS;
+    op->peer = access->peer;
+    op->bytes = access->bytes;
+    op->frame = frame;
+    op->region = NULL;
+    op->reads = access->reads;
+    op->remote = access->remote;
+    op->rkey = access->rkey;
+    if (!op->reads)
+        memcpy(op->slot, frame->data, op->bytes);
+    frame->done = 1;
+    SLIST_INSERT_HEAD(&verbs->puts, access, in_free);
+    return op;
+}
+
+/* Lets the device make the first access; false: it cannot now. */
+static bool access_send(verbs_t *verbs, int peer)
+{
+    pair_t *pair = &verbs->pairs[peer];
+    op_t *op = TAILQ_FIRST(&pair->accesses);
+    dscomm_wire_frame_t *frame = op->frame;
+    struct ibv_send_wr wr = {
+        .opcode = op->reads ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
+        .wr.rdma = {.remote_addr = op->remote, .rkey = op->rkey}};
+
+    if (pair->posted >= SEND_DEPTH)
+        return false;
+    TAILQ_REMOVE(&pair->accesses, op, in_pair);
+    if (!frame->data) {
+        put_end(verbs, op, true);
+        return true;
+    }
+    if (op->region) {
+        frame->done = 1;
+        frame->pinned = 1;
+    } else {
+        op_t *by_slot = access_copy(verbs, op);
+
+        if (!by_slot) {
+            TAILQ_INSERT_HEAD(&pair->accesses, op, in_pair);
+            return false;
+        }
+        op = by_slot;
+    }
+    if (request_post(verbs, op, op->region ? frame->data : op->slot, &wr))
+        return true;
+    put_end(verbs, op, false);
+    return false;
+}
+
+/* What is posted after an access is sent after it. */
 void verbs_send(verbs_t *verbs, int peer)
 {
     pair_t *pair = &verbs->pairs[peer];
     dscomm_wire_frame_t *sent, *next;
     op_t *op;
 
+    while (!TAILQ_EMPTY(&pair->accesses))
+        if (!can_send(verbs, pair) || !access_send(verbs, peer))
+            return;
     while (pair->queue.first && pair->window && can_send(verbs, pair) &&
            (op = op_take(verbs, pair)) != NULL) {
         const size_t bytes = part_fill(pair, op->slot, &sent);
@@ -251,7 +328,7 @@ static void op_end(verbs_t *verbs, pair_t *pair, op_t *op, bool succeeded)
 {
     TAILQ_REMOVE(&pair->flying_ops, op, in_pair);
     pair->posted--;
-    if (op->kind == OP_PUT) {
+    if (op->kind != OP_SEND) {
         put_end(verbs, op, succeeded);
         return;
     }
@@ -312,9 +389,13 @@ void *verbs_expose(void *wire, int peer, void *memory, size_t bytes,
                    unsigned char *key)
 {
     const verbs_t *verbs = wire;
-    region_t *region = verbs_region_take(verbs->regions, memory, bytes, true);
+    const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                       (peer < 0 ? IBV_ACCESS_REMOTE_READ : 0);
+    region_t *region;
 
-    (void)peer;
+    if (peer < 0 && !verbs->own.reads)
+        return NULL;
+    region = verbs_region_take(verbs->regions, memory, bytes, access);
     if (!region)
         return NULL;
     memset(key, 0, DSCOMM_WIRE_KEY);
@@ -334,7 +415,7 @@ void verbs_conceal(void *wire, int peer, void *exposed, int complete)
         verbs_region_end(exposed);
 }
 
-/* The op of a put; the oldest free one, or a new one. */
+/* An op without a slot; the last freed one, or a new one. */
 static op_t *put_op(verbs_t *verbs)
 {
     op_t *op = SLIST_FIRST(&verbs->puts);
@@ -343,7 +424,6 @@ static op_t *put_op(verbs_t *verbs)
         SLIST_REMOVE_HEAD(&verbs->puts, in_free);
     else
         op = g_new0(op_t, 1);
-    op->kind = OP_PUT;
     return op;
 }
 
@@ -352,31 +432,51 @@ int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
 {
     verbs_t *verbs = wire;
     pair_t *pair = &verbs->pairs[peer];
+    struct op_queue *puts = put->is_access ? &pair->accesses : &pair->puts;
     const uint64_t bytes = get_64(put->key + 8);
-    region_t *region;
+    const bool by_slot = put->is_access && frame->bytes <= SLOT_BYTES;
+    region_t *region = NULL;
     op_t *op;
 
-    if (!can_send(verbs, pair) || frame->bytes > verbs->port.max_msg_sz ||
-        put->offset > bytes || frame->bytes > bytes - put->offset)
+    if ((put->is_access ? pair->state == PAIR_LOST : !can_send(verbs, pair)) ||
+        frame->bytes > verbs->port.max_msg_sz || put->offset > bytes ||
+        frame->bytes > bytes - put->offset)
         return 0;
-    region = verbs_region_take(verbs->regions, put->message, put->bytes, false);
-    if (!region)
+    if (!by_slot)
+        region = verbs_region_take(verbs->regions, put->message, put->bytes,
+                                   put->reads ? IBV_ACCESS_LOCAL_WRITE : 0);
+    if (!by_slot && !region)
         return 0;
     op = put_op(verbs);
+    op->kind = put->is_access ? OP_ACCESS : OP_PUT;
     op->peer = peer;
     op->bytes = frame->bytes;
     op->frame = frame;
     op->region = region;
-    op->lkey = verbs_region_lkey(region);
+    op->lkey = region ? verbs_region_lkey(region) : 0;
+    op->reads = put->reads;
     op->remote = get_64(put->key) + put->offset;
     op->rkey = get_32(put->key + 16);
     op->tag = put->tag;
     frame->done = 0;
     pair->flying += op->bytes;
-    TAILQ_INSERT_TAIL(&pair->puts, op, in_pair);
-    if (TAILQ_FIRST(&pair->puts) == op)
+    TAILQ_INSERT_TAIL(puts, op, in_pair);
+    if (TAILQ_FIRST(puts) == op)
         verbs_send(verbs, peer);
     return 1;
+}
+
+/* The device may refuse to go on, which ends the connection. */
+void verbs_stop(void *wire, int peer, dscomm_wire_frame_t *frame)
+{
+    const verbs_t *verbs = wire;
+    op_t *op;
+
+    TAILQ_FOREACH (op, &verbs->pairs[peer].flying_ops, in_pair)
+        if (op->kind == OP_ACCESS && op->frame == frame && op->region) {
+            verbs_region_end(op->region);
+            op->region = NULL;
+        }
 }
 
 /* Receiving. */

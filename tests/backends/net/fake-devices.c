@@ -52,6 +52,8 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
     *attr = (struct ibv_device_attr){.phys_port_cnt =
                                          device_of(context->device)->ports,
                                      .max_cqe = fake.max_cqe,
+                                     .max_qp_rd_atom = fake.max_reads,
+                                     .max_qp_init_rd_atom = fake.max_reads,
                                      .max_srq_wr = fake.max_srq_wr};
     return 0;
 }

@@ -44,6 +44,7 @@ typedef struct {
     fake_srq_t *srq;
     uint32_t peer;
     unsigned access, max_inline;
+    unsigned reads, reads_served; /* at a time */
 } fake_qp_t;
 
 typedef struct {
@@ -70,6 +71,7 @@ void fake_reset(void)
                     .max_msg_sz = 1U << 30,
                     .max_cqe = 32767,
                     .max_srq_wr = 32767,
+                    .max_reads = 128,
                     .max_inline = 512};
     for (int i = 0; i < FAKE_DEVICES; i++)
         fake.device[i].ports = 1;
@@ -288,11 +290,13 @@ void fake_datagram(uint32_t number, const void *data, size_t bytes)
 
 /* Does what a reliable connection does with a work request. */
 static enum ibv_wc_status carry_out(fake_qp_t *qp, const struct ibv_send_wr *wr,
-                                    const void *data, size_t bytes)
+                                    void *data, size_t bytes)
 {
     fake_qp_t *to = (fake_qp_t *)fake_qp(qp->peer);
     struct ibv_wc wc = {.imm_data = wr->imm_data, .wc_flags = IBV_WC_WITH_IMM};
     const bool writes = wr->opcode != IBV_WR_SEND_WITH_IMM;
+    const int remote = wr->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ
+                                                      : IBV_ACCESS_REMOTE_WRITE;
 
     if (fake.next_status) {
         const enum ibv_wc_status status = fake.next_status;
@@ -303,17 +307,22 @@ static enum ibv_wc_status carry_out(fake_qp_t *qp, const struct ibv_send_wr *wr,
     if (!to || to->peer != qp->qp.qp_num || to->qp.state < IBV_QPS_RTR ||
         to->qp.state == IBV_QPS_ERR)
         return IBV_WC_RETRY_EXC_ERR;
-    if (writes && !(to->access & IBV_ACCESS_REMOTE_WRITE))
+    if (writes && !(to->access & remote))
         return IBV_WC_REM_INV_REQ_ERR;
+    if (wr->opcode == IBV_WR_RDMA_READ && (!qp->reads || !to->reads_served))
+        return IBV_WC_LOC_QP_OP_ERR;
     if (writes && bytes) {
         if (!allowed(wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, bytes,
-                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)) {
+                     IBV_ACCESS_LOCAL_WRITE | remote)) {
             to->qp.state = IBV_QPS_ERR;
             return IBV_WC_REM_ACCESS_ERR;
         }
-        memcpy((void *)(uintptr_t)wr->wr.rdma.remote_addr, data, bytes);
+        if (wr->opcode == IBV_WR_RDMA_READ)
+            memcpy(data, (void *)(uintptr_t)wr->wr.rdma.remote_addr, bytes);
+        else
+            memcpy((void *)(uintptr_t)wr->wr.rdma.remote_addr, data, bytes);
     }
-    if (wr->opcode == IBV_WR_RDMA_WRITE)
+    if (wr->opcode == IBV_WR_RDMA_WRITE || wr->opcode == IBV_WR_RDMA_READ)
         return IBV_WC_SUCCESS;
     wc.opcode = writes ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
     if (!receive(to, data, bytes, 0, &wc)) {
@@ -329,7 +338,8 @@ static int post_send(struct ibv_qp *base, struct ibv_send_wr *wr,
     fake_qp_t *qp = (fake_qp_t *)base;
     const struct ibv_sge *part = wr->num_sge ? wr->sg_list : NULL;
     const size_t bytes = part ? part->length : 0;
-    const void *data = part ? (const void *)(uintptr_t)part->addr : NULL;
+    const bool reads = wr->opcode == IBV_WR_RDMA_READ;
+    void *data = part ? (void *)(uintptr_t)part->addr : NULL;
     enum ibv_wc_status status = IBV_WC_SUCCESS;
 
     *bad = wr;
@@ -338,8 +348,9 @@ static int post_send(struct ibv_qp *base, struct ibv_send_wr *wr,
     g_assert(base->state >= IBV_QPS_RTS);
     g_assert(bytes <= fake.max_msg_sz);
     if (wr->send_flags & IBV_SEND_INLINE)
-        g_assert(bytes <= qp->max_inline);
-    else if (bytes && !allowed(part->lkey, part->addr, bytes, 0))
+        g_assert(bytes <= qp->max_inline && !reads);
+    else if (bytes && !allowed(part->lkey, part->addr, bytes,
+                               reads ? IBV_ACCESS_LOCAL_WRITE : 0))
         status = IBV_WC_LOC_PROT_ERR;
     if (base->state == IBV_QPS_ERR) {
         send_complete(qp, wr, IBV_WC_WR_FLUSH_ERR);
@@ -436,6 +447,10 @@ int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
         qp->access = attr->qp_access_flags;
     if (mask & IBV_QP_DEST_QPN)
         qp->peer = attr->dest_qp_num;
+    if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+        qp->reads = attr->max_rd_atomic;
+    if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+        qp->reads_served = attr->max_dest_rd_atomic;
     base->state = attr->qp_state;
     return 0;
 }

@@ -48,7 +48,7 @@ typedef struct {
     enum ibv_port_state state;
     uint8_t link_layer;
     uint32_t max_msg_sz;
-    int max_cqe, max_srq_wr;
+    int max_cqe, max_srq_wr, max_reads;
     unsigned max_inline;
     unsigned drop_datagrams; /* so many are lost from now on */
     bool silent; /* completions make no channel readable */

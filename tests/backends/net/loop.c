@@ -134,9 +134,8 @@ static void *loop_expose(void *wire, int p, void *memory, size_t bytes,
     loop_t *loop = wire;
     exposed_t *exposed;
 
-    (void)p;
     (void)bytes;
-    if (g_rand_int_range(loop->random, 0, EXPOSE_ONE_OF))
+    if (p < 0 || g_rand_int_range(loop->random, 0, EXPOSE_ONE_OF))
         return NULL;
     exposed = g_new(exposed_t, 1);
     *exposed = (exposed_t){.number = ++loop->exposures, .memory = memory};
@@ -167,6 +166,14 @@ static int loop_put(void *wire, int p, dscomm_wire_frame_t *frame,
     sending->put = (put_t){.offset = put->offset, .tag = put->tag};
     memcpy(&sending->put.exposed, put->key, sizeof sending->put.exposed);
     return 1;
+}
+
+/* No frame is pinned. */
+static void loop_stop(void *wire, int p, dscomm_wire_frame_t *frame)
+{
+    (void)wire;
+    (void)p;
+    (void)frame;
 }
 
 /* Gives a frame to the wire below. */
@@ -532,6 +539,7 @@ static const dscomm_wire_ops_t loop_wire = {
     .expose = loop_expose,
     .conceal = loop_conceal,
     .put = loop_put,
+    .stop = loop_stop,
 };
 
 DSCOMM_WIRE_SLOTS(slots, loop_wire);

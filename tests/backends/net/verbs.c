@@ -438,6 +438,122 @@ static void test_put(void)
     munmap(to, BYTES + 2);
 }
 
+/* Has rank 0 access memory of rank 1. */
+static int access_memory(const void *data, size_t bytes,
+                         const unsigned char *key, uint64_t offset, int reads)
+{
+    dscomm_wire_put_t put = {.size = sizeof put,
+                             .offset = offset,
+                             .message = data,
+                             .bytes = bytes,
+                             .is_access = 1,
+                             .reads = reads};
+
+    memcpy(put.key, key, sizeof put.key);
+    return verbs_wire.put(ranks[0].wire, 1, frame_new(data, bytes), &put);
+}
+
+/* Accesses of users move bytes both ways, tell the peer nothing, and come
+ * before what is posted after them. */
+static void test_access(void)
+{
+    enum { BYTES = 100000, MANY = 300 };
+    static const size_t sizes[] = {1,    8, 300, SLOT_BYTES, SLOT_BYTES + 1,
+                                   BYTES};
+    char *from = pages_new(BYTES), *to = pages_new(BYTES),
+         *back = pages_new(BYTES);
+    char small[8] = {0};
+    unsigned char key[DSCOMM_WIRE_KEY];
+    dscomm_wire_frame_t *frame;
+    void *exposed;
+    int objects;
+
+    fake_reset();
+    both_open();
+    exposed = verbs_wire.expose(ranks[1].wire, -1, to, BYTES, key);
+    ok(exposed != NULL, "memory can be exposed to all");
+    connect_to(0, 1);
+    access_memory("early", 5, key, 0, 0);
+    ok(becomes(&ranks[0].sent, 1, 1000) && !memcmp(to, "early", 5),
+       "an access waits for the connection");
+    for (size_t i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        const size_t offset = BYTES - sizes[i];
+
+        for (size_t b = 0; b < sizes[i]; b++)
+            from[b] = (char)(b * 5 + i + 1);
+        memset(to, 0, BYTES);
+        memset(back, 0, BYTES);
+        access_memory(from, sizes[i], key, offset, 0);
+        poll_both(10);
+        access_memory(back, sizes[i], key, offset, 1);
+        poll_both(10);
+        ok(!memcmp(to + offset, from, sizes[i]) &&
+               !memcmp(back, from, sizes[i]) && (!offset || !to[offset - 1]) &&
+               (sizes[i] == BYTES || !back[sizes[i]]),
+           "%zu bytes are put, and got", sizes[i]);
+    }
+    is_int(ranks[1].written, 0, "the peer is not told");
+    is_int(ranks[0].sent, 1 + 2 * (int)G_N_ELEMENTS(sizes), "each has its end");
+    memset(to, 0, BYTES);
+    for (int i = 0; i < MANY; i++)
+        access_memory(from + i % 3, 1 + (size_t)i % 2 * SLOT_BYTES, key,
+                      (uint64_t)i * 4, 0);
+    post(0, 1, "after", 5);
+    for (int i = 0; i < 1000 && !ranks[1].landed; i++)
+        poll_both(1);
+    ok(ranks[1].landed == 1 && to[(MANY - 2) * 4] && to[(MANY - 1) * 4],
+       "a frame arrives after the puts before it");
+    ok(becomes(&ranks[0].sent, 2 + 2 * (int)G_N_ELEMENTS(sizes) + MANY, 1000),
+       "all of them have their end");
+    is_int(access_memory(from, 2, key, BYTES - 1, 1), 0,
+           "an access beyond the memory is refused");
+    both_close("accesses");
+
+    fake_reset();
+    both_connect();
+    exposed = verbs_wire.expose(ranks[1].wire, -1, to, BYTES, key);
+    memset(back, 0, BYTES);
+    for (int i = 0; i < 2; i++) {
+        dscomm_wire_put_t get = {.size = sizeof get,
+                                 .message = i ? back : small,
+                                 .bytes = i ? BYTES : sizeof small,
+                                 .is_access = 1,
+                                 .reads = 1};
+
+        memcpy(get.key, key, sizeof get.key);
+        frame = frame_new(get.message, get.bytes);
+        verbs_wire.put(ranks[0].wire, 1, frame, &get);
+        if (!i)
+            frame->data = NULL;
+    }
+    objects = fake.objects;
+    ok(frame->pinned, "the device writes what a long get reads");
+    verbs_wire.stop(ranks[0].wire, 1, frame);
+    is_int(fake.objects, objects - 1, "which it cannot after it is given up");
+    ok(becomes(&ranks[0].sent, 3, 1000) && !ranks[0].lost && !small[0],
+       "nor is what a short one has read delivered");
+    verbs_wire.conceal(ranks[1].wire, -1, exposed, 0);
+    memset(back, 7, BYTES);
+    access_memory(back, 8, key, 0, 1);
+    poll_both(10);
+    ok(ranks[0].lost == 1 && strstr(ranks[0].why, "refuses access") &&
+           back[0] == 7,
+       "a get from memory that is concealed ends the connection");
+    is_int(access_memory(back, 8, key, 0, 1), 0,
+           "after which none is accepted");
+    both_close("gets that are given up");
+
+    fake_reset();
+    fake.max_reads = 0;
+    both_open();
+    ok(!verbs_wire.expose(ranks[1].wire, -1, to, BYTES, key),
+       "a device that serves no reads exposes nothing to all");
+    both_close("no reads");
+    munmap(from, BYTES);
+    munmap(to, BYTES);
+    munmap(back, BYTES);
+}
+
 /* Memory that comes after other memory at the same address is registered. */
 static void test_unmapped(void)
 {
@@ -615,8 +731,8 @@ static void test_addresses(void)
     } cases[] = {
         {0, 'x', 32, "published no address"},
         {0, 'D', 0, "no address"},
-        {4, 2, 32, "version 2"},
-        {4, 1, 31, "same dscomm"},
+        {4, 1, 32, "version 1"},
+        {4, 2, 31, "same dscomm"},
         {6, 0, 32, "damaged"},
         {6, 9, 32, "damaged"},
         {15, 1, 32, "damaged"},
@@ -755,6 +871,7 @@ int main(void)
 {
     test_exchange();
     test_put();
+    test_access();
     test_two_exposed();
     test_unmapped();
     test_statuses();

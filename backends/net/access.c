@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory that the device of the wire reads and writes for other ranks. */
+#include "config.h"
+
+#include "backends/net/engine.h"
+
+/* Longest part of an access that a device makes at once. */
+#define PART_MOST ((size_t)1 << 30)
+#define EVERY_PEER (-1)
+
+/* Memory that is exposed. */
+typedef struct {
+    domain_t *domain;
+    void *exposed; /* the wire's */
+} registered_t;
+
+G_STATIC_ASSERT(DSCOMM_WIRE_KEY <= DSCOMM_BACKEND_KEY);
+
+dscomm_status_t net_mem_register(void *impl, void *address, size_t bytes,
+                                 void *key, void **ret_registered)
+{
+    const engine_t *engine = impl;
+    domain_t *domain = engine->domain;
+    registered_t *registered;
+    void *exposed;
+
+    if (!domain->ops.expose)
+        return DSCOMM_ERR_UNSUPPORTED;
+    net_enter(domain);
+    exposed = domain->ops.expose(domain->wire, EVERY_PEER, address, bytes, key);
+    net_leave(domain);
+    if (!exposed)
+        return DSCOMM_ERR_UNSUPPORTED;
+    registered = g_new(registered_t, 1);
+    *registered = (registered_t){.domain = domain, .exposed = exposed};
+    *ret_registered = registered;
+    return DSCOMM_OK;
+}
+
+void net_mem_deregister(void *impl, void *handle)
+{
+    registered_t *registered = handle;
+    domain_t *domain = registered->domain;
+
+    (void)impl;
+    net_enter(domain);
+    domain->ops.conceal(domain->wire, EVERY_PEER, registered->exposed, 0);
+    net_leave(domain);
+    g_free(registered);
+}
+
+/* Gives all parts to the wire. An access of which it has taken a part, but not
+ * all, cannot be taken back. */
+static dscomm_status_t parts_post(request_t *request,
+                                  const dscomm_access_t *access, bool reads)
+{
+    size_t offset = 0;
+
+    request->state = REQUEST_SENDING;
+    request->wanted = access->bytes;
+    while (offset < access->bytes) {
+        const size_t bytes = MIN(access->bytes - offset, PART_MOST);
+
+        if (!net_post_access(request, access, reads, offset, bytes))
+            break;
+        offset += bytes;
+    }
+    if (!offset)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "group '%s': the device cannot reach the %zu bytes "
+                           "of a %s: allow more locked memory (ulimit -l)",
+                           request->engine->name, access->bytes,
+                           reads ? "get" : "put");
+    if (offset < access->bytes)
+        net_engine_lack(request->engine, "its device cannot reach the memory "
+                                         "of a long access: allow more locked "
+                                         "memory (ulimit -l)");
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t access_begin(engine_t *engine,
+                                    const dscomm_access_t *access, bool reads,
+                                    request_t *request)
+{
+    const dscomm_message_t message = {.peer = access->peer,
+                                      .bytes = access->bytes};
+    dscomm_status_t status;
+
+    net_engine_resolve(engine);
+    net_enter(engine->domain);
+    net_request_init(engine, &message, request, access->peer);
+    net_link_open(engine->domain, request->peer);
+    status = net_peer_check(engine, request->peer);
+    if (status == DSCOMM_OK)
+        status = parts_post(request, access, reads);
+    net_leave(engine->domain);
+    return status;
+}
+
+dscomm_status_t net_put(void *impl, const dscomm_access_t *access,
+                        dscomm_request_t *head)
+{
+    return access_begin(impl, access, false, (request_t *)head);
+}
+
+dscomm_status_t net_get(void *impl, const dscomm_access_t *access,
+                        dscomm_request_t *head)
+{
+    return access_begin(impl, access, true, (request_t *)head);
+}
