@@ -208,6 +208,8 @@ struct request {
     arrival_t *arrival; /* a receive's message, while it is arriving; the
                            arrival of a send that is kept */
     bool pumping; /* its pieces are being posted */
+    bool starting; /* the call that starts it has not returned: its end is no
+                      progress, as the caller sees it */
     LIST_HEAD(, frame) frames;
     LIST_HEAD(, sink) sinks;
 };
@@ -251,6 +253,7 @@ struct domain {
     uint64_t order; /* of the last posted receive */
     unsigned char secret[32];
     GHashTable *spaces; /* space_t by context */
+    space_t *last_space; /* that was looked for; or NULL */
     GHashTable *closed; /* contexts of groups that this rank has closed */
     LIST_HEAD(, engine) engines;
     uint64_t polls;

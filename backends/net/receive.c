@@ -30,7 +30,7 @@ void net_request_end(request_t *request, dscomm_status_t status)
     net_conceal(request);
     net_id_drop(request->engine->domain, request);
     request->state = REQUEST_ENDED;
-    request->engine->moved++;
+    request->engine->moved += !request->starting;
     request->head.status = status;
 }
 

@@ -31,7 +31,7 @@ static void send_pump(request_t *request)
 void net_request_sent(request_t *request, size_t bytes)
 {
     request->moved += bytes;
-    request->engine->moved++;
+    request->engine->moved += !request->starting;
     if (request->id && !request->pumping)
         send_pump(request);
     else if (!request->id && request->moved >= request->wanted &&
@@ -225,12 +225,14 @@ int net_send_now(void *impl, const dscomm_message_t *message)
     net_enter(domain);
     request->head.status = DSCOMM_IN_PROGRESS;
     net_request_init(engine, message, request, message->peer);
+    request->starting = true;
     if (link->state == LINK_OPEN && TAILQ_EMPTY(&link->stalled) &&
         link->credit >= send_cost(request)) {
         send_begin(request);
         sent = request->head.status == DSCOMM_OK;
         engine->has_begun = !sent;
     }
+    request->starting = false;
     if (engine->has_begun)
         net_frames_copy(request);
     net_leave(domain);
@@ -260,6 +262,7 @@ dscomm_status_t net_isend(void *impl, const dscomm_message_t *message,
     net_engine_resolve(engine);
     net_enter(domain);
     net_request_init(engine, message, request, message->peer);
+    request->starting = true;
     link = &domain->links[request->peer];
     if (request->peer != domain->rank)
         net_link_open(domain, request->peer);
@@ -275,6 +278,8 @@ dscomm_status_t net_isend(void *impl, const dscomm_message_t *message,
         else
             send_stall(request);
     }
+    if (head->status == DSCOMM_IN_PROGRESS)
+        request->starting = false;
     net_leave(domain);
     return status;
 }

@@ -35,8 +35,13 @@ static struct requests *posted_list(space_t *space, const request_t *receive)
 
 space_t *net_space(domain_t *domain, uint64_t context)
 {
-    space_t *space = g_hash_table_lookup(domain->spaces, &context);
+    space_t *space = domain->last_space;
 
+    if (space && space->context == context)
+        return space;
+    space = g_hash_table_lookup(domain->spaces, &context);
+    if (space)
+        domain->last_space = space;
     if (space || g_hash_table_contains(domain->closed, &context))
         return space;
     space = g_try_new0(space_t, 1);
@@ -88,6 +93,7 @@ void net_space_close(domain_t *domain, space_t *space)
                                   (arrival->id ? 0 : arrival->bytes));
     *context = space->context;
     g_hash_table_add(domain->closed, context);
+    domain->last_space = NULL;
     g_hash_table_remove(domain->spaces, &space->context);
 }
 

@@ -9,8 +9,9 @@
  *   8  u32 from, u32 to
  *  16  u32 queue pair, u32 sequence number
  *  24  u32 queue pair of the receiver that the sender knows; 0: none
- *  28  u32 0
- *  32  HMAC-SHA256 of bytes 0 to 31 */
+ *  28  u32 rkey of the sender's ring; 0: it has none
+ *  32  u64 address of that
+ *  40  HMAC-SHA256 of bytes 0 to 39 */
 #include "config.h"
 
 #include "backends/net/ibverbs/ibverbs.h"
@@ -22,9 +23,9 @@
 #include <string.h>
 
 #define MS (INT64_C(1000000))
-#define HELLO_SIGNED 32
+#define HELLO_SIGNED 40
 #define HELLO_BYTES (HELLO_SIGNED + 32)
-#define HELLO_VERSION 1
+#define HELLO_VERSION 2
 #define HELLO_IS_UP 1 /* the sender can send frames: no answer is needed */
 /* The device puts a header (GRH) before a datagram. */
 #define GRH_BYTES 40
@@ -161,6 +162,10 @@ static void greet(verbs_t *verbs, int peer)
     put_32(hello + 16, pair->qp->qp_num);
     put_32(hello + 20, pair->psn);
     put_32(hello + 24, pair->peer_qpn);
+    if (pair->rings.region) {
+        put_32(hello + 28, pair->rings.region->rkey);
+        put_64(hello + 32, (uintptr_t)pair->rings.memory);
+    }
     hello_sign(verbs, hello, hello + HELLO_SIGNED);
     part = (struct ibv_sge){
         .addr = (uintptr_t)op->slot, .length = HELLO_BYTES, .lkey = op->lkey};
@@ -312,6 +317,8 @@ static bool pair_open(verbs_t *verbs, int peer)
     if (pair->qp)
         return true;
     error = pair_room(verbs);
+    if (!error)
+        error = verbs_ring_open(verbs, pair);
     if (!error) {
         pair->qp = qp_make(verbs);
         error = pair->qp ? 0 : errno;
@@ -458,7 +465,7 @@ static const char *hello_refused(const verbs_t *verbs,
     if (get_32(hello + 12) != (uint32_t)verbs->args.rank ||
         from >= (uint32_t)verbs->args.ranks ||
         from == (uint32_t)verbs->args.rank || get_32(hello + 16) >> 24 ||
-        !get_32(hello + 16) || get_32(hello + 20) >> 24 || get_32(hello + 28))
+        !get_32(hello + 16) || get_32(hello + 20) >> 24)
         return "it is for another rank";
     return NULL;
 }
@@ -476,8 +483,10 @@ static void hello_take(verbs_t *verbs, const unsigned char *hello)
                         dscomm_last_error());
     if (!pair->qp || pair->failed || pair->state == PAIR_LOST)
         return;
-    if (!pair->peer_qpn)
+    if (!pair->peer_qpn) {
+        verbs_ring_join(pair, get_64(hello + 32), get_32(hello + 28));
         pair_join(verbs, peer, get_32(hello + 16), get_32(hello + 20));
+    }
     if (pair->failed || pair->peer_qpn != get_32(hello + 16))
         return;
     if (get_32(hello + 24) == pair->qp->qp_num)

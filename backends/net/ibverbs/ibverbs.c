@@ -25,6 +25,9 @@
 /* Events of the CQ that are acknowledged together, as each acknowledgement
  * takes a lock. */
 #define ACKS 64
+/* Polls that have found something in a ring, after which the completions are
+ * read. */
+#define RING_POLLS 8
 
 const dscomm_setting_t verbs_settings[] = {
     [SETTING_NAME] = {"DSCOMM_IBV_NAME", DSCOMM_SETTING_STRING, NULL, 0, 0,
@@ -55,6 +58,10 @@ const dscomm_setting_t verbs_settings[] = {
                          "Times that an RDMA device sends a packet again "
                          "before the connection fails; Soft-RoCE takes 7 as "
                          "without end."},
+    [SETTING_RING] = {"DSCOMM_IBV_RING", DSCOMM_SETTING_BOOL, "1", 0, 0, NULL,
+                      "Whether short messages of a few peers are polled for in "
+                      "memory. No for devices that write the bytes of one "
+                      "packet in any order."},
     {.name = NULL},
 };
 
@@ -322,7 +329,12 @@ static bool cq_read(verbs_t *verbs)
 static void verbs_poll(void *wire)
 {
     verbs_t *verbs = wire;
+    const bool found = verbs_rings_poll(verbs);
 
+    verbs->ring_polls += found;
+    if (found && verbs->ring_polls % RING_POLLS && !verbs->failed &&
+        !verbs->wants_event)
+        return;
     if (verbs->wants_event) {
         verbs->wants_event = false;
         channel_read(verbs);
@@ -339,6 +351,7 @@ static void verbs_poll(void *wire)
     /* A peer may have sent something before its end. */
     for (int i = 0; i < DRAINS && cq_read(verbs); i++)
         continue;
+    verbs_rings_poll(verbs);
     failed_lose(verbs);
 }
 
@@ -351,8 +364,8 @@ static void verbs_wait(void *wire, unsigned timeout_us)
         {.fd = verbs->channel->fd, .events = POLLIN},
         {.fd = verbs->wake, .events = POLLIN},
         {.fd = verbs->context->async_fd, .events = POLLIN}};
-    const struct timespec timeout = {timeout_us / 1000000,
-                                     timeout_us % 1000000 * 1000L};
+    const unsigned us = verbs_ring_sleep(verbs, timeout_us);
+    const struct timespec timeout = {us / 1000000, us % 1000000 * 1000L};
     const bool armed = verbs->armed;
 
     verbs->wants_event = true;
@@ -421,6 +434,7 @@ static void verbs_close(void *wire)
             ibv_destroy_qp(pair->qp);
         if (pair->ah)
             ibv_destroy_ah(pair->ah);
+        verbs_ring_close(pair);
         verbs_ops_drop(verbs, pair);
         verbs_frames_drop(verbs, pair);
     }

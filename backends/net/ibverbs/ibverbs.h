@@ -9,6 +9,11 @@
  * comes without a slot for it. A part that only gives slots back needs none of
  * the window: SPARE slots are for those.
  *
+ * A rank polls the memory of some of the peers that send it many short parts:
+ * those then write short parts to a ring there (ring.c), which takes neither a
+ * slot nor a completion of the receiver. Parts have numbers, as the receiver
+ * may see one of the ring before an older one of a slot.
+ *
  * All completions are of one queue (CQ). The id of a work request is the
  * address of its op_t. */
 #ifndef BACKENDS_NET_IBVERBS_IBVERBS_H
@@ -28,9 +33,16 @@
 /* Parts that a rank may have sent to another one beyond what that has given
  * back. */
 #define WINDOW 32
-/* Parts that only give slots back, each at least half a window, which a rank
- * that does not poll may get; twice as many as there are. */
-#define SPARE 4
+/* Parts that only give slots back, each at least half a window or half a ring,
+ * which a rank that does not poll may get; twice as many as there are. */
+#define SPARE 8
+/* Parts of a ring, and bytes of each: one packet, also over Ethernet. */
+#define RING_SLOTS 32
+#define RING_SLOT_BYTES ((size_t)1 << 10)
+/* Bytes of frames in one. */
+#define RING_BYTES (RING_SLOT_BYTES - sizeof(uint64_t))
+/* Rings that a rank polls at most. */
+#define RINGS_POLLED 8
 /* Work requests of a connection for what it sends. */
 #define SEND_DEPTH (WINDOW + SPARE + 2)
 /* Parts of this rank that may be on their way. */
@@ -97,6 +109,22 @@ typedef enum {
     PAIR_LOST
 } pair_state_t;
 
+/* The rings of a pair: this rank's, and the peer's. */
+typedef struct {
+    char *memory; /* NULL: there is none */
+    struct ibv_mr *region;
+    bool polled;
+    unsigned short_parts; /* that have come, up to those that make it polled */
+    unsigned taken; /* parts */
+    unsigned owed; /* to be given back to the peer */
+    uint64_t remote; /* address of the peer's */
+    uint32_t rkey;
+    bool is_polled; /* by the peer */
+    unsigned sent; /* parts */
+    unsigned room; /* parts that may be sent */
+    int64_t sent_ns; /* when something was sent last */
+} rings_t;
+
 /* The connection to another rank. */
 typedef struct {
     pair_state_t state;
@@ -121,6 +149,8 @@ typedef struct {
     unsigned unsignaled; /* the last ones of them, which have no completion */
     unsigned window; /* parts that may be sent */
     unsigned owed; /* slots to be given back to the peer */
+    uint16_t next_sent, next_came; /* numbers of parts */
+    rings_t rings;
     dscomm_wire_sink_t *sink; /* of the frame that is arriving, or NULL */
     bool broken; /* what comes from the peer makes no sense */
     bool failed; /* it is to be lost at the next poll */
@@ -162,6 +192,11 @@ struct verbs {
     struct ops greets; /* free ones, of datagrams that are sent */
     struct ops puts; /* free ones, without slots */
     unsigned max_inline;
+    bool has_rings;
+    int polled[RINGS_POLLED]; /* peers whose rings are polled */
+    unsigned polled_count;
+    unsigned ring_polls; /* that have found something */
+    int64_t ring_ns; /* when one of those peers has sent something last */
     unsigned open; /* pairs that have a queue pair */
     unsigned asking; /* pairs in PAIR_ASKING */
     unsigned failed; /* pairs that are to be lost */
@@ -212,6 +247,29 @@ void verbs_region_end(region_t *region);
 uint32_t verbs_region_lkey(const region_t *region);
 uint32_t verbs_region_rkey(const region_t *region);
 
+/* ring.c */
+
+/* Makes the memory of a pair's ring; an errno. */
+int verbs_ring_open(verbs_t *verbs, pair_t *pair);
+void verbs_ring_close(pair_t *pair);
+/* The peer's ring is there; rkey 0: it has none. */
+void verbs_ring_join(pair_t *pair, uint64_t remote, uint32_t rkey);
+/* Returns whether what is to be sent should go by the peer's ring. */
+bool verbs_ring_fits(pair_t *pair);
+/* Completes a part of so many bytes, which is in a slot; sets where it goes in
+ * wr, and returns the bytes to be written. */
+size_t verbs_ring_pack(pair_t *pair, char *slot, size_t bytes,
+                       struct ibv_send_wr *wr);
+/* Gives the next part of this rank's ring to the stream; false: it has not
+ * come. */
+bool verbs_ring_take(verbs_t *verbs, int peer);
+/* Takes all parts of the rings that are polled; false: there were none. */
+bool verbs_rings_poll(verbs_t *verbs);
+/* A part of so many bytes has come by a slot. */
+void verbs_ring_warm(verbs_t *verbs, int peer, size_t bytes);
+/* Returns the longest sleep, in us, after which no part is found too late. */
+unsigned verbs_ring_sleep(const verbs_t *verbs, unsigned most_us);
+
 /* connect.c */
 
 /* Completions that may be there at a time with so many connections. */
@@ -247,9 +305,17 @@ void verbs_conceal(void *wire, int peer, void *exposed, int complete);
 int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
               const dscomm_wire_put_t *put);
 void verbs_stop(void *wire, int peer, dscomm_wire_frame_t *frame);
-/* A part has come from peer. */
+/* A part has come from peer, with that immediate data. */
 void verbs_part(verbs_t *verbs, int peer, op_t *op, size_t bytes,
-                uint32_t given_back);
+                uint32_t immediate);
+/* What a part says besides frames: slots and parts of the ring that its sender
+ * gives back, and whether it polls its ring. */
+uint16_t verbs_back_give(pair_t *pair);
+#define BACK_NONSENSE UINT16_MAX
+/* The bytes of a part, and what it says besides; false: they make no sense,
+ * which ends the connection. */
+bool verbs_part_use(verbs_t *verbs, int peer, const char *from, size_t bytes,
+                    uint16_t back);
 /* A put of peer has written so many bytes. */
 void verbs_written(verbs_t *verbs, int peer, op_t *op, size_t bytes,
                    uint32_t tag);
@@ -278,7 +344,8 @@ enum {
     SETTING_TRAFFIC_CLASS,
     SETTING_PKEY,
     SETTING_TIMEOUT,
-    SETTING_RETRIES
+    SETTING_RETRIES,
+    SETTING_RING
 };
 
 #endif

@@ -101,7 +101,8 @@ static size_t frame_copy(dscomm_wire_frame_t *frame, char *to, size_t room)
 /* Fills a part from the queue. Frames that are complete in it have been sent:
  * they are put on a list of their own, because what the engine then posts has
  * to come after this part. */
-static size_t part_fill(pair_t *pair, char *to, dscomm_wire_frame_t **ret_sent)
+static size_t part_fill(pair_t *pair, char *to, size_t room,
+                        dscomm_wire_frame_t **ret_sent)
 {
     dscomm_wire_frame_t **last = ret_sent;
     size_t bytes = 0;
@@ -109,7 +110,7 @@ static size_t part_fill(pair_t *pair, char *to, dscomm_wire_frame_t **ret_sent)
     *last = NULL;
     while (pair->queue.first) {
         dscomm_wire_frame_t *frame = pair->queue.first;
-        const size_t copied = frame_copy(frame, to + bytes, SLOT_BYTES - bytes);
+        const size_t copied = frame_copy(frame, to + bytes, room - bytes);
 
         bytes += copied;
         if (!copied || frame->done < HEADER + frame->bytes)
@@ -189,15 +190,66 @@ static op_t *op_take(verbs_t *verbs, const pair_t *pair)
     return op;
 }
 
-/* Sends a part, which also gives slots back. */
+#define BACK_SLOTS 0x7f
+#define BACK_POLLS 0x80
+#define BACK_RING 8 /* bits below the parts of the ring */
+
+uint16_t verbs_back_give(pair_t *pair)
+{
+    const unsigned back = pair->owed | pair->rings.owed << BACK_RING |
+                          (pair->rings.polled ? BACK_POLLS : 0);
+
+    pair->owed = 0;
+    pair->rings.owed = 0;
+    return (uint16_t)back;
+}
+
+static bool back_take(pair_t *pair, uint16_t back)
+{
+    const unsigned slots = back & BACK_SLOTS, parts = back >> BACK_RING;
+
+    if (slots > WINDOW - pair->window || parts > RING_SLOTS - pair->rings.room)
+        return false;
+    pair->window += slots;
+    pair->rings.room += parts;
+    pair->rings.is_polled = (back & BACK_POLLS) && pair->rings.rkey;
+    return true;
+}
+
+/* Sends a part to a slot. One without bytes has no number. */
 static void part_send(verbs_t *verbs, int peer, op_t *op, size_t bytes)
 {
     pair_t *pair = &verbs->pairs[peer];
-    struct ibv_send_wr wr = {.opcode = IBV_WR_SEND_WITH_IMM,
-                             .imm_data = htobe32(pair->owed)};
+    struct ibv_send_wr wr = {
+        .opcode = IBV_WR_SEND_WITH_IMM,
+        .imm_data =
+            htobe32((uint32_t)pair->next_sent << 16 | verbs_back_give(pair))};
 
-    if (slot_send(verbs, peer, op, bytes, &wr))
-        pair->owed = 0;
+    if (bytes) {
+        pair->next_sent++;
+        pair->window--;
+    }
+    slot_send(verbs, peer, op, bytes, &wr);
+}
+
+/* Fills a part and sends it. */
+static void queue_send(verbs_t *verbs, int peer, op_t *op, bool by_ring)
+{
+    pair_t *pair = &verbs->pairs[peer];
+    struct ibv_send_wr wr = {.wr_id = 0};
+    dscomm_wire_frame_t *sent, *next;
+    const size_t bytes =
+        part_fill(pair, op->slot, by_ring ? RING_BYTES : SLOT_BYTES, &sent);
+
+    if (by_ring)
+        slot_send(verbs, peer, op, verbs_ring_pack(pair, op->slot, bytes, &wr),
+                  &wr);
+    else
+        part_send(verbs, peer, op, bytes);
+    for (; sent; sent = next) {
+        next = sent->next;
+        verbs->calls->sent(verbs->args.arg, sent);
+    }
 }
 
 /* Lets the device write the first put, which cannot be taken back then. */
@@ -286,28 +338,23 @@ static bool access_send(verbs_t *verbs, int peer)
 void verbs_send(verbs_t *verbs, int peer)
 {
     pair_t *pair = &verbs->pairs[peer];
-    dscomm_wire_frame_t *sent, *next;
     op_t *op;
 
     while (!TAILQ_EMPTY(&pair->accesses))
         if (!can_send(verbs, pair) || !access_send(verbs, peer))
             return;
-    while (pair->queue.first && pair->window && can_send(verbs, pair) &&
-           (op = op_take(verbs, pair)) != NULL) {
-        const size_t bytes = part_fill(pair, op->slot, &sent);
+    while (pair->queue.first && can_send(verbs, pair)) {
+        const bool by_ring = verbs_ring_fits(pair);
 
-        pair->window--;
-        part_send(verbs, peer, op, bytes);
-        for (; sent; sent = next) {
-            next = sent->next;
-            verbs->calls->sent(verbs->args.arg, sent);
-        }
+        if ((!by_ring && !pair->window) || (op = op_take(verbs, pair)) == NULL)
+            break;
+        queue_send(verbs, peer, op, by_ring);
     }
     while (!TAILQ_EMPTY(&pair->puts) && pair->window && can_send(verbs, pair) &&
            pair->posted < SEND_DEPTH)
         put_send(verbs, peer);
-    if (pair->owed >= WINDOW / 2 && can_send(verbs, pair) &&
-        (op = op_take(verbs, pair)) != NULL)
+    if ((pair->owed >= WINDOW / 2 || pair->rings.owed >= RING_SLOTS / 2) &&
+        can_send(verbs, pair) && (op = op_take(verbs, pair)) != NULL)
         part_send(verbs, peer, op, 0);
 }
 
@@ -495,7 +542,7 @@ void verbs_slot_post(verbs_t *verbs, op_t *op)
 }
 
 /* Gives bytes of a part to the engine; false: they make no sense. */
-static bool part_use(verbs_t *verbs, int peer, const char *from, size_t bytes)
+static bool bytes_use(verbs_t *verbs, int peer, const char *from, size_t bytes)
 {
     pair_t *pair = &verbs->pairs[peer];
 
@@ -540,22 +587,37 @@ void verbs_written(verbs_t *verbs, int peer, op_t *op, size_t bytes,
     verbs_send(verbs, peer);
 }
 
-void verbs_part(verbs_t *verbs, int peer, op_t *op, size_t bytes,
-                uint32_t given_back)
+bool verbs_part_use(verbs_t *verbs, int peer, const char *from, size_t bytes,
+                    uint16_t back)
 {
     pair_t *pair = &verbs->pairs[peer];
-    bool valid = given_back <= WINDOW - pair->window;
 
-    if (bytes)
+    if (back_take(pair, back) && bytes_use(verbs, peer, from, bytes))
+        return true;
+    pair->broken = true;
+    verbs_pair_fail(verbs, peer, DSCOMM_FAILURE_DIED,
+                    "it has sent a frame that makes no sense");
+    return false;
+}
+
+/* Parts of the ring that were sent before are there. */
+void verbs_part(verbs_t *verbs, int peer, op_t *op, size_t bytes,
+                uint32_t immediate)
+{
+    pair_t *pair = &verbs->pairs[peer];
+    uint16_t back = (uint16_t)immediate;
+
+    if (bytes) {
+        while (pair->next_came != immediate >> 16 && pair->rings.polled &&
+               verbs_ring_take(verbs, peer))
+            continue;
+        if (pair->next_came != immediate >> 16)
+            back = BACK_NONSENSE;
+        pair->next_came++;
         pair->owed++;
-    if (valid) {
-        pair->window += given_back;
-        valid = part_use(verbs, peer, op->slot, bytes);
+        verbs_ring_warm(verbs, peer, bytes);
     }
-    pair->broken |= !valid;
-    if (!valid)
-        verbs_pair_fail(verbs, peer, DSCOMM_FAILURE_DIED,
-                        "it has sent a frame that makes no sense");
+    verbs_part_use(verbs, peer, op->slot, bytes, back);
     verbs_slot_post(verbs, op);
     verbs_send(verbs, peer);
 }

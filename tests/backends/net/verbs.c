@@ -554,6 +554,81 @@ static void test_access(void)
     munmap(back, BYTES);
 }
 
+static rings_t *rings_of(int rank, int peer)
+{
+    return &((verbs_t *)ranks[rank].wire)->pairs[peer].rings;
+}
+
+/* Posts bytes first to last - 1 from rank 0, in a frame each. */
+static void bytes_post(const unsigned char *bytes, int first, int last)
+{
+    for (int i = first; i < last; i++)
+        post(0, 1, bytes + i, 1);
+}
+
+/* Short frames to a rank that gets many go by the ring in its memory. */
+static void test_ring(void)
+{
+    enum { FEW = 20, MANY = 200, ALL = 250 };
+    unsigned char bytes[ALL];
+    unsigned sent;
+    uint64_t *trailer;
+
+    for (int i = 0; i < ALL; i++)
+        bytes[i] = (unsigned char)(i * 3 + 1);
+    fake_reset();
+    both_connect();
+    bytes_post(bytes, 0, FEW);
+    is_int(rings_of(0, 1)->sent, 0, "the first short frames go to slots");
+    poll_both(10);
+    bytes_post(bytes, FEW, MANY);
+    is_int(rings_of(0, 1)->sent, RING_SLOTS,
+           "later ones fill the ring of a rank that does not poll");
+    for (int i = 0; i < 1000 && ranks[1].landed < 1 + MANY; i++)
+        poll_both(1);
+    ok(ranks[1].received->len == MANY &&
+           !memcmp(ranks[1].received->data, bytes, MANY),
+       "and all arrive in order");
+    poll_both(10);
+    sent = rings_of(0, 1)->sent;
+    g_usleep(30000);
+    bytes_post(bytes, MANY, MANY + 1);
+    is_int(rings_of(0, 1)->sent, sent,
+           "after a pause a frame goes to a slot, which wakes the receiver");
+    for (int i = MANY + 1; i < ALL; i++) {
+        bytes_post(bytes, i, i + 1);
+        verbs_wire.poll(ranks[1].wire);
+    }
+    poll_both(10);
+    ok(rings_of(0, 1)->sent > sent && ranks[1].received->len == ALL &&
+           !memcmp(ranks[1].received->data, bytes, ALL),
+       "frames after it go by the ring");
+    trailer = (uint64_t *)(void *)(rings_of(1, 0)->memory +
+                                   (rings_of(1, 0)->taken % RING_SLOTS + 1) *
+                                       RING_SLOT_BYTES) -
+              1;
+    *trailer = GUINT64_TO_LE(
+        2000 | (uint64_t)((verbs_t *)ranks[1].wire)->pairs[0].next_came << 16 |
+        (uint64_t)(rings_of(1, 0)->taken / RING_SLOTS + 1) << 48);
+    poll_both(10);
+    ok(ranks[1].lost == 1 && strstr(ranks[1].why, "makes no sense"),
+       "a part of the ring that makes no sense ends the connection");
+    both_close("ring");
+
+    fake_reset();
+    setenv("DSCOMM_IBV_RING", "no", 1);
+    both_connect();
+    bytes_post(bytes, 0, FEW);
+    poll_both(10);
+    bytes_post(bytes, FEW, ALL);
+    poll_both(100);
+    ok(ranks[1].received->len == ALL && !rings_of(0, 1)->sent &&
+           !rings_of(1, 0)->memory,
+       "without rings all frames go to slots");
+    unsetenv("DSCOMM_IBV_RING");
+    both_close("no ring");
+}
+
 /* Memory that comes after other memory at the same address is registered. */
 static void test_unmapped(void)
 {
@@ -753,15 +828,16 @@ static void test_addresses(void)
     }
     /* Datagrams of strangers. */
     for (int i = 0; i < 500; i++) {
-        unsigned char hello[64];
+        unsigned char hello[72];
 
         for (size_t b = 0; b < sizeof hello; b++)
             hello[b] = (unsigned char)g_rand_int(random);
-        memcpy(hello, "dscm\1\0\0\0\1\0\0\0\0\0\0", 15);
+        memcpy(hello, "dscm\2\0\0\0\1\0\0\0\0\0\0", 15);
         if (i % 2)
-            hello[g_rand_int_range(random, 0, 64)] ^= 1;
+            hello[g_rand_int_range(random, 0, 72)] ^= 1;
         fake_datagram(((verbs_t *)ranks[0].wire)->own.qpn, hello,
-                      i % 5 ? 64 : (size_t)g_rand_int_range(random, 0, 65));
+                      i % 5 ? sizeof hello
+                            : (size_t)g_rand_int_range(random, 0, 73));
         verbs_wire.poll(ranks[0].wire);
     }
     is_int(ranks[0].opened, 0, "datagrams that prove nothing open nothing");
@@ -872,6 +948,7 @@ int main(void)
     test_exchange();
     test_put();
     test_access();
+    test_ring();
     test_two_exposed();
     test_unmapped();
     test_statuses();
