@@ -21,7 +21,7 @@
 #define BATCHES 8 /* in one poll */
 #define DRAINS 64 /* times that all of these are read before a pair is lost */
 /* Longest message that is sent without a request for it. */
-#define EAGER (2 * SLOT_BYTES - 2 * (size_t)DSCOMM_WIRE_HEADER)
+#define EAGER ((size_t)16 << 10)
 /* Events of the CQ that are acknowledged together, as each acknowledgement
  * takes a lock. */
 #define ACKS 64
