@@ -18,6 +18,11 @@ AS_IF([test "$with_ibverbs" != no], [
     DSCOMM_TRY_LINK([IBVERBS], [@%:@include <infiniband/verbs.h>],
         [int n; return ibv_get_device_list(&n) == NULL;],
         [dscomm_ibverbs_found="libibverbs${dscomm_version:+ $dscomm_version}"])
+    AS_IF([test -n "$dscomm_ibverbs_found"], [
+        dscomm_saved_libs=$LIBS
+        LIBS="$IBVERBS_LIBS $LIBS"
+        AC_CHECK_FUNCS([ibv_query_qp_data_in_order])
+        LIBS=$dscomm_saved_libs])
     DSCOMM_EXPLAIN([ibverbs], [IBVERBS],
         [neither libibverbs.pc nor include/infiniband/verbs.h and libibverbs])
     AC_MSG_RESULT([${dscomm_ibverbs_found:-no}])

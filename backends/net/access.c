@@ -6,6 +6,9 @@
 
 /* Longest part of an access that a device makes at once. */
 #define PART_MOST ((size_t)1 << 30)
+/* A part that it refuses, because it is beyond what it can do or register, is
+ * tried by halves down to this. */
+#define PART_LEAST ((size_t)1 << 20)
 #define EVERY_PEER (-1)
 
 /* Memory that is exposed. */
@@ -54,23 +57,27 @@ void net_mem_deregister(void *impl, void *handle)
 static dscomm_status_t parts_post(request_t *request,
                                   const dscomm_access_t *access, bool reads)
 {
-    size_t offset = 0;
+    size_t offset = 0, most = PART_MOST;
 
     request->state = REQUEST_SENDING;
     request->wanted = access->bytes;
     while (offset < access->bytes) {
-        const size_t bytes = MIN(access->bytes - offset, PART_MOST);
+        const size_t bytes = MIN(access->bytes - offset, most);
 
-        if (!net_post_access(request, access, reads, offset, bytes))
+        if (net_post_access(request, access, reads, offset, bytes))
+            offset += bytes;
+        else if (bytes > PART_LEAST)
+            most = bytes / 2;
+        else
             break;
-        offset += bytes;
     }
     if (!offset)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                           "group '%s': the device cannot reach the %zu bytes "
-                           "of a %s: allow more locked memory (ulimit -l)",
-                           request->engine->name, access->bytes,
-                           reads ? "get" : "put");
+                           "group '%s': the device cannot make a %s of %zu "
+                           "bytes: allow more locked memory (ulimit -l), and "
+                           "see whether the key is damaged",
+                           request->engine->name, reads ? "get" : "put",
+                           access->bytes);
     if (offset < access->bytes)
         net_engine_lack(request->engine, "its device cannot reach the memory "
                                          "of a long access: allow more locked "

@@ -221,7 +221,7 @@ void net_frames_forget(request_t *request)
     while ((frame = LIST_FIRST(&request->frames)) != NULL) {
         LIST_REMOVE(frame, in_request);
         frame->request = NULL;
-        request->head.held |= frame->wire.pinned;
+        request->head.held |= frame->wire.pinned && !frame->reads;
         if (frame->owned)
             continue;
         if (frame->is_put)

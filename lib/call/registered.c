@@ -253,7 +253,7 @@ static void registered_close(dscomm_group_t *group)
     dscomm_mem_t *mem;
 
     SLIST_FOREACH (mem, &group->memory.registered, link)
-        if (mem->registered && !group->works.held)
+        if (mem->registered)
             group->ops.mem_deregister(group->impl, mem->registered);
 }
 

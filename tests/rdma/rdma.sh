@@ -104,6 +104,10 @@ for ranks in 1 2 3 4; do
     suite 1 $ranks
 done
 suite 2 1
+DSCOMM_IBV_RING=yes
+export DSCOMM_IBV_RING
+suite 1 2 p2p matching works access stress
+unset DSCOMM_IBV_RING
 suite 3 1 collectives p2p matching works
 
 # The losses of training are those of shared memory.

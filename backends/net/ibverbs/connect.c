@@ -317,9 +317,8 @@ static bool pair_open(verbs_t *verbs, int peer)
     if (pair->qp)
         return true;
     error = pair_room(verbs);
-    if (!error)
-        error = verbs_ring_open(verbs, pair);
     if (!error) {
+        verbs_ring_open(verbs, pair);
         pair->qp = qp_make(verbs);
         error = pair->qp ? 0 : errno;
     }
@@ -484,8 +483,8 @@ static void hello_take(verbs_t *verbs, const unsigned char *hello)
     if (!pair->qp || pair->failed || pair->state == PAIR_LOST)
         return;
     if (!pair->peer_qpn) {
-        verbs_ring_join(pair, get_64(hello + 32), get_32(hello + 28));
         pair_join(verbs, peer, get_32(hello + 16), get_32(hello + 20));
+        verbs_ring_join(verbs, pair, get_64(hello + 32), get_32(hello + 28));
     }
     if (pair->failed || pair->peer_qpn != get_32(hello + 16))
         return;

@@ -364,7 +364,8 @@ static void device_take(void *arg, candidate_t *candidate)
 /* The path, of settings. */
 static dscomm_status_t path_read(verbs_t *verbs)
 {
-    int64_t level = 0, class = 0, timeout = 0, retries = 0, pkey = 0, rings = 1;
+    int64_t level = 0, class = 0, timeout = 0, retries = 0, pkey = 0,
+            rings = RINGS_AUTO;
     dscomm_status_t status = DSCOMM_OK;
     const struct {
         unsigned setting;
@@ -378,7 +379,7 @@ static dscomm_status_t path_read(verbs_t *verbs)
     for (size_t i = 0; i < G_N_ELEMENTS(numbers) && status == DSCOMM_OK; i++)
         status = dscomm_setting_number(&verbs_settings[numbers[i].setting],
                                        numbers[i].to);
-    verbs->has_rings = rings;
+    verbs->rings = rings;
     verbs->path = (path_t){.service_level = (uint8_t)level,
                            .traffic_class = (uint8_t) class,
                            .timeout = (uint8_t)timeout,

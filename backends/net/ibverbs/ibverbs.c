@@ -58,10 +58,11 @@ const dscomm_setting_t verbs_settings[] = {
                          "Times that an RDMA device sends a packet again "
                          "before the connection fails; Soft-RoCE takes 7 as "
                          "without end."},
-    [SETTING_RING] = {"DSCOMM_IBV_RING", DSCOMM_SETTING_BOOL, "1", 0, 0, NULL,
+    [SETTING_RING] = {"DSCOMM_IBV_RING", DSCOMM_SETTING_ENUM, "auto", 0, 0,
+                      "auto|no|yes",
                       "Whether short messages of a few peers are polled for in "
-                      "memory. No for devices that write the bytes of one "
-                      "packet in any order."},
+                      "memory; auto: if the device says that it writes data in "
+                      "order."},
     {.name = NULL},
 };
 

@@ -36,7 +36,7 @@
 /* Parts that only give slots back, each at least half a window or half a ring,
  * which a rank that does not poll may get; twice as many as there are. */
 #define SPARE 8
-/* Parts of a ring, and bytes of each: one packet, also over Ethernet. */
+/* Parts of a ring, and bytes of each: one packet with most MTUs. */
 #define RING_SLOTS 32
 #define RING_SLOT_BYTES ((size_t)1 << 10)
 /* Bytes of frames in one. */
@@ -78,7 +78,7 @@ typedef struct op {
     TAILQ_ENTRY(op) in_pair; /* of what is sent */
     op_kind_t kind;
     int peer; /* of what is sent */
-    size_t bytes; /* of frames, in a part that is sent */
+    size_t bytes; /* of what is sent, or read */
     char *slot; /* its memory */
     uint32_t lkey;
     /* The frame of a put or an access, its data, and where it goes. */
@@ -111,18 +111,21 @@ typedef enum {
 
 /* The rings of a pair: this rank's, and the peer's. */
 typedef struct {
+    /* This rank's. */
     char *memory; /* NULL: there is none */
     struct ibv_mr *region;
+    bool may_poll; /* the device writes there in order */
     bool polled;
     unsigned short_parts; /* that have come, up to those that make it polled */
     unsigned taken; /* parts */
     unsigned owed; /* to be given back to the peer */
-    uint64_t remote; /* address of the peer's */
+    /* The peer's. */
+    uint64_t remote; /* its address there */
     uint32_t rkey;
     bool is_polled; /* by the peer */
     unsigned sent; /* parts */
     unsigned room; /* parts that may be sent */
-    int64_t sent_ns; /* when something was sent last */
+    int64_t sent_ns; /* when frames were sent last, by any way */
 } rings_t;
 
 /* The connection to another rank. */
@@ -150,6 +153,7 @@ typedef struct {
     unsigned window; /* parts that may be sent */
     unsigned owed; /* slots to be given back to the peer */
     uint16_t next_sent, next_came; /* numbers of parts */
+    bool has_written; /* an access, since the last part to a slot */
     rings_t rings;
     dscomm_wire_sink_t *sink; /* of the frame that is arriving, or NULL */
     bool broken; /* what comes from the peer makes no sense */
@@ -192,11 +196,12 @@ struct verbs {
     struct ops greets; /* free ones, of datagrams that are sent */
     struct ops puts; /* free ones, without slots */
     unsigned max_inline;
-    bool has_rings;
+    int64_t rings; /* RINGS_ */
     int polled[RINGS_POLLED]; /* peers whose rings are polled */
-    unsigned polled_count;
+    atomic_uint polled_count;
     unsigned ring_polls; /* that have found something */
-    int64_t ring_ns; /* when one of those peers has sent something last */
+    _Atomic int64_t
+        ring_ns; /* when one of those peers has sent something last */
     unsigned open; /* pairs that have a queue pair */
     unsigned asking; /* pairs in PAIR_ASKING */
     unsigned failed; /* pairs that are to be lost */
@@ -242,20 +247,22 @@ void verbs_regions_trim(regions_t *regions);
 region_t *verbs_region_take(regions_t *regions, const void *memory,
                             size_t bytes, int access);
 void verbs_region_drop(region_t *region);
-/* Drops a region in which a device may still write: it does not after this. */
+/* Drops a region of one use in which a device may still write: it does not
+ * after this. */
 void verbs_region_end(region_t *region);
 uint32_t verbs_region_lkey(const region_t *region);
 uint32_t verbs_region_rkey(const region_t *region);
 
 /* ring.c */
 
-/* Makes the memory of a pair's ring; an errno. */
-int verbs_ring_open(verbs_t *verbs, pair_t *pair);
+/* Makes the memory of a pair's ring, if it can be had. */
+void verbs_ring_open(verbs_t *verbs, pair_t *pair);
 void verbs_ring_close(pair_t *pair);
-/* The peer's ring is there; rkey 0: it has none. */
-void verbs_ring_join(pair_t *pair, uint64_t remote, uint32_t rkey);
+/* The pair is connected, and the peer's ring is there; rkey 0: it has none. */
+void verbs_ring_join(const verbs_t *verbs, pair_t *pair, uint64_t remote,
+                     uint32_t rkey);
 /* Returns whether what is to be sent should go by the peer's ring. */
-bool verbs_ring_fits(pair_t *pair);
+bool verbs_ring_fits(const pair_t *pair);
 /* Completes a part of so many bytes, which is in a slot; sets where it goes in
  * wr, and returns the bytes to be written. */
 size_t verbs_ring_pack(pair_t *pair, char *slot, size_t bytes,
@@ -347,5 +354,8 @@ enum {
     SETTING_RETRIES,
     SETTING_RING
 };
+
+/* Values of SETTING_RING. */
+enum { RINGS_AUTO, RINGS_NO, RINGS_YES };
 
 #endif

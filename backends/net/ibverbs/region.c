@@ -38,7 +38,7 @@ struct region {
     regions_t *regions;
     struct ibv_mr *mr;
     uintptr_t begin, end;
-    unsigned uses; /* one at most if peers have access */
+    unsigned uses; /* one at most if something is written there */
     int access; /* IBV_ACCESS_ */
     bool stale; /* not for further uses */
 };
@@ -265,7 +265,7 @@ region_t *verbs_region_take(regions_t *regions, const void *memory,
     TAILQ_FOREACH (region, &regions->all, in_all)
         if (!region->stale && region->begin <= begin && end <= region->end &&
             region->access == access &&
-            !((access & IBV_ACCESS_REMOTE_WRITE) && region->uses))
+            !((access & IBV_ACCESS_LOCAL_WRITE) && region->uses))
             break;
     if (!region)
         region = region_new(regions, begin, end, access);
@@ -298,7 +298,7 @@ void verbs_region_end(region_t *region)
     region->stale = true;
     if (ibv_dereg_mr(region->mr))
         dscomm_log(DSCOMM_LOG_ERROR, "ibverbs",
-                   "memory stays registered, and a peer may write there: %s",
+                   "memory stays registered, and may be written to: %s",
                    strerror(errno));
     region->mr = NULL;
     verbs_region_drop(region);

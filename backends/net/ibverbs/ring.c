@@ -6,7 +6,9 @@
  *
  * Nothing wakes a rank that sleeps when its memory is written. So a sender that
  * was silent for QUIET_NS sends the next part to a slot, and until then the
- * receiver sleeps for NAP_US only. */
+ * receiver sleeps for NAP_US only.
+ *
+ * A ring that is polled stays so until the end of the wire. */
 #include "config.h"
 
 #include "backends/net/ibverbs/ibverbs.h"
@@ -25,23 +27,24 @@
 #define WARM_NS (4 * QUIET_NS)
 #define NAP_US 50
 
-int verbs_ring_open(verbs_t *verbs, pair_t *pair)
+void verbs_ring_open(verbs_t *verbs, pair_t *pair)
 {
     const size_t bytes = RING_SLOTS * RING_SLOT_BYTES;
     rings_t *rings = &pair->rings;
     void *memory = NULL;
-    int error;
 
-    if (!verbs->has_rings)
-        return 0;
-    error = posix_memalign(&memory, (size_t)sysconf(_SC_PAGESIZE), bytes);
-    if (error)
-        return error;
+    if (verbs->rings == RINGS_NO)
+        return;
+    if (posix_memalign(&memory, (size_t)sysconf(_SC_PAGESIZE), bytes))
+        return;
     rings->memory = memset(memory, 0, bytes);
     rings->region =
         ibv_reg_mr(verbs->pd, rings->memory, bytes,
                    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-    return rings->region ? 0 : errno;
+    if (!rings->region) {
+        free(rings->memory);
+        rings->memory = NULL;
+    }
 }
 
 void verbs_ring_close(pair_t *pair)
@@ -51,22 +54,36 @@ void verbs_ring_close(pair_t *pair)
     free(pair->rings.memory);
 }
 
-void verbs_ring_join(pair_t *pair, uint64_t remote, uint32_t rkey)
+/* True if the device writes the bytes of a part in order. */
+static bool device_keeps_order(struct ibv_qp *qp)
 {
+#ifdef HAVE_IBV_QUERY_QP_DATA_IN_ORDER
+    return ibv_query_qp_data_in_order(qp, IBV_WR_RDMA_WRITE, 0) == 1;
+#else
+    (void)qp;
+    return false;
+#endif
+}
+
+void verbs_ring_join(const verbs_t *verbs, pair_t *pair, uint64_t remote,
+                     uint32_t rkey)
+{
+    pair->rings.may_poll = pair->rings.memory && (verbs->rings == RINGS_YES ||
+                                                  device_keeps_order(pair->qp));
     pair->rings.remote = remote;
     pair->rings.rkey = rkey;
     pair->rings.room = RING_SLOTS;
 }
 
-bool verbs_ring_fits(pair_t *pair)
+/* Writes to memory have no order among themselves, but a part to a slot comes
+ * after them. */
+bool verbs_ring_fits(const pair_t *pair)
 {
-    rings_t *rings = &pair->rings;
-    const int64_t now = rings->is_polled ? verbs_now() : 0;
-    const bool quiet = now - rings->sent_ns > QUIET_NS;
+    const rings_t *rings = &pair->rings;
 
-    rings->sent_ns = now;
-    return rings->is_polled && !quiet && rings->room &&
-           pair->queue.bytes <= RING_BYTES;
+    return rings->is_polled && rings->room && !pair->has_written &&
+           pair->queue.bytes <= RING_BYTES &&
+           verbs_now() - rings->sent_ns <= QUIET_NS;
 }
 
 /* Returns the length of a part with so many bytes of frames. */
@@ -107,6 +124,7 @@ bool verbs_ring_take(verbs_t *verbs, int peer)
     const uint64_t trailer = GUINT64_FROM_LE(__atomic_load_n(
         (const uint64_t *)(const void *)(end - TRAILER), __ATOMIC_ACQUIRE));
     const size_t bytes = trailer & UINT16_MAX;
+    bool used;
 
     if (trailer >> 48 != lap || (uint16_t)(trailer >> 16) != pair->next_came ||
         pair->broken)
@@ -116,10 +134,11 @@ bool verbs_ring_take(verbs_t *verbs, int peer)
         return false;
     }
     rings->taken++;
-    rings->owed++;
     pair->next_came++;
-    return verbs_part_use(verbs, peer, end - part_length(bytes), bytes,
+    used = verbs_part_use(verbs, peer, end - part_length(bytes), bytes,
                           (uint16_t)(trailer >> 32));
+    rings->owed++; /* not while it is read: the peer may write there then */
+    return used;
 }
 
 bool verbs_rings_poll(verbs_t *verbs)
@@ -148,7 +167,7 @@ void verbs_ring_warm(verbs_t *verbs, int peer, size_t bytes)
 
     if (rings->polled)
         verbs->ring_ns = verbs_now();
-    if (rings->polled || !rings->memory || bytes > RING_BYTES ||
+    if (rings->polled || !rings->may_poll || bytes > RING_BYTES ||
         verbs->polled_count == RINGS_POLLED ||
         ++rings->short_parts < WARM_PARTS)
         return;

@@ -228,6 +228,7 @@ static void part_send(verbs_t *verbs, int peer, op_t *op, size_t bytes)
     if (bytes) {
         pair->next_sent++;
         pair->window--;
+        pair->has_written = false;
     }
     slot_send(verbs, peer, op, bytes, &wr);
 }
@@ -241,6 +242,8 @@ static void queue_send(verbs_t *verbs, int peer, op_t *op, bool by_ring)
     const size_t bytes =
         part_fill(pair, op->slot, by_ring ? RING_BYTES : SLOT_BYTES, &sent);
 
+    if (pair->rings.is_polled)
+        pair->rings.sent_ns = verbs_now();
     if (by_ring)
         slot_send(verbs, peer, op, verbs_ring_pack(pair, op->slot, bytes, &wr),
                   &wr);
@@ -309,7 +312,8 @@ static bool access_send(verbs_t *verbs, int peer)
         .opcode = op->reads ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
         .wr.rdma = {.remote_addr = op->remote, .rkey = op->rkey}};
 
-    if (pair->posted >= SEND_DEPTH)
+    /* What gives slots back is not to wait for all accesses. */
+    if (pair->posted >= SEND_DEPTH - SPARE)
         return false;
     TAILQ_REMOVE(&pair->accesses, op, in_pair);
     if (!frame->data) {
@@ -328,22 +332,25 @@ static bool access_send(verbs_t *verbs, int peer)
         }
         op = by_slot;
     }
-    if (request_post(verbs, op, op->region ? frame->data : op->slot, &wr))
-        return true;
-    put_end(verbs, op, false);
-    return false;
+    if (!request_post(verbs, op, op->region ? frame->data : op->slot, &wr)) {
+        /* It is dropped with the connection. */
+        TAILQ_INSERT_HEAD(&pair->accesses, op, in_pair);
+        return false;
+    }
+    pair->has_written |= !op->reads;
+    return true;
 }
 
-/* What is posted after an access is sent after it. */
+/* Frames that are posted after an access are sent after it. */
 void verbs_send(verbs_t *verbs, int peer)
 {
     pair_t *pair = &verbs->pairs[peer];
+    bool follows = true;
     op_t *op;
 
-    while (!TAILQ_EMPTY(&pair->accesses))
-        if (!can_send(verbs, pair) || !access_send(verbs, peer))
-            return;
-    while (pair->queue.first && can_send(verbs, pair)) {
+    while (follows && !TAILQ_EMPTY(&pair->accesses))
+        follows = can_send(verbs, pair) && access_send(verbs, peer);
+    while (follows && pair->queue.first && can_send(verbs, pair)) {
         const bool by_ring = verbs_ring_fits(pair);
 
         if ((!by_ring && !pair->window) || (op = op_take(verbs, pair)) == NULL)
@@ -485,12 +492,15 @@ int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
     region_t *region = NULL;
     op_t *op;
 
-    if ((put->is_access ? pair->state == PAIR_LOST : !can_send(verbs, pair)) ||
+    if ((!put->is_access && !can_send(verbs, pair)) ||
+        (put->reads && verbs->device.max_qp_init_rd_atom <= 0) ||
         frame->bytes > verbs->port.max_msg_sz || put->offset > bytes ||
         frame->bytes > bytes - put->offset)
         return 0;
-    if (!by_slot)
-        region = verbs_region_take(verbs->regions, put->message, put->bytes,
+    if (!put->is_access)
+        region = verbs_region_take(verbs->regions, put->message, put->bytes, 0);
+    else if (!by_slot)
+        region = verbs_region_take(verbs->regions, frame->data, frame->bytes,
                                    put->reads ? IBV_ACCESS_LOCAL_WRITE : 0);
     if (!by_slot && !region)
         return 0;
@@ -508,12 +518,14 @@ int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
     frame->done = 0;
     pair->flying += op->bytes;
     TAILQ_INSERT_TAIL(puts, op, in_pair);
-    if (TAILQ_FIRST(puts) == op)
+    if (pair->state == PAIR_LOST)
+        verbs->failed++; /* the next poll drops it */
+    else if (TAILQ_FIRST(puts) == op)
         verbs_send(verbs, peer);
     return 1;
 }
 
-/* The device may refuse to go on, which ends the connection. */
+/* The device then refuses what it reads, which ends the connection. */
 void verbs_stop(void *wire, int peer, dscomm_wire_frame_t *frame)
 {
     const verbs_t *verbs = wire;

@@ -190,8 +190,10 @@ static void tcp_poll(void *wire)
     tcp_deferred_write(tcp);
     now = tcp_now();
     if (!tcp->ended && tcp->hot[0] && tcp->polls % polls &&
-        now == tcp->polled_ns)
+        now == tcp->polled_ns &&
+        !atomic_load_explicit(&tcp->waited, memory_order_relaxed))
         return;
+    atomic_store_explicit(&tcp->waited, false, memory_order_relaxed);
     tcp->polled_ns = now;
     count = epoll_wait(tcp->epoll, events, EVENTS, 0);
     for (int i = 0; i < count; i++) {
@@ -217,6 +219,7 @@ static void tcp_wait(void *wire, unsigned timeout_us)
                                      timeout_us % 1000000 * 1000L};
 
     ppoll(awaited, G_N_ELEMENTS(awaited), &timeout, NULL);
+    atomic_store_explicit(&tcp->waited, true, memory_order_relaxed);
 }
 
 static void tcp_wake(void *wire)

@@ -157,6 +157,7 @@ struct tcp {
     unsigned reads; /* in a row of hot[0], up to those that make it alone */
     conn_t *alone; /* hot[0], out of epoll's set: it is polled; or NULL */
     atomic_int alone_fd; /* or -1 */
+    atomic_bool waited; /* a thread has slept: something has perhaps come */
     unsigned polls, unproven; /* connections in a handshake, accepted */
     unsigned moved; /* in this poll */
     bool in_poll;

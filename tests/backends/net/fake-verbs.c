@@ -72,6 +72,7 @@ void fake_reset(void)
                     .max_cqe = 32767,
                     .max_srq_wr = 32767,
                     .max_reads = 128,
+                    .in_order = true,
                     .max_inline = 512};
     for (int i = 0; i < FAKE_DEVICES; i++)
         fake.device[i].ports = 1;
@@ -453,6 +454,13 @@ int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
         qp->reads_served = attr->max_dest_rd_atomic;
     base->state = attr->qp_state;
     return 0;
+}
+
+int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode operation,
+                               uint32_t flags)
+{
+    (void)qp;
+    return operation == IBV_WR_RDMA_WRITE && !flags && fake.in_order;
 }
 
 int ibv_destroy_qp(struct ibv_qp *qp)

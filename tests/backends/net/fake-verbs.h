@@ -51,6 +51,7 @@ typedef struct {
     int max_cqe, max_srq_wr, max_reads;
     unsigned max_inline;
     unsigned drop_datagrams; /* so many are lost from now on */
+    bool in_order; /* data is written so */
     bool silent; /* completions make no channel readable */
     GRand *order; /* completions of different queue pairs come in any order */
     enum ibv_wc_status next_status; /* of the next thing that is sent */
