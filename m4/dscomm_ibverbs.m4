@@ -18,14 +18,14 @@ AS_IF([test "$with_ibverbs" != no], [
     DSCOMM_TRY_LINK([IBVERBS], [@%:@include <infiniband/verbs.h>],
         [int n; return ibv_get_device_list(&n) == NULL;],
         [dscomm_ibverbs_found="libibverbs${dscomm_version:+ $dscomm_version}"])
+    DSCOMM_EXPLAIN([ibverbs], [IBVERBS],
+        [neither libibverbs.pc nor include/infiniband/verbs.h and libibverbs])
+    AC_MSG_RESULT([${dscomm_ibverbs_found:-no}])
     AS_IF([test -n "$dscomm_ibverbs_found"], [
         dscomm_saved_libs=$LIBS
         LIBS="$IBVERBS_LIBS $LIBS"
         AC_CHECK_FUNCS([ibv_query_qp_data_in_order])
         LIBS=$dscomm_saved_libs])
-    DSCOMM_EXPLAIN([ibverbs], [IBVERBS],
-        [neither libibverbs.pc nor include/infiniband/verbs.h and libibverbs])
-    AC_MSG_RESULT([${dscomm_ibverbs_found:-no}])
 ])
 DSCOMM_DECIDE([ibverbs], [backends/net/ibverbs/ibverbs.c])
 AM_CONDITIONAL([HAVE_IBVERBS], [test "$have_ibverbs" = yes])

@@ -11,12 +11,6 @@
 #define PART_LEAST ((size_t)1 << 20)
 #define EVERY_PEER (-1)
 
-/* Memory that is exposed. */
-typedef struct {
-    domain_t *domain;
-    void *exposed; /* the wire's */
-} registered_t;
-
 G_STATIC_ASSERT(DSCOMM_WIRE_KEY <= DSCOMM_BACKEND_KEY);
 
 dscomm_status_t net_mem_register(void *impl, void *address, size_t bytes,
@@ -24,32 +18,24 @@ dscomm_status_t net_mem_register(void *impl, void *address, size_t bytes,
 {
     const engine_t *engine = impl;
     domain_t *domain = engine->domain;
-    registered_t *registered;
-    void *exposed;
 
     if (!domain->ops.expose)
         return DSCOMM_ERR_UNSUPPORTED;
     net_enter(domain);
-    exposed = domain->ops.expose(domain->wire, EVERY_PEER, address, bytes, key);
+    *ret_registered =
+        domain->ops.expose(domain->wire, EVERY_PEER, address, bytes, key);
     net_leave(domain);
-    if (!exposed)
-        return DSCOMM_ERR_UNSUPPORTED;
-    registered = g_new(registered_t, 1);
-    *registered = (registered_t){.domain = domain, .exposed = exposed};
-    *ret_registered = registered;
-    return DSCOMM_OK;
+    return *ret_registered ? DSCOMM_OK : DSCOMM_ERR_UNSUPPORTED;
 }
 
-void net_mem_deregister(void *impl, void *handle)
+void net_mem_deregister(void *impl, void *registered)
 {
-    registered_t *registered = handle;
-    domain_t *domain = registered->domain;
+    const engine_t *engine = impl;
+    domain_t *domain = engine->domain;
 
-    (void)impl;
     net_enter(domain);
-    domain->ops.conceal(domain->wire, EVERY_PEER, registered->exposed, 0);
+    domain->ops.conceal(domain->wire, EVERY_PEER, registered, 0);
     net_leave(domain);
-    g_free(registered);
 }
 
 /* Gives all parts to the wire. An access of which it has taken a part, but not

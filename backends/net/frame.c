@@ -162,8 +162,6 @@ bool net_post_access(request_t *request, const dscomm_access_t *access,
     frame_t *frame = frame_new(domain, &(header_t){.bytes = bytes});
     dscomm_wire_put_t put = {.size = sizeof put,
                              .offset = access->offset + offset,
-                             .message = access->data,
-                             .bytes = access->bytes,
                              .is_access = 1,
                              .reads = reads};
 
@@ -203,7 +201,7 @@ void net_frames_move(request_t *from, request_t *to)
     }
 }
 
-/* What a device reads of the request's data, it goes on to read. */
+/* Takes data of a request back from the device, but for what that reads. */
 static void put_forget(const request_t *request, frame_t *frame)
 {
     const domain_t *domain = request->engine->domain;

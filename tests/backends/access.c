@@ -277,7 +277,7 @@ static void test_busy_owner(int allocated)
     free(block);
 }
 
-/* Where the backend reaches the memory itself, its owner need make no call. */
+/* The owner makes no call, where the backend reaches the memory itself. */
 static void test_idle_owner(void)
 {
     const size_t size = conform_scale(200000);

@@ -70,7 +70,7 @@ typedef struct dscomm_wire_put {
     unsigned char key[DSCOMM_WIRE_KEY]; /* of the peer's expose */
     uint64_t offset; /* from where its memory begins */
     uint32_t tag; /* for the peer's written */
-    /* The message, or the data of an access, of which the payload is a part. */
+    /* The message of which the payload is a part; not of an access. */
     const void *message;
     size_t bytes;
     /* 1: one of a user's accesses to memory that is exposed to every peer. The

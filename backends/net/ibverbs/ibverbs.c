@@ -265,12 +265,15 @@ static void complete(verbs_t *verbs, const struct ibv_wc *wc)
 }
 
 /* Pairs that found no free op have perhaps no completion of their own, after
- * which they would be looked at. */
+ * which they would be looked at. Each is the first one in turn. */
 static void starved_send(verbs_t *verbs)
 {
+    const int ranks = verbs->args.ranks;
+
     verbs->starved = false;
-    for (int p = 0; p < verbs->args.ranks; p++)
-        verbs_send(verbs, p);
+    verbs->starved_first = (verbs->starved_first + 1) % ranks;
+    for (int p = 0; p < ranks; p++)
+        verbs_send(verbs, (verbs->starved_first + p) % ranks);
 }
 
 static void timers(verbs_t *verbs)

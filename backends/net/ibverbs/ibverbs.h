@@ -207,6 +207,7 @@ struct verbs {
     unsigned failed; /* pairs that are to be lost */
     bool is_down; /* this rank's device does not work: nothing is sent */
     bool starved; /* a pair found no free op of sends */
+    int starved_first; /* the pair that is looked at first then */
     int wake; /* event descriptor */
     int64_t timers_ns; /* when timers were looked at last */
     bool warned; /* a stranger was logged */
@@ -233,6 +234,10 @@ verbs_devices(void (*visit)(void *arg, const dscomm_backend_device_t *item),
 int verbs_slots_add(verbs_t *verbs, struct ops *list, op_kind_t kind,
                     unsigned count, size_t bytes);
 void verbs_slots_free(verbs_t *verbs);
+/* Registers memory of the wire's own, which the device may use by access; NULL
+ * and errno. */
+struct ibv_mr *verbs_memory_register(verbs_t *verbs, void *memory, size_t bytes,
+                                     int access);
 /* The remedy for what an errno says of a resource; "" if there is none. */
 const char *verbs_remedy(int error);
 
@@ -315,8 +320,8 @@ void verbs_stop(void *wire, int peer, dscomm_wire_frame_t *frame);
 /* A part has come from peer, with that immediate data. */
 void verbs_part(verbs_t *verbs, int peer, op_t *op, size_t bytes,
                 uint32_t immediate);
-/* What a part says besides frames: slots and parts of the ring that its sender
- * gives back, and whether it polls its ring. */
+/* Returns what a part says besides frames: slots and parts of the ring that its
+ * sender gives back, and whether it polls its ring. */
 uint16_t verbs_back_give(pair_t *pair);
 #define BACK_NONSENSE UINT16_MAX
 /* The bytes of a part, and what it says besides; false: they make no sense,

@@ -13,7 +13,6 @@
 
 #include "backends/net/ibverbs/ibverbs.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,8 +38,8 @@ void verbs_ring_open(verbs_t *verbs, pair_t *pair)
         return;
     rings->memory = memset(memory, 0, bytes);
     rings->region =
-        ibv_reg_mr(verbs->pd, rings->memory, bytes,
-                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+        verbs_memory_register(verbs, rings->memory, bytes,
+                              IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     if (!rings->region) {
         free(rings->memory);
         rings->memory = NULL;

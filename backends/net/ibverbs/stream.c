@@ -312,7 +312,7 @@ static bool access_send(verbs_t *verbs, int peer)
         .opcode = op->reads ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
         .wr.rdma = {.remote_addr = op->remote, .rkey = op->rkey}};
 
-    /* What gives slots back is not to wait for all accesses. */
+    /* The rest is for what gives slots back: it is not to wait for accesses. */
     if (pair->posted >= SEND_DEPTH - SPARE)
         return false;
     TAILQ_REMOVE(&pair->accesses, op, in_pair);
