@@ -4,11 +4,12 @@
 
 #include "backends/net/engine.h"
 
-/* Longest part of an access that a device makes at once. */
-#define PART_MOST ((size_t)1 << 30)
+/* Longest part of an access that a device makes at once: the end of each is
+ * progress. */
+#define PART_MOST ((size_t)16 << 20)
 /* A part that it refuses, because it is beyond what it can do or register, is
- * tried by halves down to this. */
-#define PART_LEAST ((size_t)1 << 20)
+ * tried by halves down to this, which needs no registration. */
+#define PART_LEAST ((size_t)8 << 10)
 #define EVERY_PEER (-1)
 
 G_STATIC_ASSERT(DSCOMM_WIRE_KEY <= DSCOMM_BACKEND_KEY);
@@ -53,7 +54,7 @@ static dscomm_status_t parts_post(request_t *request,
         if (net_post_access(request, access, reads, offset, bytes))
             offset += bytes;
         else if (bytes > PART_LEAST)
-            most = bytes / 2;
+            most = MAX(bytes / 2, PART_LEAST);
         else
             break;
     }

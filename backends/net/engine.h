@@ -208,8 +208,8 @@ struct request {
     arrival_t *arrival; /* a receive's message, while it is arriving; the
                            arrival of a send that is kept */
     bool pumping; /* its pieces are being posted */
-    bool starting; /* the call that starts it has not returned: its end is no
-                      progress, as the caller sees it */
+    bool starting; /* the call that starts it has not returned: its end is not
+                      counted in moved, because the caller sees its status */
     LIST_HEAD(, frame) frames;
     LIST_HEAD(, sink) sinks;
 };

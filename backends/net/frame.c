@@ -201,7 +201,8 @@ void net_frames_move(request_t *from, request_t *to)
     }
 }
 
-/* Takes data of a request back from the device, but for what that reads. */
+/* Takes the data of a put or an access back. What is pinned and goes to the
+ * peer stays with the device. */
 static void put_forget(const request_t *request, frame_t *frame)
 {
     const domain_t *domain = request->engine->domain;

@@ -103,6 +103,9 @@ dscomm_status_t dscomm_priv_access_overdue(dscomm_work_t *work,
     if (work->call.access.served)
         dscomm_backend_failure_detail(
             ret_failure, "rank %d has not brought it to its end", peer);
+    else if (work->call.access.native)
+        dscomm_backend_failure_detail(ret_failure,
+                                      "its memory was not reached in time");
     else
         dscomm_backend_failure_detail(
             ret_failure,

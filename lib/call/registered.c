@@ -248,13 +248,16 @@ dscomm_status_t dscomm_mem_deregister(dscomm_mem_t *mem)
     return status;
 }
 
-static void registered_close(dscomm_group_t *group)
+/* Ends the registrations: the memory may be freed when the group is. */
+static void registered_end(dscomm_group_t *group)
 {
     dscomm_mem_t *mem;
 
-    SLIST_FOREACH (mem, &group->memory.registered, link)
+    SLIST_FOREACH (mem, &group->memory.registered, link) {
         if (mem->registered)
             group->ops.mem_deregister(group->impl, mem->registered);
+        mem->registered = NULL;
+    }
 }
 
 static void registered_free(dscomm_group_t *group)
@@ -269,6 +272,6 @@ static void registered_free(dscomm_group_t *group)
 }
 
 const dscomm_group_part_t dscomm_priv_registered_part = {
-    .on[PART_CLOSE] = registered_close,
+    .on[PART_END] = registered_end,
     .on[PART_FREE] = registered_free,
 };

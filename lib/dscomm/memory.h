@@ -50,10 +50,10 @@ DSCOMM_API dscomm_status_t dscomm_mem_register(dscomm_group_t *group,
 /* Writes the memory's key, of DSCOMM_MEM_KEY_BYTES. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_mem_key(const dscomm_mem_t *mem, void *key);
 
-/* Ends the registration and frees mem, which may be NULL. Waits for what other
- * ranks have begun to put or get, which takes at most the group's time-out;
- * ranks that use the key later get ERR_INVALID if the access is made by
- * messages, and must not do so if the backend makes it. MT: group. */
+/* Ends the registration and frees mem, which may be NULL. If accesses are made
+ * by messages, waits for what other ranks have begun to put or get, at most for
+ * the group's time-out; ranks that use the key later get ERR_INVALID. If the
+ * backend makes them, other ranks must have ended theirs. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_mem_deregister(dscomm_mem_t *mem);
 
 /* Copies bytes from data to the memory that key tells, offset bytes behind its

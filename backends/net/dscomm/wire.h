@@ -53,8 +53,8 @@ typedef struct dscomm_wire_frame {
     const void *data;
     size_t bytes;
     size_t done; /* the wire's: bytes of header and payload that were sent */
-    int pinned; /* the wire's: 1 from when a device reads the payload where it
-                   is, to sent() or dropped(), even if it is moved */
+    int pinned; /* the wire's: 1 from when a device reads or fills the payload
+                   where it is, to sent() or dropped(), even if it is moved */
     /* 1: a piece of a long message. It may overtake other frames, and they
      * it. */
     int unordered;

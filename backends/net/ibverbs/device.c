@@ -379,7 +379,7 @@ static dscomm_status_t path_read(verbs_t *verbs)
     for (size_t i = 0; i < G_N_ELEMENTS(numbers) && status == DSCOMM_OK; i++)
         status = dscomm_setting_number(&verbs_settings[numbers[i].setting],
                                        numbers[i].to);
-    verbs->rings = rings;
+    verbs->ring_mode = rings;
     verbs->path = (path_t){.service_level = (uint8_t)level,
                            .traffic_class = (uint8_t) class,
                            .timeout = (uint8_t)timeout,

@@ -11,8 +11,8 @@
  *
  * A rank polls the memory of some of the peers that send it many short parts:
  * those then write short parts to a ring there (ring.c), which takes neither a
- * slot nor a completion of the receiver. Parts have numbers, as the receiver
- * may see one of the ring before an older one of a slot.
+ * slot nor a completion of the receiver. Parts have numbers, because the
+ * receiver may see one of the ring before an older one of a slot.
  *
  * All completions are of one queue (CQ). The id of a work request is the
  * address of its op_t. */
@@ -33,13 +33,13 @@
 /* Parts that a rank may have sent to another one beyond what that has given
  * back. */
 #define WINDOW 32
-/* Parts that only give slots back, each at least half a window or half a ring,
- * which a rank that does not poll may get; twice as many as there are. */
+/* Slots for parts that only give slots back, each at least half a window or
+ * half a ring: a rank that does not poll may get four. */
 #define SPARE 8
 /* Parts of a ring, and bytes of each: one packet with most MTUs. */
 #define RING_SLOTS 32
 #define RING_SLOT_BYTES ((size_t)1 << 10)
-/* Bytes of frames in one. */
+/* Bytes of frames in a part of a ring. */
 #define RING_BYTES (RING_SLOT_BYTES - sizeof(uint64_t))
 /* Rings that a rank polls at most. */
 #define RINGS_POLLED 8
@@ -83,7 +83,7 @@ typedef struct op {
     uint32_t lkey;
     /* The frame of a put or an access, its data, and where it goes. */
     dscomm_wire_frame_t *frame;
-    region_t *region; /* NULL: an access by a slot */
+    region_t *region; /* NULL: an access whose data are copied by a slot */
     bool reads;
     uint64_t remote;
     uint32_t rkey, tag;
@@ -114,7 +114,6 @@ typedef struct {
     /* This rank's. */
     char *memory; /* NULL: there is none */
     struct ibv_mr *region;
-    bool may_poll; /* the device writes there in order */
     bool polled;
     unsigned short_parts; /* that have come, up to those that make it polled */
     unsigned taken; /* parts */
@@ -196,7 +195,7 @@ struct verbs {
     struct ops greets; /* free ones, of datagrams that are sent */
     struct ops puts; /* free ones, without slots */
     unsigned max_inline;
-    int64_t rings; /* RINGS_ */
+    int64_t ring_mode; /* RINGS_ */
     int polled[RINGS_POLLED]; /* peers whose rings are polled */
     atomic_uint polled_count;
     unsigned ring_polls; /* that have found something */
@@ -234,10 +233,6 @@ verbs_devices(void (*visit)(void *arg, const dscomm_backend_device_t *item),
 int verbs_slots_add(verbs_t *verbs, struct ops *list, op_kind_t kind,
                     unsigned count, size_t bytes);
 void verbs_slots_free(verbs_t *verbs);
-/* Registers memory of the wire's own, which the device may use by access; NULL
- * and errno. */
-struct ibv_mr *verbs_memory_register(verbs_t *verbs, void *memory, size_t bytes,
-                                     int access);
 /* The remedy for what an errno says of a resource; "" if there is none. */
 const char *verbs_remedy(int error);
 
@@ -245,8 +240,11 @@ const char *verbs_remedy(int error);
 
 regions_t *verbs_regions_new(struct ibv_pd *pd);
 void verbs_regions_free(regions_t *regions);
-/* Ends the registrations without a use. */
-void verbs_regions_trim(regions_t *regions);
+/* Registers memory of the wire's own, which the device may use by access
+ * (IBV_ACCESS_); ends the registrations without a use if that helps. NULL and
+ * errno: it cannot be had. */
+struct ibv_mr *verbs_regions_register(regions_t *regions, void *memory,
+                                      size_t bytes, int access);
 /* Takes memory of a user, which the device may read and use by access
  * (IBV_ACCESS_); NULL: it cannot be had. */
 region_t *verbs_region_take(regions_t *regions, const void *memory,
@@ -323,7 +321,7 @@ void verbs_part(verbs_t *verbs, int peer, op_t *op, size_t bytes,
 /* Returns what a part says besides frames: slots and parts of the ring that its
  * sender gives back, and whether it polls its ring. */
 uint16_t verbs_back_give(pair_t *pair);
-#define BACK_NONSENSE UINT16_MAX
+#define BACK_NONSENSE UINT16_MAX /* what no rank says */
 /* The bytes of a part, and what it says besides; false: they make no sense,
  * which ends the connection. */
 bool verbs_part_use(verbs_t *verbs, int peer, const char *from, size_t bytes,

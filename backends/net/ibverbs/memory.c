@@ -38,17 +38,6 @@ static void memory_free(memory_t *memory)
     g_free(memory);
 }
 
-struct ibv_mr *verbs_memory_register(verbs_t *verbs, void *memory, size_t bytes,
-                                     int access)
-{
-    struct ibv_mr *region = ibv_reg_mr(verbs->pd, memory, bytes, access);
-
-    if (region)
-        return region;
-    verbs_regions_trim(verbs->regions);
-    return ibv_reg_mr(verbs->pd, memory, bytes, access);
-}
-
 int verbs_slots_add(verbs_t *verbs, struct ops *list, op_kind_t kind,
                     unsigned count, size_t bytes)
 {
@@ -58,8 +47,9 @@ int verbs_slots_add(verbs_t *verbs, struct ops *list, op_kind_t kind,
 
     error = posix_memalign(&memory->memory, page, count * bytes);
     if (!error) {
-        memory->region = verbs_memory_register(
-            verbs, memory->memory, count * bytes, IBV_ACCESS_LOCAL_WRITE);
+        memory->region =
+            verbs_regions_register(verbs->regions, memory->memory,
+                                   count * bytes, IBV_ACCESS_LOCAL_WRITE);
         error = memory->region ? 0 : errno;
         memory->ops = g_try_new0(op_t, count);
         if (!memory->ops)

@@ -229,6 +229,17 @@ static void kept_limit(regions_t *regions, unsigned most)
     }
 }
 
+struct ibv_mr *verbs_regions_register(regions_t *regions, void *memory,
+                                      size_t bytes, int access)
+{
+    struct ibv_mr *mr = ibv_reg_mr(regions->pd, memory, bytes, access);
+
+    if (mr)
+        return mr;
+    kept_limit(regions, 0);
+    return ibv_reg_mr(regions->pd, memory, bytes, access);
+}
+
 static region_t *region_new(regions_t *regions, uintptr_t begin, uintptr_t end,
                             int access)
 {
@@ -239,12 +250,8 @@ static region_t *region_new(regions_t *regions, uintptr_t begin, uintptr_t end,
     TAILQ_INSERT_HEAD(&regions->all, region, in_all);
     /* Before the registration: what is unmapped in between is noticed. */
     region->stale = !region_watch(region);
-    region->mr = ibv_reg_mr(regions->pd, (void *)begin, end - begin, access);
-    if (!region->mr) {
-        kept_limit(regions, 0);
-        region->mr =
-            ibv_reg_mr(regions->pd, (void *)begin, end - begin, access);
-    }
+    region->mr =
+        verbs_regions_register(regions, (void *)begin, end - begin, access);
     regions->registrations++;
     if (region->mr)
         return region;
@@ -302,11 +309,6 @@ void verbs_region_end(region_t *region)
                    strerror(errno));
     region->mr = NULL;
     verbs_region_drop(region);
-}
-
-void verbs_regions_trim(regions_t *regions)
-{
-    kept_limit(regions, 0);
 }
 
 uint32_t verbs_region_lkey(const region_t *region)

@@ -26,31 +26,31 @@
 #define WARM_NS (4 * QUIET_NS)
 #define NAP_US 50
 
+void verbs_ring_close(pair_t *pair)
+{
+    if (pair->rings.region)
+        ibv_dereg_mr(pair->rings.region);
+    free(pair->rings.memory);
+    pair->rings.region = NULL;
+    pair->rings.memory = NULL;
+}
+
 void verbs_ring_open(verbs_t *verbs, pair_t *pair)
 {
     const size_t bytes = RING_SLOTS * RING_SLOT_BYTES;
     rings_t *rings = &pair->rings;
     void *memory = NULL;
 
-    if (verbs->rings == RINGS_NO)
+    if (verbs->ring_mode == RINGS_NO)
         return;
     if (posix_memalign(&memory, (size_t)sysconf(_SC_PAGESIZE), bytes))
         return;
     rings->memory = memset(memory, 0, bytes);
-    rings->region =
-        verbs_memory_register(verbs, rings->memory, bytes,
-                              IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-    if (!rings->region) {
-        free(rings->memory);
-        rings->memory = NULL;
-    }
-}
-
-void verbs_ring_close(pair_t *pair)
-{
-    if (pair->rings.region)
-        ibv_dereg_mr(pair->rings.region);
-    free(pair->rings.memory);
+    rings->region = verbs_regions_register(verbs->regions, rings->memory, bytes,
+                                           IBV_ACCESS_LOCAL_WRITE |
+                                               IBV_ACCESS_REMOTE_WRITE);
+    if (!rings->region)
+        verbs_ring_close(pair);
 }
 
 /* True if the device writes the bytes of a part in order. */
@@ -67,8 +67,8 @@ static bool device_keeps_order(struct ibv_qp *qp)
 void verbs_ring_join(const verbs_t *verbs, pair_t *pair, uint64_t remote,
                      uint32_t rkey)
 {
-    pair->rings.may_poll = pair->rings.memory && (verbs->rings == RINGS_YES ||
-                                                  device_keeps_order(pair->qp));
+    if (verbs->ring_mode != RINGS_YES && !device_keeps_order(pair->qp))
+        verbs_ring_close(pair); /* the peer was told, but never uses it */
     pair->rings.remote = remote;
     pair->rings.rkey = rkey;
     pair->rings.room = RING_SLOTS;
@@ -166,7 +166,7 @@ void verbs_ring_warm(verbs_t *verbs, int peer, size_t bytes)
 
     if (rings->polled)
         verbs->ring_ns = verbs_now();
-    if (rings->polled || !rings->may_poll || bytes > RING_BYTES ||
+    if (rings->polled || !rings->memory || bytes > RING_BYTES ||
         verbs->polled_count == RINGS_POLLED ||
         ++rings->short_parts < WARM_PARTS)
         return;

@@ -278,7 +278,8 @@ static void put_send(verbs_t *verbs, int peer)
     }
 }
 
-/* Makes an access one by a slot; NULL: none is free. */
+/* Returns an op for an access whose data are copied by a slot; NULL: none is
+ * free. */
 static op_t *access_copy(verbs_t *verbs, op_t *access)
 {
     const pair_t *pair = &verbs->pairs[access->peer];
@@ -612,7 +613,8 @@ bool verbs_part_use(verbs_t *verbs, int peer, const char *from, size_t bytes,
     return false;
 }
 
-/* Parts of the ring that were sent before are there. */
+/* The device has written the parts of the ring that were sent before this one.
+ */
 void verbs_part(verbs_t *verbs, int peer, op_t *op, size_t bytes,
                 uint32_t immediate)
 {

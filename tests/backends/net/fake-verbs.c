@@ -459,8 +459,8 @@ int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode operation,
                                uint32_t flags)
 {
-    (void)qp;
-    return operation == IBV_WR_RDMA_WRITE && !flags && fake.in_order;
+    return qp->state == IBV_QPS_RTS && operation == IBV_WR_RDMA_WRITE &&
+           !flags && fake.in_order;
 }
 
 int ibv_destroy_qp(struct ibv_qp *qp)
