@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# DSCOMM_IBVERBS: libibverbs for backends/net/ibverbs.
+# DSCOMM_IBVERBS: libibverbs for backends/net/ibverbs, which needs hwloc too
+# (have_hwloc).
 # Sets have_ibverbs, dscomm_ibverbs, IBVERBS_CFLAGS, IBVERBS_LIBS.
 AC_DEFUN([DSCOMM_IBVERBS],
 [DSCOMM_ARG_WITH([ibverbs], [backend on RDMA devices],
@@ -21,6 +22,8 @@ AS_IF([test "$with_ibverbs" != no], [
     DSCOMM_EXPLAIN([ibverbs], [IBVERBS],
         [neither libibverbs.pc nor include/infiniband/verbs.h and libibverbs])
     AC_MSG_RESULT([${dscomm_ibverbs_found:-no}])
+    AS_IF([test "$have_hwloc" = no],
+        [dscomm_ibverbs_found= dscomm_ibverbs_why="hwloc 2.2 or newer is missing"])
     AS_IF([test -n "$dscomm_ibverbs_found"], [
         dscomm_saved_libs=$LIBS
         LIBS="$IBVERBS_LIBS $LIBS"

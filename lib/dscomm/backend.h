@@ -436,15 +436,15 @@ typedef struct dscomm_backend {
     const dscomm_setting_t *settings;
     /* Returns NULL if this module can serve a world whose ranks are on hosts[0
      * ... ranks-1] (equal text: they can share memory), else the reason: static
-     * text or dscomm_last_error(). Optional. Local and cheap. */
+     * text or dscomm_last_error(). Each rank asks for its own host alone, and
+     * rank 0 then for all. Optional. Local and cheap. */
     const char *(*usable)(const char *const *hosts, int ranks);
-    /* As usable, but called only by "auto": returns a reason if another backend
-     * is better for these hosts, whatever the priorities. oversubscribed: as in
-     * dscomm_backend_args_t. Optional. */
-    const char *(*advisable)(const char *const *hosts, int ranks,
-                             int oversubscribed);
+    /* As usable, but called only by "auto", for the calling process's host
+     * alone: returns a reason if another backend is better there, whatever the
+     * priorities. Optional. */
+    const char *(*advisable)(void);
     /* As advisable, but called if another backend would use this one for a part
-     * of its ranks. Optional. */
+     * of its ranks. oversubscribed: as in dscomm_backend_args_t. Optional. */
     const char *(*beneath)(int oversubscribed);
 } dscomm_backend_t;
 

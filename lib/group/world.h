@@ -14,7 +14,6 @@ typedef struct dscomm_world {
     int size;
     dscomm_recorder_t recorder; /* the slot of all its groups */
     GArray *rules; /* dscomm_choice_t from DSCOMM_ALGORITHM */
-    char between[64]; /* backend between nodes; "": not chosen yet */
     /* lib/call/profile.c; NULL: no profiler plugin */
     struct dscomm_profile_session *profile;
     pthread_mutex_t lock; /* protects groups */

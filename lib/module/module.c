@@ -31,16 +31,10 @@
 
 extern const dscomm_backend_t dscomm_backend_self;
 
-static const char *two_level_usable(const char *const *hosts, int ranks);
-static const char *two_level_advisable(const char *const *hosts, int ranks,
-                                       int oversubscribed);
-
 static const dscomm_backend_t two_level = {
     .abi = DSCOMM_BACKEND_ABI,
     .priority = 60,
     .name = "two_level",
-    .usable = two_level_usable,
-    .advisable = two_level_advisable,
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -392,94 +386,10 @@ dscomm_status_t dscomm_priv_module_find(const char *name,
     return status;
 }
 
-/* NULL, or why the module cannot serve between nodes. */
-static const char *between_refuse(const dscomm_module_t *module)
+bool dscomm_priv_has_levels(const char *backend)
 {
-    static const char *const hosts[] = {"one", "another"};
-    const dscomm_backend_t *backend = module->backend;
-
-    if (!backend)
-        return module->why;
-    if (backend == &two_level || backend == &dscomm_backend_self)
-        return "it is no network";
-    return backend->usable ? backend->usable(hosts, G_N_ELEMENTS(hosts)) : NULL;
-}
-
-dscomm_status_t dscomm_priv_module_between(const dscomm_module_t **ret_module)
-{
-    const char *name = dscomm_priv_setting_text(SETTING_LEVEL_BETWEEN);
-    const dscomm_module_t *module, *best = NULL;
-    GString *reasons;
-
-    if (strcmp(name, "auto"))
-        return dscomm_priv_module_find(name, ret_module);
-    reasons = g_string_new(NULL);
-    for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++) {
-        const char *why = between_refuse(module);
-
-        if (why)
-            g_string_append_printf(reasons, "; %s: %s", module->name, why);
-        else if (!best || module->backend->priority > best->backend->priority)
-            best = module;
-    }
-    if (!best)
-        dscomm_fail(DSCOMM_ERR_NO_BACKEND, "no backend serves between nodes%s",
-                    reasons->str);
-    g_string_free(reasons, TRUE);
-    if (!best)
-        return DSCOMM_ERR_NO_BACKEND;
-    *ret_module = best;
-    return DSCOMM_OK;
-}
-
-static int count_hosts(const char *const *hosts, int ranks)
-{
-    GHashTable *seen = g_hash_table_new(g_str_hash, g_str_equal);
-    int count;
-
-    for (int r = 0; r < ranks; r++)
-        g_hash_table_add(seen, (gpointer)hosts[r]);
-    count = (int)g_hash_table_size(seen);
-    g_hash_table_unref(seen);
-    return count;
-}
-
-/* Returns NULL also for hosts that are in fact one machine: two_level may have
- * been requested by name. Logs a name between nodes that leads nowhere, because
- * another backend may be chosen in spite of it. */
-static const char *two_level_usable(const char *const *hosts, int ranks)
-{
-    const dscomm_module_t *module;
-
-    if (dscomm_priv_module_between(&module) == DSCOMM_OK)
-        return NULL;
-    if (count_hosts(hosts, ranks) > 1 &&
-        strcmp(dscomm_priv_setting_text(SETTING_LEVEL_BETWEEN), "auto"))
-        dscomm_log(DSCOMM_LOG_WARN, "core",
-                   "backend two_level is of no use: DSCOMM_TWO_LEVEL_BETWEEN: "
-                   "%s",
-                   dscomm_last_error());
-    return dscomm_last_error();
-}
-
-static const char *two_level_advisable(const char *const *hosts, int ranks,
-                                       int oversubscribed)
-{
-    const dscomm_module_t *module;
-    const int count = count_hosts(hosts, ranks);
-    const char *why = NULL;
-
-    if (count == 1)
-        return "all ranks run on one host";
-    if (count == ranks)
-        return "every rank has a host of its own";
-    if (dscomm_priv_module_between(&module) < 0)
-        return dscomm_last_error();
-    if (module->backend->usable)
-        why = module->backend->usable(hosts, ranks);
-    if (!why && module->backend->beneath)
-        why = module->backend->beneath(oversubscribed);
-    return why;
+    return !strcmp(backend, "auto") || !strcmp(backend, two_level.name) ||
+           !strcmp(backend, "hierarchical");
 }
 
 void dscomm_priv_module_set_levels(const dscomm_backend_ops_t *ops)

@@ -5,6 +5,7 @@
 
 #include <dscomm/backend.h>
 #include <dscomm/info.h>
+#include <stdbool.h>
 
 typedef struct {
     const char *name; /* from the file's name */
@@ -35,10 +36,8 @@ void dscomm_priv_module_opened(const dscomm_module_t *module);
 /* The built-in backend for groups of one rank. */
 const dscomm_module_t *dscomm_priv_module_self(void);
 
-/* Finds the backend that serves between nodes: the one that
- * DSCOMM_TWO_LEVEL_BETWEEN names or, if that is auto, the best that this
- * process can use. The answer may differ between ranks. */
-dscomm_status_t dscomm_priv_module_between(const dscomm_module_t **ret_module);
+/* True for the names of two_level, and for auto, which may choose it. */
+bool dscomm_priv_has_levels(const char *backend);
 
 /* Sets the slots of the built-in backend two_level, which is also found by the
  * name hierarchical. It uses shared memory inside nodes and the backend that

@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/random.h"
+#include "lib/base/settings.h"
 #include "lib/base/status.h"
 #include "lib/rendezvous/join.h"
 #include "lib/rendezvous/roster.h"
@@ -346,11 +347,18 @@ static const dscomm_module_t *module_find_best(const dscomm_join_t *join)
     return best;
 }
 
+/* Finds the module that the user has named; with two_level, that is the one
+ * between nodes. */
 static const dscomm_module_t *module_find_named(const dscomm_join_t *join)
 {
     const dscomm_module_t *module;
+    const char *name = join->backend;
 
-    if (dscomm_priv_module_find(join->backend, &module) < 0)
+    if (dscomm_priv_has_levels(name))
+        name = dscomm_priv_setting_text(SETTING_LEVEL_BETWEEN);
+    if (!strcmp(name, "auto"))
+        return module_find_best(join);
+    if (dscomm_priv_module_find(name, &module) < 0)
         return NULL;
     return module_can_bootstrap(module, join) ? module : NULL;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rank 0 decides, from the records, which backend serves the world and which
  * ranks share a node. It publishes the decision as lines of text: "ok",
- * backend, ranks, nodes, hosts, oversubscribed, rank 0's pid, node and host,
- * the standby store, the world's identity; or "error", status, sentence. */
+ * backend, that between nodes, ranks, nodes, hosts, oversubscribed, rank 0's
+ * pid, node and host, the standby store, the world's identity; or "error",
+ * status, sentence. */
 #include "config.h"
 
 #include "lib/rendezvous/join-decision.h"
@@ -21,6 +22,7 @@
 enum {
     WORD,
     BACKEND,
+    BETWEEN,
     SIZE,
     NODES,
     HOSTS,
@@ -38,10 +40,11 @@ char *dscomm_priv_join_decision_write(const dscomm_join_decision_t *decision)
     char *nodes = dscomm_priv_nodes_write(&decision->nodes);
     char *hosts = dscomm_priv_nodes_write(&decision->hosts);
     char *text = g_strdup_printf(
-        "ok\n%s\n%d\n%s\n%s\n%d\n%lld\n%s\n%s\n%s\n%s", decision->module->name,
-        decision->nodes.ranks, nodes, hosts, decision->oversubscribed,
-        (long long)decision->pid, decision->node, decision->host,
-        decision->standby_text, decision->world);
+        "ok\n%s\n%s\n%d\n%s\n%s\n%d\n%lld\n%s\n%s\n%s\n%s",
+        decision->module->name, decision->between, decision->nodes.ranks, nodes,
+        hosts, decision->oversubscribed, (long long)decision->pid,
+        decision->node, decision->host, decision->standby_text,
+        decision->world);
 
     g_free(hosts);
     g_free(nodes);
@@ -129,6 +132,7 @@ static dscomm_status_t read_good(const dscomm_join_t *join, char **lines,
     if (!status && !is_identity(lines[WORLD]))
         status = fail_malformed();
     decision->pid = pid;
+    g_strlcpy(decision->between, lines[BETWEEN], sizeof decision->between);
     g_strlcpy(decision->world, lines[WORLD], sizeof decision->world);
     g_strlcpy(decision->node, lines[NODE], sizeof decision->node);
     dscomm_priv_tidy(decision->node, sizeof decision->node);
@@ -184,25 +188,31 @@ dscomm_priv_join_decision_read(const dscomm_join_t *join, const char *text,
 
 /* Deciding */
 
-/* The first rank that cannot load the module, or -1. */
-static int first_without(const dscomm_record_t *records, int count,
-                         const char *name)
-{
-    char *word = g_strdup_printf(" %s ", name);
-    int rank;
-
-    for (rank = 0; rank < count; rank++)
-        if (!strstr(records[rank].modules, word))
-            break;
-    g_free(word);
-    return rank < count ? rank : -1;
-}
-
 /* The facts that a decision depends on. */
 typedef struct {
     const dscomm_record_t *records;
     int count, oversubscribed;
+    const dscomm_module_t *between; /* the backend between nodes; NULL: none */
+    char *between_why; /* why there is none, or why others are not chosen */
 } job_t;
+
+/* Returns NULL, or which rank cannot use a module, and why (to be freed). */
+static char *lack_of(const job_t *job, const char *name)
+{
+    char *word = g_strdup_printf(" %s ", name), *why, *text = NULL;
+
+    for (int rank = 0; rank < job->count && !text; rank++) {
+        const dscomm_record_t *record = &job->records[rank];
+
+        if (strstr(record->modules, word))
+            continue;
+        why = dscomm_priv_record_reason(record, name);
+        text = g_strdup_printf("rank %d on %s: %s", rank, record->node, why);
+        g_free(why);
+    }
+    g_free(word);
+    return text;
+}
 
 /* Returns the hosts of the ranks, for g_strfreev(). A rank that cannot share
  * memory counts as a host of its own. */
@@ -217,39 +227,130 @@ static char **hosts_new(const dscomm_record_t *records, int count)
     return hosts;
 }
 
-/* Returns NULL, or why the backend cannot serve the hosts, or, with by_choice,
- * why another one is better. The text is the backend's. */
-static const char *backend_query(const job_t *job,
-                                 const dscomm_backend_t *backend, int by_choice)
+static int count_hosts(char **hosts)
 {
-    char **hosts = hosts_new(job->records, job->count);
-    const char *const *given = (const char *const *)hosts, *why = NULL;
+    GHashTable *seen = g_hash_table_new(g_str_hash, g_str_equal);
+    int count;
 
-    if (backend->usable)
-        why = backend->usable(given, job->count);
-    if (!why && by_choice && backend->advisable)
-        why = backend->advisable(given, job->count, job->oversubscribed);
-    g_strfreev(hosts);
+    for (char **host = hosts; *host; host++)
+        g_hash_table_add(seen, *host);
+    count = (int)g_hash_table_size(seen);
+    g_hash_table_unref(seen);
+    return count;
+}
+
+/* Returns NULL, or why a backend cannot serve ranks on these hosts (to be
+ * freed). */
+static char *hosts_refuse(const dscomm_backend_t *backend, char **hosts)
+{
+    if (!backend->usable)
+        return NULL;
+    return g_strdup(
+        backend->usable((const char *const *)hosts, (int)g_strv_length(hosts)));
+}
+
+static bool is_two_level(const dscomm_module_t *module)
+{
+    return !strcmp(module->name, "two_level");
+}
+
+/* Returns NULL, or why a module cannot serve between the nodes of the job (to
+ * be freed). */
+static char *between_refuse(const job_t *job, const dscomm_module_t *module)
+{
+    char *hosts[] = {(char *)"one", (char *)"another", NULL}, *why;
+
+    if (is_two_level(module))
+        return g_strdup("it is no network");
+    why = lack_of(job, module->name);
+    return why ? why : hosts_refuse(module->backend, hosts);
+}
+
+/* Finds the backend that serves between nodes: the one that the setting names
+ * or, if that is auto, the best that all ranks can use. */
+static void choose_between(job_t *job)
+{
+    const dscomm_setting_t *setting =
+        dscomm_priv_setting(SETTING_LEVEL_BETWEEN);
+    const char *name = dscomm_priv_setting_text(SETTING_LEVEL_BETWEEN);
+    const dscomm_module_t *module;
+    GString *reasons;
+
+    if (strcmp(name, "auto")) {
+        if (dscomm_priv_module_find(name, &job->between) == DSCOMM_OK)
+            job->between_why = g_strdup_printf(", as %s says", setting->name);
+        else
+            job->between_why =
+                g_strdup_printf("%s: %s", setting->name, dscomm_last_error());
+        return;
+    }
+    reasons = g_string_new(NULL);
+    for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++) {
+        char *why;
+
+        if (module->backend && job->between &&
+            module->backend->priority <= job->between->backend->priority)
+            continue;
+        why = module->backend ? between_refuse(job, module)
+                              : g_strdup(module->why);
+        if (!why)
+            job->between = module;
+        else
+            g_string_append_printf(reasons, "; %s: %s", module->name, why);
+        g_free(why);
+    }
+    if (!job->between)
+        g_string_prepend(reasons, "no backend serves between nodes");
+    job->between_why = g_string_free(reasons, FALSE);
+}
+
+/* Returns NULL, or why the backends of two levels cannot serve the job (to be
+ * freed); by_choice: or why one level is better. */
+static char *parts_refuse(const job_t *job, char **hosts, int by_choice)
+{
+    const dscomm_setting_t *setting = dscomm_priv_setting(SETTING_LEVEL_INSIDE);
+    const dscomm_backend_t *between = job->between ? job->between->backend : 0;
+    char *lack, *why = NULL;
+
+    if (!between)
+        return g_strdup(job->between_why);
+    lack = lack_of(job, job->between->name);
+    if (lack)
+        why = g_strdup_printf("%s %s: %s",
+                              dscomm_priv_setting(SETTING_LEVEL_BETWEEN)->name,
+                              job->between->name, lack);
+    g_free(lack);
+    lack = lack_of(job, dscomm_priv_setting_text(SETTING_LEVEL_INSIDE));
+    if (!why && lack)
+        why = g_strdup_printf("%s %s: %s", setting->name,
+                              dscomm_priv_setting_text(SETTING_LEVEL_INSIDE),
+                              lack);
+    g_free(lack);
+    if (!why && by_choice)
+        why = hosts_refuse(between, hosts);
+    if (!why && by_choice && between->beneath)
+        why = g_strdup(between->beneath(job->oversubscribed));
     return why;
 }
 
-/* Returns NULL, or which rank lacks the backend that two_level uses inside
- * nodes (to be freed). Logs one that the user has named. */
-static char *inside_refuse(const job_t *job)
+/* Returns NULL, or why two_level cannot serve the job (to be freed);
+ * by_choice: or why one level is better. Logs a setting that leads nowhere,
+ * because another backend may be chosen in spite of it. */
+static char *levels_refuse(const job_t *job, char **hosts, int by_choice)
 {
-    const dscomm_setting_t *setting = dscomm_priv_setting(SETTING_LEVEL_INSIDE);
-    const char *inside = dscomm_priv_setting_text(SETTING_LEVEL_INSIDE);
-    const int rank = first_without(job->records, job->count, inside);
+    static const int settings[] = {SETTING_LEVEL_INSIDE, SETTING_LEVEL_BETWEEN};
+    const int count = count_hosts(hosts);
     char *why;
 
-    if (rank < 0)
-        return NULL;
-    why = g_strdup_printf("rank %d on %s cannot load '%s'", rank,
-                          job->records[rank].node, inside);
-    if (strcmp(inside, setting->default_value))
-        dscomm_log(DSCOMM_LOG_WARN, "core",
-                   "backend two_level is of no use: %s: %s", setting->name,
-                   why);
+    if (by_choice && count == 1)
+        return g_strdup("all ranks run on one host");
+    if (by_choice && count == job->count)
+        return g_strdup("every rank has a host of its own");
+    why = parts_refuse(job, hosts, by_choice);
+    for (size_t i = 0; why && by_choice && i < G_N_ELEMENTS(settings); i++)
+        if (g_str_has_prefix(why, dscomm_priv_setting(settings[i])->name))
+            dscomm_log(DSCOMM_LOG_WARN, "core",
+                       "backend two_level is of no use: %s", why);
     return why;
 }
 
@@ -258,19 +359,19 @@ static char *inside_refuse(const job_t *job)
 static char *backend_refuse(const job_t *job, const dscomm_module_t *module,
                             int by_choice)
 {
-    const int rank = first_without(job->records, job->count, module->name);
-    const char *why;
+    char **hosts = hosts_new(job->records, job->count);
+    char *why = lack_of(job, module->name);
 
-    if (rank >= 0)
-        return g_strdup_printf("rank %d on %s cannot load it", rank,
-                               job->records[rank].node);
-    why = backend_query(job, module->backend, by_choice);
-    if (!why && by_choice && !strcmp(module->name, "two_level"))
-        return inside_refuse(job);
-    return g_strdup(why);
+    if (!why)
+        why = is_two_level(module) ? levels_refuse(job, hosts, by_choice)
+                                   : hosts_refuse(module->backend, hosts);
+    g_strfreev(hosts);
+    return why;
 }
 
-/* Appends which rank can share no memory: the first one. */
+/* Appends which rank can share no memory: the first one. It comes before the
+ * reasons of backends, because several may have it as their cause, and a long
+ * sentence is cut off. */
 static void append_alone(const job_t *job, GString *text)
 {
     int rank = 0;
@@ -283,34 +384,6 @@ static void append_alone(const job_t *job, GString *text)
                                job->records[rank].alone);
 }
 
-/* Appends why the first rank that lacks a module of this process cannot load
- * it. */
-static void append_lack(const job_t *job, GString *text)
-{
-    const dscomm_module_t *module;
-    int rank = -1;
-
-    for (size_t i = 0; rank < 0 && (module = dscomm_priv_module_get(i)); i++)
-        if (module->backend)
-            rank = first_without(job->records, job->count, module->name);
-    if (rank >= 0 && *job->records[rank].why)
-        g_string_append_printf(text, "; rank %d on %s%s", rank,
-                               job->records[rank].node, job->records[rank].why);
-}
-
-/* Returns the causes for which several backends may refuse, each once. They
- * come before the reasons of the backends, because a long sentence is cut
- * off. */
-static GString *causes_new(const job_t *job)
-{
-    GString *text = g_string_new(NULL);
-
-    append_alone(job, text);
-    append_lack(job, text);
-    g_string_append(text, dscomm_priv_module_unreadable());
-    return text;
-}
-
 static dscomm_status_t choose_named(const job_t *job,
                                     const dscomm_module_t **ret_module)
 {
@@ -320,20 +393,14 @@ static dscomm_status_t choose_named(const job_t *job,
     GString *causes;
     char *why;
 
-    for (int rank = 0; rank < job->count; rank++)
-        if (*job->records[rank].why)
-            return dscomm_fail(DSCOMM_ERR_NO_BACKEND, "rank %d on %s: %s", rank,
-                               job->records[rank].node, job->records[rank].why);
     status = dscomm_priv_module_find(name, &module);
     if (status < 0)
-        return status;
+        return dscomm_fail(status, "rank 0 on %s: %s", job->records[0].node,
+                           dscomm_last_error());
     why = backend_refuse(job, module, 0);
     if (why) {
         causes = g_string_new(NULL);
         append_alone(job, causes);
-        if (*dscomm_priv_module_unreadable())
-            g_string_append_printf(causes, "; so on rank 0 on %s",
-                                   job->records[0].node);
         dscomm_fail(DSCOMM_ERR_NO_BACKEND,
                     "backend %s cannot serve this world of %d ranks: %s%s",
                     name, job->count, why, causes->str);
@@ -349,9 +416,11 @@ static dscomm_status_t choose_best(const job_t *job,
                                    const dscomm_module_t **ret_module)
 {
     const dscomm_module_t *module, *best = NULL;
-    GString *reasons = causes_new(job);
+    GString *reasons = g_string_new(NULL);
     dscomm_status_t status = DSCOMM_OK;
 
+    append_alone(job, reasons);
+    g_string_append(reasons, dscomm_priv_module_unreadable());
     for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++) {
         char *why;
 
@@ -376,19 +445,36 @@ static dscomm_status_t choose_best(const job_t *job,
                         job->count, dscomm_backend_directory(), reasons->str);
     dscomm_log(DSCOMM_LOG_INFO, "core", "backend %s is chosen%s",
                best ? best->name : "none", reasons->str);
+    if (best && is_two_level(best))
+        dscomm_log(DSCOMM_LOG_INFO, "core",
+                   "backend two_level uses %s between "
+                   "nodes%s",
+                   job->between->name, job->between_why);
     g_string_free(reasons, TRUE);
     return status;
 }
 
 dscomm_status_t dscomm_priv_choose_backend(const dscomm_record_t *records,
-                                           int count, int oversubscribed,
-                                           const dscomm_module_t **ret_module)
+                                           int count,
+                                           dscomm_join_decision_t *decision)
 {
-    const job_t job = {records, count, oversubscribed};
+    const char *between = dscomm_priv_setting_text(SETTING_LEVEL_BETWEEN);
+    job_t job = {records, count, decision->oversubscribed, NULL, NULL};
+    dscomm_status_t status;
 
+    if (dscomm_priv_has_levels(records[0].backend))
+        choose_between(&job);
     if (strcmp(records[0].backend, "auto"))
-        return choose_named(&job, ret_module);
-    return choose_best(&job, ret_module);
+        status = choose_named(&job, &decision->module);
+    else
+        status = choose_best(&job, &decision->module);
+    if (job.between)
+        between = job.between->name;
+    else if (status == DSCOMM_OK && !strcmp(between, "auto"))
+        between = decision->module->name;
+    g_strlcpy(decision->between, between, sizeof decision->between);
+    g_free(job.between_why);
+    return status;
 }
 
 /* The nodes, by hosts and the launcher's numbers; and the hosts, by shared
@@ -445,8 +531,7 @@ dscomm_status_t dscomm_priv_decide(const dscomm_record_t *records, int size,
     dscomm_priv_world_identify(ret_decision->world);
     g_strlcpy(ret_decision->node, records[0].node, sizeof ret_decision->node);
     g_strlcpy(ret_decision->host, records[0].host, sizeof ret_decision->host);
-    status = dscomm_priv_choose_backend(
-        records, size, ret_decision->oversubscribed, &ret_decision->module);
+    status = dscomm_priv_choose_backend(records, size, ret_decision);
     if (status == DSCOMM_OK)
         find_nodes(records, size, &ret_decision->nodes, &ret_decision->hosts);
     return status;

@@ -11,6 +11,9 @@
 /* The decision of rank 0 for all ranks. */
 typedef struct {
     const dscomm_module_t *module; /* the backend */
+    /* the backend between nodes of groups with two levels, which groups of any
+     * world may have */
+    char between[DSCOMM_BETWEEN_MAX];
     dscomm_nodes_t nodes;
     dscomm_nodes_t hosts; /* the ranks that share memory */
     int oversubscribed; /* ranks outnumber processors on a machine */
@@ -46,10 +49,11 @@ dscomm_status_t dscomm_priv_join_decision_put_failure(dscomm_store_t *store,
                                                       const char *read,
                                                       int readers);
 
-/* Chooses the backend for these ranks; fails if there is none. */
+/* Sets the backends of a decision for these ranks, of which it has
+ * oversubscribed; fails if there is none. */
 dscomm_status_t dscomm_priv_choose_backend(const dscomm_record_t *records,
-                                           int count, int oversubscribed,
-                                           const dscomm_module_t **ret_module);
+                                           int count,
+                                           dscomm_join_decision_t *decision);
 /* Makes the whole decision, on rank 0; the caller clears it. */
 dscomm_status_t dscomm_priv_decide(const dscomm_record_t *records, int size,
                                    dscomm_join_decision_t *ret_decision);

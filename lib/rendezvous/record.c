@@ -124,49 +124,109 @@ static char *room_put(room_t *room, const char *format, ...)
     return text;
 }
 
-/* Continues the last string, in place of its final 0. */
-static void room_append(room_t *room, const char *format, const char *text)
+/* What a record lists of modules: names, and why others are left out. */
+typedef struct {
+    const char *host;
+    const char *named[4]; /* backends that settings name; NULL ends them */
+    GString *names, *why;
+} modules_t;
+
+static bool is_named(const modules_t *modules, const char *name)
 {
-    room->at--;
-    room_put(room, format, text);
+    return g_strv_contains(modules->named, name);
 }
 
-/* Called for "auto", with which every module is loaded: lists the modules, and
- * the reasons why others could not be loaded. */
-static void list_all(room_t *room, dscomm_record_t *record)
+/* Returns NULL, or why a module cannot serve this process, even alone; or, if
+ * it is not named, why another one is better here. */
+static const char *module_refuse(const modules_t *modules,
+                                 const dscomm_module_t *module)
+{
+    const dscomm_backend_t *backend = module->backend;
+    const char *why = NULL;
+
+    if (!backend)
+        return module->why;
+    if (backend->usable)
+        why = backend->usable(&modules->host, 1);
+    if (!why && backend->advisable && !is_named(modules, module->name))
+        why = backend->advisable();
+    return why;
+}
+
+static void list_one(modules_t *modules, const dscomm_module_t *module)
+{
+    const char *why = module_refuse(modules, module);
+
+    if (why)
+        g_string_append_printf(modules->why, DSCOMM_RECORD_REASON "%s: %s",
+                               module->name, why);
+    else
+        g_string_append_printf(modules->names, "%s ", module->name);
+}
+
+static void list_named(modules_t *modules)
 {
     const dscomm_module_t *module;
 
-    record->modules = room_put(room, " ");
-    for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++)
-        if (module->backend)
-            room_append(room, "%s ", module->name);
-    record->why = room_put(room, "%s", dscomm_priv_module_unreadable());
-    for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++)
-        if (!module->backend) {
-            room_append(room, "; %s: ", module->name);
-            room_append(room, "%s", module->why);
-        }
+    for (const char **name = modules->named; *name; name++)
+        if (dscomm_priv_module_find(*name, &module) == DSCOMM_OK)
+            list_one(modules, module);
+        else
+            g_string_append_printf(modules->why, DSCOMM_RECORD_REASON "%s: %s",
+                                   *name, dscomm_last_error());
 }
 
-/* Lists the modules that this process can load; with a backend's name, only
- * that one. */
-static void list_modules(const char *backend, room_t *room,
+static void list_all(modules_t *modules)
+{
+    const dscomm_module_t *module;
+
+    g_string_append(modules->why, dscomm_priv_module_unreadable());
+    for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++)
+        list_one(modules, module);
+}
+
+/* Lists the modules that this process can use: those that are named or, where
+ * one is to be chosen, all. */
+static void list_modules(const char *backend, const char *host, room_t *room,
                          dscomm_record_t *record)
 {
-    const dscomm_module_t *module;
+    const char *inside = dscomm_priv_setting_text(SETTING_LEVEL_INSIDE);
+    const char *between = dscomm_priv_setting_text(SETTING_LEVEL_BETWEEN);
+    modules_t modules = {
+        .host = host,
+        .named = {backend},
+        .names = g_string_new(" "),
+        .why = g_string_new(NULL),
+    };
 
-    if (!strcmp(backend, "auto")) {
-        list_all(room, record);
-        return;
+    if (dscomm_priv_has_levels(backend)) {
+        modules.named[1] = inside;
+        modules.named[2] = between;
     }
-    if (dscomm_priv_module_find(backend, &module) < 0) {
-        record->modules = room_put(room, " ");
-        record->why = room_put(room, "%s", dscomm_last_error());
-        return;
-    }
-    record->modules = room_put(room, " %s ", module->name);
-    record->why = room_put(room, "");
+    if (is_named(&modules, "auto"))
+        list_all(&modules);
+    else
+        list_named(&modules);
+    record->modules = room_put(room, "%s", modules.names->str);
+    record->why = room_put(room, "%s", modules.why->str);
+    g_string_free(modules.names, TRUE);
+    g_string_free(modules.why, TRUE);
+}
+
+char *dscomm_priv_record_reason(const dscomm_record_t *record, const char *name)
+{
+    char **reasons = g_strsplit(record->why, DSCOMM_RECORD_REASON, -1);
+    char *prefix = g_strdup_printf("%s: ", name), *reason = NULL;
+
+    for (char **r = reasons; *r && !reason; r++)
+        if (g_str_has_prefix(*r, prefix))
+            reason = g_strdup(*r + strlen(prefix));
+    if (!reason)
+        reason = g_strdup_printf("it has no backend %s%s", name,
+                                 *reasons ? *reasons : "");
+    g_free(prefix);
+    g_strfreev(reasons);
+    return reason;
 }
 
 void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record)
@@ -198,7 +258,7 @@ void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record)
     record->backend = room_put(&room, "%s", join->backend);
     record->rules = room_put(&room, "%s", rules ? rules : "");
     record->processors = room_put(&room, "%s", processors);
-    list_modules(join->backend, &room, record);
+    list_modules(join->backend, host, &room, record);
 }
 
 static dscomm_roster_lines_t record_lines_of(dscomm_record_t *r)

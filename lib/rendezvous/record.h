@@ -19,16 +19,23 @@ typedef struct {
     const char *alone;
     const char *backend; /* asked for */
     const char
-        /* names of the modules that it can load, with blanks between and
-         * around */
+        /* names of the modules that it can use, with blanks between and around
+         */
         *modules;
     const char
-        /* why the requested backend, or other modules, are not among them; or
-         * "" */
+        /* why others are not among them: text, and for each module
+         * DSCOMM_RECORD_REASON "NAME: " and a sentence; or "" */
         *why;
     const char *rules; /* DSCOMM_ALGORITHM, or "" */
     const char *processors; /* dscomm_priv_processors_own() */
 } dscomm_record_t;
+
+#define DSCOMM_RECORD_REASON " | "
+
+/* Returns why the process of a record cannot use the module named name (to be
+ * freed). */
+char *dscomm_priv_record_reason(const dscomm_record_t *record,
+                                const char *name);
 
 /* Makes this process's record; memory is NULL if there was no memory. */
 void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record);

@@ -476,6 +476,7 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
     meeting.nodes = decision.nodes;
     meeting.hosts = decision.hosts;
     g_strlcpy(meeting.id, decision.world, sizeof meeting.id);
+    g_strlcpy(meeting.between, decision.between, sizeof meeting.between);
     if (is_by_rank_0(join))
         meeting.server_pid = dscomm_priv_processes_pid(meeting.processes, 0);
     meeting.oversubscribed = decision.oversubscribed;

@@ -67,12 +67,17 @@ typedef struct {
  * whatever their jobs, hosts and pids. */
 void dscomm_priv_world_identify(char ret_id[DSCOMM_WORLD_ID]);
 
+/* Bytes of the name of a world's backend between nodes. */
+#define DSCOMM_BETWEEN_MAX 256
+
 /* The state that a world keeps of its rendezvous. */
 typedef struct {
     dscomm_store_t *store; /* view of the world's keys; NULL: one rank */
     struct dscomm_point *point; /* NULL if the store is the user's */
     int rank, size;
     char id[DSCOMM_WORLD_ID]; /* the same on all ranks */
+    /* rank 0's choice of a backend between nodes, for groups of two levels */
+    char between[DSCOMM_BETWEEN_MAX];
     int serves; /* rank 0's process serves the store; the same on all ranks */
     /* pid of rank 0, if it serves on this machine; else 0 */
     int64_t server_pid;

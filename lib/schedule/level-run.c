@@ -96,7 +96,6 @@ const dscomm_backend_ops_t dscomm_priv_levels_ops = {
     .quiesce = dscomm_priv_levels_quiesce,
     .leave = dscomm_priv_levels_leave,
     .trim = dscomm_priv_levels_trim,
-    .bootstrap = dscomm_priv_levels_bootstrap,
     .withdraw = dscomm_priv_levels_withdraw,
     .matched = dscomm_priv_levels_matched,
     .probe = dscomm_priv_levels_probe,

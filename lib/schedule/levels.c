@@ -19,20 +19,6 @@
 #define PART_MAX 32
 #define ALIGNED(bytes) (((bytes) + 15) & ~(size_t)15)
 
-/* Fails because this rank cannot load the module that rank 0 has chosen. */
-static dscomm_status_t between_missing(const dscomm_world_t *world,
-                                       dscomm_status_t status)
-{
-    char why[DSCOMM_ERROR_MAX];
-
-    g_strlcpy(why, dscomm_last_error(), sizeof why);
-    return dscomm_fail(status,
-                       "rank 0 has chosen backend %s between nodes; install it "
-                       "on this host, or name one that all hosts have by "
-                       "DSCOMM_TWO_LEVEL_BETWEEN: %s",
-                       world->between, why);
-}
-
 /* Finds the module of a level of a group of this world. */
 static dscomm_status_t find_module(const dscomm_world_t *world, int which,
                                    const dscomm_module_t **ret_module)
@@ -41,12 +27,9 @@ static dscomm_status_t find_module(const dscomm_world_t *world, int which,
         which == LEVEL_NODE ? SETTING_LEVEL_INSIDE : SETTING_LEVEL_BETWEEN;
     dscomm_status_t status = dscomm_priv_module_find(
         which == LEVEL_NODE ? dscomm_priv_setting_text(setting)
-                            : world->between,
+                            : world->meeting.between,
         ret_module);
 
-    if (status < 0 && which != LEVEL_NODE &&
-        !strcmp(dscomm_priv_setting_text(setting), "auto"))
-        return between_missing(world, status);
     if (status == DSCOMM_OK &&
         (*ret_module)->ops.open == dscomm_priv_levels_open)
         status = dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
@@ -381,37 +364,6 @@ static dscomm_status_t compare_settings(const dscomm_levels_t *levels,
     return status;
 }
 
-/* Sets the backend between nodes, once for all groups of a world: rank 0
- * chooses it. */
-static dscomm_status_t choose_between(dscomm_world_t *world,
-                                      const dscomm_backend_args_t *args)
-{
-    const char *key = "between";
-    const dscomm_module_t *module;
-    void *value;
-    size_t size;
-    dscomm_status_t status;
-
-    if (*world->between)
-        return DSCOMM_OK;
-    if (args->rank == 0) {
-        status = dscomm_priv_module_between(&module);
-        if (status == DSCOMM_OK)
-            status = dscomm_store_set(args->store, key, module->name,
-                                      strlen(module->name));
-        if (status == DSCOMM_OK)
-            g_strlcpy(world->between, module->name, sizeof world->between);
-        return status;
-    }
-    status = dscomm_backend_creation_get(args, &key, 1, args->open_ms, &value,
-                                         &size);
-    if (status < 0)
-        return status;
-    g_strlcpy(world->between, value, MIN(size + 1, sizeof world->between));
-    dscomm_store_free(value);
-    return DSCOMM_OK;
-}
-
 /* NULL: no memory. */
 static dscomm_levels_t *levels_new(const dscomm_backend_args_t *args)
 {
@@ -497,8 +449,6 @@ dscomm_status_t dscomm_priv_levels_open(const dscomm_backend_args_t *args,
     status = read_settings(levels, args->oversubscribed);
     if (status == DSCOMM_OK && !args->parent)
         status = compare_settings(levels, args);
-    if (status == DSCOMM_OK)
-        status = choose_between(levels->group->identity.world, args);
     if (status == DSCOMM_OK && (nodes == 1 || nodes == args->ranks)) {
         dscomm_priv_levels_close(levels);
         return open_alone(args, nodes == 1 ? LEVEL_NODE : LEVEL_NETWORK,
@@ -521,15 +471,4 @@ dscomm_status_t dscomm_priv_levels_open(const dscomm_backend_args_t *args,
                                 : "messages alone");
     *ret_impl = levels;
     return DSCOMM_OK;
-}
-
-dscomm_status_t dscomm_priv_levels_bootstrap(dscomm_bootstrap_t *bootstrap)
-{
-    const dscomm_module_t *module;
-    dscomm_status_t status = dscomm_priv_module_between(&module);
-
-    if (status < 0)
-        return bootstrap->data ? status : DSCOMM_ERR_UNSUPPORTED;
-    return module->ops.bootstrap ? module->ops.bootstrap(bootstrap)
-                                 : DSCOMM_ERR_UNSUPPORTED;
 }

@@ -82,7 +82,6 @@ dscomm_status_t dscomm_priv_levels_mem_alloc(void *impl, size_t size,
 dscomm_status_t dscomm_priv_levels_mem_free(void *impl, void *memory);
 void dscomm_priv_levels_quiesce(void *impl);
 void dscomm_priv_levels_leave(void *impl);
-dscomm_status_t dscomm_priv_levels_bootstrap(dscomm_bootstrap_t *bootstrap);
 
 /* The slots of messages, in level-message.c. */
 dscomm_status_t dscomm_priv_levels_isend(void *impl,

@@ -33,13 +33,18 @@ on()
     hosts=
 }
 
-# Adds the example backend, which has messages alone, to those that can be loaded.
-make_mailbox()
+# compile_mailbox SOURCE FOLDER: the example backend, or one like it
+compile_mailbox()
 {
     # Compiler and flags are words.
     # shellcheck disable=SC2086
-    $CC $SANITIZER_FLAGS -O2 -I"$abs_top_srcdir/lib" -fPIC -shared \
-        -o "$scratch/mailbox.so" "$abs_top_srcdir/examples/backend/mailbox.c" || return
+    $CC $SANITIZER_FLAGS -O2 -I"$abs_top_srcdir/lib" -fPIC -shared -o "$2/mailbox.so" "$1"
+}
+
+# Adds the example backend, which has messages alone, to those that can be loaded.
+make_mailbox()
+{
+    compile_mailbox "$abs_top_srcdir/examples/backend/mailbox.c" "$scratch" || return
     DSCOMM_BACKEND_PATH=$DSCOMM_BACKEND_PATH:$scratch
     export DSCOMM_BACKEND_PATH
 }

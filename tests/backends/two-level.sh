@@ -41,7 +41,7 @@ if make_mailbox; then
     cat >"$scratch/unable" <<'SCRIPT'
 #!/bin/sh
 DSCOMM_HOST_ID=$(echo aabb | cut -c $((RANK + 1)))
-[ "$RANK" != 3 ] || DSCOMM_BACKEND_PATH=${DSCOMM_BACKEND_PATH%:*}
+[ "$RANK" != 3 ] || DSCOMM_BACKEND_PATH=$path_of_rank_3
 export DSCOMM_HOST_ID DSCOMM_BACKEND_PATH
 "$@"
 : >"$scratch/ended.$RANK"
@@ -53,25 +53,34 @@ exit 1
 SCRIPT
     chmod +x "$scratch/unable"
     export scratch
+    mkdir "$scratch/other"
+    sed 's|if (args->rank == 0) {|if (args->rank) \
+            return dscomm_fail(DSCOMM_ERR_NO_BACKEND, "it is out of order"); \
+        &|' "$abs_top_srcdir/examples/backend/mailbox.c" >"$scratch/other/mailbox.c"
+    compile_mailbox "$scratch/other/mailbox.c" "$scratch/other"
+    result $? 'a backend that cannot be opened'
+    path_of_rank_3=$scratch/other:$DSCOMM_BACKEND_PATH
+    export path_of_rank_3
     DSCOMM_BACKEND=two_level DSCOMM_TWO_LEVEL_INSIDE=mailbox DSCOMM_TIMEOUT=10 \
         DSCOMM_TWO_LEVEL_BETWEEN=shm $launch -n 4 "$scratch/unable" \
         "$abs_top_builddir/examples/hello/hello" >"$scratch/out" 2>&1
     # All ranks say it, but rank 2 only if it looks before it waits.
-    like "$(grep -c "rank 3 (pid .*): group 'world': there is no backend 'mailbox'" \
+    like "$(grep -c "rank 3 (pid .*): group 'world': it is out of order" \
         "$scratch/out")" \
         '^[34]$' 'the other node hears of a level that cannot be opened' ||
         sed 's/^/# /' "$scratch/out"
-    # A rank that has not the backend that rank 0 chooses.
+    # A rank that has no backend between nodes.
     mkdir "$scratch/few"
     ln -s "$abs_top_builddir/backends/.libs/shm.so" "$scratch/few"
     rm "$scratch"/ended.*
+    path_of_rank_3=$scratch/few
     DSCOMM_BACKEND_PATH=$scratch/few:$abs_top_builddir/backends/.libs \
         DSCOMM_BACKEND=two_level DSCOMM_TWO_LEVEL_BETWEEN=auto DSCOMM_TIMEOUT=10 \
         $launch -n 4 "$scratch/unable" "$abs_top_builddir/examples/hello/hello" \
         >"$scratch/out" 2>&1
-    like "$(grep "rank 3 (pid .* on .*): group 'world': rank 0 has chosen backend tcp" \
-        "$scratch/out" | grep -c 'by DSCOMM_TWO_LEVEL_BETWEEN')" \
-        '^[34]$' 'a rank without the backend that rank 0 has chosen' ||
+    is "$(grep 'no backend serves between nodes; ' "$scratch/out" |
+        grep -c 'tcp: rank 3 on [^ ]*: it has no backend tcp')" \
+        4 'a rank without a backend that serves between nodes' ||
         sed 's/^/# /' "$scratch/out"
 else
     skip 'auto' 'the example backend cannot be compiled'

@@ -31,6 +31,16 @@ if [ "${RDMA_VM:-}" = 1 ]; then
             tests/tools/failing none)
         rdma link delete rxe0 && run 2 tests/tools/failing none
         ;;
+    chosen)
+        DSCOMM_LOG=core:info
+        export DSCOMM_LOG
+        run 2 tests/tools/failing none 2>&1 | grep 'two_level uses'
+        DSCOMM_IBV_NAME=rxe0
+        export DSCOMM_IBV_NAME
+        run 2 tests/backends/conformance p2p 2>&1 | grep 'two_level uses\|^not ok\|^1\.\.'
+        [ "$NODE_RANK" = 0 ] || rdma link delete rxe0
+        run 2 tests/tools/failing none 2>&1 | grep 'two_level uses'
+        ;;
     digits) run 1 examples/digits/digits "$abs_top_srcdir/examples/digits/digits.csv.gz" ;;
     killed)
         # Rank 1 kills itself in the middle of the rounds.
@@ -109,6 +119,23 @@ export DSCOMM_IBV_RING
 suite 1 2 p2p matching works access stress
 unset DSCOMM_IBV_RING
 suite 3 1 collectives p2p matching works
+
+# What auto takes: a device that software emulates only if it is named, and one of hardware
+# or with that name only if every node has one.
+DSCOMM_BACKEND=auto nodes 2 300 chosen
+like "$(echo "$out" | sed -n 1p)" \
+    'uses tcp between nodes;.* ibverbs: rank 0 on [^ ]*: device rxe0 is emulated' \
+    'auto takes tcp before an emulated device' || told
+like "$(echo "$out" | sed -n 2p)" 'uses ibverbs between nodes' \
+    'auto takes ibverbs between nodes' || told
+like "$out" '[]] 1\.\.[1-9]' 'which serves them'
+case $out in
+*'not ok'*) result 1 'without a wrong result' ;;
+*) result 0 'without a wrong result' ;;
+esac
+like "$(echo "$out" | tail -n 1)" \
+    'uses tcp between nodes;.* ibverbs: rank 2 on [^ ]*: this host has no RDMA device' \
+    'auto takes tcp if a node has no device' || told
 
 # The losses of training are those of shared memory.
 digits=$abs_top_builddir/examples/digits/digits

@@ -143,8 +143,11 @@ static void device_list(const list_t *list, const candidate_t *candidate)
     char *folder = pci_folder(candidate->device);
     char *pci = folder ? g_path_get_basename(folder) : NULL;
     char *numa = folder ? numa_node(folder) : NULL;
+    const bool emulated =
+        candidate->port_count && verbs_is_emulated(&candidate->attr);
     const dscomm_backend_fact_t facts[] = {
         {"transport", verbs_transport(candidate->device), NULL},
+        {"emulated", emulated ? "by software" : NULL, NULL},
         {"pci", pci, NULL},
         {"numa_node", numa, ""},
     };

@@ -313,10 +313,56 @@ static dscomm_status_t walk_result(const walk_t *walk, int count)
     return DSCOMM_OK;
 }
 
+bool verbs_is_emulated(const struct ibv_device_attr *attr)
+{
+    /* A vendor has a number of 24 bits that the IEEE has given; rxe has this
+     * one. */
+    return attr->vendor_id == 0xffffff || !attr->vendor_id;
+}
+
+/* True if a device is better than another one. */
+static bool is_better(const candidate_t *one, const candidate_t *other)
+{
+    const bool emulated = verbs_is_emulated(&one->attr);
+
+    if (emulated != verbs_is_emulated(&other->attr))
+        return !emulated;
+    return one->distance < other->distance;
+}
+
+/* Examines the devices and chooses one. Those that cannot be chosen any more
+ * are left out, unless the walk is over all: their device is NULL then. */
+static void candidates_examine(walk_t *walk, struct ibv_device **list,
+                               int count, candidate_t *candidates)
+{
+    unsigned *distances = g_new0(unsigned, count);
+    candidate_t *best = NULL;
+
+    if (count > 1 && !walk->selection.name)
+        verbs_distances(list, count, distances);
+    for (int i = 0; i < count; i++) {
+        candidate_t *candidate = &candidates[i];
+
+        if (!walk->all && best && !verbs_is_emulated(&best->attr) &&
+            distances[i] >= best->distance)
+            continue;
+        candidate->device = list[i];
+        candidate->distance = distances[i];
+        candidate_examine(candidate, &walk->selection, walk->all);
+        if (candidate->chosen && (!best || is_better(candidate, best)))
+            best = candidate;
+    }
+    for (int i = 0; i < count; i++)
+        if (&candidates[i] != best)
+            candidates[i].chosen = NULL;
+    g_free(distances);
+}
+
 dscomm_status_t verbs_devices_walk(walk_t *walk)
 {
     int count = 0;
     struct ibv_device **list;
+    candidate_t *candidates;
     dscomm_status_t status = selection_read(&walk->selection);
 
     if (status < 0)
@@ -327,19 +373,19 @@ dscomm_status_t verbs_devices_walk(walk_t *walk)
     else
         qsort(list, (size_t)count, sizeof *list, device_compare);
     walk->reasons = g_string_new(NULL);
-    for (int i = 0; i < count && (walk->all || !walk->chosen); i++) {
-        candidate_t candidate = {.device = list[i]};
-
-        candidate_examine(&candidate, &walk->selection, walk->all);
-        if (walk->chosen)
-            candidate.chosen = NULL;
-        walk_note(walk, &candidate);
-        walk->visit(walk->arg, &candidate);
-        candidate_free(&candidate);
+    candidates = g_new0(candidate_t, count);
+    candidates_examine(walk, list, count, candidates);
+    for (int i = 0; i < count; i++) {
+        if (!candidates[i].device)
+            continue;
+        walk_note(walk, &candidates[i]);
+        walk->visit(walk->arg, &candidates[i]);
+        candidate_free(&candidates[i]);
     }
     status = walk_result(walk, count);
     if (list)
         ibv_free_device_list(list);
+    g_free(candidates);
     g_string_free(walk->reasons, TRUE);
     return status;
 }
@@ -404,4 +450,36 @@ dscomm_status_t verbs_device_open(verbs_t *verbs)
     verbs->own.reads =
         (uint8_t)CLAMP(verbs->device.max_qp_rd_atom, 0, READS_MOST);
     return DSCOMM_OK;
+}
+
+const char *verbs_usable(const char *const *hosts, int ranks)
+{
+    verbs_t verbs = {.context = NULL};
+    const dscomm_status_t status = verbs_device_open(&verbs);
+
+    (void)hosts;
+    (void)ranks;
+    if (verbs.context)
+        ibv_close_device(verbs.context);
+    return status < 0 ? dscomm_last_error() : NULL;
+}
+
+const char *verbs_advisable(void)
+{
+    verbs_t verbs = {.context = NULL};
+    const char *why = NULL, *name;
+
+    if (value_of(SETTING_NAME))
+        return NULL;
+    if (verbs_device_open(&verbs) < 0)
+        return dscomm_last_error();
+    name = ibv_get_device_name(verbs.context->device);
+    if (verbs_is_emulated(&verbs.device)) {
+        dscomm_fail(DSCOMM_ERR_NO_BACKEND,
+                    "device %s is emulated by software; %s=%s chooses it", name,
+                    verbs_settings[SETTING_NAME].name, name);
+        why = dscomm_last_error();
+    }
+    ibv_close_device(verbs.context);
+    return why;
 }

@@ -42,17 +42,18 @@ typedef struct {
     int port_count; /* 0 if attr could not be read */
     struct ibv_gid_entry *gids; /* of all ports */
     size_t gid_count;
+    unsigned distance; /* 0: near to the rank's processors */
     const port_t *chosen; /* the port to use; NULL: none of this device */
     refusal_t refusal;
 } candidate_t;
 
-/* A walk over the devices, in the order of their names. */
+/* A walk over the devices, in the order of their names. It chooses a device of
+ * hardware before one that software emulates, then the nearest one. */
 typedef struct {
-    /* false: ends with the device that is chosen, and opens no device that is
-     * refused before. */
+    /* false: opens no device that cannot be chosen */
     bool all;
     /* Called for each device, which is closed afterwards unless the function
-     * has taken its context and set that to NULL. */
+     * has taken its context and set that to NULL. chosen is set for one. */
     void (*visit)(void *arg, candidate_t *candidate);
     void *arg;
     /* The following members are the walk's own. */
@@ -63,6 +64,13 @@ typedef struct {
 
 /* OK, or why no device can be used. */
 dscomm_status_t verbs_devices_walk(walk_t *walk);
+/* True for a device that software emulates, such as Soft-RoCE. */
+bool verbs_is_emulated(const struct ibv_device_attr *attr);
+
+/* locality.c: finds how far devices are from the processors of this thread;
+ * leaves ret_distances if that is unknown for all. */
+void verbs_distances(struct ibv_device *const *devices, int count,
+                     unsigned *ret_distances);
 
 /* device-list.c: names, static. */
 const char *verbs_port_state(const struct ibv_port_attr *port);

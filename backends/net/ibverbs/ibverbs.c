@@ -30,10 +30,11 @@
 #define RING_POLLS 8
 
 const dscomm_setting_t verbs_settings[] = {
-    [SETTING_NAME] = {"DSCOMM_IBV_NAME", DSCOMM_SETTING_STRING, NULL, 0, 0,
-                      "the name of an RDMA device, such as mlx5_0",
-                      "RDMA device; by default TORCH_GLOO_IBV_NAME, or the "
-                      "first one by name that has a usable port."},
+    [SETTING_NAME] =
+        {"DSCOMM_IBV_NAME", DSCOMM_SETTING_STRING, NULL, 0, 0,
+         "the name of an RDMA device, such as mlx5_0",
+         "RDMA device; by default TORCH_GLOO_IBV_NAME, or of those "
+         "with a usable port the nearest one."},
     [SETTING_PORT] = {"DSCOMM_IBV_PORT", DSCOMM_SETTING_INT, NULL, 1, 254, NULL,
                       "Port of the RDMA device; by default "
                       "TORCH_GLOO_IBV_PORT, or the first usable one."},
@@ -477,19 +478,6 @@ static dscomm_status_t lacks(const char *what, int error)
                        strerror(error), verbs_remedy(error));
 }
 
-/* NULL, or why no device can be used. */
-static const char *verbs_usable(const char *const *hosts, int ranks)
-{
-    verbs_t verbs = {.context = NULL};
-    const dscomm_status_t status = verbs_device_open(&verbs);
-
-    (void)hosts;
-    (void)ranks;
-    if (verbs.context)
-        ibv_close_device(verbs.context);
-    return status < 0 ? dscomm_last_error() : NULL;
-}
-
 static dscomm_status_t queues_open(verbs_t *verbs)
 {
     const uint64_t receives =
@@ -589,9 +577,10 @@ DSCOMM_WIRE_SLOTS(slots, verbs_wire);
 
 DSCOMM_BACKEND_EXPORT const dscomm_backend_t dscomm_backend_ibverbs = {
     .abi = DSCOMM_BACKEND_ABI,
-    .priority = 5,
+    .priority = 30,
     .name = "ibverbs",
     .ops = &slots,
     .settings = verbs_settings,
     .usable = verbs_usable,
+    .advisable = verbs_advisable,
 };

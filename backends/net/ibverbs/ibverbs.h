@@ -217,6 +217,9 @@ struct verbs {
 
 /* Opens the device, port and GID that the settings choose. */
 dscomm_status_t verbs_device_open(verbs_t *verbs);
+/* Slots of the backend. */
+const char *verbs_usable(const char *const *hosts, int ranks);
+const char *verbs_advisable(void);
 const char *verbs_gid_text(const union ibv_gid *gid, char text[GID_TEXT]);
 
 /* device-list.c */

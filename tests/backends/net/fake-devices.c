@@ -49,12 +49,13 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
     if (fake_fails(FAKE_QUERY_DEVICE))
         return errno;
-    *attr = (struct ibv_device_attr){.phys_port_cnt =
-                                         device_of(context->device)->ports,
-                                     .max_cqe = fake.max_cqe,
-                                     .max_qp_rd_atom = fake.max_reads,
-                                     .max_qp_init_rd_atom = fake.max_reads,
-                                     .max_srq_wr = fake.max_srq_wr};
+    *attr = (struct ibv_device_attr){
+        .phys_port_cnt = device_of(context->device)->ports,
+        .vendor_id = device_of(context->device)->emulated ? 0xffffff : 0x2c9,
+        .max_cqe = fake.max_cqe,
+        .max_qp_rd_atom = fake.max_reads,
+        .max_qp_init_rd_atom = fake.max_reads,
+        .max_srq_wr = fake.max_srq_wr};
     return 0;
 }
 

@@ -37,6 +37,7 @@ typedef struct {
     uint8_t ports;
     unsigned down; /* bit P: port P is down */
     bool no_gids;
+    bool emulated;
     const char *path; /* its folder in sysfs */
 } fake_device_t;
 

@@ -8,6 +8,8 @@
 #include "tests/tap.h"
 
 #include <errno.h>
+#include <hwloc.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -143,6 +145,11 @@ static void test_list(void)
         .down = 0                                                              \
     }
 
+#define EMULATED                                                               \
+    {                                                                          \
+        .emulated = true                                                       \
+    }
+
 /* Two devices with two ports each, and what is chosen of them; a part of the
  * list or, if nothing is chosen, of the reason. */
 static const struct {
@@ -187,6 +194,9 @@ static const struct {
      {NULL},
      "fake1:1:2",
      "(its transport is unspecified, neither"},
+    {{EMULATED, FINE}, {NULL}, "fake1:1:2", " emulated=by software"},
+    {{EMULATED, DOWN}, {NULL}, "fake0:1:2", "fake0 * transport=InfiniBand em"},
+    {{EMULATED, FINE}, {"fake0"}, "fake0:1:2", "names another device"},
 };
 
 static const char *const names[] = {"DSCOMM_IBV_NAME", "DSCOMM_IBV_PORT",
@@ -284,6 +294,113 @@ static void test_infiniband(void)
     choice_check(NULL, "port 2 of fake1: it has no LID: no subnet manager");
 }
 
+/* A machine of three NUMA nodes, of which this thread runs on node 0, and its
+ * distances; for each of two devices, its node. */
+#define MACHINE                                                                \
+    "<?xml version=\"1.0\"?>\n"                                                \
+    "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"                              \
+    "<topology version=\"2.0\">\n"                                             \
+    "<object type=\"Machine\" os_index=\"0\" cpuset=\"%s\" "                   \
+    "complete_cpuset=\"%s\" nodeset=\"0x7\" complete_nodeset=\"0x7\">\n"
+#define NODE                                                                   \
+    "<object type=\"Package\" os_index=\"%d\" cpuset=\"%s\" "                  \
+    "complete_cpuset=\"%s\" nodeset=\"0x%x\" complete_nodeset=\"0x%x\">\n"     \
+    "<object type=\"NUMANode\" os_index=\"%d\" cpuset=\"%s\" "                 \
+    "complete_cpuset=\"%s\" nodeset=\"0x%x\" complete_nodeset=\"0x%x\" "       \
+    "local_memory=\"1048576\"/>\n"                                             \
+    "<object type=\"PU\" os_index=\"%d\" cpuset=\"%s\" "                       \
+    "complete_cpuset=\"%s\" nodeset=\"0x%x\" complete_nodeset=\"0x%x\"/>\n"
+#define DEVICE                                                                 \
+    "<object type=\"Bridge\" bridge_type=\"0-1\" depth=\"0\" "                 \
+    "bridge_pci=\"000%d:[00-00]\">\n"                                          \
+    "<object type=\"PCIDev\" pci_busid=\"000%d:00:01.0\" pci_type=\"0207 "     \
+    "[15b3:1017] [0000:0000] 00\" pci_link_speed=\"0\">\n"                     \
+    "<object type=\"OSDev\" name=\"fake%d\" osdev_type=\"3\"/>\n"              \
+    "</object>\n</object>\n"
+
+static void machine_write(const char *path, int cpu, int first, int second)
+{
+    GString *xml = g_string_new(NULL);
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    char *all, *one;
+
+    hwloc_bitmap_set_range(set, (unsigned)cpu, cpu + 2);
+    hwloc_bitmap_asprintf(&all, set);
+    g_string_printf(xml, MACHINE, all, all);
+    for (int n = 0; n < 3; n++) {
+        const unsigned bit = 1U << n;
+
+        hwloc_bitmap_only(set, (unsigned)(cpu + n));
+        hwloc_bitmap_asprintf(&one, set);
+        g_string_append_printf(xml, NODE, n, one, one, bit, bit, n, one, one,
+                               bit, bit, cpu + n, one, one, bit, bit);
+        if (first == n)
+            g_string_append_printf(xml, DEVICE, 1, 1, 0);
+        if (second == n)
+            g_string_append_printf(xml, DEVICE, 2, 2, 1);
+        g_string_append(xml, "</object>\n");
+        free(one);
+    }
+    g_string_append(xml,
+                    "</object>\n<distances2 type=\"NUMANode\" nbobjs=\"3\" "
+                    "kind=\"5\" name=\"NUMALatency\" indexing=\"os\">\n"
+                    "<indexes length=\"6\">0 1 2 </indexes>\n"
+                    "<u64values length=\"27\">10 30 20 30 10 20 20 20 10 "
+                    "</u64values>\n</distances2>\n</topology>\n");
+    if (!g_file_set_contents(path, xml->str, -1, NULL))
+        bail("%s cannot be written", path);
+    g_string_free(xml, TRUE);
+    hwloc_bitmap_free(set);
+    free(all);
+}
+
+/* The device that is near to the processors of the rank. */
+static void test_locality(void)
+{
+    static const struct {
+        int first, second; /* nodes */
+        const char *chosen, *text;
+    } cases[] = {
+        {0, 1, "fake0:1:2", "the first device is on the rank's node"},
+        {1, 0, "fake1:1:2", "the second one is"},
+        {0, 0, "fake0:1:2", "both are"},
+        {1, 2, "fake1:1:2", "the node of the second one is nearer"},
+        {2, 1, "fake0:1:2", "that of the first one is"},
+        {-1, 2, "fake1:1:2", "the place of the first one is unknown"},
+    };
+    char *folder = g_dir_make_tmp("dscomm-XXXXXX", NULL);
+    char *path = g_build_filename(folder, "machine.xml", NULL);
+    cpu_set_t before, bound;
+    int cpu = 0;
+
+    if (sched_getaffinity(0, sizeof before, &before))
+        bail("no processors: %s", strerror(errno));
+    while (!CPU_ISSET(cpu, &before))
+        cpu++;
+    CPU_ZERO(&bound);
+    CPU_SET(cpu, &bound);
+    sched_setaffinity(0, sizeof bound, &bound);
+    g_setenv("HWLOC_XMLFILE", path, TRUE);
+    g_setenv("HWLOC_THISSYSTEM", "1", TRUE);
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        machine_write(path, cpu, cases[i].first, cases[i].second);
+        devices_two();
+        is_str(choice(), cases[i].chosen, "%s", cases[i].text);
+    }
+    fake.device[0].emulated = true;
+    is_str(choice(), "fake1:1:2", "hardware comes first, however far it is");
+    g_setenv("DSCOMM_IBV_NAME", "fake0", TRUE);
+    is_str(choice(), "fake0:1:2", "a name comes before that");
+    g_unsetenv("DSCOMM_IBV_NAME");
+    g_unsetenv("HWLOC_XMLFILE");
+    g_unsetenv("HWLOC_THISSYSTEM");
+    sched_setaffinity(0, sizeof before, &before);
+    unlink(path);
+    rmdir(folder);
+    g_free(path);
+    g_free(folder);
+}
+
 /* A device whose folder in sysfs is like that of a PCI device. */
 static void test_sysfs(void)
 {
@@ -338,6 +455,7 @@ int main(void)
     test_gloo();
     test_infiniband();
     test_sysfs();
+    test_locality();
     g_string_free(listed, TRUE);
     return tap_done();
 }

@@ -84,7 +84,7 @@ static void open_levels(int open_ms)
     void *impl;
 
     world.meeting.hosts = (dscomm_nodes_t){RANKS, 2, node, local};
-    g_strlcpy(world.between, "slow", sizeof world.between);
+    g_strlcpy(world.meeting.between, "slow", sizeof world.meeting.between);
     levels = 0;
     if (dscomm_store_open("memory://", NULL, &args.store) < 0 ||
         dscomm_store_add(args.store, "levels/came", RANKS - 1, &count) < 0)

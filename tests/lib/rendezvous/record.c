@@ -105,14 +105,14 @@ static void check_alone(void)
     const char *text = "dscomm-record 3\n1000\n1\n2\n1\n-1\n-1\n-1\nnode\n"
                        "host\npid 1: memfd_create: no\nauto\n self two_level "
                        "\n\n\n";
-    const dscomm_module_t *module;
+    dscomm_join_decision_t decision = {0};
     dscomm_record_t records[2];
     const char *cause;
 
     for (int i = 0; i < 2; i++)
         if (dscomm_priv_record_read(text, strlen(text), &records[i]))
             bail("'%s' is no record", text);
-    is_int(dscomm_priv_choose_backend(records, 2, 0, &module),
+    is_int(dscomm_priv_choose_backend(records, 2, &decision),
            DSCOMM_ERR_NO_BACKEND, "two ranks, neither of which shares memory");
     ok(strstr(dscomm_last_error(), "every rank has a host of its own") != NULL,
        "each is a host: %s", dscomm_last_error());
@@ -172,8 +172,8 @@ static void check_decision(void)
                                 .node_rank = -1,
                                 .backend = (char *)"auto",
                                 .timeout_ms = 20000};
-    const char *text = "ok\nself\n2\n0:0+1,1:0+1\n0:0+2\n0\n77\nb\nhost\n-\n"
-                       "00112233445566ff";
+    const char *text = "ok\nself\nfar\n2\n0:0+1,1:0+1\n0:0+2\n0\n77\nb\n"
+                       "host\n-\n00112233445566ff";
     dscomm_processes_t *processes = dscomm_priv_processes_new(2);
     dscomm_join_decision_t decision = {0};
     dscomm_store_t *store = NULL;
@@ -195,6 +195,7 @@ static void check_decision(void)
            "rank 0 (pid 77 on b)", "which tells who rank 0 is");
     ok(decision.nodes.count == 2 && decision.hosts.count == 1,
        "and who shares memory");
+    is_str(decision.between, "far", "and the backend between nodes");
     dscomm_priv_join_decision_clear(&decision);
     dscomm_priv_processes_free(processes);
     dscomm_store_close(store);
