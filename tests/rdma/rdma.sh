@@ -41,6 +41,7 @@ if [ "${RDMA_VM:-}" = 1 ]; then
         [ "$NODE_RANK" = 0 ] || rdma link delete rxe0
         run 2 tests/tools/failing none 2>&1 | grep 'two_level uses'
         ;;
+    campaign) tests/backends/campaign -n 9 -s 1 ;;
     digits) run 1 examples/digits/digits "$abs_top_srcdir/examples/digits/digits.csv.gz" ;;
     killed)
         # Rank 1 kills itself in the middle of the rounds.
@@ -168,6 +169,12 @@ like "$err" 'ibverbs cannot serve this world of 2 ranks: this host has no RDMA d
 DSCOMM_IBV_TIMEOUT=17
 export DSCOMM_IBV_TIMEOUT
 silent='connection to ::ffff:192\.0\.2\.[12]: its device does not answer'
+nodes 1 300 campaign
+like "$out" 'ok [0-9]* - nothing is left of any job' 'the failure campaign comes to its end' || told
+case $out in
+*'not ok'*) result 1 'without harm' || told ;;
+*) result 0 'without harm' ;;
+esac
 nodes 1 120 killed
 like "$err" 'rank 1 .*(died|was killed by signal 9)' 'a rank that is killed is named' || told
 nodes 2 180 cut 40 60

@@ -37,11 +37,12 @@
 #define GREET_MOST_MS 1000
 #define QKEY 0x6473636dU
 
-#define ADDRESS_BYTES 32
-#define ADDRESS_VERSION 2
+#define ADDRESS_BYTES 44
+#define ADDRESS_VERSION 3
 
 /* Addresses: "DSIB", u8 version, u8 link layer, u8 MTU, u8 reads that are
- * served at a time, u16 LID, u16 0, u32 UD queue pair, 16 bytes GID. */
+ * served at a time, u16 LID, u16 0, u32 UD queue pair, 16 bytes GID, u32 pid,
+ * u64 host. */
 
 size_t verbs_address(void *wire, void *buffer)
 {
@@ -57,6 +58,8 @@ size_t verbs_address(void *wire, void *buffer)
     put_16(to + 8, verbs->own.lid);
     put_32(to + 12, verbs->own.qpn);
     memcpy(to + 16, verbs->own.gid.raw, 16);
+    put_32(to + 32, verbs->own.pid);
+    put_64(to + 36, verbs->own.host);
     return ADDRESS_BYTES;
 }
 
@@ -81,7 +84,9 @@ static dscomm_status_t address_read(const verbs_t *verbs, int peer,
                                .mtu = from[6],
                                .reads = from[7],
                                .lid = get_16(from + 8),
-                               .qpn = get_32(from + 12)};
+                               .qpn = get_32(from + 12),
+                               .pid = get_32(from + 32),
+                               .host = get_64(from + 36)};
     memcpy(ret_address->gid.raw, from + 16, 16);
     if (ret_address->mtu < IBV_MTU_256 || ret_address->mtu > IBV_MTU_4096 ||
         ret_address->qpn >> 24)
@@ -413,6 +418,7 @@ dscomm_status_t verbs_connect(void *wire, int peer, const void *address,
                            verbs_gid_text(&pair->address.gid, text),
                            strerror(errno));
     pair->has_address = true;
+    verbs_death_watch(verbs, peer);
     pair->state = PAIR_ASKING;
     pair->end_ns = verbs_now() + verbs->args.timeout_ms * MS;
     pair->pause_ns = GREET_MS * MS;

@@ -115,6 +115,7 @@ static void failed_lose(verbs_t *verbs)
             if (pair->state == PAIR_ASKING)
                 verbs->asking--;
             pair->state = PAIR_LOST;
+            verbs_death_forget(pair);
             if (pair->qp)
                 ibv_modify_qp(pair->qp, &attr, IBV_QP_STATE);
             verbs->calls->lost(verbs->args.arg, p, pair->why_kind, pair->why);
@@ -285,6 +286,7 @@ static void timers(verbs_t *verbs)
         return;
     verbs->timers_ns = now;
     events_read(verbs);
+    verbs_deaths_read(verbs);
     verbs_greet_again(verbs, now);
     for (int p = 0; verbs->open && p < verbs->args.ranks; p++)
         verbs_probe(verbs, p, now);
@@ -343,6 +345,7 @@ static void verbs_poll(void *wire)
     if (verbs->wants_event) {
         verbs->wants_event = false;
         channel_read(verbs);
+        verbs_deaths_read(verbs);
         if (!verbs->armed)
             verbs->armed = !ibv_req_notify_cq(verbs->cq, 0);
     }
@@ -368,6 +371,7 @@ static void verbs_wait(void *wire, unsigned timeout_us)
     struct pollfd files[] = {
         {.fd = verbs->channel->fd, .events = POLLIN},
         {.fd = verbs->wake, .events = POLLIN},
+        {.fd = verbs->deaths, .events = POLLIN},
         {.fd = verbs->context->async_fd, .events = POLLIN}};
     const unsigned us = verbs_ring_sleep(verbs, timeout_us);
     const struct timespec timeout = {us / 1000000, us % 1000000 * 1000L};
@@ -467,6 +471,7 @@ static void verbs_close(void *wire)
         ibv_close_device(verbs->context);
     if (verbs->wake >= 0)
         close(verbs->wake);
+    verbs_deaths_close(verbs);
     g_hash_table_unref(verbs->by_qpn);
     g_free(verbs->pairs);
     g_free(verbs);
@@ -522,6 +527,7 @@ static dscomm_status_t verbs_wire_open(const dscomm_wire_args_t *args,
     verbs->args = *args;
     verbs->calls = args->calls;
     verbs->wake = -1;
+    verbs_deaths_open(verbs);
     verbs->max_inline = UINT_MAX;
     verbs->by_qpn = g_hash_table_new(NULL, NULL);
     verbs->memories = g_ptr_array_new();

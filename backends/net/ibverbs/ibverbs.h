@@ -92,7 +92,8 @@ typedef struct op {
 SLIST_HEAD(ops, op);
 TAILQ_HEAD(op_queue, op);
 
-/* The address that a rank publishes: how datagrams reach its device. */
+/* The address that a rank publishes: how datagrams reach its device, and where
+ * its process is. */
 typedef struct {
     union ibv_gid gid;
     uint32_t qpn; /* of its UD queue pair */
@@ -100,6 +101,8 @@ typedef struct {
     uint8_t mtu; /* enum ibv_mtu of its port */
     uint8_t link_layer;
     uint8_t reads; /* of another rank that its device serves at a time */
+    uint32_t pid;
+    uint64_t host; /* equal: pid means the same there; 0: unknown */
 } address_t;
 
 typedef enum {
@@ -132,6 +135,7 @@ typedef struct {
     pair_state_t state;
     bool has_address;
     address_t address;
+    int process; /* pidfd + 1; 0: its end is not watched */
     struct ibv_ah *ah; /* for datagrams */
     struct ibv_qp *qp;
     uint32_t psn; /* of what this rank sends */
@@ -208,6 +212,7 @@ struct verbs {
     bool starved; /* a pair found no free op of sends */
     int starved_first; /* the pair that is looked at first then */
     int wake; /* event descriptor */
+    int deaths; /* readable if the process of a peer has ended; -1: none */
     int64_t timers_ns; /* when timers were looked at last */
     bool warned; /* a stranger was logged */
     bool port_down; /* was logged */
@@ -300,6 +305,16 @@ void verbs_hello(verbs_t *verbs, op_t *op, size_t bytes);
 void verbs_pair_up(verbs_t *verbs, int peer);
 /* Greets peers that do not answer yet, and gives up those that never do. */
 void verbs_greet_again(verbs_t *verbs, int64_t now);
+
+/* death.c */
+
+void verbs_deaths_open(verbs_t *verbs);
+void verbs_deaths_close(verbs_t *verbs);
+/* Watches the process of a peer, if it is on this host. */
+void verbs_death_watch(verbs_t *verbs, int peer);
+void verbs_death_forget(pair_t *pair);
+/* Lets the connections fail whose peers have ended. */
+void verbs_deaths_read(verbs_t *verbs);
 
 /* stream.c */
 

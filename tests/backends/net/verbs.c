@@ -3,11 +3,15 @@
  * what no real one does when it is asked to (fake-verbs.h). */
 #include "config.h"
 
+#include "backends/net/little.h"
 #include "tests/backends/net/verbs-ranks.h"
 #include "tests/tap.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define FRAMES 400
@@ -244,14 +248,14 @@ static void test_addresses(void)
         size_t bytes;
         const char *text;
     } cases[] = {
-        {0, 'x', 32, "published no address"},
+        {0, 'x', 44, "published no address"},
         {0, 'D', 0, "no address"},
-        {4, 1, 32, "version 1"},
-        {4, 2, 31, "same dscomm"},
-        {6, 0, 32, "damaged"},
-        {6, 9, 32, "damaged"},
-        {15, 1, 32, "damaged"},
-        {5, 1, 32, "InfiniBand"},
+        {4, 1, 44, "version 1"},
+        {4, 3, 43, "same dscomm"},
+        {6, 0, 44, "damaged"},
+        {6, 9, 44, "damaged"},
+        {15, 1, 44, "damaged"},
+        {5, 1, 44, "InfiniBand"},
     };
     GRand *random = g_rand_new_with_seed(3);
     unsigned char address[64];
@@ -259,7 +263,7 @@ static void test_addresses(void)
     fake_reset();
     both_open();
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        memcpy(address, ranks[1].address, 32);
+        memcpy(address, ranks[1].address, 44);
         address[cases[i].byte] = (unsigned char)cases[i].value;
         ok(verbs_wire.connect(ranks[0].wire, 1, address, cases[i].bytes) < 0 &&
                strstr(dscomm_last_error(), cases[i].text),
@@ -284,6 +288,57 @@ static void test_addresses(void)
     exchange("after them");
     both_close("addresses");
     g_rand_free(random);
+}
+
+/* A peer whose address has the pid of another process, which ends. */
+static void test_death(void)
+{
+    const char *const hosts[] = {NULL, "elsewhere"};
+    unsigned char address[64];
+    pid_t child;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(hosts); i++) {
+        fake_reset();
+        rank_open(0);
+        if (hosts[i])
+            setenv("DSCOMM_HOST_ID", hosts[i], 1);
+        rank_open(1);
+        unsetenv("DSCOMM_HOST_ID");
+        child = fork();
+        if (!child)
+            pause();
+        memcpy(address, ranks[1].address, 44);
+        put_32(address + 32, (uint32_t)child);
+        is_int(verbs_wire.connect(ranks[0].wire, 1, address, 44), DSCOMM_OK,
+               "a rank connects to a process");
+        exchange("while that lives");
+        kill(child, SIGKILL);
+        if (waitpid(child, NULL, 0) != child)
+            bail("no child");
+        post(1, 0, "last", 4);
+        verbs_wire.poll(ranks[1].wire);
+        becomes(&ranks[0].lost, 1, 30);
+        if (hosts[i])
+            is_int(ranks[0].lost, 0, "a pid of another host means nothing");
+        else
+            ok(ranks[0].lost == 1 && ranks[0].kind == DSCOMM_FAILURE_DIED &&
+                   !strcmp(ranks[0].why, "its process has ended"),
+               "its end is seen at once: %s", ranks[0].why);
+        ok(ranks[0].received->len >= 4 &&
+               !memcmp(ranks[0].received->data + ranks[0].received->len - 4,
+                       "last", 4),
+           "after what it has sent");
+        both_close("death");
+    }
+    fake_reset();
+    both_open();
+    memcpy(address, ranks[1].address, 44);
+    put_32(address + 32, (uint32_t)child);
+    verbs_wire.connect(ranks[0].wire, 1, address, 44);
+    post(0, 1, NULL, 0);
+    ok(becomes(&ranks[0].lost, 1, 30) && ranks[0].dropped == 1,
+       "a process that has ended before is not waited for: %s", ranks[0].why);
+    both_close("death before");
 }
 
 static void test_silence(void)
@@ -390,6 +445,7 @@ int main(void)
     test_calls();
     test_choice();
     test_addresses();
+    test_death();
     test_silence();
     test_events();
     test_wait();
