@@ -24,15 +24,26 @@ static void test_bandwidths(void)
         const char *name;
         double busbw;
     } rows[] = {
-        {"all_reduce", 3},        {"reduce", 2},
-        {"broadcast", 2},         {"reduce_scatter", 1.5},
-        {"all_gather", 1.5},      {"all_to_all", 1.5},
-        {"gather", 1.5},          {"scatter", 1.5},
-        {"sendrecv", 2},          {"latency", 2},
-        {"bandwidth", 2},         {"all_gather_v", 1.5},
-        {"gather_v", 1.5},        {"scatter_v", 1.5},
-        {"all_to_all_v", 1.5},    {"broadcast_blob", 2},
-        {"all_gather_blob", 1.5}, {"reduce_scatter_v", 1.5},
+        {"all_reduce", 3},
+        {"reduce", 2},
+        {"broadcast", 2},
+        {"reduce_scatter", 1.5},
+        {"all_gather", 1.5},
+        {"all_to_all", 1.5},
+        {"gather", 1.5},
+        {"scatter", 1.5},
+        {"sendrecv", 2},
+        {"latency", 2},
+        {"bandwidth", 2},
+        {"all_gather_v", 1.5},
+        {"put", 2},
+        {"get", 2},
+        {"gather_v", 1.5},
+        {"scatter_v", 1.5},
+        {"all_to_all_v", 1.5},
+        {"broadcast_blob", 2},
+        {"all_gather_blob", 1.5},
+        {"reduce_scatter_v", 1.5},
     };
     double algbw = perf_algbw(1000000, 500);
 

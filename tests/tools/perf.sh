@@ -60,6 +60,12 @@ is "$status $(column 5)$(column 9)$(column 13)" '0 rotate 0 0 ' \
     'rotating roots: rows say so'
 perf all_reduce -b 64 -e 64 -t 0.0005
 is "$status $(column 9)" '0 0 ' 'one rank'
+for backend in shm tcp; do
+    perf -n 3 put get -b 64 -e 64K -f 1024 -t 0.0005 --backend $backend
+    is "$status $(rows | wc -l | tr -d ' ') $(column 9)" '0 4 0 ' "puts and gets by $backend"
+done
+perf -n 2 put -R -b 64 -e 64 -t 0.0005 --backend shm
+is "$status $(column 9)" '0 0 ' 'in memory of the library'
 
 # Letters, sizes and columns
 perf -n2 all_reduce -b8 -e 64 -f2 -i20 -w2 -c0

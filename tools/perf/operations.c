@@ -177,6 +177,54 @@ static dscomm_status_t call_bandwidth(const perf_call_t *c,
     return dscomm_send(c->group, &answer, 1, DSCOMM_INT8, 0, TAG);
 }
 
+/* Rank actor makes accesses, after the other one says that its memory is ready.
+ */
+static dscomm_status_t access_window(
+    const perf_call_t *c, int actor,
+    dscomm_status_t (*access)(const perf_call_t *c, dscomm_work_t **work))
+{
+    dscomm_work_t *works[WINDOW] = {NULL};
+    dscomm_status_t status;
+
+    if (c->rank > 1)
+        return DSCOMM_OK;
+    if (c->rank != actor) {
+        status = dscomm_signal(c->group, actor, NULL);
+        if (status < 0)
+            return status;
+        return dscomm_signal_wait(c->group, actor, DSCOMM_TIMEOUT_DEFAULT);
+    }
+    status = dscomm_signal_wait(c->group, 1 - actor, DSCOMM_TIMEOUT_DEFAULT);
+    for (int i = 0; i < WINDOW && status == DSCOMM_OK; i++)
+        status = access(c, &works[i]);
+    status = works_finish(works, WINDOW, status);
+    return status < 0 ? status : dscomm_signal(c->group, 1 - actor, NULL);
+}
+
+static dscomm_status_t put_start(const perf_call_t *c, dscomm_work_t **work)
+{
+    return dscomm_put(c->group, c->send, c->total * c->size, c->keys[1].recv, 0,
+                      work);
+}
+
+static dscomm_status_t get_start(const perf_call_t *c, dscomm_work_t **work)
+{
+    return dscomm_get(c->group, c->recv, c->total * c->size, c->keys[0].send, 0,
+                      work);
+}
+
+static dscomm_status_t call_put(const perf_call_t *c, dscomm_work_t **work)
+{
+    (void)work;
+    return access_window(c, 0, put_start);
+}
+
+static dscomm_status_t call_get(const perf_call_t *c, dscomm_work_t **work)
+{
+    (void)work;
+    return access_window(c, 1, get_start);
+}
+
 static const perf_kind_t kinds[] = {
     [PERF_GETS_REDUCED] = {PERF_WHOLE, PERF_WHOLE, PERF_REDUCES, 2,
                            PERF_COPIED_ALL},
@@ -253,6 +301,10 @@ static const perf_operation_t operations[] = {
      PERF_GETS_OTHER, PERF_OUT, 2},
     {"bandwidth", "many messages one way, one answer; per message", -1,
      call_bandwidth, PERF_GETS_FIRST, PERF_OUT, WINDOW},
+    {"put", "rank 0 puts into memory of rank 1, many times; per put", -1,
+     call_put, PERF_GETS_FIRST, PERF_OUT | PERF_ACCESSES, WINDOW},
+    {"get", "rank 1 gets from memory of rank 0, many times; per get", -1,
+     call_get, PERF_GETS_FIRST, PERF_OUT | PERF_ACCESSES, WINDOW},
 };
 
 const perf_kind_t *perf_kind(const perf_operation_t *operation)

@@ -41,6 +41,7 @@ enum {
     PERF_IN = 1 << PERF_IN_PLACE,
     PERF_BOTH = PERF_OUT | PERF_IN,
     PERF_UNEVEN = 1 << 2, /* blocks of different sizes */
+    PERF_ACCESSES = 1 << 6, /* puts or gets, which not all backends have */
     /* of a kind: */
     PERF_REDUCES = 1 << 3,
     PERF_ROOTED = 1 << 4,

@@ -437,7 +437,7 @@ static void add_all(const perf_options_t *options, GPtrArray *chosen)
 
     for (size_t i = 0; (operation = perf_operation(i)); i++)
         if ((operation->coll >= 0 || !needs_works(options)) &&
-            has_any(options, operation))
+            !(operation->flags & PERF_ACCESSES) && has_any(options, operation))
             g_ptr_array_add(chosen, (gpointer)operation);
 }
 

@@ -51,6 +51,11 @@ typedef struct {
     size_t offset, count;
 } perf_block_t;
 
+/* The keys of a rank's buffers, for puts and gets. */
+typedef struct {
+    char send[DSCOMM_MEM_KEY_BYTES], recv[DSCOMM_MEM_KEY_BYTES];
+} perf_keys_t;
+
 /* The arguments of one call. */
 typedef struct {
     const perf_operation_t *operation;
@@ -71,6 +76,7 @@ typedef struct {
     int aggregate;
     size_t apart; /* bytes from the buffers of one coalesced call to the next */
     double work; /* --overlap: length of the computation */
+    const perf_keys_t *keys; /* of all ranks, if there are accesses */
     void *keep; /* a blob is copied there, unless NULL */
     struct dscomm_compressor *compressor; /* --compress */
 } perf_call_t;
@@ -124,6 +130,7 @@ typedef struct {
     int rank, ranks;
     perf_rank_t *everyone; /* ranks entries */
     void *send, *recv; /* of options->max bytes each */
+    perf_keys_t *keys; /* of all ranks; NULL: no operation needs them */
     GArray *copies; /* that were measured: private to roof.c */
     double line; /* of a cache line at first, see roof.h; 0: not known */
     perf_baseline_t *baseline; /* on rank 0, with --against; else NULL */

@@ -80,6 +80,7 @@ static int measure_operation(perf_run_t *run, const perf_operation_t *operation)
                         .group = run->group,
                         .rank = run->rank,
                         .ranks = run->ranks,
+                        .keys = run->keys,
                         .factor = 1 + run->rank % 2,
                         .aggregate = run->options->aggregate,
                         .counts = g_new0(size_t, run->ranks),
@@ -121,11 +122,41 @@ static char *check_ranks(const perf_run_t *run)
     return NULL;
 }
 
+/* Registers the buffers, if an operation needs that, until the group is freed.
+ */
+static int register_buffers(perf_run_t *run)
+{
+    const size_t bytes = run->options->max;
+    dscomm_mem_t *send, *recv;
+    perf_keys_t own;
+    dscomm_status_t status;
+    unsigned flags = 0;
+
+    for (size_t i = 0; run->options->operations[i]; i++)
+        flags |= run->options->operations[i]->flags;
+    if (!(flags & PERF_ACCESSES) || !bytes)
+        return TOOL_OK;
+    run->keys = g_new0(perf_keys_t, run->ranks);
+    status = dscomm_mem_register(run->group, run->send, bytes, &send);
+    if (status == DSCOMM_OK)
+        status = dscomm_mem_register(run->group, run->recv, bytes, &recv);
+    if (status == DSCOMM_OK)
+        status = dscomm_mem_key(send, own.send);
+    if (status == DSCOMM_OK)
+        status = dscomm_mem_key(recv, own.recv);
+    if (status == DSCOMM_OK)
+        status = dscomm_all_gather(run->group, &own, run->keys, sizeof own,
+                                   DSCOMM_INT8, NULL);
+    return status == DSCOMM_OK ? TOOL_OK : perf_fail("register");
+}
+
 static int measure_all(perf_run_t *run)
 {
     const perf_options_t *o = run->options;
-    int status = TOOL_OK;
+    int status = register_buffers(run);
 
+    if (status != TOOL_OK)
+        return status;
     if (run->report)
         perf_report_begin(run);
     for (size_t i = 0; o->operations[i] && status == TOOL_OK; i++) {
@@ -237,6 +268,7 @@ static int run_in_group(perf_run_t *run, dscomm_group_t *world)
     }
     status = run_reporting(run);
     dscomm_group_free(run->group);
+    g_free(run->keys);
     g_free(list);
     return status;
 }
