@@ -21,9 +21,9 @@ AS_IF([test "$with_ibverbs" != no], [
         [dscomm_ibverbs_found="libibverbs${dscomm_version:+ $dscomm_version}"])
     DSCOMM_EXPLAIN([ibverbs], [IBVERBS],
         [neither libibverbs.pc nor include/infiniband/verbs.h and libibverbs])
-    AC_MSG_RESULT([${dscomm_ibverbs_found:-no}])
     AS_IF([test "$have_hwloc" = no],
         [dscomm_ibverbs_found= dscomm_ibverbs_why="hwloc 2.2 or newer is missing"])
+    AC_MSG_RESULT([${dscomm_ibverbs_found:-no}])
     AS_IF([test -n "$dscomm_ibverbs_found"], [
         dscomm_saved_libs=$LIBS
         LIBS="$IBVERBS_LIBS $LIBS"

@@ -439,8 +439,8 @@ typedef struct dscomm_backend {
      * text or dscomm_last_error(). Each rank asks for its own host alone, and
      * rank 0 then for all. Optional. Local and cheap. */
     const char *(*usable)(const char *const *hosts, int ranks);
-    /* As usable, but called only by "auto", for the calling process's host
-     * alone: returns a reason if another backend is better there, whatever the
+    /* Called by "auto" in place of usable for the calling process's host alone:
+     * also returns a reason if another backend is better there, whatever the
      * priorities. Optional. */
     const char *(*advisable)(void);
     /* As advisable, but called if another backend would use this one for a part

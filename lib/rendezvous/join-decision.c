@@ -133,6 +133,7 @@ static dscomm_status_t read_good(const dscomm_join_t *join, char **lines,
         status = fail_malformed();
     decision->pid = pid;
     g_strlcpy(decision->between, lines[BETWEEN], sizeof decision->between);
+    dscomm_priv_tidy(decision->between, sizeof decision->between);
     g_strlcpy(decision->world, lines[WORLD], sizeof decision->world);
     g_strlcpy(decision->node, lines[NODE], sizeof decision->node);
     dscomm_priv_tidy(decision->node, sizeof decision->node);
@@ -278,10 +279,12 @@ static void choose_between(job_t *job)
 
     if (strcmp(name, "auto")) {
         if (dscomm_priv_module_find(name, &job->between) == DSCOMM_OK)
-            job->between_why = g_strdup_printf(", as %s says", setting->name);
-        else
-            job->between_why =
-                g_strdup_printf("%s: %s", setting->name, dscomm_last_error());
+            return;
+        job->between_why =
+            g_strdup_printf("%s: %s", setting->name, dscomm_last_error());
+        if (!strcmp(job->records[0].backend, "auto"))
+            dscomm_log(DSCOMM_LOG_WARN, "core",
+                       "backend two_level is of no use: %s", job->between_why);
         return;
     }
     reasons = g_string_new(NULL);
@@ -304,53 +307,50 @@ static void choose_between(job_t *job)
     job->between_why = g_string_free(reasons, FALSE);
 }
 
-/* Returns NULL, or why the backends of two levels cannot serve the job (to be
- * freed); by_choice: or why one level is better. */
-static char *parts_refuse(const job_t *job, char **hosts, int by_choice)
+/* Returns NULL, or which rank cannot use the backend that a setting names, or
+ * that was chosen for it (to be freed). Logs a name of the user that leads
+ * nowhere, because another backend may be chosen in spite of it. */
+static char *level_refuse(const job_t *job, int setting, const char *name,
+                          int by_choice)
 {
-    const dscomm_setting_t *setting = dscomm_priv_setting(SETTING_LEVEL_INSIDE);
-    const dscomm_backend_t *between = job->between ? job->between->backend : 0;
-    char *lack, *why = NULL;
+    const dscomm_setting_t *row = dscomm_priv_setting(setting);
+    char *lack = lack_of(job, name), *why;
 
-    if (!between)
-        return g_strdup(job->between_why);
-    lack = lack_of(job, job->between->name);
-    if (lack)
-        why = g_strdup_printf("%s %s: %s",
-                              dscomm_priv_setting(SETTING_LEVEL_BETWEEN)->name,
-                              job->between->name, lack);
+    if (!lack)
+        return NULL;
+    why = g_strdup_printf("%s %s: %s", row->name, name, lack);
     g_free(lack);
-    lack = lack_of(job, dscomm_priv_setting_text(SETTING_LEVEL_INSIDE));
-    if (!why && lack)
-        why = g_strdup_printf("%s %s: %s", setting->name,
-                              dscomm_priv_setting_text(SETTING_LEVEL_INSIDE),
-                              lack);
-    g_free(lack);
-    if (!why && by_choice)
-        why = hosts_refuse(between, hosts);
-    if (!why && by_choice && between->beneath)
-        why = g_strdup(between->beneath(job->oversubscribed));
+    if (by_choice &&
+        strcmp(dscomm_priv_setting_text(setting), row->default_value))
+        dscomm_log(DSCOMM_LOG_WARN, "core",
+                   "backend two_level is of no use: %s", why);
     return why;
 }
 
 /* Returns NULL, or why two_level cannot serve the job (to be freed);
- * by_choice: or why one level is better. Logs a setting that leads nowhere,
- * because another backend may be chosen in spite of it. */
+ * by_choice: or why one level is better. */
 static char *levels_refuse(const job_t *job, char **hosts, int by_choice)
 {
-    static const int settings[] = {SETTING_LEVEL_INSIDE, SETTING_LEVEL_BETWEEN};
+    const char *inside = dscomm_priv_setting_text(SETTING_LEVEL_INSIDE);
+    const dscomm_backend_t *between =
+        job->between ? job->between->backend : NULL;
     const int count = count_hosts(hosts);
-    char *why;
+    char *why = NULL;
 
     if (by_choice && count == 1)
         return g_strdup("all ranks run on one host");
     if (by_choice && count == job->count)
         return g_strdup("every rank has a host of its own");
-    why = parts_refuse(job, hosts, by_choice);
-    for (size_t i = 0; why && by_choice && i < G_N_ELEMENTS(settings); i++)
-        if (g_str_has_prefix(why, dscomm_priv_setting(settings[i])->name))
-            dscomm_log(DSCOMM_LOG_WARN, "core",
-                       "backend two_level is of no use: %s", why);
+    if (!between)
+        return g_strdup(job->between_why);
+    why =
+        level_refuse(job, SETTING_LEVEL_BETWEEN, job->between->name, by_choice);
+    if (!why && count < job->count)
+        why = level_refuse(job, SETTING_LEVEL_INSIDE, inside, by_choice);
+    if (!why && by_choice)
+        why = hosts_refuse(between, hosts);
+    if (!why && by_choice && between->beneath)
+        why = g_strdup(between->beneath(job->oversubscribed));
     return why;
 }
 
@@ -445,11 +445,6 @@ static dscomm_status_t choose_best(const job_t *job,
                         job->count, dscomm_backend_directory(), reasons->str);
     dscomm_log(DSCOMM_LOG_INFO, "core", "backend %s is chosen%s",
                best ? best->name : "none", reasons->str);
-    if (best && is_two_level(best))
-        dscomm_log(DSCOMM_LOG_INFO, "core",
-                   "backend two_level uses %s between "
-                   "nodes%s",
-                   job->between->name, job->between_why);
     g_string_free(reasons, TRUE);
     return status;
 }
@@ -468,11 +463,16 @@ dscomm_status_t dscomm_priv_choose_backend(const dscomm_record_t *records,
         status = choose_named(&job, &decision->module);
     else
         status = choose_best(&job, &decision->module);
+    if (status == DSCOMM_OK && is_two_level(decision->module))
+        dscomm_log(DSCOMM_LOG_INFO, "core",
+                   "backend two_level uses %s between nodes%s",
+                   job.between->name, job.between_why ? job.between_why : "");
     if (job.between)
         between = job.between->name;
     else if (status == DSCOMM_OK && !strcmp(between, "auto"))
         between = decision->module->name;
     g_strlcpy(decision->between, between, sizeof decision->between);
+    dscomm_priv_tidy(decision->between, sizeof decision->between);
     g_free(job.between_why);
     return status;
 }

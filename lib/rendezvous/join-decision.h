@@ -12,7 +12,8 @@
 typedef struct {
     const dscomm_module_t *module; /* the backend */
     /* the backend between nodes of groups with two levels, which groups of any
-     * world may have */
+     * world may have: unless a setting names one, the world's own if that was
+     * asked for by name */
     char between[DSCOMM_BETWEEN_MAX];
     dscomm_nodes_t nodes;
     dscomm_nodes_t hosts; /* the ranks that share memory */

@@ -142,15 +142,12 @@ static const char *module_refuse(const modules_t *modules,
                                  const dscomm_module_t *module)
 {
     const dscomm_backend_t *backend = module->backend;
-    const char *why = NULL;
 
     if (!backend)
         return module->why;
-    if (backend->usable)
-        why = backend->usable(&modules->host, 1);
-    if (!why && backend->advisable && !is_named(modules, module->name))
-        why = backend->advisable();
-    return why;
+    if (backend->advisable && !is_named(modules, module->name))
+        return backend->advisable();
+    return backend->usable ? backend->usable(&modules->host, 1) : NULL;
 }
 
 static void list_one(modules_t *modules, const dscomm_module_t *module)
@@ -264,7 +261,7 @@ void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record)
 static dscomm_roster_lines_t record_lines_of(dscomm_record_t *r)
 {
     return (dscomm_roster_lines_t){
-        "dscomm-record 3",
+        "dscomm-record 4",
         RECORD_MAX,
         {&r->version, &r->abi, &r->size, &r->pid, &r->local_rank,
          &r->local_size, &r->node_rank},

@@ -420,7 +420,7 @@ static void load_modules(const dscomm_join_t *join)
 {
     const dscomm_module_t *module;
 
-    if (strcmp(join->backend, "auto")) {
+    if (!dscomm_priv_has_levels(join->backend)) {
         dscomm_priv_module_find(join->backend, &module);
         return;
     }

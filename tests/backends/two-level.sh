@@ -82,6 +82,16 @@ SCRIPT
         grep -c 'tcp: rank 3 on [^ ]*: it has no backend tcp')" \
         4 'a rank without a backend that serves between nodes' ||
         sed 's/^/# /' "$scratch/out"
+    # A rank without the backend inside nodes: auto finds another one.
+    rm "$scratch"/ended.* "$scratch/few/shm.so"
+    ln -s "$abs_top_builddir/backends/.libs/tcp.so" "$scratch/few"
+    DSCOMM_BACKEND_PATH=$abs_top_builddir/backends/.libs DSCOMM_BACKEND=auto \
+        DSCOMM_TWO_LEVEL_BETWEEN=auto DSCOMM_TIMEOUT=10 DSCOMM_LOG=core:info $launch -n 4 \
+        "$scratch/unable" "$abs_top_builddir/examples/hello/hello" >"$scratch/out" 2>&1
+    like "$(cat "$scratch/out")" \
+        'backend tcp is chosen;.* two_level: DSCOMM_TWO_LEVEL_INSIDE shm: rank 3 on [^ ]*: it has' \
+        'auto says which rank lacks what' ||
+        sed 's/^/# /' "$scratch/out"
 else
     skip 'auto' 'the example backend cannot be compiled'
 fi

@@ -439,10 +439,12 @@ void verbs_greet_again(verbs_t *verbs, int64_t now)
         if (pair->state != PAIR_ASKING || pair->failed || now < pair->greet_ns)
             continue;
         if (now >= pair->end_ns) {
-            verbs_pair_fail(verbs, p, DSCOMM_FAILURE_SILENT,
-                            "its device at %s does not answer; see whether "
-                            "both hosts reach each other with ibv_rc_pingpong",
-                            verbs_gid_text(&pair->address.gid, text));
+            verbs_pair_fail(
+                verbs, p, DSCOMM_FAILURE_SILENT,
+                "its device at %s does not answer; see whether "
+                "both hosts reach each other with ibv_rc_pingpong, or "
+                "name another backend, such as tcp",
+                verbs_gid_text(&pair->address.gid, text));
             continue;
         }
         greet(verbs, p);

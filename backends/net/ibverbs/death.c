@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -41,7 +40,7 @@ static uint64_t host_number(void)
 
 static void ended(verbs_t *verbs, int peer)
 {
-    verbs_death_forget(&verbs->pairs[peer]);
+    verbs_death_forget(verbs, &verbs->pairs[peer]);
     verbs_pair_fail(verbs, peer, DSCOMM_FAILURE_DIED, "its process has ended");
 }
 
@@ -55,7 +54,7 @@ void verbs_deaths_open(verbs_t *verbs)
 void verbs_deaths_close(verbs_t *verbs)
 {
     for (int p = 0; verbs->pairs && p < verbs->args.ranks; p++)
-        verbs_death_forget(&verbs->pairs[p]);
+        verbs_death_forget(verbs, &verbs->pairs[p]);
     if (verbs->deaths >= 0)
         close(verbs->deaths);
 }
@@ -73,13 +72,18 @@ void verbs_death_watch(verbs_t *verbs, int peer)
         ended(verbs, peer);
     else if (pair->process &&
              epoll_ctl(verbs->deaths, EPOLL_CTL_ADD, pair->process - 1, &event))
-        verbs_death_forget(pair);
+        verbs_death_forget(verbs, pair);
 }
 
-void verbs_death_forget(pair_t *pair)
+void verbs_death_forget(const verbs_t *verbs, pair_t *pair)
 {
-    if (pair->process)
-        close(pair->process - 1);
+    const int fd = pair->process - 1;
+
+    if (fd < 0)
+        return;
+    /* A forked child may have it, too: closing alone would leave it there. */
+    epoll_ctl(verbs->deaths, EPOLL_CTL_DEL, fd, NULL);
+    close(fd);
     pair->process = 0;
 }
 

@@ -11,10 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* The least room for the GIDs of a device, some of whose ports may not tell how
  * many they have. */
 #define GIDS_LEAST 256
+/* Bytes that a device must be able to register, or auto does not choose it. */
+#define REGISTERED ((size_t)16 << 20)
 
 const char *verbs_gid_text(const union ibv_gid *gid, char text[GID_TEXT])
 {
@@ -315,8 +318,8 @@ static dscomm_status_t walk_result(const walk_t *walk, int count)
 
 bool verbs_is_emulated(const struct ibv_device_attr *attr)
 {
-    /* A vendor has a number of 24 bits that the IEEE has given; rxe has this
-     * one. */
+    /* A vendor of devices has a number of 24 bits that the IEEE has given;
+     * Soft-RoCE has this one and, before Linux 5.9, none. */
     return attr->vendor_id == 0xffffff || !attr->vendor_id;
 }
 
@@ -338,7 +341,7 @@ static void candidates_examine(walk_t *walk, struct ibv_device **list,
     unsigned *distances = g_new0(unsigned, count);
     candidate_t *best = NULL;
 
-    if (count > 1 && !walk->selection.name)
+    if (count > 1 && !walk->any && !walk->selection.name)
         verbs_distances(list, count, distances);
     for (int i = 0; i < count; i++) {
         candidate_t *candidate = &candidates[i];
@@ -435,13 +438,19 @@ static dscomm_status_t path_read(verbs_t *verbs)
     return status;
 }
 
-dscomm_status_t verbs_device_open(verbs_t *verbs)
+/* Opens a device; any: the first one that can be used. */
+static dscomm_status_t device_open(verbs_t *verbs, bool any)
 {
-    walk_t walk = {.visit = device_take, .arg = verbs};
+    walk_t walk = {.any = any, .visit = device_take, .arg = verbs};
     dscomm_status_t status = path_read(verbs);
 
-    if (status == DSCOMM_OK)
-        status = verbs_devices_walk(&walk);
+    return status < 0 ? status : verbs_devices_walk(&walk);
+}
+
+dscomm_status_t verbs_device_open(verbs_t *verbs)
+{
+    const dscomm_status_t status = device_open(verbs, false);
+
     if (status < 0)
         return status;
     verbs->own.lid = verbs->port.lid;
@@ -455,31 +464,57 @@ dscomm_status_t verbs_device_open(verbs_t *verbs)
 const char *verbs_usable(const char *const *hosts, int ranks)
 {
     verbs_t verbs = {.context = NULL};
-    const dscomm_status_t status = verbs_device_open(&verbs);
 
     (void)hosts;
-    (void)ranks;
-    if (verbs.context)
-        ibv_close_device(verbs.context);
-    return status < 0 ? dscomm_last_error() : NULL;
+    if (ranks > 1)
+        return NULL; /* each has been asked for its own host */
+    if (device_open(&verbs, true) < 0)
+        return dscomm_last_error();
+    ibv_close_device(verbs.context);
+    return NULL;
+}
+
+/* Returns an errno if the device cannot register the memory that some dozens
+ * of connections need. */
+static int registration_try(struct ibv_context *context)
+{
+    void *memory = mmap(NULL, REGISTERED, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct ibv_pd *pd = memory != MAP_FAILED ? ibv_alloc_pd(context) : NULL;
+    struct ibv_mr *mr =
+        pd ? ibv_reg_mr(pd, memory, REGISTERED, IBV_ACCESS_LOCAL_WRITE) : NULL;
+    const int error = mr ? 0 : errno;
+
+    if (mr)
+        ibv_dereg_mr(mr);
+    if (pd)
+        ibv_dealloc_pd(pd);
+    if (memory != MAP_FAILED)
+        munmap(memory, REGISTERED);
+    return error;
 }
 
 const char *verbs_advisable(void)
 {
+    const bool is_named = value_of(SETTING_NAME) != NULL;
     verbs_t verbs = {.context = NULL};
-    const char *why = NULL, *name;
+    dscomm_status_t status = device_open(&verbs, true);
+    const char *name;
+    int error;
 
-    if (value_of(SETTING_NAME))
-        return NULL;
-    if (verbs_device_open(&verbs) < 0)
+    if (status < 0)
         return dscomm_last_error();
     name = ibv_get_device_name(verbs.context->device);
-    if (verbs_is_emulated(&verbs.device)) {
-        dscomm_fail(DSCOMM_ERR_NO_BACKEND,
-                    "device %s is emulated by software; %s=%s chooses it", name,
-                    verbs_settings[SETTING_NAME].name, name);
-        why = dscomm_last_error();
-    }
+    error = registration_try(verbs.context);
+    if (error)
+        status = dscomm_fail(
+            DSCOMM_ERR_NO_MEMORY, "device %s cannot register %zu MiB: %s%s",
+            name, REGISTERED >> 20, strerror(error), verbs_remedy(error));
+    else if (!is_named && verbs_is_emulated(&verbs.device))
+        status = dscomm_fail(DSCOMM_ERR_NO_BACKEND,
+                             "device %s is emulated by software; %s=%s chooses "
+                             "it",
+                             name, verbs_settings[SETTING_NAME].name, name);
     ibv_close_device(verbs.context);
-    return why;
+    return status < 0 ? dscomm_last_error() : NULL;
 }

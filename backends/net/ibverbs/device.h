@@ -52,6 +52,7 @@ typedef struct {
 typedef struct {
     /* false: opens no device that cannot be chosen */
     bool all;
+    bool any; /* ends with the first device of hardware, near or not */
     /* Called for each device, which is closed afterwards unless the function
      * has taken its context and set that to NULL. chosen is set for one. */
     void (*visit)(void *arg, candidate_t *candidate);

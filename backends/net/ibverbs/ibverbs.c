@@ -115,7 +115,7 @@ static void failed_lose(verbs_t *verbs)
             if (pair->state == PAIR_ASKING)
                 verbs->asking--;
             pair->state = PAIR_LOST;
-            verbs_death_forget(pair);
+            verbs_death_forget(verbs, pair);
             if (pair->qp)
                 ibv_modify_qp(pair->qp, &attr, IBV_QP_STATE);
             verbs->calls->lost(verbs->args.arg, p, pair->why_kind, pair->why);

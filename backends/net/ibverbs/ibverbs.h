@@ -312,7 +312,7 @@ void verbs_deaths_open(verbs_t *verbs);
 void verbs_deaths_close(verbs_t *verbs);
 /* Watches the process of a peer, if it is on this host. */
 void verbs_death_watch(verbs_t *verbs, int peer);
-void verbs_death_forget(pair_t *pair);
+void verbs_death_forget(const verbs_t *verbs, pair_t *pair);
 /* Lets the connections fail whose peers have ended. */
 void verbs_deaths_read(verbs_t *verbs);
 

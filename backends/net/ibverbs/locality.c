@@ -5,11 +5,17 @@
 #include "backends/net/ibverbs/device.h"
 
 #include <hwloc.h>
+#include <hwloc/linux.h>
 #include <string.h>
 
 /* A distance that the machine does not tell; those that it tells are shorter.
  */
 #define FAR 256
+
+/* Parts of hwloc that are left out: they find devices of other kinds, or bind
+ * this thread to each processor in turn. */
+static const char *const unwanted[] = {"cuda",   "gl",   "levelzero", "nvml",
+                                       "opencl", "rsmi", "x86"};
 
 /* Returns the machine with its devices; NULL: it cannot be examined. */
 static hwloc_topology_t topology_new(void)
@@ -18,6 +24,9 @@ static hwloc_topology_t topology_new(void)
 
     if (hwloc_topology_init(&topology) < 0)
         return NULL;
+    for (size_t i = 0; i < G_N_ELEMENTS(unwanted); i++)
+        hwloc_topology_set_components(
+            topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, unwanted[i]);
     hwloc_topology_set_io_types_filter(topology,
                                        HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
     if (hwloc_topology_load(topology) == 0)
@@ -46,7 +55,9 @@ static hwloc_nodeset_t thread_nodes(hwloc_topology_t topology)
     hwloc_cpuset_t processors = hwloc_bitmap_alloc();
     hwloc_nodeset_t nodes = hwloc_bitmap_alloc();
 
-    if (hwloc_get_cpubind(topology, processors, HWLOC_CPUBIND_THREAD) < 0)
+    /* hwloc_get_cpubind() fails if a job manager names a file that describes
+     * the machine. */
+    if (hwloc_linux_get_tid_cpubind(topology, 0, processors) < 0)
         hwloc_bitmap_copy(processors,
                           hwloc_topology_get_topology_cpuset(topology));
     hwloc_cpuset_to_nodeset(topology, processors, nodes);

@@ -381,7 +381,6 @@ static void test_locality(void)
     CPU_SET(cpu, &bound);
     sched_setaffinity(0, sizeof bound, &bound);
     g_setenv("HWLOC_XMLFILE", path, TRUE);
-    g_setenv("HWLOC_THISSYSTEM", "1", TRUE);
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         machine_write(path, cpu, cases[i].first, cases[i].second);
         devices_two();
@@ -393,12 +392,36 @@ static void test_locality(void)
     is_str(choice(), "fake0:1:2", "a name comes before that");
     g_unsetenv("DSCOMM_IBV_NAME");
     g_unsetenv("HWLOC_XMLFILE");
-    g_unsetenv("HWLOC_THISSYSTEM");
     sched_setaffinity(0, sizeof before, &before);
     unlink(path);
     rmdir(folder);
     g_free(path);
     g_free(folder);
+}
+
+/* What auto says of a device. */
+static void test_advice(void)
+{
+    devices_two();
+    ok(!verbs_usable(NULL, 1) && !verbs_advisable(), "a device of hardware");
+    fake.device[0].emulated = fake.device[1].emulated = true;
+    ok(!verbs_usable(NULL, 1), "a device that software emulates can be used");
+    is_str(verbs_advisable(),
+           "device fake0 is emulated by software; DSCOMM_IBV_NAME=fake0 "
+           "chooses it",
+           "but auto does not choose it");
+    g_setenv("DSCOMM_IBV_NAME", "fake1", TRUE);
+    ok(!verbs_advisable(), "unless it is named");
+    fake.fails[FAKE_REG_MR] = ENOMEM;
+    ok(g_str_has_prefix(verbs_advisable(),
+                        "device fake1 cannot register 16 MiB: "),
+       "nor if memory cannot be registered: %s", dscomm_last_error());
+    g_unsetenv("DSCOMM_IBV_NAME");
+    fake.devices = 0;
+    ok(verbs_usable(NULL, 1) && verbs_advisable(), "no device");
+    ok(!verbs_usable(NULL, 2),
+       "those of other ranks are not this one's matter");
+    is_int(fake.objects, 0, "no device stays open");
 }
 
 /* A device whose folder in sysfs is like that of a PCI device. */
@@ -454,6 +477,7 @@ int main(void)
     test_faults();
     test_gloo();
     test_infiniband();
+    test_advice();
     test_sysfs();
     test_locality();
     g_string_free(listed, TRUE);

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -295,7 +296,7 @@ static void test_death(void)
 {
     const char *const hosts[] = {NULL, "elsewhere"};
     unsigned char address[64];
-    pid_t child;
+    pid_t child, worker;
 
     for (size_t i = 0; i < G_N_ELEMENTS(hosts); i++) {
         fake_reset();
@@ -312,6 +313,9 @@ static void test_death(void)
         is_int(verbs_wire.connect(ranks[0].wire, 1, address, 44), DSCOMM_OK,
                "a rank connects to a process");
         exchange("while that lives");
+        worker = fork();
+        if (!worker)
+            pause();
         kill(child, SIGKILL);
         if (waitpid(child, NULL, 0) != child)
             bail("no child");
@@ -328,6 +332,11 @@ static void test_death(void)
                !memcmp(ranks[0].received->data + ranks[0].received->len - 4,
                        "last", 4),
            "after what it has sent");
+        is_int(epoll_wait(((verbs_t *)ranks[0].wire)->deaths,
+                          &(struct epoll_event){0}, 1, 0),
+               0, "it is seen once, although a forked process lives");
+        kill(worker, SIGKILL);
+        waitpid(worker, NULL, 0);
         both_close("death");
     }
     fake_reset();

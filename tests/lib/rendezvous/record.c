@@ -36,7 +36,7 @@ int open(const char *path, int flags, ...)
 }
 
 #define GOOD                                                                   \
-    "dscomm-record 3\n1000\n1\n4\n77\n1\n2\n-1\nnode\nhost\n\nauto\n self "    \
+    "dscomm-record 4\n1000\n1\n4\n77\n1\n2\n-1\nnode\nhost\n\nauto\n self "    \
     "\n\n\n"
 
 static void check_round_trip(void)
@@ -102,7 +102,7 @@ static void check_machine(void)
 /* Two containers with equal host names and pids. */
 static void check_alone(void)
 {
-    const char *text = "dscomm-record 3\n1000\n1\n2\n1\n-1\n-1\n-1\nnode\n"
+    const char *text = "dscomm-record 4\n1000\n1\n2\n1\n-1\n-1\n-1\nnode\n"
                        "host\npid 1: memfd_create: no\nauto\n self two_level "
                        "\n\n\n";
     dscomm_join_decision_t decision = {0};
@@ -124,6 +124,71 @@ static void check_alone(void)
         dscomm_priv_record_clear(&records[i]);
 }
 
+/* Ranks on hosts a, a, b, of which the last one lacks some modules. */
+static void check_choice(void)
+{
+    static const struct {
+        const char *backend, *modules, *why; /* of the last rank */
+        const char *between; /* setting */
+        const char *chosen; /* NULL: none */
+        const char
+            *text; /* the backend between nodes, or a part of the reason */
+    } cases[] = {
+        {"auto", " two_level shm ", " | self: it | self: is", "auto", NULL,
+         "; self: rank 2 on n2: it;"},
+        {"auto", " self two_level shm ", "", "self", NULL,
+         "; two_level: it serves groups of one rank only"},
+        {"auto", " self two_level ", " | shm: it", "self", NULL,
+         "; two_level: DSCOMM_TWO_LEVEL_INSIDE shm: rank 2 on n2: it"},
+        {"two_level", " two_level shm ", "; folder | mpi: no", "auto", NULL,
+         "between nodes; self: rank 2 on n2: it has no backend self; folder;"},
+        {"two_level", " self two_level ", " | shm: it", "self", NULL,
+         "of 3 ranks: DSCOMM_TWO_LEVEL_INSIDE shm: rank 2 on n2: it"},
+        {"two_level", " two_level shm ", " | self: it", "self", NULL,
+         "of 3 ranks: DSCOMM_TWO_LEVEL_BETWEEN self: rank 2 on n2: it"},
+        {"two_level", " self two_level shm ", "", "nosuch", NULL,
+         "of 3 ranks: DSCOMM_TWO_LEVEL_BETWEEN: there is no backend 'nosuch'"},
+        {"two_level", " self two_level shm ", "", "self", "two_level", "self"},
+        {"hierarchical", " two_level shm self ", "", "self", "two_level",
+         "self"},
+        {"self", " ", " | self: it is out of order", "auto", NULL,
+         "of 3 ranks: rank 2 on n2: it is out of order"},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        dscomm_join_decision_t decision = {0};
+        dscomm_record_t records[3];
+        dscomm_status_t status;
+
+        for (int r = 0; r < 3; r++) {
+            char *text = g_strdup_printf(
+                "dscomm-record 4\n1000\n1\n3\n%d\n-1\n-1\n-1\nn%d\nhost %c\n\n"
+                "%s\n%s\n%s\n\n",
+                r + 1, r, "aab"[r], cases[i].backend,
+                r < 2 ? " self two_level shm " : cases[i].modules,
+                r < 2 ? "" : cases[i].why);
+
+            if (dscomm_priv_record_read(text, strlen(text), &records[r]))
+                bail("'%s' is no record", text);
+            g_free(text);
+        }
+        g_setenv("DSCOMM_TWO_LEVEL_BETWEEN", cases[i].between, TRUE);
+        status = dscomm_priv_choose_backend(records, 3, &decision);
+        g_unsetenv("DSCOMM_TWO_LEVEL_BETWEEN");
+        if (cases[i].chosen) {
+            is_str(status == DSCOMM_OK ? decision.module->name : "none",
+                   cases[i].chosen, "choice %zu: %s", i, cases[i].backend);
+            is_str(decision.between, cases[i].text, "  between nodes");
+        } else {
+            is_int(status, DSCOMM_ERR_NO_BACKEND, "choice %zu: none", i);
+            ok(strstr(dscomm_last_error(), cases[i].text) != NULL,
+               "  its reason: %s", dscomm_last_error());
+        }
+        for (int r = 0; r < 3; r++)
+            dscomm_priv_record_clear(&records[r]);
+    }
+}
+
 /* A record, every beginning of it, and a few things more. */
 static void check_refused(void)
 {
@@ -131,13 +196,13 @@ static void check_refused(void)
         "",
         "\n\n\n\n\n\n\n\n\n\n\n\n\n\n",
         "dscomm-record 1\n1000\n1\n4\n77\nnode\nhost\nauto\n self \n\n\n",
-        "dscomm-record 4\n1000\n1\n4\n77\n1\n2\n0\nn\nh\n\nauto\n self \n\n\n",
-        "dscomm-record 3\n-1\n1\n4\n77\n1\n2\n0\nn\nh\n\nauto\n self \n\n\n",
-        "dscomm-record 3\n1000\nx\n4\n77\n1\n2\n0\nn\nh\n\nauto\n self \n\n\n",
-        "dscomm-record 3\n1000\n1\n99999999999\n7\n1\n2\n0\nn\nh\n\na\n s "
+        "dscomm-record 5\n1000\n1\n4\n77\n1\n2\n0\nn\nh\n\nauto\n self \n\n\n",
+        "dscomm-record 4\n-1\n1\n4\n77\n1\n2\n0\nn\nh\n\nauto\n self \n\n\n",
+        "dscomm-record 4\n1000\nx\n4\n77\n1\n2\n0\nn\nh\n\nauto\n self \n\n\n",
+        "dscomm-record 4\n1000\n1\n99999999999\n7\n1\n2\n0\nn\nh\n\na\n s "
         "\n\n\n",
-        "dscomm-record 3\n1000\n1\n4\n77\n-2\n2\n0\nn\nh\n\nauto\n self \n\n\n",
-        "dscomm-record 3\n1000\n1\n4\n77\n1\n2\n\nn\nh\n\nauto\n self \n\n\n",
+        "dscomm-record 4\n1000\n1\n4\n77\n-2\n2\n0\nn\nh\n\nauto\n self \n\n\n",
+        "dscomm-record 4\n1000\n1\n4\n77\n1\n2\n\nn\nh\n\nauto\n self \n\n\n",
         GOOD "\nmore",
     };
     dscomm_record_t record;
@@ -236,6 +301,7 @@ int main(void)
     check_round_trip();
     check_machine();
     check_alone();
+    check_choice();
     check_refused();
     check_decision();
     check_standby();
