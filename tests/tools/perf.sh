@@ -6,7 +6,7 @@
 
 operations=$("$program" perf --help |
     sed -n '/^Operations:/,/^$/s/^  \([a-z_]*\) .*/\1/p')
-is "$(echo "$operations" | grep -c .)" 20 'operations in the help'
+is "$(echo "$operations" | grep -c .)" 22 'operations in the help'
 "$program" perf allreduce >/dev/null 2>"$scratch/err"
 is $? 2 'a misspelt operation: status'
 like "$(cat "$scratch/err")" "no operation 'allreduce'; is all_reduce meant\?" \
