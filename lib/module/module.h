@@ -36,7 +36,7 @@ void dscomm_priv_module_opened(const dscomm_module_t *module);
 /* The built-in backend for groups of one rank. */
 const dscomm_module_t *dscomm_priv_module_self(void);
 
-/* True for the names of two_level, and for auto, which may choose it. */
+/* True for the names of two_level, and for "auto", which may choose it. */
 bool dscomm_priv_has_levels(const char *backend);
 
 /* Sets the slots of the built-in backend two_level, which is also found by the

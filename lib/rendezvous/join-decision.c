@@ -193,6 +193,7 @@ dscomm_priv_join_decision_read(const dscomm_join_t *join, const char *text,
 typedef struct {
     const dscomm_record_t *records;
     int count, oversubscribed;
+    bool by_choice; /* "auto": a backend may serve, and another one be better */
     const dscomm_module_t *between; /* the backend between nodes; NULL: none */
     char *between_why; /* why there is none, or why others are not chosen */
 } job_t;
@@ -250,21 +251,41 @@ static char *hosts_refuse(const dscomm_backend_t *backend, char **hosts)
         backend->usable((const char *const *)hosts, (int)g_strv_length(hosts)));
 }
 
-static bool is_two_level(const dscomm_module_t *module)
-{
-    return !strcmp(module->name, "two_level");
-}
-
 /* Returns NULL, or why a module cannot serve between the nodes of the job (to
  * be freed). */
 static char *between_refuse(const job_t *job, const dscomm_module_t *module)
 {
     char *hosts[] = {(char *)"one", (char *)"another", NULL}, *why;
 
-    if (is_two_level(module))
+    if (dscomm_priv_has_levels(module->name))
         return g_strdup("it is no network");
     why = lack_of(job, module->name);
     return why ? why : hosts_refuse(module->backend, hosts);
+}
+
+/* Returns the module of the highest priority that refuse, which gives a reason
+ * to be freed, does not refuse; NULL: there is none. Appends the reasons. */
+static const dscomm_module_t *
+best_module(const job_t *job,
+            char *(*refuse)(const job_t *job, const dscomm_module_t *module),
+            GString *reasons)
+{
+    const dscomm_module_t *module, *best = NULL;
+
+    for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++) {
+        char *why;
+
+        if (module->backend && best &&
+            module->backend->priority <= best->backend->priority)
+            continue;
+        why = module->backend ? refuse(job, module) : g_strdup(module->why);
+        if (!why)
+            best = module;
+        else
+            g_string_append_printf(reasons, "; %s: %s", module->name, why);
+        g_free(why);
+    }
+    return best;
 }
 
 /* Finds the backend that serves between nodes: the one that the setting names
@@ -274,7 +295,6 @@ static void choose_between(job_t *job)
     const dscomm_setting_t *setting =
         dscomm_priv_setting(SETTING_LEVEL_BETWEEN);
     const char *name = dscomm_priv_setting_text(SETTING_LEVEL_BETWEEN);
-    const dscomm_module_t *module;
     GString *reasons;
 
     if (strcmp(name, "auto")) {
@@ -282,26 +302,13 @@ static void choose_between(job_t *job)
             return;
         job->between_why =
             g_strdup_printf("%s: %s", setting->name, dscomm_last_error());
-        if (!strcmp(job->records[0].backend, "auto"))
+        if (job->by_choice)
             dscomm_log(DSCOMM_LOG_WARN, "core",
                        "backend two_level is of no use: %s", job->between_why);
         return;
     }
     reasons = g_string_new(NULL);
-    for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++) {
-        char *why;
-
-        if (module->backend && job->between &&
-            module->backend->priority <= job->between->backend->priority)
-            continue;
-        why = module->backend ? between_refuse(job, module)
-                              : g_strdup(module->why);
-        if (!why)
-            job->between = module;
-        else
-            g_string_append_printf(reasons, "; %s: %s", module->name, why);
-        g_free(why);
-    }
+    job->between = best_module(job, between_refuse, reasons);
     if (!job->between)
         g_string_prepend(reasons, "no backend serves between nodes");
     job->between_why = g_string_free(reasons, FALSE);
@@ -310,8 +317,7 @@ static void choose_between(job_t *job)
 /* Returns NULL, or which rank cannot use the backend that a setting names, or
  * that was chosen for it (to be freed). Logs a name of the user that leads
  * nowhere, because another backend may be chosen in spite of it. */
-static char *level_refuse(const job_t *job, int setting, const char *name,
-                          int by_choice)
+static char *level_refuse(const job_t *job, int setting, const char *name)
 {
     const dscomm_setting_t *row = dscomm_priv_setting(setting);
     char *lack = lack_of(job, name), *why;
@@ -320,16 +326,16 @@ static char *level_refuse(const job_t *job, int setting, const char *name,
         return NULL;
     why = g_strdup_printf("%s %s: %s", row->name, name, lack);
     g_free(lack);
-    if (by_choice &&
+    if (job->by_choice &&
         strcmp(dscomm_priv_setting_text(setting), row->default_value))
         dscomm_log(DSCOMM_LOG_WARN, "core",
                    "backend two_level is of no use: %s", why);
     return why;
 }
 
-/* Returns NULL, or why two_level cannot serve the job (to be freed);
- * by_choice: or why one level is better. */
-static char *levels_refuse(const job_t *job, char **hosts, int by_choice)
+/* Returns NULL, or why two_level cannot serve the job or, by choice, why one
+ * level is better (to be freed). */
+static char *levels_refuse(const job_t *job, char **hosts)
 {
     const char *inside = dscomm_priv_setting_text(SETTING_LEVEL_INSIDE);
     const dscomm_backend_t *between =
@@ -337,34 +343,33 @@ static char *levels_refuse(const job_t *job, char **hosts, int by_choice)
     const int count = count_hosts(hosts);
     char *why = NULL;
 
-    if (by_choice && count == 1)
+    if (job->by_choice && count == 1)
         return g_strdup("all ranks run on one host");
-    if (by_choice && count == job->count)
+    if (job->by_choice && count == job->count)
         return g_strdup("every rank has a host of its own");
     if (!between)
         return g_strdup(job->between_why);
-    why =
-        level_refuse(job, SETTING_LEVEL_BETWEEN, job->between->name, by_choice);
+    why = level_refuse(job, SETTING_LEVEL_BETWEEN, job->between->name);
     if (!why && count < job->count)
-        why = level_refuse(job, SETTING_LEVEL_INSIDE, inside, by_choice);
-    if (!why && by_choice)
+        why = level_refuse(job, SETTING_LEVEL_INSIDE, inside);
+    if (!why && job->by_choice)
         why = hosts_refuse(between, hosts);
-    if (!why && by_choice && between->beneath)
+    if (!why && job->by_choice && between->beneath)
         why = g_strdup(between->beneath(job->oversubscribed));
     return why;
 }
 
-/* Returns NULL, or why the module cannot serve these ranks, or, with by_choice,
- * why another one is better (to be freed). */
-static char *backend_refuse(const job_t *job, const dscomm_module_t *module,
-                            int by_choice)
+/* Returns NULL, or why the module cannot serve these ranks or, by choice, why
+ * another one is better (to be freed). */
+static char *backend_refuse(const job_t *job, const dscomm_module_t *module)
 {
     char **hosts = hosts_new(job->records, job->count);
     char *why = lack_of(job, module->name);
 
     if (!why)
-        why = is_two_level(module) ? levels_refuse(job, hosts, by_choice)
-                                   : hosts_refuse(module->backend, hosts);
+        why = dscomm_priv_has_levels(module->name)
+                  ? levels_refuse(job, hosts)
+                  : hosts_refuse(module->backend, hosts);
     g_strfreev(hosts);
     return why;
 }
@@ -397,7 +402,7 @@ static dscomm_status_t choose_named(const job_t *job,
     if (status < 0)
         return dscomm_fail(status, "rank 0 on %s: %s", job->records[0].node,
                            dscomm_last_error());
-    why = backend_refuse(job, module, 0);
+    why = backend_refuse(job, module);
     if (why) {
         causes = g_string_new(NULL);
         append_alone(job, causes);
@@ -415,26 +420,13 @@ static dscomm_status_t choose_named(const job_t *job,
 static dscomm_status_t choose_best(const job_t *job,
                                    const dscomm_module_t **ret_module)
 {
-    const dscomm_module_t *module, *best = NULL;
+    const dscomm_module_t *best;
     GString *reasons = g_string_new(NULL);
     dscomm_status_t status = DSCOMM_OK;
 
     append_alone(job, reasons);
     g_string_append(reasons, dscomm_priv_module_unreadable());
-    for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++) {
-        char *why;
-
-        if (module->backend && best &&
-            module->backend->priority <= best->backend->priority)
-            continue;
-        why = module->backend ? backend_refuse(job, module, 1)
-                              : g_strdup(module->why);
-        if (!why)
-            best = module;
-        else
-            g_string_append_printf(reasons, "; %s: %s", module->name, why);
-        g_free(why);
-    }
+    best = best_module(job, backend_refuse, reasons);
     if (best)
         *ret_module = best;
     else
@@ -454,16 +446,17 @@ dscomm_status_t dscomm_priv_choose_backend(const dscomm_record_t *records,
                                            dscomm_join_decision_t *decision)
 {
     const char *between = dscomm_priv_setting_text(SETTING_LEVEL_BETWEEN);
-    job_t job = {records, count, decision->oversubscribed, NULL, NULL};
+    job_t job = {.records = records,
+                 .count = count,
+                 .oversubscribed = decision->oversubscribed,
+                 .by_choice = !strcmp(records[0].backend, "auto")};
     dscomm_status_t status;
 
     if (dscomm_priv_has_levels(records[0].backend))
         choose_between(&job);
-    if (strcmp(records[0].backend, "auto"))
-        status = choose_named(&job, &decision->module);
-    else
-        status = choose_best(&job, &decision->module);
-    if (status == DSCOMM_OK && is_two_level(decision->module))
+    status = job.by_choice ? choose_best(&job, &decision->module)
+                           : choose_named(&job, &decision->module);
+    if (status == DSCOMM_OK && dscomm_priv_has_levels(decision->module->name))
         dscomm_log(DSCOMM_LOG_INFO, "core",
                    "backend two_level uses %s between nodes%s",
                    job.between->name, job.between_why ? job.between_why : "");

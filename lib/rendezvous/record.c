@@ -124,7 +124,7 @@ static char *room_put(room_t *room, const char *format, ...)
     return text;
 }
 
-/* What a record lists of modules: names, and why others are left out. */
+/* The modules that a record lists, and why others are left out. */
 typedef struct {
     const char *host;
     const char *named[4]; /* backends that settings name; NULL ends them */

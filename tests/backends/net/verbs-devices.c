@@ -399,7 +399,7 @@ static void test_locality(void)
     g_free(folder);
 }
 
-/* What auto says of a device. */
+/* Auto takes a device of hardware that can register memory. */
 static void test_advice(void)
 {
     devices_two();
