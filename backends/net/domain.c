@@ -87,6 +87,7 @@ static const dscomm_wire_calls_t calls = {
     .dropped = net_dropped,
     .lost = net_lost,
     .written = net_written,
+    .refused = net_refused,
 };
 
 /* Opening and closing. */

@@ -317,6 +317,8 @@ dscomm_wire_sink_t *net_arrive(void *arg, int peer, const unsigned char *bytes);
 void net_landed(void *arg, int peer, dscomm_wire_sink_t *wire);
 void net_sent(void *arg, dscomm_wire_frame_t *wire);
 void net_dropped(void *arg, dscomm_wire_frame_t *wire);
+/* A put comes back: it goes as a frame, as all that follows of the message. */
+void net_refused(void *arg, dscomm_wire_frame_t *wire);
 /* The peer's device has written a piece. */
 void net_written(void *arg, int peer, uint32_t tag, size_t bytes);
 

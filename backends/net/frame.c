@@ -240,6 +240,21 @@ void net_sent(void *arg, dscomm_wire_frame_t *wire)
         net_request_sent(request, wire->bytes);
 }
 
+void net_refused(void *arg, dscomm_wire_frame_t *wire)
+{
+    domain_t *domain = arg;
+    frame_t *frame = (frame_t *)wire;
+    request_t *request = frame->request;
+
+    frame->is_put = false;
+    if (!request) { /* it was cancelled */
+        frame_release(domain, frame);
+        return;
+    }
+    request->has_key = false;
+    domain->ops.post(domain->wire, request->peer, wire);
+}
+
 /* The request stays incomplete: its group has been revoked. */
 void net_dropped(void *arg, dscomm_wire_frame_t *wire)
 {

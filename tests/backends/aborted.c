@@ -6,7 +6,11 @@
 #include "tests/backends/conform.h"
 #include "tests/collective.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #define RANKS_MAX 1024
+#define LONG ((size_t)4 << 20) /* bytes */
 
 static int32_t in[RANKS_MAX], out[RANKS_MAX];
 static size_t counts[RANKS_MAX]; /* all 1 */
@@ -224,11 +228,63 @@ static void test_while_coalescing(void)
     CHECK_FAILS(dscomm_coalesce_end(my.group, &work), DSCOMM_ERR_ABORTED);
 }
 
+/* One long message of each rank to the next one, in a group that the rank in
+ * the middle ends after so many looks at its receive and so many ms. */
+static void abort_moving(int looks, int ms, area_t *area, const char *from)
+{
+    dscomm_work_t *send = NULL, *receive = NULL;
+    dscomm_group_t *group;
+
+    CHECK_OK(dscomm_group_split(my.world, 0, my.rank, NULL, &group));
+    CHECK_OK(dscomm_barrier(my.world, NULL));
+    /* These fail if the group has ended before. */
+    dscomm_irecv(group, area->data, LONG, DSCOMM_UINT8, prev_rank(), 0,
+                 &receive);
+    dscomm_isend(group, from, LONG, DSCOMM_UINT8, next_rank(), 0, &send);
+    for (int i = 0; my.rank == my.ranks / 2 && i < looks; i++)
+        dscomm_work_test(receive);
+    if (my.rank == my.ranks / 2 && ms)
+        dscomm_work_wait(receive, ms);
+    if (my.rank == my.ranks / 2)
+        CHECK_OK(dscomm_group_abort(group, "the pump is dry"));
+    if (receive)
+        dscomm_work_wait(receive, DSCOMM_TIMEOUT_DEFAULT);
+    memset(area->data, 0x33, LONG);
+    area_keep(area);
+    if (send)
+        dscomm_work_wait(send, DSCOMM_TIMEOUT_DEFAULT);
+    dscomm_work_free(receive);
+    dscomm_work_free(send);
+    CHECK_OK(dscomm_group_free(group));
+}
+
+/* What is given up is not written to any more, and other groups go on. */
+static void test_while_moving(void)
+{
+    const int64_t sum = (int64_t)my.ranks * (my.ranks - 1) / 2;
+    char *from = calloc(1, LONG);
+    area_t area;
+
+    area_make(&area, LONG, 0, NULL);
+    for (int turn = 0; turn < 24; turn++) {
+        int64_t rank = my.rank, total = 0;
+
+        abort_moving(turn * turn, turn % 2 ? 2 * turn : 0, &area, from);
+        CHECK_OK(dscomm_all_reduce(my.world, &rank, &total, 1, DSCOMM_INT64,
+                                   DSCOMM_SUM, NULL));
+        check(total == sum, "the world's sum is %lld", (long long)total);
+        area_check(&area, "a receive that was given up");
+    }
+    area_drop(&area);
+    free(from);
+}
+
 static const conform_test_t tests[] = {
     {"every call", test_every_call},
     {"while a collective waits", test_while_waiting},
     {"without a look at the group", test_unpolled},
     {"while calls are recorded", test_while_coalescing},
+    {"while long messages move", test_while_moving},
     {NULL, NULL},
 };
 const conform_area_t conform_aborted = {"aborted", NULL, tests};

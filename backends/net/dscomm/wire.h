@@ -118,6 +118,10 @@ typedef struct dscomm_wire_calls {
     /* A put of peer, with that tag, has written so many bytes to this rank's
      * memory. */
     void (*written)(void *arg, int peer, uint32_t tag, size_t bytes);
+    /* A put, not of an access, has written nothing, because the peer has
+     * concealed its memory meanwhile; it ends so. The engine may post the
+     * frame. */
+    void (*refused)(void *arg, dscomm_wire_frame_t *frame);
 } dscomm_wire_calls_t;
 
 /* The arguments of open. The structure is valid during the call only; calls,
@@ -193,8 +197,8 @@ typedef struct dscomm_wire_ops {
     void *(*expose)(void *wire, int peer, void *memory, size_t bytes,
                     unsigned char *key);
     /* Ends what expose has begun. Nothing writes to the memory after the
-     * return. complete: 0: the peer may be writing there: the connection may
-     * end. */
+     * return. complete: 0: the peer may be writing there: its put is refused,
+     * or, if that is not a wire's way, the connection ends. */
     void (*conceal)(void *wire, int peer, void *exposed, int complete);
     /* Takes a frame whose payload, not its header, goes to the peer's memory;
      * the peer's written is called then. frame->data may become NULL while done

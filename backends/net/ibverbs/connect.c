@@ -25,7 +25,7 @@
 #define MS (INT64_C(1000000))
 #define HELLO_SIGNED 40
 #define HELLO_BYTES (HELLO_SIGNED + 32)
-#define HELLO_VERSION 2
+#define HELLO_VERSION 3
 #define HELLO_IS_UP 1 /* the sender can send frames: no answer is needed */
 /* The device puts a header (GRH) before a datagram. */
 #define GRH_BYTES 40
@@ -38,7 +38,7 @@
 #define QKEY 0x6473636dU
 
 #define ADDRESS_BYTES 44
-#define ADDRESS_VERSION 3
+#define ADDRESS_VERSION 4
 
 /* Addresses: "DSIB", u8 version, u8 link layer, u8 MTU, u8 reads that are
  * served at a time, u16 LID, u16 0, u32 UD queue pair, 16 bytes GID, u32 pid,
@@ -256,7 +256,7 @@ void verbs_greeter_mend(verbs_t *verbs)
 
 int verbs_completions(int pairs)
 {
-    return pairs * (WINDOW + SPARE + SEND_DEPTH) + HELLOS + GREETS;
+    return pairs * (WINDOW + SPARE + SEND_DEPTH) + HELLOS + GREETS + PUTS;
 }
 
 /* Makes room for the completions and receives of one more pair; an errno. */
@@ -278,27 +278,54 @@ static int pair_room(verbs_t *verbs)
     return 0;
 }
 
+static struct ibv_qp *qp_new(const verbs_t *verbs, unsigned depth,
+                             unsigned inline_bytes, int access)
+{
+    struct ibv_qp_init_attr make = {
+        .send_cq = verbs->cq,
+        .recv_cq = verbs->cq,
+        .srq = verbs->srq,
+        .qp_type = IBV_QPT_RC,
+        .cap = {.max_send_wr = depth,
+                .max_send_sge = 1,
+                .max_inline_data = inline_bytes},
+    };
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+                               .pkey_index = verbs->path.pkey_index,
+                               .port_num = verbs->port_number,
+                               .qp_access_flags = (unsigned)access};
+    struct ibv_qp *qp = ibv_create_qp(verbs->pd, &make);
+    int error = 0;
+
+    if (qp)
+        error = ibv_modify_qp(qp, &attr,
+                              IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                  IBV_QP_ACCESS_FLAGS);
+    if (!error)
+        return qp;
+    ibv_destroy_qp(qp);
+    errno = error;
+    return NULL;
+}
+
+struct ibv_qp *verbs_qp_make(verbs_t *verbs, unsigned depth, int access)
+{
+    return qp_new(verbs, depth, 0, access);
+}
+
 /* Makes a queue pair whose work requests carry as many bytes themselves as the
- * device allows, of some numbers that help. */
+ * device allows, of some numbers that help. Memory is another matter: see
+ * regions. A peer may also write nothing, which shows that this rank lives. */
 static struct ibv_qp *qp_make(verbs_t *verbs)
 {
     static const unsigned inlines[] = {256, 64, 0};
     struct ibv_qp *qp = NULL;
 
     for (size_t i = 0; !qp && i < G_N_ELEMENTS(inlines); i++) {
-        struct ibv_qp_init_attr make = {
-            .send_cq = verbs->cq,
-            .recv_cq = verbs->cq,
-            .srq = verbs->srq,
-            .qp_type = IBV_QPT_RC,
-            .cap = {.max_send_wr = SEND_DEPTH,
-                    .max_send_sge = 1,
-                    .max_inline_data = inlines[i]},
-        };
-
         if (inlines[i] > verbs->max_inline)
             continue;
-        qp = ibv_create_qp(verbs->pd, &make);
+        qp = qp_new(verbs, SEND_DEPTH, inlines[i],
+                    IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
         if (qp)
             verbs->max_inline = inlines[i];
     }
@@ -310,13 +337,6 @@ static struct ibv_qp *qp_make(verbs_t *verbs)
 static bool pair_open(verbs_t *verbs, int peer)
 {
     pair_t *pair = &verbs->pairs[peer];
-    /* Memory is another matter: see regions. A peer may also write nothing,
-     * which shows that this rank lives. */
-    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-                               .pkey_index = verbs->path.pkey_index,
-                               .port_num = verbs->port_number,
-                               .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
-                                                  IBV_ACCESS_REMOTE_READ};
     int error;
 
     if (pair->qp)
@@ -327,10 +347,6 @@ static bool pair_open(verbs_t *verbs, int peer)
         pair->qp = qp_make(verbs);
         error = pair->qp ? 0 : errno;
     }
-    if (!error)
-        error = ibv_modify_qp(pair->qp, &attr,
-                              IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-                                  IBV_QP_ACCESS_FLAGS);
     if (error) {
         verbs_lack(verbs, "a connection needs a queue pair", error);
         return false;
@@ -342,36 +358,46 @@ static bool pair_open(verbs_t *verbs, int peer)
     return true;
 }
 
-/* Connects the queue pair with the peer's, which it now knows. */
-static void pair_join(verbs_t *verbs, int peer, uint32_t qpn, uint32_t psn)
+int verbs_qp_join(verbs_t *verbs, int peer, struct ibv_qp *qp, bool sends,
+                  uint32_t qpn, uint32_t rq_psn, uint32_t sq_psn)
 {
-    pair_t *pair = &verbs->pairs[peer];
+    const pair_t *pair = &verbs->pairs[peer];
     struct ibv_qp_attr attr = {
         .qp_state = IBV_QPS_RTR,
         .path_mtu = MIN(verbs->own.mtu, pair->address.mtu),
         .dest_qp_num = qpn,
-        .rq_psn = psn,
+        .rq_psn = rq_psn,
         .min_rnr_timer = 12,
         .ah_attr = way(verbs, &pair->address),
         .timeout = verbs->path.timeout,
         .retry_cnt = verbs->path.retries,
         .rnr_retry = 7,
-        .sq_psn = pair->psn,
+        .sq_psn = sq_psn,
         .max_dest_rd_atomic = verbs->own.reads,
         .max_rd_atomic = (uint8_t)MIN(MAX(verbs->device.max_qp_init_rd_atom, 0),
                                       pair->address.reads),
     };
-    int error = ibv_modify_qp(pair->qp, &attr,
-                              IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                                  IBV_QP_RQ_PSN | IBV_QP_MIN_RNR_TIMER |
-                                  IBV_QP_AV | IBV_QP_MAX_DEST_RD_ATOMIC);
+    const int error = ibv_modify_qp(
+        qp, &attr,
+        IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+            IBV_QP_MIN_RNR_TIMER | IBV_QP_AV | IBV_QP_MAX_DEST_RD_ATOMIC);
 
+    if (error || !sends)
+        return error;
     attr.qp_state = IBV_QPS_RTS;
-    if (!error)
-        error = ibv_modify_qp(pair->qp, &attr,
-                              IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                                  IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                  IBV_QP_MAX_QP_RD_ATOMIC);
+    return ibv_modify_qp(qp, &attr,
+                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                             IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                             IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+/* Connects the queue pair with the peer's, which it now knows. */
+static void pair_join(verbs_t *verbs, int peer, uint32_t qpn, uint32_t psn)
+{
+    pair_t *pair = &verbs->pairs[peer];
+    const int error =
+        verbs_qp_join(verbs, peer, pair->qp, true, qpn, psn, pair->psn);
+
     if (error)
         verbs_pair_fail(verbs, peer, DSCOMM_FAILURE_RESOURCE,
                         "its connection cannot be set up: %s; see the GIDs of "

@@ -118,6 +118,8 @@ static void failed_lose(verbs_t *verbs)
             verbs_death_forget(verbs, pair);
             if (pair->qp)
                 ibv_modify_qp(pair->qp, &attr, IBV_QP_STATE);
+            if (pair->writes.qp)
+                ibv_modify_qp(pair->writes.qp, &attr, IBV_QP_STATE);
             verbs->calls->lost(verbs->args.arg, p, pair->why_kind, pair->why);
         }
         if (pair->state == PAIR_LOST)
@@ -125,7 +127,8 @@ static void failed_lose(verbs_t *verbs)
     }
 }
 
-/* Events of the device. */
+/* Events of the device. Those of a connection for puts are left to its
+ * completions. */
 
 static void event_handle(verbs_t *verbs, const struct ibv_async_event *event)
 {
@@ -140,7 +143,7 @@ static void event_handle(verbs_t *verbs, const struct ibv_async_event *event)
             GPOINTER_TO_INT(g_hash_table_lookup(
                 verbs->by_qpn, GUINT_TO_POINTER(event->element.qp->qp_num))) -
             1;
-        if (peer >= 0)
+        if (peer >= 0 && verbs->pairs[peer].qp == event->element.qp)
             verbs_pair_fail(verbs, peer, DSCOMM_FAILURE_DIED,
                             "its connection has failed: %s", text);
         return;
@@ -227,8 +230,14 @@ static void complete(verbs_t *verbs, const struct ibv_wc *wc)
     int peer;
 
     switch (op->kind) {
-    case OP_SEND:
     case OP_PUT:
+        peer = op->peer;
+        if (failed && !verbs_writes_refused(&verbs->pairs[peer], wc->status))
+            op_failed(verbs, peer, wc);
+        verbs_put_completed(verbs, op, !failed);
+        verbs_send(verbs, peer);
+        return;
+    case OP_SEND:
     case OP_ACCESS:
         peer = op->peer;
         if (failed)
@@ -252,7 +261,7 @@ static void complete(verbs_t *verbs, const struct ibv_wc *wc)
                    verbs->by_qpn, GUINT_TO_POINTER(wc->qp_num))) -
                1;
         if (peer < 0 || failed) {
-            if (peer >= 0)
+            if (peer >= 0 && verbs->pairs[peer].qp->qp_num == wc->qp_num)
                 op_failed(verbs, peer, wc);
             verbs_slot_post(verbs, op);
             return;
@@ -351,6 +360,8 @@ static void verbs_poll(void *wire)
     }
     if (cq_read(verbs))
         verbs->armed = false; /* no wait sleeps before what is left is read */
+    else if (verbs->retired->len)
+        verbs_retired_destroy(verbs);
     timers(verbs);
     if (verbs->starved)
         starved_send(verbs);
@@ -441,12 +452,14 @@ static void verbs_close(void *wire)
 
         if (pair->qp)
             ibv_destroy_qp(pair->qp);
+        verbs_writes_close(verbs, pair);
         if (pair->ah)
             ibv_destroy_ah(pair->ah);
         verbs_ring_close(pair);
         verbs_ops_drop(verbs, pair);
         verbs_frames_drop(verbs, pair);
     }
+    verbs_retired_destroy(verbs);
     while (!SLIST_EMPTY(&verbs->puts)) {
         op_t *op = SLIST_FIRST(&verbs->puts);
 
@@ -473,6 +486,7 @@ static void verbs_close(void *wire)
         close(verbs->wake);
     verbs_deaths_close(verbs);
     g_hash_table_unref(verbs->by_qpn);
+    g_ptr_array_unref(verbs->retired);
     g_free(verbs->pairs);
     g_free(verbs);
 }
@@ -531,11 +545,13 @@ static dscomm_status_t verbs_wire_open(const dscomm_wire_args_t *args,
     verbs->max_inline = UINT_MAX;
     verbs->by_qpn = g_hash_table_new(NULL, NULL);
     verbs->memories = g_ptr_array_new();
+    verbs->retired = g_ptr_array_new();
     verbs->pairs = g_try_new0(pair_t, (gsize)args->ranks);
     for (int p = 0; verbs->pairs && p < args->ranks; p++) {
         verbs->pairs[p].queue.last = &verbs->pairs[p].queue.first;
         TAILQ_INIT(&verbs->pairs[p].accesses);
-        TAILQ_INIT(&verbs->pairs[p].puts);
+        TAILQ_INIT(&verbs->pairs[p].writes.waiting);
+        TAILQ_INIT(&verbs->pairs[p].writes.flying);
         TAILQ_INIT(&verbs->pairs[p].flying_ops);
         verbs->pairs[p].window = WINDOW;
     }

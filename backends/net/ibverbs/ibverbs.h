@@ -14,6 +14,9 @@
  * slot nor a completion of the receiver. Parts have numbers, because the
  * receiver may see one of the ring before an older one of a slot.
  *
+ * Long messages are written to the receiver's memory by other connections
+ * (writes.c).
+ *
  * All completions are of one queue (CQ). The id of a work request is the
  * address of its op_t. */
 #ifndef BACKENDS_NET_IBVERBS_IBVERBS_H
@@ -50,6 +53,11 @@
 /* One of so many work requests of a connection has a completion, which stands
  * for those before it; each one has while less than half of SENDS are free. */
 #define SIGNAL_ONE_OF 8
+/* Puts that may be on their way, and those of a connection. */
+#define PUTS 128
+#define WRITE_DEPTH 16
+/* Bytes of a part about a connection for puts (writes.c). */
+#define TELL_BYTES 12
 /* Reads of a peer that a connection serves at a time. */
 #define READS_MOST 16
 /* Longest text of a failure. */
@@ -130,6 +138,26 @@ typedef struct {
     int64_t sent_ns; /* when frames were sent last, by any way */
 } rings_t;
 
+typedef enum {
+    WRITES_NONE,
+    WRITES_ASKED, /* the peer has not answered */
+    WRITES_UP,
+    WRITES_ENDING, /* a put was refused: the others come back */
+    WRITES_REFUSED /* there is none: long messages go as frames */
+} writes_state_t;
+
+/* The connections for puts: this rank's, and that of the peer's. */
+typedef struct {
+    writes_state_t state;
+    bool ask_due, answer_due; /* are to be sent */
+    struct ibv_qp *qp; /* of this rank's puts, or NULL */
+    uint32_t psn; /* of what it sends */
+    struct op_queue waiting; /* puts that have no work request yet */
+    struct op_queue flying; /* that have one, the oldest first */
+    unsigned posted; /* of these */
+    struct ibv_qp *target; /* of the peer's puts, or NULL */
+} writes_t;
+
 /* The connection to another rank. */
 typedef struct {
     pair_state_t state;
@@ -148,7 +176,7 @@ typedef struct {
         dscomm_wire_frame_t *first, **last;
         size_t bytes; /* that are not in a part yet, with headers */
     } queue;
-    struct op_queue accesses, puts; /* that have no work request yet */
+    struct op_queue accesses; /* that have no work request yet */
     struct op_queue flying_ops; /* that have one, the oldest first */
     size_t flying; /* bytes of frames that are on their way */
     unsigned posted; /* work requests for what is sent, not complete */
@@ -158,6 +186,7 @@ typedef struct {
     uint16_t next_sent, next_came; /* numbers of parts */
     bool has_written; /* an access, since the last part to a slot */
     rings_t rings;
+    writes_t writes;
     dscomm_wire_sink_t *sink; /* of the frame that is arriving, or NULL */
     bool broken; /* what comes from the peer makes no sense */
     bool failed; /* it is to be lost at the next poll */
@@ -198,6 +227,8 @@ struct verbs {
     unsigned free_sends;
     struct ops greets; /* free ones, of datagrams that are sent */
     struct ops puts; /* free ones, without slots */
+    unsigned puts_flying;
+    GPtrArray *retired; /* queue pairs without a use */
     unsigned max_inline;
     int64_t ring_mode; /* RINGS_ */
     int polled[RINGS_POLLED]; /* peers whose rings are polled */
@@ -292,6 +323,13 @@ unsigned verbs_ring_sleep(const verbs_t *verbs, unsigned most_us);
 
 /* Completions that may be there at a time with so many connections. */
 int verbs_completions(int pairs);
+/* Makes a queue pair for so many work requests, to which the peer has access
+ * (IBV_ACCESS_); NULL and errno: it cannot be had. */
+struct ibv_qp *verbs_qp_make(verbs_t *verbs, unsigned depth, int access);
+/* Connects it with the peer's queue pair qpn, which begins with number rq_psn,
+ * and itself with sq_psn if it sends; an errno. */
+int verbs_qp_join(verbs_t *verbs, int peer, struct ibv_qp *qp, bool sends,
+                  uint32_t qpn, uint32_t rq_psn, uint32_t sq_psn);
 /* Makes the UD queue pair, and receives datagrams. */
 dscomm_status_t verbs_greeter_open(verbs_t *verbs);
 /* A datagram could not be sent: lets further ones be. */
@@ -316,6 +354,22 @@ void verbs_death_forget(const verbs_t *verbs, pair_t *pair);
 /* Lets the connections fail whose peers have ended. */
 void verbs_deaths_read(verbs_t *verbs);
 
+/* writes.c */
+
+/* Asks the peer for a connection for puts. */
+void verbs_writes_open(verbs_t *verbs, int peer);
+void verbs_writes_close(verbs_t *verbs, pair_t *pair);
+/* Writes the part that is due, TELL_BYTES. */
+void verbs_tell_pack(pair_t *pair, char *to);
+/* Such a part has come; false: it makes no sense. */
+bool verbs_told(verbs_t *verbs, int peer, const char *from, size_t bytes);
+/* Returns whether a put with that status has failed because the peer has given
+ * up the receive, or after such a one. */
+bool verbs_writes_refused(pair_t *pair, enum ibv_wc_status status);
+void verbs_put_completed(verbs_t *verbs, op_t *op, bool succeeded);
+/* Called after all completions were read. */
+void verbs_retired_destroy(verbs_t *verbs);
+
 /* stream.c */
 
 void verbs_post(void *wire, int peer, dscomm_wire_frame_t *frame);
@@ -333,6 +387,8 @@ void verbs_conceal(void *wire, int peer, void *exposed, int complete);
 int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
               const dscomm_wire_put_t *put);
 void verbs_stop(void *wire, int peer, dscomm_wire_frame_t *frame);
+/* Frees the op of a put or an access that is in no list. */
+void verbs_put_end(verbs_t *verbs, op_t *op, bool succeeded);
 /* A part has come from peer, with that immediate data. */
 void verbs_part(verbs_t *verbs, int peer, op_t *op, size_t bytes,
                 uint32_t immediate);

@@ -40,8 +40,7 @@ static void op_give(verbs_t *verbs, op_t *op)
     verbs->free_sends++;
 }
 
-/* Frees the op of a put or an access that is in no list. */
-static void put_end(verbs_t *verbs, op_t *op, bool succeeded)
+void verbs_put_end(verbs_t *verbs, op_t *op, bool succeeded)
 {
     dscomm_wire_frame_t *frame = op->frame;
 
@@ -66,7 +65,7 @@ static void puts_drop(verbs_t *verbs, struct op_queue *puts)
         op_t *op = TAILQ_FIRST(puts);
 
         TAILQ_REMOVE(puts, op, in_pair);
-        put_end(verbs, op, false);
+        verbs_put_end(verbs, op, false);
     }
 }
 
@@ -76,7 +75,7 @@ void verbs_frames_drop(verbs_t *verbs, pair_t *pair)
         verbs->calls->dropped(verbs->args.arg, queue_take(pair));
     pair->queue.bytes = 0;
     puts_drop(verbs, &pair->accesses);
-    puts_drop(verbs, &pair->puts);
+    puts_drop(verbs, &pair->writes.waiting);
 }
 
 /* Copies as much of a frame as there is room for to a part. */
@@ -150,12 +149,19 @@ static bool request_post(verbs_t *verbs, op_t *op, const void *data,
         wr->send_flags |= IBV_SEND_INLINE;
     wr->sg_list = &part;
     wr->num_sge = op->bytes > 0;
-    error = ibv_post_send(pair->qp, wr, &bad);
+    error = ibv_post_send(op->kind == OP_PUT ? pair->writes.qp : pair->qp, wr,
+                          &bad);
     if (error) {
         verbs_lack(verbs, "no more work requests", error);
         verbs_pair_fail(verbs, op->peer, DSCOMM_FAILURE_RESOURCE,
                         "the device of this rank takes no more work requests");
         return false;
+    }
+    if (op->kind == OP_PUT) {
+        pair->writes.posted++;
+        verbs->puts_flying++;
+        TAILQ_INSERT_TAIL(&pair->writes.flying, op, in_pair);
+        return true;
     }
     pair->posted++;
     pair->unsignaled = signals ? 0 : pair->unsignaled + 1;
@@ -191,6 +197,7 @@ static op_t *op_take(verbs_t *verbs, const pair_t *pair)
 }
 
 #define BACK_SLOTS 0x7f
+#define BACK_TELLS 0x40 /* one of these: the part is no frames */
 #define BACK_POLLS 0x80
 #define BACK_RING 8 /* bits below the parts of the ring */
 
@@ -217,13 +224,14 @@ static bool back_take(pair_t *pair, uint16_t back)
 }
 
 /* Sends a part to a slot. One without bytes has no number. */
-static void part_send(verbs_t *verbs, int peer, op_t *op, size_t bytes)
+static void part_send(verbs_t *verbs, int peer, op_t *op, size_t bytes,
+                      unsigned tells)
 {
     pair_t *pair = &verbs->pairs[peer];
-    struct ibv_send_wr wr = {
-        .opcode = IBV_WR_SEND_WITH_IMM,
-        .imm_data =
-            htobe32((uint32_t)pair->next_sent << 16 | verbs_back_give(pair))};
+    struct ibv_send_wr wr = {.opcode = IBV_WR_SEND_WITH_IMM,
+                             .imm_data =
+                                 htobe32((uint32_t)pair->next_sent << 16 |
+                                         verbs_back_give(pair) | tells)};
 
     if (bytes) {
         pair->next_sent++;
@@ -248,7 +256,7 @@ static void queue_send(verbs_t *verbs, int peer, op_t *op, bool by_ring)
         slot_send(verbs, peer, op, verbs_ring_pack(pair, op->slot, bytes, &wr),
                   &wr);
     else
-        part_send(verbs, peer, op, bytes);
+        part_send(verbs, peer, op, bytes, 0);
     for (; sent; sent = next) {
         next = sent->next;
         verbs->calls->sent(verbs->args.arg, sent);
@@ -259,22 +267,54 @@ static void queue_send(verbs_t *verbs, int peer, op_t *op, bool by_ring)
 static void put_send(verbs_t *verbs, int peer)
 {
     pair_t *pair = &verbs->pairs[peer];
-    op_t *op = TAILQ_FIRST(&pair->puts);
+    op_t *op = TAILQ_FIRST(&pair->writes.waiting);
     dscomm_wire_frame_t *frame = op->frame;
     struct ibv_send_wr wr = {
         .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
         .imm_data = htobe32(op->tag),
         .wr.rdma = {.remote_addr = op->remote, .rkey = op->rkey}};
 
-    TAILQ_REMOVE(&pair->puts, op, in_pair);
+    TAILQ_REMOVE(&pair->writes.waiting, op, in_pair);
     if (!frame->data) {
-        put_end(verbs, op, true);
+        verbs_put_end(verbs, op, true);
     } else if (request_post(verbs, op, frame->data, &wr)) {
         frame->done = 1;
         frame->pinned = 1;
         pair->window--;
     } else { /* it is dropped with the connection */
-        TAILQ_INSERT_HEAD(&pair->puts, op, in_pair);
+        TAILQ_INSERT_HEAD(&pair->writes.waiting, op, in_pair);
+    }
+}
+
+/* Sends the puts that wait, or asks for their connection. */
+static void puts_send(verbs_t *verbs, int peer)
+{
+    pair_t *pair = &verbs->pairs[peer];
+    writes_t *writes = &pair->writes;
+
+    if (writes->state == WRITES_NONE && !TAILQ_EMPTY(&writes->waiting) &&
+        can_send(verbs, pair))
+        verbs_writes_open(verbs, peer);
+    while (writes->state == WRITES_UP && !TAILQ_EMPTY(&writes->waiting) &&
+           pair->window && can_send(verbs, pair) &&
+           writes->posted < WRITE_DEPTH) {
+        verbs->starved |= verbs->puts_flying == PUTS;
+        if (verbs->puts_flying == PUTS)
+            break;
+        put_send(verbs, peer);
+    }
+}
+
+/* Sends what is due about a connection for puts. */
+static void tells_send(verbs_t *verbs, int peer)
+{
+    pair_t *pair = &verbs->pairs[peer];
+    op_t *op;
+
+    while ((pair->writes.ask_due || pair->writes.answer_due) && pair->window &&
+           can_send(verbs, pair) && (op = op_take(verbs, pair)) != NULL) {
+        verbs_tell_pack(pair, op->slot);
+        part_send(verbs, peer, op, TELL_BYTES, BACK_TELLS);
     }
 }
 
@@ -318,7 +358,7 @@ static bool access_send(verbs_t *verbs, int peer)
         return false;
     TAILQ_REMOVE(&pair->accesses, op, in_pair);
     if (!frame->data) {
-        put_end(verbs, op, true);
+        verbs_put_end(verbs, op, true);
         return true;
     }
     if (op->region) {
@@ -358,12 +398,11 @@ void verbs_send(verbs_t *verbs, int peer)
             break;
         queue_send(verbs, peer, op, by_ring);
     }
-    while (!TAILQ_EMPTY(&pair->puts) && pair->window && can_send(verbs, pair) &&
-           pair->posted < SEND_DEPTH)
-        put_send(verbs, peer);
+    puts_send(verbs, peer);
+    tells_send(verbs, peer);
     if ((pair->owed >= WINDOW / 2 || pair->rings.owed >= RING_SLOTS / 2) &&
         can_send(verbs, pair) && (op = op_take(verbs, pair)) != NULL)
-        part_send(verbs, peer, op, 0);
+        part_send(verbs, peer, op, 0, 0);
 }
 
 void verbs_post(void *wire, int peer, dscomm_wire_frame_t *frame)
@@ -384,7 +423,7 @@ static void op_end(verbs_t *verbs, pair_t *pair, op_t *op, bool succeeded)
     TAILQ_REMOVE(&pair->flying_ops, op, in_pair);
     pair->posted--;
     if (op->kind != OP_SEND) {
-        put_end(verbs, op, succeeded);
+        verbs_put_end(verbs, op, succeeded);
         return;
     }
     pair->flying -= op->bytes;
@@ -409,6 +448,8 @@ void verbs_ops_drop(verbs_t *verbs, pair_t *pair)
 {
     while (!TAILQ_EMPTY(&pair->flying_ops))
         op_end(verbs, pair, TAILQ_FIRST(&pair->flying_ops), false);
+    while (!TAILQ_EMPTY(&pair->writes.flying))
+        verbs_put_completed(verbs, TAILQ_FIRST(&pair->writes.flying), false);
 }
 
 /* Sends nothing, which the device of the peer acknowledges. */
@@ -487,13 +528,15 @@ int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
 {
     verbs_t *verbs = wire;
     pair_t *pair = &verbs->pairs[peer];
-    struct op_queue *puts = put->is_access ? &pair->accesses : &pair->puts;
+    struct op_queue *puts =
+        put->is_access ? &pair->accesses : &pair->writes.waiting;
     const uint64_t bytes = get_64(put->key + 8);
     const bool by_slot = put->is_access && frame->bytes <= SLOT_BYTES;
     region_t *region = NULL;
     op_t *op;
 
-    if ((!put->is_access && !can_send(verbs, pair)) ||
+    if ((!put->is_access &&
+         (!can_send(verbs, pair) || pair->writes.state >= WRITES_ENDING)) ||
         (put->reads && verbs->device.max_qp_init_rd_atom <= 0) ||
         frame->bytes > verbs->port.max_msg_sz || put->offset > bytes ||
         frame->bytes > bytes - put->offset)
@@ -600,17 +643,33 @@ void verbs_written(verbs_t *verbs, int peer, op_t *op, size_t bytes,
     verbs_send(verbs, peer);
 }
 
+static void part_refuse(verbs_t *verbs, int peer)
+{
+    verbs->pairs[peer].broken = true;
+    verbs_pair_fail(verbs, peer, DSCOMM_FAILURE_DIED,
+                    "it has sent a frame that makes no sense");
+}
+
 bool verbs_part_use(verbs_t *verbs, int peer, const char *from, size_t bytes,
                     uint16_t back)
 {
+    if (back_take(&verbs->pairs[peer], back) &&
+        bytes_use(verbs, peer, from, bytes))
+        return true;
+    part_refuse(verbs, peer);
+    return false;
+}
+
+/* A part without frames. */
+static void part_tells(verbs_t *verbs, int peer, const char *from, size_t bytes,
+                       uint16_t back)
+{
     pair_t *pair = &verbs->pairs[peer];
 
-    if (back_take(pair, back) && bytes_use(verbs, peer, from, bytes))
-        return true;
-    pair->broken = true;
-    verbs_pair_fail(verbs, peer, DSCOMM_FAILURE_DIED,
-                    "it has sent a frame that makes no sense");
-    return false;
+    if (pair->state != PAIR_UP || pair->broken)
+        return;
+    if (!back_take(pair, back) || !verbs_told(verbs, peer, from, bytes))
+        part_refuse(verbs, peer);
 }
 
 /* The device has written the parts of the ring that were sent before this one.
@@ -631,7 +690,10 @@ void verbs_part(verbs_t *verbs, int peer, op_t *op, size_t bytes,
         pair->owed++;
         verbs_ring_warm(verbs, peer, bytes);
     }
-    verbs_part_use(verbs, peer, op->slot, bytes, back);
+    if (bytes && (back & BACK_TELLS) && back != BACK_NONSENSE)
+        part_tells(verbs, peer, op->slot, bytes, back ^ BACK_TELLS);
+    else
+        verbs_part_use(verbs, peer, op->slot, bytes, back);
     verbs_slot_post(verbs, op);
     verbs_send(verbs, peer);
 }

@@ -84,6 +84,15 @@ static void written(void *arg, int peer, uint32_t tag, size_t bytes)
     me->written_bytes += bytes;
 }
 
+/* Posts the frame, as the engine does. */
+static void refused(void *arg, dscomm_wire_frame_t *frame)
+{
+    rank_t *me = arg;
+
+    me->refused++;
+    verbs_wire.post(me->wire, !me->rank, frame);
+}
+
 static const dscomm_wire_calls_t calls = {.size = sizeof calls,
                                           .opened = opened,
                                           .arrive = arrive,
@@ -91,7 +100,8 @@ static const dscomm_wire_calls_t calls = {.size = sizeof calls,
                                           .sent = sent,
                                           .dropped = dropped,
                                           .lost = lost,
-                                          .written = written};
+                                          .written = written,
+                                          .refused = refused};
 
 dscomm_status_t rank_open(int rank)
 {

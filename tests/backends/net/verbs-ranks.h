@@ -17,7 +17,7 @@ extern const dscomm_wire_ops_t verbs_wire;
 typedef struct {
     void *wire;
     int rank;
-    unsigned opened, sent, dropped, lost, written;
+    unsigned opened, sent, dropped, lost, written, refused;
     size_t written_bytes;
     uint32_t last_tag;
     dscomm_failure_kind_t kind;
