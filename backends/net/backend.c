@@ -34,6 +34,7 @@ static const dscomm_backend_ops_t engine_slots = {
     .matched = net_matched,
     .expect = net_expect,
     .send_now = net_send_now,
+    .recv_now = net_recv_now,
     .mem_register = net_mem_register,
     .mem_deregister = net_mem_deregister,
     .put = net_put,

@@ -246,14 +246,12 @@ static bool is_in_use(const engine_t *engine)
            engine->domain->polls - engine->polled < POLLS_IN_USE;
 }
 
-/* Called with the lock. */
-static void engine_poll(engine_t *engine, bool wire)
+void net_engine_poll(engine_t *engine)
 {
     domain_t *domain = engine->domain;
 
     engine->polled = ++domain->polls;
-    if (wire)
-        domain->ops.poll(domain->wire);
+    domain->ops.poll(domain->wire);
 }
 
 void net_engine_lose_peer(engine_t *engine, int peer,
@@ -312,7 +310,10 @@ unsigned net_progress(void *impl)
 
     net_engine_resolve(engine);
     net_enter(domain);
-    engine_poll(engine, !engine->moved);
+    if (engine->moved)
+        engine->polled = ++domain->polls;
+    else
+        net_engine_poll(engine);
     moved = engine->moved;
     engine->moved = 0;
     net_leave(domain);
@@ -345,7 +346,7 @@ static void engine_look(engine_t *engine)
     atomic_store_explicit(&domain->looked, now.tv_nsec, memory_order_relaxed);
     if (pthread_mutex_trylock(&domain->lock))
         return;
-    engine_poll(engine, true);
+    net_engine_poll(engine);
     net_leave(domain);
 }
 

@@ -231,6 +231,8 @@ struct engine {
     atomic_int notify_due; /* notify_t: who does not know the failure yet */
     request_t begun; /* by net_send_now() */
     bool has_begun; /* that message is net_isend()'s now */
+    request_t awaited; /* by net_recv_now() */
+    bool has_awaited; /* that receive is net_irecv()'s now */
     ending_t ending;
     /* A death that may follow from an earlier failure of the group: its user
      * finds out, without the lock. */
@@ -330,6 +332,8 @@ sink_t *net_sink(domain_t *domain, int type, void *memory, uint64_t bytes);
  * is not used again for a long time. */
 bool net_id_take(domain_t *domain, request_t *request);
 void net_id_drop(domain_t *domain, request_t *request);
+/* Makes the id that of another request. */
+void net_id_move(domain_t *domain, request_t *request);
 /* The request with that id; NULL: there is none, or not with that peer. */
 request_t *net_id_find(const domain_t *domain, uint64_t id, int peer);
 /* The short form of an id whose index, its lower half, is below TAG_INDICES. It
@@ -351,6 +355,8 @@ void net_space_close(domain_t *domain, space_t *space);
 request_t *net_posted_take(space_t *space, int peer, int tag);
 void net_posted_add(space_t *space, request_t *request);
 void net_posted_remove(space_t *space, request_t *request);
+/* Puts a receive in the place of another one. */
+void net_posted_move(space_t *space, request_t *from, request_t *to);
 /* The oldest message for a receive from peer (-1: any) with tag; NULL: none. */
 arrival_t *net_arrival_find(const space_t *space, int peer, int tag);
 /* NULL: no memory. */
@@ -391,6 +397,8 @@ dscomm_status_t net_get(void *impl, const dscomm_access_t *access,
 
 dscomm_status_t net_irecv(void *impl, const dscomm_message_t *message,
                           dscomm_request_t *head);
+int net_recv_now(void *impl, const dscomm_message_t *message,
+                 dscomm_request_t *head, unsigned polls);
 int net_probe(void *impl, const dscomm_message_t *wanted,
               dscomm_request_t *found, void **ret_taken);
 int net_withdraw(void *impl, dscomm_request_t *head);
@@ -447,6 +455,8 @@ void net_engine_notify(engine_t *engine);
 void net_close(void *impl);
 unsigned net_progress(void *impl);
 void net_wait(void *impl, unsigned timeout_us);
+/* Polls the wire for a group. Called with the lock. */
+void net_engine_poll(engine_t *engine);
 dscomm_status_t net_status(void *impl, dscomm_failure_t *ret_failure);
 uint64_t net_capabilities(void *impl);
 void net_quiesce(void *impl);

@@ -311,6 +311,12 @@ void net_id_drop(domain_t *domain, request_t *request)
     request->id = 0;
 }
 
+void net_id_move(domain_t *domain, request_t *request)
+{
+    if (request->id)
+        g_ptr_array_index(domain->ids, request->id & UINT32_MAX) = request;
+}
+
 /* The low bits of the index, and above them those of the salt. */
 uint32_t net_id_tag(uint64_t id)
 {

@@ -280,28 +280,160 @@ static void receive_await(request_t *receive)
         receive_orphan(receive);
 }
 
+static void expect_less(domain_t *domain, int peer, size_t bytes)
+{
+    domain->links[peer].expected -= MIN(domain->links[peer].expected, bytes);
+}
+
+/* Takes back a send that waits for credit, and those after it, which would be
+ * received in its place. */
+static void stalled_forget(request_t *request)
+{
+    struct requests *stalled =
+        &request->engine->domain->links[request->peer].stalled;
+    const engine_t *engine = request->engine;
+    request_t *next;
+
+    for (; request; request = next) {
+        next = TAILQ_NEXT(request, link);
+        if (request->engine != engine)
+            continue;
+        TAILQ_REMOVE(stalled, request, link);
+        request->state = REQUEST_ENDED;
+    }
+}
+
+static void sinks_forget(request_t *request)
+{
+    sink_t *sink;
+
+    while ((sink = LIST_FIRST(&request->sinks)) != NULL) {
+        LIST_REMOVE(sink, in_request);
+        sink->request = NULL;
+        sink->wire.memory = NULL;
+    }
+}
+
+static void request_withdraw(engine_t *engine, request_t *request)
+{
+    switch (request->state) {
+    case REQUEST_STALLED:
+        stalled_forget(request);
+        break;
+    case REQUEST_KEPT:
+        net_arrival_remove(engine->space, request->arrival);
+        g_free(request->arrival);
+        break;
+    case REQUEST_POSTED:
+        net_posted_remove(engine->space, request);
+        break;
+    case REQUEST_ARRIVING:
+        if (request->arrival)
+            request->arrival->receive = NULL;
+        else if (!request->exposed)
+            expect_less(request->engine->domain, request->peer,
+                        request->wanted - request->begun);
+        break;
+    default:
+        break;
+    }
+    net_frames_forget(request);
+    sinks_forget(request);
+    net_conceal(request);
+    net_id_drop(engine->domain, request);
+    request->state = REQUEST_ENDED;
+}
+
+/* Begins a receive, with the message that is there or by waiting for it. */
+static void receive_begin(engine_t *engine, const dscomm_message_t *message,
+                          request_t *request)
+{
+    arrival_t *arrival = message->taken;
+
+    net_request_init(engine, message, request, message->peer);
+    if (!arrival)
+        arrival = net_arrival_find(engine->space, request->peer, message->tag);
+    if (arrival) {
+        receive_arrival(request, arrival);
+    } else {
+        net_posted_add(engine->space, request);
+        receive_await(request);
+    }
+}
+
+/* Whether the group neither has ended nor is about to. */
+static bool engine_goes_on(engine_t *engine)
+{
+    return ending_status(&engine->ending, NULL) == DSCOMM_OK &&
+           atomic_load_explicit(&engine->death_pending, memory_order_relaxed) !=
+               1;
+}
+
+int net_recv_now(void *impl, const dscomm_message_t *message,
+                 dscomm_request_t *head, unsigned polls)
+{
+    engine_t *engine = impl;
+    domain_t *domain = engine->domain;
+    request_t *request = &engine->awaited;
+
+    if (!engine_goes_on(engine))
+        return 0;
+    net_enter(domain);
+    request->head = (dscomm_request_t){.status = DSCOMM_IN_PROGRESS};
+    receive_begin(engine, message, request);
+    while (request->head.status == DSCOMM_IN_PROGRESS && polls-- &&
+           engine_goes_on(engine)) {
+        net_engine_poll(engine);
+        if (request->head.status != DSCOMM_IN_PROGRESS)
+            break;
+        net_leave(domain);
+        net_enter(domain);
+    }
+    engine->has_awaited = request->head.status != DSCOMM_OK &&
+                          request->head.status != DSCOMM_ERR_TRUNCATED;
+    *head = request->head;
+    net_leave(domain);
+    return !engine->has_awaited;
+}
+
+/* Goes on with the receive that net_recv_now() has begun. */
+static void receive_continue(engine_t *engine, request_t *to)
+{
+    request_t *from = &engine->awaited;
+    sink_t *sink;
+
+    engine->has_awaited = false;
+    *to = *from;
+    if (from->state == REQUEST_POSTED)
+        net_posted_move(engine->space, from, to);
+    LIST_INIT(&to->sinks);
+    while ((sink = LIST_FIRST(&from->sinks)) != NULL) {
+        LIST_REMOVE(sink, in_request);
+        LIST_INSERT_HEAD(&to->sinks, sink, in_request);
+        sink->request = to;
+    }
+    if (to->arrival)
+        to->arrival->receive = to;
+    net_id_move(engine->domain, to);
+}
+
 dscomm_status_t net_irecv(void *impl, const dscomm_message_t *message,
                           dscomm_request_t *head)
 {
     engine_t *engine = impl;
     request_t *request = (request_t *)head;
-    arrival_t *arrival = message->taken;
     dscomm_status_t status;
 
     net_engine_resolve(engine);
     net_enter(engine->domain);
     status = ending_check(&engine->ending);
-    if (status == DSCOMM_OK) {
-        net_request_init(engine, message, request, message->peer);
-        if (!arrival)
-            arrival =
-                net_arrival_find(engine->space, request->peer, message->tag);
-        if (arrival) {
-            receive_arrival(request, arrival);
-        } else {
-            net_posted_add(engine->space, request);
-            receive_await(request);
-        }
+    if (status < 0 && engine->has_awaited) {
+        engine->has_awaited = false;
+        request_withdraw(engine, &engine->awaited);
+    } else if (status == DSCOMM_OK && engine->has_awaited) {
+        receive_continue(engine, request);
+    } else if (status == DSCOMM_OK) {
+        receive_begin(engine, message, request);
     }
     net_leave(engine->domain);
     return status;
@@ -432,11 +564,6 @@ bool net_announce_arrives(domain_t *domain, int peer, const header_t *header)
     return true;
 }
 
-static void expect_less(domain_t *domain, int peer, size_t bytes)
-{
-    domain->links[peer].expected -= MIN(domain->links[peer].expected, bytes);
-}
-
 dscomm_wire_sink_t *net_piece_arrives(domain_t *domain, int peer,
                                       const header_t *header)
 {
@@ -477,65 +604,6 @@ void net_piece_landed(domain_t *domain, sink_t *sink)
 }
 
 /* Cancelling and probing. */
-
-/* Takes back a send that waits for credit, and those after it, which would be
- * received in its place. */
-static void stalled_forget(request_t *request)
-{
-    struct requests *stalled =
-        &request->engine->domain->links[request->peer].stalled;
-    const engine_t *engine = request->engine;
-    request_t *next;
-
-    for (; request; request = next) {
-        next = TAILQ_NEXT(request, link);
-        if (request->engine != engine)
-            continue;
-        TAILQ_REMOVE(stalled, request, link);
-        request->state = REQUEST_ENDED;
-    }
-}
-
-static void sinks_forget(request_t *request)
-{
-    sink_t *sink;
-
-    while ((sink = LIST_FIRST(&request->sinks)) != NULL) {
-        LIST_REMOVE(sink, in_request);
-        sink->request = NULL;
-        sink->wire.memory = NULL;
-    }
-}
-
-static void request_withdraw(engine_t *engine, request_t *request)
-{
-    switch (request->state) {
-    case REQUEST_STALLED:
-        stalled_forget(request);
-        break;
-    case REQUEST_KEPT:
-        net_arrival_remove(engine->space, request->arrival);
-        g_free(request->arrival);
-        break;
-    case REQUEST_POSTED:
-        net_posted_remove(engine->space, request);
-        break;
-    case REQUEST_ARRIVING:
-        if (request->arrival)
-            request->arrival->receive = NULL;
-        else if (!request->exposed)
-            expect_less(request->engine->domain, request->peer,
-                        request->wanted - request->begun);
-        break;
-    default:
-        break;
-    }
-    net_frames_forget(request);
-    sinks_forget(request);
-    net_conceal(request);
-    net_id_drop(engine->domain, request);
-    request->state = REQUEST_ENDED;
-}
 
 void net_cancel(void *impl, dscomm_request_t *head)
 {

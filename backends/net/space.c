@@ -111,6 +111,12 @@ void net_posted_remove(space_t *space, request_t *request)
     TAILQ_REMOVE(posted_list(space, request), request, link);
 }
 
+void net_posted_move(space_t *space, request_t *from, request_t *to)
+{
+    TAILQ_INSERT_BEFORE(from, to, link);
+    TAILQ_REMOVE(posted_list(space, from), from, link);
+}
+
 request_t *net_posted_take(space_t *space, int peer, int tag)
 {
     request_t *exact, *wild;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Point to point: check, describe, dispatch to the backend. */
 #include "config.h"
+#include "lib/base/status.h"
 #include "lib/call/check.h"
 #include "lib/call/receive.h"
 #include "lib/call/recording.h"
@@ -103,26 +104,62 @@ static dscomm_status_t message_transfer(dscomm_group_t *group,
     return status;
 }
 
-/* True if the message has been sent; such a call does not wait, so that it is
- * recorded afterwards. */
+/* Whether a blocking message may be tried without a work. The slot that is
+ * tried needs one if it fails: there must be a free one then. */
+static bool message_may_be_now(const dscomm_group_t *group)
+{
+    return group->works.idle &&
+           !dscomm_priv_group_bits(group, ~(unsigned)GROUP_SLOW) &&
+           !dscomm_priv_device_present();
+}
+
+/* Records a message without a work when it is complete, because such a call
+ * does not wait long. */
+static void message_record_now(dscomm_group_t *group, const dscomm_call_t *call,
+                               size_t bytes, dscomm_status_t status)
+{
+    const uint64_t serial = dscomm_priv_recorder_message(
+        group->recorder, group->recorded_as,
+        call->p2p.receive ? DSCOMM_COLL_RECV : DSCOMM_COLL_SEND,
+        &call->p2p.message, call->p2p.dtype, call->p2p.count,
+        call->p2p.sequence, RECORDED_STARTED);
+
+    dscomm_priv_recorder_end(group->recorder, serial, bytes, status);
+}
+
+/* True if the message has been sent. */
 static bool message_send_now(dscomm_group_t *group, dscomm_call_t *call)
 {
     const dscomm_message_t *message = &call->p2p.message;
-    uint64_t serial;
 
-    /* without a work, the slot isend would not be called after a failure */
-    if (!group->ops.send_now || !group->works.idle ||
-        dscomm_priv_group_bits(group, ~(unsigned)GROUP_SLOW) ||
-        dscomm_priv_device_present() ||
+    if (!group->ops.send_now || !message_may_be_now(group) ||
         !group->ops.send_now(group->impl, message))
         return false;
     call->p2p.sequence = ++group->life.messages;
-    serial = dscomm_priv_recorder_message(
-        group->recorder, group->recorded_as, DSCOMM_COLL_SEND, message,
-        call->p2p.dtype, call->p2p.count, call->p2p.sequence, RECORDED_STARTED);
-    dscomm_priv_recorder_end(group->recorder, serial, message->bytes,
-                             DSCOMM_OK);
+    message_record_now(group, call, message->bytes, DSCOMM_OK);
     return true;
+}
+
+/* Receives a message without a work if it comes soon. */
+static dscomm_status_t message_recv_now(dscomm_group_t *group,
+                                        dscomm_call_t *call)
+{
+    dscomm_request_t *request = group->works.request;
+    char text[DSCOMM_ERROR_MAX];
+
+    call->p2p.sequence = ++group->life.messages;
+    call->p2p.message.waits = 1;
+    if (!group->ops.recv_now(group->impl, &call->p2p.message, request,
+                             (unsigned)dscomm_priv_work_spins(group)))
+        return dscomm_priv_work_block(group, &dscomm_priv_message_kind, call,
+                                      request);
+    message_record_now(group, call, call->p2p.message.bytes, request->status);
+    if (request->status < 0)
+        dscomm_priv_fail_with(
+            request->status,
+            dscomm_priv_truncated_text(group, request, call->p2p.message.bytes,
+                                       text));
+    return request->status;
 }
 
 /* Sends or receives while there are hooks or works. */
@@ -232,8 +269,10 @@ dscomm_status_t dscomm_recv(dscomm_group_t *group, void *buffer, size_t count,
         return status;
     if (G_UNLIKELY(dscomm_priv_group_busy(group) || !group->ops.recv ||
                    dscomm_priv_device_present())) {
-        status =
-            message_block_slow(group, &call, "recv", ret_source || ret_bytes);
+        status = group->ops.recv_now && message_may_be_now(group)
+                     ? message_recv_now(group, &call)
+                     : message_block_slow(group, &call, "recv",
+                                          ret_source || ret_bytes);
     } else {
         call.p2p.sequence = ++group->life.messages;
         status = message_transfer(group, &call);

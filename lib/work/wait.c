@@ -51,16 +51,16 @@ static bool is_oversubscribed(const dscomm_group_t *group)
     return world && world->meeting.oversubscribed;
 }
 
-/* Returns how often a wait on group polls before it looks at the clock. The
- * poll of a backend may yield the processor (Open MPI's does), for
+/* The poll of a backend may yield the processor (Open MPI's does), for
  * milliseconds. */
-static int spins_of(const dscomm_group_t *group)
+int dscomm_priv_work_spins(const dscomm_group_t *group)
 {
     return is_oversubscribed(group) ? SPINS_OVERSUBSCRIBED : SPINS;
 }
 
 /* Lets other ranks run if they need the processor; false: they had the
- * processor often enough, so this one sleeps. most: of spins_of(). */
+ * processor often enough, so this one sleeps. most: dscomm_priv_work_spins().
+ */
 static bool wait_yields(int spins, int most)
 {
     if (most >= SPINS || spins >= most + YIELDS_OVERSUBSCRIBED)
@@ -72,7 +72,7 @@ static bool wait_yields(int spins, int most)
 static void wait_locked(const goal_t *goal, int timeout_ms)
 {
     dscomm_group_t *group = goal->group;
-    const int most = spins_of(group);
+    const int most = dscomm_priv_work_spins(group);
     int64_t now, end = 0;
     int spins = 0;
 
@@ -382,7 +382,7 @@ static dscomm_status_t wait_any(dscomm_work_t *const *works, size_t count,
         if (!works[i])
             continue;
         wait_begin(works[i]->group);
-        most = MIN(most, spins_of(works[i]->group));
+        most = MIN(most, dscomm_priv_work_spins(works[i]->group));
     }
     while ((i = works_visit(works, count, spins >= most, now)) == count) {
         if (++spins < most)

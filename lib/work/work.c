@@ -332,6 +332,18 @@ const char *dscomm_priv_access_text(const dscomm_call_t *call, char *text,
     return text;
 }
 
+const char *dscomm_priv_truncated_text(const dscomm_group_t *group,
+                                       const dscomm_request_t *request,
+                                       size_t room, char *text)
+{
+    snprintf(text, DSCOMM_ERROR_MAX,
+             "recv on group '%s': the message of %zu bytes from rank %d with "
+             "tag %d is longer than the buffer of %zu bytes",
+             group->identity.name, request->bytes, request->source,
+             request->tag, room);
+    return text;
+}
+
 /* Makes the sentence of a request that failed while the group goes on. */
 static void request_explain(dscomm_work_t *work, dscomm_status_t status)
 {
@@ -340,12 +352,8 @@ static void request_explain(dscomm_work_t *work, dscomm_status_t status)
     char text[DSCOMM_ERROR_MAX], what[160];
 
     if (status == DSCOMM_ERR_TRUNCATED)
-        snprintf(text, sizeof text,
-                 "recv on group '%s': the message of %zu bytes from rank %d "
-                 "with tag %d is longer than the buffer of %zu bytes",
-                 group->identity.name, work->request.bytes,
-                 work->request.source, work->request.tag,
-                 call->p2p.message.bytes);
+        dscomm_priv_truncated_text(group, &work->request,
+                                   call->p2p.message.bytes, text);
     else if (status == DSCOMM_ERR_PEER_FAILED && group->ops.explain &&
              call->type != CALL_ACCESS)
         group->ops.explain(group->impl, &work->request, text, sizeof text);

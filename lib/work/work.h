@@ -231,6 +231,8 @@ dscomm_status_t dscomm_priv_work_block(dscomm_group_t *group,
                                        const dscomm_work_kind_t *kind,
                                        const dscomm_call_t *call,
                                        dscomm_request_t *ret_request);
+/* Returns how often a wait on group polls before it looks at the clock. */
+int dscomm_priv_work_spins(const dscomm_group_t *group);
 /* Waits until all collectives of the group are complete. */
 void dscomm_priv_works_await(dscomm_group_t *group);
 /* Waits until work is complete, at most timeout_ms. */
@@ -243,6 +245,12 @@ void dscomm_priv_work_describe(const dscomm_work_t *work, char *text,
 /* The same of a put or get; returns text. */
 const char *dscomm_priv_access_text(const dscomm_call_t *call, char *text,
                                     size_t size);
+
+/* Writes the sentence of a receive whose message is longer than its room, in
+ * bytes, to text, which has room for DSCOMM_ERROR_MAX; returns that. */
+const char *dscomm_priv_truncated_text(const dscomm_group_t *group,
+                                       const dscomm_request_t *request,
+                                       size_t room, char *text);
 
 /* Calls the begin hook, if there is one. */
 dscomm_hook_span_t dscomm_priv_hook_begin(const dscomm_group_t *group,
