@@ -45,6 +45,16 @@ if [ "${RDMA_VM:-}" = 1 ]; then
         run 2 tests/tools/failing none 2>&1 | grep 'two_level uses'
         ;;
     campaign) tests/backends/campaign -n 9 -s 1 ;;
+    late) tests/backends/net/flood.t ibverbs 10 2 ;;
+    flap)
+        # Node 1 takes its link down for a moment; then there is a new job.
+        [ "$NODE_RANK" = 0 ] ||
+            (sleep 6 && ip link set eth0 down && sleep 1 && ip link set eth0 up) &
+        run 1 tests/backends/net/rounds 60
+        wait
+        run 1 tests/backends/conformance p2p >/tmp/out && [ "$NODE_RANK" = 0 ] &&
+            echo "then $(grep -c '^ok ' /tmp/out) passed, $(grep -c '^not ok' /tmp/out) failed"
+        ;;
     digits) run 1 examples/digits/digits "$abs_top_srcdir/examples/digits/digits.csv.gz" ;;
     killed)
         # Rank 1 kills itself in the middle of the rounds.
@@ -159,6 +169,13 @@ fi
 nodes 2 180 cut 1 12
 is $status 0 'a link that is cut for a second delays the job' || told
 
+nodes 1 180 late
+like "$out" '^1\.\.[1-9]' 'receivers that sleep get all messages' || told
+case $out in
+*'not ok'*) result 1 'from memory of the stated bound' || told ;;
+*) result 0 'from memory of the stated bound' ;;
+esac
+
 # What does not fit, each with a sentence
 nodes 1 120 refused
 like "$err" "DSCOMM_IBV_NAME='nosuch': this host has no such RDMA device" \
@@ -187,6 +204,10 @@ like "$err" "\[0\] .*rank 1 .*$silent" 'one that is cut for longer ends it: rank
 like "$err" "\[1\] .*rank 0 .*$silent" 'and rank 1 names rank 0' || told
 nodes 2 180 down
 like "$err" "\[1\] .*rank 0 .*port 1 of this rank.s device is down" 'a port that is down is named' || told
+nodes 2 240 flap
+like "$err" "\[1\] .*rank 1 .*its device rxe0 says .*; port 1 of this rank's device (is|was) down" \
+    'so is one that is down for a moment' || told
+like "$out" 'then [1-9][0-9]* passed, 0 failed' 'after which a new job works' || told
 nodes 2 180 gone
 like "$err" "\[0\] .*rank 1 .*$silent" 'a machine that is switched off is named' || told
 tap_done

@@ -17,6 +17,8 @@
 
 #define MS (INT64_C(1000000))
 #define TIMERS_MS 5
+/* A failure that comes so soon after the port was down may follow from that. */
+#define PORT_NS (INT64_C(60000) * MS)
 #define BATCH 16 /* completions that are read at a time */
 #define BATCHES 8 /* in one poll */
 #define DRAINS 64 /* times that all of these are read before a pair is lost */
@@ -108,7 +110,9 @@ static void failed_lose(verbs_t *verbs)
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
     verbs->failed = 0;
-    for (int p = 0; p < verbs->args.ranks; p++) {
+    /* What this rank lacks comes first: it is the cause of the others. */
+    for (int i = 0; i < verbs->args.ranks; i++) {
+        const int p = (verbs->args.rank + i) % verbs->args.ranks;
         pair_t *pair = &verbs->pairs[p];
 
         if (pair->failed && pair->state != PAIR_LOST) {
@@ -157,6 +161,8 @@ static void event_handle(verbs_t *verbs, const struct ibv_async_event *event)
         verbs->port_down = true;
         return;
     case IBV_EVENT_PORT_ACTIVE:
+        if (verbs->port_down)
+            verbs->port_ns = verbs_now();
         verbs->port_down = false;
         return;
     case IBV_EVENT_DEVICE_FATAL:
@@ -179,6 +185,22 @@ static void events_read(verbs_t *verbs)
            !ibv_get_async_event(verbs->context, &event)) {
         event_handle(verbs, &event);
         ibv_ack_async_event(&event);
+    }
+}
+
+/* Returns whether a status of a completion is of this rank's device alone. */
+static bool status_is_own(enum ibv_wc_status status)
+{
+    switch (status) {
+    case IBV_WC_LOC_LEN_ERR:
+    case IBV_WC_LOC_QP_OP_ERR:
+    case IBV_WC_LOC_PROT_ERR:
+    case IBV_WC_LOC_ACCESS_ERR:
+    case IBV_WC_FATAL_ERR:
+    case IBV_WC_GENERAL_ERR:
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -209,9 +231,17 @@ static void op_failed(verbs_t *verbs, int peer, const struct ibv_wc *wc)
     char gid[GID_TEXT], down[64] = "";
 
     events_read(verbs);
-    if (verbs->port_down)
-        snprintf(down, sizeof down, "; port %d of this rank's device is down",
-                 verbs->port_number);
+    if (verbs->port_down ||
+        (verbs->port_ns && verbs_now() - verbs->port_ns < PORT_NS))
+        snprintf(down, sizeof down, "; port %d of this rank's device %s down",
+                 verbs->port_number, verbs->port_down ? "is" : "was");
+    if (status_is_own(wc->status))
+        verbs_pair_fail(verbs, verbs->args.rank, DSCOMM_FAILURE_RESOURCE,
+                        "its device %s says '%s' of the connection to %s%s",
+                        ibv_get_device_name(verbs->context->device),
+                        ibv_wc_status_str(wc->status),
+                        verbs_gid_text(&verbs->pairs[peer].address.gid, gid),
+                        down);
     verbs_pair_fail(verbs, peer,
                     silent || verbs->port_down ? DSCOMM_FAILURE_SILENT
                                                : DSCOMM_FAILURE_DIED,

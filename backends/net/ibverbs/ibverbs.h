@@ -247,6 +247,7 @@ struct verbs {
     int64_t timers_ns; /* when timers were looked at last */
     bool warned; /* a stranger was logged */
     bool port_down; /* was logged */
+    int64_t port_ns; /* when the port was known to be down last; 0: never */
 };
 
 /* device.c */

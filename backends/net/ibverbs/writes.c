@@ -64,6 +64,7 @@ static void waiting_refuse(verbs_t *verbs, writes_t *writes, uint32_t rkey,
 
 static void writes_refuse(verbs_t *verbs, writes_t *writes)
 {
+    writes->state = WRITES_REFUSED;
     waiting_refuse(verbs, writes, 0, true);
 }
 
@@ -198,4 +199,5 @@ void verbs_writes_close(verbs_t *verbs, pair_t *pair)
     if (pair->writes.qp)
         ibv_destroy_qp(pair->writes.qp);
     pair->writes.qp = NULL;
+    pair->writes.state = WRITES_REFUSED;
 }

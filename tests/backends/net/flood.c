@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Backend tcp with receivers that are late: what senders send ahead takes
- * memory of the stated bound, nothing blocks, and every message arrives, in
- * order. */
+/* Receivers that are late: what senders send ahead takes memory of the stated
+ * bound, nothing blocks, and every message arrives, in order. flood.t [BACKEND
+ * [SECONDS [COUNT]]]: by that backend, or tcp; rank 0 first sleeps for so many
+ * seconds; and only so many floods are tested. */
 #include "config.h"
 
 #include "tests/backends/job.h"
@@ -10,6 +11,7 @@
 #include <malloc.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define MESSAGES 10000
 #define EAGER_MAX (512 << 10) /* the longest message that is sent at once */
@@ -35,6 +37,7 @@ typedef struct {
 
 #define MIXED ((size_t)-1)
 
+static unsigned sleep_s;
 static unsigned char pool[MESSAGES * STEP + 2 * EAGER_MAX];
 static unsigned char room[2 * EAGER_MAX];
 
@@ -176,6 +179,8 @@ static void run_flood(job_rank_t *me)
     for (int p = 0; p < peers && sends && status == DSCOMM_OK; p++)
         status = send_all(me, flood, me->rank ? 0 : p + 1,
                           works + p * flood->messages);
+    if (!me->rank && sleep_s)
+        sleep(sleep_s);
     if (status == DSCOMM_OK && (!me->rank || flood->both))
         status = be_late(me, LATE_MS);
     most = allocated() - before;
@@ -197,7 +202,8 @@ static void test_flood(const flood_t *flood)
     bool bounded = true;
     job_t job;
 
-    job_run(&job, flood->ranks, 0, run_flood, (void *)(uintptr_t)flood, 30000);
+    job_run(&job, flood->ranks, 0, run_flood, (void *)(uintptr_t)flood,
+            30000 + 2000 * (int)sleep_s);
     for (int r = 0; r < flood->ranks; r++) {
         const size_t peers = r ? 1 : (size_t)flood->ranks - 1;
         const size_t bound = SLACK + (r && !flood->both ? 0 : peers * BOUND) +
@@ -252,7 +258,7 @@ static void test_overtaken(void)
            "a receive of a message that is sent after those without credit");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static const flood_t floods[] = {
         {"messages of 0 bytes", 0, MESSAGES, 2, false, 0},
@@ -267,10 +273,13 @@ int main(void)
         {"long receives in lots", EAGER_MAX, 400, 2, false, 40},
     };
 
-    setenv("DSCOMM_BACKEND", "tcp", 1);
+    const size_t count = argc > 3 ? (size_t)atoi(argv[3]) : SIZE_MAX;
+
+    setenv("DSCOMM_BACKEND", argc > 1 ? argv[1] : "tcp", 1);
+    sleep_s = argc > 2 ? (unsigned)atoi(argv[2]) : 0;
     setenv("DSCOMM_TCP_UNIX", "no", 1);
     pool_fill();
-    for (size_t i = 0; i < sizeof floods / sizeof *floods; i++)
+    for (size_t i = 0; i < MIN(count, G_N_ELEMENTS(floods)); i++)
         test_flood(&floods[i]);
     test_overtaken();
     return job_done();

@@ -69,7 +69,8 @@ static void lost(void *arg, int peer, dscomm_failure_kind_t kind,
     rank_t *me = arg;
 
     (void)peer;
-    me->lost++;
+    if (me->lost++) /* the first one is the cause */
+        return;
     me->kind = kind;
     g_strlcpy(me->why, text, sizeof me->why);
 }

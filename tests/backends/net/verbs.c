@@ -115,9 +115,10 @@ static void test_statuses(void)
         dscomm_failure_kind_t kind;
         const char *text;
     } cases[] = {
-        {IBV_WC_LOC_LEN_ERR, DSCOMM_FAILURE_DIED, "status 1"},
-        {IBV_WC_LOC_QP_OP_ERR, DSCOMM_FAILURE_DIED, "status 2"},
-        {IBV_WC_LOC_PROT_ERR, DSCOMM_FAILURE_DIED, "status 4"},
+        /* of this rank's device alone: the rank is lost, too */
+        {IBV_WC_LOC_LEN_ERR, DSCOMM_FAILURE_RESOURCE, "status 1"},
+        {IBV_WC_LOC_QP_OP_ERR, DSCOMM_FAILURE_RESOURCE, "status 2"},
+        {IBV_WC_LOC_PROT_ERR, DSCOMM_FAILURE_RESOURCE, "status 4"},
         {IBV_WC_WR_FLUSH_ERR, DSCOMM_FAILURE_DIED, "status 5"},
         {IBV_WC_BAD_RESP_ERR, DSCOMM_FAILURE_DIED, "status 7"},
         {IBV_WC_REM_INV_REQ_ERR, DSCOMM_FAILURE_DIED, "ended the connection"},
@@ -125,8 +126,8 @@ static void test_statuses(void)
         {IBV_WC_REM_OP_ERR, DSCOMM_FAILURE_DIED, "ended the connection"},
         {IBV_WC_RETRY_EXC_ERR, DSCOMM_FAILURE_SILENT, "does not answer"},
         {IBV_WC_RNR_RETRY_EXC_ERR, DSCOMM_FAILURE_DIED, "no room"},
-        {IBV_WC_FATAL_ERR, DSCOMM_FAILURE_DIED, "status 19"},
-        {IBV_WC_GENERAL_ERR, DSCOMM_FAILURE_DIED, "status 21"},
+        {IBV_WC_FATAL_ERR, DSCOMM_FAILURE_RESOURCE, "status 19"},
+        {IBV_WC_GENERAL_ERR, DSCOMM_FAILURE_RESOURCE, "status 21"},
     };
     static char data[30000];
 
@@ -136,7 +137,8 @@ static void test_statuses(void)
         fake.next_status = cases[i].status;
         post(0, 1, data, sizeof data);
         poll_both(4);
-        ok(ranks[0].lost == 1 && ranks[0].kind == cases[i].kind &&
+        ok(ranks[0].lost == 1 + (cases[i].kind == DSCOMM_FAILURE_RESOURCE) &&
+               ranks[0].kind == cases[i].kind &&
                strstr(ranks[0].why, cases[i].text),
            "completion with status %d: '%s'", cases[i].status, ranks[0].why);
         post(0, 1, data, 8);
