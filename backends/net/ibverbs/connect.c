@@ -35,6 +35,8 @@
 /* Pauses between two hellos: the first one, and the longest one. */
 #define GREET_MS 20
 #define GREET_MOST_MS 1000
+/* Seconds after which a peer that does not answer is logged. */
+#define TELL_S 10
 #define QKEY 0x6473636dU
 
 #define ADDRESS_BYTES 44
@@ -458,6 +460,7 @@ dscomm_status_t verbs_connect(void *wire, int peer, const void *address,
 void verbs_greet_again(verbs_t *verbs, int64_t now)
 {
     char text[GID_TEXT];
+    int silent_s;
 
     for (int p = 0; verbs->asking && p < verbs->args.ranks; p++) {
         pair_t *pair = &verbs->pairs[p];
@@ -472,6 +475,17 @@ void verbs_greet_again(verbs_t *verbs, int64_t now)
                 "name another backend, such as tcp",
                 verbs_gid_text(&pair->address.gid, text));
             continue;
+        }
+        silent_s = verbs->args.timeout_ms / 1000 -
+                   (int)((pair->end_ns - now) / (1000 * MS));
+        if (silent_s >= TELL_S && !pair->told) {
+            dscomm_log(DSCOMM_LOG_WARN, "ibverbs",
+                       "rank %d, whose device is at %s, has not answered for "
+                       "%d s; unless it is busy, see whether both hosts reach "
+                       "each other with ibv_rc_pingpong, or name another "
+                       "backend, such as tcp",
+                       p, verbs_gid_text(&pair->address.gid, text), silent_s);
+            pair->told = true;
         }
         greet(verbs, p);
         pair->greet_ns = now + pair->pause_ns;

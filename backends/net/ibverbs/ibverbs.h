@@ -169,6 +169,7 @@ typedef struct {
     uint32_t psn; /* of what this rank sends */
     uint32_t peer_qpn; /* of the peer's end; 0: not known yet */
     int64_t end_ns; /* until then the peer is greeted */
+    bool told; /* it was logged that the peer does not answer */
     int64_t greet_ns; /* the next time */
     int64_t pause_ns; /* after that */
     int64_t sent_ns; /* when a completion has shown last that it lives */

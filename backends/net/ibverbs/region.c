@@ -8,7 +8,12 @@
  * holds events_lock from before the read until the event is in the ring; so who
  * takes that lock after munmap() finds it. Nothing in events_lock frees memory,
  * as that could unmap some, and wait for the monitor. Without userfaultfd, or
- * for memory that it does not watch, nothing stays registered. */
+ * for memory that it does not watch, nothing stays registered.
+ *
+ * A device with on-demand paging reads the process's page tables, so that
+ * memory need not be locked, and may be unmapped. As a page that it does not
+ * know makes a message wait, that is used only without userfaultfd, or if no
+ * more memory may be locked. */
 #include "config.h"
 
 #include "backends/net/ibverbs/ibverbs.h"
@@ -53,6 +58,7 @@ struct regions {
     unsigned kept; /* without a use */
     uintptr_t page;
     uint64_t takes, registrations;
+    bool on_demand; /* the device can page on demand */
     int faults; /* of userfaultfd; -1: there is none */
     int stop; /* event descriptor */
     pthread_t monitor;
@@ -133,6 +139,17 @@ static int faults_open(void)
     return fd;
 }
 
+/* Whether a device pages on demand what connections write and read. */
+static bool pages_on_demand(struct ibv_context *context)
+{
+    const uint32_t needed = IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+    struct ibv_device_attr_ex attr;
+
+    return !ibv_query_device_ex(context, NULL, &attr) &&
+           (attr.odp_caps.general_caps & IBV_ODP_SUPPORT) &&
+           (attr.odp_caps.per_transport_caps.rc_odp_caps & needed) == needed;
+}
+
 regions_t *verbs_regions_new(struct ibv_pd *pd)
 {
     regions_t *regions = g_new0(regions_t, 1);
@@ -147,10 +164,11 @@ regions_t *verbs_regions_new(struct ibv_pd *pd)
         close(regions->faults);
         regions->faults = -1;
     }
+    regions->on_demand = pages_on_demand(pd->context);
     if (regions->faults < 0)
-        dscomm_log(DSCOMM_LOG_INFO, "ibverbs",
-                   "no userfaultfd: memory is registered for each long "
-                   "message");
+        dscomm_log(DSCOMM_LOG_INFO, "ibverbs", "no userfaultfd: memory is %s",
+                   regions->on_demand ? "paged on demand"
+                                      : "registered for each long message");
     return regions;
 }
 
@@ -250,8 +268,14 @@ static region_t *region_new(regions_t *regions, uintptr_t begin, uintptr_t end,
     TAILQ_INSERT_HEAD(&regions->all, region, in_all);
     /* Before the registration: what is unmapped in between is noticed. */
     region->stale = !region_watch(region);
-    region->mr =
-        verbs_regions_register(regions, (void *)begin, end - begin, access);
+    if (!region->stale || !regions->on_demand)
+        region->mr =
+            verbs_regions_register(regions, (void *)begin, end - begin, access);
+    if (!region->mr && regions->on_demand) {
+        region->stale = false;
+        region->mr = ibv_reg_mr(regions->pd, (void *)begin, end - begin,
+                                access | IBV_ACCESS_ON_DEMAND);
+    }
     regions->registrations++;
     if (region->mr)
         return region;

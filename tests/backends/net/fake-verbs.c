@@ -15,7 +15,7 @@
 #define EVENTS_MOST 16
 
 typedef struct {
-    struct ibv_context context; /* first */
+    struct verbs_context verbs; /* first; the program has verbs.context */
     struct ibv_async_event events[EVENTS_MOST];
     unsigned event_count;
 } fake_context_t;
@@ -182,7 +182,8 @@ struct ibv_mr *(ibv_reg_mr)(struct ibv_pd *pd, void *memory, size_t bytes,
     fake_mr_t *mr;
 
     pthread_mutex_lock(&lock);
-    if (fake_fails(FAKE_REG_MR)) {
+    fake.paged += (access & IBV_ACCESS_ON_DEMAND) != 0;
+    if (!(access & IBV_ACCESS_ON_DEMAND) && fake_fails(FAKE_REG_MR)) {
         pthread_mutex_unlock(&lock);
         return NULL;
     }
@@ -472,6 +473,26 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 
 /* Other objects. */
 
+static fake_context_t *context_of(struct ibv_context *context)
+{
+    return (fake_context_t *)((char *)context -
+                              offsetof(struct verbs_context, context));
+}
+
+static int query_device_ex(struct ibv_context *context,
+                           const struct ibv_query_device_ex_input *input,
+                           struct ibv_device_attr_ex *attr, size_t size)
+{
+    (void)input;
+    memset(attr, 0, size);
+    if (fake.on_demand) {
+        attr->odp_caps.general_caps = IBV_ODP_SUPPORT;
+        attr->odp_caps.per_transport_caps.rc_odp_caps =
+            IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+    }
+    return ibv_query_device(context, &attr->orig_attr);
+}
+
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
     fake_context_t *context;
@@ -479,28 +500,31 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
     if (fake_fails(FAKE_OPEN_DEVICE))
         return NULL;
     context = made(g_new0(fake_context_t, 1));
-    context->context.device = device;
-    context->context.ops.poll_cq = poll_cq;
-    context->context.ops.req_notify_cq = req_notify_cq;
-    context->context.ops.post_send = post_send;
-    context->context.ops.post_recv = post_recv;
-    context->context.ops.post_srq_recv = post_srq_recv;
-    context->context.async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+    context->verbs.sz = sizeof context->verbs;
+    context->verbs.query_device_ex = query_device_ex;
+    context->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+    context->verbs.context.device = device;
+    context->verbs.context.ops.poll_cq = poll_cq;
+    context->verbs.context.ops.req_notify_cq = req_notify_cq;
+    context->verbs.context.ops.post_send = post_send;
+    context->verbs.context.ops.post_recv = post_recv;
+    context->verbs.context.ops.post_srq_recv = post_srq_recv;
+    context->verbs.context.async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
     for (unsigned i = 0; i < CONTEXTS_MOST; i++)
         if (!contexts[i]) {
             contexts[i] = context;
             break;
         }
-    return &context->context;
+    return &context->verbs.context;
 }
 
 int ibv_close_device(struct ibv_context *context)
 {
     for (unsigned i = 0; i < CONTEXTS_MOST; i++)
-        if (contexts[i] == (fake_context_t *)context)
+        if (contexts[i] == context_of(context))
             contexts[i] = NULL;
     close(context->async_fd);
-    return unmade(context);
+    return unmade(context_of(context));
 }
 
 void fake_event(enum ibv_event_type type, struct ibv_qp *qp)
@@ -510,18 +534,18 @@ void fake_event(enum ibv_event_type type, struct ibv_qp *qp)
     for (unsigned i = 0; i < CONTEXTS_MOST; i++) {
         fake_context_t *context = contexts[i];
 
-        if (!context || (qp && qp->context != &context->context))
+        if (!context || (qp && qp->context != &context->verbs.context))
             continue;
         context->events[context->event_count++] =
             (struct ibv_async_event){.event_type = type, .element.qp = qp};
-        g_assert(write(context->context.async_fd, &one, sizeof one) ==
+        g_assert(write(context->verbs.context.async_fd, &one, sizeof one) ==
                  sizeof one);
     }
 }
 
 int ibv_get_async_event(struct ibv_context *base, struct ibv_async_event *event)
 {
-    fake_context_t *context = (fake_context_t *)base;
+    fake_context_t *context = context_of(base);
     uint64_t count;
 
     if (read(base->async_fd, &count, sizeof count) != sizeof count)

@@ -53,12 +53,13 @@ typedef struct {
     unsigned max_inline;
     unsigned drop_datagrams; /* so many are lost from now on */
     bool in_order; /* data is written so */
+    bool on_demand; /* memory can be paged */
     bool silent; /* completions make no channel readable */
     GRand *order; /* completions of different queue pairs come in any order */
     enum ibv_wc_status next_status; /* of the next thing that is sent */
     /* What was seen. */
     unsigned objects; /* that were made and not destroyed */
-    unsigned registrations, sends, datagrams, not_ready;
+    unsigned registrations, paged, sends, datagrams, not_ready;
 } fake_t;
 
 extern fake_t fake;

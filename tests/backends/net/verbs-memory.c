@@ -227,6 +227,41 @@ static void test_no_writer(void)
     munmap(to, BYTES);
 }
 
+/* A device that pages on demand registers what may not be locked. */
+static void test_on_demand(void)
+{
+    enum { BYTES = 100000 };
+    char *from = pages_new(BYTES), *to = pages_new(BYTES);
+    unsigned char key[DSCOMM_WIRE_KEY];
+    void *exposed;
+
+    memset(from, 4, BYTES);
+    for (unsigned can = 0; can < 2; can++) {
+        fake_reset();
+        fake.on_demand = can;
+        both_connect();
+        exposed = verbs_wire.expose(ranks[1].wire, 0, to, BYTES, key);
+        verbs_wire.conceal(ranks[1].wire, 0, exposed, 0);
+        is_int(fake.paged, !has_userfaultfd() && can,
+               "memory that may be locked is not paged");
+        fake.fails[FAKE_REG_MR] = ENOMEM;
+        exposed = verbs_wire.expose(ranks[1].wire, 0, to, BYTES, key);
+        ok((exposed != NULL) == can, "what may not be locked is %s",
+           can ? "paged" : "not exposed");
+        if (exposed) {
+            put(frame_new(from, BYTES), key, 0, 5, from, BYTES);
+            poll_both(20);
+            ok(!memcmp(to, from, BYTES), "and written to");
+            is_int(fake.paged, 2, "the memory of the writer is paged, too");
+            verbs_wire.conceal(ranks[1].wire, 0, exposed, 1);
+        }
+        fake.fails[FAKE_REG_MR] = 0;
+        both_close("memory on demand");
+    }
+    munmap(from, BYTES);
+    munmap(to, BYTES);
+}
+
 /* Has rank 0 access memory of rank 1 with a frame. */
 static int access_by(dscomm_wire_frame_t *frame, const unsigned char *key,
                      uint64_t offset, int reads)
@@ -504,6 +539,7 @@ int main(void)
     test_put();
     test_concealed();
     test_no_writer();
+    test_on_demand();
     test_access();
     test_access_order();
     test_access_ends();
