@@ -202,8 +202,8 @@ static void test_flood(const flood_t *flood)
     bool bounded = true;
     job_t job;
 
-    job_run(&job, flood->ranks, 0, run_flood, (void *)(uintptr_t)flood,
-            30000 + 2000 * (int)sleep_s);
+    job_run(&job, flood->ranks, 20000 + 2000 * (int)sleep_s, run_flood,
+            (void *)(uintptr_t)flood, 30000 + 3000 * (int)sleep_s);
     for (int r = 0; r < flood->ranks; r++) {
         const size_t peers = r ? 1 : (size_t)flood->ranks - 1;
         const size_t bound = SLACK + (r && !flood->both ? 0 : peers * BOUND) +
