@@ -447,9 +447,17 @@ static dscomm_status_t device_open(verbs_t *verbs, bool any)
     return status < 0 ? status : verbs_devices_walk(&walk);
 }
 
+/* Before Linux 5.12, a page that the device uses may become that of a child
+ * which the program forks: with ibv_fork_init() the child has no such pages. */
 dscomm_status_t verbs_device_open(verbs_t *verbs)
 {
+    const int error = ibv_fork_init();
     const dscomm_status_t status = device_open(verbs, false);
+
+    if (error)
+        dscomm_log(DSCOMM_LOG_INFO, "ibverbs",
+                   "a child of this process may take the device's memory: %s",
+                   strerror(error));
 
     if (status < 0)
         return status;

@@ -45,6 +45,11 @@ const char *ibv_get_device_name(struct ibv_device *device)
     return device->name;
 }
 
+int ibv_fork_init(void)
+{
+    return 0;
+}
+
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
     if (fake_fails(FAKE_QUERY_DEVICE))
