@@ -377,12 +377,6 @@ typedef struct dscomm_backend_ops {
      * there is one, is for the same message: it goes on with what has begun, or
      * finds out why nothing has. For backends without slot send. */
     int (*send_now)(void *impl, const dscomm_message_t *message);
-    /* Receives a message if it is there or comes within so many polls: 1, and
-     * head has what was received, or ERR_TRUNCATED. If it returns 0, the core
-     * calls irecv for the same message at once, which goes on with what has
-     * begun, also if the group has ended. For backends without slot recv. */
-    int (*recv_now)(void *impl, const dscomm_message_t *message,
-                    dscomm_request_t *head, unsigned polls);
     /* Lists the devices that the transport has on this machine, and what of
      * them open would choose under the present settings, for
      * dscomm_backend_devices(): calls visit for each device and each part of
@@ -407,6 +401,12 @@ typedef struct dscomm_backend_ops {
                            dscomm_request_t *request);
     dscomm_status_t (*get)(void *impl, const dscomm_access_t *access,
                            dscomm_request_t *request);
+    /* Receives a message if it is there or comes within so many polls: 1, and
+     * head has what was received, or ERR_TRUNCATED. If it returns 0, the core
+     * calls irecv for the same message at once, which goes on with what has
+     * begun, also if the group has ended. For backends without slot recv. */
+    int (*recv_now)(void *impl, const dscomm_message_t *message,
+                    dscomm_request_t *head, unsigned polls);
 } dscomm_backend_ops_t;
 
 /* The type of a setting. The environment has a text; dscomm_setting_number()

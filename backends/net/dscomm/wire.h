@@ -43,18 +43,18 @@ extern "C" {
 /* Bytes of a key to memory. */
 #define DSCOMM_WIRE_KEY 32
 
-/* A frame to be sent. The engine owns it, and keeps it until sent() or
- * dropped(). The payload is in the memory of a user: the wire must not copy it
- * without need. The engine may move it, with the same bytes, during each of its
- * calls, and while done is 0 also replace header and payload; so the wire must
- * keep neither address, but while pinned is set. */
+/* A frame to be sent. The engine owns it, and keeps it until sent(), dropped()
+ * or refused(). The payload is in the memory of a user: the wire must not copy
+ * it without need. The engine may move it, with the same bytes, during each of
+ * its calls, and while done is 0 also replace header and payload; so the wire
+ * must keep neither address, but while pinned is set. */
 typedef struct dscomm_wire_frame {
     struct dscomm_wire_frame *next; /* the wire's, while it has the frame */
     const void *data;
     size_t bytes;
     size_t done; /* the wire's: bytes of header and payload that were sent */
     int pinned; /* the wire's: 1 from when a device reads or fills the payload
-                   where it is, to sent() or dropped(), even if it is moved */
+                   where it is, to the end of the frame, even if it is moved */
     /* 1: a piece of a long message. It may overtake other frames, and they
      * it. */
     int unordered;
@@ -119,8 +119,8 @@ typedef struct dscomm_wire_calls {
      * memory. */
     void (*written)(void *arg, int peer, uint32_t tag, size_t bytes);
     /* A put, not of an access, has written nothing, because the peer has
-     * concealed its memory meanwhile; it ends so. The engine may post the
-     * frame. */
+     * concealed its memory meanwhile; it ends so. Called from poll, post and
+     * put, also before that put returns. The engine may post the frame. */
     void (*refused)(void *arg, dscomm_wire_frame_t *frame);
 } dscomm_wire_calls_t;
 

@@ -36,7 +36,7 @@
 #define GREET_MS 20
 #define GREET_MOST_MS 1000
 /* Seconds after which a peer that does not answer is logged. */
-#define TELL_S 10
+#define WARN_S 10
 #define QKEY 0x6473636dU
 
 #define ADDRESS_BYTES 44
@@ -258,7 +258,8 @@ void verbs_greeter_mend(verbs_t *verbs)
 
 int verbs_completions(int pairs)
 {
-    return pairs * (WINDOW + SPARE + SEND_DEPTH) + HELLOS + GREETS + PUTS;
+    return pairs * (WINDOW + SPARE + SEND_DEPTH + WRITE_DEPTH) + HELLOS +
+           GREETS;
 }
 
 /* Makes room for the completions and receives of one more pair; an errno. */
@@ -347,6 +348,8 @@ static bool pair_open(verbs_t *verbs, int peer)
     if (!error) {
         verbs_ring_open(verbs, pair);
         pair->qp = qp_make(verbs);
+        if (!pair->qp && verbs_writes_shed(verbs))
+            pair->qp = qp_make(verbs);
         error = pair->qp ? 0 : errno;
     }
     if (error) {
@@ -375,14 +378,18 @@ int verbs_qp_join(verbs_t *verbs, int peer, struct ibv_qp *qp, bool sends,
         .retry_cnt = verbs->path.retries,
         .rnr_retry = 7,
         .sq_psn = sq_psn,
-        .max_dest_rd_atomic = verbs->own.reads,
-        .max_rd_atomic = (uint8_t)MIN(MAX(verbs->device.max_qp_init_rd_atom, 0),
-                                      pair->address.reads),
     };
-    const int error = ibv_modify_qp(
-        qp, &attr,
-        IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-            IBV_QP_MIN_RNR_TIMER | IBV_QP_AV | IBV_QP_MAX_DEST_RD_ATOMIC);
+    int error;
+
+    if (qp == pair->qp) { /* others have no reads */
+        attr.max_dest_rd_atomic = verbs->own.reads;
+        attr.max_rd_atomic = (uint8_t)MIN(
+            MAX(verbs->device.max_qp_init_rd_atom, 0), pair->address.reads);
+    }
+    error = ibv_modify_qp(qp, &attr,
+                          IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                              IBV_QP_RQ_PSN | IBV_QP_MIN_RNR_TIMER | IBV_QP_AV |
+                              IBV_QP_MAX_DEST_RD_ATOMIC);
 
     if (error || !sends)
         return error;
@@ -478,14 +485,14 @@ void verbs_greet_again(verbs_t *verbs, int64_t now)
         }
         silent_s = verbs->args.timeout_ms / 1000 -
                    (int)((pair->end_ns - now) / (1000 * MS));
-        if (silent_s >= TELL_S && !pair->told) {
+        if (silent_s >= WARN_S && !verbs->warned_silent) {
             dscomm_log(DSCOMM_LOG_WARN, "ibverbs",
                        "rank %d, whose device is at %s, has not answered for "
                        "%d s; unless it is busy, see whether both hosts reach "
                        "each other with ibv_rc_pingpong, or name another "
-                       "backend, such as tcp",
+                       "backend, such as tcp; other ranks are not reported",
                        p, verbs_gid_text(&pair->address.gid, text), silent_s);
-            pair->told = true;
+            verbs->warned_silent = true;
         }
         greet(verbs, p);
         pair->greet_ns = now + pair->pause_ns;

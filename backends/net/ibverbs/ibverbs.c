@@ -124,6 +124,8 @@ static void failed_lose(verbs_t *verbs)
                 ibv_modify_qp(pair->qp, &attr, IBV_QP_STATE);
             if (pair->writes.qp)
                 ibv_modify_qp(pair->writes.qp, &attr, IBV_QP_STATE);
+            if (pair->writes.target)
+                ibv_modify_qp(pair->writes.target, &attr, IBV_QP_STATE);
             verbs->calls->lost(verbs->args.arg, p, pair->why_kind, pair->why);
         }
         if (pair->state == PAIR_LOST)
@@ -224,7 +226,10 @@ static const char *status_text(enum ibv_wc_status status)
     }
 }
 
-static void op_failed(verbs_t *verbs, int peer, const struct ibv_wc *wc)
+/* is_own: it is the fault of this rank's device. A get that was given up fails,
+ * too, as its memory was taken from the device. */
+static void op_failed(verbs_t *verbs, int peer, const struct ibv_wc *wc,
+                      bool is_own)
 {
     const char *text = status_text(wc->status);
     const bool silent = wc->status == IBV_WC_RETRY_EXC_ERR;
@@ -235,7 +240,7 @@ static void op_failed(verbs_t *verbs, int peer, const struct ibv_wc *wc)
         (verbs->port_ns && verbs_now() - verbs->port_ns < PORT_NS))
         snprintf(down, sizeof down, "; port %d of this rank's device %s down",
                  verbs->port_number, verbs->port_down ? "is" : "was");
-    if (status_is_own(wc->status))
+    if (is_own)
         verbs_pair_fail(verbs, verbs->args.rank, DSCOMM_FAILURE_RESOURCE,
                         "its device %s says '%s' of the connection to %s%s",
                         ibv_get_device_name(verbs->context->device),
@@ -262,8 +267,8 @@ static void complete(verbs_t *verbs, const struct ibv_wc *wc)
     switch (op->kind) {
     case OP_PUT:
         peer = op->peer;
-        if (failed && !verbs_writes_refused(&verbs->pairs[peer], wc->status))
-            op_failed(verbs, peer, wc);
+        if (failed && !verbs_writes_end(&verbs->pairs[peer], wc->status))
+            op_failed(verbs, peer, wc, false);
         verbs_put_completed(verbs, op, !failed);
         verbs_send(verbs, peer);
         return;
@@ -271,7 +276,8 @@ static void complete(verbs_t *verbs, const struct ibv_wc *wc)
     case OP_ACCESS:
         peer = op->peer;
         if (failed)
-            op_failed(verbs, peer, wc);
+            op_failed(verbs, peer, wc,
+                      status_is_own(wc->status) && (op->slot || op->region));
         verbs_ops_ended(verbs, op, !failed);
         verbs_send(verbs, peer);
         return;
@@ -292,7 +298,7 @@ static void complete(verbs_t *verbs, const struct ibv_wc *wc)
                1;
         if (peer < 0 || failed) {
             if (peer >= 0 && verbs->pairs[peer].qp->qp_num == wc->qp_num)
-                op_failed(verbs, peer, wc);
+                op_failed(verbs, peer, wc, false);
             verbs_slot_post(verbs, op);
             return;
         }

@@ -53,9 +53,8 @@
 /* One of so many work requests of a connection has a completion, which stands
  * for those before it; each one has while less than half of SENDS are free. */
 #define SIGNAL_ONE_OF 8
-/* Puts that may be on their way, and those of a connection. */
-#define PUTS 128
-#define WRITE_DEPTH 16
+/* Puts of a connection that may be on their way. */
+#define WRITE_DEPTH 8
 /* Bytes of a part about a connection for puts (writes.c). */
 #define TELL_BYTES 12
 /* Reads of a peer that a connection serves at a time. */
@@ -143,7 +142,7 @@ typedef enum {
     WRITES_ASKED, /* the peer has not answered */
     WRITES_UP,
     WRITES_ENDING, /* a put was refused: the others come back */
-    WRITES_REFUSED /* there is none: long messages go as frames */
+    WRITES_ABSENT /* there is none: long messages go as frames */
 } writes_state_t;
 
 /* The connections for puts: this rank's, and that of the peer's. */
@@ -169,7 +168,6 @@ typedef struct {
     uint32_t psn; /* of what this rank sends */
     uint32_t peer_qpn; /* of the peer's end; 0: not known yet */
     int64_t end_ns; /* until then the peer is greeted */
-    bool told; /* it was logged that the peer does not answer */
     int64_t greet_ns; /* the next time */
     int64_t pause_ns; /* after that */
     int64_t sent_ns; /* when a completion has shown last that it lives */
@@ -228,7 +226,6 @@ struct verbs {
     unsigned free_sends;
     struct ops greets; /* free ones, of datagrams that are sent */
     struct ops puts; /* free ones, without slots */
-    unsigned puts_flying;
     GPtrArray *retired; /* queue pairs without a use */
     unsigned max_inline;
     int64_t ring_mode; /* RINGS_ */
@@ -247,6 +244,7 @@ struct verbs {
     int deaths; /* readable if the process of a peer has ended; -1: none */
     int64_t timers_ns; /* when timers were looked at last */
     bool warned; /* a stranger was logged */
+    bool warned_silent; /* a peer that does not answer was */
     bool port_down; /* was logged */
     int64_t port_ns; /* when the port was known to be down last; 0: never */
 };
@@ -365,9 +363,12 @@ void verbs_writes_close(verbs_t *verbs, pair_t *pair);
 void verbs_tell_pack(pair_t *pair, char *to);
 /* Such a part has come; false: it makes no sense. */
 bool verbs_told(verbs_t *verbs, int peer, const char *from, size_t bytes);
-/* Returns whether a put with that status has failed because the peer has given
- * up the receive, or after such a one. */
-bool verbs_writes_refused(pair_t *pair, enum ibv_wc_status status);
+/* Takes the status of a put that has failed; true: the peer has given up the
+ * receive, or that of a put before it, so that the connection for puts ends. */
+bool verbs_writes_end(pair_t *pair, enum ibv_wc_status status);
+/* Gives up this rank's connections for puts that are not in use; false: there
+ * are none. */
+bool verbs_writes_shed(verbs_t *verbs);
 void verbs_put_completed(verbs_t *verbs, op_t *op, bool succeeded);
 /* Called after all completions were read. */
 void verbs_retired_destroy(verbs_t *verbs);

@@ -12,8 +12,8 @@
  *
  * A device with on-demand paging reads the process's page tables, so that
  * memory need not be locked, and may be unmapped. As a page that it does not
- * know makes a message wait, that is used only without userfaultfd, or if no
- * more memory may be locked. */
+ * know makes a message wait, that is used only for memory that is not watched,
+ * or that may not be locked. */
 #include "config.h"
 
 #include "backends/net/ibverbs/ibverbs.h"
@@ -268,9 +268,12 @@ static region_t *region_new(regions_t *regions, uintptr_t begin, uintptr_t end,
     TAILQ_INSERT_HEAD(&regions->all, region, in_all);
     /* Before the registration: what is unmapped in between is noticed. */
     region->stale = !region_watch(region);
-    if (!region->stale || !regions->on_demand)
+    if (!regions->on_demand)
         region->mr =
             verbs_regions_register(regions, (void *)begin, end - begin, access);
+    else if (!region->stale)
+        region->mr =
+            ibv_reg_mr(regions->pd, (void *)begin, end - begin, access);
     if (!region->mr && regions->on_demand) {
         region->stale = false;
         region->mr = ibv_reg_mr(regions->pd, (void *)begin, end - begin,

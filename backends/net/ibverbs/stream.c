@@ -159,7 +159,6 @@ static bool request_post(verbs_t *verbs, op_t *op, const void *data,
     }
     if (op->kind == OP_PUT) {
         pair->writes.posted++;
-        verbs->puts_flying++;
         TAILQ_INSERT_TAIL(&pair->writes.flying, op, in_pair);
         return true;
     }
@@ -286,31 +285,28 @@ static void put_send(verbs_t *verbs, int peer)
     }
 }
 
-/* Sends the puts that wait, or asks for their connection. */
+/* Sends the puts that wait. */
 static void puts_send(verbs_t *verbs, int peer)
 {
     pair_t *pair = &verbs->pairs[peer];
     writes_t *writes = &pair->writes;
 
-    if (writes->state == WRITES_NONE && !TAILQ_EMPTY(&writes->waiting) &&
-        can_send(verbs, pair))
-        verbs_writes_open(verbs, peer);
     while (writes->state == WRITES_UP && !TAILQ_EMPTY(&writes->waiting) &&
            pair->window && can_send(verbs, pair) &&
-           writes->posted < WRITE_DEPTH) {
-        verbs->starved |= verbs->puts_flying == PUTS;
-        if (verbs->puts_flying == PUTS)
-            break;
+           writes->posted < WRITE_DEPTH)
         put_send(verbs, peer);
-    }
 }
 
-/* Sends what is due about a connection for puts. */
+/* Sends what is due about a connection for puts, which is asked for when puts
+ * wait for it. */
 static void tells_send(verbs_t *verbs, int peer)
 {
     pair_t *pair = &verbs->pairs[peer];
     op_t *op;
 
+    if (pair->writes.state == WRITES_NONE &&
+        !TAILQ_EMPTY(&pair->writes.waiting) && can_send(verbs, pair))
+        verbs_writes_open(verbs, peer);
     while ((pair->writes.ask_due || pair->writes.answer_due) && pair->window &&
            can_send(verbs, pair) && (op = op_take(verbs, pair)) != NULL) {
         verbs_tell_pack(pair, op->slot);
@@ -382,13 +378,15 @@ static bool access_send(verbs_t *verbs, int peer)
     return true;
 }
 
-/* Frames that are posted after an access are sent after it. */
+/* Frames that are posted after an access are sent after it. What is due about
+ * a connection for puts comes first: there may be frames without end. */
 void verbs_send(verbs_t *verbs, int peer)
 {
     pair_t *pair = &verbs->pairs[peer];
     bool follows = true;
     op_t *op;
 
+    tells_send(verbs, peer);
     while (follows && !TAILQ_EMPTY(&pair->accesses))
         follows = can_send(verbs, pair) && access_send(verbs, peer);
     while (follows && pair->queue.first && can_send(verbs, pair)) {
@@ -399,7 +397,6 @@ void verbs_send(verbs_t *verbs, int peer)
         queue_send(verbs, peer, op, by_ring);
     }
     puts_send(verbs, peer);
-    tells_send(verbs, peer);
     if ((pair->owed >= WINDOW / 2 || pair->rings.owed >= RING_SLOTS / 2) &&
         can_send(verbs, pair) && (op = op_take(verbs, pair)) != NULL)
         part_send(verbs, peer, op, 0, 0);

@@ -6,7 +6,10 @@
  *
  * The writer asks for the connection when it has the first put, and the other
  * rank answers, by parts in the stream of frames: 12 bytes, u32 what, u32 queue
- * pair, or 0 if there is none, u32 sequence number of the first packet. */
+ * pair, or 0 if there is none, u32 sequence number of the first packet.
+ *
+ * The refusal is a packet that is not repeated. If the network loses it, the
+ * device of the writer gets no answer, and the pair ends in spite of all. */
 #include "config.h"
 
 #include "backends/net/ibverbs/ibverbs.h"
@@ -62,9 +65,9 @@ static void waiting_refuse(verbs_t *verbs, writes_t *writes, uint32_t rkey,
     }
 }
 
-static void writes_refuse(verbs_t *verbs, writes_t *writes)
+static void writes_give_up(verbs_t *verbs, writes_t *writes)
 {
-    writes->state = WRITES_REFUSED;
+    writes->state = WRITES_ABSENT;
     waiting_refuse(verbs, writes, 0, true);
 }
 
@@ -78,7 +81,7 @@ void verbs_writes_open(verbs_t *verbs, int peer)
                    "no queue pair for long messages to rank %d: %s%s; they are "
                    "copied",
                    peer, strerror(errno), verbs_remedy(errno));
-        writes_refuse(verbs, writes);
+        writes_give_up(verbs, writes);
         return;
     }
     writes->psn = g_random_int() & 0xffffff;
@@ -99,18 +102,27 @@ static void target_retire(verbs_t *verbs, writes_t *writes)
 static void target_open(verbs_t *verbs, int peer, uint32_t qpn, uint32_t psn)
 {
     writes_t *writes = &verbs->pairs[peer].writes;
+    int error;
 
     target_retire(verbs, writes);
     writes->target = verbs_qp_make(verbs, 1, IBV_ACCESS_REMOTE_WRITE);
-    if (writes->target &&
-        verbs_qp_join(verbs, peer, writes->target, false, qpn, psn, 0)) {
-        ibv_destroy_qp(writes->target);
-        writes->target = NULL;
-    }
     if (writes->target)
+        error = verbs_qp_join(verbs, peer, writes->target, false, qpn, psn, 0);
+    else
+        error = errno;
+    if (writes->target && error)
+        ibv_destroy_qp(writes->target);
+    if (error) {
+        writes->target = NULL;
+        dscomm_log(DSCOMM_LOG_WARN, "ibverbs",
+                   "no queue pair for long messages from rank %d: %s; they are "
+                   "copied",
+                   peer, strerror(error));
+    } else {
         g_hash_table_insert(verbs->by_qpn,
                             GUINT_TO_POINTER(writes->target->qp_num),
                             GINT_TO_POINTER(peer + 1));
+    }
     writes->answer_due = true;
 }
 
@@ -138,11 +150,16 @@ bool verbs_told(verbs_t *verbs, int peer, const char *from, size_t bytes)
         !verbs_qp_join(verbs, peer, writes->qp, true, qpn, 0, writes->psn))
         writes->state = WRITES_UP;
     else
-        writes_refuse(verbs, writes);
+        writes_give_up(verbs, writes);
+    if (writes->state != WRITES_UP)
+        dscomm_log(DSCOMM_LOG_WARN, "ibverbs",
+                   "no connection for long messages to rank %d: %s; they are "
+                   "copied",
+                   peer, qpn ? "it cannot be set up" : "that rank has none");
     return true;
 }
 
-bool verbs_writes_refused(pair_t *pair, enum ibv_wc_status status)
+bool verbs_writes_end(pair_t *pair, enum ibv_wc_status status)
 {
     writes_t *writes = &pair->writes;
 
@@ -165,7 +182,6 @@ void verbs_put_completed(verbs_t *verbs, op_t *op, bool succeeded)
 
     TAILQ_REMOVE(&writes->flying, op, in_pair);
     writes->posted--;
-    verbs->puts_flying--;
     if (succeeded)
         pair->sent_ns = verbs_now();
     if (succeeded || !refused) {
@@ -180,6 +196,23 @@ void verbs_put_completed(verbs_t *verbs, op_t *op, bool succeeded)
     ibv_destroy_qp(writes->qp);
     writes->qp = NULL;
     writes->state = WRITES_NONE;
+}
+
+bool verbs_writes_shed(verbs_t *verbs)
+{
+    bool found = false;
+
+    for (int p = 0; p < verbs->args.ranks; p++) {
+        writes_t *writes = &verbs->pairs[p].writes;
+
+        if (writes->state != WRITES_UP || writes->posted)
+            continue;
+        found = true;
+        ibv_destroy_qp(writes->qp);
+        writes->qp = NULL;
+        writes->state = WRITES_NONE;
+    }
+    return found;
 }
 
 void verbs_retired_destroy(verbs_t *verbs)
@@ -199,5 +232,5 @@ void verbs_writes_close(verbs_t *verbs, pair_t *pair)
     if (pair->writes.qp)
         ibv_destroy_qp(pair->writes.qp);
     pair->writes.qp = NULL;
-    pair->writes.state = WRITES_REFUSED;
+    pair->writes.state = WRITES_ABSENT;
 }

@@ -192,6 +192,33 @@ static void test_concealed(void)
     munmap(to, BYTES);
 }
 
+/* Frames without end do not keep puts of the other direction. */
+static void test_beside_frames(void)
+{
+    enum { BYTES = 50000, POLLS = 500 };
+    char *from = pages_new(BYTES), *to = pages_new(BYTES);
+    unsigned char key[DSCOMM_WIRE_KEY];
+    unsigned polls = 0;
+    void *exposed;
+
+    fake_reset();
+    both_connect();
+    exposed = verbs_wire.expose(ranks[1].wire, 0, to, BYTES, key);
+    for (int i = 0; i < 100; i++)
+        post(1, 0, from, BYTES);
+    put(frame_new(from, BYTES), key, 0, 5, from, BYTES);
+    for (; polls < POLLS && !ranks[1].written; polls++) {
+        for (int i = 0; i < 8; i++) /* more than a window */
+            post(1, 0, from, BYTES);
+        poll_both(1);
+    }
+    ok(polls < 100, "a put beside a stream of frames takes %u polls", polls);
+    verbs_wire.conceal(ranks[1].wire, 0, exposed, 1);
+    both_close("puts beside frames");
+    munmap(from, BYTES);
+    munmap(to, BYTES);
+}
+
 /* Without a queue pair for puts, on either side, they come back. */
 static void test_no_writer(void)
 {
@@ -254,6 +281,13 @@ static void test_on_demand(void)
             ok(!memcmp(to, from, BYTES), "and written to");
             is_int(fake.paged, 2, "the memory of the writer is paged, too");
             verbs_wire.conceal(ranks[1].wire, 0, exposed, 1);
+            for (int i = 0; i < 10; i++) {
+                exposed = verbs_wire.expose(ranks[1].wire, 0,
+                                            i % 2 ? to : to + BYTES / 2,
+                                            BYTES / 2, key);
+                verbs_wire.conceal(ranks[1].wire, 0, exposed, 1);
+            }
+            is_int(fake.paged, 2, "and stays registered");
         }
         fake.fails[FAKE_REG_MR] = 0;
         both_close("memory on demand");
@@ -394,6 +428,18 @@ static void test_access_ends(void)
         verbs_wire.stop(ranks[0].wire, 1, halves[i]);
     ok(becomes(&ranks[0].sent, 6, 1000) && !ranks[0].lost,
        "two gets into memory that was registered before are given up");
+    fake.next_status = IBV_WC_LOC_PROT_ERR; /* the memory was taken away */
+    frame = frame_new(back, BYTES);
+    access_by(frame, key, 0, 1);
+    verbs_wire.stop(ranks[0].wire, 1, frame);
+    poll_both(10);
+    ok(ranks[0].lost == 1 && ranks[0].kind == DSCOMM_FAILURE_DIED,
+       "a get that fails because it was given up is no fault of the device");
+    verbs_wire.conceal(ranks[1].wire, -1, exposed, 0);
+    rank_close(0);
+    rank_close(1);
+    both_connect();
+    exposed = verbs_wire.expose(ranks[1].wire, -1, to, BYTES, key);
     verbs_wire.conceal(ranks[1].wire, -1, exposed, 0);
     memset(back, 7, BYTES);
     access_memory(back, 8, key, 0, 1);
@@ -538,6 +584,7 @@ int main(void)
 {
     test_put();
     test_concealed();
+    test_beside_frames();
     test_no_writer();
     test_on_demand();
     test_access();
