@@ -257,21 +257,26 @@ void net_engine_poll(engine_t *engine)
 void net_engine_lose_peer(engine_t *engine, int peer,
                           dscomm_failure_kind_t kind, const char *text)
 {
-    const link_t *link = &engine->domain->links[peer];
+    const domain_t *domain = engine->domain;
+    const link_t *link = &domain->links[peer];
+    const bool is_own = kind == DSCOMM_FAILURE_PROTOCOL;
     dscomm_failure_t failure = DSCOMM_FAILURE_INIT;
 
     dscomm_backend_failure(
         engine->group,
-        kind == DSCOMM_FAILURE_SILENT ? DSCOMM_ERR_TIMEOUT
-                                      : DSCOMM_ERR_PEER_FAILED,
-        kind, engine->domain->world_ranks[peer], 0, &failure);
-    if (!failure.pid) {
+        is_own                          ? DSCOMM_ERR_PROTOCOL
+        : kind == DSCOMM_FAILURE_SILENT ? DSCOMM_ERR_TIMEOUT
+                                        : DSCOMM_ERR_PEER_FAILED,
+        kind, domain->world_ranks[is_own ? domain->rank : peer], 0, &failure);
+    if (!failure.pid && !is_own) {
         failure.pid = link->pid;
         g_strlcpy(failure.host, link->host, sizeof failure.host);
     }
     if (kind == DSCOMM_FAILURE_DIED) /* the core adds the call */
         dscomm_backend_failure_detail(&failure, "%s%s%s", *text ? "(" : "",
                                       text, *text ? ")" : "");
+    else if (kind == DSCOMM_FAILURE_RESOURCE || is_own) /* and the rank */
+        dscomm_backend_failure_detail(&failure, "%s", text);
     else
         dscomm_backend_failure_detail(
             &failure, "rank %d (pid %lld on %s) of group '%s': %s",

@@ -440,7 +440,8 @@ void net_request_end(request_t *request, dscomm_status_t status);
 /* Only describe may be NULL in ops. */
 dscomm_status_t net_open(const dscomm_wire_ops_t *ops,
                          const dscomm_backend_args_t *args, void **ret_impl);
-/* The peer ends the group by its death or silence; text says how. */
+/* The peer ends the group by its death or silence, or with kind PROTOCOL this
+ * rank by what it has done to the peer; text says how. */
 void net_engine_lose_peer(engine_t *engine, int peer,
                           dscomm_failure_kind_t kind, const char *text);
 /* Ends the group by a death that is due. Called without the lock. */

@@ -104,8 +104,11 @@ dscomm_status_t dscomm_priv_access_overdue(dscomm_work_t *work,
         dscomm_backend_failure_detail(
             ret_failure, "rank %d has not brought it to its end", peer);
     else if (work->call.access.native)
-        dscomm_backend_failure_detail(ret_failure,
-                                      "its memory was not reached in time");
+        dscomm_backend_failure_detail(
+            ret_failure,
+            "its memory was not reached in time: perhaps the ranks are not "
+            "connected yet, and rank %d is in no call of dscomm",
+            peer);
     else
         dscomm_backend_failure_detail(
             ret_failure,

@@ -130,7 +130,8 @@ dscomm_status_t dscomm_priv_recording_refuse(const dscomm_group_t *group,
 {
     return dscomm_fail(DSCOMM_ERR_STATE,
                        "%s on group '%s': between coalesce_begin and _end only "
-                       "calls without a work can be recorded",
+                       "collectives and messages without a work can be "
+                       "recorded",
                        name, group->identity.name);
 }
 

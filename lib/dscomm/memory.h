@@ -58,7 +58,7 @@ DSCOMM_API dscomm_status_t dscomm_mem_deregister(dscomm_mem_t *mem);
 
 /* Copies bytes from data to the memory that key tells, offset bytes behind its
  * address. Complete when the data are there and data may be reused. Where the
- * backend does not do it alone (see dscomm_mem(3)), the owner's rank has to be
+ * backend does not do it alone (see dscomm_put(3)), the owner's rank has to be
  * in a call of dscomm, or to have a progress thread, for it to go on.
  * ERR_INVALID if key is none of this group, or the range is not in that memory;
  * the group goes on. ret_work: NULL: returns when complete. MT: group. */

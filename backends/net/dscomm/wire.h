@@ -112,7 +112,9 @@ typedef struct dscomm_wire_calls {
     void (*dropped)(void *arg, dscomm_wire_frame_t *frame);
     /* The connection to peer has ended, or could not be made, and text says
      * why. Its frames are dropped afterwards. peer is this rank if it lacks a
-     * resource for connections, such as descriptors; text has the remedy. */
+     * resource for connections, such as descriptors; text has the remedy. With
+     * kind PROTOCOL the fault is this rank's, which has used the peer's memory
+     * without a right. */
     void (*lost)(void *arg, int peer, dscomm_failure_kind_t kind,
                  const char *text);
     /* A put of peer, with that tag, has written so many bytes to this rank's

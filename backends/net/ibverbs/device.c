@@ -204,6 +204,17 @@ static void ports_read(candidate_t *candidate)
     }
 }
 
+/* Returns why a device cannot be opened: libibverbs says ENOENT of any cause.
+ */
+static int open_error(const struct ibv_device *device, int error)
+{
+    char path[sizeof "/dev/infiniband/" + sizeof device->dev_name];
+
+    snprintf(path, sizeof path, "/dev/infiniband/%.*s",
+             (int)sizeof device->dev_name, device->dev_name);
+    return !access(path, F_OK) && access(path, R_OK | W_OK) ? EACCES : error;
+}
+
 /* Opens a device, and reads what it has; refuses it if that fails. */
 static void candidate_read(candidate_t *candidate)
 {
@@ -211,8 +222,9 @@ static void candidate_read(candidate_t *candidate)
 
     candidate->context = ibv_open_device(candidate->device);
     if (!candidate->context) {
+        error = open_error(candidate->device, errno);
         refuse(&candidate->refusal, REFUSED_FAULT, "it cannot be opened: %s%s",
-               strerror(errno), verbs_remedy(errno));
+               strerror(error), verbs_remedy(error));
         return;
     }
     error = ibv_query_device(candidate->context, &candidate->attr);

@@ -151,7 +151,11 @@ static void event_handle(verbs_t *verbs, const struct ibv_async_event *event)
             1;
         if (peer >= 0 && verbs->pairs[peer].qp == event->element.qp)
             verbs_pair_fail(verbs, peer, DSCOMM_FAILURE_DIED,
-                            "its connection has failed: %s", text);
+                            "its connection has failed: %s%s", text,
+                            event->event_type == IBV_EVENT_QP_ACCESS_ERR
+                                ? "; it has used memory of this rank that is "
+                                  "not registered"
+                                : "");
         return;
     case IBV_EVENT_PORT_ERR:
         if (!verbs->port_down)
@@ -217,6 +221,7 @@ static const char *status_text(enum ibv_wc_status status)
         return "it has no room for what this rank sends";
     case IBV_WC_REM_ACCESS_ERR:
         return "its device refuses access to its memory";
+    case IBV_WC_WR_FLUSH_ERR:
     case IBV_WC_REM_OP_ERR:
     case IBV_WC_REM_INV_REQ_ERR:
     case IBV_WC_REM_ABORT_ERR:
@@ -257,6 +262,18 @@ static void op_failed(verbs_t *verbs, int peer, const struct ibv_wc *wc,
                     down);
 }
 
+/* A put or get of the program was refused. The device of the peer ends the
+ * connection. */
+static void access_refused(verbs_t *verbs, int peer)
+{
+    char gid[GID_TEXT];
+
+    verbs_pair_fail(verbs, peer, DSCOMM_FAILURE_PROTOCOL,
+                    "the device at %s refuses access for its put or get: the "
+                    "memory is not registered any more, or the key is damaged",
+                    verbs_gid_text(&verbs->pairs[peer].address.gid, gid));
+}
+
 /* Handles a completion. Only its id and status are valid if it has failed. */
 static void complete(verbs_t *verbs, const struct ibv_wc *wc)
 {
@@ -275,7 +292,9 @@ static void complete(verbs_t *verbs, const struct ibv_wc *wc)
     case OP_SEND:
     case OP_ACCESS:
         peer = op->peer;
-        if (failed)
+        if (op->kind == OP_ACCESS && wc->status == IBV_WC_REM_ACCESS_ERR)
+            access_refused(verbs, peer);
+        else if (failed)
             op_failed(verbs, peer, wc,
                       status_is_own(wc->status) && (op->slot || op->region));
         verbs_ops_ended(verbs, op, !failed);

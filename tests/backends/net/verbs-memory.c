@@ -444,8 +444,8 @@ static void test_access_ends(void)
     memset(back, 7, BYTES);
     access_memory(back, 8, key, 0, 1);
     poll_both(10);
-    ok(ranks[0].lost == 1 && strstr(ranks[0].why, "refuses access") &&
-           back[0] == 7,
+    ok(ranks[0].lost == 1 && ranks[0].kind == DSCOMM_FAILURE_PROTOCOL &&
+           strstr(ranks[0].why, "refuses access") && back[0] == 7,
        "a get from memory that is concealed ends the connection");
     access_memory(back, 8, key, 0, 1);
     poll_both(1);

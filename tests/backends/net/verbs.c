@@ -119,7 +119,7 @@ static void test_statuses(void)
         {IBV_WC_LOC_LEN_ERR, DSCOMM_FAILURE_RESOURCE, "status 1"},
         {IBV_WC_LOC_QP_OP_ERR, DSCOMM_FAILURE_RESOURCE, "status 2"},
         {IBV_WC_LOC_PROT_ERR, DSCOMM_FAILURE_RESOURCE, "status 4"},
-        {IBV_WC_WR_FLUSH_ERR, DSCOMM_FAILURE_DIED, "status 5"},
+        {IBV_WC_WR_FLUSH_ERR, DSCOMM_FAILURE_DIED, "ended the connection"},
         {IBV_WC_BAD_RESP_ERR, DSCOMM_FAILURE_DIED, "status 7"},
         {IBV_WC_REM_INV_REQ_ERR, DSCOMM_FAILURE_DIED, "ended the connection"},
         {IBV_WC_REM_ACCESS_ERR, DSCOMM_FAILURE_DIED, "refuses access"},
