@@ -63,15 +63,15 @@ static void lack(tcp_t *tcp, const char *what, int error)
 }
 
 /* Gives up a peer: called from poll only. */
-void tcp_pair_lose(tcp_t *tcp, int peer, bool silent, const char *why)
+void tcp_pair_lose(tcp_t *tcp, int peer, dscomm_failure_kind_t kind,
+                   const char *why)
 {
     pair_t *pair = &tcp->pairs[peer];
 
     if (pair->state == PAIR_CONNECTING)
         tcp->trying--;
     pair->state = PAIR_LOST;
-    tcp->calls->lost(tcp->args.arg, peer,
-                     silent ? DSCOMM_FAILURE_SILENT : DSCOMM_FAILURE_DIED, why);
+    tcp->calls->lost(tcp->args.arg, peer, kind, why);
     tcp_frames_drop(tcp, &pair->waiting);
 }
 
@@ -296,7 +296,10 @@ static void pair_again(tcp_t *tcp, int peer, int64_t now)
                                 lacks_long(tcp, &tcp->connect_lack_ns))) {
         if (lacks)
             lack(tcp, "it cannot connect to another rank", pair->error);
-        tcp_pair_lose(tcp, peer, pair->end_ns != 0, pair->why);
+        tcp_pair_lose(tcp, peer,
+                      pair->end_ns ? DSCOMM_FAILURE_SILENT
+                                   : DSCOMM_FAILURE_DIED,
+                      pair->why);
         return;
     }
     pair->place = 0;

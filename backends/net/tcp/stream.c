@@ -394,6 +394,10 @@ static bool write_once(conn_t *conn)
         sent = write_copied(conn);
     if (sent < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == EINTR))
         return false;
+    if (sent < 0 && errno == EFAULT) {
+        tcp_conn_end(conn, EFAULT, "a message has memory that cannot be read");
+        return false;
+    }
     if (sent < 0) {
         conn->write_error = errno;
         conn->tcp->ended++;
@@ -603,7 +607,10 @@ static size_t read_once(conn_t *conn, bool *ret_more)
         const int error = got ? errno : conn->write_error;
 
         tcp_conn_end(conn, error, "%s",
-                     error ? strerror(error) : "it has closed the connection");
+                     error == EFAULT
+                         ? "a message has memory that cannot be written to"
+                     : error ? strerror(error)
+                             : "it has closed the connection");
         return 0;
     }
     bytes = (size_t)got;

@@ -68,6 +68,15 @@ int64_t tcp_now_fine(void)
     return clock_read(CLOCK_MONOTONIC);
 }
 
+/* Returns what an error says of the peer of a connection. */
+static dscomm_failure_kind_t end_kind(int error)
+{
+    if (error == EFAULT)
+        return DSCOMM_FAILURE_PROTOCOL; /* of the program of this rank */
+    return error == ETIMEDOUT || error == EHOSTUNREACH ? DSCOMM_FAILURE_SILENT
+                                                       : DSCOMM_FAILURE_DIED;
+}
+
 /* Ends a connection that has ended, and what depends on it. */
 static void conn_release(conn_t *conn)
 {
@@ -75,7 +84,6 @@ static void conn_release(conn_t *conn)
     const int peer = conn->peer;
     pair_t *pair = peer < 0 ? NULL : &tcp->pairs[peer];
     char why[PLACE_TEXT + sizeof conn->why + 160], place[PLACE_TEXT];
-    const bool silent = conn->error == ETIMEDOUT || conn->error == EHOSTUNREACH;
 
     if (!conn->was_up) {
         tcp_attempt_failed(conn);
@@ -98,7 +106,7 @@ static void conn_release(conn_t *conn)
         if (pair->channels[c] == conn)
             pair->channels[c] = NULL;
     if (pair->state != PAIR_LOST)
-        tcp_pair_lose(tcp, peer, silent, why);
+        tcp_pair_lose(tcp, peer, end_kind(conn->error), why);
     tcp_zerocopy_read(conn); /* what was acknowledged before the end */
     tcp_frames_drop(tcp, &conn->held);
     tcp_frames_drop(tcp, &conn->queue);

@@ -215,7 +215,8 @@ void tcp_timers(tcp_t *tcp);
 /* The handshake of an outgoing connection has failed, or its connect(). */
 void tcp_attempt_failed(conn_t *conn);
 /* Gives up a peer. */
-void tcp_pair_lose(tcp_t *tcp, int peer, bool silent, const char *why);
+void tcp_pair_lose(tcp_t *tcp, int peer, dscomm_failure_kind_t kind,
+                   const char *why);
 void tcp_frames_drop(tcp_t *tcp, queue_t *queue);
 
 /* handshake.c: reads and writes what is due; the connection is up, or ended,

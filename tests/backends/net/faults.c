@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -325,6 +326,37 @@ static int record_names(const job_t *job, int rank, pid_t pid)
     return 0;
 }
 
+/* Rank 0 sends memory that it may not read. */
+static void run_unreadable(job_rank_t *me)
+{
+    void *memory =
+        mmap(NULL, LONG, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    dscomm_status_t status = job_init(me);
+
+    if (status == DSCOMM_OK)
+        status = me->rank ? dscomm_recv(me->world, buffer, LONG, DSCOMM_UINT8,
+                                        0, TAG, NULL, NULL)
+                          : dscomm_send(me->world, memory, LONG, DSCOMM_UINT8,
+                                        1, TAG);
+    job_report_failure(me);
+    job_leave(me, status);
+}
+
+static void test_unreadable(void)
+{
+    const dscomm_failure_t *failure;
+    job_t job;
+
+    job_run(&job, 2, TIMEOUT_MS, run_unreadable, NULL, 20000);
+    failure = &job.reports[0].failure;
+    job_ok(&job,
+           job.reports[0].status == DSCOMM_ERR_PROTOCOL &&
+               failure->kind == DSCOMM_FAILURE_PROTOCOL && failure->rank == 0 &&
+               job.reports[1].status == DSCOMM_ERR_PEER_FAILED,
+           "memory that cannot be sent ends the group at once: %s",
+           failure->detail);
+}
+
 static void test_seldom(void)
 {
     job_t job;
@@ -600,6 +632,7 @@ int main(void)
     test_ignored();
     test_no_calls();
     test_seldom();
+    test_unreadable();
     test_stopped();
     test_busy();
     test_late();
