@@ -262,9 +262,15 @@ static void abort_moving(int looks, int ms, area_t *area, const char *from)
 static void test_while_moving(void)
 {
     const int64_t sum = (int64_t)my.ranks * (my.ranks - 1) / 2;
-    char *from = calloc(1, LONG);
+    const char *backend = dscomm_group_backend(my.world);
+    char *from;
     area_t area;
 
+    if (!strcmp(backend, "mpi") || !strcmp(backend, "two_level")) {
+        conform_skip("MPI may use the buffers of a group that has ended");
+        return;
+    }
+    from = calloc(1, LONG);
     area_make(&area, LONG, 0, NULL);
     for (int turn = 0; turn < 24; turn++) {
         int64_t rank = my.rank, total = 0;
