@@ -204,8 +204,7 @@ static void ports_read(candidate_t *candidate)
     }
 }
 
-/* Returns why a device cannot be opened: libibverbs says ENOENT of any cause.
- */
+/* Returns why a device cannot be opened: libibverbs says ENOENT in any case. */
 static int open_error(const struct ibv_device *device, int error)
 {
     char path[sizeof "/dev/infiniband/" + sizeof device->dev_name];
@@ -470,7 +469,6 @@ dscomm_status_t verbs_device_open(verbs_t *verbs)
         dscomm_log(DSCOMM_LOG_INFO, "ibverbs",
                    "a child of this process may take the device's memory: %s",
                    strerror(error));
-
     if (status < 0)
         return status;
     verbs->own.lid = verbs->port.lid;
