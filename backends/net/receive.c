@@ -384,10 +384,10 @@ int net_recv_now(void *impl, const dscomm_message_t *message,
     while (request->head.status == DSCOMM_IN_PROGRESS && polls-- &&
            engine_goes_on(engine)) {
         net_engine_poll(engine);
-        if (request->head.status != DSCOMM_IN_PROGRESS)
-            break;
-        net_leave(domain);
-        net_enter(domain);
+        if (request->head.status == DSCOMM_IN_PROGRESS) { /* others may enter */
+            net_leave(domain);
+            net_enter(domain);
+        }
     }
     engine->has_awaited = request->head.status != DSCOMM_OK &&
                           request->head.status != DSCOMM_ERR_TRUNCATED;

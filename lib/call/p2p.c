@@ -116,7 +116,7 @@ static bool message_may_be_now(const dscomm_group_t *group)
 /* Records a message without a work when it is complete, because such a call
  * does not wait long. */
 static void message_record_now(dscomm_group_t *group, const dscomm_call_t *call,
-                               size_t bytes, dscomm_status_t status)
+                               dscomm_status_t status)
 {
     const uint64_t serial = dscomm_priv_recorder_message(
         group->recorder, group->recorded_as,
@@ -124,7 +124,8 @@ static void message_record_now(dscomm_group_t *group, const dscomm_call_t *call,
         &call->p2p.message, call->p2p.dtype, call->p2p.count,
         call->p2p.sequence, RECORDED_STARTED);
 
-    dscomm_priv_recorder_end(group->recorder, serial, bytes, status);
+    dscomm_priv_recorder_end(group->recorder, serial, call->p2p.message.bytes,
+                             status);
 }
 
 /* True if the message has been sent. */
@@ -136,7 +137,7 @@ static bool message_send_now(dscomm_group_t *group, dscomm_call_t *call)
         !group->ops.send_now(group->impl, message))
         return false;
     call->p2p.sequence = ++group->life.messages;
-    message_record_now(group, call, message->bytes, DSCOMM_OK);
+    message_record_now(group, call, DSCOMM_OK);
     return true;
 }
 
@@ -153,7 +154,7 @@ static dscomm_status_t message_recv_now(dscomm_group_t *group,
                              (unsigned)dscomm_priv_work_spins(group)))
         return dscomm_priv_work_block(group, &dscomm_priv_message_kind, call,
                                       request);
-    message_record_now(group, call, call->p2p.message.bytes, request->status);
+    message_record_now(group, call, request->status);
     if (request->status < 0)
         dscomm_priv_fail_with(
             request->status,

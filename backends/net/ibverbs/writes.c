@@ -22,7 +22,7 @@ enum { TELLS_WRITER = 1, TELLS_TARGET };
 
 void verbs_tell_pack(pair_t *pair, char *to)
 {
-    const writes_t *writes = &pair->writes;
+    writes_t *writes = &pair->writes;
     const bool asks = writes->ask_due;
     const struct ibv_qp *qp = asks ? writes->qp : writes->target;
     unsigned char *bytes = (unsigned char *)to;
@@ -30,10 +30,7 @@ void verbs_tell_pack(pair_t *pair, char *to)
     put_32(bytes, asks ? TELLS_WRITER : TELLS_TARGET);
     put_32(bytes + 4, qp ? qp->qp_num : 0);
     put_32(bytes + 8, asks ? writes->psn : 0);
-    if (asks)
-        pair->writes.ask_due = false;
-    else
-        pair->writes.answer_due = false;
+    *(asks ? &writes->ask_due : &writes->answer_due) = false;
 }
 
 /* Lets the engine post the frame of an op, which is in no list, as any other
