@@ -194,11 +194,16 @@ static void events_read(verbs_t *verbs)
     }
 }
 
-/* Returns whether a status of a completion is of this rank's device alone. */
-static bool status_is_own(enum ibv_wc_status status)
+/* Returns whether a failure is of this rank's device alone. It is not if a part
+ * is too long, which the peer has sent, or if a get was given up, whose memory
+ * was taken from the device. */
+static bool failure_is_own(const op_t *op, enum ibv_wc_status status)
 {
+    if (op->kind == OP_ACCESS && !op->slot && !op->region)
+        return false;
     switch (status) {
     case IBV_WC_LOC_LEN_ERR:
+        return op->kind != OP_PART;
     case IBV_WC_LOC_QP_OP_ERR:
     case IBV_WC_LOC_PROT_ERR:
     case IBV_WC_LOC_ACCESS_ERR:
@@ -231,10 +236,8 @@ static const char *status_text(enum ibv_wc_status status)
     }
 }
 
-/* is_own: it is the fault of this rank's device. A get that was given up fails,
- * too, as its memory was taken from the device. */
-static void op_failed(verbs_t *verbs, int peer, const struct ibv_wc *wc,
-                      bool is_own)
+static void op_failed(verbs_t *verbs, int peer, const op_t *op,
+                      const struct ibv_wc *wc)
 {
     const char *text = status_text(wc->status);
     const bool silent = wc->status == IBV_WC_RETRY_EXC_ERR;
@@ -245,7 +248,7 @@ static void op_failed(verbs_t *verbs, int peer, const struct ibv_wc *wc,
         (verbs->port_ns && verbs_now() - verbs->port_ns < PORT_NS))
         snprintf(down, sizeof down, "; port %d of this rank's device %s down",
                  verbs->port_number, verbs->port_down ? "is" : "was");
-    if (is_own)
+    if (failure_is_own(op, wc->status))
         verbs_pair_fail(verbs, verbs->args.rank, DSCOMM_FAILURE_RESOURCE,
                         "its device %s says '%s' of the connection to %s%s",
                         ibv_get_device_name(verbs->context->device),
@@ -285,7 +288,7 @@ static void complete(verbs_t *verbs, const struct ibv_wc *wc)
     case OP_PUT:
         peer = op->peer;
         if (failed && !verbs_writes_end(&verbs->pairs[peer], wc->status))
-            op_failed(verbs, peer, wc, false);
+            op_failed(verbs, peer, op, wc);
         verbs_put_completed(verbs, op, !failed);
         verbs_send(verbs, peer);
         return;
@@ -295,8 +298,7 @@ static void complete(verbs_t *verbs, const struct ibv_wc *wc)
         if (op->kind == OP_ACCESS && wc->status == IBV_WC_REM_ACCESS_ERR)
             access_refused(verbs, peer);
         else if (failed)
-            op_failed(verbs, peer, wc,
-                      status_is_own(wc->status) && (op->slot || op->region));
+            op_failed(verbs, peer, op, wc);
         verbs_ops_ended(verbs, op, !failed);
         verbs_send(verbs, peer);
         return;
@@ -317,7 +319,7 @@ static void complete(verbs_t *verbs, const struct ibv_wc *wc)
                1;
         if (peer < 0 || failed) {
             if (peer >= 0 && verbs->pairs[peer].qp->qp_num == wc->qp_num)
-                op_failed(verbs, peer, wc, false);
+                op_failed(verbs, peer, op, wc);
             verbs_slot_post(verbs, op);
             return;
         }

@@ -137,6 +137,45 @@ static void test_put(void)
     munmap(to, BYTES + 2);
 }
 
+/* A put that fails for another reason than the peer's memory ends the pair. */
+static void test_put_fails(void)
+{
+    static const struct {
+        enum ibv_wc_status status;
+        unsigned
+            lost; /* this rank is lost, too, if its device alone has failed */
+        dscomm_failure_kind_t kind;
+    } cases[] = {
+        {IBV_WC_LOC_QP_OP_ERR, 2, DSCOMM_FAILURE_RESOURCE},
+        {IBV_WC_LOC_PROT_ERR, 2, DSCOMM_FAILURE_RESOURCE},
+        {IBV_WC_RETRY_EXC_ERR, 1, DSCOMM_FAILURE_SILENT},
+    };
+    enum { BYTES = 50000 };
+    char *from = pages_new(BYTES), *to = pages_new(BYTES);
+    unsigned char key[DSCOMM_WIRE_KEY];
+    void *exposed;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        fake_reset();
+        both_connect();
+        exposed = verbs_wire.expose(ranks[1].wire, 0, to, BYTES, key);
+        put(frame_new(from, BYTES), key, 0, 1, from, BYTES);
+        poll_both(10); /* the connection for puts is there */
+        fake.next_status = cases[i].status;
+        put(frame_new(from, BYTES), key, 0, 1, from, BYTES);
+        poll_both(10);
+        ok(ranks[0].lost == cases[i].lost && ranks[0].kind == cases[i].kind,
+           "put with status %d: '%s'", cases[i].status, ranks[0].why);
+        is_int(ranks[0].sent + ranks[0].dropped, 3,
+               "all frames are given back");
+        verbs_wire.conceal(ranks[1].wire, 0, exposed, 1);
+        rank_close(0);
+        rank_close(1);
+    }
+    munmap(from, BYTES);
+    munmap(to, BYTES);
+}
+
 /* Puts to memory that is concealed come back, with those that follow them;
  * later ones have a new connection. The order of completions is that of each
  * queue pair alone. */
@@ -583,6 +622,7 @@ static void test_unmapped(void)
 int main(void)
 {
     test_put();
+    test_put_fails();
     test_concealed();
     test_beside_frames();
     test_no_writer();
