@@ -194,19 +194,21 @@ static void events_read(verbs_t *verbs)
     }
 }
 
-/* Returns whether a failure is of this rank's device alone. It is not if a part
- * is too long, which the peer has sent, or if a get was given up, whose memory
- * was taken from the device. */
+/* Returns whether a failure is of this rank's device alone. What the peer has
+ * sent may be too long or without a right; memory of the program may have been
+ * unmapped; and the memory of a get that was given up is taken from the device.
+ */
 static bool failure_is_own(const op_t *op, enum ibv_wc_status status)
 {
     if (op->kind == OP_ACCESS && !op->slot && !op->region)
         return false;
     switch (status) {
     case IBV_WC_LOC_LEN_ERR:
-        return op->kind != OP_PART;
-    case IBV_WC_LOC_QP_OP_ERR:
-    case IBV_WC_LOC_PROT_ERR:
     case IBV_WC_LOC_ACCESS_ERR:
+        return op->kind != OP_PART;
+    case IBV_WC_LOC_PROT_ERR:
+        return op->slot != NULL;
+    case IBV_WC_LOC_QP_OP_ERR:
     case IBV_WC_FATAL_ERR:
     case IBV_WC_GENERAL_ERR:
         return true;
