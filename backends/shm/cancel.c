@@ -20,13 +20,13 @@ static void forget_self(shm_p2p_t *p2p, const shm_request_t *request)
         *link = early->next;
         if (p2p->early_tail == &early->next)
             p2p->early_tail = link;
-        g_free(early);
+        shm_early_free(early);
         return;
     }
 }
 
-/* The sender has no answer yet: its message becomes the oldest one for the
- * next receive. */
+/* The sender has no answer yet, or needs none, and nothing has arrived: its
+ * message becomes the oldest one for the next receive. */
 static void put_back(shm_t *shm, const shm_request_t *request)
 {
     shm_p2p_t *p2p = shm->p2p;
@@ -42,6 +42,7 @@ static void put_back(shm_t *shm, const shm_request_t *request)
     early->id = request->p2p.id;
     early->reference = request->p2p.reference;
     early->large = true;
+    early->ahead = request->p2p.ahead;
     early->next = p2p->early;
     if (!p2p->early)
         p2p->early_tail = &early->next;
@@ -118,6 +119,9 @@ void shm_p2p_cancel(shm_t *shm, shm_request_t *request)
         shm_pair_t *pair = &p2p->pairs[r];
         bool unanswered = shm_list_remove(&pair->frames, request);
 
+        if (request->kind == SHM_RECV && request->p2p.ahead &&
+            !request->p2p.moved)
+            unanswered = shm_list_remove(&pair->arriving, request);
         if (unanswered && request->kind == SHM_RECV)
             put_back(shm, request);
         if (unanswered || shm_list_remove(&pair->waiting, request) ||

@@ -15,11 +15,8 @@
  * that cache. */
 #define RING_MOST ((size_t)8 << 10)
 #define INSIDE_MOST ((size_t)17 * SHM_LINE - FRAME_HEAD)
-#define EAGER_MOST ((size_t)16 << 10)
-#define CHUNK_MOST ((size_t)16 << 10)
-#define RUN ((size_t)4) /* chunks at once */
-/* RUN chunks are passed at once if at least this many bytes are left */
-#define RUN_LEAST ((size_t)256 << 10)
+#define EAGER_MOST ((size_t)8 << 10)
+#define CHUNK_MOST ((size_t)8 << 10)
 
 G_STATIC_ASSERT(offsetof(shm_frame_t, payload) == FRAME_HEAD);
 G_STATIC_ASSERT(EAGER_MOST <= UINT16_MAX);
@@ -200,15 +197,19 @@ void shm_frame_release(shm_end_t *end, const shm_frame_t *frame)
                           memory_order_release);
 }
 
-/* Returns the number of chunks that are passed together, from slot on: few for
- * short messages, so that both ranks copy at the same time; more for long
- * ones. */
+/* Returns the number of chunks that are passed together, from slot on: few if
+ * few bytes are left, so that both ranks copy at the same time; else more. */
 static inline size_t run_of(const shm_end_t *end, size_t slot, size_t size)
 {
-    return MIN(size >= RUN_LEAST ? RUN : 1, end->nchunks - slot);
+    const size_t run = size >= (size_t)256 << 10 ? 8
+                       : size > (size_t)16 << 10 ? 2
+                                                 : 1;
+
+    return MIN(run, end->nchunks - slot);
 }
 
-size_t shm_chunk_put(shm_end_t *end, const void *source, size_t size)
+size_t shm_chunk_put(shm_end_t *end, uint64_t id, const void *source,
+                     size_t size)
 {
     size_t slot = (size_t)(end->chunks % end->nchunks);
     size_t run = run_of(end, slot, size);
@@ -223,10 +224,22 @@ size_t shm_chunk_put(shm_end_t *end, const void *source, size_t size)
     size = MIN(size, run * end->chunk_bytes);
     shm_path_copy(end->path, &end->credit->chunks,
                   end->chunk + slot * end->chunk_bytes, source, size);
+    end->flag[slot].word[0] = id;
     atomic_store_explicit(&end->flag[slot].flag, end->chunks + 1,
                           memory_order_release);
     end->chunks += run;
     return size;
+}
+
+bool shm_chunk_peek(const shm_end_t *end, uint64_t *ret_id)
+{
+    const shm_line_t *line = &end->flag[end->chunks % end->nchunks];
+
+    if (atomic_load_explicit(&line->flag, memory_order_acquire) !=
+        end->chunks + 1)
+        return false;
+    *ret_id = line->word[0];
+    return true;
 }
 
 size_t shm_chunk_get(shm_end_t *end, void *dest, size_t size, size_t keep)

@@ -20,6 +20,7 @@
 typedef enum {
     FRAME_SKIP = 1, /* nothing; the next frame is at the ring's beginning */
     FRAME_EAGER, /* a whole message */
+    FRAME_AHEAD, /* the bytes of a message follow in chunks */
     FRAME_READY, /* a large message is ready to be sent, or read in place */
     FRAME_GRANT, /* its receiver is ready for the bytes */
     FRAME_FINISHED /* its receiver has read it in place */
@@ -55,7 +56,7 @@ typedef struct {
     shm_credit_t *credit;
     unsigned char *ring; /* of frames */
     unsigned char *data; /* ring of long payloads */
-    shm_line_t *flag; /* of each chunk */
+    shm_line_t *flag; /* of each chunk; word[0]: id of its message */
     unsigned char *chunk;
     size_t ring_bytes, data_bytes; /* powers of two */
     size_t inside; /* largest payload that is inside its frame */
@@ -85,7 +86,10 @@ void shm_frame_release(shm_end_t *end, const shm_frame_t *frame);
 /* Copies at most size bytes into, or out of, the next chunk. Returns the bytes
  * copied; 0 if there is no room, or nothing to read. The receiver passes the
  * same sizes as the sender; dest may be NULL, or shorter than size. */
-size_t shm_chunk_put(shm_end_t *end, const void *source, size_t size);
+size_t shm_chunk_put(shm_end_t *end, uint64_t id, const void *source,
+                     size_t size);
+/* Whether there is a chunk to read; *ret_id: the message that it belongs to. */
+bool shm_chunk_peek(const shm_end_t *end, uint64_t *ret_id);
 size_t shm_chunk_get(shm_end_t *end, void *dest, size_t size, size_t keep);
 
 #endif

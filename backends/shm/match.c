@@ -64,6 +64,12 @@ shm_early_t *shm_early_add(shm_p2p_t *p2p, int source, int tag, size_t bytes)
     return early;
 }
 
+void shm_early_free(shm_early_t *early)
+{
+    g_free(early->kept);
+    g_free(early);
+}
+
 dscomm_status_t shm_early_fail(shm_t *shm, int source)
 {
     shm_fail_resource(shm, DSCOMM_ERR_NO_MEMORY,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages. A small one travels in a frame; if its receive is not posted yet,
- * it stays there or is copied aside. For a large one a READY frame is sent
- * first; when its receive is posted, a GRANT frame comes back and the bytes
- * follow in chunks. If it lies in the sender's heap, the receiver reads it in
- * place and sends FINISHED back. */
+ * it stays there or is copied aside. The bytes of a longer one follow in
+ * chunks, at once (AHEAD), as long as there is room for them; they are copied
+ * aside only if other chunks behind them are received first. For a large one a
+ * READY frame is sent; when its receive is posted, a GRANT frame comes back and
+ * the bytes follow in chunks. If it lies in the sender's heap, the receiver
+ * reads it in place and sends FINISHED back. */
 #include "config.h"
 
 #include "backends/shm/copy.h"
@@ -14,6 +16,8 @@
 #include <glib.h>
 
 #define REFERENCE_MIN ((size_t)16 << 10)
+/* Longest message whose bytes do not wait for its receive. */
+#define AHEAD_MOST ((size_t)256 << 10)
 /* Bytes of a message that is granted at once. */
 #define PREFETCHED ((size_t)17 * SHM_LINE)
 
@@ -75,6 +79,22 @@ static void fill_frame(const shm_end_t *end, shm_frame_t *frame,
     shm_copy_words(to, send, first);
 }
 
+/* Fills a frame that is about a large message, and numbers that. */
+static shm_frame_kind_t fill_large(shm_t *shm, shm_frame_t *frame,
+                                   shm_request_t *request, shm_pair_t *pair)
+{
+    const dscomm_message_t *message = &request->p2p.message;
+
+    frame->bytes = message->bytes;
+    frame->id = request->p2p.id = ++pair->next_id;
+    frame->reference =
+        message->bytes >= REFERENCE_MIN
+            ? shm_heap_reference(shm, message->send, message->bytes)
+            : 0;
+    return frame->reference || message->bytes > AHEAD_MOST ? FRAME_READY
+                                                           : FRAME_AHEAD;
+}
+
 /* Sends the next frame of a request; false if there is no room. Afterwards the
  * request is complete, or in the list in which it waits. */
 static bool send_message(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
@@ -83,29 +103,25 @@ static bool send_message(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
     bool eager = message->bytes <= pair->out.eager;
     size_t payload = eager ? message->bytes : FRAME_LARGE;
     shm_frame_t *frame = shm_frame_reserve(&pair->out, payload);
+    shm_frame_kind_t kind = FRAME_EAGER;
 
     if (!frame)
         return false;
     if (eager)
         fill_frame(&pair->out, frame, message);
-    frame->kind = eager ? FRAME_EAGER : FRAME_READY;
+    else
+        kind = fill_large(shm, frame, request, pair);
+    frame->kind = (uint16_t)kind;
     frame->size = (uint16_t)payload;
     frame->tag = message->tag;
-    if (!eager) {
-        frame->bytes = message->bytes;
-        frame->id = request->p2p.id = ++pair->next_id;
-        frame->reference =
-            message->bytes >= REFERENCE_MIN
-                ? shm_heap_reference(shm, message->send, message->bytes)
-                : 0;
-    }
     shm_frame_commit(&pair->out, frame, payload);
     if (eager) {
         shm_completed(shm, request, DSCOMM_OK);
-    } else {
-        shm_list_append(&pair->waiting, request);
-        shm_want(shm, message->peer);
+        return true;
     }
+    shm_list_append(kind == FRAME_AHEAD ? &pair->sending : &pair->waiting,
+                    request);
+    shm_want(shm, message->peer);
     return true;
 }
 
@@ -144,6 +160,29 @@ static bool send_frame(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
     return sent;
 }
 
+static void push_chunks(shm_t *shm, shm_pair_t *pair, int rank)
+{
+    while (pair->sending.head) {
+        shm_request_t *request = pair->sending.head;
+        const dscomm_message_t *message = &request->p2p.message;
+        size_t moved = shm_chunk_put(&pair->out, request->p2p.id,
+                                     (const unsigned char *)message->send +
+                                         request->p2p.moved,
+                                     message->bytes - request->p2p.moved);
+
+        if (!moved)
+            return;
+        request->p2p.moved += moved;
+        shm->moves++;
+        shm_wake(shm);
+        if (request->p2p.moved < message->bytes)
+            continue;
+        shm_list_remove(&pair->sending, request);
+        shm_unwant(shm, rank);
+        shm_completed(shm, request, DSCOMM_OK);
+    }
+}
+
 /* Sends the request's frame, now or when there is room for it. */
 static dscomm_status_t queue_frame(shm_t *shm, shm_request_t *request, int rank)
 {
@@ -156,36 +195,61 @@ static dscomm_status_t queue_frame(shm_t *shm, shm_request_t *request, int rank)
         shm_list_append(&pair->frames, request);
         shm_want(shm, rank);
     }
+    if (pair->sending.head)
+        push_chunks(shm, pair, rank);
     shm_wake(shm);
     return DSCOMM_OK;
 }
 
 /* --- messages in --- */
 
-/* Matches a receive with a large message. */
+/* Takes what was kept of a message, and expects the rest in chunks. */
+static void accept_ahead(shm_t *shm, shm_request_t *request,
+                         const shm_early_t *message)
+{
+    const dscomm_message_t *wanted = &request->p2p.message;
+    const size_t keep = MIN(message->moved, wanted->bytes);
+
+    if (keep)
+        memcpy(wanted->recv, message->kept, keep);
+    request->p2p.moved = message->moved;
+    if (message->moved < message->bytes) {
+        shm_list_append(&shm_pair(shm, message->source)->arriving, request);
+        shm_want(shm, message->source);
+    } else {
+        shm_received(shm, request, message->source, message->tag,
+                     message->bytes);
+    }
+}
+
+/* Matches a receive with a message that is not in its frame. */
 static dscomm_status_t accept_large(shm_t *shm, shm_request_t *request,
-                                    int source, int tag, uint64_t bytes,
-                                    uint64_t id, uint64_t reference)
+                                    const shm_early_t *message)
 {
     const dscomm_message_t *wanted = &request->p2p.message;
 
-    request->head.source = source;
-    request->head.tag = tag;
-    request->p2p.id = id;
-    request->p2p.reference = reference;
-    request->p2p.total = bytes;
+    request->head.source = message->source;
+    request->head.tag = message->tag;
+    request->p2p.id = message->id;
+    request->p2p.reference = message->reference;
+    request->p2p.total = message->bytes;
     request->p2p.moved = 0;
-    if (reference) {
+    request->p2p.ahead = message->ahead;
+    if (message->ahead) {
+        accept_ahead(shm, request, message);
+        return DSCOMM_OK;
+    }
+    if (message->reference) {
+        const size_t bytes = (size_t)message->bytes;
         const void *from =
-            shm_heap_resolve(shm, source, reference, (size_t)bytes);
+            shm_heap_resolve(shm, message->source, message->reference, bytes);
 
         if (!from)
             return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
-        memcpy(wanted->recv, from,
-               bytes < wanted->bytes ? (size_t)bytes : wanted->bytes);
-        request->p2p.moved = (size_t)bytes;
+        memcpy(wanted->recv, from, MIN(bytes, wanted->bytes));
+        request->p2p.moved = bytes;
     }
-    return queue_frame(shm, request, source);
+    return queue_frame(shm, request, message->source);
 }
 
 static void take_bytes(shm_t *shm, shm_request_t *request, int source, int tag,
@@ -205,15 +269,21 @@ static dscomm_status_t frame_message(shm_t *shm, int source, shm_frame_t *frame)
 {
     const unsigned char *payload =
         shm_frame_payload(&shm_pair(shm, source)->in, frame, frame->size);
-    bool large = frame->kind == FRAME_READY;
+    const bool large = frame->kind != FRAME_EAGER;
     shm_request_t *request = shm_posted_take(shm->p2p, source, frame->tag);
     shm_early_t *early;
 
     if (request) {
         shm_unwant_source(shm, request->p2p.message.peer);
         if (large)
-            return accept_large(shm, request, source, frame->tag, frame->bytes,
-                                frame->id, frame->reference);
+            return accept_large(
+                shm, request,
+                &(shm_early_t){.source = source,
+                               .tag = frame->tag,
+                               .bytes = frame->bytes,
+                               .id = frame->id,
+                               .reference = frame->reference,
+                               .ahead = frame->kind == FRAME_AHEAD});
         take_bytes(shm, request, source, frame->tag, payload, frame->size);
         return DSCOMM_OK;
     }
@@ -223,6 +293,7 @@ static dscomm_status_t frame_message(shm_t *shm, int source, shm_frame_t *frame)
         return shm_early_fail(shm, source);
     early->bytes = large ? frame->bytes : frame->size;
     early->large = large;
+    early->ahead = frame->kind == FRAME_AHEAD;
     if (large) {
         early->id = frame->id;
         early->reference = frame->reference;
@@ -267,54 +338,67 @@ static void push_frames(shm_t *shm, shm_pair_t *pair, int rank)
     }
 }
 
-static void push_chunks(shm_t *shm, shm_pair_t *pair, int rank)
+/* Copies the next chunk, which belongs to a request. */
+static void take_chunk(shm_t *shm, shm_pair_t *pair, int rank,
+                       shm_request_t *request)
 {
-    while (pair->sending.head) {
-        shm_request_t *request = pair->sending.head;
-        const dscomm_message_t *message = &request->p2p.message;
-        size_t moved = shm_chunk_put(&pair->out,
-                                     (const unsigned char *)message->send +
-                                         request->p2p.moved,
-                                     message->bytes - request->p2p.moved);
+    const dscomm_message_t *wanted = &request->p2p.message;
+    size_t at = request->p2p.moved;
+    size_t keep = at < wanted->bytes ? wanted->bytes - at : 0;
 
-        if (!moved)
-            return;
-        request->p2p.moved += moved;
-        shm->moves++;
-        shm_wake(shm);
-        if (request->p2p.moved < message->bytes)
-            continue;
-        shm_list_remove(&pair->sending, request);
-        shm_unwant(shm, rank);
-        shm_completed(shm, request, DSCOMM_OK);
-    }
+    request->p2p.moved += shm_chunk_get(
+        &pair->in, keep ? (unsigned char *)wanted->recv + at : NULL,
+        (size_t)request->p2p.total - at, keep);
+    if (request->p2p.moved < request->p2p.total)
+        return;
+    shm_list_remove(&pair->arriving, request);
+    shm_unwant(shm, rank);
+    if (request->kind == SHM_DRAIN)
+        g_free(request);
+    else
+        shm_received(shm, request, rank, request->head.tag, request->p2p.total);
 }
 
+/* Copies the next chunk aside, whose message has no receive yet. Returns false
+ * if its frame was not read yet, or there is no memory. */
+static bool keep_chunk(shm_t *shm, shm_pair_t *pair, int rank, uint64_t id)
+{
+    shm_early_t *early = shm->p2p->early;
+    size_t left;
+
+    while (early && (early->source != rank || !early->ahead || early->id != id))
+        early = early->next;
+    if (!early)
+        return false;
+    if (!early->kept)
+        early->kept = g_try_malloc(early->bytes);
+    if (!early->kept) {
+        shm_early_fail(shm, rank);
+        return false;
+    }
+    left = (size_t)early->bytes - early->moved;
+    early->moved +=
+        shm_chunk_get(&pair->in, early->kept + early->moved, left, left);
+    return true;
+}
+
+/* Chunks that no receive waits for stay in the channel, unless there are others
+ * behind them. */
 static void pull_chunks(shm_t *shm, shm_pair_t *pair, int rank)
 {
-    while (pair->arriving.head) {
-        shm_request_t *request = pair->arriving.head;
-        const dscomm_message_t *wanted = &request->p2p.message;
-        size_t at = request->p2p.moved;
-        size_t keep = at < wanted->bytes ? wanted->bytes - at : 0;
-        size_t moved = shm_chunk_get(
-            &pair->in, keep ? (unsigned char *)wanted->recv + at : NULL,
-            (size_t)request->p2p.total - at, keep);
+    uint64_t id;
 
-        if (!moved)
+    while (pair->arriving.head && shm_chunk_peek(&pair->in, &id)) {
+        shm_request_t *request = pair->arriving.head;
+
+        while (request && request->p2p.id != id)
+            request = request->next;
+        if (request)
+            take_chunk(shm, pair, rank, request);
+        else if (!keep_chunk(shm, pair, rank, id))
             return;
-        request->p2p.moved += moved;
         shm->moves++;
         shm_wake(shm);
-        if (request->p2p.moved < request->p2p.total)
-            continue;
-        shm_list_remove(&pair->arriving, request);
-        shm_unwant(shm, rank);
-        if (request->kind == SHM_DRAIN)
-            g_free(request);
-        else
-            shm_received(shm, request, rank, request->head.tag,
-                         request->p2p.total);
     }
 }
 
@@ -325,9 +409,9 @@ static dscomm_status_t pull_frames(shm_t *shm, shm_pair_t *pair, int rank)
 
     while (!status && (pair->interest || shm->p2p->any) &&
            (frame = shm_frame_peek(&pair->in))) {
-        status = frame->kind == FRAME_EAGER || frame->kind == FRAME_READY
-                     ? frame_message(shm, rank, frame)
-                     : frame_answer(shm, rank, frame);
+        status = frame->kind == FRAME_GRANT || frame->kind == FRAME_FINISHED
+                     ? frame_answer(shm, rank, frame)
+                     : frame_message(shm, rank, frame);
         shm_frame_release(&pair->in, frame);
         shm->moves++;
         shm_wake(shm);
@@ -403,13 +487,12 @@ static dscomm_status_t receive_early(shm_t *shm, shm_request_t *request,
                    early->self->p2p.message.send, early->bytes);
         shm_completed(shm, early->self, DSCOMM_OK);
     } else if (early->large) {
-        status = accept_large(shm, request, early->source, early->tag,
-                              early->bytes, early->id, early->reference);
+        status = accept_large(shm, request, early);
     } else {
         take_bytes(shm, request, early->source, early->tag, early->data,
                    early->bytes);
     }
-    g_free(early);
+    shm_early_free(early);
     return status;
 }
 
@@ -445,6 +528,7 @@ dscomm_status_t shm_irecv(void *impl, const dscomm_message_t *message,
     own->kind = SHM_RECV;
     shm_copy_message(&own->p2p.message, message);
     own->p2p.moved = 0;
+    own->p2p.ahead = false;
     own->p2p.blocking = message->waits;
     own->head.status = DSCOMM_IN_PROGRESS;
     if (early)
@@ -547,7 +631,7 @@ void shm_p2p_free(shm_t *shm)
     while (p2p->early) {
         shm_early_t *next = p2p->early->next;
 
-        g_free(p2p->early);
+        shm_early_free(p2p->early);
         p2p->early = next;
     }
     for (int r = 0; r < shm->ranks; r++)

@@ -27,7 +27,10 @@ typedef struct shm_early {
     /* the send, if it is a large message of this rank to itself */
     shm_request_t *self;
     bool large;
+    bool ahead; /* its bytes come in chunks */
     bool taken; /* set aside by a probe */
+    unsigned char *kept; /* bytes of chunks that were taken from the channel */
+    size_t moved; /* number of these */
     unsigned char data[];
 } shm_early_t;
 
@@ -91,6 +94,7 @@ shm_early_t *shm_early_find(const shm_p2p_t *p2p,
 shm_early_t *shm_early_take(shm_p2p_t *p2p, const dscomm_message_t *wanted);
 /* Appends a new early message with room for bytes of data; NULL: no memory. */
 shm_early_t *shm_early_add(shm_p2p_t *p2p, int source, int tag, size_t bytes);
+void shm_early_free(shm_early_t *early);
 /* Ends the group, because there is no memory for a message of source that must
  * be kept. */
 dscomm_status_t shm_early_fail(shm_t *shm, int source);

@@ -58,6 +58,7 @@ struct shm_request {
             /* position in the sender's heap, if it is read in place */
             uint64_t reference;
             uint64_t total; /* bytes of the message that a receive matched */
+            bool ahead; /* the bytes come without an answer */
             bool blocking; /* the caller waits for it in a blocking call */
             bool orphaned; /* see leave.c */
         } p2p;

@@ -156,7 +156,7 @@ static void test_chunks(shm_t **shms)
     ok(!shm_chunk_get(&in, dest, total, total), "an empty bulk ring is empty");
     while (received < total) {
         while (sent < total &&
-               (n = shm_chunk_put(&out, source + sent, total - sent)))
+               (n = shm_chunk_put(&out, total, source + sent, total - sent)))
             sent += n;
         while (received < sent &&
                (n = shm_chunk_get(&in, dest + received, total - received,
@@ -164,7 +164,7 @@ static void test_chunks(shm_t **shms)
             received += n;
     }
     ok(!memcmp(source, dest, total), "5000001 bytes arrive in chunks");
-    shm_chunk_put(&out, source, 1000);
+    shm_chunk_put(&out, 7, source, 1000);
     memset(dest, 0, 1000);
     is_int((long long)shm_chunk_get(&in, dest, 1000, 10), 1000,
            "a short receive takes a whole chunk");
