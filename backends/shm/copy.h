@@ -12,6 +12,10 @@
 /* measuring for smaller copies costs more than it saves */
 #define SHM_LOOK_MIN ((size_t)1 << 10)
 
+/* Bytes of the last cache of the processor that runs this thread; a guess if
+ * the kernel does not tell. */
+size_t shm_cache_bytes(void);
+
 /* memcpy() with streaming stores, which bypass the cache; visible to other
  * ranks after the next release store, as after memcpy(). */
 void shm_copy_stream(void *dest, const void *source, size_t size);

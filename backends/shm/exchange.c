@@ -88,6 +88,30 @@ static inline size_t piece_bytes(const shm_op_t *op, size_t part, size_t piece)
     return from >= part ? 0 : part - from < op->chunk ? part - from : op->chunk;
 }
 
+/* Copies to the caller's memory. */
+static inline void copy_to_user(const shm_op_t *op, void *to, const void *from,
+                                size_t bytes)
+{
+    if (op->stream)
+        shm_copy_stream(to, from, bytes);
+    else
+        memcpy(to, from, bytes);
+}
+
+/* Whether the results of all ranks, of parts so long, do not fit into the
+ * cache: then they had better not be read into it before they are written. */
+static bool results_bypass(const shm_t *shm, const shm_op_t *op, size_t longest)
+{
+    const shape_t *shape = shape_of(op);
+    const size_t ranks = (size_t)shm->ranks;
+    const size_t senders = shape->senders == ROOT ? 1 : ranks;
+    size_t receivers = shape->receivers == ROOT ? 1 : ranks;
+
+    if (shape->receivers == OTHERS)
+        receivers--;
+    return longest * senders * receivers >= shm->cache;
+}
+
 static void copy_own_part(shm_t *shm, shm_op_t *op)
 {
     const shape_t *shape = shape_of(op);
@@ -101,7 +125,11 @@ static void copy_own_part(shm_t *shm, shm_op_t *op)
     if (!to.bytes || to.start == from.start)
         return;
     dscomm_phase(op->args, DSCOMM_PHASE_COPY_OUT);
-    memmove(to.start, from.start, to.bytes);
+    if (from.start + from.bytes <= to.start ||
+        to.start + to.bytes <= from.start)
+        copy_to_user(op, to.start, from.start, to.bytes);
+    else
+        memmove(to.start, from.start, to.bytes);
 }
 
 /* Cuts the operation into pieces, once its longest part is known. */
@@ -112,6 +140,7 @@ static void exchange_plan(shm_t *shm, shm_op_t *op, size_t longest)
     size_t chunk = CHUNK / (parts > 4 ? 4 : parts);
 
     op->data = shm->step;
+    op->stream = results_bypass(shm, op, longest);
     op->inlined = !shape_of(op)->counts && parts * longest <= SHM_INLINE;
     chunk = chunk < most ? chunk : most;
     chunk = chunk > SHM_LINE ? chunk : SHM_LINE;
@@ -228,7 +257,7 @@ static int get_reference(shm_t *shm, shm_op_t *op, int rank, uint64_t reference)
     if (!from)
         return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
     dscomm_phase(op->args, DSCOMM_PHASE_COPY_OUT);
-    memcpy(part.start, from + skip, part.bytes);
+    copy_to_user(op, part.start, from + skip, part.bytes);
     /* The owner may have freed the buffer, but only after a revocation. */
     atomic_thread_fence(memory_order_acquire);
     if (shm_is_revoked(shm))
@@ -261,7 +290,7 @@ static int exchange_get(shm_t *shm, shm_op_t *op, int rank)
         from += (size_t)shm->rank * op->chunk;
     if (bytes) {
         dscomm_phase(op->args, DSCOMM_PHASE_COPY_OUT);
-        memcpy(part.start + op->finished * op->chunk, from, bytes);
+        copy_to_user(op, part.start + op->finished * op->chunk, from, bytes);
     }
     return SHM_DONE;
 }
@@ -376,8 +405,8 @@ static int get_counts(shm_t *shm, shm_op_t *op)
             return fail_counts(shm, op, r, counts[shm->rank],
                                part_in(op, r).bytes);
     }
-    copy_own_part(shm, op);
     exchange_plan(shm, op, (size_t)longest);
+    copy_own_part(shm, op);
     op->stage = STAGE_DATA;
     shm->moves++;
     return SHM_DONE;
@@ -430,6 +459,9 @@ int shm_exchange_begin(shm_t *shm, shm_op_t *op)
             if (a->recv_counts[r] * a->element > longest)
                 longest = a->recv_counts[r] * a->element;
     op->stage = STAGE_DATA;
+    op->stream = longest * (size_t)shm->ranks * (size_t)shm->ranks >=
+                     ((size_t)32 << 20) &&
+                 op->args->coll != DSCOMM_COLL_BROADCAST;
     copy_own_part(shm, op);
     exchange_plan(shm, op, longest);
     return SHM_AGAIN;

@@ -25,8 +25,6 @@
 #define SCATTER_LEAST (32 * KIB)
 #define SCATTER_MOST (512 * KIB)
 #define DIRECT_BLOCK (32 * KIB)
-/* outputs of this size or more bypass the cache */
-#define STREAM_LEAST (8192 * KIB)
 #define AHEAD 2 /* pieces that are put in before one is folded */
 
 enum { STAGE_MEET, STAGE_PIECES, STAGE_PART };
@@ -83,6 +81,14 @@ static part_t reduce_piece(const shm_op_t *op, int rank, size_t piece)
         part.bytes = op->chunk;
     part.offset += from;
     return part;
+}
+
+/* Whether inputs and results of all ranks do not fit into the cache, so that
+ * results had better not be read into it before they are written. */
+static bool results_bypass(const shm_t *shm, const shm_op_t *op)
+{
+    return op->args->count * op->args->element >=
+           shm->cache / 2 / (size_t)shm->ranks;
 }
 
 /* Sets the factors of AVG and PREMUL_SUM for the kernels; the ranks' factors
@@ -411,8 +417,7 @@ static int scatter_begin(shm_t *shm, shm_op_t *op)
     op->pieces = longest ? (longest + op->chunk - 1) / op->chunk : 1;
     op->region = parts * op->chunk;
     op->data = shm->step;
-    op->stream = !op_scatters(op) &&
-                 op->args->count * op->args->element * parts >= STREAM_LEAST;
+    op->stream = !op_scatters(op) && results_bypass(shm, op);
     op->next = 1;
     op->stage = STAGE_PIECES;
     op->advance = scatter_advance;
@@ -529,8 +534,7 @@ static int direct_advance(shm_t *shm, shm_op_t *op)
 
 static int direct_begin(shm_t *shm, shm_op_t *op)
 {
-    op->stream = op->args->count * op->args->element * (size_t)shm->ranks >=
-                 STREAM_LEAST;
+    op->stream = results_bypass(shm, op);
     op->taken = op->first = shm_take(shm, 0);
     op->data = shm_take(shm, 0);
     op->stage = STAGE_MEET;

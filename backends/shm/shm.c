@@ -5,6 +5,7 @@
 
 #include "backends/shm/shm.h"
 
+#include "backends/shm/copy.h"
 #include "backends/shm/request.h"
 
 #include <string.h>
@@ -87,6 +88,7 @@ static dscomm_status_t choose_stores(shm_t *shm, const shm_t *parent)
             shm_path_init(&shm->path[r], stores[kind]);
         shm->path[r].trial = shm->ranks == 2 ? shm->trial : NULL;
     }
+    shm->cache = shm_cache_bytes();
     shm->trying = kind == STORE_AUTO && shm->spin_limit;
     for (int c = 0; kind == STORE_STREAM && c < SHM_CLASSES; c++)
         shm->trial[c].store = SHM_STREAM;

@@ -231,6 +231,7 @@ struct shm {
     shm_control_t *own;
     unsigned char *base;
     bool ring_reserved;
+    size_t cache; /* bytes of the last cache of this rank's processor */
     shm_layout_t layout;
     /* place in the rings of each step's first byte */
     uint64_t start[SHM_LINES];
