@@ -120,6 +120,28 @@ run_line_phased(shm_t *shm, const dscomm_coll_args_t *args, size_t bytes)
     return line_run(shm, args, bytes, true);
 }
 
+/* Most bytes of an all_reduce without a state machine. 0 for an operator of
+ * the program, because only the machine calls its function. */
+static const uint8_t line_most[DSCOMM_OP_USER + 1] = {
+    [DSCOMM_SUM] = SHM_INLINE,
+    [DSCOMM_PRODUCT] = SHM_INLINE,
+    [DSCOMM_MIN] = SHM_INLINE,
+    [DSCOMM_MAX] = SHM_INLINE,
+    [DSCOMM_AVG] = SHM_INLINE,
+    [DSCOMM_BAND] = SHM_INLINE,
+    [DSCOMM_BOR] = SHM_INLINE,
+    [DSCOMM_BXOR] = SHM_INLINE,
+    [DSCOMM_PREMUL_SUM] = SHM_INLINE_PREMUL,
+};
+
+/* Whether a blocking call needs no state machine. */
+static bool is_line(const dscomm_coll_args_t *args)
+{
+    return args->coll == DSCOMM_COLL_BARRIER ||
+           (args->coll == DSCOMM_COLL_ALL_REDUCE &&
+            args->count * args->element <= line_most[args->op]);
+}
+
 static int op_begin(shm_t *shm, shm_op_t *op, const dscomm_coll_args_t *args)
 {
     static int (*const begins[DSCOMM_COLL_COUNT])(shm_t *, shm_op_t *) = {
@@ -146,19 +168,13 @@ static int op_begin(shm_t *shm, shm_op_t *op, const dscomm_coll_args_t *args)
     memset(op, 0, sizeof *op);
     op->args = args;
     op->first = op->data = shm->step;
-    shm_trial_begin(shm, op);
     if (args->user)
         shm_operator_publish(shm, args);
     else if (args->op >= 0)
         op->kernel = shm->kernels[args->dtype][args->op];
-    return begins[args->coll](shm, op);
-}
-
-static void op_end(shm_t *shm, const shm_op_t *op)
-{
-    if (op->class)
-        shm_trial_end(shm, op);
-    shm_end(shm);
+    op->begin = begins[args->coll];
+    return shm_trial_due(shm) && !is_line(args) ? shm_trial_begin(shm, op)
+                                                : op->begin(shm, op);
 }
 
 static dscomm_status_t run_machine(shm_t *shm, const dscomm_coll_args_t *args)
@@ -181,38 +197,22 @@ static dscomm_status_t run_machine(shm_t *shm, const dscomm_coll_args_t *args)
     shm_wait_end(shm, &wait);
     if (result < 0)
         return (dscomm_status_t)result;
-    op_end(shm, &op);
+    shm_end(shm);
     return DSCOMM_OK;
 }
-
-/* Most bytes of an all_reduce without a state machine. 0 for an operator of
- * the program, because only the machine calls its function. */
-static const uint8_t line_most[DSCOMM_OP_USER + 1] = {
-    [DSCOMM_SUM] = SHM_INLINE,
-    [DSCOMM_PRODUCT] = SHM_INLINE,
-    [DSCOMM_MIN] = SHM_INLINE,
-    [DSCOMM_MAX] = SHM_INLINE,
-    [DSCOMM_AVG] = SHM_INLINE,
-    [DSCOMM_BAND] = SHM_INLINE,
-    [DSCOMM_BOR] = SHM_INLINE,
-    [DSCOMM_BXOR] = SHM_INLINE,
-    [DSCOMM_PREMUL_SUM] = SHM_INLINE_PREMUL,
-};
 
 dscomm_status_t shm_run(void *impl, const dscomm_coll_args_t *args)
 {
     shm_t *shm = impl;
-    size_t bytes = args->count * args->element;
+    size_t bytes =
+        args->coll == DSCOMM_COLL_BARRIER ? 0 : args->count * args->element;
     dscomm_status_t status;
 
     if (shm_is_revoked(shm))
         return shm_revoked(shm);
-    if (args->coll == DSCOMM_COLL_ALL_REDUCE && bytes <= line_most[args->op])
+    if (is_line(args))
         status = args->phases ? run_line_phased(shm, args, bytes)
                               : run_line(shm, args, bytes);
-    else if (args->coll == DSCOMM_COLL_BARRIER)
-        status = args->phases ? run_line_phased(shm, args, 0)
-                              : run_line(shm, args, 0);
     else
         status = run_machine(shm, args);
     if (status)
@@ -278,7 +278,7 @@ static int queue_advance_head(shm_t *shm)
     if (result == SHM_AGAIN)
         dscomm_phase(op->args, DSCOMM_PHASE_WAIT);
     else if (result == SHM_DONE)
-        op_end(shm, op);
+        shm_end(shm);
     return result;
 }
 

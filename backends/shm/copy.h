@@ -23,13 +23,13 @@ void shm_copy_stream(void *dest, const void *source, size_t size);
 /* memcpy() of bytes that another rank has just written. */
 void shm_copy_out(void *dest, const void *source, size_t size);
 
-/* Returns the stores for a message: those that the pair's collectives have
- * chosen, else those of the path. word: see shm_path_look(). */
+/* Returns the stores for a message: those of the path, unless the group's
+ * trial has found that distance does not matter. word: see shm_path_look(). */
 static inline uint8_t shm_path_store(shm_path_t *path,
                                      const _Atomic uint64_t *word, size_t size)
 {
-    if (path->trial && path->trial[shm_class(size)].chosen)
-        return path->trial[shm_class(size)].choice;
+    if (path->trial && path->trial->plain)
+        return SHM_PLAIN;
     if (size >= SHM_LOOK_MIN && path->left && !--path->left)
         shm_path_look(path, word);
     return path->store;

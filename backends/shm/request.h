@@ -15,6 +15,7 @@ enum { SHM_AGAIN = 0, SHM_DONE = 1 };
 struct shm_op {
     const dscomm_coll_args_t *args;
     int (*advance)(shm_t *shm, shm_op_t *op);
+    int (*begin)(shm_t *shm, shm_op_t *op); /* after a trial */
     dscomm_reduce_fn kernel;
     size_t bytes; /* of one part: the bytes for, or from, one rank */
     size_t chunk; /* bytes of one part in one piece */
@@ -26,8 +27,6 @@ struct shm_op {
     uint64_t first; /* step of the operation */
     uint64_t data; /* step of piece 0 */
     uint64_t taken; /* a step taken for piece `published`, not yet written */
-    uint64_t begin_ns; /* start of a timed call, else 0 */
-    int class; /* size class, if stores are tried; else 0 */
     int stage;
     int peer; /* next rank to look at in the current piece */
     int next; /* next result to copy out of piece `finished` */

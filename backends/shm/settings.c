@@ -29,7 +29,7 @@ const dscomm_setting_t shm_settings[] = {
          "auto|plain|stream",
          "How payloads are put into shared memory: plain stores "
          "leave them in the cache, streaming ones do not; auto "
-         "tries both for collectives, and dscomm perf shows the choice."},
+         "tries both before collectives, and dscomm perf shows the choice."},
     [SHM_SETTING_NATIVE] =
         {"DSCOMM_SHM_NATIVE", DSCOMM_SETTING_BOOL, "1", 0, 1, NULL,
          "Collectives by shared memory itself; 0 = by schedules over "

@@ -86,12 +86,14 @@ static dscomm_status_t choose_stores(shm_t *shm, const shm_t *parent)
             shm->path[r] = parent->path[rank_of_peer(parent, shm->peer[r])];
         else
             shm_path_init(&shm->path[r], stores[kind]);
-        shm->path[r].trial = shm->ranks == 2 ? shm->trial : NULL;
+        shm->path[r].trial = kind == STORE_AUTO ? &shm->trial : NULL;
     }
     shm->cache = shm_cache_bytes();
     shm->trying = kind == STORE_AUTO && shm->spin_limit;
-    for (int c = 0; kind == STORE_STREAM && c < SHM_CLASSES; c++)
-        shm->trial[c].store = SHM_STREAM;
+    if (kind == STORE_AUTO)
+        shm_trial_init(shm, parent);
+    else
+        shm->store = kind == STORE_STREAM ? SHM_STREAM : SHM_PLAIN;
     return status;
 }
 
@@ -116,6 +118,7 @@ static void shm_close(void *impl)
 {
     shm_t *shm = impl;
 
+    shm_trial_free(shm);
     shm_heap_free(shm);
     shm_p2p_free(shm);
     if (shm->base) {

@@ -82,45 +82,15 @@ typedef struct {
     char text[DSCOMM_OP_TEXT];
 } shm_operator_t;
 
-/* A timed call on one rank. */
+#define SHM_TRIAL_PIECES 9 /* of each kind of stores */
+
+/* The stores of collectives: see trial.c. */
 typedef struct {
-    uint64_t begin_ns; /* 0: the call does not count */
-    uint32_t ns; /* ns from its beginning to its end */
-    bool ahead; /* the rank only sent, and waited for no data */
-} shm_span_t;
-
-/* Size classes. Each class chooses its stores by a trial: see trial.c. */
-#define SHM_CLASSES 5
-#define SHM_TRIAL_TURN_COUNT 4
-#define SHM_TRIAL_TIMED 64 /* calls of a turn, at most */
-#define SHM_TRIAL_CALLS (SHM_TRIAL_TURN_COUNT * SHM_TRIAL_TIMED)
-
-typedef enum {
-    SHM_TRIAL_REST, /* no trial until the rings have reached `next` */
-    SHM_TRIAL_TURNS, /* calls are timed after the rings have reached `next` */
-    SHM_TRIAL_WAIT /* waits for the times of all ranks */
-} shm_trial_stage_t;
-
-typedef struct {
-    size_t bytes;
-    int coll;
-} shm_key_t;
-
-typedef struct {
-    uint8_t store; /* shm_store_t in use */
-    uint8_t choice; /* shm_store_t between trials */
-    uint8_t stage; /* shm_trial_stage_t */
-    uint8_t turn;
-    uint8_t calls; /* timed calls of each turn */
-    uint8_t timed; /* timed calls in this turn so far */
+    uint8_t choice; /* shm_store_t */
     bool chosen; /* a trial has ended */
-    uint16_t away; /* calls since the last call of the key */
-    shm_key_t key; /* the key of the calls that are compared */
-    uint64_t begun; /* place in the rings at which the trial began */
-    uint64_t next; /* place at which the next state begins */
-    /* all ranks have recorded their times when every rank has read all steps
-     * below this one */
-    uint64_t step;
+    bool plain; /* plain stores are faster although the partner is far */
+    uint64_t next; /* place in the rings from which on there is a trial */
+    uint64_t ns[2]; /* of a piece by each kind, on this rank */
 } shm_trial_t;
 
 typedef struct {
@@ -147,7 +117,6 @@ typedef struct {
     _Alignas(SHM_LINE) shm_record_t record[SHM_RECORDS];
     shm_counts_t counts;
     shm_operator_t operator;
-    shm_span_t trial[SHM_CLASSES][SHM_TRIAL_CALLS];
     shm_line_t line[SHM_LINES];
 } shm_control_t;
 
@@ -170,6 +139,14 @@ typedef struct {
     pid_t pids[];
 } shm_peers_t;
 
+/* A trial that is under way. */
+typedef struct {
+    uint64_t begin_ns; /* when the current piece was begun */
+    uint64_t ns[2][SHM_TRIAL_PIECES];
+    size_t piece; /* bytes */
+    unsigned char *source, *sink; /* of a piece each; NULL: no memory */
+} shm_tried_t;
+
 /* The kind of stores by which a payload is written: plain ones, which leave it
  * in the cache, or streaming (non-temporal) ones, which are faster between
  * distant caches. */
@@ -182,8 +159,7 @@ typedef struct {
     uint16_t left; /* copies until the next measurement; 0: none */
     unsigned line_ns; /* ns until a cache line of the other rank arrives */
     uint64_t seen; /* value found by the last measurement */
-    /* of each class, for a group of two ranks; or NULL */
-    const shm_trial_t *trial;
+    const shm_trial_t *trial; /* of the group, or NULL */
 } shm_path_t;
 
 typedef struct shm shm_t;
@@ -239,7 +215,8 @@ struct shm {
     const void **sources; /* ranks pointers, scratch */
     double *factors; /* ranks factors, scratch */
     shm_path_t *path; /* paths of messages to each rank */
-    shm_trial_t trial[SHM_CLASSES]; /* of collectives */
+    shm_trial_t trial;
+    shm_tried_t tried;
     bool trying; /* DSCOMM_SHM_STORE is auto, and each rank has a processor */
     uint8_t store; /* shm_store_t of the running collective */
     bool native; /* DSCOMM_SHM_NATIVE */
@@ -309,35 +286,21 @@ dscomm_status_t shm_segment_reserve(shm_t *shm, uint64_t offset, uint64_t size,
 dscomm_status_t shm_connect(shm_t *shm, const dscomm_backend_args_t *args,
                             dscomm_status_t (*attach)(shm_t *shm));
 
-/* trial.c: chooses the stores of collectives by trying both kinds. Called when
- * a call of a key begins, at place in the rings, of `ring` bytes each: sets
- * trial->store. Returns true if the call must be timed. */
-bool shm_trial_next(shm_trial_t *trial, shm_key_t key, uint64_t place,
-                    uint64_t ring);
-/* Called when a timed call has ended at place; it used the steps below `step`.
- * Returns its number in the trial. */
-unsigned shm_trial_timed(shm_trial_t *trial, uint64_t place, uint64_t step,
-                         uint64_t ring);
-/* Returns the faster kind of stores, from the times of each rank in a trial
- * with so many calls a turn. *ret_ns: time of a call by each kind, or
- * UINT64_MAX if none counts. */
-shm_store_t shm_trial_judge(const shm_span_t *const *spans, int ranks,
-                            unsigned calls, uint64_t ret_ns[2]);
-/* Ends a trial at place, with this choice. */
-void shm_trial_conclude(shm_trial_t *trial, shm_store_t choice, uint64_t place);
-/* Sets the stores of a collective that begins. */
-void shm_trial_begin(shm_t *shm, shm_op_t *op);
-/* Before shm_end(). */
-void shm_trial_end(shm_t *shm, const shm_op_t *op);
-/* Writes the choices as text. */
+/* trial.c: chooses the stores of collectives by trying both kinds. */
+void shm_trial_init(shm_t *shm, const shm_t *parent);
+/* True if the next collective must begin with a trial. */
+bool shm_trial_due(const shm_t *shm);
+/* Begins a collective by a trial, after which op->begin() is called. */
+int shm_trial_begin(shm_t *shm, shm_op_t *op);
+void shm_trial_free(shm_t *shm);
+/* The rank with which a rank tries, or -1. */
+int shm_trial_partner(int rank, int ranks);
+/* Returns the kind to use, from the times of pieces, which it sorts. *ret_ns:
+ * the time of each kind. */
+shm_store_t shm_trial_judge(uint64_t ns[2][SHM_TRIAL_PIECES],
+                            uint64_t ret_ns[2]);
+/* Writes the choice as text. */
 void shm_tuning(void *impl, char *text, size_t size);
-
-/* Returns the size class of a payload; nothing is tried in class 0. */
-static inline int shm_class(size_t bytes)
-{
-    return (bytes >= (size_t)1 << 10) + (bytes >= (size_t)16 << 10) +
-           (bytes >= (size_t)128 << 10) + (bytes >= (size_t)1 << 20);
-}
 
 /* store.c: chooses the stores of a path by measuring, as it is used. store: a
  * shm_store_t, or -1: to be measured. */
@@ -345,6 +308,7 @@ void shm_path_init(shm_path_t *path, int store);
 /* Notes that a line of the other rank took ns to arrive. A shorter time counts
  * at once, a longer one, which may come from an interruption, gradually. */
 void shm_path_learn(shm_path_t *path, uint64_t ns);
+bool shm_path_is_far(const shm_path_t *path);
 /* Times the read of a word that the other rank writes. */
 void shm_path_look(shm_path_t *path, const _Atomic uint64_t *word);
 

@@ -33,9 +33,14 @@ void shm_path_learn(shm_path_t *path, uint64_t late)
         path->line_ns = ns;
     else
         path->line_ns += (ns - path->line_ns) / 4;
-    path->store = path->line_ns > FAR_NS ? SHM_STREAM : SHM_PLAIN;
+    path->store = shm_path_is_far(path) ? SHM_STREAM : SHM_PLAIN;
     if (path->samples < FIRST_SAMPLES)
         path->samples++;
+}
+
+bool shm_path_is_far(const shm_path_t *path)
+{
+    return path->line_ns > FAR_NS;
 }
 
 void shm_path_look(shm_path_t *path, const _Atomic uint64_t *word)

@@ -1,315 +1,294 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chooses the stores of collectives: each group tries plain and streaming
- * stores for each size class, and keeps the faster ones. The time of a cache
+/* Chooses the stores of collectives by trying both kinds. The time of a cache
  * line between two caches is not enough to decide. If the caches are far apart,
  * streaming stores are several times faster on one processor and a quarter
  * slower on another.
  *
- * A trial has four turns: plain, streaming, plain, streaming. A turn first goes
- * once round the rings without timing, because streaming stores leave the rings
- * out of the caches and plain ones leave them there. The timed calls all have
- * one key (kind and size). The time of a call is counted from the beginning of
- * the last rank to the end of the last rank, so that early ranks do not count.
- * An exception is a rank that only sends, such as the root of a broadcast: it
- * runs ahead, and receivers then find data that was stored long before. So its
- * whole time counts. One call may be very short, so the calls of a turn are
- * divided into windows, and the second shortest window is the time of the turn.
- * Streaming stores are chosen only if they are clearly faster in both halves of
- * the trial; so after interruptions plain stores are chosen.
+ * A trial runs before a collective, when enough bytes have gone through the
+ * rings. Each rank has a partner half the ranks away. Both put pieces into
+ * their rings, by streaming stores, then by plain ones, and copy the partner's
+ * pieces out. The pieces lie one behind the other, as those of collectives do:
+ * a place that is written again soon is still in the reader's cache, and slow.
+ * The median of the pieces is the time of a kind, so that interruptions do not
+ * matter. Streaming stores must be clearly faster; on the processors where they
+ * are of use at all, they take a third of the time. All ranks use them if one
+ * pair of ranks needs them.
  *
- * All ranks count the same calls and bytes, so they change turns together. Each
- * rank stores its times in its control block. The steps after the trial show
- * when all ranks have done so; then every rank decides by the times of all, and
- * so decides the same. Ranks move between processors, so a trial is repeated
- * after 64 times its own traffic. */
+ * Ranks move between processors, so that the trial is repeated. A piece of far
+ * ranks takes 45 us by plain stores, so that a trial takes half a millisecond
+ * at most, and a tenth of one if they are near. */
 #include "config.h"
 
-#include "backends/shm/copy.h"
-#include "backends/shm/request.h"
+#include "backends/shm/steps.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
-/* traffic between two trials, in multiples of a trial's traffic */
-#define REST 64
-/* number of other calls after which a key is given up */
-#define AWAY_MOST 256
-/* Bytes of the timed calls of a turn: the size of the ring, because the root of
- * a broadcast waits each time that the ring is full; but the number of calls
- * has limits. */
-#define TIMED_BYTES ((size_t)4 << 20)
-/* windows of a turn; also the least number of its calls */
-#define WINDOWS 4
-/* streaming stores must save at least 1 / CLEARLY of the time */
-#define CLEARLY 20
+#include <glib.h>
 
-static const char *const class_names[SHM_CLASSES] = {
-    "less than 1K", "1K to 16K", "16K to 128K", "128K to 1M", "1M and more"};
+#define PIECE ((size_t)64 << 10)
+#define PIECES SHM_TRIAL_PIECES
+/* bytes of a ring before the first trial, and between two */
+#define FIRST ((uint64_t)64 << 10)
+#define PERIOD ((uint64_t)256 << 20)
+/* Streaming stores must take less than CLEARLY of the time, in percent. */
+#define CLEARLY 75
+
+enum { STAGE_TOUCH, STAGE_PIECES, STAGE_VERDICT };
 
 static const char *const store_names[] = {
     [SHM_PLAIN] = "plain", [SHM_STREAM] = "streaming"};
 
-static shm_store_t turn_store(unsigned turn)
+static int compare_ns(const void *a, const void *b)
 {
-    return turn % 2 ? SHM_STREAM : SHM_PLAIN;
+    const uint64_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
 }
 
-static uint8_t timed_calls(size_t bytes)
+shm_store_t shm_trial_judge(uint64_t ns[2][PIECES], uint64_t ret_ns[2])
 {
-    size_t calls = WINDOWS;
-
-    while (calls < SHM_TRIAL_TIMED && calls * bytes < TIMED_BYTES)
-        calls *= 2;
-    return (uint8_t)calls;
-}
-
-static void trial_start(shm_trial_t *trial, shm_key_t key, uint64_t place,
-                        uint64_t ring)
-{
-    trial->stage = SHM_TRIAL_TURNS;
-    trial->turn = trial->timed = 0;
-    trial->away = 0;
-    trial->key = key;
-    trial->calls = timed_calls(key.bytes);
-    trial->begun = place;
-    trial->next = place + ring;
-    trial->store = turn_store(0);
-}
-
-bool shm_trial_next(shm_trial_t *trial, shm_key_t key, uint64_t place,
-                    uint64_t ring)
-{
-    if (trial->stage == SHM_TRIAL_REST && place >= trial->next)
-        trial_start(trial, key, place, ring);
-    if (trial->stage != SHM_TRIAL_TURNS)
-        return false;
-    if (key.bytes != trial->key.bytes || key.coll != trial->key.coll) {
-        if (++trial->away > AWAY_MOST)
-            trial_start(trial, key, place, ring);
-        return false;
+    for (int store = 0; store < 2; store++) {
+        qsort(ns[store], PIECES, sizeof **ns, compare_ns);
+        ret_ns[store] = ns[store][PIECES / 2];
     }
-    trial->away = 0;
-    return place >= trial->next;
+    return ret_ns[SHM_STREAM] < ret_ns[SHM_PLAIN] * CLEARLY / 100 ? SHM_STREAM
+                                                                  : SHM_PLAIN;
 }
 
-unsigned shm_trial_timed(shm_trial_t *trial, uint64_t place, uint64_t step,
-                         uint64_t ring)
+int shm_trial_partner(int rank, int ranks)
 {
-    const unsigned call = trial->turn * trial->calls + trial->timed;
+    const int half = ranks / 2;
 
-    if (++trial->timed < trial->calls)
-        return call;
-    trial->timed = 0;
-    trial->next = place + ring;
-    if (++trial->turn < SHM_TRIAL_TURN_COUNT) {
-        trial->store = turn_store(trial->turn);
-    } else {
-        trial->stage = SHM_TRIAL_WAIT;
-        trial->store = trial->choice;
-        trial->step = step;
+    if (rank < half)
+        return rank + half;
+    return rank < 2 * half ? rank - half : -1;
+}
+
+static void tried_begin(shm_t *shm)
+{
+    const size_t most =
+        (size_t)shm->layout.ring_size / 8 & ~(size_t)(SHM_LINE - 1);
+
+    shm_trial_free(shm); /* of a collective that was cancelled */
+    shm->tried = (shm_tried_t){.piece = MIN(PIECE, most)};
+    shm->tried.source = g_try_malloc(2 * shm->tried.piece);
+    if (shm->tried.source) {
+        memset(shm->tried.source, 0x3f, 2 * shm->tried.piece);
+        shm->tried.sink = shm->tried.source + shm->tried.piece;
     }
-    return call;
 }
 
-/* Returns the time of a call; UINT64_MAX if a rank has not timed it. */
-static uint64_t call_ns(const shm_span_t *const *spans, int ranks,
-                        unsigned call)
+void shm_trial_free(shm_t *shm)
 {
-    uint64_t begin_ns = 0, end_ns = 0, ahead_ns = 0;
+    g_clear_pointer(&shm->tried.source, g_free);
+}
 
-    for (int r = 0; r < ranks; r++) {
-        const shm_span_t span = spans[r][call];
-        const uint64_t own_end_ns = span.begin_ns + span.ns;
+/* The kind of stores for a piece. */
+static shm_store_t piece_store(size_t piece)
+{
+    return piece < PIECES ? SHM_STREAM : SHM_PLAIN;
+}
 
-        if (!span.begin_ns)
-            return UINT64_MAX;
-        begin_ns = span.begin_ns > begin_ns ? span.begin_ns : begin_ns;
-        end_ns = own_end_ns > end_ns ? own_end_ns : end_ns;
-        if (span.ahead && span.ns > ahead_ns)
-            ahead_ns = span.ns;
+/* Maps the pages of the pieces, so that no piece has to; write: this rank's. */
+static void pages_touch(const shm_t *shm, int ring, bool write)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const uint64_t at = shm->place % shm->layout.ring_size;
+    const uint64_t end =
+        MIN(at + 2 * PIECES * shm->tried.piece, shm->layout.ring_size);
+    volatile unsigned char *bytes = shm_ring(shm, ring);
+
+    for (uint64_t i = at; i < end; i += page) {
+        const unsigned char byte = bytes[i];
+
+        if (write)
+            bytes[i] = byte;
     }
-    return end_ns - begin_ns > ahead_ns ? end_ns - begin_ns : ahead_ns;
 }
 
-/* Returns the time of `size` calls from number `first` on; UINT64_MAX if one of
- * them does not count. */
-static uint64_t window_ns(const shm_span_t *const *spans, int ranks,
-                          unsigned first, unsigned size)
+/* Meets the partner, whose ring has memory then. */
+static int trial_touch(shm_t *shm, shm_op_t *op)
 {
-    uint64_t sum_ns = 0;
+    const int partner = shm_trial_partner(shm->rank, shm->ranks);
+    dscomm_status_t status;
 
-    for (unsigned i = 0; i < size; i++) {
-        const uint64_t ns = call_ns(spans, ranks, first + i);
-
-        if (ns == UINT64_MAX)
-            return ns;
-        sum_ns += ns;
+    if (!op->published) {
+        if (!op->taken)
+            op->taken = shm_take(shm, 0);
+        if (!shm_writable(shm, op->taken))
+            return SHM_AGAIN;
+        if ((status = shm_ring_ready(shm)))
+            return status;
+        pages_touch(shm, shm->rank, true);
+        shm_raise(shm, op->taken);
+        op->data = op->taken + 1;
+        op->taken = 0;
+        op->published++;
+        shm->moves++;
     }
-    return sum_ns / size;
-}
-
-/* Returns the time of a turn: its second shortest window, which is neither an
- * outlier nor interrupted; UINT64_MAX if too few windows count. */
-static uint64_t turn_ns(const shm_span_t *const *spans, int ranks,
-                        unsigned calls, unsigned turn)
-{
-    const unsigned size = calls / WINDOWS;
-    uint64_t shortest_ns = UINT64_MAX, second_ns = UINT64_MAX;
-
-    for (unsigned w = 0; w < WINDOWS; w++) {
-        const uint64_t ns =
-            window_ns(spans, ranks, turn * calls + w * size, size);
-
-        if (ns < shortest_ns) {
-            second_ns = shortest_ns;
-            shortest_ns = ns;
-        } else if (ns < second_ns) {
-            second_ns = ns;
-        }
+    if (partner >= 0) {
+        if (!shm_raised(shm, partner, op->data - 1))
+            return SHM_AGAIN;
+        pages_touch(shm, partner, false);
     }
-    return second_ns;
+    op->published = 0;
+    op->stage = STAGE_PIECES;
+    shm->moves++;
+    return SHM_DONE;
 }
 
-shm_store_t shm_trial_judge(const shm_span_t *const *spans, int ranks,
-                            unsigned calls, uint64_t ret_ns[2])
+static int piece_put(shm_t *shm, shm_op_t *op)
 {
-    bool faster = true;
+    shm_tried_t *tried = &shm->tried;
+    dscomm_status_t status;
 
-    ret_ns[SHM_PLAIN] = ret_ns[SHM_STREAM] = UINT64_MAX;
-    for (unsigned turn = 0; turn < SHM_TRIAL_TURN_COUNT; turn += 2) {
-        const uint64_t plain = turn_ns(spans, ranks, calls, turn);
-        const uint64_t stream = turn_ns(spans, ranks, calls, turn + 1);
-
-        faster =
-            faster && plain != UINT64_MAX && stream < plain - plain / CLEARLY;
-        if (plain < ret_ns[SHM_PLAIN])
-            ret_ns[SHM_PLAIN] = plain;
-        if (stream < ret_ns[SHM_STREAM])
-            ret_ns[SHM_STREAM] = stream;
+    if (!op->taken)
+        op->taken = shm_take(shm, tried->piece);
+    if (!shm_writable(shm, op->taken))
+        return SHM_AGAIN;
+    if ((status = shm_ring_ready(shm)))
+        return status;
+    tried->begin_ns = (uint64_t)shm_now_ns();
+    if (tried->source) {
+        shm->store = (uint8_t)piece_store(op->published);
+        shm_hand_over(shm, shm_region(shm, shm->rank, op->taken), tried->source,
+                      tried->piece);
     }
-    return faster ? SHM_STREAM : SHM_PLAIN;
+    shm_raise(shm, op->taken);
+    op->taken = 0;
+    op->published++;
+    shm->moves++;
+    return SHM_DONE;
 }
 
-void shm_trial_conclude(shm_trial_t *trial, shm_store_t choice, uint64_t place)
+static int piece_get(shm_t *shm, shm_op_t *op)
 {
-    trial->stage = SHM_TRIAL_REST;
-    trial->choice = trial->store = (uint8_t)choice;
-    trial->next = place + REST * (place - trial->begun);
+    const int partner = shm_trial_partner(shm->rank, shm->ranks);
+    const uint64_t step = op->data + op->finished;
+    shm_tried_t *tried = &shm->tried;
+
+    if (partner >= 0) {
+        if (!shm_raised(shm, partner, step))
+            return SHM_AGAIN;
+        shm_path_look(&shm->path[partner], &shm_control(shm, partner)->done);
+        if (tried->sink)
+            memcpy(tried->sink, shm_region(shm, partner, step), tried->piece);
+        tried->ns[piece_store(op->finished)][op->finished % PIECES] =
+            (uint64_t)shm_now_ns() - tried->begin_ns;
+    }
+    op->finished++;
+    shm_done(shm, step + 1);
+    shm->moves++;
+    return SHM_DONE;
 }
 
-static void log_choice(const shm_t *shm, int class, const shm_trial_t *before,
-                       const uint64_t ns[2])
+/* Puts this rank's verdict into its line. */
+static int verdict_put(shm_t *shm, shm_op_t *op)
 {
-    const shm_trial_t *trial = &shm->trial[class];
+    if (!op->taken)
+        op->taken = shm_take(shm, 0);
+    if (!shm_writable(shm, op->taken))
+        return SHM_AGAIN;
+    shm->trial.choice = (uint8_t)shm_trial_judge(shm->tried.ns, shm->trial.ns);
+    shm_line(shm, shm->rank, op->taken)->word[0] = shm->trial.choice;
+    op->data = op->taken;
+    op->taken = 0;
+    op->stage = STAGE_VERDICT;
+    shm_raise(shm, op->data);
+    shm->moves++;
+    return SHM_DONE;
+}
+
+static void choice_log(const shm_t *shm, const shm_trial_t *before)
+{
+    const shm_trial_t *trial = &shm->trial;
     const bool news = !before->chosen || before->choice != trial->choice;
 
     dscomm_log(news ? DSCOMM_LOG_INFO : DSCOMM_LOG_DEBUG, "shm",
-               "group '%s': payloads of %s go by %s stores (plain %.1f us, "
-               "streaming %.1f us)",
-               shm->name, class_names[class], store_names[trial->choice],
-               (double)ns[SHM_PLAIN] / 1e3, (double)ns[SHM_STREAM] / 1e3);
+               "group '%s': payloads go by %s stores; 64 KiB take %.1f us by "
+               "plain ones, %.1f by streaming ones",
+               shm->name, store_names[trial->choice],
+               (double)trial->ns[SHM_PLAIN] / 1e3,
+               (double)trial->ns[SHM_STREAM] / 1e3);
 }
 
-/* Ends a trial. If no call of a kind counts, the choice stays. */
-static void trial_end(shm_t *shm, int class)
+/* Decides by the verdicts of all ranks, and begins the collective. */
+static int trial_end(shm_t *shm, shm_op_t *op, const shm_trial_t *before)
 {
-    shm_trial_t *trial = &shm->trial[class];
-    const shm_trial_t before = *trial;
-    shm_store_t choice;
-    uint64_t ns[2];
+    const int partner = shm_trial_partner(shm->rank, shm->ranks);
 
+    for (; op->peer < shm->ranks; op->peer++)
+        if (!shm_raised(shm, op->peer, op->data))
+            return SHM_AGAIN;
+    shm_all_arrived(shm, op->data);
     for (int r = 0; r < shm->ranks; r++)
-        shm->sources[r] = shm_control(shm, r)->trial[class];
-    choice = shm_trial_judge((const shm_span_t *const *)shm->sources,
-                             shm->ranks, trial->calls, ns);
-    if (ns[SHM_PLAIN] == UINT64_MAX || ns[SHM_STREAM] == UINT64_MAX) {
-        shm_trial_conclude(trial, (shm_store_t)trial->choice, shm->place);
-        return;
+        if (shm_line(shm, r, op->data)->word[0] == SHM_STREAM)
+            shm->trial.choice = SHM_STREAM;
+    shm_done(shm, op->data + 1);
+    shm->trial.chosen = true;
+    shm->trial.plain = shm->trial.choice == SHM_PLAIN && partner >= 0 &&
+                       shm_path_is_far(&shm->path[partner]);
+    shm->trial.next = shm->place + PERIOD;
+    shm->store = shm->trial.choice;
+    choice_log(shm, before);
+    shm_trial_free(shm);
+    op->published = op->finished = 0;
+    op->peer = op->stage = 0;
+    op->first = op->data = shm->step;
+    shm->moves++;
+    return op->begin(shm, op);
+}
+
+static int trial_advance(shm_t *shm, shm_op_t *op)
+{
+    const shm_trial_t before = shm->trial;
+    int result;
+
+    if (op->stage == STAGE_TOUCH && (result = trial_touch(shm, op)) != SHM_DONE)
+        return result;
+    while (op->finished < 2 * PIECES) {
+        if (op->published == op->finished &&
+            (result = piece_put(shm, op)) != SHM_DONE)
+            return result;
+        if ((result = piece_get(shm, op)) != SHM_DONE)
+            return result;
     }
-    shm_trial_conclude(trial, choice, shm->place);
-    trial->chosen = true;
-    log_choice(shm, class, &before, ns);
+    if (op->stage == STAGE_PIECES &&
+        (result = verdict_put(shm, op)) != SHM_DONE)
+        return result;
+    return trial_end(shm, op, &before);
 }
 
-/* False for the _v forms, because their counts, and so their classes, differ
- * between ranks. */
-static bool is_tried(const shm_t *shm, const dscomm_coll_args_t *args)
+bool shm_trial_due(const shm_t *shm)
 {
-    return shm->trying && args->coll != DSCOMM_COLL_ALL_GATHER_V &&
-           args->coll != DSCOMM_COLL_REDUCE_SCATTER_V &&
-           args->coll != DSCOMM_COLL_GATHER_V &&
-           args->coll != DSCOMM_COLL_SCATTER_V &&
-           args->coll != DSCOMM_COLL_ALL_TO_ALL_V;
+    return shm->trying && shm->place >= shm->trial.next;
 }
 
-void shm_trial_begin(shm_t *shm, shm_op_t *op)
+int shm_trial_begin(shm_t *shm, shm_op_t *op)
 {
-    const dscomm_coll_args_t *args = op->args;
-    const size_t bytes = args->count * args->element;
-    const int class = shm_class(bytes);
-    shm_trial_t *trial = &shm->trial[class];
-
-    if (class && is_tried(shm, args)) {
-        op->class = class;
-        if (shm_trial_next(trial, (shm_key_t){bytes, args->coll}, shm->place,
-                           shm->layout.ring_size))
-            op->begin_ns = (uint64_t)shm_now_ns();
-    }
-    shm->store = trial->store;
+    tried_begin(shm);
+    dscomm_phase(op->args, DSCOMM_PHASE_OTHER);
+    op->advance = trial_advance;
+    return SHM_AGAIN;
 }
 
-static bool only_sends(const shm_t *shm, const dscomm_coll_args_t *args)
+void shm_trial_init(shm_t *shm, const shm_t *parent)
 {
-    const bool root = args->root == shm->rank;
-
-    if (args->coll == DSCOMM_COLL_BROADCAST ||
-        args->coll == DSCOMM_COLL_SCATTER)
-        return root;
-    return !root && (args->coll == DSCOMM_COLL_GATHER ||
-                     args->coll == DSCOMM_COLL_REDUCE);
-}
-
-/* Records the span of a call. A buffer that was read in place was not copied,
- * so its call does not count. */
-static void record_span(shm_t *shm, const shm_op_t *op)
-{
-    shm_trial_t *trial = &shm->trial[op->class];
-    const unsigned call =
-        shm_trial_timed(trial, shm->place, shm->step, shm->layout.ring_size);
-    const uint64_t ns = (uint64_t)shm_now_ns() - op->begin_ns;
-    const bool copied = op->region && !op->referenced;
-
-    shm->own->trial[op->class][call] = (shm_span_t){
-        .begin_ns = copied ? op->begin_ns : 0,
-        .ns = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX,
-        .ahead = only_sends(shm, op->args),
-    };
-}
-
-/* True if all ranks have recorded their times. Each rank has waited for a line
- * of op->first, which others reuse only after all ranks have read the step that
- * is SHM_LINES earlier. */
-static bool all_recorded(const shm_trial_t *trial, const shm_op_t *op)
-{
-    return trial->stage == SHM_TRIAL_WAIT &&
-           op->first >= trial->step + SHM_LINES - 1;
-}
-
-void shm_trial_end(shm_t *shm, const shm_op_t *op)
-{
-    if (op->begin_ns)
-        record_span(shm, op);
-    else if (all_recorded(&shm->trial[op->class], op))
-        trial_end(shm, op->class);
+    if (parent)
+        shm->trial = parent->trial;
+    shm->trial.next = FIRST;
+    shm->store = shm->trial.choice;
 }
 
 void shm_tuning(void *impl, char *text, size_t size)
 {
-    const shm_t *shm = impl;
-    size_t used = 0;
+    const shm_trial_t *trial = &((const shm_t *)impl)->trial;
 
-    for (int c = 0; c < SHM_CLASSES && used < size; c++)
-        if (shm->trial[c].chosen)
-            used += (size_t)snprintf(text + used, size - used, "%s%s %s",
-                                     used ? ", " : "stores of ", class_names[c],
-                                     store_names[shm->trial[c].choice]);
+    if (trial->chosen)
+        snprintf(text, size,
+                 "%s stores (64 KiB: plain %.1f us, streaming %.1f us)",
+                 store_names[trial->choice], (double)trial->ns[SHM_PLAIN] / 1e3,
+                 (double)trial->ns[SHM_STREAM] / 1e3);
 }

@@ -93,9 +93,9 @@ is "$(awk -F, '{ print $1, $7 }' "$scratch/out" | tr '\n' ' ')" \
     'operation place all_reduce out all_reduce in barrier out ' 'CSV: lines'
 is "$(grep -c "$(printf '\r')" "$scratch/err")" 0 'no progress but to a terminal'
 
-# What was chosen by trial, in every form: a trial of 1 MiB ends within 100 calls.
+# What was chosen by trial, in every form.
 if [ "$(nproc)" -gt 1 ]; then
-    choice='stores of 1M and more (plain|streaming)'
+    choice='(plain|streaming) stores \(64 KiB: plain [0-9.]+ us, streaming [0-9.]+ us\)'
     perf -n 2 all_reduce -b 1M -e 1M -i 100 --backend shm
     like "$out" "^# Chosen by trial      : $choice" 'the table tells the choice of stores'
     perf -n 2 all_reduce -b 1M -e 1M -i 100 --backend shm --csv
