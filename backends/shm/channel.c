@@ -17,6 +17,9 @@
 #define INSIDE_MOST ((size_t)17 * SHM_LINE - FRAME_HEAD)
 #define EAGER_MOST ((size_t)8 << 10)
 #define CHUNK_MOST ((size_t)8 << 10)
+/* Chunks are passed one by one if no more than SHORT_MOST bytes are left. */
+#define SHORT_MOST ((size_t)16 << 10)
+#define LONG_LEAST ((size_t)128 << 10)
 
 G_STATIC_ASSERT(offsetof(shm_frame_t, payload) == FRAME_HEAD);
 G_STATIC_ASSERT(EAGER_MOST <= UINT16_MAX);
@@ -198,21 +201,23 @@ void shm_frame_release(shm_end_t *end, const shm_frame_t *frame)
 }
 
 /* Returns the number of chunks that are passed together, from slot on: few if
- * few bytes are left, so that both ranks copy at the same time; else more. */
-static inline size_t run_of(const shm_end_t *end, size_t slot, size_t size)
+ * few bytes are left, so that both ranks copy at the same time. Bytes that come
+ * from memory are read faster in large pieces. */
+static inline size_t run_of(const shm_end_t *end, size_t slot, size_t size,
+                            shm_store_t store)
 {
-    const size_t run = size >= (size_t)256 << 10 ? 8
-                       : size > (size_t)16 << 10 ? 2
-                                                 : 1;
+    const size_t long_run = store == SHM_STREAM && size >= LONG_LEAST ? 8 : 2;
 
-    return MIN(run, end->nchunks - slot);
+    return MIN(size > SHORT_MOST ? long_run : 1, end->nchunks - slot);
 }
 
 size_t shm_chunk_put(shm_end_t *end, uint64_t id, const void *source,
                      size_t size)
 {
-    size_t slot = (size_t)(end->chunks % end->nchunks);
-    size_t run = run_of(end, slot, size);
+    const size_t slot = (size_t)(end->chunks % end->nchunks);
+    const shm_store_t store =
+        shm_path_store(end->path, &end->credit->chunks, size);
+    const size_t run = run_of(end, slot, size, store);
 
     if (end->chunks + run > end->chunks_free_to) {
         end->chunks_free_to =
@@ -222,9 +227,9 @@ size_t shm_chunk_put(shm_end_t *end, uint64_t id, const void *source,
             return 0;
     }
     size = MIN(size, run * end->chunk_bytes);
-    shm_path_copy(end->path, &end->credit->chunks,
-                  end->chunk + slot * end->chunk_bytes, source, size);
+    shm_store_copy(store, end->chunk + slot * end->chunk_bytes, source, size);
     end->flag[slot].word[0] = id;
+    end->flag[slot].word[1] = size;
     atomic_store_explicit(&end->flag[slot].flag, end->chunks + 1,
                           memory_order_release);
     end->chunks += run;
@@ -242,19 +247,15 @@ bool shm_chunk_peek(const shm_end_t *end, uint64_t *ret_id)
     return true;
 }
 
-size_t shm_chunk_get(shm_end_t *end, void *dest, size_t size, size_t keep)
+size_t shm_chunk_get(shm_end_t *end, void *dest, size_t keep)
 {
-    size_t slot = (size_t)(end->chunks % end->nchunks);
-    size_t run = run_of(end, slot, size);
+    const size_t slot = (size_t)(end->chunks % end->nchunks);
+    const size_t size = (size_t)end->flag[slot].word[1];
 
-    if (atomic_load_explicit(&end->flag[slot].flag, memory_order_acquire) !=
-        end->chunks + 1)
-        return 0;
-    size = MIN(size, run * end->chunk_bytes);
     if (keep)
-        shm_copy_out(dest, end->chunk + slot * end->chunk_bytes,
-                     size < keep ? size : keep);
-    end->chunks += run;
+        shm_path_take(end->path, dest, end->chunk + slot * end->chunk_bytes,
+                      MIN(size, keep));
+    end->chunks += (size + end->chunk_bytes - 1) / end->chunk_bytes;
     atomic_store_explicit(&end->credit->chunks, end->chunks,
                           memory_order_release);
     return size;

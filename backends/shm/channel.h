@@ -56,7 +56,8 @@ typedef struct {
     shm_credit_t *credit;
     unsigned char *ring; /* of frames */
     unsigned char *data; /* ring of long payloads */
-    shm_line_t *flag; /* of each chunk; word[0]: id of its message */
+    /* of each chunk that begins a piece; words: id of the message, bytes */
+    shm_line_t *flag;
     unsigned char *chunk;
     size_t ring_bytes, data_bytes; /* powers of two */
     size_t inside; /* largest payload that is inside its frame */
@@ -83,13 +84,13 @@ void shm_frame_commit(shm_end_t *end, shm_frame_t *frame, size_t payload);
 shm_frame_t *shm_frame_peek(shm_end_t *end);
 void shm_frame_release(shm_end_t *end, const shm_frame_t *frame);
 
-/* Copies at most size bytes into, or out of, the next chunk. Returns the bytes
- * copied; 0 if there is no room, or nothing to read. The receiver passes the
- * same sizes as the sender; dest may be NULL, or shorter than size. */
+/* Copies a piece of at most size bytes into the next chunks. Returns the bytes
+ * copied; 0 if there is no room. */
 size_t shm_chunk_put(shm_end_t *end, uint64_t id, const void *source,
                      size_t size);
-/* Whether there is a chunk to read; *ret_id: the message that it belongs to. */
+/* Whether there is a piece to read; *ret_id: the message that it belongs to. */
 bool shm_chunk_peek(const shm_end_t *end, uint64_t *ret_id);
-size_t shm_chunk_get(shm_end_t *end, void *dest, size_t size, size_t keep);
+/* Copies at most keep bytes of that piece to dest. Returns its bytes. */
+size_t shm_chunk_get(shm_end_t *end, void *dest, size_t keep);
 
 #endif

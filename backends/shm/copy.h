@@ -20,29 +20,46 @@ size_t shm_cache_bytes(void);
  * ranks after the next release store, as after memcpy(). */
 void shm_copy_stream(void *dest, const void *source, size_t size);
 
-/* memcpy() of bytes that another rank has just written. */
+/* memcpy() of bytes that are in the cache of the rank that has written them. */
 void shm_copy_out(void *dest, const void *source, size_t size);
 
 /* Returns the stores for a message: those of the path, unless the group's
  * trial has found that distance does not matter. word: see shm_path_look(). */
-static inline uint8_t shm_path_store(shm_path_t *path,
-                                     const _Atomic uint64_t *word, size_t size)
+static inline shm_store_t
+shm_path_store(shm_path_t *path, const _Atomic uint64_t *word, size_t size)
 {
     if (path->trial && path->trial->plain)
         return SHM_PLAIN;
     if (size >= SHM_LOOK_MIN && path->left && !--path->left)
         shm_path_look(path, word);
-    return path->store;
+    return (shm_store_t)path->store;
+}
+
+static inline void shm_store_copy(shm_store_t store, void *dest,
+                                  const void *source, size_t size)
+{
+    if (store == SHM_STREAM)
+        shm_copy_stream(dest, source, size);
+    else
+        memcpy(dest, source, size);
 }
 
 /* Copies to memory that the rank of a path will read. */
 static inline void shm_path_copy(shm_path_t *path, const _Atomic uint64_t *word,
                                  void *dest, const void *source, size_t size)
 {
-    if (shm_path_store(path, word, size) == SHM_STREAM)
-        shm_copy_stream(dest, source, size);
-    else
+    shm_store_copy(shm_path_store(path, word, size), dest, source, size);
+}
+
+/* Copies bytes that the rank of a path has just written. What it has streamed
+ * comes from memory. */
+static inline void shm_path_take(const shm_path_t *path, void *dest,
+                                 const void *source, size_t size)
+{
+    if (path->store == SHM_STREAM)
         memcpy(dest, source, size);
+    else
+        shm_copy_out(dest, source, size);
 }
 
 /* Copies with loads as wide as the stores with which a schedule has just made

@@ -261,7 +261,7 @@ static void take_bytes(shm_t *shm, shm_request_t *request, int source, int tag,
     for (size_t at = SHM_LINE; keep <= PREFETCHED && at < keep; at += SHM_LINE)
         __builtin_prefetch((const char *)data + at);
     if (keep)
-        shm_copy_out(wanted->recv, data, keep);
+        shm_path_take(&shm->path[source], wanted->recv, data, keep);
     shm_received(shm, request, source, tag, bytes);
 }
 
@@ -347,8 +347,7 @@ static void take_chunk(shm_t *shm, shm_pair_t *pair, int rank,
     size_t keep = at < wanted->bytes ? wanted->bytes - at : 0;
 
     request->p2p.moved += shm_chunk_get(
-        &pair->in, keep ? (unsigned char *)wanted->recv + at : NULL,
-        (size_t)request->p2p.total - at, keep);
+        &pair->in, keep ? (unsigned char *)wanted->recv + at : NULL, keep);
     if (request->p2p.moved < request->p2p.total)
         return;
     shm_list_remove(&pair->arriving, request);
@@ -364,7 +363,6 @@ static void take_chunk(shm_t *shm, shm_pair_t *pair, int rank,
 static bool keep_chunk(shm_t *shm, shm_pair_t *pair, int rank, uint64_t id)
 {
     shm_early_t *early = shm->p2p->early;
-    size_t left;
 
     while (early && (early->source != rank || !early->ahead || early->id != id))
         early = early->next;
@@ -376,9 +374,8 @@ static bool keep_chunk(shm_t *shm, shm_pair_t *pair, int rank, uint64_t id)
         shm_early_fail(shm, rank);
         return false;
     }
-    left = (size_t)early->bytes - early->moved;
-    early->moved +=
-        shm_chunk_get(&pair->in, early->kept + early->moved, left, left);
+    early->moved += shm_chunk_get(&pair->in, early->kept + early->moved,
+                                  (size_t)early->bytes - early->moved);
     return true;
 }
 

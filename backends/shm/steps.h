@@ -134,10 +134,7 @@ static inline dscomm_status_t shm_ring_ready(shm_t *shm)
 static inline void shm_hand_over(const shm_t *shm, void *dest,
                                  const void *source, size_t size)
 {
-    if (shm->store == SHM_STREAM)
-        shm_copy_stream(dest, source, size);
-    else
-        memcpy(dest, source, size);
+    shm_store_copy((shm_store_t)shm->store, dest, source, size);
 }
 
 #endif
