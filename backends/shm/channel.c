@@ -19,7 +19,8 @@
 #define CHUNK_MOST ((size_t)8 << 10)
 /* Chunks are passed one by one if no more than SHORT_MOST bytes are left. */
 #define SHORT_MOST ((size_t)16 << 10)
-#define LONG_LEAST ((size_t)128 << 10)
+#define LONG_LEAST_STREAM ((size_t)128 << 10)
+#define LONG_LEAST_PLAIN ((size_t)1 << 20)
 
 G_STATIC_ASSERT(offsetof(shm_frame_t, payload) == FRAME_HEAD);
 G_STATIC_ASSERT(EAGER_MOST <= UINT16_MAX);
@@ -206,9 +207,11 @@ void shm_frame_release(shm_end_t *end, const shm_frame_t *frame)
 static inline size_t run_of(const shm_end_t *end, size_t slot, size_t size,
                             shm_store_t store)
 {
-    const size_t long_run = store == SHM_STREAM && size >= LONG_LEAST ? 8 : 2;
+    const size_t least =
+        store == SHM_STREAM ? LONG_LEAST_STREAM : LONG_LEAST_PLAIN;
+    const size_t run = size >= least ? 8 : size > SHORT_MOST ? 2 : 1;
 
-    return MIN(size > SHORT_MOST ? long_run : 1, end->nchunks - slot);
+    return MIN(run, end->nchunks - slot);
 }
 
 size_t shm_chunk_put(shm_end_t *end, uint64_t id, const void *source,
