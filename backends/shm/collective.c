@@ -173,6 +173,8 @@ static int op_begin(shm_t *shm, shm_op_t *op, const dscomm_coll_args_t *args)
     else if (args->op >= 0)
         op->kernel = shm->kernels[args->dtype][args->op];
     op->begin = begins[args->coll];
+    if (shm->trying && !shm->trial.chosen)
+        shm_trial_guess(shm);
     return shm_trial_due(shm) && !is_line(args) ? shm_trial_begin(shm, op)
                                                 : op->begin(shm, op);
 }

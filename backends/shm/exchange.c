@@ -181,8 +181,8 @@ static void put_parts(shm_t *shm, shm_op_t *op, uint64_t step)
 }
 
 /* Returns the reference by which peers read this rank's send buffer in place
- * (shm_heap_reference()), or 0 if they must get it in pieces: it is small, its
- * parts may have gaps between them, or it is not in this rank's heap. */
+ * (shm_reference()), or 0 if they must get it in pieces: it is small, its parts
+ * may have gaps between them, or it cannot be read in place. */
 static uint64_t reference_of(const shm_t *shm, const shm_op_t *op)
 {
     const dscomm_coll_args_t *a = op->args;
@@ -191,7 +191,9 @@ static uint64_t reference_of(const shm_t *shm, const shm_op_t *op)
 
     if (op->inlined || shape_of(op)->counts || bytes < REFERENCE_MIN)
         return 0;
-    return shm_heap_reference(shm, a->send, bytes);
+    return shm_reference(shm, a->send, bytes,
+                         shape_of(op)->senders != ALL ||
+                             shape_of(op)->receivers != ALL);
 }
 
 /* Writes piece `published`, whose step was taken, and raises its flag. All
@@ -251,13 +253,13 @@ static int get_reference(shm_t *shm, shm_op_t *op, int rank, uint64_t reference)
 {
     part_t part = part_in(op, rank);
     size_t skip = shape_of(op)->each ? (size_t)shm->rank * part.bytes : 0;
-    const unsigned char *from =
-        shm_heap_resolve(shm, rank, reference, skip + part.bytes);
+    dscomm_status_t status;
 
-    if (!from)
-        return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
     dscomm_phase(op->args, DSCOMM_PHASE_COPY_OUT);
-    copy_to_user(op, part.start, from + skip, part.bytes);
+    status = shm_reference_read(shm, rank, reference, skip, part.start,
+                                part.bytes, op->stream);
+    if (status)
+        return status;
     /* The owner may have freed the buffer, but only after a revocation. */
     atomic_thread_fence(memory_order_acquire);
     if (shm_is_revoked(shm))

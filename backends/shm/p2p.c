@@ -89,7 +89,7 @@ static shm_frame_kind_t fill_large(shm_t *shm, shm_frame_t *frame,
     frame->id = request->p2p.id = ++pair->next_id;
     frame->reference =
         message->bytes >= REFERENCE_MIN
-            ? shm_heap_reference(shm, message->send, message->bytes)
+            ? shm_reference(shm, message->send, message->bytes, true)
             : 0;
     return frame->reference || message->bytes > AHEAD_MOST ? FRAME_READY
                                                            : FRAME_AHEAD;
@@ -241,12 +241,21 @@ static dscomm_status_t accept_large(shm_t *shm, shm_request_t *request,
     }
     if (message->reference) {
         const size_t bytes = (size_t)message->bytes;
-        const void *from =
-            shm_heap_resolve(shm, message->source, message->reference, bytes);
+        const dscomm_status_t status =
+            shm_reference_read(shm, message->source, message->reference, 0,
+                               wanted->recv, MIN(bytes, wanted->bytes), false);
 
-        if (!from)
-            return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
-        memcpy(wanted->recv, from, MIN(bytes, wanted->bytes));
+        if (status)
+            return status;
+        /* The sender may have used its buffer again, but only after a
+         * revocation, or after it has left: then there is no message. */
+        if (shm_is_revoked(shm))
+            return shm_revoked(shm);
+        if (!shm_reference_held(shm, message->source, message->reference)) {
+            shm_list_append(&shm->p2p->posted, request);
+            shm_want_source(shm, wanted->peer);
+            return DSCOMM_OK;
+        }
         request->p2p.moved = bytes;
     }
     return queue_frame(shm, request, message->source);

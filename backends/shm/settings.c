@@ -30,6 +30,12 @@ const dscomm_setting_t shm_settings[] = {
          "How payloads are put into shared memory: plain stores "
          "leave them in the cache, streaming ones do not; auto "
          "tries both before collectives, and dscomm perf shows the choice."},
+    [SHM_SETTING_SINGLE_COPY] =
+        {"DSCOMM_SHM_SINGLE_COPY", DSCOMM_SETTING_ENUM, "auto", 0, 0,
+         "auto|yes|no",
+         "Whether long payloads are read out of the sender's memory, in one "
+         "copy, if the kernel allows it; auto: if that is faster, as a trial "
+         "shows."},
     [SHM_SETTING_NATIVE] =
         {"DSCOMM_SHM_NATIVE", DSCOMM_SETTING_BOOL, "1", 0, 1, NULL,
          "Collectives by shared memory itself; 0 = by schedules over "

@@ -30,6 +30,7 @@ static dscomm_status_t publish_self(shm_t *shm)
         return status;
     shm->own->native = shm->native = native;
     shm->own->pid = getpid();
+    shm_single_publish(shm);
     return DSCOMM_OK;
 }
 
@@ -111,7 +112,8 @@ static dscomm_status_t tune(shm_t *shm, const dscomm_backend_args_t *args)
         spin = args->oversubscribed ? 0 : SPIN_DEFAULT;
     shm->spin_limit = (unsigned)spin;
     shm_wait_agree(shm);
-    return choose_stores(shm, parent);
+    status = choose_stores(shm, parent);
+    return status ? status : shm_single_look(shm);
 }
 
 static void shm_close(void *impl)

@@ -82,7 +82,8 @@ typedef struct {
     char text[DSCOMM_OP_TEXT];
 } shm_operator_t;
 
-#define SHM_TRIAL_PIECES 9 /* of each kind of stores */
+#define SHM_TRIAL_WAYS 5
+#define SHM_TRIAL_PIECES 9 /* by each way */
 
 /* The stores of collectives: see trial.c. */
 typedef struct {
@@ -91,6 +92,9 @@ typedef struct {
     bool plain; /* plain stores are faster although the partner is far */
     uint64_t next; /* place in the rings from which on there is a trial */
     uint64_t ns[2]; /* of a piece by each kind, on this rank */
+    /* Shortest payload that is read in place if all ranks send, and if one
+     * sends; 0: none is. */
+    size_t single, single_one_way;
 } shm_trial_t;
 
 typedef struct {
@@ -113,6 +117,8 @@ typedef struct {
     int32_t pid;
     bool unordered; /* membarrier(2) does not work for this rank */
     bool native; /* DSCOMM_SHM_NATIVE here */
+    uint64_t word; /* address of a word that the others try to read */
+    _Atomic bool reads; /* this rank may read all others' memory */
     _Alignas(SHM_LINE) _Atomic uint8_t channel[SHM_MAX_RANKS]; /* in use */
     _Alignas(SHM_LINE) shm_record_t record[SHM_RECORDS];
     shm_counts_t counts;
@@ -142,7 +148,10 @@ typedef struct {
 /* A trial that is under way. */
 typedef struct {
     uint64_t begin_ns; /* when the current piece was begun */
-    uint64_t ns[2][SHM_TRIAL_PIECES];
+    uint64_t ns[SHM_TRIAL_WAYS][SHM_TRIAL_PIECES];
+    unsigned ways; /* that are tried */
+    uint8_t one_way; /* shm_store_t of pieces that go one way */
+    uint64_t other; /* address of the partner's source */
     size_t piece; /* bytes */
     unsigned char *source, *sink; /* of a piece each; NULL: no memory */
 } shm_tried_t;
@@ -207,6 +216,8 @@ struct shm {
     shm_control_t *own;
     unsigned char *base;
     bool ring_reserved;
+    uint64_t word; /* see shm_single_look() */
+    bool asks_single; /* DSCOMM_SHM_SINGLE_COPY is auto: the trial decides */
     size_t cache; /* bytes of the last cache of this rank's processor */
     shm_layout_t layout;
     /* place in the rings of each step's first byte */
@@ -288,6 +299,8 @@ dscomm_status_t shm_connect(shm_t *shm, const dscomm_backend_args_t *args,
 
 /* trial.c: chooses the stores of collectives by trying both kinds. */
 void shm_trial_init(shm_t *shm, const shm_t *parent);
+/* Sets the stores of a collective before the first trial. */
+void shm_trial_guess(shm_t *shm);
 /* True if the next collective must begin with a trial. */
 bool shm_trial_due(const shm_t *shm);
 /* Begins a collective by a trial, after which op->begin() is called. */
@@ -295,12 +308,31 @@ int shm_trial_begin(shm_t *shm, shm_op_t *op);
 void shm_trial_free(shm_t *shm);
 /* The rank with which a rank tries, or -1. */
 int shm_trial_partner(int rank, int ranks);
-/* Returns the kind to use, from the times of pieces, which it sorts. *ret_ns:
- * the time of each kind. */
-shm_store_t shm_trial_judge(uint64_t ns[2][SHM_TRIAL_PIECES],
-                            uint64_t ret_ns[2]);
+/* Whether a rank is the one to which pieces go one way. */
+bool shm_trial_receives(int rank, int ranks);
+/* Sets choice, single, single_one_way and ns by the times of pieces. */
+void shm_trial_judge(const shm_tried_t *tried, shm_trial_t *ret_trial);
 /* Writes the choice as text. */
 void shm_tuning(void *impl, char *text, size_t size);
+
+/* single.c: payloads that are read out of a rank's memory. Each rank publishes
+ * a word; when all have, each looks whether it may read those of the others. */
+void shm_single_publish(shm_t *shm);
+dscomm_status_t shm_single_look(shm_t *shm);
+/* Whether all ranks may read each other's memory. */
+bool shm_single_allowed(const shm_t *shm);
+dscomm_status_t shm_single_read(shm_t *shm, int rank, void *dest,
+                                uint64_t address, size_t size);
+/* What another rank reads [memory, memory + size) by, in place: in this rank's
+ * heap, or in its memory; 0: it is to be copied into the ring. */
+uint64_t shm_reference(const shm_t *shm, const void *memory, size_t size,
+                       bool one_way);
+/* Whether what was read of a rank's memory was there: it has not left. */
+bool shm_reference_held(const shm_t *shm, int rank, uint64_t reference);
+/* Copies size bytes of a rank, skip bytes behind a reference. */
+dscomm_status_t shm_reference_read(shm_t *shm, int rank, uint64_t reference,
+                                   size_t skip, void *dest, size_t size,
+                                   bool stream);
 
 /* store.c: chooses the stores of a path by measuring, as it is used. store: a
  * shm_store_t, or -1: to be measured. */
@@ -492,6 +524,7 @@ enum {
     SHM_SETTING_HEAP,
     SHM_SETTING_SPIN,
     SHM_SETTING_STORE,
+    SHM_SETTING_SINGLE_COPY,
     SHM_SETTING_NATIVE
 };
 

@@ -4,15 +4,16 @@
  * streaming stores are several times faster on one processor and a quarter
  * slower on another.
  *
- * A trial runs before a collective, when enough bytes have gone through the
- * rings. Each rank has a partner half the ranks away. Both put pieces into
- * their rings, by streaming stores, then by plain ones, and copy the partner's
- * pieces out. The pieces lie one behind the other, as those of collectives do:
- * a place that is written again soon is still in the reader's cache, and slow.
- * The median of the pieces is the time of a kind, so that interruptions do not
- * matter. Streaming stores must be clearly faster; on the processors where they
- * are of use at all, they take a third of the time. All ranks use them if one
- * pair of ranks needs them.
+ * A trial runs before a collective, when the rings have been filled once: lines
+ * that the other rank has never read are as fast by plain stores. Until then
+ * the time of a cache line decides. Each rank has a partner half the ranks
+ * away. Both put pieces into their rings, by streaming stores, then by plain
+ * ones, and copy the partner's pieces out. The pieces lie one behind the other,
+ * as those of collectives do: a place that is written again soon is still in
+ * the reader's cache, and slow. The median of the pieces is the time of a kind,
+ * so that interruptions do not matter. Streaming stores must be clearly faster;
+ * on the processors where they are of use at all, they take a third of the
+ * time. All ranks use them if one pair of ranks needs them.
  *
  * Ranks move between processors, so that the trial is repeated. A piece of far
  * ranks takes 45 us by plain stores, so that a trial takes half a millisecond
@@ -29,33 +30,37 @@
 
 #define PIECE ((size_t)64 << 10)
 #define PIECES SHM_TRIAL_PIECES
-/* bytes of a ring before the first trial, and between two */
-#define FIRST ((uint64_t)64 << 10)
+/* bytes of a ring between two trials */
 #define PERIOD ((uint64_t)256 << 20)
 /* Streaming stores must take less than CLEARLY of the time, in percent. */
 #define CLEARLY 75
 
+/* bytes of the short pieces of single copies */
+#define SHORT_PIECE ((size_t)4 << 10)
+/* what is read in place is at least, and from at most this size on */
+#define SINGLE_LEAST ((size_t)16 << 10)
+#define SINGLE_MOST ((double)(1 << 20))
+/* Single copies must take less than this part of the time, in percent. */
+#define CLEARLY_SINGLE 75
+
 enum { STAGE_TOUCH, STAGE_PIECES, STAGE_VERDICT };
+/* Words of a line of the trial. */
+enum { WORD_STORE, WORD_SINGLE, WORD_ONE_WAY, WORD_SOURCE };
+
+/* What is tried, each by PIECES pieces. */
+typedef enum {
+    BY_STREAM,
+    BY_PLAIN,
+    BY_SINGLE,
+    BY_SINGLE_SHORT,
+    ONE_WAY /* by the faster stores, from the lower rank to the higher one */
+} way_t;
+G_STATIC_ASSERT(SHM_TRIAL_WAYS == ONE_WAY + 1);
+/* pieces in a ring, those by single copies left out */
+#define RING_PIECES (3 * PIECES)
 
 static const char *const store_names[] = {
     [SHM_PLAIN] = "plain", [SHM_STREAM] = "streaming"};
-
-static int compare_ns(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-
-    return (*x > *y) - (*x < *y);
-}
-
-shm_store_t shm_trial_judge(uint64_t ns[2][PIECES], uint64_t ret_ns[2])
-{
-    for (int store = 0; store < 2; store++) {
-        qsort(ns[store], PIECES, sizeof **ns, compare_ns);
-        ret_ns[store] = ns[store][PIECES / 2];
-    }
-    return ret_ns[SHM_STREAM] < ret_ns[SHM_PLAIN] * CLEARLY / 100 ? SHM_STREAM
-                                                                  : SHM_PLAIN;
-}
 
 int shm_trial_partner(int rank, int ranks)
 {
@@ -66,13 +71,93 @@ int shm_trial_partner(int rank, int ranks)
     return rank < 2 * half ? rank - half : -1;
 }
 
+bool shm_trial_receives(int rank, int ranks)
+{
+    return rank >= ranks / 2 && shm_trial_partner(rank, ranks) >= 0;
+}
+
+static int compare_ns(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+static uint64_t median_ns(uint64_t ns[PIECES])
+{
+    qsort(ns, PIECES, sizeof *ns, compare_ns);
+    return ns[PIECES / 2];
+}
+
+/* The shortest payload that a single copy takes less time for than the rings,
+ * from the times of a piece; 0: none. Both are taken to be lines over the
+ * bytes, that of the rings through zero. */
+static size_t single_least(double piece, double ring_ns, double single_ns,
+                           double short_ns)
+{
+    const double slope = (single_ns - short_ns) / (piece - SHORT_PIECE);
+    const double base = short_ns - slope * SHORT_PIECE;
+    const double gain = ring_ns / piece * CLEARLY_SINGLE / 100 - slope;
+    size_t least = SINGLE_LEAST;
+
+    if (gain <= 0 || base / gain > SINGLE_MOST)
+        return 0;
+    while ((double)least < base / gain)
+        least *= 2;
+    return least;
+}
+
+void shm_trial_judge(const shm_tried_t *tried, shm_trial_t *ret_trial)
+{
+    uint64_t ns[SHM_TRIAL_WAYS];
+    shm_tried_t sorted = *tried;
+
+    for (int way = 0; way < SHM_TRIAL_WAYS; way++)
+        ns[way] = median_ns(sorted.ns[way]);
+    ret_trial->ns[SHM_PLAIN] = ns[BY_PLAIN];
+    ret_trial->ns[SHM_STREAM] = ns[BY_STREAM];
+    ret_trial->choice =
+        ns[BY_STREAM] < ns[BY_PLAIN] * CLEARLY / 100 ? SHM_STREAM : SHM_PLAIN;
+    ret_trial->single = ret_trial->single_one_way = 0;
+    if (tried->ways <= BY_SINGLE)
+        return;
+    ret_trial->single = single_least(
+        (double)tried->piece, (double)ret_trial->ns[ret_trial->choice],
+        (double)ns[BY_SINGLE], (double)ns[BY_SINGLE_SHORT]);
+    ret_trial->single_one_way =
+        single_least((double)tried->piece, (double)ns[ONE_WAY],
+                     (double)ns[BY_SINGLE], (double)ns[BY_SINGLE_SHORT]);
+}
+
+/* Whether this rank puts data into its ring for a piece. */
+static bool puts_data(const shm_t *shm, way_t way)
+{
+    return way == BY_STREAM || way == BY_PLAIN ||
+           (way == ONE_WAY && !shm_trial_receives(shm->rank, shm->ranks));
+}
+
+/* The stores for a piece; those for all pieces that go one way are found before
+ * the first one. */
+static shm_store_t store_of(shm_t *shm, way_t way, size_t piece)
+{
+    shm_trial_t trial;
+
+    if (way != ONE_WAY)
+        return way == BY_STREAM ? SHM_STREAM : SHM_PLAIN;
+    if (piece % PIECES == 0) {
+        shm_trial_judge(&shm->tried, &trial);
+        shm->tried.one_way = trial.choice;
+    }
+    return (shm_store_t)shm->tried.one_way;
+}
+
 static void tried_begin(shm_t *shm)
 {
     const size_t most =
         (size_t)shm->layout.ring_size / 8 & ~(size_t)(SHM_LINE - 1);
 
     shm_trial_free(shm); /* of a collective that was cancelled */
-    shm->tried = (shm_tried_t){.piece = MIN(PIECE, most)};
+    shm->tried = (shm_tried_t){.piece = MIN(PIECE, most), .ways = BY_SINGLE};
     shm->tried.source = g_try_malloc(2 * shm->tried.piece);
     if (shm->tried.source) {
         memset(shm->tried.source, 0x3f, 2 * shm->tried.piece);
@@ -85,19 +170,13 @@ void shm_trial_free(shm_t *shm)
     g_clear_pointer(&shm->tried.source, g_free);
 }
 
-/* The kind of stores for a piece. */
-static shm_store_t piece_store(size_t piece)
-{
-    return piece < PIECES ? SHM_STREAM : SHM_PLAIN;
-}
-
 /* Maps the pages of the pieces, so that no piece has to; write: this rank's. */
 static void pages_touch(const shm_t *shm, int ring, bool write)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     const uint64_t at = shm->place % shm->layout.ring_size;
     const uint64_t end =
-        MIN(at + 2 * PIECES * shm->tried.piece, shm->layout.ring_size);
+        MIN(at + RING_PIECES * shm->tried.piece, shm->layout.ring_size);
     volatile unsigned char *bytes = shm_ring(shm, ring);
 
     for (uint64_t i = at; i < end; i += page) {
@@ -112,6 +191,8 @@ static void pages_touch(const shm_t *shm, int ring, bool write)
 static int trial_touch(shm_t *shm, shm_op_t *op)
 {
     const int partner = shm_trial_partner(shm->rank, shm->ranks);
+    shm_tried_t *tried = &shm->tried;
+    bool reads = true;
     dscomm_status_t status;
 
     if (!op->published) {
@@ -122,17 +203,28 @@ static int trial_touch(shm_t *shm, shm_op_t *op)
         if ((status = shm_ring_ready(shm)))
             return status;
         pages_touch(shm, shm->rank, true);
+        shm_line(shm, shm->rank, op->taken)->word[WORD_SOURCE] =
+            shm->asks_single && shm->own->reads && tried->piece > SHORT_PIECE
+                ? (uintptr_t)tried->source
+                : 0;
         shm_raise(shm, op->taken);
         op->data = op->taken + 1;
         op->taken = 0;
         op->published++;
         shm->moves++;
     }
-    if (partner >= 0) {
-        if (!shm_raised(shm, partner, op->data - 1))
+    for (; op->peer < shm->ranks; op->peer++)
+        if (!shm_raised(shm, op->peer, op->data - 1))
             return SHM_AGAIN;
+    for (int r = 0; r < shm->ranks; r++)
+        reads = reads && shm_line(shm, r, op->data - 1)->word[WORD_SOURCE] != 0;
+    if (reads)
+        tried->ways = SHM_TRIAL_WAYS;
+    if (partner >= 0) {
+        tried->other = shm_line(shm, partner, op->data - 1)->word[WORD_SOURCE];
         pages_touch(shm, partner, false);
     }
+    op->peer = 0;
     op->published = 0;
     op->stage = STAGE_PIECES;
     shm->moves++;
@@ -142,20 +234,19 @@ static int trial_touch(shm_t *shm, shm_op_t *op)
 static int piece_put(shm_t *shm, shm_op_t *op)
 {
     shm_tried_t *tried = &shm->tried;
-    dscomm_status_t status;
+    const way_t way = (way_t)(op->published / PIECES);
 
     if (!op->taken)
-        op->taken = shm_take(shm, tried->piece);
+        op->taken = shm_take(
+            shm, way == BY_SINGLE || way == BY_SINGLE_SHORT ? 0 : tried->piece);
     if (!shm_writable(shm, op->taken))
         return SHM_AGAIN;
-    if ((status = shm_ring_ready(shm)))
-        return status;
-    tried->begin_ns = (uint64_t)shm_now_ns();
-    if (tried->source) {
-        shm->store = (uint8_t)piece_store(op->published);
-        shm_hand_over(shm, shm_region(shm, shm->rank, op->taken), tried->source,
-                      tried->piece);
-    }
+    if (way != ONE_WAY)
+        tried->begin_ns = (uint64_t)shm_now_ns();
+    if (tried->source && puts_data(shm, way))
+        shm_store_copy(store_of(shm, way, op->published),
+                       shm_region(shm, shm->rank, op->taken), tried->source,
+                       tried->piece);
     shm_raise(shm, op->taken);
     op->taken = 0;
     op->published++;
@@ -167,16 +258,27 @@ static int piece_get(shm_t *shm, shm_op_t *op)
 {
     const int partner = shm_trial_partner(shm->rank, shm->ranks);
     const uint64_t step = op->data + op->finished;
+    const way_t way = (way_t)(op->finished / PIECES);
     shm_tried_t *tried = &shm->tried;
+    dscomm_status_t status = DSCOMM_OK;
+    uint64_t now_ns;
 
-    if (partner >= 0) {
+    if (partner >= 0 &&
+        (way != ONE_WAY || shm_trial_receives(shm->rank, shm->ranks))) {
         if (!shm_raised(shm, partner, step))
             return SHM_AGAIN;
         shm_path_look(&shm->path[partner], &shm_control(shm, partner)->done);
-        if (tried->sink)
+        if (way == BY_SINGLE || way == BY_SINGLE_SHORT)
+            status =
+                shm_single_read(shm, partner, tried->sink, tried->other,
+                                way == BY_SINGLE ? tried->piece : SHORT_PIECE);
+        else if (tried->sink)
             memcpy(tried->sink, shm_region(shm, partner, step), tried->piece);
-        tried->ns[piece_store(op->finished)][op->finished % PIECES] =
-            (uint64_t)shm_now_ns() - tried->begin_ns;
+        if (status)
+            return status;
+        now_ns = (uint64_t)shm_now_ns();
+        tried->ns[way][op->finished % PIECES] = now_ns - tried->begin_ns;
+        tried->begin_ns = now_ns; /* of the next piece, if it goes one way */
     }
     op->finished++;
     shm_done(shm, step + 1);
@@ -187,12 +289,21 @@ static int piece_get(shm_t *shm, shm_op_t *op)
 /* Puts this rank's verdict into its line. */
 static int verdict_put(shm_t *shm, shm_op_t *op)
 {
+    shm_trial_t verdict;
+
     if (!op->taken)
         op->taken = shm_take(shm, 0);
     if (!shm_writable(shm, op->taken))
         return SHM_AGAIN;
-    shm->trial.choice = (uint8_t)shm_trial_judge(shm->tried.ns, shm->trial.ns);
-    shm_line(shm, shm->rank, op->taken)->word[0] = shm->trial.choice;
+    shm_trial_judge(&shm->tried, &verdict);
+    shm->trial.choice = verdict.choice;
+    memcpy(shm->trial.ns, verdict.ns, sizeof verdict.ns);
+    shm_line(shm, shm->rank, op->taken)->word[WORD_STORE] = shm->trial.choice;
+    /* A rank that has not measured agrees. */
+    shm_line(shm, shm->rank, op->taken)->word[WORD_SINGLE] =
+        shm_trial_partner(shm->rank, shm->ranks) < 0 ? 1 : verdict.single;
+    shm_line(shm, shm->rank, op->taken)->word[WORD_ONE_WAY] =
+        shm_trial_receives(shm->rank, shm->ranks) ? verdict.single_one_way : 1;
     op->data = op->taken;
     op->taken = 0;
     op->stage = STAGE_VERDICT;
@@ -212,6 +323,27 @@ static void choice_log(const shm_t *shm, const shm_trial_t *before)
                shm->name, store_names[trial->choice],
                (double)trial->ns[SHM_PLAIN] / 1e3,
                (double)trial->ns[SHM_STREAM] / 1e3);
+    if (before->single != trial->single ||
+        before->single_one_way != trial->single_one_way)
+        dscomm_log(DSCOMM_LOG_INFO, "shm",
+                   "group '%s': payloads are read in place from %zu bytes on, "
+                   "those that go one way from %zu on (0: never)",
+                   shm->name, trial->single, trial->single_one_way);
+}
+
+/* The longest of the shortest payloads, unless a rank has none. */
+static size_t single_of_all(const shm_t *shm, uint64_t step, int word)
+{
+    size_t least = 0;
+
+    for (int r = 0; r < shm->ranks; r++) {
+        const size_t one = shm_line(shm, r, step)->word[word];
+
+        if (!one)
+            return 0;
+        least = MAX(least, one);
+    }
+    return least;
 }
 
 /* Decides by the verdicts of all ranks, and begins the collective. */
@@ -224,8 +356,12 @@ static int trial_end(shm_t *shm, shm_op_t *op, const shm_trial_t *before)
             return SHM_AGAIN;
     shm_all_arrived(shm, op->data);
     for (int r = 0; r < shm->ranks; r++)
-        if (shm_line(shm, r, op->data)->word[0] == SHM_STREAM)
+        if (shm_line(shm, r, op->data)->word[WORD_STORE] == SHM_STREAM)
             shm->trial.choice = SHM_STREAM;
+    if (shm->asks_single && shm->tried.ways > BY_SINGLE) {
+        shm->trial.single = single_of_all(shm, op->data, WORD_SINGLE);
+        shm->trial.single_one_way = single_of_all(shm, op->data, WORD_ONE_WAY);
+    }
     shm_done(shm, op->data + 1);
     shm->trial.chosen = true;
     shm->trial.plain = shm->trial.choice == SHM_PLAIN && partner >= 0 &&
@@ -248,7 +384,7 @@ static int trial_advance(shm_t *shm, shm_op_t *op)
 
     if (op->stage == STAGE_TOUCH && (result = trial_touch(shm, op)) != SHM_DONE)
         return result;
-    while (op->finished < 2 * PIECES) {
+    while (op->finished < shm->tried.ways * PIECES) {
         if (op->published == op->finished &&
             (result = piece_put(shm, op)) != SHM_DONE)
             return result;
@@ -278,17 +414,32 @@ void shm_trial_init(shm_t *shm, const shm_t *parent)
 {
     if (parent)
         shm->trial = parent->trial;
-    shm->trial.next = FIRST;
+    shm->trial.next = shm->layout.ring_size;
     shm->store = shm->trial.choice;
+}
+
+void shm_trial_guess(shm_t *shm)
+{
+    const int partner = shm_trial_partner(shm->rank, shm->ranks);
+
+    if (partner >= 0)
+        shm->store = (uint8_t)shm_path_store(&shm->path[partner],
+                                             &shm_control(shm, partner)->done,
+                                             SHM_LOOK_MIN);
 }
 
 void shm_tuning(void *impl, char *text, size_t size)
 {
     const shm_trial_t *trial = &((const shm_t *)impl)->trial;
+    char single[96] = "";
 
+    if (trial->single || trial->single_one_way)
+        snprintf(single, sizeof single,
+                 ", read in place from %zu KiB on, one way from %zu (0: never)",
+                 trial->single >> 10, trial->single_one_way >> 10);
     if (trial->chosen)
         snprintf(text, size,
-                 "%s stores (64 KiB: plain %.1f us, streaming %.1f us)",
+                 "%s stores (64 KiB: plain %.1f us, streaming %.1f us)%s",
                  store_names[trial->choice], (double)trial->ns[SHM_PLAIN] / 1e3,
-                 (double)trial->ns[SHM_STREAM] / 1e3);
+                 (double)trial->ns[SHM_STREAM] / 1e3, single);
 }

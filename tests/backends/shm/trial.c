@@ -7,6 +7,8 @@
 #include "backends/shm/request.h"
 
 #define BYTES ((size_t)48 << 10)
+#define RING "512K"
+#define CALLS 12 /* fill it once */
 #define RANKS_MOST 5
 #define TURNS 100000
 
@@ -24,28 +26,72 @@ static const struct {
     {"26 % faster", 50000, 37000, SHM_STREAM},
 };
 
+/* Single copies take base_ns, and so many ns a KiB; a piece that goes one way
+ * takes half the time of plain stores. */
+static void tried_fill(shm_tried_t *tried, uint64_t plain_ns,
+                       uint64_t stream_ns, uint64_t base_ns, uint64_t kib_ns)
+{
+    const uint64_t ns[SHM_TRIAL_WAYS] = {stream_ns, plain_ns,
+                                         base_ns + 64 * kib_ns,
+                                         base_ns + 4 * kib_ns, plain_ns / 2};
+
+    *tried = (shm_tried_t){.piece = 65536, .ways = SHM_TRIAL_WAYS};
+    for (int way = 0; way < SHM_TRIAL_WAYS; way++)
+        for (int i = 0; i < SHM_TRIAL_PIECES; i++)
+            tried->ns[way][i] = ns[way];
+}
+
 static void test_judge(void)
 {
     for (size_t c = 0; c < G_N_ELEMENTS(cases); c++) {
-        const uint64_t want_ns[2] = {
-            [SHM_PLAIN] = cases[c].plain_ns, [SHM_STREAM] = cases[c].stream_ns};
         int wrong = 0;
 
-        /* any four pieces of either kind in a row are interrupted */
+        /* any four pieces in a row are interrupted */
         for (int first = 0; first < 2 * SHM_TRIAL_PIECES; first++) {
-            uint64_t ns[2][SHM_TRIAL_PIECES], medians[2];
+            shm_trial_t trial = {0};
+            shm_tried_t tried;
 
-            for (int i = 0; i < 2 * SHM_TRIAL_PIECES; i++) {
-                const int kind = i / SHM_TRIAL_PIECES;
-
-                ns[kind][i % SHM_TRIAL_PIECES] =
-                    want_ns[kind] + (i >= first && i < first + 4 ? 7000000 : 0);
-            }
-            wrong += shm_trial_judge(ns, medians) != cases[c].want ||
-                     medians[0] != want_ns[0] || medians[1] != want_ns[1];
+            tried_fill(&tried, cases[c].plain_ns, cases[c].stream_ns, 1000,
+                       1000);
+            for (int i = first; i < first + 4; i++)
+                tried.ns[i / SHM_TRIAL_PIECES][i % SHM_TRIAL_PIECES] += 7000000;
+            shm_trial_judge(&tried, &trial);
+            wrong += trial.choice != cases[c].want ||
+                     trial.ns[SHM_PLAIN] != cases[c].plain_ns ||
+                     trial.ns[SHM_STREAM] != cases[c].stream_ns ||
+                     trial.single || trial.single_one_way;
         }
         is_int(wrong, 0, "%s: the right choice, also if interrupted",
                cases[c].what);
+    }
+}
+
+/* Where the lines of both kinds meet: rings take 100 ns a KiB, and 50 one way,
+ * of which a single copy must save a quarter. */
+static void test_single(void)
+{
+    static const struct {
+        uint64_t base_ns, kib_ns;
+        size_t want_kib, one_way_kib;
+    } rows[] = {{1000, 100, 0, 0},   {1000, 80, 0, 0}, {1000, 40, 32, 0},
+                {400, 40, 16, 0},    {10, 40, 16, 0},  {5000, 40, 256, 0},
+                {1000, 74, 1024, 0}, {2000, 74, 0, 0}, {1000, 20, 32, 64}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        shm_trial_t trial;
+        shm_tried_t tried;
+
+        tried_fill(&tried, 6400, 20000, rows[i].base_ns, rows[i].kib_ns);
+        shm_trial_judge(&tried, &trial);
+        is_int((long long)trial.single, (long long)rows[i].want_kib << 10,
+               "a single copy of %llu ns and %llu a KiB",
+               (unsigned long long)rows[i].base_ns,
+               (unsigned long long)rows[i].kib_ns);
+        is_int((long long)trial.single_one_way,
+               (long long)rows[i].one_way_kib << 10, "and one way");
+        tried.ways = 2;
+        shm_trial_judge(&tried, &trial);
+        ok(!trial.single && !trial.single_one_way, "which is not tried");
     }
 }
 
@@ -130,13 +176,13 @@ static void test_group(int ranks, bool far)
     uint64_t next;
 
     group_open(shms, ranks, true);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < CALLS + 2; i++) {
         gather_begin(shms, ranks, i);
         for (int turn = 0; shms[0]->tried.source && turn < TURNS; turn++) {
             /* Every piece but the last one was tried. */
             for (int k = 0; far && k < 2; k++)
                 for (int p = 0; p < SHM_TRIAL_PIECES; p++)
-                    shms[0]->tried.ns[k][p] = k == SHM_PLAIN ? 1000000 : 10;
+                    shms[0]->tried.ns[k][p] = k ? 1000000 : 10;
             for (int r = 0; r < ranks; r++)
                 shm_collective_progress(shms[r]);
         }
@@ -188,7 +234,7 @@ static void test_cancelled(void)
     shm_t *shms[2];
 
     group_open(shms, 2, true);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; shms[0]->place < shms[0]->layout.ring_size; i++) {
         gather_begin(shms, 2, i);
         gather_end(shms, 2, i);
     }
@@ -236,7 +282,9 @@ static void test_messages(void)
 
 int main(void)
 {
+    g_setenv("DSCOMM_SHM_RING", RING, TRUE);
     test_judge();
+    test_single();
     test_partners();
     for (int ranks = 2; ranks <= RANKS_MOST; ranks++) {
         test_group(ranks, false);

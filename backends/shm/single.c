@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copies out of another rank's ordinary memory, by process_vm_readv(2): one
+ * copy in place of two through a ring. The system call takes a microsecond, and
+ * the kernel looks up each page, so that on some processors it is never faster.
+ * A trial measures it (trial.c). The kernel may forbid it, by ptrace_scope or
+ * in containers: a rank that may not read all others uses the rings, and all
+ * do. */
+#define _GNU_SOURCE
+#include "config.h"
+
+#include "backends/shm/copy.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#define WORD UINT64_C(0x646373696e676c65)
+/* marks an address among references, which are below it */
+#define ADDRESS (UINT64_C(1) << 63)
+/* shortest payload if single copies are wanted without a trial */
+#define LEAST ((size_t)32 << 10)
+
+/* Words of DSCOMM_SHM_SINGLE_COPY, in order. */
+enum { SINGLE_AUTO, SINGLE_YES, SINGLE_NO };
+
+/* Reads size bytes of a rank; returns an errno. */
+static int rank_read(const shm_t *shm, int rank, void *dest, uint64_t address,
+                     size_t size)
+{
+    size_t done = 0;
+
+    while (done < size) {
+        struct iovec to = {(char *)dest + done, size - done};
+        struct iovec from = {(void *)(uintptr_t)(address + done), size - done};
+        ssize_t got = process_vm_readv(shm->peers->pids[shm->peer[rank]], &to,
+                                       1, &from, 1, 0);
+
+        if (got <= 0)
+            return got ? errno : EFAULT;
+        done += (size_t)got;
+    }
+    return 0;
+}
+
+void shm_single_publish(shm_t *shm)
+{
+    shm->word = WORD;
+    shm->own->word = (uintptr_t)&shm->word;
+}
+
+dscomm_status_t shm_single_look(shm_t *shm)
+{
+    int64_t kind = SINGLE_AUTO;
+    dscomm_status_t status =
+        dscomm_setting_number(&shm_settings[SHM_SETTING_SINGLE_COPY], &kind);
+    int error = 0;
+
+    if (status || kind == SINGLE_NO)
+        return status;
+    for (int r = 0; r < shm->ranks && !error; r++) {
+        uint64_t word = 0;
+
+        if (r != shm->rank)
+            error = rank_read(shm, r, &word, shm_control(shm, r)->word,
+                              sizeof word);
+        if (r != shm->rank && !error && word != WORD)
+            error = EIO;
+    }
+    if (error)
+        dscomm_log(
+            DSCOMM_LOG_INFO, "shm",
+            "group '%s': payloads go through rings, as rank %d may not "
+            "read other ranks' memory: %s (see kernel.yama.ptrace_scope)",
+            shm->name, shm_number(shm, shm->rank), strerror(error));
+    if (kind == SINGLE_YES)
+        shm->trial.single = shm->trial.single_one_way = error ? 0 : LEAST;
+    shm->asks_single = kind == SINGLE_AUTO;
+    shm->own->reads = !error;
+    return DSCOMM_OK;
+}
+
+bool shm_single_allowed(const shm_t *shm)
+{
+    for (int r = 0; r < shm->ranks; r++)
+        if (!shm_control(shm, r)->reads)
+            return false;
+    return true;
+}
+
+uint64_t shm_reference(const shm_t *shm, const void *memory, size_t size,
+                       bool one_way)
+{
+    const uint64_t reference = shm_heap_reference(shm, memory, size);
+    const size_t least =
+        one_way ? shm->trial.single_one_way : shm->trial.single;
+
+    if (reference || !least || size < least || !shm_single_allowed(shm))
+        return reference;
+    return ADDRESS | (uintptr_t)memory;
+}
+
+bool shm_reference_held(const shm_t *shm, int rank, uint64_t reference)
+{
+    atomic_thread_fence(memory_order_acquire);
+    return !(reference & ADDRESS) || shm_left(shm, rank) < SHM_LEFT;
+}
+
+dscomm_status_t shm_single_read(shm_t *shm, int rank, void *dest,
+                                uint64_t address, size_t size)
+{
+    const int error = rank_read(shm, rank, dest, address, size);
+    dscomm_failure_t failure;
+
+    if (!error)
+        return DSCOMM_OK;
+    shm_blame(shm, error == ESRCH ? DSCOMM_ERR_PEER_FAILED : DSCOMM_ERR_IO,
+              error == ESRCH ? DSCOMM_FAILURE_DIED : DSCOMM_FAILURE_RESOURCE,
+              rank, &failure);
+    dscomm_backend_failure_detail(&failure,
+                                  "%zu bytes of its memory cannot be read: %s",
+                                  size, strerror(error));
+    return shm_fail(shm, &failure);
+}
+
+dscomm_status_t shm_reference_read(shm_t *shm, int rank, uint64_t reference,
+                                   size_t skip, void *dest, size_t size,
+                                   bool stream)
+{
+    const unsigned char *from;
+
+    if (reference & ADDRESS)
+        return shm_single_read(shm, rank, dest, (reference & ~ADDRESS) + skip,
+                               size);
+    from = shm_heap_resolve(shm, rank, reference, skip + size);
+    if (!from)
+        return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
+    if (stream)
+        shm_copy_stream(dest, from + skip, size);
+    else
+        memcpy(dest, from + skip, size);
+    return DSCOMM_OK;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Payloads that are read out of the sender's memory. Both ranks are this
+ * process, which may read itself. */
+#include "tests/backends/shm/fixture.h"
+
+#include "lib/base/status.h"
+
+#include <sys/mman.h>
+
+#define BYTES 100000
+
+static shm_t *shms[2];
+static char from[BYTES], to[BYTES];
+
+static void group_open(const char *setting)
+{
+    g_setenv("DSCOMM_SHM_SINGLE_COPY", setting, TRUE);
+    fixture_open(shms, 2);
+    for (int r = 0; r < 2; r++) {
+        for (int peer = 0; peer < 2; peer++)
+            shms[r]->peers->pids[peer] = getpid();
+        shm_single_publish(shms[r]);
+    }
+}
+
+static void look(void)
+{
+    for (int r = 0; r < 2; r++)
+        is_int(shm_single_look(shms[r]), DSCOMM_OK, "rank %d looks", r);
+}
+
+static void test_read(void)
+{
+    const uint64_t offset = 77;
+    uint64_t reference;
+
+    group_open("yes");
+    ok(!shm_single_allowed(shms[0]), "before ranks have looked, none may");
+    look();
+    ok(shm_single_allowed(shms[0]) && shm_single_allowed(shms[1]),
+       "then all may read each other's memory");
+    for (int i = 0; i < BYTES; i++)
+        from[i] = (char)(i * 3 + 1);
+    is_int((long long)shm_reference(shms[0], from, 1000, true), 0,
+           "a short payload has no reference");
+    reference = shm_reference(shms[0], from, BYTES, true);
+    ok(reference != 0, "a long one has");
+    is_int(shm_reference_read(shms[1], 0, reference, offset, to, BYTES - offset,
+                              false),
+           DSCOMM_OK, "it is read");
+    ok(!memcmp(to, from + offset, BYTES - offset) && !to[BYTES - offset],
+       "as it is");
+    ok(shm_reference_held(shms[1], 0, reference), "its owner is there");
+    shm_leave(shms[0], SHM_LEFT);
+    ok(!shm_reference_held(shms[1], 0, reference), "and then not any more");
+    fixture_close(shms, 2);
+}
+
+static void test_gone(void)
+{
+    char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    group_open("yes");
+    look();
+    munmap(page, 4096);
+    is_int(shm_single_read(shms[1], 0, to, (uintptr_t)page, 100), DSCOMM_ERR_IO,
+           "memory that is gone cannot be read");
+    ok(strstr(dscomm_last_error(),
+              "100 bytes of its memory cannot be read: Bad "
+              "address") != NULL,
+       "the reason: %s", dscomm_last_error());
+    ok(shm_is_revoked(shms[0]), "the group has ended");
+    fixture_close(shms, 2);
+}
+
+static void test_refused(void)
+{
+    group_open("no");
+    look();
+    ok(!shm_single_allowed(shms[0]), "with no, none may");
+    is_int((long long)shm_reference(shms[0], from, BYTES, false), 0,
+           "nothing has a reference");
+    fixture_close(shms, 2);
+    group_open("yes");
+    shms[0]->word = 0; /* what rank 1 reads is something else */
+    look();
+    ok(!shm_single_allowed(shms[0]) && !shm_single_allowed(shms[1]),
+       "if one may not read another, all use the rings");
+    is_int((long long)shm_reference(shms[0], from, BYTES, false), 0,
+           "nothing has a reference");
+    fixture_close(shms, 2);
+    group_open("auto");
+    look();
+    is_int((long long)shm_reference(shms[0], from, BYTES, false), 0,
+           "with auto, nothing before a trial");
+    shms[0]->trial.single = 4096;
+    ok(shm_reference(shms[0], from, 4096, false) &&
+           !shm_reference(shms[0], from, 4096, true),
+       "then what is long enough, one way or not");
+    fixture_close(shms, 2);
+}
+
+int main(void)
+{
+    test_read();
+    test_gone();
+    test_refused();
+    return tap_done();
+}
