@@ -250,12 +250,15 @@ bool shm_chunk_peek(const shm_end_t *end, uint64_t *ret_id)
     return true;
 }
 
-size_t shm_chunk_get(shm_end_t *end, void *dest, size_t keep)
+size_t shm_chunk_get(shm_end_t *end, void *dest, size_t keep, bool bypass)
 {
     const size_t slot = (size_t)(end->chunks % end->nchunks);
     const size_t size = (size_t)end->flag[slot].word[1];
 
-    if (keep)
+    if (keep && bypass)
+        shm_copy_stream(dest, end->chunk + slot * end->chunk_bytes,
+                        MIN(size, keep));
+    else if (keep)
         shm_path_take(end->path, dest, end->chunk + slot * end->chunk_bytes,
                       MIN(size, keep));
     end->chunks += (size + end->chunk_bytes - 1) / end->chunk_bytes;

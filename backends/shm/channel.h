@@ -90,7 +90,8 @@ size_t shm_chunk_put(shm_end_t *end, uint64_t id, const void *source,
                      size_t size);
 /* Whether there is a piece to read; *ret_id: the message that it belongs to. */
 bool shm_chunk_peek(const shm_end_t *end, uint64_t *ret_id);
-/* Copies at most keep bytes of that piece to dest. Returns its bytes. */
-size_t shm_chunk_get(shm_end_t *end, void *dest, size_t keep);
+/* Copies at most keep bytes of that piece to dest, past the cache if bypass is
+ * set. Returns its bytes. */
+size_t shm_chunk_get(shm_end_t *end, void *dest, size_t keep, bool bypass);
 
 #endif

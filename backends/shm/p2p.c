@@ -356,7 +356,8 @@ static void take_chunk(shm_t *shm, shm_pair_t *pair, int rank,
     size_t keep = at < wanted->bytes ? wanted->bytes - at : 0;
 
     request->p2p.moved += shm_chunk_get(
-        &pair->in, keep ? (unsigned char *)wanted->recv + at : NULL, keep);
+        &pair->in, keep ? (unsigned char *)wanted->recv + at : NULL, keep,
+        request->p2p.total >= shm->cache / 2);
     if (request->p2p.moved < request->p2p.total)
         return;
     shm_list_remove(&pair->arriving, request);
@@ -384,7 +385,7 @@ static bool keep_chunk(shm_t *shm, shm_pair_t *pair, int rank, uint64_t id)
         return false;
     }
     early->moved += shm_chunk_get(&pair->in, early->kept + early->moved,
-                                  (size_t)early->bytes - early->moved);
+                                  (size_t)early->bytes - early->moved, false);
     return true;
 }
 

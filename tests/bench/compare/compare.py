@@ -255,7 +255,8 @@ def picture(rows, found, where):
     for number, (name, colour) in enumerate(COLOURS.items()):
         parts.append(f'<text x="{EDGE + 130 * number}" y="18" fill="{colour}">{name}</text>')
     wide, high = EDGE + 3 * (WIDE + EDGE), EDGE + -(-len(panels) // 3) * (HIGH + EDGE)
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}" '
+    return ('<!-- SPDX-License-Identifier: BSD-3-Clause -->\n'
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}" '
             f'font-family="sans-serif" font-size="12"><rect width="100%" height="100%" '
             f'fill="white"/>' + "".join(parts) + "</svg>\n")
 
