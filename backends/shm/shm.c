@@ -121,6 +121,7 @@ static void shm_close(void *impl)
     shm_t *shm = impl;
 
     shm_trial_free(shm);
+    shm_shared_free(shm);
     shm_heap_free(shm);
     shm_p2p_free(shm);
     if (shm->base) {
