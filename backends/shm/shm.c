@@ -22,12 +22,20 @@ enum { STORE_AUTO, STORE_PLAIN, STORE_STREAM };
 
 static dscomm_status_t publish_self(shm_t *shm)
 {
-    int64_t native;
+    int64_t native = 0, kind = 0, spin = 0;
     dscomm_status_t status =
         dscomm_setting_number(&shm_settings[SHM_SETTING_NATIVE], &native);
 
+    if (!status)
+        status = dscomm_setting_number(&shm_settings[SHM_SETTING_STORE], &kind);
+    if (!status)
+        status = dscomm_setting_number(&shm_settings[SHM_SETTING_SPIN], &spin);
     if (status)
         return status;
+    if (spin < 0)
+        spin = shm->oversubscribed ? 0 : SPIN_DEFAULT;
+    shm->spin_limit = (unsigned)spin;
+    shm->own->tries = kind == STORE_AUTO && spin;
     shm->own->native = shm->native = native;
     shm->own->pid = getpid();
     shm_single_publish(shm);
@@ -90,7 +98,9 @@ static dscomm_status_t choose_stores(shm_t *shm, const shm_t *parent)
         shm->path[r].trial = kind == STORE_AUTO ? &shm->trial : NULL;
     }
     shm->cache = shm_cache_bytes();
-    shm->trying = kind == STORE_AUTO && shm->spin_limit;
+    shm->trying = true;
+    for (int r = 0; r < shm->ranks; r++)
+        shm->trying = shm->trying && shm_control(shm, r)->tries;
     if (kind == STORE_AUTO)
         shm_trial_init(shm, parent);
     else
@@ -101,16 +111,10 @@ static dscomm_status_t choose_stores(shm_t *shm, const shm_t *parent)
 static dscomm_status_t tune(shm_t *shm, const dscomm_backend_args_t *args)
 {
     const shm_t *parent = args->parent;
-    int64_t spin;
     dscomm_status_t status = compare_native(shm);
 
-    if (!status)
-        status = dscomm_setting_number(&shm_settings[SHM_SETTING_SPIN], &spin);
     if (status)
         return status;
-    if (spin < 0)
-        spin = args->oversubscribed ? 0 : SPIN_DEFAULT;
-    shm->spin_limit = (unsigned)spin;
     shm_wait_agree(shm);
     status = choose_stores(shm, parent);
     return status ? status : shm_single_look(shm);
@@ -170,6 +174,7 @@ static shm_t *shm_new(const dscomm_backend_args_t *args)
     shm->group = args->group;
     shm->world = args->world;
     shm->timeout_ms = args->timeout_ms;
+    shm->oversubscribed = args->oversubscribed;
     shm->fd = -1;
     shm->step = shm->floor = shm->tail = 1;
     shm->advance_collectives = shm_collective_progress;

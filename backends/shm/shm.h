@@ -117,6 +117,7 @@ typedef struct {
     int32_t pid;
     bool unordered; /* membarrier(2) does not work for this rank */
     bool native; /* DSCOMM_SHM_NATIVE here */
+    bool tries; /* this rank can take part in trials */
     uint64_t word; /* address of a word that the others try to read */
     _Atomic bool reads; /* this rank may read all others' memory */
     _Alignas(SHM_LINE) _Atomic uint8_t channel[SHM_MAX_RANKS]; /* in use */
@@ -151,6 +152,7 @@ typedef struct {
     uint64_t ns[SHM_TRIAL_WAYS][SHM_TRIAL_PIECES];
     unsigned ways; /* that are tried */
     uint8_t one_way; /* shm_store_t of pieces that go one way */
+    shm_trial_t verdict; /* this rank's */
     uint64_t other; /* address of the partner's source */
     size_t piece; /* bytes */
     unsigned char *source, *sink; /* of a piece each; NULL: no memory */
@@ -229,7 +231,9 @@ struct shm {
     shm_path_t *path; /* paths of messages to each rank */
     shm_trial_t trial;
     shm_tried_t tried;
-    bool trying; /* DSCOMM_SHM_STORE is auto, and each rank has a processor */
+    /* DSCOMM_SHM_STORE is auto on all ranks, and each has a processor */
+    bool trying;
+    bool oversubscribed; /* ranks outnumber processors */
     uint8_t store; /* shm_store_t of the running collective */
     bool native; /* DSCOMM_SHM_NATIVE */
     shm_list_t queue; /* running collectives */

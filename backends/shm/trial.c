@@ -289,21 +289,19 @@ static int piece_get(shm_t *shm, shm_op_t *op)
 /* Puts this rank's verdict into its line. */
 static int verdict_put(shm_t *shm, shm_op_t *op)
 {
-    shm_trial_t verdict;
+    shm_trial_t *verdict = &shm->tried.verdict;
 
     if (!op->taken)
         op->taken = shm_take(shm, 0);
     if (!shm_writable(shm, op->taken))
         return SHM_AGAIN;
-    shm_trial_judge(&shm->tried, &verdict);
-    shm->trial.choice = verdict.choice;
-    memcpy(shm->trial.ns, verdict.ns, sizeof verdict.ns);
-    shm_line(shm, shm->rank, op->taken)->word[WORD_STORE] = shm->trial.choice;
+    shm_trial_judge(&shm->tried, verdict);
+    shm_line(shm, shm->rank, op->taken)->word[WORD_STORE] = verdict->choice;
     /* A rank that has not measured agrees. */
     shm_line(shm, shm->rank, op->taken)->word[WORD_SINGLE] =
-        shm_trial_partner(shm->rank, shm->ranks) < 0 ? 1 : verdict.single;
+        shm_trial_partner(shm->rank, shm->ranks) < 0 ? 1 : verdict->single;
     shm_line(shm, shm->rank, op->taken)->word[WORD_ONE_WAY] =
-        shm_trial_receives(shm->rank, shm->ranks) ? verdict.single_one_way : 1;
+        shm_trial_receives(shm->rank, shm->ranks) ? verdict->single_one_way : 1;
     op->data = op->taken;
     op->taken = 0;
     op->stage = STAGE_VERDICT;
@@ -347,14 +345,17 @@ static size_t single_of_all(const shm_t *shm, uint64_t step, int word)
 }
 
 /* Decides by the verdicts of all ranks, and begins the collective. */
-static int trial_end(shm_t *shm, shm_op_t *op, const shm_trial_t *before)
+static int trial_end(shm_t *shm, shm_op_t *op)
 {
     const int partner = shm_trial_partner(shm->rank, shm->ranks);
+    const shm_trial_t before = shm->trial;
 
     for (; op->peer < shm->ranks; op->peer++)
         if (!shm_raised(shm, op->peer, op->data))
             return SHM_AGAIN;
     shm_all_arrived(shm, op->data);
+    shm->trial.choice = SHM_PLAIN;
+    memcpy(shm->trial.ns, shm->tried.verdict.ns, sizeof shm->trial.ns);
     for (int r = 0; r < shm->ranks; r++)
         if (shm_line(shm, r, op->data)->word[WORD_STORE] == SHM_STREAM)
             shm->trial.choice = SHM_STREAM;
@@ -368,7 +369,7 @@ static int trial_end(shm_t *shm, shm_op_t *op, const shm_trial_t *before)
                        shm_path_is_far(&shm->path[partner]);
     shm->trial.next = shm->place + PERIOD;
     shm->store = shm->trial.choice;
-    choice_log(shm, before);
+    choice_log(shm, &before);
     shm_trial_free(shm);
     op->published = op->finished = 0;
     op->peer = op->stage = 0;
@@ -379,7 +380,6 @@ static int trial_end(shm_t *shm, shm_op_t *op, const shm_trial_t *before)
 
 static int trial_advance(shm_t *shm, shm_op_t *op)
 {
-    const shm_trial_t before = shm->trial;
     int result;
 
     if (op->stage == STAGE_TOUCH && (result = trial_touch(shm, op)) != SHM_DONE)
@@ -394,7 +394,7 @@ static int trial_advance(shm_t *shm, shm_op_t *op)
     if (op->stage == STAGE_PIECES &&
         (result = verdict_put(shm, op)) != SHM_DONE)
         return result;
-    return trial_end(shm, op, &before);
+    return trial_end(shm, op);
 }
 
 bool shm_trial_due(const shm_t *shm)
