@@ -129,85 +129,67 @@ static void give_part(shm_heap_t *heap, part_t *part)
         join_next(before);
 }
 
-static part_t *find_part(const shm_t *shm, size_t offset)
+static part_t *find_part(const shm_t *shm, const void *memory)
 {
-    part_t *part = shm->heap ? shm->heap->parts : NULL;
+    shm_heap_t *heap = shm->heap;
+    part_t *part = heap ? heap->parts : NULL;
 
-    while (part && !(part->used && !part->lost && part->offset == offset))
+    while (part && !(part->used && !part->lost &&
+                     heap->maps[shm->rank] + part->offset == memory))
         part = part->next;
     return part;
-}
-
-dscomm_status_t shm_heap_take(shm_t *shm, size_t size, size_t *ret_offset)
-{
-    dscomm_status_t status;
-    part_t *part = NULL;
-
-    if (!shm->layout.heap_size || !map_heap(shm, shm->rank))
-        return DSCOMM_ERR_UNSUPPORTED;
-    status = take_part(shm, size, &part);
-    if (status < 0)
-        return status;
-    status = shm_segment_reserve(
-        shm, heap_offset(shm, shm->rank) + part->offset, size, "heap");
-    *ret_offset = part->offset;
-    if (status < 0)
-        shm_heap_give(shm, part->offset);
-    return status;
-}
-
-bool shm_heap_give(shm_t *shm, size_t offset)
-{
-    part_t *part = find_part(shm, offset);
-
-    if (!part)
-        return false;
-    if (fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                  (off_t)(heap_offset(shm, shm->rank) + offset),
-                  (off_t)part->size)) {
-        dscomm_log(DSCOMM_LOG_WARN, "shm",
-                   "cannot give %zu bytes of shared memory back: %s",
-                   part->size, strerror(errno));
-        memset(shm->heap->maps[shm->rank] + offset, 0, part->size);
-    }
-    /* In a revoked group a peer may still write its result here. */
-    part->lost = shm_is_revoked(shm);
-    if (!part->lost)
-        give_part(shm->heap, part);
-    return true;
-}
-
-void *shm_heap_map(const shm_t *shm, size_t offset, size_t size, void *where)
-{
-    return mmap(where, size, PROT_READ | PROT_WRITE,
-                MAP_SHARED | MAP_FIXED | MAP_POPULATE, shm->fd,
-                (off_t)(heap_offset(shm, shm->rank) + offset));
 }
 
 dscomm_status_t shm_mem_alloc(void *impl, size_t size, void **ret_memory)
 {
     shm_t *shm = impl;
     dscomm_status_t status;
-    size_t offset = 0;
+    part_t *part = NULL;
+    unsigned char *map;
 
+    if (!shm->layout.heap_size || !(map = map_heap(shm, shm->rank)))
+        return DSCOMM_ERR_UNSUPPORTED;
     size = size ? (size + PAGE - 1) & ~(PAGE - 1) : PAGE;
-    status = size ? shm_heap_take(shm, size, &offset) : fail_full(shm, size);
-    if (status == DSCOMM_OK)
-        *ret_memory = shm->heap->maps[shm->rank] + offset;
-    return status;
+    status = size ? take_part(shm, size, &part) : fail_full(shm, size);
+    if (status < 0)
+        return status;
+    status = shm_segment_reserve(
+        shm, heap_offset(shm, shm->rank) + part->offset, size, "heap");
+    if (status) {
+        fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  (off_t)(heap_offset(shm, shm->rank) + part->offset),
+                  (off_t)size);
+        give_part(shm->heap, part);
+        return status;
+    }
+    *ret_memory = map + part->offset;
+    return DSCOMM_OK;
 }
 
 dscomm_status_t shm_mem_free(void *impl, void *memory)
 {
     shm_t *shm = impl;
-    const uintptr_t map = shm->heap ? (uintptr_t)shm->heap->maps[shm->rank] : 0;
+    part_t *part = find_part(shm, memory);
 
-    if (map && shm_heap_give(shm, (uintptr_t)memory - map))
-        return DSCOMM_OK;
-    return dscomm_fail(DSCOMM_ERR_INVALID,
-                       "dscomm_mem_free on group '%s': %p did not come from "
-                       "dscomm_mem_alloc of this group, or is freed already",
-                       shm->name, memory);
+    if (!part)
+        return dscomm_fail(
+            DSCOMM_ERR_INVALID,
+            "dscomm_mem_free on group '%s': %p did not come from "
+            "dscomm_mem_alloc of this group, or is freed already",
+            shm->name, memory);
+    if (fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  (off_t)(heap_offset(shm, shm->rank) + part->offset),
+                  (off_t)part->size)) {
+        dscomm_log(DSCOMM_LOG_WARN, "shm",
+                   "cannot give %zu bytes of shared memory back: %s",
+                   part->size, strerror(errno));
+        memset(memory, 0, part->size);
+    }
+    /* In a revoked group a peer may still write its result here. */
+    part->lost = shm_is_revoked(shm);
+    if (!part->lost)
+        give_part(shm->heap, part);
+    return DSCOMM_OK;
 }
 
 void shm_heap_free(shm_t *shm)
@@ -229,24 +211,15 @@ void shm_heap_free(shm_t *shm)
     shm->heap = NULL;
 }
 
-/* The reference of memory of dscomm_mem_alloc(). */
-static uint64_t own_reference(const shm_t *shm, const void *memory, size_t size)
+uint64_t shm_heap_reference(const shm_t *shm, const void *memory, size_t size)
 {
     const unsigned char *map = shm->heap ? shm->heap->maps[shm->rank] : NULL;
-    const uintptr_t offset = (uintptr_t)memory - (uintptr_t)map;
+    uintptr_t offset = (uintptr_t)memory - (uintptr_t)map;
 
     if (!map || offset >= shm->layout.heap_size ||
         size > shm->layout.heap_size - offset)
         return 0;
     return offset + 1;
-}
-
-uint64_t shm_heap_reference(const shm_t *shm, const void *memory, size_t size)
-{
-    const uint64_t reference = own_reference(shm, memory, size);
-
-    return reference || !shm->shared ? reference
-                                     : shm_shared_reference(shm, memory, size);
 }
 
 void *shm_heap_resolve(shm_t *shm, int rank, uint64_t reference, size_t size)
@@ -277,13 +250,10 @@ void *shm_heap_resolve(shm_t *shm, int rank, uint64_t reference, size_t size)
 dscomm_status_t shm_mem_register(void *impl, void *address, size_t bytes,
                                  void *key, void **ret_registered)
 {
-    shm_t *shm = impl;
-    uint64_t reference;
+    const uint64_t reference = shm_heap_reference(impl, address, bytes);
 
-    if (!own_reference(shm, address, bytes) &&
-        shm_shared_begin(shm, address, bytes) < 0)
+    if (!reference)
         return DSCOMM_ERR_UNSUPPORTED;
-    reference = shm_heap_reference(shm, address, bytes);
     memcpy(key, &reference, sizeof reference);
     *ret_registered = address;
     return DSCOMM_OK;
@@ -291,7 +261,8 @@ dscomm_status_t shm_mem_register(void *impl, void *address, size_t bytes,
 
 void shm_mem_deregister(void *impl, void *registered)
 {
-    shm_shared_end(impl, registered);
+    (void)impl;
+    (void)registered;
 }
 
 /* Copies at once. What this rank publishes later is published after it. */

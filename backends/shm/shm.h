@@ -178,7 +178,6 @@ typedef struct shm_op shm_op_t;
 typedef struct shm_request shm_request_t;
 typedef struct shm_p2p shm_p2p_t;
 typedef struct shm_heap shm_heap_t;
-typedef struct shm_shared shm_shared_t;
 
 /* Requests in a queue, oldest first. */
 typedef struct {
@@ -244,7 +243,6 @@ struct shm {
     const dscomm_coll_args_t *op_args;
     shm_p2p_t *p2p;
     shm_heap_t *heap;
-    shm_shared_t *shared;
     shm_wait_t hint;
     bool world; /* the group is a world, whose ranks meet last in a barrier */
     shm_peers_t *peers;
@@ -511,12 +509,6 @@ void shm_heap_free(shm_t *shm);
 /* Offset + 1 of [memory, memory + size) in this rank's heap; 0 if it is not
  * there. */
 uint64_t shm_heap_reference(const shm_t *shm, const void *memory, size_t size);
-/* Takes whole pages of this rank's heap, and gives them back. ERR_UNSUPPORTED
- * without a heap; false: nothing was taken there. */
-dscomm_status_t shm_heap_take(shm_t *shm, size_t size, size_t *ret_offset);
-bool shm_heap_give(shm_t *shm, size_t offset);
-/* Maps such pages in place of those at where; as mmap(2). */
-void *shm_heap_map(const shm_t *shm, size_t offset, size_t size, void *where);
 /* The address of a peer's reference; NULL, with a sentence, if it cannot be
  * mapped or is not in the peer's heap. */
 void *shm_heap_resolve(shm_t *shm, int rank, uint64_t reference, size_t size);
@@ -527,17 +519,6 @@ dscomm_status_t shm_put(void *impl, const dscomm_access_t *access,
                         dscomm_request_t *request);
 dscomm_status_t shm_get(void *impl, const dscomm_access_t *access,
                         dscomm_request_t *request);
-
-/* shared.c: pages of the program that are shared in place. */
-/* Shares them; ERR_UNSUPPORTED, and the reason in the log, if that cannot be
- * done. */
-dscomm_status_t shm_shared_begin(shm_t *shm, void *address, size_t bytes);
-/* Gives private pages back, unless address was not shared. */
-void shm_shared_end(shm_t *shm, void *address);
-/* As shm_heap_reference(), of shared pages. */
-uint64_t shm_shared_reference(const shm_t *shm, const void *memory,
-                              size_t size);
-void shm_shared_free(shm_t *shm);
 
 /* settings.c. */
 extern const dscomm_setting_t shm_settings[];

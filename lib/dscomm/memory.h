@@ -41,10 +41,8 @@ typedef struct dscomm_mem dscomm_mem_t;
 /* Lets the ranks of group that have the key put and get in the bytes from
  * address on, which must stay valid until the memory is deregistered or the
  * group freed, which frees *ret_mem. Local. ERR_UNSUPPORTED for memory of a
- * device. Any memory can be registered, in parts and more than once. Backend shm
- * shares whole pages of private anonymous memory in place: nobody may write to
- * them during this call and dscomm_mem_deregister(), and children made by
- * fork(2) meanwhile share them; see dscomm_put(3). MT: group. */
+ * device. Any memory can be registered, in parts and more than once. MT:
+ * group. */
 DSCOMM_API dscomm_status_t dscomm_mem_register(dscomm_group_t *group,
                                                void *address, size_t bytes,
                                                dscomm_mem_t **ret_mem);

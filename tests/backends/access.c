@@ -37,47 +37,29 @@ static const void *key_of(const shared_t *shared, int rank)
     return shared->keys + (size_t)rank * DSCOMM_MEM_KEY_BYTES;
 }
 
-/* Whose memory it is. */
-enum { OF_PROCESS, OF_GROUP, PAGES_OF_PROCESS };
-
-static size_t whole_pages(size_t size)
-{
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
-    return (size + page - 1) / page * page;
-}
-
-static void *pages_new(size_t size)
-{
-    return aligned_alloc((size_t)sysconf(_SC_PAGESIZE), whole_pages(size));
-}
-
-/* Registered by all ranks. */
-static void shared_make(shared_t *shared, size_t size, int whose)
+/* Memory of the group's, or of this process's, registered by all ranks. */
+static void shared_make(shared_t *shared, size_t size, int allocated)
 {
     unsigned char key[DSCOMM_MEM_KEY_BYTES] = {0};
 
     memset(shared, 0, sizeof *shared);
     shared->size = size;
     shared->keys = malloc((size_t)my.ranks * sizeof key);
-    if (whose == OF_GROUP)
+    if (allocated)
         CHECK_OK(dscomm_mem_alloc(my.group, size, (void **)&shared->bytes));
-    else if (whose == PAGES_OF_PROCESS)
-        shared->bytes = pages_new(size = whole_pages(size));
     else
-        shared->bytes = malloc(size);
-    memset(shared->bytes, 0, size);
+        shared->bytes = calloc(1, size);
     CHECK_OK(dscomm_mem_register(my.group, shared->bytes, size, &shared->mem));
     CHECK_OK(dscomm_mem_key(shared->mem, key));
     CHECK_OK(dscomm_all_gather(my.group, key, shared->keys, sizeof key,
                                DSCOMM_UINT8, NULL));
 }
 
-static void shared_drop(shared_t *shared, int whose)
+static void shared_drop(shared_t *shared, int allocated)
 {
     CHECK_OK(dscomm_barrier(my.group, NULL));
     CHECK_OK(dscomm_mem_deregister(shared->mem));
-    if (whose == OF_GROUP)
+    if (allocated)
         CHECK_OK(dscomm_mem_free(my.group, shared->bytes));
     else
         free(shared->bytes);
@@ -104,7 +86,7 @@ static const size_t sizes[] = {1, 8, 1000, 4096, 70001, 600000};
 
 /* Each rank puts a block of its own into the memory of every rank, itself
  * included, and signals; the signals tell that the blocks are there. */
-static void test_put(int whose)
+static void test_put(int allocated)
 {
     if (is_refused())
         return;
@@ -113,7 +95,7 @@ static void test_put(int whose)
         unsigned char *block = malloc(size);
         shared_t shared;
 
-        shared_make(&shared, size * (size_t)my.ranks, whose);
+        shared_make(&shared, size * (size_t)my.ranks, allocated);
         for (int r = 0; r < my.ranks; r++) {
             pattern_bytes(block, 1, stream_of(my.rank, r, size), 0, size);
             CHECK_OK(dscomm_put(my.group, block, size, key_of(&shared, r),
@@ -125,12 +107,12 @@ static void test_put(int whose)
             check(is_stream(shared.bytes + (size_t)r * size, r, my.rank, size),
                   "%zu bytes of rank %d are wrong", size, r);
         }
-        shared_drop(&shared, whose);
+        shared_drop(&shared, allocated);
         free(block);
     }
 }
 
-static void test_get(int whose)
+static void test_get(int allocated)
 {
     if (is_refused())
         return;
@@ -139,7 +121,7 @@ static void test_get(int whose)
         unsigned char *block = malloc(size);
         shared_t shared;
 
-        shared_make(&shared, size * (size_t)my.ranks, whose);
+        shared_make(&shared, size * (size_t)my.ranks, allocated);
         for (int r = 0; r < my.ranks; r++)
             pattern_bytes(shared.bytes + (size_t)r * size, 1,
                           stream_of(my.rank, r, size), 0, size);
@@ -150,14 +132,14 @@ static void test_get(int whose)
             check(is_stream(block, r, my.rank, size),
                   "%zu bytes of rank %d are wrong", size, r);
         }
-        shared_drop(&shared, whose);
+        shared_drop(&shared, allocated);
         free(block);
     }
 }
 
 /* Puts and gets of different lengths under way at a time, in both directions,
  * with messages and a collective between; the works end in another order. */
-static void test_works(int whose)
+static void test_works(int allocated)
 {
     enum { MANY = 24 };
     const size_t most = conform_scale(50000);
@@ -170,7 +152,7 @@ static void test_works(int whose)
         return;
     out = malloc(MANY * most);
     in = calloc(MANY, most);
-    shared_make(&shared, 2 * MANY * most, whose);
+    shared_make(&shared, 2 * MANY * most, allocated);
     pattern_bytes(shared.bytes + MANY * most, 1,
                   stream_of(my.rank, 0, MANY * most), 0, MANY * most);
     pattern_bytes(out, 1, stream_of(my.rank, next_rank(), MANY * most), 0,
@@ -205,14 +187,14 @@ static void test_works(int whose)
         check(memcmp(shared.bytes + i * most, out + i * most, size) == 0,
               "put %zu is wrong", i);
     }
-    shared_drop(&shared, whose);
+    shared_drop(&shared, allocated);
     free(out);
     free(in);
 }
 
 /* A buffer that one rank fills and the next one empties when it has a signal.
  * Its places are given back by messages. */
-static void test_pipe(int whose)
+static void test_pipe(int allocated)
 {
     enum { ROUNDS = 200, DEPTH = 3 };
     const size_t size = conform_scale(9000);
@@ -224,7 +206,7 @@ static void test_pipe(int whose)
     if (is_refused())
         return;
     block = malloc(size * DEPTH);
-    shared_make(&shared, size * DEPTH, whose);
+    shared_make(&shared, size * DEPTH, allocated);
     for (int i = 0; i < ROUNDS + DEPTH; i++) {
         const size_t place = (size_t)(i % DEPTH);
 
@@ -253,13 +235,13 @@ static void test_pipe(int whose)
         CHECK_OK(dscomm_signal(my.group, next_rank(), &signal));
         conform_finish(&signal, 1);
     }
-    shared_drop(&shared, whose);
+    shared_drop(&shared, allocated);
     free(block);
 }
 
 /* The owner of the memory waits in other calls meanwhile: a probe, and a
  * barrier that the origin enters last. */
-static void test_busy_owner(int whose)
+static void test_busy_owner(int allocated)
 {
     const size_t size = conform_scale(200000);
     unsigned char *block;
@@ -269,7 +251,7 @@ static void test_busy_owner(int whose)
     if (is_refused())
         return;
     block = malloc(size);
-    shared_make(&shared, size * (size_t)my.ranks, whose);
+    shared_make(&shared, size * (size_t)my.ranks, allocated);
     if (my.rank == 0) {
         for (int r = 0; r < my.ranks; r++) {
             pattern_bytes(block, 1, stream_of(0, r, size), 0, size);
@@ -291,7 +273,7 @@ static void test_busy_owner(int whose)
             check(is_stream(block, 0, r, size), "the get is wrong");
         }
     CHECK_OK(dscomm_barrier(my.group, NULL));
-    shared_drop(&shared, whose);
+    shared_drop(&shared, allocated);
     free(block);
 }
 
@@ -299,8 +281,7 @@ static void test_busy_owner(int whose)
 static void test_idle_owner(void)
 {
     const size_t size = conform_scale(200000);
-    const int allocated =
-        strcmp(dscomm_group_backend(my.group), "shm") ? OF_PROCESS : OF_GROUP;
+    const int allocated = strcmp(dscomm_group_backend(my.group), "shm") == 0;
     unsigned char *block;
     char token = 1;
     shared_t shared;
@@ -489,76 +470,25 @@ static void test_arguments(void)
     CHECK_OK(dscomm_barrier(my.group, NULL));
 }
 
-/* Buffers that are registered, and what they have afterwards. */
-static void test_collectives(void)
-{
-    const size_t count = 70000, ranks = (size_t)my.ranks;
-    const size_t bytes = count * sizeof(int32_t);
-    int32_t *in = pages_new(bytes), *out = pages_new(ranks * bytes);
-    dscomm_mem_t *mems[2];
-    int wrong = 0;
-
-    if (is_refused()) {
-        free(in);
-        free(out);
-        return;
-    }
-    for (size_t i = 0; i < count; i++)
-        in[i] = (int32_t)i + my.rank;
-    memset(out, 0, ranks * bytes);
-    CHECK_OK(dscomm_mem_register(my.group, in, whole_pages(bytes), &mems[0]));
-    CHECK_OK(dscomm_mem_register(my.group, out, whole_pages(ranks * bytes),
-                                 &mems[1]));
-    for (int turn = 0; turn < 3; turn++) {
-        CHECK_OK(dscomm_all_reduce(my.group, in, out, count, DSCOMM_INT32,
-                                   DSCOMM_SUM, NULL));
-        for (size_t i = 0; i < count; i++)
-            wrong +=
-                out[i] != my.ranks * (int32_t)i + my.ranks * (my.ranks - 1) / 2;
-        CHECK_OK(
-            dscomm_all_gather(my.group, in, out, count, DSCOMM_INT32, NULL));
-    }
-    CHECK_OK(dscomm_mem_deregister(mems[0]));
-    CHECK_OK(dscomm_mem_deregister(mems[1]));
-    for (size_t i = 0; i < count; i++) {
-        wrong += in[i] != (int32_t)i + my.rank;
-        for (size_t r = 0; r < ranks; r++)
-            wrong += out[r * count + i] != (int32_t)(i + r);
-    }
-    check(!wrong, "%d numbers are wrong", wrong);
-    CHECK_OK(dscomm_barrier(my.group, NULL));
-    free(in);
-    free(out);
-}
-
 const conform_area_t conform_access = {
     "access",
     (const conform_case_t[]){
-        {"put, memory of the process", test_put, OF_PROCESS},
-        {"put, memory of the group", test_put, OF_GROUP},
-        {"put, pages of the process", test_put, PAGES_OF_PROCESS},
-        {"get, memory of the process", test_get, OF_PROCESS},
-        {"get, memory of the group", test_get, OF_GROUP},
-        {"get, pages of the process", test_get, PAGES_OF_PROCESS},
-        {"works, memory of the process", test_works, OF_PROCESS},
-        {"works, memory of the group", test_works, OF_GROUP},
-        {"works, pages of the process", test_works, PAGES_OF_PROCESS},
-        {"pipe, memory of the process", test_pipe, OF_PROCESS},
-        {"pipe, memory of the group", test_pipe, OF_GROUP},
-        {"pipe, pages of the process", test_pipe, PAGES_OF_PROCESS},
-        {"owner in other calls, memory of the process", test_busy_owner,
-         OF_PROCESS},
-        {"owner in other calls, memory of the group", test_busy_owner,
-         OF_GROUP},
-        {"owner in other calls, pages of the process", test_busy_owner,
-         PAGES_OF_PROCESS},
+        {"put, memory of the process", test_put, 0},
+        {"put, memory of the group", test_put, 1},
+        {"get, memory of the process", test_get, 0},
+        {"get, memory of the group", test_get, 1},
+        {"works, memory of the process", test_works, 0},
+        {"works, memory of the group", test_works, 1},
+        {"pipe, memory of the process", test_pipe, 0},
+        {"pipe, memory of the group", test_pipe, 1},
+        {"owner in other calls, memory of the process", test_busy_owner, 0},
+        {"owner in other calls, memory of the group", test_busy_owner, 1},
         {0},
     },
     (const conform_test_t[]){
         {"owner that makes no call", test_idle_owner},
         {"signals", test_signals},
         {"registrations", test_registrations},
-        {"collectives on registered pages", test_collectives},
         {"stale key", test_stale_key},
         {"arguments", test_arguments},
         {0},
