@@ -34,8 +34,8 @@ typedef struct {
     union {
         struct { /* of a large message */
             uint64_t id; /* its sender's number */
-            /* READY: the message in the sender's heap, shm_heap_reference(); or
-             * 0 */
+            /* READY: where the message is read in place, see shm_reference();
+             * or 0 */
             uint64_t reference;
             uint64_t bytes;
         };

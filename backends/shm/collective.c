@@ -260,6 +260,8 @@ static void request_finish(shm_t *shm, shm_request_t *request, int result)
 
 void shm_collective_cancel(shm_t *shm, shm_request_t *request)
 {
+    if (request->collective.op.referenced)
+        shm_single_void(shm);
     if (shm->op_args == &request->collective.args)
         shm->op_step = 0;
     shm_list_remove(&shm->queue, request);

@@ -461,10 +461,7 @@ int shm_exchange_begin(shm_t *shm, shm_op_t *op)
             if (a->recv_counts[r] * a->element > longest)
                 longest = a->recv_counts[r] * a->element;
     op->stage = STAGE_DATA;
-    op->stream = longest * (size_t)shm->ranks * (size_t)shm->ranks >=
-                     ((size_t)32 << 20) &&
-                 op->args->coll != DSCOMM_COLL_BROADCAST;
-    copy_own_part(shm, op);
     exchange_plan(shm, op, longest);
+    copy_own_part(shm, op);
     return SHM_AGAIN;
 }

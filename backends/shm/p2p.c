@@ -91,6 +91,7 @@ static shm_frame_kind_t fill_large(shm_t *shm, shm_frame_t *frame,
         message->bytes >= REFERENCE_MIN
             ? shm_reference(shm, message->send, message->bytes, true)
             : 0;
+    request->p2p.reference = frame->reference;
     return frame->reference || message->bytes > AHEAD_MOST ? FRAME_READY
                                                            : FRAME_AHEAD;
 }
@@ -222,12 +223,40 @@ static void accept_ahead(shm_t *shm, shm_request_t *request,
     }
 }
 
+/* Copies a message out of the memory of its sender; if that cannot be read,
+ * asks for the bytes. SHM_AGAIN: the sender may have used its buffer again, so
+ * that there is no message, and the receive waits for another one. */
+static int message_read(shm_t *shm, shm_request_t *request,
+                        const shm_early_t *message)
+{
+    const dscomm_message_t *wanted = &request->p2p.message;
+    const size_t keep = MIN((size_t)message->bytes, wanted->bytes);
+    dscomm_status_t status = DSCOMM_OK;
+    bool got = true;
+
+    if (shm_reference_is_address(message->reference))
+        got = shm_address_try(shm, message->source, message->reference,
+                              wanted->recv, keep);
+    else
+        status = shm_reference_read(shm, message->source, message->reference, 0,
+                                    wanted->recv, keep, false);
+    if (status)
+        return status;
+    if (shm_is_revoked(shm))
+        return shm_revoked(shm);
+    if (!shm_reference_held(shm, message->source, message->reference)) {
+        shm_list_append(&shm->p2p->posted, request);
+        shm_want_source(shm, wanted->peer);
+        return SHM_AGAIN;
+    }
+    request->p2p.moved = got ? (size_t)message->bytes : 0;
+    return SHM_DONE;
+}
+
 /* Matches a receive with a message that is not in its frame. */
 static dscomm_status_t accept_large(shm_t *shm, shm_request_t *request,
                                     const shm_early_t *message)
 {
-    const dscomm_message_t *wanted = &request->p2p.message;
-
     request->head.source = message->source;
     request->head.tag = message->tag;
     request->p2p.id = message->id;
@@ -240,23 +269,10 @@ static dscomm_status_t accept_large(shm_t *shm, shm_request_t *request,
         return DSCOMM_OK;
     }
     if (message->reference) {
-        const size_t bytes = (size_t)message->bytes;
-        const dscomm_status_t status =
-            shm_reference_read(shm, message->source, message->reference, 0,
-                               wanted->recv, MIN(bytes, wanted->bytes), false);
+        const int result = message_read(shm, request, message);
 
-        if (status)
-            return status;
-        /* The sender may have used its buffer again, but only after a
-         * revocation, or after it has left: then there is no message. */
-        if (shm_is_revoked(shm))
-            return shm_revoked(shm);
-        if (!shm_reference_held(shm, message->source, message->reference)) {
-            shm_list_append(&shm->p2p->posted, request);
-            shm_want_source(shm, wanted->peer);
-            return DSCOMM_OK;
-        }
-        request->p2p.moved = bytes;
+        if (result != SHM_DONE)
+            return result == SHM_AGAIN ? DSCOMM_OK : (dscomm_status_t)result;
     }
     return queue_frame(shm, request, message->source);
 }
@@ -516,6 +532,7 @@ dscomm_status_t shm_isend(void *impl, const dscomm_message_t *message,
     own->kind = SHM_SEND;
     shm_copy_message(&own->p2p.message, message);
     own->p2p.moved = 0;
+    own->p2p.reference = 0;
     own->head.status = DSCOMM_IN_PROGRESS;
     if (message->peer == shm->rank)
         return send_self(shm, own);

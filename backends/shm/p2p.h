@@ -14,8 +14,8 @@ typedef struct {
     unsigned interest; /* number of requests that wait for its frames */
     shm_list_t frames; /* requests whose next frame has no room yet */
     shm_list_t waiting; /* large sends that the peer has not granted yet */
-    shm_list_t sending; /* large sends that the peer has granted, in order */
-    shm_list_t arriving; /* large receives from the peer, in order */
+    shm_list_t sending; /* sends in chunks that go ahead, or are granted */
+    shm_list_t arriving; /* receives of chunks from the peer */
     uint64_t next_id;
 } shm_pair_t;
 

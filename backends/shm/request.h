@@ -54,7 +54,7 @@ struct shm_request {
             dscomm_message_t message;
             size_t moved; /* bytes through the channel so far */
             uint64_t id; /* of a large message, given by its sender */
-            /* position in the sender's heap, if it is read in place */
+            /* shm_reference() of a message that is read in place */
             uint64_t reference;
             uint64_t total; /* bytes of the message that a receive matched */
             bool ahead; /* the bytes come without an answer */

@@ -32,7 +32,7 @@
 
 #define NS_PER_MS INT64_C(1000000)
 
-#define SHM_MAGIC 0x6473636f6d6d3032u /* "dscomm02" */
+#define SHM_MAGIC 0x6473636f6d6d3033u /* "dscomm03" */
 #define SHM_LINES 256
 #define SHM_LINE 64 /* bytes of a cache line */
 #define SHM_INLINE 56
@@ -118,8 +118,11 @@ typedef struct {
     bool unordered; /* membarrier(2) does not work for this rank */
     bool native; /* DSCOMM_SHM_NATIVE here */
     bool tries; /* this rank can take part in trials */
-    uint64_t word; /* address of a word that the others try to read */
+    uint64_t word, word_at; /* that the others try to read, and its address */
     _Atomic bool reads; /* this rank may read all others' memory */
+    /* A call was given up while others might read this rank's memory: what they
+     * read is perhaps something else. */
+    _Atomic bool voided;
     _Alignas(SHM_LINE) _Atomic uint8_t channel[SHM_MAX_RANKS]; /* in use */
     _Alignas(SHM_LINE) shm_record_t record[SHM_RECORDS];
     shm_counts_t counts;
@@ -151,6 +154,7 @@ typedef struct {
     uint64_t begin_ns; /* when the current piece was begun */
     uint64_t ns[SHM_TRIAL_WAYS][SHM_TRIAL_PIECES];
     unsigned ways; /* that are tried */
+    bool refused; /* the partner's memory could not be read */
     uint8_t one_way; /* shm_store_t of pieces that go one way */
     shm_trial_t verdict; /* this rank's */
     uint64_t other; /* address of the partner's source */
@@ -325,13 +329,23 @@ void shm_single_publish(shm_t *shm);
 dscomm_status_t shm_single_look(shm_t *shm);
 /* Whether all ranks may read each other's memory. */
 bool shm_single_allowed(const shm_t *shm);
-dscomm_status_t shm_single_read(shm_t *shm, int rank, void *dest,
-                                uint64_t address, size_t size);
+/* Reads memory of a rank; returns an errno. */
+int shm_single_read(const shm_t *shm, int rank, void *dest, uint64_t address,
+                    size_t size);
+/* Called before this rank may use memory again to which a reference was given,
+ * and whose readers have not said that they have it. */
+void shm_single_void(shm_t *shm);
+/* Whether a reference is an address in its rank's memory. */
+bool shm_reference_is_address(uint64_t reference);
+/* Reads what such a reference is of; false: it cannot be read. */
+bool shm_address_try(const shm_t *shm, int rank, uint64_t reference, void *dest,
+                     size_t size);
 /* What another rank reads [memory, memory + size) by, in place: in this rank's
  * heap, or in its memory; 0: it is to be copied into the ring. */
 uint64_t shm_reference(const shm_t *shm, const void *memory, size_t size,
                        bool one_way);
-/* Whether what was read of a rank's memory was there: it has not left. */
+/* Whether what was read by a reference was what it was given for: its owner has
+ * neither left nor given up a call. */
 bool shm_reference_held(const shm_t *shm, int rank, uint64_t reference);
 /* Copies size bytes of a rank, skip bytes behind a reference. */
 dscomm_status_t shm_reference_read(shm_t *shm, int rank, uint64_t reference,

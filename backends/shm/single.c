@@ -11,10 +11,10 @@
 #include "backends/shm/copy.h"
 
 #include <errno.h>
+#include <glib.h>
 #include <string.h>
 #include <sys/uio.h>
 
-#define WORD UINT64_C(0x646373696e676c65)
 /* marks an address among references, which are below it */
 #define ADDRESS (UINT64_C(1) << 63)
 /* shortest payload if single copies are wanted without a trial */
@@ -44,8 +44,9 @@ static int rank_read(const shm_t *shm, int rank, void *dest, uint64_t address,
 
 void shm_single_publish(shm_t *shm)
 {
-    shm->word = WORD;
-    shm->own->word = (uintptr_t)&shm->word;
+    shm->word = (uint64_t)g_random_int() << 32 | g_random_int();
+    shm->own->word = shm->word;
+    shm->own->word_at = (uintptr_t)&shm->word;
 }
 
 dscomm_status_t shm_single_look(shm_t *shm)
@@ -61,10 +62,11 @@ dscomm_status_t shm_single_look(shm_t *shm)
         uint64_t word = 0;
 
         if (r != shm->rank)
-            error = rank_read(shm, r, &word, shm_control(shm, r)->word,
+            error = rank_read(shm, r, &word, shm_control(shm, r)->word_at,
                               sizeof word);
-        if (r != shm->rank && !error && word != WORD)
-            error = EIO;
+        /* Another process may have that number here. */
+        if (r != shm->rank && !error && word != shm_control(shm, r)->word)
+            error = ESRCH;
     }
     if (error)
         dscomm_log(
@@ -94,25 +96,52 @@ uint64_t shm_reference(const shm_t *shm, const void *memory, size_t size,
     const size_t least =
         one_way ? shm->trial.single_one_way : shm->trial.single;
 
-    if (reference || !least || size < least || !shm_single_allowed(shm))
+    if (reference || !least || size < least || shm->own->voided ||
+        !shm_single_allowed(shm))
         return reference;
     return ADDRESS | (uintptr_t)memory;
 }
 
-bool shm_reference_held(const shm_t *shm, int rank, uint64_t reference)
+void shm_single_void(shm_t *shm)
 {
-    atomic_thread_fence(memory_order_acquire);
-    return !(reference & ADDRESS) || shm_left(shm, rank) < SHM_LEFT;
+    atomic_store_explicit(&shm->own->voided, true, memory_order_release);
+    atomic_thread_fence(memory_order_seq_cst);
 }
 
-dscomm_status_t shm_single_read(shm_t *shm, int rank, void *dest,
-                                uint64_t address, size_t size)
+bool shm_reference_held(const shm_t *shm, int rank, uint64_t reference)
 {
-    const int error = rank_read(shm, rank, dest, address, size);
+    atomic_thread_fence(memory_order_seq_cst);
+    return !(reference & ADDRESS) ||
+           (shm_left(shm, rank) < SHM_LEFT &&
+            !atomic_load_explicit(&shm_control(shm, rank)->voided,
+                                  memory_order_acquire));
+}
+
+bool shm_reference_is_address(uint64_t reference)
+{
+    return reference & ADDRESS;
+}
+
+int shm_single_read(const shm_t *shm, int rank, void *dest, uint64_t address,
+                    size_t size)
+{
+    return rank_read(shm, rank, dest, address, size);
+}
+
+/* The owner has given up the call, and perhaps used its memory again. */
+static dscomm_status_t void_fail(shm_t *shm, int rank)
+{
     dscomm_failure_t failure;
 
-    if (!error)
-        return DSCOMM_OK;
+    shm_blame(shm, DSCOMM_ERR_PEER_FAILED, DSCOMM_FAILURE_LEFT, rank, &failure);
+    dscomm_backend_failure_detail(&failure, "it has given up the call");
+    return shm_fail(shm, &failure);
+}
+
+static dscomm_status_t read_fail(shm_t *shm, int rank, size_t size, int error)
+{
+    dscomm_failure_t failure;
+
     shm_blame(shm, error == ESRCH ? DSCOMM_ERR_PEER_FAILED : DSCOMM_ERR_IO,
               error == ESRCH ? DSCOMM_FAILURE_DIED : DSCOMM_FAILURE_RESOURCE,
               rank, &failure);
@@ -122,6 +151,23 @@ dscomm_status_t shm_single_read(shm_t *shm, int rank, void *dest,
     return shm_fail(shm, &failure);
 }
 
+static dscomm_status_t address_read(shm_t *shm, int rank, uint64_t reference,
+                                    size_t skip, void *dest, size_t size)
+{
+    const int error =
+        rank_read(shm, rank, dest, (reference & ~ADDRESS) + skip, size);
+
+    if (!shm_reference_held(shm, rank, reference))
+        return void_fail(shm, rank);
+    return error ? read_fail(shm, rank, size, error) : DSCOMM_OK;
+}
+
+bool shm_address_try(const shm_t *shm, int rank, uint64_t reference, void *dest,
+                     size_t size)
+{
+    return !rank_read(shm, rank, dest, reference & ~ADDRESS, size);
+}
+
 dscomm_status_t shm_reference_read(shm_t *shm, int rank, uint64_t reference,
                                    size_t skip, void *dest, size_t size,
                                    bool stream)
@@ -129,8 +175,7 @@ dscomm_status_t shm_reference_read(shm_t *shm, int rank, uint64_t reference,
     const unsigned char *from;
 
     if (reference & ADDRESS)
-        return shm_single_read(shm, rank, dest, (reference & ~ADDRESS) + skip,
-                               size);
+        return address_read(shm, rank, reference, skip, dest, size);
     from = shm_heap_resolve(shm, rank, reference, skip + size);
     if (!from)
         return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);

@@ -3,6 +3,7 @@
  * process, which may read itself. */
 #include "tests/backends/shm/fixture.h"
 
+#include "backends/shm/p2p.h"
 #include "lib/base/status.h"
 
 #include <sys/mman.h>
@@ -58,19 +59,72 @@ static void test_read(void)
 
 static void test_gone(void)
 {
-    char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const size_t bytes = 65536;
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint64_t reference;
 
     group_open("yes");
     look();
-    munmap(page, 4096);
-    is_int(shm_single_read(shms[1], 0, to, (uintptr_t)page, 100), DSCOMM_ERR_IO,
-           "memory that is gone cannot be read");
-    ok(strstr(dscomm_last_error(),
-              "100 bytes of its memory cannot be read: Bad "
-              "address") != NULL,
+    reference = shm_reference(shms[0], memory, bytes, true);
+    munmap(memory, bytes);
+    ok(!shm_address_try(shms[1], 0, reference, to, bytes),
+       "memory that is gone cannot be read");
+    is_int(shm_reference_read(shms[1], 0, reference, 0, to, bytes, false),
+           DSCOMM_ERR_IO, "which ends a collective");
+    ok(strstr(dscomm_last_error(), "65536 bytes of its memory cannot be read: "
+                                   "Bad address") != NULL,
        "the reason: %s", dscomm_last_error());
-    ok(shm_is_revoked(shms[0]), "the group has ended");
+    ok(shm_is_revoked(shms[0]), "and the group");
+    fixture_close(shms, 2);
+}
+
+/* A rank that gives a call up may use its memory again at once. */
+static void test_void(void)
+{
+    uint64_t reference;
+
+    group_open("yes");
+    look();
+    reference = shm_reference(shms[0], from, BYTES, true);
+    shm_single_void(shms[0]);
+    ok(!shm_reference_held(shms[1], 0, reference),
+       "what a rank has given up does not count");
+    is_int((long long)shm_reference(shms[0], from, BYTES, true), 0,
+           "and it gives out nothing more");
+    is_int(shm_reference_read(shms[1], 0, reference, 0, to, BYTES, false),
+           DSCOMM_ERR_PEER_FAILED, "a collective that needs it ends");
+    ok(strstr(dscomm_last_error(), "it has given up the call") != NULL,
+       "the reason");
+    fixture_close(shms, 2);
+}
+
+/* Memory that was freed after its message was announced is asked for. */
+static void test_asked_for(void)
+{
+    const size_t bytes = 400000;
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    static char received[400000];
+    const dscomm_message_t out = {.send = memory, .bytes = bytes, .peer = 1},
+                           in = {.recv = received, .bytes = bytes, .peer = 0};
+    shm_request_t sent = {0}, got = {0};
+
+    group_open("yes");
+    look();
+    memset(memory, 9, bytes);
+    shm_isend(shms[0], &out, &sent.head);
+    mprotect(memory, bytes, PROT_NONE); /* not to be read by others */
+    shm_irecv(shms[1], &in, &got.head);
+    shm_p2p_progress(shms[1]);
+    mprotect(memory, bytes, PROT_READ);
+    for (int i = 0; i < 1000 && got.head.status == DSCOMM_IN_PROGRESS; i++) {
+        shm_p2p_progress(shms[0]);
+        shm_p2p_progress(shms[1]);
+    }
+    is_int(got.head.status, DSCOMM_OK, "a message that cannot be read arrives");
+    ok(received[0] == 9 && received[bytes - 1] == 9, "as it is");
+    munmap(memory, bytes);
     fixture_close(shms, 2);
 }
 
@@ -83,7 +137,7 @@ static void test_refused(void)
            "nothing has a reference");
     fixture_close(shms, 2);
     group_open("yes");
-    shms[0]->word = 0; /* what rank 1 reads is something else */
+    shms[0]->word++; /* what rank 1 reads is something else */
     look();
     ok(!shm_single_allowed(shms[0]) && !shm_single_allowed(shms[1]),
        "if one may not read another, all use the rings");
@@ -105,6 +159,8 @@ int main(void)
 {
     test_read();
     test_gone();
+    test_void();
+    test_asked_for();
     test_refused();
     return tap_done();
 }
