@@ -19,6 +19,7 @@ import json
 import math
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -42,9 +43,8 @@ CONDITIONS = ["alloc", "fresh", "unpinned"]
 
 
 def bytes_of(text):
-    units = {"K": 10, "M": 20, "G": 30}
-    number = text.rstrip("KMG")
-    return int(number) << units.get(text[len(number):], 0)
+    number = text.upper().rstrip("KMG")
+    return int(number) << {"": 0, "K": 10, "M": 20, "G": 30}[text.upper()[len(number):]]
 
 
 def bytes_text(count):
@@ -109,17 +109,22 @@ def run(words, arguments, limit):
                OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
         file.truncate(1 << 16)
+        job = subprocess.Popen([*words, file.name, *arguments], env=env, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               start_new_session=True)
         try:
-            done = subprocess.run([*words, file.name, *arguments], env=env, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=limit)
+            out, err = job.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
+            os.killpg(job.pid, signal.SIGKILL)
+            job.wait()
             print(f"# {words[-1]}: no end within {limit} s", file=sys.stderr)
             return []
-    if done.returncode:
-        print(f"# {words[-1]}: {done.stderr.strip()[-300:]}", file=sys.stderr)
+    if job.returncode:
+        print(f"# {words[-1]}: {err.strip()[-300:]}", file=sys.stderr)
         return []
-    return [(int(line[1]), *map(float, line[2:])) for line in map(str.split,
-                                                                 done.stdout.splitlines())]
+    # Launchers may say something, too.
+    lines = [line.split() for line in out.splitlines() if line.startswith(arguments[0] + " ")]
+    return [(int(line[1]), *map(float, line[2:])) for line in lines if len(line) == 5]
 
 
 def placement(before, after, pinned):
