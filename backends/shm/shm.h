@@ -156,7 +156,7 @@ typedef struct {
     unsigned ways; /* that are tried */
     bool refused; /* the partner's memory could not be read */
     uint8_t one_way; /* shm_store_t of pieces that go one way */
-    shm_trial_t verdict; /* this rank's */
+    shm_trial_t found; /* by this rank */
     uint64_t other; /* address of the partner's source */
     size_t piece; /* bytes */
     unsigned char *source, *sink; /* of a piece each; NULL: no memory */

@@ -47,7 +47,7 @@
 /* Single copies must take less than this part of the time, in percent. */
 #define CLEARLY_SINGLE 75
 
-enum { STAGE_TOUCH, STAGE_PIECES, STAGE_VERDICT };
+enum { STAGE_TOUCH, STAGE_PIECES, STAGE_FOUND };
 /* Words of a line of the trial. */
 enum { WORD_STORE, WORD_SINGLE, WORD_ONE_WAY, WORD_SOURCE };
 
@@ -289,25 +289,25 @@ static int piece_get(shm_t *shm, shm_op_t *op)
     return SHM_DONE;
 }
 
-/* Puts this rank's verdict into its line. */
-static int verdict_put(shm_t *shm, shm_op_t *op)
+/* Puts what this rank has found into its line. */
+static int found_put(shm_t *shm, shm_op_t *op)
 {
-    shm_trial_t *verdict = &shm->tried.verdict;
+    shm_trial_t *found = &shm->tried.found;
 
     if (!op->taken)
         op->taken = shm_take(shm, 0);
     if (!shm_writable(shm, op->taken))
         return SHM_AGAIN;
-    shm_trial_judge(&shm->tried, verdict);
-    shm_line(shm, shm->rank, op->taken)->word[WORD_STORE] = verdict->choice;
+    shm_trial_judge(&shm->tried, found);
+    shm_line(shm, shm->rank, op->taken)->word[WORD_STORE] = found->choice;
     /* A rank that has not measured agrees. */
     shm_line(shm, shm->rank, op->taken)->word[WORD_SINGLE] =
-        shm_trial_partner(shm->rank, shm->ranks) < 0 ? 1 : verdict->single;
+        shm_trial_partner(shm->rank, shm->ranks) < 0 ? 1 : found->single;
     shm_line(shm, shm->rank, op->taken)->word[WORD_ONE_WAY] =
-        shm_trial_receives(shm->rank, shm->ranks) ? verdict->single_one_way : 1;
+        shm_trial_receives(shm->rank, shm->ranks) ? found->single_one_way : 1;
     op->data = op->taken;
     op->taken = 0;
-    op->stage = STAGE_VERDICT;
+    op->stage = STAGE_FOUND;
     shm_raise(shm, op->data);
     shm->moves++;
     return SHM_DONE;
@@ -347,7 +347,7 @@ static size_t single_of_all(const shm_t *shm, uint64_t step, int word)
     return least;
 }
 
-/* Decides by the verdicts of all ranks, and begins the collective. */
+/* Decides by what all ranks have found, and begins the collective. */
 static int trial_end(shm_t *shm, shm_op_t *op)
 {
     const int partner = shm_trial_partner(shm->rank, shm->ranks);
@@ -358,7 +358,7 @@ static int trial_end(shm_t *shm, shm_op_t *op)
             return SHM_AGAIN;
     shm_all_arrived(shm, op->data);
     shm->trial.choice = SHM_PLAIN;
-    memcpy(shm->trial.ns, shm->tried.verdict.ns, sizeof shm->trial.ns);
+    memcpy(shm->trial.ns, shm->tried.found.ns, sizeof shm->trial.ns);
     for (int r = 0; r < shm->ranks; r++)
         if (shm_line(shm, r, op->data)->word[WORD_STORE] == SHM_STREAM)
             shm->trial.choice = SHM_STREAM;
@@ -394,8 +394,7 @@ static int trial_advance(shm_t *shm, shm_op_t *op)
         if ((result = piece_get(shm, op)) != SHM_DONE)
             return result;
     }
-    if (op->stage == STAGE_PIECES &&
-        (result = verdict_put(shm, op)) != SHM_DONE)
+    if (op->stage == STAGE_PIECES && (result = found_put(shm, op)) != SHM_DONE)
         return result;
     return trial_end(shm, op);
 }

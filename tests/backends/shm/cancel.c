@@ -6,7 +6,6 @@
 #include "backends/shm/request.h"
 
 #define LARGE 200000
-#define TURNS 1000
 
 static unsigned char out[2][LARGE], in[LARGE];
 
@@ -38,17 +37,6 @@ static void receive_bytes(shm_t *shm, size_t bytes, int peer, int tag,
     start(shm, &message, request);
 }
 
-static int progress_until(shm_t **shms, const shm_request_t *request)
-{
-    for (int i = 0; i < TURNS; i++) {
-        if (request->head.status != DSCOMM_IN_PROGRESS)
-            return request->head.status;
-        shm_p2p_progress(shms[0]);
-        shm_p2p_progress(shms[1]);
-    }
-    return DSCOMM_IN_PROGRESS;
-}
-
 static bool holds(size_t bytes, int tag)
 {
     for (size_t i = 0; i < bytes; i++)
@@ -71,11 +59,11 @@ static void test_halfway(int turns)
     shm_p2p_cancel(shms[1], &received[0]);
     send_bytes(shms[0], LARGE / 2, 1, 1, &sent[1]);
     receive_bytes(shms[1], LARGE / 2, 0, 1, &received[1]);
-    is_int(progress_until(shms, &received[1]), DSCOMM_OK,
+    is_int(fixture_message(shms, &received[1].head), DSCOMM_OK,
            "cancelled after %d turns: the next message comes", turns);
     ok(holds(LARGE / 2, 1), "and is whole");
     if (turns)
-        is_int(progress_until(shms, &sent[0]), DSCOMM_OK,
+        is_int(fixture_message(shms, &sent[0].head), DSCOMM_OK,
                "the first one's sender is done");
     fixture_close(shms, 2);
 }
@@ -98,10 +86,10 @@ static void test_unanswered(void)
     shm_p2p_progress(shms[1]);
     shm_p2p_cancel(shms[1], &received);
     receive_bytes(shms[1], LARGE, 0, 0, &received);
-    is_int(progress_until(shms, &received), DSCOMM_OK,
+    is_int(fixture_message(shms, &received.head), DSCOMM_OK,
            "cancelled unanswered: the next receive has it");
     ok(holds(LARGE, 0), "and it is whole");
-    is_int(progress_until(shms, &sent), DSCOMM_OK, "its sender is done");
+    is_int(fixture_message(shms, &sent.head), DSCOMM_OK, "its sender is done");
     fixture_close(shms, 2);
 }
 

@@ -41,6 +41,16 @@ static inline shm_t *fixture_rank(int rank, int ranks,
     return shm;
 }
 
+/* Returns the status of a message between the first two ranks. */
+static inline int fixture_message(shm_t **shms, const dscomm_request_t *request)
+{
+    for (int i = 0; i < 10000 && request->status == DSCOMM_IN_PROGRESS; i++) {
+        shm_p2p_progress(shms[0]);
+        shm_p2p_progress(shms[1]);
+    }
+    return request->status;
+}
+
 /* Makes one mapping of a new segment for each rank. */
 static inline void fixture_open(shm_t **shms, int ranks)
 {

@@ -12,7 +12,6 @@
 
 #define MESSAGES 3
 #define BYTES 100000
-#define TURNS 10000
 
 static unsigned char out[MESSAGES][BYTES], in[BYTES];
 
@@ -35,17 +34,6 @@ static void receive_tag(shm_t *shm, int tag, size_t bytes,
     memset(in, 0, sizeof in);
     if (shm_irecv(shm, &message, &request->head) < 0)
         bail("%s", dscomm_last_error());
-}
-
-static int progress_until(shm_t **shms, const shm_request_t *request)
-{
-    for (int i = 0; i < TURNS; i++) {
-        if (request->head.status != DSCOMM_IN_PROGRESS)
-            return request->head.status;
-        shm_p2p_progress(shms[0]);
-        shm_p2p_progress(shms[1]);
-    }
-    return DSCOMM_IN_PROGRESS;
 }
 
 static bool holds(size_t bytes, int tag)
@@ -76,7 +64,7 @@ static void test_order(const char *channel)
             const int tag = orders[o][i];
 
             receive_tag(shms[1], tag, BYTES, &received);
-            whole = progress_until(shms, &received) == DSCOMM_OK &&
+            whole = fixture_message(shms, &received.head) == DSCOMM_OK &&
                     holds(BYTES, tag) && whole;
         }
         for (int i = 0; i < MESSAGES; i++)
@@ -103,7 +91,7 @@ static void test_short(int turns)
         shm_p2p_progress(shms[(i + 1) % 2]);
     shm_p2p_cancel(shms[1], &received[1]);
     receive_tag(shms[1], 0, 1000, &received[0]);
-    is_int(progress_until(shms, &received[0]), DSCOMM_ERR_TRUNCATED,
+    is_int(fixture_message(shms, &received[0].head), DSCOMM_ERR_TRUNCATED,
            "after %d turns: a short receive is told", turns);
     ok(holds(1000, 0) && received[0].head.bytes == BYTES, "and has its part");
     fixture_close(shms, 2);
@@ -122,7 +110,8 @@ static void test_before(void)
            "room");
     memset(out[2], 0, BYTES);
     receive_tag(shms[1], 2, BYTES, &received);
-    is_int(progress_until(shms, &received), DSCOMM_OK, "its message arrives");
+    is_int(fixture_message(shms, &received.head), DSCOMM_OK,
+           "its message arrives");
     ok(holds(BYTES, 2), "as it was");
     fixture_close(shms, 2);
 }
