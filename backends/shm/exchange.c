@@ -100,7 +100,8 @@ static inline void copy_to_user(const shm_op_t *op, void *to, const void *from,
 
 /* Whether the results of all ranks, of parts so long, do not fit into the
  * cache: then they had better not be read into it before they are written. */
-static bool results_bypass(const shm_t *shm, const shm_op_t *op, size_t longest)
+static bool exchange_bypasses(const shm_t *shm, const shm_op_t *op,
+                              size_t longest)
 {
     const shape_t *shape = shape_of(op);
     const size_t ranks = (size_t)shm->ranks;
@@ -140,7 +141,7 @@ static void exchange_plan(shm_t *shm, shm_op_t *op, size_t longest)
     size_t chunk = CHUNK / (parts > 4 ? 4 : parts);
 
     op->data = shm->step;
-    op->stream = results_bypass(shm, op, longest);
+    op->stream = exchange_bypasses(shm, op, longest);
     op->inlined = !shape_of(op)->counts && parts * longest <= SHM_INLINE;
     chunk = chunk < most ? chunk : most;
     chunk = chunk > SHM_LINE ? chunk : SHM_LINE;

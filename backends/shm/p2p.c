@@ -4,8 +4,9 @@
  * chunks, at once (AHEAD), as long as there is room for them; they are copied
  * aside only if other chunks behind them are received first. For a large one a
  * READY frame is sent; when its receive is posted, a GRANT frame comes back and
- * the bytes follow in chunks. If it lies in the sender's heap, the receiver
- * reads it in place and sends FINISHED back. */
+ * the bytes follow in chunks. If it lies in the sender's heap, or single copies
+ * pay off (single.c), the receiver reads it in place and sends FINISHED back.
+ */
 #include "config.h"
 
 #include "backends/shm/copy.h"

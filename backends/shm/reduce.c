@@ -85,7 +85,7 @@ static part_t reduce_piece(const shm_op_t *op, int rank, size_t piece)
 
 /* Whether inputs and results of all ranks do not fit into the cache, so that
  * results had better not be read into it before they are written. */
-static bool results_bypass(const shm_t *shm, const shm_op_t *op)
+static bool reduce_bypasses(const shm_t *shm, const shm_op_t *op)
 {
     return op->args->count * op->args->element >=
            shm->cache / 2 / (size_t)shm->ranks;
@@ -417,7 +417,7 @@ static int scatter_begin(shm_t *shm, shm_op_t *op)
     op->pieces = longest ? (longest + op->chunk - 1) / op->chunk : 1;
     op->region = parts * op->chunk;
     op->data = shm->step;
-    op->stream = !op_scatters(op) && results_bypass(shm, op);
+    op->stream = !op_scatters(op) && reduce_bypasses(shm, op);
     op->next = 1;
     op->stage = STAGE_PIECES;
     op->advance = scatter_advance;
@@ -534,7 +534,7 @@ static int direct_advance(shm_t *shm, shm_op_t *op)
 
 static int direct_begin(shm_t *shm, shm_op_t *op)
 {
-    op->stream = results_bypass(shm, op);
+    op->stream = reduce_bypasses(shm, op);
     op->taken = op->first = shm_take(shm, 0);
     op->data = shm_take(shm, 0);
     op->stage = STAGE_MEET;

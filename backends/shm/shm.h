@@ -340,8 +340,9 @@ bool shm_reference_is_address(uint64_t reference);
 /* Reads what such a reference is of; false: it cannot be read. */
 bool shm_address_try(const shm_t *shm, int rank, uint64_t reference, void *dest,
                      size_t size);
-/* What another rank reads [memory, memory + size) by, in place: in this rank's
- * heap, or in its memory; 0: it is to be copied into the ring. */
+/* Returns a reference by which another rank reads [memory, memory + size) in
+ * place, in this rank's heap or its own memory; 0: it must go through a ring.
+ */
 uint64_t shm_reference(const shm_t *shm, const void *memory, size_t size,
                        bool one_way);
 /* Whether what was read by a reference was what it was given for: its owner has

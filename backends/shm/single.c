@@ -23,9 +23,8 @@
 /* Words of DSCOMM_SHM_SINGLE_COPY, in order. */
 enum { SINGLE_AUTO, SINGLE_YES, SINGLE_NO };
 
-/* Reads size bytes of a rank; returns an errno. */
-static int rank_read(const shm_t *shm, int rank, void *dest, uint64_t address,
-                     size_t size)
+int shm_single_read(const shm_t *shm, int rank, void *dest, uint64_t address,
+                    size_t size)
 {
     size_t done = 0;
 
@@ -62,8 +61,8 @@ dscomm_status_t shm_single_look(shm_t *shm)
         uint64_t word = 0;
 
         if (r != shm->rank)
-            error = rank_read(shm, r, &word, shm_control(shm, r)->word_at,
-                              sizeof word);
+            error = shm_single_read(shm, r, &word, shm_control(shm, r)->word_at,
+                                    sizeof word);
         /* Another process may have that number here. */
         if (r != shm->rank && !error && word != shm_control(shm, r)->word)
             error = ESRCH;
@@ -122,12 +121,6 @@ bool shm_reference_is_address(uint64_t reference)
     return reference & ADDRESS;
 }
 
-int shm_single_read(const shm_t *shm, int rank, void *dest, uint64_t address,
-                    size_t size)
-{
-    return rank_read(shm, rank, dest, address, size);
-}
-
 /* The owner has given up the call, and perhaps used its memory again. */
 static dscomm_status_t void_fail(shm_t *shm, int rank)
 {
@@ -155,7 +148,7 @@ static dscomm_status_t address_read(shm_t *shm, int rank, uint64_t reference,
                                     size_t skip, void *dest, size_t size)
 {
     const int error =
-        rank_read(shm, rank, dest, (reference & ~ADDRESS) + skip, size);
+        shm_single_read(shm, rank, dest, (reference & ~ADDRESS) + skip, size);
 
     if (!shm_reference_held(shm, rank, reference))
         return void_fail(shm, rank);
@@ -165,7 +158,7 @@ static dscomm_status_t address_read(shm_t *shm, int rank, uint64_t reference,
 bool shm_address_try(const shm_t *shm, int rank, uint64_t reference, void *dest,
                      size_t size)
 {
-    return !rank_read(shm, rank, dest, reference & ~ADDRESS, size);
+    return !shm_single_read(shm, rank, dest, reference & ~ADDRESS, size);
 }
 
 dscomm_status_t shm_reference_read(shm_t *shm, int rank, uint64_t reference,

@@ -51,7 +51,7 @@ enum { STAGE_TOUCH, STAGE_PIECES, STAGE_FOUND };
 /* Words of a line of the trial. */
 enum { WORD_STORE, WORD_SINGLE, WORD_ONE_WAY, WORD_SOURCE };
 
-/* What is tried, each by PIECES pieces. */
+/* Ways that are tried, each by PIECES pieces. */
 typedef enum {
     BY_STREAM,
     BY_PLAIN,

@@ -75,8 +75,8 @@ static void test_order(const char *channel)
     }
 }
 
-/* Of a message that was kept aside in part, or as a whole, a receive takes what
- * it has room for. */
+/* A receive that is too short takes its part of a message that was kept aside
+ * in part, or as a whole. */
 static void test_short(int turns)
 {
     shm_request_t sent[2], received[2];

@@ -66,8 +66,8 @@ static void test_judge(void)
     }
 }
 
-/* Where the lines of both kinds meet: rings take 100 ns a KiB, and 50 one way,
- * of which a single copy must save a quarter. */
+/* Sizes at which the lines of both kinds meet: rings take 100 ns a KiB, and 50
+ * one way, of which a single copy must save a quarter. */
 static void test_single(void)
 {
     static const struct {
