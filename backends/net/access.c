@@ -29,7 +29,7 @@ dscomm_status_t net_mem_register(void *impl, void *address, size_t bytes,
     return *ret_registered ? DSCOMM_OK : DSCOMM_ERR_UNSUPPORTED;
 }
 
-void net_mem_deregister(void *impl, void *registered)
+dscomm_status_t net_mem_deregister(void *impl, void *registered)
 {
     const engine_t *engine = impl;
     domain_t *domain = engine->domain;
@@ -37,6 +37,7 @@ void net_mem_deregister(void *impl, void *registered)
     net_enter(domain);
     domain->ops.conceal(domain->wire, EVERY_PEER, registered, 0);
     net_leave(domain);
+    return DSCOMM_OK;
 }
 
 /* Gives all parts to the wire. An access of which it has taken a part, but not

@@ -387,7 +387,7 @@ dscomm_status_t net_peer_check(engine_t *engine, int peer);
 
 dscomm_status_t net_mem_register(void *impl, void *address, size_t bytes,
                                  void *key, void **ret_registered);
-void net_mem_deregister(void *impl, void *registered);
+dscomm_status_t net_mem_deregister(void *impl, void *registered);
 dscomm_status_t net_put(void *impl, const dscomm_access_t *access,
                         dscomm_request_t *head);
 dscomm_status_t net_get(void *impl, const dscomm_access_t *access,

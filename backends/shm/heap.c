@@ -8,12 +8,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glib.h>
 #include <linux/falloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#define PAGE ((size_t)4096)
 
 /* A part of this rank's heap. The parts, in order, cover the heap; no two free
  * ones are adjacent. */
@@ -129,47 +128,96 @@ static void give_part(shm_heap_t *heap, part_t *part)
         join_next(before);
 }
 
-static part_t *find_part(const shm_t *shm, const void *memory)
+/* The part that was given out and begins at offset, or NULL. */
+static part_t *find_part(const shm_t *shm, size_t offset)
 {
-    shm_heap_t *heap = shm->heap;
-    part_t *part = heap ? heap->parts : NULL;
+    part_t *part = shm->heap ? shm->heap->parts : NULL;
 
-    while (part && !(part->used && !part->lost &&
-                     heap->maps[shm->rank] + part->offset == memory))
+    while (part && !(part->used && !part->lost && part->offset == offset))
         part = part->next;
     return part;
+}
+
+static size_t whole_pages(size_t size)
+{
+    const size_t page = shm_page();
+
+    return (MAX(size, 1) + page - 1) & ~(page - 1);
+}
+
+dscomm_status_t shm_heap_take(shm_t *shm, size_t size, size_t *ret_offset)
+{
+    const size_t pages = whole_pages(size);
+    dscomm_status_t status;
+    part_t *part = NULL;
+
+    if (!shm->layout.heap_size || !map_heap(shm, shm->rank))
+        return DSCOMM_ERR_UNSUPPORTED;
+    status = pages ? take_part(shm, pages, &part) : fail_full(shm, size);
+    if (status == DSCOMM_OK)
+        *ret_offset = part->offset;
+    return status;
+}
+
+void shm_heap_give(shm_t *shm, size_t offset)
+{
+    part_t *part = find_part(shm, offset);
+
+    /* In a revoked group a peer may still write its result here. */
+    part->lost = shm_is_revoked(shm);
+    if (!part->lost)
+        give_part(shm->heap, part);
+}
+
+dscomm_status_t shm_heap_reserve(shm_t *shm, size_t offset, size_t size)
+{
+    return shm_segment_reserve(shm, heap_offset(shm, shm->rank) + offset, size,
+                               "heap");
+}
+
+bool shm_heap_empty(shm_t *shm, size_t offset, size_t size)
+{
+    return !fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                      (off_t)(heap_offset(shm, shm->rank) + offset),
+                      (off_t)size);
+}
+
+void *shm_heap_own(const shm_t *shm, size_t offset)
+{
+    return shm->heap->maps[shm->rank] + offset;
+}
+
+bool shm_heap_map(const shm_t *shm, size_t offset, size_t size, void *where)
+{
+    return mmap(where, size, PROT_READ | PROT_WRITE,
+                MAP_SHARED | MAP_NORESERVE | MAP_POPULATE | MAP_FIXED, shm->fd,
+                (off_t)(heap_offset(shm, shm->rank) + offset)) != MAP_FAILED;
 }
 
 dscomm_status_t shm_mem_alloc(void *impl, size_t size, void **ret_memory)
 {
     shm_t *shm = impl;
-    dscomm_status_t status;
-    part_t *part = NULL;
-    unsigned char *map;
+    size_t offset;
+    dscomm_status_t status = shm_heap_take(shm, size, &offset);
 
-    if (!shm->layout.heap_size || !(map = map_heap(shm, shm->rank)))
-        return DSCOMM_ERR_UNSUPPORTED;
-    size = size ? (size + PAGE - 1) & ~(PAGE - 1) : PAGE;
-    status = size ? take_part(shm, size, &part) : fail_full(shm, size);
     if (status < 0)
         return status;
-    status = shm_segment_reserve(
-        shm, heap_offset(shm, shm->rank) + part->offset, size, "heap");
-    if (status) {
-        fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                  (off_t)(heap_offset(shm, shm->rank) + part->offset),
-                  (off_t)size);
-        give_part(shm->heap, part);
+    size = whole_pages(size);
+    status = shm_heap_reserve(shm, offset, size);
+    if (status < 0) {
+        shm_heap_empty(shm, offset, size);
+        shm_heap_give(shm, offset);
         return status;
     }
-    *ret_memory = map + part->offset;
+    *ret_memory = shm_heap_own(shm, offset);
     return DSCOMM_OK;
 }
 
 dscomm_status_t shm_mem_free(void *impl, void *memory)
 {
     shm_t *shm = impl;
-    part_t *part = find_part(shm, memory);
+    const uint64_t reference = shm_heap_reference(shm, memory, 1);
+    const part_t *part = reference ? find_part(shm, reference - 1) : NULL;
 
     if (!part)
         return dscomm_fail(
@@ -177,18 +225,13 @@ dscomm_status_t shm_mem_free(void *impl, void *memory)
             "dscomm_mem_free on group '%s': %p did not come from "
             "dscomm_mem_alloc of this group, or is freed already",
             shm->name, memory);
-    if (fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                  (off_t)(heap_offset(shm, shm->rank) + part->offset),
-                  (off_t)part->size)) {
+    if (!shm_heap_empty(shm, part->offset, part->size)) {
         dscomm_log(DSCOMM_LOG_WARN, "shm",
                    "cannot give %zu bytes of shared memory back: %s",
                    part->size, strerror(errno));
         memset(memory, 0, part->size);
     }
-    /* In a revoked group a peer may still write its result here. */
-    part->lost = shm_is_revoked(shm);
-    if (!part->lost)
-        give_part(shm->heap, part);
+    shm_heap_give(shm, part->offset);
     return DSCOMM_OK;
 }
 
@@ -244,25 +287,6 @@ void *shm_heap_resolve(shm_t *shm, int rank, uint64_t reference, size_t size)
         return NULL;
     }
     return map + offset;
-}
-
-/* Memory of the heap can be reached by peers; the key is its reference. */
-dscomm_status_t shm_mem_register(void *impl, void *address, size_t bytes,
-                                 void *key, void **ret_registered)
-{
-    const uint64_t reference = shm_heap_reference(impl, address, bytes);
-
-    if (!reference)
-        return DSCOMM_ERR_UNSUPPORTED;
-    memcpy(key, &reference, sizeof reference);
-    *ret_registered = address;
-    return DSCOMM_OK;
-}
-
-void shm_mem_deregister(void *impl, void *registered)
-{
-    (void)impl;
-    (void)registered;
 }
 
 /* Copies at once. What this rank publishes later is published after it. */

@@ -443,8 +443,13 @@ static dscomm_status_t direct_block(shm_t *shm, const shm_op_t *op,
 {
     const dscomm_coll_args_t *a = op->args;
     size_t total = a->count * a->element;
-    unsigned char *own = shm_at(a->recv, offset);
+    unsigned char *own = shm_heap_resolve(
+        shm, shm->rank, shm_line(shm, shm->rank, op->first)->word[WORD_RESULT],
+        total);
 
+    if (!own)
+        return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
+    own += offset;
     for (int r = 0; r < shm->ranks; r++) {
         const unsigned char *from = shm_heap_resolve(
             shm, r, shm_line(shm, r, op->first)->word[WORD_REFERENCE], total);
@@ -497,8 +502,8 @@ static int direct_put(shm_t *shm, shm_op_t *op)
 
     if (!shm_writable(shm, op->data))
         return SHM_AGAIN;
-    line->word[WORD_REFERENCE] = shm_heap_reference(shm, a->send, bytes);
-    line->word[WORD_RESULT] = shm_heap_reference(shm, a->recv, bytes);
+    line->word[WORD_REFERENCE] = shm_own_reference(shm, a->send, bytes);
+    line->word[WORD_RESULT] = shm_own_reference(shm, a->recv, bytes);
     write_factor(shm, op);
     shm_raise(shm, op->first);
     op->taken = 0;
@@ -529,7 +534,10 @@ static int direct_advance(shm_t *shm, shm_op_t *op)
     if (!all_raised(shm, op, op->data))
         return SHM_AGAIN;
     /* Buffers may have been freed meanwhile, but only after a revocation. */
-    return shm_is_revoked(shm) ? (int)shm_revoked(shm) : SHM_DONE;
+    if (shm_is_revoked(shm))
+        return (int)shm_revoked(shm);
+    shm_own_written(shm, op->args->recv, op->args->count * op->args->element);
+    return SHM_DONE;
 }
 
 static int direct_begin(shm_t *shm, shm_op_t *op)

@@ -17,7 +17,6 @@
 #include <glib.h>
 
 #define MIB ((uint64_t)1 << 20)
-#define PAGE ((uint64_t)4096)
 /* The seals of a segment: its size never changes, so no access can be beyond
  * its end. */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -49,7 +48,7 @@ static dscomm_status_t size_setting(int setting, uint64_t automatic,
 
     if (status)
         return status;
-    *ret_size = size_round_up(value ? (uint64_t)value : automatic, PAGE);
+    *ret_size = size_round_up(value ? (uint64_t)value : automatic, shm_page());
     return DSCOMM_OK;
 }
 
@@ -62,11 +61,11 @@ static shm_layout_t layout_place(uint64_t ranks, uint64_t ring,
 
     /* A piece needs at least one line for each rank, and eight pieces must
      * fit. */
-    l.ring_size = size_round_up(MAX(ring, 8 * SHM_LINE * ranks), PAGE);
-    l.channel_size = size_round_up(channel, PAGE);
-    l.heap_size = size_round_up(heap, PAGE);
-    l.control = size_round_up(sizeof(shm_header_t), PAGE);
-    l.control_stride = size_round_up(sizeof(shm_control_t), PAGE);
+    l.ring_size = size_round_up(MAX(ring, 8 * SHM_LINE * ranks), shm_page());
+    l.channel_size = size_round_up(channel, shm_page());
+    l.heap_size = size_round_up(heap, shm_page());
+    l.control = size_round_up(sizeof(shm_header_t), shm_page());
+    l.control_stride = size_round_up(sizeof(shm_control_t), shm_page());
     l.ring = l.control + ranks * l.control_stride;
     l.channel = l.ring + ranks * l.ring_size;
     l.heap = l.channel + ranks * ranks * l.channel_size;
@@ -103,8 +102,8 @@ static bool is_layout(const shm_layout_t *l, int ranks)
 {
     shm_layout_t own;
 
-    if (!is_size(l->ring_size, PAGE, SHM_SETTING_RING) ||
-        !is_size(l->channel_size, PAGE, SHM_SETTING_CHANNEL) ||
+    if (!is_size(l->ring_size, shm_page(), SHM_SETTING_RING) ||
+        !is_size(l->channel_size, shm_page(), SHM_SETTING_CHANNEL) ||
         !is_size(l->heap_size, 0, SHM_SETTING_HEAP))
         return false;
     own = layout_place((uint64_t)ranks, l->ring_size, l->channel_size,

@@ -125,6 +125,7 @@ static void shm_close(void *impl)
     shm_t *shm = impl;
 
     shm_trial_free(shm);
+    shm_pages_free(shm);
     shm_heap_free(shm);
     shm_p2p_free(shm);
     if (shm->base) {

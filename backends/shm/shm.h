@@ -27,8 +27,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <dscomm/backend.h>
+#include <glib.h>
 
 #define NS_PER_MS INT64_C(1000000)
 
@@ -54,6 +56,11 @@ typedef struct {
         unsigned char byte[SHM_INLINE];
     };
 } shm_line_t;
+
+static inline size_t shm_page(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
 
 /* Indices into word[] of the first line of an operation whose data is not
  * inline. */
@@ -247,6 +254,7 @@ struct shm {
     const dscomm_coll_args_t *op_args;
     shm_p2p_t *p2p;
     shm_heap_t *heap;
+    GPtrArray *pages; /* registered ones, by address; NULL: none yet */
     shm_wait_t hint;
     bool world; /* the group is a world, whose ranks meet last in a barrier */
     shm_peers_t *peers;
@@ -521,19 +529,38 @@ unsigned shm_p2p_progress(shm_t *shm);
 dscomm_status_t shm_mem_alloc(void *impl, size_t size, void **ret_memory);
 dscomm_status_t shm_mem_free(void *impl, void *memory);
 void shm_heap_free(shm_t *shm);
+/* Takes whole pages of this rank's heap, which shm_heap_give() gives back.
+ * ERR_UNSUPPORTED: there is no heap. */
+dscomm_status_t shm_heap_take(shm_t *shm, size_t size, size_t *ret_offset);
+void shm_heap_give(shm_t *shm, size_t offset);
+/* Backs pages of it with memory, and frees that; false: it cannot. */
+dscomm_status_t shm_heap_reserve(shm_t *shm, size_t offset, size_t size);
+bool shm_heap_empty(shm_t *shm, size_t offset, size_t size);
+/* The address of a byte of it, after shm_heap_take(). */
+void *shm_heap_own(const shm_t *shm, size_t offset);
+/* Maps pages of it in place of what is at where. */
+bool shm_heap_map(const shm_t *shm, size_t offset, size_t size, void *where);
 /* Offset + 1 of [memory, memory + size) in this rank's heap; 0 if it is not
  * there. */
 uint64_t shm_heap_reference(const shm_t *shm, const void *memory, size_t size);
 /* The address of a peer's reference; NULL, with a sentence, if it cannot be
  * mapped or is not in the peer's heap. */
 void *shm_heap_resolve(shm_t *shm, int rank, uint64_t reference, size_t size);
-dscomm_status_t shm_mem_register(void *impl, void *address, size_t bytes,
-                                 void *key, void **ret_registered);
-void shm_mem_deregister(void *impl, void *registered);
 dscomm_status_t shm_put(void *impl, const dscomm_access_t *access,
                         dscomm_request_t *request);
 dscomm_status_t shm_get(void *impl, const dscomm_access_t *access,
                         dscomm_request_t *request);
+
+/* pages.c: memory of the program that peers can read and write in place. */
+dscomm_status_t shm_mem_register(void *impl, void *address, size_t bytes,
+                                 void *key, void **ret_registered);
+dscomm_status_t shm_mem_deregister(void *impl, void *registered);
+/* The reference of memory of the heap or of registered pages, 0: it is neither.
+ * Peers read there what the memory has now. */
+uint64_t shm_own_reference(const shm_t *shm, const void *memory, size_t size);
+/* Takes over what peers have written to memory by its reference. */
+void shm_own_written(const shm_t *shm, void *memory, size_t size);
+void shm_pages_free(shm_t *shm);
 
 /* settings.c. */
 extern const dscomm_setting_t shm_settings[];

@@ -91,7 +91,7 @@ bool shm_single_allowed(const shm_t *shm)
 uint64_t shm_reference(const shm_t *shm, const void *memory, size_t size,
                        bool one_way)
 {
-    const uint64_t reference = shm_heap_reference(shm, memory, size);
+    const uint64_t reference = shm_own_reference(shm, memory, size);
     const size_t least =
         one_way ? shm->trial.single_one_way : shm->trial.single;
 

@@ -177,7 +177,7 @@ void shm_trial_free(shm_t *shm)
 /* Maps the pages of the pieces, so that no piece has to; write: this rank's. */
 static void pages_touch(const shm_t *shm, int ring, bool write)
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t page = shm_page();
     const uint64_t at = shm->place % shm->layout.ring_size;
     const uint64_t end =
         MIN(at + RING_PIECES * shm->tried.piece, shm->layout.ring_size);

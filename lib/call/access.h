@@ -43,7 +43,8 @@ struct dscomm_mem {
     size_t bytes;
     uint64_t id; /* never used again in the group; 0: deregistered */
     unsigned served; /* accesses that are under way */
-    void *registered; /* the backend's; NULL: accesses are messages */
+    void *registered; /* the backend's; NULL: it has none */
+    bool native; /* the backend makes the accesses */
     unsigned char key[DSCOMM_BACKEND_KEY]; /* the backend's */
 };
 

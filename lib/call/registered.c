@@ -102,8 +102,8 @@ static dscomm_status_t register_open(dscomm_mem_t *mem)
     if (group->ops.mem_register)
         status = group->ops.mem_register(group->impl, mem->address, mem->bytes,
                                          mem->key, &mem->registered);
+    mem->native = status == DSCOMM_OK;
     if (status == DSCOMM_ERR_UNSUPPORTED) {
-        mem->registered = NULL;
         status = dscomm_priv_access_puts(group)
                      ? DSCOMM_OK
                      : dscomm_fail(DSCOMM_ERR_NO_MEMORY,
@@ -157,7 +157,7 @@ dscomm_status_t dscomm_mem_key(const dscomm_mem_t *mem, void *key)
         .magic = MAGIC,
         .rank = GUINT32_TO_LE((uint32_t)mem->group->rank),
         .group = GUINT32_TO_LE(g_str_hash(mem->group->identity.id)),
-        .flags = GUINT32_TO_LE(mem->registered ? FLAG_NATIVE : 0),
+        .flags = GUINT32_TO_LE(mem->native ? FLAG_NATIVE : 0),
         .id = GUINT64_TO_LE(mem->id),
         .bytes = GUINT64_TO_LE(mem->bytes),
     };
@@ -206,45 +206,72 @@ static const dscomm_work_kind_t unused_kind = {
     .overdue = unused_overdue,
 };
 
-/* The memory can no longer be found, but is used until what was begun has
- * ended. */
-static dscomm_status_t mem_close(dscomm_mem_t *mem)
+/* Waits until the accesses that were begun have ended. */
+static dscomm_status_t mem_wait_unused(dscomm_mem_t *mem)
 {
-    dscomm_group_t *group = mem->group;
     const dscomm_call_t call = {
         .type = CALL_ACCESS,
         .access = {.served = true, .peer = -1, .mem = mem},
     };
+
+    return dscomm_priv_work_block(mem->group, &unused_kind, &call, NULL);
+}
+
+/* Lets the backend let go of memory that cannot be found any more. Called with
+ * the group's lock held. ERR_STATE: it cannot yet, and the memory stays
+ * registered. */
+static dscomm_status_t mem_release(dscomm_mem_t *mem)
+{
+    dscomm_group_t *group = mem->group;
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (mem->registered)
+        status = group->ops.mem_deregister(group->impl, mem->registered);
+    if (status == DSCOMM_OK)
+        mem->registered = NULL;
+    else
+        SLIST_INSERT_HEAD(&group->memory.registered, mem, link);
+    return status;
+}
+
+/* *ret_ended: mem is not used any more. */
+static dscomm_status_t mem_close(dscomm_mem_t *mem, bool *ret_ended)
+{
+    dscomm_group_t *group = mem->group;
+    dscomm_status_t waited = DSCOMM_OK, status;
     bool used;
 
     pthread_mutex_lock(&group->works.lock);
     SLIST_REMOVE(&group->memory.registered, mem, dscomm_mem, link);
-    if (mem->registered)
-        group->ops.mem_deregister(group->impl, mem->registered);
     used = mem->served;
     pthread_mutex_unlock(&group->works.lock);
-    return used ? dscomm_priv_work_block(group, &unused_kind, &call, NULL)
-                : DSCOMM_OK;
+    if (used)
+        waited = mem_wait_unused(mem);
+    pthread_mutex_lock(&group->works.lock);
+    status = mem_release(mem);
+    *ret_ended = status == DSCOMM_OK && !mem->served;
+    if (status == DSCOMM_OK && mem->served) {
+        /* It is freed with the group. */
+        mem->id = 0;
+        SLIST_INSERT_HEAD(&group->memory.registered, mem, link);
+    }
+    pthread_mutex_unlock(&group->works.lock);
+    return waited < 0 ? waited : status;
 }
 
 dscomm_status_t dscomm_mem_deregister(dscomm_mem_t *mem)
 {
     dscomm_status_t status;
+    bool ended;
 
     if (!mem)
         return DSCOMM_OK;
     status = dscomm_priv_group_alive(mem->group, "dscomm_mem_deregister");
     if (status < 0)
         return status;
-    status = mem_close(mem);
-    if (!mem->served) {
+    status = mem_close(mem, &ended);
+    if (ended)
         g_free(mem);
-        return status;
-    }
-    /* It is freed with the group. */
-    mem->id = 0;
-    mem->registered = NULL;
-    SLIST_INSERT_HEAD(&mem->group->memory.registered, mem, link);
     return status;
 }
 

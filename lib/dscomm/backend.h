@@ -390,10 +390,13 @@ typedef struct dscomm_backend_ops {
      * until mem_deregister. Writes what they need to key, of DSCOMM_BACKEND_KEY
      * bytes, and *ret_registered, for mem_deregister. If it returns
      * ERR_UNSUPPORTED, without a sentence, or the slot is missing, the core
-     * serves accesses to that memory by messages. */
+     * serves accesses to that memory by messages; *ret_registered, which is
+     * NULL at first, may be set all the same. */
     dscomm_status_t (*mem_register)(void *impl, void *address, size_t bytes,
                                     void *key, void **ret_registered);
-    void (*mem_deregister)(void *impl, void *registered);
+    /* ERR_STATE: an operation that was begun may use the memory, which stays
+     * registered. The end of a group ends its registrations in any case. */
+    dscomm_status_t (*mem_deregister)(void *impl, void *registered);
     /* Start an access. A message that this rank sends to the same peer later
      * arrives after the data of a put. On failure the request was not started;
      * the group goes on unless the backend has revoked it. */

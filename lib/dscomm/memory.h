@@ -12,8 +12,9 @@
 extern "C" {
 #endif
 
-/* Any memory works in every call; that of dscomm_mem_alloc() is faster where
- * dscomm_group_capabilities() has DSCOMM_CAP_ZERO_COPY. */
+/* Any memory works in every call; that of dscomm_mem_alloc(), and registered
+ * memory with backend shm, is faster where dscomm_group_capabilities() has
+ * DSCOMM_CAP_ZERO_COPY. */
 
 /* Allocates size bytes, page aligned and zeroed, for buffers of operations on
  * group. Local. ERR_NO_MEMORY if the system has no more (pages are reserved at
@@ -41,8 +42,10 @@ typedef struct dscomm_mem dscomm_mem_t;
 /* Lets the ranks of group that have the key put and get in the bytes from
  * address on, which must stay valid until the memory is deregistered or the
  * group freed, which frees *ret_mem. Local. ERR_UNSUPPORTED for memory of a
- * device. Any memory can be registered, in parts and more than once. MT:
- * group. */
+ * device. Any memory can be registered, in parts and more than once. During
+ * this call and dscomm_mem_deregister() no other thread may write to it; with
+ * backend shm, children that fork(2) makes in between share it, see
+ * dscomm_put(3). MT: group. */
 DSCOMM_API dscomm_status_t dscomm_mem_register(dscomm_group_t *group,
                                                void *address, size_t bytes,
                                                dscomm_mem_t **ret_mem);
@@ -53,7 +56,9 @@ DSCOMM_API dscomm_status_t dscomm_mem_key(const dscomm_mem_t *mem, void *key);
 /* Ends the registration and frees mem, which may be NULL. If accesses are made
  * by messages, waits for what other ranks have begun to put or get, at most for
  * the group's time-out; ranks that use the key later get ERR_INVALID. If the
- * backend makes them, other ranks must have ended theirs. MT: group. */
+ * backend makes them, other ranks must have ended theirs. ERR_STATE if a work
+ * of this rank that is under way may use the memory, which then stays
+ * registered. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_mem_deregister(dscomm_mem_t *mem);
 
 /* Copies bytes from data to the memory that key tells, offset bytes behind its

@@ -37,29 +37,47 @@ static const void *key_of(const shared_t *shared, int rank)
     return shared->keys + (size_t)rank * DSCOMM_MEM_KEY_BYTES;
 }
 
-/* Memory of the group's, or of this process's, registered by all ranks. */
-static void shared_make(shared_t *shared, size_t size, int allocated)
+/* Whose memory it is. */
+enum { OF_PROCESS, OF_GROUP, PAGES_OF_PROCESS };
+
+static size_t whole_pages(size_t size)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    return (size + page - 1) / page * page;
+}
+
+static void *pages_new(size_t size)
+{
+    return aligned_alloc((size_t)sysconf(_SC_PAGESIZE), whole_pages(size));
+}
+
+/* Registered by all ranks. */
+static void shared_make(shared_t *shared, size_t size, int whose)
 {
     unsigned char key[DSCOMM_MEM_KEY_BYTES] = {0};
 
     memset(shared, 0, sizeof *shared);
     shared->size = size;
     shared->keys = malloc((size_t)my.ranks * sizeof key);
-    if (allocated)
+    if (whose == OF_GROUP)
         CHECK_OK(dscomm_mem_alloc(my.group, size, (void **)&shared->bytes));
+    else if (whose == PAGES_OF_PROCESS)
+        shared->bytes = pages_new(size = whole_pages(size));
     else
-        shared->bytes = calloc(1, size);
+        shared->bytes = malloc(size);
+    memset(shared->bytes, 0, size);
     CHECK_OK(dscomm_mem_register(my.group, shared->bytes, size, &shared->mem));
     CHECK_OK(dscomm_mem_key(shared->mem, key));
     CHECK_OK(dscomm_all_gather(my.group, key, shared->keys, sizeof key,
                                DSCOMM_UINT8, NULL));
 }
 
-static void shared_drop(shared_t *shared, int allocated)
+static void shared_drop(shared_t *shared, int whose)
 {
     CHECK_OK(dscomm_barrier(my.group, NULL));
     CHECK_OK(dscomm_mem_deregister(shared->mem));
-    if (allocated)
+    if (whose == OF_GROUP)
         CHECK_OK(dscomm_mem_free(my.group, shared->bytes));
     else
         free(shared->bytes);
@@ -86,7 +104,7 @@ static const size_t sizes[] = {1, 8, 1000, 4096, 70001, 600000};
 
 /* Each rank puts a block of its own into the memory of every rank, itself
  * included, and signals; the signals tell that the blocks are there. */
-static void test_put(int allocated)
+static void test_put(int whose)
 {
     if (is_refused())
         return;
@@ -95,7 +113,7 @@ static void test_put(int allocated)
         unsigned char *block = malloc(size);
         shared_t shared;
 
-        shared_make(&shared, size * (size_t)my.ranks, allocated);
+        shared_make(&shared, size * (size_t)my.ranks, whose);
         for (int r = 0; r < my.ranks; r++) {
             pattern_bytes(block, 1, stream_of(my.rank, r, size), 0, size);
             CHECK_OK(dscomm_put(my.group, block, size, key_of(&shared, r),
@@ -107,12 +125,12 @@ static void test_put(int allocated)
             check(is_stream(shared.bytes + (size_t)r * size, r, my.rank, size),
                   "%zu bytes of rank %d are wrong", size, r);
         }
-        shared_drop(&shared, allocated);
+        shared_drop(&shared, whose);
         free(block);
     }
 }
 
-static void test_get(int allocated)
+static void test_get(int whose)
 {
     if (is_refused())
         return;
@@ -121,7 +139,7 @@ static void test_get(int allocated)
         unsigned char *block = malloc(size);
         shared_t shared;
 
-        shared_make(&shared, size * (size_t)my.ranks, allocated);
+        shared_make(&shared, size * (size_t)my.ranks, whose);
         for (int r = 0; r < my.ranks; r++)
             pattern_bytes(shared.bytes + (size_t)r * size, 1,
                           stream_of(my.rank, r, size), 0, size);
@@ -132,14 +150,14 @@ static void test_get(int allocated)
             check(is_stream(block, r, my.rank, size),
                   "%zu bytes of rank %d are wrong", size, r);
         }
-        shared_drop(&shared, allocated);
+        shared_drop(&shared, whose);
         free(block);
     }
 }
 
 /* Puts and gets of different lengths under way at a time, in both directions,
  * with messages and a collective between; the works end in another order. */
-static void test_works(int allocated)
+static void test_works(int whose)
 {
     enum { MANY = 24 };
     const size_t most = conform_scale(50000);
@@ -152,7 +170,7 @@ static void test_works(int allocated)
         return;
     out = malloc(MANY * most);
     in = calloc(MANY, most);
-    shared_make(&shared, 2 * MANY * most, allocated);
+    shared_make(&shared, 2 * MANY * most, whose);
     pattern_bytes(shared.bytes + MANY * most, 1,
                   stream_of(my.rank, 0, MANY * most), 0, MANY * most);
     pattern_bytes(out, 1, stream_of(my.rank, next_rank(), MANY * most), 0,
@@ -187,14 +205,14 @@ static void test_works(int allocated)
         check(memcmp(shared.bytes + i * most, out + i * most, size) == 0,
               "put %zu is wrong", i);
     }
-    shared_drop(&shared, allocated);
+    shared_drop(&shared, whose);
     free(out);
     free(in);
 }
 
 /* A buffer that one rank fills and the next one empties when it has a signal.
  * Its places are given back by messages. */
-static void test_pipe(int allocated)
+static void test_pipe(int whose)
 {
     enum { ROUNDS = 200, DEPTH = 3 };
     const size_t size = conform_scale(9000);
@@ -206,7 +224,7 @@ static void test_pipe(int allocated)
     if (is_refused())
         return;
     block = malloc(size * DEPTH);
-    shared_make(&shared, size * DEPTH, allocated);
+    shared_make(&shared, size * DEPTH, whose);
     for (int i = 0; i < ROUNDS + DEPTH; i++) {
         const size_t place = (size_t)(i % DEPTH);
 
@@ -235,13 +253,13 @@ static void test_pipe(int allocated)
         CHECK_OK(dscomm_signal(my.group, next_rank(), &signal));
         conform_finish(&signal, 1);
     }
-    shared_drop(&shared, allocated);
+    shared_drop(&shared, whose);
     free(block);
 }
 
 /* The owner of the memory waits in other calls meanwhile: a probe, and a
  * barrier that the origin enters last. */
-static void test_busy_owner(int allocated)
+static void test_busy_owner(int whose)
 {
     const size_t size = conform_scale(200000);
     unsigned char *block;
@@ -251,7 +269,7 @@ static void test_busy_owner(int allocated)
     if (is_refused())
         return;
     block = malloc(size);
-    shared_make(&shared, size * (size_t)my.ranks, allocated);
+    shared_make(&shared, size * (size_t)my.ranks, whose);
     if (my.rank == 0) {
         for (int r = 0; r < my.ranks; r++) {
             pattern_bytes(block, 1, stream_of(0, r, size), 0, size);
@@ -273,7 +291,7 @@ static void test_busy_owner(int allocated)
             check(is_stream(block, 0, r, size), "the get is wrong");
         }
     CHECK_OK(dscomm_barrier(my.group, NULL));
-    shared_drop(&shared, allocated);
+    shared_drop(&shared, whose);
     free(block);
 }
 
@@ -281,7 +299,8 @@ static void test_busy_owner(int allocated)
 static void test_idle_owner(void)
 {
     const size_t size = conform_scale(200000);
-    const int allocated = strcmp(dscomm_group_backend(my.group), "shm") == 0;
+    const int allocated =
+        strcmp(dscomm_group_backend(my.group), "shm") ? OF_PROCESS : OF_GROUP;
     unsigned char *block;
     char token = 1;
     shared_t shared;
@@ -470,19 +489,98 @@ static void test_arguments(void)
     CHECK_OK(dscomm_barrier(my.group, NULL));
 }
 
+/* Three calls on registered buffers: one out of place, one in place, and one
+ * that moves data. Returns the number of wrong results. */
+static int registered_calls(int32_t *in, int32_t *out, size_t count)
+{
+    const int32_t ranks = my.ranks, sum = ranks * (ranks - 1) / 2;
+    int wrong = 0;
+
+    for (size_t i = 0; i < count; i++)
+        in[i] = (int32_t)i + my.rank;
+    CHECK_OK(dscomm_all_reduce(my.group, in, out, count, DSCOMM_INT32,
+                               DSCOMM_SUM, NULL));
+    for (size_t i = 0; i < count; i++)
+        wrong += out[i] != ranks * (int32_t)i + sum;
+    CHECK_OK(dscomm_all_reduce(my.group, out, out, count, DSCOMM_INT32,
+                               DSCOMM_SUM, NULL));
+    for (size_t i = 0; i < count; i++)
+        wrong += out[i] != ranks * (ranks * (int32_t)i + sum);
+    CHECK_OK(dscomm_all_gather(my.group, in, out, count, DSCOMM_INT32, NULL));
+    for (size_t i = 0; i < count * (size_t)ranks; i++)
+        wrong += out[i] != (int32_t)(i % count + i / count);
+    return wrong;
+}
+
+/* Buffers that are whole pages, or begin and end within them; registered by
+ * all ranks, or by one alone. Bytes beside them stay as they are. */
+static void test_collectives(int skip)
+{
+    const size_t count = 70000, ranks = (size_t)my.ranks;
+    const size_t bytes = count * sizeof(int32_t), room = bytes + 2 * 8192;
+    int32_t *in = pages_new(room), *out = pages_new(ranks * room);
+    int32_t *from = in + skip, *to = out + skip;
+    int wrong = 0;
+
+    if (is_refused()) {
+        free(in);
+        free(out);
+        return;
+    }
+    memset(in, 0, room);
+    memset(out, 0, ranks * room);
+    for (int all = 0; all < 2; all++) {
+        dscomm_mem_t *mems[2] = {NULL, NULL};
+
+        if (all || my.rank == 0) {
+            CHECK_OK(dscomm_mem_register(
+                my.group, from, skip ? bytes : whole_pages(bytes), &mems[0]));
+            CHECK_OK(dscomm_mem_register(
+                my.group, to, skip ? ranks * bytes : whole_pages(ranks * bytes),
+                &mems[1]));
+        }
+        for (int turn = 0; turn < 3; turn++)
+            wrong += registered_calls(from, to, count);
+        CHECK_OK(dscomm_mem_deregister(mems[0]));
+        CHECK_OK(dscomm_mem_deregister(mems[1]));
+        for (size_t i = 0; i < count; i++)
+            wrong += from[i] != (int32_t)i + my.rank;
+        for (size_t i = 0; i < count * ranks; i++)
+            wrong += to[i] != (int32_t)(i % count + i / count);
+        for (int i = 0; i < skip; i++)
+            wrong += in[i] != 0 || out[i] != 0 ||
+                     from[count + (size_t)i] != 0 ||
+                     to[count * ranks + (size_t)i] != 0;
+    }
+    check(!wrong, "%d numbers are wrong", wrong);
+    CHECK_OK(dscomm_barrier(my.group, NULL));
+    free(in);
+    free(out);
+}
+
 const conform_area_t conform_access = {
     "access",
     (const conform_case_t[]){
-        {"put, memory of the process", test_put, 0},
-        {"put, memory of the group", test_put, 1},
-        {"get, memory of the process", test_get, 0},
-        {"get, memory of the group", test_get, 1},
-        {"works, memory of the process", test_works, 0},
-        {"works, memory of the group", test_works, 1},
-        {"pipe, memory of the process", test_pipe, 0},
-        {"pipe, memory of the group", test_pipe, 1},
-        {"owner in other calls, memory of the process", test_busy_owner, 0},
-        {"owner in other calls, memory of the group", test_busy_owner, 1},
+        {"put, memory of the process", test_put, OF_PROCESS},
+        {"put, memory of the group", test_put, OF_GROUP},
+        {"put, pages of the process", test_put, PAGES_OF_PROCESS},
+        {"get, memory of the process", test_get, OF_PROCESS},
+        {"get, memory of the group", test_get, OF_GROUP},
+        {"get, pages of the process", test_get, PAGES_OF_PROCESS},
+        {"works, memory of the process", test_works, OF_PROCESS},
+        {"works, memory of the group", test_works, OF_GROUP},
+        {"works, pages of the process", test_works, PAGES_OF_PROCESS},
+        {"pipe, memory of the process", test_pipe, OF_PROCESS},
+        {"pipe, memory of the group", test_pipe, OF_GROUP},
+        {"pipe, pages of the process", test_pipe, PAGES_OF_PROCESS},
+        {"owner in other calls, memory of the process", test_busy_owner,
+         OF_PROCESS},
+        {"owner in other calls, memory of the group", test_busy_owner,
+         OF_GROUP},
+        {"owner in other calls, pages of the process", test_busy_owner,
+         PAGES_OF_PROCESS},
+        {"collectives, pages of the process", test_collectives, 0},
+        {"collectives, memory of the process", test_collectives, 25},
         {0},
     },
     (const conform_test_t[]){

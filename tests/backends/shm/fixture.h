@@ -68,6 +68,7 @@ static inline void fixture_open(shm_t **shms, int ranks)
 static inline void fixture_close(shm_t **shms, int ranks)
 {
     for (int r = 0; r < ranks; r++) {
+        shm_pages_free(shms[r]);
         shm_p2p_free(shms[r]);
         shm_heap_free(shms[r]);
         shm_segment_unmap(shms[r]);
