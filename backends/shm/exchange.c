@@ -184,7 +184,7 @@ static void put_parts(shm_t *shm, shm_op_t *op, uint64_t step)
 /* Returns the reference by which peers read this rank's send buffer in place
  * (shm_reference()), or 0 if they must get it in pieces: it is small, its parts
  * may have gaps between them, or it cannot be read in place. */
-static uint64_t reference_of(const shm_t *shm, const shm_op_t *op)
+static uint64_t reference_of(shm_t *shm, const shm_op_t *op)
 {
     const dscomm_coll_args_t *a = op->args;
     size_t bytes =

@@ -230,6 +230,7 @@ struct shm {
     unsigned char *base;
     bool ring_reserved;
     uint64_t word; /* see shm_single_look() */
+    int readers; /* number of ranks, from rank 0, that may read all others */
     bool asks_single; /* DSCOMM_SHM_SINGLE_COPY is auto: the trial decides */
     size_t cache; /* bytes of the last cache of this rank's processor */
     shm_layout_t layout;
@@ -336,7 +337,7 @@ void shm_tuning(void *impl, char *text, size_t size);
 void shm_single_publish(shm_t *shm);
 dscomm_status_t shm_single_look(shm_t *shm);
 /* Whether all ranks may read each other's memory. */
-bool shm_single_allowed(const shm_t *shm);
+bool shm_single_allowed(shm_t *shm);
 /* Reads memory of a rank; returns an errno. */
 int shm_single_read(const shm_t *shm, int rank, void *dest, uint64_t address,
                     size_t size);
@@ -351,7 +352,7 @@ bool shm_address_try(const shm_t *shm, int rank, uint64_t reference, void *dest,
 /* Returns a reference by which another rank reads [memory, memory + size) in
  * place, in this rank's heap or its own memory; 0: it must go through a ring.
  */
-uint64_t shm_reference(const shm_t *shm, const void *memory, size_t size,
+uint64_t shm_reference(shm_t *shm, const void *memory, size_t size,
                        bool one_way);
 /* Whether what was read by a reference was what it was given for: its owner has
  * neither left nor given up a call. */

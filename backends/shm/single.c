@@ -80,15 +80,14 @@ dscomm_status_t shm_single_look(shm_t *shm)
     return DSCOMM_OK;
 }
 
-bool shm_single_allowed(const shm_t *shm)
+bool shm_single_allowed(shm_t *shm)
 {
-    for (int r = 0; r < shm->ranks; r++)
-        if (!shm_control(shm, r)->reads)
-            return false;
-    return true;
+    while (shm->readers < shm->ranks && shm_control(shm, shm->readers)->reads)
+        shm->readers++;
+    return shm->readers == shm->ranks;
 }
 
-uint64_t shm_reference(const shm_t *shm, const void *memory, size_t size,
+uint64_t shm_reference(shm_t *shm, const void *memory, size_t size,
                        bool one_way)
 {
     const uint64_t reference = shm_own_reference(shm, memory, size);
@@ -138,9 +137,12 @@ static dscomm_status_t read_fail(shm_t *shm, int rank, size_t size, int error)
     shm_blame(shm, error == ESRCH ? DSCOMM_ERR_PEER_FAILED : DSCOMM_ERR_IO,
               error == ESRCH ? DSCOMM_FAILURE_DIED : DSCOMM_FAILURE_RESOURCE,
               rank, &failure);
-    dscomm_backend_failure_detail(&failure,
-                                  "%zu bytes of its memory cannot be read: %s",
-                                  size, strerror(error));
+    dscomm_backend_failure_detail(
+        &failure, "%zu bytes of its memory cannot be read: %s%s", size,
+        strerror(error),
+        error == ESRCH ? ""
+                       : "; set DSCOMM_SHM_SINGLE_COPY=no on "
+                         "all ranks");
     return shm_fail(shm, &failure);
 }
 

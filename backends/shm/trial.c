@@ -155,13 +155,16 @@ static shm_store_t store_of(shm_t *shm, way_t way, size_t piece)
     return (shm_store_t)shm->tried.one_way;
 }
 
+static size_t piece_bytes(const shm_t *shm)
+{
+    return MIN(PIECE,
+               (size_t)shm->layout.ring_size / 8 & ~(size_t)(SHM_LINE - 1));
+}
+
 static void tried_begin(shm_t *shm)
 {
-    const size_t most =
-        (size_t)shm->layout.ring_size / 8 & ~(size_t)(SHM_LINE - 1);
-
     shm_trial_free(shm); /* of a collective that was cancelled */
-    shm->tried = (shm_tried_t){.piece = MIN(PIECE, most), .ways = BY_SINGLE};
+    shm->tried = (shm_tried_t){.piece = piece_bytes(shm), .ways = BY_SINGLE};
     shm->tried.source = g_try_malloc(2 * shm->tried.piece);
     if (shm->tried.source) {
         memset(shm->tried.source, 0x3f, 2 * shm->tried.piece);
@@ -319,7 +322,7 @@ static void choice_log(const shm_t *shm, const shm_trial_t *before)
     const bool news = !before->chosen || before->choice != trial->choice;
 
     dscomm_log(news ? DSCOMM_LOG_INFO : DSCOMM_LOG_DEBUG, "shm",
-               "group '%s': payloads go by %s stores; 64 KiB take %.1f us by "
+               "group '%s': payloads go by %s stores; a piece takes %.1f us by "
                "plain ones, %.1f by streaming ones",
                shm->name, store_names[trial->choice],
                (double)trial->ns[SHM_PLAIN] / 1e3,
@@ -441,7 +444,7 @@ void shm_tuning(void *impl, char *text, size_t size)
                  trial->single >> 10, trial->single_one_way >> 10);
     if (trial->chosen)
         snprintf(text, size,
-                 "%s stores (64 KiB: plain %.1f us, streaming %.1f us)%s",
+                 "%s stores (a piece: plain %.1f us, streaming %.1f us)%s",
                  store_names[trial->choice], (double)trial->ns[SHM_PLAIN] / 1e3,
                  (double)trial->ns[SHM_STREAM] / 1e3, single);
 }

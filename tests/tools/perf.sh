@@ -95,7 +95,7 @@ is "$(grep -c "$(printf '\r')" "$scratch/err")" 0 'no progress but to a terminal
 
 # What was chosen by trial, in every form.
 if [ "$(nproc)" -gt 1 ]; then
-    choice='(plain|streaming) stores \(64 KiB: plain [0-9.]+ us, streaming [0-9.]+ us\)'
+    choice='(plain|streaming) stores \(a piece: plain [0-9.]+ us, streaming [0-9.]+ us\)'
     perf -n 2 all_reduce -b 1M -e 1M -i 100 --backend shm
     like "$out" "^# Chosen by trial      : $choice" 'the table tells the choice of stores'
     perf -n 2 all_reduce -b 1M -e 1M -i 100 --backend shm --csv
