@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* all_reduce in place: all ranks can read and write all buffers, which are of
+ * dscomm_mem_alloc() or registered. A rank folds its part directly from all
+ * inputs and stores it into all outputs.
+ *
+ * With p ranks and n bytes, a rank reads n bytes and writes n; it awaits
+ * 2 (p - 1) flags. */
+#include "config.h"
+
+#include "backends/shm/reduce.h"
+
+#define DIRECT_BLOCK (32 * KIB)
+
+enum { STAGE_MEET, STAGE_PART };
+
+/* How all ranks can reach the buffers of all. */
+typedef enum { BY_PIECES, BY_READING, IN_PLACE } reach_t;
+
+static reach_t buffers_reach(const shm_t *shm, const shm_op_t *op)
+{
+    reach_t reach = IN_PLACE;
+
+    for (int r = 0; r < shm->ranks; r++) {
+        const uint64_t *word = shm_line(shm, r, op->first)->word;
+
+        if (!word[WORD_REFERENCE] || !word[WORD_RESULT])
+            return BY_PIECES;
+        if (shm_reference_is_address(word[WORD_REFERENCE]) ||
+            shm_reference_is_address(word[WORD_RESULT]))
+            reach = BY_READING;
+    }
+    return reach;
+}
+
+/* The place of this rank's part in a buffer of rank, whose reference is a word
+ * of its line; NULL: it cannot be mapped. */
+static unsigned char *direct_place(shm_t *shm, const shm_op_t *op, int rank,
+                                   int word, size_t offset)
+{
+    const size_t total = op->args->count * op->args->element;
+    unsigned char *buffer = shm_heap_resolve(
+        shm, rank, shm_line(shm, rank, op->first)->word[word], total);
+
+    return buffer ? buffer + offset : NULL;
+}
+
+/* Folds one block of this rank's part into all outputs. */
+static dscomm_status_t direct_block(shm_t *shm, const shm_op_t *op,
+                                    size_t offset, size_t bytes)
+{
+    unsigned char *own = direct_place(shm, op, shm->rank, WORD_RESULT, offset);
+
+    for (int r = 0; r < shm->ranks; r++) {
+        shm->sources[r] = direct_place(shm, op, r, WORD_REFERENCE, offset);
+        if (!shm->sources[r] || !own)
+            return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
+    }
+    shm_op_fold(shm, op, own, bytes);
+    dscomm_phase(op->args, DSCOMM_PHASE_COPY_OUT);
+    for (int i = 1; i < shm->ranks; i++) {
+        const int r = (shm->rank + i) % shm->ranks;
+        unsigned char *to = direct_place(shm, op, r, WORD_RESULT, offset);
+
+        if (!to)
+            return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
+        if (op->stream)
+            shm_copy_stream(to, own, bytes);
+        else
+            memcpy(to, own, bytes);
+    }
+    return DSCOMM_OK;
+}
+
+static int direct_fold(shm_t *shm, shm_op_t *op)
+{
+    const shm_part_t part = shm_part_of(op, shm->rank);
+
+    for (size_t from = 0; from < part.bytes; from += DIRECT_BLOCK) {
+        dscomm_status_t status = direct_block(
+            shm, op, part.offset + from, MIN(DIRECT_BLOCK, part.bytes - from));
+
+        if (status)
+            return status;
+    }
+    shm_raise(shm, op->data);
+    op->stage = STAGE_PART;
+    shm->moves++;
+    return SHM_DONE;
+}
+
+static int direct_put(shm_t *shm, shm_op_t *op)
+{
+    const dscomm_coll_args_t *a = op->args;
+    const size_t bytes = a->count * a->element;
+    uint64_t *word = shm_line(shm, shm->rank, op->first)->word;
+
+    if (!shm_writable(shm, op->data))
+        return SHM_AGAIN;
+    word[WORD_REFERENCE] = shm_reference(shm, a->send, bytes, false);
+    word[WORD_RESULT] = shm_reference(shm, a->recv, bytes, false);
+    op->referenced = word[WORD_REFERENCE] || word[WORD_RESULT];
+    shm_factor_write(shm, op);
+    shm_raise(shm, op->first);
+    op->taken = 0;
+    shm->moves++;
+    return SHM_DONE;
+}
+
+/* Publishes the position of this rank's buffers. All ranks decide by the
+ * positions of all, and so decide the same. */
+static int direct_advance(shm_t *shm, shm_op_t *op)
+{
+    int result = op->taken ? direct_put(shm, op) : SHM_DONE;
+
+    if (result != SHM_DONE)
+        return result;
+    if (op->stage == STAGE_MEET) {
+        if (!shm_all_raised(shm, op, op->first))
+            return SHM_AGAIN;
+        shm_all_arrived(shm, op->first);
+        shm_factors_read(shm, op);
+        switch (buffers_reach(shm, op)) {
+        case BY_PIECES:
+            shm_parts_begin(shm, op);
+            return op->advance(shm, op);
+        case BY_READING:
+            shm_read_begin(shm, op);
+            return op->advance(shm, op);
+        case IN_PLACE:
+            break;
+        }
+        if ((result = direct_fold(shm, op)) < 0)
+            return result;
+    }
+    if (!shm_all_raised(shm, op, op->data))
+        return SHM_AGAIN;
+    /* Buffers may have been freed meanwhile, but only after a revocation. */
+    if (shm_is_revoked(shm))
+        return (int)shm_revoked(shm);
+    shm_own_written(shm, op->args->recv, op->args->count * op->args->element);
+    return SHM_DONE;
+}
+
+int shm_direct_begin(shm_t *shm, shm_op_t *op)
+{
+    op->stream = shm_reduce_bypasses(shm, op);
+    op->taken = op->first = shm_take(shm, 0);
+    op->data = shm_take(shm, 0);
+    op->stage = STAGE_MEET;
+    op->advance = direct_advance;
+    return SHM_AGAIN;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the algorithms of reductions share. */
+#ifndef SHM_REDUCE_H
+#define SHM_REDUCE_H
+
+#include "backends/shm/steps.h"
+
+#define KIB ((size_t)1 << 10)
+
+typedef struct {
+    size_t offset, bytes;
+} shm_part_t;
+
+/* Whether this rank needs the whole result. */
+static inline bool shm_wants_all(const shm_t *shm, const shm_op_t *op)
+{
+    return op->args->coll == DSCOMM_COLL_ALL_REDUCE ||
+           (op->args->coll == DSCOMM_COLL_REDUCE &&
+            op->args->root == shm->rank);
+}
+
+/* Whether each rank needs a part of the result. */
+static inline bool shm_op_scatters(const shm_op_t *op)
+{
+    return op->args->coll == DSCOMM_COLL_REDUCE_SCATTER ||
+           op->args->coll == DSCOMM_COLL_REDUCE_SCATTER_V;
+}
+
+/* Whether inputs and results of all ranks do not fit into the cache, so that
+ * results had better not be read into it before they are written. */
+static inline bool shm_reduce_bypasses(const shm_t *shm, const shm_op_t *op)
+{
+    return op->args->count * op->args->element >=
+           shm->cache / 2 / (size_t)shm->ranks;
+}
+
+/* Whether all ranks have raised the flag of a step. op->peer remembers how many
+ * were checked. */
+static inline bool shm_all_raised(shm_t *shm, shm_op_t *op, uint64_t step)
+{
+    while (op->peer < shm->ranks && shm_raised(shm, op->peer, step))
+        op->peer++;
+    if (op->peer < shm->ranks)
+        return false;
+    op->peer = 0;
+    return true;
+}
+
+/* Set the factors of AVG and PREMUL_SUM for the kernels; the ranks' factors
+ * arrive with the first step. */
+static inline void shm_factors_read(shm_t *shm, const shm_op_t *op)
+{
+    shm->factors[0] = shm->ranks;
+    if (op->args->op != DSCOMM_PREMUL_SUM)
+        return;
+    for (int r = 0; r < shm->ranks; r++)
+        memcpy(&shm->factors[r],
+               &shm_line(shm, r, op->first)->word[WORD_FACTOR], sizeof(double));
+}
+
+static inline void shm_factor_write(shm_t *shm, const shm_op_t *op)
+{
+    if (op->args->op == DSCOMM_PREMUL_SUM)
+        memcpy(&shm_line(shm, shm->rank, op->first)->word[WORD_FACTOR],
+               &op->args->factor, sizeof(double));
+}
+
+/* Folds shm->sources, of so many bytes each, into dest. */
+static inline void shm_op_fold(shm_t *shm, const shm_op_t *op, void *dest,
+                               size_t bytes)
+{
+    const size_t count = bytes / op->args->element;
+
+    dscomm_phase(op->args, DSCOMM_PHASE_REDUCE);
+    if (op->args->user)
+        dscomm_reduce_user(op->args, dest, shm->sources, (size_t)shm->ranks,
+                           count);
+    else
+        op->kernel(dest, shm->sources, (size_t)shm->ranks, count, shm->factors);
+}
+
+/* The part of the input that a rank folds: for all_reduce and reduce, one of p
+ * equal parts in whole cache lines; for reduce_scatter, the part that the
+ * caller gives. */
+shm_part_t shm_part_of(const shm_op_t *op, int rank);
+
+/* Begin an operation by each algorithm. */
+int shm_flat_begin(shm_t *shm, shm_op_t *op);
+int shm_parts_begin(shm_t *shm, shm_op_t *op);
+int shm_direct_begin(shm_t *shm, shm_op_t *op);
+/* Goes on with an operation whose ranks have raised the flag of its first step,
+ * with a reference to the send buffer and one to the result in its line. */
+int shm_read_begin(shm_t *shm, shm_op_t *op);
+
+#endif
