@@ -113,8 +113,7 @@ void shm_p2p_cancel(shm_t *shm, shm_request_t *request)
 {
     shm_p2p_t *p2p = shm->p2p;
 
-    if (request->kind == SHM_SEND &&
-        shm_reference_is_address(request->p2p.reference))
+    if (request->kind == SHM_SEND && request->p2p.reference)
         shm_single_void(shm);
     if (shm_list_remove(&p2p->posted, request))
         shm_unwant_source(shm, request->p2p.message.peer);

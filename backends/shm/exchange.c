@@ -261,10 +261,6 @@ static int get_reference(shm_t *shm, shm_op_t *op, int rank, uint64_t reference)
                                 part.bytes, op->stream);
     if (status)
         return status;
-    /* The owner may have freed the buffer, but only after a revocation. */
-    atomic_thread_fence(memory_order_acquire);
-    if (shm_is_revoked(shm))
-        return shm_revoked(shm);
     op->references[rank / 64] |= (uint64_t)1 << (rank % 64);
     return SHM_DONE;
 }

@@ -159,10 +159,23 @@ dscomm_status_t shm_heap_take(shm_t *shm, size_t size, size_t *ret_offset)
     return status;
 }
 
+void *shm_heap_own(const shm_t *shm, size_t offset)
+{
+    return shm->heap->maps[shm->rank] + offset;
+}
+
 void shm_heap_give(shm_t *shm, size_t offset)
 {
     part_t *part = find_part(shm, offset);
 
+    if (fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  (off_t)(heap_offset(shm, shm->rank) + offset),
+                  (off_t)part->size)) {
+        dscomm_log(DSCOMM_LOG_WARN, "shm",
+                   "cannot give %zu bytes of shared memory back: %s",
+                   part->size, strerror(errno));
+        memset(shm_heap_own(shm, offset), 0, part->size);
+    }
     /* In a revoked group a peer may still write its result here. */
     part->lost = shm_is_revoked(shm);
     if (!part->lost)
@@ -173,18 +186,6 @@ dscomm_status_t shm_heap_reserve(shm_t *shm, size_t offset, size_t size)
 {
     return shm_segment_reserve(shm, heap_offset(shm, shm->rank) + offset, size,
                                "heap");
-}
-
-bool shm_heap_empty(shm_t *shm, size_t offset, size_t size)
-{
-    return !fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                      (off_t)(heap_offset(shm, shm->rank) + offset),
-                      (off_t)size);
-}
-
-void *shm_heap_own(const shm_t *shm, size_t offset)
-{
-    return shm->heap->maps[shm->rank] + offset;
 }
 
 bool shm_heap_map(const shm_t *shm, size_t offset, size_t size, void *where)
@@ -202,10 +203,8 @@ dscomm_status_t shm_mem_alloc(void *impl, size_t size, void **ret_memory)
 
     if (status < 0)
         return status;
-    size = whole_pages(size);
-    status = shm_heap_reserve(shm, offset, size);
+    status = shm_heap_reserve(shm, offset, whole_pages(size));
     if (status < 0) {
-        shm_heap_empty(shm, offset, size);
         shm_heap_give(shm, offset);
         return status;
     }
@@ -225,12 +224,6 @@ dscomm_status_t shm_mem_free(void *impl, void *memory)
             "dscomm_mem_free on group '%s': %p did not come from "
             "dscomm_mem_alloc of this group, or is freed already",
             shm->name, memory);
-    if (!shm_heap_empty(shm, part->offset, part->size)) {
-        dscomm_log(DSCOMM_LOG_WARN, "shm",
-                   "cannot give %zu bytes of shared memory back: %s",
-                   part->size, strerror(errno));
-        memset(memory, 0, part->size);
-    }
     shm_heap_give(shm, part->offset);
     return DSCOMM_OK;
 }

@@ -232,20 +232,12 @@ static int message_read(shm_t *shm, shm_request_t *request,
 {
     const dscomm_message_t *wanted = &request->p2p.message;
     const size_t keep = MIN((size_t)message->bytes, wanted->bytes);
-    dscomm_status_t status = DSCOMM_OK;
-    bool got = true;
+    const bool got = shm_reference_try(shm, message->source, message->reference,
+                                       wanted->recv, keep);
 
-    if (shm_reference_is_address(message->reference))
-        got = shm_address_try(shm, message->source, message->reference,
-                              wanted->recv, keep);
-    else
-        status = shm_reference_read(shm, message->source, message->reference, 0,
-                                    wanted->recv, keep, false);
-    if (status)
-        return status;
     if (shm_is_revoked(shm))
         return shm_revoked(shm);
-    if (!shm_reference_held(shm, message->source, message->reference)) {
+    if (!shm_reference_held(shm, message->source)) {
         shm_list_append(&shm->p2p->posted, request);
         shm_want_source(shm, wanted->peer);
         return SHM_AGAIN;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory of the program that other ranks read and write in place: dscomm_mem_
- * register() copies its pages into this rank's heap and maps that at their
- * addresses. Only private anonymous memory can be changed so without a
+/* Memory of the program that other ranks read and write in place:
+ * dscomm_mem_register() copies its pages into this rank's heap and maps that at
+ * their addresses. Only private anonymous memory can be changed so without a
  * difference that the program sees.
  *
  * Only whole pages are changed, as other threads may write to the rest of the
@@ -14,22 +14,31 @@
 
 #include "backends/shm/p2p.h"
 
+#include <dscomm/device.h>
+
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-/* Bytes that are copied at a time: so many more are needed for a moment. */
+/* Bytes that are copied at a time, so that so many more are needed for a
+ * moment; but at most SLICES, since each may be a mapping of its own. */
 #define SLICE ((size_t)4 << 20)
+#define SLICES 32
 
+/* Registered memory. Regions do not overlap. */
 typedef struct {
-    unsigned char *begin;
+    unsigned char *address;
     size_t bytes;
-    size_t offset; /* of begin in the heap */
-    unsigned uses; /* registrations */
-} pages_t;
+    size_t offset; /* of address in the heap */
+    unsigned uses; /* registrations; 0: it could not be given back */
+    /* Bytes of whole pages, from the first one, that were shared, and that are
+     * private again. */
+    size_t shared, given_back;
+} region_t;
 
-/* A range of memory; empty if begin is end. */
+/* Memory from begin up to, without, end. */
 typedef struct {
     unsigned char *begin, *end;
 } range_t;
@@ -44,30 +53,40 @@ static unsigned char *page_ceil(unsigned char *address)
     return page_floor(address + shm_page() - 1);
 }
 
-static range_t pages_whole(const pages_t *pages)
+static range_t region_range(const region_t *region)
 {
-    return (range_t){page_ceil(pages->begin),
-                     page_floor(pages->begin + pages->bytes)};
+    return (range_t){region->address, region->address + region->bytes};
 }
 
-/* The place in this rank's heap of an address in pages. */
-static unsigned char *pages_place(const shm_t *shm, const pages_t *pages,
-                                  const unsigned char *address)
+static range_t whole_pages(const region_t *region)
 {
-    return (unsigned char *)shm_heap_own(shm, pages->offset) +
-           (address - pages->begin);
+    const range_t range = region_range(region);
+
+    return (range_t){page_ceil(range.begin), page_floor(range.end)};
 }
 
-/* Returns the number of the first pages that end above address. */
-static guint pages_index(const shm_t *shm, const unsigned char *address)
+/* The offset in this rank's heap of an address of region, or of its edges'
+ * pages. */
+static size_t heap_offset(const region_t *region, const unsigned char *address)
 {
-    guint low = 0, high = shm->pages ? shm->pages->len : 0;
+    return region->offset + (size_t)(address - region->address);
+}
+
+static size_t part_offset(const region_t *region)
+{
+    return heap_offset(region, page_floor(region->address));
+}
+
+/* The index of the first region that ends above address. */
+static guint region_index(const shm_t *shm, const unsigned char *address)
+{
+    guint low = 0, high = shm->regions ? shm->regions->len : 0;
 
     while (low < high) {
         const guint middle = low + (high - low) / 2;
-        const pages_t *pages = g_ptr_array_index(shm->pages, middle);
+        const region_t *region = g_ptr_array_index(shm->regions, middle);
 
-        if (pages->begin + pages->bytes > address)
+        if (region_range(region).end > address)
             high = middle;
         else
             low = middle + 1;
@@ -75,213 +94,237 @@ static guint pages_index(const shm_t *shm, const unsigned char *address)
     return low;
 }
 
-/* The pages that have all of such memory, or NULL. */
-static pages_t *pages_find(const shm_t *shm, const void *memory, size_t size)
+/* The first region that has bytes of a range, or NULL. */
+static region_t *region_overlap(const shm_t *shm, range_t range)
 {
-    const guint index = pages_index(shm, memory);
-    const uintptr_t at = (uintptr_t)memory;
-    pages_t *pages;
+    const guint index = region_index(shm, range.begin);
+    region_t *region;
 
-    if (!shm->pages || index == shm->pages->len)
+    if (!shm->regions || index == shm->regions->len)
         return NULL;
-    pages = g_ptr_array_index(shm->pages, index);
-    return at >= (uintptr_t)pages->begin &&
-                   size <= pages->bytes - (at - (uintptr_t)pages->begin)
-               ? pages
-               : NULL;
+    region = g_ptr_array_index(shm->regions, index);
+    return region->address < range.end ? region : NULL;
 }
 
-/* Whether pages have any byte of a range. */
-static bool pages_meet(const shm_t *shm, range_t range)
+/* The region that has all of such memory, and is shared; or NULL. */
+static region_t *region_find(const shm_t *shm, const void *memory, size_t size)
 {
-    const guint index = pages_index(shm, range.begin);
-    const pages_t *pages;
+    const uintptr_t at = (uintptr_t)memory;
+    region_t *region =
+        shm->regions
+            ? region_overlap(shm, (range_t){(unsigned char *)at,
+                                            (unsigned char *)at + size})
+            : NULL;
 
-    if (!shm->pages || index == shm->pages->len)
-        return false;
-    pages = g_ptr_array_index(shm->pages, index);
-    return pages->begin < range.end;
+    return region && region->uses && at >= (uintptr_t)region->address &&
+                   size <= region->bytes - (at - (uintptr_t)region->address)
+               ? region
+               : NULL;
 }
 
 /* --- what can be shared --- */
 
-/* Flags of a mapping in smaps, see proc(5): those that memory must have, and
- * those that it must not have. */
+/* Flags of a mapping in smaps, see proc(5), that memory must not have. */
 static const struct {
     char flag[4];
-    bool must;
     const char *why;
 } flags[] = {
-    {" rd", true, "it may not be read"},
-    {" wr", true, "it may not be written"},
-    {" ex", false, "it may be executed"},
-    {" sh", false, "it is shared with other processes"},
-    {" gd", false, "it is a stack"},
-    {" lo", false, "it is locked in memory"},
-    {" ht", false, "it is of huge pages"},
-    {" dc", false, "a child would not have it, as if a device used it"},
-    {" wf", false, "a child would have zeros there"},
-    {" io", false, "it is a device's"},
-    {" um", false, "userfaultfd(2) watches it"},
-    {" uw", false, "userfaultfd(2) watches it"},
-    {" mt", false, "it has memory tags"},
+    {" lo", "it is locked in memory"},
+    {" dc", "a child would not have it, as if a device used it"},
+    {" um", "userfaultfd(2) watches it"},
+    {" uw", "userfaultfd(2) watches it"},
 };
 
 static const char *flags_refuse(const char *line)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(flags); i++)
-        if (!strstr(line, flags[i].flag) == flags[i].must)
+        if (strstr(line, flags[i].flag))
             return flags[i].why;
+    return "memory of this process is pinned for a device";
+}
+
+/* Returns why a mapping, a line of maps, cannot be shared; NULL: it can. */
+static const char *mapping_refuse(const char *line)
+{
+    char access[5] = "";
+    unsigned long long inode = 0;
+    int name = 0;
+
+    sscanf(line, "%*x-%*x %4s %*x %*x:%*x %llu %n", access, &inode, &name);
+    if (inode)
+        return "it is mapped from a file, or of huge pages";
+    if (!name || access[3] != 'p')
+        return "it is shared with other processes";
+    if (strcmp(access, "rw-p") != 0)
+        return "it may not be read and written, or may be executed";
+    if (!strncmp(line + name, "[stack", 6))
+        return "it is a stack";
     return NULL;
 }
 
-/* Returns why smaps says that a range cannot be shared; NULL: it can. */
-static const char *smaps_refuse(FILE *smaps, range_t range)
+/* Returns why a range cannot be shared, as /proc/self/maps or smaps says; NULL:
+ * it can. Each mapping of smaps ends with its flags. */
+static const char *file_refuse(const char *path, bool flagged, range_t range)
 {
-    const char *const hole = "it is not all mapped";
     uintptr_t at = (uintptr_t)range.begin, from = 0, to = 0;
-    unsigned long long head[3] = {0};
+    FILE *file = fopen(path, "re");
     const char *why = NULL;
-    bool is_file = false;
     char *line = NULL;
     size_t room = 0;
 
-    while (!why && at < (uintptr_t)range.end &&
-           getline(&line, &room, smaps) > 0) {
-        if (sscanf(line, "%llx-%llx %*4s %*x %*x:%*x %llu", &head[0], &head[1],
-                   &head[2]) == 3) {
-            from = (uintptr_t)head[0];
-            to = (uintptr_t)head[1];
-            is_file = head[2] != 0;
+    while (file && !why && at < (uintptr_t)range.end &&
+           getline(&line, &room, file) > 0) {
+        unsigned long long begin, end;
+
+        if (sscanf(line, "%llx-%llx %*4s", &begin, &end) == 2) {
+            from = (uintptr_t)begin;
+            to = (uintptr_t)end;
+        } else if (strncmp(line, "VmFlags:", 8) != 0) {
+            continue;
         }
-        if (strncmp(line, "VmFlags:", 8) != 0 || to <= at)
+        if (to <= at || (flagged && line[0] != 'V'))
             continue;
         if (from > at)
-            why = hole;
-        else if (is_file)
-            why = "it is mapped from a file";
-        else
-            why = flags_refuse(line);
+            break;
+        why = flagged ? flags_refuse(line) : mapping_refuse(line);
         at = to;
     }
     free(line);
-    return why || at >= (uintptr_t)range.end ? why : hole;
+    if (file)
+        fclose(file);
+    return why || at >= (uintptr_t)range.end ? why : "it is not all mapped";
+}
+
+/* Whether any memory of this process is locked, or pinned for a device. */
+static bool process_pins(void)
+{
+    unsigned long locked = 1, pinned = 1, seen = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+    char *line = NULL;
+    size_t room = 0;
+
+    while (file && seen < 2 && getline(&line, &room, file) > 0)
+        seen += sscanf(line, "VmLck: %lu", &locked) == 1 ||
+                sscanf(line, "VmPin: %lu", &pinned) == 1;
+    free(line);
+    if (file)
+        fclose(file);
+    return locked || pinned;
+}
+
+static bool is_own_stack(range_t range)
+{
+    pthread_attr_t attr;
+    void *stack = NULL;
+    size_t size = 0;
+
+    if (pthread_getattr_np(pthread_self(), &attr))
+        return false;
+    pthread_attr_getstack(&attr, &stack, &size);
+    pthread_attr_destroy(&attr);
+    return range.begin < (unsigned char *)stack + size &&
+           (unsigned char *)stack < range.end;
 }
 
 static const char *range_refuse(const shm_t *shm, range_t range)
 {
-    const unsigned char *here = (const unsigned char *)&range;
     const char *why;
-    FILE *smaps;
 
     if (!shm->layout.heap_size)
         return "there is no heap";
     if (range.end <= range.begin)
         return "it has no whole page";
-    if (here >= range.begin && here < range.end)
+    if (is_own_stack(range))
         return "it is a stack";
-    smaps = fopen("/proc/self/smaps", "re");
-    if (!smaps)
-        return "/proc/self/smaps cannot be read";
-    why = smaps_refuse(smaps, range);
-    fclose(smaps);
-    return why;
+    if (dscomm_device_pinned(range.begin))
+        return "it is pinned for a device";
+    why = file_refuse("/proc/self/maps", false, range);
+    return why || !process_pins()
+               ? why
+               : file_refuse("/proc/self/smaps", true, range);
 }
 
 /* --- in and out --- */
 
-/* Gives the whole pages up to end private pages of their own again. False: they
- * stay shared. */
-static bool pages_privatize(shm_t *shm, const pages_t *pages,
-                            unsigned char *end, bool keep)
+static const char no_memory[] = "there is no memory for the heap";
+
+static size_t slice_of(size_t bytes)
 {
-    const range_t whole = pages_whole(pages);
-    const size_t bytes = (size_t)(end - whole.begin);
-    const size_t offset = pages->offset + (size_t)(whole.begin - pages->begin);
-    void *private = bytes ? mmap(whole.begin, bytes, PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)
-                          : NULL;
+    const size_t least = bytes / SLICES + 1, page = shm_page();
 
-    if (private == MAP_FAILED) {
-        shm_heap_map(shm, offset, bytes, whole.begin);
-        return false;
-    }
-    for (size_t at = 0; at < bytes; at += SLICE) {
-        const size_t size = MIN(SLICE, bytes - at);
+    return MAX(SLICE, (least + page - 1) & ~(page - 1));
+}
 
-        memcpy(whole.begin + at, shm_heap_own(shm, offset + at), size);
-        if (!keep)
-            shm_heap_empty(shm, offset + at, size);
+/* Gives shared pages private ones of their own again. Readers see no difference
+ * meanwhile. False: there is no memory for all. */
+static bool pages_privatize(shm_t *shm, region_t *region)
+{
+    while (region->given_back < region->shared) {
+        unsigned char *at = whole_pages(region).begin + region->given_back;
+        const size_t size =
+            MIN(slice_of(region->shared), region->shared - region->given_back);
+        void *copy = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        if (copy == MAP_FAILED)
+            return false;
+        memcpy(copy, shm_heap_own(shm, heap_offset(region, at)), size);
+        if (mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, at) ==
+            MAP_FAILED) {
+            munmap(copy, size);
+            return false;
+        }
+        region->given_back += size;
     }
     return true;
 }
 
-/* Ends pages. keep: peers may still read them in the heap. */
-static void pages_end(shm_t *shm, const pages_t *pages, bool keep)
+/* Copies the whole pages into the heap, and maps it in their place. Returns why
+ * that cannot be done; some of them are shared then. */
+static const char *pages_share(shm_t *shm, region_t *region)
 {
-    if (pages_privatize(shm, pages, pages_whole(pages).end, keep)) {
-        if (!keep)
-            shm_heap_give(
-                shm, pages->offset -
-                         (size_t)(pages->begin - page_floor(pages->begin)));
-        return;
-    }
-    dscomm_log(DSCOMM_LOG_WARN, "shm",
-               "group '%s': %zu bytes at %p stay shared: no memory for private "
-               "pages",
-               shm->name, pages->bytes, (void *)pages->begin);
-}
+    const range_t whole = whole_pages(region);
+    const size_t bytes = (size_t)(whole.end - whole.begin);
 
-/* Copies the whole pages into the heap, and maps it in their place. */
-static bool pages_share(shm_t *shm, const pages_t *pages)
-{
-    const range_t whole = pages_whole(pages);
-    unsigned char *at = whole.begin;
-
-    while (at < whole.end) {
-        const size_t size = MIN(SLICE, (size_t)(whole.end - at));
-        const size_t offset = pages->offset + (size_t)(at - pages->begin);
+    while (region->shared < bytes) {
+        unsigned char *at = whole.begin + region->shared;
+        const size_t size = MIN(SLICE, bytes - region->shared);
+        const size_t offset = heap_offset(region, at);
 
         if (shm_heap_reserve(shm, offset, size) < 0)
-            break;
+            return no_memory;
         memcpy(shm_heap_own(shm, offset), at, size);
         if (!shm_heap_map(shm, offset, size, at))
-            break;
-        at += size;
+            return "the heap cannot be mapped there";
+        region->shared += size;
     }
-    if (at < whole.end)
-        pages_privatize(shm, pages, at, false);
-    return at >= whole.end;
+    return NULL;
 }
 
-/* Takes pages of the heap for such memory and the edges beside it. */
-static bool pages_take(shm_t *shm, pages_t *pages)
+/* Takes pages of the heap for region, and those of its edges. Returns why that
+ * cannot be done. */
+static const char *region_take(shm_t *shm, region_t *region)
 {
-    unsigned char *begin = page_floor(pages->begin);
-    unsigned char *end = page_ceil(pages->begin + pages->bytes);
-    const size_t edge = (size_t)(pages->begin - begin), page = shm_page();
-    const range_t whole = pages_whole(pages);
+    const range_t whole = whole_pages(region);
+    unsigned char *begin = page_floor(region->address);
+    unsigned char *end = page_ceil(region_range(region).end);
+    size_t offset;
 
-    if (shm_heap_take(shm, (size_t)(end - begin), &pages->offset) < 0)
-        return false;
-    if ((!edge || !shm_heap_reserve(shm, pages->offset, page)) &&
-        (end == whole.end ||
-         !shm_heap_reserve(shm, pages->offset + (size_t)(whole.end - begin),
-                           page))) {
-        pages->offset += edge;
-        if (pages_share(shm, pages))
-            return true;
-        pages->offset -= edge;
-    }
-    shm_heap_give(shm, pages->offset);
-    return false;
+    if (shm_heap_take(shm, (size_t)(end - begin), &offset) < 0)
+        return "there is no room in the heap";
+    region->offset = offset + (size_t)(region->address - begin);
+    if ((begin == whole.begin || !shm_heap_reserve(shm, offset, shm_page())) &&
+        (whole.end == end ||
+         !shm_heap_reserve(shm, heap_offset(region, whole.end), shm_page())))
+        return NULL;
+    shm_heap_give(shm, offset);
+    return no_memory;
 }
 
 /* --- edges --- */
 
-/* Copies the part of memory that is in an edge to its place in the heap, or
- * back. */
-static void edge_copy(const shm_t *shm, const pages_t *pages, range_t edge,
+/* Copies what memory has of an edge to its place in the heap, or back. */
+static void edge_copy(const shm_t *shm, const region_t *region, range_t edge,
                       range_t memory, bool back)
 {
     unsigned char *begin = MAX(edge.begin, memory.begin);
@@ -290,41 +333,40 @@ static void edge_copy(const shm_t *shm, const pages_t *pages, range_t edge,
 
     if (begin >= end)
         return;
-    place = pages_place(shm, pages, begin);
+    place = shm_heap_own(shm, heap_offset(region, begin));
     if (back)
         memcpy(begin, place, (size_t)(end - begin));
     else
         memcpy(place, begin, (size_t)(end - begin));
 }
 
-static void edges_copy(const shm_t *shm, const pages_t *pages, void *memory,
+static void edges_copy(const shm_t *shm, const region_t *region, void *memory,
                        size_t size, bool back)
 {
-    const range_t whole = pages_whole(pages);
+    const range_t all = region_range(region), whole = whole_pages(region);
     const range_t range = {memory, (unsigned char *)memory + size};
 
-    edge_copy(shm, pages, (range_t){pages->begin, whole.begin}, range, back);
-    edge_copy(shm, pages, (range_t){whole.end, pages->begin + pages->bytes},
-              range, back);
+    edge_copy(shm, region, (range_t){all.begin, whole.begin}, range, back);
+    edge_copy(shm, region, (range_t){whole.end, all.end}, range, back);
 }
 
 uint64_t shm_own_reference(const shm_t *shm, const void *memory, size_t size)
 {
     const uint64_t reference = shm_heap_reference(shm, memory, size);
-    const pages_t *pages = reference ? NULL : pages_find(shm, memory, size);
+    const region_t *region = reference ? NULL : region_find(shm, memory, size);
 
-    if (!pages)
+    if (!region)
         return reference;
-    edges_copy(shm, pages, (void *)memory, size, false);
-    return pages->offset + ((uintptr_t)memory - (uintptr_t)pages->begin) + 1;
+    edges_copy(shm, region, (void *)memory, size, false);
+    return heap_offset(region, memory) + 1;
 }
 
 void shm_own_written(const shm_t *shm, void *memory, size_t size)
 {
-    const pages_t *pages = pages_find(shm, memory, size);
+    const region_t *region = region_find(shm, memory, size);
 
-    if (pages)
-        edges_copy(shm, pages, memory, size, true);
+    if (region)
+        edges_copy(shm, region, memory, size, true);
 }
 
 /* --- registrations --- */
@@ -338,31 +380,60 @@ static dscomm_status_t refuse(const shm_t *shm, const void *address,
     return DSCOMM_ERR_UNSUPPORTED;
 }
 
-static dscomm_status_t pages_begin(shm_t *shm, void *address, size_t bytes,
-                                   pages_t **ret_pages)
+static void region_keep(shm_t *shm, region_t *region)
 {
-    pages_t *pages = pages_find(shm, address, bytes);
-    pages_t fresh = {address, bytes, 0, 0};
+    if (!shm->regions)
+        shm->regions = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_insert(shm->regions, (gint)region_index(shm, region->address),
+                       region);
+}
+
+/* Shares region, or frees it and returns why that cannot be done. */
+static const char *region_share(shm_t *shm, region_t *region)
+{
+    const char *why = range_refuse(shm, whole_pages(region));
+
+    if (!why)
+        why = region_take(shm, region);
+    if (why) {
+        g_free(region);
+        return why;
+    }
+    why = pages_share(shm, region);
+    region->uses = !why;
+    if (why && pages_privatize(shm, region)) {
+        shm_heap_give(shm, part_offset(region));
+        g_free(region);
+    } else {
+        region_keep(shm, region);
+    }
+    return why;
+}
+
+static dscomm_status_t region_open(shm_t *shm, void *address, size_t bytes,
+                                   region_t **ret_region)
+{
+    const range_t range = {address, (unsigned char *)address + bytes};
+    region_t *region = region_overlap(shm, range);
     const char *why;
 
-    *ret_pages = pages;
-    if (pages)
+    if (region && region->uses && region->address == address &&
+        region->bytes == bytes) {
+        region->uses++;
+        *ret_region = region;
         return DSCOMM_OK;
-    if (pages_meet(shm, (range_t){fresh.begin, fresh.begin + bytes}))
+    }
+    if (region)
         return refuse(shm, address, bytes, "a part of it is already");
-    why = range_refuse(shm, pages_whole(&fresh));
+    region = g_try_new0(region_t, 1);
+    if (!region)
+        return refuse(shm, address, bytes, "there is no memory");
+    region->address = address;
+    region->bytes = bytes;
+    why = region_share(shm, region);
     if (why)
         return refuse(shm, address, bytes, why);
-    pages = g_try_new(pages_t, 1);
-    if (!pages || !pages_take(shm, &fresh)) {
-        g_free(pages);
-        return refuse(shm, address, bytes, "there is no room in the heap");
-    }
-    *pages = fresh;
-    if (!shm->pages)
-        shm->pages = g_ptr_array_new_with_free_func(g_free);
-    g_ptr_array_insert(shm->pages, (gint)pages_index(shm, address), pages);
-    *ret_pages = pages;
+    *ret_region = region;
     return DSCOMM_OK;
 }
 
@@ -371,19 +442,17 @@ dscomm_status_t shm_mem_register(void *impl, void *address, size_t bytes,
 {
     shm_t *shm = impl;
     uint64_t reference = shm_heap_reference(shm, address, bytes);
-    pages_t *pages = NULL;
+    region_t *region = NULL;
     dscomm_status_t status =
-        reference ? DSCOMM_OK : pages_begin(shm, address, bytes, &pages);
+        reference ? DSCOMM_OK : region_open(shm, address, bytes, &region);
 
     if (status < 0)
         return status;
-    *ret_registered = pages ? (void *)pages : &shm->pages;
-    if (pages) {
-        const range_t whole = pages_whole(pages);
+    *ret_registered = region ? (void *)region : &shm->regions;
+    if (region) {
+        const range_t all = region_range(region), whole = whole_pages(region);
 
-        pages->uses++;
-        if ((unsigned char *)address < whole.begin ||
-            (unsigned char *)address + bytes > whole.end)
+        if (all.begin < whole.begin || whole.end < all.end)
             return DSCOMM_ERR_UNSUPPORTED;
         reference = shm_own_reference(shm, address, bytes);
     }
@@ -391,47 +460,65 @@ dscomm_status_t shm_mem_register(void *impl, void *address, size_t bytes,
     return DSCOMM_OK;
 }
 
-/* Whether peers may still read or write pages for what this rank has begun. */
-static bool pages_used(const shm_t *shm, const pages_t *pages)
+/* Whether a call that was begun has told peers of region. */
+static bool region_used(const shm_t *shm, const region_t *region)
 {
-    if (!shm_list_empty(&shm->queue))
-        return true;
-    for (int r = 0; r < shm->ranks; r++) {
-        const shm_request_t *send = shm->p2p->pairs[r].waiting.head;
+    const shm_request_t *request;
 
-        for (; send; send = send->next)
-            if (pages_find(shm, send->p2p.message.send,
-                           send->p2p.message.bytes) == pages)
-                return true;
+    for (request = shm->queue.head; request; request = request->next) {
+        const dscomm_coll_args_t *args = &request->collective.args;
+
+        if (request->collective.op.referenced &&
+            (region_find(shm, args->send, 1) == region ||
+             region_find(shm, args->recv, 1) == region))
+            return true;
     }
+    for (int r = 0; r < shm->ranks; r++)
+        for (request = shm->p2p->pairs[r].waiting.head; request;
+             request = request->next)
+            if (request->p2p.reference &&
+                region_find(shm, request->p2p.message.send, 1) == region)
+                return true;
     return false;
 }
 
 dscomm_status_t shm_mem_deregister(void *impl, void *registered)
 {
     shm_t *shm = impl;
-    pages_t *pages = registered;
+    region_t *region = registered;
 
-    if (registered == &shm->pages)
+    if (registered == &shm->regions)
         return DSCOMM_OK;
-    if (pages->uses == 1 && !shm_is_revoked(shm) && pages_used(shm, pages))
+    if (region->uses > 1) {
+        region->uses--;
+        return DSCOMM_OK;
+    }
+    if (!shm_is_revoked(shm) && region_used(shm, region))
         return dscomm_fail(DSCOMM_ERR_STATE,
-                           "group '%s': an operation that was begun may use "
-                           "the memory at %p; wait for it first",
-                           shm->name, (void *)pages->begin);
-    if (--pages->uses)
-        return DSCOMM_OK;
-    pages_end(shm, pages, false);
-    g_ptr_array_remove(shm->pages, pages);
+                           "group '%s': an operation that was begun uses the "
+                           "memory at %p; wait for it first",
+                           shm->name, (void *)region->address);
+    region->uses = 0;
+    if (!pages_privatize(shm, region))
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "group '%s': no memory for private pages at %p in "
+                           "place of shared ones; free some, and try again",
+                           shm->name, (void *)region->address);
+    shm_heap_give(shm, part_offset(region));
+    g_ptr_array_remove(shm->regions, region);
     return DSCOMM_OK;
 }
 
 void shm_pages_free(shm_t *shm)
 {
-    for (guint i = 0; shm->pages && i < shm->pages->len; i++) {
-        const pages_t *pages = g_ptr_array_index(shm->pages, i);
+    for (guint i = 0; shm->regions && i < shm->regions->len; i++) {
+        region_t *region = g_ptr_array_index(shm->regions, i);
 
-        pages_end(shm, pages, pages_used(shm, pages));
+        if (!pages_privatize(shm, region))
+            dscomm_log(DSCOMM_LOG_WARN, "shm",
+                       "group '%s': %zu bytes at %p stay shared: no memory for "
+                       "private pages",
+                       shm->name, region->bytes, (void *)region->address);
     }
-    g_clear_pointer(&shm->pages, g_ptr_array_unref);
+    g_clear_pointer(&shm->regions, g_ptr_array_unref);
 }

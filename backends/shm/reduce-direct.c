@@ -7,7 +7,7 @@
  * 2 (p - 1) flags. */
 #include "config.h"
 
-#include "backends/shm/reduce.h"
+#include "backends/shm/reduce-shared.h"
 
 #define DIRECT_BLOCK (32 * KIB)
 

@@ -6,7 +6,7 @@
  * bytes and writes n; it awaits p - 1 flags a piece, of at most 32 KiB. */
 #include "config.h"
 
-#include "backends/shm/reduce.h"
+#include "backends/shm/reduce-shared.h"
 
 #define FLAT_PIECE (32 * KIB)
 #define AHEAD 2 /* pieces that are put in before one is folded */

@@ -10,7 +10,7 @@
  * parts at most 512 KiB; p - 1 for reduce_scatter. */
 #include "config.h"
 
-#include "backends/shm/reduce.h"
+#include "backends/shm/reduce-shared.h"
 
 /* least bytes of a ring that a piece takes */
 #define PARTS_LEAST (32 * KIB)

@@ -9,7 +9,7 @@
  * flags. */
 #include "config.h"
 
-#include "backends/shm/reduce.h"
+#include "backends/shm/reduce-shared.h"
 
 /* bytes of all inputs' blocks, which stay in the cache */
 #define BLOCKS (256 * KIB)

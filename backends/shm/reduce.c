@@ -4,32 +4,11 @@
  * choice of an algorithm. */
 #include "config.h"
 
-#include "backends/shm/reduce.h"
+#include "backends/shm/reduce-shared.h"
 
 #define FLAT_MOST (128 * KIB) /* largest size for flat, with two ranks */
 /* largest sum of all inputs for flat, with more ranks */
 #define FLAT_MOST_READ (48 * KIB)
-
-shm_part_t shm_part_of(const shm_op_t *op, int rank)
-{
-    const dscomm_coll_args_t *a = op->args;
-    size_t offset = 0, total;
-
-    if (a->recv_counts) {
-        for (int r = 0; r < rank; r++)
-            offset += a->recv_counts[r];
-        return (shm_part_t){offset * a->element,
-                            a->recv_counts[rank] * a->element};
-    }
-    if (shm_op_scatters(op))
-        return (shm_part_t){(size_t)rank * op->bytes, op->bytes};
-    total = a->count * a->element;
-    offset = (size_t)rank * op->bytes;
-    if (offset >= total)
-        return (shm_part_t){total, 0};
-    return (shm_part_t){offset, total - offset < op->bytes ? total - offset
-                                                           : op->bytes};
-}
 
 int shm_reduce_begin(shm_t *shm, shm_op_t *op)
 {

@@ -100,5 +100,12 @@ void shm_collective_cancel(shm_t *shm, shm_request_t *request);
 /* The functions that begin each kind of collective */
 int shm_exchange_begin(shm_t *shm, shm_op_t *op);
 int shm_reduce_begin(shm_t *shm, shm_op_t *op);
+/* and each algorithm of reductions */
+int shm_flat_begin(shm_t *shm, shm_op_t *op);
+int shm_parts_begin(shm_t *shm, shm_op_t *op);
+int shm_direct_begin(shm_t *shm, shm_op_t *op);
+/* Goes on with an operation whose ranks have raised the flag of its first step,
+ * with a reference to the send buffer and one to the result in its line. */
+int shm_read_begin(shm_t *shm, shm_op_t *op);
 
 #endif

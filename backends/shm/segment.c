@@ -111,6 +111,24 @@ static bool is_layout(const shm_layout_t *l, int ranks)
     return !memcmp(l, &own, sizeof own);
 }
 
+/* Limits the heaps so that a rank can map those of all ranks in half of the
+ * address space that it may have. */
+static void fit_address_limit(const char *name, shm_layout_t *layout)
+{
+    const uint64_t most = dscomm_priv_limit(RLIMIT_AS) / 2 / layout->ranks &
+                          ~(uint64_t)(shm_page() - 1);
+
+    if (layout->heap_size <= most)
+        return;
+    dscomm_log(DSCOMM_LOG_INFO, "shm",
+               "group '%s': shared heaps have %llu bytes in place of %llu, as "
+               "address space is limited (ulimit -v)",
+               name, (unsigned long long)most,
+               (unsigned long long)layout->heap_size);
+    layout->heap_size = most;
+    layout->total = layout->heap + layout->ranks * most;
+}
+
 /* Fits the layout to the process's limit of file sizes, which counts the end of
  * the file although it is sparse: the heap is left out first. */
 static dscomm_status_t fit_file_limit(const char *name, shm_layout_t *layout)
@@ -154,9 +172,11 @@ static dscomm_status_t segment_fail_file(const char *call, int fd)
 dscomm_status_t shm_segment_create(const char *name, shm_layout_t *layout,
                                    int *ret_fd)
 {
-    dscomm_status_t status = fit_file_limit(name, layout);
+    dscomm_status_t status;
     int fd, failed;
 
+    fit_address_limit(name, layout);
+    status = fit_file_limit(name, layout);
     if (status)
         return status;
     fd = memfd_create("dscomm", MFD_CLOEXEC | MFD_ALLOW_SEALING);

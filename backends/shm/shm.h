@@ -255,7 +255,7 @@ struct shm {
     const dscomm_coll_args_t *op_args;
     shm_p2p_t *p2p;
     shm_heap_t *heap;
-    GPtrArray *pages; /* registered ones, by address; NULL: none yet */
+    GPtrArray *regions; /* registered memory, by address; NULL: none yet */
     shm_wait_t hint;
     bool world; /* the group is a world, whose ranks meet last in a barrier */
     shm_peers_t *peers;
@@ -342,21 +342,22 @@ bool shm_single_allowed(shm_t *shm);
 int shm_single_read(const shm_t *shm, int rank, void *dest, uint64_t address,
                     size_t size);
 /* Called before this rank may use memory again to which a reference was given,
- * and whose readers have not said that they have it. */
+ * and whose readers have not said that they have it. It gives none from then
+ * on. */
 void shm_single_void(shm_t *shm);
 /* Whether a reference is an address in its rank's memory. */
 bool shm_reference_is_address(uint64_t reference);
-/* Reads what such a reference is of; false: it cannot be read. */
-bool shm_address_try(const shm_t *shm, int rank, uint64_t reference, void *dest,
-                     size_t size);
+/* Reads what a reference is of; false: it cannot be read. */
+bool shm_reference_try(shm_t *shm, int rank, uint64_t reference, void *dest,
+                       size_t size);
 /* Returns a reference by which another rank reads [memory, memory + size) in
  * place, in this rank's heap or its own memory; 0: it must go through a ring.
  */
 uint64_t shm_reference(shm_t *shm, const void *memory, size_t size,
                        bool one_way);
-/* Whether what was read by a reference was what it was given for: its owner has
- * neither left nor given up a call. */
-bool shm_reference_held(const shm_t *shm, int rank, uint64_t reference);
+/* Whether what was read by a reference of rank was what it was given for: the
+ * rank has neither left nor given up a call. */
+bool shm_reference_held(const shm_t *shm, int rank);
 /* Copies size bytes of a rank, skip bytes behind a reference. */
 dscomm_status_t shm_reference_read(shm_t *shm, int rank, uint64_t reference,
                                    size_t skip, void *dest, size_t size,
@@ -530,13 +531,13 @@ unsigned shm_p2p_progress(shm_t *shm);
 dscomm_status_t shm_mem_alloc(void *impl, size_t size, void **ret_memory);
 dscomm_status_t shm_mem_free(void *impl, void *memory);
 void shm_heap_free(shm_t *shm);
-/* Takes whole pages of this rank's heap, which shm_heap_give() gives back.
+/* Takes whole pages of this rank's heap, which have no memory yet.
  * ERR_UNSUPPORTED: there is no heap. */
 dscomm_status_t shm_heap_take(shm_t *shm, size_t size, size_t *ret_offset);
-void shm_heap_give(shm_t *shm, size_t offset);
-/* Backs pages of it with memory, and frees that; false: it cannot. */
+/* Gives memory to pages of what was taken. */
 dscomm_status_t shm_heap_reserve(shm_t *shm, size_t offset, size_t size);
-bool shm_heap_empty(shm_t *shm, size_t offset, size_t size);
+/* Gives back all that was taken at offset, and its memory. */
+void shm_heap_give(shm_t *shm, size_t offset);
 /* The address of a byte of it, after shm_heap_take(). */
 void *shm_heap_own(const shm_t *shm, size_t offset);
 /* Maps pages of it in place of what is at where. */

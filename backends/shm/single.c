@@ -90,12 +90,14 @@ bool shm_single_allowed(shm_t *shm)
 uint64_t shm_reference(shm_t *shm, const void *memory, size_t size,
                        bool one_way)
 {
-    const uint64_t reference = shm_own_reference(shm, memory, size);
     const size_t least =
         one_way ? shm->trial.single_one_way : shm->trial.single;
+    uint64_t reference;
 
-    if (reference || !least || size < least || shm->own->voided ||
-        !shm_single_allowed(shm))
+    if (shm->own->voided)
+        return 0;
+    reference = shm_own_reference(shm, memory, size);
+    if (reference || !least || size < least || !shm_single_allowed(shm))
         return reference;
     return ADDRESS | (uintptr_t)memory;
 }
@@ -106,13 +108,12 @@ void shm_single_void(shm_t *shm)
     atomic_thread_fence(memory_order_seq_cst);
 }
 
-bool shm_reference_held(const shm_t *shm, int rank, uint64_t reference)
+bool shm_reference_held(const shm_t *shm, int rank)
 {
     atomic_thread_fence(memory_order_seq_cst);
-    return !(reference & ADDRESS) ||
-           (shm_left(shm, rank) < SHM_LEFT &&
-            !atomic_load_explicit(&shm_control(shm, rank)->voided,
-                                  memory_order_acquire));
+    return shm_left(shm, rank) < SHM_LEFT &&
+           !atomic_load_explicit(&shm_control(shm, rank)->voided,
+                                 memory_order_acquire);
 }
 
 bool shm_reference_is_address(uint64_t reference)
@@ -146,37 +147,44 @@ static dscomm_status_t read_fail(shm_t *shm, int rank, size_t size, int error)
     return shm_fail(shm, &failure);
 }
 
-static dscomm_status_t address_read(shm_t *shm, int rank, uint64_t reference,
-                                    size_t skip, void *dest, size_t size)
+/* Copies by a reference. Returns 0, an errno, or -1 if a heap cannot be
+ * mapped. */
+static int reference_copy(shm_t *shm, int rank, uint64_t reference, size_t skip,
+                          void *dest, size_t size, bool stream)
 {
-    const int error =
-        shm_single_read(shm, rank, dest, (reference & ~ADDRESS) + skip, size);
+    const unsigned char *from;
 
-    if (!shm_reference_held(shm, rank, reference))
-        return void_fail(shm, rank);
-    return error ? read_fail(shm, rank, size, error) : DSCOMM_OK;
+    if (reference & ADDRESS)
+        return shm_single_read(shm, rank, dest, (reference & ~ADDRESS) + skip,
+                               size);
+    from = shm_heap_resolve(shm, rank, reference, skip + size);
+    if (!from)
+        return -1;
+    if (stream)
+        shm_copy_stream(dest, from + skip, size);
+    else
+        memcpy(dest, from + skip, size);
+    return 0;
 }
 
-bool shm_address_try(const shm_t *shm, int rank, uint64_t reference, void *dest,
-                     size_t size)
+bool shm_reference_try(shm_t *shm, int rank, uint64_t reference, void *dest,
+                       size_t size)
 {
-    return !shm_single_read(shm, rank, dest, reference & ~ADDRESS, size);
+    return !reference_copy(shm, rank, reference, 0, dest, size, false);
 }
 
 dscomm_status_t shm_reference_read(shm_t *shm, int rank, uint64_t reference,
                                    size_t skip, void *dest, size_t size,
                                    bool stream)
 {
-    const unsigned char *from;
+    const int error =
+        reference_copy(shm, rank, reference, skip, dest, size, stream);
 
-    if (reference & ADDRESS)
-        return address_read(shm, rank, reference, skip, dest, size);
-    from = shm_heap_resolve(shm, rank, reference, skip + size);
-    if (!from)
+    if (error < 0)
         return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
-    if (stream)
-        shm_copy_stream(dest, from + skip, size);
-    else
-        memcpy(dest, from + skip, size);
-    return DSCOMM_OK;
+    if (shm_is_revoked(shm))
+        return shm_revoked(shm);
+    if (!shm_reference_held(shm, rank))
+        return void_fail(shm, rank);
+    return error ? read_fail(shm, rank, size, error) : DSCOMM_OK;
 }

@@ -31,15 +31,21 @@ static inline char dscomm_priv_process_state(int64_t pid)
     return end && end[1] == ' ' ? end[2] : '\0';
 }
 
+/* A limit of this process, RLIMIT_*; UINT64_MAX: none. */
+static inline uint64_t dscomm_priv_limit(int resource)
+{
+    struct rlimit limit;
+
+    if (getrlimit(resource, &limit) || limit.rlim_cur == RLIM_INFINITY)
+        return UINT64_MAX;
+    return limit.rlim_cur;
+}
+
 /* The size that a file of this process may have (ulimit -f). The kernel ends a
  * process by SIGXFSZ that makes a longer one. */
 static inline uint64_t dscomm_priv_file_limit(void)
 {
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY)
-        return UINT64_MAX;
-    return limit.rlim_cur;
+    return dscomm_priv_limit(RLIMIT_FSIZE);
 }
 
 #endif

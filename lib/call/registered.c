@@ -109,8 +109,8 @@ static dscomm_status_t register_open(dscomm_mem_t *mem)
                      : dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                                    "group '%s': no memory for counts of puts",
                                    group->identity.name);
-        if (status == DSCOMM_OK && !group->works.serve)
-            dscomm_priv_serve_begin(group);
+        if (status < 0 && mem->registered)
+            group->ops.mem_deregister(group->impl, mem->registered);
     }
     return status;
 }
@@ -163,6 +163,12 @@ dscomm_status_t dscomm_mem_key(const dscomm_mem_t *mem, void *key)
     };
     memcpy(packed.native, mem->key, sizeof packed.native);
     memcpy(key, &packed, sizeof packed);
+    if (!mem->native) {
+        pthread_mutex_lock(&mem->group->works.lock);
+        if (!mem->group->works.serve)
+            dscomm_priv_serve_begin(mem->group);
+        pthread_mutex_unlock(&mem->group->works.lock);
+    }
     return DSCOMM_OK;
 }
 

@@ -23,14 +23,14 @@
 #define INVALID_DEVICE 101 /* CUDA_ERROR_INVALID_DEVICE */
 #define NOT_READY 600 /* CUDA_ERROR_NOT_READY */
 
-/* CU_POINTER_ATTRIBUTE_*, CU_MEMORYTYPE_DEVICE */
+/* CU_POINTER_ATTRIBUTE_*, CU_MEMORYTYPE_* */
 enum {
     ATTRIBUTE_CONTEXT = 1,
     ATTRIBUTE_TYPE = 2,
     ATTRIBUTE_MANAGED = 8,
     ATTRIBUTE_ORDINAL = 9
 };
-enum { TYPE_DEVICE = 2 };
+enum { TYPE_HOST = 1, TYPE_DEVICE = 2 };
 
 typedef uint64_t address_t; /* CUdeviceptr */
 
@@ -218,6 +218,15 @@ int dscomm_device_owns(const void *pointer)
     return functions.attribute(&managed, ATTRIBUTE_MANAGED,
                                address_of(pointer)) ||
            !managed;
+}
+
+int dscomm_device_pinned(const void *pointer)
+{
+    unsigned type = 0;
+
+    return pointer && dscomm_priv_device_present() &&
+           !functions.attribute(&type, ATTRIBUTE_TYPE, address_of(pointer)) &&
+           type == TYPE_HOST;
 }
 
 void *dscomm_device_context(void)

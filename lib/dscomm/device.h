@@ -19,6 +19,10 @@ extern "C" {
  * without a driver. */
 DSCOMM_API int dscomm_device_owns(const void *pointer);
 
+/* 1 if pointer is in host memory that CUDA knows, as it has allocated or pinned
+ * it. */
+DSCOMM_API int dscomm_device_pinned(const void *pointer);
+
 /* The calling thread's current context, a CUcontext; NULL: none. */
 DSCOMM_API void *dscomm_device_context(void);
 /* Makes context the thread's current one; NULL: none. */

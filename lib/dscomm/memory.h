@@ -43,22 +43,23 @@ typedef struct dscomm_mem dscomm_mem_t;
  * address on, which must stay valid until the memory is deregistered or the
  * group freed, which frees *ret_mem. Local. ERR_UNSUPPORTED for memory of a
  * device. Any memory can be registered, in parts and more than once. During
- * this call and dscomm_mem_deregister() no other thread may write to it; with
- * backend shm, children that fork(2) makes in between share it, see
- * dscomm_put(3). MT: group. */
+ * this call and dscomm_mem_deregister() no other thread may write to it, and no
+ * work of any group. With backend shm, calls that use it are as fast as with
+ * memory of dscomm_mem_alloc(), but a child that fork(2) makes in between does
+ * not have a copy; see dscomm_put(3). MT: group. */
 DSCOMM_API dscomm_status_t dscomm_mem_register(dscomm_group_t *group,
                                                void *address, size_t bytes,
                                                dscomm_mem_t **ret_mem);
 
-/* Writes the memory's key, of DSCOMM_MEM_KEY_BYTES. MT: safe. */
+/* Writes the memory's key, of DSCOMM_MEM_KEY_BYTES. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_mem_key(const dscomm_mem_t *mem, void *key);
 
 /* Ends the registration and frees mem, which may be NULL. If accesses are made
  * by messages, waits for what other ranks have begun to put or get, at most for
  * the group's time-out; ranks that use the key later get ERR_INVALID. If the
- * backend makes them, other ranks must have ended theirs. ERR_STATE if a work
- * of this rank that is under way may use the memory, which then stays
- * registered. MT: group. */
+ * backend makes them, other ranks must have ended theirs. If a work of this
+ * rank that is under way uses the memory, ERR_STATE, or if there is no memory
+ * to do it, ERR_NO_MEMORY, and the memory stays registered. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_mem_deregister(dscomm_mem_t *mem);
 
 /* Copies bytes from data to the memory that key tells, offset bytes behind its

@@ -7,6 +7,7 @@
 
 #include <dscomm/backend.h>
 
+#include <errno.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -83,7 +84,7 @@ static void test_shared(void)
 static void test_parts(void)
 {
     unsigned char key[DSCOMM_BACKEND_KEY], *memory = pages_new(PAGES);
-    void *first, *again, *second, *both = NULL;
+    void *first, *again, *second, *other = NULL;
 
     fill(memory, 5);
     shm_mem_register(a, memory + 4 * page, 3 * page, key, &second);
@@ -92,10 +93,12 @@ static void test_parts(void)
            shm_own_reference(a, memory + 4 * page, 3 * page) &&
            !shm_own_reference(a, memory + 2 * page, page),
        "two parts are shared, and not what is between them");
-    is_int(shm_mem_register(a, memory, PAGES * page, key, &both),
+    is_int(shm_mem_register(a, memory, PAGES * page, key, &other),
            DSCOMM_ERR_UNSUPPORTED, "what is shared in part is refused");
-    ok(!both, "and nothing remains of it");
-    shm_mem_register(a, memory, page, key, &again);
+    is_int(shm_mem_register(a, memory, page, key, &other),
+           DSCOMM_ERR_UNSUPPORTED, "and a part of what is shared");
+    ok(!other, "and nothing remains of them");
+    shm_mem_register(a, memory, 2 * page, key, &again);
     shm_mem_deregister(a, first);
     ok(shm_own_reference(a, memory, page) != 0,
        "what is registered twice stays shared");
@@ -107,6 +110,77 @@ static void test_parts(void)
     ok(holds(memory, 5) && !shm_own_reference(a, memory + 4 * page, page),
        "or with the group");
     munmap(memory, PAGES * page);
+}
+
+/* Neither pages nor edges of an array are seen in memory that is allocated
+ * later. */
+static void test_zeroed(void)
+{
+    const size_t bytes = PAGES * page;
+    unsigned char key[DSCOMM_BACKEND_KEY], *memory = pages_new(PAGES);
+    unsigned char *after;
+    void *registered;
+    size_t wrong = 0;
+
+    memset(memory, 0xee, bytes);
+    shm_mem_register(a, memory + 9, bytes - 18, key, &registered);
+    shm_own_reference(a, memory + 9, bytes - 18);
+    shm_mem_deregister(a, registered);
+    if (shm_mem_alloc(a, bytes, (void **)&after))
+        bail("%s", dscomm_last_error());
+    for (size_t i = 0; i < bytes; i++)
+        wrong += after[i] != 0;
+    is_int((long long)wrong, 0, "memory that is allocated later is zeroed");
+    shm_mem_free(a, after);
+    munmap(memory, bytes);
+}
+
+/* mmap() and mremap() fail from a call on; the linker replaces them. */
+static int calls_left = -1;
+void *__real_mmap(void *address, size_t bytes, int access, int how, int fd,
+                  off_t offset);
+void *__wrap_mmap(void *address, size_t bytes, int access, int how, int fd,
+                  off_t offset);
+
+void *__wrap_mmap(void *address, size_t bytes, int access, int how, int fd,
+                  off_t offset)
+{
+    if (calls_left == 0) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    calls_left -= calls_left > 0;
+    return __real_mmap(address, bytes, access, how, fd, offset);
+}
+
+/* There is no memory for mappings at some point of a registration, or when it
+ * ends: the program's data stay, and the heap does not give the pages out. */
+static void test_no_memory(void)
+{
+    const size_t bytes = (size_t)3 << 20; /* less than a slice */
+    unsigned char key[DSCOMM_BACKEND_KEY], *memory = pages_new(bytes / page);
+    void *registered = NULL, *after;
+
+    fill(memory, 11);
+    calls_left = 0;
+    is_int(shm_mem_register(a, memory, bytes, key, &registered),
+           DSCOMM_ERR_UNSUPPORTED, "no mapping of the heap: not shared");
+    calls_left = -1;
+    ok(holds(memory, 11), "the data are as they were");
+    is_int(shm_mem_register(a, memory, bytes, key, &registered), DSCOMM_OK,
+           "shared at the next attempt");
+    calls_left = 0;
+    is_int(shm_mem_deregister(a, registered), DSCOMM_ERR_NO_MEMORY,
+           "no private pages: it stays registered");
+    calls_left = -1;
+    ok(strstr(dscomm_last_error(), "no memory for private pages") != NULL,
+       "the reason: %s", dscomm_last_error());
+    ok(!shm_own_reference(a, memory, page), "nobody reads it in place");
+    is_int(shm_mem_alloc(a, bytes, &after), DSCOMM_ERR_NO_MEMORY,
+           "the heap does not give its pages out");
+    is_int(shm_mem_deregister(a, registered), DSCOMM_OK, "at the next attempt");
+    ok(holds(memory, 11), "the data are as they were");
+    munmap(memory, bytes);
 }
 
 /* Memory that begins and ends within a page: the bytes beside it, and its own
@@ -164,7 +238,7 @@ static void test_used(void)
     is_int(shm_mem_deregister(a, registered), DSCOMM_ERR_STATE,
            "memory of a send under way stays registered");
     ok(g_str_has_prefix(dscomm_last_error(),
-                        "group 'test': an operation that was begun may use the "
+                        "group 'test': an operation that was begun uses the "
                         "memory at "),
        "the reason: %s", dscomm_last_error());
     message = (dscomm_message_t){.recv = got, .bytes = bytes, .peer = 0};
@@ -213,9 +287,6 @@ static void test_refused(void)
     mprotect(memory + page, page, PROT_READ);
     refused(memory, 3 * page, "a page that cannot be written");
     mprotect(memory + page, page, PROT_READ | PROT_WRITE);
-    madvise(memory, page, MADV_DONTFORK);
-    refused(memory, 2 * page, "a page that children do not have");
-    madvise(memory, page, MADV_DOFORK);
     /* by number, as sanitizers have functions of these names */
     if (!syscall(SYS_mlock, memory, page)) {
         refused(memory, 2 * page, "a page that is locked");
@@ -261,6 +332,8 @@ int main(void)
     b = shms[1];
     test_shared();
     test_parts();
+    test_zeroed();
+    test_no_memory();
     test_edges();
     test_used();
     test_refused();

@@ -51,9 +51,9 @@ static void test_read(void)
            DSCOMM_OK, "it is read");
     ok(!memcmp(to, from + offset, BYTES - offset) && !to[BYTES - offset],
        "as it is");
-    ok(shm_reference_held(shms[1], 0, reference), "its owner is there");
+    ok(shm_reference_held(shms[1], 0), "its owner is there");
     shm_leave(shms[0], SHM_LEFT);
-    ok(!shm_reference_held(shms[1], 0, reference), "and then not any more");
+    ok(!shm_reference_held(shms[1], 0), "and then not any more");
     fixture_close(shms, 2);
 }
 
@@ -68,7 +68,7 @@ static void test_gone(void)
     look();
     reference = shm_reference(shms[0], memory, bytes, true);
     munmap(memory, bytes);
-    ok(!shm_address_try(shms[1], 0, reference, to, bytes),
+    ok(!shm_reference_try(shms[1], 0, reference, to, bytes),
        "memory that is gone cannot be read");
     is_int(shm_reference_read(shms[1], 0, reference, 0, to, bytes, false),
            DSCOMM_ERR_IO, "which ends a collective");
@@ -88,7 +88,7 @@ static void test_void(void)
     look();
     reference = shm_reference(shms[0], from, BYTES, true);
     shm_single_void(shms[0]);
-    ok(!shm_reference_held(shms[1], 0, reference),
+    ok(!shm_reference_held(shms[1], 0),
        "what a rank has given up does not count");
     is_int((long long)shm_reference(shms[0], from, BYTES, true), 0,
            "and it gives out nothing more");

@@ -21,6 +21,7 @@ static void without_driver(void)
     char *staging;
 
     is_int(dscomm_device_owns(bytes), 0, "no driver: the host's memory");
+    is_int(dscomm_device_pinned(bytes), 0, "no driver: it is not pinned");
     dscomm_device_set_context(bytes);
     ok(!dscomm_device_context(), "no driver: no context");
     is_int(dscomm_device_copy(bytes, copies, BYTES, NULL),
@@ -92,6 +93,11 @@ static void check_staging(void *driver, const char *device)
     ok(staging && memset(staging, 1, BYTES), "memory for copies");
     ok(*pinned >= BYTES, "it is pinned");
     ok(!dscomm_device_owns(staging), "it is the host's");
+    ok(dscomm_device_pinned(staging) && dscomm_device_pinned(staging + 1),
+       "as the driver says");
+    ok(!dscomm_device_pinned(bytes) && !dscomm_device_pinned(device) &&
+           !dscomm_device_pinned(NULL),
+       "other memory is not");
     dscomm_device_staging_free(staging);
     ok(dscomm_device_staging_alloc(device, BYTES) == staging, "it is cached");
     dscomm_device_staging_free(staging);

@@ -57,11 +57,17 @@ int cuMemAlloc_v2(uint64_t *ret_pointer, size_t bytes)
     return memory ? 0 : 2;
 }
 
-static int find_pin(const void *memory);
+static int is_pinned(uint64_t pointer)
+{
+    for (int i = 0; i < pin_count; i++)
+        if (pointer - (uintptr_t)pins[i].memory < pins[i].bytes)
+            return 1;
+    return 0;
+}
 
 int cuPointerGetAttribute(void *value, int which, uint64_t pointer)
 {
-    const int pinned = find_pin((void *)(uintptr_t)pointer) >= 0;
+    const int pinned = is_pinned(pointer);
 
     if (!shadow(pointer, 0) && !pinned)
         return INVALID_VALUE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the algorithms of reductions share. */
-#ifndef SHM_REDUCE_H
-#define SHM_REDUCE_H
+#ifndef SHM_REDUCE_SHARED_H
+#define SHM_REDUCE_SHARED_H
 
 #include "backends/shm/steps.h"
 
@@ -82,14 +82,25 @@ static inline void shm_op_fold(shm_t *shm, const shm_op_t *op, void *dest,
 /* The part of the input that a rank folds: for all_reduce and reduce, one of p
  * equal parts in whole cache lines; for reduce_scatter, the part that the
  * caller gives. */
-shm_part_t shm_part_of(const shm_op_t *op, int rank);
+static inline shm_part_t shm_part_of(const shm_op_t *op, int rank)
+{
+    const dscomm_coll_args_t *a = op->args;
+    size_t offset = 0, total;
 
-/* Begin an operation by each algorithm. */
-int shm_flat_begin(shm_t *shm, shm_op_t *op);
-int shm_parts_begin(shm_t *shm, shm_op_t *op);
-int shm_direct_begin(shm_t *shm, shm_op_t *op);
-/* Goes on with an operation whose ranks have raised the flag of its first step,
- * with a reference to the send buffer and one to the result in its line. */
-int shm_read_begin(shm_t *shm, shm_op_t *op);
+    if (a->recv_counts) {
+        for (int r = 0; r < rank; r++)
+            offset += a->recv_counts[r];
+        return (shm_part_t){offset * a->element,
+                            a->recv_counts[rank] * a->element};
+    }
+    if (shm_op_scatters(op))
+        return (shm_part_t){(size_t)rank * op->bytes, op->bytes};
+    total = a->count * a->element;
+    offset = (size_t)rank * op->bytes;
+    if (offset >= total)
+        return (shm_part_t){total, 0};
+    return (shm_part_t){offset, total - offset < op->bytes ? total - offset
+                                                           : op->bytes};
+}
 
 #endif
