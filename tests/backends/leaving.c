@@ -6,6 +6,7 @@
 #include "tests/backends/job.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -327,6 +328,88 @@ static void monitor(job_rank_t *me)
     me->report->other_status = dscomm_finalize(me->world);
 }
 
+/* Memory in which the other rank can read. */
+enum { PLAIN, REGISTERED, ALLOCATED, MEMORY_KINDS };
+static const char *const memory_names[] = {"plain", "registered", "allocated"};
+
+/* What rank 0 has begun when it frees the group. */
+typedef struct {
+    int memory, broadcasts;
+} begun_t;
+
+static char *begun_memory(dscomm_group_t *group, int memory)
+{
+    dscomm_mem_t *mem;
+    char *bytes = NULL;
+
+    if (memory == ALLOCATED) {
+        dscomm_mem_alloc(group, BYTES, (void **)&bytes);
+        return bytes;
+    }
+    bytes = aligned_alloc((size_t)sysconf(_SC_PAGESIZE), BYTES);
+    memset(bytes, 0, BYTES);
+    if (memory == REGISTERED)
+        dscomm_mem_register(group, bytes, BYTES, &mem);
+    return bytes;
+}
+
+static dscomm_status_t begun_call(dscomm_group_t *group, char *bytes,
+                                  int broadcasts, dscomm_work_t **work)
+{
+    if (broadcasts)
+        return dscomm_broadcast(group, bytes, BYTES, DSCOMM_INT8, 0, work);
+    return work ? dscomm_isend(group, bytes, BYTES, DSCOMM_INT8, 1, 1, work)
+                : dscomm_recv(group, bytes, BYTES, DSCOMM_INT8, 0, 1, NULL,
+                              NULL);
+}
+
+/* value: the other rank has the bytes, or a failure */
+static void free_early(job_rank_t *me)
+{
+    const begun_t *begun = me->arg;
+    const int both[] = {0, 1};
+    dscomm_group_t *group;
+    dscomm_work_t *work;
+    char *bytes;
+
+    if (job_init(me) < 0 ||
+        dscomm_group_new(me->world, both, 2, NULL, &group) < 0)
+        return;
+    bytes = begun_memory(group, me->rank ? PLAIN : begun->memory);
+    if (me->rank == 0) {
+        memset(bytes, 'x', BYTES);
+        begun_call(group, bytes, begun->broadcasts, &work);
+        dscomm_work_free(work);
+        dscomm_group_free(group);
+        dscomm_barrier(me->world, NULL);
+    } else {
+        dscomm_barrier(me->world, NULL);
+        me->report->value =
+            begun_call(group, bytes, begun->broadcasts, NULL) < 0 ||
+            (bytes[0] == 'x' && bytes[BYTES - 1] == 'x');
+    }
+    job_report(me, dscomm_finalize(me->world));
+}
+
+static void test_freed_early(void)
+{
+    for (int i = 0; i < 2 * MEMORY_KINDS; i++) {
+        begun_t begun = {i % MEMORY_KINDS, i / MEMORY_KINDS};
+        const int timeout = job_slowly(8000);
+        job_t job;
+        int passed =
+            job_run(&job, 2, timeout, free_early, &begun, 2 * timeout) &&
+            job.reports[1].value == 1;
+
+        for (int r = 0; r < 2; r++)
+            passed &= job.reports[r].ended && !job.reports[r].status;
+        job_ok(&job, passed,
+               "a group is freed while a %s is under way: %s memory",
+               begun.broadcasts ? "broadcast" : "send",
+               memory_names[begun.memory]);
+    }
+}
+
 /* All ranks that have called learn at once which ranks will not call. */
 static void test_monitored(void)
 {
@@ -347,6 +430,7 @@ int main(void)
     test_no_leave_message();
     test_late();
     test_gone();
+    test_freed_early();
     test_monitored();
     return job_done();
 }
