@@ -30,25 +30,6 @@ i32v f(i32v a) { return a + (i32v)_mm512_min_epu8((__m512i)a,
 #error
 #endif
 ]])
-DSCOMM_KERNELS_ROW([vbmi], [VBMI],
-    [-mavx2 -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vbmi], [[
-#include <immintrin.h>
-__m512i f(__m512i a) { return _mm512_permutex2var_epi8(a, a, a); }
-#if !defined(__x86_64__)
-#error
-#endif
-]])
-DSCOMM_KERNELS_ROW([bf16], [BF16], [-mavx2 -mf16c -mavx512f -mavx512bw dnl
--mavx512dq -mavx512vl -mavx512vbmi -mavx512bf16], [[
-#include <immintrin.h>
-__m512 f(__m512 a, __m512i b)
-{
-    return _mm512_dpbf16_ps(a, (__m512bh)b, (__m512bh)b);
-}
-#if !defined(__x86_64__)
-#error
-#endif
-]])
 DSCOMM_KERNELS_ROW([neon], [NEON], [], [[
 #include <arm_neon.h>
 #if !defined(__aarch64__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__

@@ -24,18 +24,11 @@ static const struct {
     uint64_t bit;
     const char *name;
 } features[] = {
-    {CPU_SSE2, "sse2"},
-    {CPU_AVX2, "avx2"},
-    {CPU_FMA, "fma"},
-    {CPU_F16C, "f16c"},
-    {CPU_AVX512F, "avx512f"},
-    {CPU_AVX512BW, "avx512bw"},
-    {CPU_AVX512DQ, "avx512dq"},
-    {CPU_AVX512VL, "avx512vl"},
-    {CPU_GFNI, "gfni"},
-    {CPU_NEON, "neon"},
-    {CPU_AVX512VBMI, "avx512vbmi"},
-    {CPU_AVX512BF16, "avx512_bf16"},
+    {CPU_SSE2, "sse2"},         {CPU_AVX2, "avx2"},
+    {CPU_FMA, "fma"},           {CPU_F16C, "f16c"},
+    {CPU_AVX512F, "avx512f"},   {CPU_AVX512BW, "avx512bw"},
+    {CPU_AVX512DQ, "avx512dq"}, {CPU_AVX512VL, "avx512vl"},
+    {CPU_GFNI, "gfni"},         {CPU_NEON, "neon"},
 };
 
 /* The features that each word of DSCOMM_CPU allows, in the order of the
@@ -45,8 +38,7 @@ static const uint64_t masks[] = {
     0,
     CPU_SSE2 | CPU_AVX2 | CPU_FMA | CPU_F16C,
     CPU_SSE2 | CPU_AVX2 | CPU_FMA | CPU_F16C | CPU_AVX512F | CPU_AVX512BW |
-        CPU_AVX512DQ | CPU_AVX512VL | CPU_AVX512VBMI | CPU_AVX512BF16 |
-        CPU_GFNI,
+        CPU_AVX512DQ | CPU_AVX512VL | CPU_GFNI,
     CPU_NEON,
 };
 
@@ -54,7 +46,7 @@ static const uint64_t masks[] = {
 
 /* The CPUID leaves in use, their registers, and the state that the system must
  * save for a feature (XCR0). */
-enum { LEAF_1, LEAF_7, LEAF_7_1, LEAVES };
+enum { LEAF_1, LEAF_7, LEAVES };
 enum { EAX, EBX, ECX, EDX, REGISTERS };
 enum { SAVES_NONE = 0, SAVES_YMM = 0x06, SAVES_ZMM = 0xe6 };
 
@@ -71,9 +63,7 @@ static const struct {
     {CPU_AVX512DQ, LEAF_7, EBX, 17, SAVES_ZMM},
     {CPU_AVX512BW, LEAF_7, EBX, 30, SAVES_ZMM},
     {CPU_AVX512VL, LEAF_7, EBX, 31, SAVES_ZMM},
-    {CPU_AVX512VBMI, LEAF_7, ECX, 1, SAVES_ZMM},
     {CPU_GFNI, LEAF_7, ECX, 8, SAVES_NONE},
-    {CPU_AVX512BF16, LEAF_7_1, EAX, 5, SAVES_ZMM},
 };
 
 /* XCR0, or 0 if the system does not use XSAVE (bit 27 of leaf 1's ECX). */
@@ -89,15 +79,15 @@ static unsigned saved_state(unsigned leaf1_ecx)
 
 static uint64_t cpu_detect(void)
 {
-    static const unsigned asked[LEAVES][2] = {{1, 0}, {7, 0}, {7, 1}};
+    static const unsigned asked[LEAVES] = {1, 7};
     unsigned leaves[LEAVES][REGISTERS] = {{0}}, saved;
     uint64_t bits = 0;
 
     for (size_t i = 0; i < LEAVES; i++) {
         unsigned *leaf = leaves[i];
 
-        __get_cpuid_count(asked[i][0], asked[i][1], &leaf[EAX], &leaf[EBX],
-                          &leaf[ECX], &leaf[EDX]);
+        __get_cpuid_count(asked[i], 0, &leaf[EAX], &leaf[EBX], &leaf[ECX],
+                          &leaf[EDX]);
     }
     saved = saved_state(leaves[LEAF_1][ECX]);
     for (size_t i = 0; i < G_N_ELEMENTS(cpuid_bits); i++) {

@@ -16,8 +16,6 @@ enum {
     CPU_AVX512VL = 1 << 7,
     CPU_GFNI = 1 << 8,
     CPU_NEON = 1 << 9,
-    CPU_AVX512VBMI = 1 << 10,
-    CPU_AVX512BF16 = 1 << 11,
 };
 
 /* CPU_* bits that processor and system support, less what DSCOMM_CPU masks: "c"

@@ -13,17 +13,6 @@ static const dscomm_kernels_t rows[] = {
 #ifdef HAVE_KERNELS_NEON
     {"neon", CPU_NEON, dscomm_priv_kernels_neon},
 #endif
-#ifdef HAVE_KERNELS_BF16
-    {"bf16",
-     CPU_AVX512F | CPU_AVX512BW | CPU_AVX512DQ | CPU_AVX512VL | CPU_AVX512VBMI |
-         CPU_AVX512BF16,
-     dscomm_priv_kernels_bf16},
-#endif
-#ifdef HAVE_KERNELS_VBMI
-    {"vbmi",
-     CPU_AVX512F | CPU_AVX512BW | CPU_AVX512DQ | CPU_AVX512VL | CPU_AVX512VBMI,
-     dscomm_priv_kernels_vbmi},
-#endif
 #ifdef HAVE_KERNELS_AVX512
     {"avx512", CPU_AVX512F | CPU_AVX512BW | CPU_AVX512DQ | CPU_AVX512VL,
      dscomm_priv_kernels_avx512},

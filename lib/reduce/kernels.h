@@ -24,10 +24,6 @@ extern const dscomm_reduce_fn dscomm_priv_kernels_avx2[DSCOMM_DTYPE_COUNT]
                                                       [DSCOMM_OP_COUNT];
 extern const dscomm_reduce_fn dscomm_priv_kernels_avx512[DSCOMM_DTYPE_COUNT]
                                                         [DSCOMM_OP_COUNT];
-extern const dscomm_reduce_fn dscomm_priv_kernels_bf16[DSCOMM_DTYPE_COUNT]
-                                                      [DSCOMM_OP_COUNT];
-extern const dscomm_reduce_fn dscomm_priv_kernels_vbmi[DSCOMM_DTYPE_COUNT]
-                                                      [DSCOMM_OP_COUNT];
 extern const dscomm_reduce_fn dscomm_priv_kernels_neon[DSCOMM_DTYPE_COUNT]
                                                       [DSCOMM_OP_COUNT];
 

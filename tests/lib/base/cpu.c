@@ -28,8 +28,6 @@ static const struct {
     {128, "avx512vl", "avx512vl", 0},
     {256, "gfni", "gfni", 0},
     {512, "neon", "asimd", 0},
-    {1024, "avx512vbmi", "avx512vbmi", 0},
-    {2048, "avx512_bf16", "avx512_bf16", 0},
 };
 
 typedef struct {
