@@ -101,8 +101,16 @@ static void record_describe(const shm_t *shm, int rank,
 static bool record_of(const shm_t *shm, int rank, uint64_t sequence,
                       shm_record_t *ret_record)
 {
-    *ret_record = shm_control(shm, rank)->record[sequence % SHM_RECORDS];
-    return ret_record->sequence == sequence;
+    const shm_record_t *record =
+        &shm_control(shm, rank)->record[sequence % SHM_RECORDS];
+
+    if (atomic_load_explicit(&record->sequence, memory_order_acquire) !=
+        sequence)
+        return false;
+    memcpy(ret_record, record, sizeof *ret_record);
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&record->sequence, memory_order_relaxed) ==
+           sequence;
 }
 
 /* Returns the oldest operation that is in the records of both ranks and

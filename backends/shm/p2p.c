@@ -235,7 +235,7 @@ static int message_read(shm_t *shm, shm_request_t *request,
     const bool got = shm_reference_try(shm, message->source, message->reference,
                                        wanted->recv, keep);
 
-    if (shm_is_revoked(shm))
+    if (shm_is_revoked_since(shm))
         return shm_revoked(shm);
     if (!shm_reference_held(shm, message->source)) {
         shm_list_append(&shm->p2p->posted, request);

@@ -134,8 +134,7 @@ static int direct_advance(shm_t *shm, shm_op_t *op)
     }
     if (!shm_all_raised(shm, op, op->data))
         return SHM_AGAIN;
-    /* Buffers may have been freed meanwhile, but only after a revocation. */
-    if (shm_is_revoked(shm))
+    if (shm_is_revoked_since(shm))
         return (int)shm_revoked(shm);
     shm_own_written(shm, op->args->recv, op->args->count * op->args->element);
     return SHM_DONE;

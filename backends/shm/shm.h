@@ -68,7 +68,7 @@ enum { WORD_REFERENCE = 0, WORD_LONGEST = 1, WORD_RESULT = 2, WORD_FACTOR = 6 };
 
 /* A rank's last calls, for sentences about mismatches and time-outs. */
 typedef struct {
-    uint64_t sequence;
+    _Atomic uint64_t sequence; /* written last */
     uint64_t count;
     int32_t root;
     uint32_t fingerprint;
@@ -288,6 +288,16 @@ static inline bool shm_is_revoked(const shm_t *shm)
 {
     return atomic_load_explicit(&shm->header->revoked, memory_order_relaxed) !=
            0;
+}
+
+/* Whether the group is revoked by now, after this rank has read memory of a
+ * peer's heap: then the peer may have freed that memory, or used it again,
+ * before it was read. The fence keeps the processor from reading it later than
+ * the flag. */
+static inline bool shm_is_revoked_since(const shm_t *shm)
+{
+    atomic_thread_fence(memory_order_acquire);
+    return shm_is_revoked(shm);
 }
 
 static inline unsigned char *shm_ring(const shm_t *shm, int rank)

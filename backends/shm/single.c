@@ -182,7 +182,7 @@ dscomm_status_t shm_reference_read(shm_t *shm, int rank, uint64_t reference,
 
     if (error < 0)
         return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
-    if (shm_is_revoked(shm))
+    if (shm_is_revoked_since(shm))
         return shm_revoked(shm);
     if (!shm_reference_held(shm, rank))
         return void_fail(shm, rank);

@@ -107,7 +107,8 @@ static inline void shm_begin(shm_t *shm, const dscomm_coll_args_t *args)
     record->dtype = (int8_t)call->dtype;
     record->op = (int8_t)call->op;
     record->number = (uint32_t)call->sequence;
-    record->sequence = args->sequence;
+    atomic_store_explicit(&record->sequence, args->sequence,
+                          memory_order_release);
     shm->chain = (shm->chain ^ args->fingerprint) * 0x9e3779b1u + 1;
     shm->chain ^= shm->chain >> 15;
     shm->op_chain = shm->chain;
