@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compares dscomm with the MPIs of this host, on this host; `make bench` runs it.
+"""Compares dscomm with the MPIs of this host, and with PyTorch's gloo and DeepSpeed's
+all_reduce over shared memory; `make bench` runs it.
 
 In a build folder, after `make bench-compare`:
 
@@ -11,7 +12,8 @@ The libraries take turns. A cache line is timed before and after each figure: fi
 which the two differ are dropped, and only those of one placement are compared, "near" or
 "far". A ratio is the time of the fastest peer by dscomm's: above 1, dscomm is faster. The
 bar is the ratio that dscomm is to reach in one of the placements. Intel MPI is compared if
-I_MPI_ROOT names it. Nothing is fetched."""
+I_MPI_ROOT names it, gloo and DeepSpeed if TORCH_PYTHON is a Python that has torch or
+deepspeed. These two have bars of their own. Nothing is fetched."""
 
 import argparse
 import collections
@@ -39,6 +41,12 @@ BARS = {
     "barrier": [1.0],
 }
 ALLOC_BARS = dict(zip(BYTES[3:], [2.0, 2.5, 2.5, 2.5, 2.0, 2.0, 2.0]))
+# Of the two that are called from Python, for all_reduce: the ratio to that peer alone.
+TORCH_BARS = {
+    "deepspeed": dict(zip(BYTES, [7, 5, 2.5, 1.8, 1.4, 1.6, 1.2, 1.5, 2.2, 2.2])),
+    "gloo": dict(zip(BYTES, [500, 500, 300, 150, 40, 20, 15, 10, 7, 6])),
+}
+MODULES = {"gloo": "torch", "deepspeed": "deepspeed"}
 CONDITIONS = ["alloc", "fresh", "unpinned"]
 
 
@@ -83,6 +91,20 @@ def intel(ranks):
             os.path.join(root, "bin/mpiexec.hydra"), "-n", str(ranks), intel_build(root)]
 
 
+def torch(peer, ranks):
+    python = os.environ["TORCH_PYTHON"]
+    return ["tools/dscomm", "run", "-n", str(ranks), "env", "GLOO_SOCKET_IFNAME=lo",
+            "OMP_NUM_THREADS=1", f"TORCH_EXTENSIONS_DIR={os.path.abspath(FOLDER)}/extensions",
+            f"PATH={os.path.dirname(os.path.abspath(python))}:{os.environ['PATH']}", python,
+            os.path.join(SOURCE, "torch-loop.py"), peer]
+
+
+def has_module(name):
+    python = os.environ.get("TORCH_PYTHON")
+    found = f"import importlib.util, sys; sys.exit(not importlib.util.find_spec('{name}'))"
+    return bool(python) and not subprocess.run([python, "-c", found], check=False).returncode
+
+
 PEERS = {
     "dscomm": lambda ranks: ["tools/dscomm", "run", "-n", str(ranks), FOLDER + "dscomm"],
     "openmpi": openmpi,
@@ -93,6 +115,8 @@ PEERS = {
         "any", "--mca", "osc", "^ucx"),
     "mpich": lambda ranks: ["mpirun.mpich", "-bind-to", "none", "-n", str(ranks), FOLDER + "mpich"],
     "intel": intel,
+    "gloo": lambda ranks: torch("gloo", ranks),
+    "deepspeed": lambda ranks: torch("deepspeed", ranks),
 }
 
 
@@ -100,6 +124,8 @@ def is_there(peer):
     if peer == "intel":
         return os.path.exists(os.path.join(os.environ.get("I_MPI_ROOT", ""),
                                            "bin/mpiexec.hydra"))
+    if peer in MODULES:
+        return has_module(MODULES[peer])
     return os.path.exists(FOLDER + peer.split("-")[0])
 
 
@@ -127,6 +153,24 @@ def run(words, arguments, limit):
     return [(int(line[1]), *map(float, line[2:])) for line in lines if len(line) == 5]
 
 
+def line_ns(options, words):
+    """The time of a cache line now, by dscomm's loop."""
+    lines = run(words["dscomm"], ["barrier", "1", "0.1"], options.limit)
+    return lines[0][3] if lines else 0.0
+
+
+def run_peer(options, words, peer, arguments):
+    """run(); around a program in Python, which cannot time a cache line, another one does."""
+    if peer not in MODULES:
+        return run(words[peer], arguments, options.limit)
+    if peer == "deepspeed" and arguments[0] != "all_reduce":
+        return []
+    before = line_ns(options, words)
+    figures = run(words[peer], arguments, options.limit)
+    after = line_ns(options, words)
+    return [(size, us, before, after) for size, us, _, _ in figures]
+
+
 def placement(before, after, pinned):
     """"near" or "far"; None: the processors have moved. Ranks that are not pinned have none."""
     if not pinned:
@@ -148,7 +192,7 @@ def measure(options, words):
         for _ in range(options.rounds):
             for peer in options.peers if call != "copy" else ["dscomm"]:
                 arguments = [call, ",".join(map(str, sizes)), str(options.ms), *extra]
-                for size, us, before, after in run(words[peer], arguments, options.limit):
+                for size, us, before, after in run_peer(options, words, peer, arguments):
                     where = placement(before, after, not options.unpinned)
                     dropped += not where
                     if where:
@@ -175,6 +219,35 @@ def rows_of(options, found):
             if cells:
                 rows.append((call, size, cells, bar))
     return rows
+
+
+def torch_rows(options, found):
+    """Rows of the peers that have bars of their own: peer, bytes, {placement: ratio}, bar."""
+    rows = []
+    for peer in (peer for peer in MODULES if peer in options.peers):
+        for size, bar in TORCH_BARS[peer].items():
+            ratios = {}
+            for where in ("near", "far", "any"):
+                times = found.get(("all_reduce", size, where), {})
+                if peer in times and "dscomm" in times:
+                    ratios[where] = (statistics.median(times[peer])
+                                     / statistics.median(times["dscomm"]))
+            if ratios:
+                rows.append((peer, size, ratios, bar))
+    return rows
+
+
+def torch_markdown(rows):
+    if not rows:
+        return []
+    text = ["\nall_reduce by one peer's time / dscomm's\n",
+            "| | bytes | near | far | any | bar |", "| --- | ---: |" + " ---: |" * 4]
+    for peer, size, ratios, bar in rows:
+        bold = "**" if max(ratios.values()) < bar else ""
+        cells = [f"{bold}{ratios[w]:.3g}{bold}" if w in ratios else ""
+                 for w in ("near", "far", "any")]
+        text.append(f"| {peer} | {bytes_text(size)} | {' | '.join(cells)} | {bar} |")
+    return text
 
 
 def markdown(options, rows, lines, dropped):
@@ -296,8 +369,8 @@ def main():
     options.peers = [peer for peer in options.peers if peer not in absent]
     words = {peer: PEERS[peer](options.ranks) for peer in options.peers}
     found, lines, dropped = measure(options, words)
-    rows = rows_of(options, found)
-    text = markdown(options, rows, lines, dropped)
+    rows, by_torch = rows_of(options, found), torch_rows(options, found)
+    text = markdown(options, rows, lines, dropped) + "\n".join([*torch_markdown(by_torch), ""])
     print(text, end="")
     if options.markdown:
         with open(options.markdown, "w") as file:
@@ -309,7 +382,8 @@ def main():
         with open(options.json, "w") as file:
             json.dump([[*key, peers] for key, peers in found.items()], file)
     below = [row for row in rows if row[3] and max(c[1] for c in row[2].values()) < row[3]]
-    print(f"# {len(rows) - len(below)} rows reach their bars or have none, {len(below)} do not")
+    below += [row for row in by_torch if max(row[2].values()) < row[3]]
+    print(f"# {len(rows) + len(by_torch) - len(below)} rows reach their bars or have none, {len(below)} do not")
     sys.exit(bool(below))
 
 
