@@ -13,7 +13,8 @@ which the two differ are dropped, and only those of one placement are compared, 
 "far". A ratio is the time of the fastest peer by dscomm's: above 1, dscomm is faster. The
 bar is the ratio that dscomm is to reach in one of the placements. Intel MPI is compared if
 I_MPI_ROOT names it, gloo and DeepSpeed if TORCH_PYTHON is a Python that has torch or
-deepspeed. These two have bars of their own. Nothing is fetched."""
+deepspeed. These two have bars of their own, for all_reduce in place (--in-place), which is all
+that they have. Nothing is fetched."""
 
 import argparse
 import collections
@@ -47,7 +48,7 @@ TORCH_BARS = {
     "gloo": dict(zip(BYTES, [500, 500, 300, 150, 40, 20, 15, 10, 7, 6])),
 }
 MODULES = {"gloo": "torch", "deepspeed": "deepspeed"}
-CONDITIONS = ["alloc", "fresh", "unpinned"]
+CONDITIONS = ["alloc", "fresh", "unpinned", "in_place"]
 
 
 def bytes_of(text):
@@ -352,6 +353,7 @@ def main():
     parser.add_argument("--fresh", action="store_true", help="inputs are written before each call")
     parser.add_argument("--alloc", action="store_true", help="buffers are of the library")
     parser.add_argument("--unpinned", action="store_true")
+    parser.add_argument("--in-place", action="store_true", help="all_reduce has one buffer")
     parser.add_argument("--markdown", help="file for the table")
     parser.add_argument("--plot", help="file for the picture, SVG")
     parser.add_argument("--json", help="file for all figures")

@@ -3,6 +3,7 @@
  * with; compare.py runs it:
  *
  *   loop FILE CALL BYTES,BYTES,... MILLISECONDS [fresh] [alloc] [unpinned]
+ *        [in_place]
  *
  * FILE is one of zeros that all ranks map, by which they agree on times without
  * the library. A batch of calls takes so many milliseconds. Rank 0 prints a
@@ -10,15 +11,16 @@
  *
  *   CALL BYTES us line_ns line_ns
  *
- * us is the median over batches of a call's mean time on the slowest rank. Of a
- * message it is one way, of a broadcast by rotating roots. line_ns is the time
- * of a cache line between ranks 0 and 1 before and after. BYTES are those of
- * the message, for all_gather of the gathered result, for reduce_scatter and
- * all_to_all of one rank's input; "copy" is memcpy() by all ranks at once,
- * which no library can beat for long messages. With fresh, each rank writes its
- * input before each call; then only the calls are timed. With alloc, buffers
- * are of the library. Buffers hold other data than zeros, which some processors
- * write at twice the speed of others. */
+ * The result of a size's first call is checked. us is the median over batches
+ * of a call's mean time on the slowest rank. Of a message it is one way, of a
+ * broadcast by rotating roots. line_ns is the time of a cache line between
+ * ranks 0 and 1 before and after. BYTES are those of the message, for
+ * all_gather of the gathered result, for reduce_scatter and all_to_all of one
+ * rank's input; "copy" is memcpy() by all ranks at once, which no library can
+ * beat for long messages. With fresh, each rank writes its input before each
+ * call; then only the calls are timed. With alloc, buffers are of the library.
+ * With in_place, an all_reduce has one buffer. Buffers hold other data than
+ * zeros, which some processors write at twice the speed of others. */
 #include "config.h"
 
 #include "tests/bench/bench.h"
@@ -45,13 +47,13 @@ typedef struct {
 
 static shared_t *shared;
 static int rank, ranks;
-static bool fresh;
+static bool fresh, in_place;
 static char *in, *out;
 
 static void all_reduce(size_t bytes, int turn)
 {
     (void)turn;
-    peer_all_reduce(in, out, bytes / sizeof(float));
+    peer_all_reduce(in, in_place ? in : out, bytes / sizeof(float));
 }
 
 static void reduce_scatter(size_t bytes, int turn)
@@ -104,22 +106,65 @@ static void copy(size_t bytes, int turn)
     memcpy(out, in, bytes);
 }
 
+/* What a result is if each rank's input is its number plus one. */
+typedef enum {
+    NOTHING, /* not checked */
+    SUM,
+    PART_OF_SUM,
+    PARTS, /* one of each rank, in order */
+    OF_ROOT,
+    OF_OTHER
+} result_t;
+
 typedef struct {
     const char *name;
     void (*run)(size_t bytes, int turn);
     int ways; /* messages one after the other */
+    result_t result;
 } call_t;
 
 static const call_t calls[] = {
-    {"all_reduce", all_reduce, 1},
-    {"all_gather", all_gather, 1},
-    {"all_to_all", all_to_all, 1},
-    {"broadcast", broadcast, 1},
-    {"reduce_scatter", reduce_scatter, 1},
-    {"message", message, 2},
-    {"barrier", barrier, 1},
-    {"copy", copy, 1},
+    {"all_reduce", all_reduce, 1, SUM},
+    {"all_gather", all_gather, 1, PARTS},
+    {"all_to_all", all_to_all, 1, PARTS},
+    {"broadcast", broadcast, 1, OF_ROOT},
+    {"reduce_scatter", reduce_scatter, 1, PART_OF_SUM},
+    {"message", message, 2, OF_OTHER},
+    {"barrier", barrier, 1, NOTHING},
+    {"copy", copy, 1, NOTHING},
 };
+
+/* Ends the process if a call gives something else than it must. */
+static void check(const call_t *call, size_t bytes)
+{
+    const result_t result = call->result;
+    const float sum = (float)(ranks * (ranks + 1) / 2),
+                other = (float)(rank ^ 1) + 1;
+    const float *got =
+        (const float *)(result == OF_ROOT || (result == SUM && in_place) ? in
+                                                                         : out);
+    float first = sum, last = sum;
+    size_t count = bytes / sizeof(float);
+
+    if (result == NOTHING || bytes % (sizeof(float) * (size_t)ranks) ||
+        (result == OF_OTHER && (rank ^ 1) >= ranks))
+        return;
+    for (size_t i = 0; i < count; i++)
+        ((float *)in)[i] = (float)(rank + 1);
+    call->run(bytes, 0);
+    if (result == PART_OF_SUM)
+        count /= (size_t)ranks;
+    else if (result != SUM)
+        first = last = result == OF_OTHER ? other : 1;
+    if (result == PARTS)
+        last = (float)ranks;
+    if (got[0] != first || got[count - 1] != last) {
+        fprintf(stderr, "%s of %zu bytes: %g to %g, want %g to %g\n",
+                call->name, bytes, got[0], got[count - 1], first, last);
+        exit(1);
+    }
+    memset(in, 0x3f, bytes);
+}
 
 /* The time of a cache line from rank to rank, one way. */
 static double line_ns(void)
@@ -175,6 +220,7 @@ static void point(const call_t *call, size_t bytes, double batch_ms)
     double times[BATCHES], before, once;
     int count;
 
+    check(call, bytes);
     batch_ns(call, bytes, 1);
     once = batch_ns(call, bytes, bytes < 1 << 20 ? 10 : 2);
     once = batch_ns(call, bytes, 2);
@@ -241,6 +287,7 @@ int main(int argc, char **argv)
         most = bytes > most ? bytes : most;
     }
     fresh = given(argc, argv, "fresh");
+    in_place = given(argc, argv, "in_place");
     file = open(argv[1], O_RDWR);
     shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

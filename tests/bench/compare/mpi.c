@@ -38,7 +38,8 @@ void peer_barrier(void)
 
 void peer_all_reduce(const void *in, void *out, size_t count)
 {
-    MPI_Allreduce(in, out, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(in == out ? MPI_IN_PLACE : in, out, (int)count, MPI_FLOAT,
+                  MPI_SUM, MPI_COMM_WORLD);
 }
 
 void peer_reduce_scatter(const void *in, void *out, size_t count)

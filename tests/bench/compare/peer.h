@@ -13,7 +13,7 @@ void *peer_alloc(size_t bytes);
 void peer_free(void *memory);
 
 void peer_barrier(void);
-/* Sums float32. */
+/* Sums float32; out may be in. */
 void peer_all_reduce(const void *in, void *out, size_t count);
 /* count: of a rank's result */
 void peer_reduce_scatter(const void *in, void *out, size_t count);
