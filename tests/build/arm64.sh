@@ -40,7 +40,6 @@ configure()
     mkdir "$build" && cd "$build" &&
         "$abs_top_srcdir/configure" -q --host=$host --disable-tools --without-mpi \
             --without-ibverbs --without-cuda --enable-werror CC=$host-gcc \
-            CPPFLAGS="-I$root/usr/include" \
             LDFLAGS="-Wl,-rpath-link,$root/usr/lib/$host:$root/lib/$host"
 )
 
