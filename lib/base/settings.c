@@ -47,10 +47,11 @@ static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
                           "yes|no",
                           "Whether compressed data are read in the device "
                           "memory of other processes."},
-    [SETTING_ALGORITHM] = {"DSCOMM_ALGORITHM", DSCOMM_SETTING_STRING, NULL, 0,
-                           0, "COLLECTIVE:[FROM-TO:]ALGORITHM, comma separated",
-                           "Algorithms of collectives, instead of what the "
-                           "library chooses."},
+    [SETTING_ALGORITHM] =
+        {"DSCOMM_ALGORITHM", DSCOMM_SETTING_STRING, NULL, 0, 0,
+         "COLLECTIVE[@WHERE]:[FROM-TO:]ALGORITHM, comma separated",
+         "Algorithms of collectives, instead of what the "
+         "library chooses."},
     [SETTING_PROGRESS] = {"DSCOMM_PROGRESS", DSCOMM_SETTING_ENUM, "caller", 0,
                           0, "caller|thread",
                           "Who advances started operations: whoever waits, or "

@@ -40,7 +40,7 @@ dscomm_priv_dispatch_peek(dscomm_group_t *group, const dscomm_coll_args_t *args,
 {
     const dscomm_nodes_t *nodes = dscomm_priv_group_nodes(group);
     const dscomm_choice_t *rule = dscomm_priv_choice_rule(
-        group->schedules.rules, args, group->size, nodes);
+        group->schedules.rules, args, group->size, group->module->name, nodes);
     int native = 0;
 
     if (rule && rule->algorithm && group->size > 1)
@@ -71,7 +71,8 @@ static void choice_log_passed(const dscomm_group_t *group,
     guint index = 0;
 
     while ((rule = dscomm_priv_choice_passed(group->schedules.rules, index,
-                                             args, group->size, nodes))) {
+                                             args, group->size,
+                                             group->module->name, nodes))) {
         index = (guint)(rule -
                         (const dscomm_choice_t *)group->schedules.rules->data) +
                 1;

@@ -182,10 +182,13 @@ static bool nodes_are_shared(const dscomm_nodes_t *nodes, int ranks)
 
 static int rule_matches(const dscomm_choice_t *rule,
                         const dscomm_coll_args_t *args, int ranks,
-                        const dscomm_nodes_t *nodes, uint64_t bytes)
+                        const char *backend, const dscomm_nodes_t *nodes,
+                        uint64_t bytes)
 {
     return rule->coll == args->coll && ranks >= rule->least &&
            ranks <= rule->ranks && bytes >= rule->from && bytes <= rule->to &&
+           (!rule->backend || !backend ||
+            !g_ascii_strcasecmp(rule->backend, backend)) &&
            (rule->nodes != SHARED || nodes_are_shared(nodes, ranks)) &&
            (rule->nodes < 2 || (nodes && nodes->count >= rule->nodes));
 }
@@ -199,17 +202,16 @@ static int algorithm_fits(const dscomm_algorithm_t *algorithm,
 
 /* Returns the first rule, from number from on, that matches and fits.
  * *ret_passed = the first before it that matches but does not fit, or NULL. */
-static const dscomm_choice_t *find_rule(const GArray *rules, guint from,
-                                        const dscomm_coll_args_t *args,
-                                        int ranks, const dscomm_nodes_t *nodes,
-                                        uint64_t bytes,
-                                        const dscomm_choice_t **ret_passed)
+static const dscomm_choice_t *
+find_rule(const GArray *rules, guint from, const dscomm_coll_args_t *args,
+          int ranks, const char *backend, const dscomm_nodes_t *nodes,
+          uint64_t bytes, const dscomm_choice_t **ret_passed)
 {
     *ret_passed = NULL;
     for (guint i = from; rules && i < rules->len; i++) {
         const dscomm_choice_t *rule = &g_array_index(rules, dscomm_choice_t, i);
 
-        if (!rule_matches(rule, args, ranks, nodes, bytes))
+        if (!rule_matches(rule, args, ranks, backend, nodes, bytes))
             continue;
         if (!rule->algorithm ||
             algorithm_fits(rule->algorithm, args, ranks, nodes))
@@ -232,7 +234,7 @@ static const dscomm_algorithm_t *find_default(const dscomm_coll_args_t *args,
     pthread_once(&once, rows_resolve);
     for (row = firsts[levels][args->coll];
          row != table_end && row->coll == args->coll; row++)
-        if (rule_matches(row, args, ranks, nodes, bytes) &&
+        if (rule_matches(row, args, ranks, NULL, nodes, bytes) &&
             algorithm_fits(row->algorithm, args, ranks, nodes))
             return row->algorithm;
     while (algorithm->coll != args->coll ||
@@ -243,26 +245,26 @@ static const dscomm_algorithm_t *find_default(const dscomm_coll_args_t *args,
 
 const dscomm_choice_t *dscomm_priv_choice_rule(const GArray *rules,
                                                const dscomm_coll_args_t *args,
-                                               int ranks,
+                                               int ranks, const char *backend,
                                                const dscomm_nodes_t *nodes)
 {
     const dscomm_choice_t *passed;
 
     if (!rules || !rules->len)
         return NULL;
-    return find_rule(rules, 0, args, ranks, nodes,
+    return find_rule(rules, 0, args, ranks, backend, nodes,
                      dscomm_priv_choice_bytes(args, ranks), &passed);
 }
 
 const dscomm_choice_t *dscomm_priv_choice_passed(const GArray *rules,
                                                  guint from,
                                                  const dscomm_coll_args_t *args,
-                                                 int ranks,
+                                                 int ranks, const char *backend,
                                                  const dscomm_nodes_t *nodes)
 {
     const dscomm_choice_t *passed;
 
-    find_rule(rules, from, args, ranks, nodes,
+    find_rule(rules, from, args, ranks, backend, nodes,
               dscomm_priv_choice_bytes(args, ranks), &passed);
     return passed;
 }
@@ -308,7 +310,8 @@ static dscomm_choice_span_t span_from(const GArray *rules,
 {
     dscomm_choice_span_t span = {.from = bytes, .to = END};
 
-    span.rule = find_rule(rules, 0, args, ranks, nodes, bytes, &span.passed);
+    span.rule =
+        find_rule(rules, 0, args, ranks, NULL, nodes, bytes, &span.passed);
     span.algorithm = find_default(args, ranks, nodes, bytes);
     return span;
 }
@@ -384,6 +387,74 @@ static dscomm_status_t rule_refuse(const char *text, const char *what)
                        dscomm_priv_quote(text, quoted, sizeof quoted), what);
 }
 
+static dscomm_status_t refuse_coll(const char *name)
+{
+    GString *what = g_string_new("collective; there are ");
+
+    for (int coll = 0; coll < DSCOMM_COLL_SEND; coll++)
+        g_string_append_printf(what, "%s%s", coll ? ", " : "",
+                               dscomm_coll_name((dscomm_coll_t)coll));
+    rule_refuse(name, what->str);
+    g_string_free(what, TRUE);
+    return DSCOMM_ERR_ENVIRONMENT;
+}
+
+/* Reads "4", "4-8", "4-" or "-8"; returns 0 if it is valid. */
+static int read_ranks(const char *text, dscomm_choice_t *rule)
+{
+    char **ends = g_strsplit(text, "-", 2);
+    int *const limits[] = {&rule->least, &rule->ranks};
+    const bool one = g_strv_length(ends) == 1;
+    int64_t value = 0;
+    int wrong = 0;
+
+    for (int i = 0; i < 2 && !wrong; i++) {
+        const char *end = ends[one ? 0 : i];
+
+        if (!*end)
+            continue;
+        wrong = dscomm_priv_parse_decimal(end, &value) || value < 1 ||
+                value > DSCOMM_RANKS_MAX;
+        *limits[i] = (int)value;
+    }
+    g_strfreev(ends);
+    return wrong || rule->least > rule->ranks;
+}
+
+/* Reads the groups to which a rule applies: RANKS, BACKEND or BACKEND/RANKS. */
+static dscomm_status_t read_where(char *text, dscomm_choice_t *rule)
+{
+    char *ranks = strchr(text, '/');
+    const bool named = ranks || g_ascii_isalpha(*text);
+
+    if (ranks)
+        *ranks++ = '\0';
+    else if (!named)
+        ranks = text;
+    if (named && !*g_strstrip(text))
+        return rule_refuse("", "backend; write @BACKEND, @RANKS or "
+                               "@BACKEND/RANKS, such as @shm/4");
+    if (named)
+        rule->backend = g_intern_string(text);
+    if (ranks && (!*g_strstrip(ranks) || read_ranks(ranks, rule)))
+        return rule_refuse(ranks, "number of ranks; write RANKS or FROM-TO, "
+                                  "such as 4 or 2-8");
+    return DSCOMM_OK;
+}
+
+/* Reads COLLECTIVE or COLLECTIVE@WHERE. */
+static dscomm_status_t read_subject(char *text, dscomm_choice_t *rule)
+{
+    char *where = strchr(text, '@');
+
+    if (where)
+        *where++ = '\0';
+    rule->coll = find_coll(g_strstrip(text));
+    if (rule->coll < 0)
+        return refuse_coll(text);
+    return where ? read_where(g_strstrip(where), rule) : DSCOMM_OK;
+}
+
 static dscomm_status_t refuse_algorithm(int coll, const char *name)
 {
     GString *what = g_string_new(NULL);
@@ -399,19 +470,8 @@ static dscomm_status_t refuse_algorithm(int coll, const char *name)
     return DSCOMM_ERR_ENVIRONMENT;
 }
 
-static dscomm_status_t refuse_coll(const char *name)
-{
-    GString *what = g_string_new("collective; there are ");
-
-    for (int coll = 0; coll < DSCOMM_COLL_SEND; coll++)
-        g_string_append_printf(what, "%s%s", coll ? ", " : "",
-                               dscomm_coll_name((dscomm_coll_t)coll));
-    rule_refuse(name, what->str);
-    g_string_free(what, TRUE);
-    return DSCOMM_ERR_ENVIRONMENT;
-}
-
-/* Reads COLLECTIVE:[FROM-TO:]ALGORITHM, with blanks anywhere between words. */
+/* Reads COLLECTIVE[@WHERE]:[FROM-TO:]ALGORITHM, with blanks anywhere between
+ * words. */
 static dscomm_status_t read_rule(const char *text, dscomm_choice_t *rule)
 {
     char **words = g_strsplit(text, ":", 3);
@@ -422,18 +482,17 @@ static dscomm_status_t read_rule(const char *text, dscomm_choice_t *rule)
     for (guint i = 0; i < count; i++)
         g_strstrip(words[i]);
     *rule = (dscomm_choice_t){.ranks = ANY, .to = END};
-    rule->coll = count ? find_coll(words[0]) : -1;
-    if (count >= 2 && rule->coll < 0)
-        status = refuse_coll(words[0]);
-    else if (count < 2)
+    if (count < 2)
         status = rule_refuse(
-            text, "rule; write COLLECTIVE:[FROM-TO:]ALGORITHM, such as "
+            text, "rule; write COLLECTIVE[@WHERE]:[FROM-TO:]ALGORITHM, such as "
                   "all_reduce:64K-1M:ring");
-    else if (count == 3 && read_range(words[1], rule))
+    else
+        status = read_subject(words[0], rule);
+    if (status == DSCOMM_OK && count == 3 && read_range(words[1], rule))
         status = rule_refuse(
             words[1], "range of bytes; write FROM-TO in whole numbers with "
                       "K, M, G or T, such as 64K-1M, -1536 or 2M-");
-    else if (g_ascii_strcasecmp(name, "native") &&
+    else if (status == DSCOMM_OK && g_ascii_strcasecmp(name, "native") &&
              !(rule->algorithm = algorithm_find(rule->coll, name)))
         status = refuse_algorithm(rule->coll, name);
     g_strfreev(words);

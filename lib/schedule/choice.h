@@ -12,6 +12,7 @@ typedef struct {
     int least, ranks; /* smallest and largest number of ranks */
     int nodes; /* smallest number of nodes, or 0; -1: several shared ones */
     uint64_t from, to; /* bytes, both included; see below */
+    const char *backend; /* of the group; NULL: any */
     const dscomm_algorithm_t *algorithm; /* NULL: the backend's own */
 } dscomm_choice_t;
 
@@ -26,10 +27,11 @@ dscomm_status_t dscomm_priv_choices_read(const char *text, GArray **ret_rules);
  * every rank. */
 uint64_t dscomm_priv_choice_bytes(const dscomm_coll_args_t *args, int ranks);
 
-/* The user's rule for args, or NULL. nodes: as for fits. */
+/* The user's rule for args in a group of that backend, or NULL. nodes: as for
+ * fits. */
 const dscomm_choice_t *dscomm_priv_choice_rule(const GArray *rules,
                                                const dscomm_coll_args_t *args,
-                                               int ranks,
+                                               int ranks, const char *backend,
                                                const dscomm_nodes_t *nodes);
 /* The first of the user's rules, from number from on, that matches args but
  * whose algorithm does not fit, if it comes before the rule that serves; or
@@ -37,7 +39,7 @@ const dscomm_choice_t *dscomm_priv_choice_rule(const GArray *rules,
 const dscomm_choice_t *dscomm_priv_choice_passed(const GArray *rules,
                                                  guint from,
                                                  const dscomm_coll_args_t *args,
-                                                 int ranks,
+                                                 int ranks, const char *backend,
                                                  const dscomm_nodes_t *nodes);
 /* The algorithm that serves without a rule. */
 const dscomm_algorithm_t *
@@ -53,7 +55,7 @@ typedef struct {
 } dscomm_choice_span_t;
 
 /* Finds the range of sizes around bytes with the same choice, for calls like
- * args; their count does not matter. */
+ * args; their count does not matter. Rules for a certain backend count. */
 void dscomm_priv_choice_span(const GArray *rules,
                              const dscomm_coll_args_t *args, int ranks,
                              const dscomm_nodes_t *nodes, uint64_t bytes,

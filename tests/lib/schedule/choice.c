@@ -220,7 +220,10 @@ static void test_nothing(void)
 }
 
 #define NO_RULE                                                                \
-    "write COLLECTIVE:[FROM-TO:]ALGORITHM, such as all_reduce:64K-1M:ring"
+    "write COLLECTIVE[@WHERE]:[FROM-TO:]ALGORITHM, such as "                   \
+    "all_reduce:64K-1M:ring"
+
+#define NO_RANKS "write RANKS or FROM-TO, such as 4 or 2-8"
 
 #define NO_RANGE                                                               \
     "write FROM-TO in whole numbers with K, M, G or T, such as 64K-1M"
@@ -251,6 +254,15 @@ static void test_refusals(void)
         {"barrier:ring", "'ring' is no algorithm of barrier",
          "there are native, dissemination, linear"},
         {"all_reduce:ring,x", "'x' is no rule", NO_RULE},
+        {"all_reduce@:ring", "'' is no number of ranks", NO_RANKS},
+        {"all_reduce@0:ring", "'0' is no number of ranks", NO_RANKS},
+        {"all_reduce@8-4:ring", "'8-4' is no number of ranks", NO_RANKS},
+        {"all_reduce@4x:ring", "'4x' is no number of ranks", NO_RANKS},
+        {"all_reduce@shm/:ring", "'' is no number of ranks", NO_RANKS},
+        {"all_reduce@shm/x:ring", "'x' is no number of ranks", NO_RANKS},
+        {"all_reduce@4/shm:ring", "'shm' is no number of ranks", NO_RANKS},
+        {"all_reduce@/4:ring", "'' is no backend", "such as @shm/4"},
+        {"@shm:ring", "'' is no collective", "all_reduce"},
         {"all_reduce:ring\n", "", NULL},
         {"All_Reduce:64k-1m:RING,barrier:Native", "", NULL}, /* any case */
     };
@@ -279,11 +291,45 @@ static const char *name_of(const GArray *rules, int dtype, size_t count,
     dscomm_coll_args_t args =
         make_args(DSCOMM_COLL_ALL_REDUCE, dtype, DSCOMM_SUM, count);
     const dscomm_choice_t *rule =
-        dscomm_priv_choice_rule(rules, &args, ranks, NULL);
+        dscomm_priv_choice_rule(rules, &args, ranks, "shm", NULL);
 
     if (!rule)
         return "none";
     return rule->algorithm ? rule->algorithm->name : "native";
+}
+
+/* Rules for certain groups: the backend, and the number of ranks. */
+static void test_where(void)
+{
+    static const char text[] =
+        "all_reduce@shm/4:ring, all_reduce @ tcp / 2-3 :tree,"
+        "all_reduce@8-:pairwise,all_reduce@TCP:linear";
+    static const struct {
+        const char *backend;
+        int ranks;
+        const char *want;
+    } rows[] = {{"shm", 4, "ring"},     {"shm", 3, "none"},
+                {"shm", 5, "none"},     {"tcp", 4, "linear"},
+                {"tcp", 2, "tree"},     {"tcp", 3, "tree"},
+                {"tcp", 1, "linear"},   {"shm", 7, "none"},
+                {"shm", 8, "pairwise"}, {"mpi", 1048576, "pairwise"},
+                {"tcp", 9, "pairwise"}, {"shmx", 4, "none"},
+                {NULL, 4, "ring"},      {NULL, 5, "linear"}};
+    dscomm_coll_args_t args =
+        make_args(DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT8, DSCOMM_SUM, 64);
+    GArray *rules;
+
+    if (dscomm_priv_choices_read(text, &rules))
+        bail("%s", dscomm_last_error());
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const dscomm_choice_t *rule = dscomm_priv_choice_rule(
+            rules, &args, rows[i].ranks, rows[i].backend, NULL);
+
+        is_str(rule ? rule->algorithm->name : "none", rows[i].want,
+               "%d ranks of %s", rows[i].ranks,
+               rows[i].backend ? rows[i].backend : "any");
+    }
+    g_array_free(rules, TRUE);
 }
 
 /* The first rule that matches and fits is used. */
@@ -313,7 +359,7 @@ static void test_rules(void)
         is_str(name_of(rules, rows[i].dtype, rows[i].count, 4), rows[i].want,
                "%zu of %s", rows[i].count,
                dscomm_dtype_name((dscomm_dtype_t)rows[i].dtype));
-    ok(!dscomm_priv_choice_rule(rules, &gather, 4, NULL),
+    ok(!dscomm_priv_choice_rule(rules, &gather, 4, "shm", NULL),
        "rules of other collectives do not matter");
     ok(serves(&half, 4), "where no rule fits a default serves");
     g_array_free(rules, TRUE);
@@ -404,7 +450,8 @@ static void test_ranks(void)
             DSCOMM_OK, "a rule that fits powers of two"))
         return;
     for (int ranks = 2; ranks <= 9; ranks++)
-        is_int(dscomm_priv_choice_rule(rules, &args, ranks, NULL) != NULL,
+        is_int(dscomm_priv_choice_rule(rules, &args, ranks, "shm", NULL) !=
+                   NULL,
                ranks == 2 || ranks == 4 || ranks == 8, "%d ranks", ranks);
     g_array_free(rules, TRUE);
 }
@@ -467,6 +514,7 @@ int main(void)
     test_syntax();
     test_nothing();
     test_refusals();
+    test_where();
     test_rules();
     test_levels();
     test_sparse_levels();
