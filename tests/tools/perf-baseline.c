@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "tests/tap.h"
+#include "tools/common/save.h"
 #include "tools/perf/baseline.h"
 #include "tools/perf/operations.h"
 
@@ -201,21 +202,21 @@ static void test_save(void)
 {
     char *path = in_folder("saved"), *text = NULL;
     struct stat status;
-    perf_save_t *save = perf_save_new(path);
+    tool_save_t *save = tool_save_new(path);
 
     ok(access(path, F_OK) != 0, "no file before its end");
-    is_int(perf_save_end(save, "first"), 0, "kept");
+    is_int(tool_save_end(save, "first"), 0, "kept");
     ok(g_file_get_contents(path, &text, NULL, NULL), "a file");
     is_str(text, "first", "all of it");
-    save = perf_save_new(path);
-    is_int(perf_save_end(save, NULL), 0, "given up");
+    save = tool_save_new(path);
+    is_int(tool_save_end(save, NULL), 0, "given up");
     g_free(text);
     ok(g_file_get_contents(path, &text, NULL, NULL), "still a file");
     is_str(text, "first", "the former one");
-    ok(perf_save_new("/no/such/folder/file") == NULL, "no folder");
+    ok(tool_save_new("/no/such/folder/file") == NULL, "no folder");
     if (stat("/dev/full", &status) == 0 && S_ISCHR(status.st_mode)) {
-        save = perf_save_new("/dev/full");
-        ok(perf_save_end(save, "text") != 0, "a full disk");
+        save = tool_save_new("/dev/full");
+        ok(tool_save_end(save, "text") != 0, "a full disk");
         ok(stat("/dev/full", &status) == 0 && S_ISCHR(status.st_mode),
            "a device stays one");
     } else {

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading a baseline, and writing one to a file that is complete or is not
- * there. See baseline.h. */
+/* Reading a baseline, see baseline.h. */
 #include "config.h"
 
 #include "tools/common/json.h"
 #include "tools/perf/baseline.h"
 #include "tools/perf/operations.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 struct perf_baseline {
     JsonParser *parser;
@@ -132,79 +125,4 @@ const char *perf_baseline_backend(const perf_baseline_t *b)
     const char *backend = tool_json_get_text(b->root, "backend");
 
     return backend ? backend : "";
-}
-
-struct perf_save {
-    char *path;
-    /* NULL: path is not a regular file, and is written directly */
-    char *temporary;
-    FILE *stream;
-};
-
-/* Sets the mode by the umask, because mkstemp() makes files that only their
- * owner may read. */
-static void take_mode(int fd)
-{
-    mode_t mask = umask(0);
-
-    umask(mask);
-    if (fchmod(fd, 0666 & ~mask) != 0)
-        return;
-}
-
-static int open_temporary(perf_save_t *save)
-{
-    save->temporary = g_strdup_printf("%s.XXXXXX", save->path);
-    int fd = mkostemp(save->temporary, O_CLOEXEC);
-    if (fd >= 0)
-        take_mode(fd);
-    return fd;
-}
-
-static void save_release(perf_save_t *save)
-{
-    g_free(save->temporary);
-    g_free(save->path);
-    g_free(save);
-}
-
-perf_save_t *perf_save_new(const char *path)
-{
-    perf_save_t *save = g_new0(perf_save_t, 1);
-    struct stat status;
-    bool special = stat(path, &status) == 0 && !S_ISREG(status.st_mode);
-    int fd;
-
-    save->path = g_strdup(path);
-    if (special)
-        fd = open(path, O_WRONLY | O_CLOEXEC);
-    else
-        fd = open_temporary(save);
-    if (fd >= 0) {
-        save->stream = fdopen(fd, "w");
-        return save;
-    }
-    int error = errno;
-    save_release(save);
-    errno = error;
-    return NULL;
-}
-
-int perf_save_end(perf_save_t *save, const char *text)
-{
-    int error = 0;
-
-    if (!save)
-        return 0;
-    if (text && fputs(text, save->stream) < 0)
-        error = errno;
-    if (fclose(save->stream) != 0 && !error)
-        error = errno;
-    if (save->temporary && text && !error &&
-        rename(save->temporary, save->path) != 0)
-        error = errno;
-    if (save->temporary && (error || !text))
-        unlink(save->temporary);
-    save_release(save);
-    return error;
 }

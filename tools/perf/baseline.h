@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files of earlier runs: --save writes one, --against reads one. The format is
+/* Files of earlier runs, which --save has written, for --against. The format is
  * that of --json. */
 #ifndef TOOLS_PERF_BASELINE_H
 #define TOOLS_PERF_BASELINE_H
@@ -26,12 +26,5 @@ bool perf_baseline_option(const perf_baseline_t *baseline, const char *name);
 int perf_baseline_aggregate(const perf_baseline_t *baseline);
 int perf_baseline_ranks(const perf_baseline_t *baseline);
 const char *perf_baseline_backend(const perf_baseline_t *baseline);
-
-/* Opens path for writing; a regular file gets its name only when it is
- * complete. NULL: errno has the reason. */
-typedef struct perf_save perf_save_t;
-perf_save_t *perf_save_new(const char *path);
-/* Writes text and completes the file; discards the file if text is NULL. */
-int perf_save_end(perf_save_t *save, const char *text);
 
 #endif

@@ -3,6 +3,7 @@
  * which is this program again; and what one rank does in the job. */
 #include "config.h"
 
+#include "tools/common/save.h"
 #include "tools/common/topology.h"
 #include "tools/perf/baseline.h"
 #include "tools/perf/measure.h"
@@ -173,13 +174,13 @@ static int measure_all(perf_run_t *run)
 }
 
 static int open_files(const perf_options_t *o, perf_baseline_t **ret_baseline,
-                      perf_save_t **ret_save)
+                      tool_save_t **ret_save)
 {
     if (o->against && perf_baseline_load(o->against, ret_baseline) != TOOL_OK)
         return TOOL_FAILED;
     if (!o->save)
         return TOOL_OK;
-    *ret_save = perf_save_new(o->save);
+    *ret_save = tool_save_new(o->save);
     if (*ret_save)
         return TOOL_OK;
     return tool_fail(TOOL_FAILED, "perf", "--save %s: %s", o->save,
@@ -190,17 +191,17 @@ static int open_files(const perf_options_t *o, perf_baseline_t **ret_baseline,
 static int check_files(const perf_options_t *options)
 {
     perf_baseline_t *baseline = NULL;
-    perf_save_t *save = NULL;
+    tool_save_t *save = NULL;
     int status = open_files(options, &baseline, &save);
 
     perf_baseline_free(baseline);
-    perf_save_end(save, NULL);
+    tool_save_end(save, NULL);
     return status;
 }
 
-static int close_files(perf_run_t *run, perf_save_t *save, int status)
+static int close_files(perf_run_t *run, tool_save_t *save, int status)
 {
-    int error = perf_save_end(save, run->report->text);
+    int error = tool_save_end(save, run->report->text);
 
     perf_baseline_free(run->baseline);
     if (error)
@@ -230,7 +231,7 @@ static int run_measured(perf_run_t *run)
 static int run_reporting(perf_run_t *run)
 {
     perf_report_t report = {0};
-    perf_save_t *save = NULL;
+    tool_save_t *save = NULL;
     int first, status = TOOL_OK;
 
     if (run->rank == 0)
