@@ -6,12 +6,13 @@
 
 const dscomm_setting_t shm_settings[] = {
     [SHM_SETTING_RING] =
-        {"DSCOMM_SHM_RING", DSCOMM_SETTING_BYTES, "0", 0, (int64_t)1 << 30,
-         NULL,
+        {"DSCOMM_SHM_RING", DSCOMM_SETTING_BYTES | DSCOMM_SETTING_TUNABLE, "0",
+         0, (int64_t)1 << 30, NULL,
          "Bytes of a rank's ring in each group, at least 512 a rank; 0 = 4 "
          "MiB, less with more than 8 ranks, at least 512 KiB."},
-    [SHM_SETTING_CHANNEL] = {"DSCOMM_SHM_CHANNEL", DSCOMM_SETTING_BYTES, "0", 0,
-                             (int64_t)1 << 30, NULL,
+    [SHM_SETTING_CHANNEL] = {"DSCOMM_SHM_CHANNEL",
+                             DSCOMM_SETTING_BYTES | DSCOMM_SETTING_TUNABLE, "0",
+                             0, (int64_t)1 << 30, NULL,
                              "Bytes of a channel from one rank to another; 0 = "
                              "4 MiB, less with more than 2 ranks, at least 64 "
                              "KiB."},
@@ -21,18 +22,19 @@ const dscomm_setting_t shm_settings[] = {
          "Address space of a rank for dscomm_mem_alloc in each "
          "group; 0 = plain memory."},
     [SHM_SETTING_SPIN] =
-        {"DSCOMM_SHM_SPIN", DSCOMM_SETTING_INT, "-1", -1, 1000000000, NULL,
+        {"DSCOMM_SHM_SPIN", DSCOMM_SETTING_INT | DSCOMM_SETTING_TUNABLE, "-1",
+         -1, 1000000000, NULL,
          "Looks at a flag before yielding; -1 = 2000, or 0 when "
          "ranks outnumber processors."},
     [SHM_SETTING_STORE] =
-        {"DSCOMM_SHM_STORE", DSCOMM_SETTING_ENUM, "auto", 0, 0,
-         "auto|plain|stream",
+        {"DSCOMM_SHM_STORE", DSCOMM_SETTING_ENUM | DSCOMM_SETTING_TUNABLE,
+         "auto", 0, 0, "auto|plain|stream",
          "How payloads are put into shared memory: plain stores "
          "leave them in the cache, streaming ones do not; auto "
          "tries both before collectives, and dscomm perf shows the choice."},
     [SHM_SETTING_SINGLE_COPY] =
-        {"DSCOMM_SHM_SINGLE_COPY", DSCOMM_SETTING_ENUM, "auto", 0, 0,
-         "auto|yes|no",
+        {"DSCOMM_SHM_SINGLE_COPY", DSCOMM_SETTING_ENUM | DSCOMM_SETTING_TUNABLE,
+         "auto", 0, 0, "auto|yes|no",
          "Whether long payloads are read out of the sender's memory, in one "
          "copy, if the kernel allows it; auto: if that is faster, as a trial "
          "shows."},

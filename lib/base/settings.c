@@ -8,6 +8,7 @@
 #include "lib/base/log.h"
 #include "lib/base/nearest.h"
 #include "lib/base/status.h"
+#include "lib/base/tuning.h"
 
 #include <glib.h>
 #include <limits.h>
@@ -48,10 +49,15 @@ static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
                           "Whether compressed data are read in the device "
                           "memory of other processes."},
     [SETTING_ALGORITHM] =
-        {"DSCOMM_ALGORITHM", DSCOMM_SETTING_STRING, NULL, 0, 0,
-         "COLLECTIVE[@WHERE]:[FROM-TO:]ALGORITHM, comma separated",
+        {"DSCOMM_ALGORITHM", DSCOMM_SETTING_STRING | DSCOMM_SETTING_TUNABLE,
+         NULL, 0, 0, "COLLECTIVE[@WHERE]:[FROM-TO:]ALGORITHM, comma separated",
          "Algorithms of collectives, instead of what the "
          "library chooses."},
+    [SETTING_TUNING_FILE] = {"DSCOMM_TUNING_FILE", DSCOMM_SETTING_STRING, NULL,
+                             0, 0, "path",
+                             "File of dscomm tune, whose values replace the "
+                             "defaults on machines like the one it was made "
+                             "on."},
     [SETTING_PROGRESS] = {"DSCOMM_PROGRESS", DSCOMM_SETTING_ENUM, "caller", 0,
                           0, "caller|thread",
                           "Who advances started operations: whoever waits, or "
@@ -249,6 +255,11 @@ static int parse_enum(const char *words, const char *text, int64_t *ret_value)
     return -1;
 }
 
+dscomm_setting_type_t dscomm_priv_setting_type(const dscomm_setting_t *row)
+{
+    return (dscomm_setting_type_t)(row->type & ~DSCOMM_SETTING_TUNABLE);
+}
+
 int dscomm_priv_setting_try(const dscomm_setting_t *row, const char *text,
                             int64_t *ret_value)
 {
@@ -257,18 +268,19 @@ int dscomm_priv_setting_try(const dscomm_setting_t *row, const char *text,
         [DSCOMM_SETTING_BYTES] = read_bytes,
         [DSCOMM_SETTING_MSEC] = read_msec,
     };
+    const dscomm_setting_type_t type = dscomm_priv_setting_type(row);
     int64_t value;
 
-    if (row->type == DSCOMM_SETTING_ENUM)
+    if (type == DSCOMM_SETTING_ENUM)
         return parse_enum(row->words, text, ret_value);
-    if (row->type == DSCOMM_SETTING_BOOL) {
+    if (type == DSCOMM_SETTING_BOOL) {
         if (parse_enum(BOOL_WORDS, text, &value))
             return -1;
         *ret_value = value % 2;
         return 0;
     }
-    if ((unsigned)row->type >= G_N_ELEMENTS(readers) ||
-        parse_number(text, readers[row->type], &value) || value < row->min ||
+    if ((unsigned)type >= G_N_ELEMENTS(readers) ||
+        parse_number(text, readers[type], &value) || value < row->min ||
         value > row->max)
         return -1;
     *ret_value = value;
@@ -292,7 +304,7 @@ static char *list_words(const char *words)
 
 static char *setting_describe(const dscomm_setting_t *row)
 {
-    switch (row->type) {
+    switch (dscomm_priv_setting_type(row)) {
     case DSCOMM_SETTING_BOOL:
         return list_words(BOOL_WORDS);
     case DSCOMM_SETTING_ENUM:
@@ -338,9 +350,9 @@ dscomm_status_t dscomm_priv_setting_parse(const dscomm_setting_t *row,
                        dscomm_priv_setting_accepted(row));
 }
 
-const char *dscomm_priv_setting_value(const dscomm_setting_t *row)
+const char *dscomm_priv_setting_environment(const dscomm_setting_t *row)
 {
-    const bool opens = row->type == DSCOMM_SETTING_STRING &&
+    const bool opens = dscomm_priv_setting_type(row) == DSCOMM_SETTING_STRING &&
                        (g_strcmp0(row->words, "path") == 0 ||
                         g_strcmp0(row->words, "PID:FD") == 0);
     const char *text = opens ? secure_getenv(row->name) : getenv(row->name);
@@ -348,12 +360,34 @@ const char *dscomm_priv_setting_value(const dscomm_setting_t *row)
     return text && *text ? text : NULL;
 }
 
+static const char *tuning_file(void)
+{
+    return dscomm_priv_setting_environment(&settings[SETTING_TUNING_FILE]);
+}
+
+const char *dscomm_priv_setting_value(const dscomm_setting_t *row)
+{
+    const char *text = dscomm_priv_setting_environment(row), *file;
+
+    if (text || !(row->type & DSCOMM_SETTING_TUNABLE))
+        return text;
+    file = tuning_file();
+    return file ? dscomm_priv_tuning_value(file, row->name) : NULL;
+}
+
+const char *dscomm_priv_setting_file(const dscomm_setting_t *row)
+{
+    if (dscomm_priv_setting_environment(row) || !dscomm_priv_setting_value(row))
+        return NULL;
+    return tuning_file();
+}
+
 dscomm_status_t dscomm_setting_number(const dscomm_setting_t *row,
                                       int64_t *ret_value)
 {
     const char *text = dscomm_priv_setting_value(row);
 
-    if (row->type == DSCOMM_SETTING_STRING)
+    if (dscomm_priv_setting_type(row) == DSCOMM_SETTING_STRING)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "setting %s is text and has no number", row->name);
     if (!text)
@@ -387,7 +421,7 @@ dscomm_status_t dscomm_priv_settings_validate(void)
         int64_t value;
         dscomm_status_t status = DSCOMM_OK;
 
-        if (row->type != DSCOMM_SETTING_STRING)
+        if (dscomm_priv_setting_type(row) != DSCOMM_SETTING_STRING)
             status = dscomm_setting_number(row, &value);
         if (status != DSCOMM_OK)
             return status;

@@ -21,6 +21,7 @@ enum {
     SETTING_CPU, /* ENUM auto|c|avx2|avx512|neon */
     SETTING_CUDA_IPC, /* ENUM yes|no, for compression */
     SETTING_ALGORITHM, /* STRING */
+    SETTING_TUNING_FILE, /* STRING, ignored in set-uid programs */
     SETTING_PROGRESS, /* ENUM caller|thread */
     SETTING_WATCHDOG, /* BOOL 1 */
     SETTING_RANK, /* INT */
@@ -70,9 +71,17 @@ int dscomm_priv_setting_try(const dscomm_setting_t *row, const char *text,
  * static. */
 const char *dscomm_priv_setting_accepted(const dscomm_setting_t *row);
 
+/* The type of row, without DSCOMM_SETTING_TUNABLE. */
+dscomm_setting_type_t dscomm_priv_setting_type(const dscomm_setting_t *row);
+
 /* The environment's value of row, or NULL. Paths are ignored in set-uid
  * programs. */
+const char *dscomm_priv_setting_environment(const dscomm_setting_t *row);
+/* The value of row in the environment or, if it may be tuned, in the tuning
+ * file; NULL: it has none but the default. */
 const char *dscomm_priv_setting_value(const dscomm_setting_t *row);
+/* The tuning file that gives the value of row; NULL: none does. */
+const char *dscomm_priv_setting_file(const dscomm_setting_t *row);
 
 /* ERR_ENVIRONMENT with a sentence if a row of the core's table has an invalid
  * value in the environment. */

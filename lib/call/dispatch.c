@@ -2,6 +2,7 @@
 /* The slow path of a collective. */
 #include "config.h"
 #include "lib/call/dispatch.h"
+#include "lib/base/settings.h"
 #include "lib/call/recording.h"
 #include "lib/schedule/collective.h"
 #include "lib/work/work.h"
@@ -60,6 +61,15 @@ static int choice_is_logged(guint index)
     return (atomic_fetch_or(&logged, bit) & bit) != 0;
 }
 
+/* The level for rules that do not fit: those that a user has written are worth
+ * a warning, those that dscomm tune has found are not. */
+static dscomm_log_level_t passed_level(void)
+{
+    return dscomm_priv_setting_file(dscomm_priv_setting(SETTING_ALGORITHM))
+               ? DSCOMM_LOG_INFO
+               : DSCOMM_LOG_WARN;
+}
+
 /* Logs the rules that do not fit; on rank 0 only, because they are the same on
  * all ranks. */
 static void choice_log_passed(const dscomm_group_t *group,
@@ -78,7 +88,7 @@ static void choice_log_passed(const dscomm_group_t *group,
                 1;
         if (!choice_is_logged(index - 1))
             dscomm_log(
-                DSCOMM_LOG_WARN, "core",
+                passed_level(), "core",
                 "group '%s': rule %u of DSCOMM_ALGORITHM, %s:%s, cannot serve "
                 "this call of %d ranks: %s; %s serves instead",
                 group->identity.name, index,

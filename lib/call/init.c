@@ -8,6 +8,7 @@
 #include "lib/base/log.h"
 #include "lib/base/process.h"
 #include "lib/base/settings.h"
+#include "lib/base/tuning-check.h"
 #include "lib/call/access.h"
 #include "lib/call/group-new.h"
 #include "lib/call/profile.h"
@@ -61,6 +62,17 @@ static void check_environment(void)
     if (dscomm_priv_settings_unknown(environ, tables, 1, 0))
         dscomm_priv_settings_check(environ, tables,
                                    dscomm_priv_setting_tables(tables));
+}
+
+/* Checks the tuning file. Its settings may be a module's, so all modules are
+ * loaded, but only if there is a file. */
+static dscomm_status_t check_tuning(void)
+{
+    const dscomm_setting_t *tables[DSCOMM_TABLES_MAX];
+
+    if (!dscomm_priv_setting_text(SETTING_TUNING_FILE))
+        return DSCOMM_OK;
+    return dscomm_priv_tuning_check(tables, dscomm_priv_setting_tables(tables));
 }
 
 /* Functions of each room, called in a forked child. */
@@ -210,7 +222,8 @@ dscomm_status_t dscomm_init(const dscomm_init_attr_t *attr,
         return status;
     dscomm_priv_log_rank(join.rank);
     check_environment();
-    if (join.needs_bootstrap)
+    status = check_tuning();
+    if (status == DSCOMM_OK && join.needs_bootstrap)
         status = dscomm_priv_bootstrap(&join);
     if (status < 0) {
         dscomm_priv_join_clear(&join);

@@ -425,9 +425,16 @@ typedef enum {
     DSCOMM_SETTING_STRING = 5
 } dscomm_setting_type_t;
 
+/* Added to a row's type: a tuning file (DSCOMM_TUNING_FILE) may give the
+ * setting. That is for settings that only change how fast the backend is, and
+ * for which ranks with different values do no harm or fail. Never for paths,
+ * secrets, devices and the like. */
+#define DSCOMM_SETTING_TUNABLE 0x100
+
 typedef struct dscomm_setting {
     const char *name; /* "DSCOMM_SHM_RING" */
-    dscomm_setting_type_t type;
+    int type; /* dscomm_setting_type_t, with DSCOMM_SETTING_TUNABLE or without
+               */
     const char *default_value; /* as in the environment; NULL: none */
     int64_t min, max; /* of INT, BYTES, MSEC (in ms) */
     /* ENUM: the words, "auto|yes|no". STRING: a phrase on what is accepted, or
@@ -606,8 +613,9 @@ DSCOMM_API dscomm_status_t dscomm_backend_interfaces(
     int (*visit)(void *arg, const struct sockaddr *address, unsigned length),
     void *arg);
 
-/* The number of a setting: the environment's, else the default. ERR_ENVIRONMENT
- * with the accepted values if the environment's is invalid. */
+/* The number of a setting: the environment's, else that of the tuning file,
+ * else the default. ERR_ENVIRONMENT with the accepted values if it is invalid.
+ */
 DSCOMM_API dscomm_status_t dscomm_setting_number(const dscomm_setting_t *row,
                                                  int64_t *ret_value);
 /* The text of a STRING setting, or NULL. */

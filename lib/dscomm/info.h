@@ -22,8 +22,11 @@ typedef struct dscomm_setting_info {
     const char *default_value; /* as text; NULL = none */
     const char *accepted; /* range or list of words, as text */
     const char *help; /* one sentence */
-    const char *value; /* the environment's, or NULL */
+    const char *value; /* the environment's or the tuning file's; or NULL */
     int refused; /* 1: value is not accepted */
+    /* "environment" or "tuning file"; NULL: there is no value */
+    const char *origin;
+    const char *why; /* refused: a sentence, if there is more to say; or NULL */
 } dscomm_setting_info_t;
 
 /* Fills *info (whose size member is set) with setting index = 0, 1, ...;

@@ -7,6 +7,7 @@
 #include "lib/base/attr.h"
 #include "lib/base/settings.h"
 #include "lib/base/status.h"
+#include "lib/base/tuning-check.h"
 #include "lib/module/module.h"
 
 #include <dscomm/backend.h>
@@ -115,6 +116,24 @@ static const dscomm_setting_t *find_row(size_t index)
     return NULL;
 }
 
+/* Returns what is wrong with the tuning file, interned, or NULL. */
+static const char *tuning_problem(void)
+{
+    const dscomm_setting_t *tables[DSCOMM_TABLES_MAX];
+    const size_t count = dscomm_priv_setting_tables(tables);
+
+    return dscomm_priv_tuning_check(tables, count) < 0
+               ? g_intern_string(dscomm_last_error())
+               : NULL;
+}
+
+static const char *value_origin(const dscomm_setting_t *row)
+{
+    if (dscomm_priv_setting_environment(row))
+        return "environment";
+    return dscomm_priv_setting_file(row) ? "tuning file" : NULL;
+}
+
 dscomm_status_t dscomm_setting_info(size_t index, dscomm_setting_info_t *info)
 {
     const char *name = "dscomm_setting_info";
@@ -129,15 +148,21 @@ dscomm_status_t dscomm_setting_info(size_t index, dscomm_setting_info_t *info)
         return dscomm_fail(DSCOMM_ERR_NOT_FOUND, "%s: no setting %zu", name,
                            index);
     full.name = row->name;
-    full.type = type_names[row->type];
+    full.type = type_names[dscomm_priv_setting_type(row)];
     full.default_value = row->default_value;
     full.accepted = dscomm_priv_setting_accepted(row);
     full.help = row->help;
     full.value = dscomm_priv_setting_value(row);
     if (full.value && row == dscomm_priv_setting(SETTING_JOB_SECRET))
         full.value = "(hidden)";
-    full.refused = full.value && row->type != DSCOMM_SETTING_STRING &&
-                   dscomm_priv_setting_try(row, full.value, &number) != 0;
+    full.origin = value_origin(row);
+    full.why = full.value && row == dscomm_priv_setting(SETTING_TUNING_FILE)
+                   ? tuning_problem()
+                   : NULL;
+    full.refused =
+        full.why ||
+        (full.value && full.type != type_names[DSCOMM_SETTING_STRING] &&
+         dscomm_priv_setting_try(row, full.value, &number) != 0);
     dscomm_priv_info_copy(&full, sizeof full, info);
     return DSCOMM_OK;
 }

@@ -24,6 +24,7 @@
 #define TEXTS_MAX (RECORD_MAX - 512) /* the rest is for numbers */
 
 #define ALONE_MAX 256
+#define RULES_SHOWN 96 /* bytes of rules in a sentence */
 
 static void read_link(const char *path, char *text, size_t size)
 {
@@ -308,6 +309,33 @@ int dscomm_priv_record_here(const dscomm_record_t *record)
     return strcmp(host, record->host) == 0;
 }
 
+/* Returns where two lists of rules begin to differ, in one of them. */
+static const char *rules_differ(const char *rules, const char *other)
+{
+    const char *at = rules;
+
+    for (size_t i = 0; rules[i] && rules[i] == other[i]; i++)
+        if (rules[i] == ',')
+            at = rules + i + 1;
+    return at;
+}
+
+/* ERR_MISMATCH: the rules differ, which may be long. */
+static dscomm_status_t rules_refuse(const dscomm_record_t *mine,
+                                    const dscomm_record_t *other, int rank)
+{
+    char own[RULES_SHOWN], others[RULES_SHOWN];
+
+    dscomm_priv_quote(rules_differ(mine->rules, other->rules), own, sizeof own);
+    dscomm_priv_quote(rules_differ(other->rules, mine->rules), others,
+                      sizeof others);
+    return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                       "rank 0 has DSCOMM_ALGORITHM '%s', rank %d on %s "
+                       "has '%s'; give all ranks the same, also by "
+                       "DSCOMM_TUNING_FILE",
+                       own, rank, other->node, others);
+}
+
 dscomm_status_t dscomm_priv_record_compare(const dscomm_record_t *mine,
                                            const dscomm_record_t *other,
                                            int rank)
@@ -332,10 +360,7 @@ dscomm_status_t dscomm_priv_record_compare(const dscomm_record_t *mine,
                            "'%s'; give all the same DSCOMM_BACKEND",
                            mine->backend, rank, other->node, other->backend);
     if (strcmp(other->rules, mine->rules))
-        return dscomm_fail(DSCOMM_ERR_MISMATCH,
-                           "rank 0 has DSCOMM_ALGORITHM '%s', rank %d on %s "
-                           "has '%s'; give all ranks the same",
-                           mine->rules, rank, other->node, other->rules);
+        return rules_refuse(mine, other, rank);
     return DSCOMM_OK;
 }
 

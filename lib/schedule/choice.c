@@ -380,10 +380,15 @@ static int read_range(const char *text, dscomm_choice_t *rule)
 /* Fails: text is not what there must be. */
 static dscomm_status_t rule_refuse(const char *text, const char *what)
 {
-    char quoted[64];
+    const char *file =
+        dscomm_priv_setting_file(dscomm_priv_setting(SETTING_ALGORITHM));
+    char quoted[64], path[160] = "";
 
+    if (file)
+        dscomm_priv_quote(file, path, sizeof path);
     return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
-                       "DSCOMM_ALGORITHM: '%s' is no %s",
+                       "%s%s%sDSCOMM_ALGORITHM: '%s' is no %s",
+                       file ? "tuning file " : "", path, file ? ": " : "",
                        dscomm_priv_quote(text, quoted, sizeof quoted), what);
 }
 

@@ -91,7 +91,7 @@ static void check_settings(JsonObject *root)
                info.name);
         is_str(text_of(setting, "help"), info.help, "%s: help", info.name);
         is_str(text_of(setting, "origin"),
-               info.value           ? "environment"
+               info.origin          ? info.origin
                : info.default_value ? "default"
                                     : "null",
                "%s: origin", info.name);

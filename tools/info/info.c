@@ -351,9 +351,9 @@ static void add_setting(JsonBuilder *builder, const dscomm_setting_info_t *info)
     tool_json_text(builder, "default", info->default_value);
     tool_json_text(builder, "value", value);
     tool_json_text(builder, "origin",
-                   info->value ? "environment"
-                   : value     ? "default"
-                               : NULL);
+                   info->origin ? info->origin
+                   : value      ? "default"
+                                : NULL);
     tool_json_text(builder, "help", info->help);
     json_builder_end_object(builder);
 }
@@ -462,6 +462,8 @@ static void print_settings(void)
         printf("  %s", info.name);
         if (info.value)
             print_value(info.value);
+        if (g_strcmp0(info.origin, "tuning file") == 0)
+            printf(", from the tuning file");
         printf("\n      %s\n      ", info.help);
         print_accepted(&info);
         printf("; default: %s\n",
@@ -487,7 +489,9 @@ static void warn_refused(void)
     dscomm_setting_info_t info = {.size = sizeof(info)};
 
     for (size_t i = 0; dscomm_setting_info(i, &info) == DSCOMM_OK; i++)
-        if (info.refused)
+        if (info.why)
+            tool_fail(0, "info", "%s", info.why);
+        else if (info.refused)
             tool_fail(0, "info",
                       "%s='%s' is not accepted; set it to %s, or unset it",
                       info.name, info.value, info.accepted);

@@ -32,15 +32,17 @@ enum {
 };
 
 static const dscomm_setting_t settings[] = {
-    [SETTING_CONNECTIONS] = {"DSCOMM_TCP_CONNECTIONS", DSCOMM_SETTING_INT, "1",
+    [SETTING_CONNECTIONS] = {"DSCOMM_TCP_CONNECTIONS",
+                             DSCOMM_SETTING_INT | DSCOMM_SETTING_TUNABLE, "1",
                              1, CONNECTIONS_MAX, NULL,
                              "Connections by which a rank sends long messages "
                              "to another one."},
     [SETTING_UNIX] = {"DSCOMM_TCP_UNIX", DSCOMM_SETTING_BOOL, "1", 0, 0, NULL,
                       "Whether ranks of one host use Unix sockets in place of "
                       "TCP."},
-    [SETTING_ZEROCOPY] = {"DSCOMM_TCP_ZEROCOPY", DSCOMM_SETTING_BOOL, "1", 0, 0,
-                          NULL,
+    [SETTING_ZEROCOPY] = {"DSCOMM_TCP_ZEROCOPY",
+                          DSCOMM_SETTING_BOOL | DSCOMM_SETTING_TUNABLE, "1", 0,
+                          0, NULL,
                           "Whether long messages are sent without a copy in "
                           "the kernel, where it can."},
     [SETTING_CONGESTION] = {"DSCOMM_TCP_CONGESTION", DSCOMM_SETTING_STRING,
