@@ -87,6 +87,11 @@ like "$out" '^#       size         count      type   redop    root     time   al
     'the header of nccl-tests'
 like "$out" '^# Out of bounds values : 0 OK$' 'and its last lines'
 like "$out" '^# Avg bus bandwidth    : [0-9.e-]+ $' 'both'
+perf -n 2 all_reduce -b 8 -e 1M -f 128 -t 0.0005
+like "$out" '^# Copy bandwidth       : [0-9.]+ GB/s' 'the limit is measured'
+perf -n 2 all_reduce -b 8 -e 1M -f 128 -t 0.0005 --no-roof
+is "$status $(column 17)$(grep -Ec 'Copy bandwidth|Cache line|Warning: a cache' "$scratch/out")" '0 - 0' \
+    'or not, where it is not asked for'
 perf -n 2 all_reduce barrier -b 8 -e 8 -t 0.0005 --csv
 is "$(awk -F, '{ print NF }' "$scratch/out" | sort -u)" 23 'CSV: fields'
 is "$(awk -F, '{ print $1, $7 }' "$scratch/out" | tr '\n' ' ')" \

@@ -530,7 +530,7 @@ static void info_print(const gboolean *wanted)
         parts[i].print();
         gap = "\n";
     }
-    if (wanted[SETTINGS] || wanted[BUILD])
+    if (wanted[SETTINGS] || wanted[ALGORITHMS] || wanted[BUILD])
         warn_refused();
     if (wanted[SETTINGS])
         warn_unknown();

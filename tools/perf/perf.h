@@ -37,7 +37,7 @@ typedef struct {
     char *compress; /* name of a codec; NULL: no compression */
     gboolean async, overlap;
     int registered; /* 1: buffers of dscomm_mem_alloc() */
-    gboolean unpinned;
+    gboolean unpinned, no_roof;
     gboolean json, csv;
     char *save, *against;
 } perf_options_t;

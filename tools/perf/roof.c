@@ -211,6 +211,8 @@ double perf_roof_time(perf_run_t *run, size_t bytes)
     const copy_t *known = find_copy(run, bytes);
     copy_t copy = {bytes, 0};
 
+    if (run->options->no_roof)
+        return 0;
     if (!known) {
         perf_progress(run, "copies of %zu bytes", bytes);
         if (bytes > 0 && measure_copy(run, bytes, &copy.time) != DSCOMM_OK)
@@ -248,9 +250,9 @@ bool perf_roof_has_line(const perf_run_t *run)
     const perf_rank_t *a = &run->everyone[0];
     const perf_rank_t *b = &run->everyone[run->ranks > 1];
 
-    return run->ranks > 1 && strcmp(a->host, b->host) == 0 &&
-           a->processor >= 0 && b->processor >= 0 &&
-           a->processor != b->processor;
+    return run->ranks > 1 && !run->options->no_roof &&
+           strcmp(a->host, b->host) == 0 && a->processor >= 0 &&
+           b->processor >= 0 && a->processor != b->processor;
 }
 
 /* Measures on the processors of ranks 0 and 1, while the other ranks sleep;
