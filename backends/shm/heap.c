@@ -138,6 +138,11 @@ static part_t *find_part(const shm_t *shm, size_t offset)
     return part;
 }
 
+void *shm_heap_own(const shm_t *shm, size_t offset)
+{
+    return shm->heap->maps[shm->rank] + offset;
+}
+
 static size_t whole_pages(size_t size)
 {
     const size_t page = shm_page();
@@ -157,11 +162,6 @@ dscomm_status_t shm_heap_take(shm_t *shm, size_t size, size_t *ret_offset)
     if (status == DSCOMM_OK)
         *ret_offset = part->offset;
     return status;
-}
-
-void *shm_heap_own(const shm_t *shm, size_t offset)
-{
-    return shm->heap->maps[shm->rank] + offset;
 }
 
 void shm_heap_give(shm_t *shm, size_t offset)
@@ -184,7 +184,8 @@ void shm_heap_give(shm_t *shm, size_t offset)
 
 dscomm_status_t shm_heap_reserve(shm_t *shm, size_t offset, size_t size)
 {
-    return shm_segment_reserve(shm, heap_offset(shm, shm->rank) + offset, size,
+    return shm_segment_reserve(shm, shm_heap_own(shm, offset),
+                               heap_offset(shm, shm->rank) + offset, size,
                                "heap");
 }
 

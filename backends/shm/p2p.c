@@ -26,17 +26,16 @@
 static dscomm_status_t channel_open(shm_t *shm, int rank)
 {
     shm_pair_t *pair = shm_pair(shm, rank);
-    uint64_t size = shm->layout.channel_size;
+    const uint64_t size = shm->layout.channel_size;
+    const uint64_t offset =
+        shm->layout.channel +
+        ((uint64_t)shm->rank * (uint64_t)shm->ranks + (uint64_t)rank) * size;
     dscomm_status_t status;
 
     if (pair->sends)
         return DSCOMM_OK;
-    status = shm_segment_reserve(
-        shm,
-        shm->layout.channel +
-            ((uint64_t)shm->rank * (uint64_t)shm->ranks + (uint64_t)rank) *
-                size,
-        size, "channel");
+    status =
+        shm_segment_reserve(shm, shm->base + offset, offset, size, "channel");
     if (status)
         return shm_revoke_last(shm, status);
     shm_end_init(&pair->out, shm, shm->rank, rank);

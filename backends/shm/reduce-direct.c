@@ -106,6 +106,19 @@ static int direct_put(shm_t *shm, shm_op_t *op)
     return SHM_DONE;
 }
 
+/* Begins another algorithm, unless buffers can be used in place. */
+static bool go_on(shm_t *shm, shm_op_t *op, reach_t reach)
+{
+    shm->in_heaps = reach == IN_PLACE;
+    if (reach == BY_READING)
+        shm_read_begin(shm, op);
+    else if (reach == BY_PIECES && shm_is_flat(shm, op))
+        shm_flat_begin(shm, op);
+    else if (reach == BY_PIECES)
+        shm_parts_begin(shm, op);
+    return reach != IN_PLACE;
+}
+
 /* Publishes the position of this rank's buffers. All ranks decide by the
  * positions of all, and so decide the same. */
 static int direct_advance(shm_t *shm, shm_op_t *op)
@@ -119,16 +132,8 @@ static int direct_advance(shm_t *shm, shm_op_t *op)
             return SHM_AGAIN;
         shm_all_arrived(shm, op->first);
         shm_factors_read(shm, op);
-        switch (buffers_reach(shm, op)) {
-        case BY_PIECES:
-            shm_parts_begin(shm, op);
+        if (go_on(shm, op, buffers_reach(shm, op)))
             return op->advance(shm, op);
-        case BY_READING:
-            shm_read_begin(shm, op);
-            return op->advance(shm, op);
-        case IN_PLACE:
-            break;
-        }
         if ((result = direct_fold(shm, op)) < 0)
             return result;
     }

@@ -11,6 +11,25 @@
 #define FLAT_PIECE (32 * KIB)
 #define AHEAD 2 /* pieces that are put in before one is folded */
 
+/* Whether this rank's buffers allow the next call to go without copies. */
+static bool buffers_in_heap(const shm_t *shm, const shm_op_t *op)
+{
+    const dscomm_coll_args_t *a = op->args;
+
+    return (shm->heap || shm->regions) && shm_may_be_direct(shm, op) &&
+           shm_own_reference(shm, a->send, op->bytes) &&
+           shm_own_reference(shm, a->recv, op->bytes);
+}
+
+/* Notes whether those of all ranks do. */
+static void all_in_heaps(shm_t *shm, const shm_op_t *op)
+{
+    shm->in_heaps = true;
+    for (int r = 0; r < shm->ranks; r++)
+        shm->in_heaps =
+            shm->in_heaps && shm_line(shm, r, op->first)->word[WORD_REFERENCE];
+}
+
 static int flat_publish(shm_t *shm, shm_op_t *op)
 {
     const dscomm_coll_args_t *a = op->args;
@@ -31,6 +50,9 @@ static int flat_publish(shm_t *shm, shm_op_t *op)
     dscomm_phase(a, DSCOMM_PHASE_COPY_IN);
     if (piece.bytes)
         shm_hand_over(shm, to, shm_at(a->send, piece.offset), piece.bytes);
+    if (!op->published && !op->inlined)
+        shm_line(shm, shm->rank, op->taken)->word[WORD_REFERENCE] =
+            buffers_in_heap(shm, op);
     if (!op->published)
         shm_factor_write(shm, op);
     shm_raise(shm, op->taken);
@@ -52,6 +74,8 @@ static int flat_fold(shm_t *shm, shm_op_t *op)
     if (!op->finished) {
         shm_all_arrived(shm, op->first);
         shm_factors_read(shm, op);
+        if (!op->inlined && shm_may_be_direct(shm, op))
+            all_in_heaps(shm, op);
     }
     for (int r = 0; r < shm->ranks; r++)
         shm->sources[r] = op->inlined ? shm_line(shm, r, step)->byte

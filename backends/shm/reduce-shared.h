@@ -6,6 +6,13 @@
 #include "backends/shm/steps.h"
 
 #define KIB ((size_t)1 << 10)
+#define FLAT_MOST (128 * KIB) /* largest size for flat, with two ranks */
+/* largest sum of all inputs for flat, with more ranks */
+#define FLAT_MOST_READ (48 * KIB)
+/* least bytes of an all_reduce without copies, with two ranks, and with more,
+ * which take turns on fewer processors and meet twice for it */
+#define DIRECT_LEAST (2 * KIB)
+#define DIRECT_LEAST_MORE (16 * KIB)
 
 typedef struct {
     size_t offset, bytes;
@@ -24,6 +31,27 @@ static inline bool shm_op_scatters(const shm_op_t *op)
 {
     return op->args->coll == DSCOMM_COLL_REDUCE_SCATTER ||
            op->args->coll == DSCOMM_COLL_REDUCE_SCATTER_V;
+}
+
+/* Whether a reduction without a scattered result is so short that it is flat.
+ * What fits into a line is also with many ranks, because peers may run the same
+ * call without a state machine. */
+static inline bool shm_is_flat(const shm_t *shm, const shm_op_t *op)
+{
+    const size_t total = op->args->count * op->args->element;
+
+    return total <= SHM_INLINE ||
+           total <= (shm->ranks == 2
+                         ? FLAT_MOST
+                         : FLAT_MOST_READ / ((size_t)shm->ranks - 1));
+}
+
+/* Whether an operation goes without copies if all buffers are in heaps. */
+static inline bool shm_may_be_direct(const shm_t *shm, const shm_op_t *op)
+{
+    return op->args->coll == DSCOMM_COLL_ALL_REDUCE && shm->layout.heap_size &&
+           op->args->count * op->args->element >=
+               (shm->ranks == 2 ? DIRECT_LEAST : DIRECT_LEAST_MORE);
 }
 
 /* Whether inputs and results of all ranks do not fit into the cache, so that

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -17,6 +18,13 @@
 #include <glib.h>
 
 #define MIB ((uint64_t)1 << 20)
+/* Rings and heaps begin at a multiple of this, so that they can have such pages
+ * where the kernel allows it. */
+#define HUGE_PAGE (2 * MIB)
+
+#ifndef MADV_POPULATE_WRITE /* Linux 5.14 */
+#define MADV_POPULATE_WRITE 23
+#endif
 /* The seals of a segment: its size never changes, so no access can be beyond
  * its end. */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -66,9 +74,10 @@ static shm_layout_t layout_place(uint64_t ranks, uint64_t ring,
     l.heap_size = size_round_up(heap, shm_page());
     l.control = size_round_up(sizeof(shm_header_t), shm_page());
     l.control_stride = size_round_up(sizeof(shm_control_t), shm_page());
-    l.ring = l.control + ranks * l.control_stride;
+    l.ring = size_round_up(l.control + ranks * l.control_stride, HUGE_PAGE);
     l.channel = l.ring + ranks * l.ring_size;
-    l.heap = l.channel + ranks * ranks * l.channel_size;
+    l.heap =
+        size_round_up(l.channel + ranks * ranks * l.channel_size, HUGE_PAGE);
     l.total = l.heap + ranks * l.heap_size;
     return l;
 }
@@ -214,11 +223,37 @@ dscomm_status_t shm_segment_check(const shm_t *shm)
                        shm_number(shm, 0), shm_number(shm, shm->rank), wrong);
 }
 
-dscomm_status_t shm_segment_reserve(shm_t *shm, uint64_t offset, uint64_t size,
-                                    const char *what)
+/* Whether the kernel gives huge pages to shared memory that asks for them. */
+static bool huge_pages_allowed(void)
+{
+    FILE *file =
+        fopen("/sys/kernel/mm/transparent_hugepage/shmem_enabled", "re");
+    char line[80] = "[never]";
+
+    if (!file)
+        return false;
+    if (!fgets(line, sizeof line, file))
+        line[0] = '\0';
+    fclose(file);
+    return line[0] && !strstr(line, "[never]") && !strstr(line, "[deny]");
+}
+
+/* Backs memory with huge pages, as far as it has them; false: not all of it, or
+ * not with these. */
+static bool huge_reserve(void *at, uint64_t size)
+{
+    return size >= HUGE_PAGE && huge_pages_allowed() &&
+           !madvise(at, size, MADV_HUGEPAGE) &&
+           !madvise(at, size, MADV_POPULATE_WRITE);
+}
+
+dscomm_status_t shm_segment_reserve(shm_t *shm, void *at, uint64_t offset,
+                                    uint64_t size, const char *what)
 {
     int result;
 
+    if (huge_reserve(at, size))
+        return DSCOMM_OK;
     do {
         result =
             fallocate(shm->fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size);
@@ -251,10 +286,10 @@ dscomm_status_t shm_segment_map(shm_t *shm)
     shm->header = base;
     shm->own = shm_control(shm, shm->rank);
     status = shm_segment_reserve(
-        shm, l->control + (uint64_t)shm->rank * l->control_stride,
+        shm, shm->own, l->control + (uint64_t)shm->rank * l->control_stride,
         l->control_stride, "control block");
     if (!status) /* any rank may be the first to write there */
-        status = shm_segment_reserve(shm, 0, l->control, "header");
+        status = shm_segment_reserve(shm, base, 0, l->control, "header");
     if (status)
         shm_segment_unmap(shm);
     return status;

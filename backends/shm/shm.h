@@ -247,6 +247,9 @@ struct shm {
     bool oversubscribed; /* ranks outnumber processors */
     uint8_t store; /* shm_store_t of the running collective */
     bool native; /* DSCOMM_SHM_NATIVE */
+    /* All ranks had both buffers of the last all_reduce in heaps; they agree on
+     * it. */
+    bool in_heaps;
     shm_list_t queue; /* running collectives */
     /* handle of the operator that own->operator describes, or 0 */
     int published;
@@ -314,9 +317,10 @@ dscomm_status_t shm_segment_create(const char *name, shm_layout_t *layout,
 dscomm_status_t shm_segment_check(const shm_t *shm);
 dscomm_status_t shm_segment_map(shm_t *shm);
 void shm_segment_unmap(shm_t *shm);
-/* Backs size bytes at offset with pages of the calling rank's node. */
-dscomm_status_t shm_segment_reserve(shm_t *shm, uint64_t offset, uint64_t size,
-                                    const char *what);
+/* Backs size bytes at offset, which are mapped at, with pages of the calling
+ * rank's node. */
+dscomm_status_t shm_segment_reserve(shm_t *shm, void *at, uint64_t offset,
+                                    uint64_t size, const char *what);
 
 /* connect.c: how ranks form a group. Sets fd, layout and, if there is no
  * parent, peers; returns when all ranks have mapped the segment. Calls attach

@@ -25,7 +25,8 @@ dscomm_status_t shm_ring_reserve(shm_t *shm)
 {
     uint64_t size = shm->layout.ring_size;
     dscomm_status_t status = shm_segment_reserve(
-        shm, shm->layout.ring + (uint64_t)shm->rank * size, size, "ring");
+        shm, shm_ring(shm, shm->rank),
+        shm->layout.ring + (uint64_t)shm->rank * size, size, "ring");
 
     if (status)
         return shm_revoke_last(shm, status);

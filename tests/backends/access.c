@@ -514,19 +514,14 @@ static int registered_calls(int32_t *in, int32_t *out, size_t count)
 
 /* Buffers that are whole pages, or begin and end within them; registered by
  * all ranks, or by one alone. Bytes beside them stay as they are. */
-static void test_collectives(int skip)
+static void registered_buffers(int skip, size_t count)
 {
-    const size_t count = 70000, ranks = (size_t)my.ranks;
+    const size_t ranks = (size_t)my.ranks;
     const size_t bytes = count * sizeof(int32_t), room = bytes + 2 * 8192;
     int32_t *in = pages_new(room), *out = pages_new(ranks * room);
     int32_t *from = in + skip, *to = out + skip;
     int wrong = 0;
 
-    if (is_refused()) {
-        free(in);
-        free(out);
-        return;
-    }
     memset(in, 0, room);
     memset(out, 0, ranks * room);
     for (int all = 0; all < 2; all++) {
@@ -556,6 +551,14 @@ static void test_collectives(int skip)
     CHECK_OK(dscomm_barrier(my.group, NULL));
     free(in);
     free(out);
+}
+
+static void test_collectives(int skip)
+{
+    static const size_t counts[] = {70000, 3000, 20001, 300};
+
+    for (size_t i = 0; i < sizeof counts / sizeof *counts && !is_refused(); i++)
+        registered_buffers(skip, counts[i]);
 }
 
 const conform_area_t conform_access = {

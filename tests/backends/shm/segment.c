@@ -118,8 +118,9 @@ static void test_sharing(void)
     ok((uint64_t)status.st_blocks * 512 < MIB,
        "and takes little memory before it is used (%lld bytes)",
        (long long)status.st_blocks * 512);
-    is_int(shm_segment_reserve(shms[0], shms[0]->layout.ring,
-                               shms[0]->layout.ring_size, "ring"),
+    is_int(shm_segment_reserve(shms[0], shms[0]->base + shms[0]->layout.ring,
+                               shms[0]->layout.ring, shms[0]->layout.ring_size,
+                               "ring"),
            DSCOMM_OK, "a ring can be reserved");
     fstat(shms[0]->fd, &status);
     ok((uint64_t)status.st_blocks * 512 >= shms[0]->layout.ring_size,
