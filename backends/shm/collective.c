@@ -120,6 +120,61 @@ run_line_phased(shm_t *shm, const dscomm_coll_args_t *args, size_t bytes)
     return line_run(shm, args, bytes, true);
 }
 
+/* Waits for the line of a rank, and copies the part for this rank. */
+static inline dscomm_status_t line_take(shm_t *shm,
+                                        const dscomm_coll_args_t *args,
+                                        size_t bytes, int rank, uint64_t step)
+{
+    const bool each = args->coll == DSCOMM_COLL_ALL_TO_ALL;
+    const bool alone = args->coll == DSCOMM_COLL_BROADCAST;
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (!shm_raised(shm, rank, step)) {
+        dscomm_phase(args, DSCOMM_PHASE_WAIT);
+        status = await_raised_slow(shm, rank, step);
+        dscomm_phase(args, DSCOMM_PHASE_COPY_OUT);
+    }
+    if (status == DSCOMM_OK && bytes)
+        copy_small(shm_at(args->recv, alone ? 0 : (size_t)rank * bytes),
+                   shm_line(shm, rank, step)->byte +
+                       (each ? (size_t)shm->rank * bytes : 0),
+                   bytes);
+    return status;
+}
+
+/* Runs a broadcast, all_gather or all_to_all whose data are in the flags' lines
+ * as exchange.c does. bytes: of one part */
+static dscomm_status_t
+run_line_exchange(shm_t *shm, const dscomm_coll_args_t *args, size_t bytes)
+{
+    const bool each = args->coll == DSCOMM_COLL_ALL_TO_ALL;
+    const bool alone = args->coll == DSCOMM_COLL_BROADCAST;
+    const bool sends = !alone || args->root == shm->rank;
+    dscomm_status_t status = DSCOMM_OK;
+    uint64_t step;
+
+    dscomm_phase(args, DSCOMM_PHASE_COPY_IN);
+    shm_begin(shm, args);
+    step = shm_take(shm, 0);
+    if (!shm_writable(shm, step) && (status = await_writable(shm, step)))
+        return status;
+    if (sends && bytes)
+        copy_small(shm_line(shm, shm->rank, step)->byte, args->send,
+                   each ? bytes * (size_t)shm->ranks : bytes);
+    shm_raise(shm, step);
+    dscomm_phase(args, DSCOMM_PHASE_COPY_OUT);
+    if (alone && !sends)
+        status = line_take(shm, args, bytes, args->root, step);
+    for (int r = 0; !alone && r < shm->ranks && status == DSCOMM_OK; r++)
+        status = line_take(shm, args, bytes, r, step);
+    if (status)
+        return status;
+    if (!alone)
+        shm_all_arrived(shm, step);
+    shm_end(shm);
+    return DSCOMM_OK;
+}
+
 /* Most bytes of an all_reduce without a state machine. 0 for an operator of
  * the program, because only the machine calls its function. */
 static const uint8_t line_most[DSCOMM_OP_USER + 1] = {
@@ -135,11 +190,23 @@ static const uint8_t line_most[DSCOMM_OP_USER + 1] = {
 };
 
 /* Whether a blocking call needs no state machine. */
-static bool is_line(const dscomm_coll_args_t *args)
+static bool is_line(const shm_t *shm, const dscomm_coll_args_t *args)
 {
-    return args->coll == DSCOMM_COLL_BARRIER ||
-           (args->coll == DSCOMM_COLL_ALL_REDUCE &&
-            args->count * args->element <= line_most[args->op]);
+    const size_t bytes = args->count * args->element;
+
+    switch (args->coll) {
+    case DSCOMM_COLL_BARRIER:
+        return true;
+    case DSCOMM_COLL_ALL_REDUCE:
+        return bytes <= line_most[args->op];
+    case DSCOMM_COLL_ALL_GATHER:
+    case DSCOMM_COLL_BROADCAST:
+        return bytes <= SHM_INLINE;
+    case DSCOMM_COLL_ALL_TO_ALL:
+        return bytes <= SHM_INLINE / (size_t)shm->ranks;
+    default:
+        return false;
+    }
 }
 
 static int op_begin(shm_t *shm, shm_op_t *op, const dscomm_coll_args_t *args)
@@ -173,10 +240,10 @@ static int op_begin(shm_t *shm, shm_op_t *op, const dscomm_coll_args_t *args)
     else if (args->op >= 0)
         op->kernel = shm->kernels[args->dtype][args->op];
     op->begin = begins[args->coll];
-    if (shm->trying && !shm->trial.chosen)
+    if (shm->guessing && !shm->trial.chosen)
         shm_trial_guess(shm);
-    return shm_trial_due(shm) && !is_line(args) ? shm_trial_begin(shm, op)
-                                                : op->begin(shm, op);
+    return shm_trial_due(shm) && !is_line(shm, args) ? shm_trial_begin(shm, op)
+                                                     : op->begin(shm, op);
 }
 
 static dscomm_status_t run_machine(shm_t *shm, const dscomm_coll_args_t *args)
@@ -212,11 +279,13 @@ dscomm_status_t shm_run(void *impl, const dscomm_coll_args_t *args)
 
     if (shm_is_revoked(shm))
         return shm_revoked(shm);
-    if (is_line(args))
+    if (!is_line(shm, args))
+        status = run_machine(shm, args);
+    else if (args->op < 0 && args->coll != DSCOMM_COLL_BARRIER)
+        status = run_line_exchange(shm, args, bytes);
+    else
         status = args->phases ? run_line_phased(shm, args, bytes)
                               : run_line(shm, args, bytes);
-    else
-        status = run_machine(shm, args);
     if (status)
         shm->op_step = 0; /* op_args points to the caller's memory */
     return status;

@@ -17,6 +17,8 @@
 #include <glib.h>
 
 #define REFERENCE_MIN ((size_t)16 << 10)
+/* longest message for shm->message_spin */
+#define SPIN_MOST ((size_t)8 << 10)
 /* Longest message whose bytes do not wait for its receive. */
 #define AHEAD_MOST ((size_t)256 << 10)
 /* Bytes of a message that is granted at once. */
@@ -583,6 +585,7 @@ static dscomm_status_t message_finish(shm_t *shm, shm_request_t *request)
 {
     shm_wait_t wait = {0};
     dscomm_status_t status = DSCOMM_OK;
+    int polls = request->p2p.message.bytes <= SPIN_MOST ? shm->message_spin : 0;
 
     while (!status && request->head.status == DSCOMM_IN_PROGRESS) {
         uint64_t moves = shm->moves;
@@ -590,10 +593,14 @@ static dscomm_status_t message_finish(shm_t *shm, shm_request_t *request)
         shm_collective_progress(shm);
         shm_p2p_progress(shm);
         if (request->head.status == DSCOMM_IN_PROGRESS) {
-            if (shm->moves == moves)
-                status = shm_wait(shm, &wait);
-            else
+            if (shm->moves != moves) {
                 wait.spins = 0;
+            } else if (polls > 0) {
+                polls--;
+                shm_pause();
+            } else {
+                status = shm_wait(shm, &wait);
+            }
         }
     }
     shm_wait_end(shm, &wait);

@@ -25,7 +25,7 @@ const dscomm_setting_t shm_settings[] = {
         {"DSCOMM_SHM_SPIN", DSCOMM_SETTING_INT | DSCOMM_SETTING_TUNABLE, "-1",
          -1, 1000000000, NULL,
          "Looks at a flag before yielding; -1 = 2000, or 0 when "
-         "ranks outnumber processors."},
+         "ranks outnumber processors, but then 100 for a short message."},
     [SHM_SETTING_STORE] =
         {"DSCOMM_SHM_STORE", DSCOMM_SETTING_ENUM | DSCOMM_SETTING_TUNABLE,
          "auto", 0, 0, "auto|plain|stream",

@@ -16,6 +16,9 @@
 #define WATCH 64 /* fruitless calls of progress between reads of the clock */
 
 #define SPIN_DEFAULT 2000 /* polls with a pause in between, 20 to 100 us */
+/* polls for a message if ranks outnumber processors: the two ranks run at the
+ * same time more often than all ranks do */
+#define MESSAGE_SPIN 100
 
 /* Words of DSCOMM_SHM_STORE, in order. */
 enum { STORE_AUTO, STORE_PLAIN, STORE_STREAM };
@@ -32,8 +35,10 @@ static dscomm_status_t publish_self(shm_t *shm)
         status = dscomm_setting_number(&shm_settings[SHM_SETTING_SPIN], &spin);
     if (status)
         return status;
-    if (spin < 0)
+    if (spin < 0) {
         spin = shm->oversubscribed ? 0 : SPIN_DEFAULT;
+        shm->message_spin = shm->oversubscribed ? MESSAGE_SPIN : 0;
+    }
     shm->spin_limit = (unsigned)spin;
     shm->own->tries = kind == STORE_AUTO && spin;
     shm->own->native = shm->native = native;
@@ -98,6 +103,7 @@ static dscomm_status_t choose_stores(shm_t *shm, const shm_t *parent)
         shm->path[r].trial = kind == STORE_AUTO ? &shm->trial : NULL;
     }
     shm->cache = shm_cache_bytes();
+    shm->guessing = kind == STORE_AUTO;
     shm->trying = true;
     for (int r = 0; r < shm->ranks; r++)
         shm->trying = shm->trying && shm_control(shm, r)->tries;

@@ -221,6 +221,7 @@ struct shm {
     uint64_t tail; /* oldest step whose ring bytes are not reused */
     uint32_t chain;
     unsigned spin_limit;
+    int message_spin; /* polls before these, for a short message */
     uint64_t moves; /* grows with all progress */
     uint64_t moves_seen; /* value of moves when progress was last called */
     unsigned completed; /* requests that progress has not reported yet */
@@ -244,6 +245,9 @@ struct shm {
     shm_tried_t tried;
     /* DSCOMM_SHM_STORE is auto on all ranks, and each has a processor */
     bool trying;
+    bool guessing; /* DSCOMM_SHM_STORE is auto */
+    int far; /* of the last guesses, those for a far rank less the others */
+    unsigned guesses;
     bool oversubscribed; /* ranks outnumber processors */
     uint8_t store; /* shm_store_t of the running collective */
     bool native; /* DSCOMM_SHM_NATIVE */
@@ -330,7 +334,8 @@ dscomm_status_t shm_connect(shm_t *shm, const dscomm_backend_args_t *args,
 
 /* trial.c: chooses the stores of collectives by trying both kinds. */
 void shm_trial_init(shm_t *shm, const shm_t *parent);
-/* Sets the stores of a collective before the first trial. */
+/* Sets the stores of a collective before the first trial. If there are none, as
+ * ranks outnumber processors, by the distances of all ranks in turn. */
 void shm_trial_guess(shm_t *shm);
 /* True if the next collective must begin with a trial. */
 bool shm_trial_due(const shm_t *shm);

@@ -39,6 +39,9 @@
 /* Streaming stores must take less than CLEARLY of the time, in percent. */
 #define CLEARLY 75
 
+/* Guesses that count, if there are no trials. */
+#define FAR 16
+
 /* bytes of the short pieces of single copies */
 #define SHORT_PIECE ((size_t)4 << 10)
 /* what is read in place is at least, and from at most this size on */
@@ -425,12 +428,19 @@ void shm_trial_init(shm_t *shm, const shm_t *parent)
 
 void shm_trial_guess(shm_t *shm)
 {
-    const int partner = shm_trial_partner(shm->rank, shm->ranks);
+    int peer = shm_trial_partner(shm->rank, shm->ranks);
+    bool far;
 
-    if (partner >= 0)
-        shm->store = (uint8_t)shm_path_store(&shm->path[partner],
-                                             &shm_control(shm, partner)->done,
-                                             SHM_LOOK_MIN);
+    if (!shm->trying && shm->ranks > 1)
+        peer = (shm->rank + 1 +
+                (int)(shm->guesses++ % (unsigned)(shm->ranks - 1))) %
+               shm->ranks;
+    if (peer < 0)
+        return;
+    far = shm_path_store(&shm->path[peer], &shm_control(shm, peer)->done,
+                         SHM_LOOK_MIN) == SHM_STREAM;
+    shm->far = shm->trying ? far : CLAMP(shm->far + (far ? 1 : -1), -FAR, FAR);
+    shm->store = shm->far > 0 ? SHM_STREAM : SHM_PLAIN;
 }
 
 void shm_tuning(void *impl, char *text, size_t size)

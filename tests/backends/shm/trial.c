@@ -161,6 +161,7 @@ static void group_open(shm_t **shms, int ranks, bool trying)
 {
     fixture_open(shms, ranks);
     for (int r = 0; r < ranks; r++) {
+        shms[r]->guessing = true;
         shms[r]->trying = trying;
         shms[r]->cache = (size_t)32 << 20;
         shms[r]->native = true;
@@ -262,6 +263,33 @@ static void test_words(void)
     is_str(few, "streami", "in little room");
 }
 
+/* Without trials the stores follow the distance of most ranks. */
+static void test_guess(void)
+{
+    static const struct {
+        unsigned ns[3]; /* until a line of each other rank is here */
+        shm_store_t want;
+    } rows[] = {{{150, 150, 20}, SHM_STREAM},
+                {{20, 150, 20}, SHM_PLAIN},
+                {{150, 150, 150}, SHM_STREAM},
+                {{20, 20, 20}, SHM_PLAIN}};
+    shm_t *shms[4];
+
+    fixture_open(shms, 4);
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        for (int r = 1; r < 4; r++) {
+            shm_path_init(&shms[0]->path[r], -1);
+            shms[0]->path[r].left = 0; /* no measurement */
+            shm_path_learn(&shms[0]->path[r], rows[i].ns[r - 1]);
+        }
+        for (int turn = 0; turn < 100; turn++)
+            shm_trial_guess(shms[0]);
+        is_int(shms[0]->store, rows[i].want, "lines of %u, %u and %u ns",
+               rows[i].ns[0], rows[i].ns[1], rows[i].ns[2]);
+    }
+    fixture_close(shms, 4);
+}
+
 /* Messages follow the distance, unless it was found not to matter. */
 static void test_messages(void)
 {
@@ -291,6 +319,7 @@ int main(void)
         test_group(ranks, true);
     }
     test_none();
+    test_guess();
     test_cancelled();
     test_words();
     test_messages();
