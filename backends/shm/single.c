@@ -170,7 +170,8 @@ static int reference_copy(shm_t *shm, int rank, uint64_t reference, size_t skip,
 bool shm_reference_try(shm_t *shm, int rank, uint64_t reference, void *dest,
                        size_t size)
 {
-    return !reference_copy(shm, rank, reference, 0, dest, size, false);
+    return !reference_copy(shm, rank, reference, 0, dest, size,
+                           size >= shm->cache / 2);
 }
 
 dscomm_status_t shm_reference_read(shm_t *shm, int rank, uint64_t reference,
