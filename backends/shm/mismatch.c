@@ -229,8 +229,9 @@ int shm_begun(void *impl, int rank, uint64_t sequence, char *text, size_t size)
 
     if (last < sequence)
         return 0;
-    if (!record_of(shm, rank, sequence, &record))
-        record_of(shm, rank, last, &record);
+    if (!record_of(shm, rank, sequence, &record) &&
+        !record_of(shm, rank, last, &record))
+        return 0;
     record_describe(shm, rank, &record, text, size);
     return 1;
 }

@@ -124,25 +124,6 @@ static region_t *region_find(const shm_t *shm, const void *memory, size_t size)
 
 /* --- what can be shared --- */
 
-/* Flags of a mapping in smaps, see proc(5), that memory must not have. */
-static const struct {
-    char flag[4];
-    const char *why;
-} flags[] = {
-    {" lo", "it is locked in memory"},
-    {" dc", "a child would not have it, as if a device used it"},
-    {" um", "userfaultfd(2) watches it"},
-    {" uw", "userfaultfd(2) watches it"},
-};
-
-static const char *flags_refuse(const char *line)
-{
-    for (size_t i = 0; i < G_N_ELEMENTS(flags); i++)
-        if (strstr(line, flags[i].flag))
-            return flags[i].why;
-    return "memory of this process is pinned for a device";
-}
-
 /* Returns why a mapping, a line of maps, cannot be shared; NULL: it can. */
 static const char *mapping_refuse(const char *line)
 {
@@ -162,36 +143,30 @@ static const char *mapping_refuse(const char *line)
     return NULL;
 }
 
-/* Returns why a range cannot be shared, as /proc/self/maps or smaps says; NULL:
- * it can. Each mapping of smaps ends with its flags. */
-static const char *file_refuse(const char *path, bool flagged, range_t range)
+/* Returns why a range cannot be shared, as /proc/self/maps says; NULL: it
+ * can. */
+static const char *maps_refuse(range_t range)
 {
-    uintptr_t at = (uintptr_t)range.begin, from = 0, to = 0;
-    FILE *file = fopen(path, "re");
+    uintptr_t at = (uintptr_t)range.begin;
+    FILE *maps = fopen("/proc/self/maps", "re");
     const char *why = NULL;
     char *line = NULL;
     size_t room = 0;
 
-    while (file && !why && at < (uintptr_t)range.end &&
-           getline(&line, &room, file) > 0) {
-        unsigned long long begin, end;
+    while (maps && !why && at < (uintptr_t)range.end &&
+           getline(&line, &room, maps) > 0) {
+        unsigned long long from, to;
 
-        if (sscanf(line, "%llx-%llx %*4s", &begin, &end) == 2) {
-            from = (uintptr_t)begin;
-            to = (uintptr_t)end;
-        } else if (strncmp(line, "VmFlags:", 8) != 0) {
-            continue;
-        }
-        if (to <= at || (flagged && line[0] != 'V'))
+        if (sscanf(line, "%llx-%llx", &from, &to) != 2 || to <= at)
             continue;
         if (from > at)
             break;
-        why = flagged ? flags_refuse(line) : mapping_refuse(line);
-        at = to;
+        why = mapping_refuse(line);
+        at = (uintptr_t)to;
     }
     free(line);
-    if (file)
-        fclose(file);
+    if (maps)
+        fclose(maps);
     return why || at >= (uintptr_t)range.end ? why : "it is not all mapped";
 }
 
@@ -238,10 +213,10 @@ static const char *range_refuse(const shm_t *shm, range_t range)
         return "it is a stack";
     if (dscomm_device_pinned(range.begin))
         return "it is pinned for a device";
-    why = file_refuse("/proc/self/maps", false, range);
-    return why || !process_pins()
-               ? why
-               : file_refuse("/proc/self/smaps", true, range);
+    why = maps_refuse(range);
+    if (!why && process_pins())
+        why = "this process has memory that is locked, or pinned for a device";
+    return why;
 }
 
 /* --- in and out --- */

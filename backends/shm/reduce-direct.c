@@ -110,6 +110,7 @@ static int direct_put(shm_t *shm, shm_op_t *op)
 static bool go_on(shm_t *shm, shm_op_t *op, reach_t reach)
 {
     shm->in_heaps = reach == IN_PLACE;
+    op->referenced = op->referenced && reach != BY_PIECES;
     if (reach == BY_READING)
         shm_read_begin(shm, op);
     else if (reach == BY_PIECES && shm_is_flat(shm, op))

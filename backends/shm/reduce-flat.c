@@ -16,7 +16,8 @@ static bool buffers_in_heap(const shm_t *shm, const shm_op_t *op)
 {
     const dscomm_coll_args_t *a = op->args;
 
-    return (shm->heap || shm->regions) && shm_may_be_direct(shm, op) &&
+    return (shm->heap || shm->regions) && !shm->own->voided &&
+           shm_may_be_direct(shm, op) &&
            shm_own_reference(shm, a->send, op->bytes) &&
            shm_own_reference(shm, a->recv, op->bytes);
 }

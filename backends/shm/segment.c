@@ -242,8 +242,8 @@ static bool huge_pages_allowed(void)
  * not with these. */
 static bool huge_reserve(void *at, uint64_t size)
 {
-    return size >= HUGE_PAGE && huge_pages_allowed() &&
-           !madvise(at, size, MADV_HUGEPAGE) &&
+    return !(size % HUGE_PAGE) && !((uintptr_t)at % HUGE_PAGE) &&
+           huge_pages_allowed() && !madvise(at, size, MADV_HUGEPAGE) &&
            !madvise(at, size, MADV_POPULATE_WRITE);
 }
 

@@ -22,8 +22,7 @@ const dscomm_setting_t shm_settings[] = {
          "Address space of a rank for dscomm_mem_alloc in each "
          "group; 0 = plain memory."},
     [SHM_SETTING_SPIN] =
-        {"DSCOMM_SHM_SPIN", DSCOMM_SETTING_INT | DSCOMM_SETTING_TUNABLE, "-1",
-         -1, 1000000000, NULL,
+        {"DSCOMM_SHM_SPIN", DSCOMM_SETTING_INT, "-1", -1, 1000000000, NULL,
          "Looks at a flag before yielding; -1 = 2000, or 0 when "
          "ranks outnumber processors, but then 100 for a short message."},
     [SHM_SETTING_STORE] =

@@ -127,8 +127,8 @@ typedef struct {
     bool tries; /* this rank can take part in trials */
     uint64_t word, word_at; /* that the others try to read, and its address */
     _Atomic bool reads; /* this rank may read all others' memory */
-    /* A call was given up while others might read this rank's memory: what they
-     * read is perhaps something else. */
+    /* A call was given up while others might read this rank's memory, which may
+     * have been used again since. */
     _Atomic bool voided;
     _Alignas(SHM_LINE) _Atomic uint8_t channel[SHM_MAX_RANKS]; /* in use */
     _Alignas(SHM_LINE) shm_record_t record[SHM_RECORDS];

@@ -121,7 +121,7 @@ bool shm_reference_is_address(uint64_t reference)
     return reference & ADDRESS;
 }
 
-/* The owner has given up the call, and perhaps used its memory again. */
+/* The owner has given up the call, and may have used its memory again. */
 static dscomm_status_t void_fail(shm_t *shm, int rank)
 {
     dscomm_failure_t failure;

@@ -115,7 +115,8 @@ static bool file_parse(tuning_file_t *file, const char *text, size_t length,
                            file->quoted);
     /* GLib refuses an empty text in some releases. */
     if (!length ||
-        g_key_file_load_from_data(keys, text, length, G_KEY_FILE_NONE, &error))
+        g_key_file_load_from_data(keys, text, length,
+                                  G_KEY_FILE_KEEP_TRANSLATIONS, &error))
         return true;
     file_refuse(file, "tuning file %s is malformed: %s; " REMEDY, file->quoted,
                 dscomm_priv_quote(error->message, quoted, sizeof quoted));

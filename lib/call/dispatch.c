@@ -192,6 +192,21 @@ static dscomm_status_t collective_record(dscomm_group_t *group,
     return dscomm_priv_recording_collective(group, &call->coll);
 }
 
+/* Whether a collective has a rule in this group. */
+static int is_ruled(dscomm_group_t *group, int coll)
+{
+    dscomm_group_schedules_t *schedules = &group->schedules;
+
+    if (!schedules->rules->len)
+        return 0;
+    if (!schedules->ruled_known) {
+        schedules->ruled = dscomm_priv_choices_ruled(
+            schedules->rules, group->size, group->module->name);
+        schedules->ruled_known = true;
+    }
+    return schedules->ruled >> coll & 1;
+}
+
 /* True if the backend runs a blocking call on an idle group, which may have
  * hooks. */
 static int is_simple(dscomm_group_t *group, const dscomm_coll_args_t *args)
@@ -199,8 +214,9 @@ static int is_simple(dscomm_group_t *group, const dscomm_coll_args_t *args)
     const unsigned state =
         atomic_load_explicit(&group->state, memory_order_acquire);
 
-    return (!state || (state == GROUP_SLOW && group->queries_native &&
-                       call_is_native(group, args))) &&
+    return (!state ||
+            (state == GROUP_SLOW && group->queries_native &&
+             !is_ruled(group, args->coll) && call_is_native(group, args))) &&
            !dscomm_priv_group_forked(group) && !dscomm_priv_device_present();
 }
 

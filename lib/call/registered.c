@@ -254,6 +254,12 @@ static dscomm_status_t mem_close(dscomm_mem_t *mem, bool *ret_ended)
     if (used)
         waited = mem_wait_unused(mem);
     pthread_mutex_lock(&group->works.lock);
+    if (waited < 0 && mem->served && dscomm_group_status(group) == DSCOMM_OK) {
+        SLIST_INSERT_HEAD(&group->memory.registered, mem, link);
+        pthread_mutex_unlock(&group->works.lock);
+        *ret_ended = false;
+        return waited;
+    }
     status = mem_release(mem);
     *ret_ended = status == DSCOMM_OK && !mem->served;
     if (status == DSCOMM_OK && mem->served) {

@@ -264,8 +264,9 @@ static void choose_path(dscomm_group_t *group)
         group->capabilities = group->ops.capabilities(group->impl);
     group->run = group->ops.run;
     group->queries_native =
-        group->run && group->ops.native && !group->schedules.rules->len &&
-        !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES);
+        group->run && group->ops.native &&
+        (group->schedules.rules->len ||
+         !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES));
     if (!group->run || group->schedules.rules->len ||
         dscomm_priv_device_present() ||
         !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES))

@@ -141,6 +141,8 @@ typedef struct {
 /* Collectives that the core runs over messages. */
 typedef struct {
     const GArray *rules; /* the world's */
+    uint32_t ruled; /* bit c: a rule may serve dscomm_coll_t c here */
+    bool ruled_known;
     dscomm_schedule_cache_t *cache; /* NULL: no schedule was made yet */
     uint32_t chain; /* hash of the schedules' fingerprints, in their order */
     uint32_t logged; /* bit c: the choice for dscomm_coll_t c was logged */
@@ -182,7 +184,7 @@ struct dscomm_group {
     void *impl;
     dscomm_status_t (*run)(void *impl, const dscomm_coll_args_t *args);
     /* 1: GROUP_SLOW is set only because native must be called before each call
-     * of run */
+     * of run, or because there are rules for some collectives */
     int queries_native;
     uint64_t sequence; /* of the last collective */
     uint64_t number; /* of the group in this process, from 1 */

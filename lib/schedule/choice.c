@@ -180,15 +180,37 @@ static bool nodes_are_shared(const dscomm_nodes_t *nodes, int ranks)
     return nodes && ranks / 2 >= nodes->count;
 }
 
+/* Whether rule is for groups of that backend, if it is known, and so many
+ * ranks. */
+static int rule_is_for(const dscomm_choice_t *rule, int ranks,
+                       const char *backend)
+{
+    return ranks >= rule->least && ranks <= rule->ranks &&
+           (!rule->backend || !backend ||
+            !g_ascii_strcasecmp(rule->backend, backend));
+}
+
+uint32_t dscomm_priv_choices_ruled(const GArray *rules, int ranks,
+                                   const char *backend)
+{
+    uint32_t ruled = 0;
+
+    for (guint i = 0; i < rules->len; i++) {
+        const dscomm_choice_t *rule = &g_array_index(rules, dscomm_choice_t, i);
+
+        if (rule_is_for(rule, ranks, backend))
+            ruled |= UINT32_C(1) << rule->coll;
+    }
+    return ruled;
+}
+
 static int rule_matches(const dscomm_choice_t *rule,
                         const dscomm_coll_args_t *args, int ranks,
                         const char *backend, const dscomm_nodes_t *nodes,
                         uint64_t bytes)
 {
-    return rule->coll == args->coll && ranks >= rule->least &&
-           ranks <= rule->ranks && bytes >= rule->from && bytes <= rule->to &&
-           (!rule->backend || !backend ||
-            !g_ascii_strcasecmp(rule->backend, backend)) &&
+    return rule->coll == args->coll && rule_is_for(rule, ranks, backend) &&
+           bytes >= rule->from && bytes <= rule->to &&
            (rule->nodes != SHARED || nodes_are_shared(nodes, ranks)) &&
            (rule->nodes < 2 || (nodes && nodes->count >= rule->nodes));
 }

@@ -33,6 +33,10 @@ const dscomm_choice_t *dscomm_priv_choice_rule(const GArray *rules,
                                                const dscomm_coll_args_t *args,
                                                int ranks, const char *backend,
                                                const dscomm_nodes_t *nodes);
+/* A bit for each collective that has a rule for groups of that backend and so
+ * many ranks. */
+uint32_t dscomm_priv_choices_ruled(const GArray *rules, int ranks,
+                                   const char *backend);
 /* The first of the user's rules, from number from on, that matches args but
  * whose algorithm does not fit, if it comes before the rule that serves; or
  * NULL. */

@@ -78,10 +78,13 @@ for ranks in 2 3; do
 done
 echo '[machine]' >"$tuned"
 DSCOMM_TUNING_FILE=/no/such/file dscomm tune -n 2 --time 1 --output "$tuned"
-is $status 0 'a tuning file is replaced, and a wrong one does not disturb'
+is $status 1 'too short for anything, and a wrong tuning file does not disturb'
 like "$out" 'give more with --time' 'nothing follows from too few rounds'
-like "$(cat "$tuned")" '^\[settings\]$' 'nothing is in the file then'
-is "$(sed '1,/^\[settings\]/d' "$tuned")" '' 'and the defaults stay'
+is "$(cat "$tuned")" '[machine]' 'a file that is there stays as it is'
+rm "$tuned"
+dscomm tune -n 2 --time 1 --output "$tuned"
+is $status 0 'where there is none, it is written'
+is "$(sed '1,/^\[settings\]/d' "$tuned")" '' 'with nothing in it'
 if [ -c /dev/full ]; then
     dscomm tune -n 2 --time 1 --output /dev/full
     is $status 1 'a full disk: status'

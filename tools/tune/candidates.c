@@ -23,7 +23,6 @@ static const struct {
     {"shm", "DSCOMM_SHM_RING", "1M 2M 8M", "all_reduce all_gather all_to_all",
      3, 5},
     {"shm", "DSCOMM_SHM_CHANNEL", "1M 8M", "latency sendrecv", 3, 5},
-    {"shm", "DSCOMM_SHM_SPIN", "200 20000", "all_reduce barrier latency", 0, 1},
     {"shm", "DSCOMM_SHM_STORE", "plain stream",
      "all_reduce all_gather sendrecv", 3, 5},
     {"shm", "DSCOMM_SHM_SINGLE_COPY", "no yes",

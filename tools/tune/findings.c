@@ -81,16 +81,34 @@ void tune_find_algorithms(const GPtrArray *candidates,
     }
 }
 
+/* Takes figures from settings for which an algorithm was found, too: their
+ * gain is not the setting's. */
+static void figures_divide(GArray *findings)
+{
+    for (guint i = 0; i < findings->len; i++)
+        for (guint other = 0; other < findings->len; other++) {
+            tune_finding_t *finding = finding_at(findings, i);
+
+            if (!finding->name || !finding_at(findings, other)->algorithm)
+                continue;
+            for (gsize figure = 0; figure < FIGURES; figure++)
+                finding->figures[figure] =
+                    finding->figures[figure] &&
+                    !finding_at(findings, other)->figures[figure];
+        }
+}
+
 guint tune_findings_confirm(const tune_times_t *times, GArray *findings)
 {
     const guint before = findings->len;
 
+    figures_divide(findings);
     for (guint i = before; i-- > 0;) {
         tune_finding_t *finding = finding_at(findings, i);
-        double worst;
+        double worst = 0;
 
         finding->gain = tune_gain_mean(times, 1, finding->figures, &worst);
-        if (!tune_gain_is_clear(&finding->gain))
+        if (!tune_gain_is_clear(&finding->gain) || worst < WORST)
             g_array_remove_index(findings, i);
     }
     return before - findings->len;

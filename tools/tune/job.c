@@ -30,7 +30,7 @@ static char **job_environment(const tune_candidate_t *candidate)
     environment = g_environ_unsetenv(environment, "DSCOMM_TUNING_FILE");
     environment = g_environ_unsetenv(environment, "DSCOMM_PROFILE");
     environment =
-        g_environ_setenv(environment, "DSCOMM_TIMEOUT", DEADLINE, FALSE);
+        g_environ_setenv(environment, "DSCOMM_TIMEOUT", DEADLINE, TRUE);
     if (candidate->name)
         environment = g_environ_setenv(environment, candidate->name,
                                        candidate->value, TRUE);

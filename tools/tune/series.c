@@ -186,7 +186,7 @@ static int measure_round(series_t *series, bool *ret_whole)
     tune_times_begin(series->times);
     *ret_whole = true;
     for (gsize i = 0; i < count && *ret_whole && status == TOOL_OK; i++) {
-        series->now = i && series->times->rounds % 2 ? count - i : i;
+        series->now = series->times->rounds % 2 ? count - 1 - i : i;
         *ret_whole = time_is_left(series);
         if (*ret_whole)
             status = measure_one(series);

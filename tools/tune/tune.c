@@ -217,7 +217,11 @@ static int tune_run(tune_t *tune)
     if (status != TOOL_OK)
         return status;
     print_findings(tune, unconfirmed);
-    return tune_write(tune);
+    if (!tune->is_short || tune->findings->len ||
+        !g_file_test(tune->options->output, G_FILE_TEST_IS_REGULAR))
+        return tune_write(tune);
+    printf("%s stays as it is.\n", tune->options->output);
+    return TOOL_FAILED;
 }
 
 static int tune_begin(const tune_options_t *options)
