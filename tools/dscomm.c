@@ -21,6 +21,8 @@ static const tool_command_t commands[] = {
     {"perf", tool_perf, "measure the operations, and verify them", TOOL_FAILED},
     {"tune", tool_tune, "find what is fastest here, for DSCOMM_TUNING_FILE",
      TOOL_FAILED},
+    {"topo", tool_topo, "show devices, and how each pair is connected",
+     TOOL_FAILED},
     {"env", tool_env, "show who this process is, and tell other programs",
      TOOL_FAILED},
     {"analyze", tool_analyze,

@@ -18,7 +18,7 @@ completes()
         printf "%s\n" "${COMPREPLY[@]}"' bash "$@" | sort | tr '\n' ' '
 }
 
-is "$(completes '')" '--help --version analyze env help info perf run top tune ' 'commands'
+is "$(completes '')" '--help --version analyze env help info perf run top topo tune ' 'commands'
 is "$(completes i)" 'info ' 'the beginning of one'
 is "$(completes help p)" 'perf ' 'a command after help'
 is "$(completes run --m)" '--master-addr= --master-port= --master= --max-restarts= ' \
@@ -30,6 +30,7 @@ is "$(completes perf --backend sh)" 'shm ' 'a backend after a blank'
 is "$(completes perf --compress =)" 'bfloat16 float16 int8 none onebit topk ' 'all codecs'
 is "$(completes perf --compress o)" 'onebit ' 'a codec'
 is "$(completes tune --)" '--backend= --help --machine --output= --ranks= --time= ' 'options of tune'
+is "$(completes topo --)" '--format= --help --input= --json --output= ' 'options of topo'
 is "$(completes info --j)" '--json ' 'an option without a value'
 is "$(completes run ./pro)" ' ' 'a program is left to bash'
 tap_done

@@ -15,7 +15,7 @@ like "`cat "$scratch/err"`" "^dscomm: no command 'inof'; is info meant\?" 'which
 is $? 2 'no command'
 is "$("$program" help)" "$("$program" --help)" 'help'
 is "$("$program" help help)" "$("$program" help)" 'help help'
-for command in run perf tune env info; do
+for command in run perf tune topo env info; do
     is "$("$program" help $command)" "$("$program" $command --help)" "help $command"
 done
 "$program" help xyzzy >"$scratch/out" 2>"$scratch/err"
@@ -43,6 +43,8 @@ done <<'END'
 1 perf --help
 1 tune --help
 1 tune --machine
+1 topo --help
+1 topo
 1 env --help
 1 env
 1 env --json

@@ -32,6 +32,7 @@ int tool_perf(int argc, char **argv);
 int tool_analyze(int argc, char **argv);
 int tool_top(int argc, char **argv);
 int tool_tune(int argc, char **argv);
+int tool_topo(int argc, char **argv);
 
 /* Parses and removes the options: all, or if strict only those before the first
  * other word. --help prints and exits; the help contains parameters and

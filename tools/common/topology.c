@@ -18,15 +18,20 @@ static const struct {
     {"HWLOC_PLUGINS_PATH", ""}, /* load none */
 };
 
-static int load(hwloc_topology_t *hwloc, bool devices)
+/* path: NULL, or a file of XML. */
+static int load(hwloc_topology_t *hwloc, const char *path, bool devices)
 {
     if (hwloc_topology_init(hwloc) < 0)
+        return -1;
+    if (path && hwloc_topology_set_xml(*hwloc, path) < 0)
         return -1;
     hwloc_topology_set_flags(*hwloc, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
     if (devices) {
         hwloc_topology_set_type_filter(*hwloc, HWLOC_OBJ_BRIDGE,
                                        HWLOC_TYPE_FILTER_KEEP_ALL);
         hwloc_topology_set_type_filter(*hwloc, HWLOC_OBJ_PCI_DEVICE,
+                                       HWLOC_TYPE_FILTER_KEEP_ALL);
+        hwloc_topology_set_type_filter(*hwloc, HWLOC_OBJ_OS_DEVICE,
                                        HWLOC_TYPE_FILTER_KEEP_ALL);
     }
     return hwloc_topology_load(*hwloc);
@@ -43,7 +48,7 @@ static int load_quickly(hwloc_topology_t *hwloc, bool devices)
         set[i] = g_getenv(variables[i].name) != NULL;
         g_setenv(variables[i].name, variables[i].value, false);
     }
-    result = load(hwloc, devices);
+    result = load(hwloc, NULL, devices);
     for (size_t i = 0; i < G_N_ELEMENTS(variables); i++)
         if (!set[i])
             g_unsetenv(variables[i].name);
@@ -64,6 +69,23 @@ tool_topology_t *tool_topology_new(bool devices)
         hwloc_bitmap_zero(allowed);
     if (!hwloc_bitmap_iszero(allowed))
         return topology;
+    tool_topology_free(topology);
+    return NULL;
+}
+
+tool_topology_t *tool_topology_open(const char *path, bool devices)
+{
+    tool_topology_t *topology;
+
+    if (!path)
+        return tool_topology_new(devices);
+    topology = g_new0(tool_topology_t, 1);
+    topology->allowed = hwloc_bitmap_alloc();
+    if (load(&topology->hwloc, path, devices) == 0) {
+        hwloc_bitmap_copy(topology->allowed,
+                          hwloc_topology_get_topology_cpuset(topology->hwloc));
+        return topology;
+    }
     tool_topology_free(topology);
     return NULL;
 }

@@ -18,6 +18,10 @@ typedef struct tool_topology {
  * because finding them takes longer. The process must have no other thread,
  * because the environment changes during the call. */
 tool_topology_t *tool_topology_new(bool devices);
+/* Does the same for another machine, whose topology is a file of hwloc's XML;
+ * allowed are its processors. NULL: it cannot be read. NULL for path: this
+ * machine. */
+tool_topology_t *tool_topology_open(const char *path, bool devices);
 void tool_topology_free(tool_topology_t *topology);
 
 /* Returns the first core after prev, or the first of all if prev is NULL, that

@@ -1,0 +1,112 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# dscomm topo: the matrix of a machine whose tree is known, in each format; what it refuses.
+
+. "$abs_top_srcdir/tests/tools/fixture.sh"
+
+machine=$abs_top_srcdir/tests/tools/topo/machine.xml
+
+# Two switches below one host bridge, one of them with another below it; a second host
+# bridge of the same NUMA node; a second NUMA node; and a host bridge near none. The words
+# are those of nvidia-smi topo -m.
+dscomm topo --input "$machine"
+is $status 0 'a file of hwloc: status'
+is "$(echo "$out" | sed -n '/NUMA  processors/,/^$/p' | sed 's/ *$//')" \
+    '       GPU0   GPU1   GPU2   GPU3   GPU4   GPU5   NIC0   NIC1   NIC2   NUMA  processors
+GPU0   X      PIX    PHB    NODE   SYS    SYS    PIX    PHB    SYS    0     0-7
+GPU1   PIX    X      PHB    NODE   SYS    SYS    PIX    PHB    SYS    0     0-7
+GPU2   PHB    PHB    X      NODE   SYS    SYS    PHB    PXB    SYS    0     0-7
+GPU3   NODE   NODE   NODE   X      SYS    SYS    NODE   NODE   SYS    0     0-7
+GPU4   SYS    SYS    SYS    SYS    X      SYS    SYS    SYS    PHB    1     8-15
+GPU5   SYS    SYS    SYS    SYS    SYS    X      SYS    SYS    SYS    -     -
+NIC0   PIX    PIX    PHB    NODE   SYS    SYS    X      PHB    SYS    0     0-7
+NIC1   PHB    PHB    PXB    NODE   SYS    SYS    PHB    X      SYS    0     0-7
+NIC2   SYS    SYS    SYS    SYS    PHB    SYS    SYS    SYS    X      1     8-15' 'the matrix'
+like "$out" '^GPU0 +0000:03:00.0 +GA100 \[A100 SXM4 80GB\]$' 'a GPU'
+like "$out" '^NIC0 +0000:05:00.0 +mlx5_0$' 'a NIC has its name for RDMA'
+like "$out" '^NIC2 +0000:82:00.0 +eth2$' 'or that of its interface'
+is "$(echo "$out" | grep -c ASPEED)" 0 'a VGA that computes nothing is left out'
+is "$(echo "$out" | grep -c '^NV# ')" 0 'words that do not occur are not explained'
+
+# JSON
+dscomm topo --input "$machine" --json --output "$scratch/machine.json"
+is $status 0 'JSON: status'
+python3 - "$scratch/machine.json" <<'END'
+import json
+import sys
+with open(sys.argv[1], encoding="utf-8") as file:
+    tree = json.load(file)
+devices = {device["label"]: device for device in tree["devices"]}
+assert len(devices) == 9 and [node["processors"] for node in tree["numa_nodes"]] == ["0-7", "8-15"]
+assert devices["GPU2"]["links"]["NIC1"] == "PXB" and devices["GPU5"]["numa"] is None
+for one in devices.values():
+    assert one["links"][one["label"]] == "X"
+    for other in devices.values():
+        assert one["links"][other["label"]] == other["links"][one["label"]]
+END
+result $? 'JSON: the same, symmetric'
+
+# NCCL's XML is written and read. It has no host bridges, so all of a NUMA node are PHB.
+dscomm topo --input "$machine" --output "$scratch/nccl.xml"
+is $status 0 'NCCL: written'
+is "$(grep -c '<gpu ' "$scratch/nccl.xml") $(grep -c '<net ' "$scratch/nccl.xml")" '6 3' \
+    'NCCL: all devices'
+like "$(cat "$scratch/nccl.xml")" '^  <cpu numaid="1" affinity="0000ff00">$' 'NCCL: processors'
+dscomm topo --input "$scratch/nccl.xml"
+is $status 0 'NCCL: read'
+like "$out" '^GPU0   X      PIX    PHB    PHB    SYS ' 'NCCL: the same links, but no NODE'
+cat >"$scratch/switched.xml" <<'END'
+<system version="1">
+  <cpu numaid="0" affinity="ffff,00000000" arch="x86_64">
+    <pci busid="0000:07:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">
+      <gpu dev="0" sm="80" rank="0" gdr="1"><nvlink target="0000:c4:00.0" count="12" tclass="0x068000"/></gpu>
+    </pci>
+    <pci busid="0000:0f:00.0" class="0x030200">
+      <gpu dev="1"><nvlink target="0000:c4:00.0" count="6" tclass="0x068000"/><nvlink target="0000:c5:00.0" count="4" tclass="0x068000"/></gpu>
+    </pci>
+    <pci busid="0000:10:00.0" class="0x030200"><gpu dev="2"/></pci>
+  </cpu>
+</system>
+END
+dscomm topo --input "$scratch/switched.xml"
+like "$out" '^GPU0   X      NV10   PHB    0     32-47$' 'NVLinks to switches connect all'
+like "$out" '^NV#   so many NVLinks$' 'which is explained'
+
+# Pictures
+dscomm topo --input "$machine" --format dot
+is "$(echo "$out" | sed -n '1p;$p' | tr '\n' ' ')" 'graph topology { } ' 'Graphviz'
+is "$(echo "$out" | grep -c ' -- ')" "$(($(echo "$out" | grep -c 'label=') - 1))" \
+    'Graphviz: a tree has a line less than nodes'
+dscomm topo --input "$machine" --output "$scratch/matrix.svg"
+python3 -c 'import sys, xml.dom.minidom as m
+tree = m.parse(sys.argv[1])
+assert len(tree.getElementsByTagName("rect")) == 1 + 9 * 9' "$scratch/matrix.svg"
+result $? 'a picture: a field for each pair'
+
+# This machine
+dscomm topo
+is $status 0 'this machine: status'
+like "$out" '^Topology of this machine' 'this machine'
+like "$out" '^NUMA node 0: processors [0-9]' 'its processors'
+
+# What it refuses
+echo '<topology version="2.0"><object' >"$scratch/broken"
+echo '<system><cpu numaid="0">' >"$scratch/unclosed"
+head -c 1000 /dev/zero >"$scratch/zeros"
+{ echo '<system>'; yes '<pci>' | head -100; } >"$scratch/deep"
+while read -r want pattern line; do
+    eval "dscomm topo $line"
+    is $status $want "status of: $line"
+    like "$err" "^dscomm topo: .*$(echo "$pattern" | tr _ ' ')" "sentence of: $line"
+done <<'END'
+2 --format_must_be_text,_json,_dot,_svg_or_nccl,_not_'png' --format png
+2 unexpected_argument_'all' all
+1 No_such_file --input /no/such/file
+1 is_no_XML --input "$scratch/zeros"
+1 no_XML_that_hwloc_has_exported --input "$scratch/broken"
+1 unclosed --input "$scratch/unclosed"
+1 more_than_64_elements_in_each_other --input "$scratch/deep"
+1 --output_/no/such/folder/x:_No_such_file --input "$machine" --output /no/such/folder/x
+END
+
+tap_done
