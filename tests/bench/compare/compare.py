@@ -18,6 +18,7 @@ that they have. Nothing is fetched."""
 
 import argparse
 import collections
+import contextlib
 import json
 import math
 import os
@@ -146,6 +147,9 @@ def run(words, arguments, limit):
             job.wait()
             print(f"# {words[-1]}: no end within {limit} s", file=sys.stderr)
             return []
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(file.name + ".store")  # of torch-loop.py
     if job.returncode:
         print(f"# {words[-1]}: {err.strip()[-300:]}", file=sys.stderr)
         return []
