@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the algorithms of reductions share. */
+/* Functions that the algorithms of reductions share. */
 #ifndef SHM_REDUCE_SHARED_H
 #define SHM_REDUCE_SHARED_H
 

@@ -37,7 +37,7 @@ static const void *key_of(const shared_t *shared, int rank)
     return shared->keys + (size_t)rank * DSCOMM_MEM_KEY_BYTES;
 }
 
-/* Whose memory it is. */
+/* Owners of memory. */
 enum { OF_PROCESS, OF_GROUP, PAGES_OF_PROCESS };
 
 static size_t whole_pages(size_t size)

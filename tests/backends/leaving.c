@@ -332,7 +332,7 @@ static void monitor(job_rank_t *me)
 enum { PLAIN, REGISTERED, ALLOCATED, MEMORY_KINDS };
 static const char *const memory_names[] = {"plain", "registered", "allocated"};
 
-/* What rank 0 has begun when it frees the group. */
+/* The call that rank 0 has begun when it frees the group. */
 typedef struct {
     int memory, broadcasts;
 } begun_t;

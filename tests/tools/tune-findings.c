@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What dscomm tune concludes from times, which are invented here, and the rules
- * that it makes, as the library understands them. */
+/* The conclusions of dscomm tune from times, which are invented here, and the
+ * rules that it makes, as the library understands them. */
 #include "config.h"
 
 #include "tools/tune/findings.h"
@@ -248,7 +248,7 @@ static void test_settings(void)
     g_ptr_array_free(candidates, TRUE);
 }
 
-/* What the user has set is not tried. */
+/* A setting of the user is not tried. */
 static void test_given(void)
 {
     GPtrArray *candidates;

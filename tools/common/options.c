@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Options with their whole numbers as texts, because GLib reads 010 as 8. */
 typedef struct {
@@ -223,4 +224,14 @@ int tool_fail(int status, const char *command, const char *format, ...)
     fputs(line, stderr);
     g_free(line);
     return status;
+}
+
+void tool_progress(const char *format, va_list args)
+{
+    if (!isatty(STDERR_FILENO))
+        return;
+    fprintf(stderr, "\r\033[K");
+    if (format)
+        vfprintf(stderr, format, args);
+    fflush(stderr);
 }

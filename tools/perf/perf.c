@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 #include <time.h>
-#include <unistd.h>
 
 int perf_fail(const char *what)
 {
@@ -24,15 +23,11 @@ void perf_progress(const perf_run_t *run, const char *format, ...)
 {
     va_list args;
 
-    if (run->rank != 0 || !isatty(STDERR_FILENO))
+    if (run->rank != 0)
         return;
-    fprintf(stderr, "\r\033[K");
-    if (format) {
-        va_start(args, format);
-        vfprintf(stderr, format, args);
-        va_end(args);
-    }
-    fflush(stderr);
+    va_start(args, format);
+    tool_progress(format, args);
+    va_end(args);
 }
 
 double perf_now(void)

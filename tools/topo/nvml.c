@@ -11,8 +11,6 @@
 #define LINKS_MOST 18 /* NVML_NVLINK_MAX_LINKS */
 #define SUCCESS 0
 #define ENABLED 1
-#define NVSWITCH 0x068000u
-
 /* nvmlPciInfo_t */
 typedef struct {
     char bus_legacy[16];
@@ -80,9 +78,9 @@ static void links_add(const nvml_t *nvml, const topo_tree_t *tree, void *device,
             nvml->link_remote(device, link, &remote) != SUCCESS)
             continue;
         target = address_of(&remote);
-        topo_nvlink_add(gpu, target,
-                        topo_tree_find(tree, target) ? gpu->class : NVSWITCH,
-                        1);
+        topo_nvlink_add(
+            gpu, target,
+            topo_tree_find(tree, target) ? gpu->class : TOPO_NVSWITCH, 1);
         g_free(target);
     }
 }

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#define NVSWITCH 0x068000u /* PCI class */
-
 static const struct {
     const char *name, *meaning;
 } links[TOPO_LINKS] = {
@@ -193,7 +191,7 @@ static int nvlinks_to(const topo_node_t *gpu, const char *target)
             &g_array_index(gpu->nvlinks, topo_nvlink_t, i);
 
         if (target ? !g_ascii_strcasecmp(link->target, target)
-                   : link->class == NVSWITCH)
+                   : link->class == TOPO_NVSWITCH)
             count += link->count;
     }
     return count;

@@ -16,10 +16,12 @@ typedef enum {
     TOPO_NIC
 } topo_kind_t;
 
+#define TOPO_NVSWITCH 0x068000u /* PCI class of a switch of NVLinks */
+
 /* NVLinks from one GPU to one target. */
 typedef struct {
     char *target; /* PCI address */
-    unsigned class; /* PCI class of the target: 0x068000 is a switch */
+    unsigned class; /* PCI class of the target */
     int count;
 } topo_nvlink_t;
 
@@ -80,7 +82,7 @@ int topo_node_numa(const topo_node_t *node);
 topo_link_t topo_link(const topo_node_t *a, const topo_node_t *b);
 /* "NV4", "PIX"; g_free(). */
 char *topo_link_text(topo_link_t link);
-/* What a kind means, in words; static. */
+/* The meaning of a kind in words; static. */
 const char *topo_link_meaning(topo_link_kind_t kind);
 
 #endif

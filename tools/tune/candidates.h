@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What `dscomm tune` tries. */
+/* The settings and algorithms that `dscomm tune` tries. */
 #ifndef TOOLS_TUNE_CANDIDATES_H
 #define TOOLS_TUNE_CANDIDATES_H
 

@@ -14,7 +14,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The parts of the time by whose ends settings, algorithms and everything are
  * measured, and the limits if that is too short for the least number of rounds.
@@ -40,15 +39,9 @@ void tune_progress(const char *format, ...)
 {
     va_list args;
 
-    if (!isatty(STDERR_FILENO))
-        return;
-    fprintf(stderr, "\r\033[K");
-    if (format) {
-        va_start(args, format);
-        vfprintf(stderr, format, args);
-        va_end(args);
-    }
-    fflush(stderr);
+    va_start(args, format);
+    tool_progress(format, args);
+    va_end(args);
 }
 
 /* Returns the moment after this fraction of the time. */

@@ -106,7 +106,7 @@ static void copy(size_t bytes, int turn)
     memcpy(out, in, bytes);
 }
 
-/* What a result is if each rank's input is its number plus one. */
+/* The result of a call if each rank's input is its number plus one. */
 typedef enum {
     NOTHING, /* not checked */
     SUM,
