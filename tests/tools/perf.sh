@@ -5,8 +5,8 @@
 . "$abs_top_srcdir/tests/tools/fixture.sh"
 
 operations=$("$program" perf --help |
-    sed -n '/^Operations:/,/^$/s/^  \([a-z_]*\) .*/\1/p')
-is "$(echo "$operations" | grep -c .)" 22 'operations in the help'
+    sed -n '/^Operations:/,/^$/s/^  \([a-z_+]*\) .*/\1/p')
+is "$(echo "$operations" | grep -c .)" 26 'operations in the help'
 "$program" perf allreduce >/dev/null 2>"$scratch/err"
 is $? 2 'a misspelt operation: status'
 like "$(cat "$scratch/err")" "no operation 'allreduce'; is all_reduce meant\?" \
@@ -98,6 +98,63 @@ is "$(awk -F, '{ print $1, $7 }' "$scratch/out" | tr '\n' ' ')" \
     'operation place all_reduce out all_reduce in barrier out ' 'CSV: lines'
 is "$(grep -c "$(printf '\r')" "$scratch/err")" 0 'no progress but to a terminal'
 
+# Alternatives
+three=all_reduce,reduce+broadcast,reduce_scatter+all_gather
+for backend in shm tcp; do
+    perf -n 3 --compare $three -b 4 -e 40004 -f 100 -d int32,bfloat16 -t 0.0005 \
+        --backend $backend
+    is "$status $(rows | grep -c .) $(column 10)" '0 36 0 ' \
+        "$backend: 3 sizes of 2 types, 3 alternatives, 2 places" || echo "# $err"
+    like "$out" '^# Out of bounds values : 0 OK, all alternatives have the same results$' \
+        "$backend: results are equal"
+    like "$out" '^# int32, out of place:$' "$backend: which one wins"
+    like "$out" '^#   4 B.*: (all_reduce|reduce.*) (is .* times as fast as|and .* take the same time)' \
+        "$backend: for which sizes"
+done
+is "$(rows | awk '{ print $5 }' | sort | uniq -c | awk '{ print $1, $2 }' | tr '\n' ' ')" \
+    '18 in 18 out ' 'both places'
+perf -n 2 --compare all_gather,gather+broadcast -b 64 -e 64 -t 0.0005 --csv
+is "$(awk -F, '{ print NF }' "$scratch/out" | sort -u)" 24 'alternatives as CSV: fields'
+is "$(awk -F, '{ print $1, $6 }' "$scratch/out" | tr '\n' ' ')" \
+    'operation place all_gather out gather+broadcast out all_gather in gather+broadcast in ' \
+    'alternatives as CSV: lines'
+perf -n 4 --compare broadcast,scatter+all_gather -r rotate -b 100 -e 100 -t 0.0005 --json
+is $status 0 'alternatives as JSON'
+like "$out" '"format" : "dscomm-perf-compare"' 'alternatives as JSON: format'
+like "$out" '"sentence" : "100 B: ' 'alternatives as JSON: findings'
+like "$out" '"wire_bytes" : 93\.75,' \
+    'alternatives as JSON: 3 of 4 ranks get 25 bytes from one, and 75 from each'
+perf -n 2 --compare put,bandwidth -b 64 -e 64 -t 0.0005 --backend shm
+is "$status $(column 10)" '0 0 ' 'puts and messages'
+DSCOMM_ALGORITHM=all_reduce:ring perf -n 2 --compare all_reduce,reduce+broadcast \
+    -b 8K -e 8K -t 0.0005 --backend tcp
+is "$(rows | awk '$6 == "all_reduce" { print $12, $13, $14, $15, $16 }' | sort -u)" \
+    '2 8192 8192 28672 ring' 'costs of the algorithm that ran'
+
+# Pictures
+if "$program" perf -n 1 all_reduce -b 8 -e 8 -i 1 --plot "$scratch/x.png" \
+    >/dev/null 2>"$scratch/err"; then
+    is "$(head -c 4 "$scratch/x.png" | tr -d '\211')" PNG 'a picture as PNG'
+    perf -n 2 --compare $three -b 8 -e 64 -t 0.0005 --plot "$scratch/x.svg"
+    is "$status $(grep -c '<svg' "$scratch/x.svg")" '0 1' 'a picture as SVG'
+    perf -n 2 all_reduce -b 8 -e 8 -t 0.0005 --plot "$scratch/x.gif"
+    like "$err" '^dscomm perf: --plot .*x.gif: pictures are PNG or SVG' 'no other format'
+    is "$status $(grep -c . "$scratch/err")" '1 1' 'which is said once, before anything else'
+    perf -n 2 all_reduce -b 8 -e 8 -t 0.0005 --plot /no/such/folder/x.png
+    like "$err" '^dscomm perf: --plot /no/such/folder/x.png: ' 'a folder that is not there'
+    perf -n 1 barrier -t 0.0005 --plot "$scratch/y.png"
+    like "$err" '^dscomm perf: --plot .*y.png: there is nothing to draw' 'no sizes'
+    is "$status $(find "$scratch" -name 'y.png*' | grep -c .)" '1 0' 'and no picture'
+    if [ -c /dev/full ]; then
+        ln -s /dev/full "$scratch/full.png"
+        perf -n 1 all_reduce -b 8 -e 8 -t 0.0005 --plot "$scratch/full.png"
+        is $status 1 'a picture on a full disk: status'
+        like "$err" '^dscomm perf: --plot .*full.png: No space' 'a picture on a full disk'
+    fi
+else
+    like "$(cat "$scratch/err")" 'built without cairo.*libcairo2-dev' 'no pictures without cairo'
+fi
+
 # What was chosen by trial, in every form.
 if [ "$(nproc)" -gt 1 ]; then
     choice='(plain|streaming) stores \(a piece: plain [0-9.]+ us, streaming [0-9.]+ us\)'
@@ -152,6 +209,15 @@ refusals()
 	2 no_form_that_returns_a_work -n 2 all_gather_blob -m 2
 	2 needs_2_ranks latency
 	2 --no-such-option --no-such-option
+	2 needs_two_operations_or_more -n 2 --compare all_reduce
+	2 needs_two_operations_or_more -n 2 --compare ''
+	2 no_operation_'reduc' -n 2 --compare reduc,reduce+broadcast
+	2 have_different_results -n 2 --compare all_reduce,all_gather
+	2 --compare_has_the_operations -n 2 --compare all_reduce,reduce+broadcast reduce
+	2 exclude_each_other -n 2 --compare all_reduce,reduce+broadcast -m 2
+	2 exclude_each_other -n 2 --compare all_reduce,reduce+broadcast --async
+	2 exclude_each_other -n 2 --compare all_reduce,reduce+broadcast --compress onebit
+	2 none_of_these_operators -n 2 --compare all_reduce,reduce+broadcast -o mulsum
 	2 --save_needs_a_file -n 2 all_reduce -e 8 --save ''
 	2 --against_needs_a_file -n 2 all_reduce -e 8 --against ''
 	1 --save_/no/such/folder/x -n 2 all_reduce -e 8 --save /no/such/folder/x

@@ -10,6 +10,7 @@
 
 #include "tools/perf/measure.h"
 #include "tools/perf/roof.h"
+#include "tools/perf/sequences.h"
 #include "tools/perf/verify.h"
 
 #include <stdbool.h>
@@ -29,15 +30,29 @@
 #define CHECKED_MOST ((size_t)128 << 20)
 #define ALIGNMENT ((size_t)64)
 
-static const char *name_of(const perf_call_t *call, size_t count, int async)
+static const char *name_of(const perf_call_t *call, dscomm_coll_t coll,
+                           size_t count, int async)
 {
     const char *name;
 
-    if (dscomm_group_algorithm(
-            call->group, (dscomm_coll_t)call->operation->coll, call->dtype,
-            call->op, count, async, &name) != DSCOMM_OK)
+    if (dscomm_group_algorithm(call->group, coll, call->dtype, call->op, count,
+                               async, &name) != DSCOMM_OK)
         return "unknown";
     return name;
+}
+
+/* The algorithm of part `number` of a sequence; the count argument of that call
+ * is all elements, or a rank's part. */
+static const char *part_name(const perf_call_t *call, int number)
+{
+    dscomm_coll_t coll = perf_parts(call->operation)[number];
+    const size_t ranks = (size_t)call->ranks;
+    const bool whole =
+        coll == DSCOMM_COLL_REDUCE || coll == DSCOMM_COLL_BROADCAST;
+
+    if (!whole && call->total % ranks)
+        coll = perf_coll_v(coll);
+    return name_of(call, coll, whole ? call->total : call->total / ranks, 0);
 }
 
 /* Collectives that the library may fuse, if they are small. */
@@ -47,22 +62,25 @@ static bool can_fuse(const perf_call_t *call)
            call->operation->coll == DSCOMM_COLL_BROADCAST;
 }
 
-/* The name of the algorithm that serves call; "native" for the backend's own;
- * "-" if there is none; "one/all" for coalesced calls, if all of them as one
- * call would have another. Valid until the next call of this function. */
-static const char *find_algorithm(const perf_options_t *options,
-                                  const perf_call_t *call)
+const char *perf_algorithm(const perf_options_t *options,
+                           const perf_call_t *call)
 {
     static char both[80];
     const size_t aggregate = (size_t)MAX(call->aggregate, 1);
     const char *one, *all;
 
+    if (perf_parts(call->operation)) {
+        g_snprintf(both, sizeof both, "%s+%s", part_name(call, 0),
+                   part_name(call, 1));
+        return both;
+    }
     if (call->operation->coll < 0)
         return "-";
-    one = name_of(call, call->count, options->async || aggregate > 1);
+    const dscomm_coll_t coll = (dscomm_coll_t)call->operation->coll;
+    one = name_of(call, coll, call->count, options->async || aggregate > 1);
     if (aggregate == 1 || !can_fuse(call))
         return one;
-    all = name_of(call, call->count * aggregate, 1);
+    all = name_of(call, coll, call->count * aggregate, 1);
     if (strcmp(one, all) == 0)
         return one;
     g_snprintf(both, sizeof both, "%s/%s", one, all);
@@ -309,6 +327,87 @@ static dscomm_status_t time_loop(const loop_t *loop, perf_times_t *ret_times)
     return status;
 }
 
+/* Plans each loop as if it were alone; then all get the number of batches of
+ * the one that needs fewest, with as many calls in each as the plan has in
+ * all. */
+static dscomm_status_t plan_turns(const loop_t *loops, size_t count,
+                                  perf_times_t *times)
+{
+    dscomm_status_t status = DSCOMM_OK;
+    size_t batches = BATCHES_MAX;
+    double one;
+
+    for (size_t i = 0; i < count && status == DSCOMM_OK; i++) {
+        status = estimate(&loops[i], &one);
+        if (status != DSCOMM_OK)
+            return status;
+        plan(loops[i].run->options, one, &times[i]);
+        batches = MIN(batches, times[i].batches);
+    }
+    for (size_t i = 0; i < count && status == DSCOMM_OK; i++) {
+        times[i].calls = times[i].calls * times[i].batches / batches;
+        times[i].batches = batches;
+        if (loops[i].run->options->warmup > 0)
+            status =
+                batch(&loops[i], (size_t)loops[i].run->options->warmup, &one);
+    }
+    return status;
+}
+
+/* Runs the batches, one of each loop in turn; samples has room for all of
+ * them. */
+static dscomm_status_t run_turns(const loop_t *loops, size_t count,
+                                 const perf_times_t *times, double *samples)
+{
+    dscomm_status_t status = DSCOMM_OK;
+    const size_t batches = times->batches;
+
+    for (size_t b = 0; b < batches; b++)
+        for (size_t i = 0; i < count && status == DSCOMM_OK; i++)
+            status =
+                batch(&loops[i], times[i].calls, &samples[i * batches + b]);
+    if (status != DSCOMM_OK)
+        return status;
+    return slowest(loops, samples, count * batches);
+}
+
+static loop_t loop_new(perf_run_t *run, perf_call_t *call, perf_place_t place)
+{
+    const bool rotates = perf_flags(call->operation) & PERF_ROOTED &&
+                         run->options->root == PERF_ROOT_ROTATES;
+
+    return (loop_t){run, call, perf_step(run->options, call), place, rotates};
+}
+
+dscomm_status_t perf_time_in_turn(perf_run_t *run, perf_call_t *calls,
+                                  size_t count, perf_place_t place,
+                                  perf_times_t *ret_times)
+{
+    loop_t *loops = g_new(loop_t, count);
+    double *samples = NULL;
+    dscomm_status_t status;
+
+    for (size_t i = 0; i < count; i++)
+        loops[i] = loop_new(run, &calls[i], place);
+    status = plan_turns(loops, count, ret_times);
+    if (status == DSCOMM_OK) {
+        samples = g_new(double, count * ret_times->batches);
+        status = run_turns(loops, count, ret_times, samples);
+    }
+    for (size_t i = 0; i < count && status == DSCOMM_OK; i++) {
+        const size_t batches = ret_times[i].batches;
+        const int messages = calls[i].operation->messages;
+        double *own = &samples[i * batches];
+
+        for (size_t b = 0; b < batches; b++)
+            own[b] /= messages;
+        perf_times_fill(own, batches, &ret_times[i]);
+    }
+    g_free(samples);
+    g_free(loops);
+    return status;
+}
+
 dscomm_status_t perf_time(perf_run_t *run, perf_call_t *call, perf_call_fn step,
                           perf_times_t *ret_times)
 {
@@ -383,6 +482,14 @@ static dscomm_status_t loop_check(const loop_t *loop, gint64 *ret_wrong)
     return status;
 }
 
+dscomm_status_t perf_check(perf_run_t *run, perf_call_t *call,
+                           perf_place_t place, gint64 *ret_wrong)
+{
+    const loop_t loop = loop_new(run, call, place);
+
+    return loop_check(&loop, ret_wrong);
+}
+
 /* Measures which part of the call's time is hidden by a computation of equal
  * length, as OSU defines it. */
 static dscomm_status_t measure_hidden(const loop_t *loop, perf_figure_t *figure)
@@ -437,7 +544,7 @@ static dscomm_status_t check_last(const loop_t *loop, gint64 *ret_wrong)
 static dscomm_status_t measure_place(perf_run_t *run, perf_call_t *call,
                                      perf_place_t place, perf_figure_t *figure)
 {
-    loop_t loop = {run, call, perf_step(run->options, call), place, false};
+    const loop_t loop = loop_new(run, call, place);
     const int root = call->root;
     dscomm_status_t status = DSCOMM_OK;
 
@@ -446,8 +553,6 @@ static dscomm_status_t measure_place(perf_run_t *run, perf_call_t *call,
     perf_fill(call, 0);
     if (run->options->checks > 0)
         status = loop_check(&loop, &figure->wrong);
-    loop.rotates = perf_kind(call->operation)->flags & PERF_ROOTED &&
-                   run->options->root == PERF_ROOT_ROTATES;
     if (status == DSCOMM_OK)
         status = time_loop(&loop, &figure->times);
     if (status == DSCOMM_OK && run->options->checks > 0)
@@ -468,7 +573,7 @@ static double find_roof(perf_run_t *run, const perf_call_t *call,
 
 static int shown_root(const perf_run_t *run, const perf_call_t *call)
 {
-    if (!(perf_kind(call->operation)->flags & PERF_ROOTED))
+    if (!(perf_flags(call->operation) & PERF_ROOTED))
         return -1;
     return run->options->root == PERF_ROOT_ROTATES ? PERF_ROOT_ROTATES
                                                    : call->root;
@@ -483,7 +588,7 @@ int perf_measure(perf_run_t *run, perf_call_t *call, perf_row_t *ret_row)
                       .root = shown_root(run, call),
                       .bytes = call->total * call->size,
                       .count = call->count,
-                      .algorithm = find_algorithm(run->options, call)};
+                      .algorithm = perf_algorithm(run->options, call)};
     dscomm_status_t status = DSCOMM_OK;
 
     for (perf_place_t place = 0; place < PERF_PLACES; place++) {

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "tools/perf/operations.h"
+#include "tools/perf/sequences.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -305,11 +306,31 @@ static const perf_operation_t operations[] = {
      call_put, PERF_GETS_FIRST, PERF_OUT | PERF_ACCESSES, WINDOW},
     {"get", "rank 1 gets from memory of rank 0, many times; per get", -1,
      call_get, PERF_GETS_FIRST, PERF_OUT | PERF_ACCESSES, WINDOW},
+    {"reduce+broadcast", "all_reduce by way of a root", -1,
+     perf_reduce_broadcast, PERF_GETS_REDUCED, PERF_BOTH | PERF_ROOTED, 1},
+    {"reduce_scatter+all_gather", "all_reduce by parts", -1,
+     perf_reduce_scatter_all_gather, PERF_GETS_REDUCED,
+     PERF_BOTH | PERF_BALANCED, 1},
+    {"gather+broadcast", "all_gather by way of a root", -1,
+     perf_gather_broadcast, PERF_GETS_ALL, PERF_BOTH | PERF_ROOTED, 1},
+    {"scatter+all_gather", "broadcast by parts", -1, perf_scatter_all_gather,
+     PERF_GETS_ROOT, PERF_IN | PERF_BALANCED, 1},
 };
 
 const perf_kind_t *perf_kind(const perf_operation_t *operation)
 {
     return &kinds[operation->gets];
+}
+
+unsigned perf_flags(const perf_operation_t *operation)
+{
+    return operation->flags | perf_kind(operation)->flags;
+}
+
+bool perf_is_alike(const perf_operation_t *a, const perf_operation_t *b)
+{
+    return a->gets == b->gets &&
+           (a->flags & PERF_UNEVEN) == (b->flags & PERF_UNEVEN);
 }
 
 const perf_operation_t *perf_operation(size_t index)
@@ -381,12 +402,25 @@ static perf_block_t uneven_block(size_t total, int ranks, int number)
     return block;
 }
 
+/* Returns part `number` of total elements; the first parts have one more if
+ * they cannot be equal. */
+static perf_block_t balanced_block(size_t total, int ranks, int number)
+{
+    size_t even = total / (size_t)ranks, more = total % (size_t)ranks;
+    size_t before = (size_t)number;
+
+    return (perf_block_t){even * before + MIN(before, more),
+                          even + (before < more)};
+}
+
 perf_block_t perf_call_block(const perf_call_t *call, int who)
 {
     size_t even = call->total / (size_t)call->ranks;
 
     if (call->operation->flags & PERF_UNEVEN)
         return uneven_block(call->total, call->ranks, who);
+    if (call->operation->flags & PERF_BALANCED)
+        return balanced_block(call->total, call->ranks, who);
     return (perf_block_t){even * (size_t)who, even};
 }
 
@@ -435,7 +469,7 @@ void perf_call_size(perf_call_t *call, size_t bytes)
         elements = call->count * (size_t)call->ranks;
     }
     call->total = elements;
-    if (operation->flags & PERF_UNEVEN)
+    if (operation->flags & (PERF_UNEVEN | PERF_BALANCED))
         fill_arrays(call);
 }
 

@@ -42,6 +42,7 @@ enum {
     PERF_BOTH = PERF_OUT | PERF_IN,
     PERF_UNEVEN = 1 << 2, /* blocks of different sizes */
     PERF_ACCESSES = 1 << 6, /* puts or gets, which not all backends have */
+    PERF_BALANCED = 1 << 7, /* blocks as equal as possible */
     /* of a kind: */
     PERF_REDUCES = 1 << 3,
     PERF_ROOTED = 1 << 4,
@@ -78,6 +79,11 @@ struct perf_operation {
 };
 
 const perf_kind_t *perf_kind(const perf_operation_t *operation);
+
+/* Returns the flags of the operation and of its kind. */
+unsigned perf_flags(const perf_operation_t *operation);
+/* Returns whether the operations have the same inputs and results. */
+bool perf_is_alike(const perf_operation_t *a, const perf_operation_t *b);
 
 /* Returns operation index = 0, 1, ...; NULL after the last. */
 const perf_operation_t *perf_operation(size_t index);

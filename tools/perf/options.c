@@ -5,6 +5,7 @@
 #include "lib/base/nearest.h"
 #include "tools/perf/operations.h"
 #include "tools/perf/options.h"
+#include "tools/perf/sequences.h"
 
 #include <dscomm/codec.h>
 #include <float.h>
@@ -44,7 +45,7 @@ static const struct {
 
 /* The options as GOption stores them. */
 typedef struct {
-    char *min, *max, *step, *dtypes, *ops, *root;
+    char *min, *max, *step, *dtypes, *ops, *root, *compare;
     char *numbers[G_N_ELEMENTS(numbers)];
 } words_t;
 
@@ -108,7 +109,7 @@ static char *describe_operations(void)
     const perf_operation_t *operation;
 
     for (size_t i = 0; (operation = perf_operation(i)); i++)
-        g_string_append_printf(text, "  %-18s %s\n", operation->name,
+        g_string_append_printf(text, "  %-25s  %s\n", operation->name,
                                operation->summary);
     g_string_append(text, "\nIn its own job (-n) or under any launcher. Sizes "
                           "are bytes and may end in K, M, G\nor T, of 1024.");
@@ -149,6 +150,8 @@ static bool options_parse(int *argc, char ***argv, perf_options_t *o,
          "NAME"},
         {"compress", 0, 0, G_OPTION_ARG_STRING, &o->compress,
          "Compressed all_reduce beside the plain one", "CODEC"},
+        {"compare", 0, 0, G_OPTION_ARG_STRING, &w->compare,
+         "Operations with the same result, in turn", "LIST"},
         {"async", 0, 0, G_OPTION_ARG_NONE, &o->async,
          "Start calls, and wait for their works", NULL},
         {"overlap", 0, 0, G_OPTION_ARG_NONE, &o->overlap,
@@ -165,6 +168,8 @@ static bool options_parse(int *argc, char ***argv, perf_options_t *o,
          "Write a baseline, as JSON", "FILE"},
         {"against", 0, 0, G_OPTION_ARG_FILENAME, &o->against,
          "Compare with a baseline", "FILE"},
+        {"plot", 0, 0, G_OPTION_ARG_FILENAME, &o->plot,
+         "Draw times and bandwidths, as PNG or SVG", "FILE"},
         {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
     char *description = describe_operations();
@@ -388,7 +393,8 @@ bool perf_is_selected(const perf_options_t *options,
     if (!(perf_kind(operation)->flags & PERF_REDUCES))
         return op == DSCOMM_SUM;
     return options->ops[op] && dscomm_op_applies(op, dtype) &&
-           (op != DSCOMM_PREMUL_SUM || !(operation->flags & PERF_UNEVEN));
+           (op != DSCOMM_PREMUL_SUM ||
+            !(operation->flags & PERF_UNEVEN || perf_parts(operation)));
 }
 
 /* Returns whether any selected type and operator can be measured with this
@@ -439,7 +445,8 @@ static void add_all(const perf_options_t *options, GPtrArray *chosen)
 
     for (size_t i = 0; (operation = perf_operation(i)); i++)
         if ((operation->coll >= 0 || !needs_works(options)) &&
-            !(operation->flags & PERF_ACCESSES) && has_any(options, operation))
+            !(operation->flags & PERF_ACCESSES) && !perf_parts(operation) &&
+            has_any(options, operation))
             g_ptr_array_add(chosen, (gpointer)operation);
 }
 
@@ -503,7 +510,7 @@ static int check_compress(const perf_options_t *o, char *const *names)
     } others[] = {
         {"-m", o->aggregate > 1},    {"--overlap", o->overlap},
         {"--save", o->save != NULL}, {"--against", o->against != NULL},
-        {"-r", o->root != 0},
+        {"-r", o->root != 0},        {"--plot", o->plot != NULL},
     };
 
     if (!dscomm_codec_find(o->compress))
@@ -536,6 +543,68 @@ static int check_compress(const perf_options_t *o, char *const *names)
     return TOOL_OK;
 }
 
+/* Whether the other options are compatible with --compare. */
+static int check_compare(const perf_options_t *o, char *const *names)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } others[] = {
+        {"--compress", o->compress != NULL},
+        {"-m", o->aggregate > 1},
+        {"--async", o->async},
+        {"--against", o->against != NULL},
+        {"-r all", o->root == PERF_ROOT_ALL},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
+        if (others[i].given)
+            return tool_fail(TOOL_USAGE, "perf",
+                             "--compare and %s exclude each other",
+                             others[i].name);
+    if (names[0])
+        return tool_fail(TOOL_USAGE, "perf",
+                         "--compare has the operations; leave out %s",
+                         names[0]);
+    return TOOL_OK;
+}
+
+/* Whether the operations have the same result. */
+static int check_alternatives(const perf_options_t *o)
+{
+    const perf_operation_t *const *alternatives = o->operations;
+
+    if (!alternatives[0] || !alternatives[1])
+        return tool_fail(TOOL_USAGE, "perf",
+                         "--compare needs two operations or more, separated "
+                         "by commas, as all_reduce,reduce+broadcast");
+    for (size_t i = 1; alternatives[i]; i++)
+        if (!perf_is_alike(alternatives[0], alternatives[i]))
+            return tool_fail(TOOL_USAGE, "perf",
+                             "--compare: %s and %s have different results; "
+                             "'dscomm perf --help' lists the operations",
+                             alternatives[0]->name, alternatives[i]->name);
+    return TOOL_OK;
+}
+
+/* Fills options->operations from the list. */
+static int select_alternatives(perf_options_t *o, const char *list,
+                               char *const *names)
+{
+    char **alternatives = g_strsplit(list, ",", -1);
+    int status = check_compare(o, names);
+
+    if (status == TOOL_OK && alternatives[0])
+        status = select_operations(o, alternatives);
+    else if (status == TOOL_OK)
+        o->operations = g_new0(const perf_operation_t *, 1);
+    if (status == TOOL_OK)
+        status = check_alternatives(o);
+    o->compare = true;
+    g_strfreev(alternatives);
+    return status;
+}
+
 static int options_interpret(const words_t *w, char **names, perf_options_t *o)
 {
     int status = read_numbers(w, o);
@@ -553,8 +622,10 @@ static int options_interpret(const words_t *w, char **names, perf_options_t *o)
                            o->ops, DSCOMM_OP_COUNT);
     if (status == TOOL_OK)
         status = read_root(w->root, &o->root);
-    if (status == TOOL_OK && o->compress)
+    if (status == TOOL_OK && o->compress && !w->compare)
         status = check_compress(o, names);
+    else if (status == TOOL_OK && w->compare)
+        status = select_alternatives(o, w->compare, names);
     else if (status == TOOL_OK)
         status = select_operations(o, names);
     return status;
@@ -568,6 +639,7 @@ static void clear_words(words_t *w)
     g_free(w->dtypes);
     g_free(w->ops);
     g_free(w->root);
+    g_free(w->compare);
     for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++)
         g_free(w->numbers[i]);
 }
@@ -601,5 +673,6 @@ void perf_options_clear(perf_options_t *o)
     g_free(o->compress);
     g_free(o->save);
     g_free(o->against);
+    g_free(o->plot);
     memset(o, 0, sizeof *o);
 }

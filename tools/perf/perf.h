@@ -40,6 +40,8 @@ typedef struct {
     gboolean unpinned, no_roof;
     gboolean json, csv;
     char *save, *against;
+    gboolean compare; /* the operations are alternatives */
+    char *plot; /* file of a picture, or NULL */
 } perf_options_t;
 
 /* In place or out of place; some operations have only one of them. */

@@ -2,6 +2,7 @@
 /* The report, see report.h: to stdout in one form, and to a file. */
 #include "config.h"
 
+#include "tools/common/topology.h"
 #include "tools/perf/baseline.h"
 #include "tools/perf/operations.h"
 #include "tools/perf/ranks.h"
@@ -158,7 +159,7 @@ static const char *mode(const perf_options_t *options)
     return options->async ? "async" : "blocking";
 }
 
-static void table_begin(const perf_run_t *run)
+void perf_report_head(const perf_run_t *run)
 {
     const perf_options_t *o = run->options;
 
@@ -311,7 +312,7 @@ static void table_end(const perf_run_t *run, char *const *warnings)
         printf("# Warning: %s\n", warnings[i]);
 }
 
-static const perf_form_t form_table = {table_begin, operation, table_row,
+static const perf_form_t form_table = {perf_report_head, operation, table_row,
                                        table_end};
 
 /* JSON: one object that describes the run, with its rows. Numbers have as many
@@ -352,8 +353,19 @@ static void rank_add(JsonBuilder *json, const perf_run_t *run, int number)
     json_builder_end_object(json);
 }
 
+/* The model of the machine's processors; NULL: unknown. */
+static const char *processor_name(const perf_run_t *run)
+{
+    const hwloc_obj_t package =
+        run->topology
+            ? hwloc_get_obj_by_type(run->topology->hwloc, HWLOC_OBJ_PACKAGE, 0)
+            : NULL;
+
+    return package ? hwloc_obj_get_info_by_name(package, "CPUModel") : NULL;
+}
+
 /* Begins with what is known before the rows. */
-static JsonBuilder *json_new(const perf_run_t *run)
+static JsonBuilder *json_new(const perf_run_t *run, const char *format)
 {
     JsonBuilder *json = json_builder_new();
     GDateTime *now = g_date_time_new_now_utc();
@@ -362,12 +374,13 @@ static JsonBuilder *json_new(const perf_run_t *run)
 
     uname(&system);
     tool_json_object(json, NULL);
-    tool_json_text(json, "format", PERF_FORMAT);
+    tool_json_text(json, "format", format);
     tool_json_number(json, "format_version", PERF_FORMAT_VERSION);
     tool_json_text(json, "dscomm", dscomm_version_string());
     tool_json_text(json, "time", time);
     tool_json_text(json, "kernel", system.release);
     tool_json_text(json, "machine", system.machine);
+    tool_json_text(json, "processor", processor_name(run));
     tool_json_text(json, "cpu_features", dscomm_cpu_features());
     tool_json_text(json, "backend", dscomm_group_backend(run->group));
     options_add(json, run->options);
@@ -397,8 +410,7 @@ static void figure_add(const perf_run_t *run, JsonBuilder *json,
     json_builder_end_object(json);
 }
 
-static void json_row(const perf_run_t *run, JsonBuilder *json,
-                     const perf_row_t *row)
+void perf_report_row_begin(JsonBuilder *json, const perf_row_t *row)
 {
     tool_json_object(json, NULL);
     tool_json_text(json, "operation", row->operation->name);
@@ -411,24 +423,40 @@ static void json_row(const perf_run_t *run, JsonBuilder *json,
     else
         tool_json_number(json, "root", row->root);
     tool_json_text(json, "algorithm", row->algorithm);
+}
+
+static void json_row(const perf_run_t *run, JsonBuilder *json,
+                     const perf_row_t *row)
+{
+    perf_report_row_begin(json, row);
     figure_add(run, json, "out_of_place", &row->figures[PERF_OUT_OF_PLACE]);
     figure_add(run, json, "in_place", &row->figures[PERF_IN_PLACE]);
     json_builder_end_object(json);
 }
 
 /* Frees json and returns the text; g_free(). */
-static char *json_end(const perf_run_t *run, JsonBuilder *json,
-                      char *const *warnings)
+static char *json_close(const perf_run_t *run, JsonBuilder *json,
+                        char *const *warnings)
 {
     GString *text = g_string_new(NULL);
+
+    tool_json_real(json, "wrong", NULL,
+                   run->options->checks > 0 ? (double)run->wrong : NAN);
+    tool_json_texts(json, "warnings", warnings);
+    json_builder_end_object(json);
+    tool_json_end(json, true, text);
+    return g_string_free(text, false);
+}
+
+/* Ends the rows, and adds what is known about all of them. */
+static void json_end_rows(const perf_run_t *run, JsonBuilder *json)
+{
     double rate;
     char tuning[TUNING_TEXT];
     size_t bytes;
 
     perf_roof_copy(run, &bytes, &rate);
     json_builder_end_array(json);
-    tool_json_real(json, "wrong", NULL,
-                   run->options->checks > 0 ? (double)run->wrong : NAN);
     tool_json_real(json, "average_busbw_gbs", "%.4f",
                    run->figures ? run->busbw_sum / (double)run->figures : 0);
     tool_json_object(json, "copy");
@@ -439,23 +467,24 @@ static char *json_end(const perf_run_t *run, JsonBuilder *json,
                    run->line > 0 ? run->line : NAN);
     tool_json_text(json, "chosen_by_trial",
                    tuning_text(run, tuning) ? tuning : NULL);
-    tool_json_texts(json, "warnings", warnings);
-    json_builder_end_object(json);
-    tool_json_end(json, true, text);
-    return g_string_free(text, false);
 }
 
-void perf_report_begin(const perf_run_t *run)
+void perf_report_open(const perf_run_t *run, const char *format)
 {
     const perf_options_t *o = run->options;
     perf_report_t *report = run->report;
 
     report->form = o->json ? NULL : o->csv ? &form_csv : &form_table;
     report->warnings = g_ptr_array_new_with_free_func(g_free);
-    if (report->form)
-        report->form->begin(run);
-    if (!report->form || o->save)
-        report->json = json_new(run);
+    if (!report->form || o->save || o->plot)
+        report->json = json_new(run, format);
+}
+
+void perf_report_begin(const perf_run_t *run)
+{
+    perf_report_open(run, PERF_FORMAT);
+    if (run->report->form)
+        run->report->form->begin(run);
 }
 
 void perf_report_operation(const perf_run_t *run,
@@ -560,22 +589,48 @@ static void warn_of_noise(const perf_run_t *run, double line_now)
              run->noisy, run->figures);
 }
 
-void perf_report_end(const perf_run_t *run, double line_now)
+/* Makes the warnings. Returns them, NULL at the end. */
+static char *const *warnings_new(const perf_run_t *run, double line_now)
 {
-    perf_report_t *report = run->report;
-    char *const *warnings;
-
     warn_of_sharing(run);
     warn_of_baseline(run);
     warn_of_noise(run, line_now);
-    g_ptr_array_add(report->warnings, NULL);
-    warnings = (char *const *)report->warnings->pdata;
+    g_ptr_array_add(run->report->warnings, NULL);
+    return (char *const *)run->report->warnings->pdata;
+}
+
+static void json_finish(const perf_run_t *run, char *const *warnings)
+{
+    perf_report_t *report = run->report;
+
     if (report->json)
-        report->text = json_end(run, g_steal_pointer(&report->json), warnings);
-    if (report->form)
-        report->form->end(run, warnings);
-    else
+        report->text =
+            json_close(run, g_steal_pointer(&report->json), warnings);
+    if (!report->form)
         fputs(report->text, stdout);
+}
+
+void perf_report_close(const perf_run_t *run, double line_now)
+{
+    char *const *warnings = warnings_new(run, line_now);
+    const perf_form_t *form = run->report->form;
+
+    json_finish(run, warnings);
+    for (int i = 0; warnings[i] && form; i++)
+        fprintf(form == &form_csv ? stderr : stdout, "%s%s\n",
+                form == &form_csv ? "dscomm perf: warning: " : "# Warning: ",
+                warnings[i]);
+}
+
+void perf_report_end(const perf_run_t *run, double line_now)
+{
+    char *const *warnings = warnings_new(run, line_now);
+
+    if (run->report->json)
+        json_end_rows(run, run->report->json);
+    json_finish(run, warnings);
+    if (run->report->form)
+        run->report->form->end(run, warnings);
 }
 
 void perf_report_clear(perf_report_t *report)

@@ -16,6 +16,15 @@ struct perf_report {
     GPtrArray *warnings;
 };
 
+/* For reports with rows of their own: makes the JSON, if it is wanted, to the
+ * beginning of its rows; prints the lines before a table; begins a row with
+ * what identifies it; and ends the JSON, which has "wrong" and the warnings
+ * last, and prints it, or the warnings. */
+void perf_report_open(const perf_run_t *run, const char *format);
+void perf_report_head(const perf_run_t *run);
+void perf_report_row_begin(JsonBuilder *json, const perf_row_t *row);
+void perf_report_close(const perf_run_t *run, double line_now);
+
 void perf_report_begin(const perf_run_t *run);
 void perf_report_operation(const perf_run_t *run,
                            const perf_operation_t *operation);

@@ -6,9 +6,11 @@
 #include "tools/common/save.h"
 #include "tools/common/topology.h"
 #include "tools/perf/baseline.h"
+#include "tools/perf/compare.h"
 #include "tools/perf/measure.h"
 #include "tools/perf/operations.h"
 #include "tools/perf/options.h"
+#include "tools/perf/picture.h"
 #include "tools/perf/ranks.h"
 #include "tools/perf/report.h"
 #include "tools/perf/roof.h"
@@ -60,8 +62,8 @@ static int run_measure_sizes(perf_run_t *run, perf_call_t *call)
 static int measure_roots(perf_run_t *run, perf_call_t *call)
 {
     int root = run->options->root;
-    bool all = root == PERF_ROOT_ALL &&
-               perf_kind(call->operation)->flags & PERF_ROOTED;
+    bool all =
+        root == PERF_ROOT_ALL && perf_flags(call->operation) & PERF_ROOTED;
     int first = all ? 0 : MAX(root, 0);
     int status = TOOL_OK;
 
@@ -154,10 +156,8 @@ static int register_buffers(perf_run_t *run)
 static int measure_all(perf_run_t *run)
 {
     const perf_options_t *o = run->options;
-    int status = register_buffers(run);
+    int status = TOOL_OK;
 
-    if (status != TOOL_OK)
-        return status;
     if (run->report)
         perf_report_begin(run);
     for (size_t i = 0; o->operations[i] && status == TOOL_OK; i++) {
@@ -177,6 +177,8 @@ static int open_files(const perf_options_t *o, perf_baseline_t **ret_baseline,
                       tool_save_t **ret_save)
 {
     if (o->against && perf_baseline_load(o->against, ret_baseline) != TOOL_OK)
+        return TOOL_FAILED;
+    if (o->plot && perf_picture_check(o->plot) != TOOL_OK)
         return TOOL_FAILED;
     if (!o->save)
         return TOOL_OK;
@@ -201,9 +203,13 @@ static int check_files(const perf_options_t *options)
 
 static int close_files(perf_run_t *run, tool_save_t *save, int status)
 {
-    int error = tool_save_end(save, run->report->text);
+    const char *text = run->report->text;
+    int error = tool_save_end(save, text);
 
     perf_baseline_free(run->baseline);
+    if (text && run->options->plot &&
+        perf_picture(run->options->plot, &text, 1) != TOOL_OK)
+        status = TOOL_FAILED;
     if (error)
         status = tool_fail(TOOL_FAILED, "perf", "--save %s: %s",
                            run->options->save, g_strerror(error));
@@ -222,7 +228,9 @@ static int run_measured(perf_run_t *run)
         return status;
     }
     perf_roof_begin(run);
-    status = measure_all(run);
+    status = register_buffers(run);
+    if (status == TOOL_OK)
+        status = run->options->compare ? perf_compare(run) : measure_all(run);
     g_array_unref(run->copies);
     perf_buffers_free(run);
     return status;

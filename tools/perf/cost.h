@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an operation costs by its algorithm: messages that follow each other,
+ * and bytes between ranks and through memory. Nothing is measured here. */
+#ifndef TOOLS_PERF_COST_H
+#define TOOLS_PERF_COST_H
+
+#include "tools/perf/perf.h"
+
+#include <stdbool.h>
+
+typedef struct {
+    /* messages that follow each other, on one rank or from rank to rank */
+    double steps;
+    double wire; /* bytes that a rank sends to other ranks, mean over ranks */
+    /* bytes that the rank with most of them sends, or receives if that is more,
+     * summed over the phases of the algorithm */
+    double busiest;
+    double memory; /* bytes that a rank reads and writes, mean over ranks */
+    /* the algorithm is not known: the least that the operation needs */
+    bool bound;
+} perf_cost_t;
+
+/* Returns the cost of a call of ranks ranks whose row has so many bytes, by an
+ * algorithm as perf_algorithm() names it. */
+perf_cost_t perf_cost(const perf_operation_t *operation, const char *algorithm,
+                      int ranks, size_t bytes, perf_place_t place);
+
+#endif
