@@ -7,6 +7,7 @@
 #include "tools/perf/measure.h"
 #include "tools/perf/operations.h"
 #include "tools/perf/options.h"
+#include "tools/perf/sweep.h"
 
 #include <math.h>
 #include <string.h>
@@ -44,6 +45,10 @@ static void test_bandwidths(void)
         {"broadcast_blob", 2},
         {"all_gather_blob", 1.5},
         {"reduce_scatter_v", 1.5},
+        {"multi_pair", 4}, /* 2 pairs */
+        {"bidirectional", 8},
+        {"message_rate", 8},
+        {"reduce+broadcast", 3},
     };
     double algbw = perf_algbw(1000000, 500);
 
@@ -57,6 +62,49 @@ static void test_bandwidths(void)
        "all_reduce, 2 ranks: busbw is algbw");
     ok(is_near(perf_busbw(perf_operation_find("all_reduce"), 1, 7), 0),
        "all_reduce, 1 rank: nothing goes over a bus");
+}
+
+/* 5 ranks are 2 pairs. A message of each sender takes 0.5 us. */
+static void test_rates(void)
+{
+    static const struct {
+        const char *name;
+        double rate;
+    } rows[] = {
+        {"bandwidth", 2e6},     {"put", 2e6},          {"multi_pair", 4e6},
+        {"bidirectional", 8e6}, {"message_rate", 8e6}, {"all_reduce", 0},
+        {"latency", 0},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
+        ok(is_near(perf_message_rate(perf_operation_find(rows[i].name), 5, 0.5),
+                   rows[i].rate),
+           "messages a second of %s", rows[i].name);
+}
+
+static void test_sweep(void)
+{
+    static const struct {
+        const char *text;
+        int numbers[5];
+    } rows[] = {
+        {"2,4,8", {2, 4, 8}}, {"2-4", {2, 3, 4}}, {"4", {4}},
+        {"8,1-2", {8, 1, 2}}, {"3-3", {3}},       {"", {0}},
+        {",", {0}},           {"2,", {0}},        {"3-2", {0}},
+        {"0", {0}},           {"2-x", {0}},       {"1-65", {0}},
+        {"5000", {0}},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        int *numbers = perf_sweep_read(rows[i].text, 4096), k = 0;
+
+        while (numbers && numbers[k] && numbers[k] == rows[i].numbers[k])
+            k++;
+        ok(numbers ? rows[i].numbers[0] && numbers[k] == rows[i].numbers[k]
+                   : !rows[i].numbers[0],
+           "-n '%s'", rows[i].text);
+        g_free(numbers);
+    }
 }
 
 /* Half of the bytes that each of 4 ranks must read and write, relative to the
@@ -80,6 +128,8 @@ static void test_roofs(void)
         {"sendrecv", (4 + 4) / 8.0, -1},
         {"latency", (1 + 1) / 8.0, -1},
         {"bandwidth", (1 + 1) / 8.0, -1},
+        {"multi_pair", (2 + 2) / 8.0, -1},
+        {"bidirectional", (4 + 4) / 8.0, -1},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
@@ -223,6 +273,8 @@ static void test_next_size(void)
 int main(void)
 {
     test_bandwidths();
+    test_rates();
+    test_sweep();
     test_roofs();
     test_sizes();
     test_blocks();

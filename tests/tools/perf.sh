@@ -6,7 +6,7 @@
 
 operations=$("$program" perf --help |
     sed -n '/^Operations:/,/^$/s/^  \([a-z_+]*\) .*/\1/p')
-is "$(echo "$operations" | grep -c .)" 26 'operations in the help'
+is "$(echo "$operations" | grep -c .)" 29 'operations in the help'
 "$program" perf allreduce >/dev/null 2>"$scratch/err"
 is $? 2 'a misspelt operation: status'
 like "$(cat "$scratch/err")" "no operation 'allreduce'; is all_reduce meant\?" \
@@ -93,7 +93,7 @@ perf -n 2 all_reduce -b 8 -e 1M -f 128 -t 0.0005 --no-roof
 is "$status $(column 17)$(grep -Ec 'Copy bandwidth|Cache line|Warning: a cache' "$scratch/out")" '0 - 0' \
     'or not, where it is not asked for'
 perf -n 2 all_reduce barrier -b 8 -e 8 -t 0.0005 --csv
-is "$(awk -F, '{ print NF }' "$scratch/out" | sort -u)" 23 'CSV: fields'
+is "$(awk -F, '{ print NF }' "$scratch/out" | sort -u)" 24 'CSV: fields'
 is "$(awk -F, '{ print $1, $7 }' "$scratch/out" | tr '\n' ' ')" \
     'operation place all_reduce out all_reduce in barrier out ' 'CSV: lines'
 is "$(grep -c "$(printf '\r')" "$scratch/err")" 0 'no progress but to a terminal'
@@ -155,6 +155,34 @@ else
     like "$(cat "$scratch/err")" 'built without cairo.*libcairo2-dev' 'no pictures without cairo'
 fi
 
+# Messages of pairs: 2 pairs of 5 ranks, both ways
+perf -n 5 multi_pair bidirectional message_rate -b 64 -e 64 -t 0.0005 --csv
+is "$status $(awk -F, 'NR > 1 { print $21 }' "$scratch/out" | sort -u)" '0 0' \
+    'messages of pairs are right'
+is "$(awk -F, 'NR > 1 { r = $24 * $11 / 1e6; printf "%s %.2f\n", $1, r }' "$scratch/out" | tr '\n' ' ')" \
+    'multi_pair 2.00 bidirectional 4.00 message_rate 4.00 ' 'messages a second, of all ranks'
+perf -n 2 message_rate -b 8 -e 8 -t 0.0005
+is "$(rows | awk '{ r = $18 * $6; print NF, (r > 1.95 && r < 2.05) }')" '19 1' \
+    'the table tells millions a second'
+
+# A sweep over numbers of ranks
+perf -n 1,2-3 all_reduce -b 8 -e 8 -t 0.0005
+is "$status $(grep -o '^# dscomm .* rank' "$scratch/out" | awk '{ print $6 }' | tr '\n' ' ')" \
+    '0 1 2 3 ' 'a table for each number of ranks' || echo "# $err"
+perf -n 3,2 --compare all_reduce,reduce+broadcast -b 8 -e 8 -t 0.0005 --csv
+is "$status $(awk -F, '{ print $8 }' "$scratch/out" | uniq -c | awk '{ print $1, $2 }' | tr '\n' ' ')" \
+    '0 1 ranks 4 3 4 2 ' 'one CSV, in the order that was given'
+perf -n 2,3 barrier -t 0.0005 --json --save "$scratch/sweep.json"
+is "$status $(grep -c '"rank" :' "$scratch/out") $(grep -c '"rank" :' "$scratch/sweep.json")" '0 5 5' \
+    'one JSON, printed and saved'
+like "$out" '"format" : "dscomm-perf-sweep"' 'JSON of a sweep: format'
+perf -n 2,3 reduce -r 2 -b 8 -e 8 -t 0.0005
+is $status 2 'a sweep ends with the first failure: status'
+is "$(cat "$scratch/err")" 'dscomm perf: -r 2: there are 2 ranks only' 'which is said once'
+"$program" run -n 2 "$program" perf -n 2,3 all_reduce -e 8 >/dev/null 2>"$scratch/err"
+is "$? $(grep -c '^dscomm perf: -n with several numbers' "$scratch/err")" '2 1' \
+    'no sweep under a launcher'
+
 # What was chosen by trial, in every form.
 if [ "$(nproc)" -gt 1 ]; then
     choice='(plain|streaming) stores \(a piece: plain [0-9.]+ us, streaming [0-9.]+ us\)'
@@ -208,6 +236,14 @@ refusals()
 	2 no_form_that_returns_a_work -n 2 latency --async
 	2 no_form_that_returns_a_work -n 2 all_gather_blob -m 2
 	2 needs_2_ranks latency
+	2 needs_2_ranks bidirectional
+	2 or_up_to_64_of_them,.*,_not_'2,' -n 2, all_reduce
+	2 or_up_to_64_of_them,.*,_not_'4-2' -n 4-2 all_reduce
+	2 or_up_to_64_of_them,.*,_not_'1-65' -n 1-65 all_reduce
+	2 or_up_to_64_of_them,.*,_not_'0,1' -n 0,1 all_reduce
+	2 --against_and_several_numbers -n 2,3 all_reduce --against x
+	2 --compress_and_several_numbers -n 2,3 --compress onebit
+	1 --save_/no/such/folder/x -n 2,3 all_reduce -e 8 --save /no/such/folder/x
 	2 --no-such-option --no-such-option
 	2 needs_two_operations_or_more -n 2 --compare all_reduce
 	2 needs_two_operations_or_more -n 2 --compare ''

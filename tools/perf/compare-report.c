@@ -105,8 +105,10 @@ static void table_line(const perf_entry_t *e, perf_place_t place)
     printf("  %s\n", e->row.algorithm);
 }
 
-static void csv_begin(void)
+static void csv_begin(const perf_run_t *run)
 {
+    if (run->options->part > 1)
+        return;
     printf("operation,bytes,count,type,redop,place,algorithm,ranks,backend,"
            "lower_bound");
     for (size_t i = 0; i < COLUMNS; i++)
@@ -165,7 +167,7 @@ void perf_compare_begin(const perf_run_t *run)
     if (run->options->json)
         return;
     if (run->options->csv)
-        csv_begin();
+        csv_begin(run);
     else
         table_begin(run);
     fflush(stdout);

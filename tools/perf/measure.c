@@ -523,6 +523,8 @@ static void rate(perf_run_t *run, const perf_call_t *call, size_t bytes,
     figure->valid = true;
     figure->algbw = perf_algbw(bytes, figure->times.p50);
     figure->busbw = perf_busbw(call->operation, run->ranks, figure->algbw);
+    figure->messages =
+        perf_message_rate(call->operation, run->ranks, figure->times.p50);
     run->busbw_sum += figure->busbw;
     run->figures++;
     run->noisy += figure->times.spread > NOISY;

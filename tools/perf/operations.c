@@ -3,15 +3,15 @@
  * buffers that belong to each rank, see operations.h. */
 #include "config.h"
 
+#include "tools/perf/messages.h"
 #include "tools/perf/operations.h"
 #include "tools/perf/sequences.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#define TAG 7
-/* Messages in flight in the bandwidth test, as in OSU's. */
-#define WINDOW 64
+#define TAG PERF_TAG
+#define WINDOW PERF_WINDOW
 
 /* Defines a function for an operation that is one call of the library. */
 #define CALL(name, ...)                                                        \
@@ -104,17 +104,6 @@ static dscomm_status_t call_all_gather_blob(const perf_call_t *c,
     return DSCOMM_OK;
 }
 
-/* Waits for all works and frees them; NULL entries were never started. */
-static dscomm_status_t works_finish(dscomm_work_t **works, size_t count,
-                                    dscomm_status_t status)
-{
-    if (status == DSCOMM_OK)
-        status = dscomm_work_wait_all(works, count, DSCOMM_TIMEOUT_DEFAULT);
-    for (size_t i = 0; i < count; i++)
-        dscomm_work_free(works[i]);
-    return status;
-}
-
 static dscomm_status_t call_sendrecv(const perf_call_t *c, dscomm_work_t **work)
 {
     dscomm_work_t *works[2] = {NULL, NULL};
@@ -127,55 +116,7 @@ static dscomm_status_t call_sendrecv(const perf_call_t *c, dscomm_work_t **work)
     if (status == DSCOMM_OK)
         status = dscomm_isend(c->group, c->send, c->count, c->dtype, next, TAG,
                               &works[1]);
-    return works_finish(works, 2, status);
-}
-
-static dscomm_status_t call_latency(const perf_call_t *c, dscomm_work_t **work)
-{
-    dscomm_status_t status = DSCOMM_OK;
-
-    (void)work;
-    if (c->rank > 1)
-        return DSCOMM_OK;
-    if (c->rank == 0)
-        status = dscomm_send(c->group, c->send, c->count, c->dtype, 1, TAG);
-    if (status == DSCOMM_OK)
-        status = dscomm_recv(c->group, c->recv, c->count, c->dtype, 1 - c->rank,
-                             TAG, NULL, NULL);
-    if (status == DSCOMM_OK && c->rank == 1)
-        status = dscomm_send(c->group, c->send, c->count, c->dtype, 0, TAG);
-    return status;
-}
-
-static dscomm_status_t run_window(const perf_call_t *c)
-{
-    dscomm_work_t *works[WINDOW] = {NULL};
-    dscomm_status_t status = DSCOMM_OK;
-
-    for (int i = 0; i < WINDOW && status == DSCOMM_OK; i++)
-        status = c->rank == 0 ? dscomm_isend(c->group, c->send, c->count,
-                                             c->dtype, 1, TAG, &works[i])
-                              : dscomm_irecv(c->group, c->recv, c->count,
-                                             c->dtype, 0, TAG, &works[i]);
-    return works_finish(works, WINDOW, status);
-}
-
-static dscomm_status_t call_bandwidth(const perf_call_t *c,
-                                      dscomm_work_t **work)
-{
-    dscomm_status_t status;
-    char answer = 1;
-
-    (void)work;
-    if (c->rank > 1)
-        return DSCOMM_OK;
-    status = run_window(c);
-    if (status != DSCOMM_OK)
-        return status;
-    if (c->rank == 0)
-        return dscomm_recv(c->group, &answer, 1, DSCOMM_INT8, 1, TAG, NULL,
-                           NULL);
-    return dscomm_send(c->group, &answer, 1, DSCOMM_INT8, 0, TAG);
+    return perf_works_finish(works, 2, status);
 }
 
 /* Rank actor makes accesses, after the other one says that its memory is ready.
@@ -198,7 +139,7 @@ static dscomm_status_t access_window(
     status = dscomm_signal_wait(c->group, 1 - actor, DSCOMM_TIMEOUT_DEFAULT);
     for (int i = 0; i < WINDOW && status == DSCOMM_OK; i++)
         status = access(c, &works[i]);
-    status = works_finish(works, WINDOW, status);
+    status = perf_works_finish(works, WINDOW, status);
     return status < 0 ? status : dscomm_signal(c->group, 1 - actor, NULL);
 }
 
@@ -228,31 +169,36 @@ static dscomm_status_t call_get(const perf_call_t *c, dscomm_work_t **work)
 
 static const perf_kind_t kinds[] = {
     [PERF_GETS_REDUCED] = {PERF_WHOLE, PERF_WHOLE, PERF_REDUCES, 2,
-                           PERF_COPIED_ALL},
+                           PERF_COPIED_ALL, 0},
     [PERF_GETS_REDUCED_ON_ROOT] = {PERF_WHOLE, PERF_WHOLE_ON_ROOT,
                                    PERF_REDUCES | PERF_ROOTED, 0,
-                                   PERF_COPIED_REDUCED},
+                                   PERF_COPIED_REDUCED, 0},
     [PERF_GETS_REDUCED_PART] = {PERF_WHOLE, PERF_PART,
                                 PERF_REDUCES | PERF_DIVIDED, 1,
-                                PERF_COPIED_REDUCED},
+                                PERF_COPIED_REDUCED, 0},
     [PERF_GETS_ROOT] = {PERF_NOTHING, PERF_WHOLE, PERF_ROOTED, 0,
-                        PERF_COPIED_FROM_ONE},
+                        PERF_COPIED_FROM_ONE, 0},
     [PERF_GETS_BLOB] = {PERF_WHOLE_ON_ROOT, PERF_WHOLE, PERF_ROOTED, 0,
-                        PERF_COPIED_FROM_ONE},
+                        PERF_COPIED_FROM_ONE, 0},
     [PERF_GETS_ALL] = {PERF_PART, PERF_WHOLE, PERF_DIVIDED, 1,
-                       PERF_COPIED_GATHERED},
+                       PERF_COPIED_GATHERED, 0},
     [PERF_GETS_ALL_ON_ROOT] = {PERF_PART, PERF_WHOLE_ON_ROOT,
-                               PERF_ROOTED | PERF_DIVIDED, 1, PERF_COPIED_ONCE},
+                               PERF_ROOTED | PERF_DIVIDED, 1, PERF_COPIED_ONCE,
+                               0},
     [PERF_GETS_PART] = {PERF_WHOLE_ON_ROOT, PERF_PART,
-                        PERF_ROOTED | PERF_DIVIDED, 1, PERF_COPIED_ONCE},
+                        PERF_ROOTED | PERF_DIVIDED, 1, PERF_COPIED_ONCE, 0},
     [PERF_GETS_EXCHANGED] = {PERF_WHOLE, PERF_WHOLE, PERF_DIVIDED, 1,
-                             PERF_COPIED_ALL},
-    [PERF_GETS_NOTHING] = {PERF_NOTHING, PERF_NOTHING, 0, 0, PERF_COPIED_NEVER},
-    [PERF_GETS_PREVIOUS] = {PERF_WHOLE, PERF_WHOLE, 0, 0, PERF_COPIED_ALL},
-    [PERF_GETS_OTHER] = {PERF_FIRST_TWO, PERF_FIRST_TWO, 0, 0,
-                         PERF_COPIED_ONCE},
-    [PERF_GETS_FIRST] = {PERF_FIRST_TWO, PERF_FIRST_TWO, 0, 0,
-                         PERF_COPIED_ONCE},
+                             PERF_COPIED_ALL, 0},
+    [PERF_GETS_NOTHING] = {PERF_NOTHING, PERF_NOTHING, 0, 0, PERF_COPIED_NEVER,
+                           0},
+    [PERF_GETS_PREVIOUS] = {PERF_WHOLE, PERF_WHOLE, 0, 0, PERF_COPIED_ALL, 0},
+    [PERF_GETS_OTHER] = {PERF_FIRST_TWO, PERF_FIRST_TWO, 0, 0, PERF_COPIED_ONCE,
+                         0},
+    [PERF_GETS_FIRST] = {PERF_FIRST_TWO, PERF_FIRST_TWO, 0, 0, PERF_COPIED_ONCE,
+                         0},
+    [PERF_GETS_LOWER] = {PERF_PAIRED, PERF_PAIRED, 0, 0, PERF_COPIED_PAIRED, 1},
+    [PERF_GETS_PARTNER] = {PERF_PAIRED, PERF_PAIRED, 0, 0, PERF_COPIED_PARTNERS,
+                           2},
 };
 
 static const perf_operation_t operations[] = {
@@ -298,10 +244,16 @@ static const perf_operation_t operations[] = {
      call_monitored_barrier, PERF_GETS_NOTHING, PERF_OUT, 1},
     {"sendrecv", "everyone sends to the next rank", -1, call_sendrecv,
      PERF_GETS_PREVIOUS, PERF_OUT, 1},
-    {"latency", "a message goes to and fro; one way", -1, call_latency,
+    {"latency", "a message goes to and fro; one way", -1, perf_latency,
      PERF_GETS_OTHER, PERF_OUT, 2},
     {"bandwidth", "many messages one way, one answer; per message", -1,
-     call_bandwidth, PERF_GETS_FIRST, PERF_OUT, WINDOW},
+     perf_bandwidth, PERF_GETS_FIRST, PERF_OUT, WINDOW},
+    {"multi_pair", "the same for all pairs, ranks i and i + n / 2", -1,
+     perf_multi_pair, PERF_GETS_LOWER, PERF_OUT, WINDOW},
+    {"bidirectional", "many messages both ways, all pairs; per message", -1,
+     perf_bidirectional, PERF_GETS_PARTNER, PERF_OUT, WINDOW},
+    {"message_rate", "more messages both ways, all pairs; per message", -1,
+     perf_many_messages, PERF_GETS_PARTNER, PERF_OUT, PERF_WINDOW_LONG},
     {"put", "rank 0 puts into memory of rank 1, many times; per put", -1,
      call_put, PERF_GETS_FIRST, PERF_OUT | PERF_ACCESSES, WINDOW},
     {"get", "rank 1 gets from memory of rank 0, many times; per get", -1,
@@ -355,9 +307,22 @@ double perf_busbw(const perf_operation_t *operation, int ranks, double algbw)
 {
     const double n = ranks;
 
+    if (perf_kind(operation)->ways)
+        return algbw * perf_kind(operation)->ways * (ranks / 2);
     return perf_kind(operation)->bus
                ? algbw * (perf_kind(operation)->bus * (n - 1) / n)
                : algbw;
+}
+
+double perf_message_rate(const perf_operation_t *operation, int ranks,
+                         double time)
+{
+    const perf_kind_t *kind = perf_kind(operation);
+    const int senders = kind->ways ? kind->ways * (ranks / 2) : 1;
+
+    if (operation->messages < PERF_WINDOW || time <= 0)
+        return 0;
+    return senders * 1e6 / time;
 }
 
 double perf_copied(const perf_operation_t *operation, int ranks,
@@ -376,6 +341,10 @@ double perf_copied(const perf_operation_t *operation, int ranks,
         return (1 + n - own) / (2 * n);
     case PERF_COPIED_ONCE:
         return (n - own) / n / n;
+    case PERF_COPIED_PAIRED:
+        return ranks / 2 / n;
+    case PERF_COPIED_PARTNERS:
+        return 2 * (ranks / 2) / n;
     default:
         return 0;
     }

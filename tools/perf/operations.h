@@ -16,7 +16,8 @@ typedef enum {
     PERF_WHOLE, /* all elements */
     PERF_WHOLE_ON_ROOT,
     PERF_PART, /* this rank's block of the elements */
-    PERF_FIRST_TWO /* all elements, on ranks 0 and 1 */
+    PERF_FIRST_TWO, /* all elements, on ranks 0 and 1 */
+    PERF_PAIRED /* all elements, on ranks that have a partner */
 } perf_shape_t;
 
 /* The result of a rank. */
@@ -33,7 +34,9 @@ typedef enum {
     PERF_GETS_EXCHANGED, /* one block from each rank */
     PERF_GETS_PREVIOUS, /* the elements of the rank before */
     PERF_GETS_OTHER, /* ranks 0 and 1: each other's elements */
-    PERF_GETS_FIRST /* rank 1: rank 0's elements */
+    PERF_GETS_FIRST, /* rank 1: rank 0's elements */
+    PERF_GETS_LOWER, /* the upper half: the elements of the partner below */
+    PERF_GETS_PARTNER /* pairs: each other's elements */
 } perf_gets_t;
 
 enum {
@@ -56,7 +59,9 @@ typedef enum {
     PERF_COPIED_FROM_ONE, /* 1 and n - 1 */
     PERF_COPIED_GATHERED, /* 1 and n; in place, n - 1 */
     PERF_COPIED_REDUCED, /* n and 1 */
-    PERF_COPIED_ALL /* n and n */
+    PERF_COPIED_ALL, /* n and n */
+    PERF_COPIED_PAIRED, /* a message for each pair */
+    PERF_COPIED_PARTNERS /* two of them */
 } perf_copied_t;
 
 /* Properties that operations with the same result on each rank share. */
@@ -65,6 +70,7 @@ typedef struct {
     unsigned flags;
     int bus; /* busbw / algbw is this times (n - 1) / n; 0: they are equal */
     perf_copied_t copied;
+    int ways; /* busbw / algbw is this times the number of pairs; 0: see bus */
 } perf_kind_t;
 
 struct perf_operation {
@@ -88,6 +94,11 @@ bool perf_is_alike(const perf_operation_t *a, const perf_operation_t *b);
 /* Returns operation index = 0, 1, ...; NULL after the last. */
 const perf_operation_t *perf_operation(size_t index);
 const perf_operation_t *perf_operation_find(const char *name);
+
+/* Returns how many messages all ranks together send in a second, if one takes
+ * so many microseconds; 0: the operation does not consist of many messages. */
+double perf_message_rate(const perf_operation_t *operation, int ranks,
+                         double time);
 
 /* Sets total and count for at most bytes, rounded down to whole elements and,
  * if the operation divides them, to equal parts. Fills in the arrays of a _v

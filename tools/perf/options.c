@@ -6,6 +6,7 @@
 #include "tools/perf/operations.h"
 #include "tools/perf/options.h"
 #include "tools/perf/sequences.h"
+#include "tools/perf/sweep.h"
 
 #include <dscomm/codec.h>
 #include <float.h>
@@ -45,7 +46,7 @@ static const struct {
 
 /* The options as GOption stores them. */
 typedef struct {
-    char *min, *max, *step, *dtypes, *ops, *root, *compare;
+    char *min, *max, *step, *dtypes, *ops, *root, *compare, *part;
     char *numbers[G_N_ELEMENTS(numbers)];
 } words_t;
 
@@ -121,7 +122,7 @@ static bool options_parse(int *argc, char ***argv, perf_options_t *o,
 {
     const GOptionEntry entries[] = {
         {"ranks", 'n', 0, G_OPTION_ARG_STRING, &w->numbers[RANKS],
-         "Start N ranks here (without a launcher)", "N"},
+         "Start N ranks here (without a launcher), or 2,4,8", "N"},
         {"minbytes", 'b', 0, G_OPTION_ARG_STRING, &w->min, "Smallest size (8)",
          "SIZE"},
         {"maxbytes", 'e', 0, G_OPTION_ARG_STRING, &w->max, "Largest size (32M)",
@@ -150,6 +151,8 @@ static bool options_parse(int *argc, char ***argv, perf_options_t *o,
          "NAME"},
         {"compress", 0, 0, G_OPTION_ARG_STRING, &o->compress,
          "Compressed all_reduce beside the plain one", "CODEC"},
+        {"sweep-part", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING, &w->part,
+         NULL, NULL},
         {"compare", 0, 0, G_OPTION_ARG_STRING, &w->compare,
          "Operations with the same result, in turn", "LIST"},
         {"async", 0, 0, G_OPTION_ARG_NONE, &o->async,
@@ -363,16 +366,46 @@ static bool read_number(const char *text, size_t i, perf_options_t *o)
     return true;
 }
 
+/* Reads -n in a part of a sweep, or as several numbers, which begin a sweep. */
+static int read_ranks(const words_t *w, perf_options_t *o)
+{
+    const char *text = w->numbers[RANKS];
+
+    if (w->part)
+        return perf_sweep_read_part(w->part, o)
+                   ? TOOL_OK
+                   : tool_fail(TOOL_USAGE, "perf",
+                               "--sweep-part is not for "
+                               "users");
+    o->sweep = perf_sweep_read(text, (int)numbers[RANKS].max);
+    if (o->sweep)
+        return TOOL_OK;
+    return tool_fail(TOOL_USAGE, "perf",
+                     "-n must be %s, or up to 64 of them, as 2,4,8 or 2-8, not "
+                     "'%s'",
+                     numbers[RANKS].what, text);
+}
+
+static bool is_sweep(const words_t *w)
+{
+    const char *text = w->numbers[RANKS];
+
+    return w->part || (text && *text && strpbrk(text + 1, ",-"));
+}
+
 static int read_numbers(const words_t *w, perf_options_t *o)
 {
+    if (is_sweep(w) && read_ranks(w, o) != TOOL_OK)
+        return TOOL_USAGE;
     for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++)
-        if (w->numbers[i] && !read_number(w->numbers[i], i, o))
+        if (w->numbers[i] && !(i == RANKS && is_sweep(w)) &&
+            !read_number(w->numbers[i], i, o))
             return tool_fail(TOOL_USAGE, "perf", "%s must be %s, not '%s'",
                              numbers[i].option, numbers[i].what, w->numbers[i]);
     return TOOL_OK;
 }
 
-static int check_modes(const perf_options_t *o)
+static int check_modes(perf_options_t *o)
 {
     if ((o->save && !*o->save) || (o->against && !*o->against))
         return tool_fail(TOOL_USAGE, "perf", "%s needs a file's name",
@@ -381,6 +414,14 @@ static int check_modes(const perf_options_t *o)
         return tool_fail(TOOL_USAGE, "perf",
                          "--json and --csv exclude each "
                          "other");
+    if (o->sweep && (o->against || o->compress))
+        return tool_fail(TOOL_USAGE, "perf",
+                         "%s and several numbers of ranks exclude each other",
+                         o->against ? "--against" : "--compress");
+    if (o->part) {
+        g_clear_pointer(&o->save, g_free);
+        g_clear_pointer(&o->plot, g_free);
+    }
     return TOOL_OK;
 }
 
@@ -640,6 +681,7 @@ static void clear_words(words_t *w)
     g_free(w->ops);
     g_free(w->root);
     g_free(w->compare);
+    g_free(w->part);
     for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++)
         g_free(w->numbers[i]);
 }
@@ -674,5 +716,7 @@ void perf_options_clear(perf_options_t *o)
     g_free(o->save);
     g_free(o->against);
     g_free(o->plot);
+    g_free(o->sweep);
+    g_free(o->report);
     memset(o, 0, sizeof *o);
 }

@@ -42,6 +42,9 @@ typedef struct {
     char *save, *against;
     gboolean compare; /* the operations are alternatives */
     char *plot; /* file of a picture, or NULL */
+    int *sweep; /* numbers of ranks, 0 at the end; NULL: only one */
+    int part; /* of a sweep: its number, from 1 on; 0: this is none */
+    char *report; /* of a part: its file */
 } perf_options_t;
 
 /* In place or out of place; some operations have only one of them. */
@@ -95,6 +98,7 @@ typedef struct {
     bool valid; /* false: the operation has no such place */
     perf_times_t times;
     double algbw, busbw; /* GB/s, 10^9 bytes */
+    double messages; /* a second, of all ranks; 0: it has not many */
     double roof; /* the machine's limit, in microseconds; 0: not known */
     double hidden; /* percent; --overlap only */
     gint64 wrong; /* elements; -1: not checked */

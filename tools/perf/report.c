@@ -48,6 +48,7 @@ static const struct {
     {"wrong", NULL, false},
     {"batches", NULL, false},
     {"calls", NULL, false},
+    {"messages_per_second", "%.6g", false},
 };
 #define COLUMNS G_N_ELEMENTS(columns)
 
@@ -73,6 +74,7 @@ static void figure_values(const perf_run_t *run, const perf_figure_t *f,
         f->wrong >= 0 ? (double)f->wrong : NAN,
         (double)times->batches,
         (double)times->calls,
+        f->messages > 0 ? f->messages : NAN,
     };
 
     memcpy(ret_values, values, sizeof values);
@@ -100,7 +102,8 @@ static bool tuning_text(const perf_run_t *run, char text[TUNING_TEXT])
 
 static void csv_begin(const perf_run_t *run)
 {
-    (void)run;
+    if (run->options->part > 1)
+        return;
     printf("operation,bytes,count,type,redop,root,place,algorithm,ranks,"
            "backend");
     for (size_t i = 0; i < COLUMNS; i++)
@@ -194,20 +197,33 @@ void perf_report_head(const perf_run_t *run)
            "the slowest rank\n");
 }
 
-/* Returns a column before "algorithm" that only some runs have. */
-static const char *extra(const perf_run_t *run, int line)
-{
-    static const char *const hidden[] = {"hidden", "(%)"};
-    static const char *const ratio[] = {"speedup", "out    in"};
+/* A column before "algorithm" that only some runs and operations have. */
+typedef enum { NO_EXTRA, HIDDEN, SPEEDUP, RATE } extra_t;
 
+static const struct {
+    int width;
+    const char *lines[2];
+} extras[] = {
+    [NO_EXTRA] = {0, {"", ""}},
+    [HIDDEN] = {7, {"hidden", "(%)"}},
+    [SPEEDUP] = {12, {"speedup", "out    in"}},
+    [RATE] = {8, {"rate", "(M/s)"}},
+};
+
+static extra_t extra_of(const perf_run_t *run,
+                        const perf_operation_t *operation)
+{
     if (run->options->overlap)
-        return hidden[line];
-    return run->baseline ? ratio[line] : "";
+        return HIDDEN;
+    if (run->baseline)
+        return SPEEDUP;
+    return perf_message_rate(operation, run->ranks, 1) > 0 ? RATE : NO_EXTRA;
 }
 
 static void operation(const perf_run_t *run, const perf_operation_t *which)
 {
-    int width = run->options->overlap ? 7 : run->baseline ? 12 : 0;
+    const extra_t extra = extra_of(run, which);
+    const int width = extras[extra].width;
 
     printf("#\n# %s: %s\n", which->name, which->summary);
     printf("# %10s  %12s  %8s  %6s  %6s           out-of-place           "
@@ -217,12 +233,12 @@ static void operation(const perf_run_t *run, const perf_operation_t *which)
            "%6s  %7s  %7s  %6s  %5s%*s  %s\n",
            "size", "count", "type", "redop", "root", "time", "algbw", "busbw",
            "#wrong", "time", "algbw", "busbw", "#wrong", "min", "p99", "spread",
-           "%roof", width, extra(run, 0), "algorithm");
+           "%roof", width, extras[extra].lines[0], "algorithm");
     printf("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s %6s  %7s  %6s  %6s "
            "%6s  %7s  %7s  %6s  %5s%*s\n",
            "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "",
            "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(us)", "(%)", "(%)", width,
-           extra(run, 1));
+           extras[extra].lines[1]);
 }
 
 /* Prints a time in at most seven columns, with as many decimals as fit. */
@@ -255,6 +271,25 @@ static void print_ratio(const perf_figure_t *figure)
         printf(" %5s", "-");
 }
 
+static void print_extra(const perf_run_t *run, const perf_row_t *row,
+                        const perf_figure_t *figure)
+{
+    switch (extra_of(run, row->operation)) {
+    case HIDDEN:
+        printf("  %5.1f", figure->hidden);
+        break;
+    case SPEEDUP:
+        for (perf_place_t place = 0; place < PERF_PLACES; place++)
+            print_ratio(&row->figures[place]);
+        break;
+    case RATE:
+        printf("  %6.3f", figure->messages / 1e6);
+        break;
+    default:
+        break;
+    }
+}
+
 /* Prints this program's own columns, for the first place that was measured. */
 static void print_more(const perf_run_t *run, const perf_row_t *row)
 {
@@ -270,11 +305,7 @@ static void print_more(const perf_run_t *run, const perf_row_t *row)
         printf("  %5.1f", roof);
     else
         printf("  %5s", "-");
-    if (run->options->overlap)
-        printf("  %5.1f", figure->hidden);
-    else if (run->baseline)
-        for (perf_place_t place = 0; place < PERF_PLACES; place++)
-            print_ratio(&row->figures[place]);
+    print_extra(run, row, figure);
     printf("  %s\n", row->algorithm);
 }
 
@@ -476,7 +507,7 @@ void perf_report_open(const perf_run_t *run, const char *format)
 
     report->form = o->json ? NULL : o->csv ? &form_csv : &form_table;
     report->warnings = g_ptr_array_new_with_free_func(g_free);
-    if (!report->form || o->save || o->plot)
+    if (!report->form || o->save || o->plot || o->part)
         report->json = json_new(run, format);
 }
 
@@ -606,7 +637,7 @@ static void json_finish(const perf_run_t *run, char *const *warnings)
     if (report->json)
         report->text =
             json_close(run, g_steal_pointer(&report->json), warnings);
-    if (!report->form)
+    if (!report->form && !run->options->part)
         fputs(report->text, stdout);
 }
 

@@ -14,6 +14,7 @@
 #include "tools/perf/ranks.h"
 #include "tools/perf/report.h"
 #include "tools/perf/roof.h"
+#include "tools/perf/sweep.h"
 #include "tools/run/job.h"
 
 #include <errno.h>
@@ -110,6 +111,9 @@ static char *check_ranks(const perf_run_t *run)
 {
     const perf_options_t *o = run->options;
 
+    if (o->sweep)
+        return g_strdup("-n with several numbers of ranks starts a job for "
+                        "each; leave out -n under a launcher");
     if (o->ranks && o->ranks != run->ranks)
         return g_strdup_printf("-n %d, but the launcher has started %d ranks; "
                                "leave out -n under a launcher",
@@ -119,7 +123,8 @@ static char *check_ranks(const perf_run_t *run)
                                run->ranks);
     for (size_t i = 0; o->operations && o->operations[i]; i++)
         if (run->ranks < 2 &&
-            perf_kind(o->operations[i])->send == PERF_FIRST_TWO)
+            (perf_kind(o->operations[i])->send == PERF_FIRST_TWO ||
+             perf_kind(o->operations[i])->send == PERF_PAIRED))
             return g_strdup_printf("%s needs 2 ranks; start them with -n",
                                    o->operations[i]->name);
     return NULL;
@@ -209,6 +214,9 @@ static int close_files(perf_run_t *run, tool_save_t *save, int status)
     perf_baseline_free(run->baseline);
     if (text && run->options->plot &&
         perf_picture(run->options->plot, &text, 1) != TOOL_OK)
+        status = TOOL_FAILED;
+    if (text && run->options->part &&
+        perf_sweep_report(run->options, text) != TOOL_OK)
         status = TOOL_FAILED;
     if (error)
         status = tool_fail(TOOL_FAILED, "perf", "--save %s: %s",
@@ -311,15 +319,14 @@ static int start_ranks(const perf_options_t *options, char **words)
     const tool_limits_t limits = {.grace_us = GRACE_US, .ranks_explain = true};
     char *self = g_file_read_link("/proc/self/exe", NULL);
     GPtrArray *argv = g_ptr_array_new();
-    int status = check_files(options);
+    int status;
 
     g_ptr_array_add(argv, self ? self : (char *)"dscomm");
     for (int i = 0; words[i]; i++)
         g_ptr_array_add(argv, words[i]);
     g_ptr_array_add(argv, NULL);
-    if (status == TOOL_OK)
-        status =
-            tool_job_run("perf", (char **)argv->pdata, options->ranks, &limits);
+    status =
+        tool_job_run("perf", (char **)argv->pdata, options->ranks, &limits);
     g_ptr_array_free(argv, true);
     g_free(self);
     return status;
@@ -339,14 +346,20 @@ static int join_or_start(const perf_options_t *options,
     if (dscomm_init(&attr, &world) != DSCOMM_OK)
         return perf_fail("start");
     int ranks = dscomm_group_size(world);
-    bool start = ranks == 1 && options->ranks > 1;
+    bool start = ranks == 1 && (options->ranks > 1 || options->sweep);
     if (start)
         status = TOOL_OK;
     else
         status = run_rank(options, topology, world);
     if (dscomm_finalize(world) != DSCOMM_OK && status == TOOL_OK && !start)
         status = perf_fail("end");
-    return start ? start_ranks(options, words) : status;
+    if (!start)
+        return status;
+    status = check_files(options);
+    if (status != TOOL_OK)
+        return status;
+    return options->sweep ? perf_sweep(options, words)
+                          : start_ranks(options, words);
 }
 
 int tool_perf(int argc, char **argv)

@@ -2,6 +2,7 @@
 /* Fills buffers and counts wrong elements, see verify.h. */
 #include "config.h"
 
+#include "tools/perf/messages.h"
 #include "tools/perf/operations.h"
 #include "tools/perf/verify.h"
 
@@ -291,6 +292,8 @@ static size_t shape_count(const perf_call_t *call, perf_shape_t shape)
         return perf_call_block(call, call->rank).count;
     case PERF_FIRST_TWO:
         return call->rank < 2 ? call->total : 0;
+    case PERF_PAIRED:
+        return perf_partner(call) < 0 ? 0 : call->total;
     default:
         return 0;
     }
@@ -368,6 +371,7 @@ static int find_pieces(const perf_call_t *call, piece_t *pieces)
     perf_block_t own = perf_call_block(call, call->rank);
     bool root = call->rank == call->root;
     int previous = (call->rank + call->ranks - 1) % call->ranks;
+    int partner = perf_partner(call);
 
     switch (call->operation->gets) {
     case PERF_GETS_ROOT:
@@ -392,6 +396,12 @@ static int find_pieces(const perf_call_t *call, piece_t *pieces)
     case PERF_GETS_OTHER:
         return one_piece(pieces, call->rank < 2 ? call->total : 0,
                          1 - call->rank, 0);
+    case PERF_GETS_LOWER:
+        return one_piece(pieces,
+                         partner >= 0 && partner < call->rank ? call->total : 0,
+                         partner, 0);
+    case PERF_GETS_PARTNER:
+        return one_piece(pieces, partner < 0 ? 0 : call->total, partner, 0);
     case PERF_GETS_FIRST:
         return one_piece(pieces, call->rank == 1 ? call->total : 0, 0, 0);
     default:
