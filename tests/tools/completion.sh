@@ -23,7 +23,7 @@ is "$(completes i)" 'info ' 'the beginning of one'
 is "$(completes help p)" 'perf ' 'a command after help'
 is "$(completes run --m)" '--master-addr= --master-port= --master= --max-restarts= ' \
     'options of run'
-is "$(completes perf --a)" '--against= --agg_iters= --async ' 'options of perf'
+is "$(completes perf --a)" '--accelerator= --against= --agg_iters= --async ' 'options of perf'
 is "$(completes perf -n 2 all_r)" 'all_reduce ' 'operations of perf'
 is "$(completes perf --backend = sh)" 'shm ' 'a backend after "="'
 is "$(completes perf --backend sh)" 'shm ' 'a backend after a blank'

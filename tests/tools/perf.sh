@@ -183,6 +183,28 @@ is "$(cat "$scratch/err")" 'dscomm perf: -r 2: there are 2 ranks only' 'which is
 is "$? $(grep -c '^dscomm perf: -n with several numbers' "$scratch/err")" '2 1' \
     'no sweep under a launcher'
 
+# Buffers of a device, by a driver that is not one
+cuda=$abs_top_builddir/tests/lib/device/.libs
+case $SANITIZER_FLAGS in
+*-fsanitize*) skip 'buffers of a device' 'the stand-in for CUDA does not do with sanitizers' ;;
+*)
+    libraries=$LD_LIBRARY_PATH
+    export LD_LIBRARY_PATH="$cuda${libraries:+:$libraries}"
+    perf -n 2 all --accelerator cuda -b 96 -e 9600 -f 100 -d int32 -t 0.0005
+    is "$status $(column 9)$(column 13)" '0 0 N/A 0 N/A ' 'buffers of a device' || echo "# $err"
+    like "$out" ', buffers on cuda$' 'which the table tells'
+    perf -n 3 --compare $three --accelerator cuda -b 100 -e 100 -t 0.0005
+    is "$status $(column 10)" '0 0 ' 'alternatives with buffers of a device'
+    LD_LIBRARY_PATH=$libraries
+    ;;
+esac
+if [ ! -e /dev/nvidiactl ]; then
+    perf -n 2 all_reduce --accelerator=cuda -b 8 -e 8
+    like "$err" '^dscomm perf: --accelerator: rank 0: no CUDA device: .*without --accelerator' \
+        'no device'
+    is "$status $(grep -c '^dscomm perf: --acc' "$scratch/err")" '1 1' 'which is said once'
+fi
+
 # What was chosen by trial, in every form.
 if [ "$(nproc)" -gt 1 ]; then
     choice='(plain|streaming) stores \(a piece: plain [0-9.]+ us, streaming [0-9.]+ us\)'
@@ -237,6 +259,9 @@ refusals()
 	2 no_form_that_returns_a_work -n 2 all_gather_blob -m 2
 	2 needs_2_ranks latency
 	2 needs_2_ranks bidirectional
+	2 --accelerator_must_be_cuda,_not_'rocm' -n 2 all_reduce --accelerator rocm
+	2 --accelerator_and_-R_exclude -n 2 all_reduce -R --accelerator cuda
+	2 put_needs_memory_of_the_host -n 2 put --accelerator cuda
 	2 or_up_to_64_of_them,.*,_not_'2,' -n 2, all_reduce
 	2 or_up_to_64_of_them,.*,_not_'4-2' -n 4-2 all_reduce
 	2 or_up_to_64_of_them,.*,_not_'1-65' -n 1-65 all_reduce

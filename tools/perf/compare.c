@@ -9,9 +9,9 @@
 #include "tools/perf/compare.h"
 #include "tools/perf/measure.h"
 #include "tools/perf/options.h"
+#include "tools/perf/ranks.h"
 #include "tools/perf/report.h"
 #include "tools/perf/roof.h"
-#include "tools/perf/verify.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -114,7 +114,7 @@ static dscomm_status_t measure_place(const alternatives_t *a,
     if (checks)
         status = verify(a, place, comparison);
     else
-        perf_fill(a->calls, 0);
+        status = perf_buffers_fill(a->run, a->calls, 0);
     if (status == DSCOMM_OK)
         status = perf_time_in_turn(a->run, a->calls, a->count, place, times);
     if (status == DSCOMM_OK && checks)

@@ -9,6 +9,7 @@
 #include "config.h"
 
 #include "tools/perf/measure.h"
+#include "tools/perf/ranks.h"
 #include "tools/perf/roof.h"
 #include "tools/perf/sequences.h"
 #include "tools/perf/verify.h"
@@ -417,17 +418,22 @@ dscomm_status_t perf_time(perf_run_t *run, perf_call_t *call, perf_call_fn step,
 }
 
 /* Adds the wrong elements of all ranks to *ret_wrong. */
-static dscomm_status_t count_wrong(const perf_call_t *call, guint32 seed,
+static dscomm_status_t count_wrong(const loop_t *loop, guint32 seed,
                                    gint64 *ret_wrong)
 {
+    const perf_call_t *call = loop->call;
+    dscomm_status_t status = DSCOMM_OK;
     gint64 wrong = 0;
-    dscomm_status_t status;
 
-    for (int i = 0; i < call->aggregate; i++) {
+    for (int i = 0; i < call->aggregate && status == DSCOMM_OK; i++) {
         perf_call_t one = coalesced_call(call, i);
+        gint64 more;
 
-        wrong += perf_count_wrong(&one, seed + (guint32)i);
+        status = perf_buffers_wrong(loop->run, &one, seed + (guint32)i, &more);
+        wrong += more;
     }
+    if (status != DSCOMM_OK)
+        return status;
     status = dscomm_all_reduce(call->group, &wrong, &wrong, 1, DSCOMM_INT64,
                                DSCOMM_SUM, NULL);
     if (status == DSCOMM_OK)
@@ -439,17 +445,19 @@ static dscomm_status_t check_once(const loop_t *loop, guint32 seed,
                                   gint64 *ret_wrong)
 {
     perf_call_t *call = loop->call;
-    dscomm_status_t status;
+    dscomm_status_t status = DSCOMM_OK;
 
-    for (int i = 0; i < call->aggregate; i++) {
+    for (int i = 0; i < call->aggregate && status == DSCOMM_OK; i++) {
         perf_call_t one = coalesced_call(call, i);
 
-        perf_fill(&one, seed + (guint32)i);
+        status = perf_buffers_fill(loop->run, &one, seed + (guint32)i);
     }
+    if (status != DSCOMM_OK)
+        return status;
     call->keep = call->recv;
     status = loop->step(call, NULL);
     call->keep = NULL;
-    return status == DSCOMM_OK ? count_wrong(call, seed, ret_wrong) : status;
+    return status == DSCOMM_OK ? count_wrong(loop, seed, ret_wrong) : status;
 }
 
 /* Returns buffers for coalesced calls that are verified. These calls run at the
@@ -539,8 +547,7 @@ static dscomm_status_t check_last(const loop_t *loop, gint64 *ret_wrong)
     if (loop->place == PERF_IN_PLACE || loop->rotates ||
         loop->call->aggregate > 1)
         return DSCOMM_OK;
-    return count_wrong(loop->call, (guint32)loop->run->options->checks,
-                       ret_wrong);
+    return count_wrong(loop, (guint32)loop->run->options->checks, ret_wrong);
 }
 
 static dscomm_status_t measure_place(perf_run_t *run, perf_call_t *call,
@@ -548,12 +555,12 @@ static dscomm_status_t measure_place(perf_run_t *run, perf_call_t *call,
 {
     const loop_t loop = loop_new(run, call, place);
     const int root = call->root;
-    dscomm_status_t status = DSCOMM_OK;
+    dscomm_status_t status;
 
     perf_call_place(call, place, run->send, run->recv);
     figure->wrong = -1;
-    perf_fill(call, 0);
-    if (run->options->checks > 0)
+    status = perf_buffers_fill(run, call, 0);
+    if (status == DSCOMM_OK && run->options->checks > 0)
         status = loop_check(&loop, &figure->wrong);
     if (status == DSCOMM_OK)
         status = time_loop(&loop, &figure->times);

@@ -46,6 +46,7 @@ enum {
     PERF_UNEVEN = 1 << 2, /* blocks of different sizes */
     PERF_ACCESSES = 1 << 6, /* puts or gets, which not all backends have */
     PERF_BALANCED = 1 << 7, /* blocks as equal as possible */
+    PERF_HOST = 1 << 8, /* not in memory of devices */
     /* of a kind: */
     PERF_REDUCES = 1 << 3,
     PERF_ROOTED = 1 << 4,

@@ -161,6 +161,8 @@ static bool options_parse(int *argc, char ***argv, perf_options_t *o,
          "How much of a call a computation hides", NULL},
         {"register", 'R', 0, G_OPTION_ARG_STRING, &w->numbers[REGISTERED],
          "Buffers of dscomm_mem_alloc(), 1 for yes (0)", "N"},
+        {"accelerator", 0, 0, G_OPTION_ARG_STRING, &o->accelerator,
+         "Buffers in memory of a device: cuda", "TYPE"},
         {"no-pin", 0, 0, G_OPTION_ARG_NONE, &o->unpinned,
          "Do not bind ranks to processors", NULL},
         {"no-roof", 0, 0, G_OPTION_ARG_NONE, &o->no_roof,
@@ -405,6 +407,26 @@ static int read_numbers(const words_t *w, perf_options_t *o)
     return TOOL_OK;
 }
 
+/* Whether the other options are compatible with --accelerator. */
+static int check_accelerator(perf_options_t *o)
+{
+    const char *other = o->compress        ? "--compress"
+                        : o->registered    ? "-R"
+                        : o->aggregate > 1 ? "-m"
+                                           : NULL;
+
+    if (strcmp(o->accelerator, "cuda") != 0)
+        return tool_fail(TOOL_USAGE, "perf",
+                         "--accelerator must be cuda, not '%s'",
+                         o->accelerator);
+    if (other)
+        return tool_fail(TOOL_USAGE, "perf",
+                         "--accelerator and %s exclude each other", other);
+    /* Copies by the host say nothing about a device. */
+    o->no_roof = true;
+    return TOOL_OK;
+}
+
 static int check_modes(perf_options_t *o)
 {
     if ((o->save && !*o->save) || (o->against && !*o->against))
@@ -414,6 +436,8 @@ static int check_modes(perf_options_t *o)
         return tool_fail(TOOL_USAGE, "perf",
                          "--json and --csv exclude each "
                          "other");
+    if (o->accelerator && check_accelerator(o) != TOOL_OK)
+        return TOOL_USAGE;
     if (o->sweep && (o->against || o->compress))
         return tool_fail(TOOL_USAGE, "perf",
                          "%s and several numbers of ranks exclude each other",
@@ -471,6 +495,11 @@ static int check_one(const perf_options_t *options,
                          "%s: %s has no form that returns a work; leave out "
                          "one of them",
                          option, operation->name);
+    if (options->accelerator && operation->flags & PERF_HOST)
+        return tool_fail(TOOL_USAGE, "perf",
+                         "--accelerator: %s needs memory of the host; leave "
+                         "out one of them",
+                         operation->name);
     if (!has_any(options, operation))
         return tool_fail(TOOL_USAGE, "perf",
                          "-o: none of these operators is defined for %s on "
@@ -487,6 +516,7 @@ static void add_all(const perf_options_t *options, GPtrArray *chosen)
     for (size_t i = 0; (operation = perf_operation(i)); i++)
         if ((operation->coll >= 0 || !needs_works(options)) &&
             !(operation->flags & PERF_ACCESSES) && !perf_parts(operation) &&
+            !(options->accelerator && operation->flags & PERF_HOST) &&
             has_any(options, operation))
             g_ptr_array_add(chosen, (gpointer)operation);
 }
@@ -716,6 +746,7 @@ void perf_options_clear(perf_options_t *o)
     g_free(o->save);
     g_free(o->against);
     g_free(o->plot);
+    g_free(o->accelerator);
     g_free(o->sweep);
     g_free(o->report);
     memset(o, 0, sizeof *o);

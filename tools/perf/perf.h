@@ -40,6 +40,7 @@ typedef struct {
     gboolean unpinned, no_roof;
     gboolean json, csv;
     char *save, *against;
+    char *accelerator; /* "cuda": buffers in memory of a device; or NULL */
     gboolean compare; /* the operations are alternatives */
     char *plot; /* file of a picture, or NULL */
     int *sweep; /* numbers of ranks, 0 at the end; NULL: only one */
@@ -136,6 +137,8 @@ typedef struct {
     int rank, ranks;
     perf_rank_t *everyone; /* ranks entries */
     void *send, *recv; /* of options->max bytes each */
+    /* host memory to fill and check buffers of a device; NULL: none */
+    void *host_send, *host_recv;
     perf_keys_t *keys; /* of all ranks; NULL: no operation needs them */
     GArray *copies; /* that were measured: private to roof.c */
     double line; /* of a cache line at first, see roof.h; 0: not known */

@@ -3,7 +3,9 @@
 #include "config.h"
 
 #include "tools/common/topology.h"
+#include "tools/perf/accelerator.h"
 #include "tools/perf/ranks.h"
+#include "tools/perf/verify.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -227,11 +229,50 @@ static int buffers_fail(const perf_run_t *run, size_t bytes, size_t available)
     return TOOL_FAILED;
 }
 
+/* Allocates buffers in memory of a device, and host memory beside them. NULL,
+ * or what is wrong; g_free(). */
+static char *allocate_device(perf_run_t *run, size_t bytes)
+{
+    char *problem = perf_accelerator_open(run->everyone[run->rank].local);
+
+    if (!problem)
+        problem = perf_accelerator_alloc(bytes, &run->send);
+    if (!problem)
+        problem = perf_accelerator_alloc(bytes, &run->recv);
+    if (!problem && (posix_memalign(&run->host_send, ALIGNMENT, bytes) != 0 ||
+                     posix_memalign(&run->host_recv, ALIGNMENT, bytes) != 0))
+        problem = g_strdup("no memory");
+    return problem;
+}
+
+static int device_buffers_new(perf_run_t *run, size_t bytes)
+{
+    char *problem = allocate_device(run, bytes);
+    int first, status = TOOL_FAILED;
+
+    if (perf_agree(run, !problem, &first) != DSCOMM_OK)
+        perf_fail("start");
+    else if (first == run->ranks)
+        status = TOOL_OK;
+    else if (first == run->rank)
+        tool_fail(0, "perf",
+                  "--accelerator: rank %d: %s; without --accelerator, buffers "
+                  "are in memory of the host",
+                  run->rank, problem);
+    g_free(problem);
+    if (status != TOOL_OK)
+        perf_buffers_free(run);
+    return status;
+}
+
 int perf_buffers_new(perf_run_t *run)
 {
     /* at least ALIGNMENT bytes, because an operation's arguments must not be
      * NULL */
     size_t bytes = MAX(run->options->max, ALIGNMENT), available;
+
+    if (run->options->accelerator)
+        return device_buffers_new(run, bytes);
     bool enough = is_enough(run, bytes, &available);
     bool ok = enough && allocate(run, bytes, &run->send) &&
               allocate(run, bytes, &run->recv);
@@ -250,7 +291,12 @@ int perf_buffers_new(perf_run_t *run)
 
 void perf_buffers_free(perf_run_t *run)
 {
-    if (run->options->registered) {
+    if (run->options->accelerator) {
+        perf_accelerator_free(run->send);
+        perf_accelerator_free(run->recv);
+        free(run->host_send);
+        free(run->host_recv);
+    } else if (run->options->registered) {
         dscomm_mem_free(run->group, run->send);
         dscomm_mem_free(run->group, run->recv);
     } else {
@@ -258,4 +304,66 @@ void perf_buffers_free(perf_run_t *run)
         free(run->recv);
     }
     run->send = run->recv = NULL;
+}
+
+/* Returns the call with buffers in host memory. */
+static perf_call_t host_call(const perf_run_t *run, const perf_call_t *call)
+{
+    char *const from[] = {run->send, run->recv};
+    char *const to[] = {run->host_send, run->host_recv};
+    const size_t bytes = MAX(run->options->max, ALIGNMENT);
+    perf_call_t host = *call;
+
+    for (int i = 0; i < 2; i++) {
+        const char *end = from[i] + bytes;
+
+        if ((char *)call->send >= from[i] && (char *)call->send < end)
+            host.send = to[i] + ((char *)call->send - from[i]);
+        if ((char *)call->recv >= from[i] && (char *)call->recv < end)
+            host.recv = to[i] + ((char *)call->recv - from[i]);
+    }
+    return host;
+}
+
+/* Copies the used bytes of both buffers to the device, or from it. */
+static dscomm_status_t copy_buffers(const perf_run_t *run,
+                                    const perf_call_t *call, bool to_device)
+{
+    void *const device[] = {run->send, run->recv};
+    void *const host[] = {run->host_send, run->host_recv};
+    const size_t bytes = call->total * call->size;
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int i = 0; i < 2 && bytes && status == DSCOMM_OK; i++)
+        status =
+            dscomm_device_copy(to_device ? device[i] : host[i],
+                               to_device ? host[i] : device[i], bytes, NULL);
+    return status;
+}
+
+dscomm_status_t perf_buffers_fill(const perf_run_t *run,
+                                  const perf_call_t *call, guint32 seed)
+{
+    if (!run->host_send) {
+        perf_fill(call, seed);
+        return DSCOMM_OK;
+    }
+    perf_call_t host = host_call(run, call);
+    perf_fill(&host, seed);
+    return copy_buffers(run, call, true);
+}
+
+dscomm_status_t perf_buffers_wrong(const perf_run_t *run,
+                                   const perf_call_t *call, guint32 seed,
+                                   gint64 *ret_wrong)
+{
+    perf_call_t host = *call;
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (run->host_send) {
+        host = host_call(run, call);
+        status = copy_buffers(run, call, false);
+    }
+    *ret_wrong = status == DSCOMM_OK ? perf_count_wrong(&host, seed) : 0;
+    return status;
 }

@@ -19,6 +19,15 @@ int perf_processor_count(const struct tool_topology *topology);
 int perf_buffers_new(perf_run_t *run);
 void perf_buffers_free(perf_run_t *run);
 
+/* Fills the buffers of call, which are parts of run's, as perf_fill() does; and
+ * counts wrong elements as perf_count_wrong(). Buffers of a device are copied
+ * from and to host memory. */
+dscomm_status_t perf_buffers_fill(const perf_run_t *run,
+                                  const perf_call_t *call, guint32 seed);
+dscomm_status_t perf_buffers_wrong(const perf_run_t *run,
+                                   const perf_call_t *call, guint32 seed,
+                                   gint64 *ret_wrong);
+
 /* Returns whether ok is true on all ranks; if not, *ret_first is the first rank
  * on which it is false. Collective. */
 dscomm_status_t perf_agree(const perf_run_t *run, bool ok, int *ret_first);

@@ -179,8 +179,10 @@ void perf_report_head(const perf_run_t *run)
         printf("%d", o->iterations);
     else
         printf("%g s", o->time);
-    printf(" agg iters: %d validation: %d mode: %s%s\n", o->aggregate,
-           o->checks, mode(o), o->registered ? ", registered" : "");
+    printf(" agg iters: %d validation: %d mode: %s%s%s%s\n", o->aggregate,
+           o->checks, mode(o), o->registered ? ", registered" : "",
+           o->accelerator ? ", buffers on " : "",
+           o->accelerator ? o->accelerator : "");
     printf("#\n# Using ranks\n");
     for (int i = 0; i < run->ranks; i++) {
         const perf_rank_t *rank = &run->everyone[i];
@@ -368,6 +370,7 @@ static void options_add(JsonBuilder *json, const perf_options_t *o)
     tool_json_flag(json, "async", o->async);
     tool_json_flag(json, "overlapped", o->overlap);
     tool_json_flag(json, "registered", o->registered);
+    tool_json_flag(json, "accelerated", o->accelerator != NULL);
     json_builder_end_object(json);
 }
 
@@ -587,6 +590,7 @@ static void warn_of_baseline(const perf_run_t *run)
     warn_of_option(run, "async", run->options->async);
     warn_of_option(run, "overlapped", run->options->overlap);
     warn_of_option(run, "registered", run->options->registered);
+    warn_of_option(run, "accelerated", run->options->accelerator != NULL);
     if (perf_baseline_aggregate(baseline) != run->options->aggregate)
         warn(run, "the baseline coalesces %d calls into one (-m), this %d",
              perf_baseline_aggregate(baseline), run->options->aggregate);

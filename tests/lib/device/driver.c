@@ -57,6 +57,18 @@ int cuMemAlloc_v2(uint64_t *ret_pointer, size_t bytes)
     return memory ? 0 : 2;
 }
 
+int cuMemFree_v2(uint64_t pointer)
+{
+    fake_device_free((void *)(uintptr_t)pointer);
+    return 0;
+}
+
+int cuInit(unsigned flags)
+{
+    (void)flags;
+    return 0;
+}
+
 static int is_pinned(uint64_t pointer)
 {
     for (int i = 0; i < pin_count; i++)
