@@ -407,26 +407,6 @@ static int read_numbers(const words_t *w, perf_options_t *o)
     return TOOL_OK;
 }
 
-/* Whether the other options are compatible with --accelerator. */
-static int check_accelerator(perf_options_t *o)
-{
-    const char *other = o->compress        ? "--compress"
-                        : o->registered    ? "-R"
-                        : o->aggregate > 1 ? "-m"
-                                           : NULL;
-
-    if (strcmp(o->accelerator, "cuda") != 0)
-        return tool_fail(TOOL_USAGE, "perf",
-                         "--accelerator must be cuda, not '%s'",
-                         o->accelerator);
-    if (other)
-        return tool_fail(TOOL_USAGE, "perf",
-                         "--accelerator and %s exclude each other", other);
-    /* Copies by the host say nothing about a device. */
-    o->no_roof = true;
-    return TOOL_OK;
-}
-
 static int check_modes(perf_options_t *o)
 {
     if ((o->save && !*o->save) || (o->against && !*o->against))
@@ -436,7 +416,7 @@ static int check_modes(perf_options_t *o)
         return tool_fail(TOOL_USAGE, "perf",
                          "--json and --csv exclude each "
                          "other");
-    if (o->accelerator && check_accelerator(o) != TOOL_OK)
+    if (o->accelerator && perf_check_accelerator(o) != TOOL_OK)
         return TOOL_USAGE;
     if (o->sweep && (o->against || o->compress))
         return tool_fail(TOOL_USAGE, "perf",
@@ -614,63 +594,19 @@ static int check_compress(const perf_options_t *o, char *const *names)
     return TOOL_OK;
 }
 
-/* Whether the other options are compatible with --compare. */
-static int check_compare(const perf_options_t *o, char *const *names)
-{
-    const struct {
-        const char *name;
-        bool given;
-    } others[] = {
-        {"--compress", o->compress != NULL},
-        {"-m", o->aggregate > 1},
-        {"--async", o->async},
-        {"--against", o->against != NULL},
-        {"-r all", o->root == PERF_ROOT_ALL},
-    };
-
-    for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
-        if (others[i].given)
-            return tool_fail(TOOL_USAGE, "perf",
-                             "--compare and %s exclude each other",
-                             others[i].name);
-    if (names[0])
-        return tool_fail(TOOL_USAGE, "perf",
-                         "--compare has the operations; leave out %s",
-                         names[0]);
-    return TOOL_OK;
-}
-
-/* Whether the operations have the same result. */
-static int check_alternatives(const perf_options_t *o)
-{
-    const perf_operation_t *const *alternatives = o->operations;
-
-    if (!alternatives[0] || !alternatives[1])
-        return tool_fail(TOOL_USAGE, "perf",
-                         "--compare needs two operations or more, separated "
-                         "by commas, as all_reduce,reduce+broadcast");
-    for (size_t i = 1; alternatives[i]; i++)
-        if (!perf_is_alike(alternatives[0], alternatives[i]))
-            return tool_fail(TOOL_USAGE, "perf",
-                             "--compare: %s and %s have different results; "
-                             "'dscomm perf --help' lists the operations",
-                             alternatives[0]->name, alternatives[i]->name);
-    return TOOL_OK;
-}
-
 /* Fills options->operations from the list. */
 static int select_alternatives(perf_options_t *o, const char *list,
                                char *const *names)
 {
     char **alternatives = g_strsplit(list, ",", -1);
-    int status = check_compare(o, names);
+    int status = perf_check_compare(o, names);
 
     if (status == TOOL_OK && alternatives[0])
         status = select_operations(o, alternatives);
     else if (status == TOOL_OK)
         o->operations = g_new0(const perf_operation_t *, 1);
     if (status == TOOL_OK)
-        status = check_alternatives(o);
+        status = perf_check_alternatives(o);
     o->compare = true;
     g_strfreev(alternatives);
     return status;

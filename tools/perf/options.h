@@ -17,6 +17,13 @@ bool perf_is_selected(const perf_options_t *options,
                       const perf_operation_t *operation, dscomm_dtype_t dtype,
                       dscomm_op_t op);
 
+/* Whether the other options, and the operations that are named beside them, are
+ * compatible with --accelerator, or with --compare; and whether the operations
+ * to be compared have the same result. Each returns an exit status. */
+int perf_check_accelerator(perf_options_t *options);
+int perf_check_compare(const perf_options_t *options, char *const *names);
+int perf_check_alternatives(const perf_options_t *options);
+
 /* Reads a size such as "64M", "1.5K" or "8", in bytes, with K, M, G and T as
  * multiples of 1024; an "i", a "B" or both may follow. false: text is not a
  * size. */
