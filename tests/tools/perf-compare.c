@@ -93,6 +93,29 @@ static void test_costs(void)
     }
 }
 
+/* Every algorithm of the library's table that is known inside one node has its
+ * cost, if its collective may be compared; a new one is a row in cost.c. */
+static void test_all_known(void)
+{
+    static const dscomm_coll_t colls[] = {
+        DSCOMM_COLL_BROADCAST,      DSCOMM_COLL_REDUCE, DSCOMM_COLL_ALL_REDUCE,
+        DSCOMM_COLL_ALL_GATHER,     DSCOMM_COLL_GATHER, DSCOMM_COLL_SCATTER,
+        DSCOMM_COLL_REDUCE_SCATTER,
+    };
+    dscomm_algorithm_info_t info = {.size = sizeof info};
+
+    for (size_t i = 0; dscomm_algorithm_info(i, &info) == DSCOMM_OK; i++)
+        for (size_t k = 0; k < G_N_ELEMENTS(colls); k++) {
+            const char *name = dscomm_coll_name(colls[k]);
+            if (info.two_levels || info.coll != (int)colls[k])
+                continue;
+            ok(!perf_cost(perf_operation_find(name), info.name, 8, 64,
+                          PERF_IN_PLACE)
+                    .bound,
+               "the cost of %s by %s is known", name, info.name);
+        }
+}
+
 /* Blocks of 10 elements for 4 ranks: 3, 3, 2, 2. */
 static void test_parts(void)
 {
@@ -233,6 +256,7 @@ static void test_labels(void)
 int main(void)
 {
     test_costs();
+    test_all_known();
     test_parts();
     test_alike();
     test_findings();

@@ -277,6 +277,7 @@ refusals()
 	2 --compare_has_the_operations -n 2 --compare all_reduce,reduce+broadcast reduce
 	2 exclude_each_other -n 2 --compare all_reduce,reduce+broadcast -m 2
 	2 exclude_each_other -n 2 --compare all_reduce,reduce+broadcast --async
+	2 --compare_and_--overlap_exclude -n 2 --compare all_reduce,reduce+broadcast --overlap
 	2 exclude_each_other -n 2 --compare all_reduce,reduce+broadcast --compress onebit
 	2 none_of_these_operators -n 2 --compare all_reduce,reduce+broadcast -o mulsum
 	2 --save_needs_a_file -n 2 all_reduce -e 8 --save ''

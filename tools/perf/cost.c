@@ -120,8 +120,9 @@ static factors_t reduce_pairwise(const shape_t *s)
                        2 * (s->p - 1) / s->p, in_order(s), 0};
 }
 
-/* The way down: each round halves what is exchanged. Ranks without a partner
- * hand over all they have. */
+/* The way down: each round halves what is exchanged, to the end, although the
+ * algorithm stops before if parts are short. Ranks without a partner hand over
+ * all they have. */
 static factors_t halving(const shape_t *s)
 {
     const bool odd = s->odd > 0;

@@ -35,6 +35,7 @@ int perf_check_compare(const perf_options_t *o, char *const *names)
     } others[] = {
         {"--compress", o->compress != NULL},
         {"-m", o->aggregate > 1},
+        {"--overlap", o->overlap},
         {"--async", o->async},
         {"--against", o->against != NULL},
         {"-r all", o->root == PERF_ROOT_ALL},
