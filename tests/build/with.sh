@@ -6,11 +6,12 @@
 
 . "$abs_top_srcdir/tests/tap.sh"
 
-unset MPI_CFLAGS MPI_LIBS IBVERBS_CFLAGS IBVERBS_LIBS NVCC NVCCFLAGS CONFIG_SITE
+unset MPI_CFLAGS MPI_LIBS IBVERBS_CFLAGS IBVERBS_LIBS CAIRO_CFLAGS CAIRO_LIBS NVCC NVCCFLAGS CONFIG_SITE
 
 # A source folder of its own: configure refuses one in which it was run before,
 # and parts whose sources are yet to come are to be looked for too.
 mkdir -p "$scratch/source/build" "$scratch/source/compression/cuda" \
+    "$scratch/source/tools/common" \
     "$scratch/source/backends/mpi" "$scratch/source/backends/net/ibverbs"
 cd "$scratch/source" || exit 99
 ln -s "$abs_top_srcdir/configure" "$abs_top_srcdir/build-aux" \
@@ -18,23 +19,28 @@ ln -s "$abs_top_srcdir/configure" "$abs_top_srcdir/build-aux" \
 : >compression/cuda/cuda.c
 : >backends/mpi/mpi.c
 : >backends/net/ibverbs/ibverbs.c
+: >tools/common/canvas.c
 cd build || exit 99
 
 # configures OPTION...: its end
 configures()
 {
     ../configure -q -C --no-create CC="$CC" --with-mpi=no --with-ibverbs=no \
-        --with-cuda=no "$@" 2>&1
+        --with-cuda=no --with-cairo=no "$@" 2>&1
 }
 
-# library FILE FUNCTION
+# library FILE FUNCTION...
 library()
 {
-    mkdir -p "${1%/*}"
-    echo "int $2(void); int $2(void) { return 0; }" >"$scratch/x.c"
+    file=$1
+    shift
+    mkdir -p "${file%/*}"
+    for function; do
+        echo "int $function(void); int $function(void) { return 0; }"
+    done >"$scratch/x.c"
     # CC may hold flags.
     # shellcheck disable=SC2086
-    $CC -shared -fPIC -o "$1" "$scratch/x.c"
+    $CC -shared -fPIC -o "$file" "$scratch/x.c"
 }
 
 # program FILE TEXT: one that prints TEXT
@@ -96,6 +102,32 @@ end=$(configures --with-mpi="$scratch/wrapper" --with-ibverbs="$scratch/package"
 like "$end" "mpi +yes \(MPICH 98\.7 in $scratch/wrapper\)" 'mpi: mpicc'
 like "$end" "yes \(libibverbs 98\.7 in $scratch/package\)" 'ibverbs: pkg-config'
 
+# fake_cairo DIR FUNCTION...: a cairo that has these functions
+fake_cairo()
+{
+    folder=$1
+    mkdir -p "$folder/include" "$folder/lib/pkgconfig"
+    cat >"$folder/include/cairo-svg.h" <<'END'
+void *cairo_svg_surface_create_for_stream(void *, void *, double, double);
+int cairo_surface_write_to_png_stream(void *, void *, void *);
+END
+    cat >"$folder/lib/pkgconfig/cairo.pc" <<END
+Name: cairo
+Description: a fake
+Version: 98.7
+Libs: -L$folder/lib -lcairo
+Cflags: -I$folder/include
+END
+    shift
+    library "$folder/lib/libcairo.so" "$@"
+}
+svg=cairo_svg_surface_create_for_stream
+fake_cairo "$scratch/cairo" $svg cairo_surface_write_to_png_stream
+fake_cairo "$scratch/part" $svg
+end=$(configures --with-cairo="$scratch/cairo")
+like "$end" "pictures +yes \(cairo 98\.7 in $scratch/cairo\)" 'cairo: pkg-config'
+like "$(configures)" 'pictures +no \(--with-cairo=no\)' 'cairo: left out'
+
 # wrapper DIR FOLDER: an mpicc like that of Intel MPI
 wrapper()
 {
@@ -121,6 +153,8 @@ refuses()
 refuses mpi "$verbs" 'mpicc.*mpi\.h.* in '"$verbs" 'mpi: not there'
 refuses ibverbs "$mpi" 'libibverbs\.pc.*verbs\.h.* in '"$mpi" 'ibverbs: not there'
 refuses cuda "$mpi" "bin/nvcc in $mpi" 'cuda: not there'
+refuses cairo "$mpi" "no cairo\.pc in $mpi" 'cairo: not there'
+refuses cairo "$scratch/part" 'no program links with' 'cairo: without PNG'
 like "$(configures --with-cuda="$cuda" --with-cuda-arch='90a 33')" \
     "error: --with-cuda=$cuda: .*nvcc knows no 33, but 75 90" 'cuda: no such device'
 for list in banana '80 fast' 9a0 '' yes; do

@@ -69,6 +69,11 @@ tool_save_t *tool_save_new(const char *path)
     return NULL;
 }
 
+int tool_save_write(tool_save_t *save, const void *bytes, size_t size)
+{
+    return fwrite(bytes, 1, size, save->stream) == size ? 0 : errno;
+}
+
 int tool_save_end(tool_save_t *save, const char *text)
 {
     int error = 0;
