@@ -31,6 +31,10 @@ typedef struct {
 int tool_job_run(const char *command, char **argv, int ranks,
                  const tool_limits_t *limits);
 
+/* Does so with this program; words: its arguments from argv[0] on. */
+int tool_job_run_self(const char *command, char **words, int ranks,
+                      const tool_limits_t *limits);
+
 /* supervise.c: running the ranks of this node from their start to the end of
  * the last process */
 
