@@ -30,7 +30,7 @@ is "$(completes perf --backend sh)" 'shm ' 'a backend after a blank'
 is "$(completes perf --compress =)" 'bfloat16 float16 int8 none onebit topk ' 'all codecs'
 is "$(completes perf --compress o)" 'onebit ' 'a codec'
 is "$(completes tune --)" '--backend= --help --machine --output= --ranks= --time= ' 'options of tune'
-is "$(completes topo --)" '--format= --help --input= --json --output= ' 'options of topo'
+is "$(completes topo --)" '--backend= --elements= --format= --help --host --input= --iters= --json --most= --nranks= --output= --p2p --ranks --tensors= --trace= --warmup_iters= ' 'options of topo'
 is "$(completes info --j)" '--json ' 'an option without a value'
 is "$(completes run ./pro)" ' ' 'a program is left to bash'
 tap_done

@@ -136,11 +136,32 @@ static const char *options_problem(const options_t *o)
     const topo_p2p_t *c = &o->copies;
 
     if (o->p2p)
-        return o->input ? "--input cannot be used with --p2p" : NULL;
+        return o->input && (c->host || c->ranks)
+                   ? "--input cannot be used with --host and --ranks"
+                   : NULL;
     if (c->host || c->ranks || c->rank_count || c->tensors || c->iterations ||
         c->warmups >= 0 || c->most || c->elements || c->backend || c->trace)
         return "options of copies need --p2p";
     return NULL;
+}
+
+static int copies_show(options_t *options, char **words)
+{
+    topo_p2p_t *copies = &options->copies;
+    char *problem = NULL;
+    topo_tree_t *tree = NULL;
+    int status;
+
+    copies->output = options->output;
+    copies->format = options->format;
+    if (!copies->host && !copies->ranks)
+        tree = tree_of(options, &problem);
+    copies->tree = tree;
+    status = problem ? tool_fail(TOOL_FAILED, "topo", "%s", problem)
+                     : topo_p2p(copies, words);
+    g_free(problem);
+    topo_tree_free(tree);
+    return status;
 }
 
 static int topo_run(options_t *options, char **words)
@@ -152,11 +173,8 @@ static int topo_run(options_t *options, char **words)
         return tool_fail(TOOL_USAGE, "topo", "%s", problem);
     if (options->json && !options->format)
         options->format = g_strdup("json");
-    if (options->p2p) {
-        options->copies.output = options->output;
-        options->copies.format = options->format;
-        return topo_p2p(&options->copies, words);
-    }
+    if (options->p2p)
+        return copies_show(options, words);
     format = format_find(options);
     if (format < 0)
         return refuse("--format must be text, json, dot or nccl, not '%s'",

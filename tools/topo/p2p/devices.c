@@ -404,27 +404,24 @@ static topo_path_t path_of(const state_t *s, guint from, guint to)
     const topo_node_t *a = is_host(s, from) ? NULL : s->gpus[from].node;
     const topo_node_t *b = is_host(s, to) ? NULL : s->gpus[to].node;
     topo_path_t path = {"?", TOPO_LINKS * 100, "a path that is not known", 0};
-    topo_link_t link;
+    topo_link_t link = {TOPO_SELF, 0};
     char *word;
 
-    if (is_host(s, from) || is_host(s, to)) {
-        path =
-            (topo_path_t){"HOST", TOPO_PHB * 100 + 50,
-                          "the link between the host's memory and a device", 0};
-        path.limit = topo_path_limit(a ? a : b, NULL);
+    if (from != to && (is_host(s, from) || is_host(s, to)))
+        return (topo_path_t){"HOST", TOPO_PHB * 100 + 50,
+                             "the link between the host's memory and a device",
+                             a || b ? topo_path_limit(a ? a : b, NULL) : 0};
+    if (from != to && (!a || !b))
         return path;
-    }
-    if (!a || !b)
-        return path;
-    link = topo_link(a, b);
+    if (from != to)
+        link = topo_link(a, b);
     word = topo_link_text(link);
     g_strlcpy(path.word, word, sizeof path.word);
     g_free(word);
     path.distance = (int)link.kind * 100 - link.count;
     path.meaning = topo_link_meaning(link.kind);
-    path.limit = link.kind == TOPO_SELF || link.kind == TOPO_NV
-                     ? 0
-                     : topo_path_limit(a, b);
+    if (link.kind > TOPO_NV)
+        path.limit = topo_path_limit(a, b);
     return path;
 }
 

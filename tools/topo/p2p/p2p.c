@@ -9,8 +9,6 @@
 #include "tools/common/save.h"
 #include "tools/common/tool.h"
 #include "tools/run/job.h"
-#include "tools/topo/machine.h"
-#include "tools/topo/nvml.h"
 #include "tools/topo/p2p/cores.h"
 #include "tools/topo/p2p/devices.h"
 #include "tools/topo/p2p/heat.h"
@@ -212,16 +210,10 @@ static char *devices_measure(const topo_p2p_t *options, GPtrArray *list)
 {
     const topo_copies_t copies = copies_of(options);
     char *problem = NULL;
-    topo_tree_t *tree = topo_machine(NULL, &problem);
-    topo_pairs_t *pairs;
+    topo_pairs_t *pairs = topo_devices(options->tree, &copies, &problem);
 
-    if (!tree)
-        return problem;
-    topo_nvml_add(tree);
-    pairs = topo_devices(tree, &copies, &problem);
     if (pairs)
         g_ptr_array_add(list, pairs);
-    topo_tree_free(tree);
     return problem;
 }
 

@@ -4,6 +4,7 @@
 #define TOOLS_TOPO_P2P_H
 
 #include "tools/topo/p2p/pairs.h"
+#include "tools/topo/tree.h"
 
 /* The options; 0 and NULL: not given. */
 typedef struct {
@@ -12,6 +13,7 @@ typedef struct {
     int tensors, iterations, warmups, most;
     gint64 elements;
     char *backend, *trace, *output, *format;
+    const topo_tree_t *tree; /* of the devices; NULL with host or ranks */
 } topo_p2p_t;
 
 /* words: the command line, for ranks that are started. Returns the exit
