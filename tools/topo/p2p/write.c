@@ -59,8 +59,10 @@ static void append_rate(const topo_pairs_t *pairs, guint from, guint to,
 {
     const double rate = topo_pair_rate(pairs, from, to, way);
     const int last = (int)G_N_ELEMENTS(colours) - 1;
-    char *number = rate > 0 ? g_strdup_printf("%.*f", rate < 10 ? 2 : 1, rate)
-                            : g_strdup("-");
+    char *number = rate <= 0 ? g_strdup("-")
+                   : rate < 1
+                       ? g_strdup_printf("%.2g", rate)
+                       : g_strdup_printf("%.*f", rate < 10 ? 2 : 1, rate);
 
     g_string_append_c(text, ' ');
     if (coloured && rate > 0)
