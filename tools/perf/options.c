@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "lib/base/nearest.h"
+#include "tools/perf/model-run.h"
 #include "tools/perf/operations.h"
 #include "tools/perf/options.h"
 
@@ -149,6 +150,14 @@ static bool options_parse(int *argc, char ***argv, perf_options_t *o,
          "NAME"},
         {"compress", 0, 0, G_OPTION_ARG_STRING, &o->compress,
          "Compressed all_reduce beside the plain one", "CODEC"},
+        {"model", 0, 0, G_OPTION_ARG_NONE, &o->model,
+         "Fit a model, and predict times by it", NULL},
+        {"model-parameters", 0, 0, G_OPTION_ARG_STRING, &o->model_parameters,
+         "Predict by these parameters, without ranks", "LIST"},
+        {"model-ranks", 0, 0, G_OPTION_ARG_STRING, &o->model_ranks,
+         "Numbers of ranks to predict for", "LIST"},
+        {"model-save", 0, 0, G_OPTION_ARG_FILENAME, &o->model_save,
+         "Write what is predicted to a tuning file", "FILE"},
         {"async", 0, 0, G_OPTION_ARG_NONE, &o->async,
          "Start calls, and wait for their works", NULL},
         {"overlap", 0, 0, G_OPTION_ARG_NONE, &o->overlap,
@@ -538,6 +547,8 @@ static int check_compress(const perf_options_t *o, char *const *names)
 
 static int options_interpret(const words_t *w, char **names, perf_options_t *o)
 {
+    static char all_reduce[] = "all_reduce";
+    char *const modelled[] = {all_reduce, NULL};
     int status = read_numbers(w, o);
 
     o->async = o->async || o->overlap;
@@ -556,7 +567,10 @@ static int options_interpret(const words_t *w, char **names, perf_options_t *o)
     if (status == TOOL_OK && o->compress)
         status = check_compress(o, names);
     else if (status == TOOL_OK)
-        status = select_operations(o, names);
+        status = select_operations(
+            o, perf_model_is_asked(o) && !names[0] ? modelled : names);
+    if (status == TOOL_OK && perf_model_is_asked(o))
+        status = perf_model_check(o);
     return status;
 }
 
@@ -601,5 +615,8 @@ void perf_options_clear(perf_options_t *o)
     g_free(o->compress);
     g_free(o->save);
     g_free(o->against);
+    g_free(o->model_parameters);
+    g_free(o->model_ranks);
+    g_free(o->model_save);
     memset(o, 0, sizeof *o);
 }

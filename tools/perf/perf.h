@@ -40,6 +40,8 @@ typedef struct {
     gboolean unpinned, no_roof;
     gboolean json, csv;
     char *save, *against;
+    gboolean model; /* --model, and its parameters, ranks and tuning file */
+    char *model_parameters, *model_ranks, *model_save;
 } perf_options_t;
 
 /* In place or out of place; some operations have only one of them. */

@@ -7,6 +7,7 @@
 #include "tools/common/topology.h"
 #include "tools/perf/baseline.h"
 #include "tools/perf/measure.h"
+#include "tools/perf/model-run.h"
 #include "tools/perf/operations.h"
 #include "tools/perf/options.h"
 #include "tools/perf/ranks.h"
@@ -221,6 +222,11 @@ static int run_measured(perf_run_t *run)
         perf_buffers_free(run);
         return status;
     }
+    if (run->options->model) {
+        status = perf_model_run(run);
+        perf_buffers_free(run);
+        return status;
+    }
     perf_roof_begin(run);
     status = measure_all(run);
     g_array_unref(run->copies);
@@ -347,7 +353,10 @@ int tool_perf(int argc, char **argv)
     char **words = g_strdupv(argv);
     int status = perf_options_read(argc, argv, &options);
 
-    if (status == TOOL_OK) {
+    if (status == TOOL_OK && options.model_parameters) {
+        status = perf_model_given(&options);
+        perf_options_clear(&options);
+    } else if (status == TOOL_OK) {
         /* Before the library starts threads, see topology.h */
         tool_topology_t *topology = tool_topology_new(false);
 
