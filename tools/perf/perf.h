@@ -127,7 +127,7 @@ typedef struct perf_baseline perf_baseline_t;
 /* One run, on one rank. */
 typedef struct {
     const perf_options_t *options;
-    const struct tool_topology *topology; /* NULL: unknown */
+    const struct dscomm_topology *topology; /* NULL: unknown */
     dscomm_group_t *group; /* all ranks; made after they were bound */
     int rank, ranks;
     perf_rank_t *everyone; /* ranks entries */

@@ -13,7 +13,7 @@ typedef struct {
     gint64 grace_us; /* time from the first signal to SIGKILL */
     gboolean tag_output;
     tool_tags_t tags; /* with tag_output */
-    tool_bind_t bind;
+    const char *bind; /* a word of --bind, or NULL */
     bool ranks_explain; /* ranks write why they fail, see errors.h */
     int max_restarts; /* most restarts of all ranks after a failure */
     gboolean survive; /* a rank that fails does not end the others */

@@ -4,60 +4,8 @@
 
 #include "tools/topo/machine.h"
 
+#include "env/devices.h"
 #include "tools/common/topology.h"
-
-#include <errno.h>
-
-/* Classes of PCI, the upper 16 bits. */
-enum {
-    CLASS_VGA = 0x0300,
-    CLASS_3D = 0x0302,
-    CLASS_DISPLAY = 0x0380,
-    CLASS_ACCELERATOR = 0x1200
-};
-
-/* Makers of GPUs that compute and also call themselves VGA; other VGA devices
- * are those of management controllers and emulators. */
-enum { VENDOR_AMD = 0x1002, VENDOR_NVIDIA = 0x10de, VENDOR_INTEL = 0x8086 };
-
-static bool is_gpu(const struct hwloc_pcidev_attr_s *pci)
-{
-    switch (pci->class_id) {
-    case CLASS_3D:
-    case CLASS_DISPLAY:
-    case CLASS_ACCELERATOR:
-        return true;
-    case CLASS_VGA:
-        return pci->vendor_id == VENDOR_NVIDIA ||
-               pci->vendor_id == VENDOR_AMD || pci->vendor_id == VENDOR_INTEL;
-    default:
-        return false;
-    }
-}
-
-/* Returns the device of the system that a NIC is, that for RDMA first; NULL:
- * the PCI device is no NIC. */
-static hwloc_obj_t nic_of(hwloc_obj_t device)
-{
-    hwloc_obj_t found = NULL;
-
-    for (hwloc_obj_t child = device->io_first_child; child;
-         child = child->next_sibling) {
-        if (child->type != HWLOC_OBJ_OS_DEVICE)
-            continue;
-        if (child->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS)
-            return child;
-        if (child->attr->osdev.type == HWLOC_OBJ_OSDEV_NETWORK && !found)
-            found = child;
-    }
-    return found;
-}
-
-static char *address_of(const struct hwloc_pcidev_attr_s *pci)
-{
-    return g_strdup_printf("%04x:%02x:%02x.%01x", (unsigned)pci->domain,
-                           pci->bus, pci->dev, pci->func);
-}
 
 /* Reads a number at the beginning of a file that Linux has for a PCI device of
  * this machine; 0: there is none. */
@@ -77,7 +25,7 @@ static double number_read(const char *address, const char *name)
 static void node_describe(topo_node_t *node,
                           const struct hwloc_pcidev_attr_s *pci)
 {
-    node->address = address_of(pci);
+    node->address = dscomm_priv_pci_text(pci);
     node->link_rate = pci->linkspeed * 1e9;
     node->class = (unsigned)pci->class_id << 8;
     node->vendor = pci->vendor_id;
@@ -86,15 +34,14 @@ static void node_describe(topo_node_t *node,
 
 static void device_add(topo_node_t *parent, hwloc_obj_t object)
 {
-    const struct hwloc_pcidev_attr_s *pci = &object->attr->pcidev;
-    const hwloc_obj_t nic = nic_of(object);
+    const hwloc_obj_t nic = dscomm_priv_device_nic(object);
     const char *maker = hwloc_obj_get_info_by_name(object, "PCIDevice");
     topo_node_t *node;
 
-    if (!nic && !is_gpu(pci))
+    if (!nic && !dscomm_priv_device_is_gpu(object))
         return;
     node = topo_node_add(parent, nic ? TOPO_NIC : TOPO_GPU);
-    node_describe(node, pci);
+    node_describe(node, &object->attr->pcidev);
     node->name = g_strdup(nic ? nic->name : maker);
 }
 
@@ -196,7 +143,7 @@ static void numa_nodes_add(topo_tree_t *tree, hwloc_topology_t hwloc)
         topo_node_t *node = topo_node_add(tree->root, TOPO_NUMA);
 
         node->numa = (int)object->os_index;
-        node->cpus = tool_topology_text(object->cpuset);
+        node->cpus = dscomm_priv_topology_text(object->cpuset);
         node->cores = hwloc_get_nbobjs_inside_cpuset_by_type(
             hwloc, object->cpuset, HWLOC_OBJ_CORE);
         node->caches = caches_of(hwloc, object->cpuset);
@@ -216,7 +163,7 @@ static char *model_of(hwloc_topology_t hwloc)
 
 topo_tree_t *topo_machine(const char *path, char **ret_problem)
 {
-    tool_topology_t *topology = tool_topology_open(path, true);
+    dscomm_topology_t *topology = tool_topology_open(path, true);
     hwloc_obj_t bridge = NULL;
     topo_tree_t *tree;
 
@@ -237,6 +184,6 @@ topo_tree_t *topo_machine(const char *path, char **ret_problem)
     topo_tree_end(tree);
     if (!path)
         links_read(tree->root);
-    tool_topology_free(topology);
+    dscomm_priv_topology_free(topology);
     return tree;
 }

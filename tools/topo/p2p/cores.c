@@ -52,7 +52,7 @@ typedef enum { TASK_TOUCH, TASK_COPY, TASK_TRIP, TASK_END } task_t;
 
 struct crew {
     topo_pairs_t *pairs;
-    const tool_topology_t *topology;
+    const dscomm_topology_t *topology;
     end_t *ends;
     worker_t *workers;
     guint worker_count, started;
@@ -411,18 +411,18 @@ static void crew_free(crew_t *crew)
 }
 
 /* Finds the ends: sets of processors in which a worker is on each core. */
-static GPtrArray *ends_find(const tool_topology_t *topology, topo_cores_t kind,
-                            guint most)
+static GPtrArray *ends_find(const dscomm_topology_t *topology,
+                            topo_cores_t kind, guint most)
 {
     GPtrArray *sets = g_ptr_array_new();
     GPtrArray *chosen = g_ptr_array_new();
     hwloc_obj_t object = NULL;
 
-    while ((
-        object =
-            kind == TOPO_CORES
-                ? tool_topology_next_core(topology, topology->allowed, object)
-                : tool_topology_next_node(topology, topology->allowed, object)))
+    while ((object = kind == TOPO_CORES
+                         ? dscomm_priv_topology_next_core(
+                               topology, topology->allowed, object)
+                         : dscomm_priv_topology_next_node(
+                               topology, topology->allowed, object)))
         g_ptr_array_add(sets, object);
     most = MIN(most, sets->len);
     for (guint i = 0; i < most; i++)
@@ -440,8 +440,8 @@ static void workers_describe(crew_t *crew)
         hwloc_obj_t core = NULL;
 
         end->first = workers->len;
-        while ((core = tool_topology_next_core(crew->topology, end->processors,
-                                               core))) {
+        while ((core = dscomm_priv_topology_next_core(crew->topology,
+                                                      end->processors, core))) {
             worker_t worker = {.crew = crew, .end = i, .member = end->count++};
             hwloc_bitmap_t own = hwloc_bitmap_dup(core->cpuset);
 
@@ -491,7 +491,7 @@ static topo_pairs_t *pairs_of(const GPtrArray *objects, topo_cores_t kind,
         (char **)g_ptr_array_free(names, FALSE), copies);
 }
 
-topo_pairs_t *topo_cores(const tool_topology_t *topology, topo_cores_t kind,
+topo_pairs_t *topo_cores(const dscomm_topology_t *topology, topo_cores_t kind,
                          const topo_copies_t *copies, guint most,
                          char **ret_problem)
 {

@@ -12,7 +12,7 @@ typedef enum { TOPO_CORES, TOPO_NUMA_NODES } topo_cores_t;
  * evenly chosen; or between NUMA nodes, with all those cores. NULL and no
  * problem: there are fewer than two. NULL and a problem, to be freed: it
  * failed. */
-topo_pairs_t *topo_cores(const tool_topology_t *topology, topo_cores_t kind,
+topo_pairs_t *topo_cores(const dscomm_topology_t *topology, topo_cores_t kind,
                          const topo_copies_t *copies, guint most,
                          char **ret_problem);
 

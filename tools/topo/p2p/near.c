@@ -19,7 +19,7 @@ static const struct {
 };
 
 /* Returns whether both are in one object of a type. */
-static bool share(const tool_topology_t *topology, hwloc_obj_type_t type,
+static bool share(const dscomm_topology_t *topology, hwloc_obj_type_t type,
                   hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
 {
     hwloc_obj_t object = NULL;
@@ -31,7 +31,7 @@ static bool share(const tool_topology_t *topology, hwloc_obj_type_t type,
     return false;
 }
 
-topo_near_t topo_near(const tool_topology_t *topology, hwloc_const_bitmap_t a,
+topo_near_t topo_near(const dscomm_topology_t *topology, hwloc_const_bitmap_t a,
                       hwloc_const_bitmap_t b)
 {
     static const struct {

@@ -19,7 +19,7 @@ typedef enum {
     TOPO_NEAR_NETWORK
 } topo_near_t;
 
-topo_near_t topo_near(const tool_topology_t *topology, hwloc_const_bitmap_t a,
+topo_near_t topo_near(const dscomm_topology_t *topology, hwloc_const_bitmap_t a,
                       hwloc_const_bitmap_t b);
 topo_path_t topo_near_path(topo_near_t near);
 

@@ -185,7 +185,7 @@ static void pairs_clear(void *pairs)
 static char *host_measure(const topo_p2p_t *options, GPtrArray *list)
 {
     const topo_copies_t copies = copies_of(options);
-    tool_topology_t *topology = tool_topology_new(false);
+    dscomm_topology_t *topology = tool_topology_new(false);
     char *problem = NULL;
 
     if (!topology)
@@ -199,7 +199,7 @@ static char *host_measure(const topo_p2p_t *options, GPtrArray *list)
         if (problem)
             break;
     }
-    tool_topology_free(topology);
+    dscomm_priv_topology_free(topology);
     if (!problem && !list->len)
         problem = g_strdup("this process may use one core only, so there are "
                            "no pairs");
@@ -258,8 +258,8 @@ static int rank_fail(const topo_p2p_t *options, dscomm_status_t status,
                      (double)topo_copies_bytes(&copies) / 1e6);
 }
 
-static int rank_run(const topo_p2p_t *options, const tool_topology_t *topology,
-                    dscomm_group_t *world)
+static int rank_run(const topo_p2p_t *options,
+                    const dscomm_topology_t *topology, dscomm_group_t *world)
 {
     const topo_copies_t copies = copies_of(options);
     const int ranks = dscomm_group_size(world);
@@ -296,7 +296,7 @@ static int ranks_start(const topo_p2p_t *options, char **words)
 }
 
 static int ranks_join(const topo_p2p_t *options,
-                      const tool_topology_t *topology, char **words)
+                      const dscomm_topology_t *topology, char **words)
 {
     dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
     dscomm_group_t *world;
@@ -318,7 +318,7 @@ static int ranks_join(const topo_p2p_t *options,
 int topo_p2p(topo_p2p_t *options, char **words)
 {
     const char *problem = options_end(options);
-    tool_topology_t *topology;
+    dscomm_topology_t *topology;
     int status;
 
     if (problem)
@@ -327,6 +327,6 @@ int topo_p2p(topo_p2p_t *options, char **words)
         return here(options);
     topology = tool_topology_new(false);
     status = ranks_join(options, topology, words);
-    tool_topology_free(topology);
+    dscomm_priv_topology_free(topology);
     return status;
 }

@@ -36,7 +36,7 @@ typedef struct {
 
 typedef struct {
     dscomm_group_t *group;
-    const tool_topology_t *topology;
+    const dscomm_topology_t *topology;
     const topo_copies_t *copies;
     guint rank, ranks;
     char *source, *dest;
@@ -274,8 +274,8 @@ static dscomm_status_t places_share(state_t *s, guint *ret_locals)
 
     if (gethostname(own.host, sizeof own.host - 1) != 0)
         g_strlcpy(own.host, "unknown", sizeof own.host);
-    if (s->topology &&
-        tool_topology_count_cores(s->topology, s->topology->allowed) == 1)
+    if (s->topology && dscomm_priv_topology_count_cores(
+                           s->topology, s->topology->allowed) == 1)
         hwloc_bitmap_list_snprintf(own.processors, sizeof own.processors,
                                    s->topology->allowed);
     status =
@@ -385,7 +385,7 @@ static dscomm_status_t agree(state_t *s)
 }
 
 dscomm_status_t topo_ranks(dscomm_group_t *group,
-                           const tool_topology_t *topology,
+                           const dscomm_topology_t *topology,
                            const topo_copies_t *copies,
                            topo_pairs_t **ret_pairs)
 {

@@ -12,7 +12,7 @@
  * topology may be NULL. On rank 0 *ret_pairs is the result, else NULL.
  * ERR_NO_MEMORY on all ranks if there is not enough on one. */
 dscomm_status_t topo_ranks(dscomm_group_t *group,
-                           const tool_topology_t *topology,
+                           const dscomm_topology_t *topology,
                            const topo_copies_t *copies,
                            topo_pairs_t **ret_pairs);
 
