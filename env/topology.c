@@ -6,11 +6,20 @@
 
 #include <hwloc/linux.h>
 
+/* Parts of hwloc that are left out: they find devices of other kinds, for which
+ * they start the libraries of these, or bind this thread to each processor in
+ * turn. */
+static const char *const unwanted[] = {"cuda",   "gl",   "levelzero", "nvml",
+                                       "opencl", "rsmi", "x86"};
+
 /* path: NULL, or a file of XML. */
 static int load(hwloc_topology_t *hwloc, const char *path, bool devices)
 {
     if (hwloc_topology_init(hwloc) < 0)
         return -1;
+    for (size_t i = 0; i < G_N_ELEMENTS(unwanted); i++)
+        hwloc_topology_set_components(
+            *hwloc, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, unwanted[i]);
     if (path && hwloc_topology_set_xml(*hwloc, path) < 0)
         return -1;
     hwloc_topology_set_flags(*hwloc, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
