@@ -391,12 +391,17 @@ int dscomm_priv_placement_apply(const dscomm_placement_t *placement,
                                 const dscomm_topology_t *topology,
                                 int *ret_memory)
 {
-    dscomm_affinity_t affinity =
-        dscomm_priv_placement_affinity(placement, topology);
-    int threads, error = dscomm_priv_affinity_process(&affinity, &threads);
+    dscomm_affinity_t affinity;
+    int threads, error;
     char number[16];
 
-    *ret_memory = error ? 0 : dscomm_priv_affinity_memory(&affinity);
+    *ret_memory = 0;
+    if (topology->is_other)
+        return 0;
+    affinity = dscomm_priv_placement_affinity(placement, topology);
+    error = dscomm_priv_affinity_process(&affinity, &threads);
+    if (!error)
+        *ret_memory = dscomm_priv_affinity_memory(&affinity);
     g_free(affinity.mask);
     g_snprintf(number, sizeof number, "%d", placement->cores);
     if (!error && threads == 1)

@@ -46,7 +46,8 @@ dscomm_priv_placement_affinity(const dscomm_placement_t *placement,
 
 /* Binds all threads of this process, and sets OMP_NUM_THREADS to the number of
  * cores, unless it is set, or there are other threads, which may be reading the
- * environment. 0, or an errno: it is not bound. *ret_memory: an errno if no
+ * environment. Does nothing if the topology is another machine's. 0, or an
+ * errno: it is not bound. *ret_memory: an errno if no
  * NUMA node is preferred, because the system refuses it; else 0. */
 int dscomm_priv_placement_apply(const dscomm_placement_t *placement,
                                 const dscomm_topology_t *topology,

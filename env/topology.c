@@ -50,9 +50,10 @@ dscomm_topology_t *dscomm_priv_topology_new(const char *path, bool devices)
     hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
 
     topology->allowed = allowed;
+    topology->is_other = is_another_machine(path);
     if (load(&topology->hwloc, path, devices) < 0)
         hwloc_bitmap_zero(allowed);
-    else if (is_another_machine(path))
+    else if (topology->is_other)
         hwloc_bitmap_copy(allowed,
                           hwloc_topology_get_allowed_cpuset(topology->hwloc));
     else if (hwloc_linux_get_tid_cpubind(topology->hwloc, 0, allowed) == 0)

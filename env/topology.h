@@ -12,6 +12,7 @@ typedef struct dscomm_topology {
     hwloc_topology_t hwloc; /* all processors that are online */
     /* processors that this thread may use; never empty */
     hwloc_bitmap_t allowed;
+    bool is_other; /* it is that of another machine */
 } dscomm_topology_t;
 
 /* Loads the topology of this machine, or that of another one, a file of hwloc's

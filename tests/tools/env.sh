@@ -215,6 +215,14 @@ done <<'END'
 --ranks-per-node=2 --exec true|goes with neither --input nor
 --explain|goes with neither --export nor --explain
 END
+tool --place --bind 3,2 --json
+is "$status $out" "2 {\"error\":\"--bind '3,2': a list of processors has numbers below 65536 and \
+ranges, ascending and without blanks, as 0-3,8,10-11\"}" 'refused, with JSON'
+tool --place --input "$scratch/empty.xml" --json
+like "$status $out" '^1 \{"bind":null,"ranks":\[\],"error":"--input .*"\}$' '--input, with JSON'
+(of HWLOC_SYNTHETIC='NUMANode:1 Core:64 PU:2' HWLOC_THISSYSTEM=0 -- --place --exec sh -c "$show"
+    echo "$status $out$err") >"$scratch/out"
+is "$(cat "$scratch/out")" "0 $all" '--exec: not bound as on another machine'
 (of DSCOMM_BIND=x -- --place; echo "$status $err") >"$scratch/out"
 like "$(cat "$scratch/out")" "^2 dscomm env: DSCOMM_BIND 'x': give none" 'a malformed DSCOMM_BIND'
 (of RANK=x WORLD_SIZE=2 -- --place --json; echo "$status $err$out") >"$scratch/out"

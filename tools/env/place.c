@@ -11,6 +11,7 @@
 #include "tools/common/json.h"
 #include "tools/common/tool.h"
 #include "tools/common/topology.h"
+#include "tools/env/mpirun.h"
 
 #include <dscomm/status.h>
 #include <math.h>
@@ -25,53 +26,45 @@ typedef struct {
     dscomm_topology_t *topology; /* or NULL */
 } node_t;
 
-/* Returns false, with a sentence on stderr, if one of them is not a PCI
- * address. */
-static bool check_devices(char *const *devices)
+/* Returns NULL, or why a device is refused, g_free(). */
+static char *check_devices(char *const *devices)
 {
-    if (devices && !devices[0]) {
-        tool_fail(0, "env", "--device '' names no device");
-        return false;
-    }
+    if (devices && !devices[0])
+        return g_strdup("--device '' names no device");
     for (int i = 0; devices && devices[i]; i++) {
         char *address = dscomm_priv_pci_address(devices[i]);
 
+        if (!address)
+            return g_strdup_printf("--device '%s' is no PCI address; give one "
+                                   "as 0000:1a:00.0, or the node's, with "
+                                   "commas between, in the order of its ranks",
+                                   devices[i]);
         g_free(address);
-        if (address)
-            continue;
-        tool_fail(0, "env",
-                  "--device '%s' is no PCI address; give one as 0000:1a:00.0, "
-                  "or the node's, with commas between, in the order of its "
-                  "ranks",
-                  devices[i]);
-        return false;
     }
-    return true;
+    return NULL;
 }
 
-/* Reads --bind, or else DSCOMM_BIND. Returns false after a sentence on
- * stderr. */
-static bool read_rule(const tool_env_place_t *options,
-                      dscomm_place_rule_t *rule)
+/* Reads --bind, or else DSCOMM_BIND. Returns NULL, or why it is refused,
+ * g_free(). */
+static char *read_rule(const tool_env_place_t *options,
+                       dscomm_place_rule_t *rule)
 {
     const char *set = g_getenv("DSCOMM_BIND");
     const char *text = options->bind      ? options->bind
                        : options->devices ? "gpu"
                        : set && *set      ? set
                                           : "numa";
-    char *problem;
+    char *why, *problem;
 
-    if (!dscomm_priv_place_rule_read(text, rule, &problem)) {
-        tool_fail(0, "env", "%s '%s': %s",
-                  options->bind ? "--bind" : "DSCOMM_BIND", text, problem);
-        g_free(problem);
-        return false;
+    if (!dscomm_priv_place_rule_read(text, rule, &why)) {
+        problem = g_strdup_printf(
+            "%s '%s': %s", options->bind ? "--bind" : "DSCOMM_BIND", text, why);
+        g_free(why);
+        return problem;
     }
-    if (!options->devices || rule->kind == DSCOMM_PLACE_GPU)
-        return true;
-    tool_fail(0, "env", "--device goes with --bind gpu only");
-    dscomm_priv_place_rule_clear(rule);
-    return false;
+    if (options->devices && rule->kind != DSCOMM_PLACE_GPU)
+        return g_strdup("--device goes with --bind gpu only");
+    return NULL;
 }
 
 static void node_close(node_t *node)
@@ -81,28 +74,26 @@ static void node_close(node_t *node)
     g_strfreev(node->devices);
 }
 
-/* Other than TOOL_OK: a sentence went to stderr, and nothing needs to be
- * closed. */
+/* Other than TOOL_OK: *ret_problem says why, g_free(). To be closed in any
+ * case. */
 static int node_open(const dscomm_env_t *env, const tool_env_place_t *options,
-                     node_t *node)
+                     node_t *node, char **ret_problem)
 {
     *node = (node_t){.env = env, .options = options};
-    if (!read_rule(options, &node->rule))
-        return TOOL_USAGE;
+    *ret_problem = read_rule(options, &node->rule);
     if (options->devices)
         node->devices = g_strsplit(options->devices, ",", -1);
-    if (!check_devices(node->devices)) {
-        node_close(node);
+    if (!*ret_problem)
+        *ret_problem = check_devices(node->devices);
+    if (*ret_problem)
         return TOOL_USAGE;
-    }
     node->topology = tool_topology_open(options->input, true);
     if (node->topology || !options->input)
         return TOOL_OK;
-    node_close(node);
-    return tool_fail(TOOL_FAILED, "env",
-                     "--input %s: it cannot be read, or is no XML that hwloc "
-                     "has exported",
-                     options->input);
+    *ret_problem = g_strdup_printf("--input %s: it cannot be read, or is no "
+                                   "XML that hwloc has exported",
+                                   options->input);
+    return TOOL_FAILED;
 }
 
 static dscomm_placement_t *place_rank(const node_t *node, int rank, int size)
@@ -209,28 +200,40 @@ static void print_json(const node_t *node, const char *error, GString *text)
     tool_json_end(builder, false, text);
 }
 
+/* Reports why there is no placement. */
+static int place_fail(const tool_env_place_t *options, int status,
+                      const char *problem, GString *text)
+{
+    if (!options->json)
+        return tool_fail(status, "env", "%s", problem);
+    if (status == TOOL_USAGE)
+        tool_env_mpirun_error(problem, text);
+    else
+        print_json(NULL, problem, text);
+    return status;
+}
+
 int tool_env_place(const dscomm_env_t *env, const tool_env_place_t *options,
                    GString *text)
 {
-    const bool broken = !options->ranks && dscomm_env_status(env) < 0;
+    char *problem;
     node_t node;
     int status;
 
-    if (broken && options->json)
-        print_json(NULL, dscomm_last_error(), text);
-    else if (broken)
-        tool_fail(0, "env", "%s", dscomm_last_error());
-    if (broken)
-        return TOOL_FAILED;
-    status = node_open(env, options, &node);
-    if (status != TOOL_OK)
-        return status;
-    if (options->json)
+    if (!options->ranks && dscomm_env_status(env) < 0)
+        return place_fail(options, TOOL_FAILED, dscomm_last_error(), text);
+    status = node_open(env, options, &node, &problem);
+    if (status != TOOL_OK) {
+        place_fail(options, status, problem, text);
+        g_free(problem);
+    } else if (options->json) {
         print_json(&node, NULL, text);
-    for (int i = 0; !options->json && i < MAX(options->ranks, 1); i++)
-        place_print(&node, i, text);
+    } else {
+        for (int i = 0; i < MAX(options->ranks, 1); i++)
+            place_print(&node, i, text);
+    }
     node_close(&node);
-    return TOOL_OK;
+    return status;
 }
 
 static int place_apply(const dscomm_placement_t *placement,
@@ -254,11 +257,16 @@ static int place_apply(const dscomm_placement_t *placement,
 int tool_env_bind(const dscomm_env_t *env, const tool_env_place_t *options)
 {
     dscomm_placement_t *placement;
+    char *problem;
     node_t node;
-    int status = node_open(env, options, &node);
+    int status = node_open(env, options, &node, &problem);
 
-    if (status != TOOL_OK)
+    if (status != TOOL_OK) {
+        tool_fail(status, "env", "%s", problem);
+        g_free(problem);
+        node_close(&node);
         return status;
+    }
     placement = place_own(&node);
     if (placement->warning)
         tool_fail(0, "env", "%s", placement->warning);
