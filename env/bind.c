@@ -48,9 +48,12 @@ static void bind_log(const dscomm_placement_t *placement)
                    list, placement->why,
                    placement->nic ? "; the nearest NIC is " : "",
                    placement->nic ? placement->nic : "");
+    else if (placement->kept)
+        dscomm_log(DSCOMM_LOG_INFO, "env", "DSCOMM_BIND is ignored: %s",
+                   placement->why);
     else
-        dscomm_log(placement->kept ? DSCOMM_LOG_INFO : DSCOMM_LOG_WARN, "env",
-                   "DSCOMM_BIND: not bound: %s", placement->why);
+        dscomm_log(DSCOMM_LOG_WARN, "env", "DSCOMM_BIND: not bound: %s",
+                   placement->why);
     g_free(list);
 }
 

@@ -23,7 +23,7 @@ typedef struct {
 typedef struct {
     int local_rank; /* of the question */
     bool bind; /* false: leave the process where it is */
-    bool kept; /* because it is bound already, or nothing else was asked */
+    bool kept; /* because it is bound already, or nothing is to be bound */
     hwloc_bitmap_t processors; /* empty unless bind */
     int cores; /* their number */
     int node; /* the NUMA node of all of them; -1: several, or unknown */

@@ -153,7 +153,8 @@ all=$(sh -c "$show")
 last=${all##*[-,]}
 if command -v taskset >/dev/null && [ "$all" != "$last" ]; then
     out=$(taskset -c "$last" "$program" env --place)
-    like "$out" "^  bound to $last already, by the launcher\$" 'a mask of the launcher is kept'
+    is "$out" "rank 0 of 1: left as it is
+  bound to $last already, by the launcher" 'a mask of the launcher is kept'
     out=$(taskset -c "$last" "$program" env --place --bind force:numa)
     like "$out" "^rank 0 of 1: processors $last(, .*)?\$" 'force: takes a share of it'
     out=$(taskset -c "$last" "$program" env --place --bind "$all" 2>&1)

@@ -113,6 +113,22 @@ if [ "$all" != "$one" ]; then
     HWLOC_SYNTHETIC='Package:1 Core:2 PU:1' run -n 1 --bind gpu sh -c "$show"
     is "$out $err" "$all dscomm run: no rank is bound: unknown: hwloc finds no GPU" \
         '--bind gpu without one'
+    # The ranks bind themselves, unless this launcher has done it.
+    bound()
+    {
+        DSCOMM_BIND=core DSCOMM_LOG=warn,env:info run -n 2 "$@" \
+            "$program" perf -b 8 -e 8 --iters 1 all_reduce
+        sed -n 's/^dscomm\[[01]\]: info: env: //p' "$scratch/err" | sort -u
+    }
+    if [ "${cores:-0}" -ge 2 ]; then
+        like "$(bound)" '^bound to processors .*: 1 of the [0-9]+ cores of this machine, for 2 ranks' \
+            'DSCOMM_BIND'
+        is "$(bound | wc -l)" 2 'DSCOMM_BIND: no two ranks share'
+        like "$(bound --bind core)" '^DSCOMM_BIND is ignored: bound to .* already, by the launcher' \
+            'DSCOMM_BIND after --bind'
+    else
+        skip 'DSCOMM_BIND' 'one core'
+    fi
 else
     skip '--bind LIST' 'one processor'
 fi

@@ -144,7 +144,10 @@ static void place_print(const node_t *node, int i, GString *text)
     g_string_append_printf(text, "%srank %d of %d: %s%s", ranks ? "local " : "",
                            ranks ? i : dscomm_env_rank(node->env),
                            ranks ? ranks : dscomm_env_world_size(node->env),
-                           placement->bind ? "processors " : "not bound", list);
+                           placement->bind   ? "processors "
+                           : placement->kept ? "left as it is"
+                                             : "not bound",
+                           list);
     if (placement->node >= 0)
         g_string_append_printf(text, ", memory of NUMA node %d",
                                placement->node);
