@@ -163,16 +163,21 @@ else
     skip 'a mask of the launcher' 'one processor, or no taskset (package util-linux)'
 fi
 # A container has some of the processors, but its ranks are not bound to them.
-cgroup=/sys/fs/cgroup/cpuset/dscomm-test-$$
-if [ "$all" != "$last" ] && mkdir "$cgroup" 2>"$scratch/err"; then
-    echo "$last" >"$cgroup/cpuset.cpus"
-    cat "$cgroup/../cpuset.mems" >"$cgroup/cpuset.mems"
-    out=$(sh -c 'echo $$ >"$0/tasks" && exec "$1" env --place' "$cgroup" "$program")
-    like "$out" "^rank 0 of 1: processors $last(, .*)?\$" 'the processors of a cgroup'
+for parent in /sys/fs/cgroup/cpuset /sys/fs/cgroup; do
+    cgroup=$parent/dscomm-test-$$
+    mkdir "$cgroup" 2>"$scratch/err" || continue
+    [ ! -e "$cgroup/cpuset.cpus" ] || break
     rmdir "$cgroup"
+done
+if [ "$all" != "$last" ] && [ -d "$cgroup" ]; then
+    echo "$last" >"$cgroup/cpuset.cpus"
+    [ ! -e "$parent/cpuset.mems" ] || cat "$parent/cpuset.mems" >"$cgroup/cpuset.mems"
+    out=$(sh -c 'echo $$ >"$0/cgroup.procs" && exec "$1" env --place' "$cgroup" "$program")
+    like "$out" "^rank 0 of 1: processors $last(, .*)?\$" 'the processors of a cgroup'
 else
-    skip 'the processors of a cgroup' 'cannot make one'
+    skip 'the processors of a cgroup' 'one processor, or no cgroup can be made'
 fi
+[ ! -d "$cgroup" ] || rmdir "$cgroup"
 # Other machines, by a file and by hwloc's variables
 machine=$abs_top_srcdir/tests/env/machines/eight-gpus.xml
 tool --place --bind gpu --input "$machine" --ranks-per-node 8

@@ -103,7 +103,7 @@ if command -v taskset >/dev/null; then
 else
     skip 'a part of the processors' 'no taskset (package util-linux)'
 fi
-if [ "$all" != "$one" ]; then
+if [ "$cores" -ge 2 ] && [ "$all" = "$(cat $sys/online)" ]; then
     last=${all##*[-,]}
     run -n 2 --bind "$one,$last" sh -c "echo \$RANK \$OMP_NUM_THREADS; $show"
     is "$(sort "$scratch/out" | tr '\n' ' ')" "$(printf '%s\n' '0 1' '1 1' "$one" "$last" |
@@ -120,17 +120,13 @@ if [ "$all" != "$one" ]; then
             "$program" perf -b 8 -e 8 --iters 1 all_reduce
         sed -n 's/^dscomm\[[01]\]: info: env: //p' "$scratch/err" | sort -u
     }
-    if [ "${cores:-0}" -ge 2 ]; then
-        like "$(bound)" '^bound to processors .*: 1 of the [0-9]+ cores of this machine, for 2 ranks' \
-            'DSCOMM_BIND'
-        is "$(bound | wc -l)" 2 'DSCOMM_BIND: no two ranks share'
-        like "$(bound --bind core)" '^DSCOMM_BIND is ignored: bound to .* already, by the launcher' \
-            'DSCOMM_BIND after --bind'
-    else
-        skip 'DSCOMM_BIND' 'one core'
-    fi
+    like "$(bound)" '^bound to processors .*: 1 of the [0-9]+ cores of this machine, for 2 ranks' \
+        'DSCOMM_BIND'
+    is "$(bound | wc -l)" 2 'DSCOMM_BIND: no two ranks share'
+    like "$(bound --bind core)" '^DSCOMM_BIND is ignored: bound to .* already, by the launcher' \
+        'DSCOMM_BIND after --bind'
 else
-    skip '--bind LIST' 'one processor'
+    skip '--bind LIST, and DSCOMM_BIND' 'one core, or not all processors may be used'
 fi
 runs 2 'an unknown object' -n 1 --bind cpu true
 is "$err" "dscomm run: --bind 'cpu': give none, core, numa, socket, gpu or a list of \
