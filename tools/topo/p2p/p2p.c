@@ -290,7 +290,7 @@ static int rank_run(const topo_p2p_t *options,
 static int ranks_start(const topo_p2p_t *options, char **words)
 {
     const tool_limits_t limits = {
-        .grace_us = GRACE_US, .ranks_explain = true, .bind = TOOL_BIND_CORE};
+        .grace_us = GRACE_US, .ranks_explain = true, .bind = "core"};
 
     return tool_job_run_self("topo", words, options->rank_count, &limits);
 }
