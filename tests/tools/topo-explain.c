@@ -118,7 +118,7 @@ static void test_near(void)
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        dscomm_topology_t topology = {NULL, NULL};
+        dscomm_topology_t topology = {.hwloc = NULL};
         hwloc_bitmap_t a = hwloc_bitmap_alloc(), b = hwloc_bitmap_alloc();
 
         hwloc_topology_init(&topology.hwloc);
