@@ -44,6 +44,11 @@ static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
     [SETTING_CPU] = {"DSCOMM_CPU", DSCOMM_SETTING_ENUM, "auto", 0, 0,
                      "auto|c|avx2|avx512|neon",
                      "Best instruction set that kernels may use."},
+    [SETTING_BIND] = {"DSCOMM_BIND", DSCOMM_SETTING_STRING, "none", 0, 0,
+                      "[force:]numa, core, socket, gpu, none or a list as "
+                      "0-3,8",
+                      "Processors to which dscomm_init() binds each rank: its "
+                      "share of those of an object."},
     [SETTING_CUDA_IPC] = {"DSCOMM_CUDA_IPC", DSCOMM_SETTING_ENUM, "yes", 0, 0,
                           "yes|no",
                           "Whether compressed data are read in the device "

@@ -19,6 +19,7 @@ enum {
     SETTING_TIMEOUT, /* MSEC 1800 */
     SETTING_LOG, /* STRING "warn" */
     SETTING_CPU, /* ENUM auto|c|avx2|avx512|neon */
+    SETTING_BIND, /* STRING "none" */
     SETTING_CUDA_IPC, /* ENUM yes|no, for compression */
     SETTING_ALGORITHM, /* STRING */
     SETTING_TUNING_FILE, /* STRING, ignored in set-uid programs */

@@ -3,6 +3,7 @@
  * group. */
 #include "config.h"
 
+#include "env/bind.h"
 #include "lib/base/attr.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -223,6 +224,8 @@ dscomm_status_t dscomm_init(const dscomm_init_attr_t *attr,
     dscomm_priv_log_rank(join.rank);
     check_environment();
     status = check_tuning();
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_bind(join.rank, join.size);
     if (status == DSCOMM_OK && join.needs_bootstrap)
         status = dscomm_priv_bootstrap(&join);
     if (status < 0) {

@@ -67,6 +67,50 @@ DSCOMM_API dscomm_status_t dscomm_store_open(const char *url,
                                              const dscomm_store_attr_t *attr,
                                              dscomm_store_t **ret_store);
 
+/* A store of the program's own, such as one that another library has opened.
+ * Each function has the contract of the call of its name below, and gets arg;
+ * it returns OK, or a status < 0 after dscomm_fail(). Values that it returns
+ * are from malloc(), of at most 8 MiB, and the library frees them. get and wait
+ * return within timeout_ms, ERR_TIMEOUT if a key is missing; the others in
+ * about a second. Threads of the library call them at the same time as the
+ * program's, until close; close is called once, by the thread that closes the
+ * last view. */
+typedef struct dscomm_store_custom {
+    size_t size;
+    void *arg;
+    dscomm_status_t (*set)(void *arg, const char *key, const void *value,
+                           size_t size);
+    dscomm_status_t (*get)(void *arg, const char *key, int timeout_ms,
+                           void **ret_value, size_t *ret_size);
+    dscomm_status_t (*wait)(void *arg, const char *const *keys, size_t count,
+                            int timeout_ms);
+    dscomm_status_t (*add)(void *arg, const char *key, int64_t delta,
+                           int64_t *ret_sum);
+    dscomm_status_t (*compare_set)(void *arg, const char *key,
+                                   const void *expected, size_t expected_size,
+                                   const void *desired, size_t desired_size,
+                                   void **ret_value, size_t *ret_size);
+    dscomm_status_t (*append)(void *arg, const char *key, const void *value,
+                              size_t size);
+    dscomm_status_t (*remove)(void *arg, const char *key, int *ret_deleted);
+    dscomm_status_t (*check)(void *arg, const char *const *keys, size_t count,
+                             int *ret_present);
+    /* may be NULL: that call is ERR_UNSUPPORTED; the library needs it not */
+    dscomm_status_t (*num_keys)(void *arg, int64_t *ret_count);
+    void (*close)(void *arg); /* may be NULL */
+} dscomm_store_custom_t;
+#define DSCOMM_STORE_CUSTOM_INIT                                               \
+    {                                                                          \
+        sizeof(dscomm_store_custom_t), NULL, NULL, NULL, NULL, NULL, NULL,     \
+            NULL, NULL, NULL, NULL, NULL                                       \
+    }
+/* Makes a store of these functions, which are copied. Of attr, which may be
+ * NULL, only timeout_ms counts. ERR_INVALID if a function is missing. MT: safe.
+ */
+DSCOMM_API dscomm_status_t dscomm_store_open_custom(
+    const dscomm_store_custom_t *custom, const dscomm_store_attr_t *attr,
+    dscomm_store_t **ret_store);
+
 /* Returns a view of store in which every key is PREFIX/key, as in torch's
  * PrefixStore. It has a reference to store, which may be closed first. MT:
  * safe. */

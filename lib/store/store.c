@@ -178,6 +178,29 @@ dscomm_status_t dscomm_priv_store_open(const char *url,
     return status ? status : store_begin(shared, known.timeout_ms, ret_store);
 }
 
+dscomm_status_t dscomm_store_open_custom(const dscomm_store_custom_t *custom,
+                                         const dscomm_store_attr_t *attr,
+                                         dscomm_store_t **ret_store)
+{
+    dscomm_store_custom_t own = DSCOMM_STORE_CUSTOM_INIT;
+    dscomm_store_attr_t known;
+    dscomm_priv_store_t *shared;
+    dscomm_status_t status;
+
+    NOT_NULL(custom);
+    NOT_NULL(ret_store);
+    status = dscomm_priv_attr_read("dscomm_store_open_custom: custom",
+                                   "start from DSCOMM_STORE_CUSTOM_INIT",
+                                   custom, sizeof own, &own);
+    if (!status)
+        status = read_attr(attr, &known);
+    if (!status)
+        status = dscomm_priv_process_watch();
+    if (!status)
+        status = dscomm_priv_store_custom(&own, &shared);
+    return status ? status : store_begin(shared, known.timeout_ms, ret_store);
+}
+
 dscomm_status_t dscomm_store_prefix(dscomm_store_t *store, const char *prefix,
                                     dscomm_store_t **ret_store)
 {

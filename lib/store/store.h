@@ -177,6 +177,8 @@ dscomm_status_t dscomm_priv_store_file(const char *path,
 /* fd: see dscomm_priv_store_open_anonymous(). */
 dscomm_status_t dscomm_priv_store_anonymous(int fd,
                                             dscomm_priv_store_t **ret_store);
+dscomm_status_t dscomm_priv_store_custom(const dscomm_store_custom_t *custom,
+                                         dscomm_priv_store_t **ret_store);
 /* address is the part after "tcp://"; job may be NULL. */
 dscomm_status_t dscomm_priv_store_tcp(const char *address,
                                       const dscomm_store_attr_t *attr,

@@ -4,12 +4,15 @@
  * second ones. */
 #include "config.h"
 
+#include "env/devices.h"
+#include "env/placement.h"
 #include "tests/tap.h"
-#include "tools/env/placement.h"
+#include "tools/common/topology.h"
 
 #include <errno.h>
 #include <glib.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,63 +57,66 @@ static const struct {
     const char *name;
     int machine;
     const char *devices; /* with commas between, or NULL: none */
-    int local_rank, local_size, force;
+    int local_rank, local_size;
+    bool force;
     const char *want; /* processors; NULL: no binding */
     /* expected part of the reason; and of the warning, NULL: no warning */
     const char *why, *warns;
 } vectors[] = {
-    {"T30 a machine that does not tell", BLIND, GPU, 0, 2, 0, NULL,
+    {"T30 a machine that does not tell", BLIND, GPU, 0, 2, false, NULL,
      "unknown: ", NULL},
-    {"T30 a mask that excludes the device's node", MASKED, GPU, 0, 2, 0, NULL,
-     "bound to 0-7 already", "0-7, has no processor of NUMA node 1, near " GPU},
-    {"T30 the same, even where it is to be changed", MASKED, GPU, 0, 2, 1, NULL,
-     "bound to 0-7 already", "it is kept"},
-    {"T30 16 cores, the first of two ranks", SMT, GPU, 0, 2, 0, "0-7,16-23",
+    {"T30 a mask that excludes the device's node", MASKED, GPU, 0, 2, false,
+     NULL, "bound to 0-7 already",
+     "0-7, has no processor of NUMA node 1, near " GPU},
+    {"T30 the same, even where it is to be changed", MASKED, GPU, 0, 2, true,
+     NULL, "bound to 0-7 already", "it is kept"},
+    {"T30 16 cores, the first of two ranks", SMT, GPU, 0, 2, false, "0-7,16-23",
      "8 of the 16 cores of NUMA node 0", NULL},
-    {"T30 16 cores, the second", SMT, GPU, 1, 2, 0, "8-15,24-31", "for 2 ranks",
-     NULL},
-    {"T30 17 cores, the first of two ranks", ODD, GPU, 0, 2, 0, "0-8,17-25",
+    {"T30 16 cores, the second", SMT, GPU, 1, 2, false, "8-15,24-31",
+     "for 2 ranks", NULL},
+    {"T30 17 cores, the first of two ranks", ODD, GPU, 0, 2, false, "0-8,17-25",
      "9 of the 17 cores", NULL},
-    {"T30 17 cores, the second", ODD, GPU, 1, 2, 0, "9-16,26-33",
+    {"T30 17 cores, the second", ODD, GPU, 1, 2, false, "9-16,26-33",
      "8 of the 17 cores", NULL},
-    {"no device: NUMA nodes in turn", TWO, NULL, 0, 2, 0, "0-3,8-11",
+    {"no device: NUMA nodes in turn", TWO, NULL, 0, 2, false, "0-3,8-11",
      "4 of the 4 cores of NUMA node 0", NULL},
-    {"no device, the other node", TWO, NULL, 1, 2, 0, "4-7,12-15",
+    {"no device, the other node", TWO, NULL, 1, 2, false, "4-7,12-15",
      "NUMA node 1, for 1 rank", NULL},
-    {"no device, three ranks on two nodes", TWO, NULL, 1, 3, 0, "2-3,10-11",
+    {"no device, three ranks on two nodes", TWO, NULL, 1, 3, false, "2-3,10-11",
      "2 of the 4 cores of NUMA node 0", NULL},
-    {"no device, more ranks than cores", TWO, NULL, 0, 16, 0, NULL,
-     "8 ranks, but 4 cores, of NUMA node 0", NULL},
+    {"no device, more ranks than cores", TWO, NULL, 0, 16, false, NULL,
+     "8 ranks are more than the 4 cores of NUMA node 0", NULL},
     {"two devices of which one is unknown: the other's rank", TWO,
-     GPU "," GPU_2, 0, 2, 0, "4-7,12-15", "NUMA node 1, near " GPU, NULL},
-    {"two devices of which one is unknown", TWO, GPU "," GPU_2, 1, 2, 0, NULL,
-     "unknown: ", "no PCI device " GPU_2},
-    {"more ranks than devices", TWO, GPU, 3, 4, 0, "7,15",
+     GPU "," GPU_2, 0, 2, false, "4-7,12-15", "NUMA node 1, near " GPU, NULL},
+    {"two devices of which one is unknown", TWO, GPU "," GPU_2, 1, 2, false,
+     NULL, "unknown: ", "no PCI device " GPU_2},
+    {"more ranks than devices", TWO, GPU, 3, 4, false, "7,15",
      "1 of the 4 cores of NUMA node 1", NULL},
-    {"processors are told, but no node", LISTED, GPU, 0, 1, 0, "2-3",
+    {"processors are told, but no node", LISTED, GPU, 0, 1, false, "2-3",
      "those near " GPU, NULL},
-    {"as NVML writes an address", TWO, "00000000:1A:00.0", 0, 1, 0, "4-7,12-15",
-     "near " GPU, NULL},
-    {"a mask is kept", MASKED, NULL, 0, 1, 0, NULL, "bound to 0-7 already",
+    {"as NVML writes an address", TWO, "00000000:1A:00.0", 0, 1, false,
+     "4-7,12-15", "near " GPU, NULL},
+    {"a mask is kept", MASKED, NULL, 0, 1, false, NULL, "bound to 0-7 already",
      NULL},
-    {"a mask, but it is to be changed", MASKED, NULL, 1, 2, 1, "4-7",
+    {"a mask, but it is to be changed", MASKED, NULL, 1, 2, true, "4-7",
      "4 of the 8 cores of NUMA node 0", NULL},
-    {"as many ranks as can be counted", TWO, NULL, 2147483646, 2147483647, 0,
-     NULL, "1073741823 ranks, but 4 cores, of NUMA node 1: not bound", NULL},
-    {"the same, near a device", TWO, GPU, 2147483646, 2147483647, 0, NULL,
-     "2147483647 ranks, but 4 cores, of NUMA node 1", NULL},
-    {"a device of a machine with one node", SMT, GPU, 0, 1, 0, "0-31",
+    {"as many ranks as can be counted", TWO, NULL, 2147483646, 2147483647,
+     false, NULL, "1073741823 ranks are more than the 4 cores of NUMA node 1",
+     NULL},
+    {"the same, near a device", TWO, GPU, 2147483646, 2147483647, false, NULL,
+     "2147483647 ranks are more than the 4 cores of NUMA node 1", NULL},
+    {"a device of a machine with one node", SMT, GPU, 0, 1, false, "0-31",
      "NUMA node 0, near " GPU, NULL},
-    {"a node of memory only gets no ranks", MEMORY, NULL, 1, 4, 0, "2-3",
+    {"a node of memory only gets no ranks", MEMORY, NULL, 1, 4, false, "2-3",
      "2 of the 4 cores of NUMA node 0, for 2 ranks", NULL},
-    {"and no device", MEMORY, GPU, 0, 1, 0, "4-7", "NUMA node 2, near " GPU,
+    {"and no device", MEMORY, GPU, 0, 1, false, "4-7", "NUMA node 2, near " GPU,
      NULL},
-    {"processors without cores", FLAT, NULL, 1, 2, 0, "2-3",
+    {"processors without cores", FLAT, NULL, 1, 2, false, "2-3",
      "2 of the 4 cores of NUMA node 0", NULL},
-    {"a device that is not there", TWO, "0000:77:00.0", 0, 1, 0, NULL,
+    {"a device that is not there", TWO, "0000:77:00.0", 0, 1, false, NULL,
      "unknown: the device is not there", "no PCI device 0000:77:00.0"},
-    {"an unknown local rank", TWO, NULL, -1, -1, 0, NULL, "unknown: which rank",
-     NULL},
+    {"an unknown local rank", TWO, NULL, -1, -1, false, NULL,
+     "unknown: which rank", NULL},
 };
 
 static const char device[] =
@@ -168,9 +174,9 @@ static void add_device(const machine_t *m, hwloc_topology_t *hwloc)
     g_string_free(xml, TRUE);
 }
 
-static tool_topology_t *topology_of(const machine_t *m)
+static dscomm_topology_t *topology_of(const machine_t *m)
 {
-    tool_topology_t *topology = g_new0(tool_topology_t, 1);
+    dscomm_topology_t *topology = g_new0(dscomm_topology_t, 1);
 
     load(&topology->hwloc, m->synthetic, NULL);
     if (m->type)
@@ -186,16 +192,20 @@ static void try(size_t i)
 {
     const char *named = vectors[i].devices;
     char **devices = g_strsplit(named ? named : "", ",", -1);
-    tool_topology_t *topology = topology_of(&machines[vectors[i].machine]);
-    const tool_placement_question_t question = {
+    dscomm_topology_t *topology = topology_of(&machines[vectors[i].machine]);
+    const dscomm_place_rule_t rule = {
+        .kind = named ? DSCOMM_PLACE_GPU : DSCOMM_PLACE_NUMA,
+        .force = vectors[i].force,
+    };
+    const dscomm_place_question_t question = {
         .topology = topology,
+        .rule = &rule,
         .devices = (const char *const *)devices,
         .local_rank = vectors[i].local_rank,
         .local_size = vectors[i].local_size,
-        .force = vectors[i].force,
     };
-    tool_placement_t *got = tool_place(&question);
-    char *list = tool_topology_text(got->processors);
+    dscomm_placement_t *got = dscomm_priv_place(&question);
+    char *list = dscomm_priv_topology_text(got->processors);
 
     is_int(got->bind, vectors[i].want != NULL, "%s: bound or not",
            vectors[i].name);
@@ -210,8 +220,8 @@ static void try(size_t i)
            "%s: warns of it", vectors[i].name);
     g_free(list);
     g_strfreev(devices);
-    tool_placement_free(got);
-    tool_topology_free(topology);
+    dscomm_priv_placement_free(got);
+    dscomm_priv_topology_free(topology);
 }
 
 static const struct {
@@ -226,14 +236,14 @@ static void test_counts(void)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(counts); i++) {
         const machine_t *m = &machines[counts[i].machine];
-        tool_topology_t *topology = topology_of(m);
+        dscomm_topology_t *topology = topology_of(m);
         int cores, nodes, each;
 
-        tool_topology_count(topology, &cores, &nodes, &each);
+        dscomm_priv_topology_count(topology, &cores, &nodes, &each);
         is_int(cores, counts[i].cores, "%s: cores", m->synthetic);
         is_int(nodes, counts[i].nodes, "%s: NUMA nodes", m->synthetic);
         is_int(each, counts[i].each, "%s: cores of each", m->synthetic);
-        tool_topology_free(topology);
+        dscomm_priv_topology_free(topology);
     }
 }
 
@@ -241,7 +251,7 @@ static void test_counts(void)
  * topology is described. */
 static void test_new(const char *synthetic)
 {
-    tool_topology_t *topology;
+    dscomm_topology_t *topology;
     cpu_set_t sets[64];
 
     if (sched_getaffinity(0, sizeof sets, sets) < 0)
@@ -255,18 +265,19 @@ static void test_new(const char *synthetic)
            synthetic ? synthetic : "itself");
     ok(!g_getenv("HWLOC_HIDE_ERRORS") && !g_getenv("HWLOC_THISSYSTEM"),
        "the environment is as before");
-    tool_topology_free(topology);
+    dscomm_priv_topology_free(topology);
 }
 
 static void test_unknown(void)
 {
-    const tool_placement_question_t question = {.local_size = 1};
-    tool_placement_t *got = tool_place(&question);
+    const dscomm_place_rule_t rule = {.kind = DSCOMM_PLACE_NUMA};
+    const dscomm_place_question_t question = {.rule = &rule, .local_size = 1};
+    dscomm_placement_t *got = dscomm_priv_place(&question);
 
     is_int(got->bind, FALSE, "nothing is known: not bound");
     is_str(got->why, "unknown: the machine does not tell its processors",
            "nothing is known: why");
-    tool_placement_free(got);
+    dscomm_priv_placement_free(got);
 }
 
 static const struct {
@@ -294,7 +305,7 @@ static const struct {
 static void test_addresses(void)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(addresses); i++) {
-        char *got = tool_pci_address(addresses[i].text);
+        char *got = dscomm_priv_pci_address(addresses[i].text);
 
         is_str(got ? got : "none",
                addresses[i].want ? addresses[i].want : "none", "address '%s'",
@@ -313,7 +324,7 @@ int main(void)
     test_counts();
     test_new(NULL);
     test_new("NUMANode:2 Core:1024 PU:2");
-    tool_topology_free(NULL);
+    dscomm_priv_topology_free(NULL);
     test_unknown();
     test_addresses();
     return tap_done();

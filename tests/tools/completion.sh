@@ -33,7 +33,7 @@ is "$(completes perf --compare all_r)" 'all_reduce ' 'an alternative'
 is "$(completes perf --compare = all_reduce,reduce+)" 'all_reduce,reduce+broadcast ' \
     'another one'
 is "$(completes tune --)" '--backend= --help --machine --output= --ranks= --time= ' 'options of tune'
-is "$(completes topo --)" '--format= --help --input= --json --output= ' 'options of topo'
+is "$(completes topo --)" '--backend= --elements= --format= --help --host --input= --iters= --json --most= --nranks= --output= --p2p --ranks --tensors= --trace= --warmup_iters= ' 'options of topo'
 is "$(completes info --j)" '--json ' 'an option without a value'
 is "$(completes run ./pro)" ' ' 'a program is left to bash'
 tap_done

@@ -209,14 +209,15 @@ error 'Missing argument for --nodes' --mpirun --json --nodes
 error 'Missing argument for --mpirun-path' --mpirun --json --mpirun-path
 error 'Unknown option --bogus' --bogus --json
 error 'Unknown option --bogus' --json --bogus
-error '--mpirun goes with' --mpirun --json --placement
+error '--mpirun goes with' --mpirun --json --place
 error '--mpirun goes with' --mpirun --json --explain
 error '--json, --export and --exec' --json --export
 error '--json, --export and --exec' --json --exec true
-error '--device and --rebind go with --placement' --json --device 0:0:0.0
-error '--device and --rebind go with --placement' --json --rebind
+error '--bind, --device and --input go with --place' --json --device 0:0:0.0
+error '--bind, --device and --input go with --place' --json --input x
 error "unexpected argument 'x'" --json x
-error '--nodes, --ranks-per-node' --json --nodes 2
+error '--nodes and --mpirun-path go with --mpirun' --json --nodes 2
+error '--ranks-per-node goes with --mpirun or --place' --json --ranks-per-node 2
 tool --bogus --exec echo --json
 is "$status $out" '2 ' 'what is behind PROGRAM is its own'
 like "$err" '^dscomm env: Unknown option --bogus' 'and said to people'

@@ -133,48 +133,113 @@ fi
 run2()
 {
     status=0
-    "$program" run -n 2 "$program" env --placement "$@" >"$scratch/out" \
+    "$program" run -n 2 "$program" env --place "$@" >"$scratch/out" \
         2>"$scratch/err" || status=$?
 }
 if nproc --all | grep -qx "$(nproc)" && [ "$(nproc)" -ge 2 ]; then
     run2 --exec sh -c 'echo $RANK $(nproc) $OMP_NUM_THREADS'
     is "$status $(grep -c '^[01] [1-9][0-9]* [1-9]' "$scratch/out")" '0 2' \
-        '--placement --exec binds, and tells OpenMP'
-    run2 --rebind --exec sh -c 'grep Cpus_allowed_list: /proc/self/status'
-    is "$(sort -u "$scratch/out" | wc -l)" 2 '--placement: no two ranks share'
+        '--place --exec binds, and tells OpenMP'
+    run2 --bind force:numa --exec sh -c 'grep Cpus_allowed_list: /proc/self/status'
+    is "$(sort -u "$scratch/out" | wc -l)" 2 '--place: no two ranks share'
 else
-    skip '--placement --exec' 'one processor, or bound already'
+    skip '--place --exec' 'one processor, or bound already'
 fi
 run2 --json
-is "$status $(grep -c '^{"rank":[01],"local_rank":[01],"bind":.*,"why":".*","warning":null,"error":null}$' \
-    "$scratch/out")" '0 2' '--placement --json'
-# Other machines, by hwloc's variables
+is "$status $(grep -c '^{"bind":"numa","ranks":\[{"rank":[01],"local_rank":[01],"bind":.*,"why":".*","warning":null}\],"error":null}$' \
+    "$scratch/out")" '0 2' '--place --json'
+show='sed -n "s/^Cpus_allowed_list:.//p" /proc/self/status'
+all=$(sh -c "$show")
+last=${all##*[-,]}
+if command -v taskset >/dev/null && [ "$all" != "$last" ]; then
+    out=$(taskset -c "$last" "$program" env --place)
+    is "$out" "rank 0 of 1: left as it is
+  bound to $last already, by the launcher" 'a mask of the launcher is kept'
+    out=$(taskset -c "$last" "$program" env --place --bind force:numa)
+    like "$out" "^rank 0 of 1: processors $last(, .*)?\$" 'force: takes a share of it'
+    out=$(taskset -c "$last" "$program" env --place --bind "$all" 2>&1)
+    like "$out" '  warning: the list has processors that may not be used' 'a list beyond it'
+else
+    skip 'a mask of the launcher' 'one processor, or no taskset (package util-linux)'
+fi
+# A container has some of the processors, but its ranks are not bound to them.
+for parent in /sys/fs/cgroup/cpuset /sys/fs/cgroup; do
+    cgroup=$parent/dscomm-test-$$
+    mkdir "$cgroup" 2>"$scratch/err" || continue
+    [ ! -e "$cgroup/cpuset.cpus" ] || break
+    rmdir "$cgroup"
+done
+if [ "$all" != "$last" ] && [ -d "$cgroup" ]; then
+    echo "$last" >"$cgroup/cpuset.cpus"
+    [ ! -e "$parent/cpuset.mems" ] || cat "$parent/cpuset.mems" >"$cgroup/cpuset.mems"
+    out=$(sh -c 'echo $$ >"$0/cgroup.procs" && exec "$1" env --place' "$cgroup" "$program")
+    like "$out" "^rank 0 of 1: processors $last(, .*)?\$" 'the processors of a cgroup'
+else
+    skip 'the processors of a cgroup' 'one processor, or no cgroup can be made'
+fi
+[ ! -d "$cgroup" ] || rmdir "$cgroup"
+# Other machines, by a file and by hwloc's variables
+machine=$abs_top_srcdir/tests/env/machines/eight-gpus.xml
+tool --place --bind gpu --input "$machine" --ranks-per-node 8
+is "$status $(echo "$out" | grep -c '^local rank [0-7] of 8: processors ')" '0 8' \
+    '--input: all ranks of a node'
+# Two GPUs and two NICs are at one switch.
+like "$out" '^local rank 5 of 8: processors 20-23,52-55, memory of NUMA node 2, NIC mlx5_5$' \
+    '--input: a rank'
+tool --place --device 37:00.0 --input "$machine" --json
+is "$out" '{"bind":"gpu","ranks":[{"rank":0,"local_rank":0,"bind":true,"processors":"8-15,40-47","cores":8,"numa_node":1,"device":"0000:37:00.0","nic":"mlx5_3","why":"8 of the 8 cores of NUMA node 1, near 0000:37:00.0, for 1 rank","warning":null}],"error":null}' \
+    '--input --json'
+(of DSCOMM_BIND=core -- --place --input "$machine" --ranks-per-node 2; echo "$out") >"$scratch/out"
+like "$(cat "$scratch/out")" '^local rank 1 of 2: processors 1,33, ' 'DSCOMM_BIND is the default'
+: >"$scratch/empty.xml"
+tool --place --input "$scratch/empty.xml"
+like "$status $err" '^1 dscomm env: --input .*/empty.xml: it cannot be read, or is no XML' \
+    '--input: no machine'
 like "$(of HWLOC_SYNTHETIC='NUMANode:2 Core:4 PU:2' HWLOC_THISSYSTEM=0 WORLD_SIZE=2 \
-    RANK=1 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 -- --placement && echo "$out$err")" \
-    '^rank 1 of 2: processors 8-15$' \
-    '--placement on another machine'
+    RANK=1 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 -- --place && echo "$out$err")" \
+    '^rank 1 of 2: processors 8-15, memory of NUMA node 1$' \
+    '--place on another machine'
 if unshare -m mount -t tmpfs none /sys 2>/dev/null; then
     out=$(RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 unshare -m sh -c \
-        'mount -t tmpfs none /sys && "$0" env --placement' "$program" 2>&1)
-    is "$? $(printf '%s\n' "$out" | wc -l)" '0 2' '--placement without /sys: no noise'
+        'mount -t tmpfs none /sys && "$0" env --place' "$program" 2>&1)
+    is "$? $(printf '%s\n' "$out" | wc -l)" '0 2' '--place without /sys: no noise'
 else
-    skip '--placement without /sys' 'cannot mount'
+    skip '--place without /sys' 'cannot mount'
 fi
-tool --placement --device x
-is "$status" 2 '--device: no address'
-like "$err" "'x' is no PCI address" '--device: no address'
-tool --placement --device ''
-is "$status" 2 '--device: none'
-like "$err" "'' names no device" '--device: none, as is told'
-(of RANK=x WORLD_SIZE=2 -- --placement --json; echo "$status $err$out") >"$scratch/out"
+while IFS='|' read -r words want; do
+    # Words on purpose
+    # shellcheck disable=SC2086
+    tool --place $words
+    like "$status $err" "^2 dscomm env: .*$want" "refused: $words"
+done <<'END'
+--device x|'x' is no PCI address
+--device=|'' names no device
+--bind=cpu|--bind 'cpu': give none, core, numa
+--bind=3,2|--bind '3,2': a list of processors
+--bind=core --device=1a:00.0|goes with --bind gpu only
+--ranks-per-node=0|must be 1 to 4096
+--ranks-per-node=2 --exec true|goes with neither --input nor
+--explain|goes with neither --export nor --explain
+END
+tool --place --bind 3,2 --json
+is "$status $out" "2 {\"error\":\"--bind '3,2': a list of processors has numbers below 65536 and \
+ranges, ascending and without blanks, as 0-3,8,10-11\"}" 'refused, with JSON'
+tool --place --input "$scratch/empty.xml" --json
+like "$status $out" '^1 \{"bind":null,"ranks":\[\],"error":"--input .*"\}$' '--input, with JSON'
+(of HWLOC_SYNTHETIC='NUMANode:1 Core:64 PU:2' HWLOC_THISSYSTEM=0 -- --place --exec sh -c "$show"
+    echo "$status $out$err") >"$scratch/out"
+is "$(cat "$scratch/out")" "0 $all" '--exec: not bound as on another machine'
+(of DSCOMM_BIND=x -- --place; echo "$status $err") >"$scratch/out"
+like "$(cat "$scratch/out")" "^2 dscomm env: DSCOMM_BIND 'x': give none" 'a malformed DSCOMM_BIND'
+(of RANK=x WORLD_SIZE=2 -- --place --json; echo "$status $err$out") >"$scratch/out"
 like "$(cat "$scratch/out")" \
-    '^1 \{"rank":null,.*"error":"RANK=.x.: .*"\}$' \
-    '--placement --json of an environment that makes no sense'
+    '^1 \{"bind":null,"ranks":\[\],"error":"RANK=.x.: .*"\}$' \
+    '--place --json of an environment that makes no sense'
 # torchrun --virtual-local-rank on the second of two nodes
 virtual()
 {
     of TORCHELASTIC_RUN_ID=x GROUP_RANK=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 \
-        WORLD_SIZE=4 RANK=$1 -- --placement --json && echo "$out"
+        WORLD_SIZE=4 RANK=$1 -- --place --json && echo "$out"
 }
 like "$(virtual 3)" '"rank":3,"local_rank":1,.*"warning":"LOCAL_RANK is 0, but RANK says 1' \
     'a local rank that is not one'
@@ -183,11 +248,11 @@ like "$(virtual 2)" '"rank":2,"local_rank":0,.*"warning":null' 'and one that is'
 uneven()
 {
     of TORCHELASTIC_RUN_ID=x GROUP_RANK=1 GROUP_WORLD_SIZE=3 LOCAL_RANK=0 \
-        LOCAL_WORLD_SIZE=2 WORLD_SIZE=8 RANK=3 -- --placement --json && echo "$out"
+        LOCAL_WORLD_SIZE=2 WORLD_SIZE=8 RANK=3 -- --place --json && echo "$out"
 }
 like "$(uneven)" '"rank":3,"local_rank":0,.*"warning":null' 'of nodes that differ'
 tool --device 1a:00.0
-is "$status" 2 '--device without --placement'
+is "$status" 2 '--device without --place'
 
 # Under launchers, all ranks into one pipe: N ranks, whole lines, one port
 # under NAME COMMAND...

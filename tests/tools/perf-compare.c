@@ -77,9 +77,9 @@ static void test_costs(void)
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
-        const perf_cost_t cost =
-            perf_cost(perf_operation_find(rows[i].operation), rows[i].algorithm,
-                      rows[i].ranks, (size_t)N, rows[i].place);
+        const perf_traffic_t cost = perf_traffic(
+            perf_operation_find(rows[i].operation), rows[i].algorithm,
+            rows[i].ranks, (size_t)N, rows[i].place);
         const bool same = is_near(cost.steps, rows[i].steps) &&
                           is_near(cost.wire, rows[i].wire * N) &&
                           is_near(cost.busiest, rows[i].busiest * N) &&
@@ -94,7 +94,7 @@ static void test_costs(void)
 }
 
 /* Every algorithm of the library's table that is known inside one node has its
- * cost, if its collective may be compared; a new one is a row in cost.c. */
+ * cost, if its collective may be compared; a new one is a row in traffic.c. */
 static void test_all_known(void)
 {
     static const dscomm_coll_t colls[] = {
@@ -109,8 +109,8 @@ static void test_all_known(void)
             const char *name = dscomm_coll_name(colls[k]);
             if (info.two_levels || info.coll != (int)colls[k])
                 continue;
-            ok(!perf_cost(perf_operation_find(name), info.name, 8, 64,
-                          PERF_IN_PLACE)
+            ok(!perf_traffic(perf_operation_find(name), info.name, 8, 64,
+                             PERF_IN_PLACE)
                     .bound,
                "the cost of %s by %s is known", name, info.name);
         }
@@ -181,8 +181,8 @@ static void add(GPtrArray *comparisons, size_t bytes, double first,
         e->row.dtype = DSCOMM_FLOAT32;
         e->row.figures[PERF_IN_PLACE].valid = true;
         e->row.figures[PERF_IN_PLACE].times.p50 = times[i];
-        e->costs[PERF_IN_PLACE] =
-            perf_cost(e->row.operation, algorithms[i], 4, bytes, PERF_IN_PLACE);
+        e->costs[PERF_IN_PLACE] = perf_traffic(e->row.operation, algorithms[i],
+                                               4, bytes, PERF_IN_PLACE);
     }
     perf_comparison_rate(c);
     g_ptr_array_add(comparisons, c);

@@ -259,6 +259,9 @@ refusals()
 	2 no_form_that_returns_a_work -n 2 all_gather_blob -m 2
 	2 needs_2_ranks latency
 	2 needs_2_ranks bidirectional
+	2 --model_and_--compare_exclude -n 2 --model --compare all_reduce,reduce+broadcast
+	2 --model_and_several_numbers_of_ranks -n 2,3 --model
+	2 --model_and_--plot_exclude -n 2 --model --plot x.png
 	2 --accelerator_must_be_cuda,_not_'rocm' -n 2 all_reduce --accelerator rocm
 	2 --accelerator_and_-R_exclude -n 2 all_reduce -R --accelerator cuda
 	2 put_needs_memory_of_the_host -n 2 put --accelerator cuda

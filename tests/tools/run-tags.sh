@@ -85,7 +85,8 @@ if [ -n "$siblings" ] && [ "$all" = "$(cat $sys/online)" ]; then
     run -n $((cores + 1)) --bind core sh -c "$show"
     is "$status $(sort -u "$scratch/out")" "0 $all" 'more ranks than cores: not bound'
     is "$err" "dscomm run: no rank is bound: $((cores + 1)) ranks are more than the \
-$cores core$([ "$cores" = 1 ] || echo s) that may be used" 'more ranks than cores: said once'
+$cores core$([ "$cores" = 1 ] || echo s) of this machine that may be used" \
+        'more ranks than cores: said once'
 else
     skip '--bind' 'not all processors may be used, or /sys names no cores'
 fi
@@ -97,13 +98,38 @@ if command -v taskset >/dev/null; then
     done
     out=$(taskset -c "$last" "$program" run -n 2 --bind numa sh -c "$show" 2>"$scratch/err")
     is "$(echo "$out" | sort -u) $(cat "$scratch/err")" \
-        "$last dscomm run: no rank is bound: 2 ranks are more than the 1 core that may be used" \
+        "$last dscomm run: no rank is bound: 2 ranks are more than the 1 core of NUMA node 0 that may be used" \
         'more ranks than cores that may be used'
 else
     skip 'a part of the processors' 'no taskset (package util-linux)'
 fi
+if [ "$cores" -ge 2 ] && [ "$all" = "$(cat $sys/online)" ]; then
+    last=${all##*[-,]}
+    run -n 2 --bind "$one,$last" sh -c "echo \$RANK \$OMP_NUM_THREADS; $show"
+    is "$(sort "$scratch/out" | tr '\n' ' ')" "$(printf '%s\n' '0 1' '1 1' "$one" "$last" |
+        sort | tr '\n' ' ')" '--bind LIST: shares, and the threads of OpenMP'
+    run -n 1 --bind "$last" sh -c "$show"
+    is "$out" "$last" '--bind LIST'
+    HWLOC_SYNTHETIC='Package:1 Core:2 PU:1' run -n 1 --bind gpu sh -c "$show"
+    is "$out $err" "$all dscomm run: no rank is bound: unknown: hwloc finds no GPU" \
+        '--bind gpu without one'
+    # The ranks bind themselves, unless this launcher has done it.
+    bound()
+    {
+        DSCOMM_BIND=core DSCOMM_LOG=warn,env:info run -n 2 "$@" \
+            "$program" perf -b 8 -e 8 --iters 1 all_reduce
+        sed -n 's/^dscomm\[[01]\]: info: env: //p' "$scratch/err" | sort -u
+    }
+    like "$(bound)" '^bound to processors .*: 1 of the [0-9]+ cores of this machine, for 2 ranks' \
+        'DSCOMM_BIND'
+    is "$(bound | wc -l)" 2 'DSCOMM_BIND: no two ranks share'
+    like "$(bound --bind core)" '^DSCOMM_BIND is ignored: bound to .* already, by the launcher' \
+        'DSCOMM_BIND after --bind'
+else
+    skip '--bind LIST, and DSCOMM_BIND' 'one core, or not all processors may be used'
+fi
 runs 2 'an unknown object' -n 1 --bind cpu true
-is "$err" "dscomm run: --bind 'cpu' must be one of none, core, numa, socket" \
-    'the objects that there are'
+is "$err" "dscomm run: --bind 'cpu': give none, core, numa, socket, gpu or a list of \
+processors as 0-3,8, with force: before it or not" 'the objects that there are'
 
 tap_done

@@ -22,9 +22,9 @@ GPU5   SYS    SYS    SYS    SYS    SYS    X      SYS    SYS    SYS    -     -
 NIC0   PIX    PIX    PHB    NODE   SYS    SYS    X      PHB    SYS    0     0-7
 NIC1   PHB    PHB    PXB    NODE   SYS    SYS    PHB    X      SYS    0     0-7
 NIC2   SYS    SYS    SYS    SYS    PHB    SYS    SYS    SYS    X      1     8-15' 'the matrix'
-like "$out" '^GPU0 +0000:03:00.0 +GA100 \[A100 SXM4 80GB\]$' 'a GPU'
-like "$out" '^NIC0 +0000:05:00.0 +mlx5_0$' 'a NIC has its name for RDMA'
-like "$out" '^NIC2 +0000:82:00.0 +eth2$' 'or that of its interface'
+like "$out" '^GPU0 +0000:03:00.0 +GA100 \[A100 SXM4 80GB\], PCI 31.5 GB/s$' 'a GPU and its link'
+like "$out" '^NIC0 +0000:05:00.0 +mlx5_0, PCI 31.5 GB/s$' 'a NIC has its name for RDMA'
+like "$out" '^NIC2 +0000:82:00.0 +eth2, ' 'or that of its interface'
 is "$(echo "$out" | grep -c ASPEED)" 0 'a VGA that computes nothing is left out'
 is "$(echo "$out" | grep -c '^NV# ')" 0 'words that do not occur are not explained'
 
@@ -78,16 +78,23 @@ is "$(echo "$out" | sed -n '1p;$p' | tr '\n' ' ')" 'graph topology { } ' 'Graphv
 is "$(echo "$out" | grep -c ' -- ')" "$(($(echo "$out" | grep -c 'label=') - 1))" \
     'Graphviz: a tree has a line less than nodes'
 dscomm topo --input "$machine" --output "$scratch/matrix.svg"
-python3 -c 'import sys, xml.dom.minidom as m
-tree = m.parse(sys.argv[1])
-assert len(tree.getElementsByTagName("rect")) == 1 + 9 * 9' "$scratch/matrix.svg"
-result $? 'a picture: a field for each pair'
+case $err in
+*'built without cairo'*) skip 'pictures' 'this build has no cairo' ;;
+*)
+    is $status 0 'a picture: status'
+    python3 -c 'import sys, xml.dom.minidom as m
+m.parse(sys.argv[1])' "$scratch/matrix.svg"
+    result $? 'a picture: SVG is XML'
+    dscomm topo --input "$machine" --output "$scratch/matrix.png"
+    is "$(head -c 4 "$scratch/matrix.png" | tail -c 3)" PNG 'a picture: PNG'
+    ;;
+esac
 
 # This machine
 dscomm topo
 is $status 0 'this machine: status'
 like "$out" '^Topology of this machine' 'this machine'
-like "$out" '^NUMA node 0: processors [0-9]' 'its processors'
+like "$out" '^NUMA node 0: processors [0-9,-]+, [1-9][0-9]* cores?' 'its processors and cores'
 
 # What it refuses
 echo '<topology version="2.0"><object' >"$scratch/broken"
@@ -99,7 +106,8 @@ while read -r want pattern line; do
     is $status $want "status of: $line"
     like "$err" "^dscomm topo: .*$(echo "$pattern" | tr _ ' ')" "sentence of: $line"
 done <<'END'
-2 --format_must_be_text,_json,_dot,_svg_or_nccl,_not_'png' --format png
+2 --format_must_be_text,_json,_dot_or_nccl,_not_'png' --format png
+2 options_of_copies_need_--p2p --tensors 3
 2 unexpected_argument_'all' all
 1 No_such_file --input /no/such/file
 1 is_no_XML --input "$scratch/zeros"

@@ -11,6 +11,13 @@
 
 typedef struct tool_canvas tool_canvas_t;
 
+/* Whether the name of a file, or NULL, is that of a picture. */
+static inline bool tool_canvas_is_picture(const char *path)
+{
+    return path &&
+           (g_str_has_suffix(path, ".png") || g_str_has_suffix(path, ".svg"));
+}
+
 /* Opens the file of a white canvas, a PNG or an SVG by the suffix of path. A
  * regular file gets its name only when it is complete. NULL: the sentence
  * *ret_problem, which begins with the path, says why; g_free(). */

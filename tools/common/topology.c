@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The topology of this machine, see topology.h. */
+/* Topologies for the tools, see topology.h. */
 #include "config.h"
 
 #include "tools/common/topology.h"
 
-#include <stdbool.h>
-
-/* Environment variables for loading a topology. Job managers give their jobs
- * the topology of this machine by HWLOC_XMLFILE; hwloc treats it as another
- * machine's unless THISSYSTEM is set. Plugins find OpenCL and NVML devices and
- * X displays, which the tools do not need, and take longer than the rest. */
+/* Environment variables for loading a topology. Without THISSYSTEM, hwloc binds
+ * nothing if a job manager gives the topology by HWLOC_XMLFILE. Plugins find
+ * OpenCL and NVML devices and X displays, which the tools do not need, and take
+ * longer than the rest. */
 static const struct {
     const char *name, *value;
 } variables[] = {
@@ -18,168 +16,24 @@ static const struct {
     {"HWLOC_PLUGINS_PATH", ""}, /* load none */
 };
 
-/* path: NULL, or a file of XML. */
-static int load(hwloc_topology_t *hwloc, const char *path, bool devices)
-{
-    if (hwloc_topology_init(hwloc) < 0)
-        return -1;
-    if (path && hwloc_topology_set_xml(*hwloc, path) < 0)
-        return -1;
-    hwloc_topology_set_flags(*hwloc, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
-    if (devices) {
-        hwloc_topology_set_type_filter(*hwloc, HWLOC_OBJ_BRIDGE,
-                                       HWLOC_TYPE_FILTER_KEEP_ALL);
-        hwloc_topology_set_type_filter(*hwloc, HWLOC_OBJ_PCI_DEVICE,
-                                       HWLOC_TYPE_FILTER_KEEP_ALL);
-        hwloc_topology_set_type_filter(*hwloc, HWLOC_OBJ_OS_DEVICE,
-                                       HWLOC_TYPE_FILTER_KEEP_ALL);
-    }
-    return hwloc_topology_load(*hwloc);
-}
-
-/* Loads the topology with these variables; a variable that the user has set
- * keeps its value. */
-static int load_quickly(hwloc_topology_t *hwloc, bool devices)
+/* A variable that the user has set keeps its value. */
+dscomm_topology_t *tool_topology_open(const char *path, bool devices)
 {
     bool set[G_N_ELEMENTS(variables)];
-    int result;
+    dscomm_topology_t *topology;
 
     for (size_t i = 0; i < G_N_ELEMENTS(variables); i++) {
         set[i] = g_getenv(variables[i].name) != NULL;
         g_setenv(variables[i].name, variables[i].value, false);
     }
-    result = load(hwloc, NULL, devices);
+    topology = dscomm_priv_topology_new(path, devices);
     for (size_t i = 0; i < G_N_ELEMENTS(variables); i++)
         if (!set[i])
             g_unsetenv(variables[i].name);
-    return result;
+    return topology;
 }
 
-tool_topology_t *tool_topology_new(bool devices)
+dscomm_topology_t *tool_topology_new(bool devices)
 {
-    tool_topology_t *topology = g_new0(tool_topology_t, 1);
-    hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
-
-    topology->allowed = allowed;
-    if (load_quickly(&topology->hwloc, devices) == 0 &&
-        hwloc_get_cpubind(topology->hwloc, allowed, HWLOC_CPUBIND_THREAD) == 0)
-        hwloc_bitmap_and(allowed, allowed,
-                         hwloc_topology_get_topology_cpuset(topology->hwloc));
-    else
-        hwloc_bitmap_zero(allowed);
-    if (!hwloc_bitmap_iszero(allowed))
-        return topology;
-    tool_topology_free(topology);
-    return NULL;
-}
-
-tool_topology_t *tool_topology_open(const char *path, bool devices)
-{
-    tool_topology_t *topology;
-
-    if (!path)
-        return tool_topology_new(devices);
-    topology = g_new0(tool_topology_t, 1);
-    topology->allowed = hwloc_bitmap_alloc();
-    if (load(&topology->hwloc, path, devices) == 0) {
-        hwloc_bitmap_copy(topology->allowed,
-                          hwloc_topology_get_topology_cpuset(topology->hwloc));
-        return topology;
-    }
-    tool_topology_free(topology);
-    return NULL;
-}
-
-void tool_topology_free(tool_topology_t *topology)
-{
-    if (!topology)
-        return;
-    if (topology->hwloc)
-        hwloc_topology_destroy(topology->hwloc);
-    hwloc_bitmap_free(topology->allowed);
-    g_free(topology);
-}
-
-hwloc_obj_t tool_topology_next_core(const tool_topology_t *topology,
-                                    hwloc_const_bitmap_t set, hwloc_obj_t prev)
-{
-    const int depth =
-        hwloc_get_type_or_below_depth(topology->hwloc, HWLOC_OBJ_CORE);
-
-    do
-        prev = hwloc_get_next_obj_by_depth(topology->hwloc, depth, prev);
-    while (prev && !hwloc_bitmap_intersects(prev->cpuset, set));
-    return prev;
-}
-
-int tool_topology_count_cores(const tool_topology_t *topology,
-                              hwloc_const_bitmap_t set)
-{
-    hwloc_obj_t core = NULL;
-    int count = 0;
-
-    while ((core = tool_topology_next_core(topology, set, core)))
-        count++;
-    return count;
-}
-
-/* For a node without processors of its own, such as high-bandwidth memory,
- * hwloc gives the processors near it. At least one other node then has the
- * same processors, or some of them. */
-static bool is_memory_only(hwloc_topology_t hwloc, hwloc_obj_t node)
-{
-    const int depth = HWLOC_TYPE_DEPTH_NUMANODE;
-    hwloc_obj_t other = hwloc_get_obj_by_depth(hwloc, depth, 0);
-
-    for (; other; other = other->next_cousin)
-        if (!hwloc_bitmap_iszero(other->cpuset) &&
-            hwloc_bitmap_isincluded(other->cpuset, node->cpuset) &&
-            (!hwloc_bitmap_isequal(other->cpuset, node->cpuset) ||
-             other->os_index < node->os_index))
-            return true;
-    return false;
-}
-
-hwloc_obj_t tool_topology_next_node(const tool_topology_t *topology,
-                                    hwloc_const_bitmap_t set, hwloc_obj_t prev)
-{
-    do
-        prev = hwloc_get_next_obj_by_type(topology->hwloc, HWLOC_OBJ_NUMANODE,
-                                          prev);
-    while (prev && (!hwloc_bitmap_intersects(prev->cpuset, set) ||
-                    is_memory_only(topology->hwloc, prev)));
-    return prev;
-}
-
-void tool_topology_count(const tool_topology_t *topology, int *ret_cores,
-                         int *ret_nodes, int *ret_cores_per_node)
-{
-    hwloc_const_bitmap_t allowed = topology->allowed;
-    hwloc_bitmap_t own = hwloc_bitmap_alloc();
-    hwloc_obj_t node = NULL;
-    bool equal = true;
-    int nodes = 0, each = 0;
-
-    for (; (node = tool_topology_next_node(topology, allowed, node)); nodes++) {
-        int here;
-
-        hwloc_bitmap_and(own, node->cpuset, allowed);
-        here = tool_topology_count_cores(topology, own);
-        equal = equal && (!nodes || here == each);
-        each = here;
-    }
-    hwloc_bitmap_free(own);
-    equal = equal && nodes > 1;
-    *ret_cores = tool_topology_count_cores(topology, allowed);
-    *ret_nodes = equal ? nodes : 0;
-    *ret_cores_per_node = equal ? each : 0;
-}
-
-char *tool_topology_text(hwloc_const_bitmap_t set)
-{
-    const size_t size = (size_t)hwloc_bitmap_list_snprintf(NULL, 0, set) + 1;
-    char *text = g_malloc(size);
-
-    hwloc_bitmap_list_snprintf(text, size, set);
-    return text;
+    return tool_topology_open(NULL, devices);
 }

@@ -6,7 +6,7 @@
 #include "tools/common/tool.h"
 #include "tools/env/env.h"
 #include "tools/env/mpirun.h"
-#include "tools/env/show-placement.h"
+#include "tools/env/place.h"
 
 #include <dscomm/status.h>
 #include <errno.h>
@@ -15,12 +15,12 @@
 #include <unistd.h>
 
 #define NOT_SAID G_MININT
+#define RANKS_MOST 4096 /* of a node, for --place */
 
 typedef struct {
-    gboolean json, export, exec, explain, mpirun, placement;
-    tool_env_placement_t place;
+    gboolean json, export, exec, explain, mpirun, place;
     int nodes, ranks_per_node; /* or NOT_SAID */
-    char *mpirun_path, *devices;
+    char *mpirun_path, *bind, *devices, *input;
 } options_t;
 
 /* Writes text in one piece, so that lines of ranks that share a pipe do not
@@ -117,21 +117,33 @@ static int text_print_after(int status, GString *text)
     return status == TOOL_OK ? printed : status;
 }
 
+static tool_env_place_t place_of(const options_t *options)
+{
+    return (tool_env_place_t){
+        .bind = options->bind,
+        .devices = options->devices,
+        .input = options->input,
+        .ranks = MAX(options->ranks_per_node, 0),
+        .json = options->json,
+    };
+}
+
 static int show_placement(const dscomm_env_t *env, const options_t *options)
 {
+    const tool_env_place_t place = place_of(options);
     GString *text = g_string_new(NULL);
 
-    return text_print_after(tool_env_placement(env, &options->place, text),
-                            text);
+    return text_print_after(tool_env_place(env, &place, text), text);
 }
 
 static int env_execute(const dscomm_env_t *env, const options_t *options,
                        char **argv)
 {
+    const tool_env_place_t place = place_of(options);
     int status = env_export(env);
 
-    if (status == TOOL_OK && options->placement)
-        status = tool_env_bind(env, &options->place);
+    if (status == TOOL_OK && options->place)
+        status = tool_env_bind(env, &place);
     if (status != TOOL_OK)
         return status;
     execvp(argv[0], argv);
@@ -166,16 +178,24 @@ static int env_check_options(const options_t *o, char **argv)
         bool broken;
         const char *sentence;
     } rules[] = {
-        {o->mpirun && (o->export || o->exec || o->explain || o->placement),
+        {o->mpirun && (o->export || o->exec || o->explain || o->place),
          "--mpirun goes with --json, --nodes, --ranks-per-node and "
          "--mpirun-path only"},
-        {!o->mpirun && (o->nodes != NOT_SAID || o->mpirun_path ||
-                        o->ranks_per_node != NOT_SAID),
-         "--nodes, --ranks-per-node and --mpirun-path go with --mpirun"},
-        {o->placement && (o->export || o->explain),
-         "--placement goes with neither --export nor --explain"},
-        {!o->placement && (o->devices || o->place.rebind),
-         "--device and --rebind go with --placement"},
+        {!o->mpirun && (o->nodes != NOT_SAID || o->mpirun_path),
+         "--nodes and --mpirun-path go with --mpirun"},
+        {!o->mpirun && !o->place && o->ranks_per_node != NOT_SAID,
+         "--ranks-per-node goes with --mpirun or --place"},
+        {o->place && (o->export || o->explain),
+         "--place goes with neither --export nor --explain"},
+        {!o->place && (o->bind || o->devices || o->input),
+         "--bind, --device and --input go with --place"},
+        {o->place && o->ranks_per_node != NOT_SAID &&
+             (o->ranks_per_node < 1 || o->ranks_per_node > RANKS_MOST),
+         "--ranks-per-node must be 1 to 4096"},
+        {o->exec && (o->input || o->ranks_per_node != NOT_SAID),
+         "--exec binds this rank on this machine, and goes with neither "
+         "--input "
+         "nor --ranks-per-node"},
         {o->json + o->export + o->exec > 1,
          "--json, --export and --exec exclude each other"},
         {o->explain && (o->export || o->exec),
@@ -214,7 +234,7 @@ static int env_run(const options_t *options, char **argv)
         status = env_execute(env, options, argv);
     else if (options->export)
         status = print_exports(env);
-    else if (options->placement)
+    else if (options->place)
         status = show_placement(env, options);
     else
         status = env_show(env, options);
@@ -226,7 +246,8 @@ static int env_run(const options_t *options, char **argv)
 static bool wants_json(char *const *argv)
 {
     static const char *const valued[] = {
-        "--device", "--nodes", "--ranks-per-node", "--mpirun-path", NULL};
+        "--bind",           "--device",      "--input", "--nodes",
+        "--ranks-per-node", "--mpirun-path", NULL};
 
     while (*++argv && **argv == '-' && strcmp(*argv, "--") != 0) {
         if (strcmp(*argv, "--json") == 0)
@@ -248,22 +269,29 @@ static bool env_parse(int *argc, char ***argv, options_t *o, char **ret_problem)
          "Print commands for eval \"$(dscomm env --export)\"", NULL},
         {"exec", 0, 0, G_OPTION_ARG_NONE, &o->exec,
          "Run PROGRAM with RANK, WORLD_SIZE, ... set", NULL},
-        {"placement", 0, 0, G_OPTION_ARG_NONE, &o->placement,
-         "Print which processors this rank should have; with --exec, bind to "
-         "them",
+        {"place", 0, 0, G_OPTION_ARG_NONE, &o->place,
+         "Print on which processors this rank should run, and the nearest NIC; "
+         "with --exec, bind to them",
          NULL},
+        {"bind", 0, 0, G_OPTION_ARG_STRING, &o->bind,
+         "With --place: to a share of this, as DSCOMM_BIND (numa, core, "
+         "socket, gpu, 0-3,8; force:numa)",
+         "OBJECT"},
         {"device", 0, 0, G_OPTION_ARG_STRING, &o->devices,
-         "With --placement: near this device, or the node's devices in the "
-         "order of its ranks",
+         "With --place: near this device, or the node's devices in the order "
+         "of its ranks",
          "PCI[,PCI...]"},
-        {"rebind", 0, 0, G_OPTION_ARG_NONE, &o->place.rebind,
-         "With --placement: also where the launcher has bound the rank", NULL},
+        {"input", 0, 0, G_OPTION_ARG_FILENAME, &o->input,
+         "With --place: the machine is that of a file of hwloc's XML (lstopo)",
+         "FILE"},
         {"mpirun", 0, 0, G_OPTION_ARG_NONE, &o->mpirun,
          "Print how to start a job with the installed mpirun, and why", NULL},
         {"nodes", 0, 0, G_OPTION_ARG_INT, &o->nodes,
          "With --mpirun: on so many nodes", "N"},
         {"ranks-per-node", 0, 0, G_OPTION_ARG_INT, &o->ranks_per_node,
-         "With --mpirun: so many ranks on each", "K"},
+         "With --mpirun: so many ranks on each; with --place: show all of so "
+         "many",
+         "K"},
         {"mpirun-path", 0, 0, G_OPTION_ARG_FILENAME, &o->mpirun_path,
          "With --mpirun: this one instead of those in PATH", "PROG"},
         {NULL, 0, 0, 0, NULL, NULL, NULL},
@@ -293,12 +321,12 @@ int tool_env(int argc, char **argv)
     argv++;
     if (argv[0] && strcmp(argv[0], "--") == 0)
         argv++;
-    o.place.devices = o.devices;
-    o.place.json = o.json;
     status = env_check_options(&o, argv);
     if (status == TOOL_OK)
         status = o.mpirun ? env_advise(&o, argv) : env_run(&o, argv);
+    g_free(o.bind);
     g_free(o.devices);
+    g_free(o.input);
     g_free(o.mpirun_path);
     return status;
 }

@@ -153,7 +153,7 @@ static void text_add_advice(const tool_advice_t *advice, GString *text)
 /* The part of the question that does not depend on the program. */
 static tool_advice_question_t make_question(const tool_env_mpirun_t *options)
 {
-    tool_topology_t *topology = tool_topology_new(false);
+    dscomm_topology_t *topology = tool_topology_new(false);
     tool_advice_question_t question = {
         .root = "",
         .environment = environ,
@@ -164,9 +164,10 @@ static tool_advice_question_t make_question(const tool_env_mpirun_t *options)
     };
 
     if (topology)
-        tool_topology_count(topology, &question.cores, &question.numa_nodes,
-                            &question.cores_per_numa);
-    tool_topology_free(topology);
+        dscomm_priv_topology_count(topology, &question.cores,
+                                   &question.numa_nodes,
+                                   &question.cores_per_numa);
+    dscomm_priv_topology_free(topology);
     return question;
 }
 

@@ -38,7 +38,7 @@ static void entry_values(const perf_entry_t *e, perf_place_t place,
                          double ret_values[COLUMNS])
 {
     const perf_figure_t *f = &e->row.figures[place];
-    const perf_cost_t *cost = &e->costs[place];
+    const perf_traffic_t *cost = &e->costs[place];
     const double values[COLUMNS] = {
         f->times.p50,
         e->ratios[place],

@@ -91,8 +91,9 @@ static void rate(const alternatives_t *a, perf_place_t place,
         figure->algbw = perf_algbw(entry->row.bytes, times[i].p50);
         figure->busbw =
             perf_busbw(entry->row.operation, run->ranks, figure->algbw);
-        entry->costs[place] = perf_cost(entry->row.operation, entry->algorithm,
-                                        run->ranks, entry->row.bytes, place);
+        entry->costs[place] =
+            perf_traffic(entry->row.operation, entry->algorithm, run->ranks,
+                         entry->row.bytes, place);
         run->figures++;
         run->noisy += times[i].spread > NOISY;
         run->busbw_sum += figure->busbw;

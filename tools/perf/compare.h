@@ -5,14 +5,14 @@
 #define TOOLS_PERF_COMPARE_H
 
 #include "tools/common/json.h"
-#include "tools/perf/cost.h"
 #include "tools/perf/operations.h"
+#include "tools/perf/traffic.h"
 
 /* One alternative of a comparison; arrays are by place. */
 typedef struct {
     perf_row_t row;
     char *algorithm; /* also row.algorithm */
-    perf_cost_t costs[PERF_PLACES];
+    perf_traffic_t costs[PERF_PLACES];
     double ratios[PERF_PLACES]; /* to the fastest one's time; 1: it is that */
 } perf_entry_t;
 

@@ -73,8 +73,8 @@ static const char *name_at(const perf_entry_t *entry)
 static char *explain_latency(const perf_entry_t *winner,
                              const perf_entry_t *loser, perf_place_t place)
 {
-    const perf_cost_t *few = &winner->costs[place];
-    const perf_cost_t *many = &loser->costs[place];
+    const perf_traffic_t *few = &winner->costs[place];
+    const perf_traffic_t *many = &loser->costs[place];
 
     if (few->steps < many->steps)
         return g_strdup_printf(
@@ -111,8 +111,8 @@ static char *explain_pair(const char *what, const perf_entry_t *winner,
 static char *explain_bytes(const perf_entry_t *winner,
                            const perf_entry_t *loser, perf_place_t place)
 {
-    const perf_cost_t *few = &winner->costs[place];
-    const perf_cost_t *many = &loser->costs[place];
+    const perf_traffic_t *few = &winner->costs[place];
+    const perf_traffic_t *many = &loser->costs[place];
     const bool longer =
         perf_parts(loser->row.operation) && !perf_parts(winner->row.operation);
     const double wire = few->busiest > 0 ? many->busiest / few->busiest : 0;

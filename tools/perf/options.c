@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "lib/base/nearest.h"
+#include "tools/perf/model-run.h"
 #include "tools/perf/operations.h"
 #include "tools/perf/options.h"
 #include "tools/perf/sequences.h"
@@ -155,6 +156,14 @@ static bool options_parse(int *argc, char ***argv, perf_options_t *o,
          NULL, NULL},
         {"compare", 0, 0, G_OPTION_ARG_STRING, &w->compare,
          "Operations with the same result, in turn", "LIST"},
+        {"model", 0, 0, G_OPTION_ARG_NONE, &o->model,
+         "Fit a model, and predict times by it", NULL},
+        {"model-parameters", 0, 0, G_OPTION_ARG_STRING, &o->model_parameters,
+         "Predict by these parameters, without ranks", "LIST"},
+        {"model-ranks", 0, 0, G_OPTION_ARG_STRING, &o->model_ranks,
+         "Numbers of ranks to predict for", "LIST"},
+        {"model-save", 0, 0, G_OPTION_ARG_FILENAME, &o->model_save,
+         "Write what is predicted to a tuning file", "FILE"},
         {"async", 0, 0, G_OPTION_ARG_NONE, &o->async,
          "Start calls, and wait for their works", NULL},
         {"overlap", 0, 0, G_OPTION_ARG_NONE, &o->overlap,
@@ -614,6 +623,8 @@ static int select_alternatives(perf_options_t *o, const char *list,
 
 static int options_interpret(const words_t *w, char **names, perf_options_t *o)
 {
+    static char all_reduce[] = "all_reduce";
+    char *const modelled[] = {all_reduce, NULL};
     int status = read_numbers(w, o);
 
     o->async = o->async || o->overlap;
@@ -634,7 +645,10 @@ static int options_interpret(const words_t *w, char **names, perf_options_t *o)
     else if (status == TOOL_OK && w->compare)
         status = select_alternatives(o, w->compare, names);
     else if (status == TOOL_OK)
-        status = select_operations(o, names);
+        status = select_operations(
+            o, perf_model_is_asked(o) && !names[0] ? modelled : names);
+    if (status == TOOL_OK && perf_model_is_asked(o))
+        status = perf_model_check(o);
     return status;
 }
 
@@ -685,5 +699,8 @@ void perf_options_clear(perf_options_t *o)
     g_free(o->accelerator);
     g_free(o->sweep);
     g_free(o->report);
+    g_free(o->model_parameters);
+    g_free(o->model_ranks);
+    g_free(o->model_save);
     memset(o, 0, sizeof *o);
 }

@@ -46,6 +46,8 @@ typedef struct {
     int *sweep; /* numbers of ranks, 0 at the end; NULL: only one */
     int part; /* of a sweep: its number, from 1 on; 0: this is none */
     char *report; /* of a part: its file */
+    gboolean model; /* --model, and its parameters, ranks and tuning file */
+    char *model_parameters, *model_ranks, *model_save;
 } perf_options_t;
 
 /* In place or out of place; some operations have only one of them. */
@@ -132,7 +134,7 @@ typedef struct perf_baseline perf_baseline_t;
 /* One run, on one rank. */
 typedef struct {
     const perf_options_t *options;
-    const struct tool_topology *topology; /* NULL: unknown */
+    const struct dscomm_topology *topology; /* NULL: unknown */
     dscomm_group_t *group; /* all ranks; made after they were bound */
     int rank, ranks;
     perf_rank_t *everyone; /* ranks entries */

@@ -52,14 +52,14 @@ static dscomm_status_t share_processors(perf_run_t *run, dscomm_group_t *group,
     return status;
 }
 
-int perf_processor_count(const tool_topology_t *topology)
+int perf_processor_count(const dscomm_topology_t *topology)
 {
     return topology ? hwloc_bitmap_weight(topology->allowed) : 0;
 }
 
 /* Returns the only processor to which this process was bound at its start, or
  * -1. */
-static int processor_bound(const tool_topology_t *topology)
+static int processor_bound(const dscomm_topology_t *topology)
 {
     return perf_processor_count(topology) == 1
                ? hwloc_bitmap_first(topology->allowed)
@@ -77,7 +77,7 @@ static int processor_nth(hwloc_const_bitmap_t set, int n)
 
 /* Returns number index in the order in which processors are used: one of each
  * core, then the others. */
-static int processor_pick(const tool_topology_t *topology, int index)
+static int processor_pick(const dscomm_topology_t *topology, int index)
 {
     hwloc_bitmap_t set = hwloc_bitmap_dup(topology->allowed);
     int cores, processor;
@@ -98,7 +98,7 @@ static int processor_pick(const tool_topology_t *topology, int index)
  * used before its second. A thread that is already bound to a single processor
  * stays there. Returns the processor, or -1 if the thread is not bound to a
  * single one. */
-static int processor_bind(const tool_topology_t *topology, int local,
+static int processor_bind(const dscomm_topology_t *topology, int local,
                           int locals)
 {
     const int count = perf_processor_count(topology);

@@ -13,7 +13,7 @@ dscomm_status_t perf_ranks_place(perf_run_t *run, dscomm_group_t *group);
 
 /* Returns the number of processors that this process could use at its start; 0:
  * unknown. */
-int perf_processor_count(const struct tool_topology *topology);
+int perf_processor_count(const struct dscomm_topology *topology);
 
 /* Allocates run->send and run->recv and touches them. */
 int perf_buffers_new(perf_run_t *run);

@@ -8,6 +8,7 @@
 #include "tools/perf/baseline.h"
 #include "tools/perf/compare.h"
 #include "tools/perf/measure.h"
+#include "tools/perf/model-run.h"
 #include "tools/perf/operations.h"
 #include "tools/perf/options.h"
 #include "tools/perf/picture.h"
@@ -235,6 +236,11 @@ static int run_measured(perf_run_t *run)
         perf_buffers_free(run);
         return status;
     }
+    if (run->options->model) {
+        status = perf_model_run(run);
+        perf_buffers_free(run);
+        return status;
+    }
     perf_roof_begin(run);
     status = register_buffers(run);
     if (status == TOOL_OK)
@@ -293,7 +299,7 @@ static int run_in_group(perf_run_t *run, dscomm_group_t *world)
 /* Measures what the options select, on world's ranks; topology may be NULL.
  * Returns the exit status. */
 static int run_rank(const perf_options_t *options,
-                    const tool_topology_t *topology, dscomm_group_t *world)
+                    const dscomm_topology_t *topology, dscomm_group_t *world)
 {
     perf_run_t run = {.options = options,
                       .topology = topology,
@@ -335,7 +341,7 @@ static int start_ranks(const perf_options_t *options, char **words)
 /* Starts ranks if this process is alone, that is, if it was started without a
  * launcher. */
 static int join_or_start(const perf_options_t *options,
-                         const tool_topology_t *topology, char **words)
+                         const dscomm_topology_t *topology, char **words)
 {
     dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
     dscomm_group_t *world;
@@ -368,12 +374,15 @@ int tool_perf(int argc, char **argv)
     char **words = g_strdupv(argv);
     int status = perf_options_read(argc, argv, &options);
 
-    if (status == TOOL_OK) {
+    if (status == TOOL_OK && options.model_parameters) {
+        status = perf_model_given(&options);
+        perf_options_clear(&options);
+    } else if (status == TOOL_OK) {
         /* Before the library starts threads, see topology.h */
-        tool_topology_t *topology = tool_topology_new(false);
+        dscomm_topology_t *topology = tool_topology_new(false);
 
         status = join_or_start(&options, topology, words);
-        tool_topology_free(topology);
+        dscomm_priv_topology_free(topology);
         perf_options_clear(&options);
     }
     g_strfreev(words);

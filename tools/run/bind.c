@@ -1,112 +1,116 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Binding, see bind.h. With k cores, NUMA nodes or sockets, rank r of n gets
- * number r of the cores, and number r * k / n of the others: neighbouring ranks
- * are near each other. */
+/* Binding, see bind.h. */
 #include "config.h"
 
 #include "tools/run/bind.h"
 
+#include "env/placement.h"
 #include "tools/common/tool.h"
 #include "tools/common/topology.h"
 
-#include <errno.h>
-#include <sched.h>
-
-/* The next object of the kind with a processor that is allowed; NULL: none. */
-static hwloc_obj_t next_object(const tool_topology_t *t, tool_bind_t bind,
-                               hwloc_obj_t prev)
+int tool_bind_check(const char *text)
 {
-    if (bind == TOOL_BIND_CORE)
-        return tool_topology_next_core(t, t->allowed, prev);
-    if (bind == TOOL_BIND_NUMA)
-        return tool_topology_next_node(t, t->allowed, prev);
-    do
-        prev = hwloc_get_next_obj_by_type(t->hwloc, HWLOC_OBJ_PACKAGE, prev);
-    while (prev && !hwloc_bitmap_intersects(prev->cpuset, t->allowed));
-    return prev;
-}
+    dscomm_place_rule_t rule;
+    char *problem;
+    int status;
 
-/* All such objects. */
-static GPtrArray *list_objects(const tool_topology_t *t, tool_bind_t bind)
-{
-    GPtrArray *objects = g_ptr_array_new();
-    hwloc_obj_t object = NULL;
-
-    while ((object = next_object(t, bind, object)))
-        g_ptr_array_add(objects, object);
-    return objects;
-}
-
-static void fill_masks(tool_binding_t *b, const tool_topology_t *t,
-                       const GPtrArray *objects, bool by_core, int ranks)
-{
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
-
-    b->words = (size_t)hwloc_bitmap_last(t->allowed) / (8 * sizeof(long)) + 1;
-    b->masks = g_new0(unsigned long, b->words *(size_t)ranks);
-    for (int r = 0; r < ranks; r++) {
-        const guint i = by_core
-                            ? (guint)r
-                            : (guint)((guint64)r * objects->len / (guint)ranks);
-        const hwloc_obj_t object = g_ptr_array_index(objects, i);
-
-        hwloc_bitmap_and(set, object->cpuset, t->allowed);
-        for (size_t w = 0; w < b->words; w++)
-            b->masks[(size_t)r * b->words + w] =
-                hwloc_bitmap_to_ith_ulong(set, (unsigned)w);
+    if (dscomm_priv_place_rule_read(text, &rule, &problem)) {
+        dscomm_priv_place_rule_clear(&rule);
+        return TOOL_OK;
     }
-    hwloc_bitmap_free(set);
+    status = tool_fail(TOOL_USAGE, "run", "--bind '%s': %s", text, problem);
+    g_free(problem);
+    return status;
 }
 
-tool_binding_t tool_bind_choose(const char *command, tool_bind_t bind,
+/* Reports why ranks are not bound: the first reason, and the warnings of rank
+ * 0. */
+static void bind_report(const char *command, const tool_binding_t *b,
+                        const dscomm_placement_t *first, int unbound)
+{
+    if (unbound == b->count)
+        tool_fail(0, command, "no rank is bound: %s", first->why);
+    else if (unbound)
+        tool_fail(0, command,
+                  "%d of %d ranks are not bound, such as local "
+                  "rank %d: %s",
+                  unbound, b->count, first->local_rank, first->why);
+}
+
+static void choose_all(const char *command, const dscomm_place_rule_t *rule,
+                       const dscomm_topology_t *topology, tool_binding_t *b)
+{
+    dscomm_placement_t *first = NULL; /* that is not bound */
+    int unbound = 0;
+
+    for (int i = 0; i < b->count; i++) {
+        const dscomm_place_question_t question = {
+            .topology = topology,
+            .rule = rule,
+            .visible = g_getenv("CUDA_VISIBLE_DEVICES"),
+            .local_rank = i,
+            .local_size = b->count,
+        };
+        dscomm_placement_t *placement = dscomm_priv_place(&question);
+
+        if (i == 0 && placement->warning)
+            tool_fail(0, command, "%s", placement->warning);
+        if (placement->bind) {
+            b->ranks[i] = dscomm_priv_placement_affinity(placement, topology);
+            b->cores[i] = placement->cores;
+        } else {
+            unbound++;
+        }
+        if (!placement->bind && !first)
+            first = placement;
+        else
+            dscomm_priv_placement_free(placement);
+    }
+    bind_report(command, b, first, unbound);
+    dscomm_priv_placement_free(first);
+}
+
+tool_binding_t tool_bind_choose(const char *command, const char *text,
                                 int ranks)
 {
-    tool_binding_t result = {NULL, 0};
-    tool_topology_t *t;
-    GPtrArray *objects;
-    int cores;
+    tool_binding_t result = {NULL, NULL, ranks};
+    dscomm_place_rule_t rule;
+    dscomm_topology_t *topology;
+    char *problem;
 
-    if (bind == TOOL_BIND_NONE)
+    if (!text || !dscomm_priv_place_rule_read(text, &rule, &problem) ||
+        rule.kind == DSCOMM_PLACE_NONE)
         return result;
-    t = tool_topology_new(false);
-    if (!t) {
-        tool_fail(0, command,
-                  "no rank is bound: hwloc does not find the processors that "
-                  "may be used; see lstopo(1)");
-        return result;
-    }
-    cores = tool_topology_count_cores(t, t->allowed);
-    objects = list_objects(t, bind);
-    if (ranks > cores)
-        tool_fail(0, command,
-                  "no rank is bound: %d ranks are more than the %d core%s that "
-                  "may be used",
-                  ranks, cores, cores == 1 ? "" : "s");
-    else if (objects->len == 0)
-        tool_fail(0, command,
-                  "no rank is bound: hwloc finds no %s here; use --bind core",
-                  bind == TOOL_BIND_NUMA ? "NUMA node" : "socket");
-    else
-        fill_masks(&result, t, objects, bind == TOOL_BIND_CORE, ranks);
-    g_ptr_array_free(objects, true);
-    tool_topology_free(t);
+    /* the user has asked this launcher to bind, whatever its own mask is */
+    rule.force = true;
+    result.ranks = g_new0(dscomm_affinity_t, ranks);
+    result.cores = g_new0(int, ranks);
+    topology = tool_topology_new(rule.kind == DSCOMM_PLACE_GPU);
+    choose_all(command, &rule, topology, &result);
+    dscomm_priv_topology_free(topology);
+    dscomm_priv_place_rule_clear(&rule);
     return result;
 }
 
 void tool_bind_free(tool_binding_t *b)
 {
-    g_clear_pointer(&b->masks, g_free);
+    for (int i = 0; b->ranks && i < b->count; i++)
+        g_free(b->ranks[i].mask);
+    g_clear_pointer(&b->ranks, g_free);
+    g_clear_pointer(&b->cores, g_free);
 }
 
-int tool_bind_apply(const tool_binding_t *b, int rank)
+/* A rank whose processors have gone offline since runs unbound; one that may
+ * not prefer memory gets it where it first writes. */
+void tool_bind_apply(const tool_binding_t *b, int rank)
 {
-    const unsigned long *mask;
+    if (!b->ranks || !b->ranks[rank].mask)
+        return;
+    if (dscomm_priv_affinity_thread(&b->ranks[rank]) == 0)
+        dscomm_priv_affinity_memory(&b->ranks[rank]);
+}
 
-    if (!b->masks)
-        return 0;
-    mask = b->masks + (size_t)rank * b->words;
-    return sched_setaffinity(0, b->words * sizeof(*mask),
-                             (const cpu_set_t *)(const void *)mask) < 0
-               ? errno
-               : 0;
+int tool_bind_cores(const tool_binding_t *b, int rank)
+{
+    return b->cores && b->cores[rank] ? b->cores[rank] : 1;
 }

@@ -3,31 +3,30 @@
 #ifndef TOOLS_BIND_H
 #define TOOLS_BIND_H
 
-#include <stddef.h>
+#include "env/affinity.h"
 
-/* The processors of each rank: all processors that dscomm run may use, or those
- * of them in one core, NUMA node or socket. */
-typedef enum {
-    TOOL_BIND_NONE,
-    TOOL_BIND_CORE,
-    TOOL_BIND_NUMA,
-    TOOL_BIND_SOCKET
-} tool_bind_t;
-
-/* For each rank a mask for sched_setaffinity(2). */
+/* The binding of each rank; a rank without a mask is not bound. */
 typedef struct {
-    unsigned long *masks; /* NULL: no rank is bound */
-    size_t words; /* of each mask */
+    dscomm_affinity_t *ranks; /* NULL: no rank is bound */
+    int *cores; /* of each rank */
+    int count;
 } tool_binding_t;
 
-/* Chooses the processors of so many ranks. A sentence goes to stderr if they
- * are not bound because there are more ranks than cores, or because hwloc
- * fails. No other thread may exist. */
-tool_binding_t tool_bind_choose(const char *command, tool_bind_t bind,
+/* Returns whether text is a word of --bind; else a sentence goes to stderr. */
+int tool_bind_check(const char *text);
+
+/* Chooses the processors of so many ranks by a word of --bind, which is
+ * correct, or NULL. A sentence goes to stderr if a rank is not bound, for
+ * example because there are more ranks than cores. No other thread may
+ * exist. */
+tool_binding_t tool_bind_choose(const char *command, const char *text,
                                 int ranks);
 void tool_bind_free(tool_binding_t *binding);
 
-/* Binds this process as rank; only a system call. 0, or an errno. */
-int tool_bind_apply(const tool_binding_t *binding, int rank);
+/* Binds this process as rank; only system calls. */
+void tool_bind_apply(const tool_binding_t *binding, int rank);
+
+/* The number of cores of a rank; 1 if it is not bound. */
+int tool_bind_cores(const tool_binding_t *binding, int rank);
 
 #endif

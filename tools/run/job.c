@@ -261,3 +261,20 @@ int tool_job_run(const char *command, char **argv, int ranks,
         die_by(job.end_signal);
     return status;
 }
+
+int tool_job_run_self(const char *command, char **words, int ranks,
+                      const tool_limits_t *limits)
+{
+    char *self = g_file_read_link("/proc/self/exe", NULL);
+    GPtrArray *argv = g_ptr_array_new();
+    int status;
+
+    g_ptr_array_add(argv, self ? self : (char *)"dscomm");
+    for (int i = 0; words[i]; i++)
+        g_ptr_array_add(argv, words[i]);
+    g_ptr_array_add(argv, NULL);
+    status = tool_job_run(command, (char **)argv->pdata, ranks, limits);
+    g_ptr_array_free(argv, true);
+    g_free(self);
+    return status;
+}

@@ -13,7 +13,7 @@ typedef struct {
     gint64 grace_us; /* time from the first signal to SIGKILL */
     gboolean tag_output;
     tool_tags_t tags; /* with tag_output */
-    tool_bind_t bind;
+    const char *bind; /* a word of --bind, or NULL */
     bool ranks_explain; /* ranks write why they fail, see errors.h */
     int max_restarts; /* most restarts of all ranks after a failure */
     gboolean survive; /* a rank that fails does not end the others */
@@ -30,6 +30,10 @@ typedef struct {
  * name in messages. */
 int tool_job_run(const char *command, char **argv, int ranks,
                  const tool_limits_t *limits);
+
+/* Does so with this program; words: its arguments from argv[0] on. */
+int tool_job_run_self(const char *command, char **words, int ranks,
+                      const tool_limits_t *limits);
 
 /* supervise.c: running the ranks of this node from their start to the end of
  * the last process */

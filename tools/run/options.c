@@ -261,11 +261,12 @@ static int read_word(const char *option, const char *word,
 /* Reads --bind and those of the tags. */
 static int read_words_of_ranks(options_t *o)
 {
-    static const char *const bind[] = {"none", "core", "numa", "socket", NULL};
     static const char *const color[] = {"auto", "always", "never", NULL};
     int status = TOOL_OK;
 
-    o->limits.bind = (tool_bind_t)read_word("--bind", o->bind, bind, &status);
+    if (o->bind)
+        status = tool_bind_check(o->bind);
+    o->limits.bind = o->bind;
     o->limits.tags.color =
         (tool_color_t)read_word("--color", o->color, color, &status);
     o->limits.tag_output |= o->limits.tags.timestamps;
@@ -464,7 +465,9 @@ int tool_run(int argc, char **argv)
         {"color", 0, 0, G_OPTION_ARG_STRING, &o.color,
          "Color tags: always, never, or auto, on a terminal", "WHEN"},
         {"bind", 0, 0, G_OPTION_ARG_STRING, &o.bind,
-         "Bind each rank to a core, numa node or socket (none)", "OBJECT"},
+         "Bind each rank to its share of this: numa, core, socket, gpu, 0-3,8 "
+         "(none)",
+         "OBJECT"},
         {"deepspeed-table", 0, 0, G_OPTION_ARG_NONE, &o.deepspeed_table,
          "Print a profile in the layout of DeepSpeed's log_summary", NULL},
         {"log-dir", 0, 0, G_OPTION_ARG_FILENAME, &o.log_dir,

@@ -30,13 +30,6 @@ typedef struct {
     int number;
 } variable_t;
 
-/* Variables that keep the user's values; the defaults are torchrun's. */
-static const variable_t defaults[] = {
-    {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT", 0},
-    {"TORCH_NCCL_ASYNC_ERROR_HANDLING", NULL, 1},
-    {"OMP_NUM_THREADS", NULL, 1},
-};
-
 static char **set_variables(char **environment, const variable_t *variables,
                             size_t count, bool overwrite)
 {
@@ -72,6 +65,12 @@ static char **make_environment(const tool_job_t *job, int rank,
         {"TORCHELASTIC_RESTART_COUNT", NULL, job->attempt},
         {"TORCHELASTIC_MAX_RESTARTS", NULL, job->max_restarts},
         {"TORCHELASTIC_USE_AGENT_STORE", "True", 0},
+    };
+    /* These keep the user's values; the defaults are torchrun's. */
+    const variable_t defaults[] = {
+        {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT", 0},
+        {"TORCH_NCCL_ASYNC_ERROR_HANDLING", NULL, 1},
+        {"OMP_NUM_THREADS", NULL, tool_bind_cores(&job->binding, rank)},
     };
     char **result = g_strdupv((char **)environment);
 
@@ -138,7 +137,6 @@ static void child_execute(const tool_job_t *job, int rank, const int *fds,
     drop_stops();
     child_stdio(job, rank, fds);
     setrlimit(RLIMIT_NOFILE, &job->files);
-    /* If the processors have gone offline since, the rank runs unbound. */
     tool_bind_apply(&job->binding, rank);
     sigaction(SIGPIPE, &job->pipe_action, NULL);
     sigprocmask(SIG_SETMASK, &job->mask, NULL);

@@ -48,9 +48,12 @@ static const struct {
     {"-x -genv --genv -env --env -genvlist -genvall -envlist -envall --export ",
      "the ranks get the environment of dscomm run; write NAME=VALUE before it"},
     {"-bind-to --bind-to -map-by --map-by --rank-by --report-bindings "
-     "--cpu-bind --cpu-set --cpus-per-task -c --distribution ",
-     "--bind core, numa or socket binds the ranks; for other processors, let "
-     "each bind itself, as sh -c 'exec taskset -c $LOCAL_RANK PROGRAM' does"},
+     "--cpu-bind --cpu-set --cpus-per-task -c --distribution "
+     "--bind-cores-to-rank --bind-core-list ",
+     "--bind core, numa, socket or gpu binds the ranks, and --bind 0-3,8 "
+     "shares "
+     "these processors; for others, let each bind itself, as sh -c 'exec "
+     "taskset -c $LOCAL_RANK PROGRAM' does"},
     {"-oversubscribe --oversubscribe --overcommit -O --allow-run-as-root ",
      "dscomm run allows it; leave the option out"},
     {"-rank --rank --rank-id ",

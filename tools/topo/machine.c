@@ -4,65 +4,29 @@
 
 #include "tools/topo/machine.h"
 
+#include "env/devices.h"
 #include "tools/common/topology.h"
 
-#include <errno.h>
-
-/* Classes of PCI, the upper 16 bits. */
-enum {
-    CLASS_VGA = 0x0300,
-    CLASS_3D = 0x0302,
-    CLASS_DISPLAY = 0x0380,
-    CLASS_ACCELERATOR = 0x1200
-};
-
-/* Makers of GPUs that compute and also call themselves VGA; other VGA devices
- * are those of management controllers and emulators. */
-enum { VENDOR_AMD = 0x1002, VENDOR_NVIDIA = 0x10de, VENDOR_INTEL = 0x8086 };
-
-static bool is_gpu(const struct hwloc_pcidev_attr_s *pci)
+/* Reads a number at the beginning of a file that Linux has for a PCI device of
+ * this machine; 0: there is none. */
+static double number_read(const char *address, const char *name)
 {
-    switch (pci->class_id) {
-    case CLASS_3D:
-    case CLASS_DISPLAY:
-    case CLASS_ACCELERATOR:
-        return true;
-    case CLASS_VGA:
-        return pci->vendor_id == VENDOR_NVIDIA ||
-               pci->vendor_id == VENDOR_AMD || pci->vendor_id == VENDOR_INTEL;
-    default:
-        return false;
-    }
-}
+    char *path = g_strdup_printf("/sys/bus/pci/devices/%s/%s", address, name);
+    char *text = NULL;
+    double number = 0;
 
-/* Returns the device of the system that a NIC is, that for RDMA first; NULL:
- * the PCI device is no NIC. */
-static hwloc_obj_t nic_of(hwloc_obj_t device)
-{
-    hwloc_obj_t found = NULL;
-
-    for (hwloc_obj_t child = device->io_first_child; child;
-         child = child->next_sibling) {
-        if (child->type != HWLOC_OBJ_OS_DEVICE)
-            continue;
-        if (child->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS)
-            return child;
-        if (child->attr->osdev.type == HWLOC_OBJ_OSDEV_NETWORK && !found)
-            found = child;
-    }
-    return found;
-}
-
-static char *address_of(const struct hwloc_pcidev_attr_s *pci)
-{
-    return g_strdup_printf("%04x:%02x:%02x.%01x", (unsigned)pci->domain,
-                           pci->bus, pci->dev, pci->func);
+    if (g_file_get_contents(path, &text, NULL, NULL))
+        number = g_ascii_strtod(text, NULL);
+    g_free(text);
+    g_free(path);
+    return number > 0 && number < 1e4 ? number : 0;
 }
 
 static void node_describe(topo_node_t *node,
                           const struct hwloc_pcidev_attr_s *pci)
 {
-    node->address = address_of(pci);
+    node->address = dscomm_priv_pci_text(pci);
+    node->link_rate = pci->linkspeed * 1e9;
     node->class = (unsigned)pci->class_id << 8;
     node->vendor = pci->vendor_id;
     node->device = pci->device_id;
@@ -70,15 +34,14 @@ static void node_describe(topo_node_t *node,
 
 static void device_add(topo_node_t *parent, hwloc_obj_t object)
 {
-    const struct hwloc_pcidev_attr_s *pci = &object->attr->pcidev;
-    const hwloc_obj_t nic = nic_of(object);
+    const hwloc_obj_t nic = dscomm_priv_device_nic(object);
     const char *maker = hwloc_obj_get_info_by_name(object, "PCIDevice");
     topo_node_t *node;
 
-    if (!nic && !is_gpu(pci))
+    if (!nic && !dscomm_priv_device_is_gpu(object))
         return;
     node = topo_node_add(parent, nic ? TOPO_NIC : TOPO_GPU);
-    node_describe(node, pci);
+    node_describe(node, &object->attr->pcidev);
     node->name = g_strdup(nic ? nic->name : maker);
 }
 
@@ -130,6 +93,47 @@ static void host_bridge_add(topo_tree_t *tree, hwloc_topology_t hwloc,
         g_ptr_array_remove(parent->children, node);
 }
 
+/* Appends "L3 2 x 32 MiB" if the processors of set have caches of that type. */
+static void append_caches(hwloc_topology_t hwloc, hwloc_const_bitmap_t set,
+                          hwloc_obj_type_t type, const char *name,
+                          GString *text)
+{
+    const int count = hwloc_get_nbobjs_inside_cpuset_by_type(hwloc, set, type);
+    hwloc_obj_t cache;
+    char *size;
+
+    if (count < 1)
+        return;
+    cache = hwloc_get_obj_inside_cpuset_by_type(hwloc, set, type, 0);
+    size = g_format_size_full(cache->attr->cache.size, G_FORMAT_SIZE_IEC_UNITS);
+    g_string_append_printf(text, "%s%s ", text->len ? ", " : "", name);
+    if (count > 1)
+        g_string_append_printf(text, "%d x ", count);
+    g_string_append(text, size);
+    g_free(size);
+}
+
+static char *caches_of(hwloc_topology_t hwloc, hwloc_const_bitmap_t set)
+{
+    GString *text = g_string_new(NULL);
+
+    append_caches(hwloc, set, HWLOC_OBJ_L3CACHE, "L3", text);
+    append_caches(hwloc, set, HWLOC_OBJ_L2CACHE, "L2", text);
+    append_caches(hwloc, set, HWLOC_OBJ_L1CACHE, "L1", text);
+    return g_string_free(text, FALSE);
+}
+
+/* Reads the speeds of PCI links, of which hwloc gives only some. */
+static void links_read(topo_node_t *node)
+{
+    if (node->address) {
+        node->gt_s = number_read(node->address, "current_link_speed");
+        node->width = (int)number_read(node->address, "current_link_width");
+    }
+    for (guint i = 0; i < node->children->len; i++)
+        links_read(g_ptr_array_index(node->children, i));
+}
+
 static void numa_nodes_add(topo_tree_t *tree, hwloc_topology_t hwloc)
 {
     hwloc_obj_t object = NULL;
@@ -139,13 +143,27 @@ static void numa_nodes_add(topo_tree_t *tree, hwloc_topology_t hwloc)
         topo_node_t *node = topo_node_add(tree->root, TOPO_NUMA);
 
         node->numa = (int)object->os_index;
-        node->cpus = tool_topology_text(object->cpuset);
+        node->cpus = dscomm_priv_topology_text(object->cpuset);
+        node->cores = hwloc_get_nbobjs_inside_cpuset_by_type(
+            hwloc, object->cpuset, HWLOC_OBJ_CORE);
+        node->caches = caches_of(hwloc, object->cpuset);
+        node->memory = object->attr->numanode.local_memory;
     }
+}
+
+/* The processor's name; NULL: hwloc knows none. */
+static char *model_of(hwloc_topology_t hwloc)
+{
+    const hwloc_obj_t package =
+        hwloc_get_obj_by_type(hwloc, HWLOC_OBJ_PACKAGE, 0);
+
+    return package ? g_strdup(hwloc_obj_get_info_by_name(package, "CPUModel"))
+                   : NULL;
 }
 
 topo_tree_t *topo_machine(const char *path, char **ret_problem)
 {
-    tool_topology_t *topology = tool_topology_open(path, true);
+    dscomm_topology_t *topology = tool_topology_open(path, true);
     hwloc_obj_t bridge = NULL;
     topo_tree_t *tree;
 
@@ -158,13 +176,14 @@ topo_tree_t *topo_machine(const char *path, char **ret_problem)
         return NULL;
     }
     tree = topo_tree_new(path ? path : "this machine");
-    tree->root->name = g_strdup(hwloc_obj_get_info_by_name(
-        hwloc_get_root_obj(topology->hwloc), "CPUModel"));
+    tree->root->name = model_of(topology->hwloc);
     numa_nodes_add(tree, topology->hwloc);
     while ((bridge = hwloc_get_next_bridge(topology->hwloc, bridge)))
         if (bridge->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_HOST)
             host_bridge_add(tree, topology->hwloc, bridge);
     topo_tree_end(tree);
-    tool_topology_free(topology);
+    if (!path)
+        links_read(tree->root);
+    dscomm_priv_topology_free(topology);
     return tree;
 }

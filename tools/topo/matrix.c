@@ -32,8 +32,12 @@ static void append_devices(const topo_tree_t *tree, GString *text)
         const topo_node_t *device = device_at(tree, i);
         char *name = tool_printable(device->name ? device->name : "");
 
-        g_string_append_printf(text, "%-6s %-13s %s\n", device->label,
+        g_string_append_printf(text, "%-6s %-13s %s", device->label,
                                device->address ? device->address : "-", name);
+        if (topo_path_limit(device, NULL) > 0)
+            g_string_append_printf(text, ", PCI %.3g GB/s",
+                                   topo_path_limit(device, NULL) / 1e9);
+        g_string_append_c(text, '\n');
         g_free(name);
     }
     if (tree->devices->len)
@@ -86,6 +90,24 @@ static void append_matrix(const topo_tree_t *tree, GString *text)
     }
 }
 
+static void append_numa(const topo_node_t *node, GString *text)
+{
+    g_string_append_printf(text, "NUMA node %d: processors %s", node->numa,
+                           node->cpus && *node->cpus ? node->cpus : "none");
+    if (node->cores)
+        g_string_append_printf(text, ", %d core%s", node->cores,
+                               node->cores == 1 ? "" : "s");
+    if (node->caches && *node->caches)
+        g_string_append_printf(text, ", %s", node->caches);
+    if (node->memory) {
+        char *size = g_format_size_full(node->memory, G_FORMAT_SIZE_IEC_UNITS);
+
+        g_string_append_printf(text, ", %s of memory", size);
+        g_free(size);
+    }
+    g_string_append_c(text, '\n');
+}
+
 void topo_text(const topo_tree_t *tree, GString *text)
 {
     char *model = tool_printable(tree->root->name ? tree->root->name : "");
@@ -97,9 +119,7 @@ void topo_text(const topo_tree_t *tree, GString *text)
         const topo_node_t *node = g_ptr_array_index(tree->root->children, i);
 
         if (node->kind == TOPO_NUMA)
-            g_string_append_printf(
-                text, "NUMA node %d: processors %s\n", node->numa,
-                node->cpus && *node->cpus ? node->cpus : "none");
+            append_numa(node, text);
     }
     g_string_append_printf(text, "\n");
     append_devices(tree, text);
@@ -121,6 +141,9 @@ static void add_device(JsonBuilder *builder, const topo_tree_t *tree,
         tool_json_number(builder, "numa", topo_node_numa(device));
     else
         tool_json_text(builder, "numa", NULL);
+    if (topo_path_limit(device, NULL) > 0)
+        tool_json_real(builder, "pci_gb_s", "%.3f",
+                       topo_path_limit(device, NULL) / 1e9);
     tool_json_object(builder, "links");
     for (guint i = 0; i < tree->devices->len; i++) {
         const topo_node_t *other = device_at(tree, i);
@@ -149,6 +172,9 @@ void topo_json(const topo_tree_t *tree, GString *text)
         tool_json_object(builder, NULL);
         tool_json_number(builder, "numa", node->numa);
         tool_json_text(builder, "processors", node->cpus);
+        tool_json_number(builder, "cores", node->cores);
+        tool_json_text(builder, "caches", node->caches);
+        tool_json_number(builder, "memory", (gint64)node->memory);
         json_builder_end_object(builder);
     }
     json_builder_end_array(builder);

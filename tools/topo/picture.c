@@ -4,17 +4,13 @@
 
 #include "tools/topo/picture.h"
 
-/* Pixels. */
-#define CELL_WIDTH 56
-#define CELL_HEIGHT 28
-#define MARGIN 70
-#define LEGEND 20 /* height of a line */
+#include "tools/topo/grid.h"
 
 /* From near to far. */
-static const char *const colours[TOPO_LINKS] = {
-    [TOPO_SELF] = "#eeeeee", [TOPO_NV] = "#1a9850",  [TOPO_PIX] = "#91cf60",
-    [TOPO_PXB] = "#d9ef8b",  [TOPO_PHB] = "#fee08b", [TOPO_NODE] = "#fc8d59",
-    [TOPO_SYS] = "#d73027",
+static const guint32 colours[TOPO_LINKS] = {
+    [TOPO_SELF] = 0xeeeeee, [TOPO_NV] = 0x1a9850,  [TOPO_PIX] = 0x91cf60,
+    [TOPO_PXB] = 0xd9ef8b,  [TOPO_PHB] = 0xfee08b, [TOPO_NODE] = 0xfc8d59,
+    [TOPO_SYS] = 0xd73027,
 };
 
 static const topo_node_t *device_at(const topo_tree_t *tree, guint index)
@@ -73,7 +69,7 @@ void topo_dot(const topo_tree_t *tree, GString *text)
             if (link.kind == TOPO_NV)
                 g_string_append_printf(
                     text,
-                    "    n%u -- n%u [label=\"NV%d\", color=\"%s\", "
+                    "    n%u -- n%u [label=\"NV%d\", color=\"#%06x\", "
                     "constraint=false];\n",
                     device_at(tree, a)->number, device_at(tree, b)->number,
                     link.count, colours[TOPO_NV]);
@@ -81,69 +77,51 @@ void topo_dot(const topo_tree_t *tree, GString *text)
     g_string_append(text, "}\n");
 }
 
-static void append_word(GString *text, int x, int y, const char *word)
+static void add_meanings(GPtrArray *lines, const bool *seen)
 {
-    char *escaped = g_markup_escape_text(word, -1);
-
-    g_string_append_printf(text,
-                           "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">"
-                           "%s</text>\n",
-                           x, y, escaped);
-    g_free(escaped);
-}
-
-static void append_row(const topo_tree_t *tree, guint row, bool *seen,
-                       GString *text)
-{
-    const int y = MARGIN + (int)row * CELL_HEIGHT;
-
-    append_word(text, MARGIN / 2, y + CELL_HEIGHT * 2 / 3,
-                device_at(tree, row)->label);
-    append_word(text, MARGIN + (int)row * CELL_WIDTH + CELL_WIDTH / 2,
-                MARGIN - CELL_HEIGHT / 3, device_at(tree, row)->label);
-    for (guint i = 0; i < tree->devices->len; i++) {
-        const topo_link_t link =
-            topo_link(device_at(tree, row), device_at(tree, i));
-        const int x = MARGIN + (int)i * CELL_WIDTH;
-        char *word = topo_link_text(link);
-
-        seen[link.kind] = true;
-        g_string_append_printf(
-            text,
-            "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"%s\" "
-            "stroke=\"white\"/>\n",
-            x, y, CELL_WIDTH, CELL_HEIGHT, colours[link.kind]);
-        append_word(text, x + CELL_WIDTH / 2, y + CELL_HEIGHT * 2 / 3, word);
-        g_free(word);
-    }
-}
-
-void topo_svg(const topo_tree_t *tree, GString *text)
-{
-    const int count = (int)tree->devices->len;
-    const int below = MARGIN + count * CELL_HEIGHT + LEGEND;
-    bool seen[TOPO_LINKS] = {false};
-    int y = below;
-
-    g_string_append_printf(
-        text,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-        "font-family=\"sans-serif\" font-size=\"12\">\n"
-        "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-        MAX(2 * MARGIN + count * CELL_WIDTH, 480), below + TOPO_LINKS * LEGEND);
-    for (guint row = 0; row < tree->devices->len; row++)
-        append_row(tree, row, seen, text);
     for (int kind = TOPO_NV; kind < TOPO_LINKS; kind++) {
         char *word = topo_link_text((topo_link_t){(topo_link_kind_t)kind, 0});
 
-        if (seen[kind]) {
-            g_string_append_printf(text,
-                                   "<text x=\"%d\" y=\"%d\">%s: %s</text>\n",
-                                   MARGIN, y, kind == TOPO_NV ? "NV#" : word,
-                                   topo_link_meaning((topo_link_kind_t)kind));
-            y += LEGEND;
-        }
+        if (seen[kind])
+            g_ptr_array_add(
+                lines,
+                g_strdup_printf("%s: %s", kind == TOPO_NV ? "NV#" : word,
+                                topo_link_meaning((topo_link_kind_t)kind)));
         g_free(word);
     }
-    g_string_append(text, "</svg>\n");
+}
+
+static void grid_clear(void *grid)
+{
+    topo_grid_free(grid);
+}
+
+char *topo_picture(const topo_tree_t *tree, const char *path)
+{
+    const guint count = tree->devices->len;
+    char **names = g_new0(char *, count + 1), *problem;
+    GPtrArray *grids = g_ptr_array_new_with_free_func(grid_clear);
+    GPtrArray *lines = g_ptr_array_new_with_free_func(g_free);
+    topo_grid_t *grid;
+    bool seen[TOPO_LINKS] = {false};
+
+    for (guint i = 0; i < count; i++)
+        names[i] = device_at(tree, i)->label;
+    grid = topo_grid_new(g_strdup_printf("Devices of %s", tree->source), names,
+                         count);
+    for (guint i = 0; i < count * count; i++) {
+        const topo_link_t link =
+            topo_link(device_at(tree, i / count), device_at(tree, i % count));
+
+        seen[link.kind] = true;
+        grid->cells[i].colour = colours[link.kind];
+        grid->cells[i].text = topo_link_text(link);
+    }
+    g_ptr_array_add(grids, grid);
+    add_meanings(lines, seen);
+    problem = topo_grids_save(path, grids, lines);
+    g_ptr_array_unref(grids);
+    g_ptr_array_unref(lines);
+    g_free(names);
+    return problem;
 }

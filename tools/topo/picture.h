@@ -7,7 +7,8 @@
 
 /* Appends a graph for Graphviz. */
 void topo_dot(const topo_tree_t *tree, GString *text);
-/* Appends the matrix as a heat map in SVG. */
-void topo_svg(const topo_tree_t *tree, GString *text);
+/* Draws the matrix in the picture path. Returns NULL, or a sentence,
+ * g_free(). */
+char *topo_picture(const topo_tree_t *tree, const char *path);
 
 #endif

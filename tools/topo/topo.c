@@ -2,12 +2,14 @@
 /* dscomm topo: the devices of a machine, and how each pair is connected. */
 #include "config.h"
 
+#include "tools/common/canvas.h"
 #include "tools/common/save.h"
 #include "tools/common/tool.h"
 #include "tools/topo/machine.h"
 #include "tools/topo/matrix.h"
 #include "tools/topo/nccl.h"
 #include "tools/topo/nvml.h"
+#include "tools/topo/p2p/p2p.h"
 #include "tools/topo/picture.h"
 
 #include <errno.h>
@@ -16,19 +18,22 @@
 
 #define INPUT_MOST ((gsize)64 << 20) /* bytes of a file */
 
-/* The forms of a tree; ends: of a file's name that asks for it. */
+/* The forms of a tree; ends: of a file's name that asks for it. Pictures are
+ * other ends, see tool_canvas_is_picture(). */
 static const struct {
     const char *name, *ends;
     void (*append)(const topo_tree_t *tree, GString *text);
 } formats[] = {
-    {"text", ".txt", topo_text},       {"json", ".json", topo_json},
-    {"dot", ".dot", topo_dot},         {"svg", ".svg", topo_svg},
+    {"text", ".txt", topo_text},
+    {"json", ".json", topo_json},
+    {"dot", ".dot", topo_dot},
     {"nccl", ".xml", topo_nccl_write},
 };
 
 typedef struct {
     char *input, *output, *format;
-    gboolean json;
+    gboolean json, p2p;
+    topo_p2p_t copies; /* with p2p */
 } options_t;
 
 static int refuse(const char *format, const char *word)
@@ -96,29 +101,92 @@ static int text_write(const options_t *options, const char *text)
                  : TOOL_OK;
 }
 
+static int tree_write(const options_t *options, int format,
+                      const topo_tree_t *tree)
+{
+    GString *text = g_string_new(NULL);
+    int status;
+
+    formats[format].append(tree, text);
+    status = text_write(options, text->str);
+    g_string_free(text, TRUE);
+    return status;
+}
+
 static int topo_show(const options_t *options, int format)
 {
     char *problem = NULL;
     topo_tree_t *tree = tree_of(options, &problem);
-    GString *text;
-    int status;
+    int status = TOOL_OK;
 
-    if (!tree) {
+    if (tree && !options->format && tool_canvas_is_picture(options->output))
+        problem = topo_picture(tree, options->output);
+    else if (tree)
+        status = tree_write(options, format, tree);
+    if (problem)
         status = tool_fail(TOOL_FAILED, "topo", "%s", problem);
-        g_free(problem);
-        return status;
-    }
-    text = g_string_new(NULL);
-    formats[format].append(tree, text);
-    status = text_write(options, text->str);
-    g_string_free(text, TRUE);
+    g_free(problem);
     topo_tree_free(tree);
     return status;
 }
 
+/* Returns what is wrong with the options, or NULL. */
+static const char *options_problem(const options_t *o)
+{
+    const topo_p2p_t *c = &o->copies;
+
+    if (o->p2p)
+        return o->input && (c->host || c->ranks)
+                   ? "--input cannot be used with --host and --ranks"
+                   : NULL;
+    if (c->host || c->ranks || c->rank_count || c->tensors || c->iterations ||
+        c->warmups >= 0 || c->most || c->elements || c->backend || c->trace)
+        return "options of copies need --p2p";
+    return NULL;
+}
+
+static int copies_show(options_t *options, char **words)
+{
+    topo_p2p_t *copies = &options->copies;
+    char *problem = NULL;
+    topo_tree_t *tree = NULL;
+    int status;
+
+    copies->output = options->output;
+    copies->format = options->format;
+    if (!copies->host && !copies->ranks)
+        tree = tree_of(options, &problem);
+    copies->tree = tree;
+    status = problem ? tool_fail(TOOL_FAILED, "topo", "%s", problem)
+                     : topo_p2p(copies, words);
+    g_free(problem);
+    topo_tree_free(tree);
+    return status;
+}
+
+static int topo_run(options_t *options, char **words)
+{
+    const char *problem = options_problem(options);
+    int format;
+
+    if (problem)
+        return tool_fail(TOOL_USAGE, "topo", "%s", problem);
+    if (options->json && !options->format)
+        options->format = g_strdup("json");
+    if (options->p2p)
+        return copies_show(options, words);
+    format = format_find(options);
+    if (format < 0)
+        return refuse("--format must be text, json, dot or nccl, not '%s'",
+                      options->format);
+    return topo_show(options, format);
+}
+
 int tool_topo(int argc, char **argv)
 {
-    options_t options = {0};
+    options_t options = {.copies = {.warmups = -1}};
+    topo_p2p_t *copies = &options.copies;
+    char **words = g_strdupv(argv);
     const GOptionEntry entries[] = {
         {"input", 'i', 0, G_OPTION_ARG_FILENAME, &options.input,
          "The machine is that of a file: XML of hwloc (lstopo) or NCCL",
@@ -126,31 +194,46 @@ int tool_topo(int argc, char **argv)
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
          "Write to a file; its name's end chooses the format", "FILE"},
         {"format", 'f', 0, G_OPTION_ARG_STRING, &options.format,
-         "text, json, dot, svg or nccl", "NAME"},
+         "text, json, dot or nccl; with --p2p text or json", "NAME"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "As --format=json",
          NULL},
+        {"p2p", 0, 0, G_OPTION_ARG_NONE, &options.p2p,
+         "Measure copies between each pair of devices", NULL},
+        {"host", 0, 0, G_OPTION_ARG_NONE, &copies->host,
+         "With --p2p: between cores, and between NUMA nodes", NULL},
+        {"ranks", 0, 0, G_OPTION_ARG_NONE, &copies->ranks,
+         "With --p2p: between ranks", NULL},
+        {"nranks", 'n', 0, G_OPTION_ARG_INT, &copies->rank_count,
+         "With --ranks: start so many ranks", "N"},
+        {"backend", 0, 0, G_OPTION_ARG_STRING, &copies->backend,
+         "With --ranks: use this backend", "NAME"},
+        {"tensors", 0, 0, G_OPTION_ARG_INT, &copies->tensors,
+         "Copy so many tensors; 10", "N"},
+        {"elements", 0, 0, G_OPTION_ARG_INT64, &copies->elements,
+         "Of so many float32 each; 10000000, without devices 1000000", "N"},
+        {"iters", 0, 0, G_OPTION_ARG_INT, &copies->iterations,
+         "Measured copies for each figure; 20", "N"},
+        {"warmup_iters", 'w', 0, G_OPTION_ARG_INT, &copies->warmups,
+         "Copies before a figure; 2", "N"},
+        {"most", 0, 0, G_OPTION_ARG_INT, &copies->most,
+         "With --host: so many cores at most, evenly chosen; 16", "N"},
+        {"trace", 0, 0, G_OPTION_ARG_FILENAME, &copies->trace,
+         "Also write a trace for Chrome and Perfetto", "FILE"},
         {NULL},
     };
-    int format, status = TOOL_USAGE;
+    int status = TOOL_USAGE;
 
-    if (!tool_parse(&argc, &argv, entries, NULL,
-                    "Shows GPUs and NICs, and how each pair is connected.",
-                    false, NULL))
-        goto out;
-    if (options.json && !options.format)
-        options.format = g_strdup("json");
-    format = format_find(&options);
-    if (argc > 1)
-        status = refuse("unexpected argument '%s'", argv[1]);
-    else if (format < 0)
-        status = refuse("--format must be text, json, dot, svg or nccl, not "
-                        "'%s'",
-                        options.format);
-    else
-        status = topo_show(&options, format);
-out:
+    if (tool_parse(&argc, &argv, entries, NULL,
+                   "Shows GPUs and NICs, how each pair is connected, and what "
+                   "copies between them take.",
+                   false, NULL))
+        status = argc > 1 ? refuse("unexpected argument '%s'", argv[1])
+                          : topo_run(&options, words);
+    g_strfreev(words);
     g_free(options.input);
     g_free(options.output);
     g_free(options.format);
+    g_free(copies->backend);
+    g_free(copies->trace);
     return status;
 }

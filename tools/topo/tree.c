@@ -33,6 +33,7 @@ static void node_free(void *data)
     g_free(node->name);
     g_free(node->address);
     g_free(node->cpus);
+    g_free(node->caches);
     g_free(node);
 }
 
@@ -254,4 +255,33 @@ char *topo_link_text(topo_link_t link)
 const char *topo_link_meaning(topo_link_kind_t kind)
 {
     return links[kind].meaning;
+}
+
+/* Bytes a second of the PCI link above a node, without its coding: 8 of 10 bits
+ * to 5 GT/s, 128 of 130 above; 0: unknown. */
+static double link_rate(const topo_node_t *node)
+{
+    if (node->gt_s > 0 && node->width > 0)
+        return node->gt_s * 1e9 / 8 * node->width *
+               (node->gt_s > 5 ? 128.0 / 130 : 0.8);
+    return node->link_rate;
+}
+
+/* Lowers *limit to the rates of the links from a node to one above it. */
+static void limit_by(double *limit, const topo_node_t *node,
+                     const topo_node_t *above)
+{
+    for (; node && node != above; node = node->parent)
+        if (link_rate(node) > 0 && (*limit <= 0 || link_rate(node) < *limit))
+            *limit = link_rate(node);
+}
+
+double topo_path_limit(const topo_node_t *a, const topo_node_t *b)
+{
+    const topo_node_t *above = b ? common_ancestor(a, b) : NULL;
+    double limit = 0;
+
+    limit_by(&limit, a, above);
+    limit_by(&limit, b, above);
+    return limit;
 }

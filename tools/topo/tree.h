@@ -38,8 +38,12 @@ struct topo_node {
     unsigned vendor, device;
     double gt_s; /* speed of the PCI link per lane, 0: unknown */
     int width; /* lanes, 0: unknown */
+    double link_rate; /* of the same, bytes a second, if those are unknown */
     int numa; /* number of a NUMA node, or of the nearest; -1: unknown */
     char *cpus; /* of a NUMA node: "0-3,8", or NULL */
+    int cores; /* of a NUMA node, 0: unknown */
+    char *caches; /* of a NUMA node: "L3 32 MiB, L2 4 x 1 MiB", or NULL */
+    guint64 memory; /* of a NUMA node, bytes, 0: unknown */
     GArray *nvlinks; /* topo_nvlink_t of a GPU */
 };
 
@@ -79,6 +83,9 @@ topo_node_t *topo_tree_find(const topo_tree_t *tree, const char *address);
 
 /* The nearest NUMA node of a node that is known; -1: none. */
 int topo_node_numa(const topo_node_t *node);
+/* Bytes a second that the slowest PCI link between two devices allows, or, if b
+ * is NULL, between a and its host bridge; 0: unknown. */
+double topo_path_limit(const topo_node_t *a, const topo_node_t *b);
 topo_link_t topo_link(const topo_node_t *a, const topo_node_t *b);
 /* "NV4", "PIX"; g_free(). */
 char *topo_link_text(topo_link_t link);

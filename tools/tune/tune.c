@@ -5,12 +5,14 @@
  * candidates seems better than it is. */
 #include "config.h"
 
-#include "tools/tune/file.h"
+#include "tools/common/tuning.h"
 #include "tools/tune/findings.h"
 #include "tools/tune/job.h"
 #include "tools/tune/series.h"
+#include "tools/tune/tune.h"
 
 #include <dscomm/env.h>
+#include <dscomm/version.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -165,11 +167,16 @@ static void print_findings(const tune_t *tune, guint unconfirmed)
 static char **settings_lines(const tune_t *tune)
 {
     GPtrArray *lines = g_ptr_array_new();
-    char *rules = tune_findings_rules(tune->findings, tune->backend,
+    char *found = tune_findings_rules(tune->findings, tune->backend,
                                       tune->options->ranks);
+    GString *rules = g_string_new(found);
 
-    if (rules)
-        g_ptr_array_add(lines, g_strdup_printf("DSCOMM_ALGORITHM=%s", rules));
+    g_free(found);
+    tool_tuning_keep(tune->options->output, tune->backend, tune->options->ranks,
+                     rules);
+    if (rules->len)
+        g_ptr_array_add(lines,
+                        g_strdup_printf("DSCOMM_ALGORITHM=%s", rules->str));
     for (guint i = 0; i < tune->findings->len; i++) {
         const tune_finding_t *finding =
             &g_array_index(tune->findings, tune_finding_t, i);
@@ -179,20 +186,26 @@ static char **settings_lines(const tune_t *tune)
                 lines, g_strdup_printf("%s=%s", finding->name, finding->value));
     }
     g_ptr_array_add(lines, NULL);
-    g_free(rules);
+    g_string_free(rules, TRUE);
     return (char **)g_ptr_array_free(lines, FALSE);
 }
 
 static int tune_write(const tune_t *tune)
 {
     char **lines = settings_lines(tune);
-    char *text = tune_file_text(tune->options, tune->backend, lines);
-    int status = tune_file_write(tune->options, text);
+    char *comment = g_strdup_printf(
+        "Made by dscomm tune " DSCOMM_VERSION_STRING
+        ", for %d ranks of backend %s on one node; see dscomm-tune(1).",
+        tune->options->ranks, tune->backend);
+    char *text = tool_tuning_text(comment, lines);
+    int status =
+        tool_tuning_write("tune", "--output", tune->options->output, text);
 
     if (status == TOOL_OK)
         printf("Written: %s; DSCOMM_TUNING_FILE=%s makes jobs on machines "
                "like this one use it.\n",
                tune->options->output, tune->options->output);
+    g_free(comment);
     g_free(text);
     g_strfreev(lines);
     return status;
@@ -315,7 +328,7 @@ int tool_tune(int argc, char **argv)
     if (!options_read(&argc, &argv, &options))
         return TOOL_USAGE;
     if (options.machine) {
-        char *text = tune_file_machine();
+        char *text = tool_tuning_machine();
 
         fputs(text, stdout);
         g_free(text);
@@ -325,7 +338,7 @@ int tool_tune(int argc, char **argv)
         if (status == TOOL_OK)
             status = launcher_check();
         if (status == TOOL_OK)
-            status = tune_file_check(&options);
+            status = tool_tuning_check("tune", "--output", options.output);
         if (status == TOOL_OK)
             status = tune_begin(&options);
     }

@@ -424,6 +424,28 @@ static void test_wake(dscomm_store_t *store, dscomm_store_t *other)
     pthread_join(thread, NULL);
 }
 
+/* Tests a store and another user of it, which may be the same; closes both. */
+static void test_store(dscomm_store_t *store, dscomm_store_t *other)
+{
+    test_values(store);
+    test_keys(store);
+    test_add(store);
+    test_compare_set(store);
+    test_append(store);
+    test_delete(store);
+    test_multi_get(store);
+    test_timeout(store);
+    test_prefix(store);
+    test_threads(store);
+    test_wake(store, other);
+    if (other != store) {
+        set_text(other, "shared", "yes");
+        has_text(store, "shared", "yes", "what the other has set");
+        dscomm_store_close(other);
+    }
+    dscomm_store_close(store);
+}
+
 static void test_kind(const char *name, const char *url,
                       const dscomm_store_attr_t *attr)
 {
@@ -448,23 +470,7 @@ static void test_kind(const char *name, const char *url,
         dscomm_store_close(other);
         other = store;
     }
-    test_values(store);
-    test_keys(store);
-    test_add(store);
-    test_compare_set(store);
-    test_append(store);
-    test_delete(store);
-    test_multi_get(store);
-    test_timeout(store);
-    test_prefix(store);
-    test_threads(store);
-    test_wake(store, other);
-    if (other != store) {
-        set_text(other, "shared", "yes");
-        has_text(store, "shared", "yes", "what the other has set");
-        dscomm_store_close(other);
-    }
-    dscomm_store_close(store);
+    test_store(store, other);
 }
 
 static void test_urls(void)
@@ -553,6 +559,120 @@ static void test_attributes(void)
     dscomm_store_close(store);
 }
 
+/* A store of the program: one in memory. */
+static dscomm_status_t own_set(void *arg, const char *key, const void *value,
+                               size_t size)
+{
+    return dscomm_store_set(arg, key, value, size);
+}
+
+static dscomm_status_t own_get(void *arg, const char *key, int timeout_ms,
+                               void **ret_value, size_t *ret_size)
+{
+    return dscomm_store_get(arg, key, timeout_ms, ret_value, ret_size);
+}
+
+static dscomm_status_t own_wait(void *arg, const char *const *keys,
+                                size_t count, int timeout_ms)
+{
+    return dscomm_store_wait(arg, keys, count, timeout_ms);
+}
+
+static dscomm_status_t own_add(void *arg, const char *key, int64_t delta,
+                               int64_t *ret_sum)
+{
+    return dscomm_store_add(arg, key, delta, ret_sum);
+}
+
+static dscomm_status_t own_compare_set(void *arg, const char *key,
+                                       const void *expected,
+                                       size_t expected_size,
+                                       const void *desired, size_t desired_size,
+                                       void **ret_value, size_t *ret_size)
+{
+    return dscomm_store_compare_set(arg, key, expected, expected_size, desired,
+                                    desired_size, ret_value, ret_size);
+}
+
+static dscomm_status_t own_append(void *arg, const char *key, const void *value,
+                                  size_t size)
+{
+    return dscomm_store_append(arg, key, value, size);
+}
+
+static dscomm_status_t own_remove(void *arg, const char *key, int *ret_deleted)
+{
+    return dscomm_store_delete(arg, key, ret_deleted);
+}
+
+static dscomm_status_t own_check(void *arg, const char *const *keys,
+                                 size_t count, int *ret_present)
+{
+    return dscomm_store_check(arg, keys, count, ret_present);
+}
+
+static dscomm_status_t own_num_keys(void *arg, int64_t *ret_count)
+{
+    return dscomm_store_num_keys(arg, ret_count);
+}
+
+static void own_close(void *arg)
+{
+    dscomm_store_close(arg);
+}
+
+static dscomm_status_t own_fails(void *arg, const char *key, int64_t delta,
+                                 int64_t *ret_sum)
+{
+    (void)arg;
+    (void)key;
+    *ret_sum = delta;
+    return DSCOMM_ERR_IO;
+}
+
+static void test_custom(void)
+{
+    dscomm_store_custom_t custom = DSCOMM_STORE_CUSTOM_INIT;
+    dscomm_store_t *memory = NULL, *store = NULL;
+    int64_t count;
+
+    kind = "custom";
+    status_is(dscomm_store_open("memory://", NULL, &memory), DSCOMM_OK,
+              "a store to call");
+    custom.arg = memory;
+    custom.set = own_set;
+    custom.get = own_get;
+    custom.wait = own_wait;
+    custom.add = own_fails;
+    custom.compare_set = own_compare_set;
+    custom.append = own_append;
+    custom.remove = own_remove;
+    status_is(dscomm_store_open_custom(&custom, NULL, &store),
+              DSCOMM_ERR_INVALID, "a function is missing");
+    is_str(dscomm_last_error(),
+           "dscomm_store_open_custom: function check is NULL", "which");
+    status_is(dscomm_store_open_custom(NULL, NULL, &store), DSCOMM_ERR_INVALID,
+              "no functions");
+    status_is(dscomm_store_open_custom(&custom, NULL, NULL), DSCOMM_ERR_INVALID,
+              "no result");
+    custom.check = own_check;
+    status_is(dscomm_store_open_custom(&custom, NULL, &store), DSCOMM_OK,
+              "open");
+    status_is(dscomm_store_num_keys(store, &count), DSCOMM_ERR_UNSUPPORTED,
+              "a store that cannot count");
+    status_is(dscomm_store_add(store, "x", 1, &count), DSCOMM_ERR_IO,
+              "a function that fails without a sentence");
+    is_str(dscomm_last_error(),
+           "the program's store, key 'x': system call failed", "its sentence");
+    dscomm_store_close(store);
+    custom.add = own_add;
+    custom.num_keys = own_num_keys;
+    custom.close = own_close;
+    if (status_is(dscomm_store_open_custom(&custom, NULL, &store), DSCOMM_OK,
+                  "open"))
+        test_store(store, store);
+}
+
 int main(void)
 {
     dscomm_store_attr_t serve = DSCOMM_STORE_ATTR_INIT;
@@ -567,6 +687,7 @@ int main(void)
     test_urls();
     test_attributes();
     test_kind("memory", "memory://", NULL);
+    test_custom();
     test_kind("tcp", "tcp://127.0.0.1:0", &serve);
     test_kind("file", url, &users);
     ok(access(url + strlen("file://"), F_OK) != 0,

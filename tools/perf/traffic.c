@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Costs of algorithms, see cost.h. They are those that the heads of the files
- * in lib/schedule/algorithms give, summed over all ranks.
+/* Costs of algorithms, see traffic.h. They are those that the heads of the
+ * files in lib/schedule/algorithms give, summed over all ranks.
  *
  * What a message carries is read once by its sender and written once by its
  * receiver. To combine k inputs of b bytes reads k b and writes b. An algorithm
@@ -10,9 +10,9 @@
  * input being read once and each result written once. */
 #include "config.h"
 
-#include "tools/perf/cost.h"
 #include "tools/perf/operations.h"
 #include "tools/perf/sequences.h"
+#include "tools/perf/traffic.h"
 
 #include <string.h>
 
@@ -322,11 +322,11 @@ static const perf_operation_t *operation_of(dscomm_coll_t coll)
     return operation;
 }
 
-static perf_cost_t cost_least(dscomm_coll_t coll, const shape_t *s,
-                              double bytes, perf_place_t place)
+static perf_traffic_t cost_least(dscomm_coll_t coll, const shape_t *s,
+                                 double bytes, perf_place_t place)
 {
     const perf_operation_t *operation = operation_of(coll);
-    perf_cost_t cost = {.steps = s->rounds, .bound = true};
+    perf_traffic_t cost = {.steps = s->rounds, .bound = true};
 
     if (operation)
         cost.memory = 2 * bytes * perf_copied(operation, (int)s->p, place);
@@ -340,8 +340,9 @@ static perf_cost_t cost_least(dscomm_coll_t coll, const shape_t *s,
     return cost;
 }
 
-static perf_cost_t cost_of(dscomm_coll_t coll, const char *algorithm,
-                           const shape_t *s, double bytes, perf_place_t place)
+static perf_traffic_t cost_of(dscomm_coll_t coll, const char *algorithm,
+                              const shape_t *s, double bytes,
+                              perf_place_t place)
 {
     coll = plain(coll);
     for (size_t i = 0; i < G_N_ELEMENTS(algorithms); i++) {
@@ -350,14 +351,14 @@ static perf_cost_t cost_of(dscomm_coll_t coll, const char *algorithm,
             continue;
         factors_t f = algorithms[i].factors(s);
         double copied = place == PERF_OUT_OF_PLACE ? f.copied : 0;
-        return (perf_cost_t){f.steps, f.sent / s->p * bytes, f.busiest * bytes,
-                             (2 * f.sent + f.combined + copied) / s->p * bytes,
-                             false};
+        return (perf_traffic_t){
+            f.steps, f.sent / s->p * bytes, f.busiest * bytes,
+            (2 * f.sent + f.combined + copied) / s->p * bytes, false};
     }
     return cost_least(coll, s, bytes, place);
 }
 
-static void cost_add(perf_cost_t *sum, perf_cost_t more)
+static void cost_add(perf_traffic_t *sum, perf_traffic_t more)
 {
     sum->steps += more.steps;
     sum->wire += more.wire;
@@ -366,13 +367,14 @@ static void cost_add(perf_cost_t *sum, perf_cost_t more)
     sum->bound = sum->bound || more.bound;
 }
 
-perf_cost_t perf_cost(const perf_operation_t *operation, const char *algorithm,
-                      int ranks, size_t bytes, perf_place_t place)
+perf_traffic_t perf_traffic(const perf_operation_t *operation,
+                            const char *algorithm, int ranks, size_t bytes,
+                            perf_place_t place)
 {
     const dscomm_coll_t *parts = perf_parts(operation);
     const shape_t shape = shape_new(ranks);
     char **names = g_strsplit(algorithm, "+", 2);
-    perf_cost_t cost;
+    perf_traffic_t cost;
 
     if (parts && names[0] && names[1]) {
         cost = cost_of(parts[0], names[0], &shape, (double)bytes, place);
@@ -382,7 +384,7 @@ perf_cost_t perf_cost(const perf_operation_t *operation, const char *algorithm,
         cost = cost_of((dscomm_coll_t)operation->coll, algorithm, &shape,
                        (double)bytes, place);
     } else {
-        cost = (perf_cost_t){.steps = 1, .bound = true};
+        cost = (perf_traffic_t){.steps = 1, .bound = true};
         cost.memory = 2 * (double)bytes * perf_copied(operation, ranks, place);
     }
     g_strfreev(names);

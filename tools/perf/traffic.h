@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What an operation costs by its algorithm: messages that follow each other,
  * and bytes between ranks and through memory. Nothing is measured here. */
-#ifndef TOOLS_PERF_COST_H
-#define TOOLS_PERF_COST_H
+#ifndef TOOLS_PERF_TRAFFIC_H
+#define TOOLS_PERF_TRAFFIC_H
 
 #include "tools/perf/perf.h"
 
@@ -18,11 +18,12 @@ typedef struct {
     double memory; /* bytes that a rank reads and writes, mean over ranks */
     /* the algorithm is not known: the least that the operation needs */
     bool bound;
-} perf_cost_t;
+} perf_traffic_t;
 
 /* Returns the cost of a call of ranks ranks whose row has so many bytes, by an
  * algorithm as perf_algorithm() names it. */
-perf_cost_t perf_cost(const perf_operation_t *operation, const char *algorithm,
-                      int ranks, size_t bytes, perf_place_t place);
+perf_traffic_t perf_traffic(const perf_operation_t *operation,
+                            const char *algorithm, int ranks, size_t bytes,
+                            perf_place_t place);
 
 #endif

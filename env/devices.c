@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* GPUs and NICs, see devices.h. */
+#include "config.h"
+
+#include "env/devices.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Classes of PCI, the upper 16 bits. */
+enum {
+    CLASS_VGA = 0x0300,
+    CLASS_3D = 0x0302,
+    CLASS_DISPLAY = 0x0380,
+    CLASS_ACCELERATOR = 0x1200
+};
+
+/* Makers of GPUs that compute and also call themselves VGA; other VGA devices
+ * are those of management controllers and emulators. */
+enum { VENDOR_AMD = 0x1002, VENDOR_NVIDIA = 0x10de, VENDOR_INTEL = 0x8086 };
+
+bool dscomm_priv_device_is_gpu(hwloc_obj_t device)
+{
+    const struct hwloc_pcidev_attr_s *pci = &device->attr->pcidev;
+
+    switch (pci->class_id) {
+    case CLASS_3D:
+    case CLASS_DISPLAY:
+    case CLASS_ACCELERATOR:
+        return true;
+    case CLASS_VGA:
+        return pci->vendor_id == VENDOR_NVIDIA ||
+               pci->vendor_id == VENDOR_AMD || pci->vendor_id == VENDOR_INTEL;
+    default:
+        return false;
+    }
+}
+
+hwloc_obj_t dscomm_priv_device_nic(hwloc_obj_t device)
+{
+    hwloc_obj_t found = NULL;
+
+    for (hwloc_obj_t child = device->io_first_child; child;
+         child = child->next_sibling) {
+        if (child->type != HWLOC_OBJ_OS_DEVICE)
+            continue;
+        if (child->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS)
+            return child;
+        if (child->attr->osdev.type == HWLOC_OBJ_OSDEV_NETWORK && !found)
+            found = child;
+    }
+    return found;
+}
+
+static char *address_text(unsigned domain, unsigned bus, unsigned device,
+                          unsigned function)
+{
+    return g_strdup_printf("%04x:%02x:%02x.%x", domain, bus, device, function);
+}
+
+char *dscomm_priv_pci_text(const struct hwloc_pcidev_attr_s *pci)
+{
+    return address_text((unsigned)pci->domain, pci->bus, pci->dev, pci->func);
+}
+
+char *dscomm_priv_pci_address(const char *text)
+{
+    unsigned domain, bus, device, function;
+    int end = 0;
+
+    if (sscanf(text, "%8x:%2x:%2x.%1x%n", &domain, &bus, &device, &function,
+               &end) != 4) {
+        domain = 0;
+        end = 0;
+        if (sscanf(text, "%2x:%2x.%1x%n", &bus, &device, &function, &end) != 3)
+            return NULL;
+    }
+    if (text[end] || text[strspn(text, "0123456789abcdefABCDEF:.")] ||
+        device > 0x1f || function > 7)
+        return NULL;
+    return address_text(domain, bus, device, function);
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The addresses of all GPUs, in their order: CUDA's, if CUDA_DEVICE_ORDER is
+ * PCI_BUS_ID or the GPUs are alike. */
+static GPtrArray *list_gpus(const dscomm_topology_t *topology)
+{
+    GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
+    hwloc_obj_t device = NULL;
+
+    while ((device = hwloc_get_next_pcidev(topology->hwloc, device)))
+        if (dscomm_priv_device_is_gpu(device))
+            g_ptr_array_add(all, dscomm_priv_pci_text(&device->attr->pcidev));
+    g_ptr_array_sort(all, compare_texts);
+    return all;
+}
+
+/* Returns false if a word is no number. Like CUDA, ends at the first number
+ * that no GPU has. */
+static bool choose_visible(const GPtrArray *all, const char *visible,
+                           GPtrArray *chosen)
+{
+    char **words = g_strsplit(visible, ",", -1);
+    bool known = true;
+
+    for (char **word = words; *word; word++) {
+        gint64 number;
+
+        known = g_ascii_string_to_signed(g_strstrip(*word), 10, G_MININT,
+                                         G_MAXINT, &number, NULL);
+        if (!known || number < 0 || number >= (gint64)all->len)
+            break;
+        g_ptr_array_add(chosen,
+                        g_strdup(g_ptr_array_index(all, (guint)number)));
+    }
+    g_strfreev(words);
+    return known;
+}
+
+char **dscomm_priv_devices_visible(const dscomm_topology_t *topology,
+                                   const char *visible, char **ret_problem)
+{
+    GPtrArray *all = list_gpus(topology), *chosen = all;
+    bool known = true;
+
+    if (all->len == 0)
+        *ret_problem = g_strdup("hwloc finds no GPU");
+    if (all->len && visible) {
+        chosen = g_ptr_array_new_with_free_func(g_free);
+        known = !*visible || choose_visible(all, visible, chosen);
+        g_ptr_array_unref(all);
+        if (!known)
+            *ret_problem =
+                g_strdup("CUDA_VISIBLE_DEVICES has names in place of numbers; "
+                         "PCI addresses tell which GPUs they are");
+        else if (!chosen->len)
+            *ret_problem = g_strdup("CUDA_VISIBLE_DEVICES shows no GPU");
+    }
+    if (!known || !chosen->len) {
+        g_ptr_array_unref(chosen);
+        return NULL;
+    }
+    g_ptr_array_add(chosen, NULL);
+    return (char **)g_ptr_array_free(chosen, FALSE);
+}
+
+static int depth_of(hwloc_obj_t object)
+{
+    int depth = 0;
+
+    while ((object = object->parent))
+        depth++;
+    return depth;
+}
+
+/* The depth of the lowest object that both are or are below. */
+static int common_depth(hwloc_obj_t a, hwloc_obj_t b)
+{
+    int depth_a = depth_of(a), depth_b = depth_of(b);
+
+    for (; depth_a > depth_b; depth_a--)
+        a = a->parent;
+    for (; depth_b > depth_a; depth_b--)
+        b = b->parent;
+    for (; a != b; depth_a--) {
+        a = a->parent;
+        b = b->parent;
+    }
+    return depth_a;
+}
+
+/* The first NIC after prev, of all or of those for RDMA. */
+static hwloc_obj_t next_nic(const dscomm_topology_t *topology, bool rdma,
+                            hwloc_obj_t prev)
+{
+    while ((prev = hwloc_get_next_pcidev(topology->hwloc, prev))) {
+        const hwloc_obj_t nic = dscomm_priv_device_nic(prev);
+
+        if (nic &&
+            (!rdma || nic->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS))
+            return prev;
+    }
+    return NULL;
+}
+
+const char *dscomm_priv_nic_nearest(const dscomm_topology_t *topology,
+                                    hwloc_obj_t object, int local_rank)
+{
+    const bool rdma = next_nic(topology, true, NULL) != NULL;
+    GPtrArray *near = g_ptr_array_new();
+    const char *name = NULL;
+    hwloc_obj_t nic = NULL;
+    int most = -1;
+
+    while ((nic = next_nic(topology, rdma, nic))) {
+        const int depth = common_depth(nic, object);
+
+        if (depth > most)
+            g_ptr_array_set_size(near, 0);
+        if (depth >= most)
+            g_ptr_array_add(near, nic);
+        most = MAX(most, depth);
+    }
+    if (near->len) {
+        nic = g_ptr_array_index(near, (guint)local_rank % near->len);
+        name = dscomm_priv_device_nic(nic)->name;
+    }
+    g_ptr_array_free(near, TRUE);
+    return name;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Explanations of figures that are given, and nearness on machines of hwloc's
+ * synthetic topologies. */
+#include "config.h"
+
+#include "tests/tap.h"
+#include "tools/topo/p2p/explain.h"
+#include "tools/topo/p2p/near.h"
+
+/* Four ends, in two halves: 0 and 1, 2 and 3. */
+#define ENDS 4
+
+static topo_pairs_t *pairs_new(void)
+{
+    const topo_copies_t copies = {.tensors = 10, .elements = 10000000};
+    topo_pairs_t *pairs = topo_pairs_new(
+        "devices", "", g_strsplit("d0 d1 d2 d3", " ", -1), &copies);
+
+    for (guint i = 0; i < ENDS * ENDS; i++) {
+        const guint from = i / ENDS, to = i % ENDS;
+        const topo_path_t near = {"NV4", 1, "so many NVLinks", 0};
+        const topo_path_t far = {"SYS", 6, "the link between NUMA nodes", 0};
+
+        pairs->pairs[i].path = from / 2 == to / 2 ? near : far;
+        pairs->pairs[i].times[TOPO_ALONE] = from / 2 == to / 2 ? 4.5e3 : 53e3;
+    }
+    return pairs;
+}
+
+static const topo_class_t *class_at(const topo_explanation_t *explanation,
+                                    guint index)
+{
+    return &g_array_index(explanation->classes, topo_class_t, index);
+}
+
+static void test_expected(void)
+{
+    topo_pairs_t *pairs = pairs_new();
+    topo_explanation_t *explanation = topo_explain(pairs);
+
+    is_int(explanation->classes->len, 2, "two classes");
+    is_int(class_at(explanation, 0)->count, 4, "four pairs are near");
+    is_int(class_at(explanation, 1)->count, 8, "eight are far");
+    is_str(class_at(explanation, 0)->sentence,
+           "d0 -> d1 over NV4 (so many NVLinks, 4 pairs): 4.5 ms, 88.9 GB/s",
+           "the nearest");
+    is_str(class_at(explanation, 1)->sentence,
+           "d0 -> d2 over SYS (the link between NUMA nodes, 8 pairs): 53 ms, "
+           "7.55 GB/s, 11.8 times as long as NV4: expected from the path",
+           "the other one is longer, as expected");
+    is_int(explanation->outliers->len, 0, "no pair is unlike its class");
+    topo_explanation_free(explanation);
+    topo_pairs_free(pairs);
+}
+
+static void test_not_expected(void)
+{
+    topo_pairs_t *pairs = pairs_new();
+    topo_explanation_t *explanation;
+
+    for (guint i = 0; i < ENDS * ENDS; i++)
+        if (pairs->pairs[i].path.distance == 6) {
+            pairs->pairs[i].times[TOPO_ALONE] = 2.25e3;
+            pairs->pairs[i].path.limit = 1000e9;
+        }
+    topo_pair(pairs, 3, 0)->times[TOPO_ALONE] = 9e3;
+    explanation = topo_explain(pairs);
+    is_str(class_at(explanation, 1)->sentence,
+           "d0 -> d2 over SYS (the link between NUMA nodes, 8 pairs): 2.25 "
+           "ms, 178 GB/s, 2 times as fast as NV4, although the path is longer: "
+           "not expected; its slowest link allows 1e+03 GB/s, of which this is "
+           "18 %",
+           "a long path that is faster, and a limit");
+    is_int(explanation->outliers->len, 1, "one pair is unlike its class");
+    is_int(g_array_index(explanation->outliers, topo_outlier_t, 0).from, 3,
+           "from there");
+    ok(g_array_index(explanation->outliers, topo_outlier_t, 0).ratio > 3.99 &&
+           g_array_index(explanation->outliers, topo_outlier_t, 0).ratio < 4.01,
+       "by so much");
+    topo_explanation_free(explanation);
+    topo_pairs_free(pairs);
+}
+
+static void test_times(void)
+{
+    static const struct {
+        double time;
+        const char *text;
+    } cases[] = {
+        {0.25, "0.25 us"},
+        {999, "999 us"},
+        {53e3, "53 ms"},
+        {2.5e6, "2.5 s"},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        char *text = topo_time_text(cases[i].time);
+
+        is_str(text, cases[i].text, "%s", cases[i].text);
+        g_free(text);
+    }
+}
+
+static void test_near(void)
+{
+    static const struct {
+        const char *machine;
+        unsigned a, b;
+        const char *word;
+    } cases[] = {
+        {"package:2 numa:2 l3:1 core:2 pu:2", 0, 0, "X"},
+        {"package:2 numa:2 l3:1 core:2 pu:2", 0, 1, "SMT"},
+        {"package:2 numa:2 l3:1 core:2 pu:2", 0, 2, "L3"},
+        {"package:2 numa:2 l3:1 core:2 pu:2", 0, 4, "PKG"},
+        {"package:2 numa:2 l3:1 core:2 pu:2", 0, 8, "SYS"},
+        {"package:1 numa:1 l3:2 l2:1 core:2 pu:1", 0, 1, "L2"},
+        {"package:1 numa:1 l3:2 l2:1 core:2 pu:1", 0, 2, "NODE"},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        dscomm_topology_t topology = {.hwloc = NULL};
+        hwloc_bitmap_t a = hwloc_bitmap_alloc(), b = hwloc_bitmap_alloc();
+
+        hwloc_topology_init(&topology.hwloc);
+        hwloc_topology_set_synthetic(topology.hwloc, cases[i].machine);
+        hwloc_topology_load(topology.hwloc);
+        hwloc_bitmap_only(a, cases[i].a);
+        hwloc_bitmap_only(b, cases[i].b);
+        is_str(topo_near_path(topo_near(&topology, a, b)).word, cases[i].word,
+               "%s: %u and %u", cases[i].machine, cases[i].a, cases[i].b);
+        hwloc_bitmap_free(a);
+        hwloc_bitmap_free(b);
+        hwloc_topology_destroy(topology.hwloc);
+    }
+}
+
+int main(void)
+{
+    test_expected();
+    test_not_expected();
+    test_times();
+    test_near();
+    return tap_done();
+}

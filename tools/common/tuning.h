@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tuning files that commands write, see lib/base/tuning.h. */
+#ifndef TOOLS_TUNING_H
+#define TOOLS_TUNING_H
+
+#include <glib.h>
+#include <stdbool.h>
+
+/* The group of this machine as text, to be freed. */
+char *tool_tuning_machine(void);
+
+/* The text of a file for this machine, to be freed. comment: a line for its
+ * head; settings: "NAME=VALUE", NULL at the end. */
+char *tool_tuning_text(const char *comment, char *const *settings);
+
+/* The tuning file at path, for g_key_file_free(); NULL: there is none, or it is
+ * for another machine. */
+GKeyFile *tool_tuning_load(const char *path);
+/* Its rules of DSCOMM_ALGORITHM, for g_strfreev(); none if file is NULL. */
+char **tool_tuning_rules(GKeyFile *file);
+/* Whether a rule is for groups of so many ranks of backend only. */
+bool tool_tuning_rule_is_for(const char *rule, const char *backend, int ranks);
+/* Appends the rules of the file at path that are for groups of a backend and a
+ * number of ranks, but not for these: dscomm tune has measured them in an
+ * earlier run, or dscomm perf --model has predicted them. */
+void tool_tuning_keep(const char *path, const char *backend, int ranks,
+                      GString *rules);
+
+/* TOOL_OK if the file at path, the value of an option of command, can be
+ * written, and replaces at most a tuning file; else a sentence goes to stderr.
+ */
+int tool_tuning_check(const char *command, const char *option,
+                      const char *path);
+/* Writes text to it. TOOL_FAILED, with a sentence on stderr: the file is as it
+ * was. */
+int tool_tuning_write(const char *command, const char *option, const char *path,
+                      const char *text);
+
+#endif

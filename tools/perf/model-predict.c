@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Predictions of dscomm perf --model: times, and which algorithms are the
+ * fastest, see model-run.h. */
+#include "config.h"
+
+#include "tools/perf/model-run.h"
+
+#include <math.h>
+
+#define CLEAR 1.1 /* times faster than the default, for a rule */
+
+static perf_layout_t layout_of(const perf_prediction_t *p, int ranks)
+{
+    return (perf_layout_t){.ranks = ranks, .local = p->local, .rails = 1};
+}
+
+double perf_model_predict(const perf_prediction_t *p,
+                          const perf_operation_t *operation,
+                          const char *algorithm, int ranks, double bytes)
+{
+    const perf_layout_t layout = layout_of(p, ranks);
+
+    return perf_model_time(&p->model, operation->coll, algorithm, &layout,
+                           bytes);
+}
+
+/* Returns the fastest algorithm, and its time. */
+static const char *find_fastest(const perf_prediction_t *p,
+                                const perf_operation_t *operation, int ranks,
+                                double bytes, double *ret_time)
+{
+    const char *best = NULL, *name;
+    int coll;
+
+    for (size_t i = 0; (name = perf_model_algorithm(i, &coll)); i++) {
+        double time;
+
+        if (coll != operation->coll)
+            continue;
+        time = perf_model_predict(p, operation, name, ranks, bytes);
+        if (isfinite(time) && (!best || time < *ret_time)) {
+            best = name;
+            *ret_time = time;
+        }
+    }
+    return best;
+}
+
+/* Whether the library's default is almost as fast. */
+static bool default_is_good(const perf_prediction_t *p,
+                            const perf_operation_t *operation, int ranks,
+                            double bytes, double best)
+{
+    dscomm_choice_info_t choice = {.size = sizeof choice};
+    const int nodes = ranks / p->local + (ranks % p->local != 0);
+
+    return dscomm_choice_info(ranks, nodes, (dscomm_coll_t)operation->coll,
+                              DSCOMM_FLOAT32, DSCOMM_SUM, (uint64_t)bytes,
+                              &choice) != DSCOMM_OK ||
+           perf_model_predict(p, operation, choice.by_default, ranks, bytes) <=
+               CLEAR * best;
+}
+
+/* Sizes are powers of two; each stands for those from half of it on. */
+GArray *perf_model_spans(const perf_prediction_t *p,
+                         const perf_operation_t *operation, int ranks,
+                         bool rules)
+{
+    const bool is_sized = operation->coll != DSCOMM_COLL_BARRIER;
+    const double most = is_sized ? (double)p->options->max : 1;
+    GArray *spans = g_array_new(FALSE, FALSE, sizeof(perf_span_t));
+
+    for (double bytes = 1; bytes <= most; bytes *= 2) {
+        perf_span_t *last =
+            spans->len ? &g_array_index(spans, perf_span_t, spans->len - 1)
+                       : NULL;
+        perf_span_t span = {.from = last ? last->to + 1 : 0, .to = bytes};
+        double time = 0;
+
+        span.algorithm = find_fastest(p, operation, ranks, bytes, &time);
+        if (rules && default_is_good(p, operation, ranks, bytes, time))
+            span.algorithm = NULL;
+        if (last && last->algorithm == span.algorithm)
+            last->to = bytes;
+        else
+            g_array_append_val(spans, span);
+    }
+    g_array_index(spans, perf_span_t, spans->len - 1).to = INFINITY;
+    return spans;
+}

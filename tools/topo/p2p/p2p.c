@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `dscomm topo --p2p`, see p2p.h. */
+#include "config.h"
+
+#include "tools/topo/p2p/p2p.h"
+
+#include "tools/common/canvas.h"
+#include "tools/common/errors.h"
+#include "tools/common/save.h"
+#include "tools/common/tool.h"
+#include "tools/run/job.h"
+#include "tools/topo/p2p/cores.h"
+#include "tools/topo/p2p/devices.h"
+#include "tools/topo/p2p/heat.h"
+#include "tools/topo/p2p/ranks.h"
+#include "tools/topo/p2p/write.h"
+
+#include <dscomm/dscomm.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define GRACE_US (5 * G_USEC_PER_SEC)
+/* Defaults, and the largest values: tensors of one pair may have so many bytes
+ * together, and are numbered by tags. */
+#define TENSORS 10
+#define TENSORS_MOST 1024
+#define DEVICE_ELEMENTS 10000000
+#define HOST_ELEMENTS 1000000
+#define BYTES_MOST ((gint64)1 << 40)
+#define ITERATIONS 20
+#define ITERATIONS_MOST 100000
+#define WARMUPS 2
+#define ENDS_MOST 16
+
+static int fail(const char *problem)
+{
+    return tool_fail(TOOL_FAILED, "topo", "%s", problem);
+}
+
+static void append_text(const GPtrArray *list, GString *text)
+{
+    topo_pairs_text(list, false, text);
+}
+
+/* The forms of the result but pictures; ends: of a file's name that asks for
+ * it. */
+static const struct {
+    const char *name, *ends;
+    void (*append)(const GPtrArray *list, GString *text);
+} formats[] = {
+    {"text", ".txt", append_text},
+    {"json", ".json", topo_pairs_json},
+};
+
+static int format_find(const topo_p2p_t *options)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(formats); i++)
+        if (options->format
+                ? !strcmp(options->format, formats[i].name)
+                : options->output &&
+                      g_str_has_suffix(options->output, formats[i].ends))
+            return (int)i;
+    return options->format ? -1 : 0;
+}
+
+/* Returns what is wrong with the options, or NULL; sets those that were not
+ * given. */
+static const char *options_end(topo_p2p_t *o)
+{
+    const bool is_device = !o->host && !o->ranks;
+
+    if (format_find(o) < 0)
+        return "--format must be text or json with --p2p";
+    if (o->host && o->ranks)
+        return "--host and --ranks cannot be used together";
+    if ((o->rank_count || o->backend) && !o->ranks)
+        return "-n and --backend need --ranks";
+    if (o->most && !o->host)
+        return "--most needs --host";
+    o->tensors = o->tensors ? o->tensors : TENSORS;
+    o->elements = o->elements ? o->elements
+                  : is_device ? DEVICE_ELEMENTS
+                              : HOST_ELEMENTS;
+    o->iterations = o->iterations ? o->iterations : ITERATIONS;
+    o->warmups = o->warmups < 0 ? WARMUPS : o->warmups;
+    o->most = o->most ? o->most : ENDS_MOST;
+    if (o->tensors < 1 || o->tensors > TENSORS_MOST)
+        return "--tensors must be 1 to 1024";
+    if (o->elements < 1 || o->elements > BYTES_MOST / 4 / o->tensors)
+        return "--elements must be at least 1, and all tensors at most 1 TiB";
+    if (o->iterations < 1 || o->iterations > ITERATIONS_MOST ||
+        o->warmups > ITERATIONS_MOST)
+        return "--iters must be 1 to 100000, and --warmup_iters at most that";
+    if (o->most < 2)
+        return "--most must be at least 2";
+    if (o->rank_count < 0 || o->rank_count > 4096)
+        return "-n must be 1 to 4096";
+    return NULL;
+}
+
+static int text_save(const char *option, const char *path, const char *text)
+{
+    tool_save_t *save = tool_save_new(path);
+    const int error = save ? tool_save_end(save, text) : errno;
+
+    return error ? tool_fail(TOOL_FAILED, "topo", "%s %s: %s", option, path,
+                             g_strerror(error))
+                 : TOOL_OK;
+}
+
+static bool is_coloured(void)
+{
+    const char *term = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && term &&
+           strcmp(term, "dumb") != 0;
+}
+
+static int picture_write(const topo_p2p_t *options, const GPtrArray *list)
+{
+    char *problem = topo_heat(list, options->output);
+    const int status = problem ? fail(problem) : TOOL_OK;
+
+    g_free(problem);
+    return status;
+}
+
+static int result_write(const topo_p2p_t *options, const GPtrArray *list)
+{
+    const int format = format_find(options);
+    GString *text;
+    int status = TOOL_OK;
+
+    if (!options->format && tool_canvas_is_picture(options->output))
+        return picture_write(options, list);
+    text = g_string_new(NULL);
+    if (!options->output && format == 0)
+        topo_pairs_text(list, is_coloured(), text);
+    else
+        formats[format].append(list, text);
+    if (options->output)
+        status = text_save("--output", options->output, text->str);
+    else
+        fputs(text->str, stdout);
+    g_string_free(text, TRUE);
+    return status;
+}
+
+static int trace_write(const topo_p2p_t *options, const GPtrArray *list)
+{
+    GString *text = g_string_new(NULL);
+    int status;
+
+    topo_pairs_trace(list, text);
+    status = text_save("--trace", options->trace, text->str);
+    g_string_free(text, TRUE);
+    return status;
+}
+
+static int show(const topo_p2p_t *options, const GPtrArray *list)
+{
+    const int status = result_write(options, list);
+
+    return status == TOOL_OK && options->trace ? trace_write(options, list)
+                                               : status;
+}
+
+static topo_copies_t copies_of(const topo_p2p_t *options)
+{
+    return (topo_copies_t){.tensors = (guint)options->tensors,
+                           .elements = (gsize)options->elements,
+                           .iterations = (guint)options->iterations,
+                           .warmups = (guint)options->warmups};
+}
+
+static void pairs_clear(void *pairs)
+{
+    topo_pairs_free(pairs);
+}
+
+/* Measures between cores, and between NUMA nodes if there are several. */
+static char *host_measure(const topo_p2p_t *options, GPtrArray *list)
+{
+    const topo_copies_t copies = copies_of(options);
+    dscomm_topology_t *topology = tool_topology_new(false);
+    char *problem = NULL;
+
+    if (!topology)
+        return g_strdup("hwloc cannot find this machine's topology");
+    for (topo_cores_t kind = TOPO_CORES; kind <= TOPO_NUMA_NODES; kind++) {
+        topo_pairs_t *pairs =
+            topo_cores(topology, kind, &copies, (guint)options->most, &problem);
+
+        if (pairs)
+            g_ptr_array_add(list, pairs);
+        if (problem)
+            break;
+    }
+    dscomm_priv_topology_free(topology);
+    if (!problem && !list->len)
+        problem = g_strdup("this process may use one core only, so there are "
+                           "no pairs");
+    return problem;
+}
+
+static char *devices_measure(const topo_p2p_t *options, GPtrArray *list)
+{
+    const topo_copies_t copies = copies_of(options);
+    char *problem = NULL;
+    topo_pairs_t *pairs = topo_devices(options->tree, &copies, &problem);
+
+    if (pairs)
+        g_ptr_array_add(list, pairs);
+    return problem;
+}
+
+static int here(const topo_p2p_t *options)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(pairs_clear);
+    char *problem = options->host ? host_measure(options, list)
+                                  : devices_measure(options, list);
+    const int status = problem ? fail(problem) : show(options, list);
+
+    g_free(problem);
+    g_ptr_array_unref(list);
+    return status;
+}
+
+/* Prints dscomm_last_error(), once for all ranks that share it. */
+static int fail_rank(const char *what)
+{
+    char *sentence = g_strdup_printf("%s: %s", what, dscomm_last_error());
+
+    if (tool_errors_is_first(sentence))
+        fail(sentence);
+    g_free(sentence);
+    return TOOL_FAILED;
+}
+
+static int rank_fail(const topo_p2p_t *options, dscomm_status_t status,
+                     int rank)
+{
+    const topo_copies_t copies = copies_of(options);
+
+    if (status != DSCOMM_ERR_NO_MEMORY && status != DSCOMM_ERR_INTERNAL)
+        return fail_rank("copies");
+    if (rank)
+        return TOOL_FAILED;
+    if (status == DSCOMM_ERR_INTERNAL)
+        return fail("a rank has received other bytes than were sent");
+    return tool_fail(TOOL_FAILED, "topo",
+                     "a host has no memory for twice %.4g MB for each of its "
+                     "ranks, or this is more than half of what it has: use "
+                     "smaller --elements",
+                     (double)topo_copies_bytes(&copies) / 1e6);
+}
+
+static int rank_run(const topo_p2p_t *options,
+                    const dscomm_topology_t *topology, dscomm_group_t *world)
+{
+    const topo_copies_t copies = copies_of(options);
+    const int ranks = dscomm_group_size(world);
+    GPtrArray *list = g_ptr_array_new_with_free_func(pairs_clear);
+    topo_pairs_t *pairs = NULL;
+    dscomm_status_t result;
+    int status = TOOL_OK;
+
+    if (options->rank_count && options->rank_count != ranks)
+        status = tool_fail(TOOL_USAGE, "topo",
+                           "-n %d: the launcher has started %d ranks; leave "
+                           "-n out",
+                           options->rank_count, ranks);
+    else if (ranks < 2)
+        status = tool_fail(TOOL_USAGE, "topo",
+                           "--ranks needs at least two ranks: give -n, or use "
+                           "a launcher");
+    else if ((result = topo_ranks(world, topology, &copies, &pairs)) < 0)
+        status = rank_fail(options, result, dscomm_group_rank(world));
+    if (pairs) {
+        g_ptr_array_add(list, pairs);
+        status = show(options, list);
+    }
+    g_ptr_array_unref(list);
+    return status;
+}
+
+static int ranks_start(const topo_p2p_t *options, char **words)
+{
+    const tool_limits_t limits = {
+        .grace_us = GRACE_US, .ranks_explain = true, .bind = "core"};
+
+    return tool_job_run_self("topo", words, options->rank_count, &limits);
+}
+
+static int ranks_join(const topo_p2p_t *options,
+                      const dscomm_topology_t *topology, char **words)
+{
+    dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
+    dscomm_group_t *world;
+    bool start;
+    int status = TOOL_OK;
+
+    attr.backend = options->backend;
+    attr.name = "topo";
+    if (dscomm_init(&attr, &world) != DSCOMM_OK)
+        return fail_rank("start");
+    start = dscomm_group_size(world) == 1 && options->rank_count > 1;
+    if (!start)
+        status = rank_run(options, topology, world);
+    if (dscomm_finalize(world) != DSCOMM_OK && status == TOOL_OK && !start)
+        status = fail_rank("end");
+    return start ? ranks_start(options, words) : status;
+}
+
+int topo_p2p(topo_p2p_t *options, char **words)
+{
+    const char *problem = options_end(options);
+    dscomm_topology_t *topology;
+    int status;
+
+    if (problem)
+        return tool_fail(TOOL_USAGE, "topo", "%s", problem);
+    if (!options->ranks)
+        return here(options);
+    topology = tool_topology_new(false);
+    status = ranks_join(options, topology, words);
+    dscomm_priv_topology_free(topology);
+    return status;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Figures of pairs, see pairs.h. */
+#include "config.h"
+
+#include "tools/topo/p2p/pairs.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+static const struct {
+    const char *name, *words;
+} ways[TOPO_WAYS] = {
+    [TOPO_ALONE] = {"alone", "one pair at a time"},
+    [TOPO_STAGED] = {"staged", "one pair at a time, through the host"},
+    [TOPO_BOTH] = {"both", "both directions of a pair at once, their sum"},
+    [TOPO_TOGETHER] = {"together", "all at once, of each pair"},
+};
+
+topo_pairs_t *topo_pairs_new(const char *what, const char *how, char **names,
+                             const topo_copies_t *copies)
+{
+    topo_pairs_t *pairs = g_new0(topo_pairs_t, 1);
+
+    pairs->what = g_strdup(what);
+    pairs->how = g_strdup(how);
+    pairs->copies = *copies;
+    pairs->names = names;
+    pairs->count = g_strv_length(names);
+    pairs->pairs = g_new0(topo_pair_t, (gsize)pairs->count * pairs->count);
+    pairs->slices = g_array_new(FALSE, FALSE, sizeof(topo_slice_t));
+    return pairs;
+}
+
+void topo_pairs_free(topo_pairs_t *pairs)
+{
+    if (!pairs)
+        return;
+    g_free(pairs->what);
+    g_free(pairs->how);
+    g_strfreev(pairs->names);
+    g_free(pairs->pairs);
+    g_array_unref(pairs->slices);
+    g_free(pairs);
+}
+
+topo_pair_t *topo_pair(const topo_pairs_t *pairs, guint from, guint to)
+{
+    return &pairs->pairs[(gsize)from * pairs->count + to];
+}
+
+gsize topo_copies_bytes(const topo_copies_t *copies)
+{
+    return copies->tensors * copies->elements * sizeof(float);
+}
+
+double topo_pair_rate(const topo_pairs_t *pairs, guint from, guint to,
+                      topo_way_t way)
+{
+    const double time = topo_pair(pairs, from, to)->times[way];
+    const double bytes = (double)topo_copies_bytes(&pairs->copies);
+
+    return time > 0 ? bytes * (way == TOPO_BOTH ? 2 : 1) / time / 1e3 : 0;
+}
+
+bool topo_pairs_have(const topo_pairs_t *pairs, topo_way_t way)
+{
+    for (guint i = 0; i < pairs->count * pairs->count; i++)
+        if (pairs->pairs[i].times[way] > 0)
+            return true;
+    return false;
+}
+
+void topo_slice_add(topo_pairs_t *pairs, guint from, guint to, topo_way_t way,
+                    double start, double length)
+{
+    const topo_slice_t slice = {from, to, way, start, length};
+
+    g_array_append_val(pairs->slices, slice);
+}
+
+const char *topo_way_name(topo_way_t way)
+{
+    return ways[way].name;
+}
+
+const char *topo_way_words(topo_way_t way)
+{
+    return ways[way].words;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+double topo_median(double *values, guint count)
+{
+    if (!count)
+        return 0;
+    qsort(values, count, sizeof *values, compare);
+    return (values[count / 2] + values[(count - 1) / 2]) / 2;
+}
+
+double topo_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}

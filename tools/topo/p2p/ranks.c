@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copies between ranks, see ranks.h. The receiver posts its receives, and says
+ * that it is ready; the sender's clock runs from then until the receiver says
+ * that it has all. */
+#include "config.h"
+
+#include "tools/topo/p2p/ranks.h"
+
+#include "tools/topo/p2p/near.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+/* Round trips of a message for one figure of latency, such figures, and bytes
+ * of the message. */
+#define TRIPS 100
+#define LATENCIES 20
+#define TRIP_BYTES 8
+/* Tags; those below are tensors. */
+enum { TAG_READY = 1 << 20, TAG_DONE, TAG_TRIP, TAG_SLICES };
+
+/* What the others learn of a rank. */
+typedef struct {
+    char host[64];
+    char processors[256]; /* if they are in one core, else "" */
+} place_t;
+
+/* A rank's figures of the pair that goes from it to another. */
+typedef struct {
+    double times[TOPO_WAYS], latency;
+    int near;
+} figure_t;
+
+typedef struct {
+    dscomm_group_t *group;
+    const dscomm_topology_t *topology;
+    const topo_copies_t *copies;
+    guint rank, ranks;
+    char *source, *dest;
+    dscomm_work_t **works;
+    size_t work_count;
+    figure_t *figures; /* ranks * ranks; this rank writes its own row */
+    GArray *slices; /* topo_slice_t of this rank */
+    double begun;
+    gint64 wrong;
+} state_t;
+
+static char pattern(guint rank)
+{
+    return (char)(rank % 251 + 1);
+}
+
+/* Notes a work that dscomm_isend() or dscomm_irecv() has started. */
+static dscomm_work_t **next_work(state_t *s)
+{
+    return &s->works[s->work_count++];
+}
+
+/* Waits for all works; status is that of the calls before. */
+static dscomm_status_t finish(state_t *s, dscomm_status_t status)
+{
+    const dscomm_status_t waited =
+        dscomm_work_wait_all(s->works, s->work_count, -1);
+
+    for (size_t i = 0; i < s->work_count; i++) {
+        dscomm_work_free(s->works[i]);
+        s->works[i] = NULL;
+    }
+    s->work_count = 0;
+    return status < 0 ? status : waited;
+}
+
+static dscomm_status_t send_tensors(state_t *s, int to)
+{
+    const gsize count = s->copies->elements;
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (guint i = 0; i < s->copies->tensors && status >= 0; i++)
+        status = dscomm_isend(s->group, (float *)(void *)s->source + i * count,
+                              count, DSCOMM_FLOAT32, to, (int)i, next_work(s));
+    return status;
+}
+
+static dscomm_status_t receive_tensors(state_t *s, int from)
+{
+    const gsize count = s->copies->elements;
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (guint i = 0; i < s->copies->tensors && status >= 0; i++)
+        status =
+            dscomm_irecv(s->group, (float *)(void *)s->dest + i * count, count,
+                         DSCOMM_FLOAT32, from, (int)i, next_work(s));
+    return status;
+}
+
+static dscomm_status_t receive_token(state_t *s, int from, int tag)
+{
+    char token;
+
+    return dscomm_recv(s->group, &token, 1, DSCOMM_UINT8, from, tag, NULL,
+                       NULL);
+}
+
+/* Sends all tensors to one rank, and receives as many from one; -1: none.
+ * *ret_start: when the receiver was ready; *ret_stop: when it had all. */
+static dscomm_status_t exchange(state_t *s, int to, int from, double *ret_start,
+                                double *ret_stop)
+{
+    static const char token = 1;
+    dscomm_status_t status = DSCOMM_OK, result;
+
+    if (from >= 0) {
+        status = receive_tensors(s, from);
+        if (status >= 0)
+            status = dscomm_isend(s->group, &token, 1, DSCOMM_UINT8, from,
+                                  TAG_READY, next_work(s));
+    }
+    if (status >= 0 && to >= 0)
+        status = receive_token(s, to, TAG_READY);
+    *ret_start = topo_now();
+    if (status >= 0 && to >= 0)
+        status = send_tensors(s, to);
+    status = finish(s, status);
+    if (status >= 0 && from >= 0)
+        status = dscomm_isend(s->group, &token, 1, DSCOMM_UINT8, from, TAG_DONE,
+                              next_work(s));
+    if (status >= 0 && to >= 0)
+        status = receive_token(s, to, TAG_DONE);
+    *ret_stop = topo_now();
+    result = finish(s, status);
+    return result;
+}
+
+static void check(state_t *s, int from)
+{
+    const gsize bytes = topo_copies_bytes(s->copies);
+    const char want = pattern((guint)from);
+
+    for (gsize i = 0; i < bytes; i++)
+        s->wrong += s->dest[i] != want;
+}
+
+/* Exchanges as often as a figure needs. */
+static dscomm_status_t measure_copies(state_t *s, int to, int from,
+                                      topo_way_t way)
+{
+    const topo_copies_t *copies = s->copies;
+    double *times = g_new(double, copies->iterations);
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (from >= 0)
+        memset(s->dest, 0, topo_copies_bytes(copies));
+    for (guint i = 0; i < copies->warmups + copies->iterations; i++) {
+        double start, stop;
+
+        status = exchange(s, to, from, &start, &stop);
+        if (status < 0)
+            break;
+        if (i < copies->warmups)
+            continue;
+        times[i - copies->warmups] = stop - start;
+        if (to >= 0) {
+            const topo_slice_t slice = {s->rank, (guint)to, way,
+                                        start - s->begun, stop - start};
+
+            g_array_append_val(s->slices, slice);
+        }
+    }
+    if (status >= 0 && from >= 0)
+        check(s, from);
+    if (status >= 0 && to >= 0)
+        s->figures[s->rank * s->ranks + (guint)to].times[way] =
+            topo_median(times, copies->iterations);
+    g_free(times);
+    return status;
+}
+
+static dscomm_status_t one_way(state_t *s, int peer, bool first)
+{
+    char message[TRIP_BYTES] = {0};
+
+    return first ? dscomm_send(s->group, message, TRIP_BYTES, DSCOMM_UINT8,
+                               peer, TAG_TRIP)
+                 : dscomm_recv(s->group, message, TRIP_BYTES, DSCOMM_UINT8,
+                               peer, TAG_TRIP, NULL, NULL);
+}
+
+/* Sends a message to and fro; the rank that is first has the figure. */
+static dscomm_status_t measure_latency(state_t *s, int peer, bool is_first)
+{
+    double times[LATENCIES];
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (guint i = 0; i < LATENCIES; i++) {
+        const double start = topo_now();
+
+        for (guint k = 0; k < TRIPS && status >= 0; k++) {
+            status = one_way(s, peer, is_first);
+            if (status >= 0)
+                status = one_way(s, peer, !is_first);
+        }
+        times[i] = (topo_now() - start) / TRIPS / 2;
+    }
+    if (is_first)
+        s->figures[s->rank * s->ranks + (guint)peer].latency =
+            topo_median(times, LATENCIES);
+    return status;
+}
+
+/* Measures one pair; the other ranks wait for the next one. */
+static dscomm_status_t measure_pair(state_t *s, guint from, guint to)
+{
+    const bool is_first = s->rank == from;
+    const int peer = (int)(is_first ? to : from);
+    dscomm_status_t status = dscomm_barrier(s->group, NULL);
+
+    if (status < 0 || (s->rank != from && s->rank != to))
+        return status;
+    status = measure_latency(s, peer, is_first);
+    if (status >= 0)
+        status = measure_copies(s, is_first ? peer : -1, is_first ? -1 : peer,
+                                TOPO_ALONE);
+    if (status >= 0 && from < to)
+        status = measure_copies(s, peer, peer, TOPO_BOTH);
+    return status;
+}
+
+static dscomm_status_t measure(state_t *s)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (guint i = 0; i < s->ranks * s->ranks && status >= 0; i++)
+        if (i / s->ranks != i % s->ranks)
+            status = measure_pair(s, i / s->ranks, i % s->ranks);
+    for (guint step = 1; step < s->ranks && status >= 0; step++) {
+        status = dscomm_barrier(s->group, NULL);
+        if (status >= 0)
+            status = measure_copies(
+                s, (int)((s->rank + step) % s->ranks),
+                (int)((s->rank + s->ranks - step) % s->ranks), TOPO_TOGETHER);
+    }
+    return status;
+}
+
+/* How near another rank of the same host is. */
+static topo_near_t near_of(const state_t *s, const place_t *own,
+                           const place_t *other)
+{
+    hwloc_bitmap_t a, b;
+    topo_near_t near = TOPO_NEAR_HOST;
+
+    if (strcmp(own->host, other->host) != 0)
+        return TOPO_NEAR_NETWORK;
+    if (!s->topology || !*own->processors || !*other->processors)
+        return TOPO_NEAR_HOST;
+    a = hwloc_bitmap_alloc();
+    b = hwloc_bitmap_alloc();
+    hwloc_bitmap_list_sscanf(a, own->processors);
+    hwloc_bitmap_list_sscanf(b, other->processors);
+    near = topo_near(s->topology, a, b);
+    hwloc_bitmap_free(a);
+    hwloc_bitmap_free(b);
+    return near == TOPO_NEAR_SELF ? TOPO_NEAR_SMT : near;
+}
+
+/* Fills the nearness of this rank's row, and counts the ranks of its host. */
+static dscomm_status_t places_share(state_t *s, guint *ret_locals)
+{
+    place_t own = {"", ""}, *all = g_new0(place_t, s->ranks);
+    dscomm_status_t status;
+
+    if (gethostname(own.host, sizeof own.host - 1) != 0)
+        g_strlcpy(own.host, "unknown", sizeof own.host);
+    if (s->topology && dscomm_priv_topology_count_cores(
+                           s->topology, s->topology->allowed) == 1)
+        hwloc_bitmap_list_snprintf(own.processors, sizeof own.processors,
+                                   s->topology->allowed);
+    status =
+        dscomm_all_gather(s->group, &own, all, sizeof own, DSCOMM_UINT8, NULL);
+    *ret_locals = 0;
+    for (guint i = 0; i < s->ranks && status >= 0; i++) {
+        *ret_locals += !strcmp(all[i].host, own.host);
+        s->figures[s->rank * s->ranks + i].near =
+            i == s->rank ? (int)TOPO_NEAR_SELF : (int)near_of(s, &own, &all[i]);
+    }
+    g_free(all);
+    return status;
+}
+
+/* Allocates the tensors; all ranks learn whether all have them. */
+static dscomm_status_t tensors_get(state_t *s, guint locals)
+{
+    const gsize bytes = topo_copies_bytes(s->copies);
+    struct sysinfo info;
+    int enough = sysinfo(&info) != 0 ||
+                 bytes * 2 * locals <= (gsize)info.totalram * info.mem_unit / 2;
+    dscomm_status_t status;
+
+    if (enough) {
+        s->source = malloc(bytes);
+        s->dest = malloc(bytes);
+        enough = s->source && s->dest;
+    }
+    status = dscomm_all_reduce(s->group, &enough, &enough, 1, DSCOMM_INT32,
+                               DSCOMM_MIN, NULL);
+    if (status < 0 || !enough)
+        return status < 0 ? status : DSCOMM_ERR_NO_MEMORY;
+    memset(s->source, pattern(s->rank), bytes);
+    return DSCOMM_OK;
+}
+
+/* Sends the slices of all ranks to rank 0. */
+static dscomm_status_t slices_gather(state_t *s, topo_pairs_t *pairs)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (s->rank)
+        return dscomm_send(s->group, s->slices->data,
+                           s->slices->len * sizeof(topo_slice_t), DSCOMM_UINT8,
+                           0, TAG_SLICES);
+    g_array_append_vals(pairs->slices, s->slices->data, s->slices->len);
+    for (guint i = 1; i < s->ranks && status >= 0; i++) {
+        dscomm_message_info_t info = DSCOMM_MESSAGE_INFO_INIT;
+        guint before = pairs->slices->len;
+
+        status = dscomm_probe(s->group, (int)i, TAG_SLICES, -1, &info);
+        if (status < 0)
+            break;
+        g_array_set_size(pairs->slices,
+                         before + (guint)(info.bytes / sizeof(topo_slice_t)));
+        status = dscomm_recv(
+            s->group, &g_array_index(pairs->slices, topo_slice_t, before),
+            info.bytes, DSCOMM_UINT8, (int)i, TAG_SLICES, NULL, NULL);
+    }
+    return status;
+}
+
+static topo_pairs_t *pairs_of(const state_t *s)
+{
+    char **names = g_new0(char *, s->ranks + 1);
+    char *how = g_strdup_printf("messages of backend %s; latency of %d bytes",
+                                dscomm_group_backend(s->group), TRIP_BYTES);
+    topo_pairs_t *pairs;
+
+    for (guint i = 0; i < s->ranks; i++)
+        names[i] = g_strdup_printf("rank%u", i);
+    pairs = topo_pairs_new("ranks", how, names, s->copies);
+    g_free(how);
+    return pairs;
+}
+
+/* Puts all rows together on rank 0. */
+static dscomm_status_t gather(state_t *s, topo_pairs_t **ret_pairs)
+{
+    const size_t row = s->ranks * sizeof(figure_t);
+    topo_pairs_t *pairs = s->rank ? NULL : pairs_of(s);
+    dscomm_status_t status =
+        dscomm_all_gather(s->group, &s->figures[s->rank * s->ranks], s->figures,
+                          row, DSCOMM_UINT8, NULL);
+
+    if (status >= 0)
+        status = slices_gather(s, pairs);
+    for (guint i = 0; pairs && i < s->ranks * s->ranks; i++) {
+        memcpy(pairs->pairs[i].times, s->figures[i].times,
+               sizeof pairs->pairs[i].times);
+        pairs->pairs[i].latency = s->figures[i].latency;
+        pairs->pairs[i].path = topo_near_path((topo_near_t)s->figures[i].near);
+    }
+    if (status < 0)
+        g_clear_pointer(&pairs, topo_pairs_free);
+    *ret_pairs = pairs;
+    return status;
+}
+
+/* ERR_INTERNAL on all ranks if one has received wrong bytes. */
+static dscomm_status_t agree(state_t *s)
+{
+    dscomm_status_t status = dscomm_all_reduce(
+        s->group, &s->wrong, &s->wrong, 1, DSCOMM_INT64, DSCOMM_SUM, NULL);
+
+    return status >= 0 && s->wrong ? DSCOMM_ERR_INTERNAL : status;
+}
+
+dscomm_status_t topo_ranks(dscomm_group_t *group,
+                           const dscomm_topology_t *topology,
+                           const topo_copies_t *copies,
+                           topo_pairs_t **ret_pairs)
+{
+    state_t s = {.group = group,
+                 .topology = topology,
+                 .copies = copies,
+                 .rank = (guint)dscomm_group_rank(group),
+                 .ranks = (guint)dscomm_group_size(group)};
+    guint locals = 0;
+    dscomm_status_t status;
+
+    *ret_pairs = NULL;
+    s.works = g_new0(dscomm_work_t *, 2 * (gsize)copies->tensors + 2);
+    s.figures = g_new0(figure_t, (gsize)s.ranks * s.ranks);
+    s.slices = g_array_new(FALSE, FALSE, sizeof(topo_slice_t));
+    status = places_share(&s, &locals);
+    if (status >= 0)
+        status = tensors_get(&s, locals);
+    s.begun = topo_now();
+    if (status >= 0)
+        status = measure(&s);
+    if (status >= 0)
+        status = agree(&s);
+    if (status >= 0)
+        status = gather(&s, ret_pairs);
+    g_array_unref(s.slices);
+    g_free(s.works);
+    g_free(s.figures);
+    free(s.source);
+    free(s.dest);
+    return status;
+}
