@@ -95,7 +95,7 @@ typedef struct dscomm_store_custom {
     dscomm_status_t (*remove)(void *arg, const char *key, int *ret_deleted);
     dscomm_status_t (*check)(void *arg, const char *const *keys, size_t count,
                              int *ret_present);
-    /* may be NULL: that call is ERR_UNSUPPORTED; the library needs it not */
+    /* may be NULL: that call is ERR_UNSUPPORTED; the library never makes it */
     dscomm_status_t (*num_keys)(void *arg, int64_t *ret_count);
     void (*close)(void *arg); /* may be NULL */
 } dscomm_store_custom_t;
@@ -105,8 +105,8 @@ typedef struct dscomm_store_custom {
             NULL, NULL, NULL, NULL, NULL                                       \
     }
 /* Makes a store of these functions, which are copied. Of attr, which may be
- * NULL, only timeout_ms counts. ERR_INVALID if a function is missing. MT: safe.
- */
+ * NULL, only timeout_ms counts. ERR_INVALID if a function is missing. If the
+ * call fails, close is not called. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_store_open_custom(
     const dscomm_store_custom_t *custom, const dscomm_store_attr_t *attr,
     dscomm_store_t **ret_store);

@@ -7,6 +7,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct {
     dscomm_priv_store_t head;
@@ -161,12 +162,14 @@ static dscomm_status_t custom_execute(dscomm_priv_store_t *store,
     };
 
     const uint64_t serial = dscomm_priv_fail_serial();
-    const dscomm_status_t status =
+    dscomm_status_t status =
         commands[request->command]((custom_t *)store, request);
     char shown[80];
 
     if (status >= 0)
         return DSCOMM_OK;
+    if (!strcmp(dscomm_status_name(status), "UNKNOWN"))
+        status = DSCOMM_ERR_PROTOCOL;
     if (serial == dscomm_priv_fail_serial())
         return dscomm_fail(
             status, "the program's store, key '%s': %s",
@@ -222,4 +225,10 @@ dscomm_status_t dscomm_priv_store_custom(const dscomm_store_custom_t *custom,
     self->functions = *custom;
     *ret_store = &self->head;
     return DSCOMM_OK;
+}
+
+void dscomm_priv_store_custom_owns(dscomm_priv_store_t *store,
+                                   void (*close)(void *arg))
+{
+    ((custom_t *)store)->functions.close = close;
 }

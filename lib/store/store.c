@@ -183,6 +183,7 @@ dscomm_status_t dscomm_store_open_custom(const dscomm_store_custom_t *custom,
                                          dscomm_store_t **ret_store)
 {
     dscomm_store_custom_t own = DSCOMM_STORE_CUSTOM_INIT;
+    void (*close)(void *arg);
     dscomm_store_attr_t known;
     dscomm_priv_store_t *shared;
     dscomm_status_t status;
@@ -196,9 +197,15 @@ dscomm_status_t dscomm_store_open_custom(const dscomm_store_custom_t *custom,
         status = read_attr(attr, &known);
     if (!status)
         status = dscomm_priv_process_watch();
+    close = own.close;
+    own.close = NULL; /* if opening fails, arg stays the program's */
     if (!status)
         status = dscomm_priv_store_custom(&own, &shared);
-    return status ? status : store_begin(shared, known.timeout_ms, ret_store);
+    if (!status)
+        status = store_begin(shared, known.timeout_ms, ret_store);
+    if (!status)
+        dscomm_priv_store_custom_owns(shared, close);
+    return status;
 }
 
 dscomm_status_t dscomm_store_prefix(dscomm_store_t *store, const char *prefix,

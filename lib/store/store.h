@@ -179,6 +179,9 @@ dscomm_status_t dscomm_priv_store_anonymous(int fd,
                                             dscomm_priv_store_t **ret_store);
 dscomm_status_t dscomm_priv_store_custom(const dscomm_store_custom_t *custom,
                                          dscomm_priv_store_t **ret_store);
+/* Has such a store call close when it is closed. */
+void dscomm_priv_store_custom_owns(dscomm_priv_store_t *store,
+                                   void (*close)(void *arg));
 /* address is the part after "tcp://"; job may be NULL. */
 dscomm_status_t dscomm_priv_store_tcp(const char *address,
                                       const dscomm_store_attr_t *attr,

@@ -163,9 +163,10 @@ done <<'END'
 2 --most_must_be_at_least_2 --host --most 1
 2 -n_must_be_1_to_4096 --ranks -n -1
 2 --ranks_needs_at_least_two_ranks --ranks
-1 more_than_half_of_what_it_has --ranks -n 2 --elements 20000000000
+1 more_than_half_of_what_is_free --ranks -n 2 --elements 20000000000
 1 more_than_half_of --host --elements 20000000000
-1 --trace_/no/such/folder/x:_No_such_file --host --elements 10 --iters 1 --trace /no/such/folder/x
+1 --trace_/no/such/folder/x:_No_such_file --host --trace /no/such/folder/x
+1 --output_/no/such/folder/x:_No_such_file --host --output /no/such/folder/x
 END
 
 tap_done

@@ -2,6 +2,7 @@
 /* Ranks, their processors and their two buffers, see ranks.h. */
 #include "config.h"
 
+#include "tools/common/memory.h"
 #include "tools/common/topology.h"
 #include "tools/perf/accelerator.h"
 #include "tools/perf/ranks.h"
@@ -13,8 +14,6 @@
 #include <unistd.h>
 
 #define ALIGNMENT 4096
-/* Bytes that are left free for other processes and for the library. */
-#define MARGIN ((size_t)64 << 20)
 
 static dscomm_status_t meet(perf_run_t *run, dscomm_group_t *group)
 {
@@ -142,52 +141,12 @@ dscomm_status_t perf_agree(const perf_run_t *run, bool ok, int *ret_first)
     return status;
 }
 
-/* Returns the number after key in a file; SIZE_MAX: there is none. */
-static size_t read_number(const char *path, const char *key)
-{
-    char *text = NULL;
-    size_t number = SIZE_MAX;
-    const char *at = NULL;
-
-    if (g_file_get_contents(path, &text, NULL, NULL))
-        at = strstr(text, key);
-    if (at)
-        at += strlen(key) + strspn(at + strlen(key), " ");
-    if (at && g_ascii_isdigit(*at))
-        number = strtoull(at, NULL, 10);
-    g_free(text);
-    return number;
-}
-
-/* Returns the bytes that a container's limit still allows; SIZE_MAX: no
- * limit. */
-static size_t read_container(void)
-{
-    size_t limit = read_number("/sys/fs/cgroup/memory.max", "");
-    size_t used = read_number("/sys/fs/cgroup/memory.current", "");
-
-    if (limit == SIZE_MAX || used == SIZE_MAX)
-        return SIZE_MAX;
-    return limit > used ? limit - used : 0;
-}
-
-/* Returns the bytes that processes of this host can still allocate, as far as
- * known. */
-static size_t memory_available(void)
-{
-    size_t kib = read_number("/proc/meminfo", "MemAvailable:");
-    size_t bytes = MIN(kib, SIZE_MAX >> 10) << 10;
-    size_t available = MIN(bytes, read_container());
-
-    return available > MARGIN ? available - MARGIN : 0;
-}
-
 static bool is_enough(const perf_run_t *run, size_t bytes,
                       size_t *ret_available)
 {
     size_t locals = (size_t)run->everyone[run->rank].locals;
 
-    *ret_available = memory_available();
+    *ret_available = tool_memory_available();
     return bytes <= *ret_available / 2 / locals;
 }
 

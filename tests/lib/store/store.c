@@ -627,7 +627,7 @@ static dscomm_status_t own_fails(void *arg, const char *key, int64_t delta,
     (void)arg;
     (void)key;
     *ret_sum = delta;
-    return DSCOMM_ERR_IO;
+    return (dscomm_status_t)(delta < 0 ? -1000 : DSCOMM_ERR_IO);
 }
 
 static void test_custom(void)
@@ -664,6 +664,8 @@ static void test_custom(void)
               "a function that fails without a sentence");
     is_str(dscomm_last_error(),
            "the program's store, key 'x': system call failed", "its sentence");
+    status_is(dscomm_store_add(store, "x", -1, &count), DSCOMM_ERR_PROTOCOL,
+              "a function that fails with an unknown status");
     dscomm_store_close(store);
     custom.add = own_add;
     custom.num_keys = own_num_keys;

@@ -70,12 +70,6 @@ int cuDeviceGet(int *ret_device, int ordinal)
     return ordinal < DEVICES ? 0 : INVALID;
 }
 
-int cuDeviceGetName(char *name, int size, int device)
-{
-    snprintf(name, (size_t)size, "fake %d", device);
-    return 0;
-}
-
 int cuDeviceGetPCIBusId(char *address, int size, int device)
 {
     snprintf(address, (size_t)size, "%s", addresses[device]);
@@ -103,6 +97,11 @@ int cuCtxSetCurrent(void *context)
 {
     current = context ? context_number(context) : -1;
     return 0;
+}
+
+int cuCtxSynchronize(void)
+{
+    return current < 0 ? INVALID : 0;
 }
 
 int cuCtxEnablePeerAccess(void *peer, unsigned flags)

@@ -7,6 +7,7 @@
 
 #include "tools/topo/p2p/cores.h"
 
+#include "tools/common/memory.h"
 #include "tools/topo/p2p/near.h"
 
 #include <errno.h>
@@ -16,26 +17,24 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/sysinfo.h>
 
 /* Round trips of a cache line for one figure of latency, and such figures. */
 #define TRIPS 1000
 #define LATENCIES 20
 /* Turns of a loop before a thread that waits offers its processor. */
 #define SPINS 10000
-#define MOST_THREADS 4096
 #define CACHE_LINE 64
 
-typedef struct crew crew_t;
+typedef struct team team_t;
 
 typedef struct {
     hwloc_bitmap_t processors; /* of the whole end */
     char *source, *dest; /* of the copies' length each */
     guint first, count; /* its workers */
-} end_t;
+} endpoint_t;
 
 typedef struct {
-    crew_t *crew;
+    team_t *team;
     guint end, member; /* this is which of the end's workers */
     int processor;
     pthread_t thread;
@@ -46,277 +45,284 @@ typedef struct {
 
 typedef struct {
     guint from, to;
-} move_t;
+} copy_t;
 
-typedef enum { TASK_TOUCH, TASK_COPY, TASK_TRIP, TASK_END } task_t;
+typedef enum { TASK_TOUCH, TASK_COPY, TASK_PING_PONG, TASK_END } task_t;
 
-struct crew {
+struct team {
     topo_pairs_t *pairs;
     const dscomm_topology_t *topology;
-    end_t *ends;
+    endpoint_t *ends;
     worker_t *workers;
     guint worker_count, started;
     gsize bytes; /* of all tensors */
     double begun;
-    GMutex gate; /* locked until all workers are there */
-    bool abandoned; /* one could not be started; by the gate */
+    GMutex start_lock; /* locked until all workers are there */
+    bool abandoned; /* one could not be started; by the lock */
     pthread_barrier_t barrier; /* of the workers and the main thread */
     task_t task;
     /* of the task; no two go to the same end */
-    const move_t *moves;
-    guint move_count;
+    const copy_t *copy_list;
+    guint copy_count;
     guint active; /* workers that it needs */
     _Alignas(CACHE_LINE) atomic_uint arrived;
-    _Alignas(CACHE_LINE) atomic_uint line; /* goes to and fro */
+    _Alignas(CACHE_LINE) atomic_uint cache_line; /* goes to and fro */
 };
 
-static void relax(guint *turns)
+static void spin(guint *turns)
 {
     if (++*turns % SPINS == 0)
         sched_yield();
 }
 
 /* Waits until the task's workers are here for the time-th time. */
-static void arrive(crew_t *crew, guint time)
+static void team_arrive(team_t *team, guint time)
 {
     guint turns = 0;
 
-    atomic_fetch_add(&crew->arrived, 1);
-    while (atomic_load_explicit(&crew->arrived, memory_order_acquire) <
-           crew->active * time)
-        relax(&turns);
+    atomic_fetch_add(&team->arrived, 1);
+    while (atomic_load_explicit(&team->arrived, memory_order_acquire) <
+           team->active * time)
+        spin(&turns);
 }
 
-static const move_t *move_to(const crew_t *crew, guint end)
+static const copy_t *copy_to(const team_t *team, guint end)
 {
-    for (guint i = 0; i < crew->move_count; i++)
-        if (crew->moves[i].to == end)
-            return &crew->moves[i];
+    for (guint i = 0; i < team->copy_count; i++)
+        if (team->copy_list[i].to == end)
+            return &team->copy_list[i];
     return NULL;
 }
 
 /* The part of length that a worker copies: its offset and number. */
-static gsize part(const worker_t *worker, gsize length, gsize *ret_offset)
+static gsize worker_part(const worker_t *worker, gsize length,
+                         gsize *ret_offset)
 {
-    const guint count = worker->crew->ends[worker->end].count;
+    const guint count = worker->team->ends[worker->end].count;
 
     *ret_offset = length / count * worker->member;
     return worker->member + 1 == count ? length - *ret_offset : length / count;
 }
 
-/* The bytes that the memory of an end has. */
-static int pattern(guint end)
+static void worker_touch(const worker_t *worker)
 {
-    return (int)(end % 251) + 1;
-}
-
-static void touch(const worker_t *worker)
-{
-    const crew_t *crew = worker->crew;
-    const end_t *end = &crew->ends[worker->end];
+    const team_t *team = worker->team;
+    const endpoint_t *end = &team->ends[worker->end];
     gsize offset;
-    const gsize count = part(worker, crew->bytes, &offset);
+    const gsize count = worker_part(worker, team->bytes, &offset);
 
-    memset(end->source + offset, pattern(worker->end), count);
+    memset(end->source + offset, topo_pattern(worker->end), count);
     memset(end->dest + offset, 0, count);
 }
 
-static void copy_once(const worker_t *worker, const move_t *move)
+static void copy_once(const worker_t *worker, const copy_t *pair)
 {
-    const crew_t *crew = worker->crew;
-    const topo_copies_t *copies = &crew->pairs->copies;
+    const team_t *team = worker->team;
+    const topo_copies_t *copies = &team->pairs->copies;
     const gsize length = copies->elements * sizeof(float);
     gsize offset;
-    const gsize count = part(worker, length, &offset);
+    const gsize count = worker_part(worker, length, &offset);
 
     for (guint i = 0; i < copies->tensors; i++, offset += length)
-        memcpy(crew->ends[move->to].dest + offset,
-               crew->ends[move->from].source + offset, count);
+        memcpy(team->ends[pair->to].dest + offset,
+               team->ends[pair->from].source + offset, count);
+}
+
+/* Clears this worker's parts of where copies go. */
+static void worker_clear(const worker_t *worker)
+{
+    const team_t *team = worker->team;
+    const gsize length = team->pairs->copies.elements * sizeof(float);
+    gsize offset;
+    const gsize count = worker_part(worker, length, &offset);
+
+    for (guint i = 0; i < team->pairs->copies.tensors; i++, offset += length)
+        memset(team->ends[worker->end].dest + offset, 0, count);
 }
 
 /* Counts bytes of this worker's parts that were not copied. */
-static void check(worker_t *worker, const move_t *move)
+static void worker_check(worker_t *worker, const copy_t *pair)
 {
-    const crew_t *crew = worker->crew;
-    const topo_copies_t *copies = &crew->pairs->copies;
+    const team_t *team = worker->team;
+    const topo_copies_t *copies = &team->pairs->copies;
     const gsize length = copies->elements * sizeof(float);
     gsize offset;
-    const gsize count = part(worker, length, &offset);
+    const gsize count = worker_part(worker, length, &offset);
 
     for (guint i = 0; i < copies->tensors; i++, offset += length)
-        for (gsize k = 0; k < count; k++)
-            worker->wrong += crew->ends[move->to].dest[offset + k] !=
-                             (char)pattern(move->from);
+        worker->wrong +=
+            topo_wrong(team->ends[pair->to].dest + offset, count, pair->from);
 }
 
-static void copy(worker_t *worker)
+static void worker_copy(worker_t *worker)
 {
-    crew_t *crew = worker->crew;
-    const topo_copies_t *copies = &crew->pairs->copies;
-    const move_t *move = move_to(crew, worker->end);
+    team_t *team = worker->team;
+    const topo_copies_t *copies = &team->pairs->copies;
+    const copy_t *pair = copy_to(team, worker->end);
 
-    if (!move)
+    if (!pair)
         return;
+    worker_clear(worker);
     for (guint i = 0; i < copies->warmups + copies->iterations; i++) {
         double start;
 
-        arrive(crew, i + 1);
+        team_arrive(team, i + 1);
         start = topo_now();
-        copy_once(worker, move);
+        copy_once(worker, pair);
         if (i < copies->warmups)
             continue;
         worker->starts[i - copies->warmups] = start;
         worker->stops[i - copies->warmups] = topo_now();
     }
-    check(worker, move);
+    worker_check(worker, pair);
 }
 
-/* Sends a cache line to and fro; the first worker of each end of the move. */
-static void trip(worker_t *worker)
+/* Sends a cache line to and fro; the first worker of each end of the pair. */
+static void ping_pong(worker_t *worker)
 {
-    crew_t *crew = worker->crew;
-    const bool is_first = worker->end == crew->moves->from;
+    team_t *team = worker->team;
+    const bool is_first = worker->end == team->copy_list->from;
     guint turns = 0, own = is_first ? 0 : 1;
 
-    if (worker->member || (!is_first && worker->end != crew->moves->to))
+    if (worker->member || (!is_first && worker->end != team->copy_list->to))
         return;
-    arrive(crew, 1);
+    team_arrive(team, 1);
     for (guint i = 0; i < LATENCIES; i++) {
         worker->starts[i] = topo_now();
         for (guint k = 0; k < TRIPS; k++, own += 2) {
-            while (atomic_load_explicit(&crew->line, memory_order_acquire) !=
-                   own)
-                relax(&turns);
-            atomic_store_explicit(&crew->line, own + 1, memory_order_release);
+            while (atomic_load_explicit(&team->cache_line,
+                                        memory_order_acquire) != own)
+                spin(&turns);
+            atomic_store_explicit(&team->cache_line, own + 1,
+                                  memory_order_release);
         }
         worker->stops[i] = topo_now();
     }
 }
 
-static void *work(void *arg)
+static void *worker_run(void *arg)
 {
     worker_t *worker = arg;
-    crew_t *crew = worker->crew;
+    team_t *team = worker->team;
     hwloc_bitmap_t set;
 
-    g_mutex_lock(&crew->gate);
-    g_mutex_unlock(&crew->gate);
-    if (crew->abandoned)
+    g_mutex_lock(&team->start_lock);
+    g_mutex_unlock(&team->start_lock);
+    if (team->abandoned)
         return NULL;
     set = hwloc_bitmap_alloc();
     hwloc_bitmap_only(set, (unsigned)worker->processor);
-    worker->bound = hwloc_set_cpubind(crew->topology->hwloc, set,
+    worker->bound = hwloc_set_cpubind(team->topology->hwloc, set,
                                       HWLOC_CPUBIND_THREAD) == 0;
     hwloc_bitmap_free(set);
     for (task_t task = TASK_TOUCH; task != TASK_END;) {
-        pthread_barrier_wait(&crew->barrier);
-        task = crew->task;
+        pthread_barrier_wait(&team->barrier);
+        task = team->task;
         if (task == TASK_TOUCH)
-            touch(worker);
+            worker_touch(worker);
         else if (task == TASK_COPY)
-            copy(worker);
-        else if (task == TASK_TRIP)
-            trip(worker);
-        pthread_barrier_wait(&crew->barrier);
+            worker_copy(worker);
+        else if (task == TASK_PING_PONG)
+            ping_pong(worker);
+        pthread_barrier_wait(&team->barrier);
     }
     return NULL;
 }
 
 /* Has the workers carry out a task. */
-static void carry_out(crew_t *crew, task_t task, const move_t *moves,
-                      guint move_count)
+static void carry_out(team_t *team, task_t task, const copy_t *copy_list,
+                      guint copy_count)
 {
-    crew->task = task;
-    crew->moves = moves;
-    crew->move_count = move_count;
-    crew->active = task == TASK_TRIP ? 2 : 0;
-    for (guint i = 0; task == TASK_COPY && i < move_count; i++)
-        crew->active += crew->ends[moves[i].to].count;
-    atomic_store(&crew->arrived, 0);
-    atomic_store(&crew->line, 0);
-    pthread_barrier_wait(&crew->barrier);
-    pthread_barrier_wait(&crew->barrier);
+    team->task = task;
+    team->copy_list = copy_list;
+    team->copy_count = copy_count;
+    team->active = task == TASK_PING_PONG ? 2 : 0;
+    for (guint i = 0; task == TASK_COPY && i < copy_count; i++)
+        team->active += team->ends[copy_list[i].to].count;
+    atomic_store(&team->arrived, 0);
+    atomic_store(&team->cache_line, 0);
+    pthread_barrier_wait(&team->barrier);
+    pthread_barrier_wait(&team->barrier);
 }
 
-/* Notes what the workers of a move's end have measured. */
-static void note(crew_t *crew, const move_t *move, topo_way_t way)
+/* Notes what the workers of a pair's end have measured. */
+static void times_note(team_t *team, const copy_t *pair, topo_mode_t mode)
 {
-    const guint iterations = crew->pairs->copies.iterations;
-    const end_t *end = &crew->ends[move->to];
+    const guint iterations = team->pairs->copies.iterations;
+    const endpoint_t *end = &team->ends[pair->to];
     double *times = g_new(double, iterations);
 
     for (guint i = 0; i < iterations; i++) {
-        double start = crew->workers[end->first].starts[i];
-        double stop = crew->workers[end->first].stops[i];
+        double start = team->workers[end->first].starts[i];
+        double stop = team->workers[end->first].stops[i];
 
         for (guint k = 1; k < end->count; k++) {
-            start = MIN(start, crew->workers[end->first + k].starts[i]);
-            stop = MAX(stop, crew->workers[end->first + k].stops[i]);
+            start = MIN(start, team->workers[end->first + k].starts[i]);
+            stop = MAX(stop, team->workers[end->first + k].stops[i]);
         }
         times[i] = stop - start;
-        topo_slice_add(crew->pairs, move->from, move->to, way,
-                       start - crew->begun, times[i]);
+        topo_slice_add(team->pairs, pair->from, pair->to, mode,
+                       start - team->begun, times[i]);
     }
-    topo_pair(crew->pairs, move->from, move->to)->times[way] =
+    topo_pair(team->pairs, pair->from, pair->to)->times[mode] =
         topo_median(times, iterations);
     g_free(times);
 }
 
-static void measure_copies(crew_t *crew, const move_t *moves, guint count,
-                           topo_way_t way)
+static void measure_copies(team_t *team, const copy_t *copy_list, guint count,
+                           topo_mode_t mode)
 {
-    carry_out(crew, TASK_COPY, moves, count);
+    carry_out(team, TASK_COPY, copy_list, count);
     for (guint i = 0; i < count; i++)
-        note(crew, &moves[i], way);
+        times_note(team, &copy_list[i], mode);
 }
 
-static void measure_latency(crew_t *crew, const move_t *move)
+static void measure_latency(team_t *team, const copy_t *pair)
 {
-    const worker_t *worker = &crew->workers[crew->ends[move->from].first];
+    const worker_t *worker = &team->workers[team->ends[pair->from].first];
     double times[LATENCIES];
 
-    carry_out(crew, TASK_TRIP, move, 1);
+    carry_out(team, TASK_PING_PONG, pair, 1);
     for (guint i = 0; i < LATENCIES; i++)
         times[i] = (worker->stops[i] - worker->starts[i]) / TRIPS / 2;
-    topo_pair(crew->pairs, move->from, move->to)->latency =
+    topo_pair(team->pairs, pair->from, pair->to)->latency =
         topo_median(times, LATENCIES);
 }
 
-static void measure(crew_t *crew)
+static void team_measure(team_t *team)
 {
-    const guint count = crew->pairs->count;
-    move_t *moves = g_new(move_t, count);
+    const guint count = team->pairs->count;
+    copy_t *copy_list = g_new(copy_t, count);
 
-    carry_out(crew, TASK_TOUCH, NULL, 0);
+    carry_out(team, TASK_TOUCH, NULL, 0);
     for (guint i = 0; i < count * count; i++) {
-        const move_t both[] = {{i / count, i % count}, {i % count, i / count}};
+        const copy_t both[] = {{i / count, i % count}, {i % count, i / count}};
 
-        measure_copies(crew, both, 1, TOPO_ALONE);
+        measure_copies(team, both, 1, TOPO_ALONE);
         if (both->from != both->to)
-            measure_latency(crew, both);
+            measure_latency(team, both);
         if (both->from < both->to)
-            measure_copies(crew, both, 2, TOPO_BOTH);
+            measure_copies(team, both, 2, TOPO_BOTH);
     }
     for (guint step = 1; step < count; step++) {
         for (guint i = 0; i < count; i++)
-            moves[i] = (move_t){i, (i + step) % count};
-        measure_copies(crew, moves, count, TOPO_TOGETHER);
+            copy_list[i] = (copy_t){i, (i + step) % count};
+        measure_copies(team, copy_list, count, TOPO_TOGETHER);
     }
-    g_free(moves);
+    g_free(copy_list);
 }
 
-static char *memory_get(crew_t *crew)
+static char *memory_get(team_t *team)
 {
-    struct sysinfo info;
-    const gsize all = crew->bytes * 2 * crew->pairs->count;
+    const gsize all = team->bytes * 2 * team->pairs->count;
 
-    if (sysinfo(&info) == 0 && all > (gsize)info.totalram * info.mem_unit / 2)
+    if (all > tool_memory_available() / 2)
         return g_strdup_printf("the copies need %.3g GB, more than half of "
-                               "this machine's memory: use smaller --elements, "
-                               "or --most",
+                               "the memory that is free here: use smaller "
+                               "--elements, or --most",
                                (double)all / 1e9);
-    for (guint i = 0; i < 2 * crew->pairs->count; i++) {
-        void *memory = mmap(NULL, crew->bytes, PROT_READ | PROT_WRITE,
+    for (guint i = 0; i < 2 * team->pairs->count; i++) {
+        void *memory = mmap(NULL, team->bytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
         if (memory == MAP_FAILED)
@@ -324,30 +330,30 @@ static char *memory_get(crew_t *crew)
                                    "--elements, or --most",
                                    g_strerror(errno));
         if (i % 2)
-            crew->ends[i / 2].dest = memory;
+            team->ends[i / 2].dest = memory;
         else
-            crew->ends[i / 2].source = memory;
+            team->ends[i / 2].source = memory;
     }
     return NULL;
 }
 
-static char *workers_start(crew_t *crew)
+static char *workers_start(team_t *team)
 {
-    const guint room = MAX(crew->pairs->copies.iterations, LATENCIES);
+    const guint room = MAX(team->pairs->copies.iterations, LATENCIES);
     int error = 0;
 
-    pthread_barrier_init(&crew->barrier, NULL, crew->worker_count + 1);
-    g_mutex_lock(&crew->gate);
-    while (!error && crew->started < crew->worker_count) {
-        worker_t *worker = &crew->workers[crew->started];
+    pthread_barrier_init(&team->barrier, NULL, team->worker_count + 1);
+    g_mutex_lock(&team->start_lock);
+    while (!error && team->started < team->worker_count) {
+        worker_t *worker = &team->workers[team->started];
 
         worker->starts = g_new0(double, room);
         worker->stops = g_new0(double, room);
-        error = pthread_create(&worker->thread, NULL, work, worker);
-        crew->started += !error;
+        error = pthread_create(&worker->thread, NULL, worker_run, worker);
+        team->started += !error;
     }
-    crew->abandoned = error;
-    g_mutex_unlock(&crew->gate);
+    team->abandoned = error;
+    g_mutex_unlock(&team->start_lock);
     return error ? g_strdup_printf("a thread for each core cannot be started: "
                                    "%s",
                                    g_strerror(error))
@@ -355,10 +361,10 @@ static char *workers_start(crew_t *crew)
 }
 
 /* What the workers have found wrong. */
-static char *workers_problem(const crew_t *crew)
+static char *workers_problem(const team_t *team)
 {
-    for (guint i = 0; i < crew->worker_count; i++) {
-        const worker_t *worker = &crew->workers[i];
+    for (guint i = 0; i < team->worker_count; i++) {
+        const worker_t *worker = &team->workers[i];
 
         if (!worker->bound)
             return g_strdup_printf("a thread cannot be bound to processor %d",
@@ -372,42 +378,42 @@ static char *workers_problem(const crew_t *crew)
     return NULL;
 }
 
-static void workers_end(crew_t *crew)
+static void workers_end(team_t *team)
 {
-    if (crew->started && !crew->abandoned)
-        carry_out(crew, TASK_END, NULL, 0);
-    for (guint i = 0; i < crew->started; i++)
-        pthread_join(crew->workers[i].thread, NULL);
-    pthread_barrier_destroy(&crew->barrier);
+    if (team->started && !team->abandoned)
+        carry_out(team, TASK_END, NULL, 0);
+    for (guint i = 0; i < team->started; i++)
+        pthread_join(team->workers[i].thread, NULL);
+    pthread_barrier_destroy(&team->barrier);
 }
 
-static char *crew_run(crew_t *crew)
+static char *team_run(team_t *team)
 {
-    char *problem = workers_start(crew);
+    char *problem = workers_start(team);
 
     if (!problem) {
-        measure(crew);
-        problem = workers_problem(crew);
+        team_measure(team);
+        problem = workers_problem(team);
     }
-    workers_end(crew);
+    workers_end(team);
     return problem;
 }
 
-static void crew_free(crew_t *crew)
+static void team_free(team_t *team)
 {
-    for (guint i = 0; i < crew->pairs->count; i++) {
-        if (crew->ends[i].source)
-            munmap(crew->ends[i].source, crew->bytes);
-        if (crew->ends[i].dest)
-            munmap(crew->ends[i].dest, crew->bytes);
-        hwloc_bitmap_free(crew->ends[i].processors);
+    for (guint i = 0; i < team->pairs->count; i++) {
+        if (team->ends[i].source)
+            munmap(team->ends[i].source, team->bytes);
+        if (team->ends[i].dest)
+            munmap(team->ends[i].dest, team->bytes);
+        hwloc_bitmap_free(team->ends[i].processors);
     }
-    for (guint i = 0; i < crew->worker_count; i++) {
-        g_free(crew->workers[i].starts);
-        g_free(crew->workers[i].stops);
+    for (guint i = 0; i < team->worker_count; i++) {
+        g_free(team->workers[i].starts);
+        g_free(team->workers[i].stops);
     }
-    g_free(crew->workers);
-    g_free(crew->ends);
+    g_free(team->workers);
+    g_free(team->ends);
 }
 
 /* Finds the ends: sets of processors in which a worker is on each core. */
@@ -431,18 +437,18 @@ static GPtrArray *ends_find(const dscomm_topology_t *topology,
     return chosen;
 }
 
-static void workers_describe(crew_t *crew)
+static void workers_describe(team_t *team)
 {
     GArray *workers = g_array_new(FALSE, TRUE, sizeof(worker_t));
 
-    for (guint i = 0; i < crew->pairs->count; i++) {
-        end_t *end = &crew->ends[i];
+    for (guint i = 0; i < team->pairs->count; i++) {
+        endpoint_t *end = &team->ends[i];
         hwloc_obj_t core = NULL;
 
         end->first = workers->len;
-        while ((core = dscomm_priv_topology_next_core(crew->topology,
+        while ((core = dscomm_priv_topology_next_core(team->topology,
                                                       end->processors, core))) {
-            worker_t worker = {.crew = crew, .end = i, .member = end->count++};
+            worker_t worker = {.team = team, .end = i, .member = end->count++};
             hwloc_bitmap_t own = hwloc_bitmap_dup(core->cpuset);
 
             hwloc_bitmap_and(own, own, end->processors);
@@ -451,18 +457,18 @@ static void workers_describe(crew_t *crew)
             g_array_append_val(workers, worker);
         }
     }
-    crew->worker_count = workers->len;
-    crew->workers = (worker_t *)g_array_free(workers, FALSE);
+    team->worker_count = workers->len;
+    team->workers = (worker_t *)g_array_free(workers, FALSE);
 }
 
-static void paths_find(const crew_t *crew)
+static void paths_find(const team_t *team)
 {
-    const guint count = crew->pairs->count;
+    const guint count = team->pairs->count;
 
     for (guint i = 0; i < count * count; i++)
-        crew->pairs->pairs[i].path = topo_near_path(
-            topo_near(crew->topology, crew->ends[i / count].processors,
-                      crew->ends[i % count].processors));
+        team->pairs->pairs[i].path = topo_near_path(
+            topo_near(team->topology, team->ends[i / count].processors,
+                      team->ends[i % count].processors));
 }
 
 static topo_pairs_t *pairs_of(const GPtrArray *objects, topo_cores_t kind,
@@ -496,7 +502,7 @@ topo_pairs_t *topo_cores(const dscomm_topology_t *topology, topo_cores_t kind,
                          char **ret_problem)
 {
     GPtrArray *objects = ends_find(topology, kind, most);
-    crew_t crew = {.topology = topology,
+    team_t team = {.topology = topology,
                    .bytes = topo_copies_bytes(copies),
                    .begun = topo_now()};
     char *problem = NULL;
@@ -505,24 +511,24 @@ topo_pairs_t *topo_cores(const dscomm_topology_t *topology, topo_cores_t kind,
         g_ptr_array_unref(objects);
         return NULL;
     }
-    crew.pairs = pairs_of(objects, kind, copies);
-    crew.ends = g_new0(end_t, objects->len);
+    team.pairs = pairs_of(objects, kind, copies);
+    team.ends = g_new0(endpoint_t, objects->len);
     for (guint i = 0; i < objects->len; i++) {
         const hwloc_obj_t object = g_ptr_array_index(objects, i);
 
-        crew.ends[i].processors = hwloc_bitmap_dup(object->cpuset);
-        hwloc_bitmap_and(crew.ends[i].processors, object->cpuset,
+        team.ends[i].processors = hwloc_bitmap_dup(object->cpuset);
+        hwloc_bitmap_and(team.ends[i].processors, object->cpuset,
                          topology->allowed);
     }
     g_ptr_array_unref(objects);
-    workers_describe(&crew);
-    paths_find(&crew);
-    problem = memory_get(&crew);
+    workers_describe(&team);
+    paths_find(&team);
+    problem = memory_get(&team);
     if (!problem)
-        problem = crew_run(&crew);
-    crew_free(&crew);
+        problem = team_run(&team);
+    team_free(&team);
     if (problem)
-        topo_pairs_free(crew.pairs);
+        topo_pairs_free(team.pairs);
     *ret_problem = problem;
-    return problem ? NULL : crew.pairs;
+    return problem ? NULL : team.pairs;
 }

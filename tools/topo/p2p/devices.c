@@ -12,13 +12,14 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define LATENCY_BYTES 4
+#define WORD 4 /* bytes, of which latency is measured */
 #define LATENCIES 100
 #define ADDRESS_MOST 32
-#define NAME_MOST 128
 #define STREAM_NON_BLOCKING 1u
 /* cuCtxEnablePeerAccess() for one that is enabled already */
 #define ALREADY_ENABLED 704
+/* and for one more than a device can access; its copies stay staged */
+#define TOO_MANY_PEERS 711
 
 typedef struct {
     int device; /* CUdevice */
@@ -27,13 +28,17 @@ typedef struct {
     const topo_node_t *node; /* NULL: the tree lacks it */
 } gpu_t;
 
-/* Copies of a pair while they are measured. */
+typedef struct {
+    guint from, to;
+} copy_t;
+
+/* The stream of a pair, and events on it. */
 typedef struct {
     void *stream;
     void *base; /* an event at a time that the host knows */
     void **events; /* before the first repetition, and after each */
     double base_time;
-} lane_t;
+} pair_stream_t;
 
 typedef struct {
     topo_driver_t driver;
@@ -41,14 +46,14 @@ typedef struct {
     gpu_t *gpus;
     guint count; /* of devices */
     char *host_source, *host_dest;
-    lane_t *lanes; /* of pairs */
+    pair_stream_t *streams; /* of pairs */
     gsize bytes;
     double begun;
     char *problem;
 } state_t;
 
 /* Notes the first failure; returns whether the call succeeded. */
-static bool try(state_t *s, const char *what, int code)
+static bool cuda_ok(state_t *s, const char *what, int code)
 {
     if (code && !s->problem)
         s->problem = topo_driver_error(&s->driver, what, code);
@@ -66,9 +71,9 @@ static const gpu_t *owner(const state_t *s, guint from, guint to)
     return &s->gpus[is_host(s, from) ? to : from];
 }
 
-static lane_t *lane_of(const state_t *s, guint from, guint to)
+static pair_stream_t *stream_of(const state_t *s, guint from, guint to)
 {
-    return &s->lanes[from * s->pairs->count + to];
+    return &s->streams[from * s->pairs->count + to];
 }
 
 static int copy(const state_t *s, guint from, guint to, gsize offset,
@@ -97,60 +102,71 @@ static bool copy_all(state_t *s, guint from, guint to, void *stream)
     const gsize length = copies->elements * sizeof(float);
 
     for (guint i = 0; i < copies->tensors; i++)
-        if (!try(s, "cuMemcpyAsync",
-                 copy(s, from, to, i * length, length, stream)))
+        if (!cuda_ok(s, "cuMemcpyAsync",
+                     copy(s, from, to, i * length, length, stream)))
             return false;
     return true;
 }
 
 static bool set_device(state_t *s, const gpu_t *gpu)
 {
-    return try(s, "cuCtxSetCurrent", s->driver.context_set(gpu->context));
+    return cuda_ok(s, "cuCtxSetCurrent", s->driver.context_set(gpu->context));
 }
 
-/* Puts a pair's repetitions onto its stream. */
-static bool lane_fill(state_t *s, guint from, guint to)
+/* Puts an event on a pair's stream, after the repetitions so far. */
+static bool record(state_t *s, const copy_t *pair, guint repetition)
 {
-    const topo_copies_t *copies = &s->pairs->copies;
-    lane_t *lane = lane_of(s, from, to);
-    bool done = set_device(s, owner(s, from, to));
+    pair_stream_t *own = stream_of(s, pair->from, pair->to);
 
-    for (guint i = 0; done && i < copies->warmups; i++)
-        done = copy_all(s, from, to, lane->stream);
-    for (guint i = 0; done && i <= copies->iterations; i++) {
-        done = try(s, "cuEventRecord",
-                   s->driver.event_record(lane->events[i], lane->stream));
-        if (done && i < copies->iterations)
-            done = copy_all(s, from, to, lane->stream);
-    }
+    return repetition < s->pairs->copies.warmups ||
+           cuda_ok(s, "cuEventRecord",
+                   s->driver.event_record(
+                       own->events[repetition - s->pairs->copies.warmups],
+                       own->stream));
+}
+
+/* Puts all repetitions of pairs on their streams: of each pair in turn, so that
+ * all run at the same time. */
+static bool enqueue(state_t *s, const copy_t *list, guint count)
+{
+    const guint all = s->pairs->copies.warmups + s->pairs->copies.iterations;
+    bool done = true;
+
+    for (guint i = 0; done && i <= all; i++)
+        for (guint k = 0; done && k < count; k++)
+            done = set_device(s, owner(s, list[k].from, list[k].to)) &&
+                   record(s, &list[k], i) &&
+                   (i == all ||
+                    copy_all(s, list[k].from, list[k].to,
+                             stream_of(s, list[k].from, list[k].to)->stream));
     return done;
 }
 
 /* Waits for a pair's stream, and notes what its events have measured. */
-static bool lane_read(state_t *s, guint from, guint to, topo_way_t way)
+static bool times_read(state_t *s, guint from, guint to, topo_mode_t mode)
 {
     const guint iterations = s->pairs->copies.iterations;
-    lane_t *lane = lane_of(s, from, to);
+    pair_stream_t *own = stream_of(s, from, to);
     double *times = g_new0(double, iterations);
     bool done =
         set_device(s, owner(s, from, to)) &&
-        try(s, "cuStreamSynchronize", s->driver.stream_wait(lane->stream));
+        cuda_ok(s, "cuStreamSynchronize", s->driver.stream_wait(own->stream));
 
     for (guint i = 0; done && i < iterations; i++) {
         float start, length;
 
-        done =
-            try(s, "cuEventElapsedTime",
-                s->driver.event_elapsed(&start, lane->base, lane->events[i])) &&
-            try(s, "cuEventElapsedTime",
-                s->driver.event_elapsed(&length, lane->events[i],
-                                        lane->events[i + 1]));
+        done = cuda_ok(s, "cuEventElapsedTime",
+                       s->driver.event_elapsed(&start, own->base,
+                                               own->events[i])) &&
+               cuda_ok(s, "cuEventElapsedTime",
+                       s->driver.event_elapsed(&length, own->events[i],
+                                               own->events[i + 1]));
         times[i] = (double)length * 1e3;
         if (done)
-            topo_slice_add(s->pairs, from, to, way,
-                           lane->base_time + (double)start * 1e3, times[i]);
+            topo_slice_add(s->pairs, from, to, mode,
+                           own->base_time + (double)start * 1e3, times[i]);
     }
-    topo_pair(s->pairs, from, to)->times[way] = topo_median(times, iterations);
+    topo_pair(s->pairs, from, to)->times[mode] = topo_median(times, iterations);
     g_free(times);
     return done;
 }
@@ -158,77 +174,103 @@ static bool lane_read(state_t *s, guint from, guint to, topo_way_t way)
 /* Measures a copy of a few bytes, with the call that starts it and the wait. */
 static bool measure_latency(state_t *s, guint from, guint to)
 {
-    const lane_t *lane = lane_of(s, from, to);
+    const pair_stream_t *own = stream_of(s, from, to);
     double times[LATENCIES];
     bool done = set_device(s, owner(s, from, to));
 
     for (guint i = 0; done && i < LATENCIES; i++) {
         const double start = topo_now();
 
-        done =
-            try(s, "cuMemcpyAsync",
-                copy(s, from, to, 0, LATENCY_BYTES, lane->stream)) &&
-            try(s, "cuStreamSynchronize", s->driver.stream_wait(lane->stream));
+        done = cuda_ok(s, "cuMemcpyAsync",
+                       copy(s, from, to, 0, WORD, own->stream)) &&
+               cuda_ok(s, "cuStreamSynchronize",
+                       s->driver.stream_wait(own->stream));
         times[i] = topo_now() - start;
     }
     topo_pair(s->pairs, from, to)->latency = topo_median(times, LATENCIES);
     return done;
 }
 
-static char pattern(guint end)
+/* Clears where copies go, and waits for that. */
+static bool dest_clear(state_t *s, guint end)
 {
-    return (char)(end % 251 + 1);
+    if (is_host(s, end)) {
+        memset(s->host_dest, 0, s->bytes);
+        return true;
+    }
+    return set_device(s, &s->gpus[end]) &&
+           cuda_ok(s, "cuMemsetD8",
+                   s->driver.memory_set(s->gpus[end].dest, 0, s->bytes)) &&
+           cuda_ok(s, "cuCtxSynchronize", s->driver.context_wait());
 }
 
-/* Looks at the last word that the pair has copied. */
-static bool check(state_t *s, guint from, guint to)
+/* Reads a word of where copies go. */
+static bool dest_read(state_t *s, guint end, gsize offset, char *word)
 {
-    char word[LATENCY_BYTES] = {0}, want[LATENCY_BYTES];
-    const gsize offset = s->bytes - LATENCY_BYTES;
+    void *stream;
+
+    if (is_host(s, end)) {
+        memcpy(word, s->host_dest + offset, WORD);
+        return true;
+    }
+    stream = stream_of(s, end, s->count)->stream;
+    return set_device(s, &s->gpus[end]) &&
+           cuda_ok(s, "cuMemcpyDtoHAsync",
+                   s->driver.copy_to_host(word, s->gpus[end].dest + offset,
+                                          WORD, stream)) &&
+           cuda_ok(s, "cuStreamSynchronize", s->driver.stream_wait(stream));
+}
+
+/* Looks at the first and last element of each tensor that a pair has copied. */
+static bool dest_check(state_t *s, const copy_t *pair)
+{
+    const gsize length = s->pairs->copies.elements * sizeof(float);
+    gsize wrong = 0;
     bool done = true;
 
-    memset(want, pattern(from), sizeof want);
-    if (is_host(s, to))
-        memcpy(word, s->host_dest + offset, sizeof word);
-    else
-        done = set_device(s, &s->gpus[to]) &&
-               try(s, "cuMemcpyDtoHAsync",
-                   s->driver.copy_to_host(word, s->gpus[to].dest + offset,
-                                          sizeof word,
-                                          lane_of(s, to, s->count)->stream)) &&
-               try(s, "cuStreamSynchronize",
-                   s->driver.stream_wait(lane_of(s, to, s->count)->stream));
-    if (done && memcmp(word, want, sizeof word) != 0)
-        s->problem =
-            g_strdup_printf("%s has received other bytes than %s has "
-                            "sent",
-                            s->pairs->names[to], s->pairs->names[from]);
-    return !s->problem;
+    for (guint i = 0; done && i < s->pairs->copies.tensors; i++) {
+        char words[2][WORD] = {{0}};
+
+        done = dest_read(s, pair->to, i * length, words[0]) &&
+               dest_read(s, pair->to, (i + 1) * length - WORD, words[1]);
+        wrong += topo_wrong(words[0], sizeof words, pair->from);
+    }
+    if (done && wrong)
+        s->problem = g_strdup_printf("%s has received other bytes than %s has "
+                                     "sent",
+                                     s->pairs->names[pair->to],
+                                     s->pairs->names[pair->from]);
+    return done && !wrong;
 }
 
-static bool measure_alone(state_t *s, guint from, guint to, topo_way_t way)
+/* Measures pairs at the same time. No two go to the same end, but with
+ * TOPO_TOGETHER, whose copies cannot be verified then. */
+static bool measure_pairs(state_t *s, const copy_t *list, guint count,
+                          topo_mode_t mode)
 {
-    return lane_fill(s, from, to) && lane_read(s, from, to, way) &&
-           check(s, from, to);
+    bool done = true;
+
+    for (guint i = 0; done && i < count; i++)
+        done = dest_clear(s, list[i].to);
+    done = done && enqueue(s, list, count);
+    for (guint i = 0; done && i < count; i++)
+        done = times_read(s, list[i].from, list[i].to, mode);
+    for (guint i = 0; done && mode != TOPO_TOGETHER && i < count; i++)
+        done = dest_check(s, &list[i]);
+    return done;
 }
 
-static bool measure_both(state_t *s, guint a, guint b)
-{
-    return lane_fill(s, a, b) && lane_fill(s, b, a) &&
-           lane_read(s, a, b, TOPO_BOTH) && lane_read(s, b, a, TOPO_BOTH);
-}
-
-/* All pairs of different devices at once. */
 static bool measure_together(state_t *s)
 {
-    bool done = true;
+    copy_t *list = g_new(copy_t, (gsize)s->count * s->count);
+    guint count = 0;
+    bool done;
 
-    for (guint i = 0; done && i < s->count * s->count; i++)
+    for (guint i = 0; i < s->count * s->count; i++)
         if (i / s->count != i % s->count)
-            done = lane_fill(s, i / s->count, i % s->count);
-    for (guint i = 0; done && i < s->count * s->count; i++)
-        if (i / s->count != i % s->count)
-            done = lane_read(s, i / s->count, i % s->count, TOPO_TOGETHER);
+            list[count++] = (copy_t){i / s->count, i % s->count};
+    done = measure_pairs(s, list, count, TOPO_TOGETHER);
+    g_free(list);
     return done;
 }
 
@@ -249,7 +291,8 @@ static bool access_enable(state_t *s, guint from, guint to)
     if (!set_device(s, &s->gpus[from]))
         return false;
     code = s->driver.access_enable(s->gpus[to].context, 0);
-    return code == ALREADY_ENABLED || try(s, "cuCtxEnablePeerAccess", code);
+    return code == ALREADY_ENABLED || code == TOO_MANY_PEERS ||
+           cuda_ok(s, "cuCtxEnablePeerAccess", code);
 }
 
 /* Measures between devices of which one can access the other's memory, while
@@ -259,84 +302,91 @@ static bool measure_staged(state_t *s)
     bool done = true;
 
     for (guint i = 0; done && i < s->count * s->count; i++)
-        if (can_access(s, i / s->count, i % s->count))
-            done = measure_alone(s, i / s->count, i % s->count, TOPO_STAGED);
+        if (can_access(s, i / s->count, i % s->count)) {
+            const copy_t pair = {i / s->count, i % s->count};
+
+            done = measure_pairs(s, &pair, 1, TOPO_STAGED);
+        }
     for (guint i = 0; done && i < s->count * s->count; i++)
         if (can_access(s, i / s->count, i % s->count))
             done = access_enable(s, i / s->count, i % s->count);
     return done;
 }
 
-static void measure(state_t *s)
+static void measure_all(state_t *s)
 {
     const guint count = s->pairs->count;
 
     if (!measure_staged(s))
         return;
+    /* The host has no pair with itself. */
     for (guint i = 0; i < count * count - 1; i++) {
-        const guint from = i / count, to = i % count;
+        const copy_t both[] = {{i / count, i % count}, {i % count, i / count}};
 
-        if (!measure_alone(s, from, to, TOPO_ALONE) ||
-            !measure_latency(s, from, to) ||
-            (from < to && !measure_both(s, from, to)))
+        if (!measure_pairs(s, both, 1, TOPO_ALONE) ||
+            !measure_latency(s, both->from, both->to) ||
+            (both->from < both->to && !measure_pairs(s, both, 2, TOPO_BOTH)))
             return;
     }
     measure_together(s);
 }
 
-static bool lane_new(state_t *s, guint from, guint to)
+static bool stream_open(state_t *s, guint from, guint to)
 {
     const guint events = s->pairs->copies.iterations + 1;
-    lane_t *lane = lane_of(s, from, to);
+    pair_stream_t *own = stream_of(s, from, to);
     bool done =
         set_device(s, owner(s, from, to)) &&
-        try(s, "cuStreamCreate",
-            s->driver.stream_create(&lane->stream, STREAM_NON_BLOCKING)) &&
-        try(s, "cuEventCreate", s->driver.event_create(&lane->base, 0));
+        cuda_ok(s, "cuStreamCreate",
+                s->driver.stream_create(&own->stream, STREAM_NON_BLOCKING)) &&
+        cuda_ok(s, "cuEventCreate", s->driver.event_create(&own->base, 0));
 
-    lane->events = g_new0(void *, events);
+    own->events = g_new0(void *, events);
     for (guint i = 0; done && i < events; i++)
-        done = try(s, "cuEventCreate",
-                   s->driver.event_create(&lane->events[i], 0));
-    if (!done || !try(s, "cuEventRecord",
-                      s->driver.event_record(lane->base, lane->stream)))
+        done = cuda_ok(s, "cuEventCreate",
+                       s->driver.event_create(&own->events[i], 0));
+    if (!done || !cuda_ok(s, "cuEventRecord",
+                          s->driver.event_record(own->base, own->stream)))
         return false;
-    done = try(s, "cuStreamSynchronize", s->driver.stream_wait(lane->stream));
-    lane->base_time = topo_now() - s->begun;
+    done =
+        cuda_ok(s, "cuStreamSynchronize", s->driver.stream_wait(own->stream));
+    own->base_time = topo_now() - s->begun;
     return done;
 }
 
-static void lane_free(state_t *s, guint from, guint to)
+static void stream_close(state_t *s, guint from, guint to)
 {
-    lane_t *lane = lane_of(s, from, to);
+    pair_stream_t *own = stream_of(s, from, to);
 
-    if (!lane->events)
+    if (!own->events)
         return;
     s->driver.context_set(owner(s, from, to)->context);
     for (guint i = 0; i <= s->pairs->copies.iterations; i++)
-        if (lane->events[i])
-            s->driver.event_destroy(lane->events[i]);
-    if (lane->base)
-        s->driver.event_destroy(lane->base);
-    if (lane->stream)
-        s->driver.stream_destroy(lane->stream);
-    g_free(lane->events);
+        if (own->events[i])
+            s->driver.event_destroy(own->events[i]);
+    if (own->base)
+        s->driver.event_destroy(own->base);
+    if (own->stream)
+        s->driver.stream_destroy(own->stream);
+    g_free(own->events);
 }
 
 static bool gpu_open(state_t *s, guint index)
 {
     gpu_t *gpu = &s->gpus[index];
 
-    return try(s, "cuDevicePrimaryCtxRetain",
-               s->driver.context_retain(&gpu->context, gpu->device)) &&
+    return cuda_ok(s, "cuDevicePrimaryCtxRetain",
+                   s->driver.context_retain(&gpu->context, gpu->device)) &&
            set_device(s, gpu) &&
-           try(s, "cuMemAlloc (smaller --elements need less memory)",
-               s->driver.memory_alloc(&gpu->source, s->bytes)) &&
-           try(s, "cuMemAlloc (smaller --elements need less memory)",
-               s->driver.memory_alloc(&gpu->dest, s->bytes)) &&
-           try(s, "cuMemsetD8",
-               s->driver.memory_set(gpu->source, (unsigned char)pattern(index),
-                                    s->bytes));
+           cuda_ok(s, "cuMemAlloc (smaller --elements need less memory)",
+                   s->driver.memory_alloc(&gpu->source, s->bytes)) &&
+           cuda_ok(s, "cuMemAlloc (smaller --elements need less memory)",
+                   s->driver.memory_alloc(&gpu->dest, s->bytes)) &&
+           cuda_ok(s, "cuMemsetD8",
+                   s->driver.memory_set(gpu->source,
+                                        (unsigned char)topo_pattern(index),
+                                        s->bytes)) &&
+           cuda_ok(s, "cuCtxSynchronize", s->driver.context_wait());
 }
 
 static void gpu_close(state_t *s, guint index)
@@ -357,12 +407,12 @@ static void gpu_close(state_t *s, guint index)
 static bool host_open(state_t *s)
 {
     if (!set_device(s, &s->gpus[0]) ||
-        !try(s, "cuMemAllocHost",
-             s->driver.host_alloc((void **)&s->host_source, s->bytes)) ||
-        !try(s, "cuMemAllocHost",
-             s->driver.host_alloc((void **)&s->host_dest, s->bytes)))
+        !cuda_ok(s, "cuMemAllocHost",
+                 s->driver.host_alloc((void **)&s->host_source, s->bytes)) ||
+        !cuda_ok(s, "cuMemAllocHost",
+                 s->driver.host_alloc((void **)&s->host_dest, s->bytes)))
         return false;
-    memset(s->host_source, pattern(s->count), s->bytes);
+    memset(s->host_source, topo_pattern(s->count), s->bytes);
     return true;
 }
 
@@ -377,7 +427,7 @@ static bool open_all(state_t *s)
         return false;
     /* The host has no pair with itself. */
     for (guint i = 0; i < count * count - 1; i++)
-        if (!lane_new(s, i / count, i % count))
+        if (!stream_open(s, i / count, i % count))
             return false;
     return true;
 }
@@ -387,7 +437,7 @@ static void close_all(state_t *s)
     const guint count = s->pairs->count;
 
     for (guint i = 0; i < count * count - 1; i++)
-        lane_free(s, i / count, i % count);
+        stream_close(s, i / count, i % count);
     if (s->count)
         s->driver.context_set(s->gpus[0].context);
     if (s->host_source)
@@ -435,7 +485,8 @@ static char **gpus_find(state_t *s, const topo_tree_t *tree)
         char address[ADDRESS_MOST] = "";
         gpu_t *gpu = &s->gpus[i];
 
-        if (try(s, "cuDeviceGet", s->driver.device_get(&gpu->device, (int)i)) &&
+        if (cuda_ok(s, "cuDeviceGet",
+                    s->driver.device_get(&gpu->device, (int)i)) &&
             !s->driver.device_address(address, sizeof address, gpu->device))
             gpu->node = topo_tree_find(tree, address);
         names[i] = g_strdup_printf("cuda%u", i);
@@ -457,11 +508,12 @@ static void devices_run(state_t *s, const topo_tree_t *tree,
     for (guint i = 0; i < s->pairs->count * s->pairs->count; i++)
         s->pairs->pairs[i].path =
             path_of(s, i / s->pairs->count, i % s->pairs->count);
-    s->lanes = g_new0(lane_t, (gsize)s->pairs->count * s->pairs->count);
+    s->streams =
+        g_new0(pair_stream_t, (gsize)s->pairs->count * s->pairs->count);
     if (!s->problem && open_all(s))
-        measure(s);
+        measure_all(s);
     close_all(s);
-    g_free(s->lanes);
+    g_free(s->streams);
     g_free(s->gpus);
 }
 
@@ -473,7 +525,7 @@ topo_pairs_t *topo_devices(const topo_tree_t *tree, const topo_copies_t *copies,
 
     s.problem = topo_driver_load(&s.driver);
     if (!s.problem)
-        try(&s, "cuDeviceGetCount", s.driver.device_count(&count));
+        cuda_ok(&s, "cuDeviceGetCount", s.driver.device_count(&count));
     if (!s.problem && count < 1)
         s.problem = g_strdup("CUDA shows no device to this process");
     if (!s.problem) {

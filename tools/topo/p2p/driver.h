@@ -12,12 +12,12 @@ typedef struct {
     int (*init)(unsigned flags);
     int (*device_count)(int *ret_count);
     int (*device_get)(int *ret_device, int ordinal);
-    int (*device_name)(char *name, int size, int device);
     int (*device_address)(char *address, int size, int device);
     int (*can_access)(int *ret_can, int device, int peer);
     int (*context_retain)(void **ret_context, int device);
     int (*context_release)(int device);
     int (*context_set)(void *context);
+    int (*context_wait)(void);
     int (*access_enable)(void *peer_context, unsigned flags);
     int (*memory_alloc)(uint64_t *ret_memory, size_t bytes);
     int (*memory_free)(uint64_t memory);

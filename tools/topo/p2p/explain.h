@@ -5,7 +5,7 @@
 
 #include "tools/topo/p2p/pairs.h"
 
-/* Pairs of different ends that are connected in one way. */
+/* Pairs of different ends that are connected in one mode. */
 typedef struct {
     const topo_path_t *path; /* of the pairs */
     guint count; /* pairs */

@@ -13,16 +13,17 @@
 #define UNKNOWN 0xe4e4e4
 #define WRAP 110 /* letters of a line */
 
-static topo_grid_t *rates_grid(const topo_pairs_t *pairs, topo_way_t way)
+static topo_grid_t *rates_grid(const topo_pairs_t *pairs, topo_mode_t mode)
 {
     topo_grid_t *grid =
         topo_grid_new(g_strdup_printf("GB/s between %s, %s", pairs->what,
-                                      topo_way_words(way)),
+                                      topo_mode_words(mode)),
                       pairs->names, pairs->count);
+    const topo_rates_t rates = topo_rates(pairs, mode);
 
     for (guint i = 0; i < pairs->count * pairs->count; i++) {
         const double rate =
-            topo_pair_rate(pairs, i / pairs->count, i % pairs->count, way);
+            topo_pair_rate(pairs, i / pairs->count, i % pairs->count, mode);
         topo_cell_t *cell = &grid->cells[i];
 
         cell->below = g_strdup(pairs->pairs[i].path.word);
@@ -30,7 +31,7 @@ static topo_grid_t *rates_grid(const topo_pairs_t *pairs, topo_way_t way)
         if (rate <= 0)
             continue;
         cell->text = g_strdup_printf("%.3g", rate);
-        cell->colour = topo_level_colour(topo_rate_level(pairs, way, rate));
+        cell->colour = topo_level_colour(topo_rates_level(&rates, rate));
     }
     return grid;
 }
@@ -107,9 +108,9 @@ char *topo_heat(const GPtrArray *list, const char *path)
     for (guint i = 0; i < list->len; i++) {
         const topo_pairs_t *pairs = g_ptr_array_index(list, i);
 
-        for (topo_way_t way = TOPO_ALONE; way < TOPO_WAYS; way++)
-            if (topo_pairs_have(pairs, way))
-                g_ptr_array_add(grids, rates_grid(pairs, way));
+        for (topo_mode_t mode = TOPO_ALONE; mode < TOPO_MODES; mode++)
+            if (topo_pairs_have(pairs, mode))
+                g_ptr_array_add(grids, rates_grid(pairs, mode));
         g_ptr_array_add(grids, latencies_grid(pairs));
         add_explanation(lines, pairs);
     }

@@ -101,6 +101,34 @@ static const char *options_end(topo_p2p_t *o)
     return NULL;
 }
 
+/* Whether a file can be written, before minutes of measuring. */
+static char *path_problem(const char *option, const char *path)
+{
+    tool_save_t *save = tool_save_new(path);
+    char *problem =
+        save ? NULL
+             : g_strdup_printf("%s %s: %s", option, path, g_strerror(errno));
+
+    if (save)
+        tool_save_end(save, NULL);
+    return problem;
+}
+
+static char *outputs_problem(const topo_p2p_t *o)
+{
+    char *problem = o->trace ? path_problem("--trace", o->trace) : NULL;
+
+    if (problem || !o->output)
+        return problem;
+    if (!o->format && tool_canvas_is_picture(o->output)) {
+        tool_canvas_t *canvas = tool_canvas_new(o->output, 1, 1, &problem);
+
+        tool_canvas_end(canvas, false);
+        return problem;
+    }
+    return path_problem("--output", o->output);
+}
+
 static int text_save(const char *option, const char *path, const char *text)
 {
     tool_save_t *save = tool_save_new(path);
@@ -173,7 +201,8 @@ static topo_copies_t copies_of(const topo_p2p_t *options)
     return (topo_copies_t){.tensors = (guint)options->tensors,
                            .elements = (gsize)options->elements,
                            .iterations = (guint)options->iterations,
-                           .warmups = (guint)options->warmups};
+                           .warmups = (guint)options->warmups,
+                           .traced = options->trace != NULL};
 }
 
 static void pairs_clear(void *pairs)
@@ -240,45 +269,52 @@ static int fail_rank(const char *what)
     return TOOL_FAILED;
 }
 
-static int rank_fail(const topo_p2p_t *options, dscomm_status_t status,
-                     int rank)
+/* Tells, on rank 0, why there are no figures. */
+static int outcome_tell(const topo_copies_t *copies, topo_outcome_t outcome,
+                        int rank)
 {
-    const topo_copies_t copies = copies_of(options);
-
-    if (status != DSCOMM_ERR_NO_MEMORY && status != DSCOMM_ERR_INTERNAL)
-        return fail_rank("copies");
     if (rank)
         return TOOL_FAILED;
-    if (status == DSCOMM_ERR_INTERNAL)
+    if (outcome == TOPO_WRONG)
         return fail("a rank has received other bytes than were sent");
     return tool_fail(TOOL_FAILED, "topo",
                      "a host has no memory for twice %.4g MB for each of its "
-                     "ranks, or this is more than half of what it has: use "
+                     "ranks, or this is more than half of what is free: use "
                      "smaller --elements",
-                     (double)topo_copies_bytes(&copies) / 1e6);
+                     (double)topo_copies_bytes(copies) / 1e6);
+}
+
+/* Returns TOOL_OK if so many ranks can be measured. */
+static int ranks_check(const topo_p2p_t *options, int ranks, int rank)
+{
+    if (ranks >= 2 && (!options->rank_count || options->rank_count == ranks))
+        return TOOL_OK;
+    if (rank)
+        return TOOL_USAGE;
+    if (ranks < 2)
+        return tool_fail(TOOL_USAGE, "topo",
+                         "--ranks needs at least two ranks: give -n, or use a "
+                         "launcher");
+    return tool_fail(TOOL_USAGE, "topo",
+                     "-n %d: the launcher has started %d ranks; leave -n out",
+                     options->rank_count, ranks);
 }
 
 static int rank_run(const topo_p2p_t *options,
                     const dscomm_topology_t *topology, dscomm_group_t *world)
 {
     const topo_copies_t copies = copies_of(options);
-    const int ranks = dscomm_group_size(world);
+    const int rank = dscomm_group_rank(world);
     GPtrArray *list = g_ptr_array_new_with_free_func(pairs_clear);
+    topo_outcome_t outcome = TOPO_MEASURED;
     topo_pairs_t *pairs = NULL;
-    dscomm_status_t result;
-    int status = TOOL_OK;
+    int status = ranks_check(options, dscomm_group_size(world), rank);
 
-    if (options->rank_count && options->rank_count != ranks)
-        status = tool_fail(TOOL_USAGE, "topo",
-                           "-n %d: the launcher has started %d ranks; leave "
-                           "-n out",
-                           options->rank_count, ranks);
-    else if (ranks < 2)
-        status = tool_fail(TOOL_USAGE, "topo",
-                           "--ranks needs at least two ranks: give -n, or use "
-                           "a launcher");
-    else if ((result = topo_ranks(world, topology, &copies, &pairs)) < 0)
-        status = rank_fail(options, result, dscomm_group_rank(world));
+    if (status == TOOL_OK &&
+        topo_ranks(world, topology, &copies, &outcome, &pairs) < 0)
+        status = fail_rank("copies");
+    else if (outcome != TOPO_MEASURED)
+        status = outcome_tell(&copies, outcome, rank);
     if (pairs) {
         g_ptr_array_add(list, pairs);
         status = show(options, list);
@@ -319,10 +355,17 @@ int topo_p2p(topo_p2p_t *options, char **words)
 {
     const char *problem = options_end(options);
     dscomm_topology_t *topology;
+    char *why;
     int status;
 
     if (problem)
         return tool_fail(TOOL_USAGE, "topo", "%s", problem);
+    why = outputs_problem(options);
+    if (why) {
+        status = fail(why);
+        g_free(why);
+        return status;
+    }
     if (!options->ranks)
         return here(options);
     topology = tool_topology_new(false);

@@ -9,7 +9,7 @@
 
 static const struct {
     const char *name, *words;
-} ways[TOPO_WAYS] = {
+} modes[TOPO_MODES] = {
     [TOPO_ALONE] = {"alone", "one pair at a time"},
     [TOPO_STAGED] = {"staged", "one pair at a time, through the host"},
     [TOPO_BOTH] = {"both", "both directions of a pair at once, their sum"},
@@ -54,38 +54,54 @@ gsize topo_copies_bytes(const topo_copies_t *copies)
 }
 
 double topo_pair_rate(const topo_pairs_t *pairs, guint from, guint to,
-                      topo_way_t way)
+                      topo_mode_t mode)
 {
-    const double time = topo_pair(pairs, from, to)->times[way];
+    const double time = topo_pair(pairs, from, to)->times[mode];
     const double bytes = (double)topo_copies_bytes(&pairs->copies);
 
-    return time > 0 ? bytes * (way == TOPO_BOTH ? 2 : 1) / time / 1e3 : 0;
+    return time > 0 ? bytes * (mode == TOPO_BOTH ? 2 : 1) / time / 1e3 : 0;
 }
 
-bool topo_pairs_have(const topo_pairs_t *pairs, topo_way_t way)
+bool topo_pairs_have(const topo_pairs_t *pairs, topo_mode_t mode)
 {
     for (guint i = 0; i < pairs->count * pairs->count; i++)
-        if (pairs->pairs[i].times[way] > 0)
+        if (pairs->pairs[i].times[mode] > 0)
             return true;
     return false;
 }
 
-void topo_slice_add(topo_pairs_t *pairs, guint from, guint to, topo_way_t way,
+void topo_slice_add(topo_pairs_t *pairs, guint from, guint to, topo_mode_t mode,
                     double start, double length)
 {
-    const topo_slice_t slice = {from, to, way, start, length};
+    const topo_slice_t slice = {from, to, mode, start, length};
 
-    g_array_append_val(pairs->slices, slice);
+    if (pairs->copies.traced)
+        g_array_append_val(pairs->slices, slice);
 }
 
-const char *topo_way_name(topo_way_t way)
+char topo_pattern(guint end)
 {
-    return ways[way].name;
+    return (char)(end % 251 + 1);
 }
 
-const char *topo_way_words(topo_way_t way)
+gsize topo_wrong(const char *bytes, gsize count, guint from)
 {
-    return ways[way].words;
+    const char want = topo_pattern(from);
+    gsize wrong = 0;
+
+    for (gsize i = 0; i < count; i++)
+        wrong += bytes[i] != want;
+    return wrong;
+}
+
+const char *topo_mode_name(topo_mode_t mode)
+{
+    return modes[mode].name;
+}
+
+const char *topo_mode_words(topo_mode_t mode)
+{
+    return modes[mode].words;
 }
 
 static int compare(const void *a, const void *b)

@@ -12,6 +12,7 @@ typedef struct {
     guint tensors;
     gsize elements; /* float32, of each tensor */
     guint iterations, warmups; /* for each figure */
+    bool traced; /* repetitions are kept */
 } topo_copies_t;
 
 typedef enum {
@@ -19,8 +20,8 @@ typedef enum {
     TOPO_STAGED, /* the same, through the host, where peer access is possible */
     TOPO_BOTH, /* both directions of one pair at once */
     TOPO_TOGETHER, /* all pairs at once, or as many as have ends of their own */
-    TOPO_WAYS
-} topo_way_t;
+    TOPO_MODES
+} topo_mode_t;
 
 /* How two ends are connected. */
 typedef struct {
@@ -32,14 +33,14 @@ typedef struct {
 
 typedef struct {
     topo_path_t path;
-    double times[TOPO_WAYS]; /* medians, of all tensors; 0: not measured */
+    double times[TOPO_MODES]; /* medians, of all tensors; 0: not measured */
     double latency; /* of the smallest copy or message; 0: not measured */
 } topo_pair_t;
 
 /* One repetition. */
 typedef struct {
     guint from, to;
-    topo_way_t way;
+    topo_mode_t mode;
     double start, length; /* since the first one's clock began */
 } topo_slice_t;
 
@@ -63,15 +64,21 @@ topo_pair_t *topo_pair(const topo_pairs_t *pairs, guint from, guint to);
 gsize topo_copies_bytes(const topo_copies_t *copies);
 /* 10^9 bytes a second, of both directions for TOPO_BOTH; 0: not measured. */
 double topo_pair_rate(const topo_pairs_t *pairs, guint from, guint to,
-                      topo_way_t way);
-/* Whether one pair was measured in this way. */
-bool topo_pairs_have(const topo_pairs_t *pairs, topo_way_t way);
-void topo_slice_add(topo_pairs_t *pairs, guint from, guint to, topo_way_t way,
+                      topo_mode_t mode);
+/* Whether one pair was measured in this mode. */
+bool topo_pairs_have(const topo_pairs_t *pairs, topo_mode_t mode);
+/* Notes a repetition, if copies are traced. */
+void topo_slice_add(topo_pairs_t *pairs, guint from, guint to, topo_mode_t mode,
                     double start, double length);
 
-/* The name of a way in JSON and traces, and in words; static. */
-const char *topo_way_name(topo_way_t way);
-const char *topo_way_words(topo_way_t way);
+/* The name of a mode in JSON and traces, and in words; static. */
+const char *topo_mode_name(topo_mode_t mode);
+const char *topo_mode_words(topo_mode_t mode);
+
+/* The byte of which an end's tensors consist, and the number of bytes that are
+ * not that of the end from. */
+char topo_pattern(guint end);
+gsize topo_wrong(const char *bytes, gsize count, guint from);
 
 /* Sorts values; 0 if there are none. */
 double topo_median(double *values, guint count);

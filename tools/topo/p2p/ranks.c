@@ -6,12 +6,12 @@
 
 #include "tools/topo/p2p/ranks.h"
 
+#include "tools/common/memory.h"
 #include "tools/topo/p2p/near.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 /* Round trips of a message for one figure of latency, such figures, and bytes
@@ -26,13 +26,20 @@ enum { TAG_READY = 1 << 20, TAG_DONE, TAG_TRIP, TAG_SLICES };
 typedef struct {
     char host[64];
     char processors[256]; /* if they are in one core, else "" */
+    double now; /* by its clock */
 } place_t;
 
 /* A rank's figures of the pair that goes from it to another. */
 typedef struct {
-    double times[TOPO_WAYS], latency;
+    double times[TOPO_MODES], latency;
     int near;
 } figure_t;
+
+/* Works that were started. */
+typedef struct {
+    dscomm_work_t **list;
+    size_t count;
+} works_t;
 
 typedef struct {
     dscomm_group_t *group;
@@ -40,36 +47,24 @@ typedef struct {
     const topo_copies_t *copies;
     guint rank, ranks;
     char *source, *dest;
-    dscomm_work_t **works;
-    size_t work_count;
+    works_t sends, receives;
     figure_t *figures; /* ranks * ranks; this rank writes its own row */
     GArray *slices; /* topo_slice_t of this rank */
     double begun;
     gint64 wrong;
 } state_t;
 
-static char pattern(guint rank)
-{
-    return (char)(rank % 251 + 1);
-}
-
-/* Notes a work that dscomm_isend() or dscomm_irecv() has started. */
-static dscomm_work_t **next_work(state_t *s)
-{
-    return &s->works[s->work_count++];
-}
-
 /* Waits for all works; status is that of the calls before. */
-static dscomm_status_t finish(state_t *s, dscomm_status_t status)
+static dscomm_status_t works_finish(works_t *works, dscomm_status_t status)
 {
     const dscomm_status_t waited =
-        dscomm_work_wait_all(s->works, s->work_count, -1);
+        dscomm_work_wait_all(works->list, works->count, -1);
 
-    for (size_t i = 0; i < s->work_count; i++) {
-        dscomm_work_free(s->works[i]);
-        s->works[i] = NULL;
+    for (size_t i = 0; i < works->count; i++) {
+        dscomm_work_free(works->list[i]);
+        works->list[i] = NULL;
     }
-    s->work_count = 0;
+    works->count = 0;
     return status < 0 ? status : waited;
 }
 
@@ -80,7 +75,8 @@ static dscomm_status_t send_tensors(state_t *s, int to)
 
     for (guint i = 0; i < s->copies->tensors && status >= 0; i++)
         status = dscomm_isend(s->group, (float *)(void *)s->source + i * count,
-                              count, DSCOMM_FLOAT32, to, (int)i, next_work(s));
+                              count, DSCOMM_FLOAT32, to, (int)i,
+                              &s->sends.list[s->sends.count++]);
     return status;
 }
 
@@ -90,10 +86,18 @@ static dscomm_status_t receive_tensors(state_t *s, int from)
     dscomm_status_t status = DSCOMM_OK;
 
     for (guint i = 0; i < s->copies->tensors && status >= 0; i++)
-        status =
-            dscomm_irecv(s->group, (float *)(void *)s->dest + i * count, count,
-                         DSCOMM_FLOAT32, from, (int)i, next_work(s));
+        status = dscomm_irecv(s->group, (float *)(void *)s->dest + i * count,
+                              count, DSCOMM_FLOAT32, from, (int)i,
+                              &s->receives.list[s->receives.count++]);
     return status;
+}
+
+static dscomm_status_t send_token(state_t *s, int to, int tag)
+{
+    static const char token = 1;
+
+    return dscomm_isend(s->group, &token, 1, DSCOMM_UINT8, to, tag,
+                        &s->sends.list[s->sends.count++]);
 }
 
 static dscomm_status_t receive_token(state_t *s, int from, int tag)
@@ -109,43 +113,30 @@ static dscomm_status_t receive_token(state_t *s, int from, int tag)
 static dscomm_status_t exchange(state_t *s, int to, int from, double *ret_start,
                                 double *ret_stop)
 {
-    static const char token = 1;
-    dscomm_status_t status = DSCOMM_OK, result;
+    dscomm_status_t status = DSCOMM_OK;
 
     if (from >= 0) {
         status = receive_tensors(s, from);
         if (status >= 0)
-            status = dscomm_isend(s->group, &token, 1, DSCOMM_UINT8, from,
-                                  TAG_READY, next_work(s));
+            status = send_token(s, from, TAG_READY);
     }
     if (status >= 0 && to >= 0)
         status = receive_token(s, to, TAG_READY);
     *ret_start = topo_now();
     if (status >= 0 && to >= 0)
         status = send_tensors(s, to);
-    status = finish(s, status);
+    status = works_finish(&s->receives, status);
     if (status >= 0 && from >= 0)
-        status = dscomm_isend(s->group, &token, 1, DSCOMM_UINT8, from, TAG_DONE,
-                              next_work(s));
+        status = send_token(s, from, TAG_DONE);
     if (status >= 0 && to >= 0)
         status = receive_token(s, to, TAG_DONE);
     *ret_stop = topo_now();
-    result = finish(s, status);
-    return result;
-}
-
-static void check(state_t *s, int from)
-{
-    const gsize bytes = topo_copies_bytes(s->copies);
-    const char want = pattern((guint)from);
-
-    for (gsize i = 0; i < bytes; i++)
-        s->wrong += s->dest[i] != want;
+    return works_finish(&s->sends, status);
 }
 
 /* Exchanges as often as a figure needs. */
 static dscomm_status_t measure_copies(state_t *s, int to, int from,
-                                      topo_way_t way)
+                                      topo_mode_t mode)
 {
     const topo_copies_t *copies = s->copies;
     double *times = g_new(double, copies->iterations);
@@ -162,17 +153,18 @@ static dscomm_status_t measure_copies(state_t *s, int to, int from,
         if (i < copies->warmups)
             continue;
         times[i - copies->warmups] = stop - start;
-        if (to >= 0) {
-            const topo_slice_t slice = {s->rank, (guint)to, way,
+        if (to >= 0 && copies->traced) {
+            const topo_slice_t slice = {s->rank, (guint)to, mode,
                                         start - s->begun, stop - start};
 
             g_array_append_val(s->slices, slice);
         }
     }
     if (status >= 0 && from >= 0)
-        check(s, from);
+        s->wrong +=
+            (gint64)topo_wrong(s->dest, topo_copies_bytes(copies), (guint)from);
     if (status >= 0 && to >= 0)
-        s->figures[s->rank * s->ranks + (guint)to].times[way] =
+        s->figures[s->rank * s->ranks + (guint)to].times[mode] =
             topo_median(times, copies->iterations);
     g_free(times);
     return status;
@@ -228,7 +220,7 @@ static dscomm_status_t measure_pair(state_t *s, guint from, guint to)
     return status;
 }
 
-static dscomm_status_t measure(state_t *s)
+static dscomm_status_t measure_all(state_t *s)
 {
     dscomm_status_t status = DSCOMM_OK;
 
@@ -266,21 +258,34 @@ static topo_near_t near_of(const state_t *s, const place_t *own,
     return near == TOPO_NEAR_SELF ? TOPO_NEAR_SMT : near;
 }
 
-/* Fills the nearness of this rank's row, and counts the ranks of its host. */
+/* Notes the processors of this rank, if they are in one core. They may have
+ * changed since the topology was read. */
+static void place_processors(const dscomm_topology_t *topology, place_t *own)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+
+    if (hwloc_get_cpubind(topology->hwloc, set, HWLOC_CPUBIND_THREAD) == 0 &&
+        dscomm_priv_topology_count_cores(topology, set) == 1)
+        hwloc_bitmap_list_snprintf(own->processors, sizeof own->processors,
+                                   set);
+    hwloc_bitmap_free(set);
+}
+
+/* Fills the nearness of this rank's row, counts the ranks of its host, and has
+ * all of rank 0's host count time from the same moment. */
 static dscomm_status_t places_share(state_t *s, guint *ret_locals)
 {
-    place_t own = {"", ""}, *all = g_new0(place_t, s->ranks);
+    place_t own = {"", "", topo_now()}, *all = g_new0(place_t, s->ranks);
     dscomm_status_t status;
 
     if (gethostname(own.host, sizeof own.host - 1) != 0)
         g_strlcpy(own.host, "unknown", sizeof own.host);
-    if (s->topology && dscomm_priv_topology_count_cores(
-                           s->topology, s->topology->allowed) == 1)
-        hwloc_bitmap_list_snprintf(own.processors, sizeof own.processors,
-                                   s->topology->allowed);
+    if (s->topology)
+        place_processors(s->topology, &own);
     status =
         dscomm_all_gather(s->group, &own, all, sizeof own, DSCOMM_UINT8, NULL);
     *ret_locals = 0;
+    s->begun = strcmp(all[0].host, own.host) ? own.now : all[0].now;
     for (guint i = 0; i < s->ranks && status >= 0; i++) {
         *ret_locals += !strcmp(all[i].host, own.host);
         s->figures[s->rank * s->ranks + i].near =
@@ -291,12 +296,11 @@ static dscomm_status_t places_share(state_t *s, guint *ret_locals)
 }
 
 /* Allocates the tensors; all ranks learn whether all have them. */
-static dscomm_status_t tensors_get(state_t *s, guint locals)
+static dscomm_status_t tensors_get(state_t *s, guint locals,
+                                   topo_outcome_t *ret_outcome)
 {
     const gsize bytes = topo_copies_bytes(s->copies);
-    struct sysinfo info;
-    int enough = sysinfo(&info) != 0 ||
-                 bytes * 2 * locals <= (gsize)info.totalram * info.mem_unit / 2;
+    int enough = bytes * 2 * locals <= tool_memory_available() / 2;
     dscomm_status_t status;
 
     if (enough) {
@@ -306,10 +310,10 @@ static dscomm_status_t tensors_get(state_t *s, guint locals)
     }
     status = dscomm_all_reduce(s->group, &enough, &enough, 1, DSCOMM_INT32,
                                DSCOMM_MIN, NULL);
-    if (status < 0 || !enough)
-        return status < 0 ? status : DSCOMM_ERR_NO_MEMORY;
-    memset(s->source, pattern(s->rank), bytes);
-    return DSCOMM_OK;
+    *ret_outcome = enough ? TOPO_MEASURED : TOPO_NO_MEMORY;
+    if (status >= 0 && enough)
+        memset(s->source, topo_pattern(s->rank), bytes);
+    return status;
 }
 
 /* Sends the slices of all ranks to rank 0. */
@@ -353,7 +357,7 @@ static topo_pairs_t *pairs_of(const state_t *s)
 }
 
 /* Puts all rows together on rank 0. */
-static dscomm_status_t gather(state_t *s, topo_pairs_t **ret_pairs)
+static dscomm_status_t pairs_gather(state_t *s, topo_pairs_t **ret_pairs)
 {
     const size_t row = s->ranks * sizeof(figure_t);
     topo_pairs_t *pairs = s->rank ? NULL : pairs_of(s);
@@ -375,18 +379,38 @@ static dscomm_status_t gather(state_t *s, topo_pairs_t **ret_pairs)
     return status;
 }
 
-/* ERR_INTERNAL on all ranks if one has received wrong bytes. */
-static dscomm_status_t agree(state_t *s)
+/* All ranks learn whether one has received wrong bytes. */
+static dscomm_status_t wrong_share(state_t *s, topo_outcome_t *ret_outcome)
 {
-    dscomm_status_t status = dscomm_all_reduce(
+    const dscomm_status_t status = dscomm_all_reduce(
         s->group, &s->wrong, &s->wrong, 1, DSCOMM_INT64, DSCOMM_SUM, NULL);
 
-    return status >= 0 && s->wrong ? DSCOMM_ERR_INTERNAL : status;
+    *ret_outcome = s->wrong ? TOPO_WRONG : TOPO_MEASURED;
+    return status;
+}
+
+static dscomm_status_t ranks_run(state_t *s, topo_outcome_t *ret_outcome,
+                                 topo_pairs_t **ret_pairs)
+{
+    guint locals = 0;
+    dscomm_status_t status = places_share(s, &locals);
+
+    if (status >= 0)
+        status = tensors_get(s, locals, ret_outcome);
+    if (status < 0 || *ret_outcome != TOPO_MEASURED)
+        return status;
+    status = measure_all(s);
+    if (status >= 0)
+        status = wrong_share(s, ret_outcome);
+    if (status < 0 || *ret_outcome != TOPO_MEASURED)
+        return status;
+    return pairs_gather(s, ret_pairs);
 }
 
 dscomm_status_t topo_ranks(dscomm_group_t *group,
                            const dscomm_topology_t *topology,
                            const topo_copies_t *copies,
+                           topo_outcome_t *ret_outcome,
                            topo_pairs_t **ret_pairs)
 {
     state_t s = {.group = group,
@@ -394,25 +418,18 @@ dscomm_status_t topo_ranks(dscomm_group_t *group,
                  .copies = copies,
                  .rank = (guint)dscomm_group_rank(group),
                  .ranks = (guint)dscomm_group_size(group)};
-    guint locals = 0;
     dscomm_status_t status;
 
     *ret_pairs = NULL;
-    s.works = g_new0(dscomm_work_t *, 2 * (gsize)copies->tensors + 2);
+    /* tensors and two tokens */
+    s.sends.list = g_new0(dscomm_work_t *, (gsize)copies->tensors + 2);
+    s.receives.list = g_new0(dscomm_work_t *, copies->tensors);
     s.figures = g_new0(figure_t, (gsize)s.ranks * s.ranks);
     s.slices = g_array_new(FALSE, FALSE, sizeof(topo_slice_t));
-    status = places_share(&s, &locals);
-    if (status >= 0)
-        status = tensors_get(&s, locals);
-    s.begun = topo_now();
-    if (status >= 0)
-        status = measure(&s);
-    if (status >= 0)
-        status = agree(&s);
-    if (status >= 0)
-        status = gather(&s, ret_pairs);
+    status = ranks_run(&s, ret_outcome, ret_pairs);
     g_array_unref(s.slices);
-    g_free(s.works);
+    g_free(s.sends.list);
+    g_free(s.receives.list);
     g_free(s.figures);
     free(s.source);
     free(s.dest);

@@ -8,12 +8,20 @@
 
 #include <dscomm/dscomm.h>
 
+/* What all ranks agree on. */
+typedef enum {
+    TOPO_MEASURED,
+    TOPO_NO_MEMORY, /* a rank's host has not enough */
+    TOPO_WRONG /* a rank has received other bytes than were sent */
+} topo_outcome_t;
+
 /* Measures the pairs of group's ranks; collective, with equal arguments.
- * topology may be NULL. On rank 0 *ret_pairs is the result, else NULL.
- * ERR_NO_MEMORY on all ranks if there is not enough on one. */
+ * topology may be NULL. *ret_outcome is set if no call fails; on rank 0
+ * *ret_pairs is the result then if it is TOPO_MEASURED, else NULL. */
 dscomm_status_t topo_ranks(dscomm_group_t *group,
                            const dscomm_topology_t *topology,
                            const topo_copies_t *copies,
+                           topo_outcome_t *ret_outcome,
                            topo_pairs_t **ret_pairs);
 
 #endif

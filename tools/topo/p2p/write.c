@@ -17,20 +17,28 @@
 /* Slowest to fastest, of a terminal's 256 colours: background of a cell. */
 static const int colours[] = {160, 166, 172, 142, 106, 70, 28};
 
-double topo_rate_level(const topo_pairs_t *pairs, topo_way_t way, double rate)
+topo_rates_t topo_rates(const topo_pairs_t *pairs, topo_mode_t mode)
 {
-    double low = INFINITY, high = 0;
+    topo_rates_t rates = {0, 0};
 
     for (guint i = 0; i < pairs->count * pairs->count; i++) {
-        const double other =
-            topo_pair_rate(pairs, i / pairs->count, i % pairs->count, way);
+        const double rate =
+            topo_pair_rate(pairs, i / pairs->count, i % pairs->count, mode);
 
-        if (other <= 0)
+        if (rate <= 0)
             continue;
-        low = MIN(low, other);
-        high = MAX(high, other);
+        rates.low = rates.low > 0 ? MIN(rates.low, rate) : rate;
+        rates.high = MAX(rates.high, rate);
     }
-    return high > low ? 1 - log(high / rate) / log(MAX(high / low, SCALE)) : 1;
+    return rates;
+}
+
+double topo_rates_level(const topo_rates_t *rates, double rate)
+{
+    return rates->high > rates->low
+               ? 1 - log(rates->high / rate) /
+                         log(MAX(rates->high / rates->low, SCALE))
+               : 1;
 }
 
 static guint name_width(const topo_pairs_t *pairs)
@@ -53,11 +61,12 @@ static void append_head(const topo_pairs_t *pairs, const char *what,
     g_string_append_c(text, '\n');
 }
 
-/* Appends a rate and the path's word. */
+/* Appends a rate and the path's word; rates: for its colour, or NULL. */
 static void append_rate(const topo_pairs_t *pairs, guint from, guint to,
-                        topo_way_t way, bool coloured, GString *text)
+                        topo_mode_t mode, const topo_rates_t *rates,
+                        GString *text)
 {
-    const double rate = topo_pair_rate(pairs, from, to, way);
+    const double rate = topo_pair_rate(pairs, from, to, mode);
     const int last = (int)G_N_ELEMENTS(colours) - 1;
     char *number = rate <= 0 ? g_strdup("-")
                    : rate < 1
@@ -65,29 +74,30 @@ static void append_rate(const topo_pairs_t *pairs, guint from, guint to,
                        : g_strdup_printf("%.*f", rate < 10 ? 2 : 1, rate);
 
     g_string_append_c(text, ' ');
-    if (coloured && rate > 0)
+    if (rates && rate > 0)
         g_string_append_printf(
             text, "\033[97;48;5;%dm",
-            colours[(int)(topo_rate_level(pairs, way, rate) * last + 0.5)]);
+            colours[(int)(topo_rates_level(rates, rate) * last + 0.5)]);
     g_string_append_printf(text, "%7s %-4s", number,
                            topo_pair(pairs, from, to)->path.word);
-    if (coloured && rate > 0)
+    if (rates && rate > 0)
         g_string_append(text, "\033[0m");
     g_free(number);
 }
 
-static void append_rates(const topo_pairs_t *pairs, topo_way_t way,
+static void append_rates(const topo_pairs_t *pairs, topo_mode_t mode,
                          bool coloured, GString *text)
 {
+    const topo_rates_t rates = topo_rates(pairs, mode);
     const guint width = name_width(pairs);
     char *what = g_strdup_printf("GB/s, %s (from a row's end to a column's)",
-                                 topo_way_words(way));
+                                 topo_mode_words(mode));
 
     append_head(pairs, what, text);
     for (guint from = 0; from < pairs->count; from++) {
         g_string_append_printf(text, "%-*s", (int)width, pairs->names[from]);
         for (guint to = 0; to < pairs->count; to++)
-            append_rate(pairs, from, to, way, coloured, text);
+            append_rate(pairs, from, to, mode, coloured ? &rates : NULL, text);
         g_string_append_c(text, '\n');
     }
     g_free(what);
@@ -140,9 +150,9 @@ void topo_pairs_text(const GPtrArray *list, bool coloured, GString *text)
             i ? "\n" : "", pairs->count, pairs->what, pairs->copies.tensors,
             pairs->copies.elements,
             (double)topo_copies_bytes(&pairs->copies) / 1e6, pairs->how);
-        for (topo_way_t way = TOPO_ALONE; way < TOPO_WAYS; way++)
-            if (topo_pairs_have(pairs, way))
-                append_rates(pairs, way, coloured, text);
+        for (topo_mode_t mode = TOPO_ALONE; mode < TOPO_MODES; mode++)
+            if (topo_pairs_have(pairs, mode))
+                append_rates(pairs, mode, coloured, text);
         append_latencies(pairs, text);
         append_explanation(pairs, text);
     }
@@ -161,13 +171,13 @@ static void add_pair(JsonBuilder *builder, const topo_pairs_t *pairs,
         tool_json_real(builder, "limit_gb_s", "%.3f", pair->path.limit / 1e9);
     if (pair->latency > 0)
         tool_json_real(builder, "latency_us", "%.3f", pair->latency);
-    for (topo_way_t way = TOPO_ALONE; way < TOPO_WAYS; way++) {
-        if (pair->times[way] <= 0)
+    for (topo_mode_t mode = TOPO_ALONE; mode < TOPO_MODES; mode++) {
+        if (pair->times[mode] <= 0)
             continue;
-        tool_json_object(builder, topo_way_name(way));
-        tool_json_real(builder, "us", "%.3f", pair->times[way]);
+        tool_json_object(builder, topo_mode_name(mode));
+        tool_json_real(builder, "us", "%.3f", pair->times[mode]);
         tool_json_real(builder, "gb_s", "%.3f",
-                       topo_pair_rate(pairs, from, to, way));
+                       topo_pair_rate(pairs, from, to, mode));
         json_builder_end_object(builder);
     }
     json_builder_end_object(builder);
@@ -270,7 +280,7 @@ static void add_slice(JsonBuilder *builder, const topo_pairs_t *pairs,
     const gsize bytes = topo_copies_bytes(&pairs->copies);
 
     tool_json_object(builder, NULL);
-    tool_json_text(builder, "name", topo_way_name(slice->way));
+    tool_json_text(builder, "name", topo_mode_name(slice->mode));
     tool_json_text(builder, "cat", "copy");
     tool_json_text(builder, "ph", "X");
     tool_json_number(builder, "pid", first + slice->from);

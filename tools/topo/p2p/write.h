@@ -15,9 +15,14 @@ void topo_pairs_json(const GPtrArray *list, GString *text);
  * thread for each end that copies go to. */
 void topo_pairs_trace(const GPtrArray *list, GString *text);
 
-/* How a rate compares with others of its matrix: 1, the fastest, to 0, the
- * slowest, or half of the fastest if none is slower than that; on a logarithmic
- * scale. */
-double topo_rate_level(const topo_pairs_t *pairs, topo_way_t way, double rate);
+/* The rates of a matrix that differ, for levels of them: 1, the fastest, to 0,
+ * the slowest, or half of the fastest if none is slower than that; on a
+ * logarithmic scale. */
+typedef struct {
+    double low, high; /* 0: nothing was measured */
+} topo_rates_t;
+
+topo_rates_t topo_rates(const topo_pairs_t *pairs, topo_mode_t mode);
+double topo_rates_level(const topo_rates_t *rates, double rate);
 
 #endif
