@@ -145,6 +145,9 @@ m.parse(sys.argv[1])' "$scratch/heat.svg"
     ;;
 esac
 
+dscomm perf --pairs -n 2 --backend shm --elements 1000 --iters 1
+like "$status $out" '^0 Copies between 2 ranks: 10 tensors of 1000 float32' 'dscomm perf --pairs is the same'
+
 while read -r want pattern line; do
     eval "dscomm topo --p2p $line"
     is $status $want "status of: $line"

@@ -368,12 +368,34 @@ static int join_or_start(const perf_options_t *options,
                           : start_ranks(options, words);
 }
 
+/* Shows the matrix of dscomm topo --p2p --ranks, with the words after --pairs.
+ */
+static int pairs_show(int argc, char **argv)
+{
+    static const char *const first[] = {"topo", "--p2p", "--ranks"};
+    const int more = (int)G_N_ELEMENTS(first) - 2;
+    char **words = g_new0(char *, (gsize)(argc + more + 1));
+    int status;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(first); i++)
+        words[i] = (char *)first[i];
+    for (int i = 2; i < argc; i++)
+        words[i + more] = argv[i];
+    status = tool_topo(argc + more, words);
+    g_free(words);
+    return status;
+}
+
 int tool_perf(int argc, char **argv)
 {
     perf_options_t options;
-    char **words = g_strdupv(argv);
-    int status = perf_options_read(argc, argv, &options);
+    char **words;
+    int status;
 
+    if (argc > 1 && !strcmp(argv[1], "--pairs"))
+        return pairs_show(argc, argv);
+    words = g_strdupv(argv);
+    status = perf_options_read(argc, argv, &options);
     if (status == TOOL_OK && options.model_parameters) {
         status = perf_model_given(&options);
         perf_options_clear(&options);
