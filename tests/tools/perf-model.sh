@@ -74,6 +74,9 @@ perf -n 2 --model --backend tcp -t 0.0005 -b 1K -e 64K -f 8 --model-ranks 2,8 \
 is $status 0 'fitted' || echo "# $err"
 like "$out" '^# dscomm .*, model fitted by 2 ranks of backend tcp, all of one node$' 'by whom'
 like "$out" '^#   one way  .* us \+ bytes at .* GB/s.*; error: median [0-9]+ %, worst [0-9]+ %$' \
+perf --model-parameters $given --model-ranks 4 -b 0 -e 0
+is $status 0 'no bytes'
+like "$out" '^# fastest all_reduce, 4 ranks: [a-z_]+$' 'the fastest for no bytes'
     'messages, and the error of the fit'
 is "$(rows | awk '$1 == "all_reduce" { print $3 }' | sort -u | tr '\n' ' ')" \
     'bruck halving_doubling linear pairwise recursive_doubling ring tree ' \

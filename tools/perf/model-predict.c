@@ -67,7 +67,7 @@ GArray *perf_model_spans(const perf_prediction_t *p,
                          bool rules)
 {
     const bool is_sized = operation->coll != DSCOMM_COLL_BARRIER;
-    const double most = is_sized ? (double)p->options->max : 1;
+    const double most = is_sized ? MAX((double)p->options->max, 1) : 1;
     GArray *spans = g_array_new(FALSE, FALSE, sizeof(perf_span_t));
 
     for (double bytes = 1; bytes <= most; bytes *= 2) {
