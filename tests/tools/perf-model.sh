@@ -133,3 +133,8 @@ perf -n 2 --model --backend shm -t 0.0005 -b 1K -e 1K --model-ranks 4 \
 like "$err" 'backend shm has all_reduce of its own' 'no rules for what a backend has'
 is "$(sed '1,/^\[settings\]/d' "$scratch/native")" '' 'so there are none'
 tap_done
+# The largest size that is predicted is the last of a rule.
+perf --model-parameters alpha=1e-9,beta=1e-9,gap=1e-3 --backend tcp --model-ranks 64 -e 1K \
+    --model-save "$scratch/small" all_reduce
+like "$(cat "$scratch/small")" '^DSCOMM_ALGORITHM=.*-1024:[a-z_]+$' 'rules end with -e'
+is "$(grep -c '[0-9]-:' "$scratch/small")" 0 'and none is without end'

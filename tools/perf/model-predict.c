@@ -85,6 +85,7 @@ GArray *perf_model_spans(const perf_prediction_t *p,
         else
             g_array_append_val(spans, span);
     }
-    g_array_index(spans, perf_span_t, spans->len - 1).to = INFINITY;
+    if (!rules)
+        g_array_index(spans, perf_span_t, spans->len - 1).to = INFINITY;
     return spans;
 }

@@ -21,7 +21,7 @@ typedef struct {
 
 /* A range of bytes, both limits included, with one algorithm. */
 typedef struct {
-    double from, to; /* to: INFINITY for the last one */
+    double from, to; /* to: INFINITY if there is no limit */
     const char *algorithm;
 } perf_span_t;
 
@@ -67,7 +67,9 @@ double perf_model_predict(const perf_prediction_t *prediction,
                           const char *algorithm, int ranks, double bytes);
 /* The fastest algorithms from the smallest to the largest call, an array of
  * perf_span_t, to be freed. rules: only what is faster than the library's
- * default by more than a tenth, else the algorithm is NULL. */
+ * default by more than a tenth, else the algorithm is NULL; the last range ends
+ * with the largest size that was predicted, because nobody knows what is the
+ * fastest beyond. */
 GArray *perf_model_spans(const perf_prediction_t *prediction,
                          const perf_operation_t *operation, int ranks,
                          bool rules);

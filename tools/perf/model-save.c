@@ -29,17 +29,14 @@ static void rule_add(GPtrArray *rules, const perf_prediction_t *p,
                      const perf_operation_t *operation, int ranks,
                      const perf_span_t *span)
 {
-    char *to =
-        isfinite(span->to) ? g_strdup_printf("%.0f", span->to) : g_strdup("");
     char *range = operation->coll == DSCOMM_COLL_BARRIER
                       ? g_strdup("")
-                      : g_strdup_printf("%.0f-%s:", span->from, to);
+                      : g_strdup_printf("%.0f-%.0f:", span->from, span->to);
 
     g_ptr_array_add(rules,
                     g_strdup_printf("%s@%s/%d:%s%s", operation->name,
                                     p->backend, ranks, range, span->algorithm));
     g_free(range);
-    g_free(to);
 }
 
 static void operation_add(GPtrArray *rules, const perf_prediction_t *p,
