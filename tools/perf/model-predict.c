@@ -46,7 +46,7 @@ static const char *find_fastest(const perf_prediction_t *p,
     return best;
 }
 
-/* Whether the library's default is almost as fast. */
+/* Whether the library's default is almost as fast, or cannot be predicted. */
 static bool default_is_good(const perf_prediction_t *p,
                             const perf_operation_t *operation, int ranks,
                             double bytes, double best)
@@ -54,11 +54,12 @@ static bool default_is_good(const perf_prediction_t *p,
     dscomm_choice_info_t choice = {.size = sizeof choice};
     const int nodes = ranks / p->local + (ranks % p->local != 0);
 
-    return dscomm_choice_info(ranks, nodes, (dscomm_coll_t)operation->coll,
-                              DSCOMM_FLOAT32, DSCOMM_SUM, (uint64_t)bytes,
-                              &choice) != DSCOMM_OK ||
-           perf_model_predict(p, operation, choice.by_default, ranks, bytes) <=
-               CLEAR * best;
+    if (dscomm_choice_info(ranks, nodes, (dscomm_coll_t)operation->coll,
+                           DSCOMM_FLOAT32, DSCOMM_SUM, (uint64_t)bytes,
+                           &choice) != DSCOMM_OK)
+        return true;
+    time = perf_model_predict(p, operation, choice.by_default, ranks, bytes);
+    return isnan(time) || time <= CLEAR * best;
 }
 
 /* Sizes are powers of two; each stands for those from half of it on. */
