@@ -40,6 +40,8 @@ done <<'END'
 2 --model-save:_rules_are_for_one_backend --model-parameters alpha=1,beta=1 --model-save "$scratch/x"
 1 it_exists_and_is_no_tuning_file --model -n 2 --model-save "$scratch/notes"
 1 --model-save_/no/such/folder/x:_No_such_file --model -n 2 --model-save /no/such/folder/x
+2 --model-save:_rules_are_for_one_backend --model-parameters alpha=1,beta=1 --model-save "$scratch/x" --backend auto
+2 --model-save:_there_is_no_backend_'tpc' --model-parameters alpha=1,beta=1 --model-save "$scratch/x" --backend tpc
 END
 is "$(cat "$scratch/notes")" 'my notes' 'a file of another kind stays as it is'
 

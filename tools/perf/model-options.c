@@ -196,6 +196,37 @@ int perf_model_read(perf_prediction_t *p)
     return status;
 }
 
+static bool is_backend(const char *name)
+{
+    dscomm_backend_info_t info = {.size = sizeof info};
+
+    for (size_t i = 0; dscomm_backend_info(i, &info) == DSCOMM_OK; i++)
+        if (g_ascii_strcasecmp(info.name, name) == 0)
+            return true;
+    return false;
+}
+
+static int check_save(const perf_options_t *o)
+{
+    if (!o->model_save)
+        return TOOL_OK;
+    if (!*o->model_save)
+        return tool_fail(TOOL_USAGE, "perf",
+                         "--model-save needs a file's name");
+    if (!o->model_parameters)
+        return TOOL_OK;
+    if (!o->backend || strcmp(o->backend, "auto") == 0)
+        return tool_fail(TOOL_USAGE, "perf",
+                         "--model-save: rules are for one backend; name it "
+                         "by --backend");
+    if (!is_backend(o->backend))
+        return tool_fail(TOOL_USAGE, "perf",
+                         "--model-save: there is no backend '%s'; dscomm info "
+                         "lists them",
+                         o->backend);
+    return TOOL_OK;
+}
+
 int perf_model_check(perf_options_t *o)
 {
     const struct {
@@ -226,14 +257,9 @@ int perf_model_check(perf_options_t *o)
                              o->model_parameters ? "--model-parameters"
                                                  : "--model",
                              others[i].name);
-    if (o->model_save && !*o->model_save)
-        return tool_fail(TOOL_USAGE, "perf",
-                         "--model-save needs a file's name");
-    if (o->model_save && o->model_parameters && !o->backend)
-        return tool_fail(TOOL_USAGE, "perf",
-                         "--model-save: rules are for one backend; name it "
-                         "by --backend");
-    status = check_types(o);
+    status = check_save(o);
+    if (status == TOOL_OK)
+        status = check_types(o);
     if (status == TOOL_OK)
         status = check_operations(o);
     if (status == TOOL_OK)
