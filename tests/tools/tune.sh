@@ -76,11 +76,19 @@ for ranks in 2 3; do
         -b 64 -e 4M -f 64 -t 0.0005
     is "$status $(column 9)" '0 0 N/A ' "it can be used by $ranks ranks" || echo "# $err"
 done
-echo '[machine]' >"$tuned"
+sed 's/^processors=/processors=1/' "$tuned" >"$scratch/elsewhere"
+cp "$scratch/elsewhere" "$scratch/before"
+dscomm tune -n 2 --time 1 --output "$scratch/elsewhere"
+is $status 1 'the file of another machine: status'
+like "$err" 'elsewhere: it is the tuning file of another machine; remove it, or choose' \
+    'the file of another machine'
+cmp -s "$scratch/elsewhere" "$scratch/before"
+result $? 'it stays as it is'
+echo "$machine" >"$tuned"
 DSCOMM_TUNING_FILE=/no/such/file dscomm tune -n 2 --time 1 --output "$tuned"
 is $status 1 'too short for anything, and a wrong tuning file does not disturb'
 like "$out" 'give more with --time' 'nothing follows from too few rounds'
-is "$(cat "$tuned")" '[machine]' 'a file that is there stays as it is'
+is "$(cat "$tuned")" "$machine" 'a file that is there stays as it is'
 rm "$tuned"
 dscomm tune -n 2 --time 1 --output "$tuned"
 is $status 0 'where there is none, it is written'

@@ -45,9 +45,13 @@ static void test_keep(const char *path)
     *strstr(text, "processors=") = 'P';
     kept = keep(path, text, "gather@shm/2:linear");
     is_str(kept, "gather@shm/2:linear", "not those of another machine");
+    is_int(tool_tuning_check("tune", "--output", path), TOOL_OK,
+           "a file of this machine may be replaced");
     g_free(kept);
     kept = keep(path, "my notes", NULL);
     is_str(kept, "", "not what is no tuning file");
+    is_int(tool_tuning_check("tune", "--output", path), TOOL_FAILED,
+           "whose file is not replaced");
     g_free(kept);
     g_free(text);
 }

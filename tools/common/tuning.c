@@ -112,17 +112,21 @@ void tool_tuning_keep(const char *path, const char *backend, int ranks,
         g_key_file_free(file);
 }
 
-/* Whether path is a file with something else than a tuning file in it. */
-static bool file_is_other(const char *path)
+/* Returns why the file at path must not be replaced; NULL: it may be. */
+static const char *file_problem(const char *path)
 {
     GKeyFile *keys = g_key_file_new();
-    bool other = false;
+    const char *problem = NULL;
 
-    if (g_file_test(path, G_FILE_TEST_IS_REGULAR))
-        other = !g_key_file_load_from_file(keys, path, G_KEY_FILE_NONE, NULL) ||
-                !g_key_file_has_group(keys, DSCOMM_TUNING_MACHINE);
+    if (!g_file_test(path, G_FILE_TEST_IS_REGULAR))
+        problem = NULL;
+    else if (!g_key_file_load_from_file(keys, path, G_KEY_FILE_NONE, NULL) ||
+             !g_key_file_has_group(keys, DSCOMM_TUNING_MACHINE))
+        problem = "it exists and is no tuning file";
+    else if (!machine_is_this(keys))
+        problem = "it is the tuning file of another machine";
     g_key_file_free(keys);
-    return other;
+    return problem;
 }
 
 static int write_fail(const char *command, const char *option, const char *path,
@@ -136,11 +140,11 @@ int tool_tuning_check(const char *command, const char *option, const char *path)
 {
     tool_save_t *save;
 
-    if (file_is_other(path))
+    if (problem)
         return tool_fail(TOOL_FAILED, command,
-                         "%s %s: it exists and is no tuning file; remove it, "
-                         "or choose another name",
-                         option, path);
+                         "%s %s: %s; remove it, or choose another name", option,
+                         path, problem);
+    const char *problem = file_problem(path);
     save = tool_save_new(path);
     if (!save)
         return write_fail(command, option, path, errno);

@@ -27,8 +27,8 @@ void tool_tuning_keep(const char *path, const char *backend, int ranks,
                       GString *rules);
 
 /* TOOL_OK if the file at path, the value of an option of command, can be
- * written, and replaces at most a tuning file; else a sentence goes to stderr.
- */
+ * written, and replaces at most a tuning file of this machine; else a sentence
+ * goes to stderr. */
 int tool_tuning_check(const char *command, const char *option,
                       const char *path);
 /* Writes text to it. TOOL_FAILED, with a sentence on stderr: the file is as it
