@@ -7,6 +7,8 @@
 
 unset DSCOMM_ALGORITHM DSCOMM_BACKEND DSCOMM_TUNING_FILE
 echo 'my notes' >"$scratch/notes"
+"$program" tune --machine | sed 's/^processors=/processors=1/' >"$scratch/elsewhere"
+cp "$scratch/elsewhere" "$scratch/before"
 
 # STATUS PATTERN ARGUMENTS: one sentence, which says what is wrong
 while read -r want pattern line; do
@@ -38,12 +40,15 @@ done <<'END'
 2 'two'_is_no_number_of_ranks -n 2 --model-ranks two
 2 --model-save_needs --model --model-save ''
 2 --model-save:_rules_are_for_one_backend --model-parameters alpha=1,beta=1 --model-save "$scratch/x"
-1 it_exists_and_is_no_tuning_file --model -n 2 --model-save "$scratch/notes"
-1 --model-save_/no/such/folder/x:_No_such_file --model -n 2 --model-save /no/such/folder/x
 2 --model-save:_rules_are_for_one_backend --model-parameters alpha=1,beta=1 --model-save "$scratch/x" --backend auto
 2 --model-save:_there_is_no_backend_'tpc' --model-parameters alpha=1,beta=1 --model-save "$scratch/x" --backend tpc
+1 it_exists_and_is_no_tuning_file --model -n 2 --model-save "$scratch/notes"
+1 it_is_the_tuning_file_of_another_machine --model -n 2 --model-save "$scratch/elsewhere"
+1 --model-save_/no/such/folder/x:_No_such_file --model -n 2 --model-save /no/such/folder/x
 END
 is "$(cat "$scratch/notes")" 'my notes' 'a file of another kind stays as it is'
+cmp -s "$scratch/elsewhere" "$scratch/before"
+result $? 'so does that of another machine'
 
 # Given parameters: times that are computed by hand, of 2 and of 4 ranks
 given=alpha=1e-6,beta=1e-9,gamma=1e-10
@@ -69,6 +74,9 @@ like "$out" '^# fastest all_reduce, 8 ranks: [a-z_, 0-9KM]*(recursive_doubling|t
     'without bytes'
 perf --model-parameters $given --model-ranks 1048576 -e 1K broadcast
 is $status 0 'a million ranks'
+perf --model-parameters $given --model-ranks 4 -b 0 -e 0
+is $status 0 'no bytes'
+like "$out" '^# fastest all_reduce, 4 ranks: [a-z_]+$' 'the fastest for no bytes'
 
 # Fitted parameters
 perf -n 2 --model --backend tcp -t 0.0005 -b 1K -e 64K -f 8 --model-ranks 2,8 \
@@ -76,9 +84,6 @@ perf -n 2 --model --backend tcp -t 0.0005 -b 1K -e 64K -f 8 --model-ranks 2,8 \
 is $status 0 'fitted' || echo "# $err"
 like "$out" '^# dscomm .*, model fitted by 2 ranks of backend tcp, all of one node$' 'by whom'
 like "$out" '^#   one way  .* us \+ bytes at .* GB/s.*; error: median [0-9]+ %, worst [0-9]+ %$' \
-perf --model-parameters $given --model-ranks 4 -b 0 -e 0
-is $status 0 'no bytes'
-like "$out" '^# fastest all_reduce, 4 ranks: [a-z_]+$' 'the fastest for no bytes'
     'messages, and the error of the fit'
 is "$(rows | awk '$1 == "all_reduce" { print $3 }' | sort -u | tr '\n' ' ')" \
     'bruck halving_doubling linear pairwise recursive_doubling ring tree ' \
@@ -119,15 +124,22 @@ perf --model-parameters alpha=1e-9,beta=1e-9,gap=1e-3 --backend tcp --model-rank
 is $status 0 'rules'
 like "$(cat "$scratch/rules")" '^DSCOMM_ALGORITHM=all_reduce@tcp/64:' 'for a number of ranks'
 like "$(cat "$scratch/rules")" ',all_reduce@tcp/65:' 'and another one'
-sed -i 's/^DSCOMM_ALGORITHM=.*/DSCOMM_ALGORITHM=all_reduce@tcp\/64:-5:ring\nDSCOMM_TCP_CONNECTIONS=2/' \
+sed -i 's/^DSCOMM_ALGORITHM=.*/DSCOMM_ALGORITHM=all_reduce@tcp:tree,all_reduce@tcp\/64:-5:ring\nDSCOMM_TCP_CONNECTIONS=2/' \
     "$scratch/rules"
 perf --model-parameters alpha=1e-9,beta=1e-9,gap=1e-3 --backend tcp --model-ranks 64,65 \
     --model-save "$scratch/rules" all_reduce
 like "$err" 'has rules of all_reduce for 64 ranks, which stay' 'rules that are there stay'
 is "$(grep -o 'all_reduce@tcp/64[^,]*' "$scratch/rules")" 'all_reduce@tcp/64:-5:ring' \
     'as they were'
-like "$(cat "$scratch/rules")" ',all_reduce@tcp/65:' 'others are added'
+like "$(cat "$scratch/rules")" '^DSCOMM_ALGORITHM=all_reduce@tcp/65:' 'others are added'
+like "$(cat "$scratch/rules")" ',all_reduce@tcp:tree,all_reduce@tcp/64' \
+    'before those for more groups, which they would not be used after'
 like "$(cat "$scratch/rules")" '^DSCOMM_TCP_CONNECTIONS=2$' 'other settings stay'
+# The largest size that is predicted is the last of a rule.
+perf --model-parameters alpha=1e-9,beta=1e-9,gap=1e-3 --backend tcp --model-ranks 64 -e 1K \
+    --model-save "$scratch/small" all_reduce
+like "$(cat "$scratch/small")" '^DSCOMM_ALGORITHM=.*-1024:[a-z_]+$' 'rules end with -e'
+is "$(grep -c '[0-9]-:' "$scratch/small")" 0 'and none is without end'
 DSCOMM_TUNING_FILE=$scratch/rules perf -n 2 all_reduce -b 64 -e 64 -t 0.0005 --backend tcp
 is $status 0 'a job uses the file' || echo "# $err"
 perf -n 2 --model --backend shm -t 0.0005 -b 1K -e 1K --model-ranks 4 \
@@ -135,8 +147,3 @@ perf -n 2 --model --backend shm -t 0.0005 -b 1K -e 1K --model-ranks 4 \
 like "$err" 'backend shm has all_reduce of its own' 'no rules for what a backend has'
 is "$(sed '1,/^\[settings\]/d' "$scratch/native")" '' 'so there are none'
 tap_done
-# The largest size that is predicted is the last of a rule.
-perf --model-parameters alpha=1e-9,beta=1e-9,gap=1e-3 --backend tcp --model-ranks 64 -e 1K \
-    --model-save "$scratch/small" all_reduce
-like "$(cat "$scratch/small")" '^DSCOMM_ALGORITHM=.*-1024:[a-z_]+$' 'rules end with -e'
-is "$(grep -c '[0-9]-:' "$scratch/small")" 0 'and none is without end'

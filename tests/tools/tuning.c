@@ -26,32 +26,35 @@ static void test_keep(const char *path)
         (char *)"DSCOMM_ALGORITHM=barrier@shm/2:linear,all_reduce@shm/"
                 "7:1K-:ring,"
                 "barrier@tcp/2:linear,barrier@shm/20:linear,barrier:linear,"
-                "barrier@shm:linear",
+                "barrier@shm:linear, gather @ SHM / 2 : linear,"
+                "barrier@2:linear,barrier@shm/2-4:linear",
         (char *)"DSCOMM_SHM_RING=2M", NULL};
     char *text = tool_tuning_text("a comment", settings), *kept;
 
     kept = keep(path, text, "gather@shm/2:linear");
     is_str(kept,
            "gather@shm/2:linear,all_reduce@shm/7:1K-:ring,barrier@tcp/2:linear,"
-           "barrier@shm/20:linear",
+           "barrier@shm/20:linear,barrier:linear,barrier@shm:linear,"
+           "barrier@2:linear,barrier@shm/2-4:linear",
            "rules for other groups stay");
     g_free(kept);
     kept = keep(path, text, NULL);
     is_str(kept,
            "all_reduce@shm/7:1K-:ring,barrier@tcp/2:linear,"
-           "barrier@shm/20:linear",
+           "barrier@shm/20:linear,barrier:linear,barrier@shm:linear,"
+           "barrier@2:linear,barrier@shm/2-4:linear",
            "also without new ones");
     g_free(kept);
+    is_int(tool_tuning_check("tune", "--output", path), TOOL_OK,
+           "a file of this machine may be replaced");
     *strstr(text, "processors=") = 'P';
     kept = keep(path, text, "gather@shm/2:linear");
     is_str(kept, "gather@shm/2:linear", "not those of another machine");
-    is_int(tool_tuning_check("tune", "--output", path), TOOL_OK,
-           "a file of this machine may be replaced");
+    is_int(tool_tuning_check("tune", "--output", path), TOOL_FAILED,
+           "whose file is not replaced");
     g_free(kept);
     kept = keep(path, "my notes", NULL);
     is_str(kept, "", "not what is no tuning file");
-    is_int(tool_tuning_check("tune", "--output", path), TOOL_FAILED,
-           "whose file is not replaced");
     g_free(kept);
     g_free(text);
 }

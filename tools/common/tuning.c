@@ -88,12 +88,20 @@ char **tool_tuning_rules(GKeyFile *file)
     return rules;
 }
 
-bool tool_tuning_rule_is_for(const char *rule, const char *backend, int ranks)
+/* The library reads rules with blanks between words, and names in any case. */
+bool tool_tuning_rule_is_for(const char *rule, const char *operation,
+                             const char *backend, int ranks)
 {
-    char *where = g_strdup_printf("@%s/%d:", backend, ranks);
-    const bool is = strstr(rule, where) != NULL;
+    char **words = g_strsplit_set(rule, " \t", -1);
+    char *packed = g_strjoinv("", words);
+    char *of = g_strdup_printf("%s@%s/%d:", operation ? operation : "", backend,
+                               ranks);
+    const char *from = operation ? packed : strchr(packed, '@');
+    const bool is = from && g_ascii_strncasecmp(from, of, strlen(of)) == 0;
 
-    g_free(where);
+    g_strfreev(words);
+    g_free(packed);
+    g_free(of);
     return is;
 }
 
@@ -104,8 +112,7 @@ void tool_tuning_keep(const char *path, const char *backend, int ranks,
     char **before = tool_tuning_rules(file);
 
     for (char **rule = before; *rule; rule++)
-        if (strchr(*rule, '/') &&
-            !tool_tuning_rule_is_for(*rule, backend, ranks))
+        if (!tool_tuning_rule_is_for(*rule, NULL, backend, ranks))
             g_string_append_printf(rules, "%s%s", rules->len ? "," : "", *rule);
     g_strfreev(before);
     if (file)
@@ -138,13 +145,13 @@ static int write_fail(const char *command, const char *option, const char *path,
 
 int tool_tuning_check(const char *command, const char *option, const char *path)
 {
+    const char *problem = file_problem(path);
     tool_save_t *save;
 
     if (problem)
         return tool_fail(TOOL_FAILED, command,
                          "%s %s: %s; remove it, or choose another name", option,
                          path, problem);
-    const char *problem = file_problem(path);
     save = tool_save_new(path);
     if (!save)
         return write_fail(command, option, path, errno);

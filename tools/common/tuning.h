@@ -18,11 +18,13 @@ char *tool_tuning_text(const char *comment, char *const *settings);
 GKeyFile *tool_tuning_load(const char *path);
 /* Its rules of DSCOMM_ALGORITHM, for g_strfreev(); none if file is NULL. */
 char **tool_tuning_rules(GKeyFile *file);
-/* Whether a rule is for groups of so many ranks of backend only. */
-bool tool_tuning_rule_is_for(const char *rule, const char *backend, int ranks);
-/* Appends the rules of the file at path that are for groups of a backend and a
- * number of ranks, but not for these: dscomm tune has measured them in an
- * earlier run, or dscomm perf --model has predicted them. */
+/* Whether a rule of an operation, or of any if that is NULL, is for groups of
+ * so many ranks of backend only. */
+bool tool_tuning_rule_is_for(const char *rule, const char *operation,
+                             const char *backend, int ranks);
+/* Appends the rules of the file at path but for those that are for groups of so
+ * many ranks of backend only: dscomm tune has measured the others in an earlier
+ * run, dscomm perf --model has predicted them, or the user has written them. */
 void tool_tuning_keep(const char *path, const char *backend, int ranks,
                       GString *rules);
 

@@ -53,6 +53,7 @@ static bool default_is_good(const perf_prediction_t *p,
 {
     dscomm_choice_info_t choice = {.size = sizeof choice};
     const int nodes = ranks / p->local + (ranks % p->local != 0);
+    double time;
 
     if (dscomm_choice_info(ranks, nodes, (dscomm_coll_t)operation->coll,
                            DSCOMM_FLOAT32, DSCOMM_SUM, (uint64_t)bytes,

@@ -53,18 +53,14 @@ static void operation_add(GPtrArray *rules, const perf_prediction_t *p,
     g_array_unref(spans);
 }
 
-/* Whether there is a rule of a collective for groups of so many ranks. */
+/* Whether there is a rule of a collective for groups of so many ranks only. */
 static bool rules_have(char *const *rules, const perf_prediction_t *p,
                        const perf_operation_t *operation, int ranks)
 {
-    char *of = g_strdup_printf("%s@", operation->name);
-    bool have = false;
-
-    for (; *rules && !have; rules++)
-        have = g_str_has_prefix(*rules, of) &&
-               tool_tuning_rule_is_for(*rules, p->backend, ranks);
-    g_free(of);
-    return have;
+    for (; *rules; rules++)
+        if (tool_tuning_rule_is_for(*rules, operation->name, p->backend, ranks))
+            return true;
+    return false;
 }
 
 static void count_add(GPtrArray *rules, const perf_prediction_t *p,
@@ -111,16 +107,18 @@ static void settings_keep(GPtrArray *settings, GKeyFile *file)
     g_strfreev(names);
 }
 
-/* Returns "DSCOMM_ALGORITHM=...", or NULL if there are no rules. */
+/* Returns "DSCOMM_ALGORITHM=...", or NULL if there are no rules. The first rule
+ * that matches applies, so new ones come first: what the file has may be for
+ * more groups. */
 static char *rules_line(const perf_prediction_t *p, GKeyFile *file)
 {
     GPtrArray *rules = g_ptr_array_new_with_free_func(g_free);
     char **before = tool_tuning_rules(file), *list, *line = NULL;
 
-    for (char **rule = before; *rule; rule++)
-        g_ptr_array_add(rules, g_strdup(*rule));
     for (guint k = 0; k < p->counts->len; k++)
         count_add(rules, p, before, g_array_index(p->counts, int, k));
+    for (char **rule = before; *rule; rule++)
+        g_ptr_array_add(rules, g_strdup(*rule));
     if (rules->len) {
         g_ptr_array_add(rules, NULL);
         list = g_strjoinv(",", (char **)rules->pdata);
