@@ -96,6 +96,14 @@ for ranks in 2 8; do
     is $? 0 "the file is understood, $ranks ranks"
 done
 
+# Nodes of one rank and of two: all ranks must try the same algorithms.
+# shellcheck disable=SC2016
+DSCOMM_TIMEOUT=30 "$program" run -n 3 sh -c 'DSCOMM_HOST_ID=node$((($RANK + 1) / 2)) exec "$@"' \
+    sh "$program" perf --model -t 0.0005 -b 1K -e 1K --model-ranks 8 >"$scratch/out" 2>"$scratch/err"
+is $? 0 'uneven nodes' || cat "$scratch/err"
+like "$(cat "$scratch/out")" 'model fitted by 3 ranks of backend [a-z_]+, 1 rank a node$' \
+    "the ranks of rank 0's node count"
+
 # JSON
 perf -n 2 --model -J -t 0.0005 -b 1K -e 8K -f 8 --model-ranks 4 barrier all_gather
 is $status 0 'JSON' || echo "# $err"

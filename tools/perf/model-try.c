@@ -7,10 +7,22 @@
 #include "tools/perf/model-run.h"
 #include "tools/perf/options.h"
 
-#include <math.h>
 #include <string.h>
 
 #define NATIVE "native"
+
+/* Whether the ranks of the prediction can have an algorithm. All ranks must say
+ * the same, so this depends on the layout only, not on measured times. */
+static bool is_possible(const perf_prediction_t *p, int coll, const char *name)
+{
+    const perf_layout_t layout = {p->ranks, p->local, 1};
+    perf_schedule_t schedule;
+
+    if (!perf_schedule_init(&schedule, coll, name, &layout, 1024))
+        return false;
+    perf_schedule_clear(&schedule);
+    return true;
+}
 
 /* Returns algorithm index of a collective, NATIVE first, as far as it can be
  * used by the ranks of the prediction; NULL: there are not so many. */
@@ -22,12 +34,8 @@ static const char *find_candidate(const perf_prediction_t *p, int coll,
 
     if (index == 0)
         return NATIVE;
-    for (size_t i = 0; (name = perf_model_algorithm(i, &other)); i++) {
-        const perf_layout_t layout = {p->ranks, p->local, 1};
-
-        if (other == coll &&
-            isfinite(perf_model_time(&p->model, coll, name, &layout, 1024)) &&
-            --index == 0)
+    for (size_t i = 0; (name = perf_model_algorithm(i, &other)); i++)
+        if (other == coll && is_possible(p, coll, name) && --index == 0)
             return name;
     }
     return NULL;
