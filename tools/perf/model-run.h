@@ -58,7 +58,8 @@ perf_errors_t perf_model_errors(double *values, size_t count);
 /* Measures the parameters; collective. They are valid on rank 0. */
 dscomm_status_t perf_model_measure(perf_run_t *run,
                                    perf_prediction_t *prediction);
-/* Measures the algorithms of the model and the backend's own; collective. */
+/* Measures the algorithms of the model and the backend's own; collective. run's
+ * world ends before, and its group with it. */
 dscomm_status_t perf_model_try(perf_run_t *run, perf_prediction_t *prediction);
 
 /* Predicts the seconds of an operation on so many ranks. */

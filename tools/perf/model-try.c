@@ -37,7 +37,6 @@ static const char *find_candidate(const perf_prediction_t *p, int coll,
     for (size_t i = 0; (name = perf_model_algorithm(i, &other)); i++)
         if (other == coll && is_possible(p, coll, name) && --index == 0)
             return name;
-    }
     return NULL;
 }
 
@@ -156,10 +155,20 @@ static dscomm_status_t try_world(perf_run_t *run, perf_prediction_t *p,
     return status;
 }
 
+/* Ends the world that has measured so far, because its threads may read the
+ * environment, which is about to change. */
+static dscomm_status_t world_end(perf_run_t *run)
+{
+    dscomm_group_t *world = *run->world;
+
+    *run->world = run->group = NULL;
+    return dscomm_finalize(world);
+}
+
 dscomm_status_t perf_model_try(perf_run_t *run, perf_prediction_t *p)
 {
     char *before = g_strdup(g_getenv("DSCOMM_ALGORITHM")), *rules;
-    dscomm_status_t status = DSCOMM_OK;
+    dscomm_status_t status = world_end(run);
 
     for (int i = 0; status == DSCOMM_OK && (rules = rules_new(p, i)); i++) {
         g_setenv("DSCOMM_ALGORITHM", rules, TRUE);

@@ -135,6 +135,7 @@ typedef struct perf_baseline perf_baseline_t;
 typedef struct {
     const perf_options_t *options;
     const struct dscomm_topology *topology; /* NULL: unknown */
+    dscomm_group_t **world; /* NULL there: it has ended */
     dscomm_group_t *group; /* all ranks; made after they were bound */
     int rank, ranks;
     perf_rank_t *everyone; /* ranks entries */

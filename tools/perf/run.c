@@ -297,14 +297,15 @@ static int run_in_group(perf_run_t *run, dscomm_group_t *world)
 }
 
 /* Measures what the options select, on world's ranks; topology may be NULL.
- * Returns the exit status. */
+ * *world may end, and is NULL then. Returns the exit status. */
 static int run_rank(const perf_options_t *options,
-                    const dscomm_topology_t *topology, dscomm_group_t *world)
+                    const dscomm_topology_t *topology, dscomm_group_t **world)
 {
     perf_run_t run = {.options = options,
                       .topology = topology,
-                      .rank = dscomm_group_rank(world),
-                      .ranks = dscomm_group_size(world)};
+                      .world = world,
+                      .rank = dscomm_group_rank(*world),
+                      .ranks = dscomm_group_size(*world)};
     char *problem = check_ranks(&run);
     int status;
 
@@ -314,7 +315,7 @@ static int run_rank(const perf_options_t *options,
     if (problem)
         return TOOL_USAGE;
     run.everyone = g_new0(perf_rank_t, run.ranks);
-    status = run_in_group(&run, world);
+    status = run_in_group(&run, *world);
     g_free(run.everyone);
     return status;
 }
@@ -356,7 +357,7 @@ static int join_or_start(const perf_options_t *options,
     if (start)
         status = TOOL_OK;
     else
-        status = run_rank(options, topology, world);
+        status = run_rank(options, topology, &world);
     if (dscomm_finalize(world) != DSCOMM_OK && status == TOOL_OK && !start)
         status = perf_fail("end");
     if (!start)
