@@ -31,11 +31,12 @@ typedef struct {
     size_t pieces, window;
     slot_t slots[WINDOW_MOST];
     double now, busy; /* busy: until when the processor works */
-} carrier_t;
+} simulation_t;
 
-static const perf_round_t *slot_round(const carrier_t *c, const slot_t *slot)
+static const perf_round_t *slot_round(const simulation_t *sim,
+                                      const slot_t *slot)
 {
-    return &g_array_index(c->rounds, perf_round_t, slot->round);
+    return &g_array_index(sim->rounds, perf_round_t, slot->round);
 }
 
 /* Begins so many messages of a round on a link. */
@@ -54,51 +55,51 @@ static void slot_send(slot_t *slot, int which, const perf_link_t *link,
         slot->latency = MAX(slot->latency, perf_cost_alpha(cost, round->bytes));
 }
 
-static void slot_begin(carrier_t *c, slot_t *slot)
+static void slot_begin(simulation_t *sim, slot_t *slot)
 {
-    const perf_round_t *round = slot_round(c, slot);
+    const perf_round_t *round = slot_round(sim, slot);
 
     slot->state = SENDS;
     slot->latency = 0;
-    slot_send(slot, NEAR, &c->model->near, round, round->near, 1);
-    slot_send(slot, FAR, &c->model->far, round, round->far, round->share);
+    slot_send(slot, NEAR, &sim->model->near, round, round->near, 1);
+    slot_send(slot, FAR, &sim->model->far, round, round->far, round->share);
 }
 
 /* Gives the processor what the slot's messages have brought. */
-static void slot_work(carrier_t *c, slot_t *slot)
+static void slot_work(simulation_t *sim, slot_t *slot)
 {
-    const perf_round_t *round = slot_round(c, slot);
+    const perf_round_t *round = slot_round(sim, slot);
 
     slot->state = WORKS;
-    c->busy = MAX(c->busy, c->now) + round->reduced * c->model->gamma +
-              round->copied * c->model->delta;
-    slot->until = c->busy;
+    sim->busy = MAX(sim->busy, sim->now) + round->reduced * sim->model->gamma +
+                round->copied * sim->model->delta;
+    slot->until = sim->busy;
 }
 
 /* Begins the next round of the piece, or the slot's next piece. */
-static void slot_next(carrier_t *c, slot_t *slot)
+static void slot_next(simulation_t *sim, slot_t *slot)
 {
-    if (++slot->repeated >= slot_round(c, slot)->repeat) {
+    if (++slot->repeated >= slot_round(sim, slot)->repeat) {
         slot->repeated = 0;
         slot->round++;
     }
-    if (slot->round == c->rounds->len) {
+    if (slot->round == sim->rounds->len) {
         slot->round = 0;
-        slot->piece += c->window;
+        slot->piece += sim->window;
     }
-    if (slot->piece < c->pieces)
-        slot_begin(c, slot);
+    if (slot->piece < sim->pieces)
+        slot_begin(sim, slot);
     else
         slot->state = ENDED;
 }
 
 /* Counts the slots that use a link. */
-static double users(const carrier_t *c, int link)
+static double users(const simulation_t *sim, int link)
 {
     double count = 0;
 
-    for (size_t i = 0; i < c->window; i++)
-        count += c->slots[i].state == SENDS && c->slots[i].left[link] > 0;
+    for (size_t i = 0; i < sim->window; i++)
+        count += sim->slots[i].state == SENDS && sim->slots[i].left[link] > 0;
     return count;
 }
 
@@ -115,17 +116,17 @@ static double slot_sending(const slot_t *slot, const double *shared)
 }
 
 /* Returns the seconds until something changes; INFINITY: all have ended. */
-static double time_ahead(const carrier_t *c, const double *shared)
+static double time_ahead(const simulation_t *sim, const double *shared)
 {
     double ahead = INFINITY;
 
-    for (size_t i = 0; i < c->window; i++) {
-        const slot_t *slot = &c->slots[i];
+    for (size_t i = 0; i < sim->window; i++) {
+        const slot_t *slot = &sim->slots[i];
 
         if (slot->state == SENDS)
             ahead = MIN(ahead, slot_sending(slot, shared));
         else if (slot->state != ENDED)
-            ahead = MIN(ahead, slot->until - c->now);
+            ahead = MIN(ahead, slot->until - sim->now);
     }
     return ahead;
 }
@@ -141,7 +142,7 @@ static void slot_send_on(slot_t *slot, double time, const double *shared)
         }
 }
 
-static void slot_advance(carrier_t *c, slot_t *slot, double time,
+static void slot_advance(simulation_t *sim, slot_t *slot, double time,
                          const double *shared)
 {
     if (slot->state == SENDS) {
@@ -149,37 +150,37 @@ static void slot_advance(carrier_t *c, slot_t *slot, double time,
         if (slot_sending(slot, shared) > 0)
             return;
         slot->state = ARRIVES;
-        slot->until = c->now + slot->latency;
+        slot->until = sim->now + slot->latency;
     }
-    if (slot->state == ARRIVES && slot->until <= c->now)
-        slot_work(c, slot);
-    if (slot->state == WORKS && slot->until <= c->now)
-        slot_next(c, slot);
+    if (slot->state == ARRIVES && slot->until <= sim->now)
+        slot_work(sim, slot);
+    if (slot->state == WORKS && slot->until <= sim->now)
+        slot_next(sim, slot);
 }
 
 /* Returns the time when all pieces have gone through the rounds. */
 static double rounds_time(const perf_model_t *model, const GArray *rounds,
                           size_t pieces, size_t window)
 {
-    carrier_t c = {
+    simulation_t sim = {
         .model = model, .rounds = rounds, .pieces = pieces, .window = window};
     double shared[LINKS], ahead;
 
     for (size_t i = 0; i < window; i++) {
-        c.slots[i].piece = i;
-        c.slots[i].state = ENDED;
+        sim.slots[i].piece = i;
+        sim.slots[i].state = ENDED;
         if (i < pieces)
-            slot_begin(&c, &c.slots[i]);
+            slot_begin(&sim, &sim.slots[i]);
     }
     while (true) {
         for (int link = 0; link < LINKS; link++)
-            shared[link] = users(&c, link);
-        ahead = time_ahead(&c, shared);
+            shared[link] = users(&sim, link);
+        ahead = time_ahead(&sim, shared);
         if (!isfinite(ahead))
-            return c.now;
-        c.now += ahead;
+            return sim.now;
+        sim.now += ahead;
         for (size_t i = 0; i < window; i++)
-            slot_advance(&c, &c.slots[i], ahead, shared);
+            slot_advance(&sim, &sim.slots[i], ahead, shared);
     }
 }
 
