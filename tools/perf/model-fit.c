@@ -7,7 +7,6 @@
 
 #include <dscomm/backend.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LARGEST ((size_t)4 << 20)
@@ -75,21 +74,16 @@ static void set_piece(perf_cost_t *cost, int i, line_t line)
     cost->pieces[i].beta = line.beta;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 perf_errors_t perf_model_errors(double *values, size_t count)
 {
+    perf_times_t all;
+
     if (!count)
         return (perf_errors_t){0, 0};
     for (size_t i = 0; i < count; i++)
         values[i] = fabs(values[i]);
-    qsort(values, count, sizeof *values, by_size);
-    return (perf_errors_t){values[(count - 1) / 2], values[count - 1]};
+    perf_times_fill(values, count, &all);
+    return (perf_errors_t){all.p50, all.max};
 }
 
 static perf_errors_t fit_errors(const double *bytes, const double *times,

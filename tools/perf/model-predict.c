@@ -24,12 +24,11 @@ double perf_model_predict(const perf_prediction_t *p,
                            bytes);
 }
 
-/* Returns the fastest algorithm, and its time. */
-static const char *find_fastest(const perf_prediction_t *p,
-                                const perf_operation_t *operation, int ranks,
-                                double bytes, double *ret_time)
+void perf_model_visit(const perf_prediction_t *p,
+                      const perf_operation_t *operation, int ranks,
+                      double bytes, perf_visit_fn visit, void *arg)
 {
-    const char *best = NULL, *name;
+    const char *name;
     int coll;
 
     for (size_t i = 0; (name = perf_model_algorithm(i, &coll)); i++) {
@@ -38,12 +37,22 @@ static const char *find_fastest(const perf_prediction_t *p,
         if (coll != operation->coll)
             continue;
         time = perf_model_predict(p, operation, name, ranks, bytes);
-        if (isfinite(time) && (!best || time < *ret_time)) {
-            best = name;
-            *ret_time = time;
-        }
+        if (isfinite(time))
+            visit(name, time, arg);
     }
-    return best;
+}
+
+typedef struct {
+    const char *algorithm; /* NULL: none so far */
+    double time;
+} fastest_t;
+
+static void fastest_offer(const char *algorithm, double time, void *arg)
+{
+    fastest_t *fastest = arg;
+
+    if (!fastest->algorithm || time < fastest->time)
+        *fastest = (fastest_t){algorithm, time};
 }
 
 /* Whether the library's default is almost as fast, or cannot be predicted. */
@@ -77,11 +86,12 @@ GArray *perf_model_spans(const perf_prediction_t *p,
             spans->len ? &g_array_index(spans, perf_span_t, spans->len - 1)
                        : NULL;
         perf_span_t span = {.from = last ? last->to + 1 : 0, .to = bytes};
-        double time = 0;
+        fastest_t fastest = {0};
 
-        span.algorithm = find_fastest(p, operation, ranks, bytes, &time);
-        if (rules && default_is_good(p, operation, ranks, bytes, time))
-            span.algorithm = NULL;
+        perf_model_visit(p, operation, ranks, bytes, fastest_offer, &fastest);
+        if (!rules ||
+            !default_is_good(p, operation, ranks, bytes, fastest.time))
+            span.algorithm = fastest.algorithm;
         if (last && last->algorithm == span.algorithm)
             last->to = bytes;
         else

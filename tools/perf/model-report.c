@@ -19,27 +19,6 @@ static const perf_link_t *link_of(const perf_prediction_t *p, int i)
     return i ? &p->model.far : &p->model.near;
 }
 
-/* Calls visit for each algorithm of an operation on so many ranks. */
-typedef void (*visit_fn)(const char *algorithm, double time, void *arg);
-
-static void visit_times(const perf_prediction_t *p,
-                        const perf_operation_t *operation, int ranks,
-                        double bytes, visit_fn visit, void *arg)
-{
-    const char *name;
-    int coll;
-
-    for (size_t i = 0; (name = perf_model_algorithm(i, &coll)); i++) {
-        double time;
-
-        if (coll != operation->coll)
-            continue;
-        time = perf_model_predict(p, operation, name, ranks, bytes);
-        if (isfinite(time))
-            visit(name, time, arg);
-    }
-}
-
 /* Calls visit for each size of the tables. */
 typedef void (*size_fn)(const perf_prediction_t *p,
                         const perf_operation_t *operation, int ranks,
@@ -211,7 +190,7 @@ static void print_row(const perf_prediction_t *p,
 {
     (void)arg;
     printf("%12.0f", bytes);
-    visit_times(p, operation, ranks, bytes, print_time, NULL);
+    perf_model_visit(p, operation, ranks, bytes, print_time, NULL);
     printf("\n");
 }
 
@@ -220,7 +199,7 @@ static void print_table(const perf_prediction_t *p,
 {
     printf("# %s, %d ranks: predicted, us\n# %10s", operation->name, ranks,
            "bytes");
-    visit_times(p, operation, ranks, 0, print_title, NULL);
+    perf_model_visit(p, operation, ranks, 0, print_title, NULL);
     printf("\n");
     visit_sizes(p, operation, ranks, print_row, NULL);
     printf("#\n");
@@ -322,7 +301,7 @@ static void json_row(const perf_prediction_t *p,
     tool_json_object(arg, NULL);
     tool_json_real(arg, "bytes", NULL, bytes);
     tool_json_object(arg, "times_us");
-    visit_times(p, operation, ranks, bytes, json_time, arg);
+    perf_model_visit(p, operation, ranks, bytes, json_time, arg);
     json_builder_end_object(arg);
     json_builder_end_object(arg);
 }

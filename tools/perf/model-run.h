@@ -66,6 +66,12 @@ dscomm_status_t perf_model_try(perf_run_t *run, perf_prediction_t *prediction);
 double perf_model_predict(const perf_prediction_t *prediction,
                           const perf_operation_t *operation,
                           const char *algorithm, int ranks, double bytes);
+/* Calls visit for each algorithm of an operation on so many ranks, with its
+ * predicted seconds. */
+typedef void (*perf_visit_fn)(const char *algorithm, double time, void *arg);
+void perf_model_visit(const perf_prediction_t *prediction,
+                      const perf_operation_t *operation, int ranks,
+                      double bytes, perf_visit_fn visit, void *arg);
 /* The fastest algorithms from the smallest to the largest call, an array of
  * perf_span_t, to be freed. rules: only what is faster than the library's
  * default by more than a tenth, else the algorithm is NULL; the last range ends
