@@ -100,6 +100,22 @@ static GPtrArray *list_gpus(const dscomm_topology_t *topology)
     return all;
 }
 
+/* Reads a number; one that gint64 cannot hold is G_MAXINT64. */
+static bool number_read(const char *word, gint64 *ret_number)
+{
+    GError *error = NULL;
+    bool known = g_ascii_string_to_signed(word, 10, G_MININT64, G_MAXINT64,
+                                          ret_number, &error);
+
+    if (g_error_matches(error, G_NUMBER_PARSER_ERROR,
+                        G_NUMBER_PARSER_ERROR_OUT_OF_BOUNDS)) {
+        *ret_number = G_MAXINT64;
+        known = true;
+    }
+    g_clear_error(&error);
+    return known;
+}
+
 /* Returns false if a word is no number. Like CUDA, ends at the first number
  * that no GPU has. */
 static bool choose_visible(const GPtrArray *all, const char *visible,
@@ -111,8 +127,7 @@ static bool choose_visible(const GPtrArray *all, const char *visible,
     for (char **word = words; *word; word++) {
         gint64 number;
 
-        known = g_ascii_string_to_signed(g_strstrip(*word), 10, G_MININT,
-                                         G_MAXINT, &number, NULL);
+        known = number_read(g_strstrip(*word), &number);
         if (!known || number < 0 || number >= (gint64)all->len)
             break;
         g_ptr_array_add(chosen,

@@ -12,7 +12,8 @@ typedef struct {
     int count;
 } tool_binding_t;
 
-/* Returns whether text is a word of --bind; else a sentence goes to stderr. */
+/* Returns an exit status: TOOL_OK if text is a word of --bind; else TOOL_USAGE,
+ * and a sentence goes to stderr. */
 int tool_bind_check(const char *text);
 
 /* Chooses the processors of so many ranks by a word of --bind, which is
