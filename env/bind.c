@@ -84,6 +84,13 @@ static void bind_by(const dscomm_place_rule_t *rule, int rank, int world_size)
     };
     dscomm_placement_t *placement;
 
+    if (topology && topology->is_other) {
+        dscomm_log(DSCOMM_LOG_WARN, "env",
+                   "DSCOMM_BIND: not bound: the topology is of another machine "
+                   "(HWLOC_THISSYSTEM=0)");
+        dscomm_priv_topology_free(topology);
+        return;
+    }
     find_local(rank, world_size, &question.local_rank, &question.local_size);
     placement = dscomm_priv_place(&question);
     bind_log(placement);

@@ -128,6 +128,13 @@ if [ "$cores" -ge 2 ] && [ "$all" = "$(cat $sys/online)" ]; then
 else
     skip '--bind LIST, and DSCOMM_BIND' 'one core, or not all processors may be used'
 fi
+HWLOC_SYNTHETIC='NUMANode:1 Core:4096 PU:1' HWLOC_THISSYSTEM=0 run -n 2 --bind core sh -c "$show"
+is "$status $(sort -u "$scratch/out") $err" "0 $all dscomm run: no rank is bound: \
+the topology is of another machine (HWLOC_THISSYSTEM=0)" '--bind on another machine'
+err=$(HWLOC_SYNTHETIC='NUMANode:1 Core:4096 PU:1' HWLOC_THISSYSTEM=0 DSCOMM_BIND=core \
+    DSCOMM_LOG=warn "$program" perf -b 8 -e 8 --iters 1 all_reduce 2>&1 >"$scratch/out")
+like "$err" 'warn.*: env: DSCOMM_BIND: not bound: the topology is of another machine' \
+    'DSCOMM_BIND on another machine'
 runs 2 'an unknown object' -n 1 --bind cpu true
 is "$err" "dscomm run: --bind 'cpu': give none, core, numa, socket, gpu or a list of \
 processors as 0-3,8, with force: before it or not" 'the objects that there are'

@@ -86,7 +86,12 @@ tool_binding_t tool_bind_choose(const char *command, const char *text,
     result.ranks = g_new0(dscomm_affinity_t, ranks);
     result.cores = g_new0(int, ranks);
     topology = tool_topology_new(rule.kind == DSCOMM_PLACE_GPU);
-    choose_all(command, &rule, topology, &result);
+    if (topology && topology->is_other)
+        tool_fail(0, command,
+                  "no rank is bound: the topology is of another machine "
+                  "(HWLOC_THISSYSTEM=0)");
+    else
+        choose_all(command, &rule, topology, &result);
     dscomm_priv_topology_free(topology);
     dscomm_priv_place_rule_clear(&rule);
     return result;
