@@ -9,6 +9,7 @@
 #include <glib.h>
 #include <linux/mempolicy.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,6 +17,8 @@
 #define PROCESSORS_MOST 8192 /* of a machine, by Linux */
 #define NODES_MOST 1024
 #define WORD_BITS (8 * sizeof(long))
+/* Readings of the list of threads: two, unless threads are being started. */
+#define PASSES_MOST 100
 
 typedef cpu_set_t mask_t[PROCESSORS_MOST / CPU_SETSIZE];
 
@@ -59,28 +62,57 @@ static void thread_read(pid_t thread, mask_t mask)
     sched_getaffinity(thread, sizeof(mask_t), mask);
 }
 
-/* A thread that has ended since is passed over. */
-int dscomm_priv_affinity_process(const dscomm_affinity_t *affinity,
-                                 int *ret_threads)
+/* Binds a thread that may use the same processors as own. Whether it may use
+ * others now. */
+static bool thread_move(pid_t thread, mask_t own,
+                        const dscomm_affinity_t *affinity)
 {
-    DIR *tasks = opendir("/proc/self/task");
-    const struct dirent *entry;
-    mask_t own, other;
-    int threads = 0;
+    mask_t now;
 
-    thread_read(0, own);
-    while (tasks && (entry = readdir(tasks)) != NULL) {
+    thread_read(thread, now);
+    if (memcmp(own, now, sizeof now) != 0 || thread_bind(thread, affinity) != 0)
+        return false;
+    thread_read(thread, now);
+    return memcmp(own, now, sizeof now) != 0;
+}
+
+/* Binds the threads that are in the folder. Whether any has moved. A thread
+ * that has ended since is passed over. */
+static bool threads_move(DIR *tasks, mask_t own,
+                         const dscomm_affinity_t *affinity, int *ret_threads)
+{
+    const struct dirent *entry;
+    bool moved = false;
+
+    *ret_threads = 0;
+    rewinddir(tasks);
+    while ((entry = readdir(tasks)) != NULL) {
         const pid_t thread = (pid_t)g_ascii_strtoll(entry->d_name, NULL, 10);
 
         if (thread <= 0)
             continue;
-        threads++;
-        thread_read(thread, other);
-        if (memcmp(own, other, sizeof own) == 0)
-            thread_bind(thread, affinity);
+        ++*ret_threads;
+        moved = thread_move(thread, own, affinity) || moved;
     }
+    return moved;
+}
+
+/* A thread that starts while the folder is read may be missing there, and has
+ * the processors of the thread that starts it: so the folder is read until no
+ * thread moves. */
+int dscomm_priv_affinity_process(const dscomm_affinity_t *affinity,
+                                 int *ret_threads)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    mask_t own;
+    int passes = 0;
+
+    *ret_threads = 2;
+    thread_read(0, own);
+    while (tasks && threads_move(tasks, own, affinity, ret_threads) &&
+           ++passes < PASSES_MOST)
+        continue;
     if (tasks)
         closedir(tasks);
-    *ret_threads = MAX(threads, 1);
     return thread_bind(0, affinity);
 }

@@ -15,13 +15,13 @@ typedef struct {
 int dscomm_priv_affinity_thread(const dscomm_affinity_t *affinity);
 
 /* Prefers memory of the node for this thread, and for threads and programs that
- * it will start; keeps a policy that is set already. Only system calls. 0, or
- * an errno: containers often forbid it. */
+ * it will start, not for other threads that run already; keeps a policy that is
+ * set. Only system calls. 0, or an errno: containers often forbid it. */
 int dscomm_priv_affinity_memory(const dscomm_affinity_t *affinity);
 
 /* Binds all threads of this process that may use the same processors as this
- * thread. *ret_threads: of the process. 0, or an errno if this thread cannot be
- * bound. */
+ * thread. *ret_threads: the number of threads of the process; 2 if /proc does
+ * not tell. 0, or an errno if this thread cannot be bound. */
 int dscomm_priv_affinity_process(const dscomm_affinity_t *affinity,
                                  int *ret_threads);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The policy of memory: what the kernel has after a call, and the error where a
+/* Binding: what the kernel has after a call, and the error where a
  * container forbids it. */
 #include "config.h"
 
@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static unsigned long nodes[1024 / 8 / sizeof(long)];
@@ -29,12 +30,12 @@ static int policy_now(void)
     return policy;
 }
 
-/* Makes set_mempolicy fail for good, as the filters of containers do. */
-static bool forbid(void)
+/* Makes a system call fail for good, as the filters of containers do. */
+static bool forbid(unsigned call)
 {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_set_mempolicy, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -61,7 +62,7 @@ static void test_memory(void)
     is_int(dscomm_priv_affinity_memory(&affinity), EINVAL,
            "a node that is not there");
     affinity.node = 0;
-    if (forbid())
+    if (forbid(SYS_set_mempolicy))
         is_int(dscomm_priv_affinity_memory(&affinity), EPERM,
                "a container that forbids it");
     else
@@ -81,6 +82,44 @@ static void test_processors(void)
     is_int(threads, 1, "the threads are counted");
 }
 
+static void test_same_processors(void)
+{
+    unsigned long mask[1024 / 8 / sizeof(long)] = {0};
+    dscomm_affinity_t affinity = {
+        .mask = mask, .words = sizeof mask / sizeof *mask, .node = -1};
+    int threads = 0;
+
+    if (syscall(SYS_sched_getaffinity, 0, sizeof mask, mask) < 0) {
+        skip("the processors that it has: %s", strerror(errno));
+        return;
+    }
+    is_int(dscomm_priv_affinity_process(&affinity, &threads), 0,
+           "the processors that it has");
+    is_int(threads, 1, "its threads");
+}
+
+/* In a child, where no file can be opened. */
+static void test_unknown_threads(void)
+{
+    unsigned long none = 0;
+    dscomm_affinity_t affinity = {.mask = &none, .words = 1, .node = -1};
+    const pid_t child = fork();
+    int threads = 0, status = 0;
+
+    if (child == 0) {
+        if (!forbid(SYS_openat))
+            _exit(99);
+        dscomm_priv_affinity_process(&affinity, &threads);
+        _exit(threads);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        bail("no child: %s", strerror(errno));
+    if (WEXITSTATUS(status) == 99)
+        skip("threads that /proc does not tell: no filters of system calls");
+    else
+        is_int(status, W_EXITCODE(2, 0), "threads that /proc does not tell");
+}
+
 int main(void)
 {
     if (policy_now() < 0)
@@ -88,5 +127,7 @@ int main(void)
     else
         test_memory();
     test_processors();
+    test_same_processors();
+    test_unknown_threads();
     return tap_done();
 }
