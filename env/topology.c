@@ -5,6 +5,7 @@
 #include "env/topology.h"
 
 #include <hwloc/linux.h>
+#include <sys/stat.h>
 
 /* Parts of hwloc that are left out: they find devices of other kinds, for which
  * they start the libraries of these, or bind this thread to each processor in
@@ -44,6 +45,33 @@ static bool is_another_machine(const char *path)
     return path || (own && g_ascii_strtoll(own, NULL, 10) == 0);
 }
 
+/* Whether process 1 is the system's init. Process 1 of a container may have
+ * been bound by a launcher. The kernel gives its first namespace of processes
+ * always this number. */
+static bool sees_init(void)
+{
+    struct stat namespace;
+
+    return stat("/proc/self/ns/pid", &namespace) == 0 &&
+           namespace.st_ino == 0xeffffffc;
+}
+
+/* Returns the processors of a process that nobody has bound, where the system
+ * keeps some for itself (isolcpus of the kernel, CPUAffinity of systemd): those
+ * of init; NULL: as many as the cgroup allows. */
+static hwloc_bitmap_t unbound_new(hwloc_topology_t hwloc)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+
+    if (sees_init() && hwloc_linux_get_tid_cpubind(hwloc, 1, set) == 0) {
+        hwloc_bitmap_and(set, set, hwloc_topology_get_allowed_cpuset(hwloc));
+        if (!hwloc_bitmap_iszero(set))
+            return set;
+    }
+    hwloc_bitmap_free(set);
+    return NULL;
+}
+
 dscomm_topology_t *dscomm_priv_topology_new(const char *path, bool devices)
 {
     dscomm_topology_t *topology = g_new0(dscomm_topology_t, 1);
@@ -61,16 +89,22 @@ dscomm_topology_t *dscomm_priv_topology_new(const char *path, bool devices)
                          hwloc_topology_get_topology_cpuset(topology->hwloc));
     else
         hwloc_bitmap_zero(allowed);
-    if (!hwloc_bitmap_iszero(allowed))
+    if (!hwloc_bitmap_iszero(allowed)) {
+        topology->unbound =
+            topology->is_other ? NULL : unbound_new(topology->hwloc);
         return topology;
+    }
     dscomm_priv_topology_free(topology);
     return NULL;
 }
 
 bool dscomm_priv_topology_is_bound(const dscomm_topology_t *topology)
 {
-    return !hwloc_bitmap_isincluded(
-        hwloc_topology_get_allowed_cpuset(topology->hwloc), topology->allowed);
+    hwloc_const_bitmap_t unbound =
+        topology->unbound ? topology->unbound
+                          : hwloc_topology_get_allowed_cpuset(topology->hwloc);
+
+    return !hwloc_bitmap_isincluded(unbound, topology->allowed);
 }
 
 void dscomm_priv_topology_free(dscomm_topology_t *topology)
@@ -80,6 +114,7 @@ void dscomm_priv_topology_free(dscomm_topology_t *topology)
     if (topology->hwloc)
         hwloc_topology_destroy(topology->hwloc);
     hwloc_bitmap_free(topology->allowed);
+    hwloc_bitmap_free(topology->unbound);
     g_free(topology);
 }
 

@@ -12,6 +12,9 @@ typedef struct dscomm_topology {
     hwloc_topology_t hwloc; /* all processors that are online */
     /* processors that this thread may use; never empty */
     hwloc_bitmap_t allowed;
+    /* processors of a process that nobody has bound; NULL: those that its
+     * container (cgroup) allows */
+    hwloc_bitmap_t unbound;
     bool is_other; /* it is that of another machine */
 } dscomm_topology_t;
 
@@ -22,8 +25,8 @@ typedef struct dscomm_topology {
 dscomm_topology_t *dscomm_priv_topology_new(const char *path, bool devices);
 void dscomm_priv_topology_free(dscomm_topology_t *topology);
 
-/* Whether this thread may use only a part of the processors that its container
- * (cgroup) allows: a launcher, or a user, has bound it. */
+/* Whether this thread may use only a part of the processors of a process that
+ * nobody has bound: a launcher, or a user, has bound it. */
 bool dscomm_priv_topology_is_bound(const dscomm_topology_t *topology);
 
 /* Returns the first core after prev, or the first of all if prev is NULL, that

@@ -162,10 +162,35 @@ static void try(size_t i)
     dscomm_priv_topology_free(topology);
 }
 
+/* The machine keeps all processors but those of unbound for itself. */
+static void test_reserved(const char *unbound, const char *mask,
+                          const char *want)
+{
+    dscomm_topology_t *topology = machine_load(EIGHT, mask);
+    const dscomm_place_rule_t rule = {.kind = DSCOMM_PLACE_CORE};
+    dscomm_placement_t *got;
+    char *list;
+
+    topology->unbound = hwloc_bitmap_alloc();
+    hwloc_bitmap_list_sscanf(topology->unbound, unbound);
+    got = dscomm_priv_place(&(dscomm_place_question_t){
+        .topology = topology, .rule = &rule, .local_rank = 1, .local_size = 2});
+    list = dscomm_priv_topology_text(got->processors);
+    is_str(list, want, "%s of %s that are not reserved", mask, unbound);
+    is_int(got->kept, *want == '\0', "a launcher's mask, or none");
+    g_free(list);
+    dscomm_priv_placement_free(got);
+    dscomm_priv_topology_free(topology);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(vectors); i++)
         try(i);
+    test_reserved("0-7", "0-7", "1");
+    test_reserved("0-7", "0-8", "1");
+    test_reserved("0-7", "0-6", "");
+    test_reserved("0-7", "8-15", "");
     ok(!dscomm_priv_topology_new("/nonexistent/machine.xml", true),
        "a file that is not there");
     return tap_done();
