@@ -125,6 +125,14 @@ if [ "$cores" -ge 2 ] && [ "$all" = "$(cat $sys/online)" ]; then
     is "$(bound | wc -l)" 2 'DSCOMM_BIND: no two ranks share'
     like "$(bound --bind core)" '^DSCOMM_BIND is ignored: bound to .* already, by the launcher' \
         'DSCOMM_BIND after --bind'
+    # So do ranks that a command starts.
+    DSCOMM_BIND=core DSCOMM_LOG=warn,env:info "$program" perf -n 2 -b 8 -e 8 --iters 1 \
+        all_reduce >"$scratch/out" 2>"$scratch/err"
+    is "$? $(grep -c ' bound to processors .*: 1 of the [0-9]* cores of this machine, for 2 ranks' \
+        "$scratch/err")" '0 2' \
+        'DSCOMM_BIND: ranks of dscomm perf -n'
+    is "$(sed -n 's/.* bound to processors \(.*\): 1 of.*/\1/p' "$scratch/err" | sort -u | wc -l)" \
+        2 'DSCOMM_BIND: no two of them share'
 else
     skip '--bind LIST, and DSCOMM_BIND' 'one core, or not all processors may be used'
 fi

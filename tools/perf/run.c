@@ -324,19 +324,13 @@ static int run_rank(const perf_options_t *options,
 static int start_ranks(const perf_options_t *options, char **words)
 {
     const tool_limits_t limits = {.grace_us = GRACE_US, .ranks_explain = true};
-    char *self = g_file_read_link("/proc/self/exe", NULL);
-    GPtrArray *argv = g_ptr_array_new();
-    int status;
+    const int status = check_files(options);
 
-    g_ptr_array_add(argv, self ? self : (char *)"dscomm");
-    for (int i = 0; words[i]; i++)
-        g_ptr_array_add(argv, words[i]);
-    g_ptr_array_add(argv, NULL);
-    status =
-        tool_job_run("perf", (char **)argv->pdata, options->ranks, &limits);
-    g_ptr_array_free(argv, true);
-    g_free(self);
-    return status;
+    if (status != TOOL_OK)
+        return status;
+    return options->sweep
+               ? perf_sweep(options, words)
+               : tool_job_run_self("perf", words, options->ranks, &limits);
 }
 
 /* Starts ranks if this process is alone, that is, if it was started without a
@@ -348,25 +342,16 @@ static int join_or_start(const perf_options_t *options,
     dscomm_group_t *world;
     int status;
 
+    if (tool_job_is_needed(options->sweep ? G_MAXINT : options->ranks))
+        return start_ranks(options, words);
     attr.backend = options->backend;
     attr.name = "perf";
     if (dscomm_init(&attr, &world) != DSCOMM_OK)
         return perf_fail("start");
-    int ranks = dscomm_group_size(world);
-    bool start = ranks == 1 && (options->ranks > 1 || options->sweep);
-    if (start)
-        status = TOOL_OK;
-    else
-        status = run_rank(options, topology, &world);
-    if (dscomm_finalize(world) != DSCOMM_OK && status == TOOL_OK && !start)
+    status = run_rank(options, topology, &world);
+    if (dscomm_finalize(world) != DSCOMM_OK && status == TOOL_OK)
         status = perf_fail("end");
-    if (!start)
-        return status;
-    status = check_files(options);
-    if (status != TOOL_OK)
-        return status;
-    return options->sweep ? perf_sweep(options, words)
-                          : start_ranks(options, words);
+    return status;
 }
 
 /* Shows the matrix of dscomm topo --p2p --ranks, with the words after --pairs.

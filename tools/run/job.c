@@ -7,6 +7,7 @@
 #include "tools/common/tool.h"
 #include "tools/run/job.h"
 
+#include <dscomm/env.h>
 #include <dscomm/status.h>
 #include <dscomm/store.h>
 #include <errno.h>
@@ -277,4 +278,18 @@ int tool_job_run_self(const char *command, char **words, int ranks,
     g_ptr_array_free(argv, true);
     g_free(self);
     return status;
+}
+
+bool tool_job_is_needed(int ranks)
+{
+    const char *method = g_getenv("DSCOMM_INIT_METHOD");
+    dscomm_env_t *env = NULL;
+    bool alone;
+
+    if (ranks < 2 || (method && *method && strcmp(method, "env://") != 0) ||
+        dscomm_env_discover(NULL, &env) != DSCOMM_OK)
+        return false;
+    alone = dscomm_env_world_size(env) == 1;
+    dscomm_env_free(env);
+    return alone;
 }

@@ -35,6 +35,13 @@ int tool_job_run(const char *command, char **argv, int ranks,
 int tool_job_run_self(const char *command, char **words, int ranks,
                       const tool_limits_t *limits);
 
+/* Whether this process must start so many ranks: more than one, and it is not a
+ * rank of several itself, nor told by DSCOMM_INIT_METHOD to be one. It opens no
+ * world, because DSCOMM_BIND would bind this process, and with it the ranks
+ * that it starts. False also if the environment is invalid; dscomm_init() then
+ * says why. */
+bool tool_job_is_needed(int ranks);
+
 /* supervise.c: running the ranks of this node from their start to the end of
  * the last process */
 

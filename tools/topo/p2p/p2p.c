@@ -336,19 +336,18 @@ static int ranks_join(const topo_p2p_t *options,
 {
     dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
     dscomm_group_t *world;
-    bool start;
-    int status = TOOL_OK;
+    int status;
 
+    if (tool_job_is_needed(options->rank_count))
+        return ranks_start(options, words);
     attr.backend = options->backend;
     attr.name = "topo";
     if (dscomm_init(&attr, &world) != DSCOMM_OK)
         return fail_rank("start");
-    start = dscomm_group_size(world) == 1 && options->rank_count > 1;
-    if (!start)
-        status = rank_run(options, topology, world);
-    if (dscomm_finalize(world) != DSCOMM_OK && status == TOOL_OK && !start)
+    status = rank_run(options, topology, world);
+    if (dscomm_finalize(world) != DSCOMM_OK && status == TOOL_OK)
         status = fail_rank("end");
-    return start ? ranks_start(options, words) : status;
+    return status;
 }
 
 int topo_p2p(topo_p2p_t *options, char **words)
