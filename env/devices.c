@@ -4,6 +4,8 @@
 
 #include "env/devices.h"
 
+#include "env/nvidia.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -87,15 +89,29 @@ static int compare_texts(const void *a, const void *b)
 }
 
 /* The addresses of all GPUs, in their order: CUDA's, if CUDA_DEVICE_ORDER is
- * PCI_BUS_ID or the GPUs are alike. */
-static GPtrArray *list_gpus(const dscomm_topology_t *topology)
+ * PCI_BUS_ID or the GPUs are alike. If NVIDIA's are among them, they are those
+ * that its driver lets this process use. *ret_reason: why there is none. */
+static GPtrArray *list_gpus(const dscomm_topology_t *topology,
+                            const char **ret_reason)
 {
-    GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
+    GPtrArray *all = g_ptr_array_new_with_free_func(g_free), *usable = NULL;
     hwloc_obj_t device = NULL;
+    bool nvidia = false;
 
-    while ((device = hwloc_get_next_pcidev(topology->hwloc, device)))
-        if (dscomm_priv_device_is_gpu(device))
-            g_ptr_array_add(all, dscomm_priv_pci_text(&device->attr->pcidev));
+    while ((device = hwloc_get_next_pcidev(topology->hwloc, device))) {
+        if (!dscomm_priv_device_is_gpu(device))
+            continue;
+        g_ptr_array_add(all, dscomm_priv_pci_text(&device->attr->pcidev));
+        nvidia = nvidia || device->attr->pcidev.vendor_id == VENDOR_NVIDIA;
+    }
+    if (nvidia && !topology->is_other)
+        usable = dscomm_priv_nvidia_gpus("");
+    *ret_reason = usable ? "this process may use none of NVIDIA's GPUs"
+                         : "hwloc finds no GPU";
+    if (usable) {
+        g_ptr_array_unref(all);
+        all = usable;
+    }
     g_ptr_array_sort(all, compare_texts);
     return all;
 }
@@ -140,11 +156,12 @@ static bool choose_visible(const GPtrArray *all, const char *visible,
 char **dscomm_priv_devices_visible(const dscomm_topology_t *topology,
                                    const char *visible, char **ret_problem)
 {
-    GPtrArray *all = list_gpus(topology), *chosen = all;
+    const char *reason = NULL;
+    GPtrArray *all = list_gpus(topology, &reason), *chosen = all;
     bool known = true;
 
-    if (all->len == 0)
-        *ret_problem = g_strdup("hwloc finds no GPU");
+    if (!all->len)
+        *ret_problem = g_strdup(reason);
     if (all->len && visible) {
         chosen = g_ptr_array_new_with_free_func(g_free);
         known = !*visible || choose_visible(all, visible, chosen);
