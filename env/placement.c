@@ -257,25 +257,29 @@ static void decide_in(const state_t *s, const domain_t *domain)
     const dscomm_topology_t *topology = s->question->topology;
     const dscomm_place_rule_t *rule = s->question->rule;
     dscomm_placement_t *result = s->result;
+    const bool bound = dscomm_priv_topology_is_bound(topology);
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
     char *mask = dscomm_priv_topology_text(topology->allowed);
 
     hwloc_bitmap_and(set, domain->set, topology->allowed);
     if (hwloc_bitmap_iszero(set))
         result->warning =
-            g_strdup_printf("the launcher's mask, %s, has no processor of %s; "
-                            "it is kept",
+            g_strdup_printf("the %s, %s, has no processor of %s; it is kept",
+                            bound ? "launcher's mask" : "mask of this process",
                             mask, domain->name);
     else if (rule->list && !hwloc_bitmap_isequal(set, rule->list))
         result->warning = g_strdup_printf(
             "the list has processors that may not be used; those that may are "
             "%s",
             mask);
-    result->kept = hwloc_bitmap_iszero(set) ||
-                   (dscomm_priv_topology_is_bound(topology) && !rule->force);
+    result->kept = hwloc_bitmap_iszero(set) || (bound && !rule->force);
     if (result->kept)
-        result->why =
-            g_strdup_printf("bound to %s already, by the launcher", mask);
+        result->why = bound ? g_strdup_printf("bound to %s already, by the "
+                                              "launcher",
+                                              mask)
+                            : g_strdup_printf("none of those may be used, only "
+                                              "%s",
+                                              mask);
     else
         domain_share(s, domain, set);
     g_free(mask);

@@ -14,7 +14,7 @@ static topo_pairs_t *pairs_new(void)
 {
     const topo_copies_t copies = {.tensors = 10, .elements = 10000000};
     topo_pairs_t *pairs = topo_pairs_new(
-        "devices", "", g_strsplit("d0 d1 d2 d3", " ", -1), &copies);
+        "devices", "", "look", g_strsplit("d0 d1 d2 d3", " ", -1), &copies);
 
     for (guint i = 0; i < ENDS * ENDS; i++) {
         const guint from = i / ENDS, to = i % ENDS;

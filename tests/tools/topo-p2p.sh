@@ -101,7 +101,7 @@ case $cores in
 *) skip 'cores' "this process may use only core $cores" ;;
 esac
 out=$(taskset -c "${cores%%[,-]*}" "$program" topo --p2p --host 2>&1)
-is "$?,$out" '1,dscomm topo: this process may use one core only, so there are no pairs' \
+is "$?,$out" '1,dscomm topo: this process may use one core only, so there are no pairs; mpirun binds to cores, unless it has --bind-to none' \
     'one core has no pairs'
 
 # Ranks
@@ -145,7 +145,7 @@ m.parse(sys.argv[1])' "$scratch/heat.svg"
     ;;
 esac
 
-dscomm perf --pairs -n 2 --backend shm --elements 1000 --iters 1
+dscomm perf -n 2 --pairs --backend shm --elements 1000 --iters 1
 like "$status $out" '^0 Copies between 2 ranks: 10 tensors of 1000 float32' 'dscomm perf --pairs is the same'
 
 while read -r want pattern line; do
@@ -163,7 +163,13 @@ done <<'END'
 2 --elements_must_be --host --elements 9223372036854775807
 2 --iters_must_be --host --iters -1
 2 --iters_must_be --host -w 1000000
+2 --tensors_must_be_1_to_1024 --host --tensors 0
+2 --elements_must_be --host --elements 0
+2 --iters_must_be --host --iters 0
+2 --iters_must_be --host -w -3
+2 --most_must_be_at_least_2 --host --most 0
 2 --most_must_be_at_least_2 --host --most 1
+2 -n_must_be_1_to_4096 --ranks -n 0
 2 -n_must_be_1_to_4096 --ranks -n -1
 2 --ranks_needs_at_least_two_ranks --ranks
 1 more_than_half_of_what_is_free --ranks -n 2 --elements 20000000000

@@ -90,6 +90,15 @@ m.parse(sys.argv[1])' "$scratch/matrix.svg"
     ;;
 esac
 
+# A GPU's memory is a NUMA node without processors.
+dscomm topo --input "$abs_top_srcdir/tests/env/machines/grace.xml"
+is "$(echo "$out" | sed -n '/NUMA  processors/,/^$/p' | sed 's/ *$//')" \
+    '       GPU0   GPU1   NIC0   NIC1   NUMA  processors
+GPU0   X      SYS    NODE   SYS    0     0-5
+GPU1   SYS    X      SYS    NODE   1     6-11
+NIC0   NODE   SYS    X      SYS    0     0-5
+NIC1   SYS    NODE   SYS    X      1     6-11' "a machine with GPUs' memory"
+
 # This machine
 dscomm topo
 is $status 0 'this machine: status'

@@ -354,20 +354,20 @@ static int join_or_start(const perf_options_t *options,
     return status;
 }
 
-/* Shows the matrix of dscomm topo --p2p --ranks, with the words after --pairs.
- */
+/* Shows the matrix of dscomm topo --p2p --ranks, with the other words than
+ * --pairs. */
 static int pairs_show(int argc, char **argv)
 {
     static const char *const first[] = {"topo", "--p2p", "--ranks"};
-    const int more = (int)G_N_ELEMENTS(first) - 2;
-    char **words = g_new0(char *, (gsize)(argc + more + 1));
-    int status;
+    int count = (int)G_N_ELEMENTS(first), status;
+    char **words = g_new0(char *, (gsize)(argc + count));
 
-    for (size_t i = 0; i < G_N_ELEMENTS(first); i++)
+    for (int i = 0; i < count; i++)
         words[i] = (char *)first[i];
-    for (int i = 2; i < argc; i++)
-        words[i + more] = argv[i];
-    status = tool_topo(argc + more, words);
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--pairs") != 0)
+            words[count++] = argv[i];
+    status = tool_topo(count, words);
     g_free(words);
     return status;
 }
@@ -378,7 +378,7 @@ int tool_perf(int argc, char **argv)
     char **words;
     int status;
 
-    if (argc > 1 && !strcmp(argv[1], "--pairs"))
+    if (g_strv_contains((const char *const *)argv, "--pairs"))
         return pairs_show(argc, argv);
     words = g_strdupv(argv);
     status = perf_options_read(argc, argv, &options);

@@ -75,16 +75,31 @@ static topo_node_t *numa_find(const topo_tree_t *tree, unsigned number)
     return NULL;
 }
 
+/* The only NUMA node with processors that an object is near; NULL: there are
+ * several. Memory of GPUs has nodes of its own, without processors. */
+static topo_node_t *numa_near(const topo_tree_t *tree,
+                              const dscomm_topology_t *topology,
+                              hwloc_obj_t object)
+{
+    const hwloc_obj_t first =
+        dscomm_priv_topology_next_node(topology, object->cpuset, NULL);
+
+    if (!first ||
+        dscomm_priv_topology_next_node(topology, object->cpuset, first))
+        return NULL;
+    return numa_find(tree, first->os_index);
+}
+
 /* Adds a host bridge below the NUMA node that it is near, or below the root if
  * it is as near to several. */
-static void host_bridge_add(topo_tree_t *tree, hwloc_topology_t hwloc,
+static void host_bridge_add(topo_tree_t *tree,
+                            const dscomm_topology_t *topology,
                             hwloc_obj_t bridge)
 {
-    const hwloc_obj_t near = hwloc_get_non_io_ancestor_obj(hwloc, bridge);
-    topo_node_t *parent = NULL, *node;
+    const hwloc_obj_t near =
+        hwloc_get_non_io_ancestor_obj(topology->hwloc, bridge);
+    topo_node_t *parent = near ? numa_near(tree, topology, near) : NULL, *node;
 
-    if (near && hwloc_bitmap_weight(near->nodeset) == 1)
-        parent = numa_find(tree, (unsigned)hwloc_bitmap_first(near->nodeset));
     if (!parent)
         parent = tree->root;
     node = topo_node_add(parent, TOPO_HOST_BRIDGE);
@@ -180,7 +195,7 @@ topo_tree_t *topo_machine(const char *path, char **ret_problem)
     numa_nodes_add(tree, topology->hwloc);
     while ((bridge = hwloc_get_next_bridge(topology->hwloc, bridge)))
         if (bridge->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_HOST)
-            host_bridge_add(tree, topology->hwloc, bridge);
+            host_bridge_add(tree, topology, bridge);
     topo_tree_end(tree);
     if (!path)
         links_read(tree->root);

@@ -32,10 +32,11 @@ static void append_devices(const topo_tree_t *tree, GString *text)
         const topo_node_t *device = device_at(tree, i);
         char *name = tool_printable(device->name ? device->name : "");
 
-        g_string_append_printf(text, "%-6s %-13s %s", device->label,
-                               device->address ? device->address : "-", name);
+        g_string_append_printf(text, "%-6s %-13s%s%s", device->label,
+                               device->address ? device->address : "-",
+                               *name ? " " : "", name);
         if (topo_path_limit(device, NULL) > 0)
-            g_string_append_printf(text, ", PCI %.3g GB/s",
+            g_string_append_printf(text, "%s PCI %.3g GB/s", *name ? "," : "",
                                    topo_path_limit(device, NULL) / 1e9);
         g_string_append_c(text, '\n');
         g_free(name);

@@ -139,8 +139,10 @@ static const char *options_problem(const options_t *o)
         return o->input && (c->host || c->ranks)
                    ? "--input cannot be used with --host and --ranks"
                    : NULL;
-    if (c->host || c->ranks || c->rank_count || c->tensors || c->iterations ||
-        c->warmups >= 0 || c->most || c->elements || c->backend || c->trace)
+    if (c->host || c->ranks || c->backend || c->trace ||
+        c->rank_count != TOPO_NOT_GIVEN || c->tensors != TOPO_NOT_GIVEN ||
+        c->iterations != TOPO_NOT_GIVEN || c->warmups != TOPO_NOT_GIVEN ||
+        c->most != TOPO_NOT_GIVEN || c->elements != TOPO_NOT_GIVEN)
         return "options of copies need --p2p";
     return NULL;
 }
@@ -184,7 +186,12 @@ static int topo_run(options_t *options, char **words)
 
 int tool_topo(int argc, char **argv)
 {
-    options_t options = {.copies = {.warmups = -1}};
+    options_t options = {.copies = {.rank_count = TOPO_NOT_GIVEN,
+                                    .tensors = TOPO_NOT_GIVEN,
+                                    .iterations = TOPO_NOT_GIVEN,
+                                    .warmups = TOPO_NOT_GIVEN,
+                                    .most = TOPO_NOT_GIVEN,
+                                    .elements = TOPO_NOT_GIVEN}};
     topo_p2p_t *copies = &options.copies;
     char **words = g_strdupv(argv);
     const GOptionEntry entries[] = {

@@ -250,6 +250,7 @@ static void times_note(team_t *team, const copy_t *pair, topo_mode_t mode)
 {
     const guint iterations = team->pairs->copies.iterations;
     const endpoint_t *end = &team->ends[pair->to];
+    topo_pair_t *figure = topo_pair(team->pairs, pair->from, pair->to);
     double *times = g_new(double, iterations);
 
     for (guint i = 0; i < iterations; i++) {
@@ -264,8 +265,8 @@ static void times_note(team_t *team, const copy_t *pair, topo_mode_t mode)
         topo_slice_add(team->pairs, pair->from, pair->to, mode,
                        start - team->begun, times[i]);
     }
-    topo_pair(team->pairs, pair->from, pair->to)->times[mode] =
-        topo_median(times, iterations);
+    figure->times[mode] =
+        topo_median(times, iterations, &figure->spreads[mode]);
     g_free(times);
 }
 
@@ -286,7 +287,7 @@ static void measure_latency(team_t *team, const copy_t *pair)
     for (guint i = 0; i < LATENCIES; i++)
         times[i] = (worker->stops[i] - worker->starts[i]) / TRIPS / 2;
     topo_pair(team->pairs, pair->from, pair->to)->latency =
-        topo_median(times, LATENCIES);
+        topo_median(times, LATENCIES, NULL);
 }
 
 static void team_measure(team_t *team)
@@ -494,6 +495,7 @@ static topo_pairs_t *pairs_of(const GPtrArray *objects, topo_cores_t kind,
               "line"
             : "memcpy() by all cores of the node that the data goes to; "
               "latency of a cache line",
+        "see what else runs on these processors",
         (char **)g_ptr_array_free(names, FALSE), copies);
 }
 

@@ -147,6 +147,7 @@ static bool times_read(state_t *s, guint from, guint to, topo_mode_t mode)
 {
     const guint iterations = s->pairs->copies.iterations;
     pair_stream_t *own = stream_of(s, from, to);
+    topo_pair_t *figure = topo_pair(s->pairs, from, to);
     double *times = g_new0(double, iterations);
     bool done =
         set_device(s, owner(s, from, to)) &&
@@ -166,7 +167,8 @@ static bool times_read(state_t *s, guint from, guint to, topo_mode_t mode)
             topo_slice_add(s->pairs, from, to, mode,
                            own->base_time + (double)start * 1e3, times[i]);
     }
-    topo_pair(s->pairs, from, to)->times[mode] = topo_median(times, iterations);
+    figure->times[mode] =
+        topo_median(times, iterations, &figure->spreads[mode]);
     g_free(times);
     return done;
 }
@@ -187,7 +189,8 @@ static bool measure_latency(state_t *s, guint from, guint to)
                        s->driver.stream_wait(own->stream));
         times[i] = topo_now() - start;
     }
-    topo_pair(s->pairs, from, to)->latency = topo_median(times, LATENCIES);
+    topo_pair(s->pairs, from, to)->latency =
+        topo_median(times, LATENCIES, NULL);
     return done;
 }
 
@@ -504,6 +507,8 @@ static void devices_run(state_t *s, const topo_tree_t *tree,
         "devices",
         "copies on a stream of each pair, timed by events; the host's memory "
         "is pinned; latency of 4 bytes with call and wait",
+        "see what else uses it, and whether a link of it runs with fewer lanes "
+        "or at a lower speed",
         names, copies);
     for (guint i = 0; i < s->pairs->count * s->pairs->count; i++)
         s->pairs->pairs[i].path =

@@ -9,7 +9,7 @@
 /* Times this much above another are longer; within it, equal. */
 #define EQUAL 1.1
 /* The same for a pair among those of its class, and the least number of pairs
- * for which their median says what is usual. */
+ * for which the middle one says what is usual; of fewer, the fastest one. */
 #define OUTLIER 1.3
 #define CLASS_LEAST 3
 /* A path of which less is used than this part of its limit is slow. */
@@ -53,7 +53,9 @@ static void class_measure(const topo_pairs_t *pairs, topo_class_t *class)
     for (guint i = 0; i < all; i++)
         if (is_in(pairs, i / pairs->count, i % pairs->count, class->path))
             times[class->count++] = pairs->pairs[i].times[TOPO_ALONE];
-    class->time = topo_median(times, class->count);
+    topo_median(times, class->count, NULL);
+    class->time = class->count ? times[(class->count - 1) / 2] : 0;
+    class->usual = class->count < CLASS_LEAST ? times[0] : class->time;
     g_free(times);
     for (guint i = 0; i < all; i++) {
         const double off = ABS(pairs->pairs[i].times[TOPO_ALONE] - class->time);
@@ -139,24 +141,29 @@ static void class_explain(const topo_pairs_t *pairs, topo_class_t *class,
     class->sentence = g_string_free(text, FALSE);
 }
 
+static char *outlier_sentence(const topo_pairs_t *pairs,
+                              const topo_class_t *class,
+                              const topo_outlier_t *outlier)
+{
+    return g_strdup_printf(
+        "%s -> %s takes %.3g times as long as %s over %s: not expected from "
+        "the path; %s",
+        pairs->names[outlier->from], pairs->names[outlier->to], outlier->ratio,
+        class->count < CLASS_LEAST ? "the other pair" : "most",
+        class->path->word, pairs->hint);
+}
+
 static void outliers_find(const topo_pairs_t *pairs, const topo_class_t *class,
                           GArray *outliers)
 {
-    if (class->count < CLASS_LEAST)
-        return;
     for (guint i = 0; i < pairs->count * pairs->count; i++) {
         topo_outlier_t outlier = {i / pairs->count, i % pairs->count, 0, NULL};
 
-        outlier.ratio = pairs->pairs[i].times[TOPO_ALONE] / class->time;
+        outlier.ratio = pairs->pairs[i].times[TOPO_ALONE] / class->usual;
         if (outlier.ratio <= OUTLIER ||
             !is_in(pairs, outlier.from, outlier.to, class->path))
             continue;
-        outlier.sentence = g_strdup_printf(
-            "%s -> %s takes %.3g times as long as most over %s: not expected "
-            "from the path; see what else uses it, and whether a link of it "
-            "runs with fewer lanes or at a lower speed",
-            pairs->names[outlier.from], pairs->names[outlier.to], outlier.ratio,
-            class->path->word);
+        outlier.sentence = outlier_sentence(pairs, class, &outlier);
         g_array_append_val(outliers, outlier);
     }
 }

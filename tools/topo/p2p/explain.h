@@ -10,7 +10,8 @@ typedef struct {
     const topo_path_t *path; /* of the pairs */
     guint count; /* pairs */
     guint from, to; /* the pair in the middle, by time */
-    double time; /* median */
+    double time; /* of that pair */
+    double usual; /* what a pair is compared with */
     double ratio; /* of the times of this class and the nearest one */
     char *sentence;
 } topo_class_t;

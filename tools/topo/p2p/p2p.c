@@ -66,6 +66,16 @@ static int format_find(const topo_p2p_t *options)
     return options->format ? -1 : 0;
 }
 
+static bool is_given(gint64 number)
+{
+    return number != TOPO_NOT_GIVEN;
+}
+
+static void default_set(int *number, int value)
+{
+    *number = is_given(*number) ? *number : value;
+}
+
 /* Returns what is wrong with the options, or NULL; sets those that were not
  * given. */
 static const char *options_end(topo_p2p_t *o)
@@ -76,28 +86,28 @@ static const char *options_end(topo_p2p_t *o)
         return "--format must be text or json with --p2p";
     if (o->host && o->ranks)
         return "--host and --ranks cannot be used together";
-    if ((o->rank_count || o->backend) && !o->ranks)
+    if ((is_given(o->rank_count) || o->backend) && !o->ranks)
         return "-n and --backend need --ranks";
-    if (o->most && !o->host)
+    if (is_given(o->most) && !o->host)
         return "--most needs --host";
-    o->tensors = o->tensors ? o->tensors : TENSORS;
-    o->elements = o->elements ? o->elements
-                  : is_device ? DEVICE_ELEMENTS
-                              : HOST_ELEMENTS;
-    o->iterations = o->iterations ? o->iterations : ITERATIONS;
-    o->warmups = o->warmups < 0 ? WARMUPS : o->warmups;
-    o->most = o->most ? o->most : ENDS_MOST;
+    default_set(&o->tensors, TENSORS);
+    default_set(&o->iterations, ITERATIONS);
+    default_set(&o->warmups, WARMUPS);
+    default_set(&o->most, ENDS_MOST);
+    if (!is_given(o->elements))
+        o->elements = is_device ? DEVICE_ELEMENTS : HOST_ELEMENTS;
     if (o->tensors < 1 || o->tensors > TENSORS_MOST)
         return "--tensors must be 1 to 1024";
     if (o->elements < 1 || o->elements > BYTES_MOST / 4 / o->tensors)
         return "--elements must be at least 1, and all tensors at most 1 TiB";
     if (o->iterations < 1 || o->iterations > ITERATIONS_MOST ||
-        o->warmups > ITERATIONS_MOST)
-        return "--iters must be 1 to 100000, and --warmup_iters at most that";
+        o->warmups < 0 || o->warmups > ITERATIONS_MOST)
+        return "--iters must be 1 to 100000, and --warmup_iters 0 to 100000";
     if (o->most < 2)
         return "--most must be at least 2";
-    if (o->rank_count < 0 || o->rank_count > 4096)
+    if (is_given(o->rank_count) && (o->rank_count < 1 || o->rank_count > 4096))
         return "-n must be 1 to 4096";
+    o->rank_count = is_given(o->rank_count) ? o->rank_count : 0;
     return NULL;
 }
 
@@ -231,7 +241,8 @@ static char *host_measure(const topo_p2p_t *options, GPtrArray *list)
     dscomm_priv_topology_free(topology);
     if (!problem && !list->len)
         problem = g_strdup("this process may use one core only, so there are "
-                           "no pairs");
+                           "no pairs; mpirun binds to cores, unless it has "
+                           "--bind-to none");
     return problem;
 }
 

@@ -6,7 +6,9 @@
 #include "tools/topo/p2p/pairs.h"
 #include "tools/topo/tree.h"
 
-/* The options; 0 and NULL: not given. */
+#define TOPO_NOT_GIVEN G_MININT
+
+/* The options; TOPO_NOT_GIVEN and NULL: not given. */
 typedef struct {
     gboolean host, ranks; /* else between devices */
     int rank_count; /* -n */

@@ -16,13 +16,15 @@ static const struct {
     [TOPO_TOGETHER] = {"together", "all at once, of each pair"},
 };
 
-topo_pairs_t *topo_pairs_new(const char *what, const char *how, char **names,
+topo_pairs_t *topo_pairs_new(const char *what, const char *how,
+                             const char *hint, char **names,
                              const topo_copies_t *copies)
 {
     topo_pairs_t *pairs = g_new0(topo_pairs_t, 1);
 
     pairs->what = g_strdup(what);
     pairs->how = g_strdup(how);
+    pairs->hint = hint;
     pairs->copies = *copies;
     pairs->names = names;
     pairs->count = g_strv_length(names);
@@ -111,12 +113,20 @@ static int compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-double topo_median(double *values, guint count)
+double topo_median(double *values, guint count, double *ret_spread)
 {
+    double median;
+
     if (!count)
         return 0;
     qsort(values, count, sizeof *values, compare);
-    return (values[count / 2] + values[(count - 1) / 2]) / 2;
+    median = (values[count / 2] + values[(count - 1) / 2]) / 2;
+    if (ret_spread)
+        *ret_spread =
+            median > 0
+                ? (values[count - 1 - count / 4] - values[count / 4]) / median
+                : 0;
+    return median;
 }
 
 double topo_now(void)

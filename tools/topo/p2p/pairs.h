@@ -34,6 +34,7 @@ typedef struct {
 typedef struct {
     topo_path_t path;
     double times[TOPO_MODES]; /* medians, of all tensors; 0: not measured */
+    double spreads[TOPO_MODES]; /* interquartile ranges over medians */
     double latency; /* of the smallest copy or message; 0: not measured */
 } topo_pair_t;
 
@@ -47,6 +48,7 @@ typedef struct {
 typedef struct {
     char *what; /* the ends, in the plural: "cores" */
     char *how; /* the measured copy, in a sentence */
+    const char *hint; /* where to look if a pair is slow; static */
     topo_copies_t copies;
     guint count;
     char **names; /* of ends; NULL at the end */
@@ -55,7 +57,8 @@ typedef struct {
 } topo_pairs_t;
 
 /* Takes names. */
-topo_pairs_t *topo_pairs_new(const char *what, const char *how, char **names,
+topo_pairs_t *topo_pairs_new(const char *what, const char *how,
+                             const char *hint, char **names,
                              const topo_copies_t *copies);
 void topo_pairs_free(topo_pairs_t *pairs);
 
@@ -80,8 +83,9 @@ const char *topo_mode_words(topo_mode_t mode);
 char topo_pattern(guint end);
 gsize topo_wrong(const char *bytes, gsize count, guint from);
 
-/* Sorts values; 0 if there are none. */
-double topo_median(double *values, guint count);
+/* Sorts values; 0 if there are none. *ret_spread, unless it is NULL, is the
+ * interquartile range over the median. */
+double topo_median(double *values, guint count, double *ret_spread);
 /* Monotonic time in microseconds. */
 double topo_now(void);
 

@@ -31,7 +31,7 @@ typedef struct {
 
 /* A rank's figures of the pair that goes from it to another. */
 typedef struct {
-    double times[TOPO_MODES], latency;
+    double times[TOPO_MODES], spreads[TOPO_MODES], latency;
     int near;
 } figure_t;
 
@@ -163,9 +163,12 @@ static dscomm_status_t measure_copies(state_t *s, int to, int from,
     if (status >= 0 && from >= 0)
         s->wrong +=
             (gint64)topo_wrong(s->dest, topo_copies_bytes(copies), (guint)from);
-    if (status >= 0 && to >= 0)
-        s->figures[s->rank * s->ranks + (guint)to].times[mode] =
-            topo_median(times, copies->iterations);
+    if (status >= 0 && to >= 0) {
+        figure_t *figure = &s->figures[s->rank * s->ranks + (guint)to];
+
+        figure->times[mode] =
+            topo_median(times, copies->iterations, &figure->spreads[mode]);
+    }
     g_free(times);
     return status;
 }
@@ -198,7 +201,7 @@ static dscomm_status_t measure_latency(state_t *s, int peer, bool is_first)
     }
     if (is_first)
         s->figures[s->rank * s->ranks + (guint)peer].latency =
-            topo_median(times, LATENCIES);
+            topo_median(times, LATENCIES, NULL);
     return status;
 }
 
@@ -351,7 +354,10 @@ static topo_pairs_t *pairs_of(const state_t *s)
 
     for (guint i = 0; i < s->ranks; i++)
         names[i] = g_strdup_printf("rank%u", i);
-    pairs = topo_pairs_new("ranks", how, names, s->copies);
+    pairs = topo_pairs_new("ranks", how,
+                           "see what else runs on its processors, and what "
+                           "else uses its network",
+                           names, s->copies);
     g_free(how);
     return pairs;
 }
@@ -370,6 +376,8 @@ static dscomm_status_t pairs_gather(state_t *s, topo_pairs_t **ret_pairs)
     for (guint i = 0; pairs && i < s->ranks * s->ranks; i++) {
         memcpy(pairs->pairs[i].times, s->figures[i].times,
                sizeof pairs->pairs[i].times);
+        memcpy(pairs->pairs[i].spreads, s->figures[i].spreads,
+               sizeof pairs->pairs[i].spreads);
         pairs->pairs[i].latency = s->figures[i].latency;
         pairs->pairs[i].path = topo_near_path((topo_near_t)s->figures[i].near);
     }

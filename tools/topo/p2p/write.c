@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#define NOISE 0.1 /* interquartile range over median */
 /* The least ratio of rates that the colours tell apart from end to end. */
 #define SCALE 2.0
 
@@ -138,6 +139,25 @@ static void append_explanation(const topo_pairs_t *pairs, GString *text)
     topo_explanation_free(explanation);
 }
 
+/* Appends a warning if many figures spread widely. */
+static void append_noise(const topo_pairs_t *pairs, GString *text)
+{
+    guint figures = 0, noisy = 0;
+
+    for (guint i = 0; i < pairs->count * pairs->count; i++)
+        for (topo_mode_t mode = TOPO_ALONE; mode < TOPO_MODES; mode++) {
+            figures += pairs->pairs[i].times[mode] > 0;
+            noisy += pairs->pairs[i].spreads[mode] > NOISE;
+        }
+    if (noisy)
+        g_string_append_printf(
+            text,
+            "Warning: %u of %u figures spread by more than "
+            "10%%: the machine is noisy; end what else runs, "
+            "or give more --iters\n",
+            noisy, figures);
+}
+
 void topo_pairs_text(const GPtrArray *list, bool coloured, GString *text)
 {
     for (guint i = 0; i < list->len; i++) {
@@ -155,6 +175,7 @@ void topo_pairs_text(const GPtrArray *list, bool coloured, GString *text)
                 append_rates(pairs, mode, coloured, text);
         append_latencies(pairs, text);
         append_explanation(pairs, text);
+        append_noise(pairs, text);
     }
 }
 
@@ -176,6 +197,8 @@ static void add_pair(JsonBuilder *builder, const topo_pairs_t *pairs,
             continue;
         tool_json_object(builder, topo_mode_name(mode));
         tool_json_real(builder, "us", "%.3f", pair->times[mode]);
+        tool_json_real(builder, "spread_percent", "%.1f",
+                       100 * pair->spreads[mode]);
         tool_json_real(builder, "gb_s", "%.3f",
                        topo_pair_rate(pairs, from, to, mode));
         json_builder_end_object(builder);
