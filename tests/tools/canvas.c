@@ -6,9 +6,11 @@
 #include "tests/tap.h"
 #include "tools/common/canvas.h"
 
+#include <fcntl.h>
 #include <glib/gstdio.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char *folder;
@@ -82,6 +84,23 @@ static void test_formats(void)
     g_free(bytes);
 }
 
+/* A reader of a pipe gets nothing of a picture that is discarded. */
+static void test_pipe(void)
+{
+    char *path = path_new("pipe.svg"), *problem = NULL, byte;
+
+    ok(mkfifo(path, 0600) == 0, "a pipe");
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    tool_canvas_t *canvas = tool_canvas_new(path, 1, 1, &problem);
+    is_str(problem, NULL, "is opened");
+    g_free(tool_canvas_end(canvas, false));
+    is_int((int)read(fd, &byte, 1), 0, "nothing is written into it");
+    close(fd);
+    g_unlink(path);
+    g_free(problem);
+    g_free(path);
+}
+
 /* Expects a sentence, from opening or from completing, that begins with the
  * path and contains reason. */
 static void refuse(const char *path, const char *reason)
@@ -132,6 +151,7 @@ int main(void)
         ok(strstr(problem, "libcairo2-dev") != NULL, "the remedy is named");
     } else {
         test_formats();
+        test_pipe();
         test_refusals();
     }
     ok(g_rmdir(folder) == 0, "nothing is left");

@@ -18,6 +18,7 @@ struct tool_canvas {
     bool png;
     tool_save_t *save;
     int error; /* errno of the first failed write, or 0 */
+    bool discarded; /* what is still to be written */
     cairo_surface_t *surface;
     cairo_t *cairo;
 };
@@ -27,7 +28,7 @@ static cairo_status_t canvas_write(void *closure, const unsigned char *bytes,
 {
     tool_canvas_t *canvas = closure;
 
-    if (!canvas->error)
+    if (!canvas->error && !canvas->discarded)
         canvas->error = tool_save_write(canvas->save, bytes, size);
     return canvas->error ? CAIRO_STATUS_WRITE_ERROR : CAIRO_STATUS_SUCCESS;
 }
@@ -101,6 +102,7 @@ char *tool_canvas_end(tool_canvas_t *canvas, bool keep)
         return NULL;
     cairo_status_t status = keep ? canvas_finish(canvas) : CAIRO_STATUS_SUCCESS;
     const bool complete = keep && status == CAIRO_STATUS_SUCCESS;
+    canvas->discarded = !keep;
     cairo_destroy(canvas->cairo);
     cairo_surface_destroy(canvas->surface);
     int error = tool_save_end(canvas->save, complete ? "" : NULL);
