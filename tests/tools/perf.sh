@@ -142,6 +142,11 @@ if "$program" perf -n 1 all_reduce -b 8 -e 8 -i 1 --plot "$scratch/x.png" \
     is "$status $(grep -c . "$scratch/err")" '1 1' 'which is said once, before anything else'
     perf -n 2 all_reduce -b 8 -e 8 -t 0.0005 --plot /no/such/folder/x.png
     like "$err" '^dscomm perf: --plot /no/such/folder/x.png: ' 'a folder that is not there'
+    mkfifo "$scratch/pipe.svg"
+    cat "$scratch/pipe.svg" >"$scratch/pipe" &
+    perf -n 1 all_reduce -b 8 -e 8 -t 0.0005 --plot "$scratch/pipe.svg"
+    wait
+    is "$status $(grep -c '<svg' "$scratch/pipe")" '0 1' 'one picture into a pipe'
     perf -n 1 barrier -t 0.0005 --plot "$scratch/y.png"
     like "$err" '^dscomm perf: --plot .*y.png: there is nothing to draw' 'no sizes'
     is "$status $(find "$scratch" -name 'y.png*' | grep -c .)" '1 0' 'and no picture'
@@ -178,6 +183,9 @@ is "$status $(grep -c '"rank" :' "$scratch/out") $(grep -c '"rank" :' "$scratch/
 like "$out" '"format" : "dscomm-perf-sweep"' 'JSON of a sweep: format'
 perf -n 2,3 reduce -r 2 -b 8 -e 8 -t 0.0005
 is $status 2 'a sweep ends with the first failure: status'
+perf -n 3,2 reduce -r 2 -b 8 -e 8 -t 0.0005 --json --save "$scratch/part.json"
+is "$status $(grep -c '"rank" :' "$scratch/out") $(grep -c '"rank" :' "$scratch/part.json")" \
+    '2 3 3' 'and keeps the reports before'
 is "$(cat "$scratch/err")" 'dscomm perf: -r 2: there are 2 ranks only' 'which is said once'
 "$program" run -n 2 "$program" perf -n 2,3 all_reduce -e 8 >/dev/null 2>"$scratch/err"
 is "$? $(grep -c '^dscomm perf: -n with several numbers' "$scratch/err")" '2 1' \

@@ -196,11 +196,16 @@ int perf_sweep(const perf_options_t *options, char *const *words)
         char *report = NULL;
 
         status = job_report(words, options->sweep[i], i + 1, &report);
-        if (report)
+        if (report && *report)
             g_ptr_array_add(reports, report);
+        else
+            g_free(report);
     }
-    if (status == TOOL_OK)
-        status = write_reports(options, reports);
+    /* A run that failed, by wrong elements too, loses no report before. */
+    if (reports->len) {
+        const int written = write_reports(options, reports);
+        status = status == TOOL_OK ? written : status;
+    }
     g_ptr_array_unref(reports);
     return status;
 }
