@@ -24,8 +24,10 @@ static int is_near(double got, double want)
  * written, 2 * 6 n in all; each of 3 n additions reads two numbers and writes
  * one, 9 n; a rank has a quarter, 5.25 n. Pairwise: the additions read 4 n and
  * write n. Linear: each of 4 ranks sends n to 3 others and reads 4 inputs to
- * write one. Recursive doubling: 2 rounds, in each of which all ranks send n
- * and add n; p = 3: rank 2 has a partner to which it sends n, and which sends
+ * write one. Bruck: the same messages in fewer rounds; each rank reads and
+ * writes its own n first. Its all_gather reads and writes a rank's quarter, and
+ * then all four. Recursive doubling: 2 rounds, in each of which all ranks send
+ * n and add n; p = 3: rank 2 has a partner to which it sends n, and which sends
  * the result back. */
 static void test_costs(void)
 {
@@ -43,11 +45,9 @@ static void test_costs(void)
          false},
         {"all_reduce", "recursive_doubling", 3, PERF_IN_PLACE, 3, 4 / 3.0, 3,
          (2 * 4 + 3 * 3) / 3.0, false},
-        {"all_reduce", "halving_doubling", 4, PERF_IN_PLACE, 4, 1.5, 1.5, 5.25,
+        {"all_reduce", "bruck", 8, PERF_IN_PLACE, 3, 7, 7, 14 + 9 + 2, false},
+        {"all_reduce", "bruck", 8, PERF_OUT_OF_PLACE, 3, 7, 7, 14 + 9 + 2,
          false},
-        {"all_reduce", "halving_doubling", 5, PERF_IN_PLACE, 6, 8 / 5.0, 3.5,
-         (2 * 8 + 3 * 4) / 5.0, false},
-        {"all_reduce", "bruck", 8, PERF_IN_PLACE, 3, 7, 7, 14 + 9, false},
         /* the root has 3 children */
         {"all_reduce", "tree", 4, PERF_IN_PLACE, 6, 1.5, 6, 5.25, false},
         {"broadcast", "binomial", 8, PERF_IN_PLACE, 3, 7 / 8.0, 3, 1.75, false},
@@ -62,6 +62,21 @@ static void test_costs(void)
         {"all_gather", "ring", 4, PERF_IN_PLACE, 3, 0.75, 0.75, 1.5, false},
         /* each rank copies its quarter */
         {"all_gather", "ring", 4, PERF_OUT_OF_PLACE, 3, 0.75, 0.75, 2, false},
+        {"all_gather", "bruck", 4, PERF_IN_PLACE, 2, 0.75, 0.75, 1.5 + 2.5,
+         false},
+        {"all_gather", "bruck", 4, PERF_OUT_OF_PLACE, 2, 0.75, 0.75, 1.5 + 2.5,
+         false},
+        {"gather", "linear", 3, PERF_IN_PLACE, 2, 2 / 9.0, 2 / 3.0, 4 / 9.0,
+         false},
+        /* blocks of ranks 1, 2 and 3 pass 1, 1 and 2 messages */
+        {"gather", "binomial", 3, PERF_IN_PLACE, 2, 2 / 9.0, 2 / 3.0, 4 / 9.0,
+         false},
+        {"gather", "binomial", 4, PERF_IN_PLACE, 2, 4 / 16.0, 0.75, 8 / 16.0,
+         false},
+        {"scatter", "binomial", 4, PERF_IN_PLACE, 2, 4 / 16.0, 0.75, 8 / 16.0,
+         false},
+        {"scatter", "binomial", 6, PERF_IN_PLACE, 3, 7 / 36.0, 5 / 6.0,
+         14 / 36.0, false},
         {"reduce+broadcast", "linear+linear", 4, PERF_OUT_OF_PLACE, 6, 1.5, 6,
          (6 + 5 + 6) / 4.0, false},
         {"reduce_scatter+all_gather", "pairwise+ring", 4, PERF_OUT_OF_PLACE, 6,
@@ -90,6 +105,44 @@ static void test_costs(void)
         if (!same)
             printf("#   %g steps, %g n, %g n, %g n\n", cost.steps,
                    cost.wire / N, cost.busiest / N, cost.memory / N);
+    }
+}
+
+/* Halves are made while parts have more than 1 KiB, in the last two rounds more
+ * than 32 KiB; then ranks exchange all that they have. 8 bytes, p = 4: halves,
+ * whole halves, and back; p = 8: two rounds with whole halves. p = 5: rank 4
+ * has a partner. */
+static void test_halving(void)
+{
+    static const struct {
+        size_t bytes;
+        int ranks;
+        double steps, wire, busiest, memory;
+    } rows[] = {
+        {8, 2, 2, 1, 1, 2 + 3 * 0.5},
+        {8, 4, 3, 1.5, 1.5, 3 + 3 * 1},
+        {8, 8, 4, 2, 2, 4 + 3 * 1.5},
+        {1 << 20, 4, 4, 1.5, 1.5, 3 + 3 * 0.75},
+        {1 << 20, 8, 6, 1.75, 1.75, 3.5 + 3 * 0.875},
+        /* 32 KiB are halved once, the halves are exchanged twice */
+        {32 << 10, 8, 4, 2, 2, 4 + 3 * 1.5},
+        {1 << 20, 5, 6, 8 / 5.0, 3.5, (2 * 8 + 3 * (3 + 1)) / 5.0},
+        {8, 5, 5, 8 / 5.0, 3.5, (2 * 8 + 3 * (4 + 1)) / 5.0},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        const double bytes = (double)rows[i].bytes;
+        const perf_traffic_t cost =
+            perf_traffic(perf_operation_find("all_reduce"), "halving_doubling",
+                         rows[i].ranks, rows[i].bytes, PERF_IN_PLACE);
+
+        ok(is_near(cost.steps, rows[i].steps) &&
+               is_near(cost.wire, rows[i].wire * bytes) &&
+               is_near(cost.busiest, rows[i].busiest * bytes) &&
+               is_near(cost.memory, rows[i].memory * bytes),
+           "halving_doubling, %d ranks, %zu bytes: %g steps, %g n, %g n, %g n",
+           rows[i].ranks, rows[i].bytes, cost.steps, cost.wire / bytes,
+           cost.busiest / bytes, cost.memory / bytes);
     }
 }
 
@@ -256,6 +309,7 @@ static void test_labels(void)
 int main(void)
 {
     test_costs();
+    test_halving();
     test_all_known();
     test_parts();
     test_alike();

@@ -349,6 +349,14 @@ static void halving_all_reduce(plan_t *plan)
     add_share(plan, piece);
 }
 
+int perf_halving_parts(int ranks, double bytes)
+{
+    perf_schedule_t schedule;
+    plan_t plan = {.schedule = &schedule, .ranks = ranks, .bytes = bytes};
+
+    return MIN(halving_parts(&plan, halving_cut(&plan)), plan_power(&plan));
+}
+
 static void halving_reduce(plan_t *plan)
 {
     const double piece = halving_cut(plan);

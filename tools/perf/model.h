@@ -80,6 +80,10 @@ bool perf_schedule_init(perf_schedule_t *schedule, int coll,
                         double bytes);
 void perf_schedule_clear(perf_schedule_t *schedule);
 
+/* Returns the number of parts into which halving_doubling halves the buffer of
+ * an all_reduce of so many bytes. */
+int perf_halving_parts(int ranks, double bytes);
+
 /* The name of algorithm index of the collectives of the model, and its
  * collective; NULL after the last. */
 const char *perf_model_algorithm(size_t index, int *ret_coll);

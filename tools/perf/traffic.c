@@ -10,13 +10,14 @@
  * input being read once and each result written once. */
 #include "config.h"
 
+#include "tools/perf/model.h"
 #include "tools/perf/operations.h"
 #include "tools/perf/sequences.h"
 #include "tools/perf/traffic.h"
 
 #include <string.h>
 
-/* The ranks of a call. */
+/* The ranks of a call, and what depends on its bytes. */
 typedef struct {
     double p;
     double rounds; /* ceil(log2 p) */
@@ -25,18 +26,22 @@ typedef struct {
     double odd; /* p - q: ranks that need a partner; 0 for a power of two */
     double fours; /* ceil(log4 p) */
     double children; /* of the root of a k-nomial tree of radix 4 */
+    double hops; /* of the blocks of all ranks up a binomial tree */
+    double parts, cuts; /* that halving_doubling makes of an all_reduce, log2 */
 } shape_t;
 
 /* Per byte of the row, except steps; summed over ranks, except busiest. */
 typedef struct {
     double steps, sent, busiest;
-    double combined; /* bytes read and written to combine inputs */
+    /* bytes read and written to combine inputs, and to copy in any case */
+    double combined;
     double copied; /* bytes copied locally, if the call is out of place */
 } factors_t;
 
-static shape_t shape_new(int ranks)
+static shape_t shape_new(int ranks, double bytes)
 {
     shape_t s = {.p = ranks, .q = 1};
+    const int parts = perf_halving_parts(ranks, bytes);
 
     for (int reach = 1; reach < ranks; reach *= 2)
         s.rounds++;
@@ -48,6 +53,12 @@ static shape_t shape_new(int ranks)
         for (int child = 1; child <= 3; child++)
             s.children += child * reach < ranks;
     }
+    for (int rank = 1; rank < ranks; rank++)
+        for (int rest = rank; rest; rest &= rest - 1)
+            s.hops++;
+    s.parts = parts;
+    for (int reach = 1; reach < parts; reach *= 2)
+        s.cuts++;
     return s;
 }
 
@@ -120,9 +131,8 @@ static factors_t reduce_pairwise(const shape_t *s)
                        2 * (s->p - 1) / s->p, in_order(s), 0};
 }
 
-/* The way down: each round halves what is exchanged, to the end, although the
- * algorithm stops before if parts are short. Ranks without a partner hand over
- * all they have. */
+/* The way down: each round halves what is exchanged. Ranks without a partner
+ * hand over all they have. */
 static factors_t halving(const shape_t *s)
 {
     const bool odd = s->odd > 0;
@@ -141,14 +151,17 @@ static factors_t reduce_halving(const shape_t *s)
     return f;
 }
 
+/* Halving ends when parts are short: they are exchanged whole in the rounds
+ * that are left, and only the rounds before are reversed. */
 static factors_t all_reduce_halving(const shape_t *s)
 {
-    factors_t f = halving(s);
+    const double halved = (s->parts - 1) / s->parts;
+    const double whole = (s->halvings - s->cuts) / s->parts;
+    const double extra = s->odd > 0 ? 2 : 0;
 
-    f.steps *= 2;
-    f.sent *= 2;
-    f.busiest *= 2;
-    return f;
+    return (factors_t){
+        s->halvings + s->cuts + extra, s->q * (2 * halved + whole) + 2 * s->odd,
+        2 * halved + whole + extra, 3 * (s->q * (halved + whole) + s->odd), 0};
 }
 
 static factors_t all_reduce_linear(const shape_t *s)
@@ -157,11 +170,13 @@ static factors_t all_reduce_linear(const shape_t *s)
                        s->p * in_order(s), 0};
 }
 
+/* Each rank copies its input to where the others' arrive. */
 static factors_t all_reduce_bruck(const shape_t *s)
 {
     factors_t f = all_reduce_linear(s);
 
     f.steps = s->rounds;
+    f.combined += 2 * s->p;
     return f;
 }
 
@@ -209,6 +224,13 @@ static factors_t all_gather_doubling(const shape_t *s)
     return gathered(s, s->rounds);
 }
 
+/* Each rank copies its block to the others', and all of them to the result, in
+ * place too. */
+static factors_t all_gather_bruck(const shape_t *s)
+{
+    return (factors_t){s->rounds, s->p - 1, (s->p - 1) / s->p, 2 + 2 * s->p, 0};
+}
+
 static factors_t reduce_scatter_pairwise(const shape_t *s)
 {
     return (factors_t){s->p - 1, s->p - 1, (s->p - 1) / s->p, in_order(s), 0};
@@ -244,7 +266,7 @@ static factors_t root_binomial(const shape_t *s)
     factors_t f = root_linear(s);
 
     f.steps = s->rounds;
-    f.sent = s->rounds / 2;
+    f.sent = s->hops / s->p;
     return f;
 }
 
@@ -273,7 +295,7 @@ static const struct {
     {DSCOMM_COLL_ALL_REDUCE, "tree", all_reduce_tree},
     {DSCOMM_COLL_ALL_GATHER, "linear", all_gather_direct},
     {DSCOMM_COLL_ALL_GATHER, "ring", all_gather_direct},
-    {DSCOMM_COLL_ALL_GATHER, "bruck", all_gather_doubling},
+    {DSCOMM_COLL_ALL_GATHER, "bruck", all_gather_bruck},
     {DSCOMM_COLL_ALL_GATHER, "recursive_doubling", all_gather_doubling},
     {DSCOMM_COLL_REDUCE_SCATTER, "pairwise", reduce_scatter_pairwise},
     {DSCOMM_COLL_REDUCE_SCATTER, "ring", reduce_scatter_ring},
@@ -372,7 +394,7 @@ perf_traffic_t perf_traffic(const perf_operation_t *operation,
                             perf_place_t place)
 {
     const dscomm_coll_t *parts = perf_parts(operation);
-    const shape_t shape = shape_new(ranks);
+    const shape_t shape = shape_new(ranks, (double)bytes);
     char **names = g_strsplit(algorithm, "+", 2);
     perf_traffic_t cost;
 
