@@ -355,8 +355,8 @@ static dscomm_status_t plan_turns(const loop_t *loops, size_t count,
     return status;
 }
 
-/* Runs the batches, one of each loop in turn; samples has room for all of
- * them. */
+/* Runs the batches, one of each loop in turn, and each turn begins with another
+ * loop; samples has room for all of them. */
 static dscomm_status_t run_turns(const loop_t *loops, size_t count,
                                  const perf_times_t *times, double *samples)
 {
@@ -364,9 +364,12 @@ static dscomm_status_t run_turns(const loop_t *loops, size_t count,
     const size_t batches = times->batches;
 
     for (size_t b = 0; b < batches; b++)
-        for (size_t i = 0; i < count && status == DSCOMM_OK; i++)
+        for (size_t k = 0; k < count && status == DSCOMM_OK; k++) {
+            const size_t i = (b + k) % count;
+
             status =
                 batch(&loops[i], times[i].calls, &samples[i * batches + b]);
+        }
     if (status != DSCOMM_OK)
         return status;
     return slowest(loops, samples, count * batches);
