@@ -206,13 +206,17 @@ static char *allocate_device(perf_run_t *run, size_t bytes)
 
 static int device_buffers_new(perf_run_t *run, size_t bytes)
 {
-    char *problem = allocate_device(run, bytes);
+    size_t available;
+    const bool enough = is_enough(run, bytes, &available);
+    char *problem = enough ? allocate_device(run, bytes) : NULL;
     int first, status = TOOL_FAILED;
 
-    if (perf_agree(run, !problem, &first) != DSCOMM_OK)
+    if (perf_agree(run, enough && !problem, &first) != DSCOMM_OK)
         perf_fail("start");
     else if (first == run->ranks)
         status = TOOL_OK;
+    else if (first == run->rank && !enough)
+        buffers_fail(run, bytes, available);
     else if (first == run->rank)
         tool_fail(0, "perf",
                   "--accelerator: rank %d: %s; without --accelerator, buffers "
