@@ -143,8 +143,9 @@ static int job_report(char *const *words, int ranks, int part,
     return status ? status : TOOL_FAILED;
 }
 
-/* Returns one JSON of all reports; g_free(). */
-static char *join_reports(const GPtrArray *reports)
+/* Returns one JSON of all reports but those that cannot be read, whose number
+ * *ret_bad has; g_free(). */
+static char *join_reports(const GPtrArray *reports, guint *ret_bad)
 {
     JsonBuilder *json = json_builder_new();
     GString *text = g_string_new(NULL);
@@ -157,6 +158,8 @@ static char *join_reports(const GPtrArray *reports)
         JsonNode *node = json_from_string(reports->pdata[i], NULL);
         if (node)
             json_builder_add_value(json, node);
+        else
+            ++*ret_bad;
     }
     json_builder_end_array(json);
     json_builder_end_object(json);
@@ -166,9 +169,15 @@ static char *join_reports(const GPtrArray *reports)
 
 static int write_reports(const perf_options_t *o, const GPtrArray *reports)
 {
-    char *text = join_reports(reports);
+    guint bad = 0;
+    char *text = join_reports(reports, &bad);
     int status = TOOL_OK;
 
+    if (bad)
+        status = tool_fail(TOOL_FAILED, "perf",
+                           "%u of %u reports of the sweep cannot be read and "
+                           "are left out; measure these numbers of ranks alone",
+                           bad, reports->len);
     if (o->json)
         fputs(text, stdout);
     if (o->save) {
