@@ -251,7 +251,7 @@ static void series_find(const series_t *s, GPtrArray *findings)
     }
 }
 
-/* Adds what the extra buffer of calls out of place means for an alternative. */
+/* Adds how the places of an alternative compare. */
 static void places_find(const series_t *s, size_t alternative,
                         GPtrArray *findings)
 {
@@ -276,8 +276,8 @@ static void places_find(const series_t *s, size_t alternative,
                                       range, f->winner->name);
     else
         f->sentence = g_strdup_printf(
-            "%s: out of place, with an extra buffer of n bytes, %s takes %.2f "
-            "to %.2f of its time in place, %.2f of it at the largest size",
+            "%s: out of place %s takes %.2f to %.2f of its time in place, %.2f "
+            "of it at the largest size",
             range, f->winner->name, f->least, f->most, last);
     g_free(range);
     g_ptr_array_add(findings, f);
