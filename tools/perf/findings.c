@@ -3,20 +3,46 @@
  *
  * The measurement tells which part of the model matters: where a call takes
  * less than twice the time of the smallest size, its time is latency, that is,
- * steps; elsewhere it is bytes. A range of sizes is of one kind. */
+ * steps, if that size is small itself; elsewhere it is bytes. The costs of the
+ * faster one explain nothing if they are lower bounds. Ranges consist of sizes
+ * with one kind of time, the same algorithms and the same outcome. */
 #include "config.h"
 
 #include "tools/common/plot.h"
 #include "tools/perf/compare.h"
 #include "tools/perf/sequences.h"
 
+#include <math.h>
 #include <stdbool.h>
 
 /* Times within 5% of each other, and costs, are called equal. */
 #define EQUAL 1.05
 #define LATENCY 2.0
+/* A call of at most so many bytes takes only latency. */
+#define SMALL 1024
 /* A spread, in percent, that makes a finding doubtful. */
 #define NOISY 10.0
+/* Fewer batches do not tell how far times spread. */
+#define BATCHES 3
+
+/* What most of the time of a call is. */
+typedef enum { UNKNOWN, LATENCY_TIME, BYTES_TIME } kind_t;
+
+/* Whose time. */
+typedef struct {
+    size_t alternative;
+    perf_place_t place;
+} figure_at_t;
+
+/* How one time compares with another one. */
+typedef enum { TOO_FEW, SAME, MORE, LESS } outcome_t;
+
+/* What the times of a range have in common: the outcome, and the largest of
+ * the ratios, spreads and limits of difference, in percent. */
+typedef struct {
+    outcome_t outcome;
+    double least, most, spread, limit;
+} difference_t;
 
 /* Comparisons of one type, operator and place: first to last of them all. */
 typedef struct {
@@ -69,7 +95,6 @@ static const char *name_at(const perf_entry_t *entry)
     return entry->row.operation->name;
 }
 
-/* Returns why the winner needs less time where time is latency; g_free(). */
 static char *explain_latency(const perf_entry_t *winner,
                              const perf_entry_t *loser, perf_place_t place)
 {
@@ -78,9 +103,8 @@ static char *explain_latency(const perf_entry_t *winner,
 
     if (few->steps < many->steps)
         return g_strdup_printf(
-            "time is latency there, and it takes %s%g step%s, %s %s%g",
-            few->bound ? "at least " : "", few->steps,
-            few->steps == 1 ? "" : "s", name_at(loser),
+            "time is latency there, and it takes %g step%s, %s %s%g",
+            few->steps, few->steps == 1 ? "" : "s", name_at(loser),
             many->bound ? "at least " : "", many->steps);
     return g_strdup_printf("time is latency there, and the model gives no "
                            "reason, it has %g steps, no fewer than for %s",
@@ -115,15 +139,15 @@ static char *explain_bytes(const perf_entry_t *winner,
     const perf_traffic_t *many = &loser->costs[place];
     const bool longer =
         perf_parts(loser->row.operation) && !perf_parts(winner->row.operation);
+    const bool rooted = perf_flags(loser->row.operation) & PERF_ROOTED &&
+                        !(perf_flags(winner->row.operation) & PERF_ROOTED);
     const double wire = few->busiest > 0 ? many->busiest / few->busiest : 0;
     const double memory = few->memory > 0 ? many->memory / few->memory : 0;
 
     if (wire > EQUAL && wire >= memory)
         return explain_pair("its busiest rank sends or receives", winner,
                             few->busiest, loser, many->busiest, place,
-                            perf_flags(loser->row.operation) & PERF_ROOTED
-                                ? ": all of it passes the root's link"
-                                : "");
+                            rooted ? ": all of it passes the root's link" : "");
     if (memory > EQUAL)
         return explain_pair("a rank reads and writes", winner, few->memory,
                             loser, many->memory, place,
@@ -139,32 +163,63 @@ static char *explain_bytes(const perf_entry_t *winner,
                            name_at(loser));
 }
 
-/* Returns whether the time of an alternative is mostly latency. */
-static bool is_latency(const series_t *s, guint index, size_t alternative)
+static kind_t kind_of(const series_t *s, guint index, size_t alternative)
 {
-    return !at(s, index)->entries->row.bytes ||
-           time_of(s, index, alternative) <
-               LATENCY * time_of(s, s->first, alternative);
+    if (!at(s, index)->entries->row.bytes)
+        return LATENCY_TIME;
+    if (time_of(s, index, alternative) >=
+        LATENCY * time_of(s, s->first, alternative))
+        return BYTES_TIME;
+    return at(s, s->first)->entries->row.bytes <= SMALL ? LATENCY_TIME
+                                                        : UNKNOWN;
 }
 
-/* Returns the reason, with a doubt if the times are noisy; g_free(). */
+/* Returns the reason; g_free(). */
 static char *explain(const series_t *s, guint index, size_t winner,
                      size_t loser)
 {
     const perf_entry_t *fast = &at(s, index)->entries[winner];
     const perf_entry_t *slow = &at(s, index)->entries[loser];
-    const double spread = MAX(fast->row.figures[s->place].times.spread,
-                              slow->row.figures[s->place].times.spread);
-    char *why = is_latency(s, index, winner)
-                    ? explain_latency(fast, slow, s->place)
-                    : explain_bytes(fast, slow, s->place);
-    char *text;
 
-    if (spread <= NOISY)
-        return why;
-    text = g_strdup_printf("%s (times spread by %.0f%%)", why, spread);
-    g_free(why);
-    return text;
+    if (fast->costs[s->place].bound)
+        return g_strdup_printf("the model has only lower bounds for %s (%s), "
+                               "which do not prove why",
+                               name_at(fast), fast->row.algorithm);
+    switch (kind_of(s, index, winner)) {
+    case LATENCY_TIME:
+        return explain_latency(fast, slow, s->place);
+    case BYTES_TIME:
+        return explain_bytes(fast, slow, s->place);
+    default:
+        return g_strdup("whether time is latency there is not known, as no "
+                        "size up to 1 KiB was measured");
+    }
+}
+
+/* Compares time a with time b. */
+static difference_t judge(const perf_times_t *a, const perf_times_t *b)
+{
+    const double ratio = a->p50 / b->p50;
+    difference_t j = {.least = ratio,
+                      .most = ratio,
+                      .spread = MAX(a->spread, b->spread),
+                      .limit = MAX(a->spread + b->spread, 100 * (EQUAL - 1))};
+
+    if (MIN(a->batches, b->batches) < BATCHES)
+        j.outcome = TOO_FEW;
+    else if (100 * (MAX(ratio, 1 / ratio) - 1) <= j.limit)
+        j.outcome = SAME;
+    else
+        j.outcome = ratio > 1 ? MORE : LESS;
+    return j;
+}
+
+static void difference_add(difference_t *sum, const difference_t *more)
+{
+    sum->least = MIN(sum->least, more->least);
+    sum->most = MAX(sum->most, more->most);
+    sum->spread = MAX(sum->spread, more->spread);
+    sum->limit = MAX(sum->limit, more->limit);
 }
 
 static char *range_text(size_t from, size_t to)
@@ -200,37 +255,117 @@ static perf_finding_t *finding_new(const series_t *s, guint from, guint to)
     return finding;
 }
 
+/* Returns the sentence on two things that were not told apart, "a and b";
+ * g_free(). */
+static char *undecided(const difference_t *j, const char *things)
+{
+    if (j->outcome == TOO_FEW)
+        return g_strdup_printf("%s were measured in too few batches to compare "
+                               "them: raise -i, or leave it out",
+                               things);
+    if (j->limit > 100 * (EQUAL - 1))
+        return g_strdup_printf("no difference between %s beyond the spread of "
+                               "their times, together %.0f%%",
+                               things, j->limit);
+    return g_strdup_printf("%s take the same time, within 5%%", things);
+}
+
+static char *ratio_text(const difference_t *j)
+{
+    return j->most - j->least < 0.01
+               ? g_strdup_printf("%.2f", j->most)
+               : g_strdup_printf("%.2f to %.2f", j->least, j->most);
+}
+
+/* Adds a finding; takes text, which gets a doubt if it tells a difference of
+ * noisy times. */
+static void finding_add(GPtrArray *findings, perf_finding_t *f,
+                        const difference_t *j, char *text)
+{
+    char *range = range_text(f->from, f->to);
+    char *doubt = j->outcome >= MORE && j->spread > NOISY
+                      ? g_strdup_printf(" (times spread by %.0f%%)", j->spread)
+                      : g_strdup("");
+
+    f->least = j->least;
+    f->most = j->most;
+    f->sentence = g_strdup_printf("%s: %s%s", range, text, doubt);
+    g_ptr_array_add(findings, f);
+    g_free(doubt);
+    g_free(range);
+    g_free(text);
+}
+
 /* Compares the winner of a range with another alternative. */
-static perf_finding_t *range_compare(const series_t *s, guint from, guint to,
-                                     size_t winner, size_t loser)
+static void winner_add(const series_t *s, guint from, guint to, size_t winner,
+                       size_t loser, const difference_t *j, GPtrArray *findings)
 {
     perf_finding_t *f = finding_new(s, from, to);
-    char *range = range_text(f->from, f->to);
+    char *text;
 
     f->winner = at(s, from)->entries[winner].row.operation;
     f->loser = at(s, from)->entries[loser].row.operation;
-    for (guint i = from; i <= to; i++) {
-        double ratio = at(s, i)->entries[loser].ratios[s->place];
-        f->least = i == from ? ratio : MIN(f->least, ratio);
-        f->most = MAX(f->most, ratio);
-    }
-    if (f->most < EQUAL) {
-        f->sentence =
-            g_strdup_printf("%s: %s and %s take the same time, within 5%%",
-                            range, f->winner->name, f->loser->name);
+    if (j->outcome < MORE) {
+        char *both =
+            g_strdup_printf("%s and %s", f->winner->name, f->loser->name);
+        text = undecided(j, both);
+        g_free(both);
     } else {
-        char *why = explain(s, from + (to - from) / 2, winner, loser);
-        char *gain = f->most - f->least < 0.01
-                         ? g_strdup_printf("%.2f", f->most)
-                         : g_strdup_printf("%.2f to %.2f", f->least, f->most);
-        f->sentence =
-            g_strdup_printf("%s: %s is %s times as fast as %s: %s", range,
-                            f->winner->name, gain, f->loser->name, why);
-        g_free(gain);
+        char *why = explain(s, from, winner, loser);
+        char *ratio = ratio_text(j);
+        text = g_strdup_printf("%s is %s times as fast as %s: %s",
+                               f->winner->name, ratio, f->loser->name, why);
+        g_free(ratio);
         g_free(why);
     }
-    g_free(range);
-    return f;
+    finding_add(findings, f, j, text);
+}
+
+/* Compares times a with times b until the outcome changes; returns the index
+ * after the last one. */
+static guint difference_find(const series_t *s, guint from, guint to,
+                             figure_at_t a, figure_at_t b,
+                             difference_t *ret_difference)
+{
+    guint end;
+
+    for (end = from; end <= to; end++) {
+        const perf_entry_t *entries = at(s, end)->entries;
+        const difference_t j =
+            judge(&entries[a.alternative].row.figures[a.place].times,
+                  &entries[b.alternative].row.figures[b.place].times);
+
+        if (end == from)
+            *ret_difference = j;
+        else if (j.outcome != ret_difference->outcome)
+            break;
+        difference_add(ret_difference, &j);
+    }
+    return end;
+}
+
+/* Adds the findings of a range on its winner and another alternative, one for
+ * each outcome. */
+static void range_find(const series_t *s, guint from, guint to, size_t winner,
+                       size_t loser, GPtrArray *findings)
+{
+    for (guint begin = from, end; begin <= to; begin = end) {
+        difference_t j;
+
+        end = difference_find(s, begin, to, (figure_at_t){loser, s->place},
+                              (figure_at_t){winner, s->place}, &j);
+        winner_add(s, begin, end - 1, winner, loser, &j, findings);
+    }
+}
+
+static bool has_same_algorithms(const perf_comparison_t *a,
+                                const perf_comparison_t *b)
+{
+    for (size_t i = 0; i < a->count; i++)
+        if (g_strcmp0(a->entries[i].row.algorithm,
+                      b->entries[i].row.algorithm) != 0)
+            return false;
+    return true;
 }
 
 static void series_find(const series_t *s, GPtrArray *findings)
@@ -239,48 +374,53 @@ static void series_find(const series_t *s, GPtrArray *findings)
 
     for (guint from = s->first, to; from <= s->last; from = to + 1) {
         const size_t winner = best_of(s, from);
-        const bool latency = is_latency(s, from, winner);
+        const kind_t kind = kind_of(s, from, winner);
         to = from;
         while (to < s->last && best_of(s, to + 1) == winner &&
-               is_latency(s, to + 1, winner) == latency)
+               kind_of(s, to + 1, winner) == kind &&
+               has_same_algorithms(at(s, from), at(s, to + 1)))
             to++;
         for (size_t i = 0; i < count; i++)
             if (i != winner)
-                g_ptr_array_add(findings,
-                                range_compare(s, from, to, winner, i));
+                range_find(s, from, to, winner, i, findings);
     }
+}
+
+static void places_add(const series_t *s, guint from, guint to,
+                       size_t alternative, const difference_t *j,
+                       GPtrArray *findings)
+{
+    perf_finding_t *f = finding_new(s, from, to);
+    char *text;
+
+    f->place = PERF_IN_PLACE;
+    f->winner = at(s, from)->entries[alternative].row.operation;
+    if (j->outcome < MORE) {
+        char *both =
+            g_strdup_printf("%s in place and out of place", f->winner->name);
+        text = undecided(j, both);
+        g_free(both);
+    } else {
+        char *ratio = ratio_text(j);
+        text = g_strdup_printf("out of place %s takes %s of its time in place",
+                               f->winner->name, ratio);
+        g_free(ratio);
+    }
+    finding_add(findings, f, j, text);
 }
 
 /* Adds how the places of an alternative compare. */
 static void places_find(const series_t *s, size_t alternative,
                         GPtrArray *findings)
 {
-    perf_finding_t *f = finding_new(s, s->first, s->last);
-    char *range = range_text(f->from, f->to);
-    double last = 1;
+    for (guint from = s->first, end; from <= s->last; from = end) {
+        difference_t j;
 
-    f->place = PERF_IN_PLACE;
-    f->winner = at(s, s->first)->entries[alternative].row.operation;
-    for (guint i = s->first; i <= s->last; i++) {
-        const perf_figure_t *figures =
-            at(s, i)->entries[alternative].row.figures;
-        double ratio = figures[PERF_OUT_OF_PLACE].times.p50 /
-                       figures[PERF_IN_PLACE].times.p50;
-        f->least = i == s->first ? ratio : MIN(f->least, ratio);
-        f->most = MAX(f->most, ratio);
-        last = ratio;
+        end = difference_find(s, from, s->last,
+                              (figure_at_t){alternative, PERF_OUT_OF_PLACE},
+                              (figure_at_t){alternative, PERF_IN_PLACE}, &j);
+        places_add(s, from, end - 1, alternative, &j, findings);
     }
-    if (f->most < EQUAL && f->least > 1 / EQUAL)
-        f->sentence = g_strdup_printf("%s: %s takes the same time in place and "
-                                      "out of place, within 5%%",
-                                      range, f->winner->name);
-    else
-        f->sentence = g_strdup_printf(
-            "%s: out of place %s takes %.2f to %.2f of its time in place, %.2f "
-            "of it at the largest size",
-            range, f->winner->name, f->least, f->most, last);
-    g_free(range);
-    g_ptr_array_add(findings, f);
 }
 
 static bool is_same_series(const perf_comparison_t *a,

@@ -348,7 +348,7 @@ static perf_traffic_t cost_least(dscomm_coll_t coll, const shape_t *s,
                                  double bytes, perf_place_t place)
 {
     const perf_operation_t *operation = operation_of(coll);
-    perf_traffic_t cost = {.steps = s->rounds, .bound = true};
+    perf_traffic_t cost = {.steps = s->p > 1, .bound = true};
 
     if (operation)
         cost.memory = 2 * bytes * perf_copied(operation, (int)s->p, place);
