@@ -434,7 +434,7 @@ static void test_places(void)
         "beyond the spread of their times, together 24%",
         "8 B: all_reduce in place and out of place take the same time, within "
         "5%",
-        "64 B: out of place, with an extra buffer of n bytes, all_reduce takes "
+        "64 B: out of place all_reduce takes "
         "1.50 of its time in place (times spread by 12%)",
         "8 B to 64 B: no difference between reduce+broadcast in place and out "
         "of place beyond the spread of their times, together 24%",

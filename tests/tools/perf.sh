@@ -107,8 +107,8 @@ for backend in shm tcp; do
         "$backend: 3 sizes of 2 types, 3 alternatives, 2 places" || echo "# $err"
     like "$out" '^# Out of bounds values : 0 OK, all alternatives have the same results$' \
         "$backend: results are equal"
-    like "$out" '^# int32, out of place:$' "$backend: which one wins"
-    like "$out" '^#   4 B.*: (all_reduce|reduce.*) (is .* times as fast as|and .* take the same time)' \
+    like "$out" '^# int32, sum, out of place:$' "$backend: which one wins"
+    like "$out" '^#   4 B.*: (all_reduce|reduce.*) (is .* times as fast as|and .* take the same time)|: no difference between .* beyond' \
         "$backend: for which sizes"
 done
 is "$(rows | awk '{ print $5 }' | sort | uniq -c | awk '{ print $1, $2 }' | tr '\n' ' ')" \
@@ -122,8 +122,18 @@ perf -n 4 --compare broadcast,scatter+all_gather -r rotate -b 100 -e 100 -t 0.00
 is $status 0 'alternatives as JSON'
 like "$out" '"format" : "dscomm-perf-compare"' 'alternatives as JSON: format'
 like "$out" '"sentence" : "100 B: ' 'alternatives as JSON: findings'
+like "$(sed -n '/"findings"/,$p' "$scratch/out")" '"redop" : "none"' \
+    'alternatives as JSON: findings without an operator'
 like "$out" '"wire_bytes" : 93\.75,' \
     'alternatives as JSON: 3 of 4 ranks get 25 bytes from one, and 75 from each'
+perf -n 2 --compare broadcast,scatter+all_gather -b 8 -e 8 -d float32,int8 -t 0.0005
+is "$(grep -c '^# float32, in place:$' "$scratch/out") $(
+    grep -c '^# int8, in place:$' "$scratch/out")" '1 1' 'findings of each type'
+perf -n 2 --compare all_reduce,reduce+broadcast -b 8 -e 8 -o sum,max -i 1
+is "$(sed -n 's/^# float32, \(.*\), in place:$/\1/p' "$scratch/out" | tr '\n' ' ')" 'sum max ' \
+    'findings of each operator'
+like "$out" '^#   8 B: .* and .* were measured in too few batches' \
+    'one batch tells no difference'
 perf -n 2 --compare put,bandwidth -b 64 -e 64 -t 0.0005 --backend shm
 is "$status $(column 10)" '0 0 ' 'puts and messages'
 DSCOMM_ALGORITHM=all_reduce:ring perf -n 2 --compare all_reduce,reduce+broadcast \

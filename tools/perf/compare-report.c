@@ -199,6 +199,13 @@ void perf_compare_row(const perf_run_t *run,
         json_entry(run->report->json, &comparison->entries[i]);
 }
 
+static const char *finding_op(const perf_finding_t *f)
+{
+    const perf_row_t row = {.operation = f->winner, .op = f->op};
+
+    return perf_row_op(&row);
+}
+
 static void json_findings(JsonBuilder *json, const GPtrArray *findings)
 {
     tool_json_array(json, "findings");
@@ -209,6 +216,7 @@ static void json_findings(JsonBuilder *json, const GPtrArray *findings)
         tool_json_number(json, "from_bytes", (gint64)f->from);
         tool_json_number(json, "to_bytes", (gint64)f->to);
         tool_json_text(json, "type", dscomm_dtype_name(f->dtype));
+        tool_json_text(json, "redop", finding_op(f));
         tool_json_text(json, "place", f->loser ? place_name(f->place) : NULL);
         tool_json_text(json, "operation", f->winner->name);
         tool_json_text(json, "slower", f->loser ? f->loser->name : NULL);
@@ -220,10 +228,33 @@ static void json_findings(JsonBuilder *json, const GPtrArray *findings)
     json_builder_end_array(json);
 }
 
+static int finding_head(const perf_finding_t *f)
+{
+    return f->loser ? (int)f->place : PERF_PLACES;
+}
+
+static bool is_under_same_heading(const perf_finding_t *a,
+                                  const perf_finding_t *b)
+{
+    return a->dtype == b->dtype && a->op == b->op &&
+           finding_head(a) == finding_head(b);
+}
+
+/* Prints type, operator and place. */
+static void heading_print(const perf_finding_t *f)
+{
+    static const char *const heads[] = {"out of place", "in place",
+                                        "in place and out of place"};
+    const bool reduces = perf_flags(f->winner) & PERF_REDUCES;
+
+    printf("#\n# %s, %s%s%s:\n", dscomm_dtype_name(f->dtype),
+           reduces ? finding_op(f) : "", reduces ? ", " : "",
+           heads[finding_head(f)]);
+}
+
 static void findings_print(const perf_run_t *run, const GPtrArray *findings)
 {
-    static const char *const heads[] = {"out of place", "in place"};
-    int last = -1;
+    const perf_finding_t *last = NULL;
 
     printf("#\n");
     if (run->options->checks > 0)
@@ -233,12 +264,10 @@ static void findings_print(const perf_run_t *run, const GPtrArray *findings)
                             "results");
     for (guint i = 0; i < findings->len; i++) {
         const perf_finding_t *f = g_ptr_array_index(findings, i);
-        const int head = f->loser ? (int)f->place : PERF_PLACES;
 
-        if (head != last)
-            printf("#\n# %s, %s:\n", dscomm_dtype_name(f->dtype),
-                   f->loser ? heads[f->place] : "in place and out of place");
-        last = head;
+        if (!last || !is_under_same_heading(last, f))
+            heading_print(f);
+        last = f;
         printf("#   %s\n", f->sentence);
     }
     printf("#\n");

@@ -197,7 +197,7 @@ static char *explain(const series_t *s, guint index, size_t winner,
 }
 
 /* Compares time a with time b. */
-static difference_t judge(const perf_times_t *a, const perf_times_t *b)
+static difference_t compare_times(const perf_times_t *a, const perf_times_t *b)
 {
     const double ratio = a->p50 / b->p50;
     difference_t j = {.least = ratio,
@@ -332,8 +332,8 @@ static guint difference_find(const series_t *s, guint from, guint to,
     for (end = from; end <= to; end++) {
         const perf_entry_t *entries = at(s, end)->entries;
         const difference_t j =
-            judge(&entries[a.alternative].row.figures[a.place].times,
-                  &entries[b.alternative].row.figures[b.place].times);
+            compare_times(&entries[a.alternative].row.figures[a.place].times,
+                          &entries[b.alternative].row.figures[b.place].times);
 
         if (end == from)
             *ret_difference = j;
