@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What `dscomm perf --compare` computes: costs of algorithms, compared with
+/* Figures of `dscomm perf --compare`: costs of algorithms, compared with
  * values worked out by hand from their descriptions, and findings from times
  * that are given here. */
 #include "config.h"
@@ -341,7 +341,7 @@ static void test_large(void)
     are_findings("no small size", pairs, G_N_ELEMENTS(pairs), sentences);
 }
 
-/* That the winner needs at least 1 step is no reason; that the loser needs at
+/* A bound of the winner, at least 1 step, is no reason; that the loser needs at
  * least 2 is one. */
 static void test_bounds(void)
 {

@@ -15,7 +15,7 @@
 
 #include "lib/schedule/choice.h"
 
-/* Of the busiest rank; shared: bytes on the busiest node's link. */
+/* Counts of the busiest rank; shared: bytes on the busiest node's link. */
 typedef struct {
     double messages, bytes, reduced, copied, shared;
 } load_t;
@@ -78,7 +78,7 @@ static bool is_header(const dscomm_step_t *step)
     return step->has_header && !step->bytes && step->total;
 }
 
-/* What a rank's steps move; far: between nodes only. */
+/* Bytes that a rank's steps move; far: between nodes only. */
 static load_t rank_load(const job_t *job, int rank, bool far)
 {
     const dscomm_schedule_t *schedule = job->all[rank];
@@ -144,7 +144,7 @@ static load_t job_load(const job_t *job, bool far, bool leader)
     return most;
 }
 
-/* What the model says of its rank. */
+/* Counts by the model, for its rank. */
 static load_t model_load(const perf_schedule_t *schedule, bool far)
 {
     double messages[2] = {0}, bytes[2] = {0}, shared[2] = {0};

@@ -16,7 +16,7 @@
 #define FOOT 62.0 /* labels of a horizontal axis */
 #define KEY_LINE 20.0 /* height of a line of the legend */
 #define KEY_SAMPLE 34.0
-#define LETTER 7.4 /* width of a letter of the legend, about */
+#define CHARACTER 7.4 /* width of a character of the legend, about */
 #define DOT 3.0
 #define LABELS_MOST 9 /* of a horizontal axis */
 
@@ -337,7 +337,7 @@ static guint key_columns(const tool_plot_t *plot)
         const char *name = g_array_index(plot->lines, line_t, i).name;
         letters = MAX(letters, g_utf8_strlen(name, -1));
     }
-    const double width = KEY_SAMPLE + MARGIN + LETTER * (double)letters;
+    const double width = KEY_SAMPLE + MARGIN + CHARACTER * (double)letters;
     return (guint)MAX((WIDTH - 2 * MARGIN) / width, 1);
 }
 

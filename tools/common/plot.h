@@ -9,7 +9,7 @@
 
 typedef struct tool_plot tool_plot_t;
 
-/* What a panel shows: times in microseconds, or GB/s. */
+/* The figures of a panel: times in microseconds, or GB/s. */
 typedef enum { TOOL_PLOT_TIME, TOOL_PLOT_RATE } tool_plot_unit_t;
 
 /* note: a second line below the title. */

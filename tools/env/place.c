@@ -17,7 +17,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* What all ranks of a node have in common. */
+/* Numbers that all ranks of a node have in common. */
 typedef struct {
     const dscomm_env_t *env;
     const tool_env_place_t *options;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which alternative wins for which sizes, and why, see compare.h.
+/* Findings: the alternative that wins for a range of sizes, and why, see
+ * compare.h.
  *
  * The measurement tells which part of the model matters: where a call takes
  * less than twice the time of the smallest size, its time is latency, that is,
@@ -25,7 +26,7 @@
 /* Fewer batches do not tell how far times spread. */
 #define BATCHES 3
 
-/* What most of the time of a call is. */
+/* The part that most of a call's time is. */
 typedef enum { UNKNOWN, LATENCY_TIME, BYTES_TIME } kind_t;
 
 /* Whose time. */
@@ -37,7 +38,7 @@ typedef struct {
 /* How one time compares with another one. */
 typedef enum { TOO_FEW, SAME, MORE, LESS } outcome_t;
 
-/* What the times of a range have in common: the outcome, and the largest of
+/* The times of a range in common: their outcome, and the largest of
  * the ratios, spreads and limits of difference, in percent. */
 typedef struct {
     outcome_t outcome;

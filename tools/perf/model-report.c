@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What dscomm perf --model prints: parameters, measured times beside predicted
+/* Output of dscomm perf --model: parameters, measured times beside predicted
  * ones, predicted times, and the fastest algorithms; as text or JSON. */
 #include "config.h"
 

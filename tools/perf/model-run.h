@@ -25,7 +25,7 @@ typedef struct {
     const char *algorithm;
 } perf_span_t;
 
-/* What is known of a job, or was given. */
+/* A job, as far as it is known or was given. */
 typedef struct {
     const perf_options_t *options;
     const char *backend; /* NULL: unknown */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What modes of `dscomm perf` need of the other options, see options.h. */
+/* Options that modes of `dscomm perf` need or exclude, see options.h. */
 #include "config.h"
 
 #include "tools/perf/operations.h"

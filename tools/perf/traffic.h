@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an operation costs by its algorithm: messages that follow each other,
+/* Costs of an operation by its algorithm: messages that follow each other,
  * and bytes between ranks and through memory. Nothing is measured here. */
 #ifndef TOOLS_PERF_TRAFFIC_H
 #define TOOLS_PERF_TRAFFIC_H

@@ -465,8 +465,7 @@ int tool_run(int argc, char **argv)
         {"color", 0, 0, G_OPTION_ARG_STRING, &o.color,
          "Color tags: always, never, or auto, on a terminal", "WHEN"},
         {"bind", 0, 0, G_OPTION_ARG_STRING, &o.bind,
-         "Bind each rank to its share of this: numa, core, socket, gpu, 0-3,8 "
-         "(none)",
+         "Bind ranks to shares of: numa, core, socket, gpu, 0-3,8 (none)",
          "OBJECT"},
         {"deepspeed-table", 0, 0, G_OPTION_ARG_NONE, &o.deepspeed_table,
          "Print a profile in the layout of DeepSpeed's log_summary", NULL},

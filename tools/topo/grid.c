@@ -12,7 +12,7 @@
 #define NAMES 72.0 /* left of the cells */
 #define TITLE 28.0 /* height of the title, and of the columns' names */
 #define LINE 18.0
-#define LETTER 6.4 /* width of one of the lines' letters, about */
+#define CHARACTER 6.4 /* width of one of the lines' characters, about */
 #define INK 0x202020
 #define LIGHT_INK 0xffffff
 
@@ -41,7 +41,7 @@ void topo_grid_free(topo_grid_t *grid)
 double topo_grid_width(const topo_grid_t *grid)
 {
     return MAX(NAMES + grid->count * CELL_WIDTH,
-               LETTER * 1.15 * (double)strlen(grid->title));
+               CHARACTER * 1.15 * (double)strlen(grid->title));
 }
 
 double topo_grid_height(const topo_grid_t *grid)
@@ -139,7 +139,7 @@ char *topo_grids_save(const char *path, const GPtrArray *grids,
     }
     for (guint i = 0; i < lines->len; i++)
         width =
-            MAX(width, LETTER * (double)strlen(g_ptr_array_index(lines, i)));
+            MAX(width, CHARACTER * (double)strlen(g_ptr_array_index(lines, i)));
     canvas = tool_canvas_new(path, width + 2 * MARGIN,
                              height + LINE * lines->len + MARGIN, &problem);
     if (!canvas)

@@ -361,7 +361,7 @@ static char *workers_start(team_t *team)
                  : NULL;
 }
 
-/* What the workers have found wrong. */
+/* The first thing that a worker has found wrong; NULL: none; g_free(). */
 static char *workers_problem(const team_t *team)
 {
     for (guint i = 0; i < team->worker_count; i++) {

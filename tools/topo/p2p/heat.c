@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define UNKNOWN 0xe4e4e4
-#define WRAP 110 /* letters of a line */
+#define WRAP 110 /* characters of a line */
 
 static topo_grid_t *rates_grid(const topo_pairs_t *pairs, topo_mode_t mode)
 {
@@ -62,7 +62,7 @@ static topo_grid_t *latencies_grid(const topo_pairs_t *pairs)
     return grid;
 }
 
-/* Adds a sentence in lines of at most WRAP letters. */
+/* Adds a sentence in lines of at most WRAP characters. */
 static void add_wrapped(GPtrArray *lines, const char *sentence)
 {
     char **words = g_strsplit(sentence, " ", -1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What copies of a list of tensors take between each ordered pair of ends:
+/* Times of copies of a list of tensors between each ordered pair of ends:
  * devices, cores, NUMA nodes or ranks. Times are in microseconds. */
 #ifndef TOOLS_TOPO_PAIRS_H
 #define TOOLS_TOPO_PAIRS_H
@@ -7,7 +7,7 @@
 #include <glib.h>
 #include <stdbool.h>
 
-/* What is copied, and how often. */
+/* The tensors that are copied, and how often. */
 typedef struct {
     guint tensors;
     gsize elements; /* float32, of each tensor */

@@ -22,7 +22,7 @@
 /* Tags; those below are tensors. */
 enum { TAG_READY = 1 << 20, TAG_DONE, TAG_TRIP, TAG_SLICES };
 
-/* What the others learn of a rank. */
+/* The place of a rank, as the others learn it. */
 typedef struct {
     char host[64];
     char processors[256]; /* if they are in one core, else "" */

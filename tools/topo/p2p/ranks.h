@@ -8,7 +8,7 @@
 
 #include <dscomm/dscomm.h>
 
-/* What all ranks agree on. */
+/* The outcome, on which all ranks agree. */
 typedef enum {
     TOPO_MEASURED,
     TOPO_NO_MEMORY, /* a rank's host has not enough */
