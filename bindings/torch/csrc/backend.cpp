@@ -1,0 +1,663 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "backend.hpp"
+
+#include "tensors.hpp"
+
+namespace dscomm_torch
+{
+namespace
+{
+
+using c10d::OpType;
+
+// A tensor's memory, or that of a contiguous copy.
+at::Tensor contiguous(const at::Tensor &tensor)
+{
+    return tensor.is_contiguous() ? tensor : tensor.contiguous();
+}
+
+// Memory for the result in tensor: its own, or a contiguous buffer that is
+// copied to it afterwards.
+at::Tensor output_of(Call &call, const at::Tensor &tensor, bool is_input)
+{
+    if (tensor.is_contiguous())
+        return tensor;
+    at::Tensor buffer = is_input ? tensor.contiguous()
+                                 : at::empty(tensor.sizes(), tensor.options());
+    call.after = [buffer, tensor] { tensor.detach().copy_(buffer); };
+    return buffer;
+}
+
+void check_list(const std::vector<at::Tensor> &tensors, size_t count,
+                const at::Tensor &like, const char *what)
+{
+    TORCH_CHECK(tensors.size() == count, "dscomm: ", what, " takes ", count,
+                " tensors, one for each rank, not ", tensors.size());
+    for (const auto &tensor : tensors) {
+        check_tensor(tensor, what);
+        TORCH_CHECK(tensor.scalar_type() == like.scalar_type(),
+                    "dscomm: ", what, " takes tensors of one type");
+    }
+}
+
+bool equal_sizes(const std::vector<at::Tensor> &tensors, int64_t count)
+{
+    for (const auto &tensor : tensors)
+        if (tensor.numel() != count)
+            return false;
+    return true;
+}
+
+// The counts and displacements of tensors in a row, as dscomm takes them.
+void add_counts(Call &call, const std::vector<int64_t> &counts, size_t unit)
+{
+    size_t offset = 0;
+    for (const int64_t count : counts)
+        call.counts.push_back(static_cast<size_t>(count) * unit);
+    for (const int64_t count : counts) {
+        call.counts.push_back(offset);
+        offset += static_cast<size_t>(count) * unit;
+    }
+}
+
+std::vector<int64_t> numels(const std::vector<at::Tensor> &tensors)
+{
+    std::vector<int64_t> counts;
+    for (const auto &tensor : tensors)
+        counts.push_back(tensor.numel());
+    return counts;
+}
+
+// Elements of a row of the first dimension, and how many rows each rank has.
+std::vector<int64_t> splits_of(const at::Tensor &tensor,
+                               const std::vector<int64_t> &sizes, int ranks,
+                               const char *what)
+{
+    const int64_t rows = tensor.dim() ? tensor.size(0) : 0;
+    const int64_t row = rows ? tensor.numel() / rows : 0;
+    std::vector<int64_t> counts;
+    int64_t sum = 0;
+
+    if (sizes.empty()) {
+        TORCH_CHECK(rows % ranks == 0, "dscomm: ", what, ": ", rows,
+                    " rows cannot be split equally among ", ranks, " ranks");
+        return std::vector<int64_t>(ranks, rows / ranks * row);
+    }
+    TORCH_CHECK(sizes.size() == static_cast<size_t>(ranks), "dscomm: ", what,
+                ": ", sizes.size(), " split sizes for ", ranks, " ranks");
+    for (const int64_t size : sizes) {
+        TORCH_CHECK(size >= 0, "dscomm: ", what, ": a split size is negative");
+        counts.push_back(size * row);
+        sum += size;
+    }
+    TORCH_CHECK(sum == rows, "dscomm: ", what, ": the split sizes sum to ", sum,
+                ", the tensor has ", rows, " rows");
+    return counts;
+}
+
+} // namespace
+
+Backend::Backend(const c10::intrusive_ptr<c10d::Store> &store, int rank,
+                 int size, std::chrono::milliseconds timeout,
+                 const std::string &name)
+    : c10d::Backend(rank, size),
+      group_(std::make_shared<Group>(store, rank, size, timeout, name)),
+      options_(c10::make_intrusive<Options>("dscomm", timeout))
+{
+    init();
+}
+
+c10::intrusive_ptr<Backend::Options> Backend::getBackendOptions()
+{
+    return options_;
+}
+
+void Backend::setTimeout(std::chrono::milliseconds timeout)
+{
+    options_->timeout = timeout;
+}
+
+uint64_t Backend::getSequenceNumberForGroup()
+{
+    return sequence_;
+}
+
+Backend::WorkPtr Backend::start(Call call, bool async, const Start &start)
+{
+    dscomm_work_t *work = nullptr;
+    Turn turn(*group_);
+    dscomm_group_t *world = group_->world();
+    // Blocking calls of a transport's own match no call with a work.
+    const bool waits =
+        !async && !coalescing_ && !group_->has(DSCOMM_CAP_SEPARATE_MATCHING);
+
+    check(start(world, waits || coalescing_ ? nullptr : &work));
+    sequence_++;
+    if (coalescing_) {
+        coalesced_.push_back(std::move(call));
+        return nullptr;
+    }
+    return c10::make_intrusive<Work>(group_, work, std::move(call), rank_,
+                                     sequence_);
+}
+
+Backend::WorkPtr Backend::broadcast(Tensors &tensors,
+                                    const c10d::BroadcastOptions &options)
+{
+    at::Tensor &tensor = only(tensors, "broadcast");
+    const int root = static_cast<int>(options.rootRank);
+    Call call{OpType::BROADCAST, "dscomm:broadcast", tensors};
+    const at::Tensor memory = output_of(call, tensor, true);
+    const Buffer buffer = moved(memory);
+
+    call.buffers = {memory};
+    return start(std::move(call), options.asyncOp,
+                 [=](auto *group, auto **work) {
+                     return dscomm_broadcast(group, buffer.data, buffer.count,
+                                             buffer.dtype, root, work);
+                 });
+}
+
+Backend::WorkPtr Backend::allreduce(Tensors &tensors,
+                                    const c10d::AllreduceOptions &options)
+{
+    at::Tensor &tensor = only(tensors, "all_reduce");
+    double factor = 0;
+    const dscomm_op_t op = operator_of(options.reduceOp, &factor);
+    Call call{OpType::ALLREDUCE, "dscomm:all_reduce", tensors};
+    const at::Tensor memory = output_of(call, tensor, true);
+    const Buffer buffer = reduced(memory, options.reduceOp);
+
+    call.buffers = {memory};
+    return start(std::move(call), options.asyncOp,
+                 [=](auto *group, auto **work) {
+                     return op == DSCOMM_PREMUL_SUM
+                                ? dscomm_all_reduce_premul_sum(
+                                      group, buffer.data, buffer.data,
+                                      buffer.count, buffer.dtype, factor, work)
+                                : dscomm_all_reduce(group, buffer.data,
+                                                    buffer.data, buffer.count,
+                                                    buffer.dtype, op, work);
+                 });
+}
+
+Backend::WorkPtr
+Backend::allreduce_coalesced(Tensors &tensors,
+                             const c10d::AllreduceCoalescedOptions &options)
+{
+    TORCH_CHECK(!tensors.empty(), "dscomm: all_reduce_coalesced of no tensors");
+    check_list(tensors, tensors.size(), tensors[0], "all_reduce_coalesced");
+    double factor = 0;
+    const dscomm_op_t op = operator_of(options.reduceOp, &factor);
+    Call call{OpType::ALLREDUCE_COALESCED, "dscomm:all_reduce", tensors};
+    const at::Tensor memory = flat(tensors, true);
+    const Buffer buffer = reduced(memory, options.reduceOp);
+
+    call.buffers = {memory};
+    call.after = [memory, tensors] { unflat(memory, tensors); };
+    return start(std::move(call), options.asyncOp,
+                 [=](auto *group, auto **work) {
+                     return op == DSCOMM_PREMUL_SUM
+                                ? dscomm_all_reduce_premul_sum(
+                                      group, buffer.data, buffer.data,
+                                      buffer.count, buffer.dtype, factor, work)
+                                : dscomm_all_reduce(group, buffer.data,
+                                                    buffer.data, buffer.count,
+                                                    buffer.dtype, op, work);
+                 });
+}
+
+Backend::WorkPtr Backend::reduce(Tensors &tensors,
+                                 const c10d::ReduceOptions &options)
+{
+    at::Tensor &tensor = only(tensors, "reduce");
+    const int root = static_cast<int>(options.rootRank);
+    double factor = 0;
+    const dscomm_op_t op = operator_of(options.reduceOp, &factor);
+    Call call{OpType::REDUCE, "dscomm:reduce", tensors};
+    // The tensors of other ranks than the root stay as they are.
+    const at::Tensor memory =
+        rank_ == root ? output_of(call, tensor, true) : contiguous(tensor);
+    const Buffer buffer = reduced(memory, options.reduceOp);
+
+    call.buffers = {memory};
+    return start(
+        std::move(call), options.asyncOp, [=](auto *group, auto **work) {
+            return op == DSCOMM_PREMUL_SUM
+                       ? dscomm_reduce_premul_sum(
+                             group, buffer.data, buffer.data, buffer.count,
+                             buffer.dtype, factor, root, work)
+                       : dscomm_reduce(group, buffer.data, buffer.data,
+                                       buffer.count, buffer.dtype, op, root,
+                                       work);
+        });
+}
+
+Backend::WorkPtr Backend::allgather(std::vector<Tensors> &outputs,
+                                    Tensors &inputs,
+                                    const c10d::AllgatherOptions &options)
+{
+    const at::Tensor &input = only(inputs, "all_gather");
+    TORCH_CHECK(outputs.size() == 1, "dscomm: all_gather takes one list");
+    const Tensors &list = outputs[0];
+    check_list(list, size_, input, "all_gather");
+    Call call{OpType::ALLGATHER, "dscomm:all_gather", list};
+    const at::Tensor from = contiguous(input), to = flat(list, false);
+    const Buffer send = moved(from), recv = moved(to);
+
+    call.buffers = {from, to};
+    call.after = [to, list] { unflat(to, list); };
+    if (equal_sizes(list, input.numel()))
+        return start(std::move(call), options.asyncOp,
+                     [=](auto *group, auto **work) {
+                         return dscomm_all_gather(group, send.data, recv.data,
+                                                  send.count, send.dtype, work);
+                     });
+    add_counts(call, numels(list),
+               static_cast<size_t>(recv.count) /
+                   std::max<size_t>(to.numel(), 1));
+    const size_t *counts = call.counts.data();
+    return start(
+        std::move(call), options.asyncOp, [=, this](auto *group, auto **work) {
+            return dscomm_all_gather_v(group, send.data, send.count, recv.data,
+                                       counts, counts + size_, send.dtype,
+                                       work);
+        });
+}
+
+Backend::WorkPtr Backend::_allgather_base(at::Tensor &output, at::Tensor &input,
+                                          const c10d::AllgatherOptions &options)
+{
+    check_tensor(output, "all_gather_into_tensor");
+    check_tensor(input, "all_gather_into_tensor");
+    TORCH_CHECK(output.scalar_type() == input.scalar_type() &&
+                    output.numel() == input.numel() * size_,
+                "dscomm: all_gather_into_tensor: the output must have the "
+                "input's type, and ",
+                size_, " times its elements");
+    Call call{OpType::_ALLGATHER_BASE, "dscomm:all_gather", {output}};
+    const at::Tensor from = contiguous(input),
+                     to = output_of(call, output, false);
+    const Buffer send = moved(from), recv = moved(to);
+
+    call.buffers = {from, to};
+    return start(std::move(call), options.asyncOp,
+                 [=](auto *group, auto **work) {
+                     return dscomm_all_gather(group, send.data, recv.data,
+                                              send.count, send.dtype, work);
+                 });
+}
+
+Backend::WorkPtr
+Backend::allgather_coalesced(std::vector<Tensors> &outputs, Tensors &inputs,
+                             const c10d::AllgatherOptions &options)
+{
+    // outputs[rank][i] is of inputs[i]
+    TORCH_CHECK(outputs.size() == static_cast<size_t>(size_),
+                "dscomm: all_gather_coalesced takes a list for each rank");
+    std::vector<std::vector<Tensors>> lists(inputs.size());
+    std::vector<Tensors> ones;
+    for (size_t i = 0; i < inputs.size(); i++) {
+        lists[i].resize(1);
+        ones.push_back({inputs[i]});
+        for (auto &list : outputs)
+            lists[i][0].push_back(list.at(i));
+    }
+    return each(inputs.size(),
+                [&](size_t i) { allgather(lists[i], ones[i], options); });
+}
+
+Backend::WorkPtr
+Backend::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
+                                         const c10d::AllgatherOptions &options)
+{
+    TORCH_CHECK(outputs.size() == inputs.size(),
+                "dscomm: there must be as many outputs as inputs");
+    return each(inputs.size(), [&](size_t i) {
+        _allgather_base(outputs[i], inputs[i], options);
+    });
+}
+
+Backend::WorkPtr Backend::gather(std::vector<Tensors> &outputs, Tensors &inputs,
+                                 const c10d::GatherOptions &options)
+{
+    const at::Tensor &input = only(inputs, "gather");
+    const int root = static_cast<int>(options.rootRank);
+    const at::Tensor from = contiguous(input);
+    const Buffer send = moved(from);
+    Call call{OpType::GATHER, "dscomm:gather"};
+    void *recv = nullptr;
+
+    call.buffers = {from};
+    if (rank_ == root) {
+        TORCH_CHECK(outputs.size() == 1, "dscomm: gather takes one list");
+        const Tensors &list = outputs[0];
+        check_list(list, size_, input, "gather");
+        TORCH_CHECK(equal_sizes(list, input.numel()),
+                    "dscomm: gather takes tensors of one size");
+        const at::Tensor to = flat(list, false);
+        recv = to.data_ptr();
+        call.outputs = list;
+        call.buffers.push_back(to);
+        call.after = [to, list] { unflat(to, list); };
+    } else {
+        TORCH_CHECK(outputs.empty(),
+                    "dscomm: gather takes outputs on the root only");
+    }
+    return start(std::move(call), options.asyncOp,
+                 [=](auto *group, auto **work) {
+                     return dscomm_gather(group, send.data, recv, send.count,
+                                          send.dtype, root, work);
+                 });
+}
+
+Backend::WorkPtr Backend::scatter(Tensors &outputs,
+                                  std::vector<Tensors> &inputs,
+                                  const c10d::ScatterOptions &options)
+{
+    at::Tensor &output = only(outputs, "scatter");
+    const int root = static_cast<int>(options.rootRank);
+    Call call{OpType::SCATTER, "dscomm:scatter", outputs};
+    const at::Tensor to = output_of(call, output, false);
+    const Buffer recv = moved(to);
+    const void *send = nullptr;
+
+    call.buffers = {to};
+    if (rank_ == root) {
+        TORCH_CHECK(inputs.size() == 1, "dscomm: scatter takes one list");
+        check_list(inputs[0], size_, output, "scatter");
+        TORCH_CHECK(equal_sizes(inputs[0], output.numel()),
+                    "dscomm: scatter takes tensors of one size");
+        const at::Tensor from = flat(inputs[0], true);
+        send = from.data_ptr();
+        call.buffers.push_back(from);
+    } else {
+        TORCH_CHECK(inputs.empty(),
+                    "dscomm: scatter takes inputs on the root only");
+    }
+    return start(std::move(call), options.asyncOp,
+                 [=](auto *group, auto **work) {
+                     return dscomm_scatter(group, send, recv.data, recv.count,
+                                           recv.dtype, root, work);
+                 });
+}
+
+Backend::WorkPtr
+Backend::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
+                        const c10d::ReduceScatterOptions &options)
+{
+    at::Tensor &output = only(outputs, "reduce_scatter");
+    TORCH_CHECK(inputs.size() == 1, "dscomm: reduce_scatter takes one list");
+    check_list(inputs[0], size_, output, "reduce_scatter");
+    TORCH_CHECK(inputs[0][rank_].numel() == output.numel(),
+                "dscomm: reduce_scatter: the output must have the size of this "
+                "rank's input");
+    double factor = 0;
+    const dscomm_op_t op = operator_of(options.reduceOp, &factor);
+    Call call{OpType::REDUCE_SCATTER, "dscomm:reduce_scatter", outputs};
+    const at::Tensor from = flat(inputs[0], true),
+                     to = output_of(call, output, false);
+    const Buffer send = reduced(from, options.reduceOp),
+                 recv = reduced(to, options.reduceOp);
+
+    call.buffers = {from, to};
+    if (equal_sizes(inputs[0], output.numel()))
+        return start(
+            std::move(call), options.asyncOp, [=](auto *group, auto **work) {
+                return op == DSCOMM_PREMUL_SUM
+                           ? dscomm_reduce_scatter_premul_sum(
+                                 group, send.data, recv.data, recv.count,
+                                 recv.dtype, factor, work)
+                           : dscomm_reduce_scatter(group, send.data, recv.data,
+                                                   recv.count, recv.dtype, op,
+                                                   work);
+            });
+    TORCH_CHECK(op != DSCOMM_PREMUL_SUM,
+                "dscomm: reduce_scatter with PREMUL_SUM takes equal sizes");
+    add_counts(call, numels(inputs[0]),
+               send.count / std::max<size_t>(from.numel(), 1));
+    const size_t *counts = call.counts.data();
+    return start(
+        std::move(call), options.asyncOp, [=](auto *group, auto **work) {
+            return dscomm_reduce_scatter_v(group, send.data, recv.data, counts,
+                                           recv.dtype, op, work);
+        });
+}
+
+Backend::WorkPtr
+Backend::_reduce_scatter_base(at::Tensor &output, at::Tensor &input,
+                              const c10d::ReduceScatterOptions &options)
+{
+    check_tensor(output, "reduce_scatter_tensor");
+    check_tensor(input, "reduce_scatter_tensor");
+    TORCH_CHECK(output.scalar_type() == input.scalar_type() &&
+                    input.numel() == output.numel() * size_,
+                "dscomm: reduce_scatter_tensor: the input must have the "
+                "output's type, and ",
+                size_, " times its elements");
+    double factor = 0;
+    const dscomm_op_t op = operator_of(options.reduceOp, &factor);
+    Call call{OpType::_REDUCE_SCATTER_BASE, "dscomm:reduce_scatter", {output}};
+    const at::Tensor from = contiguous(input),
+                     to = output_of(call, output, false);
+    const Buffer send = reduced(from, options.reduceOp),
+                 recv = reduced(to, options.reduceOp);
+
+    call.buffers = {from, to};
+    return start(std::move(call), options.asyncOp,
+                 [=](auto *group, auto **work) {
+                     return op == DSCOMM_PREMUL_SUM
+                                ? dscomm_reduce_scatter_premul_sum(
+                                      group, send.data, recv.data, recv.count,
+                                      recv.dtype, factor, work)
+                                : dscomm_reduce_scatter(group, send.data,
+                                                        recv.data, recv.count,
+                                                        recv.dtype, op, work);
+                 });
+}
+
+Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(
+    Tensors &outputs, Tensors &inputs,
+    const c10d::ReduceScatterOptions &options)
+{
+    TORCH_CHECK(outputs.size() == inputs.size(),
+                "dscomm: there must be as many outputs as inputs");
+    return each(inputs.size(), [&](size_t i) {
+        _reduce_scatter_base(outputs[i], inputs[i], options);
+    });
+}
+
+Backend::WorkPtr Backend::alltoall_base(at::Tensor &output, at::Tensor &input,
+                                        std::vector<int64_t> &output_sizes,
+                                        std::vector<int64_t> &input_sizes,
+                                        const c10d::AllToAllOptions &options)
+{
+    check_tensor(output, "all_to_all_single");
+    check_tensor(input, "all_to_all_single");
+    TORCH_CHECK(output.scalar_type() == input.scalar_type(),
+                "dscomm: all_to_all_single takes tensors of one type");
+    Call call{OpType::ALLTOALL_BASE, "dscomm:all_to_all", {output}};
+    const at::Tensor from = contiguous(input),
+                     to = output_of(call, output, false);
+    const Buffer send = moved(from), recv = moved(to);
+    const auto in = splits_of(input, input_sizes, size_, "all_to_all_single"),
+               out =
+                   splits_of(output, output_sizes, size_, "all_to_all_single");
+    const size_t unit = send.count / std::max<size_t>(from.numel(), 1);
+
+    call.buffers = {from, to};
+    if (input_sizes.empty() && output_sizes.empty()) {
+        TORCH_CHECK(input.numel() == output.numel(),
+                    "dscomm: all_to_all_single: input and output must have one "
+                    "size");
+        return start(std::move(call), options.asyncOp,
+                     [=, this](auto *group, auto **work) {
+                         return dscomm_all_to_all(group, send.data, recv.data,
+                                                  send.count / size_,
+                                                  send.dtype, work);
+                     });
+    }
+    add_counts(call, in, std::max<size_t>(unit, 1));
+    add_counts(
+        call, out,
+        std::max<size_t>(recv.count / std::max<size_t>(to.numel(), 1), 1));
+    const size_t *counts = call.counts.data();
+    return start(
+        std::move(call), options.asyncOp, [=, this](auto *group, auto **work) {
+            return dscomm_all_to_all_v(group, send.data, counts, counts + size_,
+                                       recv.data, counts + 2 * size_,
+                                       counts + 3 * size_, send.dtype, work);
+        });
+}
+
+Backend::WorkPtr Backend::alltoall(Tensors &outputs, Tensors &inputs,
+                                   const c10d::AllToAllOptions &options)
+{
+    TORCH_CHECK(!inputs.empty() && !outputs.empty(),
+                "dscomm: all_to_all takes a tensor for each rank");
+    check_list(inputs, size_, inputs[0], "all_to_all");
+    check_list(outputs, size_, inputs[0], "all_to_all");
+    at::Tensor from = flat(inputs, true), to = flat(outputs, false);
+    const Tensors list = outputs;
+    Call call{OpType::ALLTOALL, "dscomm:all_to_all", list};
+    const Buffer send = moved(from), recv = moved(to);
+
+    call.buffers = {from, to};
+    call.after = [to, list] { unflat(to, list); };
+    const size_t unit = from.numel() ? send.count / from.numel()
+                        : to.numel() ? recv.count / to.numel()
+                                     : 1;
+    add_counts(call, numels(inputs), unit);
+    add_counts(call, numels(outputs), unit);
+    const size_t *counts = call.counts.data();
+    return start(
+        std::move(call), options.asyncOp, [=, this](auto *group, auto **work) {
+            return dscomm_all_to_all_v(group, send.data, counts, counts + size_,
+                                       recv.data, counts + 2 * size_,
+                                       counts + 3 * size_, send.dtype, work);
+        });
+}
+
+Backend::WorkPtr Backend::send(Tensors &tensors, int dest, int tag)
+{
+    const at::Tensor from = contiguous(only(tensors, "send"));
+    const Buffer buffer = moved(from);
+    Call call{OpType::SEND, "dscomm:send"};
+
+    call.buffers = {from};
+    return start(std::move(call), true, [=](auto *group, auto **work) {
+        return dscomm_isend(group, buffer.data, buffer.count, buffer.dtype,
+                            dest, tag, work);
+    });
+}
+
+Backend::WorkPtr Backend::recv(Tensors &tensors, int source, int tag)
+{
+    at::Tensor &tensor = only(tensors, "recv");
+    Call call{source == DSCOMM_ANY_SOURCE ? OpType::RECVANYSOURCE
+                                          : OpType::RECV,
+              "dscomm:recv", tensors};
+    const at::Tensor to = output_of(call, tensor, false);
+    const Buffer buffer = moved(to);
+
+    call.buffers = {to};
+    return start(std::move(call), true, [=](auto *group, auto **work) {
+        return dscomm_irecv(group, buffer.data, buffer.count, buffer.dtype,
+                            source, tag, work);
+    });
+}
+
+Backend::WorkPtr Backend::recvAnysource(Tensors &tensors, int tag)
+{
+    return recv(tensors, DSCOMM_ANY_SOURCE, tag);
+}
+
+Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions &options)
+{
+    return start(
+        Call{OpType::BARRIER, "dscomm:barrier"}, options.asyncOp,
+        [](auto *group, auto **work) { return dscomm_barrier(group, work); });
+}
+
+void Backend::monitoredBarrier(const c10d::BarrierOptions &options, bool)
+{
+    const auto timeout = options.timeout == c10d::kUnsetTimeout
+                             ? options_->timeout
+                             : options.timeout;
+    Turn turn(*group_);
+
+    check(dscomm_monitored_barrier(group_->world(), milliseconds(timeout)));
+}
+
+void Backend::startCoalescing()
+{
+    Turn turn(*group_);
+
+    check(dscomm_coalesce_begin(group_->world()));
+    coalescing_ = true;
+}
+
+Backend::WorkPtr Backend::each(size_t count,
+                               const std::function<void(size_t)> &call)
+{
+    if (coalescing_) {
+        for (size_t i = 0; i < count; i++)
+            call(i);
+        return nullptr;
+    }
+    startCoalescing();
+    try {
+        for (size_t i = 0; i < count; i++)
+            call(i);
+    } catch (...) {
+        endCoalescing();
+        throw;
+    }
+    return endCoalescing();
+}
+
+Backend::WorkPtr Backend::endCoalescing()
+{
+    dscomm_work_t *work = nullptr;
+    Turn turn(*group_);
+    std::vector<Call> calls = std::move(coalesced_);
+    Call whole{OpType::COALESCED, "dscomm:coalesced"};
+
+    coalesced_.clear();
+    coalescing_ = false;
+    for (const Call &call : calls)
+        whole.outputs.insert(whole.outputs.end(), call.outputs.begin(),
+                             call.outputs.end());
+    check(dscomm_coalesce_end(group_->world(), &work));
+    // The calls' buffers and arrays live in the function.
+    whole.after = [calls = std::move(calls)] {
+        for (const Call &call : calls)
+            if (call.after)
+                call.after();
+    };
+    return c10::make_intrusive<Work>(group_, work, std::move(whole), rank_,
+                                     sequence_);
+}
+
+c10d::ErrorType Backend::getError()
+{
+    Turn turn(*group_);
+    const dscomm_status_t status = dscomm_group_status(group_->world());
+
+    return status >= 0                        ? c10d::ErrorType::SUCCESS
+           : status == DSCOMM_ERR_TIMEOUT     ? c10d::ErrorType::TIMEOUT
+           : status == DSCOMM_ERR_PEER_FAILED ? c10d::ErrorType::REMOTE_ERROR
+                                              : c10d::ErrorType::COMM_ERROR;
+}
+
+void Backend::abort()
+{
+    group_->abort("torch.distributed aborts the process group");
+}
+
+void Backend::shutdown()
+{
+    group_->leave();
+}
+
+} // namespace dscomm_torch

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The backend "dscomm" of torch.distributed: calls on tensors as calls of
+// dscomm.
+#pragma once
+
+#include "work.hpp"
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+namespace dscomm_torch
+{
+
+using Tensors = std::vector<at::Tensor>;
+
+class Backend final : public c10d::Backend
+{
+  public:
+    using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+    // Joins the ranks that meet in store; collective.
+    Backend(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
+            std::chrono::milliseconds timeout, const std::string &name);
+
+    const std::string getBackendName() const override
+    {
+        return "dscomm";
+    }
+    c10::intrusive_ptr<Options> getBackendOptions() override;
+    void setTimeout(std::chrono::milliseconds timeout) override;
+    uint64_t getSequenceNumberForGroup() override;
+    void setSequenceNumberForGroup() override
+    {
+    }
+
+    WorkPtr broadcast(Tensors &tensors,
+                      const c10d::BroadcastOptions &options) override;
+    WorkPtr allreduce(Tensors &tensors,
+                      const c10d::AllreduceOptions &options) override;
+    WorkPtr allreduce_coalesced(
+        Tensors &tensors,
+        const c10d::AllreduceCoalescedOptions &options) override;
+    WorkPtr reduce(Tensors &tensors,
+                   const c10d::ReduceOptions &options) override;
+    WorkPtr allgather(std::vector<Tensors> &outputs, Tensors &inputs,
+                      const c10d::AllgatherOptions &options) override;
+    WorkPtr _allgather_base(at::Tensor &output, at::Tensor &input,
+                            const c10d::AllgatherOptions &options) override;
+    WorkPtr allgather_coalesced(std::vector<Tensors> &outputs, Tensors &inputs,
+                                const c10d::AllgatherOptions &options) override;
+    WorkPtr allgather_into_tensor_coalesced(
+        Tensors &outputs, Tensors &inputs,
+        const c10d::AllgatherOptions &options) override;
+    WorkPtr gather(std::vector<Tensors> &outputs, Tensors &inputs,
+                   const c10d::GatherOptions &options) override;
+    WorkPtr scatter(Tensors &outputs, std::vector<Tensors> &inputs,
+                    const c10d::ScatterOptions &options) override;
+    WorkPtr reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
+                           const c10d::ReduceScatterOptions &options) override;
+    WorkPtr
+    _reduce_scatter_base(at::Tensor &output, at::Tensor &input,
+                         const c10d::ReduceScatterOptions &options) override;
+    WorkPtr reduce_scatter_tensor_coalesced(
+        Tensors &outputs, Tensors &inputs,
+        const c10d::ReduceScatterOptions &options) override;
+    WorkPtr alltoall_base(at::Tensor &output, at::Tensor &input,
+                          std::vector<int64_t> &output_sizes,
+                          std::vector<int64_t> &input_sizes,
+                          const c10d::AllToAllOptions &options) override;
+    WorkPtr alltoall(Tensors &outputs, Tensors &inputs,
+                     const c10d::AllToAllOptions &options) override;
+    WorkPtr send(Tensors &tensors, int dest, int tag) override;
+    WorkPtr recv(Tensors &tensors, int source, int tag) override;
+    WorkPtr recvAnysource(Tensors &tensors, int tag) override;
+    WorkPtr barrier(const c10d::BarrierOptions &options) override;
+    void monitoredBarrier(const c10d::BarrierOptions &options,
+                          bool wait_all) override;
+
+    bool supportsCoalescing() const override
+    {
+        return true;
+    }
+    void startCoalescing() override;
+    WorkPtr endCoalescing() override;
+
+    c10d::ErrorType getError() override;
+    void abort() override;
+    void shutdown() override;
+
+  private:
+    // A call of dscomm on its world; the second argument is ret_work.
+    using Start =
+        std::function<dscomm_status_t(dscomm_group_t *, dscomm_work_t **)>;
+
+    // Starts a call, or carries it out if the program would wait for it anyway.
+    WorkPtr start(Call call, bool async, const Start &start);
+    // Makes count calls one work.
+    WorkPtr each(size_t count, const std::function<void(size_t)> &call);
+
+    std::shared_ptr<Group> group_;
+    c10::intrusive_ptr<Options> options_;
+    uint64_t sequence_ = 0;
+    bool coalescing_ = false;
+    std::vector<Call> coalesced_;
+};
+
+} // namespace dscomm_torch

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Statuses of dscomm as torch's exceptions.
+#pragma once
+
+#include <c10/util/Exception.h>
+#include <chrono>
+#include <climits>
+#include <dscomm/dscomm.h>
+
+namespace dscomm_torch
+{
+
+// Throws DistBackendError with dscomm's sentence if a call has failed.
+inline void check(dscomm_status_t status)
+{
+    TORCH_CHECK_WITH(DistBackendError, status >= 0,
+                     "dscomm: ", dscomm_last_error());
+}
+
+// A time for dscomm, at least 1 ms and at most what an int has.
+inline int milliseconds(std::chrono::milliseconds time)
+{
+    const auto count = time.count();
+    return static_cast<int>(count < 1 ? 1 : count > INT_MAX ? INT_MAX : count);
+}
+
+} // namespace dscomm_torch

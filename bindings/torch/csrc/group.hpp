@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A world of dscomm that backends and works share, with the lock that its one
+// user at a time holds.
+#pragma once
+
+#include "error.hpp"
+
+#include <atomic>
+#include <dscomm/dscomm.h>
+#include <mutex>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+namespace dscomm_torch
+{
+
+class Group
+{
+  public:
+    // Joins the ranks that meet in store; collective.
+    Group(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
+          std::chrono::milliseconds timeout, const std::string &name);
+    ~Group();
+    Group(const Group &) = delete;
+    Group &operator=(const Group &) = delete;
+
+    // Leaves the ranks; collective. Later calls throw.
+    void leave();
+    // Ends the group on all ranks, from any thread.
+    void abort(const std::string &reason);
+
+    // The world; call with the lock held.
+    dscomm_group_t *world() const;
+    bool has(uint64_t capability) const;
+    // Whether the world was not left; call with the lock held.
+    bool is_joined() const
+    {
+        return world_ != nullptr;
+    }
+
+    std::mutex mutex;
+    // Threads that want the lock while another one waits for a work.
+    std::atomic<int> wanted{0};
+
+  private:
+    dscomm_store_t *store_ = nullptr;
+    dscomm_group_t *world_ = nullptr;
+    uint64_t capabilities_ = 0;
+};
+
+// Holds the lock of a group, and lets a thread that waits for a work know.
+class Turn
+{
+  public:
+    explicit Turn(Group &group) : group_(group)
+    {
+        group.wanted++;
+        group.mutex.lock();
+        group.wanted--;
+    }
+    ~Turn()
+    {
+        group_.mutex.unlock();
+    }
+    Turn(const Turn &) = delete;
+    Turn &operator=(const Turn &) = delete;
+
+  private:
+    Group &group_;
+};
+
+} // namespace dscomm_torch

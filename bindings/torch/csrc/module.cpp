@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The Python module dscomm_torch._C.
+#include "backend.hpp"
+
+#include "error.hpp"
+
+#include <dscomm/env.h>
+#include <map>
+#include <memory>
+#include <pybind11/chrono.h>
+#include <pybind11/stl.h>
+#include <string>
+#include <torch/python.h>
+
+namespace
+{
+
+c10::intrusive_ptr<c10d::Backend>
+create_backend(const c10d::DistributedBackendOptions &options)
+{
+    return c10::make_intrusive<dscomm_torch::Backend>(
+        options.store, options.group_rank, options.group_size,
+        std::chrono::duration_cast<std::chrono::milliseconds>(options.timeout),
+        options.group_id);
+}
+
+// The variables of torch's "env://" for this process, by whatever launcher has
+// started it.
+std::map<std::string, std::string> environment()
+{
+    dscomm_env_t *env = nullptr;
+
+    dscomm_torch::check(dscomm_env_discover(nullptr, &env));
+    const std::unique_ptr<dscomm_env_t, void (*)(dscomm_env_t *)> owner(
+        env, dscomm_env_free);
+    dscomm_torch::check(dscomm_env_check_master(env));
+    return {{"RANK", std::to_string(dscomm_env_rank(env))},
+            {"WORLD_SIZE", std::to_string(dscomm_env_world_size(env))},
+            {"LOCAL_RANK", std::to_string(dscomm_env_local_rank(env))},
+            {"LOCAL_WORLD_SIZE", std::to_string(dscomm_env_local_size(env))},
+            {"MASTER_ADDR", dscomm_env_master_addr(env)},
+            {"MASTER_PORT", std::to_string(dscomm_env_master_port(env))}};
+}
+
+} // namespace
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
+{
+    module.def("create_backend", &create_backend,
+               py::call_guard<py::gil_scoped_release>());
+    module.def("environment", &environment);
+}

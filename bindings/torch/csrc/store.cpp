@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "store.hpp"
+
+#include "error.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+namespace dscomm_torch
+{
+namespace
+{
+
+using Bytes = std::vector<uint8_t>;
+
+// A call on a store of torch's may wait with the store's lock held, so each
+// call that waits has a clone of its own.
+class Clones
+{
+  public:
+    explicit Clones(c10::intrusive_ptr<c10d::Store> store)
+        : store(std::move(store))
+    {
+    }
+
+    c10::intrusive_ptr<c10d::Store> take()
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        if (idle.empty())
+            return store->clone();
+        auto clone = std::move(idle.back());
+        idle.pop_back();
+        return clone;
+    }
+
+    void give(c10::intrusive_ptr<c10d::Store> clone)
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        idle.push_back(std::move(clone));
+    }
+
+    const c10::intrusive_ptr<c10d::Store> store;
+
+  private:
+    std::mutex mutex;
+    std::vector<c10::intrusive_ptr<c10d::Store>> idle;
+};
+
+// Calls function(store); an exception becomes a status and its sentence.
+template <typename Function>
+dscomm_status_t guarded(void *arg, Function function) noexcept
+{
+    try {
+        function(*static_cast<Clones *>(arg)->store);
+        return DSCOMM_OK;
+    } catch (const c10::DistStoreError &error) {
+        return dscomm_fail(DSCOMM_ERR_TIMEOUT, "%s",
+                           error.what_without_backtrace());
+    } catch (const c10::Error &error) {
+        return dscomm_fail(DSCOMM_ERR_IO, "%s", error.what_without_backtrace());
+    } catch (const std::exception &error) {
+        return dscomm_fail(DSCOMM_ERR_IO, "%s", error.what());
+    }
+}
+
+Bytes bytes_of(const void *data, size_t size)
+{
+    const auto *first = static_cast<const uint8_t *>(data);
+    return size ? Bytes(first, first + size) : Bytes();
+}
+
+void return_value(const Bytes &value, void **ret_value, size_t *ret_size)
+{
+    *ret_value = std::malloc(value.size() + 1);
+    if (!*ret_value)
+        throw std::bad_alloc();
+    if (!value.empty())
+        std::memcpy(*ret_value, value.data(), value.size());
+    *ret_size = value.size();
+}
+
+dscomm_status_t store_set(void *arg, const char *key, const void *value,
+                          size_t size)
+{
+    return guarded(arg, [&](c10d::Store &store) {
+        store.set(key, bytes_of(value, size));
+    });
+}
+
+// Called when the key is there.
+dscomm_status_t store_get(void *arg, const char *key, int, void **ret_value,
+                          size_t *ret_size)
+{
+    return guarded(arg, [&](c10d::Store &store) {
+        return_value(store.get(key), ret_value, ret_size);
+    });
+}
+
+dscomm_status_t store_wait(void *arg, const char *const *keys, size_t count,
+                           int timeout_ms)
+{
+    const std::vector<std::string> names(keys, keys + count);
+    auto *clones = static_cast<Clones *>(arg);
+
+    return guarded(arg, [&](c10d::Store &) {
+        auto clone = clones->take();
+        // 0 would be no limit.
+        clone->wait(names, std::chrono::milliseconds(std::max(timeout_ms, 1)));
+        clones->give(std::move(clone));
+    });
+}
+
+dscomm_status_t store_add(void *arg, const char *key, int64_t delta,
+                          int64_t *ret_sum)
+{
+    return guarded(
+        arg, [&](c10d::Store &store) { *ret_sum = store.add(key, delta); });
+}
+
+dscomm_status_t store_compare_set(void *arg, const char *key,
+                                  const void *expected, size_t expected_size,
+                                  const void *desired, size_t desired_size,
+                                  void **ret_value, size_t *ret_size)
+{
+    return guarded(arg, [&](c10d::Store &store) {
+        return_value(store.compareSet(key, bytes_of(expected, expected_size),
+                                      bytes_of(desired, desired_size)),
+                     ret_value, ret_size);
+    });
+}
+
+// Appends to a store that has no append of its own.
+void append_by_comparing(c10d::Store &store, const std::string &key,
+                         const Bytes &value)
+{
+    Bytes old = store.check({key}) ? store.get(key) : Bytes();
+    for (;;) {
+        Bytes joined = old;
+        joined.insert(joined.end(), value.begin(), value.end());
+        Bytes now = store.compareSet(key, old, joined);
+        if (now == joined)
+            return;
+        old = std::move(now);
+    }
+}
+
+dscomm_status_t store_append(void *arg, const char *key, const void *value,
+                             size_t size)
+{
+    return guarded(arg, [&](c10d::Store &store) {
+        if (store.hasExtendedApi())
+            store.append(key, bytes_of(value, size));
+        else if (size)
+            append_by_comparing(store, key, bytes_of(value, size));
+    });
+}
+
+dscomm_status_t store_remove(void *arg, const char *key, int *ret_deleted)
+{
+    return guarded(
+        arg, [&](c10d::Store &store) { *ret_deleted = store.deleteKey(key); });
+}
+
+dscomm_status_t store_check(void *arg, const char *const *keys, size_t count,
+                            int *ret_present)
+{
+    const std::vector<std::string> names(keys, keys + count);
+
+    return guarded(
+        arg, [&](c10d::Store &store) { *ret_present = store.check(names); });
+}
+
+dscomm_status_t store_num_keys(void *arg, int64_t *ret_count)
+{
+    return guarded(
+        arg, [&](c10d::Store &store) { *ret_count = store.getNumKeys(); });
+}
+
+void store_close(void *arg)
+{
+    delete static_cast<Clones *>(arg);
+}
+
+} // namespace
+
+dscomm_store_t *open_store(c10::intrusive_ptr<c10d::Store> store,
+                           std::chrono::milliseconds timeout)
+{
+    dscomm_store_custom_t custom = DSCOMM_STORE_CUSTOM_INIT;
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *opened = nullptr;
+    auto clones = std::make_unique<Clones>(std::move(store));
+
+    custom.arg = clones.get();
+    custom.set = store_set;
+    custom.get = store_get;
+    custom.wait = store_wait;
+    custom.add = store_add;
+    custom.compare_set = store_compare_set;
+    custom.append = store_append;
+    custom.remove = store_remove;
+    custom.check = store_check;
+    custom.num_keys = store_num_keys;
+    custom.close = store_close;
+    attr.timeout_ms = milliseconds(timeout);
+    check(dscomm_store_open_custom(&custom, &attr, &opened));
+    clones.release();
+    return opened;
+}
+
+} // namespace dscomm_torch

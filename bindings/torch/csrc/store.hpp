@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A store of torch's as one of dscomm's, by which the ranks of a group meet.
+#pragma once
+
+#include <dscomm/dscomm.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+namespace dscomm_torch
+{
+
+// Opens a store that calls this one. Throws what torch throws if it fails. The
+// caller closes it by dscomm_store_close().
+dscomm_store_t *open_store(c10::intrusive_ptr<c10d::Store> store,
+                           std::chrono::milliseconds timeout);
+
+} // namespace dscomm_torch

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The backend "dscomm" of torch.distributed.
+
+Installed beside torch, it is registered when torch is imported:
+
+    torch.distributed.init_process_group("dscomm")
+"""
+
+import os
+
+import torch  # noqa: F401, before the extension that links it
+import torch.distributed as dist
+
+
+def _create(options, _more=None):
+    from . import _C
+
+    return _C.create_backend(options)
+
+
+def register():
+    """Register the backend; later calls do nothing."""
+    if not dist.is_available() or hasattr(dist.Backend, "DSCOMM"):
+        return
+    dist.Backend.register_backend(
+        "dscomm", _create, extended_api=True, devices=["cpu", "cuda"]
+    )
+
+
+def init_from_mpi(backend="dscomm", **options):
+    """Call init_process_group() with what any launcher says: mpirun, srun, ...
+
+    Variables that are set already stay. options are those of
+    torch.distributed.init_process_group().
+    """
+    from . import _C
+
+    for name, value in _C.environment().items():
+        os.environ.setdefault(name, value)
+    dist.init_process_group(backend, **options)
+
+
+
+def _autoload():
+    """Entry point of the group torch.backends; nothing here may break torch."""
+    try:
+        register()
+    except Exception as error:
+        import warnings
+
+        warnings.warn(f"dscomm is not registered: {error}")
+
+
+register()

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks of torch.distributed with the backend dscomm; results against arithmetic.
+
+Rank 0 prints TAP. A check passes if it holds on all ranks."""
+
+import datetime
+import os
+import sys
+import threading
+import traceback
+
+import torch
+import torch.distributed as dist
+
+checks = []
+REDUCED = [
+    torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
+    torch.float16, torch.bfloat16, torch.float32, torch.float64,
+]
+
+
+def check(function):
+    checks.append(function)
+    return function
+
+
+def ramp(count, dtype, rank):
+    """Small whole numbers, exact in every type."""
+    return torch.arange(count).remainder(5).add(rank + 1).to(dtype)
+
+
+@check
+def all_reduce_types(rank, size):
+    for dtype in REDUCED:
+        for op, want in (
+            (dist.ReduceOp.SUM, sum(ramp(7, torch.int64, r) for r in range(size))),
+            (dist.ReduceOp.MAX, ramp(7, torch.int64, size - 1)),
+            (dist.ReduceOp.MIN, ramp(7, torch.int64, 0)),
+        ):
+            tensor = ramp(7, dtype, rank)
+            dist.all_reduce(tensor, op=op)
+            assert torch.equal(tensor, want.to(dtype)), (dtype, op, tensor, want)
+
+
+@check
+def all_reduce_operators(rank, size):
+    tensor = ramp(5, torch.float32, rank)
+    dist.all_reduce(tensor, op=dist.ReduceOp.AVG)
+    assert torch.equal(tensor, sum(ramp(5, torch.float32, r) for r in range(size)) / size)
+    tensor = ramp(5, torch.int64, rank)
+    dist.all_reduce(tensor, op=dist.ReduceOp.PRODUCT)
+    want = ramp(5, torch.int64, 0)
+    for r in range(1, size):
+        want = want * ramp(5, torch.int64, r)
+    assert torch.equal(tensor, want)
+    for op, start, function in (
+        (dist.ReduceOp.BAND, -1, torch.bitwise_and),
+        (dist.ReduceOp.BOR, 0, torch.bitwise_or),
+        (dist.ReduceOp.BXOR, 0, torch.bitwise_xor),
+    ):
+        tensor = ramp(5, torch.int32, rank)
+        dist.all_reduce(tensor, op=op)
+        want = torch.full((5,), start, dtype=torch.int32)
+        for r in range(size):
+            want = function(want, ramp(5, torch.int32, r))
+        assert torch.equal(tensor, want), op
+    tensor = torch.full((3,), float(rank + 1))
+    dist.all_reduce(tensor, op=dist._make_nccl_premul_sum(0.5))
+    assert torch.equal(tensor, torch.full((3,), size * (size + 1) / 4))
+    tensor = torch.full((3,), complex(rank, 1))
+    dist.all_reduce(tensor)
+    assert torch.equal(tensor, torch.full((3,), complex(size * (size - 1) / 2, size)))
+    tensor = torch.tensor([rank == 0, False])
+    dist.all_reduce(tensor)
+    assert tensor.tolist() == [True, False]
+
+
+@check
+def strided_tensors(rank, size):
+    whole = torch.zeros(4, 6)
+    part = whole[:, 1:4].t()
+    part.copy_(torch.arange(12.0).reshape(3, 4) + rank)
+    dist.all_reduce(part)
+    want = size * torch.arange(12.0).reshape(3, 4) + size * (size - 1) / 2
+    assert torch.equal(part, want) and whole[:, 0].sum() == 0 and whole[:, 4:].sum() == 0
+    part.fill_(rank)
+    dist.broadcast(part, src=size - 1)
+    assert torch.equal(part, torch.full((3, 4), size - 1.0))
+    outputs = [torch.zeros(3, 2).t() for _ in range(size)]
+    dist.all_gather(outputs, torch.full((3, 2), float(rank)).t())
+    assert all(torch.equal(out, torch.full((2, 3), float(r))) for r, out in enumerate(outputs))
+
+
+@check
+def rooted(rank, size):
+    for root in range(size):
+        tensor = ramp(4, torch.float32, rank)
+        dist.reduce(tensor, dst=root)
+        want = sum(ramp(4, torch.float32, r) for r in range(size))
+        assert torch.equal(tensor, want if rank == root else ramp(4, torch.float32, rank))
+        outputs = [torch.zeros(3, dtype=torch.int32) for _ in range(size)]
+        dist.gather(
+            ramp(3, torch.int32, rank), outputs if rank == root else None, dst=root
+        )
+        for r in range(size):
+            assert torch.equal(outputs[r], ramp(3, torch.int32, r) if rank == root else outputs[r])
+        tensor = torch.zeros(3)
+        inputs = [ramp(3, torch.float32, root + 2 * r) for r in range(size)]
+        dist.scatter(tensor, inputs if rank == root else None, src=root)
+        assert torch.equal(tensor, ramp(3, torch.float32, root + 2 * rank))
+
+
+@check
+def gathered(rank, size):
+    output = torch.zeros(size * 4, dtype=torch.int64)
+    dist.all_gather_into_tensor(output, ramp(4, torch.int64, rank))
+    assert torch.equal(output, torch.cat([ramp(4, torch.int64, r) for r in range(size)]))
+    outputs = [torch.zeros(r + 1) for r in range(size)]
+    dist.all_gather(outputs, ramp(rank + 1, torch.float32, rank))
+    assert all(torch.equal(out, ramp(r + 1, torch.float32, r)) for r, out in enumerate(outputs))
+    objects = [None] * size
+    dist.all_gather_object(objects, {"rank": rank, "text": "x" * rank})
+    assert objects == [{"rank": r, "text": "x" * r} for r in range(size)]
+
+
+@check
+def scattered_sums(rank, size):
+    output = torch.zeros(3)
+    dist.reduce_scatter_tensor(output, ramp(3 * size, torch.float32, rank))
+    whole = sum(ramp(3 * size, torch.float32, r) for r in range(size))
+    assert torch.equal(output, whole[3 * rank : 3 * rank + 3])
+    inputs = [ramp(r + 1, torch.float32, rank + r) for r in range(size)]
+    output = torch.zeros(rank + 1)
+    dist.reduce_scatter(output, inputs)
+    assert torch.equal(output, sum(ramp(rank + 1, torch.float32, r + rank) for r in range(size)))
+
+
+@check
+def all_to_all(rank, size):
+    output = torch.zeros(size * 2)
+    dist.all_to_all_single(output, torch.arange(size * 2.0) + 100 * rank)
+    want = torch.cat([torch.arange(2.0) + 2 * rank + 100 * r for r in range(size)])
+    assert torch.equal(output, want)
+    splits = [r + 1 for r in range(size)]
+    source = torch.cat([torch.full((r + 1, 2), 10.0 * rank + r) for r in range(size)])
+    output = torch.zeros((rank + 1) * size, 2)
+    dist.all_to_all_single(output, source, [rank + 1] * size, splits)
+    want = torch.cat([torch.full((rank + 1, 2), 10.0 * r + rank) for r in range(size)])
+    assert torch.equal(output, want)
+    outputs = [torch.zeros(rank + 1) for _ in range(size)]
+    dist.all_to_all(outputs, [torch.full((r + 1,), 10.0 * rank + r) for r in range(size)])
+    assert all(
+        torch.equal(out, torch.full((rank + 1,), 10.0 * r + rank)) for r, out in enumerate(outputs)
+    )
+
+
+@check
+def messages(rank, size):
+    right, left = (rank + 1) % size, (rank - 1) % size
+    works = [dist.isend(torch.full((2,), float(10 * rank + tag)), right, tag=tag) for tag in (1, 2)]
+    second, first = torch.zeros(2), torch.zeros(2)
+    dist.recv(second, left, tag=2)
+    dist.recv(first, left, tag=1)
+    for work in works:
+        work.wait()
+    assert first.tolist() == [10.0 * left + 1] * 2 and second.tolist() == [10.0 * left + 2] * 2
+    if rank:
+        dist.send(torch.tensor([float(rank)]), 0, tag=9)
+    else:
+        seen = set()
+        for _ in range(size - 1):
+            tensor = torch.zeros(1)
+            source = dist.recv(tensor, tag=9)
+            assert tensor.item() == source
+            seen.add(source)
+        assert seen == set(range(1, size))
+    received = torch.zeros(3)
+    for request in dist.batch_isend_irecv(
+        [
+            dist.P2POp(dist.isend, torch.full((3,), float(rank)), right),
+            dist.P2POp(dist.irecv, received, left),
+        ]
+    ):
+        request.wait()
+    assert received.tolist() == [float(left)] * 3
+
+
+@check
+def works_and_futures(rank, size):
+    tensors = [torch.full((1000,), float(rank + i)) for i in range(5)]
+    works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+    for i, work in reversed(list(enumerate(works))):
+        work.wait()
+        assert work.is_completed() and work.is_success()
+        assert tensors[i][0].item() == size * (size - 1) / 2 + i * size
+    done = threading.Event()
+    tensor = torch.full((4,), 1.0)
+    future = dist.all_reduce(tensor, async_op=True).get_future()
+    future.then(lambda ended: (ended.value()[0].mul_(2), done.set()))
+    assert done.wait(30), "the callback of a future did not run"
+    assert tensor.tolist() == [2.0 * size] * 4
+    futures = [
+        dist.all_reduce(torch.ones(10), async_op=True).get_future() for _ in range(20)
+    ]
+    assert all(torch.futures.wait_all(futures)[i][0][0].item() == size for i in range(20))
+
+
+@check
+def coalesced(rank, size):
+    tensors = [torch.full((i + 1,), float(rank)) for i in range(4)]
+    with dist._coalescing_manager(async_ops=True) as manager:
+        for tensor in tensors:
+            dist.all_reduce(tensor)
+    manager.wait()
+    assert all(torch.equal(t, torch.full_like(t, size * (size - 1) / 2)) for t in tensors)
+
+
+@check
+def groups(rank, size):
+    if size == 1:
+        return
+    pairs = [dist.new_group([r, (r + 1) % size]) for r in range(size)]
+    for r, group in enumerate(pairs):
+        if rank in (r, (r + 1) % size):
+            tensor = torch.tensor([float(rank)])
+            dist.all_reduce(tensor, group=group)
+            assert tensor.item() == r + (r + 1) % size
+    dist.barrier()
+    dist.monitored_barrier(timeout=datetime.timedelta(seconds=30))
+
+
+@check
+def refusals(rank, size):
+    def refuses(function, text):
+        try:
+            function()
+        except Exception as error:
+            assert text in str(error), error
+        else:
+            raise AssertionError(f"no exception with '{text}'")
+
+    refuses(lambda: dist.all_reduce(torch.ones(2), op=dist.ReduceOp.BAND), "operator band does not apply")
+    refuses(
+        lambda: dist.all_gather_into_tensor(torch.zeros(1), torch.zeros(2)),
+        "times its elements",
+    )
+    refuses(lambda: dist.all_reduce(torch.ones(2).to_sparse()), "takes dense tensors only")
+    tensor = torch.ones(2)
+    dist.all_reduce(tensor)
+    assert tensor.tolist() == [size, size]
+
+
+@check
+def train(rank, size):
+    """DDP has the gradients of the whole batch."""
+    torch.manual_seed(1)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+    alone = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+    alone.load_state_dict(model.state_dict())
+    parallel = torch.nn.parallel.DistributedDataParallel(model)
+    data = torch.randn(4 * size, 8)
+    for _ in range(3):
+        for network, batch in ((parallel, data[rank::size]), (alone, data)):
+            network.zero_grad()
+            network(batch).pow(2).mean().backward()
+            with torch.no_grad():
+                for parameter in network.parameters():
+                    parameter -= 0.1 * parameter.grad
+    for a, b in zip(model.parameters(), alone.parameters()):
+        assert torch.allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def main():
+    dist.init_process_group("dscomm", timeout=datetime.timedelta(seconds=60))
+    rank, size = dist.get_rank(), dist.get_world_size()
+    assert dist.get_backend() == "dscomm"
+    if rank == 0:
+        print(f"1..{len(checks)}")
+    for number, function in enumerate(checks, 1):
+        problem = ""
+        try:
+            function(rank, size)
+        except Exception:
+            problem = traceback.format_exc()
+            print(f"# rank {rank}:", problem.replace("\n", "\n# "), file=sys.stderr, flush=True)
+        failed = torch.tensor([bool(problem)], dtype=torch.int32)
+        dist.all_reduce(failed)
+        if rank == 0:
+            word = "not ok" if failed.item() else "ok"
+            print(f"{word} {number} - {function.__name__}, {size} ranks", flush=True)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
