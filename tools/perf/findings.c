@@ -29,7 +29,7 @@
 /* The part that most of a call's time is. */
 typedef enum { UNKNOWN, LATENCY_TIME, BYTES_TIME } kind_t;
 
-/* Whose time. */
+/* The figure of an alternative whose time is meant. */
 typedef struct {
     size_t alternative;
     perf_place_t place;

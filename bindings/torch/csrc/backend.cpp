@@ -95,6 +95,28 @@ std::vector<int64_t> splits_of(const at::Tensor &tensor,
     return counts;
 }
 
+dscomm_status_t all_reduce(dscomm_group_t *group, const Buffer &buffer,
+                           dscomm_op_t op, double factor, dscomm_work_t **work)
+{
+    if (op == DSCOMM_PREMUL_SUM)
+        return dscomm_all_reduce_premul_sum(group, buffer.data, buffer.data,
+                                            buffer.count, buffer.dtype, factor,
+                                            work);
+    return dscomm_all_reduce(group, buffer.data, buffer.data, buffer.count,
+                             buffer.dtype, op, work);
+}
+
+dscomm_status_t reduce_scatter_equal(dscomm_group_t *group, const Buffer &send,
+                                     const Buffer &recv, dscomm_op_t op,
+                                     double factor, dscomm_work_t **work)
+{
+    if (op == DSCOMM_PREMUL_SUM)
+        return dscomm_reduce_scatter_premul_sum(
+            group, send.data, recv.data, recv.count, recv.dtype, factor, work);
+    return dscomm_reduce_scatter(group, send.data, recv.data, recv.count,
+                                 recv.dtype, op, work);
+}
+
 } // namespace
 
 Backend::Backend(const c10::intrusive_ptr<c10d::Store> &store, int rank,
@@ -171,13 +193,7 @@ Backend::WorkPtr Backend::allreduce(Tensors &tensors,
     call.buffers = {memory};
     return start(std::move(call), options.asyncOp,
                  [=](auto *group, auto **work) {
-                     return op == DSCOMM_PREMUL_SUM
-                                ? dscomm_all_reduce_premul_sum(
-                                      group, buffer.data, buffer.data,
-                                      buffer.count, buffer.dtype, factor, work)
-                                : dscomm_all_reduce(group, buffer.data,
-                                                    buffer.data, buffer.count,
-                                                    buffer.dtype, op, work);
+                     return all_reduce(group, buffer, op, factor, work);
                  });
 }
 
@@ -197,13 +213,7 @@ Backend::allreduce_coalesced(Tensors &tensors,
     call.after = [memory, tensors] { unflat(memory, tensors); };
     return start(std::move(call), options.asyncOp,
                  [=](auto *group, auto **work) {
-                     return op == DSCOMM_PREMUL_SUM
-                                ? dscomm_all_reduce_premul_sum(
-                                      group, buffer.data, buffer.data,
-                                      buffer.count, buffer.dtype, factor, work)
-                                : dscomm_all_reduce(group, buffer.data,
-                                                    buffer.data, buffer.count,
-                                                    buffer.dtype, op, work);
+                     return all_reduce(group, buffer, op, factor, work);
                  });
 }
 
@@ -402,16 +412,11 @@ Backend::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
 
     call.buffers = {from, to};
     if (equal_sizes(inputs[0], output.numel()))
-        return start(
-            std::move(call), options.asyncOp, [=](auto *group, auto **work) {
-                return op == DSCOMM_PREMUL_SUM
-                           ? dscomm_reduce_scatter_premul_sum(
-                                 group, send.data, recv.data, recv.count,
-                                 recv.dtype, factor, work)
-                           : dscomm_reduce_scatter(group, send.data, recv.data,
-                                                   recv.count, recv.dtype, op,
-                                                   work);
-            });
+        return start(std::move(call), options.asyncOp,
+                     [=](auto *group, auto **work) {
+                         return reduce_scatter_equal(group, send, recv, op,
+                                                     factor, work);
+                     });
     TORCH_CHECK(op != DSCOMM_PREMUL_SUM,
                 "dscomm: reduce_scatter with PREMUL_SUM takes equal sizes");
     add_counts(call, numels(inputs[0]),
@@ -444,16 +449,10 @@ Backend::_reduce_scatter_base(at::Tensor &output, at::Tensor &input,
                  recv = reduced(to, options.reduceOp);
 
     call.buffers = {from, to};
-    return start(std::move(call), options.asyncOp,
-                 [=](auto *group, auto **work) {
-                     return op == DSCOMM_PREMUL_SUM
-                                ? dscomm_reduce_scatter_premul_sum(
-                                      group, send.data, recv.data, recv.count,
-                                      recv.dtype, factor, work)
-                                : dscomm_reduce_scatter(group, send.data,
-                                                        recv.data, recv.count,
-                                                        recv.dtype, op, work);
-                 });
+    return start(
+        std::move(call), options.asyncOp, [=](auto *group, auto **work) {
+            return reduce_scatter_equal(group, send, recv, op, factor, work);
+        });
 }
 
 Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(
