@@ -69,7 +69,7 @@ struct team {
     _Alignas(CACHE_LINE) atomic_uint cache_line; /* goes to and fro */
 };
 
-static void spin(guint *turns)
+static void turns_spin(guint *turns)
 {
     if (++*turns % SPINS == 0)
         sched_yield();
@@ -83,10 +83,10 @@ static void team_arrive(team_t *team, guint time)
     atomic_fetch_add(&team->arrived, 1);
     while (atomic_load_explicit(&team->arrived, memory_order_acquire) <
            team->active * time)
-        spin(&turns);
+        turns_spin(&turns);
 }
 
-static const copy_t *copy_to(const team_t *team, guint end)
+static const copy_t *team_copy_to(const team_t *team, guint end)
 {
     for (guint i = 0; i < team->copy_count; i++)
         if (team->copy_list[i].to == end)
@@ -115,7 +115,7 @@ static void worker_touch(const worker_t *worker)
     memset(end->dest + offset, 0, count);
 }
 
-static void copy_once(const worker_t *worker, const copy_t *pair)
+static void worker_copy_once(const worker_t *worker, const copy_t *pair)
 {
     const team_t *team = worker->team;
     const topo_copies_t *copies = &team->pairs->copies;
@@ -158,7 +158,7 @@ static void worker_copy(worker_t *worker)
 {
     team_t *team = worker->team;
     const topo_copies_t *copies = &team->pairs->copies;
-    const copy_t *pair = copy_to(team, worker->end);
+    const copy_t *pair = team_copy_to(team, worker->end);
 
     if (!pair)
         return;
@@ -168,7 +168,7 @@ static void worker_copy(worker_t *worker)
 
         team_arrive(team, i + 1);
         start = topo_now();
-        copy_once(worker, pair);
+        worker_copy_once(worker, pair);
         if (i < copies->warmups)
             continue;
         worker->starts[i - copies->warmups] = start;
@@ -178,7 +178,7 @@ static void worker_copy(worker_t *worker)
 }
 
 /* Sends a cache line to and fro; the first worker of each end of the pair. */
-static void ping_pong(worker_t *worker)
+static void worker_ping_pong(worker_t *worker)
 {
     team_t *team = worker->team;
     const bool is_first = worker->end == team->copy_list->from;
@@ -192,7 +192,7 @@ static void ping_pong(worker_t *worker)
         for (guint k = 0; k < TRIPS; k++, own += 2) {
             while (atomic_load_explicit(&team->cache_line,
                                         memory_order_acquire) != own)
-                spin(&turns);
+                turns_spin(&turns);
             atomic_store_explicit(&team->cache_line, own + 1,
                                   memory_order_release);
         }
@@ -223,15 +223,15 @@ static void *worker_run(void *arg)
         else if (task == TASK_COPY)
             worker_copy(worker);
         else if (task == TASK_PING_PONG)
-            ping_pong(worker);
+            worker_ping_pong(worker);
         pthread_barrier_wait(&team->barrier);
     }
     return NULL;
 }
 
 /* Has the workers carry out a task. */
-static void carry_out(team_t *team, task_t task, const copy_t *copy_list,
-                      guint copy_count)
+static void team_carry_out(team_t *team, task_t task, const copy_t *copy_list,
+                           guint copy_count)
 {
     team->task = task;
     team->copy_list = copy_list;
@@ -270,20 +270,20 @@ static void times_note(team_t *team, const copy_t *pair, topo_mode_t mode)
     g_free(times);
 }
 
-static void measure_copies(team_t *team, const copy_t *copy_list, guint count,
-                           topo_mode_t mode)
+static void team_measure_copies(team_t *team, const copy_t *copy_list,
+                                guint count, topo_mode_t mode)
 {
-    carry_out(team, TASK_COPY, copy_list, count);
+    team_carry_out(team, TASK_COPY, copy_list, count);
     for (guint i = 0; i < count; i++)
         times_note(team, &copy_list[i], mode);
 }
 
-static void measure_latency(team_t *team, const copy_t *pair)
+static void team_measure_latency(team_t *team, const copy_t *pair)
 {
     const worker_t *worker = &team->workers[team->ends[pair->from].first];
     double times[LATENCIES];
 
-    carry_out(team, TASK_PING_PONG, pair, 1);
+    team_carry_out(team, TASK_PING_PONG, pair, 1);
     for (guint i = 0; i < LATENCIES; i++)
         times[i] = (worker->stops[i] - worker->starts[i]) / TRIPS / 2;
     topo_pair(team->pairs, pair->from, pair->to)->latency =
@@ -295,20 +295,20 @@ static void team_measure(team_t *team)
     const guint count = team->pairs->count;
     copy_t *copy_list = g_new(copy_t, count);
 
-    carry_out(team, TASK_TOUCH, NULL, 0);
+    team_carry_out(team, TASK_TOUCH, NULL, 0);
     for (guint i = 0; i < count * count; i++) {
         const copy_t both[] = {{i / count, i % count}, {i % count, i / count}};
 
-        measure_copies(team, both, 1, TOPO_ALONE);
+        team_measure_copies(team, both, 1, TOPO_ALONE);
         if (both->from != both->to)
-            measure_latency(team, both);
+            team_measure_latency(team, both);
         if (both->from < both->to)
-            measure_copies(team, both, 2, TOPO_BOTH);
+            team_measure_copies(team, both, 2, TOPO_BOTH);
     }
     for (guint step = 1; step < count; step++) {
         for (guint i = 0; i < count; i++)
             copy_list[i] = (copy_t){i, (i + step) % count};
-        measure_copies(team, copy_list, count, TOPO_TOGETHER);
+        team_measure_copies(team, copy_list, count, TOPO_TOGETHER);
     }
     g_free(copy_list);
 }
@@ -382,7 +382,7 @@ static char *workers_problem(const team_t *team)
 static void workers_end(team_t *team)
 {
     if (team->started && !team->abandoned)
-        carry_out(team, TASK_END, NULL, 0);
+        team_carry_out(team, TASK_END, NULL, 0);
     for (guint i = 0; i < team->started; i++)
         pthread_join(team->workers[i].thread, NULL);
     pthread_barrier_destroy(&team->barrier);
@@ -472,8 +472,8 @@ static void paths_find(const team_t *team)
                       team->ends[i % count].processors));
 }
 
-static topo_pairs_t *pairs_of(const GPtrArray *objects, topo_cores_t kind,
-                              const topo_copies_t *copies)
+static topo_pairs_t *cores_pairs(const GPtrArray *objects, topo_cores_t kind,
+                                 const topo_copies_t *copies)
 {
     GPtrArray *names = g_ptr_array_new();
 
@@ -513,7 +513,7 @@ topo_pairs_t *topo_cores(const dscomm_topology_t *topology, topo_cores_t kind,
         g_ptr_array_unref(objects);
         return NULL;
     }
-    team.pairs = pairs_of(objects, kind, copies);
+    team.pairs = cores_pairs(objects, kind, copies);
     team.ends = g_new0(endpoint_t, objects->len);
     for (guint i = 0; i < objects->len; i++) {
         const hwloc_obj_t object = g_ptr_array_index(objects, i);

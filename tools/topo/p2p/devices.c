@@ -66,18 +66,18 @@ static bool is_host(const state_t *s, guint end)
 }
 
 /* The device on whose stream a pair's copies are. */
-static const gpu_t *owner(const state_t *s, guint from, guint to)
+static const gpu_t *pair_device(const state_t *s, guint from, guint to)
 {
     return &s->gpus[is_host(s, from) ? to : from];
 }
 
-static pair_stream_t *stream_of(const state_t *s, guint from, guint to)
+static pair_stream_t *pair_stream(const state_t *s, guint from, guint to)
 {
     return &s->streams[from * s->pairs->count + to];
 }
 
-static int copy(const state_t *s, guint from, guint to, gsize offset,
-                gsize bytes, void *stream)
+static int pair_copy(const state_t *s, guint from, guint to, gsize offset,
+                     gsize bytes, void *stream)
 {
     const gpu_t *source = &s->gpus[from], *dest = &s->gpus[to];
 
@@ -96,27 +96,27 @@ static int copy(const state_t *s, guint from, guint to, gsize offset,
 }
 
 /* Copies all tensors. */
-static bool copy_all(state_t *s, guint from, guint to, void *stream)
+static bool pair_copy_tensors(state_t *s, guint from, guint to, void *stream)
 {
     const topo_copies_t *copies = &s->pairs->copies;
     const gsize length = copies->elements * sizeof(float);
 
     for (guint i = 0; i < copies->tensors; i++)
         if (!cuda_ok(s, "cuMemcpyAsync",
-                     copy(s, from, to, i * length, length, stream)))
+                     pair_copy(s, from, to, i * length, length, stream)))
             return false;
     return true;
 }
 
-static bool set_device(state_t *s, const gpu_t *gpu)
+static bool gpu_select(state_t *s, const gpu_t *gpu)
 {
     return cuda_ok(s, "cuCtxSetCurrent", s->driver.context_set(gpu->context));
 }
 
 /* Puts an event on a pair's stream, after the repetitions so far. */
-static bool record(state_t *s, const copy_t *pair, guint repetition)
+static bool pair_record(state_t *s, const copy_t *pair, guint repetition)
 {
-    pair_stream_t *own = stream_of(s, pair->from, pair->to);
+    pair_stream_t *own = pair_stream(s, pair->from, pair->to);
 
     return repetition < s->pairs->copies.warmups ||
            cuda_ok(s, "cuEventRecord",
@@ -127,30 +127,31 @@ static bool record(state_t *s, const copy_t *pair, guint repetition)
 
 /* Puts all repetitions of pairs on their streams: of each pair in turn, so that
  * all run at the same time. */
-static bool enqueue(state_t *s, const copy_t *list, guint count)
+static bool pairs_enqueue(state_t *s, const copy_t *list, guint count)
 {
     const guint all = s->pairs->copies.warmups + s->pairs->copies.iterations;
     bool done = true;
 
     for (guint i = 0; done && i <= all; i++)
         for (guint k = 0; done && k < count; k++)
-            done = set_device(s, owner(s, list[k].from, list[k].to)) &&
-                   record(s, &list[k], i) &&
+            done = gpu_select(s, pair_device(s, list[k].from, list[k].to)) &&
+                   pair_record(s, &list[k], i) &&
                    (i == all ||
-                    copy_all(s, list[k].from, list[k].to,
-                             stream_of(s, list[k].from, list[k].to)->stream));
+                    pair_copy_tensors(
+                        s, list[k].from, list[k].to,
+                        pair_stream(s, list[k].from, list[k].to)->stream));
     return done;
 }
 
 /* Waits for a pair's stream, and notes what its events have measured. */
-static bool times_read(state_t *s, guint from, guint to, topo_mode_t mode)
+static bool pair_times_read(state_t *s, guint from, guint to, topo_mode_t mode)
 {
     const guint iterations = s->pairs->copies.iterations;
-    pair_stream_t *own = stream_of(s, from, to);
+    pair_stream_t *own = pair_stream(s, from, to);
     topo_pair_t *figure = topo_pair(s->pairs, from, to);
     double *times = g_new0(double, iterations);
     bool done =
-        set_device(s, owner(s, from, to)) &&
+        gpu_select(s, pair_device(s, from, to)) &&
         cuda_ok(s, "cuStreamSynchronize", s->driver.stream_wait(own->stream));
 
     for (guint i = 0; done && i < iterations; i++) {
@@ -174,17 +175,17 @@ static bool times_read(state_t *s, guint from, guint to, topo_mode_t mode)
 }
 
 /* Measures a copy of a few bytes, with the call that starts it and the wait. */
-static bool measure_latency(state_t *s, guint from, guint to)
+static bool pair_measure_latency(state_t *s, guint from, guint to)
 {
-    const pair_stream_t *own = stream_of(s, from, to);
+    const pair_stream_t *own = pair_stream(s, from, to);
     double times[LATENCIES];
-    bool done = set_device(s, owner(s, from, to));
+    bool done = gpu_select(s, pair_device(s, from, to));
 
     for (guint i = 0; done && i < LATENCIES; i++) {
         const double start = topo_now();
 
         done = cuda_ok(s, "cuMemcpyAsync",
-                       copy(s, from, to, 0, WORD, own->stream)) &&
+                       pair_copy(s, from, to, 0, WORD, own->stream)) &&
                cuda_ok(s, "cuStreamSynchronize",
                        s->driver.stream_wait(own->stream));
         times[i] = topo_now() - start;
@@ -201,7 +202,7 @@ static bool dest_clear(state_t *s, guint end)
         memset(s->host_dest, 0, s->bytes);
         return true;
     }
-    return set_device(s, &s->gpus[end]) &&
+    return gpu_select(s, &s->gpus[end]) &&
            cuda_ok(s, "cuMemsetD8",
                    s->driver.memory_set(s->gpus[end].dest, 0, s->bytes)) &&
            cuda_ok(s, "cuCtxSynchronize", s->driver.context_wait());
@@ -216,8 +217,8 @@ static bool dest_read(state_t *s, guint end, gsize offset, char *word)
         memcpy(word, s->host_dest + offset, WORD);
         return true;
     }
-    stream = stream_of(s, end, s->count)->stream;
-    return set_device(s, &s->gpus[end]) &&
+    stream = pair_stream(s, end, s->count)->stream;
+    return gpu_select(s, &s->gpus[end]) &&
            cuda_ok(s, "cuMemcpyDtoHAsync",
                    s->driver.copy_to_host(word, s->gpus[end].dest + offset,
                                           WORD, stream)) &&
@@ -248,22 +249,22 @@ static bool dest_check(state_t *s, const copy_t *pair)
 
 /* Measures pairs at the same time. No two go to the same end, but with
  * TOPO_TOGETHER, whose copies cannot be verified then. */
-static bool measure_pairs(state_t *s, const copy_t *list, guint count,
+static bool pairs_measure(state_t *s, const copy_t *list, guint count,
                           topo_mode_t mode)
 {
     bool done = true;
 
     for (guint i = 0; done && i < count; i++)
         done = dest_clear(s, list[i].to);
-    done = done && enqueue(s, list, count);
+    done = done && pairs_enqueue(s, list, count);
     for (guint i = 0; done && i < count; i++)
-        done = times_read(s, list[i].from, list[i].to, mode);
+        done = pair_times_read(s, list[i].from, list[i].to, mode);
     for (guint i = 0; done && mode != TOPO_TOGETHER && i < count; i++)
         done = dest_check(s, &list[i]);
     return done;
 }
 
-static bool measure_together(state_t *s)
+static bool pairs_measure_together(state_t *s)
 {
     copy_t *list = g_new(copy_t, (gsize)s->count * s->count);
     guint count = 0;
@@ -272,12 +273,12 @@ static bool measure_together(state_t *s)
     for (guint i = 0; i < s->count * s->count; i++)
         if (i / s->count != i % s->count)
             list[count++] = (copy_t){i / s->count, i % s->count};
-    done = measure_pairs(s, list, count, TOPO_TOGETHER);
+    done = pairs_measure(s, list, count, TOPO_TOGETHER);
     g_free(list);
     return done;
 }
 
-static bool can_access(const state_t *s, guint from, guint to)
+static bool gpu_can_access(const state_t *s, guint from, guint to)
 {
     int can = 0;
 
@@ -287,11 +288,11 @@ static bool can_access(const state_t *s, guint from, guint to)
            can;
 }
 
-static bool access_enable(state_t *s, guint from, guint to)
+static bool gpu_access_enable(state_t *s, guint from, guint to)
 {
     int code;
 
-    if (!set_device(s, &s->gpus[from]))
+    if (!gpu_select(s, &s->gpus[from]))
         return false;
     code = s->driver.access_enable(s->gpus[to].context, 0);
     return code == ALREADY_ENABLED || code == TOO_MANY_PEERS ||
@@ -300,46 +301,46 @@ static bool access_enable(state_t *s, guint from, guint to)
 
 /* Measures between devices of which one can access the other's memory, while
  * it may not, so that copies go through the host; then it may. */
-static bool measure_staged(state_t *s)
+static bool pairs_measure_staged(state_t *s)
 {
     bool done = true;
 
     for (guint i = 0; done && i < s->count * s->count; i++)
-        if (can_access(s, i / s->count, i % s->count)) {
+        if (gpu_can_access(s, i / s->count, i % s->count)) {
             const copy_t pair = {i / s->count, i % s->count};
 
-            done = measure_pairs(s, &pair, 1, TOPO_STAGED);
+            done = pairs_measure(s, &pair, 1, TOPO_STAGED);
         }
     for (guint i = 0; done && i < s->count * s->count; i++)
-        if (can_access(s, i / s->count, i % s->count))
-            done = access_enable(s, i / s->count, i % s->count);
+        if (gpu_can_access(s, i / s->count, i % s->count))
+            done = gpu_access_enable(s, i / s->count, i % s->count);
     return done;
 }
 
-static void measure_all(state_t *s)
+static void pairs_measure_all(state_t *s)
 {
     const guint count = s->pairs->count;
 
-    if (!measure_staged(s))
+    if (!pairs_measure_staged(s))
         return;
     /* The host has no pair with itself. */
     for (guint i = 0; i < count * count - 1; i++) {
         const copy_t both[] = {{i / count, i % count}, {i % count, i / count}};
 
-        if (!measure_pairs(s, both, 1, TOPO_ALONE) ||
-            !measure_latency(s, both->from, both->to) ||
-            (both->from < both->to && !measure_pairs(s, both, 2, TOPO_BOTH)))
+        if (!pairs_measure(s, both, 1, TOPO_ALONE) ||
+            !pair_measure_latency(s, both->from, both->to) ||
+            (both->from < both->to && !pairs_measure(s, both, 2, TOPO_BOTH)))
             return;
     }
-    measure_together(s);
+    pairs_measure_together(s);
 }
 
 static bool stream_open(state_t *s, guint from, guint to)
 {
     const guint events = s->pairs->copies.iterations + 1;
-    pair_stream_t *own = stream_of(s, from, to);
+    pair_stream_t *own = pair_stream(s, from, to);
     bool done =
-        set_device(s, owner(s, from, to)) &&
+        gpu_select(s, pair_device(s, from, to)) &&
         cuda_ok(s, "cuStreamCreate",
                 s->driver.stream_create(&own->stream, STREAM_NON_BLOCKING)) &&
         cuda_ok(s, "cuEventCreate", s->driver.event_create(&own->base, 0));
@@ -359,11 +360,11 @@ static bool stream_open(state_t *s, guint from, guint to)
 
 static void stream_close(state_t *s, guint from, guint to)
 {
-    pair_stream_t *own = stream_of(s, from, to);
+    pair_stream_t *own = pair_stream(s, from, to);
 
     if (!own->events)
         return;
-    s->driver.context_set(owner(s, from, to)->context);
+    s->driver.context_set(pair_device(s, from, to)->context);
     for (guint i = 0; i <= s->pairs->copies.iterations; i++)
         if (own->events[i])
             s->driver.event_destroy(own->events[i]);
@@ -380,7 +381,7 @@ static bool gpu_open(state_t *s, guint index)
 
     return cuda_ok(s, "cuDevicePrimaryCtxRetain",
                    s->driver.context_retain(&gpu->context, gpu->device)) &&
-           set_device(s, gpu) &&
+           gpu_select(s, gpu) &&
            cuda_ok(s, "cuMemAlloc (smaller --elements need less memory)",
                    s->driver.memory_alloc(&gpu->source, s->bytes)) &&
            cuda_ok(s, "cuMemAlloc (smaller --elements need less memory)",
@@ -409,7 +410,7 @@ static void gpu_close(state_t *s, guint index)
 
 static bool host_open(state_t *s)
 {
-    if (!set_device(s, &s->gpus[0]) ||
+    if (!gpu_select(s, &s->gpus[0]) ||
         !cuda_ok(s, "cuMemAllocHost",
                  s->driver.host_alloc((void **)&s->host_source, s->bytes)) ||
         !cuda_ok(s, "cuMemAllocHost",
@@ -419,7 +420,7 @@ static bool host_open(state_t *s)
     return true;
 }
 
-static bool open_all(state_t *s)
+static bool devices_open(state_t *s)
 {
     const guint count = s->pairs->count;
 
@@ -435,7 +436,7 @@ static bool open_all(state_t *s)
     return true;
 }
 
-static void close_all(state_t *s)
+static void devices_close(state_t *s)
 {
     const guint count = s->pairs->count;
 
@@ -452,7 +453,7 @@ static void close_all(state_t *s)
 }
 
 /* The path between two devices, or to the host. */
-static topo_path_t path_of(const state_t *s, guint from, guint to)
+static topo_path_t pair_path(const state_t *s, guint from, guint to)
 {
     const topo_node_t *a = is_host(s, from) ? NULL : s->gpus[from].node;
     const topo_node_t *b = is_host(s, to) ? NULL : s->gpus[to].node;
@@ -512,12 +513,12 @@ static void devices_run(state_t *s, const topo_tree_t *tree,
         names, copies);
     for (guint i = 0; i < s->pairs->count * s->pairs->count; i++)
         s->pairs->pairs[i].path =
-            path_of(s, i / s->pairs->count, i % s->pairs->count);
+            pair_path(s, i / s->pairs->count, i % s->pairs->count);
     s->streams =
         g_new0(pair_stream_t, (gsize)s->pairs->count * s->pairs->count);
-    if (!s->problem && open_all(s))
-        measure_all(s);
-    close_all(s);
+    if (!s->problem && devices_open(s))
+        pairs_measure_all(s);
+    devices_close(s);
     g_free(s->streams);
     g_free(s->gpus);
 }

@@ -34,8 +34,8 @@ char *topo_time_text(double time)
     return g_strdup_printf("%.3g us", time);
 }
 
-static bool is_in(const topo_pairs_t *pairs, guint from, guint to,
-                  const topo_path_t *path)
+static bool pair_has_path(const topo_pairs_t *pairs, guint from, guint to,
+                          const topo_path_t *path)
 {
     const topo_pair_t *pair = topo_pair(pairs, from, to);
 
@@ -51,7 +51,8 @@ static void class_measure(const topo_pairs_t *pairs, topo_class_t *class)
 
     class->count = 0;
     for (guint i = 0; i < all; i++)
-        if (is_in(pairs, i / pairs->count, i % pairs->count, class->path))
+        if (pair_has_path(pairs, i / pairs->count, i % pairs->count,
+                          class->path))
             times[class->count++] = pairs->pairs[i].times[TOPO_ALONE];
     topo_median(times, class->count, NULL);
     class->time = class->count ? times[(class->count - 1) / 2] : 0;
@@ -60,7 +61,8 @@ static void class_measure(const topo_pairs_t *pairs, topo_class_t *class)
     for (guint i = 0; i < all; i++) {
         const double off = ABS(pairs->pairs[i].times[TOPO_ALONE] - class->time);
 
-        if (!is_in(pairs, i / pairs->count, i % pairs->count, class->path))
+        if (!pair_has_path(pairs, i / pairs->count, i % pairs->count,
+                           class->path))
             continue;
         if (off < best || (!class->from && !class->to)) {
             class->from = i / pairs->count;
@@ -70,7 +72,7 @@ static void class_measure(const topo_pairs_t *pairs, topo_class_t *class)
     }
 }
 
-static bool is_known(const GArray *classes, const topo_path_t *path)
+static bool classes_have(const GArray *classes, const topo_path_t *path)
 {
     for (guint i = 0; i < classes->len; i++)
         if (!strcmp(g_array_index(classes, topo_class_t, i).path->word,
@@ -161,7 +163,7 @@ static void outliers_find(const topo_pairs_t *pairs, const topo_class_t *class,
 
         outlier.ratio = pairs->pairs[i].times[TOPO_ALONE] / class->usual;
         if (outlier.ratio <= OUTLIER ||
-            !is_in(pairs, outlier.from, outlier.to, class->path))
+            !pair_has_path(pairs, outlier.from, outlier.to, class->path))
             continue;
         outlier.sentence = outlier_sentence(pairs, class, &outlier);
         g_array_append_val(outliers, outlier);
@@ -180,7 +182,7 @@ topo_explanation_t *topo_explain(const topo_pairs_t *pairs)
     for (guint i = 0; i < pairs->count * pairs->count; i++) {
         topo_class_t class = {.path = &pairs->pairs[i].path};
 
-        if (is_known(classes, class.path))
+        if (classes_have(classes, class.path))
             continue;
         class_measure(pairs, &class);
         if (class.count)

@@ -19,8 +19,8 @@ static const struct {
 };
 
 /* Returns whether both are in one object of a type. */
-static bool share(const dscomm_topology_t *topology, hwloc_obj_type_t type,
-                  hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
+static bool sets_share(const dscomm_topology_t *topology, hwloc_obj_type_t type,
+                       hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
 {
     hwloc_obj_t object = NULL;
 
@@ -48,7 +48,7 @@ topo_near_t topo_near(const dscomm_topology_t *topology, hwloc_const_bitmap_t a,
     if (hwloc_bitmap_isequal(a, b))
         return TOPO_NEAR_SELF;
     for (size_t i = 0; i < G_N_ELEMENTS(types); i++)
-        if (share(topology, types[i].type, a, b))
+        if (sets_share(topology, types[i].type, a, b))
             return types[i].near;
     return TOPO_NEAR_SYSTEM;
 }

@@ -106,7 +106,7 @@ const char *topo_mode_words(topo_mode_t mode)
     return modes[mode].words;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_times(const void *a, const void *b)
 {
     const double *x = a, *y = b;
 
@@ -119,7 +119,7 @@ double topo_median(double *values, guint count, double *ret_spread)
 
     if (!count)
         return 0;
-    qsort(values, count, sizeof *values, compare);
+    qsort(values, count, sizeof *values, compare_times);
     median = (values[count / 2] + values[(count - 1) / 2]) / 2;
     if (ret_spread)
         *ret_spread =

@@ -110,8 +110,8 @@ static dscomm_status_t receive_token(state_t *s, int from, int tag)
 
 /* Sends all tensors to one rank, and receives as many from one; -1: none.
  * *ret_start: when the receiver was ready; *ret_stop: when it had all. */
-static dscomm_status_t exchange(state_t *s, int to, int from, double *ret_start,
-                                double *ret_stop)
+static dscomm_status_t tensors_exchange(state_t *s, int to, int from,
+                                        double *ret_start, double *ret_stop)
 {
     dscomm_status_t status = DSCOMM_OK;
 
@@ -135,8 +135,8 @@ static dscomm_status_t exchange(state_t *s, int to, int from, double *ret_start,
 }
 
 /* Exchanges as often as a figure needs. */
-static dscomm_status_t measure_copies(state_t *s, int to, int from,
-                                      topo_mode_t mode)
+static dscomm_status_t pair_measure_copies(state_t *s, int to, int from,
+                                           topo_mode_t mode)
 {
     const topo_copies_t *copies = s->copies;
     double *times = g_new(double, copies->iterations);
@@ -147,7 +147,7 @@ static dscomm_status_t measure_copies(state_t *s, int to, int from,
     for (guint i = 0; i < copies->warmups + copies->iterations; i++) {
         double start, stop;
 
-        status = exchange(s, to, from, &start, &stop);
+        status = tensors_exchange(s, to, from, &start, &stop);
         if (status < 0)
             break;
         if (i < copies->warmups)
@@ -173,7 +173,7 @@ static dscomm_status_t measure_copies(state_t *s, int to, int from,
     return status;
 }
 
-static dscomm_status_t one_way(state_t *s, int peer, bool first)
+static dscomm_status_t token_pass(state_t *s, int peer, bool first)
 {
     char message[TRIP_BYTES] = {0};
 
@@ -184,7 +184,7 @@ static dscomm_status_t one_way(state_t *s, int peer, bool first)
 }
 
 /* Sends a message to and fro; the rank that is first has the figure. */
-static dscomm_status_t measure_latency(state_t *s, int peer, bool is_first)
+static dscomm_status_t pair_measure_latency(state_t *s, int peer, bool is_first)
 {
     double times[LATENCIES];
     dscomm_status_t status = DSCOMM_OK;
@@ -193,9 +193,9 @@ static dscomm_status_t measure_latency(state_t *s, int peer, bool is_first)
         const double start = topo_now();
 
         for (guint k = 0; k < TRIPS && status >= 0; k++) {
-            status = one_way(s, peer, is_first);
+            status = token_pass(s, peer, is_first);
             if (status >= 0)
-                status = one_way(s, peer, !is_first);
+                status = token_pass(s, peer, !is_first);
         }
         times[i] = (topo_now() - start) / TRIPS / 2;
     }
@@ -206,7 +206,7 @@ static dscomm_status_t measure_latency(state_t *s, int peer, bool is_first)
 }
 
 /* Measures one pair; the other ranks wait for the next one. */
-static dscomm_status_t measure_pair(state_t *s, guint from, guint to)
+static dscomm_status_t pair_measure(state_t *s, guint from, guint to)
 {
     const bool is_first = s->rank == from;
     const int peer = (int)(is_first ? to : from);
@@ -214,26 +214,26 @@ static dscomm_status_t measure_pair(state_t *s, guint from, guint to)
 
     if (status < 0 || (s->rank != from && s->rank != to))
         return status;
-    status = measure_latency(s, peer, is_first);
+    status = pair_measure_latency(s, peer, is_first);
     if (status >= 0)
-        status = measure_copies(s, is_first ? peer : -1, is_first ? -1 : peer,
-                                TOPO_ALONE);
+        status = pair_measure_copies(s, is_first ? peer : -1,
+                                     is_first ? -1 : peer, TOPO_ALONE);
     if (status >= 0 && from < to)
-        status = measure_copies(s, peer, peer, TOPO_BOTH);
+        status = pair_measure_copies(s, peer, peer, TOPO_BOTH);
     return status;
 }
 
-static dscomm_status_t measure_all(state_t *s)
+static dscomm_status_t pairs_measure(state_t *s)
 {
     dscomm_status_t status = DSCOMM_OK;
 
     for (guint i = 0; i < s->ranks * s->ranks && status >= 0; i++)
         if (i / s->ranks != i % s->ranks)
-            status = measure_pair(s, i / s->ranks, i % s->ranks);
+            status = pair_measure(s, i / s->ranks, i % s->ranks);
     for (guint step = 1; step < s->ranks && status >= 0; step++) {
         status = dscomm_barrier(s->group, NULL);
         if (status >= 0)
-            status = measure_copies(
+            status = pair_measure_copies(
                 s, (int)((s->rank + step) % s->ranks),
                 (int)((s->rank + s->ranks - step) % s->ranks), TOPO_TOGETHER);
     }
@@ -241,8 +241,8 @@ static dscomm_status_t measure_all(state_t *s)
 }
 
 /* How near another rank of the same host is. */
-static topo_near_t near_of(const state_t *s, const place_t *own,
-                           const place_t *other)
+static topo_near_t place_near(const state_t *s, const place_t *own,
+                              const place_t *other)
 {
     hwloc_bitmap_t a, b;
     topo_near_t near = TOPO_NEAR_HOST;
@@ -292,7 +292,8 @@ static dscomm_status_t places_share(state_t *s, guint *ret_locals)
     for (guint i = 0; i < s->ranks && status >= 0; i++) {
         *ret_locals += !strcmp(all[i].host, own.host);
         s->figures[s->rank * s->ranks + i].near =
-            i == s->rank ? (int)TOPO_NEAR_SELF : (int)near_of(s, &own, &all[i]);
+            i == s->rank ? (int)TOPO_NEAR_SELF
+                         : (int)place_near(s, &own, &all[i]);
     }
     g_free(all);
     return status;
@@ -345,7 +346,7 @@ static dscomm_status_t slices_gather(state_t *s, topo_pairs_t *pairs)
     return status;
 }
 
-static topo_pairs_t *pairs_of(const state_t *s)
+static topo_pairs_t *ranks_pairs(const state_t *s)
 {
     char **names = g_new0(char *, s->ranks + 1);
     char *how = g_strdup_printf("messages of backend %s; latency of %d bytes",
@@ -366,7 +367,7 @@ static topo_pairs_t *pairs_of(const state_t *s)
 static dscomm_status_t pairs_gather(state_t *s, topo_pairs_t **ret_pairs)
 {
     const size_t row = s->ranks * sizeof(figure_t);
-    topo_pairs_t *pairs = s->rank ? NULL : pairs_of(s);
+    topo_pairs_t *pairs = s->rank ? NULL : ranks_pairs(s);
     dscomm_status_t status =
         dscomm_all_gather(s->group, &s->figures[s->rank * s->ranks], s->figures,
                           row, DSCOMM_UINT8, NULL);
@@ -407,7 +408,7 @@ static dscomm_status_t ranks_run(state_t *s, topo_outcome_t *ret_outcome,
         status = tensors_get(s, locals, ret_outcome);
     if (status < 0 || *ret_outcome != TOPO_MEASURED)
         return status;
-    status = measure_all(s);
+    status = pairs_measure(s);
     if (status >= 0)
         status = wrong_share(s, ret_outcome);
     if (status < 0 || *ret_outcome != TOPO_MEASURED)
