@@ -69,6 +69,14 @@ assert names[(2, "process_name", 0)] == "cuda2" and names[(2, "thread_name", 1)]
 END
 result $? 'devices: JSON and the trace have the same'
 
+devices --iters 1 --output "$scratch/by-end.json"
+is "$status $(python3 -c 'import json, sys
+print(json.load(open(sys.argv[1], encoding="utf-8"))["copies"][0]["bytes"])' "$scratch/by-end.json")" \
+    '0 400000' 'devices: the end of the name chooses JSON'
+devices --iters 1 --format text --output "$scratch/by-name.dot"
+like "$status $(cat "$scratch/by-name.dot")" '^0 Copies between 4 devices' \
+    'devices: the format goes before the end of the name'
+
 export FAKE_CUDA_FAIL=cuMemAlloc
 devices
 is $status 1 'no memory on the device: status'
@@ -154,6 +162,9 @@ while read -r want pattern line; do
     like "$err" "^dscomm topo: .*$(echo "$pattern" | tr _ ' ')" "sentence of: $line"
 done <<'END'
 2 --format_must_be_text_or_json_with_--p2p --format dot
+2 --output_can_end_in_.txt_or_.json --host --output "$scratch/x.dot"
+2 --output_can_end_in_.txt_or_.json --host --output "$scratch/x.xml"
+2 --format_must_be_text_or_json_with_--p2p --host --format nccl --output "$scratch/x.json"
 2 --host_and_--ranks_cannot_be_used_together --host --ranks
 2 -n_and_--backend_need_--ranks --host -n 2
 2 --most_needs_--host --ranks --most 3

@@ -2,32 +2,26 @@
 /* dscomm topo: the devices of a machine, and how each pair is connected. */
 #include "config.h"
 
-#include "tools/common/canvas.h"
-#include "tools/common/save.h"
 #include "tools/common/tool.h"
 #include "tools/topo/machine.h"
 #include "tools/topo/matrix.h"
 #include "tools/topo/nccl.h"
 #include "tools/topo/nvml.h"
+#include "tools/topo/output.h"
 #include "tools/topo/p2p/p2p.h"
 #include "tools/topo/picture.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #define INPUT_MOST ((gsize)64 << 20) /* bytes of a file */
 
-/* The forms of a tree; ends: of a file's name that asks for it. Pictures are
- * other ends, see tool_canvas_is_picture(). */
-static const struct {
-    const char *name, *ends;
-    void (*append)(const topo_tree_t *tree, GString *text);
-} formats[] = {
-    {"text", ".txt", topo_text},
-    {"json", ".json", topo_json},
-    {"dot", ".dot", topo_dot},
-    {"nccl", ".xml", topo_nccl_write},
+/* The forms of a tree but pictures. */
+static void (*const appends[TOPO_FORMAT_PICTURE])(const topo_tree_t *tree,
+                                                  GString *text) = {
+    [TOPO_FORMAT_TEXT] = topo_text,
+    [TOPO_FORMAT_JSON] = topo_json,
+    [TOPO_FORMAT_DOT] = topo_dot,
+    [TOPO_FORMAT_NCCL] = topo_nccl_write,
 };
 
 typedef struct {
@@ -39,18 +33,6 @@ typedef struct {
 static int refuse(const char *format, const char *word)
 {
     return tool_fail(TOOL_USAGE, "topo", format, word);
-}
-
-/* Returns an index into formats, or -1. */
-static int format_find(const options_t *options)
-{
-    for (guint i = 0; i < G_N_ELEMENTS(formats); i++)
-        if (options->format
-                ? !strcmp(options->format, formats[i].name)
-                : options->output &&
-                      g_str_has_suffix(options->output, formats[i].ends))
-            return (int)i;
-    return options->format ? -1 : 0;
 }
 
 /* Reads hwloc's or NCCL's XML. */
@@ -85,41 +67,25 @@ static topo_tree_t *tree_of(const options_t *options, char **ret_problem)
     return tree;
 }
 
-static int text_write(const options_t *options, const char *text)
-{
-    tool_save_t *save;
-    int error;
-
-    if (!options->output) {
-        fputs(text, stdout);
-        return TOOL_OK;
-    }
-    save = tool_save_new(options->output);
-    error = save ? tool_save_end(save, text) : errno;
-    return error ? tool_fail(TOOL_FAILED, "topo", "--output %s: %s",
-                             options->output, g_strerror(error))
-                 : TOOL_OK;
-}
-
-static int tree_write(const options_t *options, int format,
+static int tree_write(const options_t *options, topo_format_t format,
                       const topo_tree_t *tree)
 {
     GString *text = g_string_new(NULL);
     int status;
 
-    formats[format].append(tree, text);
-    status = text_write(options, text->str);
+    appends[format](tree, text);
+    status = topo_output_write("--output", options->output, text->str);
     g_string_free(text, TRUE);
     return status;
 }
 
-static int topo_show(const options_t *options, int format)
+static int topo_show(const options_t *options, topo_format_t format)
 {
     char *problem = NULL;
     topo_tree_t *tree = tree_of(options, &problem);
     int status = TOOL_OK;
 
-    if (tree && !options->format && tool_canvas_is_picture(options->output))
+    if (tree && format == TOPO_FORMAT_PICTURE)
         problem = topo_picture(tree, options->output);
     else if (tree)
         status = tree_write(options, format, tree);
@@ -169,7 +135,7 @@ static int copies_show(options_t *options, char **words)
 static int topo_run(options_t *options, char **words)
 {
     const char *problem = options_problem(options);
-    int format;
+    topo_format_t format;
 
     if (problem)
         return tool_fail(TOOL_USAGE, "topo", "%s", problem);
@@ -177,8 +143,8 @@ static int topo_run(options_t *options, char **words)
         options->format = g_strdup("json");
     if (options->p2p)
         return copies_show(options, words);
-    format = format_find(options);
-    if (format < 0)
+    format = topo_format_find(options->format, options->output);
+    if (format == TOPO_FORMATS)
         return refuse("--format must be text, json, dot or nccl, not '%s'",
                       options->format);
     return topo_show(options, format);

@@ -9,6 +9,7 @@
 #include "tools/common/save.h"
 #include "tools/common/tool.h"
 #include "tools/run/job.h"
+#include "tools/topo/output.h"
 #include "tools/topo/p2p/cores.h"
 #include "tools/topo/p2p/devices.h"
 #include "tools/topo/p2p/heat.h"
@@ -45,25 +46,29 @@ static void append_text(const GPtrArray *list, GString *text)
     topo_pairs_text(list, false, text);
 }
 
-/* The forms of the result but pictures; ends: of a file's name that asks for
- * it. */
-static const struct {
-    const char *name, *ends;
-    void (*append)(const GPtrArray *list, GString *text);
-} formats[] = {
-    {"text", ".txt", append_text},
-    {"json", ".json", topo_pairs_json},
+/* The forms of the result but pictures. */
+static void (*const appends[TOPO_FORMATS_PAIRS])(const GPtrArray *list,
+                                                 GString *text) = {
+    [TOPO_FORMAT_TEXT] = append_text,
+    [TOPO_FORMAT_JSON] = topo_pairs_json,
 };
 
-static int format_find(const topo_p2p_t *options)
+static topo_format_t format_of(const topo_p2p_t *options)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(formats); i++)
-        if (options->format
-                ? !strcmp(options->format, formats[i].name)
-                : options->output &&
-                      g_str_has_suffix(options->output, formats[i].ends))
-            return (int)i;
-    return options->format ? -1 : 0;
+    return topo_format_find(options->format, options->output);
+}
+
+/* Returns what is wrong with the format, or NULL. */
+static const char *format_problem(const topo_p2p_t *options)
+{
+    const topo_format_t format = format_of(options);
+
+    if (format < TOPO_FORMATS_PAIRS || format == TOPO_FORMAT_PICTURE)
+        return NULL;
+    return options->format
+               ? "--format must be text or json with --p2p"
+               : "with --p2p, --output can end in .txt or .json, or .svg or "
+                 ".png for a picture, not in .dot or .xml";
 }
 
 static bool is_given(gint64 number)
@@ -82,8 +87,8 @@ static const char *options_end(topo_p2p_t *o)
 {
     const bool is_device = !o->host && !o->ranks;
 
-    if (format_find(o) < 0)
-        return "--format must be text or json with --p2p";
+    if (format_problem(o))
+        return format_problem(o);
     if (o->host && o->ranks)
         return "--host and --ranks cannot be used together";
     if ((is_given(o->rank_count) || o->backend) && !o->ranks)
@@ -130,23 +135,13 @@ static char *outputs_problem(const topo_p2p_t *o)
 
     if (problem || !o->output)
         return problem;
-    if (!o->format && tool_canvas_is_picture(o->output)) {
+    if (format_of(o) == TOPO_FORMAT_PICTURE) {
         tool_canvas_t *canvas = tool_canvas_new(o->output, 1, 1, &problem);
 
         tool_canvas_end(canvas, false);
         return problem;
     }
     return path_problem("--output", o->output);
-}
-
-static int text_save(const char *option, const char *path, const char *text)
-{
-    tool_save_t *save = tool_save_new(path);
-    const int error = save ? tool_save_end(save, text) : errno;
-
-    return error ? tool_fail(TOOL_FAILED, "topo", "%s %s: %s", option, path,
-                             g_strerror(error))
-                 : TOOL_OK;
 }
 
 static bool is_coloured(void)
@@ -168,21 +163,18 @@ static int picture_write(const topo_p2p_t *options, const GPtrArray *list)
 
 static int result_write(const topo_p2p_t *options, const GPtrArray *list)
 {
-    const int format = format_find(options);
+    const topo_format_t format = format_of(options);
     GString *text;
-    int status = TOOL_OK;
+    int status;
 
-    if (!options->format && tool_canvas_is_picture(options->output))
+    if (format == TOPO_FORMAT_PICTURE)
         return picture_write(options, list);
     text = g_string_new(NULL);
-    if (!options->output && format == 0)
+    if (!options->output && format == TOPO_FORMAT_TEXT)
         topo_pairs_text(list, is_coloured(), text);
     else
-        formats[format].append(list, text);
-    if (options->output)
-        status = text_save("--output", options->output, text->str);
-    else
-        fputs(text->str, stdout);
+        appends[format](list, text);
+    status = topo_output_write("--output", options->output, text->str);
     g_string_free(text, TRUE);
     return status;
 }
@@ -193,7 +185,7 @@ static int trace_write(const topo_p2p_t *options, const GPtrArray *list)
     int status;
 
     topo_pairs_trace(list, text);
-    status = text_save("--trace", options->trace, text->str);
+    status = topo_output_write("--trace", options->trace, text->str);
     g_string_free(text, TRUE);
     return status;
 }
