@@ -105,6 +105,21 @@ is $status 0 'this machine: status'
 like "$out" '^Topology of this machine' 'this machine'
 like "$out" '^NUMA node 0: processors [0-9,-]+, [1-9][0-9]* cores?' 'its processors and cores'
 
+# What NCCL writes of what it does not know
+sed 's/numaid="0"/numaid="-1"/; s/link_speed="[^"]*" link_width="16"/link_speed="" link_width=""/' \
+    "$scratch/switched.xml" >"$scratch/unknown.xml"
+dscomm topo --input "$scratch/unknown.xml"
+is $status 0 'NCCL: a speed, a width and a NUMA node that are not known'
+like "$out" '^GPU0   X      NV10   PHB    -  ' 'which is said'
+like "$out" '^GPU0 +0000:07:00.0' 'NCCL: a GPU without a speed'
+
+# wrong WHAT BY: a file of NCCL in which the first of each line is replaced
+wrong()
+{
+    sed "s|$1|$2|" "$scratch/switched.xml" >"$scratch/wrong"
+    echo "$scratch/wrong"
+}
+
 # What it refuses
 echo '<topology version="2.0"><object' >"$scratch/broken"
 echo '<system><cpu numaid="0">' >"$scratch/unclosed"
@@ -123,6 +138,17 @@ done <<'END'
 1 no_XML_that_hwloc_has_exported --input "$scratch/broken"
 1 unclosed --input "$scratch/unclosed"
 1 more_than_64_elements_in_each_other --input "$scratch/deep"
+1 wrong:_.*<cpu>_has_numaid="zero",_which_is_no_number_from_-1_to_65536 --input "$(wrong numaid=\"0\" numaid=\"zero\")"
+1 wrong:_.*<cpu>_has_numaid="0x0", --input "$(wrong numaid=\"0\" numaid=\"0x0\")"
+1 wrong:_.*<cpu>_has_affinity="ffff;0",_which_is_no_mask --input "$(wrong ffff,00000000 'ffff;0')"
+1 wrong:_.*<cpu>_has_affinity="1ffffffff,0", --input "$(wrong ffff,00000000 1ffffffff,0)"
+1 wrong:_.*<pci>_has_class="0xgpu",_which_is_no_hexadecimal --input "$(wrong 0x030200 0xgpu)"
+1 wrong:_.*<pci>_has_link.speed="fast",_which_is_no_speed --input "$(wrong '16.0 GT/s PCIe' fast)"
+1 wrong:_.*<pci>_has_link.speed="16.0_MHz", --input "$(wrong 'GT/s PCIe' MHz)"
+1 wrong:_.*<pci>_has_link.width="x16",_which_is_no_number_from_0_to_255 --input "$(wrong link_width=\"16 link_width=\"x16)"
+1 wrong:_.*<pci>_has_link.width="-1", --input "$(wrong link_width=\"16 link_width=\"-1)"
+1 wrong:_.*<nvlink>_has_count="6_or_so", --input "$(wrong count=\"6 'count=\"6 or so')"
+1 wrong:_.*<nvlink>_has_tclass="switch",_which_is_no_hexadecimal --input "$(wrong 0x068000 switch)"
 1 --output_/no/such/folder/x:_No_such_file --input "$machine" --output /no/such/folder/x
 END
 

@@ -6,11 +6,13 @@
 
 #include "tools/topo/nccl.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define DEPTH_MOST 64 /* of elements */
 #define PROCESSORS_MOST 65536
+#define SPEED_MOST 1000 /* GT/s of a lane */
+/* PCI has no more; the system gives larger numbers if it knows none. */
+#define LANES_MOST 32
 
 typedef struct {
     topo_tree_t *tree;
@@ -18,31 +20,58 @@ typedef struct {
     GPtrArray *open; /* the node of each element that is open, or NULL */
 } reader_t;
 
-/* Returns an attribute, or NULL. */
-static const char *attribute(const char **names, const char **values,
-                             const char *name)
+/* An element that begins. */
+typedef struct {
+    const char *name;
+    const char **names, **values; /* of attributes; NULL at the end */
+    GError **error; /* the first one is kept */
+} element_t;
+
+/* Returns an attribute; NULL: there is none, or it is empty, as NCCL writes
+ * what it does not know. */
+static const char *attribute(const element_t *element, const char *name)
 {
-    for (; *names; names++, values++)
-        if (!strcmp(*names, name))
-            return *values;
+    for (guint i = 0; element->names[i]; i++)
+        if (!strcmp(element->names[i], name))
+            return *element->values[i] ? element->values[i] : NULL;
     return NULL;
 }
 
-/* Converts NCCL's mask "ffff,00000000" to "32-47"; g_free(). */
+/* Refuses the value of an attribute that is not what it must be. */
+static void attribute_refuse(const element_t *element, const char *name,
+                             const char *what)
+{
+    if (!*element->error)
+        g_set_error(element->error, G_MARKUP_ERROR,
+                    G_MARKUP_ERROR_INVALID_CONTENT,
+                    "<%s> has %s=\"%s\", which is no %s", element->name, name,
+                    attribute(element, name), what);
+}
+
+/* Converts one word of a mask. */
+static bool mask_word(const char *word, guint64 *ret_value)
+{
+    return g_ascii_string_to_unsigned(word, 16, 0, G_MAXUINT32, ret_value,
+                                      NULL);
+}
+
+/* Converts NCCL's mask "ffff,00000000" to "32-47"; g_free(). NULL: it is none.
+ */
 static char *mask_text(const char *mask)
 {
     GString *text = g_string_new(NULL);
     char **words = g_strsplit(mask, ",", -1);
-    const guint count = MIN(g_strv_length(words), PROCESSORS_MOST / 32);
+    const guint count = g_strv_length(words);
+    bool is_mask = count <= PROCESSORS_MOST / 32;
     int first = -1;
 
-    for (guint bit = 0; bit <= 32 * count; bit++) {
+    for (guint bit = 0; is_mask && bit <= 32 * count; bit++) {
         const guint word = bit / 32;
-        const guint64 value =
-            word < count ? g_ascii_strtoull(words[count - 1 - word], NULL, 16)
-                         : 0;
-        const bool set = value >> bit % 32 & 1;
+        guint64 value = 0;
+        bool set;
 
+        is_mask = word == count || mask_word(words[count - 1 - word], &value);
+        set = value >> bit % 32 & 1;
         if (set && first < 0)
             first = (int)bit;
         if (set || first < 0)
@@ -53,68 +82,98 @@ static char *mask_text(const char *mask)
         first = -1;
     }
     g_strfreev(words);
-    return g_string_free(text, FALSE);
+    return g_string_free(text, !is_mask);
 }
 
-static unsigned hexadecimal(const char *text)
+static unsigned hexadecimal(const element_t *element, const char *name)
 {
-    return text ? (unsigned)strtoul(text, NULL, 16) : 0;
+    const char *text = attribute(element, name);
+    guint64 number = 0;
+
+    if (text &&
+        !g_ascii_string_to_unsigned(text + 2 * g_str_has_prefix(text, "0x"), 16,
+                                    0, G_MAXUINT32, &number, NULL))
+        attribute_refuse(element, name, "hexadecimal number of 32 bits");
+    return (unsigned)number;
 }
 
-/* Returns a number from 0 to most; missing if text is NULL. */
-static int decimal(const char *text, int missing, int most)
+/* Returns a number from least to most; missing if there is no attribute. */
+static int decimal(const element_t *element, const char *name, int missing,
+                   int least, int most)
 {
-    return text ? (int)CLAMP(g_ascii_strtoll(text, NULL, 10), 0, most)
-                : missing;
+    const char *text = attribute(element, name);
+    gint64 number = missing;
+    char what[64];
+
+    if (text &&
+        !g_ascii_string_to_signed(text, 10, least, most, &number, NULL)) {
+        g_snprintf(what, sizeof what, "number from %d to %d", least, most);
+        attribute_refuse(element, name, what);
+    }
+    return (int)number;
+}
+
+/* Returns the number of "16.0 GT/s PCIe"; 0: unknown. */
+static double link_speed(const element_t *element, const char *name)
+{
+    const char *text = attribute(element, name);
+    char *end;
+    double speed;
+
+    if (!text || g_str_has_prefix(text, "Unknown"))
+        return 0;
+    speed = g_ascii_strtod(text, &end);
+    if (speed > 0 && speed <= SPEED_MOST && g_str_has_prefix(end, " GT/s"))
+        return speed;
+    attribute_refuse(element, name, "speed, as \"16.0 GT/s PCIe\"");
+    return 0;
 }
 
 /* A CPU is a NUMA node and the host bridge of all its devices. */
-static topo_node_t *cpu_begin(reader_t *reader, const char **names,
-                              const char **values)
+static topo_node_t *cpu_begin(reader_t *reader, const element_t *element)
 {
     topo_node_t *numa = topo_node_add(reader->tree->root, TOPO_NUMA);
-    const char *number = attribute(names, values, "numaid");
-    const char *mask = attribute(names, values, "affinity");
+    const char *mask = attribute(element, "affinity");
 
-    numa->numa = decimal(number, -1, PROCESSORS_MOST);
+    numa->numa = decimal(element, "numaid", -1, -1, PROCESSORS_MOST);
     if (mask)
         numa->cpus = mask_text(mask);
+    if (mask && !numa->cpus)
+        attribute_refuse(element, "affinity",
+                         "mask of processors, as \"ffff,00000000\"");
     return topo_node_add(numa, TOPO_HOST_BRIDGE);
 }
 
-static topo_node_t *pci_begin(topo_node_t *parent, const char **names,
-                              const char **values)
+static topo_node_t *pci_begin(topo_node_t *parent, const element_t *element)
 {
     topo_node_t *node = topo_node_add(parent, TOPO_BRIDGE);
-    const char *width = attribute(names, values, "link_width");
 
-    node->address = g_strdup(attribute(names, values, "busid"));
-    node->class = hexadecimal(attribute(names, values, "class"));
-    node->vendor = hexadecimal(attribute(names, values, "vendor"));
-    node->device = hexadecimal(attribute(names, values, "device"));
-    node->width = decimal(width, 0, 64);
-    if (attribute(names, values, "link_speed"))
-        node->gt_s =
-            g_ascii_strtod(attribute(names, values, "link_speed"), NULL);
+    node->address = g_strdup(attribute(element, "busid"));
+    node->class = hexadecimal(element, "class");
+    node->vendor = hexadecimal(element, "vendor");
+    node->device = hexadecimal(element, "device");
+    node->gt_s = link_speed(element, "link_speed");
+    node->width = decimal(element, "link_width", 0, 0, 255);
+    if (node->width > LANES_MOST)
+        node->width = 0;
     return node;
 }
 
-static void nvlink_begin(topo_node_t *gpu, const char **names,
-                         const char **values)
+static void nvlink_begin(topo_node_t *gpu, const element_t *element)
 {
-    const char *target = attribute(names, values, "target");
-    const char *count = attribute(names, values, "count");
+    const char *target = attribute(element, "target");
+    const unsigned class = hexadecimal(element, "tclass");
+    const int count = decimal(element, "count", 1, 0, 1000);
 
     if (target)
-        topo_nvlink_add(gpu, target,
-                        hexadecimal(attribute(names, values, "tclass")),
-                        decimal(count, 1, 1000));
+        topo_nvlink_add(gpu, target, class, count);
 }
 
-static void element_begin(GMarkupParseContext *context, const char *element,
+static void element_begin(GMarkupParseContext *context, const char *name,
                           const char **names, const char **values, void *arg,
                           GError **error)
 {
+    const element_t element = {name, names, values, error};
     reader_t *reader = arg;
     topo_node_t *node = reader->node, *fresh = NULL;
 
@@ -122,23 +181,23 @@ static void element_begin(GMarkupParseContext *context, const char *element,
     if (reader->open->len == DEPTH_MOST)
         g_set_error(error, G_MARKUP_ERROR, G_MARKUP_ERROR_INVALID_CONTENT,
                     "it has more than %d elements in each other", DEPTH_MOST);
-    else if (!node && strcmp(element, "system") != 0)
+    else if (!node && strcmp(name, "system") != 0)
         g_set_error(error, G_MARKUP_ERROR, G_MARKUP_ERROR_INVALID_CONTENT,
-                    "it begins with <%s>, and not with <system>", element);
-    else if (!strcmp(element, "system"))
+                    "it begins with <%s>, and not with <system>", name);
+    else if (!strcmp(name, "system"))
         fresh = reader->tree->root;
-    else if (!strcmp(element, "cpu"))
-        fresh = cpu_begin(reader, names, values);
-    else if (!strcmp(element, "pci"))
-        fresh = pci_begin(node, names, values);
-    else if (!strcmp(element, "gpu") && node->kind == TOPO_BRIDGE)
+    else if (!strcmp(name, "cpu"))
+        fresh = cpu_begin(reader, &element);
+    else if (!strcmp(name, "pci"))
+        fresh = pci_begin(node, &element);
+    else if (!strcmp(name, "gpu") && node->kind == TOPO_BRIDGE)
         node->kind = TOPO_GPU;
-    else if (!strcmp(element, "nic") && node->kind == TOPO_BRIDGE)
+    else if (!strcmp(name, "nic") && node->kind == TOPO_BRIDGE)
         node->kind = TOPO_NIC;
-    else if (!strcmp(element, "net") && node->kind == TOPO_NIC && !node->name)
-        node->name = g_strdup(attribute(names, values, "name"));
-    else if (!strcmp(element, "nvlink") && node->kind == TOPO_GPU)
-        nvlink_begin(node, names, values);
+    else if (!strcmp(name, "net") && node->kind == TOPO_NIC && !node->name)
+        node->name = g_strdup(attribute(&element, "name"));
+    else if (!strcmp(name, "nvlink") && node->kind == TOPO_GPU)
+        nvlink_begin(node, &element);
     g_ptr_array_add(reader->open, fresh);
     if (fresh)
         reader->node = fresh;
@@ -171,8 +230,8 @@ topo_tree_t *topo_nccl_read(const char *source, const char *text,
     static const GMarkupParser parser = {.start_element = element_begin,
                                          .end_element = element_end};
     reader_t reader = {topo_tree_new(source), NULL, g_ptr_array_new()};
-    GMarkupParseContext *context =
-        g_markup_parse_context_new(&parser, 0, &reader, NULL);
+    GMarkupParseContext *context = g_markup_parse_context_new(
+        &parser, G_MARKUP_PREFIX_ERROR_POSITION, &reader, NULL);
     GError *error = NULL;
     const bool good = g_markup_parse_context_parse(context, text, -1, &error) &&
                       g_markup_parse_context_end_parse(context, &error);
