@@ -71,6 +71,11 @@ END
 dscomm topo --input "$scratch/switched.xml"
 like "$out" '^GPU0   X      NV10   PHB    0     32-47$' 'NVLinks to switches connect all'
 like "$out" '^NV#   so many NVLinks$' 'which is explained'
+dscomm topo --input "$scratch/switched.xml" --format nccl
+is "$(echo "$out" | grep -o 'link_[a-z]*="[^"]*"' | tr '\n' ' ')" \
+    'link_speed="16.0 GT/s PCIe" link_width="16" ' "NCCL: a link's speed is kept"
+is "$(grep -c link_speed "$scratch/nccl.xml")" 0 \
+    'NCCL: no speed from hwloc, whose XML has what the link ran at, not what it can'
 
 # Pictures
 dscomm topo --input "$machine" --format dot

@@ -138,12 +138,25 @@ static char *caches_of(hwloc_topology_t hwloc, hwloc_const_bitmap_t set)
     return g_string_free(text, FALSE);
 }
 
+/* What a device and the port above it both can; 0: unknown. */
+static double most_read(const char *address, const char *name)
+{
+    char *of_port = g_strconcat("../", name, NULL);
+    const double own = number_read(address, name);
+    const double port = number_read(address, of_port);
+
+    g_free(of_port);
+    return port > 0 && port < own ? port : own;
+}
+
 /* Reads the speeds of PCI links, of which hwloc gives only some. */
 static void links_read(topo_node_t *node)
 {
     if (node->address) {
         node->gt_s = number_read(node->address, "current_link_speed");
         node->width = (int)number_read(node->address, "current_link_width");
+        node->most_gt_s = most_read(node->address, "max_link_speed");
+        node->most_width = (int)most_read(node->address, "max_link_width");
     }
     for (guint i = 0; i < node->children->len; i++)
         links_read(g_ptr_array_index(node->children, i));

@@ -156,6 +156,8 @@ static topo_node_t *pci_begin(topo_node_t *parent, const element_t *element)
     node->width = decimal(element, "link_width", 0, 0, 255);
     if (node->width > LANES_MOST)
         node->width = 0;
+    node->most_gt_s = node->gt_s;
+    node->most_width = node->width;
     return node;
 }
 

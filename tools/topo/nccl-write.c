@@ -89,12 +89,13 @@ static void append_node(const topo_node_t *node, int indent, GString *text)
                                " class=\"0x%06x\" vendor=\"0x%04x\" "
                                "device=\"0x%04x\"",
                                node->class, node->vendor, node->device);
-        if (node->gt_s > 0) {
-            g_ascii_formatd(speed, sizeof speed, "%.1f", node->gt_s);
+        if (node->most_gt_s > 0) {
+            g_ascii_formatd(speed, sizeof speed, "%.1f", node->most_gt_s);
             g_string_append_printf(text, " link_speed=\"%s GT/s PCIe\"", speed);
         }
-        if (node->width > 0)
-            g_string_append_printf(text, " link_width=\"%d\"", node->width);
+        if (node->most_width > 0)
+            g_string_append_printf(text, " link_width=\"%d\"",
+                                   node->most_width);
         g_string_append(text, ">\n");
         if (node->kind == TOPO_GPU)
             append_gpu(node, indent + INDENT, text);
@@ -108,7 +109,9 @@ static void append_node(const topo_node_t *node, int indent, GString *text)
         g_string_append_printf(text, "%*s</pci>\n", indent - INDENT, "");
 }
 
-/* Devices that are near no NUMA node in particular go to the first one. */
+/* Devices that are near no NUMA node in particular go to the first one. hwloc's
+ * XML has the rates at which links ran, and no more; NCCL wants what their ends
+ * can, and finds attributes that are missing itself. */
 void topo_nccl_write(const topo_tree_t *tree, GString *text)
 {
     const GPtrArray *children = tree->root->children;

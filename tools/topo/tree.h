@@ -36,8 +36,11 @@ struct topo_node {
     char *address; /* on PCI, "0000:1a:00.0", or NULL */
     unsigned class; /* of PCI, 24 bits */
     unsigned vendor, device;
-    double gt_s; /* speed of the PCI link per lane, 0: unknown */
+    double gt_s; /* speed of the PCI link per lane, now; 0: unknown */
     int width; /* lanes, 0: unknown */
+    /* the same, as its ends can have them: an idle device lowers its own */
+    double most_gt_s;
+    int most_width;
     double link_rate; /* of the same, bytes a second, if those are unknown */
     int numa; /* number of a NUMA node, or of the nearest; -1: unknown */
     char *cpus; /* of a NUMA node: "0-3,8", or NULL */
