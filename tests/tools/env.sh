@@ -192,9 +192,24 @@ is "$out" '{"bind":"gpu","ranks":[{"rank":0,"local_rank":0,"bind":true,"processo
 (of DSCOMM_BIND=core -- --place --input "$machine" --ranks-per-node 2; echo "$out") >"$scratch/out"
 like "$(cat "$scratch/out")" '^local rank 1 of 2: processors 1,33, ' 'DSCOMM_BIND is the default'
 : >"$scratch/empty.xml"
-tool --place --input "$scratch/empty.xml"
-like "$status $err" '^1 dscomm env: --input .*/empty.xml: it cannot be read, or is no XML' \
-    '--input: no machine'
+echo 'Machine (62GB total)' >"$scratch/lstopo.txt"
+echo '<system version="1"><cpu numaid="0"/></system>' >"$scratch/nccl.xml"
+echo '<html/>' >"$scratch/page.xml"
+head -c 2000 "$machine" >"$scratch/half.xml"
+while IFS='|' read -r name want; do
+    tool --place --input "$scratch/$name"
+    like "$status $err" "^1 dscomm env: --input .*/$name: $want" "--input: $name"
+done <<'END'
+empty.xml|it is empty
+none.xml|No such file or directory
+.|it is no file, or cannot be read
+lstopo.txt|it is no XML; lstopo writes it
+nccl.xml|it is NCCL's XML, which dscomm topo reads; hwloc's is needed
+page.xml|it is no XML that hwloc has exported
+half.xml|it is incomplete, or no XML that hwloc has exported
+END
+tool --place --input "$scratch/empty.xml" --json
+like "$out" '"error":"--input .*/empty.xml: it is empty"' '--input: the same in JSON'
 like "$(of HWLOC_SYNTHETIC='NUMANode:2 Core:4 PU:2' HWLOC_THISSYSTEM=0 WORLD_SIZE=2 \
     RANK=1 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 -- --place && echo "$out$err")" \
     '^rank 1 of 2: processors 8-15, memory of NUMA node 1$' \

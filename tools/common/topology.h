@@ -12,5 +12,7 @@ dscomm_topology_t *tool_topology_new(bool devices);
 /* Does the same for another machine, whose topology is a file of hwloc's XML.
  * NULL for path: this machine. */
 dscomm_topology_t *tool_topology_open(const char *path, bool devices);
+/* Returns why that has failed, beginning with the path; g_free(). */
+char *tool_topology_problem(const char *path);
 
 #endif

@@ -79,6 +79,8 @@ static void node_close(node_t *node)
 static int node_open(const dscomm_env_t *env, const tool_env_place_t *options,
                      node_t *node, char **ret_problem)
 {
+    char *why;
+
     *node = (node_t){.env = env, .options = options};
     *ret_problem = read_rule(options, &node->rule);
     if (options->devices)
@@ -90,9 +92,9 @@ static int node_open(const dscomm_env_t *env, const tool_env_place_t *options,
     node->topology = tool_topology_open(options->input, true);
     if (node->topology || !options->input)
         return TOOL_OK;
-    *ret_problem = g_strdup_printf("--input %s: it cannot be read, or is no "
-                                   "XML that hwloc has exported",
-                                   options->input);
+    why = tool_topology_problem(options->input);
+    *ret_problem = g_strdup_printf("--input %s", why);
+    g_free(why);
     return TOOL_FAILED;
 }
 

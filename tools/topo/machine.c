@@ -196,11 +196,7 @@ topo_tree_t *topo_machine(const char *path, char **ret_problem)
     topo_tree_t *tree;
 
     if (!topology) {
-        *ret_problem =
-            path ? g_strdup_printf("%s: it cannot be read, or is no XML that "
-                                   "hwloc has exported",
-                                   path)
-                 : g_strdup("hwloc cannot find this machine's topology");
+        *ret_problem = tool_topology_problem(path);
         return NULL;
     }
     tree = topo_tree_new(path ? path : "this machine");
