@@ -108,7 +108,7 @@ static void test_round_trip(void)
     is_int(run(arguments, &out), 0, "--save: status");
     ok(g_file_get_contents(path, &text, NULL, NULL), "--save: a file");
     is_str(text, out, "--save: the same as --json");
-    is_int(perf_baseline_load(path, &baseline), TOOL_OK, "it can be read");
+    is_int(perf_baseline_load(path, 2, &baseline), TOOL_OK, "it can be read");
     is_int(perf_baseline_ranks(baseline), 2, "ranks");
     is_str(perf_baseline_backend(baseline), "shm", "backend");
     ok(!perf_baseline_option(baseline, "async"), "not async");
@@ -166,6 +166,44 @@ static void test_ratio(void)
     g_free(out);
 }
 
+#define ROW(us)                                                                \
+    "{\"operation\": \"barrier\", \"bytes\": 0, \"type\": \"float32\","        \
+    " \"redop\": \"none\", \"root\": -1,"                                      \
+    " \"out_of_place\": {\"time_us\": " us "}}"
+#define REPORT(ranks, us)                                                      \
+    "{\"format\": \"dscomm-perf\", \"format_version\": 1,"                     \
+    " \"ranks\": [" ranks "], \"rows\": [" ROW(us) "]}"
+
+/* The run with the same number of ranks is the baseline. */
+static void test_sweep(void)
+{
+    static const char text[] =
+        "{\"format\": \"dscomm-perf-sweep\", \"format_version\": 1, "
+        "\"reports\": [" REPORT("{}, {}", "20") ", " REPORT("{}, {}, {}",
+                                                            "30") "]}";
+    const perf_row_t barrier = {.operation = perf_operation_find("barrier"),
+                                .dtype = DSCOMM_FLOAT32,
+                                .op = DSCOMM_SUM,
+                                .root = -1};
+    perf_baseline_t *baseline = NULL;
+    char *path = in_folder("sweep.json");
+
+    g_file_set_contents(path, text, -1, NULL);
+    for (int ranks = 2; ranks <= 3; ranks++) {
+        is_int(perf_baseline_load(path, ranks, &baseline), TOOL_OK,
+               "a sweep, %d ranks", ranks);
+        is_int(perf_baseline_ranks(baseline), ranks, "its ranks");
+        is_int((int)perf_baseline_time(baseline, &barrier, PERF_OUT_OF_PLACE),
+               10 * ranks, "its time");
+        perf_baseline_free(baseline);
+    }
+    baseline = NULL;
+    is_int(perf_baseline_load(path, 4, &baseline), TOOL_FAILED,
+           "a sweep without 4 ranks");
+    ok(!baseline, "is no baseline");
+    g_free(path);
+}
+
 static void test_bad_files(void)
 {
     static const char *const texts[] = {
@@ -183,17 +221,22 @@ static void test_bad_files(void)
         "{\"format\": \"dscomm-perf\", \"format_version\": 1, \"rows\": [1], "
         "\"ranks\": []}",
         "{\"format\": \"dscomm-perf\", \"format_version\": 1, \"rows\": [",
+        "{\"format\": \"dscomm-perf-sweep\"}",
+        "{\"format\": \"dscomm-perf-sweep\", \"reports\": []}",
+        "{\"format\": \"dscomm-perf-sweep\", \"reports\": [7, \"x\", null]}",
+        "{\"format\": \"dscomm-perf-sweep\", \"reports\": [{\"ranks\": [1, "
+        "2]}]}",
     };
     perf_baseline_t *baseline = NULL;
     char *path = in_folder("bad.json");
 
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
         g_file_set_contents(path, texts[i], -1, NULL);
-        is_int(perf_baseline_load(path, &baseline), TOOL_FAILED, "%s",
+        is_int(perf_baseline_load(path, 2, &baseline), TOOL_FAILED, "%s",
                texts[i]);
     }
     unlink(path);
-    is_int(perf_baseline_load(path, &baseline), TOOL_FAILED, "no file");
+    is_int(perf_baseline_load(path, 2, &baseline), TOOL_FAILED, "no file");
     ok(baseline == NULL, "nothing was written");
     g_free(path);
 }
@@ -235,6 +278,7 @@ int main(void)
     test_json();
     test_round_trip();
     test_ratio();
+    test_sweep();
     test_bad_files();
     test_save();
     char *command = g_strdup_printf("rm -rf '%s'", folder);

@@ -191,6 +191,15 @@ perf -n 2,3 barrier -t 0.0005 --json --save "$scratch/sweep.json"
 is "$status $(grep -c '"rank" :' "$scratch/out") $(grep -c '"rank" :' "$scratch/sweep.json")" '0 5 5' \
     'one JSON, printed and saved'
 like "$out" '"format" : "dscomm-perf-sweep"' 'JSON of a sweep: format'
+perf -n 3 barrier -t 0.0005 --against "$scratch/sweep.json"
+is "$status $(grep -c 'speedup' "$scratch/out") $(grep -c 'Warning: the baseline' "$scratch/out")" '0 1 0' \
+    'a sweep is a baseline: of one number of its ranks'
+perf -n 2,3 barrier -t 0.0005 --against "$scratch/sweep.json" --save "$scratch/sweep.json"
+is "$status $(grep -c 'speedup' "$scratch/out") $(grep -c '"speedup" : [0-9]' "$scratch/sweep.json")" \
+    '0 2 2' 'and of another sweep, which replaces it'
+perf -n 2,4 barrier -t 0.0005 --against "$scratch/sweep.json"
+is "$status $out" '1 ' 'but not of other numbers: status, and nothing is measured'
+like "$err" 'not a baseline: it is a sweep over 2, 3 ranks, without 4; ' 'but not of other numbers'
 perf -n 2,3 reduce -r 2 -b 8 -e 8 -t 0.0005
 is $status 2 'a sweep ends with the first failure: status'
 perf -n 3,2 reduce -r 2 -b 8 -e 8 -t 0.0005 --json --save "$scratch/part.json"
@@ -287,13 +296,16 @@ refusals()
 	2 or_up_to_64_of_them,.*,_not_'4-2' -n 4-2 all_reduce
 	2 or_up_to_64_of_them,.*,_not_'1-65' -n 1-65 all_reduce
 	2 or_up_to_64_of_them,.*,_not_'0,1' -n 0,1 all_reduce
-	2 --against_and_several_numbers -n 2,3 all_reduce --against x
+	1 not_a_baseline -n 2,3 all_reduce -e 8 --against "$scratch/corrupt"
 	2 --compress_and_several_numbers -n 2,3 --compress onebit
 	1 --save_/no/such/folder/x -n 2,3 all_reduce -e 8 --save /no/such/folder/x
 	2 --no-such-option --no-such-option
 	2 needs_two_operations_or_more -n 2 --compare all_reduce
 	2 needs_two_operations_or_more -n 2 --compare ''
 	2 no_operation_'reduc' -n 2 --compare reduc,reduce+broadcast
+	2 reduce.broadcast_is_there_twice -n 2 --compare reduce+broadcast,all_reduce,reduce+broadcast
+	2 --compare_needs_2_ranks,.*start_them_with_-n --compare all_reduce,reduce+broadcast
+	2 --compare_needs_2_ranks -n 1 --compare all_reduce,reduce+broadcast
 	2 have_different_results -n 2 --compare all_reduce,all_gather
 	2 --compare_has_the_operations -n 2 --compare all_reduce,reduce+broadcast reduce
 	2 exclude_each_other -n 2 --compare all_reduce,reduce+broadcast -m 2

@@ -5,6 +5,7 @@
 #include "tools/common/json.h"
 #include "tools/perf/baseline.h"
 #include "tools/perf/operations.h"
+#include "tools/perf/sweep.h"
 
 #include <stdbool.h>
 
@@ -19,12 +20,35 @@ static bool text_is(JsonNode *node, const char *name, const char *text)
     return g_strcmp0(tool_json_get_text(node, name), text) == 0;
 }
 
-/* Reads the parts of the baseline. Returns what is wrong, or NULL. */
-static const char *baseline_interpret(perf_baseline_t *b)
+/* Sets the root to the sweep's run with so many ranks. Returns NULL, or that
+ * there is none, g_free(). */
+static char *sweep_select(perf_baseline_t *b, int ranks)
 {
-    b->root = json_parser_get_root(b->parser);
-    if (!b->root || !JSON_NODE_HOLDS_OBJECT(b->root))
-        return "it is no object";
+    JsonArray *reports = tool_json_get_array(b->root, "reports");
+    const guint count = reports ? json_array_get_length(reports) : 0;
+    GString *others = g_string_new(NULL);
+
+    for (guint i = 0; i < count; i++) {
+        JsonNode *report = json_array_get_element(reports, i);
+        JsonArray *list = tool_json_get_array(report, "ranks");
+        const guint own = list ? json_array_get_length(list) : 0;
+
+        if (own == (guint)ranks) {
+            b->root = report;
+            g_string_free(others, true);
+            return NULL;
+        }
+        g_string_append_printf(others, "%s%u", i ? ", " : "", own);
+    }
+    g_string_prepend(others, count ? "it is a sweep over " : "it is empty");
+    if (count)
+        g_string_append_printf(others, " ranks, without %d", ranks);
+    return g_string_free(others, false);
+}
+
+/* Reads the parts of the baseline. Returns what is wrong, or NULL. */
+static const char *report_interpret(perf_baseline_t *b)
+{
     if (!text_is(b->root, "format", PERF_FORMAT))
         return "its format is not " PERF_FORMAT;
     if (tool_json_get_number(b->root, "format_version") != PERF_FORMAT_VERSION)
@@ -39,17 +63,31 @@ static const char *baseline_interpret(perf_baseline_t *b)
     return NULL;
 }
 
-int perf_baseline_load(const char *path, perf_baseline_t **ret_baseline)
+/* Returns what is wrong, g_free(); or NULL. */
+static char *baseline_interpret(perf_baseline_t *b, int ranks)
+{
+    char *why;
+
+    b->root = json_parser_get_root(b->parser);
+    if (!b->root || !JSON_NODE_HOLDS_OBJECT(b->root))
+        return g_strdup("it is no object");
+    why = text_is(b->root, "format", PERF_SWEEP_FORMAT) ? sweep_select(b, ranks)
+                                                        : NULL;
+    return why ? why : g_strdup(report_interpret(b));
+}
+
+int perf_baseline_load(const char *path, int ranks,
+                       perf_baseline_t **ret_baseline)
 {
     perf_baseline_t *b = g_new0(perf_baseline_t, 1);
     GError *error = NULL;
-    const char *why;
+    char *why;
 
     b->parser = json_parser_new();
     if (json_parser_load_from_file(b->parser, path, &error))
-        why = baseline_interpret(b);
+        why = baseline_interpret(b, ranks);
     else
-        why = error->message;
+        why = g_strdup(error->message);
     if (!why) {
         *ret_baseline = b;
         return TOOL_OK;
@@ -57,6 +95,7 @@ int perf_baseline_load(const char *path, perf_baseline_t **ret_baseline)
     tool_fail(0, "perf",
               "--against %s: not a baseline: %s; write one with --save", path,
               why);
+    g_free(why);
     g_clear_error(&error);
     perf_baseline_free(b);
     return TOOL_FAILED;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files of earlier runs, which --save has written, for --against. The format is
- * that of --json. */
+ * that of --json, of one run or of a sweep over numbers of ranks. */
 #ifndef TOOLS_PERF_BASELINE_H
 #define TOOLS_PERF_BASELINE_H
 
@@ -11,9 +11,11 @@
 #define PERF_FORMAT "dscomm-perf"
 #define PERF_FORMAT_VERSION 1
 
-/* Reads a file. Returns TOOL_OK and *ret_baseline; or TOOL_FAILED if the file
- * cannot be read or is not a baseline. */
-int perf_baseline_load(const char *path, perf_baseline_t **ret_baseline);
+/* Reads a file, of a sweep the run with this number of ranks. Returns TOOL_OK
+ * and *ret_baseline; or TOOL_FAILED if the file cannot be read, is not a
+ * baseline, or is a sweep that has no such run. */
+int perf_baseline_load(const char *path, int ranks,
+                       perf_baseline_t **ret_baseline);
 void perf_baseline_free(perf_baseline_t *baseline);
 
 /* Returns the median time of the same measurement in the baseline, in

@@ -53,6 +53,17 @@ int perf_check_compare(const perf_options_t *o, char *const *names)
     return TOOL_OK;
 }
 
+/* Returns an alternative that is there twice, or NULL. */
+static const perf_operation_t *
+find_twice(const perf_operation_t *const *alternatives)
+{
+    for (size_t i = 1; alternatives[i]; i++)
+        for (size_t k = 0; k < i; k++)
+            if (alternatives[k] == alternatives[i])
+                return alternatives[i];
+    return NULL;
+}
+
 int perf_check_alternatives(const perf_options_t *o)
 {
     const perf_operation_t *const *alternatives = o->operations;
@@ -61,6 +72,10 @@ int perf_check_alternatives(const perf_options_t *o)
         return tool_fail(TOOL_USAGE, "perf",
                          "--compare needs two operations or more, separated "
                          "by commas, as all_reduce,reduce+broadcast");
+    if (find_twice(alternatives))
+        return tool_fail(TOOL_USAGE, "perf",
+                         "--compare: %s is there twice; leave one of them out",
+                         find_twice(alternatives)->name);
     for (size_t i = 1; alternatives[i]; i++)
         if (!perf_is_alike(alternatives[0], alternatives[i]))
             return tool_fail(TOOL_USAGE, "perf",

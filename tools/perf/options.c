@@ -427,10 +427,10 @@ static int check_modes(perf_options_t *o)
                          "other");
     if (o->accelerator && perf_check_accelerator(o) != TOOL_OK)
         return TOOL_USAGE;
-    if (o->sweep && (o->against || o->compress))
+    if (o->sweep && o->compress)
         return tool_fail(TOOL_USAGE, "perf",
-                         "%s and several numbers of ranks exclude each other",
-                         o->against ? "--against" : "--compress");
+                         "--compress and several numbers of ranks exclude each "
+                         "other");
     if (o->part) {
         g_clear_pointer(&o->save, g_free);
         g_clear_pointer(&o->plot, g_free);

@@ -122,6 +122,9 @@ static char *check_ranks(const perf_run_t *run)
     if (o->root >= run->ranks)
         return g_strdup_printf("-r %d: there are %d ranks only", o->root,
                                run->ranks);
+    if (o->compare && run->ranks < 2)
+        return g_strdup("--compare needs 2 ranks, because one has nothing to "
+                        "send; start them with -n");
     for (size_t i = 0; o->operations && o->operations[i]; i++)
         if (run->ranks < 2 &&
             (perf_kind(o->operations[i])->send == PERF_FIRST_TWO ||
@@ -179,10 +182,11 @@ static int measure_all(perf_run_t *run)
     return run->wrong ? TOOL_FAILED : TOOL_OK;
 }
 
-static int open_files(const perf_options_t *o, perf_baseline_t **ret_baseline,
-                      tool_save_t **ret_save)
+static int open_files(const perf_options_t *o, int ranks,
+                      perf_baseline_t **ret_baseline, tool_save_t **ret_save)
 {
-    if (o->against && perf_baseline_load(o->against, ret_baseline) != TOOL_OK)
+    if (o->against &&
+        perf_baseline_load(o->against, ranks, ret_baseline) != TOOL_OK)
         return TOOL_FAILED;
     if (o->plot && perf_picture_check(o->plot) != TOOL_OK)
         return TOOL_FAILED;
@@ -198,12 +202,18 @@ static int open_files(const perf_options_t *o, perf_baseline_t **ret_baseline,
 /* Makes complaints that every rank would have once, before there are any. */
 static int check_files(const perf_options_t *options)
 {
-    perf_baseline_t *baseline = NULL;
-    tool_save_t *save = NULL;
-    int status = open_files(options, &baseline, &save);
+    const int one[] = {options->ranks, 0};
+    const int *ranks = options->sweep ? options->sweep : one;
+    int status = TOOL_OK;
 
-    perf_baseline_free(baseline);
-    tool_save_end(save, NULL);
+    for (; *ranks && status == TOOL_OK; ranks++) {
+        perf_baseline_t *baseline = NULL;
+        tool_save_t *save = NULL;
+
+        status = open_files(options, *ranks, &baseline, &save);
+        perf_baseline_free(baseline);
+        tool_save_end(save, NULL);
+    }
     return status;
 }
 
@@ -257,7 +267,7 @@ static int run_reporting(perf_run_t *run)
     int first, status = TOOL_OK;
 
     if (run->rank == 0)
-        status = open_files(run->options, &run->baseline, &save);
+        status = open_files(run->options, run->ranks, &run->baseline, &save);
     if (perf_agree(run, status == TOOL_OK, &first) != DSCOMM_OK)
         status = perf_fail("start");
     else if (first < run->ranks)

@@ -18,7 +18,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define FORMAT "dscomm-perf-sweep"
 #define NUMBERS_MOST 64
 
 /* Appends the numbers of "4" or "2-8"; false: text is neither. */
@@ -151,7 +150,7 @@ static char *join_reports(const GPtrArray *reports, guint *ret_bad)
     GString *text = g_string_new(NULL);
 
     tool_json_object(json, NULL);
-    tool_json_text(json, "format", FORMAT);
+    tool_json_text(json, "format", PERF_SWEEP_FORMAT);
     tool_json_number(json, "format_version", 1);
     tool_json_array(json, "reports");
     for (guint i = 0; i < reports->len; i++) {

@@ -9,6 +9,8 @@
 
 #include <stdbool.h>
 
+#define PERF_SWEEP_FORMAT "dscomm-perf-sweep"
+
 /* Reads numbers of ranks, as "2,4,8" or "2-8", to a list that ends with 0;
  * g_free(). NULL: text is no such list. */
 int *perf_sweep_read(const char *text, int most);
