@@ -5,6 +5,7 @@
 #include "env/devices.h"
 
 #include "env/nvidia.h"
+#include "env/nvml.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -116,6 +117,12 @@ static GPtrArray *list_gpus(const dscomm_topology_t *topology,
     return all;
 }
 
+/* Whether a word is a name as nvidia-smi -L prints them. */
+static bool is_name(const char *word)
+{
+    return g_str_has_prefix(word, "GPU-") || g_str_has_prefix(word, "MIG-");
+}
+
 /* Reads a number; one that gint64 cannot hold is G_MAXINT64. */
 static bool number_read(const char *word, gint64 *ret_number)
 {
@@ -132,25 +139,73 @@ static bool number_read(const char *word, gint64 *ret_number)
     return known;
 }
 
-/* Returns false if a word is no number. Like CUDA, ends at the first number
- * that no GPU has. */
-static bool choose_visible(const GPtrArray *all, const char *visible,
-                           GPtrArray *chosen)
+/* Adds the address of the GPU with a name of NVIDIA's. Returns NULL, or why it
+ * is not known; g_free(). */
+static char *name_add(const dscomm_nvml_t *nvml, const char *name,
+                      GPtrArray *chosen)
 {
-    char **words = g_strsplit(visible, ",", -1);
-    bool known = true;
+    char *problem = NULL;
+    char *address = dscomm_priv_nvml_find(nvml, name, &problem);
 
-    for (char **word = words; *word; word++) {
+    if (address)
+        g_ptr_array_add(chosen, address);
+    return problem;
+}
+
+/* Like CUDA, ends at the first number that no GPU has. Returns NULL, or why a
+ * word is neither a number nor a name that is known; g_free(). nvml is NULL if
+ * there are no names. */
+static char *words_add(const GPtrArray *all, char *const *words,
+                       const dscomm_nvml_t *nvml, GPtrArray *chosen)
+{
+    char *problem = NULL;
+
+    for (; *words && !problem; words++) {
         gint64 number;
 
-        known = number_read(g_strstrip(*word), &number);
-        if (!known || number < 0 || number >= (gint64)all->len)
+        if (nvml && is_name(*words)) {
+            problem = name_add(nvml, *words, chosen);
+            continue;
+        }
+        if (!number_read(*words, &number))
+            return g_strdup("CUDA_VISIBLE_DEVICES has names in place of "
+                            "numbers; PCI addresses tell which GPUs they are");
+        if (number < 0 || number >= (gint64)all->len)
             break;
         g_ptr_array_add(chosen,
                         g_strdup(g_ptr_array_index(all, (guint)number)));
     }
+    return problem;
+}
+
+/* Adds the GPUs that the list shows. Returns NULL, or why they are not known;
+ * g_free(). NVML knows only this machine's. */
+static char *visible_add(const dscomm_topology_t *topology,
+                         const GPtrArray *all, const char *visible,
+                         GPtrArray *chosen)
+{
+    char **words = g_strsplit(visible, ",", -1), *problem = NULL;
+    const char *why = NULL;
+    dscomm_nvml_t nvml;
+    bool named = false;
+
+    for (char **word = words; *word; word++)
+        named = is_name(g_strstrip(*word)) || named;
+    named = named && !topology->is_other;
+    if (named)
+        why = dscomm_priv_nvml_start(&nvml);
+    if (why)
+        problem =
+            g_strdup_printf("CUDA_VISIBLE_DEVICES has names in place of "
+                            "numbers, which only NVML knows: %s; PCI addresses "
+                            "tell which GPUs they are",
+                            why);
+    else
+        problem = words_add(all, words, named ? &nvml : NULL, chosen);
+    if (named && !why)
+        nvml.shutdown();
     g_strfreev(words);
-    return known;
+    return problem;
 }
 
 char **dscomm_priv_devices_visible(const dscomm_topology_t *topology,
@@ -158,22 +213,17 @@ char **dscomm_priv_devices_visible(const dscomm_topology_t *topology,
 {
     const char *reason = NULL;
     GPtrArray *all = list_gpus(topology, &reason), *chosen = all;
-    bool known = true;
+    char *problem = all->len ? NULL : g_strdup(reason);
 
-    if (!all->len)
-        *ret_problem = g_strdup(reason);
     if (all->len && visible) {
         chosen = g_ptr_array_new_with_free_func(g_free);
-        known = !*visible || choose_visible(all, visible, chosen);
+        problem = *visible ? visible_add(topology, all, visible, chosen) : NULL;
         g_ptr_array_unref(all);
-        if (!known)
-            *ret_problem =
-                g_strdup("CUDA_VISIBLE_DEVICES has names in place of numbers; "
-                         "PCI addresses tell which GPUs they are");
-        else if (!chosen->len)
-            *ret_problem = g_strdup("CUDA_VISIBLE_DEVICES shows no GPU");
+        if (!problem && !chosen->len)
+            problem = g_strdup("CUDA_VISIBLE_DEVICES shows no GPU");
     }
-    if (!known || !chosen->len) {
+    if (problem) {
+        *ret_problem = problem;
         g_ptr_array_unref(chosen);
         return NULL;
     }

@@ -20,7 +20,8 @@ char *dscomm_priv_pci_text(const struct hwloc_pcidev_attr_s *pci);
 char *dscomm_priv_pci_address(const char *text);
 
 /* Returns the PCI addresses of the GPUs that a program sees, in its order:
- * those that visible lists, a value of CUDA_VISIBLE_DEVICES; NULL: all. To be
+ * those that visible lists, a value of CUDA_VISIBLE_DEVICES, by numbers or, on
+ * this machine, by names, for which NVML is loaded; NULL: all. To be
  * freed by g_strfreev(). NULL and *ret_problem, g_free(): there is none, or
  * they are not known. */
 char **dscomm_priv_devices_visible(const dscomm_topology_t *topology,

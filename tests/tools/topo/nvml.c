@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* NVML of some GPUs of machine.xml: four NVLinks between two of them, and of
- * two others six and two to switches. */
+ * two others six and two to switches. The third one has a part, PART, and one
+ * more that is nowhere. */
 #include <stdio.h>
 #include <string.h>
 
 #define NOT_SUPPORTED 3
 #define GPUS 4
 #define LINKS 18
+#define PART "MIG-5c89852c-d268-c3f3-1b07-005d5ae1dc3f"
+#define LOST_PART "MIG-00000000-d268-c3f3-1b07-005d5ae1dc3f"
 
 typedef struct {
     char bus_legacy[16];
@@ -18,10 +21,12 @@ static const struct {
     unsigned domain, bus;
     int links;
     unsigned target; /* bus */
-} gpus[GPUS] = {{0, 0x03, 4, 0x04},
-                {0, 0x04, 4, 0x03},
-                {0, 0x81, 6, 0xf0},
-                {1, 0x01, 2, 0xf1}};
+    const char *uuid;
+} gpus[GPUS] = {{0, 0x03, 4, 0x04, "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"},
+                {0, 0x04, 4, 0x03, "GPU-8932a111-d72c-4106-c12f-20bd9faed9f6"},
+                {0, 0x81, 6, 0xf0, "GPU-57b02a5a-0001-4106-c12f-20bd9faed9f6"},
+                {1, 0x01, 2, 0xf1, "GPU-6b1f0e0c-0001-4106-c12f-20bd9faed9f6"}};
+static const char parts[2];
 
 int nvmlInit_v2(void)
 {
@@ -57,6 +62,26 @@ int nvmlDeviceGetPciInfo_v3(void *device, pci_t *pci)
     pci->domain = gpus[index_of(device)].domain;
     pci->bus = gpus[index_of(device)].bus;
     return 0;
+}
+
+int nvmlDeviceGetUUID(void *device, char *uuid, unsigned size)
+{
+    snprintf(uuid, size, "%s", gpus[index_of(device)].uuid);
+    return 0;
+}
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
+{
+    const int number = strcmp(uuid, PART) ? 1 : 0;
+
+    *device = (void *)&parts[number];
+    return number && strcmp(uuid, LOST_PART) != 0 ? 6 : 0;
+}
+
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void *part, void **device)
+{
+    *device = (void *)&gpus[2];
+    return part == &parts[0] ? 0 : NOT_SUPPORTED;
 }
 
 int nvmlDeviceGetName(void *device, char *name, unsigned size)
