@@ -158,6 +158,83 @@ dscomm_status_t dscomm_group_algorithm(dscomm_group_t *group,
     return DSCOMM_OK;
 }
 
+/* Checks a call as far as a backend that describes it relies on that. */
+static dscomm_status_t check_call(const char *name, const dscomm_group_t *group,
+                                  const dscomm_coll_args_t *args)
+{
+    const size_t most = SIZE_MAX / 16 / args->element / (size_t)group->size /
+                        (size_t)group->size;
+
+    if (args->count > most)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: count is %zu; costs of more than %zu elements "
+                           "cannot be counted",
+                           name, args->count, most);
+    if (dscomm_priv_coll(args->coll)->rooted &&
+        (args->root < 0 || args->root >= group->size))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: root is %d; the ranks are 0 to %d", name,
+                           args->root, group->size - 1);
+    return DSCOMM_OK;
+}
+
+/* Has the backend describe a call that it runs. */
+static dscomm_status_t native_describe(const char *name, dscomm_group_t *group,
+                                       const dscomm_coll_args_t *args,
+                                       dscomm_native_info_t *full)
+{
+    const char *coll = dscomm_coll_name((dscomm_coll_t)args->coll);
+    dscomm_status_t status = DSCOMM_ERR_UNSUPPORTED;
+
+    if (dscomm_priv_dispatch_peek(group, args, 0))
+        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                           "%s: an algorithm of the library runs this %s", name,
+                           coll);
+    if (group->ops.native_info &&
+        !dscomm_priv_coll_has(args->coll, SHAPE_COUNTS)) {
+        pthread_mutex_lock(&group->works.lock);
+        status = group->ops.native_info(group->impl, args, full);
+        pthread_mutex_unlock(&group->works.lock);
+    }
+    if (status < 0)
+        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                           "%s: backend %s does not tell how it runs this %s",
+                           name, group->module->name, coll);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_group_native_info(dscomm_group_t *group,
+                                         dscomm_coll_t coll, const void *send,
+                                         void *recv, size_t count,
+                                         dscomm_dtype_t dtype, dscomm_op_t op,
+                                         int root, dscomm_native_info_t *info)
+{
+    const char *name = "dscomm_group_native_info";
+    dscomm_native_info_t full = {.size = sizeof full};
+    dscomm_coll_args_t args;
+    dscomm_status_t status = dscomm_priv_group_alive(group, name);
+
+    if (status < 0)
+        return status;
+    if (dscomm_priv_info_check(name, "info", info ? &info->size : NULL) < 0)
+        return DSCOMM_ERR_INVALID;
+    status = make_args(name, coll, dtype, op, &args);
+    if (status < 0)
+        return status;
+    args.send = send;
+    args.recv = recv;
+    args.count = count;
+    if (dscomm_priv_coll(args.coll)->rooted)
+        args.root = root;
+    status = check_call(name, group, &args);
+    if (status == DSCOMM_OK)
+        status = native_describe(name, group, &args, &full);
+    dscomm_priv_op_drop(args.user);
+    if (status == DSCOMM_OK)
+        dscomm_priv_info_copy(&full, sizeof full, info);
+    return status;
+}
+
 dscomm_status_t dscomm_group_tuning(dscomm_group_t *group, char *text,
                                     size_t size)
 {

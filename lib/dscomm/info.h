@@ -162,6 +162,27 @@ DSCOMM_API dscomm_status_t dscomm_group_algorithm(
     dscomm_group_t *group, dscomm_coll_t coll, dscomm_dtype_t dtype,
     dscomm_op_t op, size_t count, int async, const char **ret_name);
 
+/* How a backend carries out a collective of its own, and what that costs.
+ * Bytes are counted as often as they are read or written, in caches too. */
+typedef struct dscomm_native_info {
+    size_t size;
+    const char *algorithm; /* the backend's name for it, "parts"; static */
+    int steps; /* waits for other ranks that follow each other, for one piece */
+    uint64_t moved; /* bytes that ranks get from others, of all ranks */
+    uint64_t memory; /* bytes that ranks read and write, of all ranks */
+    uint64_t busiest; /* those of the rank that reads and writes most */
+} dscomm_native_info_t;
+
+/* Fills *info (whose size member is set) for a blocking call on group, whose
+ * arguments these are; broadcast: send is the buffer, as recv. Holds if the
+ * other ranks' buffers are of the same kind as this one's. ERR_UNSUPPORTED: the
+ * backend does not run the call, or does not tell how; of _v it never does.
+ * Local. MT: group. */
+DSCOMM_API dscomm_status_t dscomm_group_native_info(
+    dscomm_group_t *group, dscomm_coll_t coll, const void *send, void *recv,
+    size_t count, dscomm_dtype_t dtype, dscomm_op_t op, int root,
+    dscomm_native_info_t *info);
+
 /* Describes what the group's backend has chosen by measurement on this rank
  * ("stores of 16K to 128K plain"); "" if nothing. Writes at most size bytes,
  * with a final 0. Local. MT: group. */
