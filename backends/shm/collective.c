@@ -298,6 +298,46 @@ int shm_native(void *impl, const dscomm_coll_args_t *args)
     return shm->native && args->coll < DSCOMM_COLL_SEND;
 }
 
+/* In a line, a rank copies what it sends. Then it folds the parts of all ranks,
+ * or copies them, with its own one; a broadcast's root has no more to do. */
+static void line_info(const shm_t *shm, const dscomm_coll_args_t *args,
+                      size_t bytes, dscomm_native_info_t *info)
+{
+    const uint64_t p = (uint64_t)shm->ranks;
+    const bool each = args->coll == DSCOMM_COLL_ALL_TO_ALL;
+    const bool alone = args->coll == DSCOMM_COLL_BROADCAST;
+
+    info->algorithm = "line";
+    info->steps = 1;
+    for (int r = 0; r < shm->ranks; r++) {
+        if (args->op >= 0)
+            shm_info_add(info, (p - 1) * bytes, (2 + p + 1) * bytes);
+        else if (alone)
+            shm_info_add(info, r == args->root ? 0 : bytes, 2 * bytes);
+        else
+            shm_info_add(info, (p - 1) * bytes,
+                         2 * (each ? 2 * p : 1 + p) * bytes);
+    }
+}
+
+dscomm_status_t shm_native_info(void *impl, const dscomm_coll_args_t *args,
+                                dscomm_native_info_t *info)
+{
+    shm_t *shm = impl;
+    shm_op_t op = {.args = args};
+
+    if (is_line(shm, args))
+        line_info(
+            shm, args,
+            args->coll == DSCOMM_COLL_BARRIER ? 0 : args->count * args->element,
+            info);
+    else if (args->op >= 0)
+        shm_reduce_info(shm, &op, info);
+    else
+        shm_exchange_info(shm, &op, info);
+    return DSCOMM_OK;
+}
+
 dscomm_status_t shm_start(void *impl, const dscomm_coll_args_t *args,
                           dscomm_request_t *request)
 {

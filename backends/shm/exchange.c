@@ -6,7 +6,12 @@
  * out. A part is what one rank wants: one for all (broadcast, all_gather,
  * gather) or one for each (scatter, all_to_all). A buffer from dscomm_mem_alloc
  * is not copied in: receivers read it in place, and the sender waits until they
- * have. */
+ * have.
+ *
+ * A sender copies its part for all, or its parts for the p - 1 others; a
+ * receiver copies a part of each other sender, and its own one, unless it is in
+ * place. A receiver awaits a flag of each sender a piece, of at most 64 KiB; a
+ * buffer that is read in place has one piece. */
 #include "config.h"
 
 #include "backends/shm/steps.h"
@@ -439,6 +444,31 @@ static int exchange_advance(shm_t *shm, shm_op_t *op)
     return shm->floor >= shm->step || shm_floor_reached(shm, shm->step)
                ? SHM_DONE
                : SHM_AGAIN;
+}
+
+void shm_exchange_info(shm_t *shm, shm_op_t *op, dscomm_native_info_t *info)
+{
+    const shape_t *shape = shape_of(op);
+    const uint64_t bytes = op->args->count * op->args->element;
+    const uint64_t p = (uint64_t)shm->ranks;
+    const uint64_t senders = shape->senders == ROOT ? 1 : p;
+    const bool keeps =
+        part_out(op, shm->rank).start == part_in(op, shm->rank).start;
+    bool in_place;
+
+    exchange_plan(shm, op, bytes);
+    in_place = reference_of(shm, op) != 0;
+    info->algorithm = in_place ? "read" : "pieces";
+    info->steps = in_place ? 2 : 1;
+    for (int r = 0; r < shm->ranks; r++) {
+        const bool sends = takes_part(op, shape->senders, r);
+        const bool receives = takes_part(op, shape->receivers, r);
+        const uint64_t put = sends && !in_place ? shape->each ? p - 1 : 1 : 0;
+        const uint64_t got = receives ? senders - sends : 0;
+        const uint64_t own = sends && receives && !keeps;
+
+        shm_info_add(info, got * bytes, 2 * (put + got + own) * bytes);
+    }
 }
 
 int shm_exchange_begin(shm_t *shm, shm_op_t *op)

@@ -3,8 +3,8 @@
  * dscomm_mem_alloc() or registered. A rank folds its part directly from all
  * inputs and stores it into all outputs.
  *
- * With p ranks and n bytes, a rank reads n bytes and writes n; it awaits
- * 2 (p - 1) flags. */
+ * With p ranks and n bytes, a rank reads n bytes to fold them, writes n / p,
+ * and copies these p - 1 times; it awaits 2 (p - 1) flags. */
 #include "config.h"
 
 #include "backends/shm/reduce-shared.h"

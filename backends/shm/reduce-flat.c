@@ -2,8 +2,9 @@
 /* Flat reductions: each rank puts its input into its ring, and each rank that
  * needs the result folds all inputs into it. For short messages.
  *
- * With p ranks and n bytes, a rank writes n bytes to shared memory, reads p n
- * bytes and writes n; it awaits p - 1 flags a piece, of at most 32 KiB. */
+ * With p ranks and n bytes, a rank copies n bytes to shared memory; a rank that
+ * needs the result reads p n bytes and writes n. It awaits p - 1 flags a piece,
+ * of at most 32 KiB. */
 #include "config.h"
 
 #include "backends/shm/reduce-shared.h"

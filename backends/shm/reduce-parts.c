@@ -4,10 +4,10 @@
  * place in the ring; the others copy it from there. Pieces overlap: one is put
  * in while the next is folded and the third copied out.
  *
- * With p ranks and n bytes, a rank writes (p - 1) / p n bytes to shared memory,
- * reads n to fold them and writes n / p. all_reduce: it writes n / p more, and
- * reads and writes (p - 1) / p n. It awaits 2 (p - 1) flags a piece, of all
- * parts at most 512 KiB; p - 1 for reduce_scatter. */
+ * With p ranks and n bytes, a rank copies (p - 1) / p n bytes to shared memory,
+ * reads n to fold them and writes n / p. A rank that needs the whole result
+ * copies n to it. A rank awaits 2 (p - 1) flags a piece, of all parts at most
+ * 512 KiB; p - 1 for reduce_scatter. */
 #include "config.h"
 
 #include "backends/shm/reduce-shared.h"

@@ -18,12 +18,17 @@ typedef struct {
     size_t offset, bytes;
 } shm_part_t;
 
-/* Whether this rank needs the whole result. */
-static inline bool shm_wants_all(const shm_t *shm, const shm_op_t *op)
+/* Whether a rank needs the whole result. */
+static inline bool shm_rank_wants_all(const shm_op_t *op, int rank)
 {
     return op->args->coll == DSCOMM_COLL_ALL_REDUCE ||
-           (op->args->coll == DSCOMM_COLL_REDUCE &&
-            op->args->root == shm->rank);
+           (op->args->coll == DSCOMM_COLL_REDUCE && op->args->root == rank);
+}
+
+/* Whether this rank does. */
+static inline bool shm_wants_all(const shm_t *shm, const shm_op_t *op)
+{
+    return shm_rank_wants_all(op, shm->rank);
 }
 
 /* Whether each rank needs a part of the result. */

@@ -108,4 +108,18 @@ int shm_direct_begin(shm_t *shm, shm_op_t *op);
  * with a reference to the send buffer and one to the result in its line. */
 int shm_read_begin(shm_t *shm, shm_op_t *op);
 
+/* Write how an operation, which has nothing but args, would be carried out. */
+void shm_exchange_info(shm_t *shm, shm_op_t *op, dscomm_native_info_t *info);
+void shm_reduce_info(shm_t *shm, shm_op_t *op, dscomm_native_info_t *info);
+
+/* Adds one rank: bytes that it gets from others, and that it reads and writes.
+ */
+static inline void shm_info_add(dscomm_native_info_t *info, uint64_t moved,
+                                uint64_t memory)
+{
+    info->moved += moved;
+    info->memory += memory;
+    info->busiest = MAX(info->busiest, memory);
+}
+
 #endif

@@ -325,6 +325,7 @@ static const dscomm_backend_ops_t ops = {
     .mem_deregister = shm_mem_deregister,
     .put = shm_put,
     .get = shm_get,
+    .native_info = shm_native_info,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_shm;

@@ -526,6 +526,8 @@ dscomm_status_t shm_run(void *impl, const dscomm_coll_args_t *args);
 dscomm_status_t shm_start(void *impl, const dscomm_coll_args_t *args,
                           dscomm_request_t *request);
 int shm_native(void *impl, const dscomm_coll_args_t *args);
+dscomm_status_t shm_native_info(void *impl, const dscomm_coll_args_t *args,
+                                dscomm_native_info_t *info);
 unsigned shm_collective_progress(shm_t *shm);
 
 /* p2p.c: messages. */
