@@ -29,6 +29,7 @@ static const struct {
     {"wire_bytes", "%.2f", "wire", "(B)", 11, 0},
     {"busiest_bytes", "%.2f", "busiest", "(B)", 11, 0},
     {"memory_bytes", "%.2f", "memory", "(B)", 11, 0},
+    {"most_memory_bytes", "%.2f", "at most", "(B)", 11, 0},
     {"batches", NULL, NULL, NULL, 0, 0},
     {"calls", NULL, NULL, NULL, 0, 0},
 };
@@ -52,6 +53,7 @@ static void entry_values(const perf_entry_t *e, perf_place_t place,
         cost->wire,
         cost->busiest,
         cost->memory,
+        cost->most,
         (double)f->times.batches,
         (double)f->times.calls,
     };
@@ -70,12 +72,13 @@ static void table_begin(const perf_run_t *run)
     printf("# alternatives take turns, batch by batch\n"
            "# ratio: to the time of the fastest; n: the size\n"
            "# by the model of the algorithm, which has lower bounds if that is "
-           "native:\n"
+           "native and no more is known:\n"
            "#   steps: messages one after the other; wire: bytes that a rank "
            "sends to others, mean;\n"
            "#   busiest: those of the rank that sends or receives most; "
            "memory: bytes that a rank\n"
-           "#   reads and writes, mean\n#\n");
+           "#   reads and writes, mean; at most: those of the rank with "
+           "most\n#\n");
     for (int line = 0; line < 2; line++) {
         printf("# %10s  %12s  %8s  %6s  %5s  %-25s", line ? "(B)" : "size",
                line ? "(elements)" : "count", line ? "" : "type",

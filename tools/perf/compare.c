@@ -41,13 +41,17 @@ static perf_comparison_t *comparison_new(const alternatives_t *a)
     perf_comparison_t *comparison = g_new0(perf_comparison_t, 1);
 
     comparison->count = a->count;
+    comparison->crowded = perf_shares_processors(a->run);
     comparison->entries = g_new0(perf_entry_t, a->count);
     for (size_t i = 0; i < a->count; i++) {
-        const perf_call_t *call = &a->calls[i];
+        perf_call_t *call = &a->calls[i];
         perf_entry_t *entry = &comparison->entries[i];
         const bool rooted = perf_flags(call->operation) & PERF_ROOTED;
+        dscomm_native_info_t natives[2];
 
-        entry->algorithm = g_strdup(perf_algorithm(a->run->options, call));
+        perf_call_place(call, PERF_OUT_OF_PLACE, a->run->send, a->run->recv);
+        entry->algorithm =
+            g_strdup(perf_algorithm(a->run->options, call, natives));
         entry->row = (perf_row_t){.operation = call->operation,
                                   .bytes = call->total * call->size,
                                   .count = call->count,
@@ -77,6 +81,19 @@ static dscomm_status_t verify(const alternatives_t *a, perf_place_t place,
     return status;
 }
 
+/* The cost of a call that was measured. What the backend tells does not count
+ * if its own measurements have changed the algorithm meanwhile. */
+static perf_traffic_t cost_of(const perf_run_t *run, const perf_call_t *call,
+                              const perf_entry_t *entry, perf_place_t place)
+{
+    dscomm_native_info_t natives[2];
+    const char *now = perf_algorithm(run->options, call, natives);
+    const bool same = strcmp(now, entry->algorithm) == 0;
+
+    return perf_traffic(entry->row.operation, entry->algorithm, run->ranks,
+                        entry->row.bytes, place, same ? natives : NULL);
+}
+
 static void rate(const alternatives_t *a, perf_place_t place,
                  const perf_times_t *times, perf_comparison_t *comparison)
 {
@@ -91,9 +108,7 @@ static void rate(const alternatives_t *a, perf_place_t place,
         figure->algbw = perf_algbw(entry->row.bytes, times[i].p50);
         figure->busbw =
             perf_busbw(entry->row.operation, run->ranks, figure->algbw);
-        entry->costs[place] =
-            perf_traffic(entry->row.operation, entry->algorithm, run->ranks,
-                         entry->row.bytes, place);
+        entry->costs[place] = cost_of(run, &a->calls[i], entry, place);
         run->figures++;
         run->noisy += times[i].spread > NOISY;
         run->busbw_sum += figure->busbw;

@@ -8,6 +8,8 @@
 #include "tools/perf/operations.h"
 #include "tools/perf/traffic.h"
 
+#include <stdbool.h>
+
 /* One alternative of a comparison; arrays are by place. */
 typedef struct {
     perf_row_t row;
@@ -19,6 +21,7 @@ typedef struct {
 /* All alternatives, with the same size, type and operator. */
 typedef struct {
     size_t count;
+    bool crowded; /* ranks share processors */
     perf_entry_t *entries;
 } perf_comparison_t;
 

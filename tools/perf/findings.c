@@ -4,9 +4,12 @@
  *
  * The measurement tells which part of the model matters: where a call takes
  * less than twice the time of the smallest size, its time is latency, that is,
- * steps, if that size is small itself; elsewhere it is bytes. The costs of the
- * faster one explain nothing if they are lower bounds. Ranges consist of sizes
- * with one kind of time, the same algorithms and the same outcome. */
+ * steps, if that size is small itself; elsewhere it is bytes. If those give no
+ * reason, it is steps still, as far as they take so long as a small call's.
+ * Bytes through memory are those of the rank with most of them, for whom the
+ * others wait; if ranks share processors, those of all. The costs of the faster
+ * one explain nothing if they are lower bounds. Ranges consist of sizes with
+ * one kind of time, the same algorithms and the same outcome. */
 #include "config.h"
 
 #include "tools/common/plot.h"
@@ -96,20 +99,34 @@ static const char *name_at(const perf_entry_t *entry)
     return entry->row.operation->name;
 }
 
-static char *explain_latency(const perf_entry_t *winner,
-                             const perf_entry_t *loser, perf_place_t place)
-{
-    const perf_traffic_t *few = &winner->costs[place];
-    const perf_traffic_t *many = &loser->costs[place];
+/* A winner and another alternative, where they are compared. */
+typedef struct {
+    const perf_entry_t *fast, *slow;
+    const perf_traffic_t *few, *many; /* their costs */
+    double ratio; /* the largest of the slow one's time to the fast one's */
+} contest_t;
 
-    if (few->steps < many->steps)
+/* What follows costs that are a reason: whether they are less than half of the
+ * difference. */
+static const char *extent(const contest_t *c, double few, double many)
+{
+    return !c->many->bound && many / few - 1 < (c->ratio - 1) / 2
+               ? "; that explains only a part of the difference"
+               : "";
+}
+
+static char *explain_latency(const contest_t *c)
+{
+    const double few = c->few->steps, many = c->many->steps;
+
+    if (few < many)
         return g_strdup_printf(
-            "time is latency there, and it takes %g step%s, %s %s%g",
-            few->steps, few->steps == 1 ? "" : "s", name_at(loser),
-            many->bound ? "at least " : "", many->steps);
+            "time is latency there, and it takes %g step%s, %s %s%g%s", few,
+            few == 1 ? "" : "s", name_at(c->slow),
+            c->many->bound ? "at least " : "", many, extent(c, few, many));
     return g_strdup_printf("time is latency there, and the model gives no "
                            "reason, it has %g steps, no fewer than for %s",
-                           few->steps, name_at(loser));
+                           few, name_at(c->slow));
 }
 
 /* Bytes as a multiple of the row's, as "1.5 n". */
@@ -119,49 +136,116 @@ static char *multiple(const perf_entry_t *entry, double bytes, bool bound)
                            bytes / (double)entry->row.bytes);
 }
 
-static char *explain_pair(const char *what, const perf_entry_t *winner,
-                          double few, const perf_entry_t *loser, double many,
-                          perf_place_t place, const char *why)
+static char *explain_pair(const contest_t *c, const char *what, double few,
+                          double many, const char *why)
 {
-    char *less = multiple(winner, few, winner->costs[place].bound);
-    char *more = multiple(loser, many, loser->costs[place].bound);
-    char *text = g_strdup_printf("%s %s of the n bytes, with %s %s%s", what,
-                                 less, name_at(loser), more, why);
+    char *less = multiple(c->fast, few, c->few->bound);
+    char *more = multiple(c->slow, many, c->many->bound);
+    char *text =
+        g_strdup_printf("%s %s of the n bytes, with %s %s%s%s", what, less,
+                        name_at(c->slow), more, why, extent(c, few, many));
 
     g_free(less);
     g_free(more);
     return text;
 }
 
-static char *explain_bytes(const perf_entry_t *winner,
-                           const perf_entry_t *loser, perf_place_t place)
+/* Whether the rank with most bytes through memory has clearly more than others:
+ * in an operation with a root, that is the root. */
+static bool has_busy_root(const contest_t *c)
 {
-    const perf_traffic_t *few = &winner->costs[place];
-    const perf_traffic_t *many = &loser->costs[place];
-    const bool longer =
-        perf_parts(loser->row.operation) && !perf_parts(winner->row.operation);
-    const bool rooted = perf_flags(loser->row.operation) & PERF_ROOTED &&
-                        !(perf_flags(winner->row.operation) & PERF_ROOTED);
-    const double wire = few->busiest > 0 ? many->busiest / few->busiest : 0;
-    const double memory = few->memory > 0 ? many->memory / few->memory : 0;
+    return perf_flags(c->slow->row.operation) & PERF_ROOTED &&
+           c->many->most > EQUAL * c->many->memory;
+}
+
+/* The reason in the bytes through memory, if those of each rank are known;
+ * NULL: there is none. */
+static char *explain_memory(const contest_t *c, bool crowded)
+{
+    if (crowded && c->many->memory > EQUAL * c->few->memory)
+        return explain_pair(c,
+                            "ranks share processors, and a rank on average "
+                            "reads and writes",
+                            c->few->memory, c->many->memory, "");
+    if (!crowded && c->many->most > EQUAL * c->few->most)
+        return explain_pair(
+            c, "its busiest rank reads and writes", c->few->most, c->many->most,
+            has_busy_root(c) ? ": its root has more to do than others" : "");
+    return NULL;
+}
+
+/* The reason in the bytes of messages; NULL: there is none. */
+static char *explain_messages(const contest_t *c)
+{
+    const perf_operation_t *fast = c->fast->row.operation;
+    const perf_operation_t *slow = c->slow->row.operation;
+    const bool longer = perf_parts(slow) && !perf_parts(fast);
+    const bool rooted =
+        perf_flags(slow) & PERF_ROOTED && !(perf_flags(fast) & PERF_ROOTED);
+    const double wire =
+        c->few->busiest > 0 ? c->many->busiest / c->few->busiest : 0;
+    const double memory =
+        c->few->memory > 0 ? c->many->memory / c->few->memory : 0;
 
     if (wire > EQUAL && wire >= memory)
-        return explain_pair("its busiest rank sends or receives", winner,
-                            few->busiest, loser, many->busiest, place,
+        return explain_pair(c, "its busiest rank sends or receives",
+                            c->few->busiest, c->many->busiest,
                             rooted ? ": all of it passes the root's link" : "");
     if (memory > EQUAL)
-        return explain_pair("a rank reads and writes", winner, few->memory,
-                            loser, many->memory, place,
+        return explain_pair(c, "a rank reads and writes", c->few->memory,
+                            c->many->memory,
                             longer ? ": what the first call stores, the second "
                                      "one reads again"
                                    : "");
-    if (longer)
+    return NULL;
+}
+
+/* Whether most of the difference is the time of steps that the winner has not,
+ * if each takes as long as one of its smallest call. */
+static bool steps_matter(const series_t *s, guint index, size_t winner,
+                         size_t loser)
+{
+    const perf_entry_t *small = &at(s, s->first)->entries[winner];
+    const perf_entry_t *entries = at(s, index)->entries;
+    const double steps = small->costs[s->place].steps;
+    const double more = entries[loser].costs[s->place].steps -
+                        entries[winner].costs[s->place].steps;
+
+    return small->row.bytes <= SMALL && !small->costs[s->place].bound &&
+           steps > 0 &&
+           more * time_of(s, s->first, winner) / steps >=
+               (time_of(s, index, loser) - time_of(s, index, winner)) / 2;
+}
+
+/* The reason in the bytes at sizes from to to. */
+static char *explain_bytes(const series_t *s, guint from, guint to,
+                           size_t winner, size_t loser, const contest_t *c)
+{
+    const bool known = isfinite(c->few->most) && isfinite(c->many->most);
+    char *text =
+        known ? explain_memory(c, at(s, from)->crowded) : explain_messages(c);
+    bool by_steps = !text;
+
+    for (guint i = from; i <= to; i++)
+        by_steps = by_steps && steps_matter(s, i, winner, loser);
+    if (by_steps)
+        return g_strdup_printf(
+            "it has no fewer bytes by the model, but takes "
+            "%g step%s, %s %s%g, and most of the difference "
+            "is the time of these",
+            c->few->steps, c->few->steps == 1 ? "" : "s", name_at(c->slow),
+            c->many->bound ? "at least " : "", c->many->steps);
+    if (text)
+        return text;
+    if (perf_parts(c->slow->row.operation) &&
+        !perf_parts(c->fast->row.operation) &&
+        c->many->memory * EQUAL >= c->few->memory)
         return g_strdup_printf("by the model both move as many bytes, but the "
                                "two calls of %s do not overlap",
-                               name_at(loser));
+                               name_at(c->slow));
     return g_strdup_printf("the model gives no reason, it has no fewer bytes "
                            "than for %s",
-                           name_at(loser));
+                           name_at(c->slow));
 }
 
 static kind_t kind_of(const series_t *s, guint index, size_t alternative)
@@ -175,22 +259,27 @@ static kind_t kind_of(const series_t *s, guint index, size_t alternative)
                                                         : UNKNOWN;
 }
 
-/* Returns the reason; g_free(). */
-static char *explain(const series_t *s, guint index, size_t winner,
-                     size_t loser)
+/* Returns the reason at sizes from to to, whose times differ at most by this
+ * ratio; g_free(). */
+static char *explain(const series_t *s, guint from, guint to, size_t winner,
+                     size_t loser, double ratio)
 {
-    const perf_entry_t *fast = &at(s, index)->entries[winner];
-    const perf_entry_t *slow = &at(s, index)->entries[loser];
+    const perf_entry_t *entries = at(s, from)->entries;
+    const contest_t c = {.fast = &entries[winner],
+                         .slow = &entries[loser],
+                         .few = &entries[winner].costs[s->place],
+                         .many = &entries[loser].costs[s->place],
+                         .ratio = ratio};
 
-    if (fast->costs[s->place].bound)
+    if (c.few->bound)
         return g_strdup_printf("the model has only lower bounds for %s (%s), "
                                "which do not prove why",
-                               name_at(fast), fast->row.algorithm);
-    switch (kind_of(s, index, winner)) {
+                               name_at(c.fast), c.fast->row.algorithm);
+    switch (kind_of(s, from, winner)) {
     case LATENCY_TIME:
-        return explain_latency(fast, slow, s->place);
+        return explain_latency(&c);
     case BYTES_TIME:
-        return explain_bytes(fast, slow, s->place);
+        return explain_bytes(s, from, to, winner, loser, &c);
     default:
         return g_strdup("whether time is latency there is not known, as no "
                         "size up to 1 KiB was measured");
@@ -312,7 +401,7 @@ static void winner_add(const series_t *s, guint from, guint to, size_t winner,
         text = undecided(j, both);
         g_free(both);
     } else {
-        char *why = explain(s, from, winner, loser);
+        char *why = explain(s, from, to, winner, loser, j->most);
         char *ratio = ratio_text(j);
         text = g_strdup_printf("%s is %s times as fast as %s: %s",
                                f->winner->name, ratio, f->loser->name, why);

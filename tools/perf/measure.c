@@ -31,29 +31,37 @@
 #define CHECKED_MOST ((size_t)128 << 20)
 #define ALIGNMENT ((size_t)64)
 
-static const char *name_of(const perf_call_t *call, dscomm_coll_t coll,
+static const char *name_of(const perf_call_t *call, const perf_part_t *part,
                            size_t count, int async)
 {
     const char *name;
 
-    if (dscomm_group_algorithm(call->group, coll, call->dtype, call->op, count,
-                               async, &name) != DSCOMM_OK)
+    if (dscomm_group_algorithm(call->group, part->coll, call->dtype, call->op,
+                               count, async, &name) != DSCOMM_OK)
         return "unknown";
     return name;
 }
 
-/* The algorithm of part `number` of a sequence; the count argument of that call
- * is all elements, or a rank's part. */
-static const char *part_name(const perf_call_t *call, int number)
+/* Returns the algorithm of a blocking call; if it is the backend's own, and the
+ * backend describes that, *info has the description, else no algorithm. */
+static const char *describe(const perf_options_t *options,
+                            const perf_call_t *call, int number,
+                            dscomm_native_info_t *info)
 {
-    dscomm_coll_t coll = perf_parts(call->operation)[number];
-    const size_t ranks = (size_t)call->ranks;
-    const bool whole =
-        coll == DSCOMM_COLL_REDUCE || coll == DSCOMM_COLL_BROADCAST;
+    const perf_part_t part = perf_part(call, number);
+    const char *name = name_of(call, &part, part.count, 0);
+    char *full;
 
-    if (!whole && call->total % ranks)
-        coll = perf_coll_v(coll);
-    return name_of(call, coll, whole ? call->total : call->total / ranks, 0);
+    *info = (dscomm_native_info_t){.size = sizeof *info};
+    if (options->accelerator ||
+        dscomm_group_native_info(call->group, part.coll, part.send, part.recv,
+                                 part.count, call->dtype, call->op, call->root,
+                                 info) != DSCOMM_OK)
+        return name;
+    full = g_strdup_printf("%s:%s", name, info->algorithm);
+    name = g_intern_string(full);
+    g_free(full);
+    return name;
 }
 
 /* Collectives that the library may fuse, if they are small. */
@@ -64,24 +72,29 @@ static bool can_fuse(const perf_call_t *call)
 }
 
 const char *perf_algorithm(const perf_options_t *options,
-                           const perf_call_t *call)
+                           const perf_call_t *call,
+                           dscomm_native_info_t natives[2])
 {
     static char both[80];
     const size_t aggregate = (size_t)MAX(call->aggregate, 1);
     const char *one, *all;
 
+    natives[0] = natives[1] = (dscomm_native_info_t){0};
     if (perf_parts(call->operation)) {
-        g_snprintf(both, sizeof both, "%s+%s", part_name(call, 0),
-                   part_name(call, 1));
+        one = describe(options, call, 0, &natives[0]);
+        all = describe(options, call, 1, &natives[1]);
+        g_snprintf(both, sizeof both, "%s+%s", one, all);
         return both;
     }
     if (call->operation->coll < 0)
         return "-";
-    const dscomm_coll_t coll = (dscomm_coll_t)call->operation->coll;
-    one = name_of(call, coll, call->count, options->async || aggregate > 1);
+    if (!options->async && aggregate == 1)
+        return describe(options, call, 0, &natives[0]);
+    const perf_part_t part = perf_part(call, 0);
+    one = name_of(call, &part, part.count, 1);
     if (aggregate == 1 || !can_fuse(call))
         return one;
-    all = name_of(call, coll, call->count * aggregate, 1);
+    all = name_of(call, &part, part.count * aggregate, 1);
     if (strcmp(one, all) == 0)
         return one;
     g_snprintf(both, sizeof both, "%s/%s", one, all);
@@ -599,8 +612,8 @@ int perf_measure(perf_run_t *run, perf_call_t *call, perf_row_t *ret_row)
                       .op = call->op,
                       .root = shown_root(run, call),
                       .bytes = call->total * call->size,
-                      .count = call->count,
-                      .algorithm = perf_algorithm(run->options, call)};
+                      .count = call->count};
+    dscomm_native_info_t natives[2];
     dscomm_status_t status = DSCOMM_OK;
 
     for (perf_place_t place = 0; place < PERF_PLACES; place++) {
@@ -622,6 +635,7 @@ int perf_measure(perf_run_t *run, perf_call_t *call, perf_row_t *ret_row)
         g_free(what);
         return TOOL_FAILED;
     }
+    row.algorithm = perf_algorithm(run->options, call, natives);
     *ret_row = row;
     return TOOL_OK;
 }

@@ -9,12 +9,15 @@
 /* Returns the step for these options. The last argument of a step is NULL. */
 perf_call_fn perf_step(const perf_options_t *options, const perf_call_t *call);
 
-/* Returns the name of the algorithm that serves call; "native" for the
- * backend's own; "-" if there is none; "one+other" for a sequence; "one/all"
- * for coalesced calls, if all of them as one call would have another. Valid
- * until the next call of this function. */
+/* Returns the name of the algorithm that serves call, which has its place;
+ * "native" for the backend's own, "native:flat" if the backend tells that; "-"
+ * if there is none; "one+other" for a sequence; "one/all" for coalesced calls,
+ * if all of them as one call would have another. Valid until the next call of
+ * this function. natives has what the backend tells of the call, or of the two
+ * of a sequence; where it tells nothing, algorithm is NULL. */
 const char *perf_algorithm(const perf_options_t *options,
-                           const perf_call_t *call);
+                           const perf_call_t *call,
+                           dscomm_native_info_t natives[2]);
 
 /* Measures call, whose size is set, collectively, and fills *ret_row. */
 int perf_measure(perf_run_t *run, perf_call_t *call, perf_row_t *ret_row);

@@ -15,7 +15,7 @@ bool perf_model_is_asked(const perf_options_t *o)
     return o->model || o->model_parameters || o->model_ranks || o->model_save;
 }
 
-static bool is_modelled(const perf_operation_t *operation)
+bool perf_model_has(const perf_operation_t *operation)
 {
     const char *name;
     int coll;
@@ -29,7 +29,7 @@ static bool is_modelled(const perf_operation_t *operation)
 static int check_operations(const perf_options_t *o)
 {
     for (size_t i = 0; o->operations[i]; i++)
-        if (!is_modelled(o->operations[i]))
+        if (!perf_model_has(o->operations[i]))
             return tool_fail(TOOL_USAGE, "perf",
                              "--model: %s is not in the model; collectives of "
                              "equal parts are, and barrier",

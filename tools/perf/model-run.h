@@ -40,6 +40,8 @@ typedef struct {
 
 /* Whether an option of the model was given. */
 bool perf_model_is_asked(const perf_options_t *options);
+/* Whether the model has an operation. */
+bool perf_model_has(const perf_operation_t *operation);
 /* Checks them, with the other options. Returns the exit status. */
 int perf_model_check(perf_options_t *options);
 /* Reads them; the job's part of *prediction is filled in already. */

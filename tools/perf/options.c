@@ -506,6 +506,7 @@ static void add_all(const perf_options_t *options, GPtrArray *chosen)
         if ((operation->coll >= 0 || !needs_works(options)) &&
             !(operation->flags & PERF_ACCESSES) && !perf_parts(operation) &&
             !(options->accelerator && operation->flags & PERF_HOST) &&
+            (!perf_model_is_asked(options) || perf_model_has(operation)) &&
             has_any(options, operation))
             g_ptr_array_add(chosen, (gpointer)operation);
 }

@@ -56,6 +56,12 @@ int perf_processor_count(const dscomm_topology_t *topology)
     return topology ? hwloc_bitmap_weight(topology->allowed) : 0;
 }
 
+bool perf_shares_processors(const perf_run_t *run)
+{
+    return run->everyone[0].processor < 0 &&
+           run->everyone[0].locals > perf_processor_count(run->topology);
+}
+
 /* Returns the only processor to which this process was bound at its start, or
  * -1. */
 static int processor_bound(const dscomm_topology_t *topology)

@@ -15,6 +15,9 @@ dscomm_status_t perf_ranks_place(perf_run_t *run, dscomm_group_t *group);
  * unknown. */
 int perf_processor_count(const struct dscomm_topology *topology);
 
+/* Whether ranks of rank 0's host share processors. */
+bool perf_shares_processors(const perf_run_t *run);
+
 /* Allocates run->send and run->recv and touches them. */
 int perf_buffers_new(perf_run_t *run);
 void perf_buffers_free(perf_run_t *run);

@@ -560,7 +560,7 @@ static void warn_of_sharing(const perf_run_t *run)
     int processors = perf_processor_count(run->topology);
     int locals = run->everyone[0].locals;
 
-    if (run->everyone[0].processor < 0 && locals > processors)
+    if (perf_shares_processors(run))
         warn(run,
              "%d ranks share %d processor%s of %s and wait for their "
              "turn",

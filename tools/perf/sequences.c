@@ -10,6 +10,8 @@
 #include "tools/perf/operations.h"
 #include "tools/perf/sequences.h"
 
+#include <stdbool.h>
+
 dscomm_status_t perf_reduce_broadcast(const perf_call_t *c,
                                       dscomm_work_t **work)
 {
@@ -119,4 +121,46 @@ const dscomm_coll_t *perf_parts(const perf_operation_t *operation)
         if (sequences[i].run == operation->run)
             return sequences[i].parts;
     return NULL;
+}
+
+static bool is_whole(dscomm_coll_t coll)
+{
+    return coll == DSCOMM_COLL_REDUCE || coll == DSCOMM_COLL_BROADCAST;
+}
+
+/* The first call, from the send buffer, or from the root's receive buffer. */
+static perf_part_t first_part(const perf_call_t *c, dscomm_coll_t coll)
+{
+    perf_part_t part = {.coll = coll, .send = c->send, .recv = c->recv};
+
+    if (coll == DSCOMM_COLL_SCATTER)
+        part.send = c->recv;
+    if (coll == DSCOMM_COLL_SCATTER || coll == DSCOMM_COLL_REDUCE_SCATTER)
+        part.recv = own_part(c);
+    return part;
+}
+
+static perf_part_t second_part(const perf_call_t *c, dscomm_coll_t coll)
+{
+    return (perf_part_t){.coll = coll,
+                         .send = is_whole(coll) ? c->recv : own_part(c),
+                         .recv = c->recv};
+}
+
+perf_part_t perf_part(const perf_call_t *c, int number)
+{
+    const dscomm_coll_t *colls = perf_parts(c->operation);
+    const size_t ranks = (size_t)c->ranks;
+    perf_part_t part;
+
+    if (!colls)
+        return (perf_part_t){
+            (dscomm_coll_t)c->operation->coll,
+            c->operation->coll == DSCOMM_COLL_BROADCAST ? c->recv : c->send,
+            c->recv, c->count};
+    part = number ? second_part(c, colls[1]) : first_part(c, colls[0]);
+    part.count = is_whole(part.coll) ? c->total : c->total / ranks;
+    if (!is_whole(part.coll) && c->total % ranks)
+        part.coll = perf_coll_v(part.coll);
+    return part;
 }

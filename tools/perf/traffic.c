@@ -5,9 +5,11 @@
  * What a message carries is read once by its sender and written once by its
  * receiver. To combine k inputs of b bytes reads k b and writes b. An algorithm
  * in rank order combines all p inputs of an element at once, others two at a
- * time, which reads and writes 3 b for each of p - 1 combinations. A native
- * algorithm is not known here: its cost is the least for the operation, each
- * input being read once and each result written once. */
+ * time, which reads and writes 3 b for each of p - 1 combinations. The cost of
+ * a native algorithm is what the backend tells. If it does not, that is the
+ * least for the operation, each input being read once and each result written
+ * once.
+ */
 #include "config.h"
 
 #include "tools/perf/model.h"
@@ -15,6 +17,7 @@
 #include "tools/perf/sequences.h"
 #include "tools/perf/traffic.h"
 
+#include <math.h>
 #include <string.h>
 
 /* The ranks of a call, and what depends on its bytes. */
@@ -348,7 +351,7 @@ static perf_traffic_t cost_least(dscomm_coll_t coll, const shape_t *s,
                                  double bytes, perf_place_t place)
 {
     const perf_operation_t *operation = operation_of(coll);
-    perf_traffic_t cost = {.steps = s->p > 1, .bound = true};
+    perf_traffic_t cost = {.steps = s->p > 1, .most = NAN, .bound = true};
 
     if (operation)
         cost.memory = 2 * bytes * perf_copied(operation, (int)s->p, place);
@@ -362,10 +365,26 @@ static perf_traffic_t cost_least(dscomm_coll_t coll, const shape_t *s,
     return cost;
 }
 
+/* What a backend tells: bytes move through memory that ranks share, so no rank
+ * has a link. */
+static perf_traffic_t cost_native(const dscomm_native_info_t *native,
+                                  const shape_t *s)
+{
+    return (perf_traffic_t){.steps = native->steps,
+                            .wire = (double)native->moved / s->p,
+                            .busiest = NAN,
+                            .memory = (double)native->memory / s->p,
+                            .most = (double)native->busiest};
+}
+
+/* native: NULL unless the backend describes the call */
 static perf_traffic_t cost_of(dscomm_coll_t coll, const char *algorithm,
                               const shape_t *s, double bytes,
-                              perf_place_t place)
+                              perf_place_t place,
+                              const dscomm_native_info_t *native)
 {
+    if (native && native->algorithm)
+        return cost_native(native, s);
     coll = plain(coll);
     for (size_t i = 0; i < G_N_ELEMENTS(algorithms); i++) {
         if (algorithms[i].coll != coll ||
@@ -373,9 +392,12 @@ static perf_traffic_t cost_of(dscomm_coll_t coll, const char *algorithm,
             continue;
         factors_t f = algorithms[i].factors(s);
         double copied = place == PERF_OUT_OF_PLACE ? f.copied : 0;
-        return (perf_traffic_t){
-            f.steps, f.sent / s->p * bytes, f.busiest * bytes,
-            (2 * f.sent + f.combined + copied) / s->p * bytes, false};
+        return (perf_traffic_t){.steps = f.steps,
+                                .wire = f.sent / s->p * bytes,
+                                .busiest = f.busiest * bytes,
+                                .memory = (2 * f.sent + f.combined + copied) /
+                                          s->p * bytes,
+                                .most = NAN};
     }
     return cost_least(coll, s, bytes, place);
 }
@@ -386,12 +408,14 @@ static void cost_add(perf_traffic_t *sum, perf_traffic_t more)
     sum->wire += more.wire;
     sum->busiest += more.busiest;
     sum->memory += more.memory;
+    sum->most += more.most;
     sum->bound = sum->bound || more.bound;
 }
 
 perf_traffic_t perf_traffic(const perf_operation_t *operation,
                             const char *algorithm, int ranks, size_t bytes,
-                            perf_place_t place)
+                            perf_place_t place,
+                            const dscomm_native_info_t *natives)
 {
     const dscomm_coll_t *parts = perf_parts(operation);
     const shape_t shape = shape_new(ranks, (double)bytes);
@@ -399,14 +423,15 @@ perf_traffic_t perf_traffic(const perf_operation_t *operation,
     perf_traffic_t cost;
 
     if (parts && names[0] && names[1]) {
-        cost = cost_of(parts[0], names[0], &shape, (double)bytes, place);
+        cost =
+            cost_of(parts[0], names[0], &shape, (double)bytes, place, natives);
         cost_add(&cost, cost_of(parts[1], names[1], &shape, (double)bytes,
-                                PERF_IN_PLACE));
+                                PERF_IN_PLACE, natives ? natives + 1 : NULL));
     } else if (operation->coll >= 0) {
         cost = cost_of((dscomm_coll_t)operation->coll, algorithm, &shape,
-                       (double)bytes, place);
+                       (double)bytes, place, natives);
     } else {
-        cost = (perf_traffic_t){.steps = 1, .bound = true};
+        cost = (perf_traffic_t){.steps = 1, .most = NAN, .bound = true};
         cost.memory = 2 * (double)bytes * perf_copied(operation, ranks, place);
     }
     g_strfreev(names);
