@@ -114,10 +114,18 @@ done
 is "$(rows | awk '{ print $5 }' | sort | uniq -c | awk '{ print $1, $2 }' | tr '\n' ' ')" \
     '18 in 18 out ' 'both places'
 perf -n 2 --compare all_gather,gather+broadcast -b 64 -e 64 -t 0.0005 --csv
-is "$(awk -F, '{ print NF }' "$scratch/out" | sort -u)" 24 'alternatives as CSV: fields'
+is "$(awk -F, '{ print NF }' "$scratch/out" | sort -u)" 25 'alternatives as CSV: fields'
 is "$(awk -F, '{ print $1, $6 }' "$scratch/out" | tr '\n' ' ')" \
     'operation place all_gather out gather+broadcast out all_gather in gather+broadcast in ' \
     'alternatives as CSV: lines'
+# By hand: in lines, 2 ranks read and write 5 n, or 2 n and, in place, 3 n, of n = 8 bytes;
+# in parts 2.5 n. A root reads and writes 5 n, the other rank 2 n.
+perf -n 2 --compare $three -b 8 -e 8 -t 0.0005 --csv --backend shm
+is "$(awk -F, '$6 == "in" { print $7, $19, $22, $23 }' "$scratch/out" | tr '\n' ';')" \
+    'native:line 1 40.00 40.00;native:flat+native:line 2 44.00 56.00;native:parts+native:line 2 44.00 44.00;' \
+    'the algorithms of shm, and their costs'
+perf -n 2 --model -t 0.0001 -b 8 -e 8 --model-ranks 2 all
+is "$status $(grep -c '_v' "$scratch/out")" '0 0' '--model all: what the model has'
 perf -n 4 --compare broadcast,scatter+all_gather -r rotate -b 100 -e 100 -t 0.0005 --json
 is $status 0 'alternatives as JSON'
 like "$out" '"format" : "dscomm-perf-compare"' 'alternatives as JSON: format'

@@ -249,6 +249,47 @@ static const char *runs(rank_t *self, dscomm_coll_t coll, dscomm_dtype_t dtype,
 
 #define IS(self, got, want) CHECK(self, !strcmp(got, want))
 
+/* What is refused, with a word of the sentence. The test's backend describes
+ * nothing. */
+static void native_body(rank_t *self)
+{
+    static const struct {
+        int coll, root;
+        size_t count;
+        dscomm_status_t status;
+        const char *word;
+    } rows[] = {
+        {DSCOMM_COLL_ALL_REDUCE, -1, 1, DSCOMM_ERR_UNSUPPORTED,
+         "does not tell how it runs this all_reduce"},
+        {DSCOMM_COLL_ALL_REDUCE, -1, 8192, DSCOMM_ERR_UNSUPPORTED,
+         "an algorithm of the library"},
+        {DSCOMM_COLL_ALL_GATHER_V, -1, 1, DSCOMM_ERR_UNSUPPORTED,
+         "does not tell how it runs this all_gather_v"},
+        {DSCOMM_COLL_REDUCE, 3, 1, DSCOMM_ERR_INVALID, "the ranks are 0 to 2"},
+        {DSCOMM_COLL_ALL_REDUCE, -1, SIZE_MAX / 16, DSCOMM_ERR_INVALID,
+         "cannot be counted"},
+        {DSCOMM_COLL_RECV, -1, 1, DSCOMM_ERR_INVALID, "is no collective"},
+    };
+    dscomm_native_info_t info = {.size = sizeof info, .steps = 7};
+    char bytes[2] = {0};
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const dscomm_status_t status = dscomm_group_native_info(
+            self->world, (dscomm_coll_t)rows[i].coll, bytes, bytes + 1,
+            rows[i].count, DSCOMM_INT8, DSCOMM_SUM, rows[i].root, &info);
+
+        CHECK(self, status == rows[i].status);
+        CHECK(self, strstr(dscomm_last_error(), rows[i].word));
+    }
+    CHECK(self, info.steps == 7);
+    CHECK(self, dscomm_group_native_info(
+                    self->world, DSCOMM_COLL_ALL_REDUCE, bytes, bytes, 1,
+                    DSCOMM_INT8, DSCOMM_SUM, -1, NULL) == DSCOMM_ERR_INVALID);
+    CHECK(self, dscomm_group_native_info(NULL, DSCOMM_COLL_ALL_REDUCE, bytes,
+                                         bytes, 1, DSCOMM_INT8, DSCOMM_SUM, -1,
+                                         &info) == DSCOMM_ERR_INVALID);
+}
+
 static void group_body(rank_t *self)
 {
     const dscomm_coll_t sum = DSCOMM_COLL_ALL_REDUCE;
@@ -352,6 +393,7 @@ int main(void)
     setenv("DSCOMM_ALGORITHM", "all_reduce:8K-:ring,all_gather_v:4097-:linear",
            1);
     ranks_run(3, 10000, group_body, "what a group uses");
+    ranks_run(3, 10000, native_body, "what its backend does not tell");
     test_logged();
     return tap_done();
 }
