@@ -146,8 +146,8 @@ perf -n 2 --compare put,bandwidth -b 64 -e 64 -t 0.0005 --backend shm
 is "$status $(column 10)" '0 0 ' 'puts and messages'
 DSCOMM_ALGORITHM=all_reduce:ring perf -n 2 --compare all_reduce,reduce+broadcast \
     -b 8K -e 8K -t 0.0005 --backend tcp
-is "$(rows | awk '$6 == "all_reduce" { print $12, $13, $14, $15, $16 }' | sort -u)" \
-    '2 8192 8192 28672 ring' 'costs of the algorithm that ran'
+is "$(rows | awk '$6 == "all_reduce" { print $12, $13, $14, $15, $16, $17 }' | sort -u)" \
+    '2 8192 8192 28672 N/A ring' 'costs of the algorithm that ran'
 
 # Pictures
 if "$program" perf -n 1 all_reduce -b 8 -e 8 -i 1 --plot "$scratch/x.png" \

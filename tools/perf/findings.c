@@ -104,15 +104,16 @@ typedef struct {
     const perf_entry_t *fast, *slow;
     const perf_traffic_t *few, *many; /* their costs */
     double ratio; /* the largest of the slow one's time to the fast one's */
+    bool partial; /* the costs that are the reason explain less than half */
 } contest_t;
 
-/* What follows costs that are a reason: whether they are less than half of the
- * difference. */
-static const char *extent(const contest_t *c, double few, double many)
+static const char *const partly =
+    "; that explains only a part of the difference";
+
+/* Whether costs that are a reason explain less than half of the difference. */
+static bool is_partial(const contest_t *c, double few, double many)
 {
-    return !c->many->bound && many / few - 1 < (c->ratio - 1) / 2
-               ? "; that explains only a part of the difference"
-               : "";
+    return !c->many->bound && many / few - 1 < (c->ratio - 1) / 2;
 }
 
 static char *explain_latency(const contest_t *c)
@@ -123,7 +124,8 @@ static char *explain_latency(const contest_t *c)
         return g_strdup_printf(
             "time is latency there, and it takes %g step%s, %s %s%g%s", few,
             few == 1 ? "" : "s", name_at(c->slow),
-            c->many->bound ? "at least " : "", many, extent(c, few, many));
+            c->many->bound ? "at least " : "", many,
+            is_partial(c, few, many) ? partly : "");
     return g_strdup_printf("time is latency there, and the model gives no "
                            "reason, it has %g steps, no fewer than for %s",
                            few, name_at(c->slow));
@@ -136,15 +138,15 @@ static char *multiple(const perf_entry_t *entry, double bytes, bool bound)
                            bytes / (double)entry->row.bytes);
 }
 
-static char *explain_pair(const contest_t *c, const char *what, double few,
+static char *explain_pair(contest_t *c, const char *what, double few,
                           double many, const char *why)
 {
     char *less = multiple(c->fast, few, c->few->bound);
     char *more = multiple(c->slow, many, c->many->bound);
-    char *text =
-        g_strdup_printf("%s %s of the n bytes, with %s %s%s%s", what, less,
-                        name_at(c->slow), more, why, extent(c, few, many));
+    char *text = g_strdup_printf("%s %s of the n bytes, with %s %s%s", what,
+                                 less, name_at(c->slow), more, why);
 
+    c->partial = is_partial(c, few, many);
     g_free(less);
     g_free(more);
     return text;
@@ -160,7 +162,7 @@ static bool has_busy_root(const contest_t *c)
 
 /* The reason in the bytes through memory, if those of each rank are known;
  * NULL: there is none. */
-static char *explain_memory(const contest_t *c, bool crowded)
+static char *explain_memory(contest_t *c, bool crowded)
 {
     if (crowded && c->many->memory > EQUAL * c->few->memory)
         return explain_pair(c,
@@ -175,7 +177,7 @@ static char *explain_memory(const contest_t *c, bool crowded)
 }
 
 /* The reason in the bytes of messages; NULL: there is none. */
-static char *explain_messages(const contest_t *c)
+static char *explain_messages(contest_t *c)
 {
     const perf_operation_t *fast = c->fast->row.operation;
     const perf_operation_t *slow = c->slow->row.operation;
@@ -217,26 +219,22 @@ static bool steps_matter(const series_t *s, guint index, size_t winner,
                (time_of(s, index, loser) - time_of(s, index, winner)) / 2;
 }
 
-/* The reason in the bytes at sizes from to to. */
-static char *explain_bytes(const series_t *s, guint from, guint to,
-                           size_t winner, size_t loser, const contest_t *c)
+/* The steps of both, as "1 step, reduce+broadcast 2"; g_free(). */
+static char *steps_text(const contest_t *c)
 {
-    const bool known = isfinite(c->few->most) && isfinite(c->many->most);
-    char *text =
-        known ? explain_memory(c, at(s, from)->crowded) : explain_messages(c);
-    bool by_steps = !text;
+    return g_strdup_printf("%g step%s, %s %s%g", c->few->steps,
+                           c->few->steps == 1 ? "" : "s", name_at(c->slow),
+                           c->many->bound ? "at least " : "", c->many->steps);
+}
 
-    for (guint i = from; i <= to; i++)
-        by_steps = by_steps && steps_matter(s, i, winner, loser);
+/* Returns why there is a difference for which the bytes give no reason. */
+static char *explain_otherwise(const contest_t *c, const char *steps,
+                               bool by_steps)
+{
     if (by_steps)
-        return g_strdup_printf(
-            "it has no fewer bytes by the model, but takes "
-            "%g step%s, %s %s%g, and most of the difference "
-            "is the time of these",
-            c->few->steps, c->few->steps == 1 ? "" : "s", name_at(c->slow),
-            c->many->bound ? "at least " : "", c->many->steps);
-    if (text)
-        return text;
+        return g_strdup_printf("it has no fewer bytes by the model, but takes "
+                               "%s, which is most of the difference",
+                               steps);
     if (perf_parts(c->slow->row.operation) &&
         !perf_parts(c->fast->row.operation) &&
         c->many->memory * EQUAL >= c->few->memory)
@@ -246,6 +244,31 @@ static char *explain_bytes(const series_t *s, guint from, guint to,
     return g_strdup_printf("the model gives no reason, it has no fewer bytes "
                            "than for %s",
                            name_at(c->slow));
+}
+
+/* The reason in the bytes at sizes from to to, or in steps after all. */
+static char *explain_bytes(const series_t *s, guint from, guint to,
+                           size_t winner, size_t loser, contest_t *c)
+{
+    const bool known = isfinite(c->few->most) && isfinite(c->many->most);
+    char *bytes =
+        known ? explain_memory(c, at(s, from)->crowded) : explain_messages(c);
+    char *steps = steps_text(c), *text;
+    bool by_steps = true;
+
+    for (guint i = from; i <= to; i++)
+        by_steps = by_steps && steps_matter(s, i, winner, loser);
+    if (!bytes)
+        text = explain_otherwise(c, steps, by_steps);
+    else if (c->partial && by_steps)
+        text = g_strdup_printf("%s; it takes %s, which is most of the "
+                               "difference",
+                               bytes, steps);
+    else
+        text = g_strdup_printf("%s%s", bytes, c->partial ? partly : "");
+    g_free(bytes);
+    g_free(steps);
+    return text;
 }
 
 static kind_t kind_of(const series_t *s, guint index, size_t alternative)
@@ -265,11 +288,11 @@ static char *explain(const series_t *s, guint from, guint to, size_t winner,
                      size_t loser, double ratio)
 {
     const perf_entry_t *entries = at(s, from)->entries;
-    const contest_t c = {.fast = &entries[winner],
-                         .slow = &entries[loser],
-                         .few = &entries[winner].costs[s->place],
-                         .many = &entries[loser].costs[s->place],
-                         .ratio = ratio};
+    contest_t c = {.fast = &entries[winner],
+                   .slow = &entries[loser],
+                   .few = &entries[winner].costs[s->place],
+                   .many = &entries[loser].costs[s->place],
+                   .ratio = ratio};
 
     if (c.few->bound)
         return g_strdup_printf("the model has only lower bounds for %s (%s), "
