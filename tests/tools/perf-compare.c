@@ -557,18 +557,19 @@ static void test_shared(void)
     static const char *const sentences[] = {
         "8 B: all_reduce is 2.00 times as fast as reduce+broadcast: time is "
         "latency there, and it takes 1 step, reduce+broadcast 2",
-        "1 KiB: all_reduce is 1.75 times as fast as reduce+broadcast: its "
-        "busiest rank reads and writes 7 n of the n bytes, with "
-        "reduce+broadcast 9 n: its root has more to do than others; it takes "
-        "1 step, reduce+broadcast 2, which is most of the difference",
+        "1 KiB: all_reduce is 1.75 times as fast as reduce+broadcast: the "
+        "busiest rank of each call reads and writes, in all, 7 n of the n "
+        "bytes, with reduce+broadcast 9 n: the others wait for its root; it "
+        "takes 1 step, reduce+broadcast 2, which is most of the difference",
         "2 KiB: all_reduce and reduce+broadcast were measured in too few "
         "batches to compare them: raise -i, or leave it out",
-        "4 KiB: all_reduce is 1.50 times as fast as reduce+broadcast: its "
-        "busiest rank reads and writes 7 n of the n bytes, with "
-        "reduce+broadcast 9 n: its root has more to do than others",
-        "1 MiB: reduce+broadcast is 3.00 times as fast as all_reduce: its "
-        "busiest rank reads and writes 7 n of the n bytes, with all_reduce "
-        "9 n; that explains only a part of the difference",
+        "4 KiB: all_reduce is 1.50 times as fast as reduce+broadcast: the "
+        "busiest rank of each call reads and writes, in all, 7 n of the n "
+        "bytes, with reduce+broadcast 9 n: the others wait for its root",
+        "1 MiB: reduce+broadcast is 3.00 times as fast as all_reduce: the "
+        "busiest rank of each call reads and writes, in all, 7 n of the n "
+        "bytes, with all_reduce 9 n; that explains only a part of the "
+        "difference",
         NULL,
     };
     static const char *const of_all[] = {

@@ -152,8 +152,8 @@ static char *explain_pair(contest_t *c, const char *what, double few,
     return text;
 }
 
-/* Whether the rank with most bytes through memory has clearly more than others:
- * in an operation with a root, that is the root. */
+/* Whether ranks have to wait for a root, because some rank has clearly more
+ * bytes through memory than others. */
 static bool has_busy_root(const contest_t *c)
 {
     return perf_flags(c->slow->row.operation) & PERF_ROOTED &&
@@ -171,8 +171,9 @@ static char *explain_memory(contest_t *c, bool crowded)
                             c->few->memory, c->many->memory, "");
     if (!crowded && c->many->most > EQUAL * c->few->most)
         return explain_pair(
-            c, "its busiest rank reads and writes", c->few->most, c->many->most,
-            has_busy_root(c) ? ": its root has more to do than others" : "");
+            c, "the busiest rank of each call reads and writes, in all,",
+            c->few->most, c->many->most,
+            has_busy_root(c) ? ": the others wait for its root" : "");
     return NULL;
 }
 
