@@ -117,14 +117,23 @@ dscomm_status_t dscomm_priv_receive_deadline(const dscomm_group_t *group,
     return status;
 }
 
-/* OK, or the reason why work cannot be withdrawn. */
-static dscomm_status_t receive_check_work(const dscomm_work_t *work,
-                                          const char *name)
+static dscomm_status_t work_check(const dscomm_work_t *work, const char *name)
 {
     if (!work)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: work is NULL", name);
     if (dscomm_priv_group_forked(work->group))
         return dscomm_priv_group_usable(work->group, name);
+    return DSCOMM_OK;
+}
+
+/* OK, or the reason why work cannot be withdrawn. */
+static dscomm_status_t receive_check_work(const dscomm_work_t *work,
+                                          const char *name)
+{
+    const dscomm_status_t status = work_check(work, name);
+
+    if (status < 0)
+        return status;
     if (!dscomm_priv_receive_is(work))
         return dscomm_fail(DSCOMM_ERR_STATE,
                            "%s on group '%s': the work is no receive; only "
@@ -154,19 +163,39 @@ dscomm_status_t dscomm_work_cancel(dscomm_work_t *work)
     return DSCOMM_OK;
 }
 
+/* Checks the time-out of a work that is no receive. */
+static dscomm_status_t timeout_check(const dscomm_group_t *group,
+                                     const char *name, int timeout_ms)
+{
+    if (timeout_ms > 0 || timeout_ms == DSCOMM_TIMEOUT_DEFAULT)
+        return DSCOMM_OK;
+    return dscomm_priv_invalid(group, name,
+                               "timeout_ms is %d; give milliseconds or "
+                               "DSCOMM_TIMEOUT_DEFAULT for a work that is no "
+                               "receive",
+                               timeout_ms);
+}
+
 dscomm_status_t dscomm_work_set_timeout(dscomm_work_t *work, int timeout_ms)
 {
     const char *name = "dscomm_work_set_timeout";
-    dscomm_status_t status = receive_check_work(work, name);
     int64_t deadline_ns = 0;
+    dscomm_status_t status = work_check(work, name);
 
-    if (status == DSCOMM_OK)
+    if (status < 0)
+        return status;
+    if (dscomm_priv_receive_is(work))
         status = dscomm_priv_receive_deadline(work->group, name, timeout_ms,
                                               &deadline_ns);
+    else
+        status = timeout_check(work->group, name, timeout_ms);
     if (status < 0)
         return status;
     pthread_mutex_lock(&work->group->works.lock);
-    work->call.deadline_ns = deadline_ns;
+    if (dscomm_priv_receive_is(work))
+        work->call.deadline_ns = deadline_ns;
+    else
+        work->timeout_ms = MAX(timeout_ms, 0);
     pthread_mutex_unlock(&work->group->works.lock);
     if (timeout_ms >= 0)
         dscomm_priv_pending_watch(dscomm_priv_clock_after(0, timeout_ms));

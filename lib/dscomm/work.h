@@ -70,11 +70,13 @@ DSCOMM_API void dscomm_work_free(dscomm_work_t *work);
  * cannot withdraw. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_work_cancel(dscomm_work_t *work);
 
-/* Gives a receive that dscomm_irecv() started its own deadline, timeout_ms from
- * now, instead of the group's; see dscomm_recv_within(). After the deadline,
- * the work ends with ERR_TIMEOUT in the next wait, test or turn of a progress
- * thread, and the group goes on. Errors as for dscomm_work_cancel(). MT: group.
- */
+/* Gives a work its own deadline instead of the group's. A receive that
+ * dscomm_irecv() started has it timeout_ms from now; see dscomm_recv_within().
+ * After that, it ends with ERR_TIMEOUT in the next wait, test or turn of a
+ * progress thread, and the group goes on; ERR_UNSUPPORTED if the backend cannot
+ * withdraw. Another work has timeout_ms > 0 in place of the group's time-out:
+ * when that has passed without progress, the group is revoked. Such a deadline
+ * may differ between ranks. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_work_set_timeout(dscomm_work_t *work,
                                                    int timeout_ms);
 

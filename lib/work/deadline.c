@@ -102,9 +102,16 @@ static const char *detail_rest(const dscomm_group_t *group, const char *what,
     return detail + (g_str_has_prefix(detail, begin) ? strlen(begin) : 0);
 }
 
-/* Ends the group because its deadline has passed. 0 if there was progress
+/* Time without progress that is allowed for work. */
+static int work_timeout_ms(const dscomm_work_t *work)
+{
+    return work->timeout_ms ? work->timeout_ms : work->group->timeout_ms;
+}
+
+/* Ends the group because timeout_ms have passed. 0 if there was progress
  * meanwhile. */
-static int work_expire(dscomm_group_t *group, dscomm_work_t *culprit)
+static int work_expire(dscomm_group_t *group, dscomm_work_t *culprit,
+                       int timeout_ms)
 {
     const uint64_t before = group->works.completed;
     char what[128] = "a coalesced call";
@@ -129,7 +136,7 @@ static int work_expire(dscomm_group_t *group, dscomm_work_t *culprit)
     dscomm_backend_failure_detail(
         &failure,
         "%s of group '%s' (rank %d of %d) made no progress for %d ms%s%s", what,
-        group->identity.name, group->rank, group->size, group->timeout_ms,
+        group->identity.name, group->rank, group->size, timeout_ms,
         *failure.detail ? ": " : "", detail_rest(group, what, failure.detail));
     if (culprit && culprit->call.type == CALL_MESSAGE)
         dscomm_backend_failure_follow(group, &failure);
@@ -204,12 +211,13 @@ static void count_wait(dscomm_group_t *group, int64_t now)
         post_early(group);
 }
 
-/* True if the waits and tests of work have together taken as long as the
- * group's deadline, without progress. */
+/* True if the waits and tests of work have together taken as long as its
+ * deadline, without progress on the group. */
 static bool is_overdue(dscomm_work_t *work, int64_t now)
 {
     const dscomm_group_t *group = work->group;
-    const int64_t deadline_ns = dscomm_priv_clock_after(0, group->timeout_ms);
+    const int64_t deadline_ns =
+        dscomm_priv_clock_after(0, work_timeout_ms(work));
 
     if (!work->looked_ns || work->seen != group->works.completed)
         work->waited_ns = 0;
@@ -237,11 +245,11 @@ int dscomm_priv_work_over(dscomm_work_t *work, int64_t now)
         return work->kind->expire(work, now);
     if (!is_overdue(work, now))
         return diagnosis_look(group, work_oldest_part(work));
-    return work_expire(group, work_oldest_part(work));
+    return work_expire(group, work_oldest_part(work), work_timeout_ms(work));
 }
 
 /* Ends receives whose own deadlines have passed. Returns a work that has
- * exceeded the group's deadline, or NULL. */
+ * exceeded its deadline, or NULL. */
 static dscomm_work_t *find_overdue(dscomm_group_t *group, int64_t now)
 {
     dscomm_work_t *overdue = NULL, *work, *next;
@@ -277,7 +285,7 @@ void dscomm_priv_works_expire(dscomm_group_t *group, int64_t now)
     count_wait(group, now);
     overdue = find_overdue(group, now);
     if (overdue)
-        work_expire(group, overdue);
+        work_expire(group, overdue, work_timeout_ms(overdue));
     else
         diagnosis_look(group, first_to_look_at(group));
     group->works.expiring = 0;

@@ -147,6 +147,7 @@ struct dscomm_work {
     /* Time without progress on the group, in ns: of the waits and tests for
      * this work, and of the progress thread; see is_overdue(). */
     int64_t waited_ns, looked_ns; /* looked_ns: the time of the last test */
+    int timeout_ms; /* its own, for which it may wait so; 0: the group's */
     uint64_t seen; /* works.completed at that time */
     dscomm_hook_span_t span;
     uint64_t recorded; /* serial in the flight recorder; 0: none */

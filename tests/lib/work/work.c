@@ -278,6 +278,30 @@ static void polled_in_all_ways(rank_t *self)
         polled(self, how);
 }
 
+/* A collective with a deadline of its own, long before the group's. */
+static void own_deadline(rank_t *self)
+{
+    dscomm_group_t *group = split_all(self, 60000);
+    const double start = now_ms();
+    int32_t in = 1, out = 0;
+    dscomm_work_t *work;
+
+    if (self->rank == 0) {
+        CHECK(self, !sum_one(group, &in, &out, &work));
+        FAILS(self, DSCOMM_ERR_INVALID, "timeout_ms is 0",
+              dscomm_work_set_timeout(work, 0));
+        CHECK(self, !dscomm_work_set_timeout(work, DSCOMM_TIMEOUT_DEFAULT));
+        CHECK(self, !dscomm_work_set_timeout(work, 300));
+        FAILS(self, DSCOMM_ERR_TIMEOUT, " 300 ms", dscomm_work_wait(work, -1));
+        CHECK(self, now_ms() - start > 250);
+        dscomm_work_free(work);
+    }
+    while (dscomm_group_status(group) == DSCOMM_OK && now_ms() - start < 30000)
+        usleep(1000);
+    CHECK(self, dscomm_group_status(group) == DSCOMM_ERR_TIMEOUT);
+    CHECK(self, !dscomm_group_free(group));
+}
+
 /* No rank waits or tests: the progress thread detects that the deadline has
  * passed. */
 static void untested(rank_t *self)
@@ -465,6 +489,7 @@ int main(void)
     ranks_run(2, 10000, expire, "the group's deadline");
     /* for the watchdog, time between two tests counts */
     setenv("DSCOMM_WATCHDOG", "no", 1);
+    ranks_run(2, 60000, own_deadline, "a collective's own deadline");
     ranks_run(1, 10000, polled_in_all_ways, "the deadline of polled works");
     unsetenv("DSCOMM_WATCHDOG");
     ranks_run(2, 10000, not_cancelled, "a backend that cannot cancel");
