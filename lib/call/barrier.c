@@ -251,6 +251,16 @@ static void outcome_set(outcome_t *outcome, end_t end, int rank)
     outcome->named[rank / 64] |= UINT64_C(1) << (rank % 64);
 }
 
+/* For a rank that has got no outcome. What it has received may be that of an
+ * earlier barrier. */
+static void outcome_blame_leader(const dscomm_group_t *group,
+                                 outcome_t *outcome)
+{
+    memset(outcome, 0, outcome_bytes(group));
+    outcome->number = group->life.barriers;
+    outcome_set(outcome, LATE, 0);
+}
+
 /* Returns "ranks 1, 3 of 5"; the caller frees it. */
 static char *outcome_list_ranks(const dscomm_group_t *group,
                                 const outcome_t *outcome)
@@ -264,6 +274,15 @@ static char *outcome_list_ranks(const dscomm_group_t *group,
     g_string_prepend(text, count > 1 ? "ranks " : "rank ");
     g_string_append_printf(text, " of %d", group->size);
     return g_string_free(text, FALSE);
+}
+
+/* Puts the ranks that the barrier's sentence names into ret_ranks. */
+static void outcome_ranks(const dscomm_group_t *group, const outcome_t *outcome,
+                          int *ret_ranks, int *ret_count)
+{
+    for (int rank = 0; rank < group->size; rank++)
+        if (outcome_names(outcome, rank))
+            ret_ranks[(*ret_count)++] = rank;
 }
 
 /* Returns the status of a barrier that has ended, with its sentence. */
@@ -471,11 +490,13 @@ static dscomm_status_t barrier_lead(dscomm_group_t *group, outcome_t *outcome,
 
 /* Rank 0 did not call in time. The answer says that this rank gave up, so rank
  * 0 need not wait for it. */
-static dscomm_status_t barrier_give_up(dscomm_group_t *group, answer_t *answer)
+static dscomm_status_t barrier_give_up(dscomm_group_t *group,
+                                       outcome_t *outcome, answer_t *answer)
 {
     note_t note = {0, answer, sizeof *answer, 0, TAG_ANSWER};
     dscomm_status_t status = note_post_copy(group, &note);
 
+    outcome_blame_leader(group, outcome);
     if (status < 0)
         return barrier_fail(group, status);
     return dscomm_fail(DSCOMM_ERR_TIMEOUT,
@@ -501,7 +522,7 @@ static dscomm_status_t barrier_follow(dscomm_group_t *group, outcome_t *outcome,
     status = note_await(group, &called, deadline);
     dscomm_priv_buffer_drop(group, call);
     if (status == DSCOMM_IN_PROGRESS)
-        return barrier_give_up(group, &answer);
+        return barrier_give_up(group, outcome, &answer);
     if (status < 0)
         return status;
     answer.left_ms = MAX((uint64_t)dscomm_priv_clock_left(deadline), 1);
@@ -509,15 +530,18 @@ static dscomm_status_t barrier_follow(dscomm_group_t *group, outcome_t *outcome,
     if (status < 0)
         return barrier_fail(group, status);
     status = note_await(group, &note, deadline);
-    if (status == DSCOMM_IN_PROGRESS)
-        return dscomm_fail(DSCOMM_ERR_TIMEOUT,
-                           "%s of group '%s': rank 0 of %d came, but did not "
-                           "say within %d ms who is missing",
-                           name, group->identity.name, group->size, timeout_ms);
-    return status;
+    if (status != DSCOMM_IN_PROGRESS)
+        return status;
+    outcome_blame_leader(group, outcome);
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                       "%s of group '%s': rank 0 of %d came, but did not "
+                       "say within %d ms who is missing",
+                       name, group->identity.name, group->size, timeout_ms);
 }
 
-dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group, int timeout_ms)
+/* The ranks that the sentence names go to ret_ranks unless it is NULL. */
+static dscomm_status_t barrier_run(dscomm_group_t *group, int timeout_ms,
+                                   int *ret_ranks, int *ret_count)
 {
     dscomm_status_t status = dscomm_priv_group_ready(group, name);
     outcome_t *outcome;
@@ -545,6 +569,24 @@ dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group, int timeout_ms)
         status = barrier_follow(group, outcome, timeout_ms, deadline);
     if (status == DSCOMM_OK)
         status = outcome_status(group, outcome);
+    if (status < 0 && ret_ranks && outcome->number == group->life.barriers)
+        outcome_ranks(group, outcome, ret_ranks, ret_count);
     dscomm_priv_buffer_drop(group, outcome);
     return status;
+}
+
+dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group, int timeout_ms)
+{
+    return barrier_run(group, timeout_ms, NULL, NULL);
+}
+
+dscomm_status_t dscomm_monitored_barrier_late(dscomm_group_t *group,
+                                              int timeout_ms, int *ret_ranks,
+                                              int *ret_count)
+{
+    if (!ret_ranks || !ret_count)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s_late: %s is NULL", name,
+                           ret_ranks ? "ret_count" : "ret_ranks");
+    *ret_count = 0;
+    return barrier_run(group, timeout_ms, ret_ranks, ret_count);
 }

@@ -166,6 +166,14 @@ DSCOMM_API dscomm_status_t dscomm_barrier(dscomm_group_t *group,
  * group, on all ranks with ERR_MISMATCH. Slower than dscomm_barrier(). */
 DSCOMM_API dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group,
                                                     int timeout_ms);
+/* The same, with the ranks that its sentence names as numbers: if it fails with
+ * ERR_TIMEOUT or ERR_PEER_FAILED, ret_ranks has them in ascending order, and
+ * *ret_count says how many they are; otherwise *ret_count is 0. ret_ranks has
+ * room for all ranks of the group. */
+DSCOMM_API dscomm_status_t dscomm_monitored_barrier_late(dscomm_group_t *group,
+                                                         int timeout_ms,
+                                                         int *ret_ranks,
+                                                         int *ret_count);
 
 /* Byte blobs whose length only their owner has. Blocking. Results are freed
  * with dscomm_blob_free(). */

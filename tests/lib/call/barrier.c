@@ -14,7 +14,22 @@ static void all_come(rank_t *self)
         CHECK(self, !dscomm_monitored_barrier(self->world, -1));
 }
 
-/* Makes one call, and checks that it kept its deadline. */
+/* Makes one call, and checks that it kept its deadline, and that the numbers of
+ * the late ranks are want_count ranks from want on. */
+static dscomm_status_t enter_late(rank_t *self, int timeout_ms, const int *want,
+                                  int want_count)
+{
+    int64_t start = now_ms();
+    int ranks[8], count = -1;
+    dscomm_status_t status =
+        dscomm_monitored_barrier_late(self->world, timeout_ms, ranks, &count);
+
+    CHECK(self, now_ms() - start < timeout_ms + SLACK_MS);
+    CHECK(self, count == want_count &&
+                    !memcmp(ranks, want, (size_t)count * sizeof *want));
+    return status;
+}
+
 static dscomm_status_t enter(rank_t *self, int timeout_ms)
 {
     int64_t start = now_ms();
@@ -37,6 +52,7 @@ static void stay_away(int count)
  * harm, and they learn the outcome at once. */
 static void two_late(rank_t *self)
 {
+    static const int missing[] = {1, 3};
     int late = self->rank == 1 || self->rank == 3;
     int64_t start;
 
@@ -45,7 +61,7 @@ static void two_late(rank_t *self)
         stay_away(3);
     start = now_ms();
     FAILS(self, DSCOMM_ERR_TIMEOUT, "dscomm_monitored_barrier",
-          enter(self, late ? 8000 : 1000));
+          enter_late(self, late ? 8000 : 1000, missing, 2));
     CHECK(self, strstr(dscomm_last_error(), "ranks 1, 3 of 5 did not come"));
     if (late) {
         CHECK(self, strstr(dscomm_last_error(), "this rank came too late"));
@@ -55,7 +71,9 @@ static void two_late(rank_t *self)
     CHECK(self, dscomm_group_status(self->world) == DSCOMM_OK);
     CHECK(self, !dscomm_barrier(self->world, NULL));
     for (int i = 0; i < 3; i++)
-        CHECK(self, !dscomm_monitored_barrier(self->world, 5000));
+        CHECK(self, !enter_late(self, 5000, missing, 0));
+    FAILS(self, DSCOMM_ERR_INVALID, "ret_ranks is NULL",
+          dscomm_monitored_barrier_late(self->world, 5000, NULL, NULL));
 }
 
 /* The other ranks give up, each in time; rank 0 learns that when it calls, so
@@ -63,6 +81,8 @@ static void two_late(rank_t *self)
  * by then, which is no mismatch. */
 static void root_late(rank_t *self)
 {
+    static const int leader = 0;
+
     if (self->rank == 0) {
         stay_away(2);
         usleep(400000);
@@ -73,7 +93,7 @@ static void root_late(rank_t *self)
         CHECK(self, !dscomm_barrier(self->world, NULL));
     } else {
         FAILS(self, DSCOMM_ERR_TIMEOUT, "rank 0 of 3 did not come",
-              enter(self, 50));
+              enter_late(self, 50, &leader, 1));
         given_up++;
         CHECK(self, !dscomm_barrier(self->world, NULL));
     }
