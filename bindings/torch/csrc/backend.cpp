@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backend.hpp"
 
+#include "sparse.hpp"
 #include "tensors.hpp"
+
+#include <algorithm>
 
 namespace dscomm_torch
 {
@@ -126,6 +129,7 @@ Backend::Backend(const c10::intrusive_ptr<c10d::Store> &store, int rank,
       group_(std::make_shared<Group>(store, rank, size, timeout, name)),
       options_(c10::make_intrusive<Options>("dscomm", timeout))
 {
+    options_->group_name = name;
     init();
 }
 
@@ -144,17 +148,31 @@ uint64_t Backend::getSequenceNumberForGroup()
     return sequence_;
 }
 
-Backend::WorkPtr Backend::start(Call call, bool async, const Start &start)
+int Backend::timeout_of(const Manner &manner) const
+{
+    const int timeout =
+        milliseconds(manner.timeout == c10d::kUnsetTimeout ? options_->timeout
+                                                           : manner.timeout);
+    return timeout == dscomm_group_timeout(group_->world()) ? 0 : timeout;
+}
+
+Backend::WorkPtr Backend::start(Call call, const Manner &manner,
+                                const Start &start)
 {
     dscomm_work_t *work = nullptr;
     Turn turn(*group_);
     dscomm_group_t *world = group_->world();
-    // Blocking calls of a transport's own match no call with a work.
-    const bool waits =
-        !async && !coalescing_ && !group_->has(DSCOMM_CAP_SEPARATE_MATCHING);
+    const int timeout = timeout_of(manner);
+    // Blocking calls of a transport's own match no call with a work. They have
+    // the group's time-out.
+    const bool waits = !manner.async && !timeout && !coalescing_ &&
+                       !group_->has(DSCOMM_CAP_SEPARATE_MATCHING);
 
     check(start(world, waits || coalescing_ ? nullptr : &work));
-    sequence_++;
+    if (!c10d::isP2POp(call.type))
+        sequence_++;
+    if (work && timeout)
+        check(dscomm_work_set_timeout(work, timeout));
     if (coalescing_) {
         coalesced_.push_back(std::move(call));
         return nullptr;
@@ -168,33 +186,55 @@ Backend::WorkPtr Backend::broadcast(Tensors &tensors,
 {
     at::Tensor &tensor = only(tensors, "broadcast");
     const int root = static_cast<int>(options.rootRank);
-    Call call{OpType::BROADCAST, "dscomm:broadcast", tensors};
+    Call call{OpType::BROADCAST, "dscomm:broadcast", tensors, tensors};
     const at::Tensor memory = output_of(call, tensor, true);
     const Buffer buffer = moved(memory);
 
     call.buffers = {memory};
-    return start(std::move(call), options.asyncOp,
-                 [=](auto *group, auto **work) {
-                     return dscomm_broadcast(group, buffer.data, buffer.count,
-                                             buffer.dtype, root, work);
-                 });
+    return start(std::move(call), options, [=](auto *group, auto **work) {
+        return dscomm_broadcast(group, buffer.data, buffer.count, buffer.dtype,
+                                root, work);
+    });
 }
 
 Backend::WorkPtr Backend::allreduce(Tensors &tensors,
                                     const c10d::AllreduceOptions &options)
 {
+    if (tensors.size() == 1 && tensors[0].layout() == at::kSparse)
+        return allreduce_sparse(tensors, options);
     at::Tensor &tensor = only(tensors, "all_reduce");
     double factor = 0;
     const dscomm_op_t op = operator_of(options.reduceOp, &factor);
-    Call call{OpType::ALLREDUCE, "dscomm:all_reduce", tensors};
+    Call call{OpType::ALLREDUCE, "dscomm:all_reduce", tensors, tensors};
     const at::Tensor memory = output_of(call, tensor, true);
     const Buffer buffer = reduced(memory, options.reduceOp);
 
     call.buffers = {memory};
-    return start(std::move(call), options.asyncOp,
-                 [=](auto *group, auto **work) {
-                     return all_reduce(group, buffer, op, factor, work);
-                 });
+    return start(std::move(call), options, [=](auto *group, auto **work) {
+        return all_reduce(group, buffer, op, factor, work);
+    });
+}
+
+// Blocking: it is several calls, the later ones of sizes that the first tells.
+Backend::WorkPtr
+Backend::allreduce_sparse(Tensors &tensors,
+                          const c10d::AllreduceOptions &options)
+{
+    TORCH_CHECK(tensors.size() == 1,
+                "dscomm: all_reduce takes one tensor, not ", tensors.size());
+    TORCH_CHECK(options.reduceOp.op_ == c10d::ReduceOp::SUM,
+                "dscomm: all_reduce of a sparse tensor has the operator SUM "
+                "only");
+    TORCH_CHECK(!coalescing_,
+                "dscomm: all_reduce of a sparse tensor cannot be coalesced");
+    Turn turn(*group_);
+
+    tensors[0].copy_(sparse_sum(group_->world(), tensors[0]));
+    sequence_++;
+    return c10::make_intrusive<Work>(
+        group_, nullptr,
+        Call{OpType::_ALLREDUCE_SPARSE, "dscomm:all_reduce", tensors, tensors},
+        rank_, sequence_);
 }
 
 Backend::WorkPtr
@@ -205,16 +245,16 @@ Backend::allreduce_coalesced(Tensors &tensors,
     check_list(tensors, tensors.size(), tensors[0], "all_reduce_coalesced");
     double factor = 0;
     const dscomm_op_t op = operator_of(options.reduceOp, &factor);
-    Call call{OpType::ALLREDUCE_COALESCED, "dscomm:all_reduce", tensors};
+    Call call{OpType::ALLREDUCE_COALESCED, "dscomm:all_reduce", tensors,
+              tensors};
     const at::Tensor memory = flat(tensors, true);
     const Buffer buffer = reduced(memory, options.reduceOp);
 
     call.buffers = {memory};
     call.after = [memory, tensors] { unflat(memory, tensors); };
-    return start(std::move(call), options.asyncOp,
-                 [=](auto *group, auto **work) {
-                     return all_reduce(group, buffer, op, factor, work);
-                 });
+    return start(std::move(call), options, [=](auto *group, auto **work) {
+        return all_reduce(group, buffer, op, factor, work);
+    });
 }
 
 Backend::WorkPtr Backend::reduce(Tensors &tensors,
@@ -224,23 +264,21 @@ Backend::WorkPtr Backend::reduce(Tensors &tensors,
     const int root = static_cast<int>(options.rootRank);
     double factor = 0;
     const dscomm_op_t op = operator_of(options.reduceOp, &factor);
-    Call call{OpType::REDUCE, "dscomm:reduce", tensors};
+    Call call{OpType::REDUCE, "dscomm:reduce", tensors, tensors};
     // The tensors of other ranks than the root stay as they are.
     const at::Tensor memory =
         rank_ == root ? output_of(call, tensor, true) : contiguous(tensor);
     const Buffer buffer = reduced(memory, options.reduceOp);
 
     call.buffers = {memory};
-    return start(
-        std::move(call), options.asyncOp, [=](auto *group, auto **work) {
-            return op == DSCOMM_PREMUL_SUM
-                       ? dscomm_reduce_premul_sum(
-                             group, buffer.data, buffer.data, buffer.count,
-                             buffer.dtype, factor, root, work)
-                       : dscomm_reduce(group, buffer.data, buffer.data,
-                                       buffer.count, buffer.dtype, op, root,
-                                       work);
-        });
+    return start(std::move(call), options, [=](auto *group, auto **work) {
+        return op == DSCOMM_PREMUL_SUM
+                   ? dscomm_reduce_premul_sum(group, buffer.data, buffer.data,
+                                              buffer.count, buffer.dtype,
+                                              factor, root, work)
+                   : dscomm_reduce(group, buffer.data, buffer.data,
+                                   buffer.count, buffer.dtype, op, root, work);
+    });
 }
 
 Backend::WorkPtr Backend::allgather(std::vector<Tensors> &outputs,
@@ -251,28 +289,25 @@ Backend::WorkPtr Backend::allgather(std::vector<Tensors> &outputs,
     TORCH_CHECK(outputs.size() == 1, "dscomm: all_gather takes one list");
     const Tensors &list = outputs[0];
     check_list(list, size_, input, "all_gather");
-    Call call{OpType::ALLGATHER, "dscomm:all_gather", list};
+    Call call{OpType::ALLGATHER, "dscomm:all_gather", inputs, list};
     const at::Tensor from = contiguous(input), to = flat(list, false);
     const Buffer send = moved(from), recv = moved(to);
 
     call.buffers = {from, to};
     call.after = [to, list] { unflat(to, list); };
     if (equal_sizes(list, input.numel()))
-        return start(std::move(call), options.asyncOp,
-                     [=](auto *group, auto **work) {
-                         return dscomm_all_gather(group, send.data, recv.data,
-                                                  send.count, send.dtype, work);
-                     });
+        return start(std::move(call), options, [=](auto *group, auto **work) {
+            return dscomm_all_gather(group, send.data, recv.data, send.count,
+                                     send.dtype, work);
+        });
     add_counts(call, numels(list),
                static_cast<size_t>(recv.count) /
                    std::max<size_t>(to.numel(), 1));
     const size_t *counts = call.counts.data();
-    return start(
-        std::move(call), options.asyncOp, [=, this](auto *group, auto **work) {
-            return dscomm_all_gather_v(group, send.data, send.count, recv.data,
-                                       counts, counts + size_, send.dtype,
-                                       work);
-        });
+    return start(std::move(call), options, [=, this](auto *group, auto **work) {
+        return dscomm_all_gather_v(group, send.data, send.count, recv.data,
+                                   counts, counts + size_, send.dtype, work);
+    });
 }
 
 Backend::WorkPtr Backend::_allgather_base(at::Tensor &output, at::Tensor &input,
@@ -285,17 +320,16 @@ Backend::WorkPtr Backend::_allgather_base(at::Tensor &output, at::Tensor &input,
                 "dscomm: all_gather_into_tensor: the output must have the "
                 "input's type, and ",
                 size_, " times its elements");
-    Call call{OpType::_ALLGATHER_BASE, "dscomm:all_gather", {output}};
+    Call call{OpType::_ALLGATHER_BASE, "dscomm:all_gather", {input}, {output}};
     const at::Tensor from = contiguous(input),
                      to = output_of(call, output, false);
     const Buffer send = moved(from), recv = moved(to);
 
     call.buffers = {from, to};
-    return start(std::move(call), options.asyncOp,
-                 [=](auto *group, auto **work) {
-                     return dscomm_all_gather(group, send.data, recv.data,
-                                              send.count, send.dtype, work);
-                 });
+    return start(std::move(call), options, [=](auto *group, auto **work) {
+        return dscomm_all_gather(group, send.data, recv.data, send.count,
+                                 send.dtype, work);
+    });
 }
 
 Backend::WorkPtr
@@ -313,7 +347,8 @@ Backend::allgather_coalesced(std::vector<Tensors> &outputs, Tensors &inputs,
         for (auto &list : outputs)
             lists[i][0].push_back(list.at(i));
     }
-    return each(inputs.size(),
+    return each({OpType::ALLGATHER_COALESCED, "dscomm:all_gather", inputs},
+                inputs.size(),
                 [&](size_t i) { allgather(lists[i], ones[i], options); });
 }
 
@@ -323,9 +358,10 @@ Backend::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
 {
     TORCH_CHECK(outputs.size() == inputs.size(),
                 "dscomm: there must be as many outputs as inputs");
-    return each(inputs.size(), [&](size_t i) {
-        _allgather_base(outputs[i], inputs[i], options);
-    });
+    return each(
+        {OpType::ALLGATHER_INTO_TENSOR_COALESCED, "dscomm:all_gather", inputs},
+        inputs.size(),
+        [&](size_t i) { _allgather_base(outputs[i], inputs[i], options); });
 }
 
 Backend::WorkPtr Backend::gather(std::vector<Tensors> &outputs, Tensors &inputs,
@@ -335,7 +371,7 @@ Backend::WorkPtr Backend::gather(std::vector<Tensors> &outputs, Tensors &inputs,
     const int root = static_cast<int>(options.rootRank);
     const at::Tensor from = contiguous(input);
     const Buffer send = moved(from);
-    Call call{OpType::GATHER, "dscomm:gather"};
+    Call call{OpType::GATHER, "dscomm:gather", inputs};
     void *recv = nullptr;
 
     call.buffers = {from};
@@ -354,11 +390,10 @@ Backend::WorkPtr Backend::gather(std::vector<Tensors> &outputs, Tensors &inputs,
         TORCH_CHECK(outputs.empty(),
                     "dscomm: gather takes outputs on the root only");
     }
-    return start(std::move(call), options.asyncOp,
-                 [=](auto *group, auto **work) {
-                     return dscomm_gather(group, send.data, recv, send.count,
-                                          send.dtype, root, work);
-                 });
+    return start(std::move(call), options, [=](auto *group, auto **work) {
+        return dscomm_gather(group, send.data, recv, send.count, send.dtype,
+                             root, work);
+    });
 }
 
 Backend::WorkPtr Backend::scatter(Tensors &outputs,
@@ -367,7 +402,7 @@ Backend::WorkPtr Backend::scatter(Tensors &outputs,
 {
     at::Tensor &output = only(outputs, "scatter");
     const int root = static_cast<int>(options.rootRank);
-    Call call{OpType::SCATTER, "dscomm:scatter", outputs};
+    Call call{OpType::SCATTER, "dscomm:scatter", {}, outputs};
     const at::Tensor to = output_of(call, output, false);
     const Buffer recv = moved(to);
     const void *send = nullptr;
@@ -380,16 +415,16 @@ Backend::WorkPtr Backend::scatter(Tensors &outputs,
                     "dscomm: scatter takes tensors of one size");
         const at::Tensor from = flat(inputs[0], true);
         send = from.data_ptr();
+        call.inputs = inputs[0];
         call.buffers.push_back(from);
     } else {
         TORCH_CHECK(inputs.empty(),
                     "dscomm: scatter takes inputs on the root only");
     }
-    return start(std::move(call), options.asyncOp,
-                 [=](auto *group, auto **work) {
-                     return dscomm_scatter(group, send, recv.data, recv.count,
-                                           recv.dtype, root, work);
-                 });
+    return start(std::move(call), options, [=](auto *group, auto **work) {
+        return dscomm_scatter(group, send, recv.data, recv.count, recv.dtype,
+                              root, work);
+    });
 }
 
 Backend::WorkPtr
@@ -404,7 +439,8 @@ Backend::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
                 "rank's input");
     double factor = 0;
     const dscomm_op_t op = operator_of(options.reduceOp, &factor);
-    Call call{OpType::REDUCE_SCATTER, "dscomm:reduce_scatter", outputs};
+    Call call{OpType::REDUCE_SCATTER, "dscomm:reduce_scatter", inputs[0],
+              outputs};
     const at::Tensor from = flat(inputs[0], true),
                      to = output_of(call, output, false);
     const Buffer send = reduced(from, options.reduceOp),
@@ -412,21 +448,18 @@ Backend::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
 
     call.buffers = {from, to};
     if (equal_sizes(inputs[0], output.numel()))
-        return start(std::move(call), options.asyncOp,
-                     [=](auto *group, auto **work) {
-                         return reduce_scatter_equal(group, send, recv, op,
-                                                     factor, work);
-                     });
+        return start(std::move(call), options, [=](auto *group, auto **work) {
+            return reduce_scatter_equal(group, send, recv, op, factor, work);
+        });
     TORCH_CHECK(op != DSCOMM_PREMUL_SUM,
                 "dscomm: reduce_scatter with PREMUL_SUM takes equal sizes");
     add_counts(call, numels(inputs[0]),
                send.count / std::max<size_t>(from.numel(), 1));
     const size_t *counts = call.counts.data();
-    return start(
-        std::move(call), options.asyncOp, [=](auto *group, auto **work) {
-            return dscomm_reduce_scatter_v(group, send.data, recv.data, counts,
-                                           recv.dtype, op, work);
-        });
+    return start(std::move(call), options, [=](auto *group, auto **work) {
+        return dscomm_reduce_scatter_v(group, send.data, recv.data, counts,
+                                       recv.dtype, op, work);
+    });
 }
 
 Backend::WorkPtr
@@ -442,17 +475,19 @@ Backend::_reduce_scatter_base(at::Tensor &output, at::Tensor &input,
                 size_, " times its elements");
     double factor = 0;
     const dscomm_op_t op = operator_of(options.reduceOp, &factor);
-    Call call{OpType::_REDUCE_SCATTER_BASE, "dscomm:reduce_scatter", {output}};
+    Call call{OpType::_REDUCE_SCATTER_BASE,
+              "dscomm:reduce_scatter",
+              {input},
+              {output}};
     const at::Tensor from = contiguous(input),
                      to = output_of(call, output, false);
     const Buffer send = reduced(from, options.reduceOp),
                  recv = reduced(to, options.reduceOp);
 
     call.buffers = {from, to};
-    return start(
-        std::move(call), options.asyncOp, [=](auto *group, auto **work) {
-            return reduce_scatter_equal(group, send, recv, op, factor, work);
-        });
+    return start(std::move(call), options, [=](auto *group, auto **work) {
+        return reduce_scatter_equal(group, send, recv, op, factor, work);
+    });
 }
 
 Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(
@@ -461,9 +496,11 @@ Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(
 {
     TORCH_CHECK(outputs.size() == inputs.size(),
                 "dscomm: there must be as many outputs as inputs");
-    return each(inputs.size(), [&](size_t i) {
-        _reduce_scatter_base(outputs[i], inputs[i], options);
-    });
+    return each({OpType::REDUCE_SCATTER_TENSOR_COALESCED,
+                 "dscomm:reduce_scatter", inputs},
+                inputs.size(), [&](size_t i) {
+                    _reduce_scatter_base(outputs[i], inputs[i], options);
+                });
 }
 
 Backend::WorkPtr Backend::alltoall_base(at::Tensor &output, at::Tensor &input,
@@ -475,7 +512,7 @@ Backend::WorkPtr Backend::alltoall_base(at::Tensor &output, at::Tensor &input,
     check_tensor(input, "all_to_all_single");
     TORCH_CHECK(output.scalar_type() == input.scalar_type(),
                 "dscomm: all_to_all_single takes tensors of one type");
-    Call call{OpType::ALLTOALL_BASE, "dscomm:all_to_all", {output}};
+    Call call{OpType::ALLTOALL_BASE, "dscomm:all_to_all", {input}, {output}};
     const at::Tensor from = contiguous(input),
                      to = output_of(call, output, false);
     const Buffer send = moved(from), recv = moved(to);
@@ -489,24 +526,22 @@ Backend::WorkPtr Backend::alltoall_base(at::Tensor &output, at::Tensor &input,
         TORCH_CHECK(input.numel() == output.numel(),
                     "dscomm: all_to_all_single: input and output must have one "
                     "size");
-        return start(std::move(call), options.asyncOp,
-                     [=, this](auto *group, auto **work) {
-                         return dscomm_all_to_all(group, send.data, recv.data,
-                                                  send.count / size_,
-                                                  send.dtype, work);
-                     });
+        return start(
+            std::move(call), options, [=, this](auto *group, auto **work) {
+                return dscomm_all_to_all(group, send.data, recv.data,
+                                         send.count / size_, send.dtype, work);
+            });
     }
     add_counts(call, in, std::max<size_t>(unit, 1));
     add_counts(
         call, out,
         std::max<size_t>(recv.count / std::max<size_t>(to.numel(), 1), 1));
     const size_t *counts = call.counts.data();
-    return start(
-        std::move(call), options.asyncOp, [=, this](auto *group, auto **work) {
-            return dscomm_all_to_all_v(group, send.data, counts, counts + size_,
-                                       recv.data, counts + 2 * size_,
-                                       counts + 3 * size_, send.dtype, work);
-        });
+    return start(std::move(call), options, [=, this](auto *group, auto **work) {
+        return dscomm_all_to_all_v(group, send.data, counts, counts + size_,
+                                   recv.data, counts + 2 * size_,
+                                   counts + 3 * size_, send.dtype, work);
+    });
 }
 
 Backend::WorkPtr Backend::alltoall(Tensors &outputs, Tensors &inputs,
@@ -518,7 +553,7 @@ Backend::WorkPtr Backend::alltoall(Tensors &outputs, Tensors &inputs,
     check_list(outputs, size_, inputs[0], "all_to_all");
     at::Tensor from = flat(inputs, true), to = flat(outputs, false);
     const Tensors list = outputs;
-    Call call{OpType::ALLTOALL, "dscomm:all_to_all", list};
+    Call call{OpType::ALLTOALL, "dscomm:all_to_all", inputs, list};
     const Buffer send = moved(from), recv = moved(to);
 
     call.buffers = {from, to};
@@ -529,22 +564,21 @@ Backend::WorkPtr Backend::alltoall(Tensors &outputs, Tensors &inputs,
     add_counts(call, numels(inputs), unit);
     add_counts(call, numels(outputs), unit);
     const size_t *counts = call.counts.data();
-    return start(
-        std::move(call), options.asyncOp, [=, this](auto *group, auto **work) {
-            return dscomm_all_to_all_v(group, send.data, counts, counts + size_,
-                                       recv.data, counts + 2 * size_,
-                                       counts + 3 * size_, send.dtype, work);
-        });
+    return start(std::move(call), options, [=, this](auto *group, auto **work) {
+        return dscomm_all_to_all_v(group, send.data, counts, counts + size_,
+                                   recv.data, counts + 2 * size_,
+                                   counts + 3 * size_, send.dtype, work);
+    });
 }
 
 Backend::WorkPtr Backend::send(Tensors &tensors, int dest, int tag)
 {
     const at::Tensor from = contiguous(only(tensors, "send"));
     const Buffer buffer = moved(from);
-    Call call{OpType::SEND, "dscomm:send"};
+    Call call{OpType::SEND, "dscomm:send", tensors};
 
     call.buffers = {from};
-    return start(std::move(call), true, [=](auto *group, auto **work) {
+    return start(std::move(call), {}, [=](auto *group, auto **work) {
         return dscomm_isend(group, buffer.data, buffer.count, buffer.dtype,
                             dest, tag, work);
     });
@@ -553,14 +587,14 @@ Backend::WorkPtr Backend::send(Tensors &tensors, int dest, int tag)
 Backend::WorkPtr Backend::recv(Tensors &tensors, int source, int tag)
 {
     at::Tensor &tensor = only(tensors, "recv");
-    Call call{source == DSCOMM_ANY_SOURCE ? OpType::RECVANYSOURCE
-                                          : OpType::RECV,
-              "dscomm:recv", tensors};
+    const bool any = source == DSCOMM_ANY_SOURCE;
+    Call call{any ? OpType::RECVANYSOURCE : OpType::RECV,
+              any ? "dscomm:recvAnySource" : "dscomm:recv", tensors, tensors};
     const at::Tensor to = output_of(call, tensor, false);
     const Buffer buffer = moved(to);
 
     call.buffers = {to};
-    return start(std::move(call), true, [=](auto *group, auto **work) {
+    return start(std::move(call), {}, [=](auto *group, auto **work) {
         return dscomm_irecv(group, buffer.data, buffer.count, buffer.dtype,
                             source, tag, work);
     });
@@ -574,18 +608,51 @@ Backend::WorkPtr Backend::recvAnysource(Tensors &tensors, int tag)
 Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions &options)
 {
     return start(
-        Call{OpType::BARRIER, "dscomm:barrier"}, options.asyncOp,
+        Call{OpType::BARRIER, "dscomm:barrier"}, options,
         [](auto *group, auto **work) { return dscomm_barrier(group, work); });
 }
 
-void Backend::monitoredBarrier(const c10d::BarrierOptions &options, bool)
+// What torch's programs look for in the sentence of a failed barrier.
+std::string Backend::barrier_text(const std::vector<int> &late, bool all,
+                                  int64_t timeout) const
+{
+    const int first = late.empty() ? 0 : late[0];
+    std::string list = std::to_string(first);
+
+    if (rank_ != 0)
+        return c10::str("Rank ", rank_,
+                        " successfully reached monitoredBarrier,"
+                        " but received errors while waiting for send/recv from "
+                        "rank 0");
+    if (first == 0)
+        return c10::str("Rank 0 timed out in monitoredBarrier after ", timeout,
+                        " ms");
+    for (size_t i = 1; all && i < late.size(); i++)
+        list += c10::str(", ", late[i]);
+    return c10::str(all ? "Ranks " : "Rank ", list,
+                    " failed to pass monitoredBarrier in ", timeout, " ms");
+}
+
+void Backend::monitoredBarrier(const c10d::BarrierOptions &options, bool all)
 {
     const auto timeout = options.timeout == c10d::kUnsetTimeout
                              ? options_->timeout
                              : options.timeout;
+    std::vector<int> late(size_);
+    int count = 0;
     Turn turn(*group_);
 
-    check(dscomm_monitored_barrier(group_->world(), milliseconds(timeout)));
+    TORCH_CHECK_WITH(DistBackendError, timeout.count() > 0,
+                     "dscomm: ", barrier_text({}, all, timeout.count()));
+    const dscomm_status_t status = dscomm_monitored_barrier_late(
+        group_->world(), milliseconds(timeout), late.data(), &count);
+    late.resize(count);
+    TORCH_CHECK_WITH(DistBackendError,
+                     status >= 0 ||
+                         (late.empty() && status != DSCOMM_ERR_TIMEOUT),
+                     "dscomm: ", barrier_text(late, all, timeout.count()), ": ",
+                     dscomm_last_error());
+    check(status);
 }
 
 void Backend::startCoalescing()
@@ -596,7 +663,7 @@ void Backend::startCoalescing()
     coalescing_ = true;
 }
 
-Backend::WorkPtr Backend::each(size_t count,
+Backend::WorkPtr Backend::each(Call whole, size_t count,
                                const std::function<void(size_t)> &call)
 {
     if (coalescing_) {
@@ -612,15 +679,19 @@ Backend::WorkPtr Backend::each(size_t count,
         endCoalescing();
         throw;
     }
-    return endCoalescing();
+    return end_coalescing(std::move(whole));
 }
 
 Backend::WorkPtr Backend::endCoalescing()
 {
+    return end_coalescing({OpType::COALESCED, "dscomm:coalesced"});
+}
+
+Backend::WorkPtr Backend::end_coalescing(Call whole)
+{
     dscomm_work_t *work = nullptr;
     Turn turn(*group_);
     std::vector<Call> calls = std::move(coalesced_);
-    Call whole{OpType::COALESCED, "dscomm:coalesced"};
 
     coalesced_.clear();
     coalescing_ = false;
@@ -628,6 +699,8 @@ Backend::WorkPtr Backend::endCoalescing()
         whole.outputs.insert(whole.outputs.end(), call.outputs.begin(),
                              call.outputs.end());
     check(dscomm_coalesce_end(group_->world(), &work));
+    if (const int timeout = timeout_of({}))
+        check(dscomm_work_set_timeout(work, timeout));
     // The calls' buffers and arrays live in the function.
     whole.after = [calls = std::move(calls)] {
         for (const Call &call : calls)
@@ -636,6 +709,28 @@ Backend::WorkPtr Backend::endCoalescing()
     };
     return c10::make_intrusive<Work>(group_, work, std::move(whole), rank_,
                                      sequence_);
+}
+
+c10::intrusive_ptr<c10d::Backend>
+Backend::split(const c10::intrusive_ptr<c10d::Store> &store,
+               const std::vector<int> &ranks,
+               const c10::intrusive_ptr<Options> &options)
+{
+    const auto place = std::find(ranks.begin(), ranks.end(), rank_);
+
+    if (place == ranks.end())
+        return nullptr;
+    return merge(store, options, static_cast<int>(place - ranks.begin()),
+                 static_cast<int>(ranks.size()));
+}
+
+c10::intrusive_ptr<c10d::Backend>
+Backend::merge(const c10::intrusive_ptr<c10d::Store> &store,
+               const c10::intrusive_ptr<Options> &options, const int &rank,
+               const int &size)
+{
+    return c10::make_intrusive<Backend>(store->clone(), rank, size,
+                                        options->timeout, options->group_name);
 }
 
 c10d::ErrorType Backend::getError()

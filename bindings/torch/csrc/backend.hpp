@@ -36,6 +36,9 @@ class Backend final : public c10d::Backend
                       const c10d::BroadcastOptions &options) override;
     WorkPtr allreduce(Tensors &tensors,
                       const c10d::AllreduceOptions &options) override;
+    // Of sparse COO tensors, by SUM.
+    WorkPtr allreduce_sparse(Tensors &tensors,
+                             const c10d::AllreduceOptions &options) override;
     WorkPtr allreduce_coalesced(
         Tensors &tensors,
         const c10d::AllreduceCoalescedOptions &options) override;
@@ -73,7 +76,7 @@ class Backend final : public c10d::Backend
     WorkPtr recvAnysource(Tensors &tensors, int tag) override;
     WorkPtr barrier(const c10d::BarrierOptions &options) override;
     void monitoredBarrier(const c10d::BarrierOptions &options,
-                          bool wait_all) override;
+                          bool all) override;
 
     bool supportsCoalescing() const override
     {
@@ -81,6 +84,19 @@ class Backend final : public c10d::Backend
     }
     void startCoalescing() override;
     WorkPtr endCoalescing() override;
+
+    bool supportsSplitting() const override
+    {
+        return true;
+    }
+    c10::intrusive_ptr<c10d::Backend>
+    split(const c10::intrusive_ptr<c10d::Store> &store,
+          const std::vector<int> &ranks,
+          const c10::intrusive_ptr<Options> &options) override;
+    c10::intrusive_ptr<c10d::Backend>
+    merge(const c10::intrusive_ptr<c10d::Store> &store,
+          const c10::intrusive_ptr<Options> &options, const int &rank,
+          const int &size) override;
 
     c10d::ErrorType getError() override;
     void abort() override;
@@ -91,10 +107,29 @@ class Backend final : public c10d::Backend
     using Start =
         std::function<dscomm_status_t(dscomm_group_t *, dscomm_work_t **)>;
 
+    // What the options of all calls have in common.
+    struct Manner {
+        Manner() = default;
+        template <typename CallOptions>
+        Manner(const CallOptions &options)
+            : async(options.asyncOp), timeout(options.timeout)
+        {
+        }
+
+        bool async = true;
+        std::chrono::milliseconds timeout = c10d::kUnsetTimeout;
+    };
+
     // Starts a call, or carries it out if the program would wait for it anyway.
-    WorkPtr start(Call call, bool async, const Start &start);
-    // Makes count calls one work.
-    WorkPtr each(size_t count, const std::function<void(size_t)> &call);
+    WorkPtr start(Call call, const Manner &manner, const Start &start);
+    // A call's time-out in ms; 0: that of dscomm's group.
+    int timeout_of(const Manner &manner) const;
+    // Makes count calls one work, which is described by whole.
+    WorkPtr each(Call whole, size_t count,
+                 const std::function<void(size_t)> &call);
+    WorkPtr end_coalescing(Call whole);
+    std::string barrier_text(const std::vector<int> &late, bool all,
+                             int64_t timeout) const;
 
     std::shared_ptr<Group> group_;
     c10::intrusive_ptr<Options> options_;

@@ -6,15 +6,25 @@
 #include <chrono>
 #include <climits>
 #include <dscomm/dscomm.h>
+#include <string>
 
 namespace dscomm_torch
 {
+
+// The sentence of this thread's last failure. That of a time-out has the word
+// which programs look for in torch's exceptions.
+inline std::string sentence_of(dscomm_status_t status)
+{
+    const std::string sentence = dscomm_last_error();
+    return status == DSCOMM_ERR_TIMEOUT ? "the timeout has passed: " + sentence
+                                        : sentence;
+}
 
 // Throws DistBackendError with dscomm's sentence if a call has failed.
 inline void check(dscomm_status_t status)
 {
     TORCH_CHECK_WITH(DistBackendError, status >= 0,
-                     "dscomm: ", dscomm_last_error());
+                     "dscomm: ", sentence_of(status));
 }
 
 // A time for dscomm, at least 1 ms and at most what an int has.

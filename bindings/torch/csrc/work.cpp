@@ -28,7 +28,7 @@ std::exception_ptr exception_of(const std::string &sentence)
 Work::Work(std::shared_ptr<Group> group, dscomm_work_t *work, Call call,
            int rank, uint64_t sequence)
     : c10d::Work(rank, call.type, call.title,
-                 std::optional<std::vector<at::Tensor>>(call.outputs)),
+                 std::optional<std::vector<at::Tensor>>(call.inputs)),
       group_(std::move(group)), work_(work), call_(std::move(call)),
       sequence_(sequence)
 {
@@ -54,7 +54,7 @@ void Work::end(dscomm_status_t status)
     std::exception_ptr failure;
 
     if (status < 0) {
-        failure = exception_of(dscomm_last_error());
+        failure = exception_of(sentence_of(status));
     } else {
         if (c10d::isP2POp(call_.type) && call_.type != c10d::OpType::SEND)
             dscomm_work_received(work_, &source_, nullptr, nullptr);

@@ -14,6 +14,7 @@ namespace dscomm_torch
 struct Call {
     c10d::OpType type = c10d::OpType::UNKNOWN;
     const char *title = nullptr; // for torch's profiler
+    std::vector<at::Tensor> inputs; // as the user gave them, for the profiler
     std::vector<at::Tensor> outputs; // results, as the user gave them
     std::vector<at::Tensor> buffers; // memory that dscomm reads and writes
     std::vector<size_t> counts; // arrays of _v calls
