@@ -27,11 +27,24 @@ MODULE = "torch.testing._internal.distributed.distributed_test"
 LIMIT_SECONDS = 150
 
 
+class Name(str):
+    """A backend's name for tests that choose their code by it: also equal to `like`."""
+
+    like = ""
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        return str.__eq__(self, other) or self.like == other
+
+    def __ne__(self, other):
+        return not self == other
+
+
 def prepare(backend: str, like: str, ranks: int):
     """Return the class of the tests, with those that the backend `like` runs.
 
     The tests' decorators compare names of backends when the class is made; what runs
-    in the tests takes the name from the module later."""
+    in the tests takes the name from the module later, and may compare it as well."""
     os.environ.update(
         BACKEND=like,
         WORLD_SIZE=str(ranks),
@@ -57,7 +70,9 @@ def prepare(backend: str, like: str, ranks: int):
         module.SEND_RECV_PROFILING_SUPPORTED_BACKENDS,
     ):
         names.append(backend)
-    module.BACKEND = os.environ["BACKEND"] = backend
+    os.environ["BACKEND"] = backend
+    Name.like = like
+    module.BACKEND = Name(backend)
 
     class Suite(module.TestDistBackend, module.DistributedTest._DistTestBase):
         def setUp(self):

@@ -40,11 +40,14 @@ void Group::leave()
     Turn turn(*this);
     dscomm_group_t *world = std::exchange(world_, nullptr);
     dscomm_store_t *store = std::exchange(store_, nullptr);
+    // A failure that has ended the group before is the result of other calls.
+    const bool ended = world && dscomm_group_status(world) < 0;
     const dscomm_status_t status = world ? dscomm_finalize(world) : DSCOMM_OK;
     const std::string sentence = status < 0 ? dscomm_last_error() : "";
 
     dscomm_store_close(store);
-    TORCH_CHECK_WITH(DistBackendError, status >= 0, "dscomm: ", sentence);
+    TORCH_CHECK_WITH(DistBackendError, status >= 0 || ended,
+                     "dscomm: ", sentence);
 }
 
 void Group::abort(const std::string &reason)

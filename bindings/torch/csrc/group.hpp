@@ -23,7 +23,8 @@ class Group
     Group(const Group &) = delete;
     Group &operator=(const Group &) = delete;
 
-    // Leaves the ranks; collective. Later calls throw.
+    // Leaves the ranks; collective, unless the group has ended. Later calls
+    // throw.
     void leave();
     // Ends the group on all ranks, from any thread.
     void abort(const std::string &reason);
