@@ -7,6 +7,7 @@ import datetime
 import os
 import sys
 import threading
+import time
 import traceback
 
 import torch
@@ -230,6 +231,62 @@ def groups(rank, size):
 
 
 @check
+def sparse(rank, size):
+    tensor = torch.sparse_coo_tensor([[rank, 5, 5]], torch.tensor([1.0, 2.0, 3.0j]), (6,))
+    dist.all_reduce(tensor)
+    want = torch.ones(6, dtype=torch.complex64)
+    want[size:5] = 0
+    want[5] = size * (2 + 3j)
+    assert torch.equal(tensor.to_dense(), want), tensor
+
+
+@check
+def split(rank, size):
+    group = dist.split_group(split_ranks=[[0], list(range(1, size))] if size > 1 else [[0]])
+    tensor = torch.tensor([float(rank)])
+    dist.all_reduce(tensor, group=group)
+    assert tensor.item() == (rank and size * (size - 1) / 2)
+
+
+@check
+def own_timeout(rank, size):
+    """A call keeps its own time-out, and names who is late; then the group has ended."""
+    if size == 1:
+        return
+    group = dist.new_group()
+    if rank == 0:
+        begin = time.monotonic()
+        try:
+            dist.barrier(group, timeout=datetime.timedelta(seconds=0.5))
+        except dist.DistBackendError as error:
+            assert "rank 1" in str(error) and " timeout " in str(error), error
+        else:
+            raise AssertionError("barrier() has ended without the others")
+        assert 0.4 < time.monotonic() - begin < 30
+    dist.barrier()
+
+
+@check
+def late_ranks(rank, size):
+    """monitored_barrier() names the ranks that are missing as torch's programs expect."""
+    if size == 1:
+        return
+    group = dist.new_group()
+    if rank == 0:
+        for every, text in (
+            (False, "Rank 1 failed to pass monitoredBarrier in 300 ms"),
+            (True, "Ranks " + ", ".join(map(str, range(1, size))) + " failed to pass"),
+        ):
+            try:
+                dist.monitored_barrier(group, datetime.timedelta(seconds=0.3), every)
+            except RuntimeError as error:
+                assert text in str(error), error
+            else:
+                raise AssertionError("the barrier has passed")
+    dist.barrier()
+
+
+@check
 def refusals(rank, size):
     def refuses(function, text):
         try:
@@ -244,7 +301,10 @@ def refusals(rank, size):
         lambda: dist.all_gather_into_tensor(torch.zeros(1), torch.zeros(2)),
         "times its elements",
     )
-    refuses(lambda: dist.all_reduce(torch.ones(2).to_sparse()), "takes dense tensors only")
+    refuses(lambda: dist.broadcast(torch.ones(2).to_sparse(), 0), "takes dense tensors only")
+    refuses(
+        lambda: dist.all_reduce(torch.ones(2).to_sparse(), op=dist.ReduceOp.MAX), "SUM only"
+    )
     tensor = torch.ones(2)
     dist.all_reduce(tensor)
     assert tensor.tolist() == [size, size]
