@@ -7,9 +7,18 @@ Installed beside torch, it is registered when torch is imported:
 """
 
 import os
+import warnings
 
-import torch  # noqa: F401, before the extension that links it
-import torch.distributed as dist
+
+def _autoload():
+    """Entry point of the group torch.backends. This module's import registers.
+
+    Torch calls it when torch is imported, perhaps by the next line.
+    """
+
+
+import torch  # noqa: E402, F401, before the extension that links it
+import torch.distributed as dist  # noqa: E402
 
 
 def _create(options, _more=None):
@@ -40,15 +49,8 @@ def init_from_mpi(backend="dscomm", **options):
     dist.init_process_group(backend, **options)
 
 
-
-def _autoload():
-    """Entry point of the group torch.backends; nothing here may break torch."""
-    try:
-        register()
-    except Exception as error:
-        import warnings
-
-        warnings.warn(f"dscomm is not registered: {error}")
-
-
-register()
+# Torch may be importing this module, and must not fail by it.
+try:
+    register()
+except Exception as error:
+    warnings.warn(f"dscomm is not registered: {error}")
