@@ -119,6 +119,12 @@ def gathered(rank, size):
     outputs = [torch.zeros(r + 1) for r in range(size)]
     dist.all_gather(outputs, ramp(rank + 1, torch.float32, rank))
     assert all(torch.equal(out, ramp(r + 1, torch.float32, r)) for r, out in enumerate(outputs))
+    # An input that is an output: this rank's own, and another's.
+    for own in (rank, (rank + 1) % size):
+        outputs = list(torch.zeros(size, 4).unbind())
+        outputs[own].copy_(ramp(4, torch.float32, rank))
+        dist.all_gather(outputs, outputs[own])
+        assert all(torch.equal(out, ramp(4, torch.float32, r)) for r, out in enumerate(outputs))
     objects = [None] * size
     dist.all_gather_object(objects, {"rank": rank, "text": "x" * rank})
     assert objects == [{"rank": r, "text": "x" * r} for r in range(size)]

@@ -71,6 +71,38 @@ std::vector<int64_t> numels(const std::vector<at::Tensor> &tensors)
     return counts;
 }
 
+// The buffer of a _v call that receives into a list of tensors: their own
+// memory, or a flat tensor that is copied to them, if so wanted or necessary.
+// Adds counts and displacements to the call.
+void *receive_list(Call &call, const std::vector<at::Tensor> &list, bool copy)
+{
+    std::vector<size_t> displacements;
+    void *first = copy ? nullptr : first_of(list, &displacements);
+
+    add_counts(call, numels(list), units_of(list[0]));
+    if (first) {
+        std::copy(displacements.begin(), displacements.end(),
+                  call.counts.end() - list.size());
+        return first;
+    }
+    const at::Tensor to = flat(list, false);
+    call.buffers.push_back(to);
+    call.after = [to, list] { unflat(to, list); };
+    return to.data_ptr();
+}
+
+// Whether other shares memory with a tensor of the list, unless it is number
+// own itself.
+bool overlap_any(const std::vector<at::Tensor> &list, const at::Tensor &other,
+                 int own)
+{
+    for (size_t i = 0; i < list.size(); i++)
+        if (overlap(list[i], other) && (static_cast<int>(i) != own ||
+                                        list[i].data_ptr() != other.data_ptr()))
+            return true;
+    return false;
+}
+
 // Elements of a row of the first dimension, and how many rows each rank has.
 std::vector<int64_t> splits_of(const at::Tensor &tensor,
                                const std::vector<int64_t> &sizes, int ranks,
@@ -290,23 +322,15 @@ Backend::WorkPtr Backend::allgather(std::vector<Tensors> &outputs,
     const Tensors &list = outputs[0];
     check_list(list, size_, input, "all_gather");
     Call call{OpType::ALLGATHER, "dscomm:all_gather", inputs, list};
-    const at::Tensor from = contiguous(input), to = flat(list, false);
-    const Buffer send = moved(from), recv = moved(to);
+    const at::Tensor from = contiguous(input);
+    const Buffer send = moved(from);
 
-    call.buffers = {from, to};
-    call.after = [to, list] { unflat(to, list); };
-    if (equal_sizes(list, input.numel()))
-        return start(std::move(call), options, [=](auto *group, auto **work) {
-            return dscomm_all_gather(group, send.data, recv.data, send.count,
-                                     send.dtype, work);
-        });
-    add_counts(call, numels(list),
-               static_cast<size_t>(recv.count) /
-                   std::max<size_t>(to.numel(), 1));
+    call.buffers = {from};
+    void *recv = receive_list(call, list, overlap_any(list, from, rank_));
     const size_t *counts = call.counts.data();
     return start(std::move(call), options, [=, this](auto *group, auto **work) {
-        return dscomm_all_gather_v(group, send.data, send.count, recv.data,
-                                   counts, counts + size_, send.dtype, work);
+        return dscomm_all_gather_v(group, send.data, send.count, recv, counts,
+                                   counts + size_, send.dtype, work);
     });
 }
 
@@ -551,23 +575,19 @@ Backend::WorkPtr Backend::alltoall(Tensors &outputs, Tensors &inputs,
                 "dscomm: all_to_all takes a tensor for each rank");
     check_list(inputs, size_, inputs[0], "all_to_all");
     check_list(outputs, size_, inputs[0], "all_to_all");
-    at::Tensor from = flat(inputs, true), to = flat(outputs, false);
+    const at::Tensor from = flat(inputs, true);
     const Tensors list = outputs;
     Call call{OpType::ALLTOALL, "dscomm:all_to_all", inputs, list};
-    const Buffer send = moved(from), recv = moved(to);
+    const Buffer send = moved(from);
 
-    call.buffers = {from, to};
-    call.after = [to, list] { unflat(to, list); };
-    const size_t unit = from.numel() ? send.count / from.numel()
-                        : to.numel() ? recv.count / to.numel()
-                                     : 1;
-    add_counts(call, numels(inputs), unit);
-    add_counts(call, numels(outputs), unit);
+    call.buffers = {from};
+    add_counts(call, numels(inputs), units_of(from));
+    void *recv = receive_list(call, list, false);
     const size_t *counts = call.counts.data();
     return start(std::move(call), options, [=, this](auto *group, auto **work) {
         return dscomm_all_to_all_v(group, send.data, counts, counts + size_,
-                                   recv.data, counts + 2 * size_,
-                                   counts + 3 * size_, send.dtype, work);
+                                   recv, counts + 2 * size_, counts + 3 * size_,
+                                   send.dtype, work);
     });
 }
 

@@ -3,6 +3,7 @@
 
 #include "error.hpp"
 
+#include <algorithm>
 #include <optional>
 
 namespace dscomm_torch
@@ -121,6 +122,40 @@ dscomm_op_t operator_of(const c10d::ReduceOp &op, double *ret_factor)
                       ? more->tensor_factor.item<double>()
                       : more->double_factor;
     return DSCOMM_PREMUL_SUM;
+}
+
+size_t units_of(const at::Tensor &tensor)
+{
+    return dtype_of(tensor.scalar_type()) ? 1 : tensor.element_size();
+}
+
+bool overlap(const at::Tensor &a, const at::Tensor &b)
+{
+    const auto first = reinterpret_cast<uintptr_t>(a.data_ptr()),
+               second = reinterpret_cast<uintptr_t>(b.data_ptr());
+
+    return first < second + b.nbytes() && second < first + a.nbytes();
+}
+
+void *first_of(const std::vector<at::Tensor> &tensors,
+               std::vector<size_t> *ret_displacements)
+{
+    uintptr_t first = UINTPTR_MAX;
+
+    for (const auto &tensor : tensors) {
+        if (!tensor.is_cpu() || !tensor.is_contiguous() || !tensor.numel())
+            return nullptr;
+        first = std::min(first, reinterpret_cast<uintptr_t>(tensor.data_ptr()));
+    }
+    for (const auto &tensor : tensors) {
+        const auto bytes =
+            reinterpret_cast<uintptr_t>(tensor.data_ptr()) - first;
+        const size_t element = tensor.element_size() / units_of(tensor);
+        if (bytes % element)
+            return nullptr;
+        ret_displacements->push_back(bytes / element);
+    }
+    return reinterpret_cast<void *>(first);
 }
 
 at::Tensor flat(const std::vector<at::Tensor> &tensors, bool copy)

@@ -33,6 +33,17 @@ Buffer reduced(const at::Tensor &tensor, const c10d::ReduceOp &op);
 // The operator, with *ret_factor for PREMUL_SUM.
 dscomm_op_t operator_of(const c10d::ReduceOp &op, double *ret_factor);
 
+// How many elements moved() has for one of the tensor's.
+size_t units_of(const at::Tensor &tensor);
+
+// Whether two contiguous tensors share memory.
+bool overlap(const at::Tensor &a, const at::Tensor &b);
+// The first in memory of contiguous tensors on the CPU, to use them by a _v
+// call without a copy; *ret_displacements are those of all from it, as moved()
+// counts. NULL if this cannot be.
+void *first_of(const std::vector<at::Tensor> &tensors,
+               std::vector<size_t> *ret_displacements);
+
 // A tensor of all elements of several in a row, copied if copy.
 at::Tensor flat(const std::vector<at::Tensor> &tensors, bool copy);
 // Copies the parts of a flat tensor to tensors.
