@@ -9,7 +9,7 @@ from torch.utils.cpp_extension import BuildExtension, CppExtension
 
 def pkg_config(option):
     return shlex.split(
-        subprocess.check_output(["pkg-config", option, "dscomm"], text=True)
+        subprocess.check_output(["pkg-config", option, "dscomm-compression"], text=True)
     )
 
 

@@ -213,6 +213,13 @@ Backend::WorkPtr Backend::start(Call call, const Manner &manner,
                                      sequence_);
 }
 
+Backend::WorkPtr Backend::start_above(
+    Call call, const std::function<dscomm_status_t(dscomm_work_t **)> &function)
+{
+    return start(std::move(call), true,
+                 [&](dscomm_group_t *, auto **work) { return function(work); });
+}
+
 Backend::WorkPtr Backend::broadcast(Tensors &tensors,
                                     const c10d::BroadcastOptions &options)
 {

@@ -102,6 +102,15 @@ class Backend final : public c10d::Backend
     void abort() override;
     void shutdown() override;
 
+    const std::shared_ptr<Group> &group() const
+    {
+        return group_;
+    }
+    // Starts a call of a library on top of dscomm; function(ret_work) calls it.
+    WorkPtr start_above(
+        Call call,
+        const std::function<dscomm_status_t(dscomm_work_t **)> &function);
+
   private:
     // A call of dscomm on its world; the second argument is ret_work.
     using Start =

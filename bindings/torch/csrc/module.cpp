@@ -2,6 +2,7 @@
 // The Python module dscomm_torch._C.
 #include "backend.hpp"
 
+#include "compression.hpp"
 #include "error.hpp"
 
 #include <dscomm/env.h>
@@ -42,6 +43,24 @@ std::map<std::string, std::string> environment()
             {"MASTER_PORT", std::to_string(dscomm_env_master_port(env))}};
 }
 
+void define_compressor(py::module_ &module)
+{
+    using dscomm_torch::Compressor;
+    const py::call_guard<py::gil_scoped_release> unlocked;
+    py::class_<Compressor> type(module, "Compressor");
+
+    type.def(py::init<const c10::intrusive_ptr<c10d::Backend> &, size_t,
+                      const std::string &, bool, bool, double>(),
+             py::arg("backend"), py::arg("count"), py::arg("codec"),
+             py::arg("feedback"), py::arg("deepspeed"), py::arg("parameter"),
+             unlocked);
+    type.def("all_reduce", &Compressor::all_reduce, unlocked);
+    type.def("save", &Compressor::save, unlocked);
+    type.def("load", &Compressor::load, unlocked);
+    type.def_property_readonly("count", &Compressor::count);
+    type.def_property_readonly("wire_bytes", &Compressor::wire_bytes);
+}
+
 } // namespace
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
@@ -49,4 +68,5 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
     module.def("create_backend", &create_backend,
                py::call_guard<py::gil_scoped_release>());
     module.def("environment", &environment);
+    define_compressor(module);
 }

@@ -20,6 +20,14 @@ def _autoload():
 import torch  # noqa: E402, F401, before the extension that links it
 import torch.distributed as dist  # noqa: E402
 
+if dist.is_available():
+    from .hooks import Int8State as Int8State
+    from .hooks import OnebitState as OnebitState
+    from .hooks import TopkState as TopkState
+    from .hooks import int8_hook as int8_hook
+    from .hooks import onebit_hook as onebit_hook
+    from .hooks import topk_hook as topk_hook
+
 
 def _create(options, _more=None):
     from . import _C

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Communication hooks of DistributedDataParallel that send compressed gradients.
+
+    state = dscomm_torch.OnebitState(freeze_step=100)
+    model.register_comm_hook(state, dscomm_torch.onebit_hook)
+
+The mean of the gradients is that of libdscomm-compression, dscomm_compressor(3): what
+compression loses in one step is added in the next. The group's backend must be dscomm.
+"""
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+# Steps after which DDP's buckets are final, as for torch's PowerSGD hook.
+_REBUILT = 2
+
+
+class CompressionState:
+    """What a hook keeps for one model: the step, and a compressor for each bucket.
+
+    The first freeze_step steps, and the first two of a process, are plain all_reduce,
+    because DDP arranges its buckets anew after the first one. All ranks must make it
+    with the same arguments.
+    """
+
+    def __init__(
+        self,
+        group: dist.ProcessGroup | None,
+        codec: str,
+        *,
+        freeze_step: int,
+        feedback: bool = True,
+        deepspeed: bool = False,
+        parameter: float = 0.0,
+    ) -> None:
+        if freeze_step < _REBUILT:
+            raise ValueError(
+                f"freeze_step is {freeze_step}; it must be at least {_REBUILT}, because "
+                "DDP arranges its buckets anew after the first step"
+            )
+        self.group = group
+        self.codec = codec
+        self.freeze_step = freeze_step
+        self.step = 0
+        self._options = (codec, feedback, deepspeed, parameter)
+        self._seen = 0  # steps of this process
+        self._compressors: dict[int, Any] = {}
+        self._loaded: dict[int, torch.Tensor] = {}  # errors of compressors to come
+
+    def reduce(self, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        """Make the bucket the mean of all ranks', as DDP wants it of a hook."""
+        buffer = bucket.buffer()
+        backend = self._backend(buffer.device)
+        plain = min(self.step - self.freeze_step, self._seen - _REBUILT) < 0
+        if bucket.is_last():
+            self.step += 1
+            self._seen += 1
+        if plain or dist.get_world_size(self.group) == 1:
+            work = dist.all_reduce(
+                buffer, op=dist.ReduceOp.AVG, group=self.group, async_op=True
+            )
+        else:
+            compressor = self._compressor(bucket.index(), buffer.numel(), backend)
+            work = compressor.all_reduce(buffer)
+        return work.get_future().then(lambda future: future.value()[0])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return this rank's state; other ranks have other errors."""
+        errors = self._loaded | {
+            index: compressor.save() for index, compressor in self._compressors.items()
+        }
+        return {"codec": self.codec, "step": self.step, "errors": errors}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a state that state_dict() has returned on the same rank."""
+        if state["codec"] != self.codec:
+            raise ValueError(
+                f"the state is of codec {state['codec']}, the hook's is {self.codec}"
+            )
+        self.step = state["step"]
+        self._compressors.clear()
+        self._loaded = dict(state["errors"])
+
+    def _backend(self, device: torch.device) -> Any:
+        """Return the group's backend for tensors of a device."""
+        backend = (self.group or dist.group.WORLD)._get_backend(device)
+        if backend.name() != "dscomm":
+            raise ValueError(
+                f"the group's backend for {device.type} is {backend.name()}; compressed "
+                'gradients need a group of backend "dscomm"'
+            )
+        return backend
+
+    def _compressor(self, index: int, count: int, backend: Any) -> Any:
+        """Return the compressor of a bucket; collective if there is none yet."""
+        found = self._compressors.get(index)
+        if found is not None and found.count == count:
+            return found
+        from . import _C
+
+        made = _C.Compressor(backend, count, *self._options)
+        saved = self._loaded.pop(index, None)
+        if saved is not None:
+            made.load(saved)
+        self._compressors[index] = made
+        return made
+
+
+class OnebitState(CompressionState):
+    """Signs with one scale, as in 1-bit Adam; deepspeed: padded as DeepSpeed does it.
+
+    It suits optimizers that are linear in the gradient, such as SGD with momentum.
+    """
+
+    def __init__(
+        self,
+        group: dist.ProcessGroup | None = None,
+        *,
+        freeze_step: int = 100,
+        deepspeed: bool = False,
+    ) -> None:
+        super().__init__(group, "onebit", freeze_step=freeze_step, deepspeed=deepspeed)
+
+
+class Int8State(CompressionState):
+    """A byte for each element, and a scale for 256 of them."""
+
+    def __init__(
+        self,
+        group: dist.ProcessGroup | None = None,
+        *,
+        freeze_step: int = _REBUILT,
+        feedback: bool = True,
+    ) -> None:
+        super().__init__(group, "int8", freeze_step=freeze_step, feedback=feedback)
+
+
+class TopkState(CompressionState):
+    """The largest elements; fraction: how many of all, more than 0 and at most 1."""
+
+    def __init__(
+        self,
+        group: dist.ProcessGroup | None = None,
+        *,
+        freeze_step: int = 100,
+        fraction: float = 0.01,
+        feedback: bool = True,
+    ) -> None:
+        super().__init__(
+            group,
+            "topk",
+            freeze_step=freeze_step,
+            feedback=feedback,
+            parameter=fraction,
+        )
+
+
+def onebit_hook(
+    state: OnebitState, bucket: dist.GradBucket
+) -> torch.futures.Future[torch.Tensor]:
+    """Reduce a bucket by codec onebit."""
+    return state.reduce(bucket)
+
+
+def int8_hook(
+    state: Int8State, bucket: dist.GradBucket
+) -> torch.futures.Future[torch.Tensor]:
+    """Reduce a bucket by codec int8."""
+    return state.reduce(bucket)
+
+
+def topk_hook(
+    state: TopkState, bucket: dist.GradBucket
+) -> torch.futures.Future[torch.Tensor]:
+    """Reduce a bucket by codec topk."""
+    return state.reduce(bucket)
