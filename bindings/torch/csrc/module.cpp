@@ -43,6 +43,17 @@ std::map<std::string, std::string> environment()
             {"MASTER_PORT", std::to_string(dscomm_env_master_port(env))}};
 }
 
+// The launcher that has started this process, as dscomm names it; "" if none.
+std::string launcher()
+{
+    dscomm_env_t *env = nullptr;
+
+    dscomm_torch::check(dscomm_env_discover(nullptr, &env));
+    const std::unique_ptr<dscomm_env_t, void (*)(dscomm_env_t *)> owner(
+        env, dscomm_env_free);
+    return dscomm_env_source(env);
+}
+
 void define_compressor(py::module_ &module)
 {
     using dscomm_torch::Compressor;
@@ -68,5 +79,6 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
     module.def("create_backend", &create_backend,
                py::call_guard<py::gil_scoped_release>());
     module.def("environment", &environment);
+    module.def("launcher", &launcher);
     define_compressor(module);
 }
