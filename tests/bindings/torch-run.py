@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The lines of dscomm_torch.run, with programs in PATH that only bear a name."""
+
+import os
+import pathlib
+import sys
+import tempfile
+
+from dscomm_torch import run
+
+PYTHON = sys.executable
+RANK = [PYTHON, "-m", "dscomm_torch.run", "--exec", "train.py", "-x"]
+SLURM = {"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "3"}
+TORCH = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "host", "MASTER_PORT": "1"}
+VERSIONS = {"openmpi": "mpirun (Open MPI) 4.1.4", "mpich": "HYDRA build details:"}
+NODE = [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+
+# What is in PATH, the environment, whether there is a hostfile, the line
+LINES = [
+    ("torchrun on one host", "", {}, False, [*NODE, "train.py", "-x"]),
+    (
+        "dscomm run on one host", "dscomm", {}, False,
+        ["DIR/dscomm", "run", "-n", "2", "--no-secret", PYTHON, "train.py", "-x"],
+    ),
+    (
+        "srun in an allocation", "dscomm srun", SLURM, False,
+        ["srun", "--nodes=3", "--ntasks-per-node=2", *RANK],
+    ),
+    (
+        "dscomm run with a hostfile", "dscomm openmpi", {}, True,
+        ["DIR/dscomm", "run", "--hostfile", "DIR/hosts", "--rsh", "ssh", "-n", "2"]
+        + ["--no-secret", PYTHON, "train.py", "-x"],
+    ),
+    (
+        "mpirun of Open MPI", "openmpi", {}, True,
+        ["mpirun", "--hostfile", "DIR/hosts", "--map-by", "ppr:2:node"]
+        + ["env", "MASTER_ADDR=first", *RANK],
+    ),
+    (
+        "mpirun of MPICH", "mpich", {}, True,
+        ["mpirun", "-f", "DIR/hosts", "-ppn", "2", "env", "MASTER_ADDR=first", *RANK],
+    ),
+    ("a rank of a job", "dscomm", TORCH, False, RANK),
+]
+
+
+def write_program(path, output):
+    path.write_text(f"#!/bin/sh\necho '{output}'\n")
+    path.chmod(0o755)
+
+
+def line_of(programs, environ, hostfile):
+    with tempfile.TemporaryDirectory() as folder:
+        place = pathlib.Path(folder)
+        for name in programs.split():
+            real = "mpirun" if name in VERSIONS else name
+            write_program(place / real, VERSIONS.get(name, ""))
+        (place / "hosts").write_text("# hosts\nfirst slots=4\n[fe80::1]:2\n")
+        before = dict(os.environ)
+        os.environ.update(environ, PATH=folder)
+        try:
+            hosts = str(place / "hosts") if hostfile else None
+            line = run.launch_line(2, hosts, ["train.py", "-x"], os.environ)
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+        return [word.replace(folder, "DIR") for word in line]
+
+
+for number, (text, programs, environ, hostfile, want) in enumerate(LINES, 1):
+    got = line_of(programs, environ, hostfile)
+    print("ok" if got == want else "not ok", number, "-", text)
+    if got != want:
+        print("# got", got, "want", want, file=sys.stderr)
