@@ -27,7 +27,8 @@ def main(backend, **options):
             function(rank, size)
         except Exception:
             problem = traceback.format_exc()
-            print(f"# rank {rank}:", problem.replace("\n", "\n# "), file=sys.stderr, flush=True)
+            text = problem.replace("\n", "\n# ")
+            print(f"# rank {rank}:", text, file=sys.stderr, flush=True)
         failed = torch.tensor([bool(problem)], dtype=torch.int32)
         dist.all_reduce(failed)
         if rank == 0:

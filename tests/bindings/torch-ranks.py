@@ -4,25 +4,18 @@
 Rank 0 prints TAP. A check passes if it holds on all ranks."""
 
 import datetime
-import os
-import sys
 import threading
 import time
-import traceback
 
 import torch
 import torch.distributed as dist
 
-checks = []
+from checks import check, main
+
 REDUCED = [
     torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
     torch.float16, torch.bfloat16, torch.float32, torch.float64,
 ]
-
-
-def check(function):
-    checks.append(function)
-    return function
 
 
 def ramp(count, dtype, rank):
@@ -335,26 +328,5 @@ def train(rank, size):
         assert torch.allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
-def main():
-    dist.init_process_group("dscomm", timeout=datetime.timedelta(seconds=60))
-    rank, size = dist.get_rank(), dist.get_world_size()
-    assert dist.get_backend() == "dscomm"
-    if rank == 0:
-        print(f"1..{len(checks)}")
-    for number, function in enumerate(checks, 1):
-        problem = ""
-        try:
-            function(rank, size)
-        except Exception:
-            problem = traceback.format_exc()
-            print(f"# rank {rank}:", problem.replace("\n", "\n# "), file=sys.stderr, flush=True)
-        failed = torch.tensor([bool(problem)], dtype=torch.int32)
-        dist.all_reduce(failed)
-        if rank == 0:
-            word = "not ok" if failed.item() else "ok"
-            print(f"{word} {number} - {function.__name__}, {size} ranks", flush=True)
-    dist.destroy_process_group()
-
-
 if __name__ == "__main__":
-    main()
+    main("dscomm", timeout=datetime.timedelta(seconds=60))
