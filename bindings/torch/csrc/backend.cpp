@@ -13,22 +13,35 @@ namespace
 
 using c10d::OpType;
 
-// A tensor's memory, or that of a contiguous copy.
-at::Tensor contiguous(const at::Tensor &tensor)
+// The CUDA device of a call's tensors, if they are on one.
+std::optional<c10::Device> device_of(const Call &call)
 {
-    return tensor.is_contiguous() ? tensor : tensor.contiguous();
+    const at::Tensor &first =
+        call.outputs.empty() ? call.buffers[0] : call.outputs[0];
+
+    if (first.defined() && first.is_cuda())
+        return first.device();
+    return std::nullopt;
 }
 
-// Memory for the result in tensor: its own, or a contiguous buffer that is
-// copied to it afterwards.
-at::Tensor output_of(Call &call, const at::Tensor &tensor, bool is_input)
+// The CUDA device whose work a barrier waits for, if the program has named one.
+std::optional<c10::Device>
+barrier_device(const c10d::BarrierOptions &options,
+               const std::optional<c10::Device> &bound)
 {
-    if (tensor.is_contiguous())
-        return tensor;
-    at::Tensor buffer = is_input ? tensor.contiguous()
-                                 : at::empty(tensor.sizes(), tensor.options());
-    call.after = [buffer, tensor] { tensor.detach().copy_(buffer); };
-    return buffer;
+    if (!options.device_ids.empty() && at::hasCUDA())
+        return c10::Device(
+            at::kCUDA, static_cast<c10::DeviceIndex>(options.device_ids[0]));
+    const auto &device = options.device ? options.device : bound;
+    return device && device->is_cuda() ? device : std::nullopt;
+}
+
+void check_alike(const at::Tensor &tensor, const at::Tensor &like,
+                 const char *what)
+{
+    TORCH_CHECK(tensor.scalar_type() == like.scalar_type() &&
+                    tensor.device() == like.device(),
+                "dscomm: ", what, " takes tensors of one type, on one device");
 }
 
 void check_list(const std::vector<at::Tensor> &tensors, size_t count,
@@ -38,9 +51,17 @@ void check_list(const std::vector<at::Tensor> &tensors, size_t count,
                 " tensors, one for each rank, not ", tensors.size());
     for (const auto &tensor : tensors) {
         check_tensor(tensor, what);
-        TORCH_CHECK(tensor.scalar_type() == like.scalar_type(),
-                    "dscomm: ", what, " takes tensors of one type");
+        check_alike(tensor, like, what);
     }
+}
+
+// Checks a call on one tensor that is read and one that is written.
+void check_pair(const at::Tensor &output, const at::Tensor &input,
+                const char *what)
+{
+    check_tensor(output, what);
+    check_tensor(input, what);
+    check_alike(output, input, what);
 }
 
 bool equal_sizes(const std::vector<at::Tensor> &tensors, int64_t count)
@@ -69,26 +90,6 @@ std::vector<int64_t> numels(const std::vector<at::Tensor> &tensors)
     for (const auto &tensor : tensors)
         counts.push_back(tensor.numel());
     return counts;
-}
-
-// The buffer of a _v call that receives into a list of tensors: their own
-// memory, or a flat tensor that is copied to them, if so wanted or necessary.
-// Adds counts and displacements to the call.
-void *receive_list(Call &call, const std::vector<at::Tensor> &list, bool copy)
-{
-    std::vector<size_t> displacements;
-    void *first = copy ? nullptr : first_of(list, &displacements);
-
-    add_counts(call, numels(list), units_of(list[0]));
-    if (first) {
-        std::copy(displacements.begin(), displacements.end(),
-                  call.counts.end() - list.size());
-        return first;
-    }
-    const at::Tensor to = flat(list, false);
-    call.buffers.push_back(to);
-    call.after = [to, list] { unflat(to, list); };
-    return to.data_ptr();
 }
 
 // Whether other shares memory with a tensor of the list, unless it is number
@@ -188,10 +189,66 @@ int Backend::timeout_of(const Manner &manner) const
     return timeout == dscomm_group_timeout(group_->world()) ? 0 : timeout;
 }
 
+// Calls between coalesce_begin and _end take host memory only.
+c10::Device Backend::device_for(const at::Tensor &tensor) const
+{
+    return coalescing_ ? c10::Device(at::kCPU) : tensor.device();
+}
+
+at::Tensor Backend::input_of(const at::Tensor &tensor) const
+{
+    const c10::Device device = device_for(tensor);
+
+    return tensor.device() == device && tensor.is_contiguous()
+               ? tensor
+               : tensor.to(device).contiguous();
+}
+
+at::Tensor Backend::output_of(Call &call, const at::Tensor &tensor,
+                              bool is_input) const
+{
+    const c10::Device device = device_for(tensor);
+
+    if (tensor.device() == device && tensor.is_contiguous())
+        return tensor;
+    at::Tensor buffer =
+        is_input ? tensor.to(device).contiguous()
+                 : at::empty(tensor.sizes(), tensor.options().device(device));
+    call.after = [buffer, tensor] { tensor.detach().copy_(buffer); };
+    return buffer;
+}
+
+at::Tensor Backend::flat_of(const Tensors &tensors, bool copy) const
+{
+    return flat(tensors, device_for(tensors.at(0)), copy);
+}
+
+void *Backend::receive_list(Call &call, const Tensors &list, bool copy) const
+{
+    std::vector<size_t> displacements;
+    void *first = copy ? nullptr : first_of(list, &displacements);
+
+    add_counts(call, numels(list), units_of(list[0]));
+    if (first) {
+        std::copy(displacements.begin(), displacements.end(),
+                  call.counts.end() - list.size());
+        return first;
+    }
+    const at::Tensor to = flat_of(list, false);
+    call.buffers[1] = to;
+    call.after = [to, list] { unflat(to, list); };
+    return to.data_ptr();
+}
+
+template <typename Function>
 Backend::WorkPtr Backend::start(Call call, const Manner &manner,
-                                const Start &start)
+                                const Function &function)
 {
     dscomm_work_t *work = nullptr;
+    const auto device = device_of(call);
+
+    if (device)
+        wait_for_current(*device);
     Turn turn(*group_);
     dscomm_group_t *world = group_->world();
     const int timeout = timeout_of(manner);
@@ -200,7 +257,9 @@ Backend::WorkPtr Backend::start(Call call, const Manner &manner,
     const bool waits = !manner.async && !timeout && !coalescing_ &&
                        !group_->has(DSCOMM_CAP_SEPARATE_MATCHING);
 
-    check(start(world, waits || coalescing_ ? nullptr : &work));
+    if (device)
+        call.stream = group_->set_stream(*device);
+    check(function(world, waits || coalescing_ ? nullptr : &work));
     if (!c10d::isP2POp(call.type))
         sequence_++;
     if (work && timeout)
@@ -216,7 +275,7 @@ Backend::WorkPtr Backend::start(Call call, const Manner &manner,
 Backend::WorkPtr Backend::start_above(
     Call call, const std::function<dscomm_status_t(dscomm_work_t **)> &function)
 {
-    return start(std::move(call), true,
+    return start(std::move(call), {},
                  [&](dscomm_group_t *, auto **work) { return function(work); });
 }
 
@@ -286,7 +345,7 @@ Backend::allreduce_coalesced(Tensors &tensors,
     const dscomm_op_t op = operator_of(options.reduceOp, &factor);
     Call call{OpType::ALLREDUCE_COALESCED, "dscomm:all_reduce", tensors,
               tensors};
-    const at::Tensor memory = flat(tensors, true);
+    const at::Tensor memory = flat_of(tensors, true);
     const Buffer buffer = reduced(memory, options.reduceOp);
 
     call.buffers = {memory};
@@ -306,7 +365,7 @@ Backend::WorkPtr Backend::reduce(Tensors &tensors,
     Call call{OpType::REDUCE, "dscomm:reduce", tensors, tensors};
     // The tensors of other ranks than the root stay as they are.
     const at::Tensor memory =
-        rank_ == root ? output_of(call, tensor, true) : contiguous(tensor);
+        rank_ == root ? output_of(call, tensor, true) : input_of(tensor);
     const Buffer buffer = reduced(memory, options.reduceOp);
 
     call.buffers = {memory};
@@ -329,7 +388,7 @@ Backend::WorkPtr Backend::allgather(std::vector<Tensors> &outputs,
     const Tensors &list = outputs[0];
     check_list(list, size_, input, "all_gather");
     Call call{OpType::ALLGATHER, "dscomm:all_gather", inputs, list};
-    const at::Tensor from = contiguous(input);
+    const at::Tensor from = input_of(input);
     const Buffer send = moved(from);
 
     call.buffers = {from};
@@ -344,15 +403,13 @@ Backend::WorkPtr Backend::allgather(std::vector<Tensors> &outputs,
 Backend::WorkPtr Backend::_allgather_base(at::Tensor &output, at::Tensor &input,
                                           const c10d::AllgatherOptions &options)
 {
-    check_tensor(output, "all_gather_into_tensor");
-    check_tensor(input, "all_gather_into_tensor");
-    TORCH_CHECK(output.scalar_type() == input.scalar_type() &&
-                    output.numel() == input.numel() * size_,
+    check_pair(output, input, "all_gather_into_tensor");
+    TORCH_CHECK(output.numel() == input.numel() * size_,
                 "dscomm: all_gather_into_tensor: the output must have the "
                 "input's type, and ",
                 size_, " times its elements");
     Call call{OpType::_ALLGATHER_BASE, "dscomm:all_gather", {input}, {output}};
-    const at::Tensor from = contiguous(input),
+    const at::Tensor from = input_of(input),
                      to = output_of(call, output, false);
     const Buffer send = moved(from), recv = moved(to);
 
@@ -400,7 +457,7 @@ Backend::WorkPtr Backend::gather(std::vector<Tensors> &outputs, Tensors &inputs,
 {
     const at::Tensor &input = only(inputs, "gather");
     const int root = static_cast<int>(options.rootRank);
-    const at::Tensor from = contiguous(input);
+    const at::Tensor from = input_of(input);
     const Buffer send = moved(from);
     Call call{OpType::GATHER, "dscomm:gather", inputs};
     void *recv = nullptr;
@@ -412,10 +469,10 @@ Backend::WorkPtr Backend::gather(std::vector<Tensors> &outputs, Tensors &inputs,
         check_list(list, size_, input, "gather");
         TORCH_CHECK(equal_sizes(list, input.numel()),
                     "dscomm: gather takes tensors of one size");
-        const at::Tensor to = flat(list, false);
+        const at::Tensor to = flat_of(list, false);
         recv = to.data_ptr();
         call.outputs = list;
-        call.buffers.push_back(to);
+        call.buffers[1] = to;
         call.after = [to, list] { unflat(to, list); };
     } else {
         TORCH_CHECK(outputs.empty(),
@@ -444,10 +501,10 @@ Backend::WorkPtr Backend::scatter(Tensors &outputs,
         check_list(inputs[0], size_, output, "scatter");
         TORCH_CHECK(equal_sizes(inputs[0], output.numel()),
                     "dscomm: scatter takes tensors of one size");
-        const at::Tensor from = flat(inputs[0], true);
+        const at::Tensor from = flat_of(inputs[0], true);
         send = from.data_ptr();
         call.inputs = inputs[0];
-        call.buffers.push_back(from);
+        call.buffers[1] = from;
     } else {
         TORCH_CHECK(inputs.empty(),
                     "dscomm: scatter takes inputs on the root only");
@@ -472,7 +529,7 @@ Backend::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
     const dscomm_op_t op = operator_of(options.reduceOp, &factor);
     Call call{OpType::REDUCE_SCATTER, "dscomm:reduce_scatter", inputs[0],
               outputs};
-    const at::Tensor from = flat(inputs[0], true),
+    const at::Tensor from = flat_of(inputs[0], true),
                      to = output_of(call, output, false);
     const Buffer send = reduced(from, options.reduceOp),
                  recv = reduced(to, options.reduceOp);
@@ -497,10 +554,8 @@ Backend::WorkPtr
 Backend::_reduce_scatter_base(at::Tensor &output, at::Tensor &input,
                               const c10d::ReduceScatterOptions &options)
 {
-    check_tensor(output, "reduce_scatter_tensor");
-    check_tensor(input, "reduce_scatter_tensor");
-    TORCH_CHECK(output.scalar_type() == input.scalar_type() &&
-                    input.numel() == output.numel() * size_,
+    check_pair(output, input, "reduce_scatter_tensor");
+    TORCH_CHECK(input.numel() == output.numel() * size_,
                 "dscomm: reduce_scatter_tensor: the input must have the "
                 "output's type, and ",
                 size_, " times its elements");
@@ -510,7 +565,7 @@ Backend::_reduce_scatter_base(at::Tensor &output, at::Tensor &input,
               "dscomm:reduce_scatter",
               {input},
               {output}};
-    const at::Tensor from = contiguous(input),
+    const at::Tensor from = input_of(input),
                      to = output_of(call, output, false);
     const Buffer send = reduced(from, options.reduceOp),
                  recv = reduced(to, options.reduceOp);
@@ -539,12 +594,9 @@ Backend::WorkPtr Backend::alltoall_base(at::Tensor &output, at::Tensor &input,
                                         std::vector<int64_t> &input_sizes,
                                         const c10d::AllToAllOptions &options)
 {
-    check_tensor(output, "all_to_all_single");
-    check_tensor(input, "all_to_all_single");
-    TORCH_CHECK(output.scalar_type() == input.scalar_type(),
-                "dscomm: all_to_all_single takes tensors of one type");
+    check_pair(output, input, "all_to_all_single");
     Call call{OpType::ALLTOALL_BASE, "dscomm:all_to_all", {input}, {output}};
-    const at::Tensor from = contiguous(input),
+    const at::Tensor from = input_of(input),
                      to = output_of(call, output, false);
     const Buffer send = moved(from), recv = moved(to);
     const auto in = splits_of(input, input_sizes, size_, "all_to_all_single"),
@@ -582,7 +634,7 @@ Backend::WorkPtr Backend::alltoall(Tensors &outputs, Tensors &inputs,
                 "dscomm: all_to_all takes a tensor for each rank");
     check_list(inputs, size_, inputs[0], "all_to_all");
     check_list(outputs, size_, inputs[0], "all_to_all");
-    const at::Tensor from = flat(inputs, true);
+    const at::Tensor from = flat_of(inputs, true);
     const Tensors list = outputs;
     Call call{OpType::ALLTOALL, "dscomm:all_to_all", inputs, list};
     const Buffer send = moved(from);
@@ -600,7 +652,7 @@ Backend::WorkPtr Backend::alltoall(Tensors &outputs, Tensors &inputs,
 
 Backend::WorkPtr Backend::send(Tensors &tensors, int dest, int tag)
 {
-    const at::Tensor from = contiguous(only(tensors, "send"));
+    const at::Tensor from = input_of(only(tensors, "send"));
     const Buffer buffer = moved(from);
     Call call{OpType::SEND, "dscomm:send", tensors};
 
@@ -634,6 +686,8 @@ Backend::WorkPtr Backend::recvAnysource(Tensors &tensors, int tag)
 
 Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions &options)
 {
+    if (const auto device = barrier_device(options, bound_device_id_))
+        wait_for_current(*device);
     return start(
         Call{OpType::BARRIER, "dscomm:barrier"}, options,
         [](auto *group, auto **work) { return dscomm_barrier(group, work); });
@@ -722,9 +776,12 @@ Backend::WorkPtr Backend::end_coalescing(Call whole)
 
     coalesced_.clear();
     coalescing_ = false;
-    for (const Call &call : calls)
+    for (const Call &call : calls) {
         whole.outputs.insert(whole.outputs.end(), call.outputs.begin(),
                              call.outputs.end());
+        if (call.stream)
+            whole.stream = call.stream;
+    }
     check(dscomm_coalesce_end(group_->world(), &work));
     if (const int timeout = timeout_of({}))
         check(dscomm_work_set_timeout(work, timeout));

@@ -112,10 +112,6 @@ class Backend final : public c10d::Backend
         const std::function<dscomm_status_t(dscomm_work_t **)> &function);
 
   private:
-    // A call of dscomm on its world; the second argument is ret_work.
-    using Start =
-        std::function<dscomm_status_t(dscomm_group_t *, dscomm_work_t **)>;
-
     // What the options of all calls have in common.
     struct Manner {
         Manner() = default;
@@ -129,8 +125,24 @@ class Backend final : public c10d::Backend
         std::chrono::milliseconds timeout = c10d::kUnsetTimeout;
     };
 
+    // Memory that dscomm reads: tensor's own, or a contiguous copy.
+    at::Tensor input_of(const at::Tensor &tensor) const;
+    // Memory for the result in tensor: its own, or a contiguous buffer that is
+    // copied to it after the call.
+    at::Tensor output_of(Call &call, const at::Tensor &tensor,
+                         bool is_input) const;
+    // One buffer for all tensors.
+    at::Tensor flat_of(const Tensors &tensors, bool copy) const;
+    // Where a _v call receives a list: the first tensor's memory, or one buffer
+    // that is copied to them, if so wanted or necessary. Adds counts and
+    // displacements to the call.
+    void *receive_list(Call &call, const Tensors &list, bool copy) const;
+    // The device on which dscomm takes tensor's elements.
+    c10::Device device_for(const at::Tensor &tensor) const;
     // Starts a call, or carries it out if the program would wait for it anyway.
-    WorkPtr start(Call call, const Manner &manner, const Start &start);
+    // function(group, ret_work) calls dscomm.
+    template <typename Function>
+    WorkPtr start(Call call, const Manner &manner, const Function &function);
     // A call's time-out in ms; 0: that of dscomm's group.
     int timeout_of(const Manner &manner) const;
     // Makes count calls one work, which is described by whole.

@@ -3,25 +3,10 @@
 
 #include "tensors.hpp"
 
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <pybind11/pybind11.h>
 
 namespace dscomm_torch
 {
-namespace
-{
-
-// The library orders its work on a device after the default stream only.
-void wait_for_stream(const at::Tensor &tensor)
-{
-    if (!tensor.is_cuda())
-        return;
-    const c10::impl::VirtualGuardImpl device(tensor.device().type());
-    device.getStream(tensor.device()).synchronize();
-}
-
-} // namespace
-
 Compressor::Compressor(const c10::intrusive_ptr<c10d::Backend> &backend,
                        size_t count, const std::string &codec, bool feedback,
                        bool deepspeed, double parameter)
@@ -69,13 +54,14 @@ c10::intrusive_ptr<c10d::Work> Compressor::all_reduce(const at::Tensor &tensor)
                       "dscomm: compressed all_reduce: the compressor is for ",
                       count(), " elements, the tensor has ", tensor.numel());
     const Buffer buffer = moved(tensor);
-    Call call{
-        c10d::OpType::ALLREDUCE, "dscomm:compressed_all_reduce", {tensor}};
+    Call call{c10d::OpType::ALLREDUCE,
+              "dscomm:compressed_all_reduce",
+              {tensor},
+              {tensor}};
 
     call.buffers = {tensor};
     // The compressor lives as long as the work.
     call.after = [owner = compressor_] {};
-    wait_for_stream(tensor);
     return backend_->start_above(std::move(call), [&](dscomm_work_t **work) {
         return dscomm_compressor_all_reduce(compressor_.get(), buffer.data,
                                             buffer.dtype, work);

@@ -69,4 +69,12 @@ bool Group::has(uint64_t capability) const
     return capabilities_ & capability;
 }
 
+c10::Stream Group::set_stream(c10::Device device)
+{
+    const c10::Stream stream = streams_.of(device);
+
+    check(dscomm_group_set_stream(world(), stream.native_handle()));
+    return stream;
+}
+
 } // namespace dscomm_torch

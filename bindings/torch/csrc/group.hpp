@@ -4,6 +4,7 @@
 #pragma once
 
 #include "error.hpp"
+#include "stream.hpp"
 
 #include <atomic>
 #include <dscomm/dscomm.h>
@@ -32,6 +33,8 @@ class Group
     // The world; call with the lock held.
     dscomm_group_t *world() const;
     bool has(uint64_t capability) const;
+    // The stream of the next calls, on a CUDA device; call with the lock held.
+    c10::Stream set_stream(c10::Device device);
     // Whether the world was not left; call with the lock held.
     bool is_joined() const
     {
@@ -45,6 +48,7 @@ class Group
   private:
     dscomm_store_t *store_ = nullptr;
     dscomm_group_t *world_ = nullptr;
+    Streams streams_;
     uint64_t capabilities_ = 0;
 };
 

@@ -49,6 +49,9 @@ std::optional<dscomm_dtype_t> dtype_of(at::ScalarType type)
     }
 }
 
+// Bytes for which torch's own copy takes longer than memcpy() with one thread.
+constexpr size_t SMALL = 64 << 10;
+
 } // namespace
 
 at::Tensor &only(std::vector<at::Tensor> &tensors, const char *what)
@@ -158,13 +161,15 @@ void *first_of(const std::vector<at::Tensor> &tensors,
     return reinterpret_cast<void *>(first);
 }
 
-at::Tensor flat(const std::vector<at::Tensor> &tensors, bool copy)
+at::Tensor flat(const std::vector<at::Tensor> &tensors, c10::Device device,
+                bool copy)
 {
     int64_t count = 0, offset = 0;
     for (const auto &tensor : tensors)
         count += tensor.numel();
-    auto result =
-        at::empty({count}, tensors.at(0).options().memory_format(std::nullopt));
+    auto result = at::empty(
+        {count},
+        tensors.at(0).options().device(device).memory_format(std::nullopt));
     for (const auto &tensor : tensors) {
         if (copy)
             result.narrow(0, offset, tensor.numel())

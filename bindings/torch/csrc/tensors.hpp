@@ -44,8 +44,9 @@ bool overlap(const at::Tensor &a, const at::Tensor &b);
 void *first_of(const std::vector<at::Tensor> &tensors,
                std::vector<size_t> *ret_displacements);
 
-// A tensor of all elements of several in a row, copied if copy.
-at::Tensor flat(const std::vector<at::Tensor> &tensors, bool copy);
+// A tensor on device of all elements of several in a row, copied if copy.
+at::Tensor flat(const std::vector<at::Tensor> &tensors, c10::Device device,
+                bool copy);
 // Copies the parts of a flat tensor to tensors.
 void unflat(const at::Tensor &flat, const std::vector<at::Tensor> &tensors);
 

@@ -3,6 +3,7 @@
 
 #include "poller.hpp"
 
+#include <c10/core/StreamGuard.h>
 #include <thread>
 
 namespace dscomm_torch
@@ -34,7 +35,7 @@ Work::Work(std::shared_ptr<Group> group, dscomm_work_t *work, Call call,
 {
     if (!work_) {
         if (call_.after)
-            call_.after();
+            run_on(call_.stream, call_.after);
         finish();
     }
 }
@@ -42,8 +43,10 @@ Work::Work(std::shared_ptr<Group> group, dscomm_work_t *work, Call call,
 // dscomm's work goes on, and uses its buffers, so it must end first.
 Work::~Work()
 {
+    if (!work_) // nobody else has a reference
+        return;
     Turn turn(*group_);
-    if (!work_ || !group_->is_joined())
+    if (!group_->is_joined())
         return;
     dscomm_work_wait(work_, DSCOMM_TIMEOUT_DEFAULT);
     dscomm_work_free(work_);
@@ -60,13 +63,13 @@ void Work::end(dscomm_status_t status)
             dscomm_work_received(work_, &source_, nullptr, nullptr);
         try {
             if (call_.after)
-                call_.after();
+                run_on(call_.stream, call_.after);
         } catch (...) {
             failure = std::current_exception();
         }
     }
     dscomm_work_free(std::exchange(work_, nullptr));
-    call_.buffers.clear();
+    call_.buffers = {};
     finish(failure);
 }
 
@@ -90,12 +93,19 @@ bool Work::poll()
     }
     // Callbacks of the future may call the group.
     if (future) {
+        const c10::OptionalStreamGuard guard(call_.stream);
         if (auto failure = exception())
             future->setErrorIfNeeded(failure);
         else
             future->markCompleted(c10::IValue(call_.outputs));
     }
     return true;
+}
+
+bool Work::is_ended() const
+{
+    std::lock_guard<std::mutex> lock(mutex_);
+    return completed_;
 }
 
 bool Work::isCompleted()
@@ -170,7 +180,8 @@ bool Work::wait_poller(std::chrono::milliseconds timeout)
 
 bool Work::wait(std::chrono::milliseconds timeout)
 {
-    const bool done = future_ ? wait_poller(timeout) : wait_here(timeout);
+    const bool done =
+        is_ended() || (future_ ? wait_poller(timeout) : wait_here(timeout));
 
     TORCH_CHECK_WITH(DistBackendError, done,
                      "dscomm: ", c10d::opTypeToString(opType_), " #", sequence_,
@@ -186,6 +197,13 @@ void Work::abort()
     group_->abort("torch's Work.abort()");
 }
 
+std::vector<c10::Device> Work::devices() const
+{
+    if (call_.stream)
+        return {call_.stream->device()};
+    return {};
+}
+
 c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture()
 {
     bool begins = false;
@@ -193,7 +211,7 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture()
         Turn turn(*group_);
         if (!future_) {
             future_ = c10::make_intrusive<c10::ivalue::Future>(
-                c10::ListType::create(c10::TensorType::get()));
+                c10::ListType::create(c10::TensorType::get()), devices());
             begins = true;
             if (work_ && dscomm_group_fd(group_->world(), &descriptor_) < 0)
                 descriptor_ = -1;

@@ -4,6 +4,7 @@
 
 #include "group.hpp"
 
+#include <array>
 #include <functional>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
@@ -16,9 +17,10 @@ struct Call {
     const char *title = nullptr; // for torch's profiler
     std::vector<at::Tensor> inputs; // as the user gave them, for the profiler
     std::vector<at::Tensor> outputs; // results, as the user gave them
-    std::vector<at::Tensor> buffers; // memory that dscomm reads and writes
+    std::array<at::Tensor, 2> buffers; // memory that dscomm reads and writes
     std::vector<size_t> counts; // arrays of _v calls
     std::function<void()> after; // copies buffers to outputs; or empty
+    std::optional<c10::Stream> stream; // of CUDA tensors: for after
 };
 
 class Work final : public c10d::Work
@@ -49,6 +51,9 @@ class Work final : public c10d::Work
     }
 
   private:
+    // Where the results are, unless on the CPU.
+    std::vector<c10::Device> devices() const;
+    bool is_ended() const;
     bool wait_here(std::chrono::milliseconds timeout);
     bool wait_poller(std::chrono::milliseconds timeout);
     // Takes the end of dscomm's work; with the group's lock held.
