@@ -7,6 +7,7 @@
 
 namespace dscomm_torch
 {
+
 Compressor::Compressor(const c10::intrusive_ptr<c10d::Backend> &backend,
                        size_t count, const std::string &codec, bool feedback,
                        bool deepspeed, double parameter)

@@ -4,6 +4,7 @@
 #include "error.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 namespace dscomm_torch
@@ -51,6 +52,19 @@ std::optional<dscomm_dtype_t> dtype_of(at::ScalarType type)
 
 // Bytes for which torch's own copy takes longer than memcpy() with one thread.
 constexpr size_t SMALL = 64 << 10;
+
+// The address of an element of a flat tensor.
+char *at_element(const at::Tensor &flat, int64_t offset)
+{
+    return static_cast<char *>(flat.data_ptr()) + offset * flat.itemsize();
+}
+
+// Whether the bytes of the tensor may be copied by memcpy().
+bool is_small(const at::Tensor &tensor, const at::Tensor &flat)
+{
+    return tensor.nbytes() <= SMALL && tensor.is_contiguous() &&
+           tensor.is_cpu() && flat.is_cpu();
+}
 
 } // namespace
 
@@ -171,7 +185,10 @@ at::Tensor flat(const std::vector<at::Tensor> &tensors, c10::Device device,
         {count},
         tensors.at(0).options().device(device).memory_format(std::nullopt));
     for (const auto &tensor : tensors) {
-        if (copy)
+        if (copy && is_small(tensor, result))
+            std::memcpy(at_element(result, offset), tensor.const_data_ptr(),
+                        tensor.nbytes());
+        else if (copy)
             result.narrow(0, offset, tensor.numel())
                 .copy_(tensor.reshape({-1}));
         offset += tensor.numel();
@@ -183,8 +200,12 @@ void unflat(const at::Tensor &flat, const std::vector<at::Tensor> &tensors)
 {
     int64_t offset = 0;
     for (const auto &tensor : tensors) {
-        tensor.detach().copy_(
-            flat.narrow(0, offset, tensor.numel()).view(tensor.sizes()));
+        if (is_small(tensor, flat))
+            std::memcpy(tensor.data_ptr(), at_element(flat, offset),
+                        tensor.nbytes());
+        else
+            tensor.detach().copy_(
+                flat.narrow(0, offset, tensor.numel()).view(tensor.sizes()));
         offset += tensor.numel();
     }
 }
