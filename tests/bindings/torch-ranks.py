@@ -216,6 +216,29 @@ def coalesced(rank, size):
 
 
 @check
+def allocated(rank, size):
+    """Tensors in a group's memory outlive it."""
+    cpu = torch.device("cpu")
+    group = dist.new_group()
+    backend = group._get_backend(cpu)
+    if size > 1:
+        assert backend.supports_tensor_alloc(cpu)
+    tensor = backend.allocate_tensor(100000, dtype=torch.float32, device=cpu)
+    assert tensor.shape == (100000,) and tensor.dtype == torch.float32
+    tensor.fill_(rank + 1)
+    dist.all_reduce(tensor, group=group)
+    assert (tensor == size * (size + 1) / 2).all()
+    other = backend.allocate_tensor(7, dtype=torch.int64, device=cpu).fill_(rank)
+    future = dist.all_reduce(other, group=group, async_op=True).get_future()
+    del other
+    assert future.wait()[0].tolist() == [size * (size - 1) // 2] * 7
+    assert backend.allocate_tensor(0, dtype=torch.int64, device=cpu).numel() == 0
+    dist.destroy_process_group(group)
+    tensor.add_(1)
+    assert (tensor == size * (size + 1) / 2 + 1).all()
+
+
+@check
 def groups(rank, size):
     if size == 1:
         return
@@ -302,6 +325,11 @@ def refusals(rank, size):
     )
     refuses(
         lambda: dist.all_reduce(torch.ones(2).to_sparse(), op=dist.ReduceOp.MAX), "SUM only"
+    )
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    refuses(
+        lambda: backend.allocate_tensor(2, dtype=torch.int8, device=torch.device("meta")),
+        "on the CPU only",
     )
     tensor = torch.ones(2)
     dist.all_reduce(tensor)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backend.hpp"
 
+#include "memory.hpp"
 #include "sparse.hpp"
 #include "tensors.hpp"
 
@@ -815,6 +816,17 @@ Backend::merge(const c10::intrusive_ptr<c10d::Store> &store,
 {
     return c10::make_intrusive<Backend>(store->clone(), rank, size,
                                         options->timeout, options->group_name);
+}
+
+// index is -1 for the CPU.
+bool Backend::supportsTensorAlloc(c10::DeviceIndex index)
+{
+    return index < 0 && group_->has(DSCOMM_CAP_ZERO_COPY);
+}
+
+at::Tensor Backend::allocateTensor(long size, at::TensorOptions options)
+{
+    return allocate(group_, size, options);
 }
 
 c10d::ErrorType Backend::getError()

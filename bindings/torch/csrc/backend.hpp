@@ -97,6 +97,8 @@ class Backend final : public c10d::Backend
     merge(const c10::intrusive_ptr<c10d::Store> &store,
           const c10::intrusive_ptr<Options> &options, const int &rank,
           const int &size) override;
+    bool supportsTensorAlloc(c10::DeviceIndex index) override;
+    at::Tensor allocateTensor(long size, at::TensorOptions options) override;
 
     c10d::ErrorType getError() override;
     void abort() override;

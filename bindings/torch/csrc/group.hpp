@@ -41,7 +41,8 @@ class Group
         return world_ != nullptr;
     }
 
-    std::mutex mutex;
+    // A tensor that is freed under the lock takes it again.
+    std::recursive_mutex mutex;
     // Threads that want the lock while another one waits for a work.
     std::atomic<int> wanted{0};
 

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "memory.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <sys/mman.h>
+
+namespace dscomm_torch
+{
+namespace
+{
+
+// Pages of this process, not dscomm_mem_alloc(), whose memory ends with the
+// group.
+class Pages
+{
+  public:
+    Pages(std::shared_ptr<Group> group, size_t bytes)
+        : group_(std::move(group)), bytes_(bytes),
+          memory_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
+    {
+        TORCH_CHECK_WITH(OutOfMemoryError, memory_ != MAP_FAILED,
+                         "dscomm: no memory for a tensor of ", bytes,
+                         " bytes: ", std::strerror(errno));
+        Turn turn(*group_);
+        if (dscomm_mem_register(group_->world(), memory_, bytes, &mem_) < 0) {
+            const std::string sentence = dscomm_last_error();
+            munmap(memory_, bytes);
+            TORCH_CHECK_WITH(DistBackendError, false, "dscomm: ", sentence);
+        }
+    }
+    // Memory that a work still uses stays.
+    ~Pages()
+    {
+        Turn turn(*group_);
+        if (!group_->is_joined() || dscomm_mem_deregister(mem_) == DSCOMM_OK)
+            munmap(memory_, bytes_);
+    }
+    Pages(const Pages &) = delete;
+    Pages &operator=(const Pages &) = delete;
+
+    void *memory() const
+    {
+        return memory_;
+    }
+
+  private:
+    std::shared_ptr<Group> group_;
+    size_t bytes_;
+    void *memory_;
+    dscomm_mem_t *mem_ = nullptr; // freed with the world
+};
+
+} // namespace
+
+at::Tensor allocate(const std::shared_ptr<Group> &group, int64_t size,
+                    const at::TensorOptions &options)
+{
+    TORCH_CHECK(options.device().is_cpu(),
+                "dscomm allocates tensors on the CPU only, not on ",
+                options.device());
+    TORCH_CHECK(size >= 0, "dscomm: a tensor of ", size, " elements");
+    if (size == 0)
+        return at::empty({0}, options);
+    auto pages = std::make_unique<Pages>(group, static_cast<size_t>(size) *
+                                                    options.dtype().itemsize());
+    void *memory = pages->memory();
+    const auto free = [](void *pages) { delete static_cast<Pages *>(pages); };
+
+    return at::for_blob(memory, {size})
+        .context(pages.release(), free)
+        .options(options)
+        .make_tensor();
+}
+
+} // namespace dscomm_torch
