@@ -11,6 +11,24 @@ done
 torchrun 2 "$programs/torch-parallel.py"
 torchrun 4 "$programs/torch-parallel.py"
 
+# CUDA tensors on devices that are no hardware
+headers=$("$python" -c \
+    'import nvidia.cu13 as cuda; print(cuda.__path__[0] + "/include")' 2>"$scratch/err")
+if [ -f "$headers/cuda_runtime_api.h" ]; then
+    # CC may hold flags.
+    # shellcheck disable=SC2086
+    $CC -fPIC -shared -Wl,-soname,libcuda.so.1 -I"$abs_top_srcdir" -I"$abs_top_srcdir/lib" \
+        -I"$abs_top_builddir" -I"$abs_top_builddir/lib" -isystem "$headers" \
+        -o "$scratch/fake-cuda.so" "$programs/fake-cuda.c" \
+        "$abs_top_srcdir/tests/compression/fake-memory.c" >"$scratch/log" 2>&1
+    result $? 'a fake of CUDA' || sed 's/^/# /' "$scratch/log" | tail -n 20
+    for ranks in 1 2 3; do
+        LD_PRELOAD=$scratch/fake-cuda.so torchrun $ranks "$programs/torch-cuda.py"
+    done
+else
+    skip 'CUDA tensors' "this torch was built without CUDA 13"
+fi
+
 # A part of PyTorch's own tests; make check-torch runs all.
 if has expecttest, hypothesis; then
     suite --list "$programs/torch-suite.quick"

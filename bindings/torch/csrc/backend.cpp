@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "backend.hpp"
 
+#include "arguments.hpp"
 #include "memory.hpp"
 #include "sparse.hpp"
 #include "tensors.hpp"
@@ -35,101 +36,6 @@ barrier_device(const c10d::BarrierOptions &options,
             at::kCUDA, static_cast<c10::DeviceIndex>(options.device_ids[0]));
     const auto &device = options.device ? options.device : bound;
     return device && device->is_cuda() ? device : std::nullopt;
-}
-
-void check_alike(const at::Tensor &tensor, const at::Tensor &like,
-                 const char *what)
-{
-    TORCH_CHECK(tensor.scalar_type() == like.scalar_type() &&
-                    tensor.device() == like.device(),
-                "dscomm: ", what, " takes tensors of one type, on one device");
-}
-
-void check_list(const std::vector<at::Tensor> &tensors, size_t count,
-                const at::Tensor &like, const char *what)
-{
-    TORCH_CHECK(tensors.size() == count, "dscomm: ", what, " takes ", count,
-                " tensors, one for each rank, not ", tensors.size());
-    for (const auto &tensor : tensors) {
-        check_tensor(tensor, what);
-        check_alike(tensor, like, what);
-    }
-}
-
-// Checks a call on one tensor that is read and one that is written.
-void check_pair(const at::Tensor &output, const at::Tensor &input,
-                const char *what)
-{
-    check_tensor(output, what);
-    check_tensor(input, what);
-    check_alike(output, input, what);
-}
-
-bool equal_sizes(const std::vector<at::Tensor> &tensors, int64_t count)
-{
-    for (const auto &tensor : tensors)
-        if (tensor.numel() != count)
-            return false;
-    return true;
-}
-
-// The counts and displacements of tensors in a row, as dscomm takes them.
-void add_counts(Call &call, const std::vector<int64_t> &counts, size_t unit)
-{
-    size_t offset = 0;
-    for (const int64_t count : counts)
-        call.counts.push_back(static_cast<size_t>(count) * unit);
-    for (const int64_t count : counts) {
-        call.counts.push_back(offset);
-        offset += static_cast<size_t>(count) * unit;
-    }
-}
-
-std::vector<int64_t> numels(const std::vector<at::Tensor> &tensors)
-{
-    std::vector<int64_t> counts;
-    for (const auto &tensor : tensors)
-        counts.push_back(tensor.numel());
-    return counts;
-}
-
-// Whether other shares memory with a tensor of the list, unless it is number
-// own itself.
-bool overlap_any(const std::vector<at::Tensor> &list, const at::Tensor &other,
-                 int own)
-{
-    for (size_t i = 0; i < list.size(); i++)
-        if (overlap(list[i], other) && (static_cast<int>(i) != own ||
-                                        list[i].data_ptr() != other.data_ptr()))
-            return true;
-    return false;
-}
-
-// Elements of a row of the first dimension, and how many rows each rank has.
-std::vector<int64_t> splits_of(const at::Tensor &tensor,
-                               const std::vector<int64_t> &sizes, int ranks,
-                               const char *what)
-{
-    const int64_t rows = tensor.dim() ? tensor.size(0) : 0;
-    const int64_t row = rows ? tensor.numel() / rows : 0;
-    std::vector<int64_t> counts;
-    int64_t sum = 0;
-
-    if (sizes.empty()) {
-        TORCH_CHECK(rows % ranks == 0, "dscomm: ", what, ": ", rows,
-                    " rows cannot be split equally among ", ranks, " ranks");
-        return std::vector<int64_t>(ranks, rows / ranks * row);
-    }
-    TORCH_CHECK(sizes.size() == static_cast<size_t>(ranks), "dscomm: ", what,
-                ": ", sizes.size(), " split sizes for ", ranks, " ranks");
-    for (const int64_t size : sizes) {
-        TORCH_CHECK(size >= 0, "dscomm: ", what, ": a split size is negative");
-        counts.push_back(size * row);
-        sum += size;
-    }
-    TORCH_CHECK(sum == rows, "dscomm: ", what, ": the split sizes sum to ", sum,
-                ", the tensor has ", rows, " rows");
-    return counts;
 }
 
 dscomm_status_t all_reduce(dscomm_group_t *group, const Buffer &buffer,
@@ -692,49 +598,6 @@ Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions &options)
     return start(
         Call{OpType::BARRIER, "dscomm:barrier"}, options,
         [](auto *group, auto **work) { return dscomm_barrier(group, work); });
-}
-
-// What torch's programs look for in the sentence of a failed barrier.
-std::string Backend::barrier_text(const std::vector<int> &late, bool all,
-                                  int64_t timeout) const
-{
-    const int first = late.empty() ? 0 : late[0];
-    std::string list = std::to_string(first);
-
-    if (rank_ != 0)
-        return c10::str("Rank ", rank_,
-                        " successfully reached monitoredBarrier,"
-                        " but received errors while waiting for send/recv from "
-                        "rank 0");
-    if (first == 0)
-        return c10::str("Rank 0 timed out in monitoredBarrier after ", timeout,
-                        " ms");
-    for (size_t i = 1; all && i < late.size(); i++)
-        list += c10::str(", ", late[i]);
-    return c10::str(all ? "Ranks " : "Rank ", list,
-                    " failed to pass monitoredBarrier in ", timeout, " ms");
-}
-
-void Backend::monitoredBarrier(const c10d::BarrierOptions &options, bool all)
-{
-    const auto timeout = options.timeout == c10d::kUnsetTimeout
-                             ? options_->timeout
-                             : options.timeout;
-    std::vector<int> late(size_);
-    int count = 0;
-    Turn turn(*group_);
-
-    TORCH_CHECK_WITH(DistBackendError, timeout.count() > 0,
-                     "dscomm: ", barrier_text({}, all, timeout.count()));
-    const dscomm_status_t status = dscomm_monitored_barrier_late(
-        group_->world(), milliseconds(timeout), late.data(), &count);
-    late.resize(count);
-    TORCH_CHECK_WITH(DistBackendError,
-                     status >= 0 ||
-                         (late.empty() && status != DSCOMM_ERR_TIMEOUT),
-                     "dscomm: ", barrier_text(late, all, timeout.count()), ": ",
-                     dscomm_last_error());
-    check(status);
 }
 
 void Backend::startCoalescing()

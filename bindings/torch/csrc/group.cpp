@@ -11,7 +11,7 @@ Group::Group(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
 {
     dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
 
-    store_ = open_store(store, timeout);
+    store_ = open_store(store, timeout, store_stopped_);
     attr.store = store_;
     attr.has_rank = 1;
     attr.rank = rank;
@@ -38,7 +38,12 @@ Group::~Group()
 void Group::leave()
 {
     Turn turn(*this);
+    std::unique_lock<std::mutex> life(life_);
     dscomm_group_t *world = std::exchange(world_, nullptr);
+    life.unlock();
+    // Its server may be a rank that has ended. torch's stores keep the keys of
+    // groups that were destroyed.
+    *store_stopped_ = true;
     dscomm_store_t *store = std::exchange(store_, nullptr);
     // A failure that has ended the group before is the result of other calls.
     const bool ended = world && dscomm_group_status(world) < 0;
@@ -52,9 +57,11 @@ void Group::leave()
 
 void Group::abort(const std::string &reason)
 {
-    // Not under the lock: a thread that waits holds it.
-    if (dscomm_group_t *world = world_)
-        dscomm_group_abort(world, reason.c_str());
+    // Not under the group's lock: a thread that waits holds it.
+    std::lock_guard<std::mutex> life(life_);
+
+    if (world_)
+        dscomm_group_abort(world_, reason.c_str());
 }
 
 dscomm_group_t *Group::world() const

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <dscomm/dscomm.h>
+#include <memory>
 #include <mutex>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -47,7 +48,11 @@ class Group
     std::atomic<int> wanted{0};
 
   private:
+    // Of the world's pointer for abort(), which cannot wait for the lock.
+    std::mutex life_;
     dscomm_store_t *store_ = nullptr;
+    std::shared_ptr<std::atomic<bool>> store_stopped_ =
+        std::make_shared<std::atomic<bool>>(false);
     dscomm_group_t *world_ = nullptr;
     Streams streams_;
     uint64_t capabilities_ = 0;

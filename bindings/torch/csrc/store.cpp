@@ -3,9 +3,11 @@
 
 #include "error.hpp"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 namespace dscomm_torch
@@ -15,13 +17,18 @@ namespace
 
 using Bytes = std::vector<uint8_t>;
 
+// torch prints a warning if a wait ends without the keys, so short ones look
+// at times.
+constexpr int SHORT_MS = 1000, LOOK_MS = 5;
+
 // A call on a store of torch's may wait with the store's lock held, so each
 // call that waits has a clone of its own.
 class Clones
 {
   public:
-    explicit Clones(c10::intrusive_ptr<c10d::Store> store)
-        : store(std::move(store))
+    Clones(c10::intrusive_ptr<c10d::Store> store,
+           std::shared_ptr<std::atomic<bool>> stopped)
+        : store(std::move(store)), stopped(std::move(stopped))
     {
     }
 
@@ -42,6 +49,7 @@ class Clones
     }
 
     const c10::intrusive_ptr<c10d::Store> store;
+    const std::shared_ptr<std::atomic<bool>> stopped;
 
   private:
     std::mutex mutex;
@@ -52,8 +60,13 @@ class Clones
 template <typename Function>
 dscomm_status_t guarded(void *arg, Function function) noexcept
 {
+    auto *clones = static_cast<Clones *>(arg);
+
+    if (*clones->stopped)
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "the process group is being destroyed");
     try {
-        function(*static_cast<Clones *>(arg)->store);
+        function(*clones->store);
         return DSCOMM_OK;
     } catch (const c10::DistStoreError &error) {
         return dscomm_fail(DSCOMM_ERR_TIMEOUT, "%s",
@@ -98,16 +111,35 @@ dscomm_status_t store_get(void *arg, const char *key, int, void **ret_value,
     });
 }
 
+bool wait_short(c10d::Store &store, const std::vector<std::string> &names,
+                int timeout_ms)
+{
+    using clock = std::chrono::steady_clock;
+    const auto end = clock::now() + std::chrono::milliseconds(timeout_ms);
+
+    while (!store.check(names)) {
+        if (clock::now() >= end)
+            return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(LOOK_MS));
+    }
+    return true;
+}
+
 dscomm_status_t store_wait(void *arg, const char *const *keys, size_t count,
                            int timeout_ms)
 {
     const std::vector<std::string> names(keys, keys + count);
     auto *clones = static_cast<Clones *>(arg);
 
-    return guarded(arg, [&](c10d::Store &) {
+    return guarded(arg, [&](c10d::Store &store) {
+        if (timeout_ms < SHORT_MS) {
+            TORCH_CHECK_WITH(DistStoreError,
+                             wait_short(store, names, timeout_ms),
+                             "no such key after ", timeout_ms, " ms");
+            return;
+        }
         auto clone = clones->take();
-        // 0 would be no limit.
-        clone->wait(names, std::chrono::milliseconds(std::max(timeout_ms, 1)));
+        clone->wait(names, std::chrono::milliseconds(timeout_ms));
         clones->give(std::move(clone));
     });
 }
@@ -186,12 +218,14 @@ void store_close(void *arg)
 } // namespace
 
 dscomm_store_t *open_store(c10::intrusive_ptr<c10d::Store> store,
-                           std::chrono::milliseconds timeout)
+                           std::chrono::milliseconds timeout,
+                           std::shared_ptr<std::atomic<bool>> stopped)
 {
     dscomm_store_custom_t custom = DSCOMM_STORE_CUSTOM_INIT;
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
     dscomm_store_t *opened = nullptr;
-    auto clones = std::make_unique<Clones>(std::move(store));
+    auto clones =
+        std::make_unique<Clones>(std::move(store), std::move(stopped));
 
     custom.arg = clones.get();
     custom.set = store_set;
