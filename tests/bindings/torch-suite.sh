@@ -16,7 +16,7 @@ skips=$programs/torch-suite.skips
 # counts FILE: "3 pass, 2 skip"
 counts()
 {
-    cut -f 2 "$1" | sort | uniq -c | awk '{ printf "%s%s %s", NR > 1 ? ", " : "", $1, $2 }'
+    cut -f 2 "$1" | sort | uniq -c | awk '{ printf "%s%s %s", (NR > 1 ? ", " : ""), $1, $2 }'
 }
 
 # report RESULTS RANKS: a result for each line
@@ -38,6 +38,8 @@ for ranks in 2 3 4; do
         $2 == "pass" && !($1 in skipped) {
             print $1, ($1 in result) ? result[$1] : "missing" }' \
         "$skips" "$results" "$scratch/gloo" >"$scratch/judged"
+    [ -s "$scratch/judged" ]
+    result $? "gloo passes tests, $ranks ranks"
     report "$scratch/judged" $ranks
     grep -v '^#' "$skips" | while IFS=$tab read -r name reason; do
         echo "# not judged: $name $reason"
