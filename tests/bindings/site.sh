@@ -47,6 +47,9 @@ has()
 suite()
 {
     results=$scratch/suite
-    "$python" "$programs/torch-suite.py" --output "$results" "$@" \
-        >"$scratch/suite.log" 2>&1 || [ -s "$results" ] || sed 's/^/# /' "$scratch/suite.log"
+    rm -f "$results"
+    "$python" "$programs/torch-suite.py" --output "$results" "$@" >"$scratch/suite.log" 2>&1
+    [ -s "$results" ] && return
+    result 1 "torch-suite.py $*" || sed 's/^/# /' "$scratch/suite.log"
+    : >"$results"
 }
