@@ -48,7 +48,7 @@ def all_gather_into_tensor(size, group):
 
 
 def all_to_all_single(size, group):
-    output, data = torch.ones(size // 4), torch.ones(size // 4)
+    output, data = (torch.ones(size, dtype=torch.uint8) for _ in range(2))
     return lambda: dist.all_to_all_single(output, data, group=group)
 
 
