@@ -4,6 +4,9 @@
 
 . "$abs_top_srcdir/tests/tap.sh"
 
+# Those that are installed, not those for this folder
+PKG_CONFIG_DISABLE_UNINSTALLED=1
+export PKG_CONFIG_DISABLE_UNINSTALLED
 file=$abs_top_builddir/dscomm.pc
 
 "$PKG_CONFIG" --validate "$file"
