@@ -326,6 +326,9 @@ dscomm_status_t shm_native_info(void *impl, const dscomm_coll_args_t *args,
     shm_t *shm = impl;
     shm_op_t op = {.args = args};
 
+    /* its function may run for each pair of inputs, and read and write more */
+    if (args->user)
+        return DSCOMM_ERR_UNSUPPORTED;
     if (is_line(shm, args))
         line_info(
             shm, args,

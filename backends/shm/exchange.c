@@ -186,10 +186,14 @@ static void put_parts(shm_t *shm, shm_op_t *op, uint64_t step)
     }
 }
 
-/* Returns the reference by which peers read this rank's send buffer in place
- * (shm_reference()), or 0 if they must get it in pieces: it is small, its parts
- * may have gaps between them, or it cannot be read in place. */
-static uint64_t reference_of(shm_t *shm, const shm_op_t *op)
+/* shm_reference() or shm_reference_look(). */
+typedef uint64_t refer_t(shm_t *shm, const void *memory, size_t size,
+                         bool one_way);
+
+/* Returns the reference by which peers read this rank's send buffer in place,
+ * or 0 if they must get it in pieces: it is small, its parts may have gaps
+ * between them, or it cannot be read in place. */
+static uint64_t reference_of(shm_t *shm, const shm_op_t *op, refer_t *refer)
 {
     const dscomm_coll_args_t *a = op->args;
     size_t bytes =
@@ -197,9 +201,9 @@ static uint64_t reference_of(shm_t *shm, const shm_op_t *op)
 
     if (op->inlined || shape_of(op)->counts || bytes < REFERENCE_MIN)
         return 0;
-    return shm_reference(shm, a->send, bytes,
-                         shape_of(op)->senders != ALL ||
-                             shape_of(op)->receivers != ALL);
+    return refer(shm, a->send, bytes,
+                 shape_of(op)->senders != ALL ||
+                     shape_of(op)->receivers != ALL);
 }
 
 /* Writes piece `published`, whose step was taken, and raises its flag. All
@@ -214,7 +218,7 @@ static int exchange_put(shm_t *shm, shm_op_t *op)
     if (!shm_writable(shm, step))
         return SHM_AGAIN;
     if (!op->inlined && !op->published) {
-        uint64_t reference = sends ? reference_of(shm, op) : 0;
+        uint64_t reference = sends ? reference_of(shm, op, shm_reference) : 0;
 
         shm_line(shm, shm->rank, step)->word[WORD_REFERENCE] = reference;
         op->referenced = reference != 0;
@@ -457,7 +461,7 @@ void shm_exchange_info(shm_t *shm, shm_op_t *op, dscomm_native_info_t *info)
     bool in_place;
 
     exchange_plan(shm, op, bytes);
-    in_place = reference_of(shm, op) != 0;
+    in_place = reference_of(shm, op, shm_reference_look) != 0;
     info->algorithm = in_place ? "read" : "pieces";
     info->steps = in_place ? 2 : 1;
     for (int r = 0; r < shm->ranks; r++) {

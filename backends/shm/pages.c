@@ -325,15 +325,31 @@ static void edges_copy(const shm_t *shm, const region_t *region, void *memory,
     edge_copy(shm, region, (range_t){whole.end, all.end}, range, back);
 }
 
-uint64_t shm_own_reference(const shm_t *shm, const void *memory, size_t size)
+/* *ret_region: the registered pages that memory is in, or NULL. */
+static uint64_t own_place(const shm_t *shm, const void *memory, size_t size,
+                          const region_t **ret_region)
 {
     const uint64_t reference = shm_heap_reference(shm, memory, size);
-    const region_t *region = reference ? NULL : region_find(shm, memory, size);
 
-    if (!region)
-        return reference;
-    edges_copy(shm, region, (void *)memory, size, false);
-    return heap_offset(region, memory) + 1;
+    *ret_region = reference ? NULL : region_find(shm, memory, size);
+    return *ret_region ? heap_offset(*ret_region, memory) + 1 : reference;
+}
+
+uint64_t shm_own_place(const shm_t *shm, const void *memory, size_t size)
+{
+    const region_t *region;
+
+    return own_place(shm, memory, size, &region);
+}
+
+uint64_t shm_own_reference(const shm_t *shm, const void *memory, size_t size)
+{
+    const region_t *region;
+    const uint64_t reference = own_place(shm, memory, size, &region);
+
+    if (region)
+        edges_copy(shm, region, (void *)memory, size, false);
+    return reference;
 }
 
 void shm_own_written(const shm_t *shm, void *memory, size_t size)

@@ -95,8 +95,8 @@ static const way_t *find_way(shm_t *shm, const shm_op_t *op)
         return &scatter_way;
     if (!shm_may_be_direct(shm, op))
         return flat ? &flat_way : &parts_way;
-    input = shm_reference(shm, a->send, total, false);
-    result = shm_reference(shm, a->recv, total, false);
+    input = shm_reference_look(shm, a->send, total, false);
+    result = shm_reference_look(shm, a->recv, total, false);
     if (input && result && !shm_reference_is_address(input) &&
         !shm_reference_is_address(result))
         return &direct_way;

@@ -374,6 +374,9 @@ bool shm_reference_try(shm_t *shm, int rank, uint64_t reference, void *dest,
  */
 uint64_t shm_reference(shm_t *shm, const void *memory, size_t size,
                        bool one_way);
+/* The same reference, which is not given to others: see shm_own_place(). */
+uint64_t shm_reference_look(shm_t *shm, const void *memory, size_t size,
+                            bool one_way);
 /* Whether what was read by a reference of rank was what it was given for: the
  * rank has neither left nor given up a call. */
 bool shm_reference_held(const shm_t *shm, int rank);
@@ -581,6 +584,9 @@ dscomm_status_t shm_mem_deregister(void *impl, void *registered);
 /* The reference of memory of the heap or of registered pages, 0: it is neither.
  * Peers read there what the memory has now. */
 uint64_t shm_own_reference(const shm_t *shm, const void *memory, size_t size);
+/* The same reference, but peers do not read there what the memory has now: what
+ * they have written stays. */
+uint64_t shm_own_place(const shm_t *shm, const void *memory, size_t size);
 /* Takes over what peers have written to memory by its reference. */
 void shm_own_written(const shm_t *shm, void *memory, size_t size);
 void shm_pages_free(shm_t *shm);

@@ -87,19 +87,36 @@ bool shm_single_allowed(shm_t *shm)
     return shm->readers == shm->ranks;
 }
 
-uint64_t shm_reference(shm_t *shm, const void *memory, size_t size,
-                       bool one_way)
+/* Returns own, the reference of memory that is shared, or the address if others
+ * may read that. */
+static uint64_t reference_or_address(shm_t *shm, uint64_t own,
+                                     const void *memory, size_t size,
+                                     bool one_way)
 {
     const size_t least =
         one_way ? shm->trial.single_one_way : shm->trial.single;
-    uint64_t reference;
 
+    if (own || !least || size < least || !shm_single_allowed(shm))
+        return own;
+    return ADDRESS | (uintptr_t)memory;
+}
+
+uint64_t shm_reference(shm_t *shm, const void *memory, size_t size,
+                       bool one_way)
+{
     if (shm->own->voided)
         return 0;
-    reference = shm_own_reference(shm, memory, size);
-    if (reference || !least || size < least || !shm_single_allowed(shm))
-        return reference;
-    return ADDRESS | (uintptr_t)memory;
+    return reference_or_address(shm, shm_own_reference(shm, memory, size),
+                                memory, size, one_way);
+}
+
+uint64_t shm_reference_look(shm_t *shm, const void *memory, size_t size,
+                            bool one_way)
+{
+    if (shm->own->voided)
+        return 0;
+    return reference_or_address(shm, shm_own_place(shm, memory, size), memory,
+                                size, one_way);
 }
 
 void shm_single_void(shm_t *shm)

@@ -410,10 +410,10 @@ typedef struct dscomm_backend_ops {
      * begun, also if the group has ended. For backends without slot recv. */
     int (*recv_now)(void *impl, const dscomm_message_t *message,
                     dscomm_request_t *head, unsigned polls);
-    /* Fills *info, whose members are 0, for a call that run would take now, see
-     * dscomm_native_info_t; with a broadcast's buffer as send on all ranks.
-     * Never called for a _v collective. Returns OK, or ERR_UNSUPPORTED without
-     * a sentence. */
+    /* Fills the members of *info that are within info->size, the others are 0,
+     * for a call that run would take now, see dscomm_native_info_t; with a
+     * broadcast's buffer as send on all ranks. Never called for a _v
+     * collective. Returns OK, or ERR_UNSUPPORTED without a sentence. */
     dscomm_status_t (*native_info)(void *impl, const dscomm_coll_args_t *args,
                                    dscomm_native_info_t *info);
 } dscomm_backend_ops_t;

@@ -174,10 +174,10 @@ typedef struct dscomm_native_info {
 } dscomm_native_info_t;
 
 /* Fills *info (whose size member is set) for a blocking call on group, whose
- * arguments these are; broadcast: send is the buffer, as recv. Holds if the
- * other ranks' buffers are of the same kind as this one's. ERR_UNSUPPORTED: the
- * backend does not run the call, or does not tell how; of _v it never does.
- * Local. MT: group. */
+ * arguments these are; broadcast: send is the buffer, as recv; with a root,
+ * both are as on the root. Holds if the other ranks' buffers are of the same
+ * kind as this one's. ERR_UNSUPPORTED: the backend does not run the call, or
+ * does not tell how; of _v it never does. Local. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_group_native_info(
     dscomm_group_t *group, dscomm_coll_t coll, const void *send, void *recv,
     size_t count, dscomm_dtype_t dtype, dscomm_op_t op, int root,

@@ -138,6 +138,68 @@ static void test_single(void)
         skip("this process may not read its own memory by process_vm_readv(2)");
 }
 
+static void test_own_operator(void)
+{
+    const dscomm_user_op_t user = {.text = "mine"};
+    const dscomm_coll_args_t args = {.coll = DSCOMM_COLL_ALL_REDUCE,
+                                     .op = DSCOMM_OP_USER,
+                                     .user = &user,
+                                     .element = 1,
+                                     .count = KIB,
+                                     .send = own[0],
+                                     .recv = own[1]};
+    dscomm_native_info_t info = {.size = sizeof info};
+
+    ok(shm_native_info(shms[0], &args, &info) == DSCOMM_ERR_UNSUPPORTED,
+       "it does not tell what an operator of the program reads and writes");
+}
+
+/* A peer has written the edges of a buffer that is registered: they are still
+ * there after the calls were described. */
+static void test_registered(void)
+{
+    static char memory[1024 * KIB];
+    const size_t bytes = sizeof memory - 18;
+    char *buffer = memory + 9;
+    static const struct {
+        dscomm_coll_t coll;
+        const char *algorithm;
+    } rows[] = {
+        {DSCOMM_COLL_ALL_REDUCE, "direct"},
+        {DSCOMM_COLL_BROADCAST, "read"},
+    };
+    char key[DSCOMM_BACKEND_KEY];
+    void *registered = NULL;
+    unsigned char *place;
+
+    if (shm_mem_register(shms[0], buffer, bytes, key, &registered),
+        !registered) {
+        skip("pages cannot be registered here");
+        return;
+    }
+    place =
+        shm_heap_own(shms[0], shm_own_reference(shms[0], buffer, bytes) - 1);
+    place[0] = place[bytes - 1] = 7;
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        const bool reduces = rows[i].coll == DSCOMM_COLL_ALL_REDUCE;
+        const dscomm_coll_args_t args = {.coll = (int)rows[i].coll,
+                                         .op = reduces ? DSCOMM_SUM : -1,
+                                         .element = 1,
+                                         .count = bytes,
+                                         .send = buffer,
+                                         .recv = buffer};
+        dscomm_native_info_t info = {.size = sizeof info};
+
+        shm_native_info(shms[0], &args, &info);
+        is_str(info.algorithm, rows[i].algorithm,
+               "the algorithm of %s in registered memory",
+               dscomm_coll_name(rows[i].coll));
+    }
+    ok(place[0] == 7 && place[bytes - 1] == 7,
+       "what a peer has written there stays");
+    shm_mem_deregister(shms[0], registered);
+}
+
 int main(void)
 {
     void *heap;
@@ -147,6 +209,8 @@ int main(void)
     if (shm_mem_alloc(shms[0], (size_t)1024 * KIB, &heap))
         bail("no heap: %s", dscomm_last_error());
     test_costs(heap);
+    test_own_operator();
+    test_registered();
     test_single();
     fixture_close(shms, RANKS);
     return tap_done();
