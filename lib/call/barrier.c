@@ -22,6 +22,7 @@
 #include "lib/work/pending.h"
 #include "lib/work/progress.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -104,9 +105,17 @@ static void note_cancel(dscomm_work_t *work)
     dscomm_work_free(work);
 }
 
-/* Adds the call to the sentence of its failure. If the group has ended, that
- * failure counts, because a rank that then left is only a consequence. A
- * mismatch already names the group. */
+/* Gets the record of a failure. If the group has ended, that failure counts,
+ * because a rank that then left is only a consequence. */
+static void barrier_failure(dscomm_group_t *group, dscomm_status_t status,
+                            dscomm_failure_t *ret_failure)
+{
+    if (dscomm_priv_group_revoked(group, ret_failure) == DSCOMM_OK)
+        dscomm_priv_failure_last(status, ret_failure);
+}
+
+/* Adds the call to the sentence of its failure. A mismatch already names the
+ * group. */
 static dscomm_status_t barrier_fail(dscomm_group_t *group,
                                     dscomm_status_t status)
 {
@@ -115,8 +124,7 @@ static dscomm_status_t barrier_fail(dscomm_group_t *group,
 
     if (status >= 0)
         return status;
-    if (dscomm_priv_group_revoked(group, &failure) == DSCOMM_OK)
-        dscomm_priv_failure_last(status, &failure);
+    barrier_failure(group, status, &failure);
     return dscomm_fail(failure.status, "%s of group '%s': %s", name,
                        group->identity.name,
                        failure.kind == DSCOMM_FAILURE_MISMATCH
@@ -249,16 +257,6 @@ static void outcome_set(outcome_t *outcome, end_t end, int rank)
 {
     outcome->end = end;
     outcome->named[rank / 64] |= UINT64_C(1) << (rank % 64);
-}
-
-/* For a rank that has got no outcome. What it has received may be that of an
- * earlier barrier. */
-static void outcome_blame_leader(const dscomm_group_t *group,
-                                 outcome_t *outcome)
-{
-    memset(outcome, 0, outcome_bytes(group));
-    outcome->number = group->life.barriers;
-    outcome_set(outcome, LATE, 0);
 }
 
 /* Returns "ranks 1, 3 of 5"; the caller frees it. */
@@ -399,7 +397,9 @@ static dscomm_status_t answers_collect(dscomm_group_t *group,
         }
         g_clear_pointer(&collection->works[rank], dscomm_work_free);
         if (status < 0) {
-            outcome_set(outcome, LOST, (int)rank);
+            /* if the group has ended, any receive may be the first to end */
+            if (dscomm_priv_group_revoked(group, NULL) != DSCOMM_OK)
+                outcome_set(outcome, LOST, (int)rank);
             return barrier_fail(group, status);
         }
         if (collection->answers[rank].number == group->life.barriers)
@@ -490,13 +490,11 @@ static dscomm_status_t barrier_lead(dscomm_group_t *group, outcome_t *outcome,
 
 /* Rank 0 did not call in time. The answer says that this rank gave up, so rank
  * 0 need not wait for it. */
-static dscomm_status_t barrier_give_up(dscomm_group_t *group,
-                                       outcome_t *outcome, answer_t *answer)
+static dscomm_status_t barrier_give_up(dscomm_group_t *group, answer_t *answer)
 {
     note_t note = {0, answer, sizeof *answer, 0, TAG_ANSWER};
     dscomm_status_t status = note_post_copy(group, &note);
 
-    outcome_blame_leader(group, outcome);
     if (status < 0)
         return barrier_fail(group, status);
     return dscomm_fail(DSCOMM_ERR_TIMEOUT,
@@ -506,8 +504,11 @@ static dscomm_status_t barrier_give_up(dscomm_group_t *group,
                        (int)answer->timeout_ms);
 }
 
+/* *ret_leader_late: the sentence names rank 0. Then outcome may still be
+ * written. */
 static dscomm_status_t barrier_follow(dscomm_group_t *group, outcome_t *outcome,
-                                      int timeout_ms, int64_t deadline)
+                                      int timeout_ms, int64_t deadline,
+                                      bool *ret_leader_late)
 {
     uint64_t *call = dscomm_priv_group_memory(group, name, 1, sizeof *call);
     answer_t answer = {.number = group->life.barriers,
@@ -521,8 +522,11 @@ static dscomm_status_t barrier_follow(dscomm_group_t *group, outcome_t *outcome,
         return DSCOMM_ERR_NO_MEMORY;
     status = note_await(group, &called, deadline);
     dscomm_priv_buffer_drop(group, call);
-    if (status == DSCOMM_IN_PROGRESS)
-        return barrier_give_up(group, outcome, &answer);
+    if (status == DSCOMM_IN_PROGRESS) {
+        status = barrier_give_up(group, &answer);
+        *ret_leader_late = dscomm_priv_group_revoked(group, NULL) == DSCOMM_OK;
+        return status;
+    }
     if (status < 0)
         return status;
     answer.left_ms = MAX((uint64_t)dscomm_priv_clock_left(deadline), 1);
@@ -532,26 +536,67 @@ static dscomm_status_t barrier_follow(dscomm_group_t *group, outcome_t *outcome,
     status = note_await(group, &note, deadline);
     if (status != DSCOMM_IN_PROGRESS)
         return status;
-    outcome_blame_leader(group, outcome);
+    *ret_leader_late = true;
     return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                        "%s of group '%s': rank 0 of %d came, but did not "
                        "say within %d ms who is missing",
                        name, group->identity.name, group->size, timeout_ms);
 }
 
-/* The ranks that the sentence names go to ret_ranks unless it is NULL. */
+/* Puts the rank that the record of a failure names into ret_ranks. */
+static void failure_ranks(dscomm_group_t *group, dscomm_status_t status,
+                          int *ret_ranks, int *ret_count)
+{
+    dscomm_failure_t failure;
+
+    if (status != DSCOMM_ERR_TIMEOUT && status != DSCOMM_ERR_PEER_FAILED)
+        return;
+    barrier_failure(group, status, &failure);
+    for (int rank = 0; rank < group->size && failure.rank >= 0; rank++)
+        if (group->identity.world_ranks[rank] == failure.rank)
+            ret_ranks[(*ret_count)++] = rank;
+}
+
+/* Returns the status of a barrier that ended with status. The ranks that the
+ * sentence names go to ret_ranks unless it is NULL. */
+static dscomm_status_t barrier_end(dscomm_group_t *group,
+                                   const outcome_t *outcome,
+                                   dscomm_status_t status, bool leader_late,
+                                   int *ret_ranks, int *ret_count)
+{
+    const bool told =
+        status == DSCOMM_OK || (group->rank == 0 && outcome->end == LOST);
+
+    if (status == DSCOMM_OK)
+        status = outcome_status(group, outcome);
+    if (status == DSCOMM_OK || !ret_ranks)
+        return status;
+    if (leader_late)
+        ret_ranks[(*ret_count)++] = 0;
+    else if (told)
+        outcome_ranks(group, outcome, ret_ranks, ret_count);
+    else
+        failure_ranks(group, status, ret_ranks, ret_count);
+    return status;
+}
+
 static dscomm_status_t barrier_run(dscomm_group_t *group, int timeout_ms,
                                    int *ret_ranks, int *ret_count)
 {
     dscomm_status_t status = dscomm_priv_group_ready(group, name);
     outcome_t *outcome;
     int64_t deadline;
+    bool leader_late = false;
 
     if (status == DSCOMM_ERR_INVALID || status == DSCOMM_ERR_STATE)
         return status;
     /* the group ended before; the last sentence is of another call */
-    if (status < 0)
-        return barrier_fail(group, status);
+    if (status < 0) {
+        status = barrier_fail(group, status);
+        if (ret_ranks)
+            failure_ranks(group, status, ret_ranks, ret_count);
+        return status;
+    }
     if (timeout_ms < DSCOMM_TIMEOUT_DEFAULT)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: timeout_ms is %d", name,
                            timeout_ms);
@@ -566,11 +611,10 @@ static dscomm_status_t barrier_run(dscomm_group_t *group, int timeout_ms,
     if (group->rank == 0)
         status = barrier_lead(group, outcome, deadline);
     else
-        status = barrier_follow(group, outcome, timeout_ms, deadline);
-    if (status == DSCOMM_OK)
-        status = outcome_status(group, outcome);
-    if (status < 0 && ret_ranks && outcome->number == group->life.barriers)
-        outcome_ranks(group, outcome, ret_ranks, ret_count);
+        status =
+            barrier_follow(group, outcome, timeout_ms, deadline, &leader_late);
+    status =
+        barrier_end(group, outcome, status, leader_late, ret_ranks, ret_count);
     dscomm_priv_buffer_drop(group, outcome);
     return status;
 }
