@@ -164,9 +164,16 @@ dscomm_status_t dscomm_work_cancel(dscomm_work_t *work)
 }
 
 /* Checks the time-out of a work that is no receive. */
-static dscomm_status_t timeout_check(const dscomm_group_t *group,
+static dscomm_status_t timeout_check(const dscomm_work_t *work,
                                      const char *name, int timeout_ms)
 {
+    const dscomm_group_t *group = work->group;
+
+    if (work->call.type == CALL_CUSTOM)
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "%s on group '%s': a work of dscomm_work_create() "
+                           "has no deadline; let its advance end it in time",
+                           name, group->identity.name);
     if (timeout_ms > 0 || timeout_ms == DSCOMM_TIMEOUT_DEFAULT)
         return DSCOMM_OK;
     return dscomm_priv_invalid(group, name,
@@ -188,7 +195,7 @@ dscomm_status_t dscomm_work_set_timeout(dscomm_work_t *work, int timeout_ms)
         status = dscomm_priv_receive_deadline(work->group, name, timeout_ms,
                                               &deadline_ns);
     else
-        status = timeout_check(work->group, name, timeout_ms);
+        status = timeout_check(work, name, timeout_ms);
     if (status < 0)
         return status;
     pthread_mutex_lock(&work->group->works.lock);

@@ -76,7 +76,8 @@ DSCOMM_API dscomm_status_t dscomm_work_cancel(dscomm_work_t *work);
  * progress thread, and the group goes on; ERR_UNSUPPORTED if the backend cannot
  * withdraw. Another work has timeout_ms > 0 in place of the group's time-out:
  * when that has passed without progress, the group is revoked. Such a deadline
- * may differ between ranks. MT: group. */
+ * may differ between ranks. ERR_STATE for a work of dscomm_work_create(), which
+ * has no deadline. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_work_set_timeout(dscomm_work_t *work,
                                                    int timeout_ms);
 

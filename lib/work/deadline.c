@@ -102,10 +102,13 @@ static const char *detail_rest(const dscomm_group_t *group, const char *what,
     return detail + (g_str_has_prefix(detail, begin) ? strlen(begin) : 0);
 }
 
-/* Time without progress that is allowed for work. */
+/* Time without progress that is allowed for work, or for the compound of which
+ * it is a child. */
 static int work_timeout_ms(const dscomm_work_t *work)
 {
-    return work->timeout_ms ? work->timeout_ms : work->group->timeout_ms;
+    const dscomm_work_t *own = work->compound ? work->compound : work;
+
+    return own->timeout_ms ? own->timeout_ms : own->group->timeout_ms;
 }
 
 /* Ends the group because timeout_ms have passed. 0 if there was progress

@@ -111,7 +111,7 @@ typedef struct dscomm_work_kind {
     /* Called after the work has waited for a while. NULL: this kind has no
      * diagnosis. */
     dscomm_status_t (*look)(dscomm_work_t *work, dscomm_failure_t *ret_failure);
-    /* Called when the group's deadline has passed. *ret_failure is a record of
+    /* Called when the work's deadline has passed. *ret_failure is a record of
      * the group; with OK, its culprit and detail become the ranks that are
      * late. NULL: the backend explains it. */
     dscomm_status_t (*overdue)(dscomm_work_t *work,
@@ -147,8 +147,9 @@ struct dscomm_work {
     /* Time without progress on the group, in ns: of the waits and tests for
      * this work, and of the progress thread; see is_overdue(). */
     int64_t waited_ns, looked_ns; /* looked_ns: the time of the last test */
-    int timeout_ms; /* its own, for which it may wait so; 0: the group's */
     uint64_t seen; /* works.completed at that time */
+    /* The time without progress that it may have. 0: as long as the group's. */
+    int timeout_ms;
     dscomm_hook_span_t span;
     uint64_t recorded; /* serial in the flight recorder; 0: none */
     struct dscomm_run *run; /* of a schedule */

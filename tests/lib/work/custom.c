@@ -153,6 +153,8 @@ static void fails(rank_t *self)
     dscomm_work_t *work = NULL;
 
     CHECK(self, !dscomm_work_create(self->world, &third, &calls, &work));
+    FAILS(self, DSCOMM_ERR_STATE, "has no deadline",
+          dscomm_work_set_timeout(work, 100));
     CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_ERR_IO);
     CHECK(self, !strcmp(dscomm_last_error(), "the third call has failed"));
     CHECK(self, calls == 3);

@@ -302,6 +302,36 @@ static void own_deadline(rank_t *self)
     CHECK(self, !dscomm_group_free(group));
 }
 
+/* Coalesced calls have the deadline of their work: a short one in a patient
+ * group ends that, a long one outlives the deadline of a short group. */
+static void own_deadline_of_all(rank_t *self)
+{
+    static const struct {
+        int group_ms, own_ms;
+        dscomm_status_t want;
+    } rows[] = {{60000, 300, DSCOMM_ERR_TIMEOUT}, {300, 60000, DSCOMM_OK}};
+
+    for (int i = 0; i < 2; i++) {
+        dscomm_group_t *group = split_all(self, rows[i].group_ms);
+        int32_t in = 1, out[2] = {0};
+        dscomm_work_t *work = NULL;
+
+        if (self->rank > 0 && rows[i].want == DSCOMM_OK)
+            usleep(1500000);
+        if (self->rank == 0 || rows[i].want == DSCOMM_OK) {
+            CHECK(self, !dscomm_coalesce_begin(group));
+            CHECK(self, !sum_one(group, &in, &out[0], NULL));
+            CHECK(self, !sum_one(group, &in, &out[1], NULL));
+            CHECK(self, !dscomm_coalesce_end(group, &work));
+            CHECK(self, !dscomm_work_set_timeout(work, rows[i].own_ms));
+            FINISH(self, work, rows[i].want);
+        }
+        while (rows[i].want < 0 && dscomm_group_status(group) == DSCOMM_OK)
+            usleep(1000);
+        CHECK(self, !dscomm_group_free(group));
+    }
+}
+
 /* No rank waits or tests: the progress thread detects that the deadline has
  * passed. */
 static void untested(rank_t *self)
@@ -490,6 +520,7 @@ int main(void)
     /* for the watchdog, time between two tests counts */
     setenv("DSCOMM_WATCHDOG", "no", 1);
     ranks_run(2, 60000, own_deadline, "a collective's own deadline");
+    ranks_run(2, 60000, own_deadline_of_all, "coalesced calls' own deadline");
     ranks_run(1, 10000, polled_in_all_ways, "the deadline of polled works");
     unsetenv("DSCOMM_WATCHDOG");
     ranks_run(2, 10000, not_cancelled, "a backend that cannot cancel");
