@@ -107,6 +107,13 @@ typedef struct {
     bool partial; /* the costs that are the reason explain less than half */
 } contest_t;
 
+/* Whether both costs tell the bytes of each rank, copy by copy, or neither
+ * does, so that they are counted alike. */
+static bool is_counted_alike(const contest_t *c)
+{
+    return !isfinite(c->few->most) == !isfinite(c->many->most);
+}
+
 static const char *const partly =
     "; that explains only a part of the difference";
 
@@ -126,6 +133,10 @@ static char *explain_latency(const contest_t *c)
             few == 1 ? "" : "s", name_at(c->slow),
             c->many->bound ? "at least " : "", many,
             is_partial(c, few, many) ? partly : "");
+    if (c->many->bound)
+        return g_strdup_printf("time is latency there, and the model has only "
+                               "lower bounds for %s",
+                               name_at(c->slow));
     return g_strdup_printf("time is latency there, and the model gives no "
                            "reason, it has %g steps, no fewer than for %s",
                            few, name_at(c->slow));
@@ -194,7 +205,8 @@ static char *explain_messages(contest_t *c)
         return explain_pair(c, "its busiest rank sends or receives",
                             c->few->busiest, c->many->busiest,
                             rooted ? ": all of it passes the root's link" : "");
-    if (memory > EQUAL)
+    /* a lower bound holds for each way to count */
+    if (memory > EQUAL && (is_counted_alike(c) || c->many->bound))
         return explain_pair(c, "a rank reads and writes", c->few->memory,
                             c->many->memory,
                             longer ? ": what the first call stores, the second "
@@ -228,17 +240,39 @@ static char *steps_text(const contest_t *c)
                            c->many->bound ? "at least " : "", c->many->steps);
 }
 
-/* Returns why there is a difference for which the bytes give no reason. */
-static char *explain_otherwise(const contest_t *c, const char *steps,
-                               bool by_steps)
+/* Whether the bytes that were compared are the same, within 5%. */
+static bool has_same_bytes(const contest_t *c, bool crowded)
 {
+    const bool most =
+        !crowded && isfinite(c->few->most) && isfinite(c->many->most);
+    const double few = most ? c->few->most : c->few->memory;
+    const double many = most ? c->many->most : c->many->memory;
+
+    return MAX(few, many) <= EQUAL * MIN(few, many);
+}
+
+/* Returns why there is a difference for which the bytes give no reason; same:
+ * both have as many. */
+static char *explain_otherwise(const contest_t *c, const char *steps,
+                               bool by_steps, bool same)
+{
+    if (by_steps && (c->many->bound || !is_counted_alike(c)))
+        return g_strdup_printf("it takes %s, which is most of the difference",
+                               steps);
+    if (c->many->bound)
+        return g_strdup_printf("the model has only lower bounds for %s",
+                               name_at(c->slow));
+    if (!is_counted_alike(c))
+        return g_strdup_printf(
+            "the model gives no reason, as the costs are "
+            "counted differently, copy by copy only for %s",
+            name_at(isfinite(c->few->most) ? c->fast : c->slow));
     if (by_steps)
         return g_strdup_printf("it has no fewer bytes by the model, but takes "
                                "%s, which is most of the difference",
                                steps);
     if (perf_parts(c->slow->row.operation) &&
-        !perf_parts(c->fast->row.operation) &&
-        c->many->memory * EQUAL >= c->few->memory)
+        !perf_parts(c->fast->row.operation) && same)
         return g_strdup_printf("by the model both move as many bytes, but the "
                                "two calls of %s do not overlap",
                                name_at(c->slow));
@@ -260,7 +294,8 @@ static char *explain_bytes(const series_t *s, guint from, guint to,
     for (guint i = from; i <= to; i++)
         by_steps = by_steps && steps_matter(s, i, winner, loser);
     if (!bytes)
-        text = explain_otherwise(c, steps, by_steps);
+        text = explain_otherwise(c, steps, by_steps,
+                                 has_same_bytes(c, at(s, from)->crowded));
     else if (c->partial && by_steps)
         text = g_strdup_printf("%s; it takes %s, which is most of the "
                                "difference",
@@ -283,6 +318,14 @@ static kind_t kind_of(const series_t *s, guint index, size_t alternative)
                                                         : UNKNOWN;
 }
 
+/* What explains a difference: the bytes, if they take most of either's time. */
+static kind_t kind_of_both(const series_t *s, guint index, size_t winner,
+                           size_t loser)
+{
+    return kind_of(s, index, loser) == BYTES_TIME ? BYTES_TIME
+                                                  : kind_of(s, index, winner);
+}
+
 /* Returns the reason at sizes from to to, whose times differ at most by this
  * ratio; g_free(). */
 static char *explain(const series_t *s, guint from, guint to, size_t winner,
@@ -299,7 +342,7 @@ static char *explain(const series_t *s, guint from, guint to, size_t winner,
         return g_strdup_printf("the model has only lower bounds for %s (%s), "
                                "which do not prove why",
                                name_at(c.fast), c.fast->row.algorithm);
-    switch (kind_of(s, from, winner)) {
+    switch (kind_of_both(s, from, winner, loser)) {
     case LATENCY_TIME:
         return explain_latency(&c);
     case BYTES_TIME:
@@ -435,8 +478,8 @@ static void winner_add(const series_t *s, guint from, guint to, size_t winner,
     finding_add(findings, f, j, text);
 }
 
-/* Compares times a with times b until the outcome changes; returns the index
- * after the last one. */
+/* Compares times a with times b until the outcome changes, or the kind of time
+ * of a; returns the index after the last one. */
 static guint difference_find(const series_t *s, guint from, guint to,
                              figure_at_t a, figure_at_t b,
                              difference_t *ret_difference)
@@ -451,7 +494,10 @@ static guint difference_find(const series_t *s, guint from, guint to,
 
         if (end == from)
             *ret_difference = j;
-        else if (j.outcome != ret_difference->outcome)
+        else if (j.outcome != ret_difference->outcome ||
+                 (a.alternative != b.alternative &&
+                  kind_of(s, end, a.alternative) !=
+                      kind_of(s, from, a.alternative)))
             break;
         difference_add(ret_difference, &j);
     }
@@ -472,12 +518,15 @@ static void range_find(const series_t *s, guint from, guint to, size_t winner,
     }
 }
 
-static bool has_same_algorithms(const perf_comparison_t *a,
-                                const perf_comparison_t *b)
+/* Whether algorithms are the same, and what is known of their costs. */
+static bool has_same_costs(const perf_comparison_t *a,
+                           const perf_comparison_t *b, perf_place_t place)
 {
     for (size_t i = 0; i < a->count; i++)
         if (g_strcmp0(a->entries[i].row.algorithm,
-                      b->entries[i].row.algorithm) != 0)
+                      b->entries[i].row.algorithm) != 0 ||
+            a->entries[i].costs[place].bound !=
+                b->entries[i].costs[place].bound)
             return false;
     return true;
 }
@@ -492,7 +541,7 @@ static void series_find(const series_t *s, GPtrArray *findings)
         to = from;
         while (to < s->last && best_of(s, to + 1) == winner &&
                kind_of(s, to + 1, winner) == kind &&
-               has_same_algorithms(at(s, from), at(s, to + 1)))
+               has_same_costs(at(s, from), at(s, to + 1), s->place))
             to++;
         for (size_t i = 0; i < count; i++)
             if (i != winner)
