@@ -58,8 +58,16 @@ int perf_processor_count(const dscomm_topology_t *topology)
 
 bool perf_shares_processors(const perf_run_t *run)
 {
-    return run->everyone[0].processor < 0 &&
-           run->everyone[0].locals > perf_processor_count(run->topology);
+    const perf_rank_t *all = run->everyone;
+    const int count = perf_processor_count(run->topology);
+
+    for (int i = 0; i < run->ranks; i++)
+        for (int k = 0; k < i; k++)
+            if (all[i].processor >= 0 && all[i].processor == all[k].processor &&
+                !strcmp(all[i].host, all[0].host) &&
+                !strcmp(all[k].host, all[0].host))
+                return true;
+    return all[0].processor < 0 && count > 0 && all[0].locals > count;
 }
 
 /* Returns the only processor to which this process was bound at its start, or
