@@ -63,16 +63,23 @@ static const char *report_interpret(perf_baseline_t *b)
     return NULL;
 }
 
+static bool sweep_is_known(JsonNode *root)
+{
+    return tool_json_get_number(root, "format_version") == PERF_SWEEP_VERSION;
+}
+
 /* Returns what is wrong, g_free(); or NULL. */
 static char *baseline_interpret(perf_baseline_t *b, int ranks)
 {
-    char *why;
+    char *why = NULL;
 
     b->root = json_parser_get_root(b->parser);
     if (!b->root || !JSON_NODE_HOLDS_OBJECT(b->root))
         return g_strdup("it is no object");
-    why = text_is(b->root, "format", PERF_SWEEP_FORMAT) ? sweep_select(b, ranks)
-                                                        : NULL;
+    if (text_is(b->root, "format", PERF_SWEEP_FORMAT))
+        why = sweep_is_known(b->root)
+                  ? sweep_select(b, ranks)
+                  : g_strdup("it is a sweep of another version");
     return why ? why : g_strdup(report_interpret(b));
 }
 

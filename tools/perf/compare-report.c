@@ -78,7 +78,10 @@ static void table_begin(const perf_run_t *run)
            "#   busiest: those of the rank that sends or receives most; "
            "memory: bytes that a rank\n"
            "#   reads and writes, mean; at most: those of the rank with "
-           "most\n#\n");
+           "most;\n"
+           "#   native, of which the backend tells: steps: waits for others; "
+           "wire: bytes that a\n"
+           "#   rank gets from others, mean\n#\n");
     for (int line = 0; line < 2; line++) {
         printf("# %10s  %12s  %8s  %6s  %5s  %-25s", line ? "(B)" : "size",
                line ? "(elements)" : "count", line ? "" : "type",

@@ -151,7 +151,7 @@ static char *join_reports(const GPtrArray *reports, guint *ret_bad)
 
     tool_json_object(json, NULL);
     tool_json_text(json, "format", PERF_SWEEP_FORMAT);
-    tool_json_number(json, "format_version", 1);
+    tool_json_number(json, "format_version", PERF_SWEEP_VERSION);
     tool_json_array(json, "reports");
     for (guint i = 0; i < reports->len; i++) {
         JsonNode *node = json_from_string(reports->pdata[i], NULL);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #define PERF_SWEEP_FORMAT "dscomm-perf-sweep"
+#define PERF_SWEEP_VERSION 1
 
 /* Reads numbers of ranks, as "2,4,8" or "2-8", to a list that ends with 0;
  * g_free(). NULL: text is no such list. */
