@@ -149,14 +149,21 @@ static double most_read(const char *address, const char *name)
     return port > 0 && port < own ? port : own;
 }
 
+/* Returns a number of lanes, or 0 for one that no link has. */
+static int lanes_of(double width)
+{
+    return width > TOPO_LANES_MOST ? 0 : (int)width;
+}
+
 /* Reads the speeds of PCI links, of which hwloc gives only some. */
 static void links_read(topo_node_t *node)
 {
     if (node->address) {
         node->gt_s = number_read(node->address, "current_link_speed");
-        node->width = (int)number_read(node->address, "current_link_width");
+        node->width =
+            lanes_of(number_read(node->address, "current_link_width"));
         node->most_gt_s = most_read(node->address, "max_link_speed");
-        node->most_width = (int)most_read(node->address, "max_link_width");
+        node->most_width = lanes_of(most_read(node->address, "max_link_width"));
     }
     for (guint i = 0; i < node->children->len; i++)
         links_read(g_ptr_array_index(node->children, i));

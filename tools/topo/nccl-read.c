@@ -11,8 +11,6 @@
 #define DEPTH_MOST 64 /* of elements */
 #define PROCESSORS_MOST 65536
 #define SPEED_MOST 1000 /* GT/s of a lane */
-/* PCI has no more; the system gives larger numbers if it knows none. */
-#define LANES_MOST 32
 
 typedef struct {
     topo_tree_t *tree;
@@ -154,7 +152,7 @@ static topo_node_t *pci_begin(topo_node_t *parent, const element_t *element)
     node->device = hexadecimal(element, "device");
     node->gt_s = link_speed(element, "link_speed");
     node->width = decimal(element, "link_width", 0, 0, 255);
-    if (node->width > LANES_MOST)
+    if (node->width > TOPO_LANES_MOST)
         node->width = 0;
     node->most_gt_s = node->gt_s;
     node->most_width = node->width;

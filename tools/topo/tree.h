@@ -16,6 +16,8 @@ typedef enum {
     TOPO_NIC
 } topo_kind_t;
 
+/* Lanes of a PCI link. The system gives larger numbers if it knows none. */
+#define TOPO_LANES_MOST 32
 #define TOPO_NVSWITCH 0x068000u /* PCI class of a switch of NVLinks */
 
 /* NVLinks from one GPU to one target. */
