@@ -12,6 +12,7 @@
     {                                                                          \
         offsetof(dscomm_nvml_t, member), symbol                                \
     }
+/* Those before OPTIONAL must be there. */
 static const struct {
     size_t offset;
     const char *symbol;
@@ -20,25 +21,27 @@ static const struct {
     SLOT(shutdown, "nvmlShutdown"),
     SLOT(count, "nvmlDeviceGetCount_v2"),
     SLOT(get, "nvmlDeviceGetHandleByIndex_v2"),
-    SLOT(get_by_uuid, "nvmlDeviceGetHandleByUUID"),
-    SLOT(mig_parent, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle"),
     SLOT(pci, "nvmlDeviceGetPciInfo_v3"),
-    SLOT(uuid, "nvmlDeviceGetUUID"),
     SLOT(name, "nvmlDeviceGetName"),
     SLOT(link_state, "nvmlDeviceGetNvLinkState"),
     SLOT(link_remote, "nvmlDeviceGetNvLinkRemotePciInfo_v2"),
+    SLOT(get_by_uuid, "nvmlDeviceGetHandleByUUID"),
+    SLOT(mig_parent, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle"),
+    SLOT(uuid, "nvmlDeviceGetUUID"),
 };
+#define OPTIONAL (G_N_ELEMENTS(slots) - 3)
 
 const char *dscomm_priv_nvml_start(dscomm_nvml_t *ret_nvml)
 {
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
 
+    *ret_nvml = (dscomm_nvml_t){0};
     if (!library)
         return dlerror();
     for (size_t i = 0; i < G_N_ELEMENTS(slots); i++) {
         void *function = dlsym(library, slots[i].symbol);
 
-        if (!function)
+        if (!function && i < OPTIONAL)
             return "libnvidia-ml.so.1 is too old";
         *(void **)((char *)ret_nvml + slots[i].offset) = function;
     }
@@ -93,7 +96,18 @@ char *dscomm_priv_nvml_find(const dscomm_nvml_t *nvml, const char *name,
 {
     dscomm_nvml_pci_t pci = {.domain = 0};
     void *device = NULL;
-    const int found = devices_find(nvml, name, &device);
+    const bool can = nvml->uuid && (!g_str_has_prefix(name, "MIG-") ||
+                                    (nvml->get_by_uuid && nvml->mig_parent));
+    int found;
+
+    if (!can) {
+        *ret_problem = g_strdup_printf(
+            "CUDA_VISIBLE_DEVICES: NVML is too old to know %s; give numbers, "
+            "or update the driver",
+            name);
+        return NULL;
+    }
+    found = devices_find(nvml, name, &device);
 
     if (found == 1 && nvml->pci(device, &pci) == DSCOMM_NVML_SUCCESS)
         return dscomm_priv_nvml_address(&pci);

@@ -15,7 +15,8 @@ typedef struct {
     char bus_id[32];
 } dscomm_nvml_pci_t;
 
-/* Its functions. All return an nvmlReturn_t. */
+/* Its functions. All return an nvmlReturn_t. get_by_uuid, mig_parent and uuid
+ * are NULL if the library is too old to have them. */
 typedef struct {
     int (*init)(void);
     int (*shutdown)(void);
