@@ -99,7 +99,7 @@ int Backend::timeout_of(const Manner &manner) const
 // Calls between coalesce_begin and _end take host memory only.
 c10::Device Backend::device_for(const at::Tensor &tensor) const
 {
-    return coalescing_ ? c10::Device(at::kCPU) : tensor.device();
+    return coalescing() ? c10::Device(at::kCPU) : tensor.device();
 }
 
 at::Tensor Backend::input_of(const at::Tensor &tensor) const
@@ -151,32 +151,60 @@ template <typename Function>
 Backend::WorkPtr Backend::start(Call call, const Manner &manner,
                                 const Function &function)
 {
-    dscomm_work_t *work = nullptr;
+    dscomm_work_t *started = nullptr;
     const auto device = device_of(call);
+    int timeout;
+    uint64_t sequence;
 
     if (device)
         wait_for_current(*device);
-    Turn turn(*group_);
-    dscomm_group_t *world = group_->world();
-    const int timeout = timeout_of(manner);
-    // Blocking calls of a transport's own match no call with a work. They have
-    // the group's time-out.
-    const bool waits = !manner.async && !timeout && !coalescing_ &&
-                       !group_->has(DSCOMM_CAP_SEPARATE_MATCHING);
+    {
+        Turn turn(*group_);
+        dscomm_group_t *world = group_->world();
+        check_batch();
+        timeout = timeout_of(manner);
+        // Blocking calls of a transport's own match no call with a work. They
+        // have the group's time-out.
+        const bool waits = !manner.async && !timeout && !coalescing() &&
+                           !group_->has(DSCOMM_CAP_SEPARATE_MATCHING);
 
-    if (device)
-        call.stream = group_->set_stream(*device);
-    check(function(world, waits || coalescing_ ? nullptr : &work));
-    if (!c10d::isP2POp(call.type))
-        sequence_++;
-    if (work && timeout)
-        check(dscomm_work_set_timeout(work, timeout));
-    if (coalescing_) {
-        coalesced_.push_back(std::move(call));
-        return nullptr;
+        if (device)
+            call.stream = group_->set_stream(*device);
+        const dscomm_status_t status =
+            function(world, waits || coalescing() ? nullptr : &started);
+        if (status < 0) {
+            const std::string sentence = sentence_of(status);
+            broken_ = coalescing();
+            if (dscomm_group_status(world) < 0)
+                group_->keep(std::move(call));
+            TORCH_CHECK_WITH(DistBackendError, false, "dscomm: ", sentence);
+        }
+        if (!c10d::isP2POp(call.type))
+            sequence_++;
+        sequence = sequence_;
+        if (coalescing()) {
+            coalesced_.push_back(std::move(call));
+            return nullptr;
+        }
     }
-    return c10::make_intrusive<Work>(group_, work, std::move(call), rank_,
-                                     sequence_);
+    // Without the lock: it may copy, and drop tensors of Python's.
+    auto work = c10::make_intrusive<Work>(group_, started, std::move(call),
+                                          rank_, sequence);
+    if (started && timeout)
+        work->set_timeout(timeout);
+    return work;
+}
+
+void Backend::check_batch() const
+{
+    const auto coalescer = coalescer_.load();
+
+    TORCH_CHECK(coalescer == std::thread::id() ||
+                    coalescer == std::this_thread::get_id(),
+                "dscomm: another thread coalesces calls of this group; calls "
+                "must wait until it has ended that, or use another group");
+    TORCH_CHECK(!broken_, "dscomm: a call between the begin and the end of "
+                          "coalescing has failed; end it before other calls");
 }
 
 Backend::WorkPtr Backend::start_above(
@@ -230,12 +258,19 @@ Backend::allreduce_sparse(Tensors &tensors,
     TORCH_CHECK(options.reduceOp.op_ == c10d::ReduceOp::SUM,
                 "dscomm: all_reduce of a sparse tensor has the operator SUM "
                 "only");
-    TORCH_CHECK(!coalescing_,
+    TORCH_CHECK(!coalescing(),
                 "dscomm: all_reduce of a sparse tensor cannot be coalesced");
-    Turn turn(*group_);
-
-    tensors[0].copy_(sparse_sum(group_->world(), tensors[0]));
-    sequence_++;
+    const at::Device device = tensors[0].device();
+    // Copied after the work on the current stream, which the host waits for.
+    const at::Tensor mine = tensors[0].cpu();
+    at::Tensor sum;
+    {
+        Turn turn(*group_);
+        check_batch();
+        sum = sparse_sum(group_->world(), mine);
+        sequence_++;
+    }
+    tensors[0].copy_(sum.to(device));
     return c10::make_intrusive<Work>(
         group_, nullptr,
         Call{OpType::_ALLREDUCE_SPARSE, "dscomm:all_reduce", tensors, tensors},
@@ -343,7 +378,7 @@ Backend::allgather_coalesced(std::vector<Tensors> &outputs, Tensors &inputs,
             lists[i][0].push_back(list.at(i));
     }
     return each({OpType::ALLGATHER_COALESCED, "dscomm:all_gather", inputs},
-                inputs.size(),
+                options, inputs.size(),
                 [&](size_t i) { allgather(lists[i], ones[i], options); });
 }
 
@@ -355,7 +390,7 @@ Backend::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
                 "dscomm: there must be as many outputs as inputs");
     return each(
         {OpType::ALLGATHER_INTO_TENSOR_COALESCED, "dscomm:all_gather", inputs},
-        inputs.size(),
+        options, inputs.size(),
         [&](size_t i) { _allgather_base(outputs[i], inputs[i], options); });
 }
 
@@ -491,7 +526,7 @@ Backend::WorkPtr Backend::reduce_scatter_tensor_coalesced(
                 "dscomm: there must be as many outputs as inputs");
     return each({OpType::REDUCE_SCATTER_TENSOR_COALESCED,
                  "dscomm:reduce_scatter", inputs},
-                inputs.size(), [&](size_t i) {
+                options, inputs.size(), [&](size_t i) {
                     _reduce_scatter_base(outputs[i], inputs[i], options);
                 });
 }
@@ -604,14 +639,18 @@ void Backend::startCoalescing()
 {
     Turn turn(*group_);
 
+    check_batch();
     check(dscomm_coalesce_begin(group_->world()));
-    coalescing_ = true;
+    coalescer_ = std::this_thread::get_id();
 }
 
-Backend::WorkPtr Backend::each(Call whole, size_t count,
+Backend::WorkPtr Backend::each(Call whole, const Manner &manner, size_t count,
                                const std::function<void(size_t)> &call)
 {
-    if (coalescing_) {
+    // Other threads wait until the end.
+    Turn turn(*group_);
+
+    if (coalescing()) {
         for (size_t i = 0; i < count; i++)
             call(i);
         return nullptr;
@@ -621,42 +660,60 @@ Backend::WorkPtr Backend::each(Call whole, size_t count,
         for (size_t i = 0; i < count; i++)
             call(i);
     } catch (...) {
-        endCoalescing();
+        try {
+            endCoalescing();
+        } catch (const std::exception &) {
+            // The first failure is what the program must know.
+        }
         throw;
     }
-    return end_coalescing(std::move(whole));
+    return end_coalescing(std::move(whole), manner);
 }
 
 Backend::WorkPtr Backend::endCoalescing()
 {
-    return end_coalescing({OpType::COALESCED, "dscomm:coalesced"});
+    return end_coalescing({OpType::COALESCED, "dscomm:coalesced"}, {});
 }
 
-Backend::WorkPtr Backend::end_coalescing(Call whole)
+Backend::WorkPtr Backend::end_coalescing(Call whole, const Manner &manner)
 {
-    dscomm_work_t *work = nullptr;
-    Turn turn(*group_);
-    std::vector<Call> calls = std::move(coalesced_);
+    dscomm_work_t *started = nullptr;
+    int timeout;
+    uint64_t sequence;
+    {
+        Turn turn(*group_);
+        std::vector<Call> calls = std::exchange(coalesced_, {});
 
-    coalesced_.clear();
-    coalescing_ = false;
-    for (const Call &call : calls) {
-        whole.outputs.insert(whole.outputs.end(), call.outputs.begin(),
-                             call.outputs.end());
-        if (call.stream)
-            whole.stream = call.stream;
+        if (coalescing())
+            coalescer_ = std::thread::id();
+        broken_ = false;
+        for (const Call &call : calls) {
+            whole.outputs.insert(whole.outputs.end(), call.outputs.begin(),
+                                 call.outputs.end());
+            if (call.stream)
+                whole.stream = call.stream;
+        }
+        // The calls' buffers and arrays live in the function.
+        whole.after = [calls = std::move(calls)] {
+            for (const Call &call : calls)
+                if (call.after)
+                    call.after();
+        };
+        timeout = timeout_of(manner);
+        sequence = sequence_;
+        const dscomm_status_t status =
+            dscomm_coalesce_end(group_->world(), &started);
+        if (status < 0) {
+            const std::string sentence = sentence_of(status);
+            group_->keep(std::move(whole));
+            TORCH_CHECK_WITH(DistBackendError, false, "dscomm: ", sentence);
+        }
     }
-    check(dscomm_coalesce_end(group_->world(), &work));
-    if (const int timeout = timeout_of({}))
-        check(dscomm_work_set_timeout(work, timeout));
-    // The calls' buffers and arrays live in the function.
-    whole.after = [calls = std::move(calls)] {
-        for (const Call &call : calls)
-            if (call.after)
-                call.after();
-    };
-    return c10::make_intrusive<Work>(group_, work, std::move(whole), rank_,
-                                     sequence_);
+    auto work = c10::make_intrusive<Work>(group_, started, std::move(whole),
+                                          rank_, sequence);
+    if (timeout)
+        work->set_timeout(timeout);
+    return work;
 }
 
 c10::intrusive_ptr<c10d::Backend>
@@ -694,8 +751,7 @@ at::Tensor Backend::allocateTensor(long size, at::TensorOptions options)
 
 c10d::ErrorType Backend::getError()
 {
-    Turn turn(*group_);
-    const dscomm_status_t status = dscomm_group_status(group_->world());
+    const dscomm_status_t status = group_->status();
 
     return status >= 0                        ? c10d::ErrorType::SUCCESS
            : status == DSCOMM_ERR_TIMEOUT     ? c10d::ErrorType::TIMEOUT

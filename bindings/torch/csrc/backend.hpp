@@ -5,6 +5,7 @@
 
 #include "work.hpp"
 
+#include <thread>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 namespace dscomm_torch
@@ -148,16 +149,25 @@ class Backend final : public c10d::Backend
     // A call's time-out in ms; 0: that of dscomm's group.
     int timeout_of(const Manner &manner) const;
     // Makes count calls one work, which is described by whole.
-    WorkPtr each(Call whole, size_t count,
+    WorkPtr each(Call whole, const Manner &manner, size_t count,
                  const std::function<void(size_t)> &call);
-    WorkPtr end_coalescing(Call whole);
+    WorkPtr end_coalescing(Call whole, const Manner &manner);
+    // Whether this thread coalesces calls.
+    bool coalescing() const
+    {
+        return coalescer_.load() == std::this_thread::get_id();
+    }
+    // Throws if calls are coalesced that this one must not be among; with the
+    // lock held.
+    void check_batch() const;
     std::string barrier_text(const std::vector<int> &late, bool all,
                              int64_t timeout) const;
 
     std::shared_ptr<Group> group_;
     c10::intrusive_ptr<Options> options_;
     uint64_t sequence_ = 0;
-    bool coalescing_ = false;
+    std::atomic<std::thread::id> coalescer_; // none: the default
+    bool broken_ = false; // a call that was to be coalesced has failed
     std::vector<Call> coalesced_;
 };
 

@@ -6,11 +6,13 @@
 #include "error.hpp"
 #include "stream.hpp"
 
+#include <any>
 #include <atomic>
 #include <dscomm/dscomm.h>
 #include <memory>
 #include <mutex>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
 
 namespace dscomm_torch
 {
@@ -31,6 +33,9 @@ class Group
     // Ends the group on all ranks, from any thread.
     void abort(const std::string &reason);
 
+    // The status of the world, from any thread; throws once it was left.
+    dscomm_status_t status();
+
     // The world; call with the lock held.
     dscomm_group_t *world() const;
     bool has(uint64_t capability) const;
@@ -42,12 +47,34 @@ class Group
         return world_ != nullptr;
     }
 
-    // A tensor that is freed under the lock takes it again.
-    std::recursive_mutex mutex;
-    // Threads that want the lock while another one waits for a work.
-    std::atomic<int> wanted{0};
+    // Readable when a work of the world completes or the world was left; -1:
+    // look at all times. Lives as long as the group. Call with the lock held.
+    int descriptor();
+    // Keeps memory that messages of a failed call may use until the world has
+    // ended; call with the lock held.
+    void keep(std::any memory);
+    // Unmaps memory, after it was deregistered by a holder of the lock: this
+    // thread if nobody has it now. Never waits: the thread may have Python's
+    // lock, for which the holder may wait.
+    void unmap(dscomm_mem_t *mem, void *memory, size_t bytes);
+    // Whether this process is a child that fork(2) made of the group's.
+    bool is_forked() const;
+
+    // Calls that are several ones of dscomm lock it again.
+    std::recursive_timed_mutex mutex;
+    // Several threads have wanted the lock at once.
+    std::atomic<bool> shared{false};
 
   private:
+    friend class Turn;
+    struct Pages {
+        dscomm_mem_t *mem;
+        void *memory;
+        size_t bytes;
+    };
+
+    void unmap_all();
+
     // Of the world's pointer for abort(), which cannot wait for the lock.
     std::mutex life_;
     dscomm_store_t *store_ = nullptr;
@@ -56,27 +83,33 @@ class Group
     dscomm_group_t *world_ = nullptr;
     Streams streams_;
     uint64_t capabilities_ = 0;
+    int descriptor_ = -1; // a copy of the world's
+    const pid_t process_;
+    std::vector<std::any> kept_;
+    std::mutex unmapped_mutex_;
+    std::vector<Pages> unmapped_; // to unmap
+    std::atomic<bool> has_unmapped_{false};
 };
 
 // Holds the lock of a group, and lets a thread that waits for a work know.
 class Turn
 {
   public:
-    explicit Turn(Group &group) : group_(group)
-    {
-        group.wanted++;
-        group.mutex.lock();
-        group.wanted--;
-    }
-    ~Turn()
-    {
-        group_.mutex.unlock();
-    }
+    explicit Turn(Group &group);
+    // Waits for the lock no longer than time: see is_mine().
+    Turn(Group &group, std::chrono::milliseconds time);
+    ~Turn();
     Turn(const Turn &) = delete;
     Turn &operator=(const Turn &) = delete;
 
+    bool is_mine() const
+    {
+        return mine_;
+    }
+
   private:
     Group &group_;
+    bool mine_ = true;
 };
 
 } // namespace dscomm_torch

@@ -30,12 +30,9 @@ class Pages
             TORCH_CHECK_WITH(DistBackendError, false, "dscomm: ", sentence);
         }
     }
-    // Memory that a work still uses stays.
     ~Pages()
     {
-        Turn turn(*group_);
-        if (!group_->is_joined() || dscomm_mem_deregister(mem_) == DSCOMM_OK)
-            munmap(memory_, bytes_);
+        group_->unmap(mem_, memory_, bytes_);
     }
     Pages(const Pages &) = delete;
     Pages &operator=(const Pages &) = delete;

@@ -2,7 +2,9 @@
 #include "poller.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -14,6 +16,19 @@ namespace
 // Milliseconds between looks at works whose group has no descriptor, and at all
 // works, in case of a failure that no descriptor tells.
 constexpr int BUSY_MS = 1, IDLE_MS = 200;
+// How long the poller waits for the lock of a group, of which another thread
+// that waits for a work keeps it for 1 ms: futures of other groups wait too.
+constexpr auto LOCK_TIME = std::chrono::milliseconds(3);
+
+// A child that fork(2) makes has no such thread, and makes its own.
+std::mutex the_mutex;
+Poller *the_poller;
+
+void forget_poller()
+{
+    the_poller = nullptr;
+    the_mutex.unlock();
+}
 
 void drain(int descriptor)
 {
@@ -26,9 +41,16 @@ void drain(int descriptor)
 
 Poller &Poller::the()
 {
+    static const int forks = pthread_atfork(
+        [] { the_mutex.lock(); }, [] { the_mutex.unlock(); }, forget_poller);
+    std::lock_guard<std::mutex> lock(the_mutex);
+
+    TORCH_CHECK_WITH(DistBackendError, forks == 0,
+                     "dscomm: pthread_atfork failed");
     // Never destroyed: it may run when the process ends.
-    static Poller *poller = new Poller();
-    return *poller;
+    if (!the_poller)
+        the_poller = new Poller();
+    return *the_poller;
 }
 
 Poller::Poller() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
@@ -47,7 +69,7 @@ void Poller::add(c10::intrusive_ptr<Work> work)
     (void)!write(wake_, &one, sizeof one);
 }
 
-void Poller::sleep(const std::vector<c10::intrusive_ptr<Work>> &works)
+void Poller::sleep(const Works &works)
 {
     std::vector<pollfd> polled{{wake_, POLLIN, 0}};
     int timeout = works.empty() ? -1 : IDLE_MS;
@@ -71,7 +93,7 @@ void Poller::sleep(const std::vector<c10::intrusive_ptr<Work>> &works)
 
 void Poller::run()
 {
-    std::vector<c10::intrusive_ptr<Work>> works;
+    Works works;
 
     for (;;) {
         sleep(works);
@@ -80,11 +102,31 @@ void Poller::run()
             works.insert(works.end(), added_.begin(), added_.end());
             added_.clear();
         }
-        works.erase(
-            std::remove_if(works.begin(), works.end(),
-                           [](const auto &work) { return work->poll(); }),
-            works.end());
+        look(works);
     }
+}
+
+void Poller::look(Works &works)
+{
+    const Group *locked = nullptr; // waited for once, not for each work
+
+    const auto complete = [&](const c10::intrusive_ptr<Work> &work) {
+        try {
+            const auto time = work->group() == locked
+                                  ? std::chrono::milliseconds(0)
+                                  : LOCK_TIME;
+            if (work->look(time))
+                return true;
+            if (work->descriptor() < 0)
+                locked = work->group();
+        } catch (...) {
+            work->fail(std::current_exception());
+            return true;
+        }
+        return false;
+    };
+    works.erase(std::remove_if(works.begin(), works.end(), complete),
+                works.end());
 }
 
 } // namespace dscomm_torch

@@ -18,9 +18,13 @@ class Poller
     void add(c10::intrusive_ptr<Work> work);
 
   private:
+    using Works = std::vector<c10::intrusive_ptr<Work>>;
+
     Poller();
     void run();
-    void sleep(const std::vector<c10::intrusive_ptr<Work>> &works);
+    void sleep(const Works &works);
+    // Removes the works that are complete.
+    void look(Works &works);
 
     int wake_; // eventfd: there are new works
     std::mutex mutex_;

@@ -3,6 +3,7 @@
 
 #include "poller.hpp"
 
+#include <algorithm>
 #include <c10/core/StreamGuard.h>
 #include <thread>
 
@@ -11,9 +12,11 @@ namespace dscomm_torch
 namespace
 {
 
-// How long a thread that waits for a work keeps the group's lock while another
-// thread wants it, in milliseconds, and while none does.
+// How long a thread that waits for a work keeps the group's lock, in
+// milliseconds, if other threads want it, and if none does; and the time for
+// another thread to take it.
 constexpr int SHORT_TURN = 1, LONG_TURN = 100;
+constexpr auto PAUSE = std::chrono::microseconds(50);
 
 std::exception_ptr exception_of(const std::string &sentence)
 {
@@ -33,73 +36,139 @@ Work::Work(std::shared_ptr<Group> group, dscomm_work_t *work, Call call,
       group_(std::move(group)), work_(work), call_(std::move(call)),
       sequence_(sequence)
 {
+    call_.inputs.clear();
     if (!work_) {
         if (call_.after)
             run_on(call_.stream, call_.after);
-        finish();
+        end(nullptr);
     }
 }
 
-// dscomm's work goes on, and uses its buffers, so it must end first.
+// dscomm's work goes on, and uses its buffers. So it goes on as another work,
+// which the poller frees. Never waits: see Group::unmap().
 Work::~Work()
 {
-    if (!work_) // nobody else has a reference
+    c10::intrusive_ptr<Work> rest;
+
+    if (!work_ || group_->is_forked()) // nobody else has a reference
         return;
-    Turn turn(*group_);
-    if (!group_->is_joined())
-        return;
-    dscomm_work_wait(work_, DSCOMM_TIMEOUT_DEFAULT);
-    dscomm_work_free(work_);
+    call_.title = nullptr;
+    try {
+        rest = c10::make_intrusive<Work>(group_, work_, std::move(call_), rank_,
+                                         sequence_);
+        Poller::the().add(rest);
+    } catch (const std::exception &) {
+        (void)rest.release(); // without a poller its buffers stay
+    }
 }
 
-void Work::end(dscomm_status_t status)
+void Work::set_timeout(int timeout)
+{
+    Turn turn(*group_);
+
+    if (work_ && group_->is_joined())
+        check(dscomm_work_set_timeout(work_, timeout));
+}
+
+std::exception_ptr Work::take(dscomm_status_t status)
+{
+    if (status >= 0 && c10d::isP2POp(call_.type) &&
+        call_.type != c10d::OpType::SEND)
+        dscomm_work_received(work_, &source_, nullptr, nullptr);
+    const auto failure =
+        status < 0 ? exception_of(sentence_of(status)) : nullptr;
+    dscomm_work_free(std::exchange(work_, nullptr));
+    if (failure) {
+        Call kept = std::move(call_);
+        call_.outputs = kept.outputs;
+        call_.stream = kept.stream;
+        group_->keep(std::move(kept));
+    }
+    return failure;
+}
+
+void Work::end(std::exception_ptr failure)
+{
+    call_.after = nullptr;
+    call_.buffers = {};
+    call_.counts.clear();
+    finish(failure);
+    tell();
+}
+
+void Work::tell()
+{
+    c10::intrusive_ptr<c10::ivalue::Future> future;
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (!completed_ || !future_ || std::exchange(told_, true))
+            return;
+        future = future_;
+    }
+    // Callbacks of the future may call the group.
+    const c10::OptionalStreamGuard guard(call_.stream);
+    if (auto failure = exception()) {
+        future->setErrorIfNeeded(failure);
+        return;
+    }
+    try {
+        future->markCompleted(c10::IValue(call_.outputs));
+    } catch (...) {
+        future->setErrorIfNeeded(std::current_exception());
+    }
+}
+
+void Work::fail(std::exception_ptr failure)
+{
+    if (!is_ended())
+        finish(failure);
+    tell();
+}
+
+bool Work::poll(std::optional<Turn> &turn)
 {
     std::exception_ptr failure;
 
-    if (status < 0) {
-        failure = exception_of(sentence_of(status));
-    } else {
-        if (c10d::isP2POp(call_.type) && call_.type != c10d::OpType::SEND)
-            dscomm_work_received(work_, &source_, nullptr, nullptr);
-        try {
-            if (call_.after)
-                run_on(call_.stream, call_.after);
-        } catch (...) {
-            failure = std::current_exception();
-        }
+    if (!turn->is_mine())
+        return is_ended();
+    if (!work_) {
+        turn.reset();
+        return is_ended();
     }
-    dscomm_work_free(std::exchange(work_, nullptr));
-    call_.buffers = {};
-    finish(failure);
+    if (!group_->is_joined()) {
+        // dscomm has freed its work with the world.
+        work_ = nullptr;
+        failure = exception_of("the process group was destroyed");
+    } else {
+        const dscomm_status_t status = dscomm_work_test(work_);
+        if (status == DSCOMM_IN_PROGRESS)
+            return false;
+        failure = take(status);
+    }
+    turn.reset();
+    try {
+        if (!failure && call_.after)
+            run_on(call_.stream, call_.after);
+    } catch (...) {
+        failure = std::current_exception();
+    }
+    end(failure);
+    return true;
 }
 
 bool Work::poll()
 {
-    c10::intrusive_ptr<c10::ivalue::Future> future;
-    {
-        Turn turn(*group_);
-        if (work_ && !group_->is_joined()) {
-            // dscomm has freed its work with the world.
-            work_ = nullptr;
-            finish(exception_of("the process group was destroyed"));
-        } else if (work_) {
-            const dscomm_status_t status = dscomm_work_test(work_);
-            if (status == DSCOMM_IN_PROGRESS)
-                return false;
-            end(status);
-        }
-        if (!std::exchange(told_, future_ != nullptr))
-            future = future_;
-    }
-    // Callbacks of the future may call the group.
-    if (future) {
-        const c10::OptionalStreamGuard guard(call_.stream);
-        if (auto failure = exception())
-            future->setErrorIfNeeded(failure);
-        else
-            future->markCompleted(c10::IValue(call_.outputs));
-    }
-    return true;
+    std::optional<Turn> turn(std::in_place, *group_);
+
+    return poll(turn);
+}
+
+bool Work::look(std::chrono::milliseconds time)
+{
+    std::optional<Turn> turn(std::in_place, *group_, time);
+
+    descriptor_ = turn->is_mine() ? group_->descriptor() : -1;
+    return poll(turn);
 }
 
 bool Work::is_ended() const
@@ -108,9 +177,13 @@ bool Work::is_ended() const
     return completed_;
 }
 
+// Does not wait for the lock: its thread may have Python's.
 bool Work::isCompleted()
 {
-    return poll();
+    std::optional<Turn> turn(std::in_place, *group_,
+                             std::chrono::milliseconds(0));
+
+    return poll(turn);
 }
 
 bool Work::isSuccess() const
@@ -144,29 +217,33 @@ bool Work::wait_here(std::chrono::milliseconds timeout)
     using clock = std::chrono::steady_clock;
     const bool limited = timeout != kNoTimeout;
     const auto end = clock::now() + timeout;
+    bool taken = false;
 
     while (!poll()) {
-        int turn = group_->wanted ? SHORT_TURN : LONG_TURN;
+        int turn = group_->shared ? SHORT_TURN : LONG_TURN;
+        auto left = timeout;
         if (limited) {
-            const auto left =
-                std::chrono::duration_cast<std::chrono::milliseconds>(
-                    end - clock::now());
+            left = std::chrono::duration_cast<std::chrono::milliseconds>(
+                end - clock::now());
             if (left.count() <= 0)
                 return false;
             turn = std::min(turn, milliseconds(left));
         }
         {
             Turn mine(*group_);
+            taken = !work_;
             if (work_ && group_->is_joined())
                 dscomm_work_wait(work_, turn);
         }
-        if (group_->wanted)
-            std::this_thread::yield();
+        if (taken)
+            return wait_other(left);
+        if (group_->shared)
+            std::this_thread::sleep_for(PAUSE);
     }
     return true;
 }
 
-bool Work::wait_poller(std::chrono::milliseconds timeout)
+bool Work::wait_other(std::chrono::milliseconds timeout)
 {
     std::unique_lock<std::mutex> lock(mutex_);
     const auto done = [this] { return completed_; };
@@ -180,8 +257,10 @@ bool Work::wait_poller(std::chrono::milliseconds timeout)
 
 bool Work::wait(std::chrono::milliseconds timeout)
 {
-    const bool done =
-        is_ended() || (future_ ? wait_poller(timeout) : wait_here(timeout));
+    std::unique_lock<std::mutex> lock(mutex_);
+    const bool others = completed_ || future_; // the poller completes a future
+    lock.unlock();
+    const bool done = others ? wait_other(timeout) : wait_here(timeout);
 
     TORCH_CHECK_WITH(DistBackendError, done,
                      "dscomm: ", c10d::opTypeToString(opType_), " #", sequence_,
@@ -199,25 +278,30 @@ void Work::abort()
 
 std::vector<c10::Device> Work::devices() const
 {
-    if (call_.stream)
-        return {call_.stream->device()};
-    return {};
+    std::vector<c10::Device> devices;
+
+    for (const at::Tensor &tensor : call_.outputs)
+        if (tensor.is_cuda() && std::find(devices.begin(), devices.end(),
+                                          tensor.device()) == devices.end())
+            devices.push_back(tensor.device());
+    return devices;
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture()
 {
-    bool begins = false;
+    // What may throw comes before the future, whose work the poller completes.
+    if (!is_ended())
+        Poller::the();
     {
-        Turn turn(*group_);
-        if (!future_) {
-            future_ = c10::make_intrusive<c10::ivalue::Future>(
-                c10::ListType::create(c10::TensorType::get()), devices());
-            begins = true;
-            if (work_ && dscomm_group_fd(group_->world(), &descriptor_) < 0)
-                descriptor_ = -1;
-        }
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (future_)
+            return future_;
+        future_ = c10::make_intrusive<c10::ivalue::Future>(
+            c10::ListType::create(c10::TensorType::get()), devices());
     }
-    if (begins && !poll())
+    if (isCompleted())
+        tell();
+    else
         Poller::the().add(c10::intrusive_ptr<Work>::reclaim_copy(this));
     return future_;
 }

@@ -42,29 +42,50 @@ class Work final : public c10d::Work
     c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
     uint64_t getSequencenumber() const override;
 
-    // Looks whether the work is complete, without waiting for it.
-    bool poll();
-    // Readable when a work of the group completes; -1: look at all times.
+    // Gives the call a time-out of its own, in ms.
+    void set_timeout(int timeout);
+    // What the poller does: poll(), if the lock can be had in time. From then
+    // on descriptor() is the group's, which is readable when a work of the
+    // group completes; -1: look at all times.
+    bool look(std::chrono::milliseconds time);
     int descriptor() const
     {
         return descriptor_;
     }
+    const Group *group() const
+    {
+        return group_.get();
+    }
+    // Completes the work with an exception, which look() has thrown.
+    void fail(std::exception_ptr failure);
 
   private:
+    // Looks whether the work is complete, without waiting for it. If turn is
+    // not this thread's it is not. Gives the turn back.
+    bool poll(std::optional<Turn> &turn);
+    bool poll();
     // Where the results are, unless on the CPU.
     std::vector<c10::Device> devices() const;
     bool is_ended() const;
     bool wait_here(std::chrono::milliseconds timeout);
-    bool wait_poller(std::chrono::milliseconds timeout);
-    // Takes the end of dscomm's work; with the group's lock held.
-    void end(dscomm_status_t status);
+    // Waits until another thread has completed the work.
+    bool wait_other(std::chrono::milliseconds timeout);
+    // Takes the end of dscomm's work, or of none; with the group's lock held.
+    std::exception_ptr take(dscomm_status_t status);
+    // Completes the work of which this thread has taken the end; without the
+    // lock, since what it calls may need Python's.
+    void end(std::exception_ptr failure);
+    // Completes the future, if there is one, of a complete work.
+    void tell();
 
     std::shared_ptr<Group> group_;
-    dscomm_work_t *work_; // NULL: complete; by the group's lock
+    // By the group's lock. NULL: complete, or a thread is about to complete it.
+    dscomm_work_t *work_;
     Call call_;
     uint64_t sequence_;
     int source_ = -1;
-    int descriptor_ = -1;
+    int descriptor_ = -1; // the poller's
+    // By mutex_.
     c10::intrusive_ptr<c10::ivalue::Future> future_; // NULL: nobody asked
     bool told_ = false; // the future is complete, or about to be
 };
