@@ -96,14 +96,20 @@ class CompressionState:
     def _compressor(self, index: int, count: int, backend: Any) -> Any:
         """Return the compressor of a bucket; collective if there is none yet."""
         found = self._compressors.get(index)
-        if found is not None and found.count == count:
+        if found is not None:
+            if found.count != count:
+                raise ValueError(
+                    f"bucket {index} has {count} elements and had {found.count}; each "
+                    "model needs a state of its own"
+                )
             return found
         from . import _C
 
         made = _C.Compressor(backend, count, *self._options)
-        saved = self._loaded.pop(index, None)
+        saved = self._loaded.get(index)
         if saved is not None:
             made.load(saved)
+            del self._loaded[index]
         self._compressors[index] = made
         return made
 
