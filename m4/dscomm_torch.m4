@@ -9,8 +9,12 @@ AC_DEFUN([DSCOMM_TORCH],
 AC_SUBST([TORCH_PYTHON])
 AS_CASE([$with_torch],
     [no], [TORCH_PYTHON=],
-    [yes], [TORCH_PYTHON=python3],
-    [TORCH_PYTHON=$with_torch])
+    [yes], [AC_PATH_PROG([TORCH_PYTHON], [python3])
+        AS_IF([test -z "$TORCH_PYTHON"],
+            [AC_MSG_ERROR([--with-torch: no python3 in PATH; give --with-torch=PYTHON])])],
+    [/*], [TORCH_PYTHON=$with_torch],
+    [*/*], [TORCH_PYTHON=`pwd`/$with_torch],
+    [AC_PATH_PROG([TORCH_PYTHON], [$with_torch], [$with_torch])])
 dscomm_torch='no (--with-torch=PYTHON)'
 AS_IF([test -n "$TORCH_PYTHON"], [
     AC_MSG_CHECKING([for PyTorch in $TORCH_PYTHON])
