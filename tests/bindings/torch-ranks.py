@@ -271,6 +271,49 @@ def split(rank, size):
 
 
 @check
+def dropped_works(rank, size):
+    """A work that nobody keeps goes on, and delays neither its thread nor other calls."""
+    if size == 1:
+        return
+    tensor = torch.zeros(3)
+    if rank == 1:
+        dist.irecv(tensor, src=0)
+        begin = time.monotonic()
+    dist.barrier()
+    if rank == 0:
+        dist.send(torch.ones(3), dst=1)
+    elif rank == 1:
+        assert time.monotonic() - begin < 30
+        while not tensor.eq(1).all() and time.monotonic() - begin < 30:
+            time.sleep(0.01)
+        assert tensor.tolist() == [1, 1, 1]
+
+
+@check
+def other_thread_while_coalescing(rank, size):
+    """A call of another thread does not get into a batch."""
+    group = dist.group.WORLD
+    device = torch.device("cpu")
+    errors = []
+
+    def other():
+        try:
+            dist.all_reduce(torch.ones(1))
+        except Exception as error:
+            errors.append(str(error))
+
+    tensor = torch.ones(2)
+    group._start_coalescing(device)
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    group.allreduce([tensor])
+    group._end_coalescing(device).wait()
+    assert len(errors) == 1 and "another thread coalesces" in errors[0], errors
+    assert tensor.tolist() == [size, size]
+
+
+@check
 def own_timeout(rank, size):
     """A call keeps its own time-out, and names who is late; then the group has ended."""
     if size == 1:
