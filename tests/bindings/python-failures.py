@@ -149,11 +149,12 @@ def ranks_disagree(join):
 def a_rank_is_late(join):
     with join() as world:
         if world.rank == 0:
-            raises(dscomm.TimeoutError, "rank 1", world.monitored_barrier, 1)
+            late = raises(dscomm.TimeoutError, "rank 1", world.monitored_barrier, 1)
             world.send(b"", 1)
         else:
             world.recv(bytearray())
-            raises(dscomm.TimeoutError, "rank 1", world.monitored_barrier, 1)
+            late = raises(dscomm.TimeoutError, "rank 1", world.monitored_barrier, 1)
+        assert late.late == (1,)
         world.barrier()
         assert world.failure is None
 

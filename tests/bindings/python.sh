@@ -37,7 +37,8 @@ same "$scratch/unused" /dev/null 'each function that is declared is called'
 # Left out: what needs callbacks (hooks, logs, operators, works, stores), devices, what
 # `dscomm info` prints, what Python has itself, and calls that others replace.
 left_out='device_.*|hooks?_.*|log|log_set_handler|op_.*|work_create|store_open_custom
-.*_info|setting_.*|backend_.*|cpu_features|kernels|group_(algorithm|tuning)
+.*_info|setting_.*|backend_.*|cpu_features|kernels
+group_(algorithm|native_info|tuning)|monitored_barrier
 dtype_.*|strerror|status_name|fail|.*_attr_init|group_attach(ed)?|group_set_stream
 send|recv|recv_within|probe_matched|recv_matched|work_(group|sequence|received|wait_all)
 env_(candidate|check_master|export|origin|overlay|status)|version'

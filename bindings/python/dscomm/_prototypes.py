@@ -39,7 +39,8 @@ dscomm_status_t dscomm_all_to_all_v(dscomm_group_t *group, const void *send,
     const size_t *recv_counts, const size_t *recv_displs, dscomm_dtype_t dtype,
     dscomm_work_t **ret_work);
 dscomm_status_t dscomm_barrier(dscomm_group_t *group, dscomm_work_t **ret_work);
-dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group, int timeout_ms);
+dscomm_status_t dscomm_monitored_barrier_late(dscomm_group_t *group,
+    int timeout_ms, int *ret_ranks, int *ret_count);
 dscomm_status_t dscomm_broadcast_blob(dscomm_group_t *group, const void *blob,
     size_t size, int root, void **ret_blob, size_t *ret_size);
 dscomm_status_t dscomm_all_gather_blob(dscomm_group_t *group, const void *blob,

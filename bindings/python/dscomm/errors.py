@@ -84,6 +84,8 @@ class Error(Exception):
     status: Status = Status.ERR_INTERNAL
     failure: Failure | None = None
     """What has ended the group, if it has ended."""
+    late: tuple[int, ...] = ()
+    """The ranks that monitored_barrier() has waited for in vain."""
 
 
 class InvalidError(Error, ValueError):

@@ -229,10 +229,19 @@ class Group(Calls[None]):
                 return None
 
     def monitored_barrier(self, timeout: float | None = None) -> None:
-        """A barrier that names the late ranks: TimeoutError on all ranks, after which
-        the group goes on. timeout is in seconds."""
+        """A barrier that names the late ranks: TimeoutError on all ranks, whose late
+        has their numbers, after which the group goes on. timeout is in seconds."""
         limit = milliseconds(timeout)
-        self._wait(lambda: library.dscomm_monitored_barrier(self._handle, limit))
+        ranks, count = (c_int * self.size)(), c_int()
+        try:
+            self._wait(
+                lambda: library.dscomm_monitored_barrier_late(
+                    self._handle, limit, ranks, byref(count)
+                )
+            )
+        except Error as error:
+            error.late = tuple(ranks[: count.value])
+            raise
 
     def signal_wait(self, rank: int, timeout: float | None = None) -> None:
         """Waits for one signal of rank, and the data of its puts before. TimeoutError

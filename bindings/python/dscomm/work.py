@@ -90,9 +90,10 @@ class Work:
             check(library.dscomm_work_cancel(self._handle))
 
     def set_timeout(self, timeout: float) -> None:
-        """Gives a receive a deadline of its own, in seconds from now, or none with
-        math.inf. When it passes, the work fails with TimeoutError and the group goes
-        on."""
+        """Gives the work a deadline of its own, in seconds, in place of the group's
+        time-out. That of a receive counts from now, and math.inf is none: when it
+        passes, the work fails with TimeoutError and the group goes on. Another work
+        has so many seconds, more than 0, without progress: then the group ends."""
         limit = milliseconds(timeout, True)
         if not self.done:
             check(library.dscomm_work_set_timeout(self._handle, limit))
