@@ -31,7 +31,7 @@ CONSTANTS = {
 }
 ENUMERATIONS = {
     "DSCOMM_": [*errors.Status, *calls.Op],
-    "DSCOMM_FAILURE_": [*errors.FailureKind],
+    "DSCOMM_FAILURE_": [kind for kind in errors.FailureKind if kind >= 0],
     "DSCOMM_CAP_": [*group.Capabilities],
 }
 

@@ -34,10 +34,17 @@ class Status(IntEnum):
     ERR_INTERNAL = -15
     ERR_CANCELLED = -16
 
+    @classmethod
+    def _missing_(cls, value: object) -> Status | None:
+        """That of a newer library."""
+        return cls.ERR_INTERNAL if isinstance(value, int) else None
+
 
 class FailureKind(IntEnum):
     """Why a group has ended."""
 
+    UNKNOWN = -1
+    """A kind that only a newer library has."""
     NONE = 0
     DIED = 1
     """The culprit's process has ended."""
@@ -52,6 +59,10 @@ class FailureKind(IntEnum):
     """There was no memory, descriptor or the like."""
     LEFT = 7
     """The culprit closed the group while others waited for it."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> FailureKind | None:
+        return cls.UNKNOWN if isinstance(value, int) else None
 
 
 @dataclass(frozen=True)
