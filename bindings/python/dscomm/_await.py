@@ -43,6 +43,8 @@ class Watch:
     def end(self) -> None:
         """Makes all tasks look at their works."""
         waiters, self._waiters = self._waiters, []
+        if self.loop.is_closed():
+            return
         self._rest()
         for waiter in waiters:
             if not waiter.done():
@@ -58,6 +60,8 @@ async def completion(work: Work) -> Message | None:
     group, loop = work._group, asyncio.get_running_loop()
     while not work.test():
         if group._watch is None or group._watch.loop is not loop:
+            if group._watch:
+                group._watch.end()
             group._watch = Watch(group, loop)
         await group._watch.changed()
     return work.messages[0] if work.messages else None
