@@ -53,6 +53,7 @@ class Store:
         interruptible(
             lambda: check(library.dscomm_store_open(name, byref(attr), byref(handle))),
             lambda: None,
+            lambda _: self.close(),
         )
 
     def _set(self, handle: c_void_p, timeout: float) -> None:
@@ -179,6 +180,10 @@ class Store:
         """Closes the store or the view. A server ends with its last view."""
         handle, self._handle = self._handle, c_void_p()
         library.dscomm_store_close(handle)
+
+    def _give_up(self) -> None:
+        """Leaves the store, which is never closed, to a call that does not end."""
+        self._handle = c_void_p()
 
     def _usable(self) -> c_void_p:
         if not self._handle:
