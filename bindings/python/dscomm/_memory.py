@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
+import sys
 import weakref
 from collections.abc import Sequence
 from ctypes import byref, c_char, c_void_p
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from ._buffers import Buffer, nbytes, writable
 from ._library import MEM_KEY_BYTES, library
-from .errors import InvalidError, StateError
+from .errors import InvalidError, StateError, Status
+from .work import kept
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,13 +30,22 @@ class Allocations:
 
     def __init__(self) -> None:
         self.arrays = 0
+        # Addresses of arrays that were deleted, in any thread.
+        self.freed: list[c_void_p] = []
         self.registered: set[Registration] = set()
 
-    def unused(self) -> bool:
+    def drain(self, group: c_void_p) -> None:
+        """Frees the memory of deleted arrays."""
+        while self.freed:
+            library.dscomm_mem_free(group, self.freed.pop())
+            self.arrays -= 1
+
+    def unused(self, group: c_void_p) -> bool:
+        self.drain(group)
         return not self.arrays
 
-    def check_unused(self, name: str) -> None:
-        if self.arrays:
+    def check_unused(self, group: c_void_p, name: str) -> None:
+        if not self.unused(group):
             raise StateError(
                 f"{self.arrays} arrays of allocate() of group '{name}' still exist, "
                 "and their memory is the group's: delete them and their views before"
@@ -69,7 +80,12 @@ class Registration:
         registered = self._group._memory.registered
         if self in registered and not self._group.closed:
             status = library.dscomm_mem_deregister(self._handle)
+            if status in (Status.ERR_STATE, Status.ERR_NO_MEMORY):
+                raise self._group._failed(status)
             if status < 0:
+                # It has ended, but an access that was begun may still use the memory.
+                registered.discard(self)
+                kept.append(self._pointer)
                 raise self._group._failed(status)
         registered.discard(self)
 
@@ -96,22 +112,14 @@ def allocate(
 
     dims = tuple(shape) if isinstance(shape, Sequence) else (operator.index(shape),)
     element = numpy.dtype(dtype)
-    count = math.prod(dims)
-    if min(dims, default=0) < 0 or element.hasobject:
+    size = math.prod(dims) * element.itemsize
+    if min(dims, default=0) < 0 or element.hasobject or size > sys.maxsize:
         raise InvalidError(f"no array of shape {shape} and type {element} can be made")
+    group._memory.drain(group._usable())
     address = c_void_p()
-    group._check(
-        library.dscomm_mem_alloc(
-            group._handle, max(count * element.itemsize, 1), byref(address)
-        )
-    )
+    group._check(library.dscomm_mem_alloc(group._handle, max(size, 1), byref(address)))
     assert address.value
-    memory: Any = (c_char * (count * element.itemsize)).from_address(address.value)
+    memory: Any = (c_char * size).from_address(address.value)
     group._memory.arrays += 1
-    weakref.finalize(memory, _free, group, address).atexit = False
+    weakref.finalize(memory, group._memory.freed.append, address).atexit = False
     return numpy.ndarray(dims, element, memory)
-
-
-def _free(group: Group, address: c_void_p) -> None:
-    group._memory.arrays -= 1
-    library.dscomm_mem_free(group._pointer, address)

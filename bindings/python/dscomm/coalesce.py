@@ -11,7 +11,7 @@ from ._buffers import Buffer
 from ._library import ANY_SOURCE, ANY_TAG, library
 from .calls import Calls, irecv
 from .errors import StateError
-from .work import Message, Work
+from .work import Message, Work, kept
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -42,10 +42,10 @@ class Coalescing(Calls[None]):
     def _run(self, function: Any, *arguments: Any) -> None:
         if not self._recording:
             raise StateError("calls are coalesced inside 'with group.coalesce()' only")
+        self._buffers.append(arguments)
         status = function(self._group._pointer, *arguments, None)
         if status:
             raise self._group._failed(status)
-        self._buffers.append(arguments)
         self._receives += function is irecv
 
     def recv(
@@ -66,14 +66,20 @@ class Coalescing(Calls[None]):
             return
         group._handle = group._pointer
         slot = c_void_p()
-        status = library.dscomm_coalesce_end(group._handle, byref(slot))
-        if status and kind is None:
-            raise group._error(status)
-        if slot:
-            self._work = Work(group, slot, self._buffers, self._receives)
-            group._keep(self._work)
-            if self._wait and kind is None:
-                self._work.wait()
+        work = Work(group, slot, self._buffers, self._receives)
+        try:
+            status = library.dscomm_coalesce_end(group._handle, byref(slot))
+            if status:
+                # The calls before the one that failed go on.
+                kept.append(self._buffers)
+                if kind is None:
+                    raise group._error(status)
+        finally:
+            if slot:
+                self._work = work
+                group._works.add(work)
+        if slot and self._wait and kind is None:
+            work.wait()
 
     @property
     def work(self) -> Work:

@@ -26,7 +26,7 @@ from ._library import (
     text,
 )
 from ._memory import Allocations, Registration
-from ._waiting import Slices, interruptible
+from ._waiting import Slices, interruptible, is_main
 from .calls import Calls, irecv
 from .coalesce import Coalescing
 from .errors import (
@@ -41,7 +41,7 @@ from .errors import (
     failure_of,
 )
 from .store import Store
-from .work import SLICE, Message, Work, kept, work_free, work_wait
+from .work import SLICE, Message, Work, keep, open_groups, work_free, work_wait
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -50,8 +50,10 @@ if TYPE_CHECKING:
     from ._await import Watch
 
 _INTERRUPTED = b"interrupted"
-# Works under way after which those that nobody waits for are looked at.
+# Works under way, or calls, after which works that nobody waits for are looked at.
 _SWEEP = 64
+# The longest wait for a signal that Ctrl-C does not end, in milliseconds.
+_SIGNAL_SLICE_MS = 1000
 
 
 class Capabilities(IntFlag):
@@ -77,10 +79,12 @@ class Group(Calls[None]):
     Its own calls (see Calls) return when they are complete, those of start return
     works. One thread at a time uses a group. Ctrl-C ends a wait: a collective or
     message goes on then as a work does; monitored_barrier(), calls on bytes and
-    objects, and those that make or close groups abort the group.
+    objects, and those that make or close groups abort the group, and close the world
+    without freeing it if they still run two seconds later.
 
-    As a context manager it is closed at the end; after an exception it is aborted
-    before, so that the other ranks fail with the exception's text."""
+    As a context manager it is closed at the end; after an exception other than
+    sys.exit() with success it is aborted before, so that the other ranks fail with
+    the exception's text."""
 
     def __init__(self, handle: int, parent: Group | None, store: Store | None = None):
         """Groups are made by init(), new(), split(), mesh() and shrink()."""
@@ -88,12 +92,12 @@ class Group(Calls[None]):
         self._pointer = c_void_p(handle)
         self._handle = self._pointer
         self._closed = False
+        self._given_up = False
         self._world: Group = parent._world if parent else self
         self._store = store
-        self._slot = c_void_p()
-        self._slot_reference = byref(self._slot)
         self._works: set[Work] = set()
         self._sweep_at = _SWEEP
+        self._calls = 0
         # Of a world: the groups made of it, which end with it.
         self._groups: weakref.WeakSet[Group] = weakref.WeakSet()
         self._watch: Watch | None = None
@@ -114,6 +118,7 @@ class Group(Calls[None]):
         self.capabilities = Capabilities(library.dscomm_group_capabilities(handle))
         self.start = Starter(self)
         """The group's calls, each of which returns a Work at once."""
+        open_groups.add(self)
         if parent:
             self._world._groups.add(self)
 
@@ -124,37 +129,51 @@ class Group(Calls[None]):
     # Calls
 
     def _run(self, function: Any, *arguments: Any) -> None:
-        slot = self._slot
-        slot.value = None
+        if self._works or self._memory.freed:
+            self._tidy()
+        slot = c_void_p()
         try:
-            status = function(self._handle, *arguments, self._slot_reference)
+            status = function(self._handle, *arguments, byref(slot))
             if not status:
                 status = work_wait(slot, SLICE)
                 while status == IN_PROGRESS:
                     status = work_wait(slot, SLICE)
         except BaseException:
             if slot:
-                self._keep(Work(self, c_void_p(slot.value), arguments))
+                self._keep(Work(self, slot, arguments))
             raise
         if status:
-            self._fail(status, arguments)
+            self._fail(status, arguments, slot)
         work_free(slot)
 
     def _keep(self, work: Work) -> Work:
         """Keeps a work until it is complete, also if its program forgets it."""
         self._works.add(work)
         if len(self._works) >= self._sweep_at:
-            for other in list(self._works):
-                other._sweep()
+            self._sweep()
             self._sweep_at = max(_SWEEP, 2 * len(self._works))
         return work
 
-    def _fail(self, status: int, arguments: Any) -> None:
+    def _tidy(self) -> None:
+        """Lets go, now and then, of what the program has forgotten."""
+        if not self._handle:
+            return
+        self._memory.drain(self._pointer)
+        self._calls += 1
+        if self._calls >= _SWEEP:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        self._calls = 0
+        for work in list(self._works):
+            work._sweep()
+
+    def _fail(self, status: int, arguments: Any, slot: c_void_p) -> None:
         error = self._error(status)
-        if self._slot:
-            work_free(self._slot)
+        if slot:
+            work_free(slot)
             if error.failure:
-                kept.append(arguments)
+                keep(self, arguments)
         raise error
 
     def _error(self, status: int) -> Error:
@@ -186,10 +205,20 @@ class Group(Calls[None]):
     def _wait(self, call: Callable[[], int]) -> None:
         """Runs a call that may wait long and that has no work."""
         self._usable()
-        interruptible(lambda: self._check(call()), self._interrupt)
+        interruptible(
+            lambda: self._check(call()), self._interrupt, give_up=self._give_up
+        )
 
     def _interrupt(self) -> None:
         library.dscomm_group_abort(self._pointer, _INTERRUPTED)
+
+    def _give_up(self) -> None:
+        """Closes the world without freeing it: a call that does not end uses it."""
+        self._given_up = True
+        for group in self._world._family():
+            group._forget()
+        if self._world._store:
+            self._world._store._give_up()
 
     def recv(
         self,
@@ -201,6 +230,7 @@ class Group(Calls[None]):
         """Receives a message of at most buffer's length from rank source, with tag.
         A longer one is TruncatedError. timeout, in seconds, is this receive's own
         deadline, of which TimeoutError leaves the group as it is; math.inf: none."""
+        milliseconds(timeout, True)
         work = self.start.recv(buffer, source, tag)
         try:
             if timeout is not None:
@@ -211,12 +241,12 @@ class Group(Calls[None]):
         return work.message
 
     def probe(
-        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, timeout: float = 0
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, timeout: float | None = 0
     ) -> Message | None:
         """The next message that recv() would receive, which stays; or None if there
-        is none within timeout seconds."""
+        is none within timeout seconds. timeout None: the group's."""
         source, tag = self._envelope(source, tag)
-        slices = Slices(timeout)
+        slices = Slices(self.timeout if timeout is None else timeout)
         info = MessageInfo(size=ctypes.sizeof(MessageInfo))
         while True:
             status = library.dscomm_probe(
@@ -248,7 +278,7 @@ class Group(Calls[None]):
         if none comes within timeout seconds; the group goes on."""
         rank = self._member(rank, "rank")
         seconds = self.timeout if timeout is None else timeout
-        slices = Slices(seconds)
+        slices = Slices(seconds, _SIGNAL_SLICE_MS if is_main() else INT_MAX)
         while True:
             piece = slices.next()
             status = library.dscomm_signal_wait(self._handle, rank, piece)
@@ -411,7 +441,7 @@ class Group(Calls[None]):
         rank's number and the reason. From any thread."""
         if self._closed:
             raise self._error(Status.ERR_STATE)
-        said = reason.replace("\0", "").encode()
+        said = reason.replace("\0", "").encode(errors="replace")
         check(library.dscomm_group_abort(self._pointer, said or None))
 
     def close(self) -> None:
@@ -420,19 +450,26 @@ class Group(Calls[None]):
         group, waits for nobody; works that still run end with AbortedError."""
         if self._closed:
             return
-        for group in self._family():
-            group._memory.check_unused(group.name)
-        for group in self._family():
+        family = self._family()
+        for group in family:
+            group._memory.check_unused(group._pointer, group.name)
+        for group in family:
             group._forget()
-        self._free()
+        try:
+            self._free()
+        finally:
+            if not self._given_up:
+                self._store = None
+                for group in family:
+                    group._works.clear()
+                open_groups.difference_update(family)
 
     def _free(self) -> None:
         is_world = self._world is self
         leave = library.dscomm_finalize if is_world else library.dscomm_group_free
-        try:
-            interruptible(lambda: check(leave(self._pointer)), self._interrupt)
-        finally:
-            self._store = None
+        interruptible(
+            lambda: check(leave(self._pointer)), self._interrupt, give_up=self._give_up
+        )
 
     def _family(self) -> list[Group]:
         """The group, and of a world those made of it that are open."""
@@ -444,7 +481,6 @@ class Group(Calls[None]):
         self._handle = c_void_p()
         for work in list(self._works):
             work._abandon()
-        self._works.clear()
         if self._watch:
             self._watch.end()
 
@@ -459,12 +495,12 @@ class Group(Calls[None]):
     ) -> None:
         if self._closed:
             return
-        if kind is None:
+        if kind is None or (isinstance(error, SystemExit) and not error.code):
             self.close()
             return
-        self.abort(f"{kind.__name__}: {error}")
+        self.abort(_reason(kind, error))
         # Arrays of allocate() may live on in the exception's frames.
-        if all(group._memory.unused() for group in self._family()):
+        if all(group._memory.unused(group._pointer) for group in self._family()):
             self.close()
 
 
@@ -478,11 +514,19 @@ class Starter(Calls[Work]):
 
     def _run(self, function: Any, *arguments: Any) -> Work:
         group = self._group
+        if group._memory.freed:
+            group._tidy()
         slot = c_void_p()
-        status = function(group._handle, *arguments, byref(slot))
-        if status:
-            raise group._error(status)
-        return group._keep(Work(group, slot, arguments, int(function is irecv)))
+        work = Work(group, slot, arguments, int(function is irecv))
+        try:
+            status = function(group._handle, *arguments, byref(slot))
+            if status:
+                raise group._error(status)
+            return group._keep(work)
+        except BaseException:
+            if not work.done:
+                group._works.add(work)
+            raise
 
     def recv(
         self, buffer: Buffer, source: int = ANY_SOURCE, tag: int = ANY_TAG
@@ -493,6 +537,14 @@ class Starter(Calls[Work]):
     def coalesce(self) -> Coalescing:
         """As Group.coalesce(), but does not wait at the end; see Coalescing.work."""
         return Coalescing(self._group, False)
+
+
+def _reason(kind: type[BaseException], error: BaseException | None) -> str:
+    """Tells other ranks about an exception, whose text may fail too."""
+    try:
+        return f"{kind.__name__}: {error}"
+    except Exception:
+        return kind.__name__
 
 
 def _attributes(
@@ -540,7 +592,16 @@ def init(
     )
     world = c_void_p()
     interruptible(
-        lambda: check(library.dscomm_init(byref(attr), byref(world))), lambda: None
+        lambda: check(library.dscomm_init(byref(attr), byref(world))),
+        lambda: None,
+        lambda _: _leave(world),
+        store._give_up if store else lambda: None,
     )
     assert world.value
     return Group(world.value, None, store)
+
+
+def _leave(world: c_void_p) -> None:
+    """Ends a world that nobody has."""
+    library.dscomm_group_abort(world, _INTERRUPTED)
+    library.dscomm_finalize(world)

@@ -25,8 +25,22 @@ work_wait = library.dscomm_work_wait
 _work_test = library.dscomm_work_test
 _received_at = library.dscomm_work_received_at
 
+# Groups that are not freed: the library writes to the buffers of their works and
+# registrations, whatever the program forgets.
+open_groups: set[Group] = set()
 # Buffers of operations that ended with their group: a transport may still use them.
 kept: list[Any] = []
+# Backends that use no buffer after that.
+_PROMPT = ("self", "shm")
+# The interpreter frees neither when it exits, while threads of the library run.
+for _each in (open_groups, kept):
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_each))
+
+
+def keep(group: Group, buffers: Any) -> None:
+    """Keeps the buffers of an operation that has ended with its group."""
+    if group.backend not in _PROMPT:
+        kept.append(buffers)
 
 
 @dataclass(frozen=True)
@@ -128,7 +142,7 @@ class Work:
 
     def _release(self) -> None:
         if self._error and self._error.failure:
-            kept.append(self._buffers)
+            keep(self._group, self._buffers)
         self._buffers = None
         self._group._works.discard(self)
 
@@ -151,7 +165,7 @@ class Work:
         if not self.done:
             self._handle = _NONE
             self._error = AbortedError(f"group '{self._group.name}' was closed")
-            kept.append(self._buffers)
+            keep(self._group, self._buffers)
 
 
 def wait_all(works: Sequence[Work], timeout: float | None = None) -> bool:
