@@ -63,7 +63,10 @@ def a_rank_is_killed(join):
     world = join()
     work = world.start.recv(bytearray(1), 1, 7)
     if world.rank == 1:
+        for _ in range(2):
+            world.recv(bytearray(), tag=8)
         os.kill(os.getpid(), signal.SIGKILL)
+    world.start.send(b"", 1, 8)
     error = raises(dscomm.PeerFailedError, "rank 1", world.barrier)
     assert error.failure.rank == error.failure.group_rank == 1
     assert error.failure.kind == dscomm.FailureKind.DIED and error.failure.pid
@@ -89,6 +92,43 @@ def a_rank_raises(join):
             raise KeyError("boom")
         del values
         raises(dscomm.AbortedError, "rank 1.*KeyError: 'boom'", world.barrier)
+
+
+@scenario(2, {1: 1})
+def a_rank_raises_what_has_no_text(join):
+    class Mute(Exception):
+        def __str__(self):
+            raise ValueError
+
+    with join() as world:
+        group = world.new(range(2))
+        if world.rank == 1:
+            group.abort("\udcff")
+            sys.stderr = open(os.devnull, "w")
+            raise Mute
+        raises(dscomm.AbortedError, r"rank 1.*\?", group.barrier)
+        raises(dscomm.AbortedError, "rank 1.*Mute", world.barrier)
+
+
+@scenario(2)
+def a_rank_exits_with_success(join):
+    with join() as world:
+        if world.rank == 1:
+            sys.exit(0)
+        assert world.probe(1, timeout=0.5) is None and world.failure is None
+
+
+@scenario(2)
+def a_signal_handler_calls(join):
+    with join() as world:
+        if world.rank == 0:
+            signal.signal(signal.SIGINT, lambda *_: world.send(b"x", 1, 5))
+            interrupt_in_call(world)
+        else:
+            world.recv(bytearray(1), 0, 5)
+        values = np.ones(3)
+        world.all_reduce(values)
+        assert values.tolist() == [2, 2, 2] and not world._works
 
 
 @scenario(2)
@@ -127,6 +167,31 @@ def ctrl_c_aborts_a_monitored_barrier(join):
 @scenario(1)
 def ctrl_c_ends_init(join):
     raises(KeyboardInterrupt, "", interrupted, lambda: join(world_size=2))
+
+
+@scenario(2)
+def an_interrupted_init_succeeds_later(join):
+    mark = f"{sys.argv[2]}.mark"
+    if sys.argv[3] == "0":
+        raises(KeyboardInterrupt, "", interrupted, join)
+        open(mark, "w").close()
+        for thread in set(threading.enumerate()) - {threading.main_thread()}:
+            thread.join(DEADLINE)
+    else:
+        while not os.path.exists(mark):
+            time.sleep(0.01)
+        raises(dscomm.AbortedError, "rank 0", lambda: join().barrier())
+
+
+@scenario(1)
+def ctrl_c_gives_a_call_up(join):
+    end = threading.Event()
+    with join() as world:
+        group = world.new([0])
+        raises(KeyboardInterrupt, "", interrupted, group._wait, lambda: end.wait() - 1)
+        assert world.closed and group.closed
+    end.set()
+    raises(dscomm.StateError, "is closed", world.barrier)
 
 
 @scenario(1)

@@ -12,6 +12,7 @@ import select
 import sys
 import threading
 import traceback
+import weakref
 
 import dscomm
 import numpy as np
@@ -251,6 +252,11 @@ def messages(world):
     refuses(dscomm.CancelledError, "", work.wait)
     assert world.failure is None and world.probe(timeout=0.01) is None
     world.barrier()
+    world.start.send(b"abc", right, 6)
+    assert world.probe(left, 6, timeout=None).nbytes == 3
+    refuses(InvalidError, "time-out", world.recv, first, left, 6, timeout=-1)
+    assert world.recv(first, left, 6).nbytes == 3
+    world.barrier()
 
 
 @check
@@ -267,13 +273,39 @@ def works(world):
         world.start.all_reduce(np.zeros(100))
     gc.collect()
     world.barrier()
-    assert len(world._works) <= 200
+    for _ in range(64):
+        world.barrier()
+    assert not world._works
     work = world.start.recv(values[0], world.rank, 9)
     assert not work.wait(0.01) and not work.test()
     assert dscomm.wait_any([work], 0) is None and not dscomm.wait_all([work], 0.01)
     refuses(StateError, "no complete receive", lambda: work.message)
     world.send(b"", world.rank, 9)
     assert work.wait() and work.message.nbytes == 0
+
+
+@check
+def forgotten_groups(world):
+    group = world.new(range(world.size))
+    values = np.zeros(3)
+    group.start.recv(values, world.rank, 1)
+    known = weakref.ref(group), weakref.ref(values)
+    del group, values
+    gc.collect()
+    assert all(reference() is not None for reference in known)
+    known[0]().send(np.ones(3), world.rank, 1)
+    while known[0]()._works:
+        known[0]()._sweep()
+    known[0]().close()
+    gc.collect()
+    assert all(reference() is None for reference in known)
+
+
+@check
+def newer_libraries(world):
+    assert dscomm.FailureKind(99) == dscomm.FailureKind.UNKNOWN
+    assert dscomm.Status(-99) == dscomm.Status.ERR_INTERNAL
+    refuses(ValueError, "", dscomm.Status, "text")
 
 
 @check
@@ -418,6 +450,7 @@ def memory(world):
     equal(values, np.full((2, 3), world.size * (world.size - 1) / 2))
     assert world.allocate(0).size == 0 and world.allocate(()).shape == ()
     refuses(InvalidError, "shape", world.allocate, (-1,))
+    refuses(InvalidError, "shape", world.allocate, 2**61 + 1)
     group = world.new(range(world.size))
     values = group.allocate(5)
     refuses(StateError, "still exist", group.close)
@@ -481,6 +514,13 @@ def awaited(world):
         return "the library has no thread that makes progress"
     asyncio.run(main())
     asyncio.run(main())
+    with world.new(range(world.size)) as group:
+        loop = asyncio.new_event_loop()
+        loop.set_exception_handler(lambda *_: None)
+        task = loop.create_task(wait(group.start.recv(bytearray(1))))
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
+    del task
     work = world.start.barrier()
     while not work.test():
         select.select([world], [], [], 10)
