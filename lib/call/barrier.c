@@ -398,7 +398,7 @@ static dscomm_status_t answers_collect(dscomm_group_t *group,
         g_clear_pointer(&collection->works[rank], dscomm_work_free);
         if (status < 0) {
             /* if the group has ended, any receive may be the first to end */
-            if (dscomm_priv_group_revoked(group, NULL) != DSCOMM_OK)
+            if (dscomm_priv_group_revoked(group, NULL) == DSCOMM_OK)
                 outcome_set(outcome, LOST, (int)rank);
             return barrier_fail(group, status);
         }

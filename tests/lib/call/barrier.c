@@ -160,6 +160,27 @@ static void any_tag(rank_t *self)
     dscomm_work_free(work);
 }
 
+/* Rank 1 waits in vain for a message of rank 3, which ends the group: the
+ * barrier of the others names rank 3, as the sentence does. */
+static void group_ends(rank_t *self)
+{
+    dscomm_group_t *group = split_all(self, 300);
+    int ranks[8] = {-1}, count = -1, x;
+    dscomm_work_t *work;
+
+    if (self->rank == 1) {
+        CHECK(self, !irecv_one(group, &x, 3, 1, &work));
+        FINISH(self, work, DSCOMM_ERR_TIMEOUT);
+    } else if (self->rank != 3) {
+        FAILS(self, DSCOMM_ERR_TIMEOUT, "rank 3",
+              dscomm_monitored_barrier_late(group, 30000, ranks, &count));
+        CHECK(self, count == 1 && ranks[0] == 3);
+    }
+    while (dscomm_group_status(group) == DSCOMM_OK)
+        usleep(1000);
+    CHECK(self, !dscomm_group_free(group));
+}
+
 int main(void)
 {
     ranks_use_modules();
@@ -168,6 +189,7 @@ int main(void)
     ranks_run(5, 10000, two_late, "two are late");
     given_up = 0;
     ranks_run(3, 10000, root_late, "rank 0 is late");
+    ranks_run(4, 10000, group_ends, "the group ends meanwhile");
     given_up = 0;
     ranks_run(4, 10000, one_missing, "one never comes");
     ranks_run(3, 10000, root_again, "all try again until rank 0 is there");
