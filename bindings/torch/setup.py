@@ -9,9 +9,16 @@ from torch.utils.cpp_extension import BuildExtension, CppExtension
 
 
 def pkg_config(option):
-    return shlex.split(
-        subprocess.check_output(["pkg-config", option, "dscomm-compression"], text=True)
-    )
+    try:
+        found = subprocess.check_output(
+            ["pkg-config", option, "dscomm-compression"], text=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        raise SystemExit(
+            "pkg-config finds no dscomm-compression: install dscomm first; if it has a "
+            "prefix of its own, set PKG_CONFIG_PATH to its lib/pkgconfig"
+        ) from None
+    return shlex.split(found)
 
 
 def one_source():

@@ -26,6 +26,8 @@
 #define SMALL 1024
 /* A spread, in percent, that makes a finding doubtful. */
 #define NOISY 10.0
+/* One that makes the time of the smallest size useless to compare with. */
+#define USELESS 50.0
 /* Fewer batches do not tell how far times spread. */
 #define BATCHES 3
 
@@ -92,6 +94,15 @@ static size_t best_of(const series_t *s, guint index)
 static double time_of(const series_t *s, guint index, size_t alternative)
 {
     return at(s, index)->entries[alternative].row.figures[s->place].times.p50;
+}
+
+/* Whether the smallest size's time tells what latency is. */
+static bool has_base(const series_t *s, size_t alternative)
+{
+    const perf_row_t *row = &at(s, s->first)->entries[alternative].row;
+
+    return row->bytes <= SMALL &&
+           row->figures[s->place].times.spread <= USELESS;
 }
 
 static const char *name_at(const perf_entry_t *entry)
@@ -314,8 +325,7 @@ static kind_t kind_of(const series_t *s, guint index, size_t alternative)
     if (time_of(s, index, alternative) >=
         LATENCY * time_of(s, s->first, alternative))
         return BYTES_TIME;
-    return at(s, s->first)->entries->row.bytes <= SMALL ? LATENCY_TIME
-                                                        : UNKNOWN;
+    return has_base(s, alternative) ? LATENCY_TIME : UNKNOWN;
 }
 
 /* What explains a difference: the bytes, if they take most of either's time. */
@@ -348,8 +358,11 @@ static char *explain(const series_t *s, guint from, guint to, size_t winner,
     case BYTES_TIME:
         return explain_bytes(s, from, to, winner, loser, &c);
     default:
-        return g_strdup("whether time is latency there is not known, as no "
-                        "size up to 1 KiB was measured");
+        return g_strdup(at(s, s->first)->entries->row.bytes <= SMALL
+                            ? "whether time is latency there is not known, as "
+                              "the times of the smallest size spread too much"
+                            : "whether time is latency there is not known, as "
+                              "no size up to 1 KiB was measured");
     }
 }
 
