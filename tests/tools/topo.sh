@@ -118,6 +118,15 @@ is $status 0 'NCCL: a speed, a width and a NUMA node that are not known'
 like "$out" '^GPU0   X      NV10   PHB    -  ' 'which is said'
 like "$out" '^GPU0 +0000:07:00.0' 'NCCL: a GPU without a speed'
 
+# An interface that is not on PCI, and a GPU whose maker is not told
+sed 's|^  </cpu>|    <nic><net name="eth0" dev="0"/></nic>\n&|' "$scratch/switched.xml" \
+    >"$scratch/virtual.xml"
+dscomm topo --input "$scratch/virtual.xml"
+like "$out" '^NIC0 .* X +0 ' 'NCCL: an interface that is not on PCI'
+dscomm topo --input "$scratch/virtual.xml" --format nccl
+is "$(echo "$out" | grep -c 'name="eth0"') $(echo "$out" | grep -c vendor=)" '1 0' \
+    'NCCL: it is written again, and no maker'
+
 # wrong WHAT BY: a file of NCCL in which the first of each line is replaced
 wrong()
 {
@@ -147,6 +156,8 @@ done <<'END'
 1 wrong:_.*<cpu>_has_numaid="0x0", --input "$(wrong numaid=\"0\" numaid=\"0x0\")"
 1 wrong:_.*<cpu>_has_affinity="ffff;0",_which_is_no_mask --input "$(wrong ffff,00000000 'ffff;0')"
 1 wrong:_.*<cpu>_has_affinity="1ffffffff,0", --input "$(wrong ffff,00000000 1ffffffff,0)"
+1 wrong:_.*<pci>_has_busid="07",_which_is_no_PCI_address --input "$(wrong busid=\"0000:07:00.0 busid=\"07)"
+1 wrong:_.*<gpu>_that_is_not_in_a_<pci> --input "$(wrong '<pci busid.*0f:00.0" class="0x030200">' '<pci busid="0000:0f:00.0"><gpu/><gpu/>')"
 1 wrong:_.*<pci>_has_class="0xgpu",_which_is_no_hexadecimal --input "$(wrong 0x030200 0xgpu)"
 1 wrong:_.*<pci>_has_link.speed="fast",_which_is_no_speed --input "$(wrong '16.0 GT/s PCIe' fast)"
 1 wrong:_.*<pci>_has_link.speed="16.0_MHz", --input "$(wrong 'GT/s PCIe' MHz)"

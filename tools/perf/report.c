@@ -614,8 +614,8 @@ static void warn_of_noise(const perf_run_t *run, double line_now)
         (line_now > line * MOVED || line > line_now * MOVED))
         warn(run,
              "a cache line took %.0f ns from rank 0 to rank 1 before, and "
-             "%.0f after: the processors were moved, figures do not "
-             "compare",
+             "%.0f after: the processors were moved, or had other work; "
+             "figures do not compare",
              line, line_now);
     if (run->noisy * 10 > run->figures)
         warn(run,

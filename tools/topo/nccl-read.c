@@ -6,6 +6,8 @@
 
 #include "tools/topo/nccl.h"
 
+#include "env/devices.h"
+
 #include <string.h>
 
 #define DEPTH_MOST 64 /* of elements */
@@ -142,11 +144,21 @@ static topo_node_t *cpu_begin(reader_t *reader, const element_t *element)
     return topo_node_add(numa, TOPO_HOST_BRIDGE);
 }
 
+static char *bus_address(const element_t *element)
+{
+    const char *text = attribute(element, "busid");
+    char *address = text ? dscomm_priv_pci_address(text) : NULL;
+
+    if (text && !address)
+        attribute_refuse(element, "busid", "PCI address, as \"0000:1a:00.0\"");
+    return address;
+}
+
 static topo_node_t *pci_begin(topo_node_t *parent, const element_t *element)
 {
     topo_node_t *node = topo_node_add(parent, TOPO_BRIDGE);
 
-    node->address = g_strdup(attribute(element, "busid"));
+    node->address = bus_address(element);
     node->class = hexadecimal(element, "class");
     node->vendor = hexadecimal(element, "vendor");
     node->device = hexadecimal(element, "device");
@@ -159,14 +171,39 @@ static topo_node_t *pci_begin(topo_node_t *parent, const element_t *element)
     return node;
 }
 
+/* A GPU is on PCI. */
+static void gpu_begin(topo_node_t *node, const element_t *element)
+{
+    if (node->kind == TOPO_BRIDGE)
+        node->kind = TOPO_GPU;
+    else
+        g_set_error(element->error, G_MARKUP_ERROR,
+                    G_MARKUP_ERROR_INVALID_CONTENT,
+                    "it has a <gpu> that is not in a <pci> of its own");
+}
+
+/* A network interface that is not on PCI is in a CPU. Returns the node, if it
+ * is a new one. */
+static topo_node_t *nic_begin(topo_node_t *node)
+{
+    if (node->kind == TOPO_HOST_BRIDGE)
+        return topo_node_add(node, TOPO_NIC);
+    if (node->kind == TOPO_BRIDGE)
+        node->kind = TOPO_NIC;
+    return NULL;
+}
+
 static void nvlink_begin(topo_node_t *gpu, const element_t *element)
 {
     const char *target = attribute(element, "target");
     const unsigned class = hexadecimal(element, "tclass");
     const int count = decimal(element, "count", 1, 0, 1000);
+    char *address = target ? dscomm_priv_pci_address(target) : NULL;
 
+    /* A switch that a virtual machine does not see is "fffffff:ffff:ff". */
     if (target)
-        topo_nvlink_add(gpu, target, class, count);
+        topo_nvlink_add(gpu, address ? address : target, class, count);
+    g_free(address);
 }
 
 static void element_begin(GMarkupParseContext *context, const char *name,
@@ -190,10 +227,10 @@ static void element_begin(GMarkupParseContext *context, const char *name,
         fresh = cpu_begin(reader, &element);
     else if (!strcmp(name, "pci"))
         fresh = pci_begin(node, &element);
-    else if (!strcmp(name, "gpu") && node->kind == TOPO_BRIDGE)
-        node->kind = TOPO_GPU;
-    else if (!strcmp(name, "nic") && node->kind == TOPO_BRIDGE)
-        node->kind = TOPO_NIC;
+    else if (!strcmp(name, "gpu"))
+        gpu_begin(node, &element);
+    else if (!strcmp(name, "nic"))
+        fresh = nic_begin(node);
     else if (!strcmp(name, "net") && node->kind == TOPO_NIC && !node->name)
         node->name = g_strdup(attribute(&element, "name"));
     else if (!strcmp(name, "nvlink") && node->kind == TOPO_GPU)

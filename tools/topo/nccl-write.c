@@ -77,18 +77,21 @@ static void append_nic(const topo_node_t *nic, int indent, GString *text)
 
 static void append_node(const topo_node_t *node, int indent, GString *text)
 {
+    const bool is_nic = node->kind == TOPO_NIC;
     const bool is_pci = node->kind == TOPO_BRIDGE || node->kind == TOPO_GPU ||
-                        node->kind == TOPO_NIC;
+                        (is_nic && node->address);
 
+    if (is_nic && !is_pci)
+        append_nic(node, indent, text);
     if (is_pci) {
         char speed[G_ASCII_DTOSTR_BUF_SIZE];
 
         g_string_append_printf(text, "%*s<pci", indent, "");
         append_attribute(text, "busid", node->address);
-        g_string_append_printf(text,
-                               " class=\"0x%06x\" vendor=\"0x%04x\" "
-                               "device=\"0x%04x\"",
-                               node->class, node->vendor, node->device);
+        g_string_append_printf(text, " class=\"0x%06x\"", node->class);
+        if (node->vendor || node->device)
+            g_string_append_printf(text, " vendor=\"0x%04x\" device=\"0x%04x\"",
+                                   node->vendor, node->device);
         if (node->most_gt_s > 0) {
             g_ascii_formatd(speed, sizeof speed, "%.1f", node->most_gt_s);
             g_string_append_printf(text, " link_speed=\"%s GT/s PCIe\"", speed);
@@ -99,7 +102,7 @@ static void append_node(const topo_node_t *node, int indent, GString *text)
         g_string_append(text, ">\n");
         if (node->kind == TOPO_GPU)
             append_gpu(node, indent + INDENT, text);
-        if (node->kind == TOPO_NIC)
+        if (is_nic)
             append_nic(node, indent + INDENT, text);
         indent += INDENT;
     }
