@@ -71,8 +71,8 @@ static void table_begin(const perf_run_t *run)
     perf_report_head(run);
     printf("# alternatives take turns, batch by batch\n"
            "# ratio: to the time of the fastest; n: the size\n"
-           "# by the model of the algorithm, which has lower bounds if that is "
-           "native and no more is known:\n"
+           "# by the model of the algorithm; lower bounds, if that is all that "
+           "is known, are marked:\n"
            "#   steps: messages one after the other; wire: bytes that a rank "
            "sends to others, mean;\n"
            "#   busiest: those of the rank that sends or receives most; "
@@ -108,7 +108,8 @@ static void table_line(const perf_entry_t *e, perf_place_t place)
             printf("  %*.*f", columns[i].width, columns[i].decimals, values[i]);
         else if (columns[i].title)
             printf("  %*s", columns[i].width, "N/A");
-    printf("  %s\n", e->row.algorithm);
+    printf("  %s%s\n", e->row.algorithm,
+           e->costs[place].bound ? " (bounds)" : "");
 }
 
 static void csv_begin(const perf_run_t *run)
