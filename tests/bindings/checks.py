@@ -15,9 +15,8 @@ def check(function):
     return function
 
 
-def main(backend, **options):
-    """Make all checks; one passes if it holds on all ranks."""
-    dist.init_process_group(backend, **options)
+def run(functions):
+    """Make checks of a group that is there; one passes if it holds on all ranks."""
     rank, size = dist.get_rank(), dist.get_world_size()
     if rank == 0:
         print(f"1..{len(functions)}")
@@ -34,4 +33,10 @@ def main(backend, **options):
         if rank == 0:
             word = "not ok" if failed.item() else "ok"
             print(f"{word} {number} - {function.__name__}, {size} ranks", flush=True)
+
+
+def main(backend, **options):
+    """Make all checks of a program."""
+    dist.init_process_group(backend, **options)
+    run(functions)
     dist.destroy_process_group()

@@ -12,13 +12,14 @@ import datetime
 import json
 import os
 import sys
-import traceback
 
 os.environ["DS_ACCELERATOR"] = "cpu"
 
 import deepspeed
 import deepspeed.comm as dist
 import torch
+
+import checks
 
 # Otherwise DeepSpeed compiles an all_reduce over shared memory of its own, which
 # inference_all_reduce() uses in place of the backend.
@@ -234,24 +235,10 @@ def main():
         write_losses(path, rank, size)
         dist.destroy_process_group()
         return
-    checks = [
+    checks.run([
         groups, reductions, gathers, scatters, exchanges, broadcasts, messages, logger,
         losses_as_in(path),
-    ]
-    if rank == 0:
-        print(f"1..{len(checks)}")
-    for number, function in enumerate(checks, 1):
-        problem = ""
-        try:
-            function(rank, size)
-        except Exception:
-            problem = traceback.format_exc()
-            print(f"# rank {rank}:", problem.replace("\n", "\n# "), file=sys.stderr)
-        failed = torch.tensor([bool(problem)], dtype=torch.int32)
-        dist.all_reduce(failed)
-        if rank == 0:
-            word = "not ok" if failed.item() else "ok"
-            print(f"{word} {number} - DeepSpeed: {function.__name__}", flush=True)
+    ])
     dist.destroy_process_group()
 
 

@@ -5,9 +5,8 @@ Started by torch's launcher. Every check runs with gloo's group of the same rank
 with dscomm's; the results must be equal but for the order of sums. Rank 0 prints TAP."""
 
 import datetime
+import functools
 import os
-import sys
-import traceback
 
 import torch
 import torch.distributed as dist
@@ -18,12 +17,23 @@ from torch.distributed.tensor import Partial, Replicate, Shard, distribute_tenso
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
-CHECKS = []
+import checks
 
 
 def check(function):
-    CHECKS.append(function)
-    return function
+    """A check of what function returns for a mesh of gloo's, and for one of dscomm's."""
+
+    @functools.wraps(function)
+    def compare(_rank, size):
+        results = []
+        for name in ("gloo", "dscomm"):
+            group = dist.new_group(backend=name)
+            mesh = DeviceMesh.from_group(group, "cpu", torch.arange(size))
+            results.append(function(mesh))
+        for want, got in zip(*results, strict=True):
+            torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+
+    return checks.check(compare)
 
 
 def model_and_data():
@@ -153,7 +163,7 @@ def functional(mesh):
     ]
 
 
-def mesh_2d():
+def mesh_2d(_rank, _size):
     """A mesh of 2 by 2 ranks, of dscomm, by the public call; collective."""
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
     torch.manual_seed(11)
@@ -176,39 +186,7 @@ def mesh_2d():
     assert torch.allclose(*losses, rtol=1e-4, atol=1e-5), losses
 
 
-def compare(function):
-    ranks = torch.arange(dist.get_world_size())
-    results = []
-    for name in ("gloo", "dscomm"):
-        group = dist.new_group(backend=name)
-        results.append(function(DeviceMesh.from_group(group, "cpu", ranks)))
-    for want, got in zip(*results, strict=True):
-        torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
-
-
-def main():
-    dist.init_process_group("dscomm", timeout=datetime.timedelta(seconds=60))
-    rank, size = dist.get_rank(), dist.get_world_size()
-    checks = [(one.__name__, lambda one=one: compare(one)) for one in CHECKS]
-    if size == 4:
-        checks.append(("mesh_2d", mesh_2d))
-    if rank == 0:
-        print(f"1..{len(checks)}", flush=True)
-    for number, (name, function) in enumerate(checks, 1):
-        passed = True
-        try:
-            function()
-        except Exception:
-            passed = False
-            text = traceback.format_exc().replace("\n", "\n# ")
-            print(f"# rank {rank}: {text}", file=sys.stderr, flush=True)
-        failed = torch.tensor([not passed], dtype=torch.int32)
-        dist.all_reduce(failed)
-        if rank == 0:
-            word = "not ok" if failed.item() else "ok"
-            print(f"{word} {number} - {name}, {size} ranks", flush=True)
-    dist.destroy_process_group()
-
-
 if __name__ == "__main__":
-    main()
+    if os.environ["WORLD_SIZE"] == "4":
+        checks.check(mesh_2d)
+    checks.main("dscomm", timeout=datetime.timedelta(seconds=60))
