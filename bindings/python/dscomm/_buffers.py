@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 import sys
 from ctypes import c_char, c_int, c_size_t, c_void_p
+from functools import partial
 from typing import TYPE_CHECKING, Any, Sequence, Union
 
 from .errors import InvalidError
@@ -48,22 +49,18 @@ class _Address(c_void_p):
     owner: object
 
 
-def writable(buffer: Buffer) -> Described:
-    """Describes a buffer that a call writes."""
+def _describe(write: bool, buffer: Buffer) -> Described:
     try:
         array: Any = buffer
         return _START.from_buffer(array), array.size, _by_dtype[array.dtype]
     except (AttributeError, BufferError, KeyError, TypeError, ValueError):
-        return _examine(buffer, True)
+        return _examine(buffer, write)
 
 
-def readable(buffer: Buffer) -> Described:
-    """Describes a buffer that a call reads."""
-    try:
-        array: Any = buffer
-        return _START.from_buffer(array), array.size, _by_dtype[array.dtype]
-    except (AttributeError, BufferError, KeyError, TypeError, ValueError):
-        return _examine(buffer, False)
+writable = partial(_describe, True)
+"""Describes a buffer that a call writes."""
+readable = partial(_describe, False)
+"""Describes a buffer that a call reads."""
 
 
 def _examine(buffer: Buffer, write: bool) -> Described:

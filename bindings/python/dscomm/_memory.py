@@ -10,7 +10,6 @@ import sys
 import weakref
 from collections.abc import Sequence
 from ctypes import byref, c_char, c_void_p
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ._buffers import Buffer, nbytes, writable
@@ -92,17 +91,8 @@ class Registration:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def register(group: Group, buffer: Buffer) -> Registration:
-    return Registration(group, buffer)
 
 
 def allocate(

@@ -96,7 +96,7 @@ class Error(Exception):
     failure: Failure | None = None
     """What has ended the group, if it has ended."""
     late: tuple[int, ...] = ()
-    """The ranks that monitored_barrier() has waited for in vain."""
+    """The ranks that monitored_barrier() has waited for, and that did not come in time."""
 
 
 class InvalidError(Error, ValueError):

@@ -329,7 +329,7 @@ class Group(Calls[None]):
 
     def register(self, buffer: Buffer) -> Registration:
         """Lets other ranks put and get in a buffer; see Registration."""
-        return _memory.register(self, buffer)
+        return Registration(self, buffer)
 
     # Groups
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import byref, c_char_p, c_int, c_int64, c_size_t, c_void_p
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 from ._arguments import attribute_ms, encoded, integer, milliseconds
@@ -208,12 +207,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self, close: Any = library.dscomm_store_close) -> None:

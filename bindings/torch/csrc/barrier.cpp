@@ -4,7 +4,8 @@
 
 namespace dscomm_torch
 {
-// What torch's programs look for in the sentence of a failed barrier.
+
+// The words that torch's programs look for in the sentence of a failed barrier.
 std::string Backend::barrier_text(const std::vector<int> &late, bool all,
                                   int64_t timeout) const
 {
@@ -36,6 +37,7 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions &options, bool all)
 
     TORCH_CHECK_WITH(DistBackendError, timeout.count() > 0,
                      "dscomm: ", barrier_text({}, all, timeout.count()));
+    check_batch();
     const dscomm_status_t status = dscomm_monitored_barrier_late(
         group_->world(), milliseconds(timeout), late.data(), &count);
     late.resize(count);

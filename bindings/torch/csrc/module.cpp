@@ -27,15 +27,23 @@ create_backend(const c10d::DistributedBackendOptions &options)
         options.group_id);
 }
 
-// The variables of torch's "env://" for this process, by whatever launcher has
-// started it.
-std::map<std::string, std::string> environment()
+using Env = std::unique_ptr<dscomm_env_t, void (*)(dscomm_env_t *)>;
+
+// This process and its job, by whatever launcher has started it.
+Env discover()
 {
     dscomm_env_t *env = nullptr;
 
     dscomm_torch::check(dscomm_env_discover(nullptr, &env));
-    const std::unique_ptr<dscomm_env_t, void (*)(dscomm_env_t *)> owner(
-        env, dscomm_env_free);
+    return {env, dscomm_env_free};
+}
+
+// The variables of torch's "env://" for this process.
+std::map<std::string, std::string> environment()
+{
+    const Env owner = discover();
+    const dscomm_env_t *env = owner.get();
+
     dscomm_torch::check(dscomm_env_check_master(env));
     return {{"RANK", std::to_string(dscomm_env_rank(env))},
             {"WORLD_SIZE", std::to_string(dscomm_env_world_size(env))},
@@ -48,12 +56,7 @@ std::map<std::string, std::string> environment()
 // The launcher that has started this process, as dscomm names it; "" if none.
 std::string launcher()
 {
-    dscomm_env_t *env = nullptr;
-
-    dscomm_torch::check(dscomm_env_discover(nullptr, &env));
-    const std::unique_ptr<dscomm_env_t, void (*)(dscomm_env_t *)> owner(
-        env, dscomm_env_free);
-    return dscomm_env_source(env);
+    return dscomm_env_source(discover().get());
 }
 
 void define_compressor(py::module_ &module)
