@@ -108,7 +108,6 @@ char *dscomm_priv_nvml_find(const dscomm_nvml_t *nvml, const char *name,
         return NULL;
     }
     found = devices_find(nvml, name, &device);
-
     if (found == 1 && nvml->pci(device, &pci) == DSCOMM_NVML_SUCCESS)
         return dscomm_priv_nvml_address(&pci);
     *ret_problem = g_strdup_printf(

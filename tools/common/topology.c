@@ -42,7 +42,7 @@ dscomm_topology_t *tool_topology_new(bool devices)
     return tool_topology_open(NULL, devices);
 }
 
-/* What a file that hwloc refuses is, by its first elements. */
+/* Tells why hwloc refuses a file, by its first elements. */
 static const char *text_problem(const char *text, gsize length)
 {
     const char *const begin = text + strspn(text, " \t\r\n");

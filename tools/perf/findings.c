@@ -237,8 +237,7 @@ static bool steps_matter(const series_t *s, guint index, size_t winner,
     const double more = entries[loser].costs[s->place].steps -
                         entries[winner].costs[s->place].steps;
 
-    return small->row.bytes <= SMALL && !small->costs[s->place].bound &&
-           steps > 0 &&
+    return has_base(s, winner) && !small->costs[s->place].bound && steps > 0 &&
            more * time_of(s, s->first, winner) / steps >=
                (time_of(s, index, loser) - time_of(s, index, winner)) / 2;
 }
@@ -328,7 +327,8 @@ static kind_t kind_of(const series_t *s, guint index, size_t alternative)
     return has_base(s, alternative) ? LATENCY_TIME : UNKNOWN;
 }
 
-/* What explains a difference: the bytes, if they take most of either's time. */
+/* The part of the time that explains a difference: the bytes, if they take most
+ * of either's. */
 static kind_t kind_of_both(const series_t *s, guint index, size_t winner,
                            size_t loser)
 {

@@ -365,8 +365,8 @@ static perf_traffic_t cost_least(dscomm_coll_t coll, const shape_t *s,
     return cost;
 }
 
-/* What a backend tells: bytes move through memory that ranks share, so no rank
- * has a link. */
+/* Costs that a backend tells: bytes move through memory that ranks share, so no
+ * rank has a link. */
 static perf_traffic_t cost_native(const dscomm_native_info_t *native,
                                   const shape_t *s)
 {

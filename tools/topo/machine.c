@@ -138,7 +138,7 @@ static char *caches_of(hwloc_topology_t hwloc, hwloc_const_bitmap_t set)
     return g_string_free(text, FALSE);
 }
 
-/* What a device and the port above it both can; 0: unknown. */
+/* The most that both a device and the port above it can do; 0: unknown. */
 static double most_read(const char *address, const char *name)
 {
     char *of_port = g_strconcat("../", name, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the output of `dscomm topo` goes, and in which format. */
+/* The output of `dscomm topo`: to a file or not, and in which format. */
 #ifndef TOOLS_TOPO_OUTPUT_H
 #define TOOLS_TOPO_OUTPUT_H
 

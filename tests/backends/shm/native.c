@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What shm tells of its algorithms, compared with bytes that were counted by
- * hand, copy by copy. */
+/* The costs that shm tells of its algorithms, compared with bytes that were
+ * counted by hand, copy by copy. */
 #include "tests/backends/shm/fixture.h"
 
 #include "lib/base/status.h"

@@ -160,8 +160,8 @@ static void any_tag(rank_t *self)
     dscomm_work_free(work);
 }
 
-/* Rank 1 waits in vain for a message of rank 3, which ends the group: the
- * barrier of the others names rank 3, as the sentence does. */
+/* Rank 1 waits for a message that rank 3 does not send. That ends the group:
+ * the barrier of the others names rank 3, as the sentence does. */
 static void group_ends(rank_t *self)
 {
     dscomm_group_t *group = split_all(self, 300);

@@ -249,8 +249,8 @@ static const char *runs(rank_t *self, dscomm_coll_t coll, dscomm_dtype_t dtype,
 
 #define IS(self, got, want) CHECK(self, !strcmp(got, want))
 
-/* What is refused, with a word of the sentence. The test's backend describes
- * nothing. */
+/* Calls that are refused, with a word of the sentence. The test's backend
+ * describes nothing. */
 static void native_body(rank_t *self)
 {
     static const struct {
