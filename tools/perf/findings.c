@@ -114,8 +114,8 @@ static const char *name_at(const perf_entry_t *entry)
 typedef struct {
     const perf_entry_t *fast, *slow;
     const perf_traffic_t *few, *many; /* their costs */
-    double ratio; /* the largest of the slow one's time to the fast one's */
-    bool partial; /* the costs that are the reason explain less than half */
+    const difference_t *times; /* of the slow one to the fast one */
+    char partly[128]; /* what the costs that are the reason leave over, or "" */
 } contest_t;
 
 /* Whether both costs tell the bytes of each rank, copy by copy, or neither
@@ -125,25 +125,40 @@ static bool is_counted_alike(const contest_t *c)
     return !isfinite(c->few->most) == !isfinite(c->many->most);
 }
 
-static const char *const partly =
-    "; that explains only a part of the difference";
-
-/* Whether costs that are a reason explain less than half of the difference. */
-static bool is_partial(const contest_t *c, double few, double many)
+static char *ratio_text(const difference_t *j)
 {
-    return !c->many->bound && many / few - 1 < (c->ratio - 1) / 2;
+    return j->most - j->least < 0.01
+               ? g_strdup_printf("%.2f", j->most)
+               : g_strdup_printf("%.2f to %.2f", j->least, j->most);
 }
 
-static char *explain_latency(const contest_t *c)
+/* Notes what costs that are a reason explain, if that is less than half of the
+ * difference. */
+static void note_partly(contest_t *c, double few, double many)
+{
+    char *measured;
+
+    if (c->many->bound || many / few - 1 >= (c->times->most - 1) / 2)
+        return;
+    measured = ratio_text(c->times);
+    g_snprintf(c->partly, sizeof c->partly,
+               "; that explains only a part of the difference: %.2f times as "
+               "fast is expected from it, %s was measured",
+               many / few, measured);
+    g_free(measured);
+}
+
+static char *explain_latency(contest_t *c)
 {
     const double few = c->few->steps, many = c->many->steps;
 
-    if (few < many)
+    if (few < many) {
+        note_partly(c, few, many);
         return g_strdup_printf(
             "time is latency there, and it takes %g step%s, %s %s%g%s", few,
             few == 1 ? "" : "s", name_at(c->slow),
-            c->many->bound ? "at least " : "", many,
-            is_partial(c, few, many) ? partly : "");
+            c->many->bound ? "at least " : "", many, c->partly);
+    }
     if (c->many->bound)
         return g_strdup_printf("time is latency there, and the model has only "
                                "lower bounds for %s",
@@ -168,7 +183,7 @@ static char *explain_pair(contest_t *c, const char *what, double few,
     char *text = g_strdup_printf("%s %s of the n bytes, with %s %s%s", what,
                                  less, name_at(c->slow), more, why);
 
-    c->partial = is_partial(c, few, many);
+    note_partly(c, few, many);
     g_free(less);
     g_free(more);
     return text;
@@ -250,21 +265,38 @@ static char *steps_text(const contest_t *c)
                            c->many->bound ? "at least " : "", c->many->steps);
 }
 
+/* Whether the bytes of each rank are known of both. */
+static bool is_known(const contest_t *c)
+{
+    return isfinite(c->few->most) && isfinite(c->many->most);
+}
+
 /* Whether the bytes that were compared are the same, within 5%. */
 static bool has_same_bytes(const contest_t *c, bool crowded)
 {
-    const bool most =
-        !crowded && isfinite(c->few->most) && isfinite(c->many->most);
+    const bool most = !crowded && is_known(c);
     const double few = most ? c->few->most : c->few->memory;
     const double many = most ? c->many->most : c->many->memory;
 
     return MAX(few, many) <= EQUAL * MIN(few, many);
 }
 
-/* Returns why there is a difference for which the bytes give no reason; same:
- * both have as many. */
+/* Which bytes were compared, and that they are no fewer: other columns of the
+ * table may be lower. */
+static const char *no_fewer(const contest_t *c, bool crowded)
+{
+    if (!is_known(c))
+        return "its busiest rank sends or receives, and a rank reads and "
+               "writes, no fewer bytes";
+    return crowded ? "ranks share processors, and a rank on average reads and "
+                     "writes no fewer bytes"
+                   : "the busiest rank of each call reads and writes no fewer "
+                     "bytes";
+}
+
+/* Returns why there is a difference for which the bytes give no reason. */
 static char *explain_otherwise(const contest_t *c, const char *steps,
-                               bool by_steps, bool same)
+                               bool by_steps, bool crowded)
 {
     if (by_steps && (c->many->bound || !is_counted_alike(c)))
         return g_strdup_printf("it takes %s, which is most of the difference",
@@ -278,40 +310,42 @@ static char *explain_otherwise(const contest_t *c, const char *steps,
             "counted differently, copy by copy only for %s",
             name_at(isfinite(c->few->most) ? c->fast : c->slow));
     if (by_steps)
-        return g_strdup_printf("it has no fewer bytes by the model, but takes "
-                               "%s, which is most of the difference",
-                               steps);
+        return g_strdup_printf("%s by the model, but it takes %s, which is "
+                               "most of the difference",
+                               no_fewer(c, crowded), steps);
     if (perf_parts(c->slow->row.operation) &&
-        !perf_parts(c->fast->row.operation) && same)
-        return g_strdup_printf("by the model both move as many bytes, but the "
-                               "two calls of %s do not overlap",
+        !perf_parts(c->fast->row.operation) && has_same_bytes(c, crowded))
+        return g_strdup_printf("by the model %s reads and writes as many bytes "
+                               "in both, but the two calls of %s do not "
+                               "overlap",
+                               crowded || !is_known(c)
+                                   ? "a rank on average"
+                                   : "the busiest rank of each call",
                                name_at(c->slow));
-    return g_strdup_printf("the model gives no reason, it has no fewer bytes "
-                           "than for %s",
-                           name_at(c->slow));
+    return g_strdup_printf("the model gives no reason: %s than for %s",
+                           no_fewer(c, crowded), name_at(c->slow));
 }
 
 /* The reason in the bytes at sizes from to to, or in steps after all. */
 static char *explain_bytes(const series_t *s, guint from, guint to,
                            size_t winner, size_t loser, contest_t *c)
 {
-    const bool known = isfinite(c->few->most) && isfinite(c->many->most);
+    const bool crowded = at(s, from)->crowded;
     char *bytes =
-        known ? explain_memory(c, at(s, from)->crowded) : explain_messages(c);
+        is_known(c) ? explain_memory(c, crowded) : explain_messages(c);
     char *steps = steps_text(c), *text;
     bool by_steps = true;
 
     for (guint i = from; i <= to; i++)
         by_steps = by_steps && steps_matter(s, i, winner, loser);
     if (!bytes)
-        text = explain_otherwise(c, steps, by_steps,
-                                 has_same_bytes(c, at(s, from)->crowded));
-    else if (c->partial && by_steps)
+        text = explain_otherwise(c, steps, by_steps, crowded);
+    else if (*c->partly && by_steps)
         text = g_strdup_printf("%s; it takes %s, which is most of the "
                                "difference",
                                bytes, steps);
     else
-        text = g_strdup_printf("%s%s", bytes, c->partial ? partly : "");
+        text = g_strdup_printf("%s%s", bytes, c->partly);
     g_free(bytes);
     g_free(steps);
     return text;
@@ -336,17 +370,17 @@ static kind_t kind_of_both(const series_t *s, guint index, size_t winner,
                                                   : kind_of(s, index, winner);
 }
 
-/* Returns the reason at sizes from to to, whose times differ at most by this
- * ratio; g_free(). */
+/* Returns the reason at sizes from to to, whose times differ so much;
+ * g_free(). */
 static char *explain(const series_t *s, guint from, guint to, size_t winner,
-                     size_t loser, double ratio)
+                     size_t loser, const difference_t *times)
 {
     const perf_entry_t *entries = at(s, from)->entries;
     contest_t c = {.fast = &entries[winner],
                    .slow = &entries[loser],
                    .few = &entries[winner].costs[s->place],
                    .many = &entries[loser].costs[s->place],
-                   .ratio = ratio};
+                   .times = times};
 
     if (c.few->bound)
         return g_strdup_printf("the model has only lower bounds for %s (%s), "
@@ -440,13 +474,6 @@ static char *undecided(const difference_t *j, const char *things)
     return g_strdup_printf("%s take the same time, within 5%%", things);
 }
 
-static char *ratio_text(const difference_t *j)
-{
-    return j->most - j->least < 0.01
-               ? g_strdup_printf("%.2f", j->most)
-               : g_strdup_printf("%.2f to %.2f", j->least, j->most);
-}
-
 /* Adds a finding; takes text, which gets a doubt if it tells a difference of
  * noisy times. */
 static void finding_add(GPtrArray *findings, perf_finding_t *f,
@@ -481,7 +508,7 @@ static void winner_add(const series_t *s, guint from, guint to, size_t winner,
         text = undecided(j, both);
         g_free(both);
     } else {
-        char *why = explain(s, from, to, winner, loser, j->most);
+        char *why = explain(s, from, to, winner, loser, j);
         char *ratio = ratio_text(j);
         text = g_strdup_printf("%s is %s times as fast as %s: %s",
                                f->winner->name, ratio, f->loser->name, why);
