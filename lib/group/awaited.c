@@ -28,23 +28,23 @@ static bool rank_last_call(const dscomm_recorder_slot_t *slot,
     return false;
 }
 
-/* True if the call began before half of the group's deadline: a rank that has
- * called late is what the others waited for. */
-static bool call_is_old(const dscomm_group_t *group,
-                        const dscomm_recorder_slot_t *slot,
-                        const dscomm_recorded_t *call)
+/* True if the call began before half of the deadline that has passed: a rank
+ * that has called late is what the others waited for. */
+static bool call_is_old(const dscomm_recorder_slot_t *slot,
+                        const dscomm_recorded_t *call, int timeout_ms)
 {
     const dscomm_moment_t now = dscomm_priv_moment_by(slot->is_counted);
     const int64_t called =
         dscomm_priv_ticks_to_ns(call->called, &slot->opened, &now);
 
-    return now.monotonic_ns - called >= group->timeout_ms * NS_PER_MS / 2;
+    return now.monotonic_ns - called >= timeout_ms * NS_PER_MS / 2;
 }
 
 /* Finds the rank of group for which a rank of this machine waits in a blocking
  * message. False: it waits in none, cannot run, or that is not known. */
 static bool rank_awaits(const dscomm_recorded_group_t *seen,
-                        const dscomm_group_t *group, int rank, int *ret_peer)
+                        const dscomm_group_t *group, int rank, int timeout_ms,
+                        int *ret_peer)
 {
     const int world_rank = group->identity.world_ranks[rank];
     uint32_t number;
@@ -62,18 +62,21 @@ static bool rank_awaits(const dscomm_recorded_group_t *seen,
                        !dscomm_priv_recorded_failed(seen, world_rank)))
         return false;
     *ret_peer = call.peer;
-    return call_is_old(group, slot, &call);
+    return call_is_old(slot, &call, timeout_ms);
 }
 
-void dscomm_backend_failure_follow(const dscomm_group_t *group,
-                                   dscomm_failure_t *failure)
+void dscomm_priv_failure_follow(const dscomm_group_t *group, int timeout_ms,
+                                dscomm_failure_t *failure)
 {
+    /* blocking calls of others have the group's deadline */
+    const int deadline_ms = MIN(timeout_ms, group->timeout_ms);
     dscomm_recorded_group_t *seen = dscomm_priv_recorded_open(group);
     int rank = failure->group_rank, peer, steps = 0;
     char text[160] = "";
 
     while (seen && rank >= 0 && rank < group->size && rank != group->rank &&
-           steps < group->size && rank_awaits(seen, group, rank, &peer)) {
+           steps < group->size &&
+           rank_awaits(seen, group, rank, deadline_ms, &peer)) {
         const size_t used = strlen(text);
 
         snprintf(text + used, sizeof text - used, "; rank %d waits for rank %d",
@@ -86,4 +89,10 @@ void dscomm_backend_failure_follow(const dscomm_group_t *group,
         return;
     dscomm_backend_failure_detail(failure, "%s%s", failure->detail, text);
     dscomm_priv_group_accuse(group, rank, failure);
+}
+
+void dscomm_backend_failure_follow(const dscomm_group_t *group,
+                                   dscomm_failure_t *failure)
+{
+    dscomm_priv_failure_follow(group, group->timeout_ms, failure);
 }

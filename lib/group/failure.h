@@ -35,6 +35,10 @@ void dscomm_priv_group_accuse(const dscomm_group_t *group, int rank,
 void dscomm_priv_group_accuse_world(const dscomm_group_t *group, int rank,
                                     dscomm_failure_t *failure);
 
+/* dscomm_backend_failure_follow(), for a message that has waited so long. */
+void dscomm_priv_failure_follow(const dscomm_group_t *group, int timeout_ms,
+                                dscomm_failure_t *failure);
+
 /* Messages of a collective that a rank has got, besides the one that failed. */
 typedef struct {
     int agree, differ; /* with what the rank expects */

@@ -142,7 +142,7 @@ static int work_expire(dscomm_group_t *group, dscomm_work_t *culprit,
         group->identity.name, group->rank, group->size, timeout_ms,
         *failure.detail ? ": " : "", detail_rest(group, what, failure.detail));
     if (culprit && culprit->call.type == CALL_MESSAGE)
-        dscomm_backend_failure_follow(group, &failure);
+        dscomm_priv_failure_follow(group, timeout_ms, &failure);
     dscomm_priv_group_learn_culprit(group, &failure);
     /* a rank that waited for this one may have timed out before */
     dscomm_priv_group_share_failure(group, &failure);
