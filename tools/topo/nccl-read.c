@@ -18,6 +18,8 @@ typedef struct {
     topo_tree_t *tree;
     topo_node_t *node; /* the innermost one that is open; NULL: no system yet */
     GPtrArray *open; /* the node of each element that is open, or NULL */
+    char *host; /* of the last <cpu>: NCCL may fuse the XML of several hosts */
+    GHashTable *seen; /* hosts and addresses of <pci> */
 } reader_t;
 
 /* An element that begins. */
@@ -35,6 +37,24 @@ static const char *attribute(const element_t *element, const char *name)
         if (!strcmp(element->names[i], name))
             return *element->values[i] ? element->values[i] : NULL;
     return NULL;
+}
+
+/* Returns the attributes but those that are read otherwise, a list with NULL at
+ * its end, as they are written again; NULL: there are none; g_free(). */
+static char *attributes_text(const element_t *element,
+                             const char *const *without)
+{
+    GString *text = g_string_new(NULL);
+
+    for (guint i = 0; element->names[i]; i++) {
+        char *value = g_markup_escape_text(element->values[i], -1);
+
+        if (!g_strv_contains(without, element->names[i]))
+            g_string_append_printf(text, " %s=\"%s\"", element->names[i],
+                                   value);
+        g_free(value);
+    }
+    return g_string_free(text, !text->len);
 }
 
 /* Refuses the value of an attribute that is not what it must be. */
@@ -132,8 +152,10 @@ static double link_speed(const element_t *element, const char *name)
 /* A CPU is a NUMA node and the host bridge of all its devices. */
 static topo_node_t *cpu_begin(reader_t *reader, const element_t *element)
 {
+    static const char *const read[] = {"numaid", "affinity", NULL};
     topo_node_t *numa = topo_node_add(reader->tree->root, TOPO_NUMA);
     const char *mask = attribute(element, "affinity");
+    const char *host = attribute(element, "host_hash");
 
     numa->numa = decimal(element, "numaid", -1, -1, PROCESSORS_MOST);
     if (mask)
@@ -141,6 +163,9 @@ static topo_node_t *cpu_begin(reader_t *reader, const element_t *element)
     if (mask && !numa->cpus)
         attribute_refuse(element, "affinity",
                          "mask of processors, as \"ffff,00000000\"");
+    numa->nccl = attributes_text(element, read);
+    g_free(reader->host);
+    reader->host = g_strdup(host ? host : "");
     return topo_node_add(numa, TOPO_HOST_BRIDGE);
 }
 
@@ -154,11 +179,33 @@ static char *bus_address(const element_t *element)
     return address;
 }
 
-static topo_node_t *pci_begin(topo_node_t *parent, const element_t *element)
+/* Refuses an address that another element of the same host has. NCCL takes
+ * both, and finds the first one only. */
+static void address_check(reader_t *reader, const element_t *element,
+                          const char *address)
 {
+    char *place =
+        g_strdup_printf("%s %s", reader->host ? reader->host : "", address);
+
+    if (!g_hash_table_add(reader->seen, place) && !*element->error)
+        g_set_error(element->error, G_MARKUP_ERROR,
+                    G_MARKUP_ERROR_INVALID_CONTENT,
+                    "two <pci> have busid=\"%s\", but an address is that of "
+                    "one device: give each its own, as lspci -D lists them",
+                    address);
+}
+
+static topo_node_t *pci_begin(reader_t *reader, topo_node_t *parent,
+                              const element_t *element)
+{
+    static const char *const read[] = {
+        "busid", "class", "vendor", "device", "link_speed", "link_width", NULL};
     topo_node_t *node = topo_node_add(parent, TOPO_BRIDGE);
 
     node->address = bus_address(element);
+    if (node->address)
+        address_check(reader, element, node->address);
+    node->nccl = attributes_text(element, read);
     node->class = hexadecimal(element, "class");
     node->vendor = hexadecimal(element, "vendor");
     node->device = hexadecimal(element, "device");
@@ -174,12 +221,16 @@ static topo_node_t *pci_begin(topo_node_t *parent, const element_t *element)
 /* A GPU is on PCI. */
 static void gpu_begin(topo_node_t *node, const element_t *element)
 {
-    if (node->kind == TOPO_BRIDGE)
+    static const char *const none[] = {NULL};
+
+    if (node->kind == TOPO_BRIDGE) {
         node->kind = TOPO_GPU;
-    else
+        node->nccl_inside = attributes_text(element, none);
+    } else {
         g_set_error(element->error, G_MARKUP_ERROR,
                     G_MARKUP_ERROR_INVALID_CONTENT,
                     "it has a <gpu> that is not in a <pci> of its own");
+    }
 }
 
 /* A network interface that is not on PCI is in a CPU. Returns the node, if it
@@ -191,6 +242,17 @@ static topo_node_t *nic_begin(topo_node_t *node)
     if (node->kind == TOPO_BRIDGE)
         node->kind = TOPO_NIC;
     return NULL;
+}
+
+/* Only the first one of a device is read. */
+static void net_begin(topo_node_t *nic, const element_t *element)
+{
+    static const char *const read[] = {"name", NULL};
+
+    if (nic->name || nic->nccl_inside)
+        return;
+    nic->name = g_strdup(attribute(element, "name"));
+    nic->nccl_inside = attributes_text(element, read);
 }
 
 static void nvlink_begin(topo_node_t *gpu, const element_t *element)
@@ -226,13 +288,13 @@ static void element_begin(GMarkupParseContext *context, const char *name,
     else if (!strcmp(name, "cpu"))
         fresh = cpu_begin(reader, &element);
     else if (!strcmp(name, "pci"))
-        fresh = pci_begin(node, &element);
+        fresh = pci_begin(reader, node, &element);
     else if (!strcmp(name, "gpu"))
         gpu_begin(node, &element);
     else if (!strcmp(name, "nic"))
         fresh = nic_begin(node);
-    else if (!strcmp(name, "net") && node->kind == TOPO_NIC && !node->name)
-        node->name = g_strdup(attribute(&element, "name"));
+    else if (!strcmp(name, "net") && node->kind == TOPO_NIC)
+        net_begin(node, &element);
     else if (!strcmp(name, "nvlink") && node->kind == TOPO_GPU)
         nvlink_begin(node, &element);
     g_ptr_array_add(reader->open, fresh);
@@ -266,7 +328,9 @@ topo_tree_t *topo_nccl_read(const char *source, const char *text,
 {
     static const GMarkupParser parser = {.start_element = element_begin,
                                          .end_element = element_end};
-    reader_t reader = {topo_tree_new(source), NULL, g_ptr_array_new()};
+    reader_t reader = {
+        topo_tree_new(source), NULL, g_ptr_array_new(), NULL,
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
     GMarkupParseContext *context = g_markup_parse_context_new(
         &parser, G_MARKUP_PREFIX_ERROR_POSITION, &reader, NULL);
     GError *error = NULL;
@@ -275,6 +339,8 @@ topo_tree_t *topo_nccl_read(const char *source, const char *text,
 
     g_markup_parse_context_free(context);
     g_ptr_array_unref(reader.open);
+    g_hash_table_unref(reader.seen);
+    g_free(reader.host);
     if (good) {
         topo_tree_end(reader.tree);
         return reader.tree;

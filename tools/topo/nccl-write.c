@@ -51,8 +51,13 @@ static void append_gpu(const topo_node_t *gpu, int indent, GString *text)
 {
     const char *number = gpu->label ? gpu->label + strlen("GPU") : "0";
 
-    g_string_append_printf(text, "%*s<gpu dev=\"%s\" rank=\"%s\" gdr=\"1\">\n",
-                           indent, "", number, number);
+    g_string_append_printf(text, "%*s<gpu", indent, "");
+    if (gpu->nccl_inside)
+        g_string_append(text, gpu->nccl_inside);
+    else
+        g_string_append_printf(text, " dev=\"%s\" rank=\"%s\" gdr=\"1\"",
+                               number, number);
+    g_string_append(text, ">\n");
     for (guint i = 0; i < gpu->nvlinks->len; i++) {
         const topo_nvlink_t *link =
             &g_array_index(gpu->nvlinks, topo_nvlink_t, i);
@@ -70,9 +75,12 @@ static void append_nic(const topo_node_t *nic, int indent, GString *text)
     g_string_append_printf(text, "%*s<nic>\n%*s<net", indent, "",
                            indent + INDENT, "");
     append_attribute(text, "name", nic->name);
-    g_string_append_printf(text, " dev=\"%s\"/>\n%*s</nic>\n",
-                           nic->label ? nic->label + strlen("NIC") : "0",
-                           indent, "");
+    if (nic->nccl_inside)
+        g_string_append(text, nic->nccl_inside);
+    else
+        g_string_append_printf(text, " dev=\"%s\"",
+                               nic->label ? nic->label + strlen("NIC") : "0");
+    g_string_append_printf(text, "/>\n%*s</nic>\n", indent, "");
 }
 
 static void append_node(const topo_node_t *node, int indent, GString *text)
@@ -99,7 +107,7 @@ static void append_node(const topo_node_t *node, int indent, GString *text)
         if (node->most_width > 0)
             g_string_append_printf(text, " link_width=\"%d\"",
                                    node->most_width);
-        g_string_append(text, ">\n");
+        g_string_append_printf(text, "%s>\n", node->nccl ? node->nccl : "");
         if (node->kind == TOPO_GPU)
             append_gpu(node, indent + INDENT, text);
         if (is_nic)
@@ -131,7 +139,7 @@ void topo_nccl_write(const topo_tree_t *tree, GString *text)
         g_string_append_printf(text, "%*s<cpu numaid=\"%d\"", INDENT, "",
                                node->numa);
         append_attribute(text, "affinity", mask);
-        g_string_append(text, ">\n");
+        g_string_append_printf(text, "%s>\n", node->nccl ? node->nccl : "");
         append_node(node, 2 * INDENT, text);
         for (guint other = 0; first && other < children->len; other++) {
             const topo_node_t *bridge = g_ptr_array_index(children, other);

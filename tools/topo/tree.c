@@ -34,6 +34,8 @@ static void node_free(void *data)
     g_free(node->address);
     g_free(node->cpus);
     g_free(node->caches);
+    g_free(node->nccl);
+    g_free(node->nccl_inside);
     g_free(node);
 }
 

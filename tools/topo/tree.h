@@ -50,6 +50,9 @@ struct topo_node {
     char *caches; /* of a NUMA node: "L3 32 MiB, L2 4 x 1 MiB", or NULL */
     guint64 memory; /* of a NUMA node, bytes, 0: unknown */
     GArray *nvlinks; /* topo_nvlink_t of a GPU */
+    /* attributes of NCCL's XML, as text: those of its <cpu> or <pci> that have
+     * no other member here, and those of the <gpu> or <net>; NULL: none */
+    char *nccl, *nccl_inside;
 };
 
 typedef struct {
