@@ -81,6 +81,49 @@ static void test_not_expected(void)
     topo_pairs_free(pairs);
 }
 
+/* Of eight pairs that take 53 ms, one takes a quarter. */
+static void test_faster(void)
+{
+    topo_pairs_t *pairs = pairs_new();
+    topo_explanation_t *explanation;
+
+    topo_pair(pairs, 1, 2)->times[TOPO_ALONE] = 13.25e3;
+    explanation = topo_explain(pairs);
+    is_int(explanation->outliers->len, 1, "one pair is faster than its class");
+    is_str(g_array_index(explanation->outliers, topo_outlier_t, 0).sentence,
+           "d1 -> d2 is 4 times as fast as most over SYS: not expected from "
+           "the path; see what slows the others, or whether these two have a "
+           "link that is not told",
+           "which is said");
+    topo_explanation_free(explanation);
+    topo_pairs_free(pairs);
+}
+
+/* 32 rates and latencies, of which one rate and two latencies spread. */
+static void test_warning(void)
+{
+    topo_pairs_t *pairs = pairs_new();
+    char *warning;
+
+    for (guint i = 0; i < ENDS * ENDS; i++) {
+        pairs->pairs[i].latency = 1;
+        pairs->pairs[i].latency_spread = 0.1;
+    }
+    warning = topo_pairs_warning(pairs);
+    is_str(warning, NULL, "10 %% is no noise");
+    g_free(warning);
+    topo_pair(pairs, 0, 1)->spreads[TOPO_ALONE] = 0.11;
+    topo_pair(pairs, 0, 1)->latency_spread = 0.11;
+    topo_pair(pairs, 2, 0)->latency_spread = 3;
+    warning = topo_pairs_warning(pairs);
+    is_str(warning,
+           "3 of 32 figures spread by more than 10%: the machine is noisy; end "
+           "what else runs, or give more --iters",
+           "noise in rates and latencies");
+    g_free(warning);
+    topo_pairs_free(pairs);
+}
+
 static void test_times(void)
 {
     static const struct {
@@ -138,6 +181,8 @@ int main(void)
 {
     test_expected();
     test_not_expected();
+    test_faster();
+    test_warning();
     test_times();
     test_near();
     return tap_done();

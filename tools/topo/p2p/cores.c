@@ -281,13 +281,13 @@ static void team_measure_copies(team_t *team, const copy_t *copy_list,
 static void team_measure_latency(team_t *team, const copy_t *pair)
 {
     const worker_t *worker = &team->workers[team->ends[pair->from].first];
+    topo_pair_t *figure = topo_pair(team->pairs, pair->from, pair->to);
     double times[LATENCIES];
 
     team_carry_out(team, TASK_PING_PONG, pair, 1);
     for (guint i = 0; i < LATENCIES; i++)
         times[i] = (worker->stops[i] - worker->starts[i]) / TRIPS / 2;
-    topo_pair(team->pairs, pair->from, pair->to)->latency =
-        topo_median(times, LATENCIES, NULL);
+    figure->latency = topo_median(times, LATENCIES, &figure->latency_spread);
 }
 
 static void team_measure(team_t *team)

@@ -178,6 +178,7 @@ static bool pair_times_read(state_t *s, guint from, guint to, topo_mode_t mode)
 static bool pair_measure_latency(state_t *s, guint from, guint to)
 {
     const pair_stream_t *own = pair_stream(s, from, to);
+    topo_pair_t *figure = topo_pair(s->pairs, from, to);
     double times[LATENCIES];
     bool done = gpu_select(s, pair_device(s, from, to));
 
@@ -190,8 +191,7 @@ static bool pair_measure_latency(state_t *s, guint from, guint to)
                        s->driver.stream_wait(own->stream));
         times[i] = topo_now() - start;
     }
-    topo_pair(s->pairs, from, to)->latency =
-        topo_median(times, LATENCIES, NULL);
+    figure->latency = topo_median(times, LATENCIES, &figure->latency_spread);
     return done;
 }
 
@@ -411,9 +411,9 @@ static void gpu_close(state_t *s, guint index)
 static bool host_open(state_t *s)
 {
     if (!gpu_select(s, &s->gpus[0]) ||
-        !cuda_ok(s, "cuMemAllocHost",
+        !cuda_ok(s, "cuMemAllocHost (smaller --elements need less memory)",
                  s->driver.host_alloc((void **)&s->host_source, s->bytes)) ||
-        !cuda_ok(s, "cuMemAllocHost",
+        !cuda_ok(s, "cuMemAllocHost (smaller --elements need less memory)",
                  s->driver.host_alloc((void **)&s->host_dest, s->bytes)))
         return false;
     memset(s->host_source, topo_pattern(s->count), s->bytes);
@@ -533,7 +533,7 @@ topo_pairs_t *topo_devices(const topo_tree_t *tree, const topo_copies_t *copies,
     if (!s.problem)
         cuda_ok(&s, "cuDeviceGetCount", s.driver.device_count(&count));
     if (!s.problem && count < 1)
-        s.problem = g_strdup("CUDA shows no device to this process");
+        s.problem = topo_driver_none();
     if (!s.problem) {
         s.count = (guint)count;
         devices_run(&s, tree, copies);

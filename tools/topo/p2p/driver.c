@@ -7,6 +7,8 @@
 #include <dlfcn.h>
 #include <stdbool.h>
 
+#define NO_DEVICE 100 /* CUDA_ERROR_NO_DEVICE */
+
 #define SLOT(member, symbol)                                                   \
     {                                                                          \
         offsetof(topo_driver_t, member), symbol                                \
@@ -52,6 +54,14 @@ char *topo_driver_error(const topo_driver_t *driver, const char *what, int code)
     return g_strdup_printf("%s: %s", what, name ? name : "unknown error");
 }
 
+char *topo_driver_none(void)
+{
+    return g_strdup("CUDA shows no device to this process: nvidia-smi -L lists "
+                    "those of the machine, of which CUDA_VISIBLE_DEVICES may "
+                    "hide some; --host measures between cores, --ranks between "
+                    "ranks");
+}
+
 char *topo_driver_load(topo_driver_t *ret_driver)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -70,5 +80,7 @@ char *topo_driver_load(topo_driver_t *ret_driver)
         *(void **)((char *)ret_driver + slots[i].offset) = function;
     }
     code = ret_driver->init(0);
+    if (code == NO_DEVICE)
+        return topo_driver_none();
     return code ? topo_driver_error(ret_driver, "cuInit", code) : NULL;
 }

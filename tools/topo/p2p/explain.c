@@ -147,6 +147,13 @@ static char *outlier_sentence(const topo_pairs_t *pairs,
                               const topo_class_t *class,
                               const topo_outlier_t *outlier)
 {
+    if (outlier->ratio < 1)
+        return g_strdup_printf(
+            "%s -> %s is %.3g times as fast as most over %s: not expected from "
+            "the path; see what slows the others, or whether these two have a "
+            "link that is not told",
+            pairs->names[outlier->from], pairs->names[outlier->to],
+            1 / outlier->ratio, class->path->word);
     return g_strdup_printf(
         "%s -> %s takes %.3g times as long as %s over %s: not expected from "
         "the path; %s",
@@ -162,7 +169,7 @@ static void outliers_find(const topo_pairs_t *pairs, const topo_class_t *class,
         topo_outlier_t outlier = {i / pairs->count, i % pairs->count, 0, NULL};
 
         outlier.ratio = pairs->pairs[i].times[TOPO_ALONE] / class->usual;
-        if (outlier.ratio <= OUTLIER ||
+        if ((outlier.ratio <= OUTLIER && outlier.ratio * OUTLIER >= 1) ||
             !pair_has_path(pairs, outlier.from, outlier.to, class->path))
             continue;
         outlier.sentence = outlier_sentence(pairs, class, &outlier);

@@ -16,7 +16,7 @@ typedef struct {
     char *sentence;
 } topo_class_t;
 
-/* A pair that takes much longer than others of its class. */
+/* A pair that takes much longer than others of its class, or much less. */
 typedef struct {
     guint from, to;
     double ratio; /* of its time and the class's */

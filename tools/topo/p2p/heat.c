@@ -82,7 +82,13 @@ static void add_wrapped(GPtrArray *lines, const char *sentence)
 static void add_explanation(GPtrArray *lines, const topo_pairs_t *pairs)
 {
     topo_explanation_t *explanation = topo_explain(pairs);
+    char *warning = topo_pairs_warning(pairs);
+    char *head = g_strdup_printf("%s on %s, %s: %s", pairs->what, pairs->host,
+                                 pairs->time, pairs->how);
 
+    *head = g_ascii_toupper(*head);
+    add_wrapped(lines, head);
+    g_free(head);
     for (guint i = 0; i < explanation->classes->len; i++)
         add_wrapped(
             lines,
@@ -92,6 +98,13 @@ static void add_explanation(GPtrArray *lines, const topo_pairs_t *pairs)
             lines,
             g_array_index(explanation->outliers, topo_outlier_t, i).sentence);
     topo_explanation_free(explanation);
+    if (warning) {
+        char *line = g_strdup_printf("Warning: %s", warning);
+
+        add_wrapped(lines, line);
+        g_free(line);
+    }
+    g_free(warning);
 }
 
 static void grid_clear(void *grid)

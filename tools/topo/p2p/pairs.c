@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#define NOISE 0.1 /* interquartile range over median */
+
 static const struct {
     const char *name, *words;
 } modes[TOPO_MODES] = {
@@ -21,7 +23,11 @@ topo_pairs_t *topo_pairs_new(const char *what, const char *how,
                              const topo_copies_t *copies)
 {
     topo_pairs_t *pairs = g_new0(topo_pairs_t, 1);
+    GDateTime *now = g_date_time_new_now_utc();
 
+    pairs->host = g_strdup(g_get_host_name());
+    pairs->time = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
+    g_date_time_unref(now);
     pairs->what = g_strdup(what);
     pairs->how = g_strdup(how);
     pairs->hint = hint;
@@ -39,6 +45,8 @@ void topo_pairs_free(topo_pairs_t *pairs)
         return;
     g_free(pairs->what);
     g_free(pairs->how);
+    g_free(pairs->host);
+    g_free(pairs->time);
     g_strfreev(pairs->names);
     g_free(pairs->pairs);
     g_array_unref(pairs->slices);
@@ -70,6 +78,27 @@ bool topo_pairs_have(const topo_pairs_t *pairs, topo_mode_t mode)
         if (pairs->pairs[i].times[mode] > 0)
             return true;
     return false;
+}
+
+char *topo_pairs_warning(const topo_pairs_t *pairs)
+{
+    guint figures = 0, noisy = 0;
+
+    for (guint i = 0; i < pairs->count * pairs->count; i++) {
+        const topo_pair_t *pair = &pairs->pairs[i];
+
+        figures += pair->latency > 0;
+        noisy += pair->latency_spread > NOISE;
+        for (topo_mode_t mode = TOPO_ALONE; mode < TOPO_MODES; mode++) {
+            figures += pair->times[mode] > 0;
+            noisy += pair->spreads[mode] > NOISE;
+        }
+    }
+    return noisy ? g_strdup_printf("%u of %u figures spread by more than 10%%: "
+                                   "the machine is noisy; end what else runs, "
+                                   "or give more --iters",
+                                   noisy, figures)
+                 : NULL;
 }
 
 void topo_slice_add(topo_pairs_t *pairs, guint from, guint to, topo_mode_t mode,

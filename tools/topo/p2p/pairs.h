@@ -36,6 +36,7 @@ typedef struct {
     double times[TOPO_MODES]; /* medians, of all tensors; 0: not measured */
     double spreads[TOPO_MODES]; /* interquartile ranges over medians */
     double latency; /* of the smallest copy or message; 0: not measured */
+    double latency_spread; /* as spreads */
 } topo_pair_t;
 
 /* One repetition. */
@@ -48,6 +49,7 @@ typedef struct {
 typedef struct {
     char *what; /* the ends, in the plural: "cores" */
     char *how; /* the measured copy, in a sentence */
+    char *host, *time; /* where and when it was measured; UTC */
     const char *hint; /* where to look if a pair is slow; static */
     topo_copies_t copies;
     guint count;
@@ -68,6 +70,8 @@ gsize topo_copies_bytes(const topo_copies_t *copies);
 /* 10^9 bytes a second, of both directions for TOPO_BOTH; 0: not measured. */
 double topo_pair_rate(const topo_pairs_t *pairs, guint from, guint to,
                       topo_mode_t mode);
+/* Returns a sentence if figures spread widely, else NULL; g_free(). */
+char *topo_pairs_warning(const topo_pairs_t *pairs);
 /* Whether one pair was measured in this mode. */
 bool topo_pairs_have(const topo_pairs_t *pairs, topo_mode_t mode);
 /* Notes a repetition, if copies are traced. */

@@ -31,7 +31,7 @@ typedef struct {
 
 /* A rank's figures of the pair that goes from it to another. */
 typedef struct {
-    double times[TOPO_MODES], spreads[TOPO_MODES], latency;
+    double times[TOPO_MODES], spreads[TOPO_MODES], latency, latency_spread;
     int near;
 } figure_t;
 
@@ -186,6 +186,7 @@ static dscomm_status_t token_pass(state_t *s, int peer, bool first)
 /* Sends a message to and fro; the rank that is first has the figure. */
 static dscomm_status_t pair_measure_latency(state_t *s, int peer, bool is_first)
 {
+    figure_t *figure = &s->figures[s->rank * s->ranks + (guint)peer];
     double times[LATENCIES];
     dscomm_status_t status = DSCOMM_OK;
 
@@ -200,8 +201,8 @@ static dscomm_status_t pair_measure_latency(state_t *s, int peer, bool is_first)
         times[i] = (topo_now() - start) / TRIPS / 2;
     }
     if (is_first)
-        s->figures[s->rank * s->ranks + (guint)peer].latency =
-            topo_median(times, LATENCIES, NULL);
+        figure->latency =
+            topo_median(times, LATENCIES, &figure->latency_spread);
     return status;
 }
 
@@ -380,6 +381,7 @@ static dscomm_status_t pairs_gather(state_t *s, topo_pairs_t **ret_pairs)
         memcpy(pairs->pairs[i].spreads, s->figures[i].spreads,
                sizeof pairs->pairs[i].spreads);
         pairs->pairs[i].latency = s->figures[i].latency;
+        pairs->pairs[i].latency_spread = s->figures[i].latency_spread;
         pairs->pairs[i].path = topo_near_path((topo_near_t)s->figures[i].near);
     }
     if (status < 0)

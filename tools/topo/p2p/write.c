@@ -11,7 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-#define NOISE 0.1 /* interquartile range over median */
 /* The least ratio of rates that the colours tell apart from end to end. */
 #define SCALE 2.0
 
@@ -108,14 +107,16 @@ static void append_latencies(const topo_pairs_t *pairs, GString *text)
 {
     const guint width = name_width(pairs);
 
-    append_head(pairs, "latency, us", text);
+    append_head(pairs, "latency, us, and how far it spreads", text);
     for (guint from = 0; from < pairs->count; from++) {
         g_string_append_printf(text, "%-*s", (int)width, pairs->names[from]);
         for (guint to = 0; to < pairs->count; to++) {
-            const double latency = topo_pair(pairs, from, to)->latency;
+            const topo_pair_t *pair = topo_pair(pairs, from, to);
 
-            if (latency > 0)
-                g_string_append_printf(text, " %12.3f", latency);
+            if (pair->latency > 0)
+                g_string_append_printf(
+                    text, " %7.*f %3.0f%%", pair->latency < 1000 ? 3 : 0,
+                    pair->latency, MIN(100 * pair->latency_spread, 999));
             else
                 g_string_append_printf(text, " %12s", "-");
         }
@@ -139,23 +140,13 @@ static void append_explanation(const topo_pairs_t *pairs, GString *text)
     topo_explanation_free(explanation);
 }
 
-/* Appends a warning if many figures spread widely. */
-static void append_noise(const topo_pairs_t *pairs, GString *text)
+static void append_warning(const topo_pairs_t *pairs, GString *text)
 {
-    guint figures = 0, noisy = 0;
+    char *warning = topo_pairs_warning(pairs);
 
-    for (guint i = 0; i < pairs->count * pairs->count; i++)
-        for (topo_mode_t mode = TOPO_ALONE; mode < TOPO_MODES; mode++) {
-            figures += pairs->pairs[i].times[mode] > 0;
-            noisy += pairs->pairs[i].spreads[mode] > NOISE;
-        }
-    if (noisy)
-        g_string_append_printf(
-            text,
-            "Warning: %u of %u figures spread by more than "
-            "10%%: the machine is noisy; end what else runs, "
-            "or give more --iters\n",
-            noisy, figures);
+    if (warning)
+        g_string_append_printf(text, "Warning: %s\n", warning);
+    g_free(warning);
 }
 
 void topo_pairs_text(const GPtrArray *list, bool coloured, GString *text)
@@ -166,16 +157,17 @@ void topo_pairs_text(const GPtrArray *list, bool coloured, GString *text)
         g_string_append_printf(
             text,
             "%sCopies between %u %s: %u tensors of %" G_GSIZE_FORMAT
-            " float32, together %.4g MB\n%s\n",
+            " float32, together %.4g MB\n%s\non %s, %s\n",
             i ? "\n" : "", pairs->count, pairs->what, pairs->copies.tensors,
             pairs->copies.elements,
-            (double)topo_copies_bytes(&pairs->copies) / 1e6, pairs->how);
+            (double)topo_copies_bytes(&pairs->copies) / 1e6, pairs->how,
+            pairs->host, pairs->time);
         for (topo_mode_t mode = TOPO_ALONE; mode < TOPO_MODES; mode++)
             if (topo_pairs_have(pairs, mode))
                 append_rates(pairs, mode, coloured, text);
         append_latencies(pairs, text);
         append_explanation(pairs, text);
-        append_noise(pairs, text);
+        append_warning(pairs, text);
     }
 }
 
@@ -190,8 +182,11 @@ static void add_pair(JsonBuilder *builder, const topo_pairs_t *pairs,
     tool_json_text(builder, "path", pair->path.word);
     if (pair->path.limit > 0)
         tool_json_real(builder, "limit_gb_s", "%.3f", pair->path.limit / 1e9);
-    if (pair->latency > 0)
+    if (pair->latency > 0) {
         tool_json_real(builder, "latency_us", "%.3f", pair->latency);
+        tool_json_real(builder, "latency_spread_percent", "%.1f",
+                       100 * pair->latency_spread);
+    }
     for (topo_mode_t mode = TOPO_ALONE; mode < TOPO_MODES; mode++) {
         if (pair->times[mode] <= 0)
             continue;
@@ -240,6 +235,14 @@ static void add_explanation(JsonBuilder *builder, const topo_pairs_t *pairs)
     topo_explanation_free(explanation);
 }
 
+static void add_warnings(JsonBuilder *builder, const topo_pairs_t *pairs)
+{
+    char *warnings[] = {topo_pairs_warning(pairs), NULL};
+
+    tool_json_texts(builder, "warnings", warnings);
+    g_free(warnings[0]);
+}
+
 void topo_pairs_json(const GPtrArray *list, GString *text)
 {
     JsonBuilder *builder = json_builder_new();
@@ -252,6 +255,8 @@ void topo_pairs_json(const GPtrArray *list, GString *text)
         tool_json_object(builder, NULL);
         tool_json_text(builder, "between", pairs->what);
         tool_json_text(builder, "how", pairs->how);
+        tool_json_text(builder, "host", pairs->host);
+        tool_json_text(builder, "time", pairs->time);
         tool_json_number(builder, "tensors", pairs->copies.tensors);
         tool_json_number(builder, "elements", (gint64)pairs->copies.elements);
         tool_json_number(builder, "bytes",
@@ -261,6 +266,7 @@ void topo_pairs_json(const GPtrArray *list, GString *text)
             add_pair(builder, pairs, k / pairs->count, k % pairs->count);
         json_builder_end_array(builder);
         add_explanation(builder, pairs);
+        add_warnings(builder, pairs);
         json_builder_end_object(builder);
     }
     json_builder_end_array(builder);
