@@ -169,7 +169,7 @@ static char *words_add(const GPtrArray *all, char *const *words,
         }
         if (!number_read(*words, &number))
             return g_strdup("CUDA_VISIBLE_DEVICES has names in place of "
-                            "numbers; PCI addresses tell which GPUs they are");
+                            "numbers; give numbers there");
         if (number < 0 || number >= (gint64)all->len)
             break;
         g_ptr_array_add(chosen,
@@ -197,8 +197,8 @@ static char *visible_add(const dscomm_topology_t *topology,
     if (why)
         problem =
             g_strdup_printf("CUDA_VISIBLE_DEVICES has names in place of "
-                            "numbers, which only NVML knows: %s; PCI addresses "
-                            "tell which GPUs they are",
+                            "numbers, which only NVML knows: %s; give numbers "
+                            "there",
                             why);
     else
         problem = words_add(all, words, named ? &nvml : NULL, chosen);

@@ -324,8 +324,8 @@ static void placement_decide(const state_t *s)
 
     if (domain->absent) {
         result->why = g_strdup("unknown: the device is not there");
-        result->warning = g_strdup_printf("this machine has no PCI device %s",
-                                          domain->absent);
+        result->warning =
+            g_strdup_printf("the machine has no PCI device %s", domain->absent);
     } else if (!domain->name) {
         result->why = g_strdup("unknown: the machine does not tell which "
                                "processors are near the device");
