@@ -31,7 +31,7 @@ is "$(echo "$out" | sed -n '/through the host (/,/^$/p' | grep ^cuda0 | tr -s ' 
     'cuda0 - X 8.00 PIX - SYS - HOST' 'devices: through the host, where it is not needed'
 is "$(echo "$out" | sed -n '/both directions/,/^$/p' | grep ^cuda2 | tr -s ' ')" \
     'cuda2 12.0 SYS 6.00 SYS - X 40.0 HOST' 'devices: the sum of both directions'
-is "$(echo "$out" | sed -n '/^Why they differ/,$p')" \
+is "$(echo "$out" | sed -n '/^Why they differ/,$p' | grep -v '^Warning: ')" \
     'Why they differ
 cuda0 -> cuda1 over PIX (at most one PCI bridge, or switch, 2 pairs): 16.7 us, 24 GB/s
 cuda0 -> host over HOST (the link between the host'"'"'s memory and a device, 6 pairs): 20 us, 20 GB/s, 1.2 times as long as PIX: expected from the path
@@ -39,10 +39,13 @@ cuda0 -> cuda2 over SYS (the link between NUMA nodes, 4 pairs): 66.7 us, 6 GB/s,
 cuda2 -> cuda1 takes 2 times as long as most over SYS: not expected from the path; see what else uses it, and whether a link of it runs with fewer lanes or at a lower speed' \
     'devices: why they differ'
 
+like "$out" "^on $(uname -n), [0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z\$" 'devices: where and when'
+
 devices --iters 3 --json --trace "$scratch/trace.json"
 echo "$out" >"$scratch/pairs.json"
 python3 - "$scratch/pairs.json" "$scratch/trace.json" <<'END'
 import json
+import os
 import sys
 with open(sys.argv[1], encoding="utf-8") as file:
     copies = json.load(file)["copies"]
@@ -54,6 +57,13 @@ assert abs(slow["alone"]["us"] - 133.333) < 0.01 and abs(slow["limit_gb_s"] - 31
 assert abs(slow["together"]["us"] - 133.333) < 0.01
 assert abs(pairs[("cuda1", "cuda0")]["staged"]["gb_s"] - 8) < 0.001
 assert [outlier["to"] for outlier in copies[0]["outliers"]] == ["cuda1"]
+# Only latencies are timed by a clock, and spread. 35 rates, 15 latencies
+assert copies[0]["host"] == os.uname().nodename and copies[0]["time"].endswith("Z")
+noisy = sum(pair.get("latency_spread_percent", 0) > 10 for pair in pairs.values())
+assert ["latency_us" in pair for pair in pairs.values()] == \
+    ["latency_spread_percent" in pair for pair in pairs.values()]
+assert len(copies[0]["warnings"]) == (noisy > 0), copies[0]["warnings"]
+assert not noisy or copies[0]["warnings"][0].startswith(f"{noisy} of 50 "), (noisy, copies[0]["warnings"])
 with open(sys.argv[2], encoding="utf-8") as file:
     events = json.load(file)["traceEvents"]
 slices = [event for event in events if event["ph"] == "X"]
@@ -155,20 +165,76 @@ esac
 
 dscomm perf -n 2 --pairs --backend shm --elements 1000 --iters 1
 like "$status $out" '^0 Copies between 2 ranks: 10 tensors of 1000 float32' 'dscomm perf --pairs is the same'
+while read -r want pattern line; do
+    eval "dscomm perf --pairs $line"
+    is $status $want "status of: perf --pairs $line"
+    like "$err" "^dscomm perf: .*$(echo "$pattern" | tr _ ' ')" "sentence of: perf --pairs $line"
+done <<'END'
+2 copies_between_ranks_need_at_least_two
+2 --host --host
+2 --tensors_must_be_1_to_1024 -n 2 --tensors 0
+2 --output_can_end_in --output "$scratch/x.gif"
+1 --output_/no/such/folder/x:_No_such_file -n 2 --output /no/such/folder/x
+1 more_than_half_of_what_is_free -n 2 --elements 20000000000
+END
+dscomm perf --pairs --help
+like "$status $out" '^0 ' 'dscomm perf --pairs --help'
+is "$(echo "$out" | grep -c -e '--input' -e '--host' -e '--ranks')" 0 'it lists what pairs of ranks have'
+
+# Colours: only on the session's terminal, not on one that a launcher made
+cat >"$scratch/colours.py" <<'END'
+import os
+import pty
+import subprocess
+import sys
+def read(fd):
+    text = b""
+    try:
+        while part := os.read(fd, 4096):
+            text += part
+    except OSError:
+        pass
+    return text
+own, words = sys.argv[1] == "own", sys.argv[2:]
+if own:
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execvp(words[0], words)
+    text = read(fd)
+    os.waitpid(pid, 0)
+else:
+    fd, other = pty.openpty()
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=other, start_new_session=True):
+        os.close(other)
+        text = read(fd)
+sys.stdout.write(str(text.count(b"\x1b[97;48;5;")))
+END
+colours()
+{
+    LD_LIBRARY_PATH=$cuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} TERM=xterm python3 \
+        "$scratch/colours.py" "$1" "$program" topo --p2p --input "$machine" --elements 10000
+}
+unset NO_COLOR
+# 15 pairs alone, 2 through the host, 12 both ways, 6 together
+is "$(colours own)" 35 'a colour of each rate on a terminal'
+is "$(colours other)" 0 'no colours on a terminal of a launcher'
+is "$(NO_COLOR=1 colours own)" 0 'no colours with NO_COLOR'
 
 while read -r want pattern line; do
     eval "dscomm topo --p2p $line"
     is $status $want "status of: $line"
     like "$err" "^dscomm topo: .*$(echo "$pattern" | tr _ ' ')" "sentence of: $line"
 done <<'END'
-2 --format_must_be_text_or_json_with_--p2p --format dot
+2 --format_must_be_text_or_json_for_copies --format dot
+2 --output_can_end_in_.txt_or_.json --host --output "$scratch/x.gif"
+2 --trace_needs_the_name_of_a_file --host --trace -
 2 --output_can_end_in_.txt_or_.json --host --output "$scratch/x.dot"
 2 --output_can_end_in_.txt_or_.json --host --output "$scratch/x.xml"
-2 --format_must_be_text_or_json_with_--p2p --host --format nccl --output "$scratch/x.json"
+2 --format_must_be_text_or_json_for_copies --host --format nccl --output "$scratch/x.json"
 2 --host_and_--ranks_cannot_be_used_together --host --ranks
 2 -n_and_--backend_need_--ranks --host -n 2
 2 --most_needs_--host --ranks --most 3
-2 --input_cannot_be_used_with_--host_and_--ranks --host --input "$machine"
+2 --input_gives_the_paths_between_devices:_it_cannot_be_used_with_--host_and_--ranks --host --input "$machine"
 2 --tensors_must_be_1_to_1024 --host --tensors -1
 2 --elements_must_be --host --elements -5
 2 --elements_must_be --host --elements 9223372036854775807
@@ -182,7 +248,7 @@ done <<'END'
 2 --most_must_be_at_least_2 --host --most 1
 2 -n_must_be_1_to_4096 --ranks -n 0
 2 -n_must_be_1_to_4096 --ranks -n -1
-2 --ranks_needs_at_least_two_ranks --ranks
+2 copies_between_ranks_need_at_least_two --ranks
 1 more_than_half_of_what_is_free --ranks -n 2 --elements 20000000000
 1 more_than_half_of --host --elements 20000000000
 1 --trace_/no/such/folder/x:_No_such_file --host --trace /no/such/folder/x

@@ -77,6 +77,32 @@ is "$(echo "$out" | grep -o 'link_[a-z]*="[^"]*"' | tr '\n' ' ')" \
 is "$(grep -c link_speed "$scratch/nccl.xml")" 0 \
     'NCCL: no speed from hwloc, whose XML has what the link ran at, not what it can'
 
+# Attributes that say nothing of links are kept.
+sed 's/arch="x86_64"/& vendor="AuthenticAMD" host_hash="0x1f"/; s/sm="80" rank="0"/sm="80" rank="7"/
+    s/class="0x030200" link/subsystem_vendor="0x10de" &/
+    s|^  </cpu>|    <pci busid="0000:11:00.0" class="0x020000"><nic><net name="a\&amp;b" dev="3" port="1" guid="0x2"/></nic></pci>\n&|' \
+    "$scratch/switched.xml" >"$scratch/attributes.xml"
+dscomm topo --input "$scratch/attributes.xml" --output "$scratch/again.xml"
+for attributes in 'arch="x86_64" vendor="AuthenticAMD" host_hash="0x1f"' \
+    'subsystem_vendor="0x10de"' 'gpu dev="0" sm="80" rank="7" gdr="1"' \
+    'name="a&amp;b" dev="3" port="1" guid="0x2"'; do
+    is "$(grep -c -F "$attributes" "$scratch/again.xml")" 1 "NCCL: kept: $attributes"
+done
+dscomm topo --input "$scratch/again.xml" --format nccl
+is "$out" "$(cat "$scratch/again.xml")" 'NCCL: the same when it is read again'
+sed 's|0000:10:00.0|0000:07:00.0|; s|<pci busid="0000:0f|</cpu><cpu numaid="0" host_hash="2">&|' \
+    "$scratch/switched.xml" >"$scratch/hosts.xml"
+dscomm topo --input "$scratch/hosts.xml"
+is $status 0 'NCCL: fused from two hosts that have the same address'
+
+# Names of files
+dscomm topo --input "$machine" --output -
+is $status 0 '- is standard output: status'
+is "$out" "$("$program" topo --input "$machine")" '- is standard output'
+is "$(find . -maxdepth 1 -name -)" '' '- is no file'
+dscomm topo --input "$machine" --output "$scratch/matrix.other"
+is "$(cat "$scratch/matrix.other")" "$("$program" topo --input "$machine")" 'another name means text'
+
 # Pictures
 dscomm topo --input "$machine" --format dot
 is "$(echo "$out" | sed -n '1p;$p' | tr '\n' ' ')" 'graph topology { } ' 'Graphviz'
@@ -145,6 +171,8 @@ while read -r want pattern line; do
     like "$err" "^dscomm topo: .*$(echo "$pattern" | tr _ ' ')" "sentence of: $line"
 done <<'END'
 2 --format_must_be_text,_json,_dot_or_nccl,_not_'png' --format png
+2 --output_x.gif:_a_picture's_name_ends_in_.svg_or_.png --output x.gif
+2 --output_.*x.jpeg:_a_picture's_name_ends_in_.svg_or_.png --output "$scratch/x.jpeg"
 2 options_of_copies_need_--p2p --tensors 3
 2 unexpected_argument_'all' all
 1 No_such_file --input /no/such/file
@@ -157,6 +185,7 @@ done <<'END'
 1 wrong:_.*<cpu>_has_affinity="ffff;0",_which_is_no_mask --input "$(wrong ffff,00000000 'ffff;0')"
 1 wrong:_.*<cpu>_has_affinity="1ffffffff,0", --input "$(wrong ffff,00000000 1ffffffff,0)"
 1 wrong:_.*<pci>_has_busid="07",_which_is_no_PCI_address --input "$(wrong busid=\"0000:07:00.0 busid=\"07)"
+1 wrong:_.*two_<pci>_have_busid="0000:0f:00.0",_but_an_address_is_that_of_one_device --input "$(wrong 0000:10 0000:0f)"
 1 wrong:_.*<gpu>_that_is_not_in_a_<pci> --input "$(wrong '<pci busid.*0f:00.0" class="0x030200">' '<pci busid="0000:0f:00.0"><gpu/><gpu/>')"
 1 wrong:_.*<pci>_has_class="0xgpu",_which_is_no_hexadecimal --input "$(wrong 0x030200 0xgpu)"
 1 wrong:_.*<pci>_has_link.speed="fast",_which_is_no_speed --input "$(wrong '16.0 GT/s PCIe' fast)"

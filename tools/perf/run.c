@@ -364,24 +364,6 @@ static int join_or_start(const perf_options_t *options,
     return status;
 }
 
-/* Shows the matrix of dscomm topo --p2p --ranks, with the other words than
- * --pairs. */
-static int pairs_show(int argc, char **argv)
-{
-    static const char *const first[] = {"topo", "--p2p", "--ranks"};
-    int count = (int)G_N_ELEMENTS(first), status;
-    char **words = g_new0(char *, (gsize)(argc + count));
-
-    for (int i = 0; i < count; i++)
-        words[i] = (char *)first[i];
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--pairs") != 0)
-            words[count++] = argv[i];
-    status = tool_topo(count, words);
-    g_free(words);
-    return status;
-}
-
 int tool_perf(int argc, char **argv)
 {
     perf_options_t options;
@@ -389,7 +371,7 @@ int tool_perf(int argc, char **argv)
     int status;
 
     if (g_strv_contains((const char *const *)argv, "--pairs"))
-        return pairs_show(argc, argv);
+        return tool_topo_pairs(argc, argv);
     words = g_strdupv(argv);
     status = perf_options_read(argc, argv, &options);
     if (status == TOOL_OK && options.model_parameters) {

@@ -6,6 +6,7 @@
  * signals. */
 #include "config.h"
 
+#include "tools/common/terminal.h"
 #include "tools/common/tool.h"
 #include "tools/run/output.h"
 
@@ -59,15 +60,11 @@ static bool is_same_file(int a, int b)
            x.st_ino == y.st_ino;
 }
 
-/* Returns whether tags that go to fd get colors: see https://no-color.org. */
+/* Returns whether tags that go to fd get colors. */
 static bool has_colors(int fd, tool_color_t color)
 {
-    const char *refused = g_getenv("NO_COLOR"), *term = g_getenv("TERM");
-
-    if (color != TOOL_COLOR_AUTO)
-        return color == TOOL_COLOR_ALWAYS;
-    return !(refused && *refused) && term && *term && strcmp(term, "dumb") &&
-           isatty(fd);
+    return color == TOOL_COLOR_AUTO ? tool_has_colours(fd)
+                                    : color == TOOL_COLOR_ALWAYS;
 }
 
 tool_output_t *tool_output_new(const char *command, const tool_tags_t *tags,

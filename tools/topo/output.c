@@ -30,13 +30,14 @@ topo_format_t topo_format_find(const char *name, const char *path)
         if (name ? !strcmp(name, formats[i].name)
                  : path && g_str_has_suffix(path, formats[i].ends))
             return i;
-    if (name)
+    if (name || tool_canvas_is_other_picture(path))
         return TOPO_FORMATS;
     return tool_canvas_is_picture(path) ? TOPO_FORMAT_PICTURE
                                         : TOPO_FORMAT_TEXT;
 }
 
-int topo_output_write(const char *option, const char *path, const char *text)
+int topo_output_write(const char *command, const char *option, const char *path,
+                      const char *text)
 {
     tool_save_t *save;
     int error;
@@ -47,7 +48,7 @@ int topo_output_write(const char *option, const char *path, const char *text)
     }
     save = tool_save_new(path);
     error = save ? tool_save_end(save, text) : errno;
-    return error ? tool_fail(TOOL_FAILED, "topo", "%s %s: %s", option, path,
+    return error ? tool_fail(TOOL_FAILED, command, "%s %s: %s", option, path,
                              g_strerror(error))
                  : TOOL_OK;
 }

@@ -18,11 +18,13 @@ typedef enum {
 
 /* Finds the format by its name; or, if name is NULL, by the end of path: text
  * if no other one has this end, or path is NULL. TOPO_FORMATS: there is no
- * format of that name. */
+ * format of that name, or path is that of a picture of another kind. */
 topo_format_t topo_format_find(const char *name, const char *path);
 
 /* Writes text to a file, or to standard output if path is NULL. Returns the
- * exit status; a sentence about a failure begins with the option. */
-int topo_output_write(const char *option, const char *path, const char *text);
+ * exit status; a sentence about a failure begins with the command and option.
+ */
+int topo_output_write(const char *command, const char *option, const char *path,
+                      const char *text);
 
 #endif

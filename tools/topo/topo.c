@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define INPUT_MOST ((gsize)64 << 20) /* bytes of a file */
+#define NOT_PAIRS 5 /* the first options, which pairs of ranks do not have */
 
 /* The forms of a tree but pictures. */
 static void (*const appends[TOPO_FORMAT_PICTURE])(const topo_tree_t *tree,
@@ -25,15 +26,11 @@ static void (*const appends[TOPO_FORMAT_PICTURE])(const topo_tree_t *tree,
 };
 
 typedef struct {
+    const char *command; /* of which this is the main program */
     char *input, *output, *format;
     gboolean json, p2p;
     topo_p2p_t copies; /* with p2p */
 } options_t;
-
-static int refuse(const char *format, const char *word)
-{
-    return tool_fail(TOOL_USAGE, "topo", format, word);
-}
 
 /* Reads hwloc's or NCCL's XML. */
 static topo_tree_t *tree_read(const char *path, char **ret_problem)
@@ -46,7 +43,9 @@ static topo_tree_t *tree_read(const char *path, char **ret_problem)
     if (!g_file_get_contents(path, &text, &length, &error)) {
         *ret_problem = g_strdup(error->message);
         g_error_free(error);
-    } else if (length > INPUT_MOST || strlen(text) != length) {
+    } else if (length > INPUT_MOST) {
+        *ret_problem = g_strdup_printf("%s: it is larger than 64 MiB", path);
+    } else if (strlen(text) != length) {
         *ret_problem = g_strdup_printf("%s: it is no XML", path);
     } else if (topo_is_nccl(text)) {
         tree = topo_nccl_read(path, text, ret_problem);
@@ -74,7 +73,8 @@ static int tree_write(const options_t *options, topo_format_t format,
     int status;
 
     appends[format](tree, text);
-    status = topo_output_write("--output", options->output, text->str);
+    status = topo_output_write(options->command, "--output", options->output,
+                               text->str);
     g_string_free(text, TRUE);
     return status;
 }
@@ -90,7 +90,7 @@ static int topo_show(const options_t *options, topo_format_t format)
     else if (tree)
         status = tree_write(options, format, tree);
     if (problem)
-        status = tool_fail(TOOL_FAILED, "topo", "%s", problem);
+        status = tool_fail(TOOL_FAILED, options->command, "%s", problem);
     g_free(problem);
     topo_tree_free(tree);
     return status;
@@ -103,7 +103,8 @@ static const char *options_problem(const options_t *o)
 
     if (o->p2p)
         return o->input && (c->host || c->ranks)
-                   ? "--input cannot be used with --host and --ranks"
+                   ? "--input gives the paths between devices: it cannot be "
+                     "used with --host and --ranks"
                    : NULL;
     if (c->host || c->ranks || c->backend || c->trace ||
         c->rank_count != TOPO_NOT_GIVEN || c->tensors != TOPO_NOT_GIVEN ||
@@ -120,12 +121,13 @@ static int copies_show(options_t *options, char **words)
     topo_tree_t *tree = NULL;
     int status;
 
+    copies->command = options->command;
     copies->output = options->output;
     copies->format = options->format;
     if (!copies->host && !copies->ranks)
         tree = tree_of(options, &problem);
     copies->tree = tree;
-    status = problem ? tool_fail(TOOL_FAILED, "topo", "%s", problem)
+    status = problem ? tool_fail(TOOL_FAILED, options->command, "%s", problem)
                      : topo_p2p(copies, words);
     g_free(problem);
     topo_tree_free(tree);
@@ -138,21 +140,44 @@ static int topo_run(options_t *options, char **words)
     topo_format_t format;
 
     if (problem)
-        return tool_fail(TOOL_USAGE, "topo", "%s", problem);
+        return tool_fail(TOOL_USAGE, options->command, "%s", problem);
     if (options->json && !options->format)
         options->format = g_strdup("json");
+    if (!g_strcmp0(options->output, "-"))
+        g_clear_pointer(&options->output, g_free);
     if (options->p2p)
         return copies_show(options, words);
     format = topo_format_find(options->format, options->output);
-    if (format == TOPO_FORMATS)
-        return refuse("--format must be text, json, dot or nccl, not '%s'",
-                      options->format);
-    return topo_show(options, format);
+    if (format < TOPO_FORMATS)
+        return topo_show(options, format);
+    return options->format
+               ? tool_fail(TOOL_USAGE, options->command,
+                           "--format must be text, json, dot or nccl, not '%s'",
+                           options->format)
+               : tool_fail(TOOL_USAGE, options->command,
+                           "--output %s: a picture's name ends in .svg or .png",
+                           options->output);
 }
 
-int tool_topo(int argc, char **argv)
+/* Removes --pairs. */
+static void pairs_remove(int *argc, char **argv)
 {
-    options_t options = {.copies = {.rank_count = TOPO_NOT_GIVEN,
+    int count = 0;
+
+    for (int i = 0; i < *argc; i++)
+        if (strcmp(argv[i], "--pairs") != 0)
+            argv[count++] = argv[i];
+    argv[count] = NULL;
+    *argc = count;
+}
+
+/* pairs: only copies between ranks, of which only the options are known. */
+static int topo_main(int argc, char **argv, bool pairs)
+{
+    options_t options = {.command = argv[0],
+                         .p2p = pairs,
+                         .copies = {.ranks = pairs,
+                                    .rank_count = TOPO_NOT_GIVEN,
                                     .tensors = TOPO_NOT_GIVEN,
                                     .iterations = TOPO_NOT_GIVEN,
                                     .warmups = TOPO_NOT_GIVEN,
@@ -164,22 +189,24 @@ int tool_topo(int argc, char **argv)
         {"input", 'i', 0, G_OPTION_ARG_FILENAME, &options.input,
          "The machine is that of a file: XML of hwloc (lstopo) or NCCL",
          "FILE"},
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
-         "Write to a file; its name's end chooses the format", "FILE"},
-        {"format", 'f', 0, G_OPTION_ARG_STRING, &options.format,
-         "text, json, dot or nccl; with --p2p text or json", "NAME"},
-        {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "As --format=json",
-         NULL},
         {"p2p", 0, 0, G_OPTION_ARG_NONE, &options.p2p,
          "Measure copies between each pair of devices", NULL},
         {"host", 0, 0, G_OPTION_ARG_NONE, &copies->host,
          "With --p2p: between cores, and between NUMA nodes", NULL},
         {"ranks", 0, 0, G_OPTION_ARG_NONE, &copies->ranks,
          "With --p2p: between ranks", NULL},
+        {"most", 0, 0, G_OPTION_ARG_INT, &copies->most,
+         "With --host: so many cores at most, evenly chosen; 16", "N"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
+         "Write to a file; its name's end chooses the format", "FILE"},
+        {"format", 'f', 0, G_OPTION_ARG_STRING, &options.format,
+         "text, json, dot or nccl; with --p2p text or json", "NAME"},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &options.json, "As --format=json",
+         NULL},
         {"nranks", 'n', 0, G_OPTION_ARG_INT, &copies->rank_count,
-         "With --ranks: start so many ranks", "N"},
+         "Of ranks: start so many", "N"},
         {"backend", 0, 0, G_OPTION_ARG_STRING, &copies->backend,
-         "With --ranks: use this backend", "NAME"},
+         "Of ranks: use this backend", "NAME"},
         {"tensors", 0, 0, G_OPTION_ARG_INT, &copies->tensors,
          "Copy so many tensors; 10", "N"},
         {"elements", 0, 0, G_OPTION_ARG_INT64, &copies->elements,
@@ -188,19 +215,21 @@ int tool_topo(int argc, char **argv)
          "Measured copies for each figure; 20", "N"},
         {"warmup_iters", 'w', 0, G_OPTION_ARG_INT, &copies->warmups,
          "Copies before a figure; 2", "N"},
-        {"most", 0, 0, G_OPTION_ARG_INT, &copies->most,
-         "With --host: so many cores at most, evenly chosen; 16", "N"},
         {"trace", 0, 0, G_OPTION_ARG_FILENAME, &copies->trace,
          "Also write a trace for Chrome and Perfetto", "FILE"},
         {NULL},
     };
     int status = TOOL_USAGE;
 
-    if (tool_parse(&argc, &argv, entries, NULL,
-                   "Shows GPUs and NICs, how each pair is connected, and what "
-                   "copies between them take.",
+    if (pairs)
+        pairs_remove(&argc, argv);
+    if (tool_parse(&argc, &argv, entries + (pairs ? NOT_PAIRS : 0), NULL,
+                   pairs ? "Measures copies between each pair of ranks."
+                         : "Shows GPUs and NICs, how each pair is connected, "
+                           "and what copies between them take.",
                    false, NULL))
-        status = argc > 1 ? refuse("unexpected argument '%s'", argv[1])
+        status = argc > 1 ? tool_fail(TOOL_USAGE, options.command,
+                                      "unexpected argument '%s'", argv[1])
                           : topo_run(&options, words);
     g_strfreev(words);
     g_free(options.input);
@@ -209,4 +238,14 @@ int tool_topo(int argc, char **argv)
     g_free(copies->backend);
     g_free(copies->trace);
     return status;
+}
+
+int tool_topo(int argc, char **argv)
+{
+    return topo_main(argc, argv, false);
+}
+
+int tool_topo_pairs(int argc, char **argv)
+{
+    return topo_main(argc, argv, true);
 }

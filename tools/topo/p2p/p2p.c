@@ -7,6 +7,7 @@
 #include "tools/common/canvas.h"
 #include "tools/common/errors.h"
 #include "tools/common/save.h"
+#include "tools/common/terminal.h"
 #include "tools/common/tool.h"
 #include "tools/run/job.h"
 #include "tools/topo/output.h"
@@ -19,7 +20,6 @@
 #include <dscomm/dscomm.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,9 +36,9 @@
 #define WARMUPS 2
 #define ENDS_MOST 16
 
-static int fail(const char *problem)
+static int fail(const topo_p2p_t *options, const char *problem)
 {
-    return tool_fail(TOOL_FAILED, "topo", "%s", problem);
+    return tool_fail(TOOL_FAILED, options->command, "%s", problem);
 }
 
 static void append_text(const GPtrArray *list, GString *text)
@@ -66,9 +66,10 @@ static const char *format_problem(const topo_p2p_t *options)
     if (format < TOPO_FORMATS_PAIRS || format == TOPO_FORMAT_PICTURE)
         return NULL;
     return options->format
-               ? "--format must be text or json with --p2p"
-               : "with --p2p, --output can end in .txt or .json, or .svg or "
-                 ".png for a picture, not in .dot or .xml";
+               ? "--format must be text or json for copies"
+               : "for copies, --output can end in .txt or .json, or .svg or "
+                 ".png for a picture, not in .dot or .xml, nor as other "
+                 "pictures do";
 }
 
 static bool is_given(gint64 number)
@@ -93,6 +94,8 @@ static const char *options_end(topo_p2p_t *o)
         return "--host and --ranks cannot be used together";
     if ((is_given(o->rank_count) || o->backend) && !o->ranks)
         return "-n and --backend need --ranks";
+    if (o->trace && !strcmp(o->trace, "-"))
+        return "--trace needs the name of a file, not '-'";
     if (is_given(o->most) && !o->host)
         return "--most needs --host";
     default_set(&o->tensors, TENSORS);
@@ -144,18 +147,10 @@ static char *outputs_problem(const topo_p2p_t *o)
     return path_problem("--output", o->output);
 }
 
-static bool is_coloured(void)
-{
-    const char *term = getenv("TERM");
-
-    return isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && term &&
-           strcmp(term, "dumb") != 0;
-}
-
 static int picture_write(const topo_p2p_t *options, const GPtrArray *list)
 {
     char *problem = topo_heat(list, options->output);
-    const int status = problem ? fail(problem) : TOOL_OK;
+    const int status = problem ? fail(options, problem) : TOOL_OK;
 
     g_free(problem);
     return status;
@@ -171,10 +166,11 @@ static int result_write(const topo_p2p_t *options, const GPtrArray *list)
         return picture_write(options, list);
     text = g_string_new(NULL);
     if (!options->output && format == TOPO_FORMAT_TEXT)
-        topo_pairs_text(list, is_coloured(), text);
+        topo_pairs_text(list, tool_has_colours(STDOUT_FILENO), text);
     else
         appends[format](list, text);
-    status = topo_output_write("--output", options->output, text->str);
+    status = topo_output_write(options->command, "--output", options->output,
+                               text->str);
     g_string_free(text, TRUE);
     return status;
 }
@@ -185,7 +181,8 @@ static int trace_write(const topo_p2p_t *options, const GPtrArray *list)
     int status;
 
     topo_pairs_trace(list, text);
-    status = topo_output_write("--trace", options->trace, text->str);
+    status = topo_output_write(options->command, "--trace", options->trace,
+                               text->str);
     g_string_free(text, TRUE);
     return status;
 }
@@ -254,7 +251,7 @@ static int here(const topo_p2p_t *options)
     GPtrArray *list = g_ptr_array_new_with_free_func(pairs_clear);
     char *problem = options->host ? host_measure(options, list)
                                   : devices_measure(options, list);
-    const int status = problem ? fail(problem) : show(options, list);
+    const int status = problem ? fail(options, problem) : show(options, list);
 
     g_free(problem);
     g_ptr_array_unref(list);
@@ -262,29 +259,31 @@ static int here(const topo_p2p_t *options)
 }
 
 /* Prints dscomm_last_error(), once for all ranks that share it. */
-static int fail_rank(const char *what)
+static int fail_rank(const topo_p2p_t *options, const char *what)
 {
     char *sentence = g_strdup_printf("%s: %s", what, dscomm_last_error());
 
     if (tool_errors_is_first(sentence))
-        fail(sentence);
+        fail(options, sentence);
     g_free(sentence);
     return TOOL_FAILED;
 }
 
 /* Tells, on rank 0, why there are no figures. */
-static int outcome_tell(const topo_copies_t *copies, topo_outcome_t outcome,
+static int outcome_tell(const topo_p2p_t *options, topo_outcome_t outcome,
                         int rank)
 {
+    const topo_copies_t copies = copies_of(options);
+
     if (rank)
         return TOOL_FAILED;
     if (outcome == TOPO_WRONG)
-        return fail("a rank has received other bytes than were sent");
-    return tool_fail(TOOL_FAILED, "topo",
+        return fail(options, "a rank has received other bytes than were sent");
+    return tool_fail(TOOL_FAILED, options->command,
                      "a host has no memory for twice %.4g MB for each of its "
                      "ranks, or this is more than half of what is free: use "
                      "smaller --elements",
-                     (double)topo_copies_bytes(copies) / 1e6);
+                     (double)topo_copies_bytes(&copies) / 1e6);
 }
 
 /* Returns TOOL_OK if so many ranks can be measured. */
@@ -295,10 +294,10 @@ static int ranks_check(const topo_p2p_t *options, int ranks, int rank)
     if (rank)
         return TOOL_USAGE;
     if (ranks < 2)
-        return tool_fail(TOOL_USAGE, "topo",
-                         "--ranks needs at least two ranks: give -n, or use a "
-                         "launcher");
-    return tool_fail(TOOL_USAGE, "topo",
+        return tool_fail(TOOL_USAGE, options->command,
+                         "copies between ranks need at least two of them: give "
+                         "-n, or use a launcher");
+    return tool_fail(TOOL_USAGE, options->command,
                      "-n %d: the launcher has started %d ranks; leave -n out",
                      options->rank_count, ranks);
 }
@@ -315,9 +314,9 @@ static int rank_run(const topo_p2p_t *options,
 
     if (status == TOOL_OK &&
         topo_ranks(world, topology, &copies, &outcome, &pairs) < 0)
-        status = fail_rank("copies");
+        status = fail_rank(options, "copies");
     else if (outcome != TOPO_MEASURED)
-        status = outcome_tell(&copies, outcome, rank);
+        status = outcome_tell(options, outcome, rank);
     if (pairs) {
         g_ptr_array_add(list, pairs);
         status = show(options, list);
@@ -331,7 +330,8 @@ static int ranks_start(const topo_p2p_t *options, char **words)
     const tool_limits_t limits = {
         .grace_us = GRACE_US, .ranks_explain = true, .bind = "core"};
 
-    return tool_job_run_self("topo", words, options->rank_count, &limits);
+    return tool_job_run_self(options->command, words, options->rank_count,
+                             &limits);
 }
 
 static int ranks_join(const topo_p2p_t *options,
@@ -344,12 +344,12 @@ static int ranks_join(const topo_p2p_t *options,
     if (tool_job_is_needed(options->rank_count))
         return ranks_start(options, words);
     attr.backend = options->backend;
-    attr.name = "topo";
+    attr.name = options->command;
     if (dscomm_init(&attr, &world) != DSCOMM_OK)
-        return fail_rank("start");
+        return fail_rank(options, "start");
     status = rank_run(options, topology, world);
     if (dscomm_finalize(world) != DSCOMM_OK && status == TOOL_OK)
-        status = fail_rank("end");
+        status = fail_rank(options, "end");
     return status;
 }
 
@@ -361,10 +361,10 @@ int topo_p2p(topo_p2p_t *options, char **words)
     int status;
 
     if (problem)
-        return tool_fail(TOOL_USAGE, "topo", "%s", problem);
+        return tool_fail(TOOL_USAGE, options->command, "%s", problem);
     why = outputs_problem(options);
     if (why) {
-        status = fail(why);
+        status = fail(options, why);
         g_free(why);
         return status;
     }

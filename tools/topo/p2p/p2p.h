@@ -10,6 +10,7 @@
 
 /* The options; TOPO_NOT_GIVEN and NULL: not given. */
 typedef struct {
+    const char *command; /* begins sentences */
     gboolean host, ranks; /* else between devices */
     int rank_count; /* -n */
     int tensors, iterations, warmups, most;
