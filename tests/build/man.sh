@@ -25,9 +25,22 @@ sed 's/.* //' "$doc/links" | sort -u | comm -23 - "$scratch/pages" \
     >"$scratch/dangling"
 same "$scratch/dangling" /dev/null 'each link leads to a page'
 
+sort "$scratch/links" | comm -23 - "$scratch/functions" >"$scratch/stale"
+same "$scratch/stale" /dev/null 'each link is a function'
+
 # A page is built and installed only if it is listed.
 sed -n 's|^manual += doc/||p' "$doc/Makemodule.am" | sort >"$scratch/listed"
 same "$scratch/listed" "$scratch/pages" 'each page is listed'
+
+# references FILE...: the pages of dscomm that they name, in bold, as NAME.SECTION
+references()
+{
+    cat "$@" | grep -oE '\*\*dscomm[a-z0-9_-]*\*\*\\ \([1-9]\)' |
+        sed 's/^\*\*//; s/\*\*\\ (/./; s/)//' | sort -u
+}
+sort "$scratch/pages" "$scratch/links" >"$scratch/names"
+references "$doc"/*.rst | comm -23 - "$scratch/names" >"$scratch/dangling"
+same "$scratch/dangling" /dev/null 'each reference leads to a page'
 
 # The page that a function leads to names it.
 while read -r function; do
