@@ -12,7 +12,7 @@ sed -n '/^DSCOMM_[0-9PCN]/,/^}/s/^ *\(dscomm_[a-z0-9_]*\);$/\1.3/p' \
     "$abs_top_srcdir"/lib/*.map "$abs_top_srcdir"/compression/*.map \
     "$abs_top_srcdir"/profiler/*.map "$abs_top_srcdir"/backends/net/*.map |
     sort >"$scratch/functions"
-for page in "$doc"/*.rst; do basename "$page" .rst; done | sort >"$scratch/pages"
+for page in "$doc"/*.[1-9].rst; do basename "$page" .rst; done | sort >"$scratch/pages"
 sed 's/ .*//' "$doc/links" >"$scratch/links"
 sort "$scratch/pages" "$scratch/links" | comm -12 - "$scratch/functions" \
     >"$scratch/documented"
@@ -38,6 +38,8 @@ references()
     cat "$@" | grep -oE '\*\*dscomm[a-z0-9_-]*\*\*\\ \([1-9]\)' |
         sed 's/^\*\*//; s/\*\*\\ (/./; s/)//' | sort -u
 }
+references "$doc/index.rst" | comm -12 - "$scratch/pages" >"$scratch/indexed"
+same "$scratch/indexed" "$scratch/pages" 'each page is in index.rst'
 sort "$scratch/pages" "$scratch/links" >"$scratch/names"
 references "$doc"/*.rst | comm -23 - "$scratch/names" >"$scratch/dangling"
 same "$scratch/dangling" /dev/null 'each reference leads to a page'
