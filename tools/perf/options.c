@@ -114,7 +114,8 @@ static char *describe_operations(void)
         g_string_append_printf(text, "  %-25s  %s\n", operation->name,
                                operation->summary);
     g_string_append(text, "\nIn its own job (-n) or under any launcher. Sizes "
-                          "are bytes and may end in K, M, G\nor T, of 1024.");
+                          "are bytes and may end in K, M, G\nor T, of 1024. "
+                          "With --pairs it is dscomm topo --p2p --ranks.");
     return g_string_free(text, false);
 }
 
