@@ -427,8 +427,10 @@ static void run_ping(commands_t *commands, request_t *request)
 
     (void)commands;
     memcpy(&nonce, span_data(request, 0), sizeof nonce);
-    if (!request->session->validated)
+    if (!request->session->validated) {
         nonce = ~nonce;
+        request->session->pinged = true;
+    }
     dscomm_priv_session_answer(request->session, &nonce, sizeof nonce);
 }
 
@@ -519,6 +521,9 @@ static void run_barrier(commands_t *commands, request_t *request)
 void dscomm_priv_commands_part(commands_t *commands, session_t *session,
                                bool ended)
 {
+    /* torch's client leaves after the answer to PING, and tries again */
+    if (session->pinged && !session->more)
+        commands_refuse(commands, session);
     dscomm_priv_waiters_remove(session);
     dscomm_priv_wills_leave(&commands->wills, &session->client, ended);
 }
@@ -597,6 +602,9 @@ static const char *execute(commands_t *commands, session_t *session,
         .count = session->scan.spans.len,
     };
 
+    if (session->scan.command != WIRE_VALIDATE &&
+        session->scan.command != WIRE_PING)
+        session->more = true;
     handlers[session->scan.command](commands, &request);
     return request.problem;
 }

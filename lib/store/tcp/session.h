@@ -34,6 +34,8 @@ struct dscomm_priv_session {
     bool validated;
     bool refused; /* proved no secret: its bytes are dropped */
     bool challenged;
+    bool pinged; /* before a proof */
+    bool more; /* has sent more than VALIDATE and PING */
     uint8_t nonces[2 * SECRET_NONCE_SIZE]; /* the client's and ours */
     dscomm_priv_buffer_t in;
     dscomm_priv_scan_t scan;

@@ -455,6 +455,40 @@ static void test_refused_often(void)
 
 static int lines;
 
+static void count_refusal(dscomm_log_level_t level, const char *domain,
+                          const char *text, void *arg)
+{
+    (void)arg;
+    lines += level == DSCOMM_LOG_WARN && !strcmp(domain, "store") &&
+             strstr(text, "PyTorch's TCPStore") && strstr(text, "--no-secret");
+}
+
+/* A client of torch's pings, and leaves for the answer, again and again. That
+ * is logged once. One that says why it leaves is not taken for it. */
+static void test_pings(void)
+{
+    int port, fd;
+    dscomm_priv_server_t *server = serve_job(SECRET, &port);
+    raw_t raw = {.size = 0};
+    uint8_t answer[49];
+
+    lines = 0;
+    dscomm_log_set_handler(count_refusal, NULL);
+    report_refused(port, WORLD, "rank 1");
+    fd = raw_client(port);
+    challenge(fd, answer);
+    close(fd);
+    for (int i = 0; i < 2; i++) {
+        fd = raw_client(port);
+        ok(raw_echo(fd, &raw, 0xCAFE0001) != 0xCAFE0001, "another answer");
+        close(fd);
+    }
+    challenge(raw_client(port), answer); /* the server has seen the others */
+    dscomm_priv_server_close(server);
+    is_int(lines, 1, "a sentence names the remedy");
+    dscomm_log_set_handler(NULL, NULL);
+}
+
 static void count_line(dscomm_log_level_t level, const char *domain,
                        const char *text, void *arg)
 {
@@ -478,6 +512,7 @@ static void test_warning(void)
         {"tcp://*:0", NULL, 1},
     };
 
+    lines = 0;
     dscomm_log_set_handler(count_line, NULL);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         dscomm_store_t *store = NULL;
@@ -505,5 +540,6 @@ int main(void)
     test_strangers();
     test_refused();
     test_refused_often();
+    test_pings();
     return tap_done();
 }
