@@ -349,6 +349,17 @@ def late_ranks(rank, size):
             else:
                 raise AssertionError("the barrier has passed")
     dist.barrier()
+    for _ in range(2 if rank else 0):
+        begin = time.monotonic()
+        try:
+            dist.monitored_barrier(group, datetime.timedelta(seconds=30))
+        except RuntimeError as error:
+            assert f"Rank {rank} came too late" in str(error), error
+            assert "did not come" in str(error), error
+        else:
+            raise AssertionError("the barrier has passed")
+        assert time.monotonic() - begin < 15
+    dist.barrier()
 
 
 @check

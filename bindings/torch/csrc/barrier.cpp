@@ -2,6 +2,8 @@
 // The monitored barrier of the backend.
 #include "backend.hpp"
 
+#include <algorithm>
+
 namespace dscomm_torch
 {
 
@@ -12,6 +14,10 @@ std::string Backend::barrier_text(const std::vector<int> &late, bool all,
     const int first = late.empty() ? 0 : late[0];
     std::string list = std::to_string(first);
 
+    if (rank_ != 0 && std::find(late.begin(), late.end(), rank_) != late.end())
+        return c10::str("Rank ", rank_,
+                        " came too late to monitoredBarrier, which the other "
+                        "ranks have given up");
     if (rank_ != 0)
         return c10::str("Rank ", rank_,
                         " successfully reached monitoredBarrier,"
