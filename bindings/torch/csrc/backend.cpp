@@ -734,8 +734,8 @@ Backend::merge(const c10::intrusive_ptr<c10d::Store> &store,
                const c10::intrusive_ptr<Options> &options, const int &rank,
                const int &size)
 {
-    return c10::make_intrusive<Backend>(store->clone(), rank, size,
-                                        options->timeout, options->group_name);
+    return c10::make_intrusive<Backend>(store, rank, size, options->timeout,
+                                        options->group_name);
 }
 
 // index is -1 for the CPU.

@@ -19,10 +19,8 @@ namespace
 c10::intrusive_ptr<c10d::Backend>
 create_backend(const c10d::DistributedBackendOptions &options)
 {
-    // A connection of its own, lest a call of the program's that waits delays
-    // it.
     return c10::make_intrusive<dscomm_torch::Backend>(
-        options.store->clone(), options.group_rank, options.group_size,
+        options.store, options.group_rank, options.group_size,
         std::chrono::duration_cast<std::chrono::milliseconds>(options.timeout),
         options.group_id);
 }

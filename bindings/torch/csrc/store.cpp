@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <optional>
+#include <pybind11/pybind11.h>
 #include <thread>
 #include <vector>
 
@@ -21,61 +23,105 @@ using Bytes = std::vector<uint8_t>;
 // at times.
 constexpr int SHORT_MS = 1000, LOOK_MS = 5;
 
-// A call on a store of torch's may wait with the store's lock held, so each
-// call that waits has a clone of its own.
-class Clones
+// The store for calls that do not wait, and clones of it: a call that waits may
+// do so with the lock of its store held, so each has one of its own. A store
+// that a program has written in Python need have no clone; then it serves one
+// call at a time, and none waits in it.
+class Connections
 {
   public:
-    Clones(c10::intrusive_ptr<c10d::Store> store,
-           std::shared_ptr<std::atomic<bool>> stopped)
-        : store(std::move(store)), stopped(std::move(stopped))
+    Connections(const c10::intrusive_ptr<c10d::Store> &store,
+                std::shared_ptr<std::atomic<bool>> stopped)
+        : stopped_(std::move(stopped))
     {
+        try {
+            store_ = store->clone();
+        } catch (const c10::Error &) {
+            throw;
+        } catch (const std::exception &) {
+            store_ = store;
+            alone_ = true;
+        }
     }
 
+    // Calls function(store); an exception becomes a status and its sentence.
+    template <typename Function>
+    dscomm_status_t call(Function function) noexcept;
+
+    // Whether the store has no clones.
+    bool is_alone() const
+    {
+        return alone_;
+    }
+    // A clone for one call.
     c10::intrusive_ptr<c10d::Store> take()
     {
-        std::lock_guard<std::mutex> lock(mutex);
-        if (idle.empty())
-            return store->clone();
-        auto clone = std::move(idle.back());
-        idle.pop_back();
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (idle_.empty())
+            return store_->clone();
+        auto clone = std::move(idle_.back());
+        idle_.pop_back();
         return clone;
     }
-
     void give(c10::intrusive_ptr<c10d::Store> clone)
     {
-        std::lock_guard<std::mutex> lock(mutex);
-        idle.push_back(std::move(clone));
+        std::lock_guard<std::mutex> lock(mutex_);
+        idle_.push_back(std::move(clone));
     }
 
-    const c10::intrusive_ptr<c10d::Store> store;
-    const std::shared_ptr<std::atomic<bool>> stopped;
-
   private:
-    std::mutex mutex;
-    std::vector<c10::intrusive_ptr<c10d::Store>> idle;
+    dscomm_status_t fail(const char *what) const noexcept
+    {
+        return dscomm_fail(DSCOMM_ERR_IO, "%s%s", what,
+                           alone_ ? " (the store is a class of Python's: it "
+                                    "needs the methods set, get, add, check "
+                                    "and compare_set)"
+                                  : "");
+    }
+    template <typename Function> void call_alone(Function function);
+
+    c10::intrusive_ptr<c10d::Store> store_;
+    const std::shared_ptr<std::atomic<bool>> stopped_;
+    bool alone_ = false;
+    std::mutex mutex_; // of idle_, or of store_ if alone
+    std::vector<c10::intrusive_ptr<c10d::Store>> idle_;
 };
 
-// Calls function(store); an exception becomes a status and its sentence.
-template <typename Function>
-dscomm_status_t guarded(void *arg, Function function) noexcept
+// The function takes Python's lock, so this thread must not have it while it
+// waits for the store's.
+template <typename Function> void Connections::call_alone(Function function)
 {
-    auto *clones = static_cast<Clones *>(arg);
+    std::optional<pybind11::gil_scoped_release> unlocked;
 
-    if (*clones->stopped)
+    if (PyGILState_Check())
+        unlocked.emplace();
+    std::lock_guard<std::mutex> lock(mutex_);
+    function(*store_);
+}
+
+template <typename Function>
+dscomm_status_t Connections::call(Function function) noexcept
+{
+    if (*stopped_)
         return dscomm_fail(DSCOMM_ERR_STATE,
                            "the process group is being destroyed");
     try {
-        function(*clones->store);
+        alone_ ? call_alone(function) : function(*store_);
         return DSCOMM_OK;
     } catch (const c10::DistStoreError &error) {
         return dscomm_fail(DSCOMM_ERR_TIMEOUT, "%s",
                            error.what_without_backtrace());
     } catch (const c10::Error &error) {
-        return dscomm_fail(DSCOMM_ERR_IO, "%s", error.what_without_backtrace());
+        return fail(error.what_without_backtrace());
     } catch (const std::exception &error) {
-        return dscomm_fail(DSCOMM_ERR_IO, "%s", error.what());
+        return fail(error.what());
     }
+}
+
+template <typename Function>
+dscomm_status_t guarded(void *arg, Function function) noexcept
+{
+    return static_cast<Connections *>(arg)->call(function);
 }
 
 Bytes bytes_of(const void *data, size_t size)
@@ -111,36 +157,39 @@ dscomm_status_t store_get(void *arg, const char *key, int, void **ret_value,
     });
 }
 
-bool wait_short(c10d::Store &store, const std::vector<std::string> &names,
-                int timeout_ms)
+// Looks at times.
+dscomm_status_t wait_looking(Connections &connections,
+                             const std::vector<std::string> &names,
+                             int timeout_ms)
 {
     using clock = std::chrono::steady_clock;
     const auto end = clock::now() + std::chrono::milliseconds(timeout_ms);
+    bool found = false;
 
-    while (!store.check(names)) {
+    for (;;) {
+        const dscomm_status_t status = connections.call(
+            [&](c10d::Store &store) { found = store.check(names); });
+        if (status < 0 || found)
+            return status;
         if (clock::now() >= end)
-            return false;
+            return dscomm_fail(DSCOMM_ERR_TIMEOUT, "no such key after %d ms",
+                               timeout_ms);
         std::this_thread::sleep_for(std::chrono::milliseconds(LOOK_MS));
     }
-    return true;
 }
 
 dscomm_status_t store_wait(void *arg, const char *const *keys, size_t count,
                            int timeout_ms)
 {
     const std::vector<std::string> names(keys, keys + count);
-    auto *clones = static_cast<Clones *>(arg);
+    auto &connections = *static_cast<Connections *>(arg);
 
-    return guarded(arg, [&](c10d::Store &store) {
-        if (timeout_ms < SHORT_MS) {
-            TORCH_CHECK_WITH(DistStoreError,
-                             wait_short(store, names, timeout_ms),
-                             "no such key after ", timeout_ms, " ms");
-            return;
-        }
-        auto clone = clones->take();
+    if (timeout_ms < SHORT_MS || connections.is_alone())
+        return wait_looking(connections, names, timeout_ms);
+    return connections.call([&](c10d::Store &) {
+        auto clone = connections.take();
         clone->wait(names, std::chrono::milliseconds(timeout_ms));
-        clones->give(std::move(clone));
+        connections.give(std::move(clone));
     });
 }
 
@@ -212,22 +261,21 @@ dscomm_status_t store_num_keys(void *arg, int64_t *ret_count)
 
 void store_close(void *arg)
 {
-    delete static_cast<Clones *>(arg);
+    delete static_cast<Connections *>(arg);
 }
 
 } // namespace
 
-dscomm_store_t *open_store(c10::intrusive_ptr<c10d::Store> store,
+dscomm_store_t *open_store(const c10::intrusive_ptr<c10d::Store> &store,
                            std::chrono::milliseconds timeout,
                            std::shared_ptr<std::atomic<bool>> stopped)
 {
     dscomm_store_custom_t custom = DSCOMM_STORE_CUSTOM_INIT;
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
     dscomm_store_t *opened = nullptr;
-    auto clones =
-        std::make_unique<Clones>(std::move(store), std::move(stopped));
+    auto connections = std::make_unique<Connections>(store, std::move(stopped));
 
-    custom.arg = clones.get();
+    custom.arg = connections.get();
     custom.set = store_set;
     custom.get = store_get;
     custom.wait = store_wait;
@@ -240,7 +288,7 @@ dscomm_store_t *open_store(c10::intrusive_ptr<c10d::Store> store,
     custom.close = store_close;
     attr.timeout_ms = milliseconds(timeout);
     check(dscomm_store_open_custom(&custom, &attr, &opened));
-    clones.release();
+    connections.release();
     return opened;
 }
 

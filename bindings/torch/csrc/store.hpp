@@ -10,10 +10,11 @@
 namespace dscomm_torch
 {
 
-// Opens a store that calls this one, and fails without a call once *stopped is
-// true. Throws what torch throws if it fails. The caller closes it by
-// dscomm_store_close().
-dscomm_store_t *open_store(c10::intrusive_ptr<c10d::Store> store,
+// Opens a store that calls clones of this one, lest calls of the program's that
+// wait delay it, or this one if it has none. It fails without a call once
+// *stopped is true. Throws what torch throws if it fails. The caller closes it
+// by dscomm_store_close().
+dscomm_store_t *open_store(const c10::intrusive_ptr<c10d::Store> &store,
                            std::chrono::milliseconds timeout,
                            std::shared_ptr<std::atomic<bool>> stopped);
 
