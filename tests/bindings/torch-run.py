@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 
@@ -67,8 +68,26 @@ def line_of(programs, environ, hostfile):
         return [word.replace(folder, "DIR") for word in line]
 
 
+ALONE = """
+import os, torch, torch.distributed as dist, dscomm_torch
+dscomm_torch.init_from_mpi()
+dist.all_reduce(torch.ones(1))
+print(dist.get_backend(), dist.get_rank(), dist.get_world_size(), os.environ["LOCAL_RANK"])
+"""
+
+
+def alone():
+    """init_from_mpi() without a launcher: a group of one rank, and a warning in a job."""
+    environ = os.environ | {"SLURM_JOB_ID": "7"}
+    run = subprocess.run([PYTHON, "-c", ALONE], capture_output=True, text=True, env=environ)
+    good = run.stdout == "dscomm 0 1 0\n" and "not started by srun" in run.stderr
+    print("ok" if good else "not ok", len(LINES) + 1, "- init_from_mpi() without a launcher")
+    print("#", run.stdout, run.stderr, file=sys.stderr)
+
+
 for number, (text, programs, environ, hostfile, want) in enumerate(LINES, 1):
     got = line_of(programs, environ, hostfile)
     print("ok" if got == want else "not ok", number, "-", text)
     if got != want:
         print("# got", got, "want", want, file=sys.stderr)
+alone()

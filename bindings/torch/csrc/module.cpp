@@ -36,19 +36,26 @@ Env discover()
     return {env, dscomm_env_free};
 }
 
-// The variables of torch's "env://" for this process.
+// The variables of torch's "env://" for this process. A rank alone has no peers
+// that must know the port: 0 is any.
 std::map<std::string, std::string> environment()
 {
     const Env owner = discover();
     const dscomm_env_t *env = owner.get();
+    const int port = dscomm_env_master_port(env);
+    const bool alone = dscomm_env_world_size(env) == 1 && port < 0;
+    const char *warning;
 
-    dscomm_torch::check(dscomm_env_check_master(env));
+    for (size_t i = 0; (warning = dscomm_env_warning(env, i)); i++)
+        TORCH_WARN("dscomm: ", warning);
+    if (!alone)
+        dscomm_torch::check(dscomm_env_check_master(env));
     return {{"RANK", std::to_string(dscomm_env_rank(env))},
             {"WORLD_SIZE", std::to_string(dscomm_env_world_size(env))},
             {"LOCAL_RANK", std::to_string(dscomm_env_local_rank(env))},
             {"LOCAL_WORLD_SIZE", std::to_string(dscomm_env_local_size(env))},
             {"MASTER_ADDR", dscomm_env_master_addr(env)},
-            {"MASTER_PORT", std::to_string(dscomm_env_master_port(env))}};
+            {"MASTER_PORT", std::to_string(alone ? 0 : port)}};
 }
 
 // The launcher that has started this process, as dscomm names it; "" if none.

@@ -42,13 +42,14 @@ def register():
     dist.Backend.register_backend(
         "dscomm", _create, extended_api=True, devices=["cpu", "cuda"]
     )
+    _coalescing.install()
 
 
 def init_from_mpi(backend="dscomm", **options):
     """Call init_process_group() with what any launcher says: mpirun, srun, ...
 
     Variables that are set already stay. options are those of
-    torch.distributed.init_process_group().
+    torch.distributed.init_process_group(). Without a launcher it makes one rank.
     """
     from . import _C
 
