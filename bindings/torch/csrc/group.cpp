@@ -154,9 +154,17 @@ bool Group::is_forked() const
     return getpid() != process_;
 }
 
+void Group::check_process() const
+{
+    TORCH_CHECK_WITH(DistBackendError, !is_forked(),
+                     "dscomm: this process is a child that a rank has forked, "
+                     "and cannot use the rank's process group");
+}
+
 Turn::Turn(Group &group) : group_(group)
 {
     if (!group.mutex.try_lock()) {
+        group.check_process(); // a thread of the parent has it
         group.shared = true;
         group.mutex.lock();
     }

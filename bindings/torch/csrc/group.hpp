@@ -59,6 +59,8 @@ class Group
     void unmap(dscomm_mem_t *mem, void *memory, size_t bytes);
     // Whether this process is a child that fork(2) made of the group's.
     bool is_forked() const;
+    // Throws if it is: the threads that the group needs are the parent's.
+    void check_process() const;
 
     // Calls that are several ones of dscomm lock it again.
     std::recursive_timed_mutex mutex;

@@ -259,6 +259,8 @@ bool Work::wait(std::chrono::milliseconds timeout)
 {
     std::unique_lock<std::mutex> lock(mutex_);
     const bool others = completed_ || future_; // the poller completes a future
+    if (others && !completed_)
+        group_->check_process();
     lock.unlock();
     const bool done = others ? wait_other(timeout) : wait_here(timeout);
 
