@@ -8,6 +8,10 @@
 for ranks in 1 2 3 4; do
     torchrun $ranks "$programs/torch-ranks.py"
 done
+for ranks in 1 2 3; do
+    torchrun $ranks "$programs/torch-failures.py"
+done
+torchrun 3 "$programs/torch-store.py"
 torchrun 2 "$programs/torch-parallel.py"
 torchrun 4 "$programs/torch-parallel.py"
 

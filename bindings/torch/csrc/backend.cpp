@@ -672,6 +672,8 @@ Backend::WorkPtr Backend::each(Call whole, const Manner &manner, size_t count,
 
 Backend::WorkPtr Backend::endCoalescing()
 {
+    TORCH_CHECK(coalescing(), "dscomm: this thread coalesces no calls of the "
+                              "group that could be ended");
     return end_coalescing({OpType::COALESCED, "dscomm:coalesced"}, {});
 }
 

@@ -21,6 +21,7 @@ import torch  # noqa: E402, F401, before the extension that links it
 import torch.distributed as dist  # noqa: E402
 
 if dist.is_available():
+    from . import _coalescing
     from .hooks import Int8State as Int8State
     from .hooks import OnebitState as OnebitState
     from .hooks import TopkState as TopkState
