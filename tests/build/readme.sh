@@ -61,7 +61,8 @@ is "$(awk -f tests/build/commands.awk "$scratch/help" "$scratch/text" |
 if command -v codespell >/dev/null; then
     # shellcheck disable=SC2086
     find ${folders% tests} -name '*.[ch]' | cat "$scratch/texts" - |
-        xargs codespell --ignore-words tests/build/words >"$scratch/misspelt"
+        xargs codespell --ignore-regex '\\[nt]' --ignore-words tests/build/words \
+            >"$scratch/misspelt"
     same "$scratch/misspelt" /dev/null 'spelling'
 else
     skip spelling 'no codespell'
