@@ -225,7 +225,8 @@ static const char *mpi_usable(const char *const *hosts, int ranks)
     (void)hosts;
     (void)ranks;
     if (!first_family())
-        return "there is no module for an MPI library";
+        return "there is no module for an MPI library in the folder mpi beside "
+               "mpi.so, or in DSCOMM_MPI_PATH";
     if (mpi_family_launched() || mpi_family_loaded())
         return NULL;
     return strcmp(name, "mpich") == 0 ? "no MPI has started the job; use its "
