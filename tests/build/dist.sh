@@ -43,7 +43,7 @@ fi
 # What has no place for a line (what is fuzzed is any bytes), and texts in which it
 # would be strange
 sort -u "$scratch/shipped" "$scratch/all" |
-    grep -vE '^(COPYING|NEWS|doc/links)$|(^|/)README\.md$|\.gz$|^tests/fuzz/corpus/' \
+    grep -vE '^(COPYING|NEWS|doc/links|debian/changelog|debian/source/format)$|(^|/)README\.md$|\.gz$|^tests/fuzz/corpus/' \
         >"$scratch/texts"
 [ -s "$scratch/texts" ] && xargs -r grep -LF \
     'SPDX-License-Identifier: BSD-3-Clause' <"$scratch/texts" >"$scratch/silent"

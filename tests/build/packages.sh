@@ -1,0 +1,38 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What the files for packages repeat of the sources is the same there.
+
+. "$abs_top_srcdir/tests/tap.sh"
+
+cd "$abs_top_srcdir" || exit 99
+
+is "$(sed -n '1s/^dscomm (\(.*\)-[^-]*) .*/\1/p' debian/changelog)" \
+    "$PACKAGE_VERSION" 'debian/changelog begins with this version'
+
+# symbols MAP: "name@node" of every line of public nodes
+symbols()
+{
+    awk '/ \{$/ { node = $1 } node !~ /PRIVATE/ && /^ +dscomm_[a-z0-9_]+;$/ {
+        sub(";", ""); print $1 "@" node }' "$1" | sort
+}
+
+for map in lib/libdscomm.map backends/net/libdscomm-net.map \
+    compression/libdscomm-compression.map profiler/libdscomm-profiler.map; do
+    library=$(basename "$map" .map)
+    symbols "$map" >"$scratch/want"
+    sed -n 's/^ \(dscomm_[^ ]*\) .*/\1/p' "debian/${library}0.symbols" |
+        sort >"$scratch/got"
+    same "$scratch/got" "$scratch/want" "${library}0.symbols has the names of the map"
+done
+
+# Modules depend on the library with their ABI, by this name.
+abi=$(sed -n 's/^#define DSCOMM_BACKEND_ABI //p' lib/dscomm/backend.h)
+grep -rhoE '(dscomm-backend-abi-|\(symver\)DSCOMM_PRIVATE_)[0-9]+' \
+    debian/control debian/libdscomm0.symbols | sort >"$scratch/got"
+cat >"$scratch/want" <<END
+(symver)DSCOMM_PRIVATE_$abi
+dscomm-backend-abi-$abi
+dscomm-backend-abi-$abi
+END
+same "$scratch/got" "$scratch/want" 'packages of Debian name the ABI of modules'
+tap_done
