@@ -8,6 +8,8 @@ cd "$abs_top_srcdir" || exit 99
 
 is "$(sed -n '1s/^dscomm (\(.*\)-[^-]*) .*/\1/p' debian/changelog)" \
     "$PACKAGE_VERSION" 'debian/changelog begins with this version'
+is "$(sed -n 's/^Version: *//p' contrib/rpm/dscomm.spec)" \
+    "$PACKAGE_VERSION" 'the spec file has this version'
 
 # symbols MAP: "name@node" of every line of public nodes
 symbols()
