@@ -10,6 +10,8 @@ is "$(sed -n '1s/^dscomm (\(.*\)-[^-]*) .*/\1/p' debian/changelog)" \
     "$PACKAGE_VERSION" 'debian/changelog begins with this version'
 is "$(sed -n 's/^Version: *//p' contrib/rpm/dscomm.spec)" \
     "$PACKAGE_VERSION" 'the spec file has this version'
+is "$(sed -n 's/^ *version("\(.*\)")$/\1/p' contrib/spack/package.py)" \
+    "$PACKAGE_VERSION" "Spack's recipe has this version"
 
 # symbols MAP: "name@node" of every line of public nodes
 symbols()
