@@ -29,6 +29,15 @@ for map in lib/libdscomm.map backends/net/libdscomm-net.map \
     same "$scratch/got" "$scratch/want" "${library}0.symbols has the names of the map"
 done
 
+# Pages of sections 1 and 3 belong to the program and the functions.
+for page in doc/*.7.rst; do
+    basename "$page" .rst
+done | sort >"$scratch/want"
+sed -n 's|^usr/share/man/man7/||p' debian/*.install | sort >"$scratch/got"
+same "$scratch/got" "$scratch/want" 'each page of section 7 is in a package of Debian'
+sed -n 's|^%{_mandir}/man7/\(.*\)\*$|\1|p' contrib/rpm/dscomm.spec | sort -u >"$scratch/got"
+same "$scratch/got" "$scratch/want" 'and in one of the spec file'
+
 # Modules depend on the library with their ABI, by this name.
 abi=$(sed -n 's/^#define DSCOMM_BACKEND_ABI //p' lib/dscomm/backend.h)
 grep -rhoE '(dscomm-backend-abi-|\(symver\)DSCOMM_PRIVATE_)[0-9]+' \
