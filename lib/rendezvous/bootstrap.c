@@ -91,8 +91,10 @@ static dscomm_status_t list_addresses(char **ret_list)
     if (!status)
         g_array_unref(rows);
     if (!status && !count)
-        status = dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
-                             "rank 0 has no network interface that is up");
+        status =
+            dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                        "rank 0 has no network interface that is up; bring "
+                        "one up, or set MASTER_ADDR and MASTER_PORT");
     *ret_list = g_string_free(text, FALSE);
     return status;
 }
