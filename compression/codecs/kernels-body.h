@@ -147,9 +147,12 @@ typedef uint16_t __attribute__((aligned(1), may_alias)) code_t;
         code_t *codes = ret_codes;                                             \
         size_t done = to_##format##_vectors(x, e, count, ret_codes);           \
                                                                                \
-        LANES for (size_t i = done; i < count && !e; i++) codes[i] =           \
-            round(x[i]);                                                       \
-        LANES for (size_t i = done; i < count && e; i++)                       \
+        if (!e) {                                                              \
+            LANES for (size_t i = done; i < count; i++) codes[i] =             \
+                round(x[i]);                                                   \
+            return;                                                            \
+        }                                                                      \
+        LANES for (size_t i = done; i < count; i++)                            \
         {                                                                      \
             float u = x[i] + e[i];                                             \
                                                                                \

@@ -162,12 +162,13 @@ static size_t to_half_vectors(const float *x, float *e, size_t count,
     for (; i + STEP <= count; i += STEP) {
         const float *u = e ? sum : x + i;
 
-        LANES for (size_t k = 0; k < STEP && e; k++) sum[k] =
-            x[i + k] + e[i + k];
+        if (e)
+            LANES for (size_t k = 0; k < STEP; k++) sum[k] =
+                x[i + k] + e[i + k];
         if (!finite_block(u, wide))
             any_block(u, e ? e + i : NULL, wide);
-        else
-            LANES for (size_t k = 0; k < STEP && e; k++) e[i + k] =
+        else if (e)
+            LANES for (size_t k = 0; k < STEP; k++) e[i + k] =
                 u[k] - value_of_finite_half(wide[k]);
         narrow(wide, codes + 2 * i);
     }

@@ -33,6 +33,8 @@ static inline uint64_t dscomm_priv_ticks_by(bool is_counted)
         __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
         return ticks;
     }
+#else
+    (void)is_counted;
 #endif
     return (uint64_t)dscomm_priv_clock();
 }
