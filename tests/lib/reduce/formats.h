@@ -34,14 +34,31 @@ static inline const format_t *format_of(dscomm_dtype_t dtype)
     return NULL;
 }
 
-/* Element i of an array; little end first. */
+/* Returns where in a code of 64 bits its lowest size bytes begin. */
+static inline size_t format_low(size_t size)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return sizeof(uint64_t) - size;
+#else
+    (void)size;
+    return 0;
+#endif
+}
+
+/* Element i of an array. */
 static inline uint64_t format_code_at(const unsigned char *bytes, size_t size,
                                       size_t i)
 {
     uint64_t code = 0;
 
-    memcpy(&code, bytes + i * size, size);
+    memcpy((unsigned char *)&code + format_low(size), bytes + i * size, size);
     return code;
+}
+
+static inline void format_code_put(unsigned char *bytes, size_t size, size_t i,
+                                   uint64_t code)
+{
+    memcpy(bytes + i * size, (unsigned char *)&code + format_low(size), size);
 }
 
 static inline uint64_t format_random(void)

@@ -104,7 +104,7 @@ static void fill_pairs(size_t size)
             words[0] = i;
         }
         for (int s = 0; s < 3; s++)
-            memcpy(buffers[s] + i * size, &words[s], size);
+            format_code_put(buffers[s], size, i, words[s]);
     }
 }
 

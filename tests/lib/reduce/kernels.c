@@ -235,8 +235,8 @@ static void fill(plan_t *plan)
 static void put(const plan_t *plan, unsigned char *at, const uint64_t *codes,
                 size_t count)
 {
-    for (size_t i = 0; i < count; i++) /* little end first */
-        memcpy(at + i * plan->bytes, &codes[i], plan->bytes);
+    for (size_t i = 0; i < count; i++)
+        format_code_put(at, plan->bytes, i, codes[i]);
 }
 
 /* Returns whether only the count elements at dest have changed, and
