@@ -22,40 +22,40 @@ static void test_answers(void)
         int closes;
         dscomm_status_t status;
     } rows[] = {
-        {"WAIT, GET in order", CALL_GET, BYTES("\0"),
-         BYTES("\1\0\0\0\0\0\0\0v"), 0, DSCOMM_OK},
+        {"WAIT, GET in order", CALL_GET, BYTES("\0"), BYTES(RAW_SIZE("\1") "v"),
+         0, DSCOMM_OK},
         {"WAIT answers 7", CALL_GET, BYTES("\7"), NULL, 0, 0,
          DSCOMM_ERR_PROTOCOL},
         {"WAIT answers canceled", CALL_GET, BYTES("\1"), NULL, 0, 0,
          DSCOMM_ERR_PROTOCOL},
         {"GET: a value beyond 8 MiB", CALL_GET, BYTES("\0"),
-         BYTES("\1\0\200\0\0\0\0\0"), 0, DSCOMM_ERR_PROTOCOL},
+         BYTES(RAW_U64("\1", "\0", "\200")), 0, DSCOMM_ERR_PROTOCOL},
         {"GET: a size of 2^64 - 1", CALL_GET, BYTES("\0"),
          BYTES("\377\377\377\377\377\377\377\377"), 0, DSCOMM_ERR_PROTOCOL},
-        {"GET: half a value", CALL_GET, BYTES("\0"), BYTES("\4\0\0\0\0\0\0\0v"),
+        {"GET: half a value", CALL_GET, BYTES("\0"), BYTES(RAW_SIZE("\4") "v"),
          0, DSCOMM_ERR_TIMEOUT},
         {"GET: half a value and the end", CALL_GET, BYTES("\0"),
-         BYTES("\4\0\0\0\0\0\0\0v"), 1, DSCOMM_ERR_PEER_FAILED},
+         BYTES(RAW_SIZE("\4") "v"), 1, DSCOMM_ERR_PEER_FAILED},
         {"MULTI_GET: one of two", CALL_MULTI_GET, BYTES("\0"),
-         BYTES("\1\0\0\0\0\0\0\0v"), 1, DSCOMM_ERR_PEER_FAILED},
+         BYTES(RAW_SIZE("\1") "v"), 1, DSCOMM_ERR_PEER_FAILED},
         {"the end instead of WAIT's answer", CALL_GET, NULL, 0, NULL, 0, 1,
          DSCOMM_ERR_PEER_FAILED},
         {"CHECK answers 2", CALL_CHECK, BYTES("\2\2"), NULL, 0, 0,
          DSCOMM_ERR_PROTOCOL},
         {"CHECK answers no", CALL_CHECK, BYTES("\1\1"), NULL, 0, 0, DSCOMM_OK},
-        {"DELETE_KEY answers 2", CALL_DELETE, BYTES("\2\0\0\0\0\0\0\0"), NULL,
-         0, 0, DSCOMM_ERR_PROTOCOL},
+        {"DELETE_KEY answers 2", CALL_DELETE, BYTES(RAW_SIZE("\2")), NULL, 0, 0,
+         DSCOMM_ERR_PROTOCOL},
         {"GETNUMKEYS answers -1", CALL_NUM_KEYS,
          BYTES("\377\377\377\377\377\377\377\377\1"), NULL, 0, 0,
          DSCOMM_ERR_PROTOCOL},
-        {"GETNUMKEYS: 3, with init/", CALL_NUM_KEYS,
-         BYTES("\3\0\0\0\0\0\0\0\0"), NULL, 0, 0, DSCOMM_OK},
+        {"GETNUMKEYS: 3, with init/", CALL_NUM_KEYS, BYTES(RAW_SIZE("\3") "\0"),
+         NULL, 0, 0, DSCOMM_OK},
         {"APPEND and a wrong echo", CALL_APPEND, BYTES("abcd"), NULL, 0, 0,
          DSCOMM_ERR_PROTOCOL},
         {"ADD and the end", CALL_ADD, BYTES(""), NULL, 0, 1,
          DSCOMM_ERR_PEER_FAILED},
         {"COMPARE_SET: a huge value", CALL_COMPARE_SET,
-         BYTES("\0\0\0\0\0\0\0\1"), NULL, 0, 0, DSCOMM_ERR_PROTOCOL},
+         BYTES("\1\0\0\0\0\0\0\1"), NULL, 0, 0, DSCOMM_ERR_PROTOCOL},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -329,7 +329,7 @@ static void test_cancel(void)
         const char *sentence;
     } rows[] = {
         {"canceled", "\1", "\1", 1, 1, DSCOMM_ERR_TIMEOUT, "'a'"},
-        {"woken too late", "\0\1", "\1\0\0\0\0\0\0\0v", 2, 9, DSCOMM_OK, NULL},
+        {"woken too late", "\0\1", RAW_SIZE("\1") "v", 2, 9, DSCOMM_OK, NULL},
         {"cancel answers 9", "\11", NULL, 1, 0, DSCOMM_ERR_PROTOCOL, NULL},
         {"wakes twice", "\0\0", NULL, 2, 0, DSCOMM_ERR_PROTOCOL, NULL},
     };
@@ -416,7 +416,7 @@ static void test_replaced(void)
 {
     fake_t fake = {.answers = {"\7\7"},
                    .sizes = {2},
-                   .names = {NULL, "\20\0\0\0\0\0\0\0this is another."},
+                   .names = {NULL, RAW_SIZE("\20") "this is another."},
                    .connections = 2};
     dscomm_store_t *store = fake_open(&fake);
 

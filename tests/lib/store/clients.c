@@ -25,7 +25,7 @@ static void test_slow(int port)
         if (i % 4 == 1) /* a request's beginning */
             raw_send(fds[i], part.data, part.size);
         if (i % 4 == 2) /* a wait, which has no limit */
-            raw_send(fds[i], "\6\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0z", 18);
+            raw_send(fds[i], "\6" RAW_SIZE("\1") RAW_SIZE("\1") "z", 18);
         if (i % 8 == 0) /* a VALIDATE's beginning */
             raw_send(fds[i], &byte, 1);
     }

@@ -58,14 +58,14 @@ static size_t read_file(char *data, size_t size)
     return got < 0 ? 0 : (size_t)got;
 }
 
+#define RECORD(key_length, key, value_length, value)                           \
+    RAW_LENGTH(key_length) key RAW_LENGTH(value_length) value
+
 /* The bytes that torch 2.15's FileStore writes for: open, set a=x, add n 5,
  * delete a. */
-static const char by_torch[] = "\11\0\0\0refcount/\1\0\0\0"
-                               "1"
-                               "\2\0\0\0/a\1\0\0\0x"
-                               "\2\0\0\0/n\1\0\0\0"
-                               "5"
-                               "\3\0\0\0-/a\0\0\0\0";
+static const char by_torch[] =
+    RECORD("\11", "refcount/", "\1", "1") RECORD("\2", "/a", "\1", "x")
+        RECORD("\2", "/n", "\1", "5") RECORD("\3", "-/a", "\0", "");
 
 static void test_reads_torch(void)
 {
@@ -86,7 +86,7 @@ static void test_reads_torch(void)
     is_int(present, 0, "what it deleted is gone");
     dscomm_store_num_keys(store, &count);
     is_int(count, 1, "counters are no keys");
-    append_file(BYTES("\2\0\0\0/b\2\0\0\0yy"));
+    append_file(BYTES(RECORD("\2", "/b", "\2", "yy")));
     status_is(dscomm_store_get(store, "b", 1000, &value, &size), DSCOMM_OK,
               "what it sets later");
     ok(size == 2 && memcmp(value, "yy", 2) == 0, "its value");
@@ -97,18 +97,11 @@ static void test_reads_torch(void)
 
 static void test_writes_as_torch(void)
 {
-    static const char want[] = "\6\0\0\0users/\1\0\0\0"
-                               "1"
-                               "\11\0\0\0refcount/\1\0\0\0"
-                               "1"
-                               "\2\0\0\0/a\1\0\0\0x"
-                               "\2\0\0\0/n\1\0\0\0"
-                               "5"
-                               "\3\0\0\0-/a\0\0\0\0"
-                               "\10\0\0\0cleanup/\1\0\0\0"
-                               "1"
-                               "\11\0\0\0refcount/\1\0\0\0"
-                               "0";
+    static const char want[] = RECORD("\6", "users/", "\1", "1")
+        RECORD("\11", "refcount/", "\1", "1") RECORD("\2", "/a", "\1", "x")
+            RECORD("\2", "/n", "\1", "5") RECORD("\3", "-/a", "\0", "")
+                RECORD("\10", "cleanup/", "\1", "1")
+                    RECORD("\11", "refcount/", "\1", "0");
     dscomm_store_t *store = NULL;
     struct stat info;
     char got[512];
@@ -137,19 +130,24 @@ static void test_damaged(void)
         const char *offset; /* position that the sentence gives */
     } rows[] = {
         {"a text file", BYTES("hello, this is no store\n"), "byte 0"},
-        {"a length alone", BYTES("\2\0\0\0"), "byte 0"},
+        {"a length alone", BYTES(RAW_LENGTH("\2")), "byte 0"},
         {"half a length", BYTES("\2\0"), "byte 0"},
-        {"half a key", BYTES("\5\0\0\0/ab"), "byte 0"},
-        {"no value", BYTES("\2\0\0\0/a"), "byte 0"},
-        {"half a value", BYTES("\2\0\0\0/a\5\0\0\0xy"), "byte 0"},
+        {"half a key", BYTES(RAW_LENGTH("\5") "/ab"), "byte 0"},
+        {"no value", BYTES(RAW_LENGTH("\2") "/a"), "byte 0"},
+        {"half a value", BYTES(RECORD("\2", "/a", "\5", "xy")), "byte 0"},
         {"a good record and half a one",
-         BYTES("\2\0\0\0/a\1\0\0\0x\2\0\0\0/b\1"), "byte 11"},
-        {"a key beyond its limit", BYTES("\2\40\0\0/a"), "byte 0"},
-        {"a value beyond its limit", BYTES("\2\0\0\0/a\1\0\200\0x"), "byte 6"},
-        {"a value of 4 GiB", BYTES("\2\0\0\0/a\377\377\377\377x"), "byte 6"},
-        {"an empty key", BYTES("\0\0\0\0\1\0\0\0x"), "byte 0"},
-        {"a counter that is no number", BYTES("\6\0\0\0users/\3\0\0\0two"),
-         "users/"},
+         BYTES(RECORD("\2", "/a", "\1", "x") RAW_LENGTH("\2") "/b\1"),
+         "byte 11"},
+        {"a key beyond its limit", BYTES(RAW_U32("\2", "\40", "\0") "/a"),
+         "byte 0"},
+        {"a value beyond its limit",
+         BYTES(RAW_LENGTH("\2") "/a" RAW_U32("\1", "\0", "\200") "x"),
+         "byte 6"},
+        {"a value of 4 GiB", BYTES(RAW_LENGTH("\2") "/a\377\377\377\377x"),
+         "byte 6"},
+        {"an empty key", BYTES(RECORD("\0", "", "\1", "x")), "byte 0"},
+        {"a counter that is no number",
+         BYTES(RECORD("\6", "users/", "\3", "two")), "users/"},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -5,7 +5,7 @@
 /* Bytes of VALIDATE, PING, and COMPARE_SET of "dscomm/server" to 16 bytes. */
 #define HELLO (5 + 5 + 1 + 8 + 13 + 8 + 8 + 16)
 
-static const char server_name[] = "\20\0\0\0\0\0\0\0c has this name:";
+static const char server_name[] = RAW_SIZE("\20") "c has this name:";
 
 dscomm_priv_server_t *start_server(const dscomm_priv_server_limits_t *limits,
                                    const dscomm_priv_job_t *job, int *ret_port)

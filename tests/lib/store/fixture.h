@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* For tests of stores: TCPStore's protocol by hand, independent of the library
- * (numbers as in torch's sources, little endian); servers and stores for a
- * test; and a server with given answers. */
+ * (numbers as in torch's sources, in the host's byte order); servers and stores
+ * for a test; and a server with given answers. */
 #ifndef TESTS_LIB_STORE_FIXTURE_H
 #define TESTS_LIB_STORE_FIXTURE_H
 

@@ -6,8 +6,15 @@
 
 void raw_put(raw_t *raw, uint64_t value, size_t bytes)
 {
-    for (size_t i = 0; i < bytes; i++)
-        raw->data[raw->size++] = (uint8_t)(value >> 8 * i);
+    for (size_t i = 0; i < bytes; i++) {
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        const size_t shift = 8 * (bytes - 1 - i);
+#else
+        const size_t shift = 8 * i;
+#endif
+
+        raw->data[raw->size++] = (uint8_t)(value >> shift);
+    }
 }
 
 void raw_hello(raw_t *raw)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* TCPStore's protocol by hand, independent of the library. Numbers as in
- * torch's sources, little endian. */
+ * torch's sources, in the host's byte order. */
 #ifndef TESTS_LIB_STORE_RAW_H
 #define TESTS_LIB_STORE_RAW_H
 
@@ -15,6 +15,18 @@
 #include <unistd.h>
 
 #define RAW_MAX (256 << 10)
+
+/* Numbers as parts of string literals; their lowest three bytes, or the lowest
+ * alone, are given, lowest first. */
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define RAW_U32(a, b, c) "\0" c b a
+#define RAW_U64(a, b, c) "\0\0\0\0\0" c b a
+#else
+#define RAW_U32(a, b, c) a b c "\0"
+#define RAW_U64(a, b, c) a b c "\0\0\0\0\0"
+#endif
+#define RAW_LENGTH(low) RAW_U32(low, "\0", "\0") /* in files */
+#define RAW_SIZE(low) RAW_U64(low, "\0", "\0") /* in requests */
 
 /* Bytes to send. */
 typedef struct {

@@ -171,6 +171,9 @@ static void test_segments(int port)
     }
 }
 
+/* A text of one byte. */
+#define TEXT(byte) RAW_SIZE("\1") byte
+
 /* Requests after which the server closes the connection. */
 static void test_malformed(int port)
 {
@@ -180,17 +183,17 @@ static void test_malformed(int port)
     } rows[] = {
         {"an unknown command", BYTES("\x13")},
         {"command 255", BYTES("\xff")},
-        {"a key of 8 KiB and 1", BYTES("\3\1\40\0\0\0\0\0\0")},
+        {"a key of 8 KiB and 1", BYTES("\3" RAW_U64("\1", "\40", "\0"))},
         {"a value of 8 MiB and 1",
-         BYTES("\1\1\0\0\0\0\0\0\0k\1\0\200\0\0\0\0\0")},
+         BYTES("\1" RAW_SIZE("\1") "k" RAW_U64("\1", "\0", "\200"))},
         {"a length of 2^64 - 1", BYTES("\3\377\377\377\377\377\377\377\377")},
-        {"128 Ki keys and 1", BYTES("\5\1\0\2\0\0\0\0\0")},
+        {"128 Ki keys and 1", BYTES("\5" RAW_U64("\1", "\0", "\2"))},
         {"-1 keys", BYTES("\13\377\377\377\377\377\377\377\377")},
         {"a second, wrong magic", BYTES("\0\1\2\3\4")},
-        {"add to text", BYTES("\1\1\0\0\0\0\0\0\0t\1\0\0\0\0\0\0\0x"
-                              "\4\1\0\0\0\0\0\0\0t\1\0\0\0\0\0\0\0")},
-        {"two waits at a time", BYTES("\6\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0A"
-                                      "\6\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0B")},
+        {"add to text",
+         BYTES("\1" TEXT("t") TEXT("x") "\4" TEXT("t") RAW_SIZE("\1"))},
+        {"two waits at a time",
+         BYTES("\6" RAW_SIZE("\1") TEXT("A") "\6" RAW_SIZE("\1") TEXT("B"))},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
