@@ -12,7 +12,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define VISIBLE __attribute__((visibility("default"))) INJECT_UNWATCHED
@@ -110,9 +109,8 @@ VISIBLE int posix_memalign(void **ret, size_t alignment, size_t size)
 VISIBLE __attribute__((weak)) void *mmap(void *at, size_t size, int access,
                                          int flags, int fd, off_t offset)
 {
-    return fails()
-               ? MAP_FAILED
-               : (void *)syscall(SYS_mmap, at, size, access, flags, fd, offset);
+    return fails() ? MAP_FAILED
+                   : inject_map(at, size, access, flags, fd, offset);
 }
 
 void inject_memory_prepare(void)

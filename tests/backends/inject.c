@@ -21,7 +21,6 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define VISIBLE __attribute__((visibility("default"))) INJECT_UNWATCHED
@@ -213,7 +212,7 @@ VISIBLE void *mmap(void *at, size_t size, int access, int flags, int fd,
 {
     if (fd >= 0 && fails(INJECT_MMAP))
         return MAP_FAILED;
-    return (void *)syscall(SYS_mmap, at, size, access, flags, fd, offset);
+    return inject_map(at, size, access, flags, fd, offset);
 }
 
 VISIBLE int pthread_create(pthread_t *ret_thread, const pthread_attr_t *attr,

@@ -5,6 +5,9 @@
 #define TESTS_BACKENDS_INJECT_H
 
 #include <stddef.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 /* Marks a function that a sanitizer calls before it is initialised. */
 #define INJECT_UNWATCHED                                                       \
@@ -61,5 +64,21 @@ int inject_error(inject_call_t call);
 /* Defined by the program: returns how much of a transfer of size bytes is
  * made. */
 size_t inject_part(size_t size);
+
+/* mmap() by the system call alone. That of s390x takes its arguments as an
+ * array. */
+static inline void *inject_map(void *at, size_t size, int access, int flags,
+                               int fd, off_t offset)
+{
+#if defined(__s390x__)
+    const unsigned long args[] = {(unsigned long)at,     size,
+                                  (unsigned long)access, (unsigned long)flags,
+                                  (unsigned long)fd,     (unsigned long)offset};
+
+    return (void *)syscall(SYS_mmap, args);
+#else
+    return (void *)syscall(SYS_mmap, at, size, access, flags, fd, offset);
+#endif
+}
 
 #endif
