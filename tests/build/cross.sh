@@ -1,0 +1,110 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Builds the libraries, modules and unit tests for the host that CROSS names, and runs the
+# unit tests, and the conformance suite of shm and tcp with 2 and 3 ranks, under qemu-user.
+# `make check-cross` runs it; it takes some twenty minutes. It finds what does not compile
+# there, or computes otherwise, on s390x-linux-gnu by the byte order. It does not find a
+# barrier that is missing: the emulator keeps the order of memory accesses that the host
+# has.
+#
+# CROSS_ROOT is a folder into which Debian's packages of that architecture were unpacked
+# (dpkg -x): libc6, libgcc-s1, libglib2.0-0, libglib2.0-dev, libpcre2-8-0 and
+# libpcre2-dev. If it is not set, they must be installed (libglib2.0-dev:arm64).
+
+. "$abs_top_srcdir/tests/backends/conform.sh"
+
+host=${CROSS:-aarch64-linux-gnu}
+root=${CROSS_ROOT-}
+build=$scratch/build
+command -v "$host-gcc" >/dev/null || skip_all "no $host-gcc"
+emulator=$(command -v "qemu-${host%%-*}-static" || command -v "qemu-${host%%-*}") ||
+    skip_all "no qemu-${host%%-*}"
+export PKG_CONFIG_LIBDIR="$root/usr/lib/$host/pkgconfig:$root/usr/share/pkgconfig"
+export PKG_CONFIG_SYSROOT_DIR="$root"
+export QEMU_LD_PREFIX="${root:-/}"
+pkg-config --exists glib-2.0 2>/dev/null ||
+    skip_all "no GLib for $host below '$root/', see CROSS_ROOT"
+# The C library is a program, which prints its version.
+"$emulator" "$root/lib/$host/libc.so.6" >/dev/null 2>&1 ||
+    skip_all "no C library for $host below '$root/', see CROSS_ROOT"
+
+# step NAME COMMAND...
+step()
+{
+    name=$1
+    shift
+    "$@" >"$scratch/log" 2>&1 </dev/null
+    result $? "$name" || { tail -n 40 "$scratch/log" | sed 's/^/# /'; return 1; }
+}
+
+configure()
+(
+    mkdir "$build" && cd "$build" &&
+        "$abs_top_srcdir/configure" -q --host="$host" --disable-tools --without-mpi \
+            --without-ibverbs --without-cuda --enable-werror CC="$host-gcc" \
+            LDFLAGS="-Wl,-rpath-link,$root/usr/lib/$host:$root/lib/$host"
+)
+
+# The unit tests that are always built and need no hwloc, and the modules for tests.
+targets()
+{
+    cat "$abs_top_srcdir/tests/Makemodule.am" "$abs_top_srcdir/tests/fuzz/Makemodule.am" |
+        awk '/^if / { optional = 1 }
+            /^endif/ { optional = 0 }
+            optional { next }
+            /^check_LTLIBRARIES \+= / { print $3 }
+            /^check_PROGRAMS \+= / { program = $3 }
+            /HWLOC|libtopology|libplacement/ { hwloc[program] = 1 }
+            /^check_PROGRAMS \+= / { programs[program] = 1 }
+            END { for (program in programs) if (!(program in hwloc)) print program }' |
+        sort
+}
+
+units()
+{
+    targets | grep -E '^tests/(lib|env|compression|profiler|fuzz|backends/(shm|net))/.*\.t$'
+}
+
+# Prints why a program cannot be run here, if so.
+reason()
+{
+    case $host:$1 in
+    *:tests/env/bind.t) echo 'needs hwloc' ;;
+    *:tests/lib/base/cpu.t) echo "qemu shows the other processor's /proc/cpuinfo" ;;
+    *:tests/lib/base/kernel.t) echo "qemu's /proc/self/stat has no state" ;;
+    *:tests/lib/recorder/recorder.t) echo 'qemu does not block SIGXFSZ' ;;
+    *:tests/lib/work/helper.t | *:tests/lib/work/watchdog.t)
+        echo 'qemu asserts if a child of threads starts one' ;;
+    *:tests/backends/net/faults.t | *:tests/backends/net/lazy.t)
+        echo 'its deadlines are too short for an emulator' ;;
+    s390x*:tests/lib/base/socket-table.t | s390x*:tests/lib/store/secret.t)
+        echo 'qemu shows /proc/net/tcp in the other byte order' ;;
+    esac
+}
+
+step 'configure' configure || { tap_done; exit; }
+# Split on purpose
+# shellcheck disable=SC2046
+step 'make' make -C "$build" -j2 all tests/backends/conformance $(units) \
+    $(targets | grep '\.la$') || { tap_done; exit; }
+
+export abs_top_builddir="$build" DSCOMM_BACKEND_PATH="$build/backends/.libs"
+for program in $(units); do
+    why=$(reason "$program")
+    [ -z "$why" ] || { skip "$program" "$why"; continue; }
+    step "$program" timeout -k 10 900 "$build/libtool" --mode=execute "$emulator" \
+        "$build/$program"
+done
+
+# The launcher is this machine's: it makes the guard by a call that qemu does not know.
+cat >"$scratch/conformance" <<EOF
+#!/bin/sh
+exec '$build/libtool' --mode=execute '$emulator' '$build/tests/backends/conformance' "\$@"
+EOF
+chmod +x "$scratch/conformance"
+conformance=$scratch/conformance
+for backend in shm tcp; do
+    conform $backend 2
+    conform $backend 3
+done
+tap_done
