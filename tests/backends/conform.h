@@ -75,6 +75,9 @@ static inline int prev_rank(void)
     return (my.rank + my.ranks - 1) % my.ranks;
 }
 
+/* An element of up to 8 bytes as bits, in the host's byte order. */
+void pattern_bits_put(void *dest, size_t element, uint64_t bits);
+uint64_t pattern_bits_get(const void *from, size_t element);
 /* Bytes of elements first ... first + count - 1 of a stream of random bytes. */
 void pattern_bytes(void *dest, size_t element, uint64_t stream, size_t first,
                    size_t count);

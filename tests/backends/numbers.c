@@ -28,10 +28,7 @@ static const struct {
 
 static uint64_t bits_of(dscomm_dtype_t dtype, const void *value)
 {
-    uint64_t bits = 0;
-
-    memcpy(&bits, value, dscomm_dtype_size(dtype));
-    return bits;
+    return pattern_bits_get(value, dscomm_dtype_size(dtype));
 }
 
 static int is_nan_bits(size_t f, uint64_t bits)
@@ -45,18 +42,25 @@ static int is_nan_bits(size_t f, uint64_t bits)
 static uint64_t reduce_one(size_t f, dscomm_op_t op, int who, uint64_t mine,
                            uint64_t other)
 {
-    uint64_t in = my.rank == who ? mine : other, out = 0;
+    uint64_t in = 0, out = 0;
 
+    pattern_bits_put(&in, dscomm_dtype_size(floats[f]),
+                     my.rank == who ? mine : other);
     CHECK_OK(dscomm_all_reduce(my.group, &in, &out, 1, floats[f], op, NULL));
     return bits_of(floats[f], &out);
 }
 
+static uint64_t code_of(size_t f, double number)
+{
+    uint64_t value = 0;
+
+    pattern_put(floats[f], &value, 0, number);
+    return bits_of(floats[f], &value);
+}
+
 static uint64_t one(size_t f)
 {
-    uint64_t bits = 0;
-
-    pattern_put(floats[f], &bits, 0, 1.0);
-    return bits_of(floats[f], &bits);
+    return code_of(f, 1);
 }
 
 static void test_nan(void)
@@ -107,11 +111,11 @@ static void test_overflow(void)
     static const double largest[] = {65504, 0, 0, 0, 448, 57344};
 
     for (size_t f = 0; f < CONFORM_LENGTH(floats); f++) {
-        uint64_t value = 0, got;
+        uint64_t value, got;
 
         if (largest[f] == 0 || my.ranks == 1)
             continue;
-        pattern_put(floats[f], &value, 0, largest[f]);
+        value = code_of(f, largest[f]);
         got = reduce_one(f, DSCOMM_SUM, 0, value, value);
         check(floats[f] == DSCOMM_FLOAT8_E4M3
                   ? is_nan_bits(f, got) || got == value
@@ -152,17 +156,14 @@ static void test_rounded_once(void)
     static const double start[] = {2048, 256, 0, 0, 16, 8};
 
     for (size_t f = 0; f < CONFORM_LENGTH(floats); f++) {
-        uint64_t first = 0, want = 0, got;
+        uint64_t got;
 
         if (start[f] == 0)
             continue;
-        pattern_put(floats[f], &first, 0, start[f]);
-        pattern_put(floats[f], &want, 0, start[f] + my.ranks - 1);
-        got = reduce_one(f, DSCOMM_SUM, 0, first, one(f));
-        check(got == want, "%s: %g and %d ones give %g, want %g",
-              dscomm_dtype_name(floats[f]), start[f], my.ranks - 1,
-              pattern_get(floats[f], &got, 0),
-              pattern_get(floats[f], &want, 0));
+        got = reduce_one(f, DSCOMM_SUM, 0, code_of(f, start[f]), one(f));
+        check(got == code_of(f, start[f] + my.ranks - 1),
+              "%s: %g and %d ones give 0x%llx", dscomm_dtype_name(floats[f]),
+              start[f], my.ranks - 1, (unsigned long long)got);
     }
 }
 

@@ -19,6 +19,30 @@ uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
+/* Returns where in bits the lowest element bytes begin. */
+static size_t low_bytes(size_t element)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    return sizeof(uint64_t) - element;
+#else
+    (void)element;
+    return 0;
+#endif
+}
+
+void pattern_bits_put(void *dest, size_t element, uint64_t bits)
+{
+    memcpy(dest, (const char *)&bits + low_bytes(element), element);
+}
+
+uint64_t pattern_bits_get(const void *from, size_t element)
+{
+    uint64_t bits = 0;
+
+    memcpy((char *)&bits + low_bytes(element), from, element);
+    return bits;
+}
+
 void pattern_bytes(void *dest, size_t element, uint64_t stream, size_t first,
                    size_t count)
 {
@@ -100,7 +124,7 @@ void pattern_put(dscomm_dtype_t dtype, void *array, size_t index, double value)
     } else {
         bits = pattern_is_float(dtype) ? encode(format_of(dtype), value)
                                        : (uint64_t)(int64_t)value;
-        memcpy(out, &bits, element);
+        pattern_bits_put(out, element, bits);
     }
 }
 
@@ -110,7 +134,6 @@ double pattern_get(dscomm_dtype_t dtype, const void *array, size_t index)
     const unsigned char *in = (const unsigned char *)array + index * element;
     double value;
     float single;
-    uint32_t bits = 0;
 
     if (dtype == DSCOMM_FLOAT64) {
         memcpy(&value, in, sizeof value);
@@ -120,8 +143,7 @@ double pattern_get(dscomm_dtype_t dtype, const void *array, size_t index)
         memcpy(&single, in, sizeof single);
         return single;
     }
-    memcpy(&bits, in, element);
-    return decode(format_of(dtype), bits);
+    return decode(format_of(dtype), (uint32_t)pattern_bits_get(in, element));
 }
 
 double pattern_factor(int rank)
@@ -302,7 +324,7 @@ void pattern_input(const pattern_t *p, int rank, size_t first, size_t count,
         }
         bits = p->dtype == DSCOMM_BOOL ? bool_input(p, rank, first + i)
                                        : integer_input(p, rank, first + i);
-        memcpy((char *)dest + i * element, &bits, element);
+        pattern_bits_put((char *)dest + i * element, element, bits);
     }
 }
 
@@ -318,6 +340,6 @@ void pattern_result(const pattern_t *p, size_t first, size_t count, void *dest)
             continue;
         }
         bits = integer_result(p, first + i);
-        memcpy((char *)dest + i * element, &bits, element);
+        pattern_bits_put((char *)dest + i * element, element, bits);
     }
 }
