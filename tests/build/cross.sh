@@ -75,7 +75,7 @@ reason()
     *:tests/lib/recorder/recorder.t) echo 'qemu does not block SIGXFSZ' ;;
     *:tests/lib/work/helper.t | *:tests/lib/work/watchdog.t)
         echo 'qemu asserts if a child of threads starts one' ;;
-    *:tests/backends/net/faults.t | *:tests/backends/net/lazy.t)
+    *:tests/backends/net/faults.t | *:tests/backends/net/flood.t | *:tests/backends/net/lazy.t)
         echo 'its deadlines are too short for an emulator' ;;
     s390x*:tests/lib/base/socket-table.t | s390x*:tests/lib/store/secret.t)
         echo 'qemu shows /proc/net/tcp in the other byte order' ;;
