@@ -18,8 +18,9 @@ static topo_pairs_t *pairs_new(void)
 
     for (guint i = 0; i < ENDS * ENDS; i++) {
         const guint from = i / ENDS, to = i % ENDS;
-        const topo_path_t near = {"NV4", 1, "so many NVLinks", 0};
-        const topo_path_t far = {"SYS", 6, "the link between NUMA nodes", 0};
+        const topo_path_t near = {"NV4", 1, "so many NVLinks", 0, false};
+        const topo_path_t far = {"SYS", 6, "the link between NUMA nodes", 0,
+                                 false};
 
         pairs->pairs[i].path = from / 2 == to / 2 ? near : far;
         pairs->pairs[i].times[TOPO_ALONE] = from / 2 == to / 2 ? 4.5e3 : 53e3;
@@ -99,6 +100,32 @@ static void test_faster(void)
     topo_pairs_free(pairs);
 }
 
+/* Between hosts, the network may be the cause. */
+static void test_network(void)
+{
+    static const char *const sentences[] = {
+        "d1 -> d2 takes 2 times as long as most over HOST: not expected from "
+        "the path; look",
+        "d1 -> d2 takes 2 times as long as most over NET: not expected from "
+        "the path; look, and what else uses their network"};
+    topo_pairs_t *pairs = pairs_new();
+
+    for (int other = 0; other < 2; other++) {
+        topo_explanation_t *explanation;
+
+        for (guint i = 0; i < ENDS * ENDS; i++)
+            pairs->pairs[i].path =
+                topo_near_path(other ? TOPO_NEAR_NETWORK : TOPO_NEAR_HOST);
+        for (guint i = 0; i < ENDS * ENDS; i++)
+            pairs->pairs[i].times[TOPO_ALONE] = i == 6 ? 106e3 : 53e3;
+        explanation = topo_explain(pairs);
+        is_str(g_array_index(explanation->outliers, topo_outlier_t, 0).sentence,
+               sentences[other], "a slow pair, of one host and of two");
+        topo_explanation_free(explanation);
+    }
+    topo_pairs_free(pairs);
+}
+
 /* 32 rates and latencies, of which one rate and two latencies spread. */
 static void test_warning(void)
 {
@@ -120,6 +147,11 @@ static void test_warning(void)
            "3 of 32 figures spread by more than 10%: the machine is noisy; end "
            "what else runs, or give more --iters",
            "noise in rates and latencies");
+    g_free(warning);
+    pairs->crowd = g_strdup("4 ranks share 2 processors");
+    warning = topo_pairs_warning(pairs);
+    is_str(warning, "4 ranks share 2 processors",
+           "ranks that wait for their turn, and no noise");
     g_free(warning);
     topo_pairs_free(pairs);
 }
@@ -182,6 +214,7 @@ int main(void)
     test_expected();
     test_not_expected();
     test_faster();
+    test_network();
     test_warning();
     test_times();
     test_near();

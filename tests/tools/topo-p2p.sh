@@ -150,6 +150,11 @@ END
         result $? "$ranks ranks, $backend: all pairs"
     done
 done
+out=$(taskset -c "${cores%%[,-]*}" "$program" topo --p2p --ranks -n 2 --elements 1000 --iters 2 \
+    --backend shm 2>"$scratch/err")
+is "$(echo "$out" | grep '^Warning: ')" \
+    "Warning: 2 ranks share 1 processor of $(uname -n) and wait for their turn" \
+    'ranks that share a processor: their times are not noise'
 dscomm topo --p2p --ranks -n 2 --elements 1000 --output "$scratch/heat.svg" \
     --trace "$scratch/ranks.trace"
 case $err in

@@ -561,11 +561,9 @@ static void warn_of_sharing(const perf_run_t *run)
     int locals = run->everyone[0].locals;
 
     if (perf_shares_processors(run))
-        warn(run,
-             "%d ranks share %d processor%s of %s and wait for their "
-             "turn",
-             locals, processors, processors == 1 ? "" : "s",
-             run->everyone[0].host);
+        g_ptr_array_add(
+            run->report->warnings,
+            tool_crowd_text(locals, processors, run->everyone[0].host));
 }
 
 static void warn_of_option(const perf_run_t *run, const char *name, bool now)

@@ -457,14 +457,16 @@ static topo_path_t pair_path(const state_t *s, guint from, guint to)
 {
     const topo_node_t *a = is_host(s, from) ? NULL : s->gpus[from].node;
     const topo_node_t *b = is_host(s, to) ? NULL : s->gpus[to].node;
-    topo_path_t path = {"?", TOPO_LINKS * 100, "a path that is not known", 0};
+    topo_path_t path = {"?", TOPO_LINKS * 100, "a path that is not known", 0,
+                        false};
     topo_link_t link = {TOPO_SELF, 0};
     char *word;
 
     if (from != to && (is_host(s, from) || is_host(s, to)))
         return (topo_path_t){"HOST", TOPO_PHB * 100 + 50,
                              "the link between the host's memory and a device",
-                             a || b ? topo_path_limit(a ? a : b, NULL) : 0};
+                             a || b ? topo_path_limit(a ? a : b, NULL) : 0,
+                             false};
     if (from != to && (!a || !b))
         return path;
     if (from != to)

@@ -156,10 +156,11 @@ static char *outlier_sentence(const topo_pairs_t *pairs,
             1 / outlier->ratio, class->path->word);
     return g_strdup_printf(
         "%s -> %s takes %.3g times as long as %s over %s: not expected from "
-        "the path; %s",
+        "the path; %s%s",
         pairs->names[outlier->from], pairs->names[outlier->to], outlier->ratio,
         class->count < CLASS_LEAST ? "the other pair" : "most",
-        class->path->word, pairs->hint);
+        class->path->word, pairs->hint,
+        class->path->network ? ", and what else uses their network" : "");
 }
 
 static void outliers_find(const topo_pairs_t *pairs, const topo_class_t *class,

@@ -55,7 +55,9 @@ topo_near_t topo_near(const dscomm_topology_t *topology, hwloc_const_bitmap_t a,
 
 topo_path_t topo_near_path(topo_near_t near)
 {
-    topo_path_t path = {"", (int)near, nears[near].meaning, 0};
+    topo_path_t path = {.distance = (int)near,
+                        .meaning = nears[near].meaning,
+                        .network = near == TOPO_NEAR_NETWORK};
 
     g_strlcpy(path.word, nears[near].word, sizeof path.word);
     return path;

@@ -47,6 +47,7 @@ void topo_pairs_free(topo_pairs_t *pairs)
     g_free(pairs->how);
     g_free(pairs->host);
     g_free(pairs->time);
+    g_free(pairs->crowd);
     g_strfreev(pairs->names);
     g_free(pairs->pairs);
     g_array_unref(pairs->slices);
@@ -84,6 +85,8 @@ char *topo_pairs_warning(const topo_pairs_t *pairs)
 {
     guint figures = 0, noisy = 0;
 
+    if (pairs->crowd)
+        return g_strdup(pairs->crowd);
     for (guint i = 0; i < pairs->count * pairs->count; i++) {
         const topo_pair_t *pair = &pairs->pairs[i];
 

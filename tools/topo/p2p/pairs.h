@@ -29,6 +29,7 @@ typedef struct {
     int distance; /* orders words, nearest first */
     const char *meaning; /* static */
     double limit; /* bytes a second that the path allows; 0: unknown */
+    bool network; /* it leads to another host */
 } topo_path_t;
 
 typedef struct {
@@ -51,6 +52,7 @@ typedef struct {
     char *how; /* the measured copy, in a sentence */
     char *host, *time; /* where and when it was measured; UTC */
     const char *hint; /* where to look if a pair is slow; static */
+    char *crowd; /* the warning that ends share processors; NULL: they do not */
     topo_copies_t copies;
     guint count;
     char **names; /* of ends; NULL at the end */
@@ -70,7 +72,8 @@ gsize topo_copies_bytes(const topo_copies_t *copies);
 /* 10^9 bytes a second, of both directions for TOPO_BOTH; 0: not measured. */
 double topo_pair_rate(const topo_pairs_t *pairs, guint from, guint to,
                       topo_mode_t mode);
-/* Returns a sentence if figures spread widely, else NULL; g_free(). */
+/* Returns a sentence if ends share processors, or figures spread widely, else
+ * NULL; g_free(). */
 char *topo_pairs_warning(const topo_pairs_t *pairs);
 /* Whether one pair was measured in this mode. */
 bool topo_pairs_have(const topo_pairs_t *pairs, topo_mode_t mode);

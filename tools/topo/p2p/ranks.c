@@ -7,6 +7,7 @@
 #include "tools/topo/p2p/ranks.h"
 
 #include "tools/common/memory.h"
+#include "tools/common/tool.h"
 #include "tools/topo/p2p/near.h"
 
 #include <limits.h>
@@ -25,7 +26,8 @@ enum { TAG_READY = 1 << 20, TAG_DONE, TAG_TRIP, TAG_SLICES };
 /* The place of a rank, as the others learn it. */
 typedef struct {
     char host[64];
-    char processors[256]; /* if they are in one core, else "" */
+    char processors[256]; /* "": not known */
+    bool has_core; /* they are in one core */
     double now; /* by its clock */
 } place_t;
 
@@ -51,6 +53,7 @@ typedef struct {
     figure_t *figures; /* ranks * ranks; this rank writes its own row */
     GArray *slices; /* topo_slice_t of this rank */
     double begun;
+    char *crowd; /* see topo_pairs_t */
     gint64 wrong;
 } state_t;
 
@@ -250,7 +253,7 @@ static topo_near_t place_near(const state_t *s, const place_t *own,
 
     if (strcmp(own->host, other->host) != 0)
         return TOPO_NEAR_NETWORK;
-    if (!s->topology || !*own->processors || !*other->processors)
+    if (!s->topology || !own->has_core || !other->has_core)
         return TOPO_NEAR_HOST;
     a = hwloc_bitmap_alloc();
     b = hwloc_bitmap_alloc();
@@ -262,24 +265,51 @@ static topo_near_t place_near(const state_t *s, const place_t *own,
     return near == TOPO_NEAR_SELF ? TOPO_NEAR_SMT : near;
 }
 
-/* Notes the processors of this rank, if they are in one core. They may have
- * changed since the topology was read. */
+/* Notes the processors of this rank. They may have changed since the topology
+ * was read. */
 static void place_processors(const dscomm_topology_t *topology, place_t *own)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
 
-    if (hwloc_get_cpubind(topology->hwloc, set, HWLOC_CPUBIND_THREAD) == 0 &&
-        dscomm_priv_topology_count_cores(topology, set) == 1)
-        hwloc_bitmap_list_snprintf(own->processors, sizeof own->processors,
-                                   set);
+    if (hwloc_get_cpubind(topology->hwloc, set, HWLOC_CPUBIND_THREAD) == 0) {
+        own->has_core = dscomm_priv_topology_count_cores(topology, set) == 1;
+        if (hwloc_bitmap_list_snprintf(own->processors, sizeof own->processors,
+                                       set) >= (int)sizeof own->processors)
+            *own->processors = '\0';
+    }
     hwloc_bitmap_free(set);
+}
+
+/* Returns the warning that ranks of rank 0's host share processors; NULL: they
+ * do not, or it is not known; g_free(). */
+static char *places_crowd(const place_t *all, guint ranks)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc(), every = hwloc_bitmap_alloc();
+    int locals = 0, processors;
+
+    for (guint i = 0; i < ranks; i++) {
+        if (strcmp(all[i].host, all[0].host) != 0)
+            continue;
+        locals++;
+        if (*all[i].processors)
+            hwloc_bitmap_list_sscanf(set, all[i].processors);
+        else
+            hwloc_bitmap_fill(set);
+        hwloc_bitmap_or(every, every, set);
+    }
+    processors = hwloc_bitmap_weight(every); /* -1: infinitely many */
+    hwloc_bitmap_free(every);
+    hwloc_bitmap_free(set);
+    return processors > 0 && locals > processors
+               ? tool_crowd_text(locals, processors, all[0].host)
+               : NULL;
 }
 
 /* Fills the nearness of this rank's row, counts the ranks of its host, and has
  * all of rank 0's host count time from the same moment. */
 static dscomm_status_t places_share(state_t *s, guint *ret_locals)
 {
-    place_t own = {"", "", topo_now()}, *all = g_new0(place_t, s->ranks);
+    place_t own = {.now = topo_now()}, *all = g_new0(place_t, s->ranks);
     dscomm_status_t status;
 
     if (gethostname(own.host, sizeof own.host - 1) != 0)
@@ -296,6 +326,8 @@ static dscomm_status_t places_share(state_t *s, guint *ret_locals)
             i == s->rank ? (int)TOPO_NEAR_SELF
                          : (int)place_near(s, &own, &all[i]);
     }
+    if (status >= 0)
+        s->crowd = places_crowd(all, s->ranks);
     g_free(all);
     return status;
 }
@@ -356,10 +388,10 @@ static topo_pairs_t *ranks_pairs(const state_t *s)
 
     for (guint i = 0; i < s->ranks; i++)
         names[i] = g_strdup_printf("rank%u", i);
-    pairs = topo_pairs_new("ranks", how,
-                           "see what else runs on its processors, and what "
-                           "else uses its network",
-                           names, s->copies);
+    pairs =
+        topo_pairs_new("ranks", how, "see what else runs on their processors",
+                       names, s->copies);
+    pairs->crowd = g_strdup(s->crowd);
     g_free(how);
     return pairs;
 }
@@ -439,6 +471,7 @@ dscomm_status_t topo_ranks(dscomm_group_t *group,
     s.slices = g_array_new(FALSE, FALSE, sizeof(topo_slice_t));
     status = ranks_run(&s, ret_outcome, ret_pairs);
     g_array_unref(s.slices);
+    g_free(s.crowd);
     g_free(s.sends.list);
     g_free(s.receives.list);
     g_free(s.figures);
