@@ -71,9 +71,12 @@ END
 dscomm topo --input "$scratch/switched.xml"
 like "$out" '^GPU0   X      NV10   PHB    0     32-47$' 'NVLinks to switches connect all'
 like "$out" '^NV#   so many NVLinks$' 'which is explained'
+like "$out" '^GPU1   0000:0f:00.0$' 'a device of which no more is told'
 dscomm topo --input "$scratch/switched.xml" --format nccl
 is "$(echo "$out" | grep -o 'link_[a-z]*="[^"]*"' | tr '\n' ' ')" \
     'link_speed="16.0 GT/s PCIe" link_width="16" ' "NCCL: a link's speed is kept"
+like "$out" ' <gpu dev="0" sm="80" rank="0" gdr="1">' 'NCCL: GPUDirect RDMA that is told is kept'
+is "$(grep -c gdr "$scratch/nccl.xml")" 0 'NCCL: finds GPUDirect RDMA itself where it is not told'
 is "$(grep -c link_speed "$scratch/nccl.xml")" 0 \
     'NCCL: no speed from hwloc, whose XML has what the link ran at, not what it can'
 
@@ -108,6 +111,10 @@ dscomm topo --input "$machine" --format dot
 is "$(echo "$out" | sed -n '1p;$p' | tr '\n' ' ')" 'graph topology { } ' 'Graphviz'
 is "$(echo "$out" | grep -c ' -- ')" "$(($(echo "$out" | grep -c 'label=') - 1))" \
     'Graphviz: a tree has a line less than nodes'
+bare=$scratch/bare.xml
+printf '<system version="1"><cpu numaid="0" affinity="3"/></system>' >"$bare"
+dscomm topo --input "$bare"
+like "$out" '^There are no GPUs or NICs on PCI\.$' 'no devices'
 dscomm topo --input "$machine" --output "$scratch/matrix.svg"
 case $err in
 *'built without cairo'*) skip 'pictures' 'this build has no cairo' ;;
@@ -116,6 +123,10 @@ case $err in
     python3 -c 'import sys, xml.dom.minidom as m
 m.parse(sys.argv[1])' "$scratch/matrix.svg"
     result $? 'a picture: SVG is XML'
+    # Margins 20 + 20 + 20, 56 of titles and no cells, one line of 18
+    "$program" topo --input "$bare" --output "$scratch/bare.svg"
+    like "$(cat "$scratch/bare.svg")" '<svg .* height="134(pt)?"' \
+        'a picture: it says that there are no devices'
     dscomm topo --input "$machine" --output "$scratch/matrix.png"
     is "$(head -c 4 "$scratch/matrix.png" | tail -c 3)" PNG 'a picture: PNG'
     ;;
@@ -174,6 +185,7 @@ done <<'END'
 2 --output_x.gif:_a_picture's_name_ends_in_.svg_or_.png --output x.gif
 2 --output_.*x.jpeg:_a_picture's_name_ends_in_.svg_or_.png --output "$scratch/x.jpeg"
 2 options_of_copies_need_--p2p --tensors 3
+2 --json_and_--format_dot_exclude_each_other --json -f dot
 2 unexpected_argument_'all' all
 1 No_such_file --input /no/such/file
 1 is_no_XML --input "$scratch/zeros"

@@ -7,6 +7,8 @@
 #include "tools/common/json.h"
 #include "tools/common/tool.h"
 
+#define ADDRESS 13 /* characters of the column */
+
 static const topo_node_t *device_at(const topo_tree_t *tree, guint index)
 {
     return g_ptr_array_index(tree->devices, index);
@@ -30,14 +32,16 @@ static void append_devices(const topo_tree_t *tree, GString *text)
 {
     for (guint i = 0; i < tree->devices->len; i++) {
         const topo_node_t *device = device_at(tree, i);
+        const double limit = topo_path_limit(device, NULL);
         char *name = tool_printable(device->name ? device->name : "");
 
-        g_string_append_printf(text, "%-6s %-13s%s%s", device->label,
+        g_string_append_printf(text, "%-6s %-*s%s%s", device->label,
+                               *name || limit > 0 ? ADDRESS : 0,
                                device->address ? device->address : "-",
                                *name ? " " : "", name);
-        if (topo_path_limit(device, NULL) > 0)
+        if (limit > 0)
             g_string_append_printf(text, "%s PCI %.3g GB/s", *name ? "," : "",
-                                   topo_path_limit(device, NULL) / 1e9);
+                                   limit / 1e9);
         g_string_append_c(text, '\n');
         g_free(name);
     }
@@ -127,7 +131,7 @@ void topo_text(const topo_tree_t *tree, GString *text)
     if (tree->devices->len)
         append_matrix(tree, text);
     else
-        g_string_append_printf(text, "There are no GPUs or NICs on PCI.\n");
+        g_string_append(text, TOPO_NO_DEVICES "\n");
 }
 
 static void add_device(JsonBuilder *builder, const topo_tree_t *tree,

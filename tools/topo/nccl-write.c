@@ -55,8 +55,7 @@ static void append_gpu(const topo_node_t *gpu, int indent, GString *text)
     if (gpu->nccl_inside)
         g_string_append(text, gpu->nccl_inside);
     else
-        g_string_append_printf(text, " dev=\"%s\" rank=\"%s\" gdr=\"1\"",
-                               number, number);
+        g_string_append_printf(text, " dev=\"%s\" rank=\"%s\"", number, number);
     g_string_append(text, ">\n");
     for (guint i = 0; i < gpu->nvlinks->len; i++) {
         const topo_nvlink_t *link =

@@ -119,6 +119,8 @@ char *topo_picture(const topo_tree_t *tree, const char *path)
     }
     g_ptr_array_add(grids, grid);
     add_meanings(lines, seen);
+    if (!count)
+        g_ptr_array_add(lines, g_strdup(TOPO_NO_DEVICES));
     problem = topo_grids_save(path, grids, lines);
     g_ptr_array_unref(grids);
     g_ptr_array_unref(lines);

@@ -141,6 +141,10 @@ static int topo_run(options_t *options, char **words)
 
     if (problem)
         return tool_fail(TOOL_USAGE, options->command, "%s", problem);
+    if (options->json && options->format && strcmp(options->format, "json"))
+        return tool_fail(TOOL_USAGE, options->command,
+                         "--json and --format %s exclude each other",
+                         options->format);
     if (options->json && !options->format)
         options->format = g_strdup("json");
     if (!g_strcmp0(options->output, "-"))

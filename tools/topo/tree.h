@@ -18,6 +18,7 @@ typedef enum {
 
 /* Lanes of a PCI link. The system gives larger numbers if it knows none. */
 #define TOPO_LANES_MOST 32
+#define TOPO_NO_DEVICES "There are no GPUs or NICs on PCI."
 #define TOPO_NVSWITCH 0x068000u /* PCI class of a switch of NVLinks */
 
 /* NVLinks from one GPU to one target. */
