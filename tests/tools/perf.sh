@@ -157,9 +157,15 @@ if "$program" perf -n 1 all_reduce -b 8 -e 8 -i 1 --plot "$scratch/x.png" \
     is "$status $(grep -c '<svg' "$scratch/x.svg")" '0 1' 'a picture as SVG'
     perf -n 2 all_reduce -b 8 -e 8 -t 0.0005 --plot "$scratch/x.gif"
     like "$err" '^dscomm perf: --plot .*x.gif: pictures are PNG or SVG' 'no other format'
-    is "$status $(grep -c . "$scratch/err")" '1 1' 'which is said once, before anything else'
+    is "$status $(grep -c . "$scratch/err")" '2 1' 'which is said once, before anything else'
     perf -n 2 all_reduce -b 8 -e 8 -t 0.0005 --plot /no/such/folder/x.png
     like "$err" '^dscomm perf: --plot /no/such/folder/x.png: ' 'a folder that is not there'
+    # 96 + 380 + 62, and 20 for the only line of the legend and for each warning
+    taskset -c "$(taskset -cp $$ | sed 's/.*: //; s/[,-].*//')" "$program" perf -n 2 all_reduce \
+        -b 8 -e 8 -t 0.0005 --plot "$scratch/crowd.svg" >"$scratch/out"
+    is "$(sed -n 's/^<svg .* height="\([0-9]*\).*/\1/p' "$scratch/crowd.svg")" \
+        $((558 + 20 * $(grep -c '^# Warning: ' "$scratch/out"))) 'warnings in a picture'
+    like "$(cat "$scratch/out")" '^# Warning: 2 ranks share 1 processor of ' 'which there are'
     mkfifo "$scratch/pipe.svg"
     cat "$scratch/pipe.svg" >"$scratch/pipe" &
     perf -n 1 all_reduce -b 8 -e 8 -t 0.0005 --plot "$scratch/pipe.svg"

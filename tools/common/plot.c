@@ -49,6 +49,7 @@ typedef struct {
 struct tool_plot {
     char *title, *note;
     GArray *panels, *lines, *samples;
+    GPtrArray *remarks; /* char * */
 };
 
 /* A panel's axes on the canvas. */
@@ -79,6 +80,7 @@ tool_plot_t *tool_plot_new(const char *title, const char *note)
     plot->panels = g_array_new(false, false, sizeof(panel_t));
     plot->lines = g_array_new(false, false, sizeof(line_t));
     plot->samples = g_array_new(false, false, sizeof(sample_t));
+    plot->remarks = g_ptr_array_new_with_free_func(g_free);
     g_array_set_clear_func(plot->panels, panel_clear);
     g_array_set_clear_func(plot->lines, line_clear);
     return plot;
@@ -91,6 +93,7 @@ void tool_plot_free(tool_plot_t *plot)
     g_array_unref(plot->panels);
     g_array_unref(plot->lines);
     g_array_unref(plot->samples);
+    g_ptr_array_unref(plot->remarks);
     g_free(plot);
 }
 
@@ -119,6 +122,11 @@ void tool_plot_add_point(tool_plot_t *plot, guint panel, guint line,
 
     if (bytes > 0 && value > 0 && isfinite(bytes) && isfinite(value))
         g_array_append_val(plot->samples, sample);
+}
+
+void tool_plot_add_remark(tool_plot_t *plot, const char *text)
+{
+    g_ptr_array_add(plot->remarks, g_strdup(text));
 }
 
 char *tool_plot_bytes(double bytes)
@@ -362,8 +370,8 @@ static void draw_legend(tool_canvas_t *canvas, const tool_plot_t *plot,
     }
 }
 
-/* Draws a text at the top, smaller if it is too long. */
-static void draw_head(tool_canvas_t *canvas, double y, tool_font_t font,
+/* Draws a line across the picture, smaller if it is too long. */
+static void draw_text(tool_canvas_t *canvas, double y, tool_font_t font,
                       const char *text)
 {
     const double width = tool_canvas_text_width(canvas, font, text);
@@ -376,8 +384,10 @@ char *tool_plot_save(const tool_plot_t *plot, const char *path)
 {
     const tool_font_t title = {.size = 17, .colour = INK, .bold = true};
     const tool_font_t note = {.size = 12, .colour = GREY};
+    const tool_font_t remark = {.size = 12, .colour = INK};
     const guint columns = key_columns(plot);
     const guint lines = (plot->lines->len + columns - 1) / columns;
+    const double foot = HEAD + BOX + FOOT + MAX(lines, 1) * KEY_LINE;
     tool_canvas_t *canvas;
     char *problem = NULL;
 
@@ -385,14 +395,17 @@ char *tool_plot_save(const tool_plot_t *plot, const char *path)
         return g_strdup_printf("%s: there is nothing to draw: all sizes are 0 "
                                "bytes",
                                path);
-    canvas = tool_canvas_new(
-        path, WIDTH, HEAD + BOX + FOOT + MAX(lines, 1) * KEY_LINE, &problem);
+    canvas = tool_canvas_new(path, WIDTH, foot + plot->remarks->len * KEY_LINE,
+                             &problem);
     if (!canvas)
         return problem;
-    draw_head(canvas, 26, title, plot->title);
-    draw_head(canvas, 50, note, plot->note);
+    draw_text(canvas, 26, title, plot->title);
+    draw_text(canvas, 50, note, plot->note);
     for (guint i = 0; i < plot->panels->len; i++)
         draw_panel(canvas, plot, i);
     draw_legend(canvas, plot, columns, lines);
+    for (guint i = 0; i < plot->remarks->len; i++)
+        draw_text(canvas, foot + i * KEY_LINE, remark,
+                  g_ptr_array_index(plot->remarks, i));
     return tool_canvas_end(canvas, true);
 }

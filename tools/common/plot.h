@@ -27,6 +27,9 @@ guint tool_plot_add_line(tool_plot_t *plot, const char *name, guint colour,
 void tool_plot_add_point(tool_plot_t *plot, guint panel, guint line,
                          double bytes, double value);
 
+/* Adds a line of text below the legend. */
+void tool_plot_add_remark(tool_plot_t *plot, const char *text);
+
 /* Draws the plot in a file, see canvas.h. Returns NULL, or a sentence that
  * begins with path; g_free(). */
 char *tool_plot_save(const tool_plot_t *plot, const char *path);

@@ -178,6 +178,25 @@ static char *note_new(JsonNode *report)
                            time ? time : "?");
 }
 
+/* Adds the warnings of a report, with its number of ranks if there are
+ * several. */
+static void warnings_add(picture_t *p, JsonNode *report)
+{
+    JsonArray *warnings = tool_json_get_array(report, "warnings");
+    const guint count = warnings ? json_array_get_length(warnings) : 0;
+
+    for (guint i = 0; i < count; i++) {
+        const char *warning = json_array_get_string_element(warnings, i);
+        char *text = p->several_ranks
+                         ? g_strdup_printf("Warning, %u ranks: %s",
+                                           ranks_of(report), warning)
+                         : g_strdup_printf("Warning: %s", warning);
+
+        tool_plot_add_remark(p->plot, text);
+        g_free(text);
+    }
+}
+
 static int picture_draw(const char *path, JsonNode *const *reports,
                         size_t count)
 {
@@ -193,6 +212,8 @@ static int picture_draw(const char *path, JsonNode *const *reports,
     tool_plot_add_panel(p.plot, "Time of a call", TOOL_PLOT_TIME);
     tool_plot_add_panel(p.plot, "Bus bandwidth, in GB/s", TOOL_PLOT_RATE);
     for_rows(&p, reports, count, row_add);
+    for (size_t i = 0; i < count; i++)
+        warnings_add(&p, reports[i]);
     problem = tool_plot_save(p.plot, path);
     if (problem)
         tool_fail(0, "perf", "--plot %s", problem);
@@ -242,5 +263,7 @@ int perf_picture_check(const char *path)
     if (problem)
         tool_fail(0, "perf", "--plot %s", problem);
     g_free(problem);
-    return canvas ? TOOL_OK : TOOL_FAILED;
+    if (canvas)
+        return TOOL_OK;
+    return tool_canvas_is_picture(path) ? TOOL_FAILED : TOOL_USAGE;
 }

@@ -188,10 +188,10 @@ static int open_files(const perf_options_t *o, int ranks,
     if (o->against &&
         perf_baseline_load(o->against, ranks, ret_baseline) != TOOL_OK)
         return TOOL_FAILED;
-    if (o->plot && perf_picture_check(o->plot) != TOOL_OK)
-        return TOOL_FAILED;
-    if (!o->save)
-        return TOOL_OK;
+    const int status = o->plot ? perf_picture_check(o->plot) : TOOL_OK;
+
+    if (status != TOOL_OK || !o->save)
+        return status;
     *ret_save = tool_save_new(o->save);
     if (*ret_save)
         return TOOL_OK;
