@@ -72,6 +72,9 @@ like "$out" '^# fastest all_reduce, 7 ranks: .*(ring|pairwise) beyond$' 'without
 perf --model-parameters alpha=1e-3,beta=0 --model-ranks 8 -e 64M
 like "$out" '^# fastest all_reduce, 8 ranks: [a-z_, 0-9KM]*(recursive_doubling|tree)' \
     'without bytes'
+like "$out" '^#   both ways  1000.00 us \+ bytes in no time$' 'no bandwidth is infinite'
+like "$out" '^# each rank, while all do so, reads and writes for reductions in no time, for copies in no time$' \
+    'nor that of memory'
 perf --model-parameters $given --model-ranks 1048576 -e 1K broadcast
 is $status 0 'a million ranks'
 perf --model-parameters $given --model-ranks 4 -b 0 -e 0
@@ -85,6 +88,8 @@ is $status 0 'fitted' || echo "# $err"
 like "$out" '^# dscomm .*, model fitted by 2 ranks of backend tcp, all of one node$' 'by whom'
 like "$out" '^#   one way  .* us \+ bytes at .* GB/s.*; error: median [0-9]+ %, worst [0-9]+ %$' \
     'messages, and the error of the fit'
+like "$out" '^# each rank, .* reductions at [0-9.]+ GB/s, for copies at [0-9.]+ GB/s; measured on 64K bytes$' \
+    'the bandwidth of memory, and what it is'
 is "$(rows | awk '$1 == "all_reduce" { print $3 }' | sort -u | tr '\n' ' ')" \
     'bruck halving_doubling linear pairwise recursive_doubling ring tree ' \
     'all algorithms are measured'

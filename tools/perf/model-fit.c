@@ -221,13 +221,18 @@ static void work_copy(perf_run_t *run, size_t bytes)
     __asm__ __volatile__("" : : "r"(run->recv) : "memory");
 }
 
+size_t perf_model_work_bytes(const perf_options_t *options)
+{
+    return CLAMP(options->max, 4096, WORK_BYTES);
+}
+
 /* Measures the seconds for a byte that all ranks read or write at the same
  * time. The values do not grow: the first sources are 0. */
 static dscomm_status_t measure_work(perf_run_t *run,
                                     void (*work)(perf_run_t *, size_t),
                                     double touched, double *ret_time)
 {
-    const size_t bytes = CLAMP(run->options->max, 4096, WORK_BYTES);
+    const size_t bytes = perf_model_work_bytes(run->options);
     double times[WORK_REPEATS];
     dscomm_status_t status = DSCOMM_OK;
     perf_times_t all;

@@ -85,15 +85,19 @@ static bool trial_is_last(const perf_prediction_t *p, guint i)
 
 /* Text */
 
-static double rate(double beta)
+/* Prints what so many seconds a byte are. */
+static void print_rate(double beta)
 {
-    return beta > 0 ? 1e-9 / beta : INFINITY;
+    if (beta > 0)
+        printf("at %.2f GB/s", 1e-9 / beta);
+    else
+        printf("in no time");
 }
 
 static void print_piece(const perf_cost_t *cost, int i)
 {
-    printf("%.2f us + bytes at %.2f GB/s", cost->pieces[i].alpha * 1e6,
-           rate(cost->pieces[i].beta));
+    printf("%.2f us + bytes ", cost->pieces[i].alpha * 1e6);
+    print_rate(cost->pieces[i].beta);
 }
 
 /* errors: NULL if the cost was given. */
@@ -125,6 +129,21 @@ static void print_link(const perf_prediction_t *p, int i)
     print_cost("both ways", &link->both_ways, errors ? &errors[1] : NULL);
 }
 
+static void print_work(const perf_prediction_t *p)
+{
+    printf("# each rank, while all do so, reads and writes for reductions ");
+    print_rate(p->model.gamma);
+    printf(", for copies ");
+    print_rate(p->model.delta);
+    if (p->ranks) {
+        char *size = size_text((double)perf_model_work_bytes(p->options));
+
+        printf("; measured on %s bytes", size);
+        g_free(size);
+    }
+    printf("\n");
+}
+
 static void print_parameters(const perf_prediction_t *p)
 {
     printf("# dscomm %s, model", dscomm_version_string());
@@ -137,8 +156,8 @@ static void print_parameters(const perf_prediction_t *p)
     for (int i = 0; i < 2; i++)
         if (p->is_fitted[i] || (!p->ranks && (i || p->local > 1)))
             print_link(p, i);
-    printf("# reductions read and write %.1f GB/s, copies %.1f GB/s\n#\n",
-           rate(p->model.gamma), rate(p->model.delta));
+    print_work(p);
+    printf("#\n");
 }
 
 static void print_trials(const perf_prediction_t *p)

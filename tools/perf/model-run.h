@@ -57,6 +57,8 @@ perf_errors_t perf_model_fit(const double *bytes, const double *times,
                              size_t count, perf_cost_t *ret_cost);
 /* The errors of count values, which become absolute and sorted. */
 perf_errors_t perf_model_errors(double *values, size_t count);
+/* The bytes with which gamma and delta are measured. */
+size_t perf_model_work_bytes(const perf_options_t *options);
 /* Measures the parameters; collective. They are valid on rank 0. */
 dscomm_status_t perf_model_measure(perf_run_t *run,
                                    perf_prediction_t *prediction);
