@@ -85,8 +85,7 @@ static void read_devices(state_t *s)
         devices = (const char *const *)found;
     }
     if (!devices) {
-        s->result->why = g_strdup_printf("unknown: %s", problem);
-        g_free(problem);
+        s->result->why = problem;
         return;
     }
     s->count = (int)g_strv_length((char **)devices);
@@ -119,6 +118,15 @@ static hwloc_obj_t next_object(const dscomm_topology_t *topology,
     return prev;
 }
 
+/* The only domain is the whole machine. */
+static void read_machine(state_t *s)
+{
+    const dscomm_topology_t *topology = s->question->topology;
+
+    read_one(s, topology->allowed,
+             topology->is_other ? "the machine" : "this machine");
+}
+
 /* One domain for each NUMA node, or socket. If there is none, the only domain
  * is the whole machine. */
 static void read_objects(state_t *s)
@@ -141,7 +149,7 @@ static void read_objects(state_t *s)
     if (s->count)
         return;
     g_free(s->domains);
-    read_one(s, topology->allowed, "this machine");
+    read_machine(s);
 }
 
 static void read_domains(state_t *s)
@@ -157,7 +165,7 @@ static void read_domains(state_t *s)
         read_devices(s);
         break;
     case DSCOMM_PLACE_CORE:
-        read_one(s, s->question->topology->allowed, "this machine");
+        read_machine(s);
         break;
     case DSCOMM_PLACE_LIST:
         read_one(s, rule->list, "the list");
@@ -323,11 +331,11 @@ static void placement_decide(const state_t *s)
     dscomm_placement_t *result = s->result;
 
     if (domain->absent) {
-        result->why = g_strdup("unknown: the device is not there");
+        result->why = g_strdup("the device is not there");
         result->warning =
             g_strdup_printf("the machine has no PCI device %s", domain->absent);
     } else if (!domain->name) {
-        result->why = g_strdup("unknown: the machine does not tell which "
+        result->why = g_strdup("the machine does not tell which "
                                "processors are near the device");
     } else {
         decide_in(s, domain);
@@ -345,9 +353,9 @@ dscomm_placement_t *dscomm_priv_place(const dscomm_place_question_t *question)
     result->node = -1;
     if (question->local_rank < 0 ||
         question->local_size <= question->local_rank)
-        result->why = g_strdup("unknown: which rank of this node this is");
+        result->why = g_strdup("which rank of this node this is");
     else if (!question->topology)
-        result->why = g_strdup("unknown: the machine does not tell its "
+        result->why = g_strdup("the machine does not tell its "
                                "processors");
     else
         read_domains(&s);

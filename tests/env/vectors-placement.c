@@ -64,7 +64,7 @@ static const struct {
     const char *why, *warns;
 } vectors[] = {
     {"T30 a machine that does not tell", BLIND, GPU, 0, 2, false, NULL,
-     "unknown: ", NULL},
+     "the machine does not tell", NULL},
     {"T30 a mask that excludes the device's node", MASKED, GPU, 0, 2, false,
      NULL, "bound to 0-7 already",
      "0-7, has no processor of NUMA node 1, near " GPU},
@@ -89,7 +89,7 @@ static const struct {
     {"two devices of which one is unknown: the other's rank", TWO,
      GPU "," GPU_2, 0, 2, false, "4-7,12-15", "NUMA node 1, near " GPU, NULL},
     {"two devices of which one is unknown", TWO, GPU "," GPU_2, 1, 2, false,
-     NULL, "unknown: ", "no PCI device " GPU_2},
+     NULL, "the device is not there", "no PCI device " GPU_2},
     {"more ranks than devices", TWO, GPU, 3, 4, false, "7,15",
      "1 of the 4 cores of NUMA node 1", NULL},
     {"processors are told, but no node", LISTED, GPU, 0, 1, false, "2-3",
@@ -114,9 +114,9 @@ static const struct {
     {"processors without cores", FLAT, NULL, 1, 2, false, "2-3",
      "2 of the 4 cores of NUMA node 0", NULL},
     {"a device that is not there", TWO, "0000:77:00.0", 0, 1, false, NULL,
-     "unknown: the device is not there", "no PCI device 0000:77:00.0"},
-    {"an unknown local rank", TWO, NULL, -1, -1, false, NULL,
-     "unknown: which rank", NULL},
+     "the device is not there", "no PCI device 0000:77:00.0"},
+    {"an unknown local rank", TWO, NULL, -1, -1, false, NULL, "which rank",
+     NULL},
 };
 
 static const char device[] =
@@ -275,7 +275,7 @@ static void test_unknown(void)
     dscomm_placement_t *got = dscomm_priv_place(&question);
 
     is_int(got->bind, FALSE, "nothing is known: not bound");
-    is_str(got->why, "unknown: the machine does not tell its processors",
+    is_str(got->why, "the machine does not tell its processors",
            "nothing is known: why");
     dscomm_priv_placement_free(got);
 }

@@ -186,6 +186,8 @@ is "$status $(echo "$out" | grep -c '^local rank [0-7] of 8: processors ')" '0 8
 # Two GPUs and two NICs are at one switch.
 like "$out" '^local rank 5 of 8: processors 20-23,52-55, memory of NUMA node 2, NIC mlx5_5$' \
     '--input: a rank'
+like "$(tool --place --bind core --input "$machine" --ranks-per-node 8; echo "$out")" \
+    '^  [0-9]+ of the 32 cores of the machine, for 8 ranks$' '--input: a machine that is not this one'
 tool --place --device 37:00.0 --input "$machine" --json
 is "$out" '{"bind":"gpu","ranks":[{"rank":0,"local_rank":0,"bind":true,"processors":"8-15,40-47","cores":8,"numa_node":1,"device":"0000:37:00.0","nic":"mlx5_3","why":"8 of the 8 cores of NUMA node 1, near 0000:37:00.0, for 1 rank","warning":null}],"error":null}' \
     '--input --json'

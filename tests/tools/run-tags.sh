@@ -111,7 +111,7 @@ if [ "$cores" -ge 2 ] && [ "$all" = "$(cat $sys/online)" ]; then
     run -n 1 --bind "$last" sh -c "$show"
     is "$out" "$last" '--bind LIST'
     HWLOC_SYNTHETIC='Package:1 Core:2 PU:1' run -n 1 --bind gpu sh -c "$show"
-    is "$out $err" "$all dscomm run: no rank is bound: unknown: hwloc finds no GPU" \
+    is "$out $err" "$all dscomm run: no rank is bound: hwloc finds no GPU" \
         '--bind gpu without one'
     # The ranks bind themselves, unless this launcher has done it.
     bound()
