@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Builds the libraries, modules and unit tests for the host that CROSS names, and runs the
-# unit tests, and messages and reductions of the conformance suite, on shm and tcp with 2
-# and 3 ranks, under qemu-user. `make check-cross` runs it; it takes about an hour. It finds what does not compile
-# there, or computes otherwise, on s390x-linux-gnu by the byte order. It does not find a
-# barrier that is missing: the emulator keeps the order of memory accesses that the host
-# has.
+# unit tests and the conformance suite, on shm and in part on tcp, with 2 and 3 ranks, under
+# qemu-user. `make check-cross` runs it; it takes about an hour. It finds what does not
+# compile there, or computes otherwise, on s390x-linux-gnu by the byte order. It does not
+# find a barrier that is missing: the emulator keeps the order of memory accesses that the
+# host has.
 #
 # CROSS_ROOT is a folder into which Debian's packages of that architecture were unpacked
 # (dpkg -x): libc6, libgcc-s1, libglib2.0-0, libglib2.0-dev, libpcre2-8-0 and
@@ -101,7 +101,7 @@ done
 cat >"$scratch/launcher" <<'EOF'
 #!/bin/sh
 export DSCOMM_WORLD_SIZE="$2"
-DSCOMM_INIT_METHOD=file://$(mktemp -u) || exit
+DSCOMM_INIT_METHOD=file://$(mktemp -u -p "$(dirname "$0")") || exit
 export DSCOMM_INIT_METHOD
 shift 2
 rank=0 pids='' failed=0
@@ -122,9 +122,8 @@ EOF
 chmod +x "$scratch/launcher" "$scratch/conformance"
 launch=$scratch/launcher
 conformance=$scratch/conformance
-for backend in shm tcp; do
-    for ranks in 2 3; do
-        conform $backend $ranks reductions p2p
-    done
+for ranks in 2 3; do
+    conform shm $ranks
+    conform tcp $ranks reductions p2p
 done
 tap_done
