@@ -85,9 +85,29 @@ def alone():
     print("#", run.stdout, run.stderr, file=sys.stderr)
 
 
+def secret():
+    """init_from_mpi() under dscomm run with a secret: torch must not try to connect."""
+    of_run = {"TORCHELASTIC_USE_AGENT_STORE": "True", "DSCOMM_RECORDER": "1:3"}
+    environ = os.environ | TORCH | of_run | {"DSCOMM_JOB_SECRET": "x" * 16}
+    run = subprocess.run([PYTHON, "-c", ALONE], capture_output=True, text=True, env=environ)
+    good = run.returncode == 1 and "start the job by dscomm run --no-secret" in run.stderr
+    print("ok" if good else "not ok", len(LINES) + 2, "- a job with a secret")
+    print("#", run.stdout, run.stderr, file=sys.stderr)
+
+
+def no_ranks():
+    line = [PYTHON, "-m", "dscomm_torch.run", "-n", "0", "train.py"]
+    run = subprocess.run(line, capture_output=True, text=True)
+    good = run.returncode == 1 and run.stderr == "dscomm_torch.run: -n must be at least 1\n"
+    print("ok" if good else "not ok", len(LINES) + 3, "- no ranks")
+    print("#", run.stdout, run.stderr, file=sys.stderr)
+
+
 for number, (text, programs, environ, hostfile, want) in enumerate(LINES, 1):
     got = line_of(programs, environ, hostfile)
     print("ok" if got == want else "not ok", number, "-", text)
     if got != want:
         print("# got", got, "want", want, file=sys.stderr)
 alone()
+secret()
+no_ranks()

@@ -46,6 +46,20 @@ def register():
     _coalescing.install()
 
 
+def check_secret():
+    """Raise under dscomm run with a secret, where torch would try until its time-out."""
+    secrets = ("DSCOMM_JOB_SECRET", "DSCOMM_JOB_SECRET_FILE")
+    # dscomm run sets both, and torchrun the second only.
+    of_dscomm = "DSCOMM_RECORDER" in os.environ and os.environ.get(
+        "TORCHELASTIC_USE_AGENT_STORE"
+    )
+    if of_dscomm and any(os.environ.get(name) for name in secrets):
+        raise RuntimeError(
+            "dscomm run has given the job a secret, which torch's client of its store "
+            "cannot prove; start the job by dscomm run --no-secret"
+        )
+
+
 def init_from_mpi(backend="dscomm", **options):
     """Call init_process_group() with what any launcher says: mpirun, srun, ...
 
@@ -54,6 +68,8 @@ def init_from_mpi(backend="dscomm", **options):
     """
     from . import _C
 
+    if options.get("init_method") in (None, "env://") and options.get("store") is None:
+        check_secret()
     for name, value in _C.environment().items():
         os.environ.setdefault(name, value)
     dist.init_process_group(backend, **options)

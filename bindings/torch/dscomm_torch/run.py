@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from . import _C
+from . import _C, check_secret
 
 
 def in_job() -> bool:
@@ -40,7 +40,8 @@ def first_host(path: str) -> str:
 
 def per_node(number: int | None) -> int:
     """Return the ranks of a node: what was asked for, or a rank for each GPU."""
-    number = number or torch.cuda.device_count()
+    if number is None:
+        number = torch.cuda.device_count()
     if number < 1:
         raise SystemExit(
             "dscomm_torch.run: this machine has no GPU to count ranks by; give -n N"
@@ -112,6 +113,8 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     asked = arguments()
+    if asked.n is not None and asked.n < 1:
+        raise SystemExit("dscomm_torch.run: -n must be at least 1")
     script = [asked.script, *asked.args]
     try:
         line = launch_line(asked.n, asked.hostfile, script, os.environ)
@@ -120,6 +123,7 @@ def main() -> None:
             return
         if in_job():
             line = [sys.executable, *script]
+            check_secret()
             for name, value in _C.environment().items():
                 os.environ.setdefault(name, value)
         os.execvp(line[0], line)
