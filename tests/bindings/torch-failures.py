@@ -271,5 +271,77 @@ def workers_of_a_loader(rank, size):
         works(rank, size)
 
 
+@check
+def works_of_a_group_that_was_destroyed(rank, size):
+    """Those that were complete keep their results."""
+    group = dist.new_group()
+    right, left = (rank + 1) % size, (rank - 1) % size
+    received, all_have = torch.zeros(1), torch.zeros(1)
+    complete = [
+        dist.irecv(received, left, group=group, tag=1),
+        dist.isend(torch.ones(1), right, group=group, tag=1),
+    ]
+    while not all_have.item():
+        dist.barrier(group)
+        all_have = received.clone()
+        dist.all_reduce(all_have, op=dist.ReduceOp.MIN)
+    unmatched = dist.irecv(torch.zeros(1), left, group=group, tag=2)
+    dist.destroy_process_group(group)
+    for work in complete:
+        assert work.wait() and work.is_completed() and work.is_success()
+    refuses(unmatched.wait, "the process group was destroyed")
+
+
+@check
+def negative_timeouts(rank, size):
+    wrong = datetime.timedelta(seconds=-5)
+    refuses(lambda: dist.new_group(timeout=wrong), "timeout of a process group is negative")
+    refuses(lambda: dist.group.WORLD.set_timeout(wrong), "is negative: -5000 ms")
+    works(rank, size)
+
+
+@check
+def batch_of_an_aborted_group(rank, size):
+    """Its calls fail; without calls it is no error."""
+    group = dist.new_group()
+    dist.barrier()
+    group.abort()
+    with dist._coalescing_manager(group, CPU):
+        pass
+    refuses(lambda: group._start_coalescing(CPU) or dist.broadcast(torch.ones(1), 0, group))
+    group._end_coalescing(CPU)
+    dist.barrier()
+    dist.destroy_process_group(group)
+
+
+@check
+def aborted_by_a_thread(rank, size):
+    """The thread does not wait for the call; torch forgets the group, and makes another."""
+    store = dist.distributed_c10d._get_default_store()
+    errors = []
+
+    def abort():
+        try:
+            dist.distributed_c10d._abort_process_group()
+        except Exception as error:
+            errors.append(error)
+        store.set(f"aborted {rank}", "yes")
+
+    store.set(f"here {rank}", "yes")
+    store.wait([f"here {other}" for other in range(size)])
+    if rank == 0:
+        thread = threading.Timer(0.3, abort)
+        thread.start()
+        if size > 1:
+            refuses(lambda: dist.all_reduce(torch.ones(1)), "aborts the process group")
+        thread.join()
+    else:
+        store.wait(["aborted 0"])
+        abort()
+    assert not errors and not dist.is_initialized(), errors
+    dist.init_process_group("dscomm", timeout=datetime.timedelta(seconds=60))
+    works(rank, size)
+
+
 if __name__ == "__main__":
     main("dscomm", timeout=datetime.timedelta(seconds=60))

@@ -272,7 +272,18 @@ def refusals(rank, size):
             raise AssertionError(f"no exception with '{text}'")
 
     refuses(ValueError, "at least 2", lambda: dscomm_torch.OnebitState(freeze_step=1))
+    refuses(TypeError, "2.5", lambda: dscomm_torch.Int8State(freeze_step=2.5))
+    refuses(TypeError, "group must be", lambda: dscomm_torch.Int8State("x"))
+    for fraction in (0, 2, -0.1, math.nan, "x"):
+        refuses(ValueError, "at most 1", lambda: dscomm_torch.TopkState(fraction=fraction))
     state = dscomm_torch.Int8State()
+    refuses(ValueError, "codec, step and errors", lambda: state.load_state_dict({"step": 1}))
+    for hook, kind in (
+        (dscomm_torch.onebit_hook, "OnebitState"),
+        (dscomm_torch.topk_hook, "TopkState"),
+    ):
+        refuses(TypeError, f"needs a state of {kind}", lambda: hook(state, None))
+    refuses(TypeError, "state of Int8State", lambda: dscomm_torch.int8_hook(None, None))
     other = dscomm_torch.OnebitState().state_dict()
     refuses(ValueError, "codec onebit", lambda: state.load_state_dict(other))
     if size == 1:

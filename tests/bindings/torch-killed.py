@@ -15,6 +15,8 @@ import traceback
 import torch
 import torch.distributed as dist
 
+import dscomm_torch
+
 RANKS, CULPRIT, STEP = 3, 1, 5
 TIMEOUT = datetime.timedelta(seconds=8)
 GUARD_S = 60  # ends a test whose ranks wait for ever
@@ -22,6 +24,10 @@ GUARD_S = 60  # ends a test whose ranks wait for ever
 
 def killed():
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def killed_with_a_hook():
+    killed()
 
 
 def stopped():
@@ -35,6 +41,7 @@ def other_call():
 # What rank 1 does, and what all ranks that go on say.
 CASES = [
     (killed, r"rank 1 \(pid \d+ on .*\) .*died before all_reduce"),
+    (killed_with_a_hook, r"rank 1 \(pid \d+ on .*\) .*died"),
     (stopped, r"all_reduce.* made no progress.* for rank 1 \(pid \d+, stopped by"),
     (other_call, r"rank 1 \(pid \d+ on .*\) called broadcast.* called all_reduce"),
 ]
@@ -43,6 +50,8 @@ CASES = [
 def train(fail):
     torch.manual_seed(1)
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(20, 20))
+    if fail is killed_with_a_hook:
+        model.register_comm_hook(dscomm_torch.Int8State(), dscomm_torch.int8_hook)
     for step in range(2 * STEP):
         if dist.get_rank() == CULPRIT and step == STEP:
             fail()

@@ -80,6 +80,7 @@ c10::intrusive_ptr<Backend::Options> Backend::getBackendOptions()
 
 void Backend::setTimeout(std::chrono::milliseconds timeout)
 {
+    check_timeout(timeout);
     options_->timeout = timeout;
 }
 
@@ -161,7 +162,7 @@ Backend::WorkPtr Backend::start(Call call, const Manner &manner,
     {
         Turn turn(*group_);
         dscomm_group_t *world = group_->world();
-        check_batch();
+        begin_batch();
         timeout = timeout_of(manner);
         // Blocking calls of a transport's own match no call with a work. They
         // have the group's time-out.
@@ -186,6 +187,8 @@ Backend::WorkPtr Backend::start(Call call, const Manner &manner,
             coalesced_.push_back(std::move(call));
             return nullptr;
         }
+        group_->add(started,
+                    c10d::isP2POp(call.type) && call.type != OpType::SEND);
     }
     // Without the lock: it may copy, and drop tensors of Python's.
     auto work = c10::make_intrusive<Work>(group_, started, std::move(call),
@@ -205,6 +208,15 @@ void Backend::check_batch() const
                 "must wait until it has ended that, or use another group");
     TORCH_CHECK(!broken_, "dscomm: a call between the begin and the end of "
                           "coalescing has failed; end it before other calls");
+}
+
+void Backend::begin_batch()
+{
+    check_batch();
+    if (!coalescing() || begun_)
+        return;
+    check(dscomm_coalesce_begin(group_->world()));
+    begun_ = true;
 }
 
 Backend::WorkPtr Backend::start_above(
@@ -635,13 +647,17 @@ Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions &options)
         [](auto *group, auto **work) { return dscomm_barrier(group, work); });
 }
 
+// Neither waits for the lock nor fails after an abort: torch aborts groups in a
+// batch, which has no calls, while another thread may wait with the lock.
 void Backend::startCoalescing()
 {
-    Turn turn(*group_);
+    std::thread::id coalescer;
 
-    check_batch();
-    check(dscomm_coalesce_begin(group_->world()));
-    coalescer_ = std::this_thread::get_id();
+    TORCH_CHECK(coalescer_.compare_exchange_strong(coalescer,
+                                                   std::this_thread::get_id()),
+                "dscomm: ", coalescing() ? "this thread" : "another thread",
+                " coalesces calls of this group already, and must end that "
+                "first");
 }
 
 Backend::WorkPtr Backend::each(Call whole, const Manner &manner, size_t count,
@@ -680,15 +696,15 @@ Backend::WorkPtr Backend::endCoalescing()
 Backend::WorkPtr Backend::end_coalescing(Call whole, const Manner &manner)
 {
     dscomm_work_t *started = nullptr;
-    int timeout;
-    uint64_t sequence;
-    {
+    int timeout = 0;
+    uint64_t sequence = sequence_;
+
+    if (begun_) {
         Turn turn(*group_);
         std::vector<Call> calls = std::exchange(coalesced_, {});
 
-        if (coalescing())
-            coalescer_ = std::thread::id();
-        broken_ = false;
+        begun_ = broken_ = false;
+        coalescer_ = std::thread::id();
         for (const Call &call : calls) {
             whole.outputs.insert(whole.outputs.end(), call.outputs.begin(),
                                  call.outputs.end());
@@ -710,6 +726,9 @@ Backend::WorkPtr Backend::end_coalescing(Call whole, const Manner &manner)
             group_->keep(std::move(whole));
             TORCH_CHECK_WITH(DistBackendError, false, "dscomm: ", sentence);
         }
+        group_->add(started, false);
+    } else {
+        coalescer_ = std::thread::id();
     }
     auto work = c10::make_intrusive<Work>(group_, started, std::move(whole),
                                           rank_, sequence);

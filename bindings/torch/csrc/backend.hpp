@@ -160,13 +160,16 @@ class Backend final : public c10d::Backend
     // Throws if calls are coalesced that this one must not be among; with the
     // lock held.
     void check_batch() const;
+    // Begins the batch of this thread with its first call.
+    void begin_batch();
     std::string barrier_text(const std::vector<int> &late, bool all,
                              int64_t timeout) const;
 
     std::shared_ptr<Group> group_;
     c10::intrusive_ptr<Options> options_;
-    uint64_t sequence_ = 0;
+    std::atomic<uint64_t> sequence_{0};
     std::atomic<std::thread::id> coalescer_; // none: the default
+    bool begun_ = false; // dscomm has begun the coalescer's batch
     bool broken_ = false; // a call that was to be coalesced has failed
     std::vector<Call> coalesced_;
 };

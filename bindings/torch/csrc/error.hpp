@@ -27,6 +27,13 @@ inline void check(dscomm_status_t status)
                      "dscomm: ", sentence_of(status));
 }
 
+inline void check_timeout(std::chrono::milliseconds timeout)
+{
+    TORCH_CHECK(timeout.count() >= 0,
+                "dscomm: the timeout of a process group is negative: ",
+                timeout.count(), " ms");
+}
+
 // A time for dscomm, at least 1 ms and at most what an int has.
 inline int milliseconds(std::chrono::milliseconds time)
 {

@@ -10,12 +10,30 @@
 namespace dscomm_torch
 {
 
+namespace
+{
+
+// How long a rank that leaves waits for works that go on.
+constexpr auto LEAVE_TIME = std::chrono::milliseconds(100);
+
+void look(dscomm_work_t *work, Ending &ending)
+{
+    ending.status = dscomm_work_test(work);
+    if (ending.status < 0)
+        ending.sentence = sentence_of(ending.status);
+    else if (ending.receives && ending.status != DSCOMM_IN_PROGRESS)
+        dscomm_work_received(work, &ending.source, nullptr, nullptr);
+}
+
+} // namespace
+
 Group::Group(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
              std::chrono::milliseconds timeout, const std::string &name)
     : process_(getpid())
 {
     dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
 
+    check_timeout(timeout);
     store_ = open_store(store, timeout, store_stopped_);
     attr.store = store_;
     attr.has_rank = 1;
@@ -48,6 +66,8 @@ void Group::leave()
         return;
     std::vector<std::any> kept; // freed without the lock
     Turn turn(*this);
+    if (world_)
+        end_works();
     std::unique_lock<std::mutex> life(life_);
     dscomm_group_t *world = std::exchange(world_, nullptr);
     life.unlock();
@@ -68,6 +88,26 @@ void Group::leave()
         (void)!write(descriptor_, &one, sizeof one);
     TORCH_CHECK_WITH(DistBackendError, status >= 0 || ended,
                      "dscomm: ", sentence);
+}
+
+// What has not ended is freed with the world. Nobody may have looked at a work
+// that needs little more.
+void Group::end_works()
+{
+    using clock = std::chrono::steady_clock;
+    const auto end = clock::now() + LEAVE_TIME;
+
+    for (auto &[work, ending] : works_) {
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+            end - clock::now());
+        if (left.count() > 0)
+            dscomm_work_wait(work, milliseconds(left));
+        look(work, ending);
+        if (ending.status == DSCOMM_IN_PROGRESS) {
+            ending.status = DSCOMM_ERR_STATE;
+            ending.sentence = "the process group was destroyed";
+        }
+    }
 }
 
 void Group::abort(const std::string &reason)
@@ -104,6 +144,25 @@ c10::Stream Group::set_stream(c10::Device device)
 
     check(dscomm_group_set_stream(world(), stream.native_handle()));
     return stream;
+}
+
+void Group::add(dscomm_work_t *work, bool receives)
+{
+    if (work)
+        works_[work].receives = receives;
+}
+
+Ending Group::end_of(dscomm_work_t *work)
+{
+    const auto place = works_.find(work);
+
+    if (world_)
+        look(work, place->second);
+    if (place->second.status == DSCOMM_IN_PROGRESS)
+        return {};
+    if (world_)
+        dscomm_work_free(work);
+    return std::move(works_.extract(place).mapped());
 }
 
 int Group::descriptor()

@@ -12,10 +12,19 @@
 #include <memory>
 #include <mutex>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <unordered_map>
 #include <vector>
 
 namespace dscomm_torch
 {
+
+// How a work has ended.
+struct Ending {
+    bool receives = false;
+    dscomm_status_t status = DSCOMM_IN_PROGRESS;
+    int source = -1;
+    std::string sentence; // of a failure
+};
 
 class Group
 {
@@ -47,6 +56,12 @@ class Group
         return world_ != nullptr;
     }
 
+    // Adds a work that a call has started, or NULL for none: its result remains
+    // when the world is left. Call with the lock held, as end_of().
+    void add(dscomm_work_t *work, bool receives);
+    // Looks whether a work is complete; then it is freed.
+    Ending end_of(dscomm_work_t *work);
+
     // Readable when a work of the world completes or the world was left; -1:
     // look at all times. Lives as long as the group. Call with the lock held.
     int descriptor();
@@ -76,6 +91,7 @@ class Group
     };
 
     void unmap_all();
+    void end_works();
 
     // Of the world's pointer for abort(), which cannot wait for the lock.
     std::mutex life_;
@@ -88,6 +104,7 @@ class Group
     int descriptor_ = -1; // a copy of the world's
     const pid_t process_;
     std::vector<std::any> kept_;
+    std::unordered_map<dscomm_work_t *, Ending> works_;
     std::mutex unmapped_mutex_;
     std::vector<Pages> unmapped_; // to unmap
     std::atomic<bool> has_unmapped_{false};

@@ -11,6 +11,7 @@
 #include <pybind11/chrono.h>
 #include <pybind11/stl.h>
 #include <string>
+#include <torch/csrc/jit/python/pybind_utils.h>
 #include <torch/python.h>
 
 namespace
@@ -64,6 +65,22 @@ std::string launcher()
     return dscomm_env_source(discover().get());
 }
 
+// The first tensor of a work's result, as an object of Python's, which is what
+// hooks return. An exception stays what it is, while a callback of Python's
+// would wrap it.
+std::shared_ptr<torch::jit::PythonFutureWrapper>
+tensor_future(const c10::intrusive_ptr<c10d::Work> &work)
+{
+    const auto first = [](c10::ivalue::Future &done) -> c10::IValue {
+        const at::Tensor tensor = done.value().toTensorVector().front();
+        const pybind11::gil_scoped_acquire locked;
+        return torch::jit::toIValue(py::cast(tensor), c10::PyObjectType::get());
+    };
+
+    return std::make_shared<torch::jit::PythonFutureWrapper>(
+        work->getFuture()->then(first, c10::PyObjectType::get()));
+}
+
 void define_compressor(py::module_ &module)
 {
     using dscomm_torch::Compressor;
@@ -90,5 +107,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
                py::call_guard<py::gil_scoped_release>());
     module.def("environment", &environment);
     module.def("launcher", &launcher);
+    module.def("tensor_future", &tensor_future,
+               py::call_guard<py::gil_scoped_release>());
     define_compressor(module);
 }

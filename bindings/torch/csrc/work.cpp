@@ -70,14 +70,13 @@ void Work::set_timeout(int timeout)
         check(dscomm_work_set_timeout(work_, timeout));
 }
 
-std::exception_ptr Work::take(dscomm_status_t status)
+std::exception_ptr Work::take(const Ending &ending)
 {
-    if (status >= 0 && c10d::isP2POp(call_.type) &&
-        call_.type != c10d::OpType::SEND)
-        dscomm_work_received(work_, &source_, nullptr, nullptr);
     const auto failure =
-        status < 0 ? exception_of(sentence_of(status)) : nullptr;
-    dscomm_work_free(std::exchange(work_, nullptr));
+        ending.status < 0 ? exception_of(ending.sentence) : nullptr;
+
+    source_ = ending.source;
+    work_ = nullptr;
     if (failure) {
         Call kept = std::move(call_);
         call_.outputs = kept.outputs;
@@ -135,16 +134,10 @@ bool Work::poll(std::optional<Turn> &turn)
         turn.reset();
         return is_ended();
     }
-    if (!group_->is_joined()) {
-        // dscomm has freed its work with the world.
-        work_ = nullptr;
-        failure = exception_of("the process group was destroyed");
-    } else {
-        const dscomm_status_t status = dscomm_work_test(work_);
-        if (status == DSCOMM_IN_PROGRESS)
-            return false;
-        failure = take(status);
-    }
+    const Ending ending = group_->end_of(work_);
+    if (ending.status == DSCOMM_IN_PROGRESS)
+        return false;
+    failure = take(ending);
     turn.reset();
     try {
         if (!failure && call_.after)

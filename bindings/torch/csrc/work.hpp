@@ -70,8 +70,8 @@ class Work final : public c10d::Work
     bool wait_here(std::chrono::milliseconds timeout);
     // Waits until another thread has completed the work.
     bool wait_other(std::chrono::milliseconds timeout);
-    // Takes the end of dscomm's work, or of none; with the group's lock held.
-    std::exception_ptr take(dscomm_status_t status);
+    // Takes the end of dscomm's work; with the group's lock held.
+    std::exception_ptr take(const Ending &ending);
     // Completes the work of which this thread has taken the end; without the
     // lock, since what it calls may need Python's.
     void end(std::exception_ptr failure);

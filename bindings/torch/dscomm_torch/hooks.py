@@ -8,6 +8,8 @@ The mean of the gradients is that of libdscomm-compression, dscomm_compressor(3)
 compression loses in one step is added in the next. The group's backend must be dscomm.
 """
 
+import numbers
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -35,6 +37,13 @@ class CompressionState:
         deepspeed: bool = False,
         parameter: float = 0.0,
     ) -> None:
+        if not isinstance(freeze_step, numbers.Integral):
+            raise TypeError(f"freeze_step must be an integer, not {freeze_step!r}")
+        if not isinstance(group, dist.ProcessGroup | None):
+            raise TypeError(
+                "group must be a process group with this rank in it, or None for the "
+                f"default one, not {group!r}"
+            )
         if freeze_step < _REBUILT:
             raise ValueError(
                 f"freeze_step is {freeze_step}; it must be at least {_REBUILT}, because "
@@ -51,6 +60,8 @@ class CompressionState:
 
     def reduce(self, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
         """Make the bucket the mean of all ranks', as DDP wants it of a hook."""
+        from . import _C
+
         buffer = bucket.buffer()
         backend = self._backend(buffer.device)
         plain = min(self.step - self.freeze_step, self._seen - _REBUILT) < 0
@@ -64,7 +75,7 @@ class CompressionState:
         else:
             compressor = self._compressor(bucket.index(), buffer.numel(), backend)
             work = compressor.all_reduce(buffer)
-        return work.get_future().then(lambda future: future.value()[0])
+        return _C.tensor_future(work)
 
     def state_dict(self) -> dict[str, Any]:
         """Return this rank's state; other ranks have other errors."""
@@ -75,6 +86,11 @@ class CompressionState:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a state that state_dict() has returned on the same rank."""
+        if not isinstance(state, Mapping) or not {"codec", "step", "errors"} <= set(state):
+            raise ValueError(
+                "the state is not what state_dict() returns: a dictionary with codec, "
+                "step and errors"
+            )
         if state["codec"] != self.codec:
             raise ValueError(
                 f"the state is of codec {state['codec']}, the hook's is {self.codec}"
@@ -154,19 +170,30 @@ class TopkState(CompressionState):
         fraction: float = 0.01,
         feedback: bool = True,
     ) -> None:
+        if not isinstance(fraction, numbers.Real) or not 0 < fraction <= 1:
+            raise ValueError(
+                f"fraction is {fraction!r}; it must be more than 0 and at most 1"
+            )
         super().__init__(
             group,
             "topk",
             freeze_step=freeze_step,
             feedback=feedback,
-            parameter=fraction,
+            parameter=float(fraction),
         )
+
+
+def _check_state(state: Any, kind: type[CompressionState], hook: str) -> None:
+    """Raise unless a hook got a state of its own kind."""
+    if not isinstance(state, kind):
+        raise TypeError(f"{hook} needs a state of {kind.__name__}, not {state!r}")
 
 
 def onebit_hook(
     state: OnebitState, bucket: dist.GradBucket
 ) -> torch.futures.Future[torch.Tensor]:
     """Reduce a bucket by codec onebit."""
+    _check_state(state, OnebitState, "onebit_hook")
     return state.reduce(bucket)
 
 
@@ -174,6 +201,7 @@ def int8_hook(
     state: Int8State, bucket: dist.GradBucket
 ) -> torch.futures.Future[torch.Tensor]:
     """Reduce a bucket by codec int8."""
+    _check_state(state, Int8State, "int8_hook")
     return state.reduce(bucket)
 
 
@@ -181,4 +209,5 @@ def topk_hook(
     state: TopkState, bucket: dist.GradBucket
 ) -> torch.futures.Future[torch.Tensor]:
     """Reduce a bucket by codec topk."""
+    _check_state(state, TopkState, "topk_hook")
     return state.reduce(bucket)
