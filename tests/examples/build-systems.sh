@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The examples of CMake, Meson and cargo with bindgen, in a copy, find the dscomm that is
-# installed by pkg-config, and the program runs. The linker's flags of pkg-config, also
-# those for static linking, are enough.
+# The first program in C, C++, Fortran and Rust, by make, CMake, Meson and cargo, in a copy
+# of the examples: each finds by pkg-config the dscomm that is installed, and the program
+# runs. The flags of pkg-config are enough, also those for static linking.
 
 . "$abs_top_srcdir/tests/tap.sh"
 
@@ -61,13 +61,6 @@ for static in '' ' --static'; do
         runs "$scratch/hello" "pkg-config$static"
 done
 
-if [ -z "$CXX" ]; then
-    skip 'C++' 'no C++ compiler'
-else
-    builds 'C++' "$MAKE" -C .. PKG_CONFIG="$PKG_CONFIG" CXX="$CXX $SANITIZER_FLAGS" cpp/hello &&
-        runs ../cpp/hello 'C++'
-fi
-
 if have CMake cmake; then
     builds 'CMake: configure' cmake -S cmake -B cmake/build &&
         builds 'CMake: build' cmake --build cmake/build &&
@@ -81,8 +74,20 @@ if have Meson meson ninja; then
 fi
 
 case $SANITIZER_FLAGS in
-*fsanitize*) skip cargo 'Rust runs without sanitizers' ;;
+*fsanitize*) skip 'C++, Fortran and cargo' 'they run without sanitizers' ;;
 *)
+    if [ -n "$CXX" ]; then
+        builds 'C++' "$MAKE" -C .. PKG_CONFIG="$PKG_CONFIG" CXX="$CXX" cpp/hello &&
+            runs ../cpp/hello 'C++'
+    else
+        skip 'C++' 'no C++ compiler'
+    fi
+    dir=$root$fortrandir
+    have Fortran gfortran &&
+        builds 'Fortran' gfortran -o ../fortran/hello "$dir/dscomm_c.f90" \
+            "$dir/dscomm_arguments.f90" "$dir/dscomm.f90" ../fortran/hello.f90 \
+            $("$PKG_CONFIG" --libs dscomm) &&
+        runs ../fortran/hello Fortran
     have cargo cargo bindgen &&
         builds 'cargo: build' env CARGO_HOME="$scratch/cargo" CARGO_NET_OFFLINE=true \
             CARGO_TARGET_DIR="$PWD/rust/target" \
