@@ -33,6 +33,7 @@ alone()
 for name in dscomm dscomm-compression dscomm-profiler dscomm-net; do
     cflags=$(alone --cflags $name)
     is "${cflags% }" "-I$includedir" "$name: --cflags needs no GLib"
+    is "$(alone --static --libs $name)" "$(alone --libs $name)" "$name: --static needs no more"
     alone --exists $name
     result $? "$name: --exists needs none"
 done
