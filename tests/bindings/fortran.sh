@@ -32,6 +32,10 @@ sed -n 's/.*parameter :: \(DSCOMM_[A-Z0-9_]*\) = .*/\1/p' "$modules/dscomm_c.f90
     >"$scratch/constants"
 comm -12 "$scratch/wanted" "$scratch/constants" >"$scratch/got"
 same "$scratch/got" "$scratch/wanted" 'each type, operator, status and kind of failure is there'
+sed -n 's/^ *DSCOMM_COLL_\([A-Z_]*\) = .*/\1/p' hook.h | tr 'A-Z' 'a-z' | sort >"$scratch/wanted"
+sed -n "s/.*name='dscomm_\([a-z_]*\)'.*/\1/p" "$modules/dscomm_c.f90" | sort >"$scratch/names"
+comm -12 "$scratch/wanted" "$scratch/names" >"$scratch/got"
+same "$scratch/got" "$scratch/wanted" 'each collective is there'
 sed -n 's/.*\<c_\([a-z0-9_]*\)(.*) .*bind(c.*/\1/p; s/.*function c_\([a-z0-9_]*\)(.*/\1/p' \
     "$modules/dscomm_c.f90" | sort -u | while read -r name; do
     cat "$modules/dscomm.f90" "$modules/dscomm_arguments.f90" |
