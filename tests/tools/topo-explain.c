@@ -82,7 +82,7 @@ static void test_not_expected(void)
     topo_pairs_free(pairs);
 }
 
-/* Of eight pairs that take 53 ms, one takes a quarter. */
+/* One of eight pairs that take 53 ms takes a quarter. */
 static void test_faster(void)
 {
     topo_pairs_t *pairs = pairs_new();

@@ -281,7 +281,7 @@ static bool has_same_bytes(const contest_t *c, bool crowded)
     return MAX(few, many) <= EQUAL * MIN(few, many);
 }
 
-/* Which bytes were compared, and that they are no fewer: other columns of the
+/* Says which bytes were compared, and are no fewer: other columns of the
  * table may be lower. */
 static const char *no_fewer(const contest_t *c, bool crowded)
 {

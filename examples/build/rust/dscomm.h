@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What bindgen reads */
+/* The headers for bindgen */
 #include <dscomm/dscomm.h>
