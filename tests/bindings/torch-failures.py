@@ -332,10 +332,11 @@ def aborted_by_a_thread(rank, size):
     store.set(f"here {rank}", "yes")
     store.wait([f"here {other}" for other in range(size)])
     if rank == 0:
+        work = dist.all_reduce(torch.ones(1), async_op=True)
         thread = threading.Timer(0.3, abort)
         thread.start()
         if size > 1:
-            refuses(lambda: dist.all_reduce(torch.ones(1)), "aborts the process group")
+            refuses(work.wait, "aborts the process group")
         thread.join()
     else:
         store.wait(["aborted 0"])

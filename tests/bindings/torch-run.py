@@ -72,6 +72,8 @@ ALONE = """
 import os, torch, torch.distributed as dist, dscomm_torch
 dscomm_torch.init_from_mpi()
 dist.all_reduce(torch.ones(1))
+dist.destroy_process_group()
+dscomm_torch.init_from_mpi()
 print(dist.get_backend(), dist.get_rank(), dist.get_world_size(), os.environ["LOCAL_RANK"])
 """
 
@@ -103,6 +105,7 @@ def no_ranks():
     print("#", run.stdout, run.stderr, file=sys.stderr)
 
 
+print(f"1..{len(LINES) + 3}")
 for number, (text, programs, environ, hostfile, want) in enumerate(LINES, 1):
     got = line_of(programs, environ, hostfile)
     print("ok" if got == want else "not ok", number, "-", text)

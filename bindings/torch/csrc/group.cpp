@@ -112,6 +112,7 @@ void Group::end_works()
 
 void Group::abort(const std::string &reason)
 {
+    check_process();
     // Not under the group's lock: a thread that waits holds it.
     std::lock_guard<std::mutex> life(life_);
 
@@ -121,6 +122,7 @@ void Group::abort(const std::string &reason)
 
 dscomm_status_t Group::status()
 {
+    check_process();
     std::lock_guard<std::mutex> life(life_);
 
     return dscomm_group_status(world());
@@ -156,6 +158,7 @@ Ending Group::end_of(dscomm_work_t *work)
 {
     const auto place = works_.find(work);
 
+    TORCH_INTERNAL_ASSERT(place != works_.end());
     if (world_)
         look(work, place->second);
     if (place->second.status == DSCOMM_IN_PROGRESS)
@@ -198,7 +201,7 @@ void Group::unmap(dscomm_mem_t *mem, void *memory, size_t bytes)
 // Memory that a work still uses stays.
 void Group::unmap_all()
 {
-    if (!has_unmapped_.exchange(false))
+    if (is_forked() || !has_unmapped_.exchange(false))
         return;
     std::lock_guard<std::mutex> lock(unmapped_mutex_);
 

@@ -7,6 +7,7 @@ Installed beside torch, it is registered when torch is imported:
 """
 
 import os
+import socket
 import warnings
 
 
@@ -60,18 +61,27 @@ def check_secret():
         )
 
 
+def set_environment():
+    """Set torch's variables to what any launcher says, but those that are set."""
+    from . import _C
+
+    values = _C.environment()
+    if values["MASTER_PORT"] == "0":  # a rank alone: any port that is free
+        with socket.create_server(("localhost", 0)) as server:
+            values["MASTER_PORT"] = str(server.getsockname()[1])
+    for name, value in values.items():
+        os.environ.setdefault(name, value)
+
+
 def init_from_mpi(backend="dscomm", **options):
     """Call init_process_group() with what any launcher says: mpirun, srun, ...
 
     Variables that are set already stay. options are those of
     torch.distributed.init_process_group(). Without a launcher it makes one rank.
     """
-    from . import _C
-
     if options.get("init_method") in (None, "env://") and options.get("store") is None:
         check_secret()
-    for name, value in _C.environment().items():
-        os.environ.setdefault(name, value)
+    set_environment()
     dist.init_process_group(backend, **options)
 
 

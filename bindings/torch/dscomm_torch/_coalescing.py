@@ -14,7 +14,7 @@ from torch.distributed import distributed_c10d as c10d
 
 
 def _end(group: dist.ProcessGroup, device: torch.device | None) -> None:
-    """End a batch; the calls before the exception go on."""
+    """End a batch; its calls go on, but not collectives that torch has collected."""
     c10d._world.pg_coalesce_state.pop(group, None)
     if device and group._get_backend(device).name() == "dscomm":
         with contextlib.suppress(RuntimeError):

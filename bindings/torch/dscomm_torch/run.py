@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from . import _C, check_secret
+from . import _C, check_secret, set_environment
 
 
 def in_job() -> bool:
@@ -124,8 +124,7 @@ def main() -> None:
         if in_job():
             line = [sys.executable, *script]
             check_secret()
-            for name, value in _C.environment().items():
-                os.environ.setdefault(name, value)
+            set_environment()
         os.execvp(line[0], line)
     except (OSError, RuntimeError) as error:
         raise SystemExit(f"dscomm_torch.run: {error}") from None
