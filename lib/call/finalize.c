@@ -209,6 +209,7 @@ dscomm_status_t dscomm_finalize(dscomm_group_t *group)
     dscomm_world_t *world;
     dscomm_status_t status;
     int64_t deadline;
+    char text[DSCOMM_ERROR_MAX];
 
     if (!group)
         return DSCOMM_OK;
@@ -226,6 +227,8 @@ dscomm_status_t dscomm_finalize(dscomm_group_t *group)
     if (group->ops.status(group->impl, &failure) != DSCOMM_OK)
         return world_leave_failed(world, &failure, deadline);
     status = world_last_barrier(world, deadline);
+    /* what is attached to groups may fail, too, when they end */
+    g_strlcpy(text, dscomm_last_error(), sizeof text);
     world_leave(world, status == DSCOMM_OK, deadline);
-    return status;
+    return status < 0 ? dscomm_priv_fail_with(status, text) : status;
 }

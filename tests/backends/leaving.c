@@ -100,6 +100,13 @@ static void test_no_leave_message(void)
     job_ok(&job, passed, "a rank dies before its leave message: rank 0 leaves");
 }
 
+/* Fails when the world ends. */
+static void end_badly(void *value)
+{
+    (void)value;
+    dscomm_barrier(NULL, NULL);
+}
+
 /* Rank 1 is busy until long after the deadline. */
 static void leave_late(job_rank_t *me)
 {
@@ -107,6 +114,8 @@ static void leave_late(job_rank_t *me)
         return;
     if (me->rank == 1)
         job_sleep_ms(3 * me->timeout_ms);
+    else
+        dscomm_group_attach(me->world, me, me, end_badly);
     me->started = job_now_ms();
     job_report(me, dscomm_finalize(me->world));
 }
