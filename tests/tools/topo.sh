@@ -93,10 +93,12 @@ for attributes in 'arch="x86_64" vendor="AuthenticAMD" host_hash="0x1f"' \
 done
 dscomm topo --input "$scratch/again.xml" --format nccl
 is "$out" "$(cat "$scratch/again.xml")" 'NCCL: the same when it is read again'
-sed 's|0000:10:00.0|0000:07:00.0|; s|<pci busid="0000:0f|</cpu><cpu numaid="0" host_hash="2">&|' \
-    "$scratch/switched.xml" >"$scratch/hosts.xml"
-dscomm topo --input "$scratch/hosts.xml"
-is $status 0 'NCCL: fused from two hosts that have the same address'
+sed 's|<pci busid="0000:0f|</cpu><cpu numaid="1" host_hash="0x1f">&|' \
+    "$scratch/attributes.xml" >"$scratch/host.xml"
+dscomm topo --input "$scratch/host.xml"
+is $status 0 'NCCL: two processors of one host'
+sed 's|numaid="1" host_hash="0x1f"|numaid="0" host_hash="0x2f"|' "$scratch/host.xml" \
+    >"$scratch/hosts.xml"
 
 # Names of files
 dscomm topo --input "$machine" --output -
@@ -198,6 +200,7 @@ done <<'END'
 1 wrong:_.*<cpu>_has_affinity="1ffffffff,0", --input "$(wrong ffff,00000000 1ffffffff,0)"
 1 wrong:_.*<pci>_has_busid="07",_which_is_no_PCI_address --input "$(wrong busid=\"0000:07:00.0 busid=\"07)"
 1 wrong:_.*two_<pci>_have_busid="0000:0f:00.0",_but_an_address_is_that_of_one_device --input "$(wrong 0000:10 0000:0f)"
+1 hosts.xml:_.*it_has_<cpu>_of_several_hosts;_give_the_XML_of_one_host --input "$scratch/hosts.xml"
 1 wrong:_.*<gpu>_that_is_not_in_a_<pci> --input "$(wrong '<pci busid.*0f:00.0" class="0x030200">' '<pci busid="0000:0f:00.0"><gpu/><gpu/>')"
 1 wrong:_.*<pci>_has_class="0xgpu",_which_is_no_hexadecimal --input "$(wrong 0x030200 0xgpu)"
 1 wrong:_.*<pci>_has_link.speed="fast",_which_is_no_speed --input "$(wrong '16.0 GT/s PCIe' fast)"

@@ -18,8 +18,8 @@ typedef struct {
     topo_tree_t *tree;
     topo_node_t *node; /* the innermost one that is open; NULL: no system yet */
     GPtrArray *open; /* the node of each element that is open, or NULL */
-    char *host; /* of the last <cpu>: NCCL may fuse the XML of several hosts */
-    GHashTable *seen; /* hosts and addresses of <pci> */
+    char *host; /* of each <cpu>; NULL: there is none yet */
+    GHashTable *seen; /* addresses of <pci> */
 } reader_t;
 
 /* An element that begins. */
@@ -149,13 +149,26 @@ static double link_speed(const element_t *element, const char *name)
     return 0;
 }
 
+/* Refuses XML that NCCL has fused from several hosts, whose NUMA nodes have the
+ * same numbers. */
+static void host_check(reader_t *reader, const element_t *element)
+{
+    const char *host = attribute(element, "host_hash");
+
+    if (!reader->host)
+        reader->host = g_strdup(host ? host : "");
+    else if (strcmp(reader->host, host ? host : "") && !*element->error)
+        g_set_error(element->error, G_MARKUP_ERROR,
+                    G_MARKUP_ERROR_INVALID_CONTENT,
+                    "it has <cpu> of several hosts; give the XML of one host");
+}
+
 /* A CPU is a NUMA node and the host bridge of all its devices. */
 static topo_node_t *cpu_begin(reader_t *reader, const element_t *element)
 {
     static const char *const read[] = {"numaid", "affinity", NULL};
     topo_node_t *numa = topo_node_add(reader->tree->root, TOPO_NUMA);
     const char *mask = attribute(element, "affinity");
-    const char *host = attribute(element, "host_hash");
 
     numa->numa = decimal(element, "numaid", -1, -1, PROCESSORS_MOST);
     if (mask)
@@ -164,8 +177,7 @@ static topo_node_t *cpu_begin(reader_t *reader, const element_t *element)
         attribute_refuse(element, "affinity",
                          "mask of processors, as \"ffff,00000000\"");
     numa->nccl = attributes_text(element, read);
-    g_free(reader->host);
-    reader->host = g_strdup(host ? host : "");
+    host_check(reader, element);
     return topo_node_add(numa, TOPO_HOST_BRIDGE);
 }
 
@@ -179,15 +191,12 @@ static char *bus_address(const element_t *element)
     return address;
 }
 
-/* Refuses an address that another element of the same host has. NCCL takes
- * both, and finds the first one only. */
+/* Refuses an address that another element has. NCCL takes both, and finds the
+ * first one only. */
 static void address_check(reader_t *reader, const element_t *element,
                           const char *address)
 {
-    char *place =
-        g_strdup_printf("%s %s", reader->host ? reader->host : "", address);
-
-    if (!g_hash_table_add(reader->seen, place) && !*element->error)
+    if (!g_hash_table_add(reader->seen, g_strdup(address)) && !*element->error)
         g_set_error(element->error, G_MARKUP_ERROR,
                     G_MARKUP_ERROR_INVALID_CONTENT,
                     "two <pci> have busid=\"%s\", but an address is that of "
