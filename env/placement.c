@@ -285,9 +285,9 @@ static void decide_in(const state_t *s, const domain_t *domain)
         result->why = bound ? g_strdup_printf("bound to %s already, by the "
                                               "launcher",
                                               mask)
-                            : g_strdup_printf("none of those may be used, only "
-                                              "%s",
-                                              mask);
+                            : g_strdup_printf("no processor of %s may be used, "
+                                              "only %s",
+                                              domain->name, mask);
     else
         domain_share(s, domain, set);
     g_free(mask);
@@ -353,7 +353,8 @@ dscomm_placement_t *dscomm_priv_place(const dscomm_place_question_t *question)
     result->node = -1;
     if (question->local_rank < 0 ||
         question->local_size <= question->local_rank)
-        result->why = g_strdup("which rank of this node this is");
+        result->why = g_strdup("the environment does not tell which rank of "
+                               "this node this is");
     else if (!question->topology)
         result->why = g_strdup("the machine does not tell its "
                                "processors");

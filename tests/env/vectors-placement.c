@@ -115,8 +115,8 @@ static const struct {
      "2 of the 4 cores of NUMA node 0", NULL},
     {"a device that is not there", TWO, "0000:77:00.0", 0, 1, false, NULL,
      "the device is not there", "no PCI device 0000:77:00.0"},
-    {"an unknown local rank", TWO, NULL, -1, -1, false, NULL, "which rank",
-     NULL},
+    {"an unknown local rank", TWO, NULL, -1, -1, false, NULL,
+     "the environment does not tell which rank of this node this is", NULL},
 };
 
 static const char device[] =
