@@ -18,19 +18,6 @@ static inline bool tool_canvas_is_picture(const char *path)
            (g_str_has_suffix(path, ".png") || g_str_has_suffix(path, ".svg"));
 }
 
-/* Whether it is that of a picture of another kind, which none is drawn in. */
-static inline bool tool_canvas_is_other_picture(const char *path)
-{
-    static const char *const ends[] = {".gif",  ".jpg", ".jpeg", ".pdf",
-                                       ".eps",  ".ps",  ".bmp",  ".tif",
-                                       ".tiff", ".webp"};
-
-    for (gsize i = 0; path && i < G_N_ELEMENTS(ends); i++)
-        if (g_str_has_suffix(path, ends[i]))
-            return true;
-    return false;
-}
-
 /* Opens the file of a white canvas, a PNG or an SVG by the suffix of path. A
  * regular file gets its name only when it is complete. NULL: the sentence
  * *ret_problem, which begins with the path, says why; g_free(). */

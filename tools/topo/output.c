@@ -24,13 +24,26 @@ static const struct {
     [TOPO_FORMAT_NCCL] = {"nccl", ".xml"},
 };
 
+/* Whether path, or NULL, is that of a picture that cannot be drawn. */
+static bool is_other_picture(const char *path)
+{
+    static const char *const ends[] = {".gif",  ".jpg", ".jpeg", ".pdf",
+                                       ".eps",  ".ps",  ".bmp",  ".tif",
+                                       ".tiff", ".webp"};
+
+    for (gsize i = 0; path && i < G_N_ELEMENTS(ends); i++)
+        if (g_str_has_suffix(path, ends[i]))
+            return true;
+    return false;
+}
+
 topo_format_t topo_format_find(const char *name, const char *path)
 {
     for (topo_format_t i = 0; i < TOPO_FORMAT_PICTURE; i++)
         if (name ? !strcmp(name, formats[i].name)
                  : path && g_str_has_suffix(path, formats[i].ends))
             return i;
-    if (name || tool_canvas_is_other_picture(path))
+    if (name || is_other_picture(path))
         return TOPO_FORMATS;
     return tool_canvas_is_picture(path) ? TOPO_FORMAT_PICTURE
                                         : TOPO_FORMAT_TEXT;
