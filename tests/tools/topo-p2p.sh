@@ -90,11 +90,17 @@ like "$status $(cat "$scratch/by-name.dot")" '^0 Copies between 4 devices' \
 export FAKE_CUDA_FAIL=cuMemAlloc
 devices
 is $status 1 'no memory on the device: status'
-like "$err" 'cuMemAlloc \(smaller --elements need less memory\): CUDA_ERROR_OUT_OF_MEMORY' \
+is "$err" \
+    'dscomm topo: cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY; smaller --elements need less memory' \
     'no memory on the device'
+export FAKE_CUDA_FAIL=cuMemAllocHost
+devices
+is "$err" \
+    'dscomm topo: cuMemAllocHost: CUDA_ERROR_OUT_OF_MEMORY; smaller --elements need less memory' \
+    'no pinned memory'
 export FAKE_CUDA_FAIL=cuInit
 devices
-like "$err" 'topo: cuInit: CUDA_ERROR_INVALID_VALUE' 'a driver that fails'
+is "$err" 'dscomm topo: cuInit: CUDA_ERROR_INVALID_VALUE' 'a driver that fails'
 unset FAKE_CUDA_FAIL
 export FAKE_CUDA_CORRUPT=1
 devices

@@ -136,7 +136,7 @@ int cuMemsetD8_v2(uint64_t memory, unsigned char byte, size_t bytes)
 
 int cuMemAllocHost_v2(void **ret_memory, size_t bytes)
 {
-    *ret_memory = malloc(bytes);
+    *ret_memory = fails("cuMemAllocHost") ? NULL : malloc(bytes);
     return *ret_memory ? 0 : OUT_OF_MEMORY;
 }
 

@@ -382,9 +382,9 @@ static bool gpu_open(state_t *s, guint index)
     return cuda_ok(s, "cuDevicePrimaryCtxRetain",
                    s->driver.context_retain(&gpu->context, gpu->device)) &&
            gpu_select(s, gpu) &&
-           cuda_ok(s, "cuMemAlloc (smaller --elements need less memory)",
+           cuda_ok(s, "cuMemAlloc",
                    s->driver.memory_alloc(&gpu->source, s->bytes)) &&
-           cuda_ok(s, "cuMemAlloc (smaller --elements need less memory)",
+           cuda_ok(s, "cuMemAlloc",
                    s->driver.memory_alloc(&gpu->dest, s->bytes)) &&
            cuda_ok(s, "cuMemsetD8",
                    s->driver.memory_set(gpu->source,
@@ -411,9 +411,9 @@ static void gpu_close(state_t *s, guint index)
 static bool host_open(state_t *s)
 {
     if (!gpu_select(s, &s->gpus[0]) ||
-        !cuda_ok(s, "cuMemAllocHost (smaller --elements need less memory)",
+        !cuda_ok(s, "cuMemAllocHost",
                  s->driver.host_alloc((void **)&s->host_source, s->bytes)) ||
-        !cuda_ok(s, "cuMemAllocHost (smaller --elements need less memory)",
+        !cuda_ok(s, "cuMemAllocHost",
                  s->driver.host_alloc((void **)&s->host_dest, s->bytes)))
         return false;
     memset(s->host_source, topo_pattern(s->count), s->bytes);
@@ -457,16 +457,18 @@ static topo_path_t pair_path(const state_t *s, guint from, guint to)
 {
     const topo_node_t *a = is_host(s, from) ? NULL : s->gpus[from].node;
     const topo_node_t *b = is_host(s, to) ? NULL : s->gpus[to].node;
-    topo_path_t path = {"?", TOPO_LINKS * 100, "a path that is not known", 0,
-                        false};
+    topo_path_t path = {.word = "?",
+                        .distance = TOPO_LINKS * 100,
+                        .meaning = "a path that is not known"};
     topo_link_t link = {TOPO_SELF, 0};
     char *word;
 
     if (from != to && (is_host(s, from) || is_host(s, to)))
-        return (topo_path_t){"HOST", TOPO_PHB * 100 + 50,
-                             "the link between the host's memory and a device",
-                             a || b ? topo_path_limit(a ? a : b, NULL) : 0,
-                             false};
+        return (topo_path_t){
+            .word = "HOST",
+            .distance = TOPO_PHB * 100 + 50,
+            .meaning = "the link between the host's memory and a device",
+            .limit = a || b ? topo_path_limit(a ? a : b, NULL) : 0};
     if (from != to && (!a || !b))
         return path;
     if (from != to)

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <stdbool.h>
 
+#define OUT_OF_MEMORY 2 /* CUDA_ERROR_OUT_OF_MEMORY */
 #define NO_DEVICE 100 /* CUDA_ERROR_NO_DEVICE */
 
 #define SLOT(member, symbol)                                                   \
@@ -51,7 +52,9 @@ char *topo_driver_error(const topo_driver_t *driver, const char *what, int code)
     const char *name = NULL;
 
     driver->error_name(code, &name);
-    return g_strdup_printf("%s: %s", what, name ? name : "unknown error");
+    return g_strdup_printf(
+        "%s: %s%s", what, name ? name : "unknown error",
+        code == OUT_OF_MEMORY ? "; smaller --elements need less memory" : "");
 }
 
 char *topo_driver_none(void)

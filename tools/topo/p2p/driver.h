@@ -47,7 +47,8 @@ char *topo_driver_load(topo_driver_t *ret_driver);
 /* Why there is no device, though there is a driver; g_free(). */
 char *topo_driver_none(void);
 
-/* "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY"; g_free(). */
+/* "cuInit: CUDA_ERROR_INVALID_VALUE", with advice for lack of memory;
+ * g_free(). */
 char *topo_driver_error(const topo_driver_t *driver, const char *what,
                         int code);
 
