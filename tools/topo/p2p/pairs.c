@@ -98,8 +98,7 @@ char *topo_pairs_warning(const topo_pairs_t *pairs)
         }
     }
     return noisy ? g_strdup_printf("%u of %u figures spread by more than 10%%: "
-                                   "the machine is noisy; end what else runs, "
-                                   "or give more --iters",
+                                   "the machine is noisy; end what else runs",
                                    noisy, figures)
                  : NULL;
 }
