@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Explanations of figures that are given, and nearness on machines of hwloc's
- * synthetic topologies. */
+/* Explanations of figures that are given, nearness on machines of hwloc's
+ * synthetic topologies, and ranks that share processors. */
 #include "config.h"
 
 #include "tests/tap.h"
+#include "tools/common/crowd.h"
 #include "tools/topo/p2p/explain.h"
 #include "tools/topo/p2p/near.h"
 
@@ -215,8 +216,72 @@ static void test_near(void)
     }
 }
 
+/* Masks of ranks, on hosts a and b. */
+static void test_crowd(void)
+{
+    static const struct {
+        const char *ranks, *text;
+    } cases[] = {
+        {"a:0 a:1 a:2 a:3", NULL},
+        {"a:0 a:0 a:1-3",
+         "2 ranks share 1 processor of a and wait for their turn"},
+        {"a:1 a:2 a:0 a:0",
+         "2 ranks share 1 processor of a and wait for their turn"},
+        {"a:0-1 a:0-1 a:0-1",
+         "3 ranks share 2 processors of a and wait for their turn"},
+        {"a:0-1 a:0 a:2 a:1",
+         "3 ranks share 2 processors of a and wait for their turn"},
+        {"a:0-1 a:1-2 a:0-2", NULL},
+        {"a:0,4 a:1,5 a:2,6 a:3,7", NULL},
+        {"a:0 b:0", NULL},
+        {"a:0 b:1 b:1",
+         "2 ranks share 1 processor of b and wait for their turn"},
+        {"a:? a:? a:0", NULL},
+        {"a:? a:0 a:0",
+         "2 ranks share 1 processor of a and wait for their turn"},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        char **ranks = g_strsplit(cases[i].ranks, " ", -1), *text;
+        tool_place_t places[4];
+        hwloc_bitmap_t set = hwloc_bitmap_alloc();
+        int count = 0;
+
+        for (; ranks[count]; count++) {
+            const char *list = ranks[count] + 2;
+
+            hwloc_bitmap_list_sscanf(set, list);
+            tool_place_fill(&places[count], *list == '?' ? NULL : set);
+            g_snprintf(places[count].host, sizeof places[count].host, "%c",
+                       *ranks[count]);
+        }
+        text = tool_crowd_text(places, count);
+        is_str(text, cases[i].text, "%s", cases[i].ranks);
+        g_free(text);
+        hwloc_bitmap_free(set);
+        g_strfreev(ranks);
+    }
+}
+
+/* Sets of more digits than a place has are unknown. */
+static void test_place(void)
+{
+    tool_place_t place;
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+
+    hwloc_bitmap_set_range(set, 0, 99999);
+    tool_place_fill(&place, set);
+    is_str(place.processors, "", "100000 processors");
+    hwloc_bitmap_only(set, 1000);
+    tool_place_fill(&place, set);
+    ok(*place.processors, "one of them");
+    hwloc_bitmap_free(set);
+}
+
 int main(void)
 {
+    test_crowd();
+    test_place();
     test_expected();
     test_not_expected();
     test_faster();

@@ -202,13 +202,6 @@ char *tool_printable(const char *text)
     return g_string_free(clean, false);
 }
 
-char *tool_crowd_text(int ranks, int processors, const char *host)
-{
-    return g_strdup_printf("%d ranks share %d processor%s of %s and wait for "
-                           "their turn",
-                           ranks, processors, processors == 1 ? "" : "s", host);
-}
-
 char *tool_sentence(const char *command, const char *format, va_list args)
 {
     char *sentence = g_strdup_vprintf(format, args);

@@ -53,10 +53,6 @@ bool tool_is_id(const char *text);
  * g_free(). */
 char *tool_printable(const char *text);
 
-/* Returns the warning of so many ranks that share a host's processors;
- * g_free(). */
-char *tool_crowd_text(int ranks, int processors, const char *host);
-
 /* Returns "dscomm COMMAND: sentence" and a newline, printable; g_free(). */
 char *tool_sentence(const char *command, const char *format, va_list args)
     G_GNUC_PRINTF(2, 0);

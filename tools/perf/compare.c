@@ -41,7 +41,7 @@ static perf_comparison_t *comparison_new(const alternatives_t *a)
     perf_comparison_t *comparison = g_new0(perf_comparison_t, 1);
 
     comparison->count = a->count;
-    comparison->crowded = perf_shares_processors(a->run);
+    comparison->crowded = a->run->crowd != NULL;
     comparison->entries = g_new0(perf_entry_t, a->count);
     for (size_t i = 0; i < a->count; i++) {
         perf_call_t *call = &a->calls[i];

@@ -139,6 +139,8 @@ typedef struct {
     dscomm_group_t *group; /* all ranks; made after they were bound */
     int rank, ranks;
     perf_rank_t *everyone; /* ranks entries */
+    char
+        *crowd; /* the warning that ranks share processors; NULL: they do not */
     void *send, *recv; /* of options->max bytes each */
     /* host memory to fill and check buffers of a device; NULL: none */
     void *host_send, *host_recv;

@@ -2,6 +2,7 @@
 /* Ranks, their processors and their two buffers, see ranks.h. */
 #include "config.h"
 
+#include "tools/common/crowd.h"
 #include "tools/common/memory.h"
 #include "tools/common/topology.h"
 #include "tools/perf/accelerator.h"
@@ -51,30 +52,41 @@ static dscomm_status_t share_processors(perf_run_t *run, dscomm_group_t *group,
     return status;
 }
 
-int perf_processor_count(const dscomm_topology_t *topology)
+/* Fills run->crowd; this rank is bound to a processor, or, if that is -1, may
+ * use all that it could at its start. */
+static dscomm_status_t share_places(perf_run_t *run, dscomm_group_t *group,
+                                    int processor)
 {
-    return topology ? hwloc_bitmap_weight(topology->allowed) : 0;
+    tool_place_t own, *all = g_new(tool_place_t, run->ranks);
+    hwloc_bitmap_t one = hwloc_bitmap_alloc();
+    dscomm_status_t status;
+
+    if (processor >= 0)
+        hwloc_bitmap_only(one, (unsigned)processor);
+    else if (run->topology)
+        hwloc_bitmap_copy(one, run->topology->allowed);
+    tool_place_fill(&own, hwloc_bitmap_iszero(one) ? NULL : one);
+    hwloc_bitmap_free(one);
+    status =
+        dscomm_all_gather(group, &own, all, sizeof own, DSCOMM_UINT8, NULL);
+    if (status == DSCOMM_OK)
+        run->crowd = tool_crowd_text(all, run->ranks);
+    g_free(all);
+    return status;
 }
 
-bool perf_shares_processors(const perf_run_t *run)
+/* Returns the number of processors that this process could use at its start; 0:
+ * unknown. */
+static int processor_count(const dscomm_topology_t *topology)
 {
-    const perf_rank_t *all = run->everyone;
-    const int count = perf_processor_count(run->topology);
-
-    for (int i = 0; i < run->ranks; i++)
-        for (int k = 0; k < i; k++)
-            if (all[i].processor >= 0 && all[i].processor == all[k].processor &&
-                !strcmp(all[i].host, all[0].host) &&
-                !strcmp(all[k].host, all[0].host))
-                return true;
-    return all[0].processor < 0 && count > 0 && all[0].locals > count;
+    return topology ? hwloc_bitmap_weight(topology->allowed) : 0;
 }
 
 /* Returns the only processor to which this process was bound at its start, or
  * -1. */
 static int processor_bound(const dscomm_topology_t *topology)
 {
-    return perf_processor_count(topology) == 1
+    return processor_count(topology) == 1
                ? hwloc_bitmap_first(topology->allowed)
                : -1;
 }
@@ -114,7 +126,7 @@ static int processor_pick(const dscomm_topology_t *topology, int index)
 static int processor_bind(const dscomm_topology_t *topology, int local,
                           int locals)
 {
-    const int count = perf_processor_count(topology);
+    const int count = processor_count(topology);
     hwloc_bitmap_t one;
     int processor, result;
 
@@ -141,7 +153,8 @@ dscomm_status_t perf_ranks_place(perf_run_t *run, dscomm_group_t *group)
         processor = processor_bound(run->topology);
     else
         processor = processor_bind(run->topology, self->local, self->locals);
-    return share_processors(run, group, processor);
+    status = share_processors(run, group, processor);
+    return status == DSCOMM_OK ? share_places(run, group, processor) : status;
 }
 
 dscomm_status_t perf_agree(const perf_run_t *run, bool ok, int *ret_first)

@@ -7,16 +7,9 @@
 
 #include <stdbool.h>
 
-/* Fills run->everyone and binds this rank to a processor if there is one for
- * each rank of its host. Collective over group. */
+/* Fills run->everyone and run->crowd, and binds this rank to a processor if
+ * there is one for each rank of its host. Collective over group. */
 dscomm_status_t perf_ranks_place(perf_run_t *run, dscomm_group_t *group);
-
-/* Returns the number of processors that this process could use at its start; 0:
- * unknown. */
-int perf_processor_count(const struct dscomm_topology *topology);
-
-/* Whether ranks of rank 0's host share processors. */
-bool perf_shares_processors(const perf_run_t *run);
 
 /* Allocates run->send and run->recv and touches them. */
 int perf_buffers_new(perf_run_t *run);

@@ -557,13 +557,8 @@ static void warn(const perf_run_t *run, const char *format, ...)
  * scheduler. */
 static void warn_of_sharing(const perf_run_t *run)
 {
-    int processors = perf_processor_count(run->topology);
-    int locals = run->everyone[0].locals;
-
-    if (perf_shares_processors(run))
-        g_ptr_array_add(
-            run->report->warnings,
-            tool_crowd_text(locals, processors, run->everyone[0].host));
+    if (run->crowd)
+        g_ptr_array_add(run->report->warnings, g_strdup(run->crowd));
 }
 
 static void warn_of_option(const perf_run_t *run, const char *name, bool now)

@@ -327,6 +327,7 @@ static int run_rank(const perf_options_t *options,
     run.everyone = g_new0(perf_rank_t, run.ranks);
     status = run_in_group(&run, *world);
     g_free(run.everyone);
+    g_free(run.crowd);
     return status;
 }
 

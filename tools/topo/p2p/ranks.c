@@ -6,8 +6,8 @@
 
 #include "tools/topo/p2p/ranks.h"
 
+#include "tools/common/crowd.h"
 #include "tools/common/memory.h"
-#include "tools/common/tool.h"
 #include "tools/topo/p2p/near.h"
 
 #include <limits.h>
@@ -25,9 +25,8 @@ enum { TAG_READY = 1 << 20, TAG_DONE, TAG_TRIP, TAG_SLICES };
 
 /* The place of a rank, as the others learn it. */
 typedef struct {
-    char host[64];
-    char processors[256]; /* "": not known */
-    bool has_core; /* they are in one core */
+    tool_place_t where;
+    bool has_core; /* its processors are in one core */
     double now; /* by its clock */
 } place_t;
 
@@ -251,58 +250,45 @@ static topo_near_t place_near(const state_t *s, const place_t *own,
     hwloc_bitmap_t a, b;
     topo_near_t near = TOPO_NEAR_HOST;
 
-    if (strcmp(own->host, other->host) != 0)
+    if (strcmp(own->where.host, other->where.host) != 0)
         return TOPO_NEAR_NETWORK;
     if (!s->topology || !own->has_core || !other->has_core)
         return TOPO_NEAR_HOST;
     a = hwloc_bitmap_alloc();
     b = hwloc_bitmap_alloc();
-    hwloc_bitmap_list_sscanf(a, own->processors);
-    hwloc_bitmap_list_sscanf(b, other->processors);
+    hwloc_bitmap_sscanf(a, own->where.processors);
+    hwloc_bitmap_sscanf(b, other->where.processors);
     near = topo_near(s->topology, a, b);
     hwloc_bitmap_free(a);
     hwloc_bitmap_free(b);
     return near == TOPO_NEAR_SELF ? TOPO_NEAR_SMT : near;
 }
 
-/* Notes the processors of this rank. They may have changed since the topology
- * was read. */
-static void place_processors(const dscomm_topology_t *topology, place_t *own)
+/* Fills the place of this rank. Its processors may have changed since the
+ * topology was read, which may be NULL. */
+static void place_fill(const dscomm_topology_t *topology, place_t *own)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    const bool known = topology && hwloc_get_cpubind(topology->hwloc, set,
+                                                     HWLOC_CPUBIND_THREAD) == 0;
 
-    if (hwloc_get_cpubind(topology->hwloc, set, HWLOC_CPUBIND_THREAD) == 0) {
-        own->has_core = dscomm_priv_topology_count_cores(topology, set) == 1;
-        if (hwloc_bitmap_list_snprintf(own->processors, sizeof own->processors,
-                                       set) >= (int)sizeof own->processors)
-            *own->processors = '\0';
-    }
+    tool_place_fill(&own->where, known ? set : NULL);
+    own->has_core =
+        known && dscomm_priv_topology_count_cores(topology, set) == 1;
     hwloc_bitmap_free(set);
 }
 
-/* Returns the warning that ranks of rank 0's host share processors; NULL: they
- * do not, or it is not known; g_free(). */
+/* Returns the warning that ranks share processors, or NULL; g_free(). */
 static char *places_crowd(const place_t *all, guint ranks)
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc(), every = hwloc_bitmap_alloc();
-    int locals = 0, processors;
+    tool_place_t *places = g_new(tool_place_t, ranks);
+    char *text;
 
-    for (guint i = 0; i < ranks; i++) {
-        if (strcmp(all[i].host, all[0].host) != 0)
-            continue;
-        locals++;
-        if (*all[i].processors)
-            hwloc_bitmap_list_sscanf(set, all[i].processors);
-        else
-            hwloc_bitmap_fill(set);
-        hwloc_bitmap_or(every, every, set);
-    }
-    processors = hwloc_bitmap_weight(every); /* -1: infinitely many */
-    hwloc_bitmap_free(every);
-    hwloc_bitmap_free(set);
-    return processors > 0 && locals > processors
-               ? tool_crowd_text(locals, processors, all[0].host)
-               : NULL;
+    for (guint i = 0; i < ranks; i++)
+        places[i] = all[i].where;
+    text = tool_crowd_text(places, (int)ranks);
+    g_free(places);
+    return text;
 }
 
 /* Fills the nearness of this rank's row, counts the ranks of its host, and has
@@ -312,16 +298,13 @@ static dscomm_status_t places_share(state_t *s, guint *ret_locals)
     place_t own = {.now = topo_now()}, *all = g_new0(place_t, s->ranks);
     dscomm_status_t status;
 
-    if (gethostname(own.host, sizeof own.host - 1) != 0)
-        g_strlcpy(own.host, "unknown", sizeof own.host);
-    if (s->topology)
-        place_processors(s->topology, &own);
+    place_fill(s->topology, &own);
     status =
         dscomm_all_gather(s->group, &own, all, sizeof own, DSCOMM_UINT8, NULL);
     *ret_locals = 0;
-    s->begun = strcmp(all[0].host, own.host) ? own.now : all[0].now;
+    s->begun = strcmp(all[0].where.host, own.where.host) ? own.now : all[0].now;
     for (guint i = 0; i < s->ranks && status >= 0; i++) {
-        *ret_locals += !strcmp(all[i].host, own.host);
+        *ret_locals += !strcmp(all[i].where.host, own.where.host);
         s->figures[s->rank * s->ranks + i].near =
             i == s->rank ? (int)TOPO_NEAR_SELF
                          : (int)place_near(s, &own, &all[i]);
