@@ -192,8 +192,8 @@ dscomm perf --pairs --help
 like "$status $out" '^0 ' 'dscomm perf --pairs --help'
 is "$(echo "$out" | grep -c -e '--input' -e '--host' -e '--ranks')" 0 'it lists what pairs of ranks have'
 
-# Colours: only on the session's terminal, not on one that a launcher made
-cat >"$scratch/colours.py" <<'END'
+# Colours and progress: only on the session's terminal, not on one that a launcher made
+cat >"$scratch/count.py" <<'END'
 import os
 import pty
 import subprocess
@@ -206,7 +206,7 @@ def read(fd):
     except OSError:
         pass
     return text
-own, words = sys.argv[1] == "own", sys.argv[2:]
+own, what, words = sys.argv[1] == "own", sys.argv[2], sys.argv[3:]
 if own:
     pid, fd = pty.fork()
     if pid == 0:
@@ -218,18 +218,26 @@ else:
     with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=other, start_new_session=True):
         os.close(other)
         text = read(fd)
-sys.stdout.write(str(text.count(b"\x1b[97;48;5;")))
+sys.stdout.write(str(text.count({"colours": b"\x1b[97;48;5;", "progress": b"\r\x1b[K"}[what])))
 END
 colours()
 {
     LD_LIBRARY_PATH=$cuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} TERM=xterm python3 \
-        "$scratch/colours.py" "$1" "$program" topo --p2p --input "$machine" --elements 10000
+        "$scratch/count.py" "$1" colours "$program" topo --p2p --input "$machine" --elements 10000
 }
 unset NO_COLOR
 # 15 pairs alone, 2 through the host, 12 both ways, 6 together
 is "$(colours own)" 35 'a colour of each rate on a terminal'
 is "$(colours other)" 0 'no colours on a terminal of a launcher'
 is "$(NO_COLOR=1 colours own)" 0 'no colours with NO_COLOR'
+progress()
+{
+    python3 "$scratch/count.py" "$1" progress sh -c \
+        '"$0" perf -n 1 all_reduce -b 8 -e 8 --iters 1 2>&1 >/dev/null' "$program"
+}
+[ "$(progress own)" -gt 0 ]
+result $? 'progress on a terminal'
+is "$(progress other)" 0 'no progress on a terminal of a launcher'
 
 while read -r want pattern line; do
     eval "dscomm topo --p2p $line"

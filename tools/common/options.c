@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "lib/base/nearest.h"
+#include "tools/common/terminal.h"
 #include "tools/common/tool.h"
 #include "tools/run/spawn.h"
 
@@ -228,7 +229,7 @@ int tool_fail(int status, const char *command, const char *format, ...)
 
 void tool_progress(const char *format, va_list args)
 {
-    if (!isatty(STDERR_FILENO))
+    if (!tool_is_own_terminal(STDERR_FILENO))
         return;
     fprintf(stderr, "\r\033[K");
     if (format)

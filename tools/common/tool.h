@@ -61,7 +61,8 @@ char *tool_sentence(const char *command, const char *format, va_list args)
 int tool_fail(int status, const char *command, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 
-/* Replaces the last line of a terminal at stderr; NULL: clears it. */
+/* Replaces the last line of the session's terminal, if that is stderr; NULL:
+ * clears it. */
 void tool_progress(const char *format, va_list args) G_GNUC_PRINTF(1, 0);
 
 #endif

@@ -5,7 +5,6 @@
 #include "tools/common/topology.h"
 #include "tools/perf/baseline.h"
 #include "tools/perf/operations.h"
-#include "tools/perf/ranks.h"
 #include "tools/perf/report.h"
 #include "tools/perf/roof.h"
 
