@@ -115,7 +115,7 @@ typedef struct {
     const perf_entry_t *fast, *slow;
     const perf_traffic_t *few, *many; /* their costs */
     const difference_t *times; /* of the slow one to the fast one */
-    char partly[128]; /* what the costs that are the reason leave over, or "" */
+    GString *partly; /* what the costs that are the reason leave over, or "" */
 } contest_t;
 
 /* Whether both costs tell the bytes of each rank, copy by copy, or neither
@@ -138,13 +138,13 @@ static void note_partly(contest_t *c, double few, double many)
 {
     char *measured;
 
-    if (c->many->bound || many / few - 1 >= (c->times->most - 1) / 2)
+    if (c->many->bound || !(many / few - 1 < (c->times->most - 1) / 2))
         return;
     measured = ratio_text(c->times);
-    g_snprintf(c->partly, sizeof c->partly,
-               "; that explains only a part of the difference: %.2f times as "
-               "fast is expected from it, %s was measured",
-               many / few, measured);
+    g_string_printf(c->partly,
+                    "; that explains only a part of the difference: %.2f times "
+                    "as fast is expected from it, %s was measured",
+                    many / few, measured);
     g_free(measured);
 }
 
@@ -157,7 +157,7 @@ static char *explain_latency(contest_t *c)
         return g_strdup_printf(
             "time is latency there, and it takes %g step%s, %s %s%g%s", few,
             few == 1 ? "" : "s", name_at(c->slow),
-            c->many->bound ? "at least " : "", many, c->partly);
+            c->many->bound ? "at least " : "", many, c->partly->str);
     }
     if (c->many->bound)
         return g_strdup_printf("time is latency there, and the model has only "
@@ -287,11 +287,11 @@ static const char *no_fewer(const contest_t *c, bool crowded)
 {
     if (!is_known(c))
         return "its busiest rank sends or receives, and a rank reads and "
-               "writes, no fewer bytes";
+               "writes, no fewer bytes, within 5%";
     return crowded ? "ranks share processors, and a rank on average reads and "
-                     "writes no fewer bytes"
+                     "writes no fewer bytes, within 5%"
                    : "the busiest rank of each call reads and writes no fewer "
-                     "bytes";
+                     "bytes, within 5%";
 }
 
 /* Returns why there is a difference for which the bytes give no reason. */
@@ -310,9 +310,9 @@ static char *explain_otherwise(const contest_t *c, const char *steps,
             "counted differently, copy by copy only for %s",
             name_at(isfinite(c->few->most) ? c->fast : c->slow));
     if (by_steps)
-        return g_strdup_printf("%s by the model, but it takes %s, which is "
+        return g_strdup_printf("%s, by the model, but %s takes %s, which is "
                                "most of the difference",
-                               no_fewer(c, crowded), steps);
+                               no_fewer(c, crowded), name_at(c->fast), steps);
     if (perf_parts(c->slow->row.operation) &&
         !perf_parts(c->fast->row.operation) && has_same_bytes(c, crowded))
         return g_strdup_printf("by the model %s reads and writes as many bytes "
@@ -322,7 +322,7 @@ static char *explain_otherwise(const contest_t *c, const char *steps,
                                    ? "a rank on average"
                                    : "the busiest rank of each call",
                                name_at(c->slow));
-    return g_strdup_printf("the model gives no reason: %s than for %s",
+    return g_strdup_printf("the model gives no reason: %s, than for %s",
                            no_fewer(c, crowded), name_at(c->slow));
 }
 
@@ -340,12 +340,12 @@ static char *explain_bytes(const series_t *s, guint from, guint to,
         by_steps = by_steps && steps_matter(s, i, winner, loser);
     if (!bytes)
         text = explain_otherwise(c, steps, by_steps, crowded);
-    else if (*c->partly && by_steps)
+    else if (c->partly->len && by_steps)
         text = g_strdup_printf("%s; it takes %s, which is most of the "
                                "difference",
                                bytes, steps);
     else
-        text = g_strdup_printf("%s%s", bytes, c->partly);
+        text = g_strdup_printf("%s%s", bytes, c->partly->str);
     g_free(bytes);
     g_free(steps);
     return text;
@@ -381,23 +381,29 @@ static char *explain(const series_t *s, guint from, guint to, size_t winner,
                    .few = &entries[winner].costs[s->place],
                    .many = &entries[loser].costs[s->place],
                    .times = times};
+    char *text;
 
     if (c.few->bound)
         return g_strdup_printf("the model has only lower bounds for %s (%s), "
                                "which do not prove why",
                                name_at(c.fast), c.fast->row.algorithm);
+    c.partly = g_string_new(NULL);
     switch (kind_of_both(s, from, winner, loser)) {
     case LATENCY_TIME:
-        return explain_latency(&c);
+        text = explain_latency(&c);
+        break;
     case BYTES_TIME:
-        return explain_bytes(s, from, to, winner, loser, &c);
+        text = explain_bytes(s, from, to, winner, loser, &c);
+        break;
     default:
-        return g_strdup(at(s, s->first)->entries->row.bytes <= SMALL
+        text = g_strdup(at(s, s->first)->entries->row.bytes <= SMALL
                             ? "whether time is latency there is not known, as "
                               "the times of the smallest size spread too much"
                             : "whether time is latency there is not known, as "
                               "no size up to 1 KiB was measured");
     }
+    g_string_free(c.partly, TRUE);
+    return text;
 }
 
 /* Compares time a with time b. */
