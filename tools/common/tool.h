@@ -33,7 +33,8 @@ int tool_analyze(int argc, char **argv);
 int tool_top(int argc, char **argv);
 int tool_tune(int argc, char **argv);
 int tool_topo(int argc, char **argv);
-/* The same between ranks, for `dscomm perf --pairs`, whose words these are. */
+/* Runs `dscomm perf --pairs`: dscomm topo --p2p --ranks, with argv of perf.
+ * Removes --pairs from argv. */
 int tool_topo_pairs(int argc, char **argv);
 
 /* Parses and removes the options: all, or if strict only those before the first

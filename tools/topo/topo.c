@@ -14,7 +14,6 @@
 #include <string.h>
 
 #define INPUT_MOST ((gsize)64 << 20) /* bytes of a file */
-#define NOT_PAIRS 5 /* the first options, which pairs of ranks do not have */
 
 /* The forms of a tree but pictures. */
 static void (*const appends[TOPO_FORMAT_PICTURE])(const topo_tree_t *tree,
@@ -189,7 +188,8 @@ static int topo_main(int argc, char **argv, bool pairs)
                                     .elements = TOPO_NOT_GIVEN}};
     topo_p2p_t *copies = &options.copies;
     char **words = g_strdupv(argv);
-    const GOptionEntry entries[] = {
+    /* Those that pairs of ranks do not have, and the others. */
+    const GOptionEntry alone[] = {
         {"input", 'i', 0, G_OPTION_ARG_FILENAME, &options.input,
          "The machine is that of a file: XML of hwloc (lstopo) or NCCL",
          "FILE"},
@@ -201,6 +201,8 @@ static int topo_main(int argc, char **argv, bool pairs)
          "With --p2p: between ranks", NULL},
         {"most", 0, 0, G_OPTION_ARG_INT, &copies->most,
          "With --host: so many cores at most, evenly chosen; 16", "N"},
+    };
+    const GOptionEntry common[] = {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
          "Write to a file; its name's end chooses the format", "FILE"},
         {"format", 'f', 0, G_OPTION_ARG_STRING, &options.format,
@@ -216,18 +218,22 @@ static int topo_main(int argc, char **argv, bool pairs)
         {"elements", 0, 0, G_OPTION_ARG_INT64, &copies->elements,
          "Of so many float32 each; 10000000, without devices 1000000", "N"},
         {"iters", 0, 0, G_OPTION_ARG_INT, &copies->iterations,
-         "Measured copies for each figure; 20", "N"},
+         "Measured copies for each rate; 20", "N"},
         {"warmup_iters", 'w', 0, G_OPTION_ARG_INT, &copies->warmups,
-         "Copies before a figure; 2", "N"},
+         "Copies before a rate; 2", "N"},
         {"trace", 0, 0, G_OPTION_ARG_FILENAME, &copies->trace,
          "Also write a trace for Chrome and Perfetto", "FILE"},
         {NULL},
     };
+    GOptionEntry entries[G_N_ELEMENTS(alone) + G_N_ELEMENTS(common)];
+    const gsize before = pairs ? 0 : G_N_ELEMENTS(alone);
     int status = TOOL_USAGE;
 
+    memcpy(entries, alone, before * sizeof *alone);
+    memcpy(entries + before, common, sizeof common);
     if (pairs)
         pairs_remove(&argc, argv);
-    if (tool_parse(&argc, &argv, entries + (pairs ? NOT_PAIRS : 0), NULL,
+    if (tool_parse(&argc, &argv, entries, NULL,
                    pairs ? "Measures copies between each pair of ranks."
                          : "Shows GPUs and NICs, how each pair is connected, "
                            "and what copies between them take.",
