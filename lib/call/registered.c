@@ -240,6 +240,15 @@ static dscomm_status_t mem_release(dscomm_mem_t *mem)
     return status;
 }
 
+/* The failure of a group with which a registration has ended: none of those
+ * after which memory stays registered. */
+static dscomm_status_t mem_ended(dscomm_status_t status)
+{
+    if (status == DSCOMM_ERR_STATE || status == DSCOMM_ERR_NO_MEMORY)
+        return dscomm_fail(DSCOMM_ERR_ABORTED, "%s", dscomm_last_error());
+    return status;
+}
+
 /* *ret_ended: mem is not used any more. */
 static dscomm_status_t mem_close(dscomm_mem_t *mem, bool *ret_ended)
 {
@@ -268,7 +277,7 @@ static dscomm_status_t mem_close(dscomm_mem_t *mem, bool *ret_ended)
         SLIST_INSERT_HEAD(&group->memory.registered, mem, link);
     }
     pthread_mutex_unlock(&group->works.lock);
-    return waited < 0 ? waited : status;
+    return status < 0 ? status : mem_ended(waited);
 }
 
 dscomm_status_t dscomm_mem_deregister(dscomm_mem_t *mem)

@@ -57,9 +57,11 @@ DSCOMM_API dscomm_status_t dscomm_mem_key(const dscomm_mem_t *mem, void *key);
 /* Ends the registration and frees mem, which may be NULL. If accesses are made
  * by messages, waits for what other ranks have begun to put or get, at most for
  * the group's time-out; ranks that use the key later get ERR_INVALID. If the
- * backend makes them, other ranks must have ended theirs. If a work of this
- * rank that is under way uses the memory, ERR_STATE, or if there is no memory
- * to do it, ERR_NO_MEMORY, and the memory stays registered. MT: group. */
+ * backend makes them, other ranks must have ended theirs. The memory stays
+ * registered, and mem valid, with two statuses only: ERR_STATE if a work of
+ * this rank that is under way uses the memory, ERR_NO_MEMORY if there is no
+ * memory to do it. Another failure is that of the group: mem is gone, but what
+ * was begun may use the memory until the group is freed. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_mem_deregister(dscomm_mem_t *mem);
 
 /* Copies bytes from data to the memory that key tells, offset bytes behind its
