@@ -49,7 +49,7 @@ left_out='device_.*|hooks?_.*|log|log_set_.*|work_create|store_open_custom|coll_
 .*_info|setting_.*|backend_.*|cpu_features|kernels|version.*
 group_(algorithm|attach(ed)?|native_info|number|tuning)|monitored_barrier_late
 dtype_.*|op_(applies|name|from_name)|strerror|status_name|.*_attr_init
-(probe|recv)_matched|work_(group|received)|store_multi_get|env_(candidate|overlay|warning)'
+(probe|recv)_matched|work_received|store_multi_get|env_(candidate|overlay|warning)'
 sed -n '/^DSCOMM_[0-9]/,/^}/s/^ *dscomm_\([a-z0-9_]*\);$/\1/p' \
     "$abs_top_srcdir/lib/libdscomm.map" | grep -vxE "$left_out" | sort >"$scratch/wanted"
 cat "$headers"/*.hpp | sed 's|//.*||' | grep -oE '\bdscomm_[a-z0-9_]+' |
@@ -64,9 +64,27 @@ done >"$scratch/wanted"
 same "$scratch/got" "$scratch/wanted" 'the example'
 sed -n '/^    #include/,/^    }$/s/^    //p' "$abs_top_srcdir/doc/dscomm-cpp.7.rst" \
     >"$scratch/manual.cpp"
-link "$scratch/manual" "$scratch/manual.cpp" &&
-    is "$("$abs_top_builddir/tools/dscomm" run -n 3 "$scratch/manual" | tr '\n' ,)" \
-        '3,3,3,' 'the program of the manual'
+link "$scratch/manual" "$scratch/manual.cpp"
+is "$("$abs_top_builddir/tools/dscomm" run -n 3 "$scratch/manual" | tr '\n' ,)" \
+    '3,3,3,' 'the program of the manual'
+
+# Calls that do not compile, and a word of the compiler's reason
+while read -r reason call; do
+    printf '%s\n' '#include <dscomm/dscomm.hpp>' \
+        'auto f(const dscomm::Group &group, std::vector<int> &a)' "{ return $call; }" \
+        >"$scratch/refused.cpp"
+    out=$(compile -std=gnu++17 -Wno-pedantic -fsyntax-only "$scratch/refused.cpp" 2>&1) &&
+        out='it compiles'
+    like "$out" "$reason" "refused: $call"
+done <<'END'
+live group.start().recv(std::vector<int>(4), 0, 1)
+live group.start().all_reduce(std::vector<int>(4), a, DSCOMM_SUM)
+live group.start().all_gather_v(a, a, std::vector<std::size_t>(1))
+temporary group.register_memory(std::vector<int>(4))
+deleted group.new_group({0, 1})
+deleted group.all_gather_v(a, a, std::vector<std::size_t>(2), {0, 2})
+specialize (group.broadcast(dscomm::Span<__int128>(), 0), a[0])
+END
 
 link "$scratch/ranks" "$abs_top_srcdir/tests/bindings/cpp-ranks.cpp"
 result $? 'a program compiles' || { tap_done; exit; }
@@ -89,4 +107,7 @@ DSCOMM_BACKEND=shm timeout 100 "$abs_top_builddir/tools/dscomm" run -n 3 --survi
     "$scratch/ranks" throw >"$scratch/out" 2>/dev/null
 is "$(sort "$scratch/out" | tr '\n' ',')" '# rank 0 is lost,aborted,aborted,' \
     'an exception of one rank ends the calls of the others'
+out=$(DSCOMM_BACKEND=tcp timeout 100 "$abs_top_builddir/tools/dscomm" run -n 2 \
+    "$scratch/ranks" close)
+is "$? $out" '0 closed' 'a registration is closed once, also if its group has ended'
 tap_done

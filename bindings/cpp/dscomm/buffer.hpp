@@ -47,7 +47,7 @@ using constant = std::integral_constant<dscomm_dtype_t, Value>;
 template <typename T>
 struct dtype
     : detail::constant<detail::integer(sizeof(T), std::is_signed_v<T>)> {
-    static_assert(std::is_integral_v<T>,
+    static_assert(std::is_integral_v<T> && sizeof(T) <= 8,
                   "specialize dscomm::dtype for this type of element");
 };
 template <> struct dtype<bool> : detail::constant<DSCOMM_BOOL> {
@@ -68,7 +68,7 @@ template <> struct dtype<float8_e4m3> : detail::constant<DSCOMM_FLOAT8_E4M3> {
 template <> struct dtype<float8_e5m2> : detail::constant<DSCOMM_FLOAT8_E5M2> {
 };
 
-// A pointer and a number of elements; it owns nothing.
+// A pointer and a number of elements; it owns nothing. {0, 2} is no list.
 template <typename T> class Span
 {
   public:
@@ -76,6 +76,7 @@ template <typename T> class Span
     constexpr Span(T *data, std::size_t size) : data_(data), size_(size)
     {
     }
+    Span(int, std::size_t) = delete;
     template <typename B, typename = std::enable_if_t<std::is_convertible_v<
                               decltype(std::data(std::declval<B &>())), T *>>>
     constexpr Span(B &&buffer)
@@ -121,8 +122,33 @@ using Counts = Span<const std::size_t>;
 namespace detail
 {
 
+template <typename B> using pointer = decltype(std::data(std::declval<B &>()));
+template <typename B> using element = std::remove_pointer_t<pointer<B>>;
+
+// Whether a buffer outlives the call that it is an argument of: a variable, or
+// a temporary that owns nothing, whose elements do not become const with it
 template <typename B>
-using element = std::remove_pointer_t<decltype(std::data(std::declval<B &>()))>;
+constexpr bool
+    lasts = std::is_lvalue_reference_v<B> ||
+            (std::is_trivially_copyable_v<B> &&
+             std::is_same_v<pointer<std::remove_cv_t<B>>, pointer<const B>>);
+
+// Counts of a call that starts
+struct LastingCounts : Counts {
+    constexpr LastingCounts() = default;
+    constexpr LastingCounts(const std::size_t *data, std::size_t size)
+        : Counts(data, size)
+    {
+    }
+    LastingCounts(int, std::size_t) = delete;
+    template <typename B, typename = std::enable_if_t<std::is_convertible_v<
+                              pointer<B>, const std::size_t *>>>
+    constexpr LastingCounts(B &&counts) : Counts(counts)
+    {
+        static_assert(lasts<B>, "counts of a work are no temporary: they must "
+                                "live until it is complete");
+    }
+};
 
 // The type of the elements of a buffer, and of another one
 template <typename B> constexpr dscomm_dtype_t type()

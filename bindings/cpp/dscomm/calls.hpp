@@ -19,14 +19,19 @@ namespace detail
 
 // The two forms of a call, which takes a place for its work
 struct Blocking {
-    template <typename Call> static void run(Call call)
+    using Counts = dscomm::Counts;
+    template <typename... Buffers, typename Call> static void run(Call call)
     {
         check(call(nullptr));
     }
 };
 struct Starting {
-    template <typename Call> static Work run(Call call)
+    using Counts = LastingCounts;
+    template <typename... Buffers, typename Call> static Work run(Call call)
     {
+        static_assert((lasts<Buffers> && ...),
+                      "a buffer of a work is no temporary: it must live until "
+                      "the work is complete");
         dscomm_work_t *work = nullptr;
         check(call(&work));
         return Work(work);
@@ -40,7 +45,7 @@ template <typename Self, typename Form> class Calls
   public:
     template <typename B> auto broadcast(B &&buffer, int root) const
     {
-        return Form::run([&](dscomm_work_t **work) {
+        return Form::template run<B>([&](dscomm_work_t **work) {
             return dscomm_broadcast(group(), std::data(buffer),
                                     std::size(buffer), type<B>(), root, work);
         });
@@ -49,22 +54,26 @@ template <typename Self, typename Form> class Calls
     // In place: a buffer that is sent and received
     template <typename B> auto all_reduce(B &&buffer, dscomm_op_t op) const
     {
-        return all_reduce(buffer, buffer, op);
+        return Form::template run<B>([&](dscomm_work_t **work) {
+            return dscomm_all_reduce(group(), std::data(buffer),
+                                     std::data(buffer), std::size(buffer),
+                                     type<B>(), op, work);
+        });
     }
     template <typename S, typename R>
-    auto all_reduce(const S &send, R &&recv, dscomm_op_t op) const
+    auto all_reduce(S &&send, R &&recv, dscomm_op_t op) const
     {
         need("recv", std::size(recv), std::size(send));
-        return Form::run([&](dscomm_work_t **work) {
+        return Form::template run<S, R>([&](dscomm_work_t **work) {
             return dscomm_all_reduce(group(), std::data(send), std::data(recv),
                                      std::size(send), type<S, R>(), op, work);
         });
     }
     template <typename S, typename R>
-    auto all_reduce_premul_sum(const S &send, R &&recv, double factor) const
+    auto all_reduce_premul_sum(S &&send, R &&recv, double factor) const
     {
         need("recv", std::size(recv), std::size(send));
-        return Form::run([&](dscomm_work_t **work) {
+        return Form::template run<S, R>([&](dscomm_work_t **work) {
             return dscomm_all_reduce_premul_sum(
                 group(), std::data(send), std::data(recv), std::size(send),
                 type<S, R>(), factor, work);
@@ -72,20 +81,19 @@ template <typename Self, typename Form> class Calls
     }
 
     template <typename S, typename R>
-    auto reduce(const S &send, R &&recv, dscomm_op_t op, int root) const
+    auto reduce(S &&send, R &&recv, dscomm_op_t op, int root) const
     {
         need("recv", std::size(recv), on(root, std::size(send)));
-        return Form::run([&](dscomm_work_t **work) {
+        return Form::template run<S, R>([&](dscomm_work_t **work) {
             return dscomm_reduce(group(), std::data(send), std::data(recv),
                                  std::size(send), type<S, R>(), op, root, work);
         });
     }
     template <typename S, typename R>
-    auto reduce_premul_sum(const S &send, R &&recv, double factor,
-                           int root) const
+    auto reduce_premul_sum(S &&send, R &&recv, double factor, int root) const
     {
         need("recv", std::size(recv), on(root, std::size(send)));
-        return Form::run([&](dscomm_work_t **work) {
+        return Form::template run<S, R>([&](dscomm_work_t **work) {
             return dscomm_reduce_premul_sum(group(), std::data(send),
                                             std::data(recv), std::size(send),
                                             type<S, R>(), factor, root, work);
@@ -93,54 +101,53 @@ template <typename Self, typename Form> class Calls
     }
 
     template <typename S, typename R>
-    auto reduce_scatter(const S &send, R &&recv, dscomm_op_t op) const
+    auto reduce_scatter(S &&send, R &&recv, dscomm_op_t op) const
     {
         need("send", std::size(send), ranks() * std::size(recv));
-        return Form::run([&](dscomm_work_t **work) {
+        return Form::template run<S, R>([&](dscomm_work_t **work) {
             return dscomm_reduce_scatter(group(), std::data(send),
                                          std::data(recv), std::size(recv),
                                          type<S, R>(), op, work);
         });
     }
     template <typename S, typename R>
-    auto reduce_scatter_premul_sum(const S &send, R &&recv, double factor) const
+    auto reduce_scatter_premul_sum(S &&send, R &&recv, double factor) const
     {
         need("send", std::size(send), ranks() * std::size(recv));
-        return Form::run([&](dscomm_work_t **work) {
+        return Form::template run<S, R>([&](dscomm_work_t **work) {
             return dscomm_reduce_scatter_premul_sum(
                 group(), std::data(send), std::data(recv), std::size(recv),
                 type<S, R>(), factor, work);
         });
     }
     template <typename S, typename R>
-    auto reduce_scatter_v(const S &send, R &&recv, Counts recv_counts,
+    auto reduce_scatter_v(S &&send, R &&recv, typename Form::Counts recv_counts,
                           dscomm_op_t op) const
     {
         need("send", std::size(send), extent(recv_counts, {}, ranks()));
-        need("recv", std::size(recv), recv_counts[rank()]);
-        return Form::run([&](dscomm_work_t **work) {
+        need("recv", std::size(recv), group() ? recv_counts[rank()] : 0);
+        return Form::template run<S, R>([&](dscomm_work_t **work) {
             return dscomm_reduce_scatter_v(group(), std::data(send),
                                            std::data(recv), recv_counts.data(),
                                            type<S, R>(), op, work);
         });
     }
 
-    template <typename S, typename R>
-    auto all_gather(const S &send, R &&recv) const
+    template <typename S, typename R> auto all_gather(S &&send, R &&recv) const
     {
         need("recv", std::size(recv), ranks() * std::size(send));
-        return Form::run([&](dscomm_work_t **work) {
+        return Form::template run<S, R>([&](dscomm_work_t **work) {
             return dscomm_all_gather(group(), std::data(send), std::data(recv),
                                      std::size(send), type<S, R>(), work);
         });
     }
     template <typename S, typename R>
-    auto all_gather_v(const S &send, R &&recv, Counts recv_counts,
-                      Counts recv_displs = {}) const
+    auto all_gather_v(S &&send, R &&recv, typename Form::Counts recv_counts,
+                      typename Form::Counts recv_displs = {}) const
     {
         need("recv", std::size(recv),
              extent(recv_counts, recv_displs, ranks()));
-        return Form::run([&](dscomm_work_t **work) {
+        return Form::template run<S, R>([&](dscomm_work_t **work) {
             return dscomm_all_gather_v(
                 group(), std::data(send), std::size(send), std::data(recv),
                 recv_counts.data(), recv_displs.data(), type<S, R>(), work);
@@ -148,23 +155,23 @@ template <typename Self, typename Form> class Calls
     }
 
     template <typename S, typename R>
-    auto gather(const S &send, R &&recv, int root) const
+    auto gather(S &&send, R &&recv, int root) const
     {
         need("recv", std::size(recv), on(root, ranks() * std::size(send)));
-        return Form::run([&](dscomm_work_t **work) {
+        return Form::template run<S, R>([&](dscomm_work_t **work) {
             return dscomm_gather(group(), std::data(send), std::data(recv),
                                  std::size(send), type<S, R>(), root, work);
         });
     }
     // The counts matter on root only.
     template <typename S, typename R>
-    auto gather_v(const S &send, R &&recv, Counts recv_counts,
-                  Counts recv_displs, int root) const
+    auto gather_v(S &&send, R &&recv, typename Form::Counts recv_counts,
+                  typename Form::Counts recv_displs, int root) const
     {
         if (rank() == root)
             need("recv", std::size(recv),
                  extent(recv_counts, recv_displs, ranks()));
-        return Form::run([&](dscomm_work_t **work) {
+        return Form::template run<S, R>([&](dscomm_work_t **work) {
             return dscomm_gather_v(group(), std::data(send), std::size(send),
                                    std::data(recv), recv_counts.data(),
                                    recv_displs.data(), type<S, R>(), root,
@@ -173,22 +180,22 @@ template <typename Self, typename Form> class Calls
     }
 
     template <typename S, typename R>
-    auto scatter(const S &send, R &&recv, int root) const
+    auto scatter(S &&send, R &&recv, int root) const
     {
         need("send", std::size(send), on(root, ranks() * std::size(recv)));
-        return Form::run([&](dscomm_work_t **work) {
+        return Form::template run<S, R>([&](dscomm_work_t **work) {
             return dscomm_scatter(group(), std::data(send), std::data(recv),
                                   std::size(recv), type<S, R>(), root, work);
         });
     }
     template <typename S, typename R>
-    auto scatter_v(const S &send, Counts send_counts, Counts send_displs,
-                   R &&recv, int root) const
+    auto scatter_v(S &&send, typename Form::Counts send_counts,
+                   typename Form::Counts send_displs, R &&recv, int root) const
     {
         if (rank() == root)
             need("send", std::size(send),
                  extent(send_counts, send_displs, ranks()));
-        return Form::run([&](dscomm_work_t **work) {
+        return Form::template run<S, R>([&](dscomm_work_t **work) {
             return dscomm_scatter_v(group(), std::data(send),
                                     send_counts.data(), send_displs.data(),
                                     std::data(recv), std::size(recv),
@@ -197,26 +204,27 @@ template <typename Self, typename Form> class Calls
     }
 
     // send has a block for each rank, all of the same size.
-    template <typename S, typename R>
-    auto all_to_all(const S &send, R &&recv) const
+    template <typename S, typename R> auto all_to_all(S &&send, R &&recv) const
     {
         const std::size_t count = (std::size(send) + ranks() - 1) / ranks();
         need("send", std::size(send), ranks() * count);
         need("recv", std::size(recv), ranks() * count);
-        return Form::run([&](dscomm_work_t **work) {
+        return Form::template run<S, R>([&](dscomm_work_t **work) {
             return dscomm_all_to_all(group(), std::data(send), std::data(recv),
                                      count, type<S, R>(), work);
         });
     }
     template <typename S, typename R>
-    auto all_to_all_v(const S &send, Counts send_counts, Counts send_displs,
-                      R &&recv, Counts recv_counts, Counts recv_displs) const
+    auto all_to_all_v(S &&send, typename Form::Counts send_counts,
+                      typename Form::Counts send_displs, R &&recv,
+                      typename Form::Counts recv_counts,
+                      typename Form::Counts recv_displs) const
     {
         need("send", std::size(send),
              extent(send_counts, send_displs, ranks()));
         need("recv", std::size(recv),
              extent(recv_counts, recv_displs, ranks()));
-        return Form::run([&](dscomm_work_t **work) {
+        return Form::template run<S, R>([&](dscomm_work_t **work) {
             return dscomm_all_to_all_v(group(), std::data(send),
                                        send_counts.data(), send_displs.data(),
                                        std::data(recv), recv_counts.data(),
@@ -233,9 +241,9 @@ template <typename Self, typename Form> class Calls
 
     // Copies a buffer to registered memory, offset bytes behind its begin.
     template <typename S>
-    auto put(const S &data, const Key &key, std::size_t offset = 0) const
+    auto put(S &&data, const Key &key, std::size_t offset = 0) const
     {
-        return Form::run([&](dscomm_work_t **work) {
+        return Form::template run<S>([&](dscomm_work_t **work) {
             return dscomm_put(group(), std::data(data), bytes(data), key.data(),
                               offset, work);
         });
@@ -244,7 +252,7 @@ template <typename Self, typename Form> class Calls
     template <typename R>
     auto get(R &&data, const Key &key, std::size_t offset = 0) const
     {
-        return Form::run([&](dscomm_work_t **work) {
+        return Form::template run<R>([&](dscomm_work_t **work) {
             return dscomm_get(group(), std::data(data), bytes(data), key.data(),
                               offset, work);
         });

@@ -111,10 +111,13 @@ class Registration
         return key;
     }
     // Ends the registration; the destructor does so, too, without a failure.
+    // With these two the memory stays registered.
     void close()
     {
-        check(dscomm_mem_deregister(get()));
-        static_cast<void>(mem_.release());
+        const auto status = dscomm_mem_deregister(get());
+        if (status != DSCOMM_ERR_STATE && status != DSCOMM_ERR_NO_MEMORY)
+            static_cast<void>(mem_.release());
+        check(status);
     }
 
   private:
@@ -134,16 +137,16 @@ class Start : public detail::Calls<Start, detail::Starting>
     {
         return group_;
     }
-    template <typename S> Work send(const S &buffer, int dest, int tag) const
+    template <typename S> Work send(S &&buffer, int dest, int tag) const
     {
-        return detail::Starting::run([&](dscomm_work_t **work) {
+        return detail::Starting::run<S>([&](dscomm_work_t **work) {
             return dscomm_isend(group_, std::data(buffer), std::size(buffer),
                                 detail::type<S>(), dest, tag, work);
         });
     }
     template <typename R> Work recv(R &&buffer, int source, int tag) const
     {
-        return detail::Starting::run([&](dscomm_work_t **work) {
+        return detail::Starting::run<R>([&](dscomm_work_t **work) {
             return dscomm_irecv(group_, std::data(buffer), std::size(buffer),
                                 detail::type<R>(), source, tag, work);
         });
@@ -177,11 +180,14 @@ class Group : public detail::Calls<Group, detail::Blocking>
     {
         return group_ != nullptr;
     }
-    // Frees the group, and throws the failure of that.
+    // Frees the group, or throws why not; a world is gone all the same.
     void close()
     {
         const auto release = group_.get_deleter().release;
-        check(release(group_.release()));
+        const auto status = release(get());
+        if (status == DSCOMM_OK || release == dscomm_finalize)
+            static_cast<void>(group_.release());
+        check(status);
     }
 
     int rank() const noexcept
@@ -382,6 +388,7 @@ class Group : public detail::Calls<Group, detail::Blocking>
     }
     template <typename B> Registration register_memory(B &&buffer) const
     {
+        static_assert(detail::lasts<B>, "registered memory is no temporary");
         dscomm_mem_t *mem = nullptr;
         check(dscomm_mem_register(
             get(), std::data(buffer),
@@ -413,8 +420,10 @@ inline Group init(const dscomm_init_attr_t *attr = nullptr)
 }
 
 // While it exists, calls on the group are recorded; end() runs all of them as
-// one operation, and start() starts it. If an exception leaves before that,
-// they run, without a failure, since the other ranks need them.
+// one operation, and start() starts it; without, the destructor runs them and
+// ignores a failure. If an exception leaves before that, their buffers may be
+// gone: the group is aborted, which the other ranks get to know, and nothing
+// runs. Declare buffers before it.
 class Coalescing
 {
   public:
@@ -424,8 +433,11 @@ class Coalescing
     }
     ~Coalescing()
     {
-        if (group_)
-            dscomm_coalesce_end(group_, nullptr);
+        if (!group_)
+            return;
+        if (std::uncaught_exceptions() > exceptions_)
+            dscomm_group_abort(group_, "an exception has left coalesced calls");
+        dscomm_coalesce_end(group_, nullptr);
     }
     Coalescing(const Coalescing &) = delete;
     Coalescing &operator=(const Coalescing &) = delete;
@@ -443,6 +455,7 @@ class Coalescing
 
   private:
     dscomm_group_t *group_;
+    int exceptions_ = std::uncaught_exceptions();
 };
 
 // An operator of the program, wherever a dscomm_op_t is wanted

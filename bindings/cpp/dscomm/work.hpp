@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <dscomm/error.hpp>
+#include <exception>
 #include <utility>
 #include <vector>
 
@@ -14,18 +15,28 @@ namespace dscomm
 namespace detail
 {
 
+// Frees a work that is complete. If it is not, waits for it, or ends it with
+// its group if an exception leaves: buffers may be gone afterwards.
 struct FreeWork {
+    int exceptions = std::uncaught_exceptions();
+
     void operator()(dscomm_work_t *work) const noexcept
     {
+        if (dscomm_work_test(work) == DSCOMM_IN_PROGRESS) {
+            if (std::uncaught_exceptions() > exceptions)
+                dscomm_group_abort(dscomm_work_group(work),
+                                   "an exception has left the scope of a work");
+            dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
+        }
         dscomm_work_free(work);
     }
 };
 
 } // namespace detail
 
-// The owner of a work. A work that is destroyed before it is complete goes on:
-// its buffers must live until it is.
-class Work
+// The owner of a work. Its destructor waits until the work is complete, or
+// aborts the group if an exception leaves; buffers are declared before it.
+class [[nodiscard]] Work
 {
   public:
     Work() = default;
