@@ -79,7 +79,7 @@ contains
         integer, intent(out), optional :: ierror
 
         status = c_group_free(group%handle)
-        group%handle = c_null_ptr
+        if (status == DSCOMM_OK) group%handle = c_null_ptr
         call finish(status, ierror)
     end subroutine
 
@@ -179,7 +179,7 @@ contains
 
     subroutine dscomm_broadcast(group, buffer, dtype, root, work, ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), target :: buffer
+        type(*), dimension(..), target, asynchronous :: buffer
         integer(c_int), intent(in) :: dtype, root
         type(dscomm_work), intent(inout), optional :: work
         integer, intent(out), optional :: ierror
@@ -190,8 +190,8 @@ contains
 
     subroutine dscomm_reduce(group, send, recv, dtype, op, root, work, ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), intent(in), target :: send
-        type(*), dimension(..), target :: recv
+        type(*), dimension(..), intent(in), target, asynchronous :: send
+        type(*), dimension(..), target, asynchronous :: recv
         integer(c_int), intent(in) :: dtype, op, root
         type(dscomm_work), intent(inout), optional :: work
         integer, intent(out), optional :: ierror
@@ -202,8 +202,8 @@ contains
 
     subroutine dscomm_all_reduce(group, send, recv, dtype, op, work, ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), intent(in), target :: send
-        type(*), dimension(..), target :: recv
+        type(*), dimension(..), intent(in), target, asynchronous :: send
+        type(*), dimension(..), target, asynchronous :: recv
         integer(c_int), intent(in) :: dtype, op
         type(dscomm_work), intent(inout), optional :: work
         integer, intent(out), optional :: ierror
@@ -215,7 +215,7 @@ contains
     ! The same with one buffer, since Fortran forbids to pass it twice
     subroutine dscomm_all_reduce_in_place(group, buffer, dtype, op, work, ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), target :: buffer
+        type(*), dimension(..), target, asynchronous :: buffer
         integer(c_int), intent(in) :: dtype, op
         type(dscomm_work), intent(inout), optional :: work
         integer, intent(out), optional :: ierror
@@ -227,8 +227,8 @@ contains
     subroutine dscomm_all_reduce_premul_sum(group, send, recv, dtype, factor, work, &
         ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), intent(in), target :: send
-        type(*), dimension(..), target :: recv
+        type(*), dimension(..), intent(in), target, asynchronous :: send
+        type(*), dimension(..), target, asynchronous :: recv
         real(c_double), intent(in) :: factor
         integer(c_int), intent(in) :: dtype
         type(dscomm_work), intent(inout), optional :: work
@@ -241,8 +241,8 @@ contains
 
     subroutine dscomm_reduce_scatter(group, send, recv, dtype, op, work, ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), intent(in), target :: send
-        type(*), dimension(..), target :: recv
+        type(*), dimension(..), intent(in), target, asynchronous :: send
+        type(*), dimension(..), target, asynchronous :: recv
         integer(c_int), intent(in) :: dtype, op
         type(dscomm_work), intent(inout), optional :: work
         integer, intent(out), optional :: ierror
@@ -253,8 +253,8 @@ contains
 
     subroutine dscomm_all_gather(group, send, recv, dtype, work, ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), intent(in), target :: send
-        type(*), dimension(..), target :: recv
+        type(*), dimension(..), intent(in), target, asynchronous :: send
+        type(*), dimension(..), target, asynchronous :: recv
         integer(c_int), intent(in) :: dtype
         type(dscomm_work), intent(inout), optional :: work
         integer, intent(out), optional :: ierror
@@ -265,8 +265,8 @@ contains
 
     subroutine dscomm_gather(group, send, recv, dtype, root, work, ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), intent(in), target :: send
-        type(*), dimension(..), target :: recv
+        type(*), dimension(..), intent(in), target, asynchronous :: send
+        type(*), dimension(..), target, asynchronous :: recv
         integer(c_int), intent(in) :: dtype, root
         type(dscomm_work), intent(inout), optional :: work
         integer, intent(out), optional :: ierror
@@ -278,8 +278,8 @@ contains
 
     subroutine dscomm_scatter(group, send, recv, dtype, root, work, ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), intent(in), target :: send
-        type(*), dimension(..), target :: recv
+        type(*), dimension(..), intent(in), target, asynchronous :: send
+        type(*), dimension(..), target, asynchronous :: recv
         integer(c_int), intent(in) :: dtype, root
         type(dscomm_work), intent(inout), optional :: work
         integer, intent(out), optional :: ierror
@@ -292,8 +292,8 @@ contains
     ! send has a block for each rank, all of the same size.
     subroutine dscomm_all_to_all(group, send, recv, dtype, work, ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), intent(in), target :: send
-        type(*), dimension(..), target :: recv
+        type(*), dimension(..), intent(in), target, asynchronous :: send
+        type(*), dimension(..), target, asynchronous :: recv
         integer(c_int), intent(in) :: dtype
         type(dscomm_work), intent(inout), optional :: work
         integer, intent(out), optional :: ierror
@@ -311,11 +311,11 @@ contains
     subroutine dscomm_all_gather_v(group, send, recv, recv_counts, dtype, &
         recv_displs, work, ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), intent(in), target :: send
-        type(*), dimension(..), target :: recv
-        integer(c_size_t), intent(in) :: recv_counts(*)
+        type(*), dimension(..), intent(in), target, asynchronous :: send
+        type(*), dimension(..), target, asynchronous :: recv
+        integer(c_size_t), intent(in), asynchronous :: recv_counts(*)
         integer(c_int), intent(in) :: dtype
-        integer(c_size_t), intent(in), optional :: recv_displs(*)
+        integer(c_size_t), intent(in), optional, asynchronous :: recv_displs(*)
         type(dscomm_work), intent(inout), optional :: work
         integer, intent(out), optional :: ierror
 
@@ -326,9 +326,9 @@ contains
     subroutine dscomm_reduce_scatter_v(group, send, recv, recv_counts, dtype, op, &
         work, ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), intent(in), target :: send
-        type(*), dimension(..), target :: recv
-        integer(c_size_t), intent(in) :: recv_counts(*)
+        type(*), dimension(..), intent(in), target, asynchronous :: send
+        type(*), dimension(..), target, asynchronous :: recv
+        integer(c_size_t), intent(in), asynchronous :: recv_counts(*)
         integer(c_int), intent(in) :: dtype, op
         type(dscomm_work), intent(inout), optional :: work
         integer, intent(out), optional :: ierror
@@ -340,11 +340,11 @@ contains
     subroutine dscomm_gather_v(group, send, recv, recv_counts, dtype, root, &
         recv_displs, work, ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), intent(in), target :: send
-        type(*), dimension(..), target :: recv
-        integer(c_size_t), intent(in) :: recv_counts(*)
+        type(*), dimension(..), intent(in), target, asynchronous :: send
+        type(*), dimension(..), target, asynchronous :: recv
+        integer(c_size_t), intent(in), asynchronous :: recv_counts(*)
         integer(c_int), intent(in) :: dtype, root
-        integer(c_size_t), intent(in), optional :: recv_displs(*)
+        integer(c_size_t), intent(in), optional, asynchronous :: recv_displs(*)
         type(dscomm_work), intent(inout), optional :: work
         integer, intent(out), optional :: ierror
 
@@ -355,11 +355,11 @@ contains
     subroutine dscomm_scatter_v(group, send, send_counts, recv, dtype, root, &
         send_displs, work, ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), intent(in), target :: send
-        type(*), dimension(..), target :: recv
-        integer(c_size_t), intent(in) :: send_counts(*)
+        type(*), dimension(..), intent(in), target, asynchronous :: send
+        type(*), dimension(..), target, asynchronous :: recv
+        integer(c_size_t), intent(in), asynchronous :: send_counts(*)
         integer(c_int), intent(in) :: dtype, root
-        integer(c_size_t), intent(in), optional :: send_displs(*)
+        integer(c_size_t), intent(in), optional, asynchronous :: send_displs(*)
         type(dscomm_work), intent(inout), optional :: work
         integer, intent(out), optional :: ierror
 
@@ -370,11 +370,12 @@ contains
     subroutine dscomm_all_to_all_v(group, send, send_counts, recv, recv_counts, &
         dtype, send_displs, recv_displs, work, ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), intent(in), target :: send
-        type(*), dimension(..), target :: recv
-        integer(c_size_t), intent(in) :: send_counts(*), recv_counts(*)
+        type(*), dimension(..), intent(in), target, asynchronous :: send
+        type(*), dimension(..), target, asynchronous :: recv
+        integer(c_size_t), intent(in), asynchronous :: send_counts(*), recv_counts(*)
         integer(c_int), intent(in) :: dtype
-        integer(c_size_t), intent(in), optional :: send_displs(*), recv_displs(*)
+        integer(c_size_t), intent(in), optional, asynchronous :: send_displs(*), &
+            recv_displs(*)
         type(dscomm_work), intent(inout), optional :: work
         integer, intent(out), optional :: ierror
 
@@ -426,7 +427,7 @@ contains
 
     subroutine dscomm_isend(group, buffer, dtype, dest, tag, work, ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), intent(in), target :: buffer
+        type(*), dimension(..), intent(in), target, asynchronous :: buffer
         integer(c_int), intent(in) :: dtype, dest, tag
         type(dscomm_work), intent(inout) :: work
         integer, intent(out), optional :: ierror
@@ -437,7 +438,7 @@ contains
 
     subroutine dscomm_irecv(group, buffer, dtype, source, tag, work, ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), target :: buffer
+        type(*), dimension(..), target, asynchronous :: buffer
         integer(c_int), intent(in) :: dtype, source, tag
         type(dscomm_work), intent(inout) :: work
         integer, intent(out), optional :: ierror
@@ -504,7 +505,7 @@ contains
             deadline(timeout_ms)), done, ierror)
     end subroutine
 
-    ! index is from 1 on, 0 if none is complete within timeout_ms.
+    ! index is from 1 on; 0: none is complete, within timeout_ms or by a failure.
     subroutine dscomm_work_wait_any(works, index, timeout_ms, ierror)
         type(dscomm_work), intent(in) :: works(:)
         integer, intent(out) :: index
@@ -513,9 +514,10 @@ contains
         integer(c_int) :: status
         integer, intent(out), optional :: ierror
 
-        found = 0
+        found = elements(works)
         status = c_work_wait_any(works, elements(works), deadline(timeout_ms), found)
-        index = merge(int(found) + 1, 0, status /= DSCOMM_IN_PROGRESS)
+        index = merge(int(found) + 1, 0, status /= DSCOMM_IN_PROGRESS .and. &
+            found < elements(works))
         call finish(status, ierror)
     end subroutine
 
@@ -587,7 +589,7 @@ contains
 
     subroutine dscomm_mem_register(group, buffer, bytes, mem, ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), target :: buffer
+        type(*), dimension(..), target, asynchronous :: buffer
         integer(c_size_t), intent(in) :: bytes
         type(dscomm_mem), intent(inout) :: mem
         integer, intent(out), optional :: ierror
@@ -604,16 +606,21 @@ contains
         call finish(c_mem_key(mem%handle, key), ierror)
     end subroutine
 
+    ! With two failures the memory stays registered.
     subroutine dscomm_mem_deregister(mem, ierror)
-        type(dscomm_mem), intent(in) :: mem
+        type(dscomm_mem), intent(inout) :: mem
+        integer(c_int) :: status
         integer, intent(out), optional :: ierror
 
-        call finish(c_mem_deregister(mem%handle), ierror)
+        status = c_mem_deregister(mem%handle)
+        if (status /= DSCOMM_ERR_STATE .and. status /= DSCOMM_ERR_NO_MEMORY) &
+            mem%handle = c_null_ptr
+        call finish(status, ierror)
     end subroutine
 
     subroutine dscomm_put(group, buffer, bytes, key, offset, work, ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), intent(in), target :: buffer
+        type(*), dimension(..), intent(in), target, asynchronous :: buffer
         integer(c_size_t), intent(in) :: bytes, offset
         integer(c_int8_t), intent(in) :: key(DSCOMM_MEM_KEY_BYTES)
         type(dscomm_work), intent(inout), optional :: work
@@ -625,7 +632,7 @@ contains
 
     subroutine dscomm_get(group, buffer, bytes, key, offset, work, ierror)
         type(dscomm_group), intent(in) :: group
-        type(*), dimension(..), target :: buffer
+        type(*), dimension(..), target, asynchronous :: buffer
         integer(c_size_t), intent(in) :: bytes, offset
         integer(c_int8_t), intent(in) :: key(DSCOMM_MEM_KEY_BYTES)
         type(dscomm_work), intent(inout), optional :: work

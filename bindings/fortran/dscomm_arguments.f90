@@ -32,7 +32,7 @@ contains
 
     ! The address of a buffer; NULL if it is not contiguous or has fewer elements.
     function address(buffer, needed) result(pointer)
-        type(*), dimension(..), target :: buffer
+        type(*), dimension(..), target, asynchronous :: buffer
         integer(c_size_t), intent(in), optional :: needed
         type(c_ptr) :: pointer
 
@@ -76,11 +76,12 @@ contains
         if (present(timeout_ms)) time = timeout_ms
     end function
 
+    ! Without trailing blanks
     function c_string(string) result(terminated)
         character(*), intent(in) :: string
         character(:, kind=c_char), allocatable :: terminated
 
-        terminated = string // c_null_char
+        terminated = trim(string) // c_null_char
     end function
 
     ! A copy of bytes

@@ -497,7 +497,7 @@ module dscomm_c
             type(dscomm_work), intent(in) :: works(*)
             integer(c_size_t), value :: count
             integer(c_int), value :: timeout_ms
-            integer(c_size_t), intent(out) :: index
+            integer(c_size_t), intent(inout) :: index
             integer(c_int) :: ret
         end function
         subroutine c_work_free(work) bind(c, name='dscomm_work_free')

@@ -10,6 +10,7 @@ import sys
 TYPES = {
     "c_int": "int",
     "c_size_t": "size_t",
+    "c_int8_t": "int8_t",
     "c_int64_t": "int64_t",
     "c_double": "double",
     "c_char": "char",
@@ -20,6 +21,18 @@ def c_type(declaration):
     """The type in C of "integer(c_int)", "type(c_ptr)" or the like."""
     kind = re.search(r"\((?:kind=)?(\w+)\)", declaration)[1]
     return TYPES.get(kind, "void *")
+
+
+def by_reference(declaration):
+    """The type of the pointer that an argument without "value" is in C."""
+    handle = re.search(r"type\((dscomm_\w+)\)", declaration)
+    if not handle:
+        target = c_type(declaration)
+    elif handle[1] in ("dscomm_failure", "dscomm_message_info"):
+        target = f"{handle[1]}_t"
+    else:
+        target = f"{handle[1]}_t *"
+    return f"{target} const *" if "intent(in)" in declaration else f"{target} *"
 
 
 def variables(text):
@@ -49,7 +62,11 @@ def structure(name, body):
 def interface(name, arguments, result, body):
     declarations = {member: text for text, member, _ in variables(body)}
     types = {
-        member: c_type(text) if member == result or "value" in text else "void *"
+        member: (
+            c_type(text)
+            if member == result or "value" in text
+            else by_reference(text)
+        )
         for member, text in declarations.items()
     }
     parameters = ", ".join(f"{types[argument]} {argument}" for argument in arguments)

@@ -51,6 +51,9 @@ contains
     subroutine reductions()
         real(c_double) :: send(2, 2), recv(2, 2), blocks(2, p), mine(2)
         real(c_float) :: scaled(1)
+        complex(c_double), target :: points(2)
+        real(c_double), pointer :: reals(:)
+        type(c_ptr) :: address
 
         send = rank
         recv = -1
@@ -68,6 +71,11 @@ contains
         blocks = rank
         call dscomm_reduce_scatter(world, blocks, mine, DSCOMM_FLOAT64, DSCOMM_SUM)
         call check(all(mine == triangle), 'reduce_scatter')
+        points = cmplx(rank, 1, c_double)
+        address = c_loc(points)
+        call c_f_pointer(address, reals, [4])
+        call dscomm_all_reduce_in_place(world, reals, DSCOMM_FLOAT64, DSCOMM_SUM)
+        call check(all(points == cmplx(triangle, p, c_double)), 'complex numbers')
     end subroutine
 
     subroutine moves()
@@ -227,6 +235,7 @@ contains
         call dscomm_get(world, copy, 16_c_size_t, keys(:, right + 1), 0_c_size_t)
         call check(copy(2) == rank, 'get')
         call dscomm_mem_deregister(mem)
+        call check(.not. c_associated(mem%handle), 'mem_deregister')
     end subroutine
 
     subroutine groups()
@@ -258,7 +267,8 @@ contains
     subroutine failures()
         type(dscomm_group) :: other, left
         type(dscomm_failure) :: failure
-        integer :: few(1), many(2, 2), ierror, total
+        type(dscomm_work) :: none(2)
+        integer :: few(1), many(2, 2), ierror, number, total
 
         many = rank
         call dscomm_all_gather(world, many, few, DSCOMM_INT32, ierror=ierror)
@@ -269,6 +279,12 @@ contains
         call dscomm_broadcast(world, few, DSCOMM_INT32, p, ierror=ierror)
         call check(ierror == DSCOMM_ERR_INVALID .and. &
             index(dscomm_last_error(), 'root') > 0, 'the sentence of the library')
+        other = world
+        call dscomm_group_free(other, ierror)
+        call check(ierror == DSCOMM_ERR_STATE .and. c_associated(other%handle), &
+            'a group that cannot be freed')
+        call dscomm_work_wait_any(none, number, ierror=ierror)
+        call check(ierror == DSCOMM_ERR_INVALID .and. number == 0, 'wait_any of none')
         call dscomm_group_split(world, 0, rank, other)
         if (rank == 0) call dscomm_group_abort(other, 'as told')
         call dscomm_barrier(other, ierror=ierror)
@@ -290,9 +306,9 @@ contains
         logical :: deleted
 
         call dscomm_store_open('memory://', all_keys)
-        call dscomm_store_set(all_keys, 'key', 'a value')
+        call dscomm_store_set(all_keys, 'key  ', 'a value ')
         call dscomm_store_get(all_keys, 'key', value)
-        call check(value == 'a value', 'store')
+        call check(value == 'a value ' .and. len(value) == 8, 'store')
         call dscomm_store_add(all_keys, 'sum', 3_c_int64_t, total)
         call dscomm_store_delete(all_keys, 'key', deleted)
         call check(total == 3 .and. deleted, 'add and delete')

@@ -71,9 +71,9 @@ done >wanted
 same got wanted 'the example'
 sed -n '/^    program hello/,/^    end program/s/^    //p' \
     "$abs_top_srcdir/doc/dscomm-fortran.7.rst" >manual.f90
-link manual manual.f90 &&
-    is "$("$abs_top_builddir/tools/dscomm" run -n 3 ./manual | tr -d ' ' | tr '\n' ,)" \
-        '3,3,3,' 'the program of the manual'
+link manual manual.f90
+is "$("$abs_top_builddir/tools/dscomm" run -n 3 ./manual | tr -d ' ' | tr '\n' ,)" \
+    '3,3,3,' 'the program of the manual'
 out=$(DSCOMM_BACKEND=nonsense ./hello 2>&1)
 is $? 1 'a failure without ierror ends the program'
 like "$out" "no backend 'nonsense'" 'and prints its sentence'
