@@ -100,7 +100,9 @@ is "$(DSCOMM_BACKEND_PATH=$scratch/backends "$root$bindir/dscomm" run -n 2 \
     'rank 1 of 2: the sum of all ranks is 1' 'shm works alone'
 
 if [ -x "$abs_top_builddir/examples/digits/digits" ]; then
-    cp -R "$root$docdir/examples" "$scratch"
+    # As the guide says
+    documents=$(unset PKG_CONFIG_SYSROOT_DIR; "$PKG_CONFIG" --variable=docdir dscomm)
+    cp -R "$root$documents/examples" "$scratch"
     chmod -R u+w "$scratch/examples"
     "$MAKE" -C "$scratch/examples" CC="$CC $SANITIZER_FLAGS" \
         PKG_CONFIG="$PKG_CONFIG" 1>&2

@@ -17,7 +17,7 @@ is "$("$PKG_CONFIG" --modversion "$file")" "$PACKAGE_VERSION" 'version'
 libs=$(PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 "$PKG_CONFIG" --libs "$file")
 is "${libs% }" "-L$libdir -ldscomm" 'programs link libdscomm alone'
 
-for name in bindir moduledir backenddir fortrandir; do
+for name in bindir docdir moduledir backenddir fortrandir; do
     is "$("$PKG_CONFIG" --variable=$name "$file")" "$(eval "echo \$$name")" "$name"
 done
 is "$("$PKG_CONFIG" --variable=backend_abi "$file")" "$(
