@@ -25,8 +25,10 @@ sed 's/.* //' "$doc/links" | sort -u | comm -23 - "$scratch/pages" \
     >"$scratch/dangling"
 same "$scratch/dangling" /dev/null 'each link leads to a page'
 
-sort "$scratch/links" | comm -23 - "$scratch/functions" >"$scratch/stale"
-same "$scratch/stale" /dev/null 'each link is a function'
+# Another spelling of a page is in the section of that page.
+sort "$scratch/links" | comm -23 - "$scratch/functions" >"$scratch/spellings"
+tr _ - <"$scratch/pages" | sort | comm -13 - "$scratch/spellings" >"$scratch/stale"
+same "$scratch/stale" /dev/null 'each link is a function, or a page with - for _'
 
 # A page is built and installed only if it is listed.
 sed -n 's|^manual += doc/||p' "$doc/Makemodule.am" | sort >"$scratch/listed"
