@@ -49,10 +49,11 @@ void dscomm_env_free(dscomm_env_t *env)
     g_free(env);
 }
 
+/* In a set-uid program nothing is set: it is one rank alone. */
 static const char *from_process(const char *name, void *arg)
 {
     (void)arg;
-    return getenv(name);
+    return secure_getenv(name);
 }
 
 /* After an error no number is valid. */
