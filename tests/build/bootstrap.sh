@@ -10,6 +10,7 @@ bootstrap=$abs_top_srcdir/bootstrap
 for word in -h --help; do
     out=$(sh "$bootstrap" $word)
     is $? 0 "$word: status"
+    like "$out" '^  \./bootstrap tests  ' "$word: a command without options"
     like "$out" '^  \./bootstrap check \[OPTION\]  ' "$word: a command"
     like "$out" '^      --with-torch  ' "$word: an option"
 done

@@ -9,24 +9,35 @@
 #
 # CROSS_ROOT is a folder into which Debian's packages of that architecture were unpacked
 # (dpkg -x): libc6, libgcc-s1, libglib2.0-0, libglib2.0-dev, libpcre2-8-0 and
-# libpcre2-dev. If it is not set, they must be installed (libglib2.0-dev:arm64).
+# libpcre2-dev. If it is not set, they must be installed (libglib2.0-dev:arm64). What is
+# missing skips the test, or fails it if CROSS_ROOT is set.
 
 . "$abs_top_srcdir/tests/backends/conform.sh"
 
 host=${CROSS:-aarch64-linux-gnu}
 root=${CROSS_ROOT-}
 build=$scratch/build
-command -v "$host-gcc" >/dev/null || skip_all "no $host-gcc"
+
+# lacks REASON
+lacks()
+{
+    [ -n "$root" ] || skip_all "$1"
+    result 1 "$1"
+    tap_done
+    exit
+}
+
+command -v "$host-gcc" >/dev/null || lacks "no $host-gcc"
 emulator=$(command -v "qemu-${host%%-*}-static" || command -v "qemu-${host%%-*}") ||
-    skip_all "no qemu-${host%%-*}"
+    lacks "no qemu-${host%%-*}"
 export PKG_CONFIG_LIBDIR="$root/usr/lib/$host/pkgconfig:$root/usr/share/pkgconfig"
 export PKG_CONFIG_SYSROOT_DIR="$root"
 export QEMU_LD_PREFIX="${root:-/}"
 pkg-config --exists glib-2.0 2>/dev/null ||
-    skip_all "no GLib for $host below '$root/', see CROSS_ROOT"
+    lacks "no GLib for $host below '$root/', see CROSS_ROOT"
 # The C library is a program, which prints its version.
 "$emulator" "$root/lib/$host/libc.so.6" >/dev/null 2>&1 ||
-    skip_all "no C library for $host below '$root/', see CROSS_ROOT"
+    lacks "no C library for $host below '$root/', see CROSS_ROOT"
 
 # step NAME COMMAND...
 step()

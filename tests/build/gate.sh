@@ -75,6 +75,14 @@ END")" "failed in stage check:
   make: *** [Makefile:3: all] Error 1
 0 passed, 1 failed, 0 skipped" 'a build'
 
+is "$(gate "W: see elsewhere
+dscomm.x86_64: W: no-soname libdscomm.so
+W: libdscomm0: no-symbols-control-file
+END")" 'failed in stage check:
+  dscomm.x86_64: W: no-soname libdscomm.so
+  W: libdscomm0: no-symbols-control-file
+0 passed, 1 failed, 0 skipped' 'packages'
+
 printf '#!/bin/sh\necho "# PASS: 2"\n' >"$scratch/bootstrap"
 is "$("$scratch/.ci/run" check)" '# PASS: 2
 2 passed, 0 failed, 0 skipped' 'nothing failed'
