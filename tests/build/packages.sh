@@ -27,6 +27,10 @@ for map in lib/libdscomm.map backends/net/libdscomm-net.map \
     sed -n 's/^ \(dscomm_[^ ]*\) .*/\1/p' "debian/${library}0.symbols" |
         sort >"$scratch/got"
     same "$scratch/got" "$scratch/want" "${library}0.symbols has the names of the map"
+    # The names of node DSCOMM_0.2 came with 0.2.0.
+    awk '/^ [^(]/ { node = $1; sub(/.*_/, "", node); if ($2 != node ".0") print $1, $2 }' \
+        "debian/${library}0.symbols" | sort >"$scratch/got"
+    same "$scratch/got" /dev/null "${library}0.symbols has the versions of the nodes"
 done
 
 # Pages of sections 1 and 3 belong to the program and the functions.
