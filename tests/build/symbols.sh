@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # A library exports what its map lists, each name in its node; the map lists what
-# the headers declare; a module exports its descriptor and nothing else.
+# the headers declare; tests use each name, and NEWS has those that were added to a release;
+# a module exports its descriptor and nothing else.
 
 . "$abs_top_srcdir/tests/tap.sh"
 
@@ -73,6 +74,24 @@ for path in compression profiler backends/net; do
     same "$scratch/private-needs" /dev/null \
         "libdscomm-$name needs nothing that is for backends"
 done
+
+maps="$map $abs_top_srcdir/compression/libdscomm-compression.map
+    $abs_top_srcdir/profiler/libdscomm-profiler.map $abs_top_srcdir/backends/net/libdscomm-net.map"
+for file in $maps; do
+    listed "$file"
+done | sed -n '/^DSCOMM_PRIVATE_/d; s/^[^ ]* //p' | sort >"$scratch/names"
+# A macro of profiler.h calls its functions.
+grep -rohwE --include='*.[ch]' --include='*.cpp' --include='*.f90' --include='*.py' --include='*.sh' \
+    --exclude-dir=build 'dscomm_[a-z0-9_]+|DSCOMM_PROFILER_SITE' "$abs_top_srcdir/tests" |
+    sed 's/^DSCOMM_PROFILER_SITE$/dscomm_profiler_site_begin\ndscomm_profiler_site_end/' |
+    sort -u | comm -13 - "$scratch/names" >"$scratch/untested"
+same "$scratch/untested" /dev/null 'tests use each name'
+for file in $maps; do
+    listed "$file" | awk 'NR == 1 { first = $1 } $1 != first && $1 !~ /PRIVATE/ { print $2 }'
+done | while read -r name; do
+    grep -qwF "$name" "$abs_top_srcdir/NEWS" || echo "$name"
+done >"$scratch/unnamed"
+same "$scratch/unnamed" /dev/null 'NEWS has each name of later releases'
 
 abi=$(sed -n 's/^#define DSCOMM_BACKEND_ABI //p' "$headers/backend.h")
 echo "DSCOMM_PRIVATE_$abi" >"$scratch/want"

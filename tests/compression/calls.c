@@ -283,6 +283,23 @@ static void newer_attributes(rank_t *self)
     CHECK(self, !dscomm_compressor_free(c));
 }
 
+static void attr_init(void)
+{
+    dscomm_compressor_attr_t attr;
+
+    memset(&attr, 0xff, sizeof attr);
+    is_int(dscomm_compressor_attr_init(&attr, sizeof attr), DSCOMM_OK,
+           "attr_init");
+    ok(attr.size == sizeof attr && !attr.codec && !attr.geometry && !attr.sum &&
+           !attr.feedback && !attr.padded && attr.parameter == 0 &&
+           !attr.recoverable,
+       "all but the size is zero");
+    is_int(dscomm_compressor_attr_init(NULL, sizeof attr), DSCOMM_ERR_INVALID,
+           "attr_init of nothing");
+    is_int(dscomm_compressor_attr_init(&attr, 3), DSCOMM_ERR_INVALID,
+           "attr_init of a size that is none");
+}
+
 static void refused(rank_t *self)
 {
     dscomm_compressor_t *c = open_with(self, 4, NULL), *twice[2] = {c, c};
@@ -470,6 +487,7 @@ static void run_all(void)
 
 int main(void)
 {
+    attr_init();
     ranks_use_modules();
     unsetenv("DSCOMM_PROGRESS");
     run_all();
