@@ -21,13 +21,14 @@ class Dscomm(AutotoolsPackage):
     variant("mpi", default=True, description="The part of backend mpi for one MPI")
     variant("ibverbs", default=False, description="Backend for RDMA devices")
     variant("cuda", default=False, description="Compression on CUDA devices")
-    variant("cairo", default=False, description="Pictures by dscomm perf and topo")
+    variant(
+        "cairo", default=False, when="+tools", description="Pictures by dscomm perf and topo"
+    )
 
     depends_on("c", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("glib@2.66:")
-    depends_on("hwloc@2.2:", when="+tools")
-    depends_on("hwloc@2.2:", when="+ibverbs")
+    depends_on("hwloc@2.2:")
     depends_on("json-glib@1.6:", when="+tools")
     depends_on("mpi", when="+mpi")
     depends_on("rdma-core", when="+ibverbs")
@@ -36,6 +37,7 @@ class Dscomm(AutotoolsPackage):
 
     def configure_args(self):
         args = self.enable_or_disable("tools")
+        args.append(f"--with-hwloc={self.spec['hwloc'].prefix}")
         for name, package in (
             ("mpi", "mpi"),
             ("ibverbs", "rdma-core"),
