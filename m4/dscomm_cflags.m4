@@ -14,6 +14,17 @@ static _Thread_local int mine;
     [AC_MSG_RESULT([yes])],
     [AC_MSG_RESULT([no])
      AC_MSG_ERROR([$CC is no C11 compiler; set CC to gcc >= 5 or clang >= 3.9])])
+# Processes share them, so no lock of libatomic's can stand for them.
+AC_MSG_CHECKING([whether 64-bit atomics need no lock])
+AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
+#include <stdatomic.h>
+#if ATOMIC_LLONG_LOCK_FREE != 2
+#error they do
+#endif
+]])],
+    [AC_MSG_RESULT([yes])],
+    [AC_MSG_RESULT([no])
+     AC_MSG_ERROR([$CC compiles for processors without 64-bit atomic instructions, by which ranks share memory; choose later ones if yours is one, as by CFLAGS=-march=armv7-a])])
 ])
 
 # DSCOMM_TRY_FLAG(VARIABLE, FLAG): appends FLAG to VARIABLE if the compiler takes

@@ -200,6 +200,9 @@ like "$(configures --cache-file=/dev/null PKG_CONFIG="$scratch/pkg-config")" \
 like "$(configures --disable-tests)" '^  tests +no$' '--disable-tests'
 like "$(configures --disable-tools --enable-tests)" \
     'error: --enable-tests: the tests need the program dscomm' 'tests without tools'
+like "$(configures --cache-file=/dev/null CPPFLAGS="$(printf -- '-U__%s_ATOMIC_LLONG_LOCK_FREE ' GCC CLANG
+    printf -- '-D__%s_ATOMIC_LLONG_LOCK_FREE=1 ' GCC CLANG)")" \
+    'error: .* 64-bit atomic instructions.*CFLAGS=-march' 'a processor without 64-bit atomics'
 for option in --disable-shared --enable-static; do
     like "$(configures $option)" "error: $option: backends are modules, " $option
 done
