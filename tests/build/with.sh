@@ -6,12 +6,13 @@
 
 . "$abs_top_srcdir/tests/tap.sh"
 
-unset MPI_CFLAGS MPI_LIBS IBVERBS_CFLAGS IBVERBS_LIBS CAIRO_CFLAGS CAIRO_LIBS NVCC NVCCFLAGS CONFIG_SITE
+unset MPI_CFLAGS MPI_LIBS IBVERBS_CFLAGS IBVERBS_LIBS CAIRO_CFLAGS CAIRO_LIBS
+unset HWLOC_CFLAGS HWLOC_LIBS NVCC NVCCFLAGS CONFIG_SITE
 
 # A source folder of its own: configure refuses one in which it was run before,
 # and parts whose sources are yet to come are to be looked for too.
 mkdir -p "$scratch/source/build" "$scratch/source/compression/cuda" \
-    "$scratch/source/tools/common" \
+    "$scratch/source/tools/common" "$scratch/source/env" \
     "$scratch/source/backends/mpi" "$scratch/source/backends/net/ibverbs"
 cd "$scratch/source" || exit 99
 ln -s "$abs_top_srcdir/configure" "$abs_top_srcdir/build-aux" \
@@ -20,6 +21,7 @@ ln -s "$abs_top_srcdir/configure" "$abs_top_srcdir/build-aux" \
 : >backends/mpi/mpi.c
 : >backends/net/ibverbs/ibverbs.c
 : >tools/common/canvas.c
+: >env/topology.c
 cd build || exit 99
 
 # configures OPTION...: its end
@@ -128,6 +130,30 @@ end=$(configures --with-cairo="$scratch/cairo")
 like "$end" "pictures +yes \(cairo 98\.7 in $scratch/cairo\)" 'cairo: pkg-config'
 like "$(configures)" 'pictures +no \(--with-cairo=no\)' 'cairo: left out'
 
+# fake_hwloc DIR VERSION
+fake_hwloc()
+{
+    mkdir -p "$1/include" "$1/lib/pkgconfig"
+    echo 'typedef void *hwloc_topology_t; int hwloc_topology_init(hwloc_topology_t *);' \
+        >"$1/include/hwloc.h"
+    cat >"$1/lib/pkgconfig/hwloc.pc" <<END
+Name: hwloc
+Description: a fake
+Version: $2
+Libs: -L$1/lib -lhwloc
+Cflags: -I$1/include
+END
+    library "$1/lib/libhwloc.so" hwloc_topology_init
+}
+fake_hwloc "$scratch/hwloc" 98.7
+fake_hwloc "$scratch/old-hwloc" 2.1.9
+like "$(configures --with-hwloc="$scratch/hwloc")" \
+    "topology +yes \(hwloc 98\.7 in $scratch/hwloc\)" 'hwloc: pkg-config'
+like "$(configures --without-hwloc --disable-tools)" 'topology +no \(--with-hwloc=no\)' \
+    'hwloc: left out'
+like "$(configures --without-hwloc)" \
+    'error: hwloc 2\.2 .*--with-hwloc=no.*the program dscomm needs it' 'hwloc: needed'
+
 # wrapper DIR FOLDER: an mpicc like that of Intel MPI
 wrapper()
 {
@@ -154,6 +180,8 @@ refuses mpi "$verbs" 'mpicc.*mpi\.h.* in '"$verbs" 'mpi: not there'
 refuses ibverbs "$mpi" 'libibverbs\.pc.*verbs\.h.* in '"$mpi" 'ibverbs: not there'
 refuses cuda "$mpi" "bin/nvcc in $mpi" 'cuda: not there'
 refuses cairo "$mpi" "no cairo\.pc in $mpi" 'cairo: not there'
+refuses hwloc "$mpi" "no hwloc\.pc of 2\.2 or newer in $mpi" 'hwloc: not there'
+refuses hwloc "$scratch/old-hwloc" 'no hwloc\.pc of 2\.2 or newer' 'hwloc: too old'
 refuses cairo "$scratch/part" 'no program links with' 'cairo: without PNG'
 like "$(configures --with-cuda="$cuda" --with-cuda-arch='90a 33')" \
     "error: --with-cuda=$cuda: .*nvcc knows no 33, but 75 90" 'cuda: no such device'
