@@ -27,6 +27,15 @@ const dscomm_algorithm_t *
 dscomm_priv_dispatch_choose(dscomm_group_t *group,
                             const dscomm_coll_args_t *args, int async);
 
+/* Whether a blocking call may be tried without a work. What is tried needs one
+ * if it fails: there must be a free one then. */
+static inline bool dscomm_priv_may_pass(const dscomm_group_t *group)
+{
+    return group->works.idle &&
+           !dscomm_priv_group_bits(group, ~(unsigned)GROUP_SLOW) &&
+           !dscomm_priv_device_present();
+}
+
 /* The arguments of a collective. common: the count, if all ranks must give the
  * same one; else 0. */
 static inline dscomm_coll_args_t

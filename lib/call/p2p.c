@@ -2,10 +2,9 @@
 /* Point to point: check, describe, dispatch to the backend. */
 #include "config.h"
 #include "lib/base/status.h"
-#include "lib/call/check.h"
+#include "lib/call/dispatch.h"
 #include "lib/call/receive.h"
 #include "lib/call/recording.h"
-#include "lib/device/device.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -104,15 +103,6 @@ static dscomm_status_t message_transfer(dscomm_group_t *group,
     return status;
 }
 
-/* Whether a blocking message may be tried without a work. The slot that is
- * tried needs one if it fails: there must be a free one then. */
-static bool message_may_be_now(const dscomm_group_t *group)
-{
-    return group->works.idle &&
-           !dscomm_priv_group_bits(group, ~(unsigned)GROUP_SLOW) &&
-           !dscomm_priv_device_present();
-}
-
 /* Records a message without a work when it is complete, because such a call
  * does not wait long. */
 static void message_record_now(dscomm_group_t *group, const dscomm_call_t *call,
@@ -133,7 +123,7 @@ static bool message_send_now(dscomm_group_t *group, dscomm_call_t *call)
 {
     const dscomm_message_t *message = &call->p2p.message;
 
-    if (!group->ops.send_now || !message_may_be_now(group) ||
+    if (!group->ops.send_now || !dscomm_priv_may_pass(group) ||
         !group->ops.send_now(group->impl, message))
         return false;
     call->p2p.sequence = ++group->life.messages;
@@ -270,7 +260,7 @@ dscomm_status_t dscomm_recv(dscomm_group_t *group, void *buffer, size_t count,
         return status;
     if (G_UNLIKELY(dscomm_priv_group_busy(group) || !group->ops.recv ||
                    dscomm_priv_device_present())) {
-        status = group->ops.recv_now && message_may_be_now(group)
+        status = group->ops.recv_now && dscomm_priv_may_pass(group)
                      ? message_recv_now(group, &call)
                      : message_block_slow(group, &call, "recv",
                                           ret_source || ret_bytes);

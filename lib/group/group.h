@@ -144,6 +144,7 @@ typedef struct {
     uint32_t ruled; /* bit c: a rule may serve dscomm_coll_t c here */
     bool ruled_known;
     dscomm_schedule_cache_t *cache; /* NULL: no schedule was made yet */
+    struct dscomm_run *begun; /* which the next work goes on with; or NULL */
     uint32_t chain; /* hash of the schedules' fingerprints, in their order */
     uint32_t logged; /* bit c: the choice for dscomm_coll_t c was logged */
 } dscomm_group_schedules_t;

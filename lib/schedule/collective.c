@@ -15,6 +15,8 @@
 
 /* Time for which the headers of a failed collective are waited for. */
 #define HEADER_MS 200
+/* Bytes of each rank up to which a blocking call tries to run without a work */
+#define PASS_MOST ((size_t)4 << 10)
 
 typedef dscomm_status_t (*diagnose_t)(dscomm_diagnosis_t *diagnosis,
                                       dscomm_failure_t *ret_failure);
@@ -141,12 +143,44 @@ static dscomm_run_t *take_run(dscomm_group_t *group, const dscomm_call_t *call)
                                   &call->coll);
 }
 
+/* Adds the call to the chain of the group's calls, whose hash run sends. */
+static void run_number(dscomm_run_t *run, dscomm_group_t *group,
+                       const dscomm_call_t *call)
+{
+    group->schedules.chain =
+        dscomm_priv_chain_after(group->schedules.chain, call->coll.fingerprint);
+    run->chain = group->schedules.chain;
+}
+
+bool dscomm_priv_collective_pass(dscomm_group_t *group,
+                                 const dscomm_call_t *call)
+{
+    const dscomm_coll_args_t *args = &call->coll;
+    dscomm_run_t *run;
+
+    if (!group->ops.send_now || !group->ops.recv_now || args->send_counts ||
+        args->recv_counts || args->count * args->element > PASS_MOST)
+        return false;
+    run = take_run(group, call);
+    if (!run)
+        return false;
+    run_number(run, group, call);
+    dscomm_priv_run_pass(run, args, (unsigned)dscomm_priv_work_spins(group));
+    if (run->status == DSCOMM_OK)
+        dscomm_priv_cache_give(group->schedules.cache, run);
+    else
+        group->schedules.begun = run;
+    return run->status == DSCOMM_OK;
+}
+
 static dscomm_status_t schedule_start(dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
     const dscomm_call_t *call = &work->call;
+    const bool begun = group->schedules.begun != NULL;
 
-    work->run = take_run(group, call);
+    work->run = begun ? g_steal_pointer(&group->schedules.begun)
+                      : take_run(group, call);
     if (!work->run) {
         dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                     "%s of group '%s': rank %d has no memory for %s",
@@ -157,10 +191,10 @@ static dscomm_status_t schedule_start(dscomm_work_t *work)
     dscomm_priv_works_scheduled(group, 1);
     group->works.wait_last = group->works.stalled = 0;
     group->works.looks = 0;
-    group->schedules.chain =
-        dscomm_priv_chain_after(group->schedules.chain, call->coll.fingerprint);
-    work->run->chain = group->schedules.chain;
-    dscomm_priv_run_start(work->run, &call->coll);
+    if (!begun) {
+        run_number(work->run, group, call);
+        dscomm_priv_run_start(work->run, &call->coll);
+    }
     schedule_settle(work);
     return DSCOMM_OK;
 }

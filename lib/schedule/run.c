@@ -547,7 +547,8 @@ void dscomm_priv_run_compare_rest(dscomm_run_t *run, int64_t end)
             g_usleep(100);
 }
 
-void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args)
+/* Prepares run for args. */
+static void run_prepare(dscomm_run_t *run, const dscomm_coll_args_t *args)
 {
     const dscomm_schedule_t *schedule = run->schedule;
     uintptr_t send = (uintptr_t)args->send;
@@ -572,10 +573,82 @@ void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args)
         run->slots[i].next = run->slots[i].end = 0;
         run->slots[i].chain = i - schedule->window;
     }
-    for (uint32_t i = 0; i < schedule->window; i++)
+}
+
+void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args)
+{
+    run_prepare(run, args);
+    for (uint32_t i = 0; i < run->schedule->window; i++)
         if (run->status == DSCOMM_IN_PROGRESS)
             slot_proceed(run, &run->slots[i]);
     dscomm_phase(&run->args, DSCOMM_PHASE_WAIT);
+}
+
+/* Sends or receives step's message by the slots of blocking calls; false: its
+ * request must be started, which goes on with it. */
+static bool run_pass(dscomm_run_t *run, const dscomm_step_t *step,
+                     unsigned polls)
+{
+    const dscomm_backend_ops_t *ops = run->port.ops;
+    dscomm_request_t *request = run->idle[run->nidle - 1];
+    const dscomm_message_t message = make_message(run, step, 0);
+
+    if (step->kind == STEP_SEND)
+        return ops->send_now(run->port.impl, &message);
+    if (!ops->recv_now(run->port.impl, &message, request, polls))
+        return false;
+    run_complete(run, step, request);
+    return true;
+}
+
+/* Carries out the next round, whose receives wait, so they come last. Returns
+ * false, with the messages that are left under way, if one did not come soon
+ * or failed. */
+static bool slot_pass(dscomm_run_t *run, dscomm_run_slot_t *slot,
+                      unsigned polls)
+{
+    const dscomm_step_t *first = &run->schedule->steps[slot->next], *step;
+    bool passes = true;
+
+    for (step = first;; step++) {
+        if (step->kind == STEP_SEND)
+            passes = passes && run_pass(run, step, 0);
+        if (step->kind != STEP_RECV && (step->kind != STEP_SEND || !passes))
+            run_execute(run, step, slot);
+        if (run->status != DSCOMM_IN_PROGRESS)
+            return false;
+        slot->next++;
+        if (step->last)
+            break;
+    }
+    for (const dscomm_step_t *end = step + 1; first < end; first++) {
+        if (first->kind != STEP_RECV)
+            continue;
+        passes = passes && run_pass(run, first, polls);
+        if (!passes)
+            run_post(run, first, slot);
+        passes = passes && run->status == DSCOMM_IN_PROGRESS;
+        if (run->status != DSCOMM_IN_PROGRESS && !run_compares(run))
+            break;
+    }
+    return passes;
+}
+
+void dscomm_priv_run_pass(dscomm_run_t *run, const dscomm_coll_args_t *args,
+                          unsigned polls)
+{
+    dscomm_run_slot_t *slot = &run->slots[0];
+
+    if (run->schedule->nchains != 1) {
+        dscomm_priv_run_start(run, args);
+        return;
+    }
+    run_prepare(run, args);
+    next_chain(run, slot, 0);
+    while (slot->next != slot->end && slot_pass(run, slot, polls))
+        ;
+    if (run->status == DSCOMM_IN_PROGRESS)
+        slot_proceed(run, slot);
 }
 
 /* Compares headers that came before their step; equal ones wait for it. Returns
@@ -635,71 +708,4 @@ void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status)
     dscomm_priv_early_end(run);
     if (run->status == DSCOMM_IN_PROGRESS)
         run->status = status;
-}
-
-/* 1 if a message of that kind with peer is under way. */
-static int waits_for(const dscomm_run_t *run, int kind, int peer)
-{
-    for (uint32_t i = 0; i < run->nmessages; i++)
-        if (run->messages[i].step->kind == kind &&
-            run->messages[i].step->peer == peer)
-            return 1;
-    return 0;
-}
-
-int dscomm_priv_run_awaited(const dscomm_run_t *run)
-{
-    int peer = -1;
-
-    for (uint32_t i = 0; i < run->nmessages; i++) {
-        if (peer >= 0 && run->messages[i].step->peer != peer)
-            return -1;
-        peer = run->messages[i].step->peer;
-    }
-    return peer;
-}
-
-int dscomm_priv_run_describe_peer(const dscomm_run_t *run, char *text,
-                                  size_t size)
-{
-    const dscomm_port_t *port = &run->port;
-    const int peer = dscomm_priv_run_awaited(run);
-
-    *text = '\0';
-    if (peer < 0 || !port->ops->explain)
-        return -1;
-    port->ops->explain(port->impl, run->messages[0].request, text, size);
-    return peer;
-}
-
-/* Writes " from ranks 1, 3", each rank once; nothing if there are none. */
-static void list_peers(const dscomm_run_t *run, int kind,
-                       char text[DSCOMM_ERROR_MAX])
-{
-    int count = 0;
-    size_t used;
-
-    *text = '\0';
-    for (int r = 0; r < run->schedule->ranks; r++)
-        count += waits_for(run, kind, r);
-    if (count)
-        snprintf(text, DSCOMM_ERROR_MAX, " %s rank%s",
-                 kind == STEP_SEND ? "to" : "from", count > 1 ? "s" : "");
-    for (int r = 0; r < run->schedule->ranks; r++) {
-        used = strlen(text);
-        if (waits_for(run, kind, r))
-            snprintf(text + used, DSCOMM_ERROR_MAX - used, " %d%s", r,
-                     --count ? "," : "");
-    }
-}
-
-void dscomm_priv_run_explain(const dscomm_run_t *run, char *text, size_t size)
-{
-    char received[DSCOMM_ERROR_MAX], sent[DSCOMM_ERROR_MAX];
-
-    list_peers(run, STEP_RECV, received);
-    list_peers(run, STEP_SEND, sent);
-    snprintf(text, size, "by %s, it waits for messages%s%s%s",
-             run->schedule->algorithm->name, received,
-             *received && *sent ? " and" : "", sent);
 }
