@@ -310,10 +310,15 @@ void case_begin(const case_t *c, loop_t *loop, uint64_t sequence,
         begin_rank(c, loop, sequence, stage, r);
 }
 
-void case_start(stage_t *stage, int rank)
+void case_start(loop_t *loop, stage_t *stage, int rank)
 {
+    dscomm_run_t *run = stage->runs[rank];
+
     stage->started[rank] = 1;
-    dscomm_priv_run_start(stage->runs[rank], &stage->args[rank]);
+    if (loop_random(loop, 2))
+        dscomm_priv_run_pass(run, &stage->args[rank], loop_random(loop, 4));
+    else
+        dscomm_priv_run_start(run, &stage->args[rank]);
 }
 
 /* Advances like a group: a run that fails is cancelled at once. */
@@ -354,7 +359,7 @@ int case_drive(const case_t *c, loop_t *loop, stage_t *stage)
 
         if (!stage->started[r]) {
             nstarted++;
-            case_start(stage, r);
+            case_start(loop, stage, r);
         }
         moved = move(c, loop, stage);
     }

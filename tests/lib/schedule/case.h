@@ -48,8 +48,9 @@ void case_begin(const case_t *c, loop_t *loop, uint64_t sequence,
  * arguments. */
 void case_replace(const case_t *c, loop_t *loop, uint64_t sequence,
                   stage_t *stage, int rank);
-/* Starts rank's run, which case_drive() advances. */
-void case_start(stage_t *stage, int rank);
+/* Starts rank's run, which case_drive() advances; half of the runs as those of
+ * blocking calls are. */
+void case_start(loop_t *loop, stage_t *stage, int rank);
 /* Starts all runs and advances them until nothing moves. Returns how many have
  * ended. */
 int case_drive(const case_t *c, loop_t *loop, stage_t *stage);

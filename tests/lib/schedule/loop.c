@@ -4,6 +4,7 @@
 
 #include "tests/lib/schedule/loop.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,8 @@ typedef struct {
     posted_t *posted; /* oldest first */
     parcel_t *arrived; /* messages without a receive, oldest first */
     unsigned started, completed;
+    /* what send_now or recv_now has left to isend or irecv; peer -1: nothing */
+    dscomm_message_t left_send, left_recv;
 } rank_t;
 
 struct loop {
@@ -60,6 +63,7 @@ loop_t *loop_new(const loop_plan_t *plan)
     for (int r = 0; r < plan->ranks; r++) {
         loop->rank[r].loop = loop;
         loop->rank[r].rank = r;
+        loop->rank[r].left_send.peer = loop->rank[r].left_recv.peer = -1;
     }
     return loop;
 }
@@ -139,6 +143,18 @@ static void hand_over(rank_t *dest, const dscomm_message_t *message,
     free(parcel);
 }
 
+/* Ends the program if message is not what was left. */
+static void take_left(dscomm_message_t *left, const dscomm_message_t *message)
+{
+    if (left->peer >= 0 &&
+        (left->peer != message->peer || left->tag != message->tag ||
+         left->send != message->send || left->recv != message->recv)) {
+        fprintf(stderr, "another message was left to isend or irecv\n");
+        abort();
+    }
+    left->peer = -1;
+}
+
 static dscomm_status_t loop_isend(void *impl, const dscomm_message_t *message,
                                   dscomm_request_t *request)
 {
@@ -146,6 +162,7 @@ static dscomm_status_t loop_isend(void *impl, const dscomm_message_t *message,
     loop_t *loop = self->loop;
     parcel_t *parcel = calloc(1, sizeof *parcel), **end = &loop->way;
 
+    take_left(&self->left_send, message);
     self->started++;
     parcel->source = self->rank;
     parcel->dest = message->peer;
@@ -175,6 +192,7 @@ static dscomm_status_t loop_irecv(void *impl, const dscomm_message_t *message,
     rank_t *self = impl;
     posted_t *posted, **end = &self->posted;
 
+    take_left(&self->left_recv, message);
     self->started++;
     for (parcel_t **link = &self->arrived; *link; link = &(*link)->next) {
         parcel_t *parcel = *link;
@@ -192,6 +210,41 @@ static dscomm_status_t loop_irecv(void *impl, const dscomm_message_t *message,
         end = &(*end)->next;
     *end = posted;
     return DSCOMM_OK;
+}
+
+/* Sends half of the eager messages. */
+static int loop_send_now(void *impl, const dscomm_message_t *message)
+{
+    rank_t *self = impl;
+    dscomm_request_t request;
+
+    take_left(&self->left_send, message);
+    if (!self->loop->plan.eager || loop_random(self->loop, 2)) {
+        self->left_send = *message;
+        return 0;
+    }
+    loop_isend(self, message, &request);
+    return 1;
+}
+
+/* Each poll delivers a message, of any ranks. */
+static int loop_recv_now(void *impl, const dscomm_message_t *message,
+                         dscomm_request_t *head, unsigned polls)
+{
+    rank_t *self = impl;
+
+    take_left(&self->left_recv, message);
+    for (;;) {
+        for (parcel_t *p = self->arrived; p; p = p->next)
+            if (p->source == message->peer && p->tag == message->tag) {
+                loop_irecv(self, message, head);
+                return 1;
+            }
+        if (!polls-- || !loop_step(self->loop))
+            break;
+    }
+    self->left_recv = *message;
+    return 0;
 }
 
 /* Drops messages to rank that will not be received any more; request NULL:
@@ -297,6 +350,8 @@ const dscomm_backend_ops_t *loop_ops(void)
         .irecv = loop_irecv,
         .cancel = loop_cancel,
         .progress = loop_progress,
+        .send_now = loop_send_now,
+        .recv_now = loop_recv_now,
         .revoke = loop_revoke,
         .status = loop_status,
     };
