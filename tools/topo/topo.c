@@ -223,7 +223,7 @@ static int topo_main(int argc, char **argv, bool pairs)
          "Copies before a rate; 2", "N"},
         {"trace", 0, 0, G_OPTION_ARG_FILENAME, &copies->trace,
          "Also write a trace for Chrome and Perfetto", "FILE"},
-        {NULL},
+        {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
     GOptionEntry entries[G_N_ELEMENTS(alone) + G_N_ELEMENTS(common)];
     const gsize before = pairs ? 0 : G_N_ELEMENTS(alone);

@@ -163,10 +163,11 @@ static bool pair_times_read(state_t *s, guint from, guint to, topo_mode_t mode)
                cuda_ok(s, "cuEventElapsedTime",
                        s->driver.event_elapsed(&length, own->events[i],
                                                own->events[i + 1]));
-        times[i] = (double)length * 1e3;
-        if (done)
+        if (done) {
+            times[i] = (double)length * 1e3;
             topo_slice_add(s->pairs, from, to, mode,
                            own->base_time + (double)start * 1e3, times[i]);
+        }
     }
     figure->times[mode] =
         topo_median(times, iterations, &figure->spreads[mode]);
