@@ -8,6 +8,8 @@
 #include "tests/compression/fake-device.h"
 #include "tests/compression/fake-kernels.h"
 
+#include <dscomm/device.h>
+
 #include <glib.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -184,7 +184,7 @@ static void put_bad(stranger_t *self)
         put_key(self);
         raw_put(&self->raw, extreme(self), 8);
     } else if (kind == 3) {
-        put_fields(self, "kvv" + draw(self, 3));
+        put_fields(self, &"kvv"[draw(self, 3)]);
         self->raw.size -= 1 + draw(self, 8); /* cut off */
     } else {
         put_fields(self, "p"); /* a wrong proof, or half a frame */
