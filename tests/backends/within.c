@@ -54,7 +54,7 @@ static void test_own(void)
 
 static void test_mpi(void)
 {
-    void *memory;
+    void *volatile memory; /* so that no call is left out */
 
     campaign_inject_arm(CAMPAIGN_MALLOC, 1);
     memory = ucs_ask(malloc, 8);
