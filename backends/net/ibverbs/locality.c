@@ -12,10 +12,11 @@
  */
 #define FAR 256
 
-/* Parts of hwloc that are left out: they find devices of other kinds, or bind
- * this thread to each processor in turn. */
-static const char *const unwanted[] = {"cuda",   "gl",   "levelzero", "nvml",
-                                       "opencl", "rsmi", "x86"};
+/* Parts of hwloc that are left out: they find devices of other kinds, read the
+ * names of PCI devices, which libpciaccess never frees, or bind this thread to
+ * each processor in turn. */
+static const char *const unwanted[] = {"cuda",   "gl",  "levelzero", "nvml",
+                                       "opencl", "pci", "rsmi",      "x86"};
 
 /* Returns the machine with its devices; NULL: it cannot be examined. */
 static hwloc_topology_t topology_new(void)
