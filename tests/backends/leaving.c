@@ -398,6 +398,8 @@ static void free_early(job_rank_t *me)
             (bytes[0] == 'x' && bytes[BYTES - 1] == 'x');
     }
     job_report(me, dscomm_finalize(me->world));
+    if (me->rank || begun->memory != ALLOCATED)
+        free(bytes);
 }
 
 static void test_freed_early(void)

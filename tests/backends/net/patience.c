@@ -21,6 +21,7 @@
 
 extern const dscomm_backend_t dscomm_backend_tcp;
 
+static dscomm_store_t *store;
 static engine_t *engine;
 static tcp_t *tcp;
 
@@ -49,13 +50,14 @@ static bool engine_open(void)
                                   .timeout_ms = TIMEOUT_MS,
                                   .open_ms = 1000,
                                   .world = 1};
-    dscomm_status_t status = dscomm_store_open("memory://", NULL, &args.store);
+    dscomm_status_t status = dscomm_store_open("memory://", NULL, &store);
     char key[16];
     void *impl;
 
+    args.store = store;
     for (int p = 1; p < RANKS && !status; p++) {
         snprintf(key, sizeof key, "net/%d", p);
-        status = dscomm_store_set(args.store, key, there, sizeof there - 1);
+        status = dscomm_store_set(store, key, there, sizeof there - 1);
     }
     if (!status)
         status = dscomm_backend_tcp.ops->open(&args, &impl);
@@ -247,5 +249,6 @@ int main(void)
         late();
         leave();
     }
+    dscomm_store_close(store);
     return tap_done();
 }
