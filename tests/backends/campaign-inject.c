@@ -59,22 +59,26 @@ INJECT_UNWATCHED int campaign_inject_is_mpi(const char *const *paths)
     return *paths && begins(*paths, of_mpi);
 }
 
-/* Whether MPI calls. The innermost frames are this program's. */
+/* Whether MPI calls. The innermost frames are this program's, but for a
+ * sanitizer's that takes the place of backtrace(). */
 INJECT_UNWATCHED static int is_called_by_mpi(void)
 {
     void *frames[FRAMES_MAX];
     const char *paths[FRAMES_MAX + 1] = {NULL};
     const int depth = backtrace(frames, FRAMES_MAX);
     Dl_info own, info;
-    int count = 0;
+    int count = 0, begun = 0;
 
     if (!dladdr((void *)is_called_by_mpi, &own))
         return 0;
-    for (int i = 0; i < depth; i++)
-        if (!dladdr(frames[i], &info))
-            paths[count++] = "?";
-        else if (count || info.dli_fbase != own.dli_fbase)
-            paths[count++] = info.dli_fname;
+    for (int i = 0; i < depth; i++) {
+        const int known = dladdr(frames[i], &info);
+
+        if (!count && known && info.dli_fbase == own.dli_fbase)
+            begun = 1;
+        else if (begun)
+            paths[count++] = known ? info.dli_fname : "?";
+    }
     return campaign_inject_is_mpi(paths);
 }
 
