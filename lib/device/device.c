@@ -154,16 +154,29 @@ void dscomm_priv_device_anchor(void *handle)
         driver_pin(map);
 }
 
+/* Pins all objects that were loaded after that of this file, which is the
+ * program if the loader does not find it by its name. */
+static void driver_pin_own(void)
+{
+    void *handle = NULL;
+    Dl_info info;
+
+    if (dladdr(&functions, &info))
+        handle = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
+    if (!handle)
+        handle = dlopen(NULL, RTLD_LAZY);
+    if (!handle)
+        return;
+    dscomm_priv_device_anchor(handle);
+    dlclose(handle);
+}
+
 /* Returns the last pinned object; if there is no module, the object of this
  * file. */
 static struct link_map *find_last(void)
 {
-    struct link_map *map;
-    Dl_info info;
-
-    if (!atomic_load_explicit(&dscomm_priv_device_last, memory_order_acquire) &&
-        dladdr1(&functions, &info, (void **)&map, RTLD_DL_LINKMAP))
-        driver_pin(map);
+    if (!atomic_load_explicit(&dscomm_priv_device_last, memory_order_acquire))
+        driver_pin_own();
     return atomic_load_explicit(&dscomm_priv_device_last, memory_order_acquire);
 }
 

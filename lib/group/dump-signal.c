@@ -17,6 +17,7 @@
 #include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* If all ranks of a host get the signal, the first one writes the dump for
  * them; a later signal asks for another one. */

@@ -14,11 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#if __ELF_NATIVE_CLASS == 64
-#define CLASS ELFCLASS64
-#else
-#define CLASS ELFCLASS32
-#endif
+#define CLASS (sizeof(ElfW(Addr)) == 8 ? ELFCLASS64 : ELFCLASS32)
 
 #if G_BYTE_ORDER == G_LITTLE_ENDIAN
 #define ORDER ELFDATA2LSB
