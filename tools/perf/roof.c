@@ -25,6 +25,7 @@
 typedef struct {
     _Alignas(128) atomic_uint line;
     _Alignas(128) double deadline;
+    pthread_barrier_t bound;
 } exchange_t;
 
 /* Waits until the line has value; false after the deadline. */
@@ -42,6 +43,7 @@ static void *answer(void *data)
 {
     exchange_t *x = data;
 
+    pthread_barrier_wait(&x->bound);
     for (unsigned i = 0; i < LINE_ROUNDS * LINE_REPEATS; i++) {
         if (!wait_for(x, 2 * i + 1))
             return NULL;
@@ -70,21 +72,23 @@ static double exchange_measure(exchange_t *x)
     return best;
 }
 
-/* The thread is bound before it runs: otherwise it would start on this
- * processor, which is busy. */
+/* The thread sleeps until it is bound: otherwise it could begin on this
+ * processor, which is busy. If it cannot be bound, it ends at the deadline. */
 static int start_bound(exchange_t *x, int processor, pthread_t *ret_thread)
 {
-    pthread_attr_t attr;
     cpu_set_t set;
     int error;
 
     CPU_ZERO(&set);
     CPU_SET((size_t)processor, &set);
-    pthread_attr_init(&attr);
-    error = pthread_attr_setaffinity_np(&attr, sizeof set, &set);
-    if (!error)
-        error = pthread_create(ret_thread, &attr, answer, x);
-    pthread_attr_destroy(&attr);
+    pthread_barrier_init(&x->bound, NULL, 2);
+    error = pthread_create(ret_thread, NULL, answer, x);
+    if (error)
+        return error;
+    error = pthread_setaffinity_np(*ret_thread, sizeof set, &set);
+    pthread_barrier_wait(&x->bound);
+    if (error)
+        pthread_join(*ret_thread, NULL);
     return error;
 }
 
