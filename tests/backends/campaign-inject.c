@@ -5,12 +5,12 @@
 #include "config.h"
 
 #include "tests/backends/campaign.h"
+#include "tests/backends/frames.h"
 #include "tests/backends/inject-memory.h"
 #include "tests/backends/inject.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <execinfo.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -65,7 +65,7 @@ INJECT_UNWATCHED static int is_called_by_mpi(void)
 {
     void *frames[FRAMES_MAX];
     const char *paths[FRAMES_MAX + 1] = {NULL};
-    const int depth = backtrace(frames, FRAMES_MAX);
+    const int depth = frames_get(frames, FRAMES_MAX);
     Dl_info own, info;
     int count = 0, begun = 0;
 
@@ -112,7 +112,7 @@ void campaign_inject_prepare(void)
     void *frame;
 
     inject_memory_prepare();
-    backtrace(&frame, 1); /* allocates memory the first time */
+    frames_get(&frame, 1); /* may allocate memory the first time */
     inject_look_up();
 }
 

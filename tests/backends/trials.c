@@ -3,13 +3,14 @@
 #define _GNU_SOURCE
 #include "config.h"
 
+#include "tests/backends/frames.h"
 #include "tests/backends/inject.h"
 #include "tests/backends/job.h"
 #include "tests/backends/trials.h"
 #include "tests/tap.h"
 
+#include <dlfcn.h>
 #include <dscomm/compression.h>
-#include <execinfo.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -31,8 +32,14 @@ static void show_trace(void)
 {
     void *frames[32];
     int armed_before = atomic_exchange(&armed, 0);
+    const int count = frames_get(frames, 32);
+    Dl_info info;
 
-    backtrace_symbols_fd(frames, backtrace(frames, 32), STDOUT_FILENO);
+    for (int i = 0; i < count; i++)
+        if (dladdr(frames[i], &info))
+            dprintf(STDOUT_FILENO, "%s(%s) [+%#tx]\n", info.dli_fname,
+                    info.dli_sname ? info.dli_sname : "?",
+                    (char *)frames[i] - (char *)info.dli_fbase);
     atomic_store(&armed, armed_before);
 }
 
@@ -471,7 +478,7 @@ static void run_rank(job_rank_t *me)
     void *frame;
     int before;
 
-    backtrace(&frame, 1); /* loads the libraries that it needs */
+    frames_get(&frame, 1); /* may allocate memory the first time */
     own_rank = me->rank;
     own_report = me->report;
     rendezvous = me->rendezvous;
