@@ -61,12 +61,16 @@ static size_t bytes_of(const flood_t *flood, int i)
                                  : flood->bytes;
 }
 
-/* Bytes that this process has allocated. */
+/* Bytes that this process has allocated, if libc counts them. */
 static size_t allocated(void)
 {
+#ifdef HAVE_MALLINFO2
     const struct mallinfo2 info = mallinfo2();
 
     return info.uordblks + info.hblkhd;
+#else
+    return 0;
+#endif
 }
 
 /* Makes progress for so long, without a receive. */
@@ -215,7 +219,11 @@ static void test_flood(const flood_t *flood)
         wrong += job.reports[r].other_status;
     }
     is_int(wrong, 0, "%s: no message is wrong", flood->name);
+#ifdef HAVE_MALLINFO2
     ok(bounded, "%s: memory is bounded", flood->name);
+#else
+    skip("%s: libc does not count memory", flood->name);
+#endif
     job_ok(&job, job_all(&job, DSCOMM_OK), "%s", flood->name);
 }
 

@@ -58,10 +58,11 @@ static void test_random(shm_t *shm)
            "foreign memory is refused");
 }
 
-/* The linker replaces malloc() by this function. */
+/* The linker replaces malloc() by this function, for GLib, too, if symbols of
+ * libc have no versions. */
 static bool is_out_of_memory;
 void *__real_malloc(size_t size);
-void *__wrap_malloc(size_t size);
+__attribute__((visibility("default"))) void *__wrap_malloc(size_t size);
 
 void *__wrap_malloc(size_t size)
 {

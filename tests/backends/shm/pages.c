@@ -135,12 +135,15 @@ static void test_zeroed(void)
     munmap(memory, bytes);
 }
 
-/* mmap() and mremap() fail from a call on; the linker replaces them. */
+/* mmap() and mremap() fail from a call on; the linker replaces them, for GLib,
+ * too, if symbols of libc have no versions. */
 static int calls_left = -1;
 void *__real_mmap(void *address, size_t bytes, int access, int how, int fd,
                   off_t offset);
-void *__wrap_mmap(void *address, size_t bytes, int access, int how, int fd,
-                  off_t offset);
+__attribute__((visibility("default"))) void *__wrap_mmap(void *address,
+                                                         size_t bytes,
+                                                         int access, int how,
+                                                         int fd, off_t offset);
 
 void *__wrap_mmap(void *address, size_t bytes, int access, int how, int fd,
                   off_t offset)

@@ -215,7 +215,7 @@ static void check_unreadable(const char *folder)
          0,
          {"/dev/null cannot be read", "Not a directory",
           "set DSCOMM_BACKEND_PATH"}},
-        {folder, 1, {"cannot be read", "Too many open files", "ulimit -n"}},
+        {folder, 1, {"cannot be read", strerror(EMFILE), "ulimit -n"}},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -75,11 +75,11 @@ static void check_round_trip(void)
  * name. */
 static void check_machine(void)
 {
-    static const struct {
+    char *limit = g_strconcat(strerror(EMFILE), "; raise the limit", NULL);
+    const struct {
         int error;
         const char *alone;
-    } cases[] = {{EMFILE, "Too many open files; raise the limit"},
-                 {ENOENT, ""}};
+    } cases[] = {{EMFILE, limit}, {ENOENT, ""}};
     const dscomm_join_t join = {.size = 2, .backend = (char *)"auto"};
     dscomm_record_t record;
     char name[256];
@@ -97,6 +97,7 @@ static void check_machine(void)
            record.host);
         dscomm_priv_record_clear(&record);
     }
+    g_free(limit);
 }
 
 /* Two containers with equal host names and pids. */

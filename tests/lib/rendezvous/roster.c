@@ -49,7 +49,9 @@ static const case_t cases[] = {
 static const case_t *now_case; /* NULL: the store and the clock are real. */
 static int64_t now_ns;
 
-int __wrap_clock_gettime(clockid_t id, struct timespec *now);
+/* Visible: a libc without versions of symbols lets GLib refer to it, too. */
+__attribute__((visibility("default"))) int
+__wrap_clock_gettime(clockid_t id, struct timespec *now);
 int __real_clock_gettime(clockid_t id, struct timespec *now);
 dscomm_status_t __real_dscomm_store_check(dscomm_store_t *store,
                                           const char *const *keys, size_t count,
