@@ -268,6 +268,18 @@ static void refused(void *address, size_t bytes, const char *what)
        "refused: %s", what);
 }
 
+/* malloc() may map memory into the hole meanwhile, at its end. */
+static void test_hole(void)
+{
+    const size_t hole = 1000;
+    unsigned char *memory = pages_new(hole + 2);
+
+    munmap(memory + page, hole * page);
+    refused(memory, 4 * page, "a hole");
+    munmap(memory, page);
+    munmap(memory + (hole + 1) * page, page);
+}
+
 static void test_refused(void)
 {
     unsigned char *memory = pages_new(PAGES);
@@ -296,10 +308,9 @@ static void test_refused(void)
         syscall(SYS_munlock, memory, page);
     }
     ok(holds(memory, 6), "memory that was refused is as it was");
-    munmap(memory + 2 * page, page);
-    refused(memory, 4 * page, "a hole");
+    munmap(memory, PAGES * page);
+    test_hole();
     refused(pages_new(2000), 2000 * page, "more than the heap has room for");
-    munmap(memory, 2 * page);
 }
 
 /* A child has the same pages, and not a copy. */

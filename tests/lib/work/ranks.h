@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #define RANKS_MAX 16
+/* Of the thread of a rank: bodies have large arrays. */
+#define STACK_SIZE ((size_t)1 << 20)
 
 typedef struct {
     dscomm_group_t *world;
@@ -133,17 +135,21 @@ static inline int ranks_try(const char *url, int size, int timeout_ms,
     rank_thread_t threads[RANKS_MAX] = {0};
     pthread_t ids[RANKS_MAX];
     dscomm_store_t *store = NULL;
+    pthread_attr_t attr;
     int failed = 0;
 
     dscomm_store_open(url, NULL, &store);
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_SIZE);
     for (int i = 0; i < size; i++) {
         threads[i].rank.rank = i;
         threads[i].rank.size = size;
         threads[i].body = body;
         threads[i].store = store;
         threads[i].timeout_ms = timeout_ms;
-        pthread_create(&ids[i], NULL, rank_main, &threads[i]);
+        pthread_create(&ids[i], &attr, rank_main, &threads[i]);
     }
+    pthread_attr_destroy(&attr);
     for (int i = 0; i < size; i++)
         pthread_join(ids[i], NULL);
     for (int i = 0; i < size; i++) {
