@@ -109,6 +109,9 @@ static void test_unknown_threads(void)
     if (child == 0) {
         if (!forbid(SYS_openat))
             _exit(99);
+#ifdef SYS_open
+        forbid(SYS_open);
+#endif
         dscomm_priv_affinity_process(&affinity, &threads);
         _exit(threads);
     }
