@@ -20,7 +20,9 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 BACKENDS = ("dscomm", "gloo")
 SIZES = [8, 64, 512, 2**12, 2**16, 2**18, 2**20, 2**23, 2**26]
-SMALL, SMALL_CALLS, LARGE_BYTES = 2**16, 100, 2**23  # how many calls a round has
+# How many calls a round has: so many of the small ones, so many bytes of others, but
+# never fewer than the last number. One before them, not timed, takes over the caches.
+SMALL, SMALL_CALLS, LARGE_BYTES, LEAST_CALLS = 2**16, 100, 2**23, 4
 WIDTH, LAYERS, BATCH = 1024, 10, 8
 
 
@@ -62,6 +64,7 @@ COLLECTIVES = {
 
 def time_of(function, calls, group):
     """Returns the seconds of a call."""
+    function()
     dist.barrier(group)
     begin = time.perf_counter()
     for _ in range(calls):
@@ -72,8 +75,6 @@ def time_of(function, calls, group):
 def compare(functions, calls, rounds, groups):
     """Returns the microseconds of the functions, one for each backend."""
     times = {backend: [] for backend in BACKENDS}
-    for backend in BACKENDS:
-        functions[backend]()
     for _ in range(rounds):
         for backend in BACKENDS:
             times[backend].append(time_of(functions[backend], calls, groups[backend]))
@@ -98,7 +99,7 @@ def print_row(name, dscomm, gloo):
 def measure_collective(name, rounds, most, groups):
     print_head(f"{name}, bytes")
     for size in (size for size in SIZES if size <= most):
-        calls = SMALL_CALLS if size <= SMALL else max(1, LARGE_BYTES // size)
+        calls = SMALL_CALLS if size <= SMALL else max(LEAST_CALLS, LARGE_BYTES // size)
         functions = {b: COLLECTIVES[name](size, groups[b]) for b in BACKENDS}
         print_row(size, *compare(functions, calls, rounds, groups))
 
