@@ -33,10 +33,13 @@ for map in lib/libdscomm.map backends/net/libdscomm-net.map \
     same "$scratch/got" /dev/null "${library}0.symbols has the versions of the nodes"
 done
 
-# Pages of sections 1 and 3 belong to the program and the functions.
-for page in doc/*.7.rst; do
-    basename "$page" .rst
-done | sort >"$scratch/want"
+# Pages of sections 1 and 3 belong to the program and the functions; pages have links.
+{
+    for page in doc/*.7.rst; do
+        basename "$page" .rst
+    done
+    sed -n 's/ .*\.7$//p' doc/links
+} | sort >"$scratch/want"
 sed -n 's|^usr/share/man/man7/||p' debian/*.install | sort >"$scratch/got"
 same "$scratch/got" "$scratch/want" 'each page of section 7 is in a package of Debian'
 sed -n 's|^%{_mandir}/man7/\(.*\)\*$|\1|p' contrib/rpm/dscomm.spec | sort -u >"$scratch/got"
