@@ -51,13 +51,12 @@ DSCOMM_API dscomm_status_t dscomm_env_attr_init(dscomm_env_attr_t *attr,
                                                 size_t size);
 
 /* Discovers rank, sizes and master of this process. All numbers come from one
- * source, the innermost launcher that is present; without one, or in a set-uid
- * program, the process is alone. ERR_ENVIRONMENT, with variable and value in
- * the sentence, for an incomplete pair, an invalid value, and RANK and
- * WORLD_SIZE, or PMI's pair, that contradict the launcher. A scheduler around
- * it may have other numbers. The call queries no name server, starts and
- * changes nothing. attr may be NULL. MT: safe while nobody changes the
- * environment. */
+ * source, the innermost launcher that is present; without a launcher the
+ * process is alone. ERR_ENVIRONMENT, with variable and value in the sentence,
+ * for an incomplete pair, an invalid value, and RANK and WORLD_SIZE, or PMI's
+ * pair, that contradict the launcher. A scheduler around the launcher may have
+ * other numbers. The call queries no name server, starts nothing and changes
+ * nothing. attr may be NULL. MT: safe while nobody changes the environment. */
 DSCOMM_API dscomm_status_t dscomm_env_discover(const dscomm_env_attr_t *attr,
                                                dscomm_env_t **ret_env);
 

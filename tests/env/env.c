@@ -6,16 +6,7 @@
 #include "tests/env/fixture.h"
 
 #include <glib/gstdio.h>
-#include <stdbool.h>
 #include <stdlib.h>
-
-/* Stands for glibc's function, to be as in a set-uid program. */
-static bool secure;
-char *secure_getenv(const char *name);
-char *secure_getenv(const char *name)
-{
-    return secure ? NULL : getenv(name);
-}
 
 static dscomm_env_t *find(const char *const *environment, const char *root)
 {
@@ -570,26 +561,6 @@ static void test_process(void)
     clear_environment();
 }
 
-static void test_secure(void)
-{
-    dscomm_env_t *env = NULL;
-
-    clear_environment();
-    setenv("DSCOMM_RANK", "1", 1);
-    setenv("DSCOMM_WORLD_SIZE", "2", 1);
-    setenv("MASTER_ADDR", "stranger.example", 1);
-    setenv("MASTER_PORT", "61440", 1);
-    secure = true;
-    is_int(dscomm_env_discover(NULL, &env), DSCOMM_OK, "a set-uid program");
-    secure = false;
-    is_int(dscomm_env_rank(env), 0, "its rank");
-    is_int(dscomm_env_world_size(env), 1, "it is alone");
-    ok(g_strcmp0(dscomm_env_master_addr(env), "stranger.example") != 0,
-       "it meets no stranger");
-    dscomm_env_free(env);
-    clear_environment();
-}
-
 int main(void)
 {
     test_origins();
@@ -603,6 +574,5 @@ int main(void)
     test_ports();
     test_export();
     test_process();
-    test_secure();
     return tap_done();
 }
