@@ -41,8 +41,8 @@
  * is given back at a time, into which any message fits. */
 #define LINK_CREDIT (2 * ((int64_t)EAGER_MAX + MESSAGE_COST))
 /* Longest message that is copied, rather than waited for, if the wire does not
- * take it at once. */
-#define SEND_NOW_MOST ((size_t)4 << 10)
+ * take it at once: 4 KiB, with what begins a collective's message. */
+#define SEND_NOW_MOST (((size_t)4 << 10) + 64)
 /* Bytes of a piece of a long message: longer ones keep the socket full, shorter
  * ones spread over several connections. */
 #define PIECE_SPREAD ((size_t)1 << 20)

@@ -162,20 +162,20 @@ static int must_run(const dscomm_group_t *group)
            (group->capabilities & DSCOMM_CAP_SEPARATE_MATCHING) != 0;
 }
 
-/* Runs a short schedule without a work, and records it when it has ended,
- * because such a call does not wait long. */
-static bool collective_pass(dscomm_group_t *group, const dscomm_call_t *call)
+/* Runs a short schedule without a work; false: its work must be started. */
+static bool collective_now(dscomm_group_t *group, dscomm_call_t *call)
 {
     const dscomm_coll_args_t *args = &call->coll;
 
-    if (!call->algorithm || call->bounce || !dscomm_priv_may_pass(group) ||
-        !dscomm_priv_collective_pass(group, call))
+    if (!call->algorithm || call->bounce || !dscomm_priv_may_be_now(group))
         return false;
-    dscomm_priv_recorder_end(
-        group->recorder,
-        dscomm_priv_recorder_collective(group->recorder, group->recorded_as,
-                                        group->size, args, RECORDED_STARTED),
-        args->count * args->element, DSCOMM_OK);
+    call->recorded = dscomm_priv_recorder_collective(
+        group->recorder, group->recorded_as, group->size, args,
+        RECORDED_STARTED | (call->internal ? RECORDED_INTERNAL : 0));
+    if (!dscomm_priv_collective_now(group, call))
+        return false;
+    dscomm_priv_recorder_end(group->recorder, call->recorded,
+                             args->count * args->element, DSCOMM_OK);
     return true;
 }
 
@@ -191,7 +191,7 @@ dscomm_status_t dscomm_priv_dispatch_block(dscomm_group_t *group,
         return collective_run(group, call);
     if (!call->algorithm && must_run(group))
         return collective_run_locked(group, call);
-    if (collective_pass(group, call))
+    if (collective_now(group, call))
         return DSCOMM_OK;
     status = dscomm_priv_work_block(group, dscomm_priv_collective_kind(call),
                                     call, NULL);

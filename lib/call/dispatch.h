@@ -29,7 +29,7 @@ dscomm_priv_dispatch_choose(dscomm_group_t *group,
 
 /* Whether a blocking call may be tried without a work. What is tried needs one
  * if it fails: there must be a free one then. */
-static inline bool dscomm_priv_may_pass(const dscomm_group_t *group)
+static inline bool dscomm_priv_may_be_now(const dscomm_group_t *group)
 {
     return group->works.idle &&
            !dscomm_priv_group_bits(group, ~(unsigned)GROUP_SLOW) &&

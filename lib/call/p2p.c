@@ -123,7 +123,7 @@ static bool message_send_now(dscomm_group_t *group, dscomm_call_t *call)
 {
     const dscomm_message_t *message = &call->p2p.message;
 
-    if (!group->ops.send_now || !dscomm_priv_may_pass(group) ||
+    if (!group->ops.send_now || !dscomm_priv_may_be_now(group) ||
         !group->ops.send_now(group->impl, message))
         return false;
     call->p2p.sequence = ++group->life.messages;
@@ -260,7 +260,7 @@ dscomm_status_t dscomm_recv(dscomm_group_t *group, void *buffer, size_t count,
         return status;
     if (G_UNLIKELY(dscomm_priv_group_busy(group) || !group->ops.recv ||
                    dscomm_priv_device_present())) {
-        status = group->ops.recv_now && dscomm_priv_may_pass(group)
+        status = group->ops.recv_now && dscomm_priv_may_be_now(group)
                      ? message_recv_now(group, &call)
                      : message_block_slow(group, &call, "recv",
                                           ret_source || ret_bytes);

@@ -269,6 +269,8 @@ static dscomm_status_t mem_close(dscomm_mem_t *mem, bool *ret_ended)
         *ret_ended = false;
         return waited;
     }
+    if (waited < 0 && !mem->served && dscomm_group_status(group) == DSCOMM_OK)
+        waited = DSCOMM_OK; /* the last access has ended meanwhile */
     status = mem_release(mem);
     *ret_ended = status == DSCOMM_OK && !mem->served;
     if (status == DSCOMM_OK && mem->served) {

@@ -16,7 +16,7 @@
 /* Time for which the headers of a failed collective are waited for. */
 #define HEADER_MS 200
 /* Bytes of each rank up to which a blocking call tries to run without a work */
-#define PASS_MOST ((size_t)4 << 10)
+#define NOW_MOST ((size_t)4 << 10)
 
 typedef dscomm_status_t (*diagnose_t)(dscomm_diagnosis_t *diagnosis,
                                       dscomm_failure_t *ret_failure);
@@ -114,6 +114,8 @@ static void schedule_fail(dscomm_work_t *work)
     schedule_explain(work, &failure);
     dscomm_priv_group_revoke(group, &failure);
     dscomm_priv_works_interrupt(group);
+    if (!work->pending) /* it fails in its start */
+        dscomm_priv_group_interrupt(group, &work->call.coll);
     status = dscomm_priv_group_revoked(group, &failure);
     if (status < 0)
         run->status = status;
@@ -152,20 +154,20 @@ static void run_number(dscomm_run_t *run, dscomm_group_t *group,
     run->chain = group->schedules.chain;
 }
 
-bool dscomm_priv_collective_pass(dscomm_group_t *group,
-                                 const dscomm_call_t *call)
+bool dscomm_priv_collective_now(dscomm_group_t *group,
+                                const dscomm_call_t *call)
 {
     const dscomm_coll_args_t *args = &call->coll;
     dscomm_run_t *run;
 
     if (!group->ops.send_now || !group->ops.recv_now || args->send_counts ||
-        args->recv_counts || args->count * args->element > PASS_MOST)
+        args->recv_counts || args->count * args->element > NOW_MOST)
         return false;
     run = take_run(group, call);
     if (!run)
         return false;
     run_number(run, group, call);
-    dscomm_priv_run_pass(run, args, (unsigned)dscomm_priv_work_spins(group));
+    dscomm_priv_run_now(run, args, (unsigned)dscomm_priv_work_spins(group));
     if (run->status == DSCOMM_OK)
         dscomm_priv_cache_give(group->schedules.cache, run);
     else

@@ -13,7 +13,7 @@ dscomm_priv_collective_kind(const dscomm_call_t *call);
  * false: it is not that short, a message did not come soon, or there was a
  * failure. Then the caller blocks on the call's work at once, which goes on
  * with what has begun. */
-bool dscomm_priv_collective_pass(dscomm_group_t *group,
-                                 const dscomm_call_t *call);
+bool dscomm_priv_collective_now(dscomm_group_t *group,
+                                const dscomm_call_t *call);
 
 #endif

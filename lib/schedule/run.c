@@ -586,8 +586,8 @@ void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args)
 
 /* Sends or receives step's message by the slots of blocking calls; false: its
  * request must be started, which goes on with it. */
-static bool run_pass(dscomm_run_t *run, const dscomm_step_t *step,
-                     unsigned polls)
+static bool run_message_now(dscomm_run_t *run, const dscomm_step_t *step,
+                            unsigned polls)
 {
     const dscomm_backend_ops_t *ops = run->port.ops;
     dscomm_request_t *request = run->idle[run->nidle - 1];
@@ -604,16 +604,15 @@ static bool run_pass(dscomm_run_t *run, const dscomm_step_t *step,
 /* Carries out the next round, whose receives wait, so they come last. Returns
  * false, with the messages that are left under way, if one did not come soon
  * or failed. */
-static bool slot_pass(dscomm_run_t *run, dscomm_run_slot_t *slot,
-                      unsigned polls)
+static bool slot_now(dscomm_run_t *run, dscomm_run_slot_t *slot, unsigned polls)
 {
     const dscomm_step_t *first = &run->schedule->steps[slot->next], *step;
-    bool passes = true;
+    bool now = true;
 
     for (step = first;; step++) {
         if (step->kind == STEP_SEND)
-            passes = passes && run_pass(run, step, 0);
-        if (step->kind != STEP_RECV && (step->kind != STEP_SEND || !passes))
+            now = now && run_message_now(run, step, 0);
+        if (step->kind != STEP_RECV && (step->kind != STEP_SEND || !now))
             run_execute(run, step, slot);
         if (run->status != DSCOMM_IN_PROGRESS)
             return false;
@@ -624,18 +623,18 @@ static bool slot_pass(dscomm_run_t *run, dscomm_run_slot_t *slot,
     for (const dscomm_step_t *end = step + 1; first < end; first++) {
         if (first->kind != STEP_RECV)
             continue;
-        passes = passes && run_pass(run, first, polls);
-        if (!passes)
+        now = now && run_message_now(run, first, polls);
+        if (!now)
             run_post(run, first, slot);
-        passes = passes && run->status == DSCOMM_IN_PROGRESS;
+        now = now && run->status == DSCOMM_IN_PROGRESS;
         if (run->status != DSCOMM_IN_PROGRESS && !run_compares(run))
             break;
     }
-    return passes;
+    return now;
 }
 
-void dscomm_priv_run_pass(dscomm_run_t *run, const dscomm_coll_args_t *args,
-                          unsigned polls)
+void dscomm_priv_run_now(dscomm_run_t *run, const dscomm_coll_args_t *args,
+                         unsigned polls)
 {
     dscomm_run_slot_t *slot = &run->slots[0];
 
@@ -645,7 +644,7 @@ void dscomm_priv_run_pass(dscomm_run_t *run, const dscomm_coll_args_t *args,
     }
     run_prepare(run, args);
     next_chain(run, slot, 0);
-    while (slot->next != slot->end && slot_pass(run, slot, polls))
+    while (slot->next != slot->end && slot_now(run, slot, polls))
         ;
     if (run->status == DSCOMM_IN_PROGRESS)
         slot_proceed(run, slot);

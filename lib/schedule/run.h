@@ -72,8 +72,8 @@ void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args);
 /* Starts run as well, but sends and receives by the backend's slots send_now
  * and recv_now, with so many polls of each receive, as long as every message
  * comes so soon: then the run ends here. Else it goes on like any other. */
-void dscomm_priv_run_pass(dscomm_run_t *run, const dscomm_coll_args_t *args,
-                          unsigned polls);
+void dscomm_priv_run_now(dscomm_run_t *run, const dscomm_coll_args_t *args,
+                         unsigned polls);
 /* Advances run after the backend's progress. Returns the number of messages
  * that have arrived. run->status OK: the run has ended. Failure: run->failure
  * is the record; peers are not notified, and messages are under way until the

@@ -224,7 +224,9 @@ static void work_record(dscomm_work_t *work)
     const unsigned flags = (call->async ? RECORDED_ASYNC : 0) |
                            (call->internal ? RECORDED_INTERNAL : 0);
 
-    if (call->type == CALL_COLLECTIVE)
+    if (call->recorded)
+        work->recorded = call->recorded;
+    else if (call->type == CALL_COLLECTIVE)
         work->recorded =
             dscomm_priv_recorder_collective(group->recorder, group->recorded_as,
                                             group->size, &call->coll, flags);

@@ -48,6 +48,7 @@ typedef struct dscomm_call {
     int64_t deadline_ns;
     dscomm_device_time_t *time; /* NULL: it is not measured */
     uint32_t parts; /* number of coalesced calls fused into it; 0: none */
+    uint64_t recorded; /* its serial in the flight recorder; 0: none yet */
     union {
         dscomm_coll_args_t coll;
         struct {

@@ -248,6 +248,40 @@ static void begin_without_one(job_rank_t *me)
     dscomm_finalize(me->world);
 }
 
+/* An operator that never returns on rank 1. */
+static void add_or_stop(void *left, const void *right, size_t count,
+                        dscomm_dtype_t dtype, void *arg)
+{
+    job_rank_t *me = arg;
+
+    (void)dtype;
+    me->report->loops = 1;
+    while (me->rank == 1)
+        pause();
+    for (size_t i = 0; i < count; i++)
+        ((float *)left)[i] += ((const float *)right)[i];
+}
+
+static void stop_in_operator(job_rank_t *me)
+{
+    dscomm_op_attr_t attr = DSCOMM_OP_ATTR_INIT;
+    dscomm_op_t op;
+    dscomm_status_t status;
+
+    if (job_init(me) < 0)
+        return;
+    dscomm_barrier(me->world, NULL);
+    attr.arg = me;
+    attr.commutative = 1;
+    if (dscomm_op_create(add_or_stop, &attr, &op) < 0)
+        return;
+    me->started = job_now_ms();
+    status = dscomm_all_reduce(me->world, in, out, RANKS, DSCOMM_FLOAT32, op,
+                               NULL);
+    job_report_failure(me);
+    job_leave(me, status);
+}
+
 /* The victim dies while the others are in other calls. */
 static void be_elsewhere(job_rank_t *me)
 {
@@ -309,9 +343,11 @@ typedef struct {
     int delay_ms; /* from the last loop to the kill; random with turn */
     int told; /* bits: the ranks that must learn of it; 0: all others */
     /* number of the barrier that the survivors' records have; -1: they have no
-     * collective; 0: not checked */
+     * collective; ANY: they have one; 0: not checked */
     int sequence;
 } kill_t;
+
+#define ANY (-2)
 
 /* Checks the collective in the failure record of a survivor. */
 static int record_has(const job_t *job, int rank, int sequence)
@@ -321,7 +357,9 @@ static int record_has(const job_t *job, int rank, int sequence)
     const uint64_t number = sequence > 0 ? (uint64_t)sequence : 0;
 
     if (!sequence ||
-        (failure->size && failure->coll == coll && failure->sequence == number))
+        (failure->size && failure->coll == coll &&
+         failure->sequence == number) ||
+        (sequence == ANY && failure->coll >= 0 && failure->sequence))
         return 1;
     printf("# rank %d: the record has collective %d #%llu\n", rank,
            failure->coll, (unsigned long long)failure->sequence);
@@ -379,9 +417,9 @@ static void test_kill(void)
         0,
         2};
     static const kill_t cases[] = {
-        {"small all_reduce", turn_small, "all_reduce", 200, NULL, 0, 0, 0},
+        {"small all_reduce", turn_small, "all_reduce", 200, NULL, 0, 0, ANY},
         {"large all_reduce", turn_large, "all_reduce", 5, NULL, 0, 0, 0},
-        {"barrier", turn_barrier, "barrier", 200, NULL, 0, 0, 0},
+        {"barrier", turn_barrier, "barrier", 200, NULL, 0, 0, ANY},
         {"monitored_barrier", turn_monitored, "dscomm_monitored_barrier", 100,
          NULL, 0, 0, 0},
         {"all_to_all", turn_all_to_all, "all_to_all", 10, NULL, 0, 0, 0},
@@ -435,13 +473,33 @@ static void test_kill_in_messages(void)
     unsetenv("DSCOMM_SHM_NATIVE");
 }
 
+/* The rank has called, also if its call is no work. In a ring each rank applies
+ * the operator. */
+static void test_kill_in_operator(void)
+{
+    static const kill_t stopped = {
+        "a rank that dies in its operator has called the collective",
+        NULL,
+        " died during all_reduce(",
+        1,
+        stop_in_operator,
+        100,
+        0,
+        ANY};
+
+    setenv("DSCOMM_ALGORITHM", "all_reduce:ring", 1);
+    run_kill(&stopped, 1);
+    unsetenv("DSCOMM_ALGORITHM");
+}
+
 /* Repeats the kill at other moments, with the smallest and the largest
  * sizes. */
 static void test_kill_repeated(void)
 {
     static const kill_t again[] = {
         {"large all_reduce again", turn_large, "all_reduce", 1, NULL, 0, 0, 0},
-        {"small all_reduce again", turn_small, "all_reduce", 50, NULL, 0, 0, 0},
+        {"small all_reduce again", turn_small, "all_reduce", 50, NULL, 0, 0,
+         ANY},
     };
 
     for (int i = 0; i < 12; i++) {
@@ -580,6 +638,8 @@ int main(void)
 {
     if (sees_deaths()) {
         test_kill();
+        if (!getenv("JOB_HOSTS")) /* other hosts cannot know */
+            test_kill_in_operator();
         test_kill_repeated();
         if (!getenv("DSCOMM_BACKEND")) {
             test_kill_in_messages();

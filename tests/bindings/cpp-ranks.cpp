@@ -75,6 +75,8 @@ static_assert(lasts<Span<int>> && lasts<const Counts> && lasts<int (&)[2]>);
 static_assert(lasts<std::string_view>);
 static_assert(!lasts<std::vector<int>> && !lasts<const std::vector<int>>);
 static_assert(!lasts<std::array<int, 2>> && !lasts<const dscomm::Key>);
+static_assert(!lasts<std::initializer_list<int>>);
+static_assert(!lasts<std::array<const int, 2>>);
 static_assert(!lasts<std::string> && !lasts<dscomm::Memory<int>>);
 static_assert(std::is_constructible_v<Counts, const std::size_t *, int>);
 static_assert(!std::is_constructible_v<Counts, int, int>);
@@ -275,6 +277,14 @@ void destroyed_works(const Group &world)
         try {
             std::vector<int> gone(1);
             const Work unmatched = other.start().recv(gone, left, 9);
+            throw 1;
+        } catch (int) {
+        }
+    other.barrier();
+    if (rank == 0)
+        try {
+            std::vector<int> gone(1);
+            const Work alone = other.start().all_reduce(gone, gone, DSCOMM_SUM);
             throw 1;
         } catch (int) {
         }

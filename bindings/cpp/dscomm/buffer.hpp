@@ -4,9 +4,11 @@
 #ifndef DSCOMM_BUFFER_HPP
 #define DSCOMM_BUFFER_HPP
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <dscomm/error.hpp>
+#include <initializer_list>
 #include <iterator>
 #include <type_traits>
 
@@ -132,6 +134,11 @@ constexpr bool
     lasts = std::is_lvalue_reference_v<B> ||
             (std::is_trivially_copyable_v<B> &&
              std::is_same_v<pointer<std::remove_cv_t<B>>, pointer<const B>>);
+
+// The elements of these end with the temporary.
+template <typename T> constexpr bool lasts<std::initializer_list<T>> = false;
+template <typename T, std::size_t N>
+constexpr bool lasts<std::array<const T, N>> = false;
 
 // Counts of a call that starts
 struct LastingCounts : Counts {

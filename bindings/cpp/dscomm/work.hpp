@@ -16,16 +16,22 @@ namespace detail
 {
 
 // Frees a work that is complete. If it is not, waits for it, or ends it with
-// its group if an exception leaves: buffers may be gone afterwards.
+// its group if an exception leaves: buffers may be gone afterwards. (On backend
+// mpi, and with DSCOMM_TCP_ZEROCOPY, one may be in use even then: see
+// dscomm_work(3).)
 struct FreeWork {
     int exceptions = std::uncaught_exceptions();
 
     void operator()(dscomm_work_t *work) const noexcept
     {
         if (dscomm_work_test(work) == DSCOMM_IN_PROGRESS) {
-            if (std::uncaught_exceptions() > exceptions)
-                dscomm_group_abort(dscomm_work_group(work),
-                                   "an exception has left the scope of a work");
+            if (std::uncaught_exceptions() > exceptions) {
+                dscomm_work_cancel(work); // a receive without a message
+                if (dscomm_work_test(work) == DSCOMM_IN_PROGRESS)
+                    dscomm_group_abort(
+                        dscomm_work_group(work),
+                        "an exception has left the scope of a work");
+            }
             dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
         }
         dscomm_work_free(work);

@@ -316,7 +316,7 @@ void case_start(loop_t *loop, stage_t *stage, int rank)
 
     stage->started[rank] = 1;
     if (loop_random(loop, 2))
-        dscomm_priv_run_pass(run, &stage->args[rank], loop_random(loop, 4));
+        dscomm_priv_run_now(run, &stage->args[rank], loop_random(loop, 4));
     else
         dscomm_priv_run_start(run, &stage->args[rank]);
 }
