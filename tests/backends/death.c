@@ -276,8 +276,8 @@ static void stop_in_operator(job_rank_t *me)
     if (dscomm_op_create(add_or_stop, &attr, &op) < 0)
         return;
     me->started = job_now_ms();
-    status = dscomm_all_reduce(me->world, in, out, RANKS, DSCOMM_FLOAT32, op,
-                               NULL);
+    status =
+        dscomm_all_reduce(me->world, in, out, RANKS, DSCOMM_FLOAT32, op, NULL);
     job_report_failure(me);
     job_leave(me, status);
 }
