@@ -143,11 +143,12 @@ def run(words, arguments, limit):
         try:
             out, err = job.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
-            os.killpg(job.pid, signal.SIGKILL)
-            job.wait()
             print(f"# {words[-1]}: no end within {limit} s", file=sys.stderr)
             return []
         finally:
+            if job.poll() is None:
+                os.killpg(job.pid, signal.SIGKILL)
+                job.wait()
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(file.name + ".store")  # of torch-loop.py
     if job.returncode:
@@ -194,7 +195,8 @@ def measure(options, words):
         sizes = options.bytes if call != "barrier" else [1]
         if call == "reduce_scatter" or call == "all_reduce":
             sizes = [size for size in sizes if size >= 4 * options.ranks]
-        for _ in range(options.rounds):
+        for number in range(options.rounds):
+            print(f"# {call}, round {number + 1} of {options.rounds}", file=sys.stderr)
             for peer in options.peers if call != "copy" else ["dscomm"]:
                 arguments = [call, ",".join(map(str, sizes)), str(options.ms), *extra]
                 for size, us, before, after in run_peer(options, words, peer, arguments):
@@ -344,12 +346,20 @@ def picture(rows, found, where):
             f'fill="white"/>' + "".join(parts) + "</svg>\n")
 
 
-def main():
+def names(text):
+    return text.split(",")
+
+
+def sizes(text):
+    return [bytes_of(size) for size in text.split(",")]
+
+
+def options_read():
+    """The options; ends the program for what no run can have, before the first one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--calls", type=lambda text: text.split(","), default=CALLS)
-    parser.add_argument("--bytes", type=lambda text: [bytes_of(t) for t in text.split(",")],
-                        default=BYTES)
-    parser.add_argument("--peers", type=lambda text: text.split(","), default=list(PEERS))
+    parser.add_argument("--calls", type=names, default=CALLS)
+    parser.add_argument("--bytes", type=sizes, default=BYTES)
+    parser.add_argument("--peers", type=names, default=list(PEERS))
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ms", type=float, default=4, help="of a batch; a figure has 9")
@@ -358,15 +368,26 @@ def main():
     parser.add_argument("--alloc", action="store_true", help="buffers are of the library")
     parser.add_argument("--unpinned", action="store_true")
     parser.add_argument("--in-place", action="store_true", help="all_reduce has one buffer")
-    parser.add_argument("--markdown", help="file for the table")
-    parser.add_argument("--plot", help="file for the picture, SVG")
-    parser.add_argument("--json", help="file for all figures")
+    parser.add_argument("--markdown", type=argparse.FileType("w"), help="file for the table")
+    parser.add_argument("--plot", type=argparse.FileType("w"), help="file for the picture, SVG")
+    parser.add_argument("--json", type=argparse.FileType("w"), help="file for all figures")
     options = parser.parse_args()
     for name, known in (("calls", CALLS), ("peers", PEERS)):
         unknown = set(getattr(options, name)) - set(known)
         if unknown:
             parser.error(f"--{name}: there is no {', '.join(sorted(unknown))}, but there are "
                          f"{', '.join(known)}")
+    if min(*options.bytes, 1) < 1 or min(options.rounds, options.limit) < 1 or options.ms <= 0:
+        parser.error("--bytes, --rounds, --ms and --limit must be positive")
+    if options.ranks < 2 or "dscomm" not in options.peers:
+        parser.error("two ranks or more, and dscomm among the peers, are needed to compare")
+    if options.plot and not options.plot.name.endswith(".svg"):
+        parser.error("--plot: the picture is SVG; give it a name that ends with .svg")
+    return options
+
+
+def main():
+    options = options_read()
     absent = [peer for peer in options.peers if not is_there(peer)]
     if "dscomm" in absent:
         sys.exit("compare.py: run it in a build folder, after make bench-compare")
@@ -379,17 +400,18 @@ def main():
     text = markdown(options, rows, lines, dropped) + "\n".join([*torch_markdown(by_torch), ""])
     print(text, end="")
     if options.markdown:
-        with open(options.markdown, "w") as file:
-            file.write(text)
+        options.markdown.write(text)
     if options.plot and lines:
-        with open(options.plot, "w") as file:
-            file.write(picture(rows, found, max(lines, key=lambda where: len(lines[where]))))
+        most = max(lines, key=lambda where: len(lines[where]))
+        options.plot.write(picture(rows, found, most))
     if options.json:
-        with open(options.json, "w") as file:
-            json.dump([[*key, peers] for key, peers in found.items()], file)
+        json.dump([[*key, peers] for key, peers in found.items()], options.json)
+    if not rows and not by_torch:
+        sys.exit("compare.py: nothing was compared: see above, or the processors moved")
     below = [row for row in rows if row[3] and max(c[1] for c in row[2].values()) < row[3]]
     below += [row for row in by_torch if max(row[2].values()) < row[3]]
-    print(f"# {len(rows) + len(by_torch) - len(below)} rows reach their bars or have none, {len(below)} do not")
+    reach = len(rows) + len(by_torch) - len(below)
+    print(f"# {reach} rows reach their bars or have none, {len(below)} do not")
     sys.exit(bool(below))
 
 
