@@ -203,6 +203,20 @@ def works_and_futures(rank, size):
         dist.all_reduce(torch.ones(10), async_op=True).get_future() for _ in range(20)
     ]
     assert all(torch.futures.wait_all(futures)[i][0][0].item() == size for i in range(20))
+    assert dist.all_reduce(tensor, async_op=True).wait(datetime.timedelta(days=200000))
+
+
+@check
+def nested_futures(rank, size):
+    """What a future runs waits for another one, as the hook PowerSGD does."""
+
+    def reduce(depth):
+        future = dist.all_reduce(torch.ones(3), async_op=True).get_future()
+        if not depth:
+            return future
+        return future.then(lambda ended: ended.value()[0] + reduce(depth - 1).wait()[0])
+
+    assert reduce(3).wait().tolist() == [4.0 * size] * 3
 
 
 @check
@@ -385,6 +399,20 @@ def refusals(rank, size):
         lambda: backend.allocate_tensor(2, dtype=torch.int8, device=torch.device("meta")),
         "on the CPU only",
     )
+    refuses(
+        lambda: backend.allocate_tensor(
+            (1 << 61) + 1, dtype=torch.float64, device=torch.device("cpu")
+        ),
+        "elements",
+    )
+    refuses(
+        lambda: dist.all_to_all_single(torch.tensor(0.0), torch.tensor(5.0)), "no dimensions"
+    )
+    if size > 1:  # else torch refuses it
+        refuses(lambda: dist.split_group(split_ranks=[[0, size]]), "is not in 0 ...")
+    work = dist.barrier(async_op=True)
+    refuses(lambda: work.wait(datetime.timedelta(seconds=-5)), "negative")
+    work.wait()
     tensor = torch.ones(2)
     dist.all_reduce(tensor)
     assert tensor.tolist() == [size, size]

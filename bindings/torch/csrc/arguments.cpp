@@ -78,7 +78,9 @@ std::vector<int64_t> splits_of(const at::Tensor &tensor,
                                const std::vector<int64_t> &sizes, int ranks,
                                const char *what)
 {
-    const int64_t rows = tensor.dim() ? tensor.size(0) : 0;
+    TORCH_CHECK_INDEX(tensor.dim() > 0, "dscomm: ", what,
+                      " splits rows, which a tensor of no dimensions has not");
+    const int64_t rows = tensor.size(0);
     const int64_t row = rows ? tensor.numel() / rows : 0;
     std::vector<int64_t> counts;
     int64_t sum = 0;

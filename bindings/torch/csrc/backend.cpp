@@ -744,6 +744,9 @@ Backend::split(const c10::intrusive_ptr<c10d::Store> &store,
 {
     const auto place = std::find(ranks.begin(), ranks.end(), rank_);
 
+    for (const int rank : ranks)
+        TORCH_CHECK(rank >= 0 && rank < size_, "dscomm: split_group: rank ",
+                    rank, " is not in 0 ... ", size_ - 1);
     if (place == ranks.end())
         return nullptr;
     return merge(store, options, static_cast<int>(place - ranks.begin()),

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <sys/mman.h>
 
 namespace dscomm_torch
@@ -57,7 +58,10 @@ at::Tensor allocate(const std::shared_ptr<Group> &group, int64_t size,
     TORCH_CHECK(options.device().is_cpu(),
                 "dscomm allocates tensors on the CPU only, not on ",
                 options.device());
-    TORCH_CHECK(size >= 0, "dscomm: a tensor of ", size, " elements");
+    const auto most = std::numeric_limits<int64_t>::max() /
+                      static_cast<int64_t>(options.dtype().itemsize());
+    TORCH_CHECK(size >= 0 && size <= most, "dscomm: a tensor of ", size,
+                " elements");
     if (size == 0)
         return at::empty({0}, options);
     auto pages = std::make_unique<Pages>(group, static_cast<size_t>(size) *

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace dscomm_torch
@@ -56,6 +57,11 @@ Poller &Poller::the()
 Poller::Poller() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
 {
     TORCH_CHECK_WITH(DistBackendError, wake_ >= 0, "dscomm: eventfd failed");
+    start();
+}
+
+void Poller::start()
+{
     std::thread([this] { run(); }).detach();
 }
 
@@ -91,42 +97,74 @@ void Poller::sleep(const Works &works)
             drain(one.fd);
 }
 
+void Poller::lead(std::unique_lock<std::mutex> &lock)
+{
+    led_ = true;
+    lock.unlock();
+    sleep(works_);
+    lock.lock();
+    works_.insert(works_.end(), added_.begin(), added_.end());
+    added_.clear();
+    lock.unlock();
+    const Works done = look(works_);
+    lock.lock();
+    led_ = false;
+    complete_.insert(complete_.end(), done.begin(), done.end());
+}
+
 void Poller::run()
 {
-    Works works;
+    std::unique_lock<std::mutex> lock(mutex_);
 
     for (;;) {
-        sleep(works);
-        {
-            std::lock_guard<std::mutex> lock(mutex_);
-            works.insert(works.end(), added_.begin(), added_.end());
-            added_.clear();
+        ++idle_;
+        changed_.wait(lock, [this] { return !led_ || !complete_.empty(); });
+        --idle_;
+        if (complete_.empty()) {
+            lead(lock);
+            continue;
         }
-        look(works);
+        auto work = std::move(complete_.front());
+        complete_.pop_front();
+        try {
+            if (!idle_)
+                start();
+        } catch (const std::system_error &) {
+            // This thread goes on when the future has run what waits for it.
+        }
+        changed_.notify_all();
+        lock.unlock();
+        work->tell();
+        work.reset();
+        lock.lock();
     }
 }
 
-void Poller::look(Works &works)
+Poller::Works Poller::look(Works &works)
 {
     const Group *locked = nullptr; // waited for once, not for each work
 
-    const auto complete = [&](const c10::intrusive_ptr<Work> &work) {
+    const auto under_way = [&](const c10::intrusive_ptr<Work> &work) {
         try {
             const auto time = work->group() == locked
                                   ? std::chrono::milliseconds(0)
                                   : LOCK_TIME;
             if (work->look(time))
-                return true;
+                return false;
             if (work->descriptor() < 0)
                 locked = work->group();
         } catch (...) {
             work->fail(std::current_exception());
-            return true;
+            return false;
         }
-        return false;
+        return true;
     };
-    works.erase(std::remove_if(works.begin(), works.end(), complete),
-                works.end());
+    const auto end =
+        std::stable_partition(works.begin(), works.end(), under_way);
+    const Works done(end, works.end());
+
+    works.erase(end, works.end());
+    return done;
 }
 
 } // namespace dscomm_torch

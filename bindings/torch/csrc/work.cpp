@@ -17,6 +17,8 @@ namespace
 // another thread to take it.
 constexpr int SHORT_TURN = 1, LONG_TURN = 100;
 constexpr auto PAUSE = std::chrono::microseconds(50);
+// Longer waits have no limit: the clock could not show their end.
+constexpr auto LONGEST = std::chrono::hours(24 * 365 * 100);
 
 std::exception_ptr exception_of(const std::string &sentence)
 {
@@ -92,7 +94,6 @@ void Work::end(std::exception_ptr failure)
     call_.buffers = {};
     call_.counts.clear();
     finish(failure);
-    tell();
 }
 
 void Work::tell()
@@ -121,7 +122,6 @@ void Work::fail(std::exception_ptr failure)
 {
     if (!is_ended())
         finish(failure);
-    tell();
 }
 
 bool Work::poll(std::optional<Turn> &turn)
@@ -153,7 +153,16 @@ bool Work::poll()
 {
     std::optional<Turn> turn(std::in_place, *group_);
 
-    return poll(turn);
+    return poll_and_tell(turn);
+}
+
+bool Work::poll_and_tell(std::optional<Turn> &turn)
+{
+    const bool done = poll(turn);
+
+    if (done)
+        tell();
+    return done;
 }
 
 bool Work::look(std::chrono::milliseconds time)
@@ -176,7 +185,7 @@ bool Work::isCompleted()
     std::optional<Turn> turn(std::in_place, *group_,
                              std::chrono::milliseconds(0));
 
-    return poll(turn);
+    return poll_and_tell(turn);
 }
 
 bool Work::isSuccess() const
@@ -250,6 +259,10 @@ bool Work::wait_other(std::chrono::milliseconds timeout)
 
 bool Work::wait(std::chrono::milliseconds timeout)
 {
+    TORCH_CHECK(timeout.count() >= 0, "dscomm: wait() for ", timeout.count(),
+                " ms, which is negative");
+    if (timeout > LONGEST)
+        timeout = kNoTimeout;
     std::unique_lock<std::mutex> lock(mutex_);
     const bool others = completed_ || future_; // the poller completes a future
     if (others && !completed_)

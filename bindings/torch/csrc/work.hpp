@@ -44,9 +44,10 @@ class Work final : public c10d::Work
 
     // Gives the call a time-out of its own, in ms.
     void set_timeout(int timeout);
-    // What the poller does: poll(), if the lock can be had in time. From then
-    // on descriptor() is the group's, which is readable when a work of the
-    // group completes; -1: look at all times.
+    // What the poller does: poll(), if the lock can be had in time; if the work
+    // is complete, the poller calls tell(). From then on descriptor() is the
+    // group's, which is readable when a work of the group completes; -1: look
+    // at all times.
     bool look(std::chrono::milliseconds time);
     int descriptor() const
     {
@@ -58,11 +59,15 @@ class Work final : public c10d::Work
     }
     // Completes the work with an exception, which look() has thrown.
     void fail(std::exception_ptr failure);
+    // Completes the future, if there is one, of a complete work: runs what
+    // waits for it, which may wait itself for others.
+    void tell();
 
   private:
     // Looks whether the work is complete, without waiting for it. If turn is
-    // not this thread's it is not. Gives the turn back.
+    // not this thread's it is not. Gives the turn back. Without tell().
     bool poll(std::optional<Turn> &turn);
+    bool poll_and_tell(std::optional<Turn> &turn);
     bool poll();
     // Where the results are, unless on the CPU.
     std::vector<c10::Device> devices() const;
@@ -75,8 +80,6 @@ class Work final : public c10d::Work
     // Completes the work of which this thread has taken the end; without the
     // lock, since what it calls may need Python's.
     void end(std::exception_ptr failure);
-    // Completes the future, if there is one, of a complete work.
-    void tell();
 
     std::shared_ptr<Group> group_;
     // By the group's lock. NULL: complete, or a thread is about to complete it.
