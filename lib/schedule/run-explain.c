@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a run waits for. */
+/* Descriptions of what a run waits for. */
 #include "config.h"
 #include "lib/base/status.h"
 #include "lib/schedule/algorithm.h"

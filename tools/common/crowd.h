@@ -5,7 +5,7 @@
 
 #include <hwloc.h>
 
-/* Where a rank is, as it tells the others. */
+/* The place of a rank, as it tells the others. */
 typedef struct {
     char host[64];
     /* those it may use, as hwloc_bitmap_snprintf() writes them; "": unknown */

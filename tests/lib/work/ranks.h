@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define RANKS_MAX 16
-/* Of the thread of a rank: bodies have large arrays. */
+/* The stack of a rank's thread: bodies have large arrays. */
 #define STACK_SIZE ((size_t)1 << 20)
 
 typedef struct {
