@@ -218,6 +218,20 @@ def nested_futures(rank, size):
 
     assert reduce(3).wait().tolist() == [4.0 * size] * 3
 
+    busy, order = threading.Lock(), []
+
+    def note(number):
+        if threading.current_thread() is not threading.main_thread():
+            assert busy.acquire(blocking=False), "two callbacks at the same time"
+            time.sleep(0.001)
+            order.append(number)
+            busy.release()
+
+    futures = [dist.all_reduce(torch.ones(1), async_op=True).get_future() for _ in range(30)]
+    for future in [f.then(lambda _, n=n: note(n)) for n, f in enumerate(futures)]:
+        future.wait()
+    assert order == sorted(order), order
+
 
 @check
 def coalesced(rank, size):
@@ -410,9 +424,14 @@ def refusals(rank, size):
     )
     if size > 1:  # else torch refuses it
         refuses(lambda: dist.split_group(split_ranks=[[0, size]]), "is not in 0 ...")
-    work = dist.barrier(async_op=True)
-    refuses(lambda: work.wait(datetime.timedelta(seconds=-5)), "negative")
-    work.wait()
+    work = dist.irecv(torch.ones(1), 1) if size > 1 and rank == 0 else None
+    if work:
+        refuses(lambda: work.wait(datetime.timedelta(seconds=-5)), "negative")
+    dist.barrier()
+    if rank == 1:
+        dist.send(torch.ones(1), 0)
+    if work:
+        work.wait()
     tensor = torch.ones(2)
     dist.all_reduce(tensor)
     assert tensor.tolist() == [size, size]

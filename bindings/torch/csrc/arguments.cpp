@@ -94,6 +94,9 @@ std::vector<int64_t> splits_of(const at::Tensor &tensor,
                 ": ", sizes.size(), " split sizes for ", ranks, " ranks");
     for (const int64_t size : sizes) {
         TORCH_CHECK(size >= 0, "dscomm: ", what, ": a split size is negative");
+        TORCH_CHECK(size <= rows - sum, "dscomm: ", what,
+                    ": the split sizes sum to more than the tensor's ", rows,
+                    " rows");
         counts.push_back(size * row);
         sum += size;
     }

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
-#include <system_error>
 #include <unistd.h>
 
 namespace dscomm_torch
@@ -54,15 +53,62 @@ Poller &Poller::the()
     return *the_poller;
 }
 
+namespace
+{
+thread_local int the_depth;
+}
+
+int Teller::depth()
+{
+    return the_depth;
+}
+
+// Never destroyed, as the poller.
+Teller::Teller(int depth)
+{
+    std::thread([this, depth] { run(depth); }).detach();
+}
+
+void Teller::add(c10::intrusive_ptr<Work> work)
+{
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        works_.push_back(std::move(work));
+    }
+    added_.notify_one();
+}
+
+void Teller::run(int depth)
+{
+    std::unique_lock<std::mutex> lock(mutex_);
+
+    the_depth = depth + 1;
+    for (;;) {
+        added_.wait(lock, [this] { return !works_.empty(); });
+        auto work = std::move(works_.front());
+        works_.pop_front();
+        lock.unlock();
+        try {
+            work->tell();
+        } catch (const std::exception &error) {
+            TORCH_WARN("dscomm: what waits for a future failed: ",
+                       error.what());
+        }
+        work.reset();
+        lock.lock();
+    }
+}
+
 Poller::Poller() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
 {
     TORCH_CHECK_WITH(DistBackendError, wake_ >= 0, "dscomm: eventfd failed");
-    start();
+    std::thread([this] { run(); }).detach();
 }
 
-void Poller::start()
+Teller &Poller::teller(int depth)
 {
-    std::thread([this] { run(); }).detach();
+    std::lock_guard<std::mutex> lock(mutex_);
+    return *tellers_.at(depth);
 }
 
 void Poller::add(c10::intrusive_ptr<Work> work)
@@ -70,6 +116,10 @@ void Poller::add(c10::intrusive_ptr<Work> work)
     const uint64_t one = 1;
     {
         std::lock_guard<std::mutex> lock(mutex_);
+        auto &teller = tellers_[Teller::depth()];
+        if (!teller)
+            teller = std::make_unique<Teller>(Teller::depth());
+        work->depth = Teller::depth();
         added_.push_back(std::move(work));
     }
     (void)!write(wake_, &one, sizeof one);
@@ -97,74 +147,43 @@ void Poller::sleep(const Works &works)
             drain(one.fd);
 }
 
-void Poller::lead(std::unique_lock<std::mutex> &lock)
-{
-    led_ = true;
-    lock.unlock();
-    sleep(works_);
-    lock.lock();
-    works_.insert(works_.end(), added_.begin(), added_.end());
-    added_.clear();
-    lock.unlock();
-    const Works done = look(works_);
-    lock.lock();
-    led_ = false;
-    complete_.insert(complete_.end(), done.begin(), done.end());
-}
-
 void Poller::run()
 {
-    std::unique_lock<std::mutex> lock(mutex_);
+    Works works;
 
     for (;;) {
-        ++idle_;
-        changed_.wait(lock, [this] { return !led_ || !complete_.empty(); });
-        --idle_;
-        if (complete_.empty()) {
-            lead(lock);
-            continue;
+        sleep(works);
+        {
+            std::lock_guard<std::mutex> lock(mutex_);
+            works.insert(works.end(), added_.begin(), added_.end());
+            added_.clear();
         }
-        auto work = std::move(complete_.front());
-        complete_.pop_front();
-        try {
-            if (!idle_)
-                start();
-        } catch (const std::system_error &) {
-            // This thread goes on when the future has run what waits for it.
-        }
-        changed_.notify_all();
-        lock.unlock();
-        work->tell();
-        work.reset();
-        lock.lock();
+        look(works);
     }
 }
 
-Poller::Works Poller::look(Works &works)
+void Poller::look(Works &works)
 {
     const Group *locked = nullptr; // waited for once, not for each work
 
-    const auto under_way = [&](const c10::intrusive_ptr<Work> &work) {
+    const auto complete = [&](const c10::intrusive_ptr<Work> &work) {
         try {
             const auto time = work->group() == locked
                                   ? std::chrono::milliseconds(0)
                                   : LOCK_TIME;
-            if (work->look(time))
+            if (!work->look(time)) {
+                if (work->descriptor() < 0)
+                    locked = work->group();
                 return false;
-            if (work->descriptor() < 0)
-                locked = work->group();
+            }
         } catch (...) {
             work->fail(std::current_exception());
-            return false;
         }
+        teller(work->depth).add(work);
         return true;
     };
-    const auto end =
-        std::stable_partition(works.begin(), works.end(), under_way);
-    const Works done(end, works.end());
-
-    works.erase(end, works.end());
-    return done;
+    works.erase(std::remove_if(works.begin(), works.end(), complete),
+                works.end());
 }
 
 } // namespace dscomm_torch

@@ -105,14 +105,13 @@ void Work::tell()
             return;
         future = future_;
     }
-    // Callbacks of the future may call the group.
-    const c10::OptionalStreamGuard guard(call_.stream);
-    if (auto failure = exception()) {
-        future->setErrorIfNeeded(failure);
-        return;
-    }
     try {
-        future->markCompleted(c10::IValue(call_.outputs));
+        // Callbacks of the future may call the group.
+        const c10::OptionalStreamGuard guard(call_.stream);
+        if (auto failure = exception())
+            future->setErrorIfNeeded(failure);
+        else
+            future->markCompleted(c10::IValue(call_.outputs));
     } catch (...) {
         future->setErrorIfNeeded(std::current_exception());
     }
@@ -259,8 +258,8 @@ bool Work::wait_other(std::chrono::milliseconds timeout)
 
 bool Work::wait(std::chrono::milliseconds timeout)
 {
-    TORCH_CHECK(timeout.count() >= 0, "dscomm: wait() for ", timeout.count(),
-                " ms, which is negative");
+    TORCH_CHECK(timeout.count() >= 0 || isCompleted(), "dscomm: wait() for ",
+                timeout.count(), " ms, which is negative");
     if (timeout > LONGEST)
         timeout = kNoTimeout;
     std::unique_lock<std::mutex> lock(mutex_);

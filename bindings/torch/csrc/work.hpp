@@ -62,6 +62,7 @@ class Work final : public c10d::Work
     // Completes the future, if there is one, of a complete work: runs what
     // waits for it, which may wait itself for others.
     void tell();
+    int depth = 0; // of the teller that does so
 
   private:
     // Looks whether the work is complete, without waiting for it. If turn is
