@@ -4,6 +4,7 @@
 Rank 0 prints TAP. A check passes if it holds on all ranks."""
 
 import datetime
+import os
 import threading
 import time
 
@@ -221,16 +222,34 @@ def nested_futures(rank, size):
     busy, order = threading.Lock(), []
 
     def note(number):
-        if threading.current_thread() is not threading.main_thread():
-            assert busy.acquire(blocking=False), "two callbacks at the same time"
-            time.sleep(0.001)
-            order.append(number)
-            busy.release()
+        assert busy.acquire(blocking=False), "two callbacks at the same time"
+        time.sleep(0.001)
+        order.append(number)
+        busy.release()
 
     futures = [dist.all_reduce(torch.ones(1), async_op=True).get_future() for _ in range(30)]
     for future in [f.then(lambda _, n=n: note(n)) for n, f in enumerate(futures)]:
         future.wait()
-    assert order == sorted(order), order
+    assert order == list(range(30)), order
+
+    # A chain needs no thread for each of its links, two groups do not wait for each other.
+    groups = [dist.new_group(), dist.new_group()]
+    ended = threading.Event()
+
+    def link(number):
+        if not number:
+            ended.set()
+            return
+        future = dist.all_reduce(torch.ones(1), group=groups[0], async_op=True).get_future()
+        future.then(lambda _: link(number - 1))
+
+    link(100)
+    assert ended.wait(30) and len(os.listdir("/proc/self/task")) < 60
+    futures = []
+    for group in groups if rank % 2 else reversed(groups):
+        future = dist.all_reduce(torch.ones(1), group=group, async_op=True).get_future()
+        futures.append(future.then(lambda _, group=group: dist.all_reduce(torch.ones(1), group=group)))
+    torch.futures.wait_all(futures)
 
 
 @check

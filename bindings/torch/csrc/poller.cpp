@@ -5,7 +5,9 @@
 #include <mutex>
 #include <poll.h>
 #include <pthread.h>
+#include <set>
 #include <sys/eventfd.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace dscomm_torch
@@ -19,6 +21,11 @@ constexpr int BUSY_MS = 1, IDLE_MS = 200;
 // How long the poller waits for the lock of a group, of which another thread
 // that waits for a work keeps it for 1 ms: futures of other groups wait too.
 constexpr auto LOCK_TIME = std::chrono::milliseconds(3);
+
+// How long a teller waits for more before its thread ends.
+constexpr auto LINGER = std::chrono::seconds(1);
+
+thread_local std::shared_ptr<Asker> the_asker;
 
 // A child that fork(2) makes has no such thread, and makes its own.
 std::mutex the_mutex;
@@ -53,85 +60,35 @@ Poller &Poller::the()
     return *the_poller;
 }
 
-namespace
-{
-thread_local int the_depth;
-}
-
-int Teller::depth()
-{
-    return the_depth;
-}
-
-// Never destroyed, as the poller.
-Teller::Teller(int depth)
-{
-    std::thread([this, depth] { run(depth); }).detach();
-}
-
-void Teller::add(c10::intrusive_ptr<Work> work)
-{
-    {
-        std::lock_guard<std::mutex> lock(mutex_);
-        works_.push_back(std::move(work));
-    }
-    added_.notify_one();
-}
-
-void Teller::run(int depth)
-{
-    std::unique_lock<std::mutex> lock(mutex_);
-
-    the_depth = depth + 1;
-    for (;;) {
-        added_.wait(lock, [this] { return !works_.empty(); });
-        auto work = std::move(works_.front());
-        works_.pop_front();
-        lock.unlock();
-        try {
-            work->tell();
-        } catch (const std::exception &error) {
-            TORCH_WARN("dscomm: what waits for a future failed: ",
-                       error.what());
-        }
-        work.reset();
-        lock.lock();
-    }
-}
-
 Poller::Poller() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
 {
     TORCH_CHECK_WITH(DistBackendError, wake_ >= 0, "dscomm: eventfd failed");
     std::thread([this] { run(); }).detach();
 }
 
-Teller &Poller::teller(int depth)
+void Poller::wake()
 {
-    std::lock_guard<std::mutex> lock(mutex_);
-    return *tellers_.at(depth);
+    const uint64_t one = 1;
+
+    (void)!write(wake_, &one, sizeof one);
 }
 
 void Poller::add(c10::intrusive_ptr<Work> work)
 {
-    const uint64_t one = 1;
     {
         std::lock_guard<std::mutex> lock(mutex_);
-        auto &teller = tellers_[Teller::depth()];
-        if (!teller)
-            teller = std::make_unique<Teller>(Teller::depth());
-        work->depth = Teller::depth();
-        added_.push_back(std::move(work));
+        added_.push_back({std::move(work), the_asker});
     }
-    (void)!write(wake_, &one, sizeof one);
+    wake();
 }
 
-void Poller::sleep(const Works &works)
+void Poller::sleep(const Entries &entries)
 {
     std::vector<pollfd> polled{{wake_, POLLIN, 0}};
-    int timeout = works.empty() ? -1 : IDLE_MS;
+    int timeout = entries.empty() ? -1 : IDLE_MS;
 
-    for (const auto &work : works) {
-        const int descriptor = work->descriptor();
+    for (const Entry &entry : entries) {
+        const int descriptor = entry.work->descriptor();
         const bool known =
             std::any_of(polled.begin(), polled.end(), [&](const pollfd &one) {
                 return one.fd == descriptor;
@@ -149,41 +106,108 @@ void Poller::sleep(const Works &works)
 
 void Poller::run()
 {
-    Works works;
+    Entries entries;
 
     for (;;) {
-        sleep(works);
+        sleep(entries);
         {
             std::lock_guard<std::mutex> lock(mutex_);
-            works.insert(works.end(), added_.begin(), added_.end());
+            entries.insert(entries.end(), added_.begin(), added_.end());
             added_.clear();
         }
-        look(works);
+        look(entries);
     }
 }
 
-void Poller::look(Works &works)
+void Poller::look(Entries &entries)
 {
     const Group *locked = nullptr; // waited for once, not for each work
+    // Groups of which an earlier collective is under way; NULL asker: of the
+    // program.
+    std::set<std::pair<const Group *, const Asker *>> before;
 
-    const auto complete = [&](const c10::intrusive_ptr<Work> &work) {
+    const auto is_over = [&](Entry &entry) {
+        const auto &work = entry.work;
+        const std::pair key(work->group(), entry.asker.get());
+        bool complete = true;
+
         try {
-            const auto time = work->group() == locked
-                                  ? std::chrono::milliseconds(0)
-                                  : LOCK_TIME;
-            if (!work->look(time)) {
-                if (work->descriptor() < 0)
-                    locked = work->group();
-                return false;
-            }
-        } catch (...) {
+            complete = work->look(work->group() == locked
+                                      ? std::chrono::milliseconds(0)
+                                      : LOCK_TIME);
+            if (!complete && work->descriptor() < 0)
+                locked = work->group();
+        } catch (const std::exception &) {
             work->fail(std::current_exception());
         }
-        teller(work->depth).add(work);
+        if (!work->has_future())
+            return complete;
+        if (work->is_collective() && !complete)
+            before.insert(key);
+        if (!complete || (work->is_collective() && before.count(key)))
+            return false;
+        give(std::move(entry));
         return true;
     };
-    works.erase(std::remove_if(works.begin(), works.end(), complete),
-                works.end());
+    Entries left;
+
+    for (Entry &entry : entries)
+        if (!is_over(entry))
+            left.push_back(std::move(entry));
+    entries = std::move(left);
+}
+
+void Poller::give(Entry entry)
+{
+    // One that has ended waits for nothing any more.
+    while (entry.asker && !entry.asker->runs)
+        entry.asker = entry.asker->parent;
+    const Key key(entry.work->group(),
+                  entry.asker ? entry.asker->depth + 1 : 0);
+    const auto work = entry.work;
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        const bool is_new = !tellers_.count(key);
+
+        try {
+            tellers_[key].entries.push_back(std::move(entry));
+            if (is_new)
+                std::thread([this, key] { tell(key); }).detach();
+            tellers_[key].added.notify_one();
+            return;
+        } catch (const std::system_error &error) { // no thread
+            tellers_.erase(key);
+            TORCH_WARN("dscomm: no thread for what waits for a future: ",
+                       error.what());
+        }
+    }
+    work->tell();
+}
+
+void Poller::tell(Key key)
+{
+    std::unique_lock<std::mutex> lock(mutex_);
+    Teller &teller = tellers_[key];
+
+    while (teller.added.wait_for(lock, LINGER,
+                                 [&] { return !teller.entries.empty(); })) {
+        Entry entry = std::move(teller.entries.front());
+        teller.entries.pop_front();
+        the_asker = std::make_shared<Asker>();
+        the_asker->depth = key.second;
+        the_asker->parent = std::move(entry.asker);
+        lock.unlock();
+        try {
+            entry.work->tell();
+        } catch (const std::exception &error) {
+            TORCH_WARN("dscomm: what waits for a future failed: ",
+                       error.what());
+        }
+        entry.work.reset();
+        the_asker->runs = false;
+        lock.lock();
+    }
+    tellers_.erase(key);
 }
 
 } // namespace dscomm_torch

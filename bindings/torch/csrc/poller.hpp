@@ -1,35 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The threads that complete futures. The poller sleeps until the library, whose
-// progress thread runs then, says that a work is complete. A teller completes
-// the futures, one after the other, so that all ranks run what waits for them
-// in one order. What it runs may wait for a future that it has asked for
-// itself: these are another teller's, one for each depth of nesting.
+// progress thread runs then, says that a work is complete. Tellers complete the
+// futures and run what waits for them, the collectives of a group in the order
+// in which their futures were asked for, which is the same on all ranks. What
+// runs may wait for a future that it has asked for itself: that is another
+// teller's, one for each depth of nesting.
 #pragma once
 
 #include "work.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
+#include <memory>
 #include <thread>
 
 namespace dscomm_torch
 {
 
-class Teller
-{
-  public:
-    // The depth of works that this thread adds to the poller.
-    static int depth();
-    explicit Teller(int depth);
-    void add(c10::intrusive_ptr<Work> work);
-
-  private:
-    void run(int depth);
-
-    std::mutex mutex_;
-    std::condition_variable added_;
-    std::deque<c10::intrusive_ptr<Work>> works_;
+// Of what waits for a future, while it runs.
+struct Asker {
+    int depth;
+    std::shared_ptr<Asker> parent; // which has asked for that future, or NULL
+    std::atomic<bool> runs{true};
 };
 
 class Poller
@@ -38,22 +32,36 @@ class Poller
     static Poller &the();
     // Completes the work's future when the work is complete.
     void add(c10::intrusive_ptr<Work> work);
+    // Has it look at its works.
+    void wake();
 
   private:
-    using Works = std::vector<c10::intrusive_ptr<Work>>;
+    struct Entry {
+        c10::intrusive_ptr<Work> work;
+        std::shared_ptr<Asker> asker;
+    };
+    using Entries = std::vector<Entry>;
+    using Key = std::pair<const Group *, int>; // and the depth
+    struct Teller {
+        std::deque<Entry> entries;
+        std::condition_variable added;
+    };
 
     Poller();
     void run();
-    void sleep(const Works &works);
-    // Removes the works that are complete, and gives them to tellers.
-    void look(Works &works);
-    Teller &teller(int depth);
+    void sleep(const Entries &entries);
+    // Removes the works that are complete, and gives those with a future to
+    // tellers.
+    void look(Entries &entries);
+    void give(Entry entry);
+    // The thread of a teller, which ends when there has been nothing to do.
+    void tell(Key key);
 
     int wake_; // eventfd: there are new works
     std::mutex mutex_;
     // By mutex_.
-    Works added_;
-    std::map<int, std::unique_ptr<Teller>> tellers_; // by depth
+    Entries added_;
+    std::map<Key, Teller> tellers_;
 };
 
 } // namespace dscomm_torch

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <c10/core/StreamGuard.h>
+#include <cxxabi.h>
 #include <thread>
 
 namespace dscomm_torch
@@ -94,6 +95,8 @@ void Work::end(std::exception_ptr failure)
     call_.buffers = {};
     call_.counts.clear();
     finish(failure);
+    if (has_future())
+        Poller::the().wake();
 }
 
 void Work::tell()
@@ -112,6 +115,8 @@ void Work::tell()
             future->setErrorIfNeeded(failure);
         else
             future->markCompleted(c10::IValue(call_.outputs));
+    } catch (const abi::__forced_unwind &) { // the process ends
+        throw;
     } catch (...) {
         future->setErrorIfNeeded(std::current_exception());
     }
@@ -152,16 +157,7 @@ bool Work::poll()
 {
     std::optional<Turn> turn(std::in_place, *group_);
 
-    return poll_and_tell(turn);
-}
-
-bool Work::poll_and_tell(std::optional<Turn> &turn)
-{
-    const bool done = poll(turn);
-
-    if (done)
-        tell();
-    return done;
+    return poll(turn);
 }
 
 bool Work::look(std::chrono::milliseconds time)
@@ -170,6 +166,18 @@ bool Work::look(std::chrono::milliseconds time)
 
     descriptor_ = turn->is_mine() ? group_->descriptor() : -1;
     return poll(turn);
+}
+
+bool Work::has_future() const
+{
+    std::lock_guard<std::mutex> lock(mutex_);
+    return future_ != nullptr;
+}
+
+bool Work::is_collective() const
+{
+    return opType_ != c10d::OpType::SEND && opType_ != c10d::OpType::RECV &&
+           opType_ != c10d::OpType::RECVANYSOURCE;
 }
 
 bool Work::is_ended() const
@@ -184,7 +192,7 @@ bool Work::isCompleted()
     std::optional<Turn> turn(std::in_place, *group_,
                              std::chrono::milliseconds(0));
 
-    return poll_and_tell(turn);
+    return poll(turn);
 }
 
 bool Work::isSuccess() const
@@ -296,9 +304,8 @@ std::vector<c10::Device> Work::devices() const
 
 c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture()
 {
-    // What may throw comes before the future, whose work the poller completes.
-    if (!is_ended())
-        Poller::the();
+    // What may throw comes before the future, which the poller completes.
+    Poller::the();
     {
         std::lock_guard<std::mutex> lock(mutex_);
         if (future_)
@@ -306,10 +313,7 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture()
         future_ = c10::make_intrusive<c10::ivalue::Future>(
             c10::ListType::create(c10::TensorType::get()), devices());
     }
-    if (isCompleted())
-        tell();
-    else
-        Poller::the().add(c10::intrusive_ptr<Work>::reclaim_copy(this));
+    Poller::the().add(c10::intrusive_ptr<Work>::reclaim_copy(this));
     return future_;
 }
 

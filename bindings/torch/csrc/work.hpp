@@ -62,13 +62,14 @@ class Work final : public c10d::Work
     // Completes the future, if there is one, of a complete work: runs what
     // waits for it, which may wait itself for others.
     void tell();
-    int depth = 0; // of the teller that does so
+    bool has_future() const;
+    // Whether all ranks start it in one order.
+    bool is_collective() const;
 
   private:
     // Looks whether the work is complete, without waiting for it. If turn is
-    // not this thread's it is not. Gives the turn back. Without tell().
+    // not this thread's it is not. Gives the turn back.
     bool poll(std::optional<Turn> &turn);
-    bool poll_and_tell(std::optional<Turn> &turn);
     bool poll();
     // Where the results are, unless on the CPU.
     std::vector<c10::Device> devices() const;
