@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* all_reduce in place: all ranks can read and write all buffers, which are of
- * dscomm_mem_alloc() or registered. A rank folds its part directly from all
- * inputs and stores it into all outputs.
+/* Reductions in place: all ranks can read all inputs and write all outputs,
+ * which are of dscomm_mem_alloc() or registered. A rank folds its part directly
+ * from all inputs and stores it where it is wanted: all_reduce into all
+ * outputs, reduce into the root's, reduce_scatter into its own, which may lie
+ * anywhere.
  *
  * With p ranks and n bytes, a rank reads n bytes to fold them, writes n / p,
- * and copies these p - 1 times; it awaits 2 (p - 1) flags. */
+ * and, for all_reduce, copies these p - 1 times; it awaits 2 (p - 1) flags. */
 #include "config.h"
 
 #include "backends/shm/reduce-shared.h"
@@ -22,12 +24,14 @@ static reach_t buffers_reach(const shm_t *shm, const shm_op_t *op)
 
     for (int r = 0; r < shm->ranks; r++) {
         const uint64_t *word = shm_line(shm, r, op->first)->word;
+        const uint64_t input = word[WORD_REFERENCE];
+        const uint64_t result =
+            shm_rank_wants_all(op, r) ? word[WORD_RESULT] : input;
 
-        if (!word[WORD_REFERENCE] || !word[WORD_RESULT])
+        if (!input || !result)
             return BY_PIECES;
-        if (shm_reference_is_address(word[WORD_REFERENCE]) ||
-            shm_reference_is_address(word[WORD_RESULT]))
-            reach = BY_READING;
+        if (shm_reference_is_address(input) || shm_reference_is_address(result))
+            reach = shm_may_read(op) ? BY_READING : BY_PIECES;
     }
     return reach;
 }
@@ -37,18 +41,29 @@ static reach_t buffers_reach(const shm_t *shm, const shm_op_t *op)
 static unsigned char *direct_place(shm_t *shm, const shm_op_t *op, int rank,
                                    int word, size_t offset)
 {
-    const size_t total = op->args->count * op->args->element;
-    unsigned char *buffer = shm_heap_resolve(
-        shm, rank, shm_line(shm, rank, op->first)->word[word], total);
+    unsigned char *buffer =
+        shm_heap_resolve(shm, rank, shm_line(shm, rank, op->first)->word[word],
+                         shm_input_bytes(shm, op));
 
     return buffer ? buffer + offset : NULL;
 }
 
-/* Folds one block of this rank's part into all outputs. */
+/* Where this rank folds its part to. */
+static unsigned char *direct_dest(shm_t *shm, const shm_op_t *op, size_t offset)
+{
+    if (shm_op_scatters(op))
+        return shm_at(op->args->recv,
+                      offset - shm_part_of(op, shm->rank).offset);
+    return direct_place(shm, op,
+                        shm_wants_all(shm, op) ? shm->rank : op->args->root,
+                        WORD_RESULT, offset);
+}
+
+/* Folds one block of this rank's part into the outputs that want it. */
 static dscomm_status_t direct_block(shm_t *shm, const shm_op_t *op,
                                     size_t offset, size_t bytes)
 {
-    unsigned char *own = direct_place(shm, op, shm->rank, WORD_RESULT, offset);
+    unsigned char *own = direct_dest(shm, op, offset);
 
     for (int r = 0; r < shm->ranks; r++) {
         shm->sources[r] = direct_place(shm, op, r, WORD_REFERENCE, offset);
@@ -56,6 +71,8 @@ static dscomm_status_t direct_block(shm_t *shm, const shm_op_t *op,
             return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
     }
     shm_op_fold(shm, op, own, bytes);
+    if (op->args->coll != DSCOMM_COLL_ALL_REDUCE)
+        return DSCOMM_OK;
     dscomm_phase(op->args, DSCOMM_PHASE_COPY_OUT);
     for (int i = 1; i < shm->ranks; i++) {
         const int r = (shm->rank + i) % shm->ranks;
@@ -91,13 +108,14 @@ static int direct_fold(shm_t *shm, shm_op_t *op)
 static int direct_put(shm_t *shm, shm_op_t *op)
 {
     const dscomm_coll_args_t *a = op->args;
-    const size_t bytes = a->count * a->element;
+    const size_t bytes = shm_input_bytes(shm, op);
     uint64_t *word = shm_line(shm, shm->rank, op->first)->word;
 
     if (!shm_writable(shm, op->data))
         return SHM_AGAIN;
     word[WORD_REFERENCE] = shm_reference(shm, a->send, bytes, false);
-    word[WORD_RESULT] = shm_reference(shm, a->recv, bytes, false);
+    word[WORD_RESULT] =
+        shm_wants_all(shm, op) ? shm_reference(shm, a->recv, bytes, false) : 0;
     op->referenced = word[WORD_REFERENCE] || word[WORD_RESULT];
     shm_factor_write(shm, op);
     shm_raise(shm, op->first);
@@ -109,7 +127,8 @@ static int direct_put(shm_t *shm, shm_op_t *op)
 /* Begins another algorithm, unless buffers can be used in place. */
 static bool go_on(shm_t *shm, shm_op_t *op, reach_t reach)
 {
-    shm->in_heaps = reach == IN_PLACE;
+    if (op->args->coll == DSCOMM_COLL_ALL_REDUCE)
+        shm->in_heaps = reach == IN_PLACE;
     op->referenced = op->referenced && reach != BY_PIECES;
     if (reach == BY_READING)
         shm_read_begin(shm, op);
@@ -142,7 +161,8 @@ static int direct_advance(shm_t *shm, shm_op_t *op)
         return SHM_AGAIN;
     if (shm_is_revoked_since(shm))
         return (int)shm_revoked(shm);
-    shm_own_written(shm, op->args->recv, op->args->count * op->args->element);
+    if (shm_wants_all(shm, op))
+        shm_own_written(shm, op->args->recv, shm_input_bytes(shm, op));
     return SHM_DONE;
 }
 

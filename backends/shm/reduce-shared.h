@@ -13,6 +13,8 @@
  * which take turns on fewer processors and meet twice for it */
 #define DIRECT_LEAST (2 * KIB)
 #define DIRECT_LEAST_MORE (16 * KIB)
+/* least bytes of a rank's input to reduce and reduce_scatter without copies */
+#define DIRECT_LEAST_OTHERS (64 * KIB)
 
 typedef struct {
     size_t offset, bytes;
@@ -38,25 +40,72 @@ static inline bool shm_op_scatters(const shm_op_t *op)
            op->args->coll == DSCOMM_COLL_REDUCE_SCATTER_V;
 }
 
-/* Whether a reduction without a scattered result is so short that it is flat.
- * What fits into a line is also with many ranks, because peers may run the same
- * call without a state machine. */
+/* Whether a reduction is so short that it is flat; not if it scatters. What
+ * fits into a line is also with many ranks, because peers may run the same call
+ * without a state machine. */
 static inline bool shm_is_flat(const shm_t *shm, const shm_op_t *op)
 {
     const size_t total = op->args->count * op->args->element;
 
+    if (shm_op_scatters(op))
+        return false;
     return total <= SHM_INLINE ||
            total <= (shm->ranks == 2
                          ? FLAT_MOST
                          : FLAT_MOST_READ / ((size_t)shm->ranks - 1));
 }
 
+/* The part of the input that a rank folds: for all_reduce and reduce, one of p
+ * equal parts in whole cache lines; for reduce_scatter, the part that the
+ * caller gives. */
+static inline shm_part_t shm_part_of(const shm_op_t *op, int rank)
+{
+    const dscomm_coll_args_t *a = op->args;
+    size_t offset = 0, total;
+
+    if (a->recv_counts) {
+        for (int r = 0; r < rank; r++)
+            offset += a->recv_counts[r];
+        return (shm_part_t){offset * a->element,
+                            a->recv_counts[rank] * a->element};
+    }
+    if (shm_op_scatters(op))
+        return (shm_part_t){(size_t)rank * op->bytes, op->bytes};
+    total = a->count * a->element;
+    offset = (size_t)rank * op->bytes;
+    if (offset >= total)
+        return (shm_part_t){total, 0};
+    return (shm_part_t){offset, total - offset < op->bytes ? total - offset
+                                                           : op->bytes};
+}
+
+/* Bytes of a rank's whole input. op->bytes is that of a part. */
+static inline size_t shm_input_bytes(const shm_t *shm, const shm_op_t *op)
+{
+    const shm_part_t last = shm_part_of(op, shm->ranks - 1);
+
+    return shm_op_scatters(op) ? last.offset + last.bytes
+                               : op->args->count * op->args->element;
+}
+
 /* Whether an operation goes without copies if all buffers are in heaps. */
 static inline bool shm_may_be_direct(const shm_t *shm, const shm_op_t *op)
 {
-    return op->args->coll == DSCOMM_COLL_ALL_REDUCE && shm->layout.heap_size &&
-           op->args->count * op->args->element >=
-               (shm->ranks == 2 ? DIRECT_LEAST : DIRECT_LEAST_MORE);
+    size_t least = shm->ranks == 2 ? DIRECT_LEAST : DIRECT_LEAST_MORE;
+
+    if (!shm->layout.heap_size ||
+        (op->args->coll == DSCOMM_COLL_REDUCE && shm_is_flat(shm, op)))
+        return false;
+    if (op->args->coll != DSCOMM_COLL_ALL_REDUCE)
+        least = DIRECT_LEAST_OTHERS;
+    return shm_input_bytes(shm, op) >= least;
+}
+
+/* Whether it goes by single copies if all ranks can only read all buffers:
+ * others make as many copies through rings. */
+static inline bool shm_may_read(const shm_op_t *op)
+{
+    return op->args->coll == DSCOMM_COLL_ALL_REDUCE;
 }
 
 /* Whether inputs and results of all ranks do not fit into the cache, so that
@@ -110,30 +159,6 @@ static inline void shm_op_fold(shm_t *shm, const shm_op_t *op, void *dest,
                            count);
     else
         op->kernel(dest, shm->sources, (size_t)shm->ranks, count, shm->factors);
-}
-
-/* The part of the input that a rank folds: for all_reduce and reduce, one of p
- * equal parts in whole cache lines; for reduce_scatter, the part that the
- * caller gives. */
-static inline shm_part_t shm_part_of(const shm_op_t *op, int rank)
-{
-    const dscomm_coll_args_t *a = op->args;
-    size_t offset = 0, total;
-
-    if (a->recv_counts) {
-        for (int r = 0; r < rank; r++)
-            offset += a->recv_counts[r];
-        return (shm_part_t){offset * a->element,
-                            a->recv_counts[rank] * a->element};
-    }
-    if (shm_op_scatters(op))
-        return (shm_part_t){(size_t)rank * op->bytes, op->bytes};
-    total = a->count * a->element;
-    offset = (size_t)rank * op->bytes;
-    if (offset >= total)
-        return (shm_part_t){total, 0};
-    return (shm_part_t){offset, total - offset < op->bytes ? total - offset
-                                                           : op->bytes};
 }
 
 #endif

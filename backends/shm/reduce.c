@@ -23,8 +23,6 @@ int shm_reduce_begin(shm_t *shm, shm_op_t *op)
     const bool flat = shm_is_flat(shm, op);
 
     op->bytes = part_bytes(shm, op);
-    if (shm_op_scatters(op))
-        return shm_parts_begin(shm, op);
     if (shm_may_be_direct(shm, op) && (!flat || shm->in_heaps))
         return shm_direct_begin(shm, op);
     return flat ? shm_flat_begin(shm, op) : shm_parts_begin(shm, op);
@@ -34,6 +32,7 @@ int shm_reduce_begin(shm_t *shm, shm_op_t *op)
  * input, part those of the rank's part; wants: it needs the whole result. They
  * are counted at the heads of the algorithms' files. */
 typedef struct {
+    dscomm_coll_t coll;
     uint64_t p, all, part;
     bool wants;
 } share_t;
@@ -57,9 +56,16 @@ static void parts_add(const share_t *s, dscomm_native_info_t *info)
 
 static void direct_add(const share_t *s, dscomm_native_info_t *info)
 {
-    const uint64_t copied = (s->p - 1) * s->part;
+    const uint64_t got = (s->p - 1) * s->part;
+    const uint64_t folded = (s->p + 1) * s->part;
 
-    shm_info_add(info, 2 * copied, (s->p + 1) * s->part + 2 * copied);
+    if (s->coll == DSCOMM_COLL_ALL_REDUCE)
+        shm_info_add(info, 2 * got, folded + 2 * got);
+    else /* a part of reduce goes to the root */
+        shm_info_add(
+            info,
+            got + (s->coll == DSCOMM_COLL_REDUCE && !s->wants ? s->part : 0),
+            folded);
 }
 
 static void read_add(const share_t *s, dscomm_native_info_t *info)
@@ -69,55 +75,65 @@ static void read_add(const share_t *s, dscomm_native_info_t *info)
     shm_info_add(info, copied, (s->p + 1) * s->part + 2 * copied);
 }
 
-typedef struct {
-    const char *name;
-    int steps;
-    void (*add)(const share_t *share, dscomm_native_info_t *info);
-} way_t;
+/* Ways in which a call may go. */
+enum {
+    FLAT,
+    PARTS,
+    PARTS_LATE, /* ranks have met, and cannot reach all buffers */
+    DIRECT,
+    READ,
+    WAYS
+};
 
-static const way_t flat_way = {"flat", 1, flat_add};
-static const way_t scatter_way = {"parts", 1, parts_add};
-static const way_t parts_way = {"parts", 2, parts_add};
-/* Ranks meet first, to find that they cannot reach all buffers. */
-static const way_t late_parts_way = {"parts", 3, parts_add};
-static const way_t direct_way = {"direct", 2, direct_add};
-static const way_t read_way = {"read", 3, read_add};
+/* steps: the flags of each other rank that are awaited; of scatters if the
+ * result is scattered. */
+static const struct {
+    const char *name;
+    int steps, scatters;
+    void (*add)(const share_t *share, dscomm_native_info_t *info);
+} ways[WAYS] = {
+    [FLAT] = {"flat", 1, 1, flat_add},
+    [PARTS] = {"parts", 2, 1, parts_add},
+    [PARTS_LATE] = {"parts", 3, 2, parts_add},
+    [DIRECT] = {"direct", 2, 2, direct_add},
+    [READ] = {"read", 3, 0, read_add},
+};
 
 /* The way of calls that are repeated with buffers as these on all ranks. */
-static const way_t *find_way(shm_t *shm, const shm_op_t *op)
+static int find_way(shm_t *shm, const shm_op_t *op)
 {
     const dscomm_coll_args_t *a = op->args;
-    const size_t total = a->count * a->element;
+    const size_t total = shm_input_bytes(shm, op);
     const bool flat = shm_is_flat(shm, op);
     uint64_t input, result;
 
-    if (shm_op_scatters(op))
-        return &scatter_way;
     if (!shm_may_be_direct(shm, op))
-        return flat ? &flat_way : &parts_way;
-    input = shm_reference_look(shm, a->send, total, false);
-    result = shm_reference_look(shm, a->recv, total, false);
+        return flat ? FLAT : PARTS;
+    input = result = shm_reference_look(shm, a->send, total, false);
+    if (shm_wants_all(shm, op))
+        result = shm_reference_look(shm, a->recv, total, false);
     if (input && result && !shm_reference_is_address(input) &&
         !shm_reference_is_address(result))
-        return &direct_way;
+        return DIRECT;
     if (flat)
-        return &flat_way;
-    return input && result ? &read_way : &late_parts_way;
+        return FLAT;
+    return input && result && shm_may_read(op) ? READ : PARTS_LATE;
 }
 
 void shm_reduce_info(shm_t *shm, shm_op_t *op, dscomm_native_info_t *info)
 {
-    const way_t *way = find_way(shm, op);
-    const uint64_t total = op->args->count * op->args->element;
-    share_t share = {.p = (uint64_t)shm->ranks};
+    share_t share = {.coll = (dscomm_coll_t)op->args->coll,
+                     .p = (uint64_t)shm->ranks};
+    int way;
 
     op->bytes = part_bytes(shm, op);
-    share.all = shm_op_scatters(op) ? share.p * total : total;
-    info->algorithm = way->name;
-    info->steps = way->steps;
+    way = find_way(shm, op);
+    share.all = shm_input_bytes(shm, op);
+    info->algorithm = ways[way].name;
+    info->steps = shm_op_scatters(op) ? ways[way].scatters : ways[way].steps;
     for (int r = 0; r < shm->ranks; r++) {
         share.part = shm_part_of(op, r).bytes;
         share.wants = shm_rank_wants_all(op, r);
-        way->add(&share, info);
+        ways[way].add(&share, info);
     }
 }

@@ -11,7 +11,7 @@
 
 static void run_colls(int allocated)
 {
-    static const size_t counts[] = {0, 1, 9, 600, 40001};
+    static const size_t counts[] = {0, 1, 9, 600, 40001, 33001};
 
     for (int coll = 0; coll < DSCOMM_COLL_BARRIER; coll++)
         for (size_t i = 0; i < CONFORM_LENGTH(counts); i++) {

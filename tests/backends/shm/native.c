@@ -70,7 +70,8 @@ static void row_test(const row_t *row, char *heap)
  * heaps meet first.
  *
  * direct, 256 KiB: a rank reads 4 x 64, writes 64, and copies that 3 times:
- * 704; 3 x 64 come from others, and 3 x 64 go to them.
+ * 704; 3 x 64 come from others, and 3 x 64 go to them. reduce and
+ * reduce_scatter copy nothing: 320; three ranks write their 64 to the root.
  *
  * pieces, 64 KiB: who sends copies it in, who receives copies it out;
  * all_gather: one in, three out, and its own, unless it is in place. gather:
@@ -90,12 +91,20 @@ static void test_costs(char *heap)
         {DSCOMM_COLL_REDUCE, 1000, OWN, "flat", 1, 3000, 7000 + 3 * 2000, 7000},
         {DSCOMM_COLL_ALL_REDUCE, 256 * KIB, OWN, "parts", 3, 4 * 384 * KIB,
          4 * 1216 * KIB, 1216 * KIB},
-        {DSCOMM_COLL_REDUCE, 256 * KIB, OWN, "parts", 2, (4 * 192 + 192) * KIB,
+        {DSCOMM_COLL_REDUCE, 32 * KIB, OWN, "parts", 2, (4 * 24 + 24) * KIB,
+         (4 * 88 + 64) * KIB, 152 * KIB},
+        {DSCOMM_COLL_REDUCE, 256 * KIB, OWN, "parts", 3, (4 * 192 + 192) * KIB,
          (4 * 704 + 512) * KIB, 1216 * KIB},
-        {DSCOMM_COLL_REDUCE_SCATTER, 64 * KIB, OWN, "parts", 1, 4 * 192 * KIB,
+        {DSCOMM_COLL_REDUCE_SCATTER, 8 * KIB, OWN, "parts", 1, 4 * 24 * KIB,
+         4 * 88 * KIB, 88 * KIB},
+        {DSCOMM_COLL_REDUCE_SCATTER, 64 * KIB, OWN, "parts", 2, 4 * 192 * KIB,
          4 * 704 * KIB, 704 * KIB},
         {DSCOMM_COLL_ALL_REDUCE, 256 * KIB, HEAP, "direct", 2, 4 * 384 * KIB,
          4 * 704 * KIB, 704 * KIB},
+        {DSCOMM_COLL_REDUCE, 256 * KIB, HEAP, "direct", 2,
+         (4 * 192 + 192) * KIB, 4 * 320 * KIB, 320 * KIB},
+        {DSCOMM_COLL_REDUCE_SCATTER, 64 * KIB, HEAP, "direct", 2, 4 * 192 * KIB,
+         4 * 320 * KIB, 320 * KIB},
         {DSCOMM_COLL_BROADCAST, 64 * KIB, IN_PLACE, "pieces", 1, 192 * KIB,
          4 * 128 * KIB, 128 * KIB},
         {DSCOMM_COLL_ALL_GATHER, 64 * KIB, IN_PLACE, "pieces", 1, 4 * 192 * KIB,
@@ -117,12 +126,18 @@ static void test_costs(char *heap)
 }
 
 /* Single copies, 256 KiB: a rank copies 3 x 64 of the others' inputs, reads
- * 4 x 64 and writes 64, and copies 3 x 64 of the others' results: 1088. */
+ * 4 x 64 and writes 64, and copies 3 x 64 of the others' results: 1088.
+ * reduce and reduce_scatter make as many copies through rings. */
 static void test_single(void)
 {
-    static const row_t row = {
-        DSCOMM_COLL_ALL_REDUCE, 256 * KIB,      OWN,       "read", 3,
-        4 * 384 * KIB,          4 * 1088 * KIB, 1088 * KIB};
+    static const row_t rows[] = {
+        {DSCOMM_COLL_ALL_REDUCE, 256 * KIB, OWN, "read", 3, 4 * 384 * KIB,
+         4 * 1088 * KIB, 1088 * KIB},
+        {DSCOMM_COLL_REDUCE_SCATTER, 64 * KIB, OWN, "parts", 2, 4 * 192 * KIB,
+         4 * 704 * KIB, 704 * KIB},
+        {DSCOMM_COLL_REDUCE, 256 * KIB, OWN, "parts", 3, (4 * 192 + 192) * KIB,
+         (4 * 704 + 512) * KIB, 1216 * KIB},
+    };
 
     for (int r = 0; r < RANKS; r++) {
         for (int peer = 0; peer < RANKS; peer++)
@@ -132,9 +147,10 @@ static void test_single(void)
     for (int r = 0; r < RANKS; r++)
         if (shm_single_look(shms[r]))
             bail("single copies: %s", dscomm_last_error());
-    if (shm_single_allowed(shms[0]))
-        row_test(&row, NULL);
-    else
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
+        if (shm_single_allowed(shms[0]))
+            row_test(&rows[i], NULL);
+    if (!shm_single_allowed(shms[0]))
         skip("this process may not read its own memory by process_vm_readv(2)");
 }
 
