@@ -7,6 +7,8 @@
 #include "lib/device/device.h"
 #include "lib/group/failure.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAGIC "DSCM"
@@ -54,6 +56,52 @@ dscomm_status_t dscomm_priv_mem_key_read(const dscomm_group_t *group,
     return DSCOMM_OK;
 }
 
+/* Compares a line of /proc/self/maps with the bytes from begin up to, without,
+ * end. Returns their first one that may not be read and written, else 0. */
+static uintptr_t line_refuse(const char *line, uintptr_t begin, uintptr_t end)
+{
+    unsigned long long from = 0, to = 0;
+    char access[5] = "";
+
+    if (sscanf(line, "%llx-%llx %4s", &from, &to, access) != 3 || to <= begin ||
+        from >= end || !strncmp(access, "rw", 2))
+        return 0;
+    return MAX((uintptr_t)from, begin);
+}
+
+/* The first of the bytes that may not be read and written: a put would end this
+ * process. 0: there is none, or nobody tells. Bytes that are not mapped may
+ * be those of a stack, which grows when it is used. */
+static uintptr_t range_refuse(uintptr_t begin, uintptr_t end)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    uintptr_t refused = 0;
+    char *line = NULL;
+    size_t room = 0;
+
+    while (maps && !refused && getline(&line, &room, maps) > 0)
+        refused = line_refuse(line, begin, end);
+    free(line);
+    if (maps)
+        fclose(maps);
+    return refused;
+}
+
+static dscomm_status_t access_check(const dscomm_group_t *group,
+                                    const char *name, const void *address,
+                                    size_t bytes)
+{
+    const uintptr_t begin = (uintptr_t)address;
+    const uintptr_t refused = range_refuse(begin, begin + bytes);
+
+    return refused ? dscomm_priv_invalid(
+                         group, name,
+                         "memory of this process at %p may not be read and "
+                         "written; map it with PROT_READ and PROT_WRITE",
+                         (void *)refused)
+                   : DSCOMM_OK;
+}
+
 /* OK, or the reason why the memory cannot be registered. */
 static dscomm_status_t register_check(dscomm_group_t *group, const char *name,
                                       const void *address, size_t bytes,
@@ -89,7 +137,7 @@ static dscomm_status_t register_check(dscomm_group_t *group, const char *name,
                            "%s on group '%s': backend %s can neither reach "
                            "memory of other ranks nor probe for messages",
                            name, group->identity.name, group->module->name);
-    return DSCOMM_OK;
+    return access_check(group, name, address, bytes);
 }
 
 /* Called with the group's lock held: lets the backend, or else messages, reach

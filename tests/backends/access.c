@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* True if this backend serves no accesses, which it says; the test is skipped.
@@ -389,6 +390,31 @@ static void test_registrations(void)
     CHECK_OK(dscomm_barrier(my.group, NULL));
 }
 
+/* Memory that a put cannot change is refused, and the group goes on. */
+static void test_read_only(void)
+{
+    const size_t page = whole_pages(1);
+    char *memory = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    dscomm_mem_t *mem = NULL;
+
+    if (is_refused())
+        return;
+    check(memory != MAP_FAILED && !mprotect(memory + page, page, PROT_READ),
+          "memory that may not be written");
+    CHECK_FAILS(dscomm_mem_register(my.group, memory, 3 * page, &mem),
+                DSCOMM_ERR_INVALID);
+    check_sentence("PROT_WRITE", "memory that may only be read");
+    check(!mem, "nothing is registered");
+    CHECK_OK(dscomm_mem_register(my.group, memory, page, &mem));
+    CHECK_OK(dscomm_mem_deregister(mem));
+    mprotect(memory + page, page, PROT_NONE);
+    CHECK_FAILS(dscomm_mem_register(my.group, memory + 2 * page - 1, 1, &mem),
+                DSCOMM_ERR_INVALID);
+    munmap(memory, 3 * page);
+    CHECK_OK(dscomm_barrier(my.group, NULL));
+}
+
 /* A key of memory that is no more is refused, and the group goes on. */
 static void test_stale_key(void)
 {
@@ -590,6 +616,7 @@ const conform_area_t conform_access = {
         {"owner that makes no call", test_idle_owner},
         {"signals", test_signals},
         {"registrations", test_registrations},
+        {"memory that may not be written", test_read_only},
         {"stale key", test_stale_key},
         {"arguments", test_arguments},
         {0},
