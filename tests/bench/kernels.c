@@ -15,11 +15,13 @@
 #include "lib/reduce/kernels.h"
 #include "tests/bench/bench.h"
 
+#include <glib.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { ROUNDS_MAX = 101, SOURCES_MAX = 64, ROWS_MAX = 8, SIZES_MAX = 8 };
 
+#define BYTES_MAX ((size_t)1 << 32)
 #define BATCH 100e3 /* nanoseconds, at least */
 
 typedef struct {
@@ -228,20 +230,38 @@ static int prepare(bench_t *bench)
     return 0;
 }
 
+/* Refuses the value of an option, for a reason; ends the program. */
+static void refuse(int option, const char *value, const char *why)
+{
+    fprintf(stderr, "kernels: -%c %s: %s\n", option, value, why);
+    exit(2);
+}
+
+/* Reads a number from 'least' to 'most'; any other value is refused. */
+static size_t read_number(int option, const char *text, size_t least,
+                          size_t most)
+{
+    GError *error = NULL;
+    guint64 number = 0;
+
+    if (!g_ascii_string_to_unsigned(text, 10, least, most, &number, &error))
+        refuse(option, text, error->message);
+    return (size_t)number;
+}
+
 static size_t read_sizes(const char *text, size_t *sizes, size_t *ret_largest)
 {
-    size_t n = 0, largest = 0;
-    char *end;
+    char **words = g_strsplit(text, ",", -1);
+    const size_t n = g_strv_length(words);
 
-    while (*text && n < SIZES_MAX) {
-        sizes[n] = strtoul(text, &end, 10);
-        if (sizes[n] < 256 || (*end && *end != ','))
-            return 0;
-        largest = sizes[n] > largest ? sizes[n] : largest;
-        n++;
-        text = *end ? end + 1 : end;
+    if (n < 1 || n > SIZES_MAX)
+        refuse('b', text, "give from 1 to 8 numbers");
+    *ret_largest = 0;
+    for (size_t i = 0; i < n; i++) {
+        sizes[i] = read_number('b', words[i], 256, BYTES_MAX);
+        *ret_largest = MAX(*ret_largest, sizes[i]);
     }
-    *ret_largest = largest;
+    g_strfreev(words);
     return n;
 }
 
@@ -261,29 +281,27 @@ int main(int argc, char **argv)
     dscomm_dtype_t dtype = (dscomm_dtype_t)-1;
     dscomm_op_t op = (dscomm_op_t)-1;
     size_t sizes[SIZES_MAX], nsizes;
-    int option, bad = 0;
+    int option;
 
     while ((option = getopt(argc, argv, "s:b:d:o:n:i")) != -1) {
         if (option == 's')
-            bench.nsources = strtoul(optarg, NULL, 10);
+            bench.nsources = read_number('s', optarg, 1, SOURCES_MAX);
         else if (option == 'b')
             bytes = optarg;
-        else if (option == 'd')
-            bad |= dscomm_dtype_from_name(optarg, &dtype);
-        else if (option == 'o')
-            bad |= dscomm_op_from_name(optarg, &op);
+        else if (option == 'd' && dscomm_dtype_from_name(optarg, &dtype))
+            refuse('d', optarg, "no such type");
+        else if (option == 'o' && dscomm_op_from_name(optarg, &op))
+            refuse('o', optarg, "no such operator");
         else if (option == 'n')
-            bench.rounds = strtoul(optarg, NULL, 10);
+            bench.rounds = read_number('n', optarg, 1, ROUNDS_MAX);
         else if (option == 'i')
             bench.in_place = 1;
-        else
-            bad = 1;
+        else if (option == '?')
+            return usage(argv[0]);
     }
-    nsizes = read_sizes(bytes, sizes, &bench.largest);
-    if (bad || optind < argc || !nsizes || bench.nsources < 1 ||
-        bench.nsources > SOURCES_MAX || bench.rounds < 1 ||
-        bench.rounds > ROUNDS_MAX)
+    if (optind < argc)
         return usage(argv[0]);
+    nsizes = read_sizes(bytes, sizes, &bench.largest);
     if (prepare(&bench) < 0) {
         perror("kernels");
         return 1;
