@@ -248,6 +248,26 @@ static void test_settings(void)
     g_ptr_array_free(candidates, TRUE);
 }
 
+/* What is said beside findings agrees with them: they are written. */
+static void test_remark(void)
+{
+    GArray *findings = g_array_new(FALSE, TRUE, sizeof(tune_finding_t));
+    char text[160];
+
+    tune_findings_remark(findings, false, text, sizeof text);
+    is_str(text, "Nothing is clearly faster than the defaults.", "no findings");
+    tune_findings_remark(findings, true, text, sizeof text);
+    ok(strstr(text, "nothing follows") && strstr(text, "--time"),
+       "too few rounds of all: %s", text);
+    g_array_set_size(findings, 1);
+    tune_findings_remark(findings, true, text, sizeof text);
+    ok(!strstr(text, "nothing") && strstr(text, "--time"),
+       "too few rounds of some: %s", text);
+    tune_findings_remark(findings, false, text, sizeof text);
+    is_str(text, "", "findings alone");
+    g_array_free(findings, TRUE);
+}
+
 /* A setting of the user is not tried. */
 static void test_given(void)
 {
@@ -302,6 +322,7 @@ int main(void)
     test_rules();
     test_algorithms();
     test_settings();
+    test_remark();
     test_given();
     test_tunable();
     return tap_done();

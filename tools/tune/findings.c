@@ -168,3 +168,20 @@ tune_candidate_t *tune_findings_candidate(const GArray *findings,
     g_free(rules);
     return candidate;
 }
+
+void tune_findings_remark(const GArray *findings, bool is_short, char *text,
+                          gsize size)
+{
+    const char *rest = findings->len
+                           ? "what had fewer stays as it is by default"
+                           : "nothing follows from fewer";
+
+    *text = 0;
+    if (is_short)
+        g_snprintf(text, size,
+                   "There was not time for %d rounds of everything, and %s: "
+                   "give more with --time.",
+                   TUNE_ROUNDS_MIN, rest);
+    else if (!findings->len)
+        g_strlcpy(text, "Nothing is clearly faster than the defaults.", size);
+}

@@ -35,5 +35,9 @@ char *tune_findings_rules(const GArray *findings, const char *backend,
 /* A candidate with all findings, which measures what they are about. */
 tune_candidate_t *tune_findings_candidate(const GArray *findings,
                                           const char *backend, int ranks);
+/* Writes what there is to say beside the findings, or "": that there are none,
+ * or, if is_short, that some candidates were measured in too few rounds. */
+void tune_findings_remark(const GArray *findings, bool is_short, char *text,
+                          gsize size);
 
 #endif

@@ -139,6 +139,7 @@ static char *finding_subject(const tune_finding_t *finding)
 static void print_findings(const tune_t *tune, guint unconfirmed)
 {
     const GArray *findings = tune->findings;
+    char remark[160];
 
     if (findings->len)
         printf("%-*s %10s %10s %6s\n", SUBJECT_WIDTH, "", "before", "after",
@@ -155,12 +156,9 @@ static void print_findings(const tune_t *tune, guint unconfirmed)
     if (unconfirmed)
         printf("%u that seemed faster at first %s not.\n", unconfirmed,
                unconfirmed == 1 ? "was" : "were");
-    if (tune->is_short)
-        printf("There was not time for %d rounds of everything, and nothing "
-               "follows from fewer: give more with --time.\n",
-               TUNE_ROUNDS_MIN);
-    else if (!findings->len)
-        printf("Nothing is clearly faster than the defaults.\n");
+    tune_findings_remark(findings, tune->is_short, remark, sizeof remark);
+    if (*remark)
+        printf("%s\n", remark);
 }
 
 /* Returns the lines of the file, to be freed. */
