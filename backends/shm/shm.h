@@ -166,7 +166,7 @@ typedef struct {
     shm_trial_t found; /* by this rank */
     uint64_t other; /* address of the partner's source */
     size_t piece; /* bytes */
-    unsigned char *source, *sink; /* of a piece each; NULL: no memory */
+    unsigned char *source, *sink; /* two pieces and one; NULL: no memory */
 } shm_tried_t;
 
 /* The kind of stores by which a payload is written: plain ones, which leave it

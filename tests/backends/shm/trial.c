@@ -211,6 +211,37 @@ static void test_group(int ranks, bool far)
     fixture_close(shms, ranks);
 }
 
+/* Single copies are tried with bytes that the partner has written for each, as
+ * the collectives find them. Both ranks are this process, which may read
+ * itself. */
+static void test_single_pieces(void)
+{
+    bool seen[256] = {false};
+    shm_t *shms[2];
+    int others = 0;
+
+    group_open(shms, 2, true);
+    for (int r = 0; r < 2; r++) {
+        shms[r]->peers->pids[0] = shms[r]->peers->pids[1] = getpid();
+        shms[r]->asks_single = shms[r]->own->reads = true;
+        shms[r]->trial.next = 0;
+    }
+    gather_begin(shms, 2, 3);
+    for (int turn = 0; turn < TURNS && shms[turn % 2]->tried.source; turn++) {
+        seen[shms[turn % 2]->tried.sink[0]] = true;
+        shm_collective_progress(shms[turn % 2]);
+    }
+    ok(gather_end(shms, 2, 3), "a trial of single copies ends");
+    for (int i = 0; i < 256; i++)
+        others += seen[i] && i != 0x3f;
+    if (shms[0]->tried.refused)
+        skip("this process may not read its own memory");
+    else
+        ok(others >= 2 * SHM_TRIAL_PIECES - 1,
+           "each single copy is of new bytes: %d of them", others);
+    fixture_close(shms, 2);
+}
+
 /* Ranks that share a processor try nothing. */
 static void test_none(void)
 {
@@ -318,6 +349,7 @@ int main(void)
         test_group(ranks, false);
         test_group(ranks, true);
     }
+    test_single_pieces();
     test_none();
     test_guess();
     test_cancelled();
