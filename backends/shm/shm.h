@@ -42,6 +42,9 @@
 #define SHM_RECORDS 64
 #define SHM_COUNTS 8
 #define SHM_MAX_RANKS 1024
+/* Buffers that are known to be readable: a prime number, because many buffers
+ * begin at multiples of powers of two. */
+#define SHM_READABLE 17
 
 /* States of a rank that leaves in good order. From SHM_LEAVING on it sends
  * nothing more, and begins no collective but a world's last barrier; from
@@ -184,6 +187,12 @@ typedef struct {
     const shm_trial_t *trial; /* of the group, or NULL */
 } shm_path_t;
 
+/* Memory of this rank that others can read by single copies. */
+typedef struct {
+    const void *address;
+    size_t size;
+} shm_readable_t;
+
 typedef struct shm shm_t;
 typedef struct shm_op shm_op_t;
 typedef struct shm_request shm_request_t;
@@ -233,6 +242,7 @@ struct shm {
     uint64_t word; /* see shm_single_look() */
     int readers; /* number of ranks, from rank 0, that may read all others */
     bool asks_single; /* DSCOMM_SHM_SINGLE_COPY is auto: the trial decides */
+    shm_readable_t readable[SHM_READABLE];
     size_t cache; /* bytes of the last cache of this rank's processor */
     shm_layout_t layout;
     /* place in the rings of each step's first byte */

@@ -87,6 +87,26 @@ bool shm_single_allowed(shm_t *shm)
     return shm->readers == shm->ranks;
 }
 
+/* Whether others can read this rank's memory, as its first and last byte show:
+ * nobody can read pages of memfd_secret(2), or of devices. A try takes more
+ * than a microsecond, so that buffers are remembered. */
+static bool memory_is_readable(shm_t *shm, const void *memory, size_t size)
+{
+    shm_readable_t *known =
+        &shm->readable[(uintptr_t)memory / shm_page() % SHM_READABLE];
+    char bytes[2];
+    const struct iovec to = {bytes, sizeof bytes};
+    const struct iovec from[] = {{(void *)memory, 1},
+                                 {(char *)memory + size - 1, 1}};
+
+    if (known->address == memory && known->size >= size)
+        return true;
+    if (process_vm_readv(getpid(), &to, 1, from, 2, 0) != sizeof bytes)
+        return false;
+    *known = (shm_readable_t){memory, size};
+    return true;
+}
+
 /* Returns own, the reference of memory that is shared, or the address if others
  * may read that. */
 static uint64_t reference_or_address(shm_t *shm, uint64_t own,
@@ -96,7 +116,8 @@ static uint64_t reference_or_address(shm_t *shm, uint64_t own,
     const size_t least =
         one_way ? shm->trial.single_one_way : shm->trial.single;
 
-    if (own || !least || size < least || !shm_single_allowed(shm))
+    if (own || !least || size < least || !shm_single_allowed(shm) ||
+        !memory_is_readable(shm, memory, size))
         return own;
     return ADDRESS | (uintptr_t)memory;
 }

@@ -81,6 +81,28 @@ static void test_gone(void)
     fixture_close(shms, 2);
 }
 
+/* Memory that the kernel lets nobody read goes through the ring. */
+static void test_unreadable(void)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = 16 * page;
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    group_open("yes");
+    look();
+    mprotect(memory, page, PROT_NONE);
+    is_int((long long)shm_reference(shms[0], memory, bytes, false), 0,
+           "memory whose first page cannot be read has no reference");
+    ok(shm_reference(shms[0], memory + page, bytes - page, false) != 0,
+       "but the rest of it has");
+    mprotect(memory + bytes - page, page, PROT_NONE);
+    is_int((long long)shm_reference(shms[0], memory + 2 * page,
+                                    bytes - 2 * page, false),
+           0, "nor has memory whose last page cannot be read");
+    munmap(memory, bytes);
+    fixture_close(shms, 2);
+}
+
 /* A rank that gives a call up may use its memory again at once. */
 static void test_void(void)
 {
@@ -175,6 +197,7 @@ int main(void)
         skip_all("no process may read memory of another: %s", strerror(error));
     test_read();
     test_gone();
+    test_unreadable();
     test_void();
     test_asked_for();
     test_refused();
