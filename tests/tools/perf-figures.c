@@ -11,6 +11,9 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 static int is_near(double got, double want)
 {
@@ -270,6 +273,61 @@ static void test_next_size(void)
     is_int((int)perf_next_size(&o, 54), 100, "the largest is reached");
 }
 
+#define TOUCHED 16 /* pages that a call uses for the first time */
+/* The page faults of all calls, of which sanitizers have more, and the calls.
+ */
+static double faults, calls;
+
+static double faults_now(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_minflt + usage.ru_majflt);
+}
+
+static dscomm_status_t pages_touch(const perf_call_t *call,
+                                   dscomm_work_t **none)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *memory = mmap(NULL, TOUCHED * page, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const double before = faults_now();
+
+    (void)call;
+    (void)none;
+    if (memory == MAP_FAILED)
+        return DSCOMM_ERR_NO_MEMORY;
+    madvise(memory, TOUCHED * page, MADV_NOHUGEPAGE);
+    for (size_t i = 0; i < TOUCHED; i++)
+        ((volatile char *)memory)[i * page] = 1;
+    munmap(memory, TOUCHED * page);
+    faults += faults_now() - before;
+    calls++;
+    return DSCOMM_OK;
+}
+
+static void test_faults(void)
+{
+    dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
+    const perf_options_t options = {.iterations = 400, .warmup = 1};
+    perf_run_t run = {.options = &options, .ranks = 1};
+    perf_call_t call = {.operation = perf_operation_find("barrier"),
+                        .ranks = 1,
+                        .aggregate = 1};
+    perf_times_t times = {0};
+
+    attr.has_rank = 1;
+    attr.world_size = 1;
+    if (dscomm_init(&attr, &call.group))
+        bail("%s", dscomm_last_error());
+    is_int(perf_time(&run, &call, pages_touch, &times), DSCOMM_OK,
+           "calls that use new pages");
+    ok(times.faults >= TOUCHED && times.faults < faults / calls + 1,
+       "page faults in a call: %g", times.faults);
+    dscomm_finalize(call.group);
+}
+
 int main(void)
 {
     test_bandwidths();
@@ -281,5 +339,6 @@ int main(void)
     test_statistics();
     test_parse_size();
     test_next_size();
+    test_faults();
     return tap_done();
 }

@@ -87,6 +87,7 @@ like "$out" '^#       size         count      type   redop    root     time   al
     'the header of nccl-tests'
 like "$out" '^# Out of bounds values : 0 OK$' 'and its last lines'
 like "$out" '^# Avg bus bandwidth    : [0-9.e-]+ $' 'both'
+like "$out" '^# Page faults          : at most [0-9.e+-]+ in a call$' 'page faults are counted'
 perf -n 2 all_reduce -b 8 -e 1M -f 128 -t 0.0005
 like "$out" '^# Copy bandwidth       : [0-9.]+ GB/s' 'the limit is measured'
 perf -n 2 all_reduce -b 8 -e 1M -f 128 -t 0.0005 --no-roof

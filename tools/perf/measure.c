@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* Least duration of a batch that has more than one call. */
 #define BATCH_US 500.0
@@ -271,16 +272,30 @@ static void plan(const perf_options_t *options, double time,
     times->batches = (size_t)CLAMP(all / calls, least, BATCHES_MAX);
 }
 
+/* The page faults of this process so far. */
+static double page_faults(void)
+{
+    struct rusage usage = {0};
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_minflt + usage.ru_majflt);
+}
+
+/* The last of times, after those of all batches, is the number of page faults
+ * in a call. */
 static dscomm_status_t run_batches(const loop_t *loop, double *times,
                                    const perf_times_t *plan)
 {
+    const double before = page_faults();
     dscomm_status_t status = DSCOMM_OK;
 
     for (size_t i = 0; i < plan->batches && status == DSCOMM_OK; i++)
         status = batch(loop, plan->calls, &times[i]);
     if (status != DSCOMM_OK)
         return status;
-    return slowest(loop, times, plan->batches);
+    times[plan->batches] =
+        (page_faults() - before) / (double)(plan->batches * plan->calls);
+    return slowest(loop, times, plan->batches + 1);
 }
 
 static int time_compare(const void *a, const void *b)
@@ -330,11 +345,12 @@ static dscomm_status_t time_loop(const loop_t *loop, perf_times_t *ret_times)
         status = batch(loop, (size_t)options->warmup, &one);
     if (status != DSCOMM_OK)
         return status;
-    times = g_new(double, ret_times->batches);
+    times = g_new(double, ret_times->batches + 1);
     status = run_batches(loop, times, ret_times);
     if (status == DSCOMM_OK) {
-        for (size_t i = 0; i < ret_times->batches; i++)
+        for (size_t i = 0; i <= ret_times->batches; i++)
             times[i] /= divisor;
+        ret_times->faults = times[ret_times->batches];
         perf_times_fill(times, ret_times->batches, ret_times);
     }
     g_free(times);
@@ -552,6 +568,7 @@ static void rate(perf_run_t *run, const perf_call_t *call, size_t bytes,
     run->busbw_sum += figure->busbw;
     run->figures++;
     run->noisy += figure->times.spread > NOISY;
+    run->faults = MAX(run->faults, figure->times.faults);
     if (figure->wrong > 0)
         run->wrong += figure->wrong;
 }

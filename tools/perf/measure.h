@@ -26,7 +26,8 @@ int perf_measure(perf_run_t *run, perf_call_t *call, perf_row_t *ret_row);
  * the plain one, of all sizes (compress.c). */
 int perf_compress(perf_run_t *run);
 
-/* Measures the times of step with call; they are the same on all ranks. */
+/* Measures the times of step with call, and counts page faults; they are the
+ * same on all ranks. */
 dscomm_status_t perf_time(perf_run_t *run, perf_call_t *call, perf_call_fn step,
                           perf_times_t *ret_times);
 
@@ -42,7 +43,7 @@ dscomm_status_t perf_check(perf_run_t *run, perf_call_t *call,
                            perf_place_t place, gint64 *ret_wrong);
 
 /* Sorts count > 0 times and computes their statistics; does not set the members
- * batches and calls. */
+ * batches, calls and faults. */
 void perf_times_fill(double *times, size_t count, perf_times_t *ret_times);
 
 #endif

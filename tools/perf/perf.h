@@ -94,6 +94,7 @@ typedef struct {
     double min, p50, p99, max;
     double spread; /* interquartile range over median, in percent */
     size_t batches, calls; /* calls in one batch */
+    double faults; /* page faults in a call, on the rank with most of them */
 } perf_times_t;
 
 /* The figures of a row for one place. */
@@ -153,6 +154,7 @@ typedef struct {
     size_t compared; /* number of figures that the baseline has, too */
     gint64 wrong;
     double busbw_sum;
+    double faults; /* the most of any figure */
 } perf_run_t;
 
 /* Monotonic time in microseconds. */

@@ -48,6 +48,7 @@ static const struct {
     {"batches", NULL, false},
     {"calls", NULL, false},
     {"messages_per_second", "%.6g", false},
+    {"page_faults", "%.4g", true},
 };
 #define COLUMNS G_N_ELEMENTS(columns)
 
@@ -74,6 +75,7 @@ static void figure_values(const perf_run_t *run, const perf_figure_t *f,
         (double)times->batches,
         (double)times->calls,
         f->messages > 0 ? f->messages : NAN,
+        times->faults,
     };
 
     memcpy(ret_values, values, sizeof values);
@@ -332,6 +334,7 @@ static void table_end(const perf_run_t *run, char *const *warnings)
                run->wrong ? "FAILED" : "OK");
     printf("# Avg bus bandwidth    : %g \n",
            run->figures ? run->busbw_sum / (double)run->figures : 0);
+    printf("# Page faults          : at most %.3g in a call\n", run->faults);
     perf_roof_copy(run, &bytes, &rate);
     if (bytes)
         printf("# Copy bandwidth       : %.1f GB/s, all ranks at once, "
