@@ -4,6 +4,8 @@
 
 #include "backends/shm/shm.h"
 
+#include <stdio.h>
+
 const dscomm_setting_t shm_settings[] = {
     [SHM_SETTING_RING] =
         {"DSCOMM_SHM_RING", DSCOMM_SETTING_BYTES | DSCOMM_SETTING_TUNABLE, "0",
@@ -35,11 +37,28 @@ const dscomm_setting_t shm_settings[] = {
         {"DSCOMM_SHM_SINGLE_COPY", DSCOMM_SETTING_ENUM | DSCOMM_SETTING_TUNABLE,
          "auto", 0, 0, "auto|yes|no",
          "Whether long payloads are read out of the sender's memory, in one "
-         "copy, if the kernel allows it; auto: if that is faster, as a trial "
-         "shows."},
+         "copy, if the kernel allows it; auto: if that is faster in a trial, "
+         "and dscomm perf shows the choice."},
     [SHM_SETTING_NATIVE] =
         {"DSCOMM_SHM_NATIVE", DSCOMM_SETTING_BOOL, "1", 0, 1, NULL,
          "Collectives by shared memory itself; 0 = by schedules over "
          "messages, as on other backends."},
     {0},
 };
+
+const char *shm_describe(void)
+{
+    static const char *const stores[] = {"auto", "plain", "stream"};
+    static const char *const copies[] = {"auto", "yes", "no"};
+    int64_t store = 0, copy = 0;
+    char text[160];
+
+    if (dscomm_setting_number(&shm_settings[SHM_SETTING_STORE], &store) ||
+        dscomm_setting_number(&shm_settings[SHM_SETTING_SINGLE_COPY], &copy))
+        return NULL;
+    snprintf(text, sizeof text, "stores: %s, single copies: %s%s",
+             stores[store],
+             store && !copy ? "no, without a trial of stores" : copies[copy],
+             store ? "" : "; dscomm perf shows what a group has chosen");
+    return g_intern_string(text);
+}

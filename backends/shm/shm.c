@@ -318,6 +318,7 @@ static const dscomm_backend_ops_t ops = {
     .leave = shm_begin_to_leave,
     .withdraw = shm_withdraw,
     .tuning = shm_tuning,
+    .describe = shm_describe,
     .matched = shm_matched,
     .probe = shm_probe,
     .begun = shm_begun,

@@ -603,6 +603,8 @@ void shm_pages_free(shm_t *shm);
 
 /* settings.c. */
 extern const dscomm_setting_t shm_settings[];
+/* How payloads are moved, as the settings say; NULL: one is invalid. */
+const char *shm_describe(void);
 enum {
     SHM_SETTING_RING,
     SHM_SETTING_CHANNEL,

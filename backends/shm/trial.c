@@ -474,18 +474,33 @@ void shm_trial_guess(shm_t *shm)
     shm->store = shm->far > 0 ? SHM_STREAM : SHM_PLAIN;
 }
 
-void shm_tuning(void *impl, char *text, size_t size)
+/* Describes which payloads are read in place; "" if none may be. */
+static void single_describe(shm_t *shm, char *text, size_t size)
 {
-    const shm_trial_t *trial = &((const shm_t *)impl)->trial;
-    char single[96] = "";
+    const shm_trial_t *trial = &shm->trial;
 
+    *text = 0;
     if (trial->single || trial->single_one_way)
-        snprintf(single, sizeof single,
+        snprintf(text, size,
                  ", read in place from %zu KiB on, one way from %zu (0: never)",
                  trial->single >> 10, trial->single_one_way >> 10);
-    if (trial->chosen)
-        snprintf(text, size,
-                 "%s stores (a piece: plain %.1f us, streaming %.1f us)%s",
-                 store_names[trial->choice], (double)trial->ns[SHM_PLAIN] / 1e3,
-                 (double)trial->ns[SHM_STREAM] / 1e3, single);
+    else if (shm->asks_single)
+        snprintf(text, size, ", never read in place: %s",
+                 shm_single_allowed(shm) ? "that is no faster"
+                                         : "the kernel forbids it");
+}
+
+void shm_tuning(void *impl, char *text, size_t size)
+{
+    shm_t *shm = impl;
+    const shm_trial_t *trial = &shm->trial;
+    char single[96];
+
+    if (!trial->chosen)
+        return;
+    single_describe(shm, single, sizeof single);
+    snprintf(text, size,
+             "%s stores (a piece: plain %.1f us, streaming %.1f us)%s",
+             store_names[trial->choice], (double)trial->ns[SHM_PLAIN] / 1e3,
+             (double)trial->ns[SHM_STREAM] / 1e3, single);
 }

@@ -35,6 +35,11 @@ info --backends
 like "$out" '^  self  *.*built in$' 'self is built in'
 like "$out" "^  shm  *priority [0-9]+, $DSCOMM_BACKEND_PATH/shm.so\$" \
     'shm is found'
+like "$out" '^  *stores: auto, single copies: auto; dscomm perf shows what' 'how it moves payloads'
+DSCOMM_SHM_STORE=plain info --backends
+like "$out" '^  *stores: plain, single copies: no, without a trial of stores$' 'as set'
+DSCOMM_SHM_STORE=stream DSCOMM_SHM_SINGLE_COPY=yes info --backends
+like "$out" '^  *stores: stream, single copies: yes$' 'or set otherwise'
 info --codecs
 is "$(parts)" 'Codecs ' 'codecs'
 like "$out" '^  topk  *with error feedback, parameter 0\.01$' 'a codec and its parameter'

@@ -285,11 +285,25 @@ static void test_words(void)
     shm_t shm = {.trial = {.chosen = true,
                            .choice = SHM_STREAM,
                            .ns = {[SHM_PLAIN] = 36049, [SHM_STREAM] = 8100}}};
-    char text[128], few[8];
+    static shm_control_t control; /* of a rank that may read no others */
+    char text[160], few[8];
 
     shm_tuning(&shm, text, sizeof text);
     is_str(text, "streaming stores (a piece: plain 36.0 us, streaming 8.1 us)",
            "the choice in words");
+    shm.asks_single = true;
+    shm_tuning(&shm, text, sizeof text);
+    ok(g_str_has_suffix(text, ", never read in place: that is no faster"),
+       "single copies were tried: %s", text);
+    shm.ranks = 1;
+    shm.base = (unsigned char *)&control;
+    shm_tuning(&shm, text, sizeof text);
+    ok(g_str_has_suffix(text, ", never read in place: the kernel forbids it"),
+       "single copies could not be tried: %s", text);
+    shm.trial.single = 65536;
+    shm_tuning(&shm, text, sizeof text);
+    ok(g_str_has_suffix(text, "64 KiB on, one way from 0 (0: never)"),
+       "single copies were chosen: %s", text);
     shm_tuning(&shm, few, sizeof few);
     is_str(few, "streami", "in little room");
 }
