@@ -42,9 +42,10 @@ struct dscomm_mem {
     char *address;
     size_t bytes;
     uint64_t id; /* never used again in the group; 0: deregistered */
-    unsigned served; /* accesses that are under way */
+    unsigned served; /* accesses that are under way, also this rank's */
     void *registered; /* the backend's; NULL: it has none */
     bool native; /* the backend makes the accesses */
+    bool on_device; /* memory of a device */
     unsigned char key[DSCOMM_BACKEND_KEY]; /* the backend's */
 };
 

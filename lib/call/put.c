@@ -76,20 +76,44 @@ static void access_advance(dscomm_work_t *work)
         access_finish(work, status);
 }
 
+/* Copies between memories of devices, through the host's. */
+static dscomm_status_t devices_copy(void *dest, const void *source,
+                                    size_t bytes, void *stream)
+{
+    void *host = dscomm_device_staging_alloc(source, bytes);
+    dscomm_status_t status =
+        host ? dscomm_device_copy(host, source, bytes, stream)
+             : dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "no host memory for %zu bytes of a device", bytes);
+
+    if (status == DSCOMM_OK)
+        status = dscomm_device_copy(dest, host, bytes, stream);
+    dscomm_device_staging_free(host);
+    return status;
+}
+
 /* The memory is this rank's own. */
 static dscomm_status_t access_own(dscomm_work_t *work)
 {
-    const dscomm_mem_t *mem =
-        dscomm_priv_mem_find(work->group, work->call.access.id,
-                             work->call.access.offset, work->call.access.bytes);
+    const bool gets = work->call.access.gets;
+    const size_t bytes = work->call.access.bytes;
+    void *stream = work->group->memory.stream;
+    const dscomm_mem_t *mem = dscomm_priv_mem_find(
+        work->group, work->call.access.id, work->call.access.offset, bytes);
     char *there = mem ? mem->address + work->call.access.offset : NULL;
+    char *dest = gets ? work->call.access.data : there;
+    const char *source = gets ? there : work->call.access.data;
+    dscomm_status_t status = DSCOMM_OK;
 
-    if (mem && work->call.access.gets)
-        memmove(work->call.access.data, there, work->call.access.bytes);
+    if (mem && mem->on_device && work->call.access.mem)
+        status = devices_copy(dest, source, bytes, stream);
+    else if (mem && (mem->on_device || work->call.access.mem))
+        status = dscomm_device_copy(dest, source, bytes, stream);
     else if (mem)
-        memmove(there, work->call.access.data, work->call.access.bytes);
-    access_finish(work, mem ? DSCOMM_OK : DSCOMM_ERR_INVALID);
-    return DSCOMM_OK;
+        memmove(dest, source, bytes);
+    if (status == DSCOMM_OK)
+        access_finish(work, mem ? DSCOMM_OK : DSCOMM_ERR_INVALID);
+    return status;
 }
 
 /* Makes the access by messages. After the first one the peer expects the rest,
@@ -145,12 +169,14 @@ static dscomm_status_t access_ask(dscomm_work_t *work)
 static dscomm_status_t access_native(dscomm_work_t *work)
 {
     const dscomm_group_t *group = work->group;
+    const dscomm_mem_t *own = work->call.access.mem;
     const dscomm_access_t access = {
         .data = work->call.access.data,
         .bytes = work->call.access.bytes,
         .peer = work->call.access.peer,
         .key = work->call.access.key,
         .offset = (size_t)work->call.access.offset,
+        .registered = own ? own->registered : NULL,
     };
 
     return work->call.access.gets
@@ -172,14 +198,23 @@ static dscomm_status_t access_start(dscomm_work_t *work)
         status = access_ask(work);
     if (status >= 0)
         dscomm_priv_access_begin(work->group);
+    if (status >= 0 && work->call.access.mem)
+        work->call.access.mem->served++;
     return status;
+}
+
+static void access_end(dscomm_work_t *work)
+{
+    if (work->call.access.mem)
+        work->call.access.mem->served--;
+    dscomm_priv_access_end(work);
 }
 
 static const dscomm_work_kind_t access_kind = {
     .start = access_start,
     .advance = access_advance,
     .cancel = dscomm_priv_access_cancel,
-    .end = dscomm_priv_access_end,
+    .end = access_end,
     .overdue = dscomm_priv_access_overdue,
 };
 
@@ -194,19 +229,36 @@ static dscomm_status_t access_check_group(dscomm_group_t *group,
                : status;
 }
 
-static dscomm_status_t access_check_data(const dscomm_group_t *group,
-                                         const char *name, const void *data,
-                                         size_t bytes)
+/* Returns the registered memory of a device that has all bytes of data, or
+ * NULL. */
+static dscomm_mem_t *device_find(dscomm_group_t *group, const char *data,
+                                 size_t bytes)
 {
-    if (!data && bytes)
-        return dscomm_priv_invalid(group, name,
-                                   "data is NULL, but bytes is %zu", bytes);
-    if (bytes && dscomm_priv_device_present() && dscomm_device_owns(data))
+    dscomm_mem_t *mem;
+
+    pthread_mutex_lock(&group->works.lock);
+    SLIST_FOREACH (mem, &group->memory.registered, link)
+        if (mem->on_device && mem->registered && bytes <= mem->bytes &&
+            (uintptr_t)data - (uintptr_t)mem->address <= mem->bytes - bytes)
+            break;
+    pthread_mutex_unlock(&group->works.lock);
+    return mem;
+}
+
+/* Sets the memory of data on a device, which must be registered, and waits for
+ * the group's stream. Messages do not reach it. */
+static dscomm_status_t access_on_device(dscomm_group_t *group, const char *name,
+                                        dscomm_call_t *call)
+{
+    if (call->access.native || call->access.peer == group->rank)
+        call->access.mem =
+            device_find(group, call->access.data, call->access.bytes);
+    if (!call->access.mem)
         return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
                            "%s on group '%s': data is memory of a device; "
                            "copy it to memory of the host",
                            name, group->identity.name);
-    return DSCOMM_OK;
+    return dscomm_priv_device_sync(call->access.data, group->memory.stream);
 }
 
 static dscomm_status_t access_call(dscomm_group_t *group, const char *name,
@@ -216,9 +268,9 @@ static dscomm_status_t access_call(dscomm_group_t *group, const char *name,
     mem_key_t read;
     dscomm_status_t status = access_check_group(group, name);
 
-    if (status == DSCOMM_OK)
-        status = access_check_data(group, name, call->access.data,
-                                   call->access.bytes);
+    if (status == DSCOMM_OK && !call->access.data && call->access.bytes)
+        status = dscomm_priv_invalid(
+            group, name, "data is NULL, but bytes is %zu", call->access.bytes);
     if (status == DSCOMM_OK)
         status = dscomm_priv_mem_key_read(group, name, key, &read);
     if (status < 0)
@@ -236,6 +288,11 @@ static dscomm_status_t access_call(dscomm_group_t *group, const char *name,
     call->access.id = read.id;
     call->access.native = read.is_native && group->ops.put && group->ops.get;
     memcpy(call->access.key, read.native, sizeof read.native);
+    if (call->access.bytes && dscomm_priv_device_present() &&
+        dscomm_device_owns(call->access.data))
+        status = access_on_device(group, name, call);
+    if (status < 0)
+        return status;
     return ret_work
                ? dscomm_priv_work_start(group, &access_kind, call, ret_work)
                : dscomm_priv_work_block(group, &access_kind, call, NULL);

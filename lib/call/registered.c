@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAGIC "DSCM"
 #define FLAG_NATIVE 1u
@@ -121,11 +122,6 @@ static dscomm_status_t register_check(dscomm_group_t *group, const char *name,
                                    "%zu bytes from %p on are more than memory "
                                    "has",
                                    bytes, address);
-    if (dscomm_priv_device_present() && dscomm_device_owns(address))
-        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
-                           "%s on group '%s': %p is memory of a device; "
-                           "register memory of the host",
-                           name, group->identity.name, address);
     if (group->capabilities & DSCOMM_CAP_SEPARATE_MATCHING)
         return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
                            "%s on group '%s': a rank in one of MPI's blocking "
@@ -163,12 +159,44 @@ static dscomm_status_t register_open(dscomm_mem_t *mem)
     return status;
 }
 
+/* Called with the group's lock held: lets the backend reach memory of a device.
+ * Messages do not. */
+static dscomm_status_t register_device(dscomm_mem_t *mem, const char *name)
+{
+    dscomm_group_t *group = mem->group;
+    dscomm_status_t status = DSCOMM_ERR_UNSUPPORTED;
+    dscomm_dma_buf_t memory;
+    const char *why;
+
+    if (group->ops.mem_register_device) {
+        why = dscomm_priv_device_dma_buf(mem->address, mem->bytes, &memory);
+        if (why) {
+            dscomm_log(DSCOMM_LOG_INFO, "core",
+                       "group '%s': memory of a device is not registered: %s",
+                       group->identity.name, why);
+        } else {
+            status = group->ops.mem_register_device(group->impl, &memory,
+                                                    mem->key, &mem->registered);
+            close(memory.descriptor);
+        }
+    }
+    mem->native = mem->on_device = status == DSCOMM_OK;
+    return status == DSCOMM_OK
+               ? status
+               : dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                             "%s on group '%s': %p is memory of a device; "
+                             "register memory of the host",
+                             name, group->identity.name, (void *)mem->address);
+}
+
 dscomm_status_t dscomm_mem_register(dscomm_group_t *group, void *address,
                                     size_t bytes, dscomm_mem_t **ret_mem)
 {
     const char *name = "dscomm_mem_register";
     dscomm_status_t status =
         register_check(group, name, address, bytes, ret_mem);
+    const bool on_device =
+        dscomm_priv_device_present() && dscomm_device_owns(address);
     dscomm_mem_t *mem;
 
     if (status < 0)
@@ -180,7 +208,7 @@ dscomm_status_t dscomm_mem_register(dscomm_group_t *group, void *address,
     mem->address = address;
     mem->bytes = bytes;
     pthread_mutex_lock(&group->works.lock);
-    status = register_open(mem);
+    status = on_device ? register_device(mem, name) : register_open(mem);
     if (status == DSCOMM_OK) {
         mem->id = ++group->memory.registrations;
         SLIST_INSERT_HEAD(&group->memory.registered, mem, link);

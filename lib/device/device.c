@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/queue.h>
+#include <unistd.h>
 
 #define LIBRARY "libcuda.so.1"
 #define PAGE ((size_t)4096)
@@ -22,6 +23,8 @@
 #define DEVICES_MOST 64
 #define INVALID_DEVICE 101 /* CUDA_ERROR_INVALID_DEVICE */
 #define NOT_READY 600 /* CUDA_ERROR_NOT_READY */
+#define DMA_BUF_SUPPORTED 124 /* CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED */
+#define DMA_BUF_FD 1 /* CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD */
 
 /* CU_POINTER_ATTRIBUTE_*, CU_MEMORYTYPE_* */
 enum {
@@ -55,15 +58,24 @@ typedef struct {
     int (*event_query)(void *event);
     int (*event_elapsed)(float *ms, void *begin, void *end);
     int (*event_destroy)(void *event);
+    /* NULL with a driver older than version 11.7. */
+    int (*device_attribute)(int *value, int which, int device);
+    int (*range_handle)(void *handle, address_t begin, size_t bytes, int type,
+                        unsigned long long flags);
 } driver_t;
 
 #define SLOT(member, symbol)                                                   \
     {                                                                          \
-        offsetof(driver_t, member), symbol                                     \
+        offsetof(driver_t, member), symbol, false                              \
+    }
+#define OPTIONAL(member, symbol)                                               \
+    {                                                                          \
+        offsetof(driver_t, member), symbol, true                               \
     }
 static const struct {
     size_t offset;
     const char *symbol;
+    bool is_optional;
 } slots[] = {
     SLOT(attribute, "cuPointerGetAttribute"),
     SLOT(count, "cuDeviceGetCount"),
@@ -84,6 +96,8 @@ static const struct {
     SLOT(event_query, "cuEventQuery"),
     SLOT(event_elapsed, "cuEventElapsedTime"),
     SLOT(event_destroy, "cuEventDestroy_v2"),
+    OPTIONAL(device_attribute, "cuDeviceGetAttribute"),
+    OPTIONAL(range_handle, "cuMemGetHandleForAddressRange"),
 };
 
 /* The header of a block of host memory. The block is allocated by the process,
@@ -121,7 +135,7 @@ static int driver_find(void)
     for (size_t i = 0; i < G_N_ELEMENTS(slots); i++) {
         void *symbol = dlsym(handle, slots[i].symbol);
 
-        if (!symbol) {
+        if (!symbol && !slots[i].is_optional) {
             dlclose(handle);
             return 0;
         }
@@ -430,6 +444,48 @@ dscomm_status_t dscomm_device_copy(void *dest, const void *source, size_t bytes,
     }
     return device_result(code, is_dest ? "copying to a device"
                                        : "copying from a device");
+}
+
+/* Whether the device of pointer gives dma-bufs; NULL, or why not. */
+static const char *dma_buf_lacks(const void *pointer)
+{
+    int ordinal = -1, device, gives = 0;
+
+    if (!functions.device_attribute || !functions.range_handle)
+        return "CUDA's driver is older than 11.7";
+    if (functions.attribute(&ordinal, ATTRIBUTE_ORDINAL, address_of(pointer)) ||
+        functions.get(&device, ordinal) ||
+        functions.device_attribute(&gives, DMA_BUF_SUPPORTED, device) || !gives)
+        return "the device, or its driver, gives no dma-buf";
+    return NULL;
+}
+
+const char *dscomm_priv_device_dma_buf(void *pointer, size_t bytes,
+                                       dscomm_dma_buf_t *ret_memory)
+{
+    /* The range is one of whole pages, of the host. */
+    const address_t page = (address_t)sysconf(_SC_PAGESIZE);
+    const address_t begin = address_of(pointer) & ~(page - 1);
+    const address_t end =
+        (address_of(pointer) + bytes + page - 1) & ~(page - 1);
+    const char *why = dma_buf_lacks(pointer);
+    int code;
+
+    if (why)
+        return why;
+    *ret_memory = (dscomm_dma_buf_t){.address = pointer,
+                                     .bytes = bytes,
+                                     .descriptor = -1,
+                                     .offset = address_of(pointer) - begin};
+    code = context_enter(pointer);
+    if (!code) {
+        code = functions.range_handle(&ret_memory->descriptor, begin,
+                                      (size_t)(end - begin), DMA_BUF_FD, 0);
+        context_leave();
+    }
+    if (code && (functions.error_name(code, &why) || !why))
+        why = "CUDA has an error without a name";
+    return why;
 }
 
 /* Takes the most recently used block of at least size bytes and at most four

@@ -4,6 +4,7 @@
 #ifndef LIB_DEVICE_H
 #define LIB_DEVICE_H
 
+#include <dscomm/backend.h>
 #include <dscomm/device.h>
 
 #include <link.h>
@@ -47,6 +48,11 @@ int dscomm_priv_device_count(void);
 /* Waits for everything that was enqueued on stream, a CUstream of the device
  * that owns pointer; NULL is the default stream. */
 dscomm_status_t dscomm_priv_device_sync(const void *pointer, void *stream);
+
+/* Makes a dma-buf of bytes at pointer, in memory of a device; the caller closes
+ * its descriptor. NULL, or static text: why there is none. */
+const char *dscomm_priv_device_dma_buf(void *pointer, size_t bytes,
+                                       dscomm_dma_buf_t *ret_memory);
 
 /* A pair of events, by which a device times the work between them. Zero: it
  * has no events yet. */

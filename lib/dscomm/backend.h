@@ -154,6 +154,14 @@ typedef struct dscomm_message {
 /* Bytes of what a backend needs to reach another rank's memory. */
 #define DSCOMM_BACKEND_KEY 32
 
+/* Memory of a device, as other devices can reach it. */
+typedef struct dscomm_dma_buf {
+    void *address; /* on its device */
+    size_t bytes;
+    int descriptor; /* of the dma-buf, which may begin before the memory */
+    uint64_t offset; /* of the memory in it */
+} dscomm_dma_buf_t;
+
 /* One access to the memory of another rank. */
 typedef struct dscomm_access {
     void *data; /* this rank's buffer; a put only reads it */
@@ -161,6 +169,9 @@ typedef struct dscomm_access {
     int peer; /* another rank */
     const void *key; /* that mem_register wrote there */
     size_t offset; /* from the beginning of that memory */
+    /* NULL, or data is in memory of a device, for which mem_register_device has
+     * written this. */
+    void *registered;
 } dscomm_access_t;
 
 /* State of one non-blocking operation. The core allocates ops->request_size
@@ -416,6 +427,13 @@ typedef struct dscomm_backend_ops {
      * collective. Returns OK, or ERR_UNSUPPORTED without a sentence. */
     dscomm_status_t (*native_info)(void *impl, const dscomm_coll_args_t *args,
                                    dscomm_native_info_t *info);
+    /* The same as mem_register for memory of a device, in which the data of
+     * this rank's put and get may be, too. The descriptor is the caller's, and
+     * is closed after the call. On failure, the backend has logged the reason;
+     * without this slot or one of the other four, such memory is refused. */
+    dscomm_status_t (*mem_register_device)(void *impl,
+                                           const dscomm_dma_buf_t *memory,
+                                           void *key, void **ret_registered);
 } dscomm_backend_ops_t;
 
 /* The type of a setting. The environment has a text; dscomm_setting_number()

@@ -41,8 +41,9 @@ typedef struct dscomm_mem dscomm_mem_t;
 
 /* Lets the ranks of group that have the key put and get in the bytes from
  * address on, which must stay valid until the memory is deregistered or the
- * group freed, which frees *ret_mem. Local. ERR_UNSUPPORTED for memory of a
- * device. Any memory can be registered, in parts and more than once. During
+ * group freed, which frees *ret_mem. Local. Any memory of the host can be
+ * registered, in parts and more than once; memory of a device only where the
+ * backend reaches it, else ERR_UNSUPPORTED. During
  * this call and dscomm_mem_deregister() no other thread may write to it, and no
  * work of any group. With backend shm, calls that use it are as fast as with
  * memory of dscomm_mem_alloc(), but a child that fork(2) makes in between does

@@ -71,7 +71,9 @@ typedef struct dscomm_call {
             void *data; /* this rank's buffer */
             size_t bytes;
             uint64_t id, offset; /* of the memory, and in it */
-            dscomm_mem_t *mem; /* served: the memory; NULL: none yet */
+            /* served: the memory; NULL: none yet. Else: that of data on a
+             * device, or NULL. */
+            dscomm_mem_t *mem;
             void *taken; /* served: the message that asks for it */
             unsigned char key[DSCOMM_BACKEND_KEY]; /* the backend's */
         } access;

@@ -23,6 +23,9 @@ int fake_device_chosen(void);
  * NULL: it cannot. */
 void fake_device_lend(const void *memory, char handle[64]);
 void *fake_device_map(int device, const char handle[64]);
+/* Returns a descriptor of the memory's file, whose position is that of
+ * memory. */
+int fake_device_open(const void *memory);
 /* Number of mappings of other processes' pieces. */
 int fake_device_mappings(void);
 int fake_device_is_mapped(const void *pointer);

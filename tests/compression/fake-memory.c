@@ -135,6 +135,18 @@ void *fake_device_map(int device, const char handle[64])
     return piece.fd < 0 ? NULL : add(piece);
 }
 
+int fake_device_open(const void *memory)
+{
+    const piece_t *piece = find(memory);
+    char path[64];
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", piece->fd);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    lseek(fd, (const char *)memory - piece->device, SEEK_SET);
+    return fd;
+}
+
 int fake_device_is_mapped(const void *pointer)
 {
     const piece_t *piece = find(pointer);

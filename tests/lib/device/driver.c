@@ -14,10 +14,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MOST 4096
 #define INVALID_VALUE 1
 #define INVALID_CONTEXT 201
+#define NOT_SUPPORTED 801
 
 static _Thread_local int depth; /* number of pushed contexts */
 static char context;
@@ -26,6 +28,8 @@ unsigned fake_cuda_copies;
 size_t fake_cuda_pinned, fake_cuda_pinned_most;
 /* events that cannot be made, are complete only later, and exist */
 int fake_cuda_no_events, fake_cuda_event_delay, fake_cuda_events;
+/* whether the device gives dma-bufs, and fails to */
+int fake_cuda_no_dma_buf, fake_cuda_dma_buf_fails;
 static struct {
     void *memory;
     size_t bytes;
@@ -100,6 +104,31 @@ int cuDeviceGet(int *ret_device, int ordinal)
 {
     *ret_device = ordinal;
     return ordinal ? INVALID_VALUE : 0;
+}
+
+int cuDeviceGetAttribute(int *ret_value, int which, int device)
+{
+    *ret_value = !fake_cuda_no_dma_buf;
+    return which == 124 && !device ? 0 : INVALID_VALUE;
+}
+
+/* The dma-buf is a descriptor of the memory's file, at the position of the
+ * range. */
+int cuMemGetHandleForAddressRange(void *handle, uint64_t begin, size_t bytes,
+                                  int type, unsigned long long flags)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t room = fake_device_room((void *)(uintptr_t)begin);
+
+    if (!depth)
+        return INVALID_CONTEXT;
+    if (fake_cuda_dma_buf_fails)
+        return NOT_SUPPORTED;
+    if (begin % page || !bytes || bytes % page || bytes >= room + page ||
+        type != 1 || flags)
+        return INVALID_VALUE;
+    *(int *)handle = fake_device_open((void *)(uintptr_t)begin);
+    return 0;
 }
 
 int cuDevicePrimaryCtxRetain(void **ret_context, int device)
@@ -289,6 +318,7 @@ int cuMemHostUnregister(void *memory)
 int cuGetErrorName(int code, const char **ret_name)
 {
     *ret_name = code == INVALID_CONTEXT ? "CUDA_ERROR_INVALID_CONTEXT"
+                : code == NOT_SUPPORTED ? "CUDA_ERROR_NOT_SUPPORTED"
                                         : "CUDA_ERROR_INVALID_VALUE";
     return 0;
 }

@@ -9,10 +9,13 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/queue.h>
+#include <unistd.h>
 
 #define RANKS_MAX 16
 #define FAILING "fragile/1.0" /* a group that rank 0 cannot open */
@@ -45,12 +48,15 @@ typedef struct hall {
     dscomm_failure_t failure;
 } hall_t;
 
+typedef enum { MESSAGE, COLLECTIVE, PUT, GET } request_kind_t;
+
 typedef struct request {
     dscomm_request_t head;
     TAILQ_ENTRY(request) link;
-    int collective;
+    request_kind_t kind;
     uint64_t sequence;
     dscomm_message_t message;
+    dscomm_access_t access;
 } request_t;
 
 typedef struct {
@@ -68,6 +74,9 @@ extern void *fake_device_shadow(const void *pointer) __attribute__((weak));
 /* Defined by programs that check buffers which a transport might keep: the
  * destination of the last cancelled receive. */
 extern void *thread_kept __attribute__((weak));
+/* Defined by programs whose accesses to memory of devices are the backend's:
+ * while 1, it can register such memory. */
+extern int thread_registers __attribute__((weak));
 /* Defined by such programs: whether cancel sets held. */
 extern int thread_holds __attribute__((weak));
 
@@ -279,7 +288,7 @@ static dscomm_status_t thread_irecv(void *self, const dscomm_message_t *message,
     if (status < 0)
         return status;
     request->message = *message;
-    request->collective = 0;
+    request->kind = MESSAGE;
     TAILQ_INSERT_TAIL(&impl->posted, request, link);
     return DSCOMM_OK;
 }
@@ -412,7 +421,7 @@ static dscomm_status_t thread_start(void *self, const dscomm_coll_args_t *args,
 
     if (status < 0)
         return status;
-    request->collective = 1;
+    request->kind = COLLECTIVE;
     request->sequence = args->sequence;
     pthread_mutex_lock(&impl->hall->lock);
     turn = find_round(impl->hall, args->sequence);
@@ -439,17 +448,122 @@ static int leave_round(impl_t *impl, request_t *request)
     return 1;
 }
 
+/* Memory of a device, which is mapped from its dma-buf: the fake driver's
+ * begins at the descriptor's position. A key is the address of this. */
+typedef struct {
+    dscomm_dma_buf_t memory;
+    char *mapped;
+} device_t;
+
+static dscomm_status_t device_register(void *self,
+                                       const dscomm_dma_buf_t *memory,
+                                       void *key, void **ret_registered)
+{
+    device_t *device;
+
+    (void)self;
+    if (!__atomic_load_n(&thread_registers, __ATOMIC_RELAXED))
+        return DSCOMM_ERR_UNSUPPORTED;
+    device = calloc(1, sizeof *device);
+    device->memory = *memory;
+    device->mapped = mmap(
+        NULL, memory->offset + memory->bytes, PROT_READ | PROT_WRITE,
+        MAP_SHARED, memory->descriptor, lseek(memory->descriptor, 0, SEEK_CUR));
+    if (device->mapped == MAP_FAILED)
+        abort();
+    memcpy(key, &device, sizeof device);
+    *ret_registered = device;
+    __atomic_add_fetch(&thread_registers, 1, __ATOMIC_RELAXED);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t device_deregister(void *self, void *registered)
+{
+    device_t *device = registered;
+
+    (void)self;
+    munmap(device->mapped, device->memory.offset + device->memory.bytes);
+    free(device);
+    __atomic_sub_fetch(&thread_registers, 1, __ATOMIC_RELAXED);
+    return DSCOMM_OK;
+}
+
+static char *device_place(const device_t *device, size_t offset)
+{
+    return device->mapped + device->memory.offset + offset;
+}
+
+static char *access_data(const dscomm_access_t *access)
+{
+    const device_t *own = access->registered;
+
+    return own ? device_place(own, (size_t)((char *)access->data -
+                                            (char *)own->memory.address))
+               : access->data;
+}
+
+static char *access_there(const dscomm_access_t *access)
+{
+    const device_t *device;
+
+    memcpy(&device, access->key, sizeof device);
+    return device_place(device, access->offset);
+}
+
+/* Accesses are made by the next progress. */
+static dscomm_status_t access_post(impl_t *impl, request_kind_t kind,
+                                   const dscomm_access_t *access,
+                                   dscomm_request_t *head)
+{
+    request_t *request = (request_t *)head;
+
+    request->kind = kind;
+    request->access = *access;
+    head->status = DSCOMM_IN_PROGRESS;
+    TAILQ_INSERT_TAIL(&impl->posted, request, link);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t device_put(void *self, const dscomm_access_t *access,
+                                  dscomm_request_t *head)
+{
+    return access_post(self, PUT, access, head);
+}
+
+static dscomm_status_t device_get(void *self, const dscomm_access_t *access,
+                                  dscomm_request_t *head)
+{
+    return access_post(self, GET, access, head);
+}
+
+static int access_make(impl_t *impl, request_t *request)
+{
+    const dscomm_access_t *access = &request->access;
+    const bool gets = request->kind == GET;
+
+    (void)impl;
+    memcpy(gets ? access_data(access) : access_there(access),
+           gets ? access_there(access) : access_data(access), access->bytes);
+    request->head.status = DSCOMM_OK;
+    return 1;
+}
+
 static unsigned thread_progress(void *self)
 {
     impl_t *impl = self;
     request_t *request, *next;
     unsigned completed = 0;
+    static int (*const completes[])(impl_t *, request_t *) = {
+        [MESSAGE] = receive,
+        [COLLECTIVE] = leave_round,
+        [PUT] = access_make,
+        [GET] = access_make,
+    };
 
     pthread_mutex_lock(&impl->hall->lock);
     for (request = TAILQ_FIRST(&impl->posted); request; request = next) {
         next = TAILQ_NEXT(request, link);
-        if (request->collective ? leave_round(impl, request)
-                                : receive(impl, request)) {
+        if (completes[request->kind](impl, request)) {
             TAILQ_REMOVE(&impl->posted, request, link);
             completed++;
         }
@@ -464,7 +578,7 @@ static void thread_cancel(void *self, dscomm_request_t *head)
     request_t *request = (request_t *)head;
 
     TAILQ_REMOVE(&impl->posted, request, link);
-    if (&thread_kept && !request->collective)
+    if (&thread_kept && request->kind == MESSAGE)
         __atomic_store_n(&thread_kept, place(request->message.recv),
                          __ATOMIC_RELAXED);
     head->held = &thread_holds && thread_holds;
@@ -487,6 +601,28 @@ static int thread_explain(void *self, const dscomm_request_t *request,
     return -1;
 }
 
+static int no_probe(void *self, const dscomm_message_t *wanted,
+                    dscomm_request_t *found, void **ret_taken)
+{
+    (void)self;
+    (void)wanted;
+    (void)found;
+    (void)ret_taken;
+    return 0;
+}
+
+static void thread_trim(void *self, dscomm_backend_ops_t *slots)
+{
+    (void)self;
+    if (!&thread_registers)
+        return;
+    slots->probe = no_probe;
+    slots->mem_register_device = device_register;
+    slots->mem_deregister = device_deregister;
+    slots->put = device_put;
+    slots->get = device_get;
+}
+
 static const dscomm_backend_ops_t ops = {
     .size = sizeof(dscomm_backend_ops_t),
     .request_size = sizeof(request_t),
@@ -502,6 +638,7 @@ static const dscomm_backend_ops_t ops = {
     .native = thread_native,
     .start = thread_start,
     .explain = thread_explain,
+    .trim = thread_trim,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_thread;
