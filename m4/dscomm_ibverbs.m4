@@ -27,7 +27,7 @@ AS_IF([test "$with_ibverbs" != no], [
     AS_IF([test -n "$dscomm_ibverbs_found"], [
         dscomm_saved_libs=$LIBS
         LIBS="$IBVERBS_LIBS $LIBS"
-        AC_CHECK_FUNCS([ibv_query_qp_data_in_order])
+        AC_CHECK_FUNCS([ibv_query_qp_data_in_order ibv_reg_dmabuf_mr])
         LIBS=$dscomm_saved_libs])
 ])
 DSCOMM_DECIDE([ibverbs], [backends/net/ibverbs/ibverbs.c])

@@ -29,6 +29,21 @@ dscomm_status_t net_mem_register(void *impl, void *address, size_t bytes,
     return *ret_registered ? DSCOMM_OK : DSCOMM_ERR_UNSUPPORTED;
 }
 
+dscomm_status_t net_mem_register_device(void *impl,
+                                        const dscomm_dma_buf_t *memory,
+                                        void *key, void **ret_registered)
+{
+    const engine_t *engine = impl;
+    domain_t *domain = engine->domain;
+
+    if (!domain->ops.expose_device)
+        return DSCOMM_ERR_UNSUPPORTED;
+    net_enter(domain);
+    *ret_registered = domain->ops.expose_device(domain->wire, memory, key);
+    net_leave(domain);
+    return *ret_registered ? DSCOMM_OK : DSCOMM_ERR_UNSUPPORTED;
+}
+
 dscomm_status_t net_mem_deregister(void *impl, void *registered)
 {
     const engine_t *engine = impl;

@@ -39,6 +39,7 @@ static const dscomm_backend_ops_t engine_slots = {
     .mem_deregister = net_mem_deregister,
     .put = net_put,
     .get = net_get,
+    .mem_register_device = net_mem_register_device,
 };
 
 /* The required function that a table lacks, or NULL. */
@@ -137,6 +138,7 @@ dscomm_status_t dscomm_wire_open(const dscomm_wire_ops_t *wire,
         all.conceal = NULL;
         all.put = NULL;
         all.stop = NULL;
+        all.expose_device = NULL;
     }
     return net_open(&all, args, ret_impl);
 }

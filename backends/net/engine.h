@@ -387,6 +387,9 @@ dscomm_status_t net_peer_check(engine_t *engine, int peer);
 
 dscomm_status_t net_mem_register(void *impl, void *address, size_t bytes,
                                  void *key, void **ret_registered);
+dscomm_status_t net_mem_register_device(void *impl,
+                                        const dscomm_dma_buf_t *memory,
+                                        void *key, void **ret_registered);
 dscomm_status_t net_mem_deregister(void *impl, void *registered);
 dscomm_status_t net_put(void *impl, const dscomm_access_t *access,
                         dscomm_request_t *head);

@@ -163,7 +163,8 @@ bool net_post_access(request_t *request, const dscomm_access_t *access,
     dscomm_wire_put_t put = {.size = sizeof put,
                              .offset = access->offset + offset,
                              .is_access = 1,
-                             .reads = reads};
+                             .reads = reads,
+                             .registered = access->registered};
 
     memcpy(put.key, access->key, sizeof put.key);
     frame->reads = reads;

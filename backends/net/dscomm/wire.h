@@ -78,6 +78,9 @@ typedef struct dscomm_wire_put {
      * after the payload. */
     int is_access;
     int reads; /* 1: the access fills frame->data, which can be written */
+    /* NULL, or frame->data, of an access, is in memory of a device, and
+     * expose_device has returned this for it. */
+    void *registered;
 } dscomm_wire_put_t;
 
 /* The place to which the payload of an arriving frame goes. The engine owns it
@@ -221,6 +224,12 @@ typedef struct dscomm_wire_ops {
     /* The read of a frame that is pinned is given up: nothing is written to its
      * data after the return. The connection may end. */
     void (*stop)(void *wire, int peer, dscomm_wire_frame_t *frame);
+
+    /* The same as expose for all peers, of memory of a device; optional, with
+     * these four. Conceal also ends what accesses of this rank have of it. On
+     * failure, the wire has logged the reason. */
+    void *(*expose_device)(void *wire, const dscomm_dma_buf_t *memory,
+                           unsigned char *key);
 } dscomm_wire_ops_t;
 
 /* For the slot open of a backend: opens a group above wire, whose table must

@@ -145,9 +145,12 @@ static void device_list(const list_t *list, const candidate_t *candidate)
     char *numa = folder ? numa_node(folder) : NULL;
     const bool emulated =
         candidate->port_count && verbs_is_emulated(&candidate->attr);
+    const bool dma_bufs =
+        candidate->context && verbs_dma_bufs(candidate->context);
     const dscomm_backend_fact_t facts[] = {
         {"transport", verbs_transport(candidate->device), NULL},
         {"emulated", emulated ? "by software" : NULL, NULL},
+        {"dma_buf", dma_bufs ? "registered" : NULL, NULL},
         {"pci", pci, NULL},
         {"numa_node", numa, ""},
     };

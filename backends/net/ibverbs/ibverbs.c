@@ -651,6 +651,7 @@ const dscomm_wire_ops_t verbs_wire = {
     .conceal = verbs_conceal,
     .put = verbs_put,
     .stop = verbs_stop,
+    .expose_device = verbs_expose_device,
     .devices = verbs_devices,
 };
 

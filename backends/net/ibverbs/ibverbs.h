@@ -289,8 +289,16 @@ struct ibv_mr *verbs_regions_register(regions_t *regions, void *memory,
 region_t *verbs_region_take(regions_t *regions, const void *memory,
                             size_t bytes, int access);
 void verbs_region_drop(region_t *region);
-/* Drops a region of one use in which a device may still write: it does not
- * after this. */
+/* The same for memory of a device, for this use and those of
+ * verbs_region_share(); NULL: it cannot be had, and the reason was logged. */
+region_t *verbs_region_take_device(regions_t *regions,
+                                   const dscomm_dma_buf_t *memory, int access);
+/* Adds a use, which is dropped by itself; NULL: the region was ended. */
+region_t *verbs_region_share(region_t *region);
+/* Whether a device registers memory of others. */
+bool verbs_dma_bufs(struct ibv_context *context);
+/* Drops a use of a region in which a device may still write: it does not after
+ * this, for any use. */
 void verbs_region_end(region_t *region);
 uint32_t verbs_region_lkey(const region_t *region);
 uint32_t verbs_region_rkey(const region_t *region);
@@ -386,6 +394,8 @@ void verbs_ops_drop(verbs_t *verbs, pair_t *pair);
 void verbs_signal(verbs_t *verbs, int peer);
 void *verbs_expose(void *wire, int peer, void *memory, size_t bytes,
                    unsigned char *key);
+void *verbs_expose_device(void *wire, const dscomm_dma_buf_t *memory,
+                          unsigned char *key);
 void verbs_conceal(void *wire, int peer, void *exposed, int complete);
 int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
               const dscomm_wire_put_t *put);

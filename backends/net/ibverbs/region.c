@@ -13,7 +13,10 @@
  * A device with on-demand paging reads the process's page tables, so that
  * memory need not be locked, and may be unmapped. As a page that it does not
  * know makes a message wait, that is used only for memory that is not watched,
- * or that may not be locked. */
+ * or that may not be locked.
+ *
+ * Memory of another device is registered by its dma-buf, for as long as the
+ * user has it registered. */
 #include "config.h"
 
 #include "backends/net/ibverbs/ibverbs.h"
@@ -43,7 +46,8 @@ struct region {
     regions_t *regions;
     struct ibv_mr *mr;
     uintptr_t begin, end;
-    unsigned uses; /* one at most if something is written there */
+    /* one at most if something is written there, except on a device */
+    unsigned uses;
     int access; /* IBV_ACCESS_ */
     bool stale; /* not for further uses */
 };
@@ -313,6 +317,72 @@ region_t *verbs_region_take(regions_t *regions, const void *memory,
     return region;
 }
 
+/* Registers a dma-buf; NULL and errno. */
+static struct ibv_mr *
+dma_buf_register(struct ibv_pd *pd, const dscomm_dma_buf_t *memory, int access)
+{
+#ifdef HAVE_IBV_REG_DMABUF_MR
+    return ibv_reg_dmabuf_mr(pd, memory->offset, memory->bytes,
+                             (uintptr_t)memory->address, memory->descriptor,
+                             access);
+#else
+    (void)pd;
+    (void)memory;
+    (void)access;
+    errno = EOPNOTSUPP;
+    return NULL;
+#endif
+}
+
+bool verbs_dma_bufs(struct ibv_context *context)
+{
+    /* No device has looked at the descriptor if it has no such function. */
+    const dscomm_dma_buf_t none = {.bytes = 1, .descriptor = -1};
+    struct ibv_pd *pd = ibv_alloc_pd(context);
+    struct ibv_mr *mr = pd ? dma_buf_register(pd, &none, 0) : NULL;
+    const int error = mr ? 0 : errno;
+
+    if (mr)
+        ibv_dereg_mr(mr);
+    if (pd)
+        ibv_dealloc_pd(pd);
+    return pd && error != EOPNOTSUPP && error != EPROTONOSUPPORT;
+}
+
+region_t *verbs_region_take_device(regions_t *regions,
+                                   const dscomm_dma_buf_t *memory, int access)
+{
+    const uintptr_t begin = (uintptr_t)memory->address;
+    region_t *region = g_new0(region_t, 1);
+
+    *region = (region_t){.regions = regions,
+                         .begin = begin,
+                         .end = begin + memory->bytes,
+                         .access = access,
+                         .uses = 1,
+                         .stale = true};
+    TAILQ_INSERT_HEAD(&regions->all, region, in_all);
+    regions->takes++;
+    regions->registrations++;
+    region->mr = dma_buf_register(regions->pd, memory, access);
+    if (region->mr)
+        return region;
+    dscomm_log(DSCOMM_LOG_INFO, "ibverbs",
+               "%s cannot register %zu bytes of a device: %s%s",
+               ibv_get_device_name(regions->pd->context->device), memory->bytes,
+               strerror(errno), verbs_remedy(errno));
+    region_free(region);
+    return NULL;
+}
+
+region_t *verbs_region_share(region_t *region)
+{
+    if (!region->mr)
+        return NULL;
+    region->uses++;
+    return region;
+}
+
 void verbs_region_drop(region_t *region)
 {
     regions_t *regions = region->regions;
@@ -330,7 +400,7 @@ void verbs_region_drop(region_t *region)
 void verbs_region_end(region_t *region)
 {
     region->stale = true;
-    if (ibv_dereg_mr(region->mr))
+    if (region->mr && ibv_dereg_mr(region->mr))
         dscomm_log(DSCOMM_LOG_ERROR, "ibverbs",
                    "memory stays registered, and may be written to: %s",
                    strerror(errno));

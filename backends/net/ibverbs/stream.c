@@ -478,6 +478,15 @@ void verbs_probe(verbs_t *verbs, int peer, int64_t now)
 
 /* Keys: u64 address, u64 bytes, u32 rkey, little-endian. */
 
+static void key_write(unsigned char *key, const void *memory, size_t bytes,
+                      const region_t *region)
+{
+    memset(key, 0, DSCOMM_WIRE_KEY);
+    put_64(key, (uintptr_t)memory);
+    put_64(key + 8, bytes);
+    put_32(key + 16, verbs_region_rkey(region));
+}
+
 void *verbs_expose(void *wire, int peer, void *memory, size_t bytes,
                    unsigned char *key)
 {
@@ -489,12 +498,28 @@ void *verbs_expose(void *wire, int peer, void *memory, size_t bytes,
     if (peer < 0 && !verbs->own.reads)
         return NULL;
     region = verbs_region_take(verbs->regions, memory, bytes, access);
-    if (!region)
-        return NULL;
-    memset(key, 0, DSCOMM_WIRE_KEY);
-    put_64(key, (uintptr_t)memory);
-    put_64(key + 8, bytes);
-    put_32(key + 16, verbs_region_rkey(region));
+    if (region)
+        key_write(key, memory, bytes, region);
+    return region;
+}
+
+void *verbs_expose_device(void *wire, const dscomm_dma_buf_t *memory,
+                          unsigned char *key)
+{
+    const verbs_t *verbs = wire;
+    region_t *region = NULL;
+
+    if (verbs->own.reads)
+        region = verbs_region_take_device(verbs->regions, memory,
+                                          IBV_ACCESS_LOCAL_WRITE |
+                                              IBV_ACCESS_REMOTE_WRITE |
+                                              IBV_ACCESS_REMOTE_READ);
+    else
+        dscomm_log(DSCOMM_LOG_INFO, "ibverbs",
+                   "%s serves no reads: memory of devices is not registered",
+                   ibv_get_device_name(verbs->context->device));
+    if (region)
+        key_write(key, memory->address, memory->bytes, region);
     return region;
 }
 
@@ -528,7 +553,8 @@ int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
     struct op_queue *puts =
         put->is_access ? &pair->accesses : &pair->writes.waiting;
     const uint64_t bytes = get_64(put->key + 8);
-    const bool by_slot = put->is_access && frame->bytes <= SLOT_BYTES;
+    const bool by_slot =
+        put->is_access && !put->registered && frame->bytes <= SLOT_BYTES;
     region_t *region = NULL;
     op_t *op;
 
@@ -538,7 +564,9 @@ int verbs_put(void *wire, int peer, dscomm_wire_frame_t *frame,
         frame->bytes > verbs->port.max_msg_sz || put->offset > bytes ||
         frame->bytes > bytes - put->offset)
         return 0;
-    if (!put->is_access)
+    if (put->registered)
+        region = verbs_region_share(put->registered);
+    else if (!put->is_access)
         region = verbs_region_take(verbs->regions, put->message, put->bytes, 0);
     else if (!by_slot)
         region = verbs_region_take(verbs->regions, frame->data, frame->bytes,

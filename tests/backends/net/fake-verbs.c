@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define CONTEXTS_MOST 8
@@ -50,6 +51,10 @@ typedef struct {
 typedef struct {
     struct ibv_mr mr; /* first */
     int access;
+    /* Of a dma-buf: where its memory is mapped; else NULL. */
+    char *mapped;
+    size_t mapped_bytes;
+    uint64_t offset; /* in what is mapped */
 } fake_mr_t;
 
 fake_t fake;
@@ -208,8 +213,42 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *memory, size_t bytes,
     return (ibv_reg_mr)(pd, memory, bytes, (int)access);
 }
 
+#ifdef HAVE_IBV_REG_DMABUF_MR
+/* The memory begins at the descriptor's position. */
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+                                 size_t bytes, uint64_t iova, int descriptor,
+                                 int access)
+{
+    const off_t begin = lseek(descriptor, 0, SEEK_CUR);
+    struct ibv_mr *mr;
+    char *mapped;
+
+    if (!fake.dma_bufs || begin < 0) {
+        errno = fake.dma_bufs ? EBADF : EOPNOTSUPP;
+        return NULL;
+    }
+    mapped = mmap(NULL, offset + bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                  descriptor, begin);
+    if (mapped == MAP_FAILED)
+        return NULL;
+    mr = (ibv_reg_mr)(pd, (void *)(uintptr_t)iova, bytes, access);
+    if (!mr) {
+        munmap(mapped, offset + bytes);
+        return NULL;
+    }
+    ((fake_mr_t *)mr)->mapped = mapped;
+    ((fake_mr_t *)mr)->mapped_bytes = offset + bytes;
+    ((fake_mr_t *)mr)->offset = offset;
+    return mr;
+}
+#endif
+
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
+    const fake_mr_t *fake_mr = (fake_mr_t *)mr;
+
+    if (fake_mr->mapped)
+        munmap(fake_mr->mapped, fake_mr->mapped_bytes);
     pthread_mutex_lock(&lock);
     g_hash_table_remove(mrs, GUINT_TO_POINTER(mr->lkey));
     pthread_mutex_unlock(&lock);
@@ -224,6 +263,16 @@ static bool allowed(uint32_t key, uint64_t address, size_t bytes, int access)
 
     return mr && (mr->access & access) == access && address >= begin &&
            bytes <= mr->mr.length && address - begin <= mr->mr.length - bytes;
+}
+
+/* Returns where the device finds an address that a key allows. */
+static void *place(uint32_t key, uint64_t address)
+{
+    const fake_mr_t *mr = g_hash_table_lookup(mrs, GUINT_TO_POINTER(key));
+
+    return mr && mr->mapped
+               ? mr->mapped + mr->offset + address - (uintptr_t)mr->mr.addr
+               : (void *)(uintptr_t)address;
 }
 
 /* Queue pairs. */
@@ -320,9 +369,11 @@ static enum ibv_wc_status carry_out(fake_qp_t *qp, const struct ibv_send_wr *wr,
             return IBV_WC_REM_ACCESS_ERR;
         }
         if (wr->opcode == IBV_WR_RDMA_READ)
-            memcpy(data, (void *)(uintptr_t)wr->wr.rdma.remote_addr, bytes);
+            memcpy(data, place(wr->wr.rdma.rkey, wr->wr.rdma.remote_addr),
+                   bytes);
         else
-            memcpy((void *)(uintptr_t)wr->wr.rdma.remote_addr, data, bytes);
+            memcpy(place(wr->wr.rdma.rkey, wr->wr.rdma.remote_addr), data,
+                   bytes);
     }
     if (wr->opcode == IBV_WR_RDMA_WRITE || wr->opcode == IBV_WR_RDMA_READ)
         return IBV_WC_SUCCESS;
@@ -341,7 +392,7 @@ static int post_send(struct ibv_qp *base, struct ibv_send_wr *wr,
     const struct ibv_sge *part = wr->num_sge ? wr->sg_list : NULL;
     const size_t bytes = part ? part->length : 0;
     const bool reads = wr->opcode == IBV_WR_RDMA_READ;
-    void *data = part ? (void *)(uintptr_t)part->addr : NULL;
+    void *data = part ? place(part->lkey, part->addr) : NULL;
     enum ibv_wc_status status = IBV_WC_SUCCESS;
 
     *bad = wr;

@@ -54,6 +54,7 @@ typedef struct {
     unsigned drop_datagrams; /* so many are lost from now on */
     bool in_order; /* data is written so */
     bool on_demand; /* memory can be paged */
+    bool dma_bufs; /* memory of other devices can be registered */
     bool silent; /* completions make no channel readable */
     GRand *order; /* completions of different queue pairs come in any order */
     enum ibv_wc_status next_status; /* of the next thing that is sent */

@@ -283,6 +283,19 @@ static void test_gloo(void)
     g_unsetenv("TORCH_GLOO_IBV_INDEX");
 }
 
+#ifdef HAVE_IBV_REG_DMABUF_MR
+static void test_dma_bufs(void)
+{
+    devices_two();
+    fake.dma_bufs = true;
+    devices_list();
+    ok(strstr(listed->str,
+              "device fake1 transport=InfiniBand dma_buf=registered\n") != NULL,
+       "a device that registers memory of other devices");
+    is_int(fake.objects, 0, "of which nothing is left");
+}
+#endif
+
 static void test_infiniband(void)
 {
     devices_two();
@@ -476,6 +489,9 @@ int main(void)
     test_choices();
     test_faults();
     test_gloo();
+#ifdef HAVE_IBV_REG_DMABUF_MR
+    test_dma_bufs();
+#endif
     test_infiniband();
     test_advice();
     test_sysfs();
