@@ -184,10 +184,38 @@ static dscomm_status_t access_native(dscomm_work_t *work)
                : group->ops.put(group->impl, &access, &work->request);
 }
 
+/* Sets the registration that has all data, which are on a device. Messages do
+ * not reach them. */
+static dscomm_status_t access_find_data(dscomm_work_t *work)
+{
+    const dscomm_group_t *group = work->group;
+    const uintptr_t data = (uintptr_t)work->call.access.data;
+    const size_t bytes = work->call.access.bytes;
+    dscomm_mem_t *mem = NULL;
+
+    if (work->call.access.native || work->call.access.peer == group->rank)
+        SLIST_FOREACH (mem, &group->memory.registered, link)
+            if (mem->on_device && mem->registered && bytes <= mem->bytes &&
+                data - (uintptr_t)mem->address <= mem->bytes - bytes)
+                break;
+    work->call.access.mem = mem;
+    return mem ? DSCOMM_OK
+               : dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                             "%s on group '%s': data is memory of a device; "
+                             "copy it to memory of the host",
+                             work->call.access.gets ? "dscomm_get"
+                                                    : "dscomm_put",
+                             group->identity.name);
+}
+
 static dscomm_status_t access_start(dscomm_work_t *work)
 {
     dscomm_status_t status = DSCOMM_OK;
 
+    if (work->call.access.on_device)
+        status = access_find_data(work);
+    if (status < 0)
+        return status;
     if (!work->call.access.bytes)
         work->request.status = DSCOMM_OK;
     else if (work->call.access.peer == work->group->rank)
@@ -229,38 +257,6 @@ static dscomm_status_t access_check_group(dscomm_group_t *group,
                : status;
 }
 
-/* Returns the registered memory of a device that has all bytes of data, or
- * NULL. */
-static dscomm_mem_t *device_find(dscomm_group_t *group, const char *data,
-                                 size_t bytes)
-{
-    dscomm_mem_t *mem;
-
-    pthread_mutex_lock(&group->works.lock);
-    SLIST_FOREACH (mem, &group->memory.registered, link)
-        if (mem->on_device && mem->registered && bytes <= mem->bytes &&
-            (uintptr_t)data - (uintptr_t)mem->address <= mem->bytes - bytes)
-            break;
-    pthread_mutex_unlock(&group->works.lock);
-    return mem;
-}
-
-/* Sets the memory of data on a device, which must be registered, and waits for
- * the group's stream. Messages do not reach it. */
-static dscomm_status_t access_on_device(dscomm_group_t *group, const char *name,
-                                        dscomm_call_t *call)
-{
-    if (call->access.native || call->access.peer == group->rank)
-        call->access.mem =
-            device_find(group, call->access.data, call->access.bytes);
-    if (!call->access.mem)
-        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
-                           "%s on group '%s': data is memory of a device; "
-                           "copy it to memory of the host",
-                           name, group->identity.name);
-    return dscomm_priv_device_sync(call->access.data, group->memory.stream);
-}
-
 static dscomm_status_t access_call(dscomm_group_t *group, const char *name,
                                    dscomm_call_t *call, const void *key,
                                    dscomm_work_t **ret_work)
@@ -288,9 +284,12 @@ static dscomm_status_t access_call(dscomm_group_t *group, const char *name,
     call->access.id = read.id;
     call->access.native = read.is_native && group->ops.put && group->ops.get;
     memcpy(call->access.key, read.native, sizeof read.native);
-    if (call->access.bytes && dscomm_priv_device_present() &&
-        dscomm_device_owns(call->access.data))
-        status = access_on_device(group, name, call);
+    call->access.on_device = call->access.bytes &&
+                             dscomm_priv_device_present() &&
+                             dscomm_device_owns(call->access.data);
+    if (call->access.on_device)
+        status =
+            dscomm_priv_device_sync(call->access.data, group->memory.stream);
     if (status < 0)
         return status;
     return ret_work

@@ -82,7 +82,8 @@ static void serve_read(dscomm_work_t *work)
         work->group, GUINT64_FROM_LE(asked->id), offset, bytes);
 
     work->call.access.gets = asked->gets != 0;
-    if (mem) {
+    /* Messages do not reach a device: the key is damaged. */
+    if (mem && !mem->on_device) {
         mem->served++;
         work->call.access.mem = mem;
         work->call.access.data = mem->address + offset;

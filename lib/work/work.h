@@ -67,6 +67,7 @@ typedef struct dscomm_call {
             bool gets; /* false: puts */
             bool served; /* peer accesses this rank's memory */
             bool native; /* the backend makes it */
+            bool on_device; /* data is memory of a device */
             int peer;
             void *data; /* this rank's buffer */
             size_t bytes;

@@ -24,6 +24,7 @@ __attribute__((visibility("default"))) int thread_registers = 1;
 static int (*take)(uint64_t *pointer, size_t bytes);
 static int (*give)(uint64_t pointer);
 static int *no_dma_buf, *fails; /* the driver's */
+static void (**waiting)(void);
 static unsigned char keys[2][DSCOMM_MEM_KEY_BYTES];
 
 static char *device_new(void)
@@ -138,6 +139,67 @@ static void body_own(rank_t *self)
     give((uintptr_t)one);
 }
 
+static dscomm_mem_t *ended; /* with the first wait for a stream */
+
+static void memory_end(void)
+{
+    dscomm_mem_t *mem = ended;
+
+    ended = NULL;
+    dscomm_mem_deregister(mem);
+}
+
+/* Memory is deregistered while a put waits for the stream on which its data
+ * are written. */
+static void body_ended(rank_t *self)
+{
+    char *device = device_new();
+    unsigned char key[DSCOMM_MEM_KEY_BYTES];
+    dscomm_mem_t *mem = NULL;
+
+    CHECK(self, !barrier(self));
+    if (!self->rank) {
+        CHECK(self, !dscomm_mem_register(self->world, device, BYTES, &ended));
+        CHECK(self,
+              !dscomm_mem_register(self->world, device + FIRST, PART, &mem));
+        CHECK(self, !dscomm_mem_key(mem, key));
+        *waiting = memory_end;
+        FAILS(self, DSCOMM_ERR_UNSUPPORTED, "data is memory of a device; ",
+              dscomm_put(self->world, device, 1, key, 0, NULL));
+        *waiting = NULL;
+        CHECK(self, !ended);
+        CHECK(self, !dscomm_mem_deregister(mem));
+    }
+    CHECK(self, !barrier(self));
+    give((uintptr_t)device);
+}
+
+/* A key that was damaged, so that its memory seems to be reached by messages,
+ * beside memory that is. */
+static void body_damaged(rank_t *self)
+{
+    char *device = device_new(), host[PART] = {0}, byte = 7;
+    unsigned char key[DSCOMM_MEM_KEY_BYTES];
+    dscomm_mem_t *mem = NULL, *mem_host = NULL;
+
+    CHECK(self, !dscomm_mem_register(self->world, device, BYTES, &mem));
+    CHECK(self, !dscomm_mem_register(self->world, host, PART, &mem_host));
+    CHECK(self, !dscomm_mem_key(mem, keys[self->rank]));
+    CHECK(self, !dscomm_mem_key(mem_host, key));
+    CHECK(self, !barrier(self));
+    if (!self->rank) {
+        memset(keys[1] + 12, 0, 4); /* the flags */
+        FAILS(self, DSCOMM_ERR_INVALID, "has no such memory",
+              dscomm_put(self->world, &byte, 1, keys[1], 0, NULL));
+        FAILS(self, DSCOMM_ERR_INVALID, "has no such memory",
+              dscomm_get(self->world, &byte, 1, keys[1], 0, NULL));
+    }
+    CHECK(self, !barrier(self));
+    CHECK(self, !dscomm_mem_deregister(mem_host));
+    CHECK(self, !dscomm_mem_deregister(mem));
+    give((uintptr_t)device);
+}
+
 /* A put whose data are in memory that is deregistered ends before that. */
 static void body_waits(rank_t *self)
 {
@@ -184,6 +246,8 @@ static void test_access(void)
     ranks_run(2, 10000, body_access, "puts and gets reach a device");
     ranks_run(2, 10000, body_own, "each rank reaches its own device");
     ranks_run(2, 10000, body_waits, "a deregistration waits for a put");
+    ranks_run(2, 10000, body_ended, "memory that ends before a put begins");
+    ranks_run(2, 10000, body_damaged, "a key without its flags");
     is_int(thread_registers, 1, "the group ends what is registered");
     no_dma_buf[0] = 1;
     ranks_run(2, 10000, body_refused, "a device without dma-bufs");
@@ -214,7 +278,8 @@ int main(void)
     *(void **)&give = dlsym(driver, "cuMemFree_v2");
     no_dma_buf = dlsym(driver, "fake_cuda_no_dma_buf");
     fails = dlsym(driver, "fake_cuda_dma_buf_fails");
-    if (!take || !give || !no_dma_buf || !fails)
+    waiting = dlsym(driver, "fake_cuda_waiting");
+    if (!take || !give || !no_dma_buf || !fails || !waiting)
         bail("the driver lacks a symbol");
     ranks_use_modules();
     test_access();

@@ -30,6 +30,8 @@ size_t fake_cuda_pinned, fake_cuda_pinned_most;
 int fake_cuda_no_events, fake_cuda_event_delay, fake_cuda_events;
 /* whether the device gives dma-bufs, and fails to */
 int fake_cuda_no_dma_buf, fake_cuda_dma_buf_fails;
+/* NULL, or called when somebody waits for a stream */
+void (*fake_cuda_waiting)(void);
 static struct {
     void *memory;
     size_t bytes;
@@ -176,6 +178,8 @@ int cuStreamSynchronize(void *stream)
 {
     if (!depth)
         return INVALID_CONTEXT;
+    if (fake_cuda_waiting)
+        fake_cuda_waiting();
     for (int i = 0; i < later_count; i++) {
         uint32_t *words = (void *)shadow(later[i].pointer, 4);
 

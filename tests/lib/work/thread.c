@@ -253,17 +253,28 @@ static int matches(const parcel_t *parcel, const dscomm_message_t *wanted)
                    wanted->peer == parcel->source);
 }
 
-static int receive(impl_t *impl, request_t *request)
+/* Takes the oldest message that wanted's receive gets; NULL: none is there. */
+static parcel_t *parcel_take(impl_t *impl, const dscomm_message_t *wanted)
 {
     parcel_t *parcel;
-    size_t bytes;
 
     TAILQ_FOREACH (parcel, &impl->hall->mail[impl->rank], link)
-        if (matches(parcel, &request->message))
+        if (matches(parcel, wanted))
             break;
+    if (parcel)
+        TAILQ_REMOVE(&impl->hall->mail[impl->rank], parcel, link);
+    return parcel;
+}
+
+static int receive(impl_t *impl, request_t *request)
+{
+    parcel_t *parcel = request->message.taken;
+    size_t bytes;
+
+    if (!parcel)
+        parcel = parcel_take(impl, &request->message);
     if (!parcel)
         return 0;
-    TAILQ_REMOVE(&impl->hall->mail[impl->rank], parcel, link);
     bytes = parcel->bytes < request->message.bytes ? parcel->bytes
                                                    : request->message.bytes;
     if (bytes)
@@ -601,14 +612,20 @@ static int thread_explain(void *self, const dscomm_request_t *request,
     return -1;
 }
 
-static int no_probe(void *self, const dscomm_message_t *wanted,
-                    dscomm_request_t *found, void **ret_taken)
+/* For the core, which sets all that it finds aside. */
+static int thread_probe(void *self, const dscomm_message_t *wanted,
+                        dscomm_request_t *found, void **ret_taken)
 {
-    (void)self;
-    (void)wanted;
-    (void)found;
-    (void)ret_taken;
-    return 0;
+    impl_t *impl = self;
+    parcel_t *parcel;
+
+    pthread_mutex_lock(&impl->hall->lock);
+    parcel = parcel_take(impl, wanted);
+    pthread_mutex_unlock(&impl->hall->lock);
+    if (parcel)
+        found->source = parcel->source;
+    *ret_taken = parcel;
+    return parcel != NULL;
 }
 
 static void thread_trim(void *self, dscomm_backend_ops_t *slots)
@@ -616,7 +633,7 @@ static void thread_trim(void *self, dscomm_backend_ops_t *slots)
     (void)self;
     if (!&thread_registers)
         return;
-    slots->probe = no_probe;
+    slots->probe = thread_probe;
     slots->mem_register_device = device_register;
     slots->mem_deregister = device_deregister;
     slots->put = device_put;
