@@ -30,6 +30,7 @@
 enum {
     ATTRIBUTE_CONTEXT = 1,
     ATTRIBUTE_TYPE = 2,
+    ATTRIBUTE_SYNC = 6,
     ATTRIBUTE_MANAGED = 8,
     ATTRIBUTE_ORDINAL = 9
 };
@@ -59,6 +60,7 @@ typedef struct {
     int (*event_elapsed)(float *ms, void *begin, void *end);
     int (*event_destroy)(void *event);
     /* NULL with a driver older than version 11.7. */
+    int (*set_attribute)(const void *value, int which, address_t pointer);
     int (*device_attribute)(int *value, int which, int device);
     int (*range_handle)(void *handle, address_t begin, size_t bytes, int type,
                         unsigned long long flags);
@@ -96,6 +98,7 @@ static const struct {
     SLOT(event_query, "cuEventQuery"),
     SLOT(event_elapsed, "cuEventElapsedTime"),
     SLOT(event_destroy, "cuEventDestroy_v2"),
+    OPTIONAL(set_attribute, "cuPointerSetAttribute"),
     OPTIONAL(device_attribute, "cuDeviceGetAttribute"),
     OPTIONAL(range_handle, "cuMemGetHandleForAddressRange"),
 };
@@ -451,7 +454,8 @@ static const char *dma_buf_lacks(const void *pointer)
 {
     int ordinal = -1, device, gives = 0;
 
-    if (!functions.device_attribute || !functions.range_handle)
+    if (!functions.set_attribute || !functions.device_attribute ||
+        !functions.range_handle)
         return "CUDA's driver is older than 11.7";
     if (functions.attribute(&ordinal, ATTRIBUTE_ORDINAL, address_of(pointer)) ||
         functions.get(&device, ordinal) ||
@@ -469,6 +473,7 @@ const char *dscomm_priv_device_dma_buf(void *pointer, size_t bytes,
     const address_t end =
         (address_of(pointer) + bytes + page - 1) & ~(page - 1);
     const char *why = dma_buf_lacks(pointer);
+    const unsigned yes = 1;
     int code;
 
     if (why)
@@ -481,6 +486,11 @@ const char *dscomm_priv_device_dma_buf(void *pointer, size_t bytes,
     if (!code) {
         code = functions.range_handle(&ret_memory->descriptor, begin,
                                       (size_t)(end - begin), DMA_BUF_FD, 0);
+        /* Other devices see what a synchronous copy wrote only if the copy
+         * waits for its end, which some do not. Memory of cuMemMap() has no
+         * such attribute. */
+        if (!code)
+            functions.set_attribute(&yes, ATTRIBUTE_SYNC, address_of(pointer));
         context_leave();
     }
     if (code && (functions.error_name(code, &why) || !why))

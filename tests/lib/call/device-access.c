@@ -25,6 +25,7 @@ static int (*take)(uint64_t *pointer, size_t bytes);
 static int (*give)(uint64_t pointer);
 static int *no_dma_buf, *fails; /* the driver's */
 static void (**waiting)(void);
+static uint64_t *waits_for;
 static unsigned char keys[2][DSCOMM_MEM_KEY_BYTES];
 
 static char *device_new(void)
@@ -162,6 +163,7 @@ static void body_ended(rank_t *self)
         CHECK(self, !dscomm_mem_register(self->world, device, BYTES, &ended));
         CHECK(self,
               !dscomm_mem_register(self->world, device + FIRST, PART, &mem));
+        CHECK(self, *waits_for == (uintptr_t)device + FIRST);
         CHECK(self, !dscomm_mem_key(mem, key));
         *waiting = memory_end;
         FAILS(self, DSCOMM_ERR_UNSUPPORTED, "data is memory of a device; ",
@@ -279,7 +281,8 @@ int main(void)
     no_dma_buf = dlsym(driver, "fake_cuda_no_dma_buf");
     fails = dlsym(driver, "fake_cuda_dma_buf_fails");
     waiting = dlsym(driver, "fake_cuda_waiting");
-    if (!take || !give || !no_dma_buf || !fails || !waiting)
+    waits_for = dlsym(driver, "fake_cuda_waits_for");
+    if (!take || !give || !no_dma_buf || !fails || !waiting || !waits_for)
         bail("the driver lacks a symbol");
     ranks_use_modules();
     test_access();

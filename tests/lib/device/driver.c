@@ -30,6 +30,8 @@ size_t fake_cuda_pinned, fake_cuda_pinned_most;
 int fake_cuda_no_events, fake_cuda_event_delay, fake_cuda_events;
 /* whether the device gives dma-bufs, and fails to */
 int fake_cuda_no_dma_buf, fake_cuda_dma_buf_fails;
+/* the memory whose synchronous copies were last made to wait for their end */
+uint64_t fake_cuda_waits_for;
 /* NULL, or called when somebody waits for a stream */
 void (*fake_cuda_waiting)(void);
 static struct {
@@ -93,6 +95,14 @@ int cuPointerGetAttribute(void *value, int which, uint64_t pointer)
         *(void **)value = getenv("FAKE_CUDA_POOL") && !pinned ? NULL : &context;
     else
         *(unsigned *)value = which == 2 ? 2 - (unsigned)pinned : 0;
+    return 0;
+}
+
+int cuPointerSetAttribute(const void *value, int which, uint64_t pointer)
+{
+    if (!shadow(pointer, 1) || which != 6 || *(const unsigned *)value != 1)
+        return INVALID_VALUE;
+    __atomic_store_n(&fake_cuda_waits_for, pointer, __ATOMIC_RELAXED);
     return 0;
 }
 
