@@ -36,8 +36,12 @@ dscomm_status_t net_mem_register_device(void *impl,
     const engine_t *engine = impl;
     domain_t *domain = engine->domain;
 
-    if (!domain->ops.expose_device)
+    if (!domain->ops.expose_device) {
+        dscomm_log(DSCOMM_LOG_INFO, "net",
+                   "group '%s': the network reaches no memory of devices",
+                   engine->name);
         return DSCOMM_ERR_UNSUPPORTED;
+    }
     net_enter(domain);
     *ret_registered = domain->ops.expose_device(domain->wire, memory, key);
     net_leave(domain);

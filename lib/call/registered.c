@@ -166,19 +166,19 @@ static dscomm_status_t register_device(dscomm_mem_t *mem, const char *name)
     dscomm_group_t *group = mem->group;
     dscomm_status_t status = DSCOMM_ERR_UNSUPPORTED;
     dscomm_dma_buf_t memory;
-    const char *why;
+    const char *why = "the backend reaches none";
 
-    if (group->ops.mem_register_device) {
+    if (group->ops.mem_register_device && group->ops.mem_deregister &&
+        group->ops.put && group->ops.get)
         why = dscomm_priv_device_dma_buf(mem->address, mem->bytes, &memory);
-        if (why) {
-            dscomm_log(DSCOMM_LOG_INFO, "core",
-                       "group '%s': memory of a device is not registered: %s",
-                       group->identity.name, why);
-        } else {
-            status = group->ops.mem_register_device(group->impl, &memory,
-                                                    mem->key, &mem->registered);
-            close(memory.descriptor);
-        }
+    if (why) {
+        dscomm_log(DSCOMM_LOG_INFO, "core",
+                   "group '%s': memory of a device is not registered: %s",
+                   group->identity.name, why);
+    } else {
+        status = group->ops.mem_register_device(group->impl, &memory, mem->key,
+                                                &mem->registered);
+        close(memory.descriptor);
     }
     mem->native = mem->on_device = status == DSCOMM_OK;
     return status == DSCOMM_OK

@@ -430,7 +430,7 @@ typedef struct dscomm_backend_ops {
     /* The same as mem_register for memory of a device, in which the data of
      * this rank's put and get may be, too. The descriptor is the caller's, and
      * is closed after the call. On failure, the backend has logged the reason;
-     * without this slot or one of the other four, such memory is refused. */
+     * without this slot, mem_deregister, put or get such memory is refused. */
     dscomm_status_t (*mem_register_device)(void *impl,
                                            const dscomm_dma_buf_t *memory,
                                            void *key, void **ret_registered);

@@ -43,11 +43,11 @@ typedef struct dscomm_mem dscomm_mem_t;
  * address on, which must stay valid until the memory is deregistered or the
  * group freed, which frees *ret_mem. Local. Any memory of the host can be
  * registered, in parts and more than once; memory of a device only where the
- * backend reaches it, else ERR_UNSUPPORTED. During
- * this call and dscomm_mem_deregister() no other thread may write to it, and no
- * work of any group. With backend shm, calls that use it are as fast as with
- * memory of dscomm_mem_alloc(), but a child that fork(2) makes in between does
- * not have a copy; see dscomm_put(3). MT: group. */
+ * backend reaches it, else ERR_UNSUPPORTED. During this call and
+ * dscomm_mem_deregister() no other thread may write to it, and no work of any
+ * group. With backend shm, calls that use it are as fast as with memory of
+ * dscomm_mem_alloc(), but a child that fork(2) makes in between does not have a
+ * copy; see dscomm_put(3). MT: group. */
 DSCOMM_API dscomm_status_t dscomm_mem_register(dscomm_group_t *group,
                                                void *address, size_t bytes,
                                                dscomm_mem_t **ret_mem);
@@ -58,7 +58,8 @@ DSCOMM_API dscomm_status_t dscomm_mem_key(const dscomm_mem_t *mem, void *key);
 /* Ends the registration and frees mem, which may be NULL. If accesses are made
  * by messages, waits for what other ranks have begun to put or get, at most for
  * the group's time-out; ranks that use the key later get ERR_INVALID. If the
- * backend makes them, other ranks must have ended theirs. The memory stays
+ * backend makes them, other ranks must have ended theirs; accesses of this rank
+ * whose data is in it, on a device, are waited for. The memory stays
  * registered, and mem valid, with two statuses only: ERR_STATE if a work of
  * this rank that is under way uses the memory, ERR_NO_MEMORY if there is no
  * memory to do it. Another failure is that of the group: mem is gone, but what
@@ -66,7 +67,8 @@ DSCOMM_API dscomm_status_t dscomm_mem_key(const dscomm_mem_t *mem, void *key);
 DSCOMM_API dscomm_status_t dscomm_mem_deregister(dscomm_mem_t *mem);
 
 /* Copies bytes from data to the memory that key tells, offset bytes behind its
- * address. Complete when the data are there and data may be reused. Where the
+ * address. data may be memory of a device that is registered with group.
+ * Complete when the data are there and data may be reused. Where the
  * backend does not do it alone (see dscomm_put(3)), the owner's rank has to be
  * in a call of dscomm, or to have a progress thread, for it to go on.
  * ERR_INVALID if key is none of this group, or the range is not in that memory;
