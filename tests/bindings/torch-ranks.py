@@ -248,8 +248,56 @@ def nested_futures(rank, size):
     futures = []
     for group in groups if rank % 2 else reversed(groups):
         future = dist.all_reduce(torch.ones(1), group=group, async_op=True).get_future()
-        futures.append(future.then(lambda _, group=group: dist.all_reduce(torch.ones(1), group=group)))
+        futures.append(
+            future.then(lambda _, group=group: dist.all_reduce(torch.ones(1), group=group))
+        )
     torch.futures.wait_all(futures)
+
+
+@check
+def ordered_futures(rank, size):
+    """One callback at a time, whether the one that asked for its future still runs or not;
+    neither a blocking call nor a message that is not there keeps futures from completing."""
+    inner, own = dist.new_group(), dist.new_group()
+    sums, ended = [], threading.Semaphore(0)
+
+    def add(value):
+        tensor = torch.tensor([value])
+        time.sleep(0.02)
+        dist.all_reduce(tensor, group=own)
+        sums.append(tensor.item())
+        ended.release()
+
+    def ask(_):
+        for value in (1, 100):
+            future = dist.all_reduce(torch.ones(1), group=inner, async_op=True).get_future()
+            future.then(lambda _, value=value: add(value))
+            time.sleep(0.03 * (rank % 2))
+
+    dist.all_reduce(torch.ones(1), async_op=True).get_future().then(ask)
+    assert ended.acquire(timeout=30) and ended.acquire(timeout=30)
+    assert sums == [size, 100 * size], sums
+
+    future = dist.all_reduce(torch.ones(1), async_op=True).get_future()
+    future = future.then(lambda _: dist.all_reduce(torch.ones(1), group=own))
+    if rank:
+        future.wait()
+    dist.all_reduce(torch.ones(1))
+    future.wait()
+
+    if size == 1:
+        return
+    received = torch.zeros(1)
+    if rank == 0:
+        batch = dist.batch_isend_irecv([dist.P2POp(dist.irecv, received, 1)])[0].get_future()
+    dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()
+    if rank == 0:
+        dist.send(torch.ones(1), 1)
+        batch.wait()
+        assert received.item() == 7
+    elif rank == 1:
+        dist.recv(received, 0)
+        dist.batch_isend_irecv([dist.P2POp(dist.isend, torch.full((1,), 7.0), 0)])[0].wait()
 
 
 @check

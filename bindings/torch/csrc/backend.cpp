@@ -165,8 +165,9 @@ Backend::WorkPtr Backend::start(Call call, const Manner &manner,
         begin_batch();
         timeout = timeout_of(manner);
         // Blocking calls of a transport's own match no call with a work. They
-        // have the group's time-out.
+        // have the group's time-out, and keep the lock.
         const bool waits = !manner.async && !timeout && !coalescing() &&
+                           !group_->futures &&
                            !group_->has(DSCOMM_CAP_SEPARATE_MATCHING);
 
         if (device)
@@ -705,7 +706,9 @@ Backend::WorkPtr Backend::end_coalescing(Call whole, const Manner &manner)
 
         begun_ = broken_ = false;
         coalescer_ = std::thread::id();
+        whole.messages = true;
         for (const Call &call : calls) {
+            whole.messages = whole.messages && c10d::isP2POp(call.type);
             whole.outputs.insert(whole.outputs.end(), call.outputs.begin(),
                                  call.outputs.end());
             if (call.stream)

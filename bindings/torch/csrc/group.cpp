@@ -237,6 +237,7 @@ Turn::Turn(Group &group, std::chrono::milliseconds time)
     : group_(group), mine_(group.mutex.try_lock())
 {
     if (!mine_) {
+        group.check_process(); // a thread of the parent has it
         group.shared = true;
         mine_ = time.count() > 0 && group.mutex.try_lock_for(time);
     }

@@ -81,6 +81,8 @@ class Group
     std::recursive_timed_mutex mutex;
     // Several threads have wanted the lock at once.
     std::atomic<bool> shared{false};
+    // How many futures are not complete: the poller needs the lock for them.
+    std::atomic<int> futures{0};
 
   private:
     friend class Turn;

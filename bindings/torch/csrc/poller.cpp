@@ -23,9 +23,10 @@ constexpr int BUSY_MS = 1, IDLE_MS = 200;
 constexpr auto LOCK_TIME = std::chrono::milliseconds(3);
 
 // How long a teller waits for more before its thread ends.
-constexpr auto LINGER = std::chrono::seconds(1);
+constexpr auto LINGER = std::chrono::milliseconds(2);
 
-thread_local std::shared_ptr<Asker> the_asker;
+// Of the works whose futures this thread asks for.
+thread_local int the_depth;
 
 // A child that fork(2) makes has no such thread, and makes its own.
 std::mutex the_mutex;
@@ -77,7 +78,7 @@ void Poller::add(c10::intrusive_ptr<Work> work)
 {
     {
         std::lock_guard<std::mutex> lock(mutex_);
-        added_.push_back({std::move(work), the_asker});
+        added_.push_back({std::move(work), the_depth});
     }
     wake();
 }
@@ -93,7 +94,7 @@ void Poller::sleep(const Entries &entries)
             std::any_of(polled.begin(), polled.end(), [&](const pollfd &one) {
                 return one.fd == descriptor;
             });
-        if (descriptor < 0)
+        if (descriptor < 0 || lacks_thread_)
             timeout = BUSY_MS;
         else if (!known)
             polled.push_back({descriptor, POLLIN, 0});
@@ -122,13 +123,11 @@ void Poller::run()
 void Poller::look(Entries &entries)
 {
     const Group *locked = nullptr; // waited for once, not for each work
-    // Groups of which an earlier collective is under way; NULL asker: of the
-    // program.
-    std::set<std::pair<const Group *, const Asker *>> before;
+    std::set<Key> before; // of which an earlier collective is not told yet
 
-    const auto is_over = [&](Entry &entry) {
+    const auto is_over = [&](const Entry &entry) {
         const auto &work = entry.work;
-        const std::pair key(work->group(), entry.asker.get());
+        const Key key(work->group(), entry.depth, work->is_collective());
         bool complete = true;
 
         try {
@@ -142,69 +141,57 @@ void Poller::look(Entries &entries)
         }
         if (!work->has_future())
             return complete;
-        if (work->is_collective() && !complete)
+        if (complete && !before.count(key) && give(key, work))
+            return true;
+        if (work->is_collective())
             before.insert(key);
-        if (!complete || (work->is_collective() && before.count(key)))
-            return false;
-        give(std::move(entry));
-        return true;
+        return false;
     };
-    Entries left;
-
-    for (Entry &entry : entries)
-        if (!is_over(entry))
-            left.push_back(std::move(entry));
-    entries = std::move(left);
+    entries.erase(std::remove_if(entries.begin(), entries.end(), is_over),
+                  entries.end());
 }
 
-void Poller::give(Entry entry)
+bool Poller::give(const Key &key, const c10::intrusive_ptr<Work> &work)
 {
-    // One that has ended waits for nothing any more.
-    while (entry.asker && !entry.asker->runs)
-        entry.asker = entry.asker->parent;
-    const Key key(entry.work->group(),
-                  entry.asker ? entry.asker->depth + 1 : 0);
-    const auto work = entry.work;
-    {
-        std::lock_guard<std::mutex> lock(mutex_);
-        const bool is_new = !tellers_.count(key);
+    std::lock_guard<std::mutex> lock(mutex_);
+    const bool is_new = !tellers_.count(key);
+    Teller &teller = tellers_[key];
 
-        try {
-            tellers_[key].entries.push_back(std::move(entry));
-            if (is_new)
-                std::thread([this, key] { tell(key); }).detach();
-            tellers_[key].added.notify_one();
-            return;
-        } catch (const std::system_error &error) { // no thread
-            tellers_.erase(key);
-            TORCH_WARN("dscomm: no thread for what waits for a future: ",
+    try {
+        if (is_new)
+            std::thread([this, key] { tell(key); }).detach();
+    } catch (const std::system_error &error) {
+        if (!std::exchange(lacks_thread_, true))
+            TORCH_WARN("dscomm: no thread for what waits for a future, which "
+                       "waits until there is one: ",
                        error.what());
-        }
+        tellers_.erase(key);
+        return false;
     }
-    work->tell();
+    lacks_thread_ = false;
+    teller.works.push_back(work);
+    teller.added.notify_one();
+    return true;
 }
 
-void Poller::tell(Key key)
+void Poller::tell(const Key &key)
 {
     std::unique_lock<std::mutex> lock(mutex_);
     Teller &teller = tellers_[key];
 
+    the_depth = std::get<int>(key) + 1;
     while (teller.added.wait_for(lock, LINGER,
-                                 [&] { return !teller.entries.empty(); })) {
-        Entry entry = std::move(teller.entries.front());
-        teller.entries.pop_front();
-        the_asker = std::make_shared<Asker>();
-        the_asker->depth = key.second;
-        the_asker->parent = std::move(entry.asker);
+                                 [&] { return !teller.works.empty(); })) {
+        auto work = std::move(teller.works.front());
+        teller.works.pop_front();
         lock.unlock();
         try {
-            entry.work->tell();
+            work->tell();
         } catch (const std::exception &error) {
             TORCH_WARN("dscomm: what waits for a future failed: ",
                        error.what());
         }
-        entry.work.reset();
-        the_asker->runs = false;
+        work.reset();
         lock.lock();
     }
     tellers_.erase(key);

@@ -1,30 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The threads that complete futures. The poller sleeps until the library, whose
 // progress thread runs then, says that a work is complete. Tellers complete the
-// futures and run what waits for them, the collectives of a group in the order
-// in which their futures were asked for, which is the same on all ranks. What
-// runs may wait for a future that it has asked for itself: that is another
-// teller's, one for each depth of nesting.
+// futures and run what waits for them. What runs may wait for a future that it
+// has asked for itself, so that is another teller's, one for each depth of
+// nesting. Collectives of a group that were asked for at one depth are told in
+// the order in which they were asked for, which is the same on all ranks;
+// messages, which have no such order, have tellers of their own.
 #pragma once
 
 #include "work.hpp"
 
-#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
-#include <memory>
 #include <thread>
+#include <tuple>
 
 namespace dscomm_torch
 {
-
-// Of what waits for a future, while it runs.
-struct Asker {
-    int depth;
-    std::shared_ptr<Asker> parent; // which has asked for that future, or NULL
-    std::atomic<bool> runs{true};
-};
 
 class Poller
 {
@@ -38,12 +31,13 @@ class Poller
   private:
     struct Entry {
         c10::intrusive_ptr<Work> work;
-        std::shared_ptr<Asker> asker;
+        int depth; // how deep its future was asked for; the program: 0
     };
     using Entries = std::vector<Entry>;
-    using Key = std::pair<const Group *, int>; // and the depth
+    // A group, the depth, and whether collectives or messages.
+    using Key = std::tuple<const Group *, int, bool>;
     struct Teller {
-        std::deque<Entry> entries;
+        std::deque<c10::intrusive_ptr<Work>> works;
         std::condition_variable added;
     };
 
@@ -53,11 +47,13 @@ class Poller
     // Removes the works that are complete, and gives those with a future to
     // tellers.
     void look(Entries &entries);
-    void give(Entry entry);
+    // Gives a work to its teller; false: there is no thread for one now.
+    bool give(const Key &key, const c10::intrusive_ptr<Work> &work);
     // The thread of a teller, which ends when there has been nothing to do.
-    void tell(Key key);
+    void tell(const Key &key);
 
     int wake_; // eventfd: there are new works
+    bool lacks_thread_ = false; // the poller's
     std::mutex mutex_;
     // By mutex_.
     Entries added_;

@@ -108,6 +108,7 @@ void Work::tell()
             return;
         future = future_;
     }
+    group_->futures--;
     try {
         // Callbacks of the future may call the group.
         const c10::OptionalStreamGuard guard(call_.stream);
@@ -176,8 +177,7 @@ bool Work::has_future() const
 
 bool Work::is_collective() const
 {
-    return opType_ != c10d::OpType::SEND && opType_ != c10d::OpType::RECV &&
-           opType_ != c10d::OpType::RECVANYSOURCE;
+    return !c10d::isP2POp(opType_) && !call_.messages;
 }
 
 bool Work::is_ended() const
@@ -313,6 +313,7 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture()
         future_ = c10::make_intrusive<c10::ivalue::Future>(
             c10::ListType::create(c10::TensorType::get()), devices());
     }
+    group_->futures++;
     Poller::the().add(c10::intrusive_ptr<Work>::reclaim_copy(this));
     return future_;
 }

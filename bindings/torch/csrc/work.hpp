@@ -21,6 +21,7 @@ struct Call {
     std::vector<size_t> counts; // arrays of _v calls
     std::function<void()> after; // copies buffers to outputs; or empty
     std::optional<c10::Stream> stream; // of CUDA tensors: for after
+    bool messages = false; // coalesced messages, no collective
 };
 
 class Work final : public c10d::Work
