@@ -468,6 +468,11 @@ def refusals(rank, size):
             raise AssertionError(f"no exception with '{text}'")
 
     refuses(lambda: dist.all_reduce(torch.ones(2), op=dist.ReduceOp.BAND), "operator band does not apply")
+    refuses(lambda: dist.recv(torch.ones(2), 0, tag=-1), "tag -1, which is negative")
+    refuses(
+        lambda: dist.monitored_barrier(timeout=datetime.timedelta(seconds=-5)),
+        "-5000 ms, which is negative",
+    )
     refuses(
         lambda: dist.all_gather_into_tensor(torch.zeros(1), torch.zeros(2)),
         "times its elements",

@@ -105,4 +105,9 @@ std::vector<int64_t> splits_of(const at::Tensor &tensor,
     return counts;
 }
 
+void check_tag(int tag)
+{
+    TORCH_CHECK(tag >= 0, "dscomm: tag ", tag, ", which is negative");
+}
+
 } // namespace dscomm_torch

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lists of tensors and of sizes, as torch's calls have them.
+// Checks of what torch's calls are given: lists of tensors, sizes and tags.
 #pragma once
 
 #include "work.hpp"
@@ -29,5 +29,7 @@ bool overlap_any(const std::vector<at::Tensor> &list, const at::Tensor &other,
 std::vector<int64_t> splits_of(const at::Tensor &tensor,
                                const std::vector<int64_t> &sizes, int ranks,
                                const char *what);
+// Throws if the tag of a message is negative: to dscomm, -1 is any tag.
+void check_tag(int tag);
 
 } // namespace dscomm_torch

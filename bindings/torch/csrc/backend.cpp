@@ -166,8 +166,8 @@ Backend::WorkPtr Backend::start(Call call, const Manner &manner,
         timeout = timeout_of(manner);
         // Blocking calls of a transport's own match no call with a work. They
         // have the group's time-out, and keep the lock.
-        const bool waits = !manner.async && !timeout && !coalescing() &&
-                           !group_->futures &&
+        const bool waits = !manner.async && !timeout && !group_->futures &&
+                           !coalescing() &&
                            !group_->has(DSCOMM_CAP_SEPARATE_MATCHING);
 
         if (device)
@@ -607,6 +607,7 @@ Backend::WorkPtr Backend::alltoall(Tensors &outputs, Tensors &inputs,
 
 Backend::WorkPtr Backend::send(Tensors &tensors, int dest, int tag)
 {
+    check_tag(tag);
     const at::Tensor from = input_of(only(tensors, "send"));
     const Buffer buffer = moved(from);
     Call call{OpType::SEND, "dscomm:send", tensors};
@@ -620,11 +621,11 @@ Backend::WorkPtr Backend::send(Tensors &tensors, int dest, int tag)
 
 Backend::WorkPtr Backend::recv(Tensors &tensors, int source, int tag)
 {
-    at::Tensor &tensor = only(tensors, "recv");
+    check_tag(tag);
     const bool any = source == DSCOMM_ANY_SOURCE;
     Call call{any ? OpType::RECVANYSOURCE : OpType::RECV,
               any ? "dscomm:recvAnySource" : "dscomm:recv", tensors, tensors};
-    const at::Tensor to = output_of(call, tensor, false);
+    const at::Tensor to = output_of(call, only(tensors, "recv"), false);
     const Buffer buffer = moved(to);
 
     call.buffers = {to};
@@ -708,7 +709,7 @@ Backend::WorkPtr Backend::end_coalescing(Call whole, const Manner &manner)
         coalescer_ = std::thread::id();
         whole.messages = true;
         for (const Call &call : calls) {
-            whole.messages = whole.messages && c10d::isP2POp(call.type);
+            whole.messages &= c10d::isP2POp(call.type);
             whole.outputs.insert(whole.outputs.end(), call.outputs.begin(),
                                  call.outputs.end());
             if (call.stream)

@@ -39,8 +39,10 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions &options, bool all)
                              : options.timeout;
     std::vector<int> late(size_);
     int count = 0;
-    Turn turn(*group_);
 
+    TORCH_CHECK(timeout.count() >= 0, "dscomm: monitored_barrier() of ",
+                timeout.count(), " ms, which is negative");
+    Turn turn(*group_);
     TORCH_CHECK_WITH(DistBackendError, timeout.count() > 0,
                      "dscomm: ", barrier_text({}, all, timeout.count()));
     check_batch();
