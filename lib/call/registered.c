@@ -58,16 +58,19 @@ dscomm_status_t dscomm_priv_mem_key_read(const dscomm_group_t *group,
 }
 
 /* Compares a line of /proc/self/maps with the bytes from begin up to, without,
- * end. Returns their first one that may not be read and written, else 0. */
-static uintptr_t line_refuse(const char *line, uintptr_t begin, uintptr_t end)
+ * end. Sets *ret_refused to their first one that may not be read and written.
+ * Returns whether a later line may have one: lines are in order. */
+static bool line_look(const char *line, uintptr_t begin, uintptr_t end,
+                      uintptr_t *ret_refused)
 {
     unsigned long long from = 0, to = 0;
     char access[5] = "";
 
-    if (sscanf(line, "%llx-%llx %4s", &from, &to, access) != 3 || to <= begin ||
-        from >= end || !strncmp(access, "rw", 2))
-        return 0;
-    return MAX((uintptr_t)from, begin);
+    if (sscanf(line, "%llx-%llx %4s", &from, &to, access) != 3 || to <= begin)
+        return true;
+    if (from < end && strncmp(access, "rw", 2))
+        *ret_refused = MAX((uintptr_t)from, begin);
+    return to < end && !*ret_refused;
 }
 
 /* The first of the bytes that may not be read and written: a put would end this
@@ -80,8 +83,9 @@ static uintptr_t range_refuse(uintptr_t begin, uintptr_t end)
     char *line = NULL;
     size_t room = 0;
 
-    while (maps && !refused && getline(&line, &room, maps) > 0)
-        refused = line_refuse(line, begin, end);
+    while (maps && getline(&line, &room, maps) > 0 &&
+           line_look(line, begin, end, &refused))
+        ;
     free(line);
     if (maps)
         fclose(maps);
@@ -133,7 +137,7 @@ static dscomm_status_t register_check(dscomm_group_t *group, const char *name,
                            "%s on group '%s': backend %s can neither reach "
                            "memory of other ranks nor probe for messages",
                            name, group->identity.name, group->module->name);
-    return access_check(group, name, address, bytes);
+    return DSCOMM_OK;
 }
 
 /* Called with the group's lock held: lets the backend, or else messages, reach
@@ -199,6 +203,8 @@ dscomm_status_t dscomm_mem_register(dscomm_group_t *group, void *address,
         dscomm_priv_device_present() && dscomm_device_owns(address);
     dscomm_mem_t *mem;
 
+    if (status == DSCOMM_OK && !on_device)
+        status = access_check(group, name, address, bytes);
     if (status < 0)
         return status;
     mem = g_try_new0(dscomm_mem_t, 1);
