@@ -31,7 +31,7 @@ static reach_t buffers_reach(const shm_t *shm, const shm_op_t *op)
         if (!input || !result)
             return BY_PIECES;
         if (shm_reference_is_address(input) || shm_reference_is_address(result))
-            reach = shm_may_read(op) ? BY_READING : BY_PIECES;
+            reach = BY_READING;
     }
     return reach;
 }
@@ -105,17 +105,28 @@ static int direct_fold(shm_t *shm, shm_op_t *op)
     return SHM_DONE;
 }
 
+/* The reference of a buffer. Reductions that make no single copies tell of
+ * buffers in heaps alone. */
+static uint64_t direct_reference(shm_t *shm, const shm_op_t *op,
+                                 const void *buffer)
+{
+    const size_t bytes = shm_input_bytes(shm, op);
+
+    if (shm_may_read(op))
+        return shm_reference(shm, buffer, bytes, false);
+    return shm->own->voided ? 0 : shm_own_reference(shm, buffer, bytes);
+}
+
 static int direct_put(shm_t *shm, shm_op_t *op)
 {
     const dscomm_coll_args_t *a = op->args;
-    const size_t bytes = shm_input_bytes(shm, op);
     uint64_t *word = shm_line(shm, shm->rank, op->first)->word;
 
     if (!shm_writable(shm, op->data))
         return SHM_AGAIN;
-    word[WORD_REFERENCE] = shm_reference(shm, a->send, bytes, false);
+    word[WORD_REFERENCE] = direct_reference(shm, op, a->send);
     word[WORD_RESULT] =
-        shm_wants_all(shm, op) ? shm_reference(shm, a->recv, bytes, false) : 0;
+        shm_wants_all(shm, op) ? direct_reference(shm, op, a->recv) : 0;
     op->referenced = word[WORD_REFERENCE] || word[WORD_RESULT];
     shm_factor_write(shm, op);
     shm_raise(shm, op->first);
@@ -129,6 +140,8 @@ static bool go_on(shm_t *shm, shm_op_t *op, reach_t reach)
 {
     if (op->args->coll == DSCOMM_COLL_ALL_REDUCE)
         shm->in_heaps = reach == IN_PLACE;
+    if (shm_op_scatters(op))
+        shm->scatters_elsewhere = reach != IN_PLACE;
     op->referenced = op->referenced && reach != BY_PIECES;
     if (reach == BY_READING)
         shm_read_begin(shm, op);

@@ -15,6 +15,9 @@
 #define DIRECT_LEAST_MORE (16 * KIB)
 /* least bytes of a rank's input to reduce and reduce_scatter without copies */
 #define DIRECT_LEAST_OTHERS (64 * KIB)
+/* and from which on ranks of a reduce_scatter meet for it although the last
+ * inputs were not in heaps: it costs a tenth of a shorter call */
+#define MEETS_LEAST (128 * KIB)
 
 typedef struct {
     size_t offset, bytes;
@@ -93,11 +96,13 @@ static inline bool shm_may_be_direct(const shm_t *shm, const shm_op_t *op)
 {
     size_t least = shm->ranks == 2 ? DIRECT_LEAST : DIRECT_LEAST_MORE;
 
+    if (shm_op_scatters(op))
+        least = shm->scatters_elsewhere ? MEETS_LEAST : DIRECT_LEAST_OTHERS;
+    if (op->args->coll == DSCOMM_COLL_REDUCE)
+        least = DIRECT_LEAST_OTHERS;
     if (!shm->layout.heap_size ||
         (op->args->coll == DSCOMM_COLL_REDUCE && shm_is_flat(shm, op)))
         return false;
-    if (op->args->coll != DSCOMM_COLL_ALL_REDUCE)
-        least = DIRECT_LEAST_OTHERS;
     return shm_input_bytes(shm, op) >= least;
 }
 

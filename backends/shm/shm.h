@@ -44,7 +44,7 @@
 #define SHM_MAX_RANKS 1024
 /* Buffers that are known to be readable: a prime number, because many buffers
  * begin at multiples of powers of two. */
-#define SHM_READABLE 17
+#define SHM_READABLE 31
 
 /* States of a rank that leaves in good order. From SHM_LEAVING on it sends
  * nothing more, and begins no collective but a world's last barrier; from
@@ -264,6 +264,8 @@ struct shm {
     /* All ranks had both buffers of the last all_reduce in heaps; they agree on
      * it. */
     bool in_heaps;
+    /* Not all had the input of the last reduce_scatter that met there. */
+    bool scatters_elsewhere;
     shm_list_t queue; /* running collectives */
     /* handle of the operator that own->operator describes, or 0 */
     int published;
