@@ -278,6 +278,9 @@ def refusals(rank, size):
         refuses(ValueError, "at most 1", lambda: dscomm_torch.TopkState(fraction=fraction))
     state = dscomm_torch.Int8State()
     refuses(ValueError, "codec, step and errors", lambda: state.load_state_dict({"step": 1}))
+    for wrong in ({"step": "x"}, {"step": -1}, {"step": 2.5}, {"errors": None}):
+        bad = state.state_dict() | wrong
+        refuses(ValueError, "a number of steps", lambda bad=bad: state.load_state_dict(bad))
     for hook, kind in (
         (dscomm_torch.onebit_hook, "OnebitState"),
         (dscomm_torch.topk_hook, "TopkState"),

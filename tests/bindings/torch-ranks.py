@@ -301,6 +301,19 @@ def ordered_futures(rank, size):
 
 
 @check
+def waited_futures(rank, size):
+    """A future is complete when wait() has returned, whoever asked first."""
+    for _ in range(100):
+        work = dist.all_reduce(torch.ones(2), async_op=True)
+        future = work.get_future()
+        work.wait()
+        assert future.done() and future.value()[0].tolist() == [size] * 2
+        work = dist.all_reduce(torch.ones(2), async_op=True)
+        work.wait()
+        assert work.get_future().value()[0].tolist() == [size] * 2
+
+
+@check
 def coalesced(rank, size):
     tensors = [torch.full((i + 1,), float(rank)) for i in range(4)]
     with dist._coalescing_manager(async_ops=True) as manager:

@@ -164,10 +164,10 @@ Backend::WorkPtr Backend::start(Call call, const Manner &manner,
         dscomm_group_t *world = group_->world();
         begin_batch();
         timeout = timeout_of(manner);
-        // Blocking calls of a transport's own match no call with a work. They
-        // have the group's time-out, and keep the lock.
-        const bool waits = !manner.async && !timeout && !group_->futures &&
-                           !coalescing() &&
+        // Blocking calls have the group's time-out, and keep the lock. A
+        // transport's own match no call with a work.
+        const bool waits = !manner.async && !timeout && !coalescing() &&
+                           !group_->has_works() &&
                            !group_->has(DSCOMM_CAP_SEPARATE_MATCHING);
 
         if (device)

@@ -61,6 +61,12 @@ class Group
     void add(dscomm_work_t *work, bool receives);
     // Looks whether a work is complete; then it is freed.
     Ending end_of(dscomm_work_t *work);
+    // Whether a call has works whose end nobody has taken; call with the lock
+    // held.
+    bool has_works() const
+    {
+        return !works_.empty();
+    }
 
     // Readable when a work of the world completes or the world was left; -1:
     // look at all times. Lives as long as the group. Call with the lock held.
@@ -81,8 +87,6 @@ class Group
     std::recursive_timed_mutex mutex;
     // Several threads have wanted the lock at once.
     std::atomic<bool> shared{false};
-    // How many futures are not complete: the poller needs the lock for them.
-    std::atomic<int> futures{0};
 
   private:
     friend class Turn;

@@ -25,7 +25,7 @@ constexpr auto LOCK_TIME = std::chrono::milliseconds(3);
 // How long a teller waits for more before its thread ends.
 constexpr auto LINGER = std::chrono::milliseconds(2);
 
-// Of the works whose futures this thread asks for.
+// How deep what this thread runs is nested; the program: 0.
 thread_local int the_depth;
 
 // A child that fork(2) makes has no such thread, and makes its own.
@@ -59,6 +59,11 @@ Poller &Poller::the()
     if (!the_poller)
         the_poller = new Poller();
     return *the_poller;
+}
+
+bool Poller::tells()
+{
+    return the_depth > 0;
 }
 
 Poller::Poller() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
@@ -158,8 +163,10 @@ bool Poller::give(const Key &key, const c10::intrusive_ptr<Work> &work)
     Teller &teller = tellers_[key];
 
     try {
-        if (is_new)
+        if (is_new) {
             std::thread([this, key] { tell(key); }).detach();
+            lacks_thread_ = false;
+        }
     } catch (const std::system_error &error) {
         if (!std::exchange(lacks_thread_, true))
             TORCH_WARN("dscomm: no thread for what waits for a future, which "
@@ -168,7 +175,6 @@ bool Poller::give(const Key &key, const c10::intrusive_ptr<Work> &work)
         tellers_.erase(key);
         return false;
     }
-    lacks_thread_ = false;
     teller.works.push_back(work);
     teller.added.notify_one();
     return true;

@@ -4,8 +4,8 @@
 // futures and run what waits for them. What runs may wait for a future that it
 // has asked for itself, so that is another teller's, one for each depth of
 // nesting. Collectives of a group that were asked for at one depth are told in
-// the order in which they were asked for, which is the same on all ranks;
-// messages, which have no such order, have tellers of their own.
+// the order in which they were asked for; messages, which ranks need not make
+// in one order, have tellers of their own.
 #pragma once
 
 #include "work.hpp"
@@ -23,6 +23,8 @@ class Poller
 {
   public:
     static Poller &the();
+    // Whether this thread is a teller.
+    static bool tells();
     // Completes the work's future when the work is complete.
     void add(c10::intrusive_ptr<Work> work);
     // Has it look at its works.

@@ -108,7 +108,6 @@ void Work::tell()
             return;
         future = future_;
     }
-    group_->futures--;
     try {
         // Callbacks of the future may call the group.
         const c10::OptionalStreamGuard guard(call_.stream);
@@ -252,10 +251,15 @@ bool Work::wait_here(std::chrono::milliseconds timeout)
     return true;
 }
 
+bool Work::is_over() const
+{
+    return completed_ && (!future_ || future_over_ || Poller::tells());
+}
+
 bool Work::wait_other(std::chrono::milliseconds timeout)
 {
     std::unique_lock<std::mutex> lock(mutex_);
-    const auto done = [this] { return completed_; };
+    const auto done = [this] { return is_over(); };
 
     if (timeout == kNoTimeout)
         cv_.wait(lock, done);
@@ -272,7 +276,7 @@ bool Work::wait(std::chrono::milliseconds timeout)
         timeout = kNoTimeout;
     std::unique_lock<std::mutex> lock(mutex_);
     const bool others = completed_ || future_; // the poller completes a future
-    if (others && !completed_)
+    if (others && !is_over())
         group_->check_process();
     lock.unlock();
     const bool done = others ? wait_other(timeout) : wait_here(timeout);
@@ -281,6 +285,9 @@ bool Work::wait(std::chrono::milliseconds timeout)
                      "dscomm: ", c10d::opTypeToString(opType_), " #", sequence_,
                      " is not complete after the ", timeout.count(),
                      " ms that wait() allows; it goes on");
+    lock.lock();
+    waited_ = true;
+    lock.unlock();
     if (auto failure = exception())
         std::rethrow_exception(failure);
     return true;
@@ -304,6 +311,8 @@ std::vector<c10::Device> Work::devices() const
 
 c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture()
 {
+    bool known;
+
     // What may throw comes before the future, which the poller completes.
     Poller::the();
     {
@@ -312,9 +321,20 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture()
             return future_;
         future_ = c10::make_intrusive<c10::ivalue::Future>(
             c10::ListType::create(c10::TensorType::get()), devices());
+        // Runs before what the program adds.
+        future_->addCallback(
+            [this](c10::ivalue::Future &) {
+                std::lock_guard<std::mutex> lock(mutex_);
+                future_over_ = true;
+                cv_.notify_all();
+            },
+            /*uses_future=*/false);
+        known = waited_;
     }
-    group_->futures++;
-    Poller::the().add(c10::intrusive_ptr<Work>::reclaim_copy(this));
+    if (known)
+        tell();
+    else
+        Poller::the().add(c10::intrusive_ptr<Work>::reclaim_copy(this));
     return future_;
 }
 

@@ -76,7 +76,10 @@ class Work final : public c10d::Work
     std::vector<c10::Device> devices() const;
     bool is_ended() const;
     bool wait_here(std::chrono::milliseconds timeout);
-    // Waits until another thread has completed the work.
+    // Whether the work is complete, and its future, unless this thread is the
+    // one that may have to complete that; call with mutex_ held.
+    bool is_over() const;
+    // Waits until other threads have completed the work and its future.
     bool wait_other(std::chrono::milliseconds timeout);
     // Takes the end of dscomm's work; with the group's lock held.
     std::exception_ptr take(const Ending &ending);
@@ -94,6 +97,8 @@ class Work final : public c10d::Work
     // By mutex_.
     c10::intrusive_ptr<c10::ivalue::Future> future_; // NULL: nobody asked
     bool told_ = false; // the future is complete, or about to be
+    bool future_over_ = false; // it is
+    bool waited_ = false; // the program knows that the work is complete
 };
 
 } // namespace dscomm_torch

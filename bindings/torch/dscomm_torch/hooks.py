@@ -95,9 +95,15 @@ class CompressionState:
             raise ValueError(
                 f"the state is of codec {state['codec']}, the hook's is {self.codec}"
             )
-        self.step = state["step"]
+        step, errors = state["step"], state["errors"]
+        if type(step) is not int or step < 0 or not isinstance(errors, Mapping):
+            raise ValueError(
+                "the state is not what state_dict() returns: step must be a number of "
+                "steps, and errors a dictionary"
+            )
+        self.step = step
         self._compressors.clear()
-        self._loaded = dict(state["errors"])
+        self._loaded = dict(errors)
 
     def _backend(self, device: torch.device) -> Any:
         """Return the group's backend for tensors of a device."""
