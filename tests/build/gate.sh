@@ -87,6 +87,13 @@ printf '#!/bin/sh\necho "# PASS: 2"\n' >"$scratch/bootstrap"
 is "$("$scratch/.ci/run" check)" '# PASS: 2
 2 passed, 0 failed, 0 skipped' 'nothing failed'
 
+printf '#!/bin/sh\nprintf "# PASS:  2\\n# SKIP:  1\\n# ERROR: 0\\n%%.0s" 1 2 3\n' >"$scratch/bootstrap"
+is "$("$scratch/.ci/run" check | tail -n 1)" '6 passed, 0 failed, 3 skipped' 'several make check'
+
+is "$(gate "$(printf '%s\n' '   dscomm 0.1: ./test-suite.log' '# PASS:  1' '# FAIL:  2' '# ERROR: 0' \
+    'Testsuite summary' '# PASS:  1' '# FAIL:  2' '# ERROR: 0' 'See ./test-suite.log' END)" |
+    tail -n 1)" '1 passed, 2 failed, 0 skipped' 'the summary in test-suite.log'
+
 printf '#!/bin/sh\nexit 1\n' >"$scratch/bootstrap"
 is "$("$scratch/.ci/run")" 'failed in stage plain:
 0 passed, 1 failed, 0 skipped' 'the first stage that fails is the last'
