@@ -323,7 +323,8 @@ int main(int argc, char **argv)
     for (algorithm = dscomm_priv_algorithms; algorithm->name; algorithm++)
         if ((algorithm->coll == DSCOMM_COLL_BROADCAST ||
              algorithm->coll == DSCOMM_COLL_REDUCE) &&
-            !strcmp(algorithm->name, "two_level"))
+            !strcmp(algorithm->name, "two_level") &&
+            (argc < 2 || !strcmp(argv[1], algorithm->name)))
             test_long_levels(algorithm);
     for (algorithm = dscomm_priv_algorithms; algorithm->name; algorithm++)
         if ((algorithm->coll == DSCOMM_COLL_REDUCE ||
