@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Builds the libraries, modules and unit tests for the host that CROSS names, and runs the
 # unit tests and the conformance suite, on shm and in part on tcp, with 2 and 3 ranks, under
-# qemu-user. `make check-cross` runs it; it takes about an hour. It finds what does not
+# qemu-user. `make check-cross` runs it; it takes more than an hour. It finds what does not
 # compile there, or computes otherwise, on s390x-linux-gnu by the byte order. It does not
 # find a barrier that is missing: the emulator keeps the order of memory accesses that the
 # host has.
