@@ -48,7 +48,7 @@ static unsigned char *direct_place(shm_t *shm, const shm_op_t *op, int rank,
     return buffer ? buffer + offset : NULL;
 }
 
-/* Where this rank folds its part to. */
+/* The place to which this rank folds its part. */
 static unsigned char *direct_dest(shm_t *shm, const shm_op_t *op, size_t offset)
 {
     if (shm_op_scatters(op))

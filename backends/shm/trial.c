@@ -193,7 +193,7 @@ static size_t single_bytes(const shm_tried_t *tried, way_t way)
     return way == BY_SINGLE ? tried->piece : SHORT_PIECE;
 }
 
-/* Where the source of a single copy is, from the first one on. */
+/* The place of a single copy's source, from that of the first one on. */
 static size_t single_offset(const shm_tried_t *tried, size_t piece)
 {
     return piece % SOURCES * tried->piece;

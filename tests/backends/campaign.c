@@ -22,6 +22,7 @@
 #include "config.h"
 
 #include "tests/backends/campaign.h"
+#include "tests/descriptors.h"
 #include "tests/tap.h"
 
 #include <errno.h>
@@ -291,7 +292,7 @@ static dscomm_status_t play_joined(const scene_t *scene, job_rank_t *me)
 static void play(job_rank_t *me)
 {
     const scene_t *scene = me->arg;
-    const int before = job_count_descriptors();
+    const int before = descriptors_count();
     dscomm_status_t status;
 
     if (campaign_has(scene, CAMPAIGN_EARLY))
@@ -307,7 +308,7 @@ static void play(job_rank_t *me)
     }
     request_end(scene, me);
     limit_descriptors(MANY); /* counting needs one */
-    if (job_count_descriptors() != before)
+    if (descriptors_count() != before)
         me->report->value |= LEAKED;
     me->report->value |= LEFT;
 }

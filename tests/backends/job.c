@@ -470,18 +470,6 @@ dscomm_status_t job_init(job_rank_t *me)
     return status;
 }
 
-int job_count_descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-
-    while (folder && readdir(folder))
-        count++;
-    if (folder)
-        closedir(folder);
-    return count;
-}
-
 void job_report_failure(job_rank_t *me)
 {
     dscomm_failure_t *failure = &me->report->failure;

@@ -108,8 +108,6 @@ int job_all(const job_t *job, dscomm_status_t status);
 
 /* In a rank: joins the job. A failure is written to the report. */
 dscomm_status_t job_init(job_rank_t *me);
-/* In a rank: counts the descriptors of this process. */
-int job_count_descriptors(void);
 /* In a rank: writes the failure record of the world to the report. */
 void job_report_failure(job_rank_t *me);
 /* In a rank: this is the outcome. */

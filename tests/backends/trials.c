@@ -7,6 +7,7 @@
 #include "tests/backends/inject.h"
 #include "tests/backends/job.h"
 #include "tests/backends/trials.h"
+#include "tests/descriptors.h"
 #include "tests/tap.h"
 
 #include <dlfcn.h>
@@ -484,7 +485,7 @@ static void run_rank(job_rank_t *me)
     rendezvous = me->rendezvous;
     if (phases[phase].algorithms)
         setenv("DSCOMM_ALGORITHM", phases[phase].algorithms, 1);
-    before = job_count_descriptors();
+    before = descriptors_count();
     status = run_phase(me, phase);
     if (!explains(status))
         me->report->value |= UNEXPLAINED;
@@ -501,7 +502,7 @@ static void run_rank(job_rank_t *me)
         job_report(me, (dscomm_status_t)me->report->other_status);
     if (atomic_load(&requests) >= trial->k)
         me->report->value |= REACHED;
-    if (job_count_descriptors() != before || has_segment())
+    if (descriptors_count() != before || has_segment())
         me->report->value |= LEAKED;
     me->report->ended = 1;
 }

@@ -12,9 +12,9 @@
 #include "config.h"
 
 #include "tests/bench/bench.h"
+#include "tests/descriptors.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,18 +55,6 @@ static int free_port(void)
          "no free port");
     close(fd);
     return ntohs(address.sin_port);
-}
-
-static int count_descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-
-    while (folder && readdir(folder))
-        count++;
-    if (folder)
-        closedir(folder);
-    return count - 3; /* ".", ".." and that of the folder */
 }
 
 static void *memory_share(size_t size)
@@ -113,10 +101,10 @@ static void live(int rank, const char *where, int gate)
     times[rank][BEGUN] = now_ns() / 1e6;
     must(dscomm_init(&attr, &world) == DSCOMM_OK, "dscomm_init");
     times[rank][JOINED] = now_ns() / 1e6;
-    descriptors[rank][JOINED] = count_descriptors();
+    descriptors[rank][JOINED] = descriptors_count() - 3;
     meet(world, rank);
     times[rank][MET] = now_ns() / 1e6;
-    descriptors[rank][MET] = count_descriptors();
+    descriptors[rank][MET] = descriptors_count() - 3;
     must(dscomm_finalize(world) == DSCOMM_OK, "dscomm_finalize");
     times[rank][LEFT] = now_ns() / 1e6;
     exit(0);

@@ -248,7 +248,7 @@ static void test_settings(void)
     g_ptr_array_free(candidates, TRUE);
 }
 
-/* What is said beside findings agrees with them: they are written. */
+/* The remark agrees with the findings beside it, which are written. */
 static void test_remark(void)
 {
     GArray *findings = g_array_new(FALSE, TRUE, sizeof(tune_finding_t));

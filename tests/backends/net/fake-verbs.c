@@ -51,7 +51,7 @@ typedef struct {
 typedef struct {
     struct ibv_mr mr; /* first */
     int access;
-    /* Of a dma-buf: where its memory is mapped; else NULL. */
+    /* The place where the memory of a dma-buf is mapped; else NULL. */
     char *mapped;
     size_t mapped_bytes;
     uint64_t offset; /* in what is mapped */

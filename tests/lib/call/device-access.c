@@ -4,9 +4,9 @@
  * copies by the dma-bufs that it is given. */
 #include "config.h"
 
+#include "tests/descriptors.h"
 #include "tests/lib/work/ranks.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,7 +18,8 @@
 #define PART ((size_t)9000) /* that are registered */
 #define HALF (PART / 2)
 
-/* Of the backend: 1, and the registrations. */
+/* The backend of threads reaches memory if it is not 0, and adds what is
+ * registered. */
 __attribute__((visibility("default"))) int thread_registers = 1;
 
 static int (*take)(uint64_t *pointer, size_t bytes);
@@ -55,18 +56,6 @@ static bool has_pattern(const char *device, size_t first, size_t count,
     pattern(want + first, count, seed);
     return !dscomm_device_copy(got, device, BYTES, NULL) &&
            !memcmp(want, got, BYTES);
-}
-
-static int descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-
-    while (folder && readdir(folder))
-        count++;
-    if (folder)
-        closedir(folder);
-    return count;
 }
 
 static dscomm_status_t barrier(rank_t *self)
@@ -243,7 +232,7 @@ static void body_refused(rank_t *self)
 
 static void test_access(void)
 {
-    const int before = descriptors();
+    const int before = descriptors_count();
 
     ranks_run(2, 10000, body_access, "puts and gets reach a device");
     ranks_run(2, 10000, body_own, "each rank reaches its own device");
@@ -260,7 +249,7 @@ static void test_access(void)
     thread_registers = 0;
     ranks_run(2, 10000, body_refused, "the backend refuses");
     /* Each rank has left one memory of the device, with its file. */
-    is_int(descriptors() - before, 2, "all descriptors are closed");
+    is_int(descriptors_count() - before, 2, "all descriptors are closed");
 }
 
 int main(void)
