@@ -41,9 +41,8 @@ static reach_t buffers_reach(const shm_t *shm, const shm_op_t *op)
 static unsigned char *direct_place(shm_t *shm, const shm_op_t *op, int rank,
                                    int word, size_t offset)
 {
-    unsigned char *buffer =
-        shm_heap_resolve(shm, rank, shm_line(shm, rank, op->first)->word[word],
-                         shm_input_bytes(shm, op));
+    unsigned char *buffer = shm_heap_resolve(
+        shm, rank, shm_line(shm, rank, op->first)->word[word], op->total);
 
     return buffer ? buffer + offset : NULL;
 }
@@ -110,11 +109,9 @@ static int direct_fold(shm_t *shm, shm_op_t *op)
 static uint64_t direct_reference(shm_t *shm, const shm_op_t *op,
                                  const void *buffer)
 {
-    const size_t bytes = shm_input_bytes(shm, op);
-
     if (shm_may_read(op))
-        return shm_reference(shm, buffer, bytes, false);
-    return shm->own->voided ? 0 : shm_own_reference(shm, buffer, bytes);
+        return shm_reference(shm, buffer, op->total, false);
+    return shm->own->voided ? 0 : shm_own_reference(shm, buffer, op->total);
 }
 
 static int direct_put(shm_t *shm, shm_op_t *op)
@@ -175,7 +172,7 @@ static int direct_advance(shm_t *shm, shm_op_t *op)
     if (shm_is_revoked_since(shm))
         return (int)shm_revoked(shm);
     if (shm_wants_all(shm, op))
-        shm_own_written(shm, op->args->recv, shm_input_bytes(shm, op));
+        shm_own_written(shm, op->args->recv, op->total);
     return SHM_DONE;
 }
 

@@ -82,28 +82,20 @@ static inline shm_part_t shm_part_of(const shm_op_t *op, int rank)
                                                            : op->bytes};
 }
 
-/* Bytes of a rank's whole input. op->bytes is that of a part. */
-static inline size_t shm_input_bytes(const shm_t *shm, const shm_op_t *op)
+/* Least bytes of a rank's input to an operation without copies. */
+static inline size_t shm_direct_least(const shm_t *shm, const shm_op_t *op)
 {
-    const shm_part_t last = shm_part_of(op, shm->ranks - 1);
-
-    return shm_op_scatters(op) ? last.offset + last.bytes
-                               : op->args->count * op->args->element;
+    if (op->args->coll == DSCOMM_COLL_ALL_REDUCE)
+        return shm->ranks == 2 ? DIRECT_LEAST : DIRECT_LEAST_MORE;
+    return shm_op_scatters(op) && shm->scatters_elsewhere ? MEETS_LEAST
+                                                          : DIRECT_LEAST_OTHERS;
 }
 
 /* Whether an operation goes without copies if all buffers are in heaps. */
 static inline bool shm_may_be_direct(const shm_t *shm, const shm_op_t *op)
 {
-    size_t least = shm->ranks == 2 ? DIRECT_LEAST : DIRECT_LEAST_MORE;
-
-    if (shm_op_scatters(op))
-        least = shm->scatters_elsewhere ? MEETS_LEAST : DIRECT_LEAST_OTHERS;
-    if (op->args->coll == DSCOMM_COLL_REDUCE)
-        least = DIRECT_LEAST_OTHERS;
-    if (!shm->layout.heap_size ||
-        (op->args->coll == DSCOMM_COLL_REDUCE && shm_is_flat(shm, op)))
-        return false;
-    return shm_input_bytes(shm, op) >= least;
+    return shm->layout.heap_size && op->total >= shm_direct_least(shm, op) &&
+           (op->args->coll == DSCOMM_COLL_ALL_REDUCE || !shm_is_flat(shm, op));
 }
 
 /* Whether it goes by single copies if all ranks can only read all buffers:

@@ -18,11 +18,21 @@ static size_t part_bytes(const shm_t *shm, const shm_op_t *op)
     return share * p < total ? share + SHM_LINE : share;
 }
 
+static void set_sizes(const shm_t *shm, shm_op_t *op)
+{
+    shm_part_t last;
+
+    op->bytes = part_bytes(shm, op);
+    last = shm_part_of(op, shm->ranks - 1);
+    op->total = shm_op_scatters(op) ? last.offset + last.bytes
+                                    : op->args->count * op->args->element;
+}
+
 int shm_reduce_begin(shm_t *shm, shm_op_t *op)
 {
     const bool flat = shm_is_flat(shm, op);
 
-    op->bytes = part_bytes(shm, op);
+    set_sizes(shm, op);
     if (shm_may_be_direct(shm, op) && (!flat || shm->in_heaps))
         return shm_direct_begin(shm, op);
     return flat ? shm_flat_begin(shm, op) : shm_parts_begin(shm, op);
@@ -103,7 +113,7 @@ static const struct {
 static int find_way(shm_t *shm, const shm_op_t *op)
 {
     const dscomm_coll_args_t *a = op->args;
-    const size_t total = shm_input_bytes(shm, op);
+    const size_t total = op->total;
     const bool flat = shm_is_flat(shm, op);
     uint64_t input, result;
 
@@ -126,9 +136,9 @@ void shm_reduce_info(shm_t *shm, shm_op_t *op, dscomm_native_info_t *info)
                      .p = (uint64_t)shm->ranks};
     int way;
 
-    op->bytes = part_bytes(shm, op);
+    set_sizes(shm, op);
     way = find_way(shm, op);
-    share.all = shm_input_bytes(shm, op);
+    share.all = op->total;
     info->algorithm = ways[way].name;
     info->steps = shm_op_scatters(op) ? ways[way].scatters : ways[way].steps;
     for (int r = 0; r < shm->ranks; r++) {

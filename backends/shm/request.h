@@ -18,6 +18,7 @@ struct shm_op {
     int (*begin)(shm_t *shm, shm_op_t *op); /* after a trial */
     dscomm_reduce_fn kernel;
     size_t bytes; /* of one part: the bytes for, or from, one rank */
+    size_t total; /* of a reduction: the bytes of one rank's whole input */
     size_t chunk; /* bytes of one part in one piece */
     size_t region; /* bytes of a ring that one piece takes */
     size_t pieces;
