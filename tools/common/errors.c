@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -127,28 +128,44 @@ char *tool_errors_read(const char *folder, int rank)
     return message;
 }
 
-/* Creates a file in the job's folder, once an attempt: the first rank that
- * asks succeeds */
-bool tool_errors_is_first(const char *sentence)
+/* Path of the file in the job's folder that has a byte if the sentence was said
+ * in this attempt, and is locked by who says it; NULL: it is another launcher's
+ * folder; g_free(). */
+static char *said_path(const char *sentence)
 {
     const char *own = g_getenv("TORCHELASTIC_ERROR_FILE");
+    const char *attempt = g_getenv("TORCHELASTIC_RESTART_COUNT");
     char *folder = g_path_get_dirname(own ? own : "");
     char *name = g_path_get_basename(folder);
     char *sum = g_compute_checksum_for_string(G_CHECKSUM_SHA256, sentence, -1);
-    const char *attempt = g_getenv("TORCHELASTIC_RESTART_COUNT");
-    char *path =
-        g_strdup_printf("%s/%s.%s.said", folder, sum, attempt ? attempt : "0");
-    int fd = -1, known = 0;
+    char *path = g_str_has_prefix(name, FOLDER)
+                     ? g_strdup_printf("%s/%s.%s.said", folder, sum,
+                                       attempt ? attempt : "0")
+                     : NULL;
 
-    if (g_str_has_prefix(name, FOLDER)) { /* only in this launcher's folder */
-        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        known = fd < 0 && errno == EEXIST;
-    }
-    if (fd >= 0)
-        close(fd);
-    g_free(path);
     g_free(sum);
     g_free(name);
     g_free(folder);
-    return !known;
+    return path;
+}
+
+bool tool_errors_is_first(const char *sentence, int *ret_file)
+{
+    char *path = said_path(sentence), byte;
+    const int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+
+    g_free(path);
+    *ret_file = fd;
+    if (fd < 0 || flock(fd, LOCK_EX) || read(fd, &byte, 1) != 1)
+        return true;
+    close(fd);
+    return false;
+}
+
+void tool_errors_said(int file)
+{
+    if (file < 0)
+        return;
+    (void)!write(file, "", 1);
+    close(file);
 }

@@ -24,8 +24,11 @@ char *tool_errors_path(const char *folder, int rank);
  * g_free(). */
 char *tool_errors_read(const char *folder, int rank);
 
-/* In a rank: true if this is the first of this node's ranks that asks about
- * sentence, or if that cannot be known. */
-bool tool_errors_is_first(const char *sentence);
+/* In a rank: true if this is the first of this node's ranks that says sentence,
+ * or if that cannot be known. It then prints the sentence and calls
+ * tool_errors_said() with *ret_file. The others wait for that: the launcher
+ * ends all ranks when one has failed. */
+bool tool_errors_is_first(const char *sentence, int *ret_file);
+void tool_errors_said(int file);
 
 #endif

@@ -12,9 +12,12 @@
 int perf_fail(const char *what)
 {
     char *sentence = g_strdup_printf("%s: %s", what, dscomm_last_error());
+    int said;
 
-    if (tool_errors_is_first(sentence))
+    if (tool_errors_is_first(sentence, &said)) {
         tool_fail(0, "perf", "%s", sentence);
+        tool_errors_said(said);
+    }
     g_free(sentence);
     return TOOL_FAILED;
 }

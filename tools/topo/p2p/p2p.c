@@ -262,9 +262,12 @@ static int here(const topo_p2p_t *options)
 static int fail_rank(const topo_p2p_t *options, const char *what)
 {
     char *sentence = g_strdup_printf("%s: %s", what, dscomm_last_error());
+    int said;
 
-    if (tool_errors_is_first(sentence))
+    if (tool_errors_is_first(sentence, &said)) {
         fail(options, sentence);
+        tool_errors_said(said);
+    }
     g_free(sentence);
     return TOOL_FAILED;
 }
