@@ -7,7 +7,8 @@ scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 : "${abs_top_srcdir:?run me with make check}" "${abs_top_builddir:?}"
 
-# result STATUS TEXT: ok where STATUS is 0
+# result STATUS TEXT: ok where STATUS is 0. Otherwise what the last command wrote to
+# $scratch/err is shown.
 result()
 {
     tap_count=$((tap_count + 1))
@@ -15,6 +16,7 @@ result()
         echo "ok $tap_count - $2"
     else
         echo "not ok $tap_count - $2"
+        [ ! -f "$scratch/err" ] || tail -n 20 "$scratch/err" | sed 's/^/# stderr: /'
         return 1
     fi
 }

@@ -18,7 +18,7 @@ for ranks in 2 3; do
         perf -n $ranks $operation -b 1 -e 10000 -f 100 -d int16,float32 -c \
             -t 0.0005 -w 1
         is "$status $(rows | awk '{ print $9, $13 }' | grep -vc '^\(0\|N/A\) \(0\|N/A\)$')" \
-            '0 0' "$operation, $ranks ranks: nothing is wrong" || echo "# $err"
+            '0 0' "$operation, $ranks ranks: nothing is wrong"
         [ "$(rows | awk '{ print $3 }' | sort -u | wc -l | tr -d ' ')" = 2 ]
         result $? "$operation, $ranks ranks: both types"
     done
@@ -105,7 +105,7 @@ for backend in shm tcp; do
     perf -n 3 --compare $three -b 4 -e 40004 -f 100 -d int32,bfloat16 -t 0.0005 \
         --backend $backend
     is "$status $(rows | grep -c .) $(column 10)" '0 36 0 ' \
-        "$backend: 3 sizes of 2 types, 3 alternatives, 2 places" || echo "# $err"
+        "$backend: 3 sizes of 2 types, 3 alternatives, 2 places"
     like "$out" '^# Out of bounds values : 0 OK, all alternatives have the same results$' \
         "$backend: results are equal"
     like "$out" '^# int32, sum, out of place:$' "$backend: which one wins"
@@ -198,7 +198,7 @@ is "$(rows | awk '{ r = $18 * $6; print NF, (r > 1.95 && r < 2.05) }')" '19 1' \
 # A sweep over numbers of ranks
 perf -n 1,2-3 all_reduce -b 8 -e 8 -t 0.0005
 is "$status $(grep -o '^# dscomm .* rank' "$scratch/out" | awk '{ print $6 }' | tr '\n' ' ')" \
-    '0 1 2 3 ' 'a table for each number of ranks' || echo "# $err"
+    '0 1 2 3 ' 'a table for each number of ranks'
 perf -n 3,2 --compare all_reduce,reduce+broadcast -b 8 -e 8 -t 0.0005 --csv
 is "$status $(awk -F, '{ print $8 }' "$scratch/out" | uniq -c | awk '{ print $1, $2 }' | tr '\n' ' ')" \
     '0 1 ranks 4 3 4 2 ' 'one CSV, in the order that was given'
@@ -233,7 +233,7 @@ case $SANITIZER_FLAGS in
     libraries=$LD_LIBRARY_PATH
     export LD_LIBRARY_PATH="$cuda${libraries:+:$libraries}"
     perf -n 2 all --accelerator cuda -b 96 -e 9600 -f 100 -d int32 -t 0.0005
-    is "$status $(column 9)$(column 13)" '0 0 N/A 0 N/A ' 'buffers of a device' || echo "# $err"
+    is "$status $(column 9)$(column 13)" '0 0 N/A 0 N/A ' 'buffers of a device'
     like "$out" ', buffers on cuda$' 'which the table tells'
     perf -n 3 --compare $three --accelerator cuda -b 100 -e 100 -t 0.0005
     is "$status $(column 10)" '0 0 ' 'alternatives with buffers of a device'
