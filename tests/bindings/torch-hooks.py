@@ -278,7 +278,11 @@ def refusals(rank, size):
         refuses(ValueError, "at most 1", lambda: dscomm_torch.TopkState(fraction=fraction))
     state = dscomm_torch.Int8State()
     refuses(ValueError, "codec, step and errors", lambda: state.load_state_dict({"step": 1}))
-    for wrong in ({"step": "x"}, {"step": -1}, {"step": 2.5}, {"errors": None}):
+    one = torch.ones(1)
+    for wrong in (
+        *({"step": step} for step in ("x", -1, 2.5, True)),
+        *({"errors": errors} for errors in (None, [one], {"0": one}, {-1: one}, {0: None})),
+    ):
         bad = state.state_dict() | wrong
         refuses(ValueError, "a number of steps", lambda bad=bad: state.load_state_dict(bad))
     for hook, kind in (

@@ -311,6 +311,54 @@ def waited_futures(rank, size):
         work = dist.all_reduce(torch.ones(2), async_op=True)
         work.wait()
         assert work.get_future().value()[0].tolist() == [size] * 2
+        work = dist.all_reduce(torch.ones(2), async_op=True)
+        while not work.is_completed():
+            time.sleep(0)
+        assert work.get_future().value()[0].tolist() == [size] * 2
+
+    # In what a future runs, too; and what runs for long is not waited for.
+    lock, seen = threading.Lock(), []
+
+    def nested(_):
+        work = dist.all_reduce(torch.ones(2), group=own, async_op=True)
+        future = work.get_future()
+        work.wait()
+        seen.append(future.done())
+
+    def slow(_):
+        with lock:
+            seen.append("slow")
+
+    own = dist.new_group()
+    dist.all_reduce(torch.ones(1), async_op=True).get_future().then(nested).wait()
+    assert seen == [True]
+    holds = rank == 0 and size > 1  # The others come once its future has what it runs.
+    if rank != 0:
+        dist.barrier(group=own)
+    late = dist.all_reduce(torch.ones(1), async_op=True).get_future()
+    if holds:
+        lock.acquire()
+    late = late.then(slow)
+    if rank == 0:
+        dist.barrier(group=own)
+    work = dist.all_reduce(torch.ones(1), async_op=True)
+    future = work.get_future()
+    assert work.wait(datetime.timedelta(seconds=20))
+    if holds:
+        assert not future.done() and work.wait(datetime.timedelta(seconds=-1))
+        lock.release()
+    torch.futures.wait_all([late, future])
+
+    # A group that is destroyed waits for what its futures run.
+    def sleepy(_):
+        time.sleep(0.2)
+        seen.append("sleepy")
+
+    works = [dist.all_reduce(torch.ones(1), group=own, async_op=True) for _ in range(2)]
+    for work in works:
+        work.get_future().then(sleepy)
+    dist.destroy_process_group(own)
+    assert seen == [True, "slow", "sleepy", "sleepy"]
 
 
 @check

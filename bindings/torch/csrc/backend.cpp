@@ -2,11 +2,12 @@
 #include "backend.hpp"
 
 #include "arguments.hpp"
-#include "memory.hpp"
+#include "poller.hpp"
 #include "sparse.hpp"
 #include "tensors.hpp"
 
 #include <algorithm>
+#include <c10/util/ScopeExit.h>
 
 namespace dscomm_torch
 {
@@ -766,17 +767,6 @@ Backend::merge(const c10::intrusive_ptr<c10d::Store> &store,
                                         options->group_name);
 }
 
-// index is -1 for the CPU.
-bool Backend::supportsTensorAlloc(c10::DeviceIndex index)
-{
-    return index < 0 && group_->has(DSCOMM_CAP_ZERO_COPY);
-}
-
-at::Tensor Backend::allocateTensor(long size, at::TensorOptions options)
-{
-    return allocate(group_, size, options);
-}
-
 c10d::ErrorType Backend::getError()
 {
     const dscomm_status_t status = group_->status();
@@ -794,6 +784,8 @@ void Backend::abort()
 
 void Backend::shutdown()
 {
+    const auto finish = c10::make_scope_exit([&] { Poller::finish(*group_); });
+
     group_->leave();
 }
 

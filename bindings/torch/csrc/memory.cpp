@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "memory.hpp"
+// Tensors that dscomm moves without copies.
+#include "backend.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -52,8 +53,15 @@ class Pages
 
 } // namespace
 
-at::Tensor allocate(const std::shared_ptr<Group> &group, int64_t size,
-                    const at::TensorOptions &options)
+// index is -1 for the CPU.
+bool Backend::supportsTensorAlloc(c10::DeviceIndex index)
+{
+    return index < 0 && group_->has(DSCOMM_CAP_ZERO_COPY);
+}
+
+// The tensor's memory is registered with the group. After the group has ended
+// it is a tensor like any other.
+at::Tensor Backend::allocateTensor(long size, at::TensorOptions options)
 {
     TORCH_CHECK(options.device().is_cpu(),
                 "dscomm allocates tensors on the CPU only, not on ",
@@ -64,8 +72,8 @@ at::Tensor allocate(const std::shared_ptr<Group> &group, int64_t size,
                 " elements");
     if (size == 0)
         return at::empty({0}, options);
-    auto pages = std::make_unique<Pages>(group, static_cast<size_t>(size) *
-                                                    options.dtype().itemsize());
+    auto pages = std::make_unique<Pages>(
+        group_, static_cast<size_t>(size) * options.dtype().itemsize());
     void *memory = pages->memory();
     const auto free = [](void *pages) { delete static_cast<Pages *>(pages); };
 

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <poll.h>
 #include <pthread.h>
+#include <pybind11/pybind11.h>
 #include <set>
 #include <sys/eventfd.h>
 #include <system_error>
@@ -24,9 +26,13 @@ constexpr auto LOCK_TIME = std::chrono::milliseconds(3);
 
 // How long a teller waits for more before its thread ends.
 constexpr auto LINGER = std::chrono::milliseconds(2);
+// What runs for longer may wait for the thread that waits for a later future.
+constexpr auto STUCK = std::chrono::milliseconds(5);
+// How long a group that was left waits for its futures, and between looks.
+constexpr auto FINISH_TIME = std::chrono::seconds(10);
+constexpr auto FINISH_PAUSE = std::chrono::milliseconds(1);
 
-// How deep what this thread runs is nested; the program: 0.
-thread_local int the_depth;
+thread_local int the_depth; // see Poller::depth()
 
 // A child that fork(2) makes has no such thread, and makes its own.
 std::mutex the_mutex;
@@ -35,6 +41,7 @@ Poller *the_poller;
 void forget_poller()
 {
     the_poller = nullptr;
+    the_depth = 0;
     the_mutex.unlock();
 }
 
@@ -61,9 +68,39 @@ Poller &Poller::the()
     return *the_poller;
 }
 
-bool Poller::tells()
+int Poller::depth()
 {
-    return the_depth > 0;
+    return the_depth;
+}
+
+void Poller::finish(const Group &group)
+{
+    const auto end = std::chrono::steady_clock::now() + FINISH_TIME;
+    std::optional<pybind11::gil_scoped_release> unlocked;
+
+    if (the_depth || group.is_forked())
+        return;
+    if (PyGILState_Check())
+        unlocked.emplace();
+    while (group.futures > 0 && std::chrono::steady_clock::now() < end)
+        std::this_thread::sleep_for(FINISH_PAUSE);
+}
+
+Poller::Key Poller::key_of(const Work &work)
+{
+    return {work.group(), work.depth(), work.is_collective()};
+}
+
+bool Poller::is_stuck(const Work &work)
+{
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = tellers_.find(key_of(work));
+
+    if (found == tellers_.end())
+        return lacks_thread_;
+    const Teller &teller = found->second;
+    return teller.told && teller.told != &work &&
+           std::chrono::steady_clock::now() - teller.since > STUCK;
 }
 
 Poller::Poller() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
@@ -83,18 +120,18 @@ void Poller::add(c10::intrusive_ptr<Work> work)
 {
     {
         std::lock_guard<std::mutex> lock(mutex_);
-        added_.push_back({std::move(work), the_depth});
+        added_.push_back(std::move(work));
     }
     wake();
 }
 
-void Poller::sleep(const Entries &entries)
+void Poller::sleep(const Works &works)
 {
     std::vector<pollfd> polled{{wake_, POLLIN, 0}};
-    int timeout = entries.empty() ? -1 : IDLE_MS;
+    int timeout = works.empty() ? -1 : IDLE_MS;
 
-    for (const Entry &entry : entries) {
-        const int descriptor = entry.work->descriptor();
+    for (const auto &work : works) {
+        const int descriptor = work->descriptor();
         const bool known =
             std::any_of(polled.begin(), polled.end(), [&](const pollfd &one) {
                 return one.fd == descriptor;
@@ -112,27 +149,25 @@ void Poller::sleep(const Entries &entries)
 
 void Poller::run()
 {
-    Entries entries;
+    Works works;
 
     for (;;) {
-        sleep(entries);
+        sleep(works);
         {
             std::lock_guard<std::mutex> lock(mutex_);
-            entries.insert(entries.end(), added_.begin(), added_.end());
+            works.insert(works.end(), added_.begin(), added_.end());
             added_.clear();
         }
-        look(entries);
+        look(works);
     }
 }
 
-void Poller::look(Entries &entries)
+void Poller::look(Works &works)
 {
     const Group *locked = nullptr; // waited for once, not for each work
     std::set<Key> before; // of which an earlier collective is not told yet
 
-    const auto is_over = [&](const Entry &entry) {
-        const auto &work = entry.work;
-        const Key key(work->group(), entry.depth, work->is_collective());
+    const auto is_over = [&](const c10::intrusive_ptr<Work> &work) {
         bool complete = true;
 
         try {
@@ -146,18 +181,19 @@ void Poller::look(Entries &entries)
         }
         if (!work->has_future())
             return complete;
-        if (complete && !before.count(key) && give(key, work))
+        if (complete && !before.count(key_of(*work)) && give(work))
             return true;
         if (work->is_collective())
-            before.insert(key);
+            before.insert(key_of(*work));
         return false;
     };
-    entries.erase(std::remove_if(entries.begin(), entries.end(), is_over),
-                  entries.end());
+    works.erase(std::remove_if(works.begin(), works.end(), is_over),
+                works.end());
 }
 
-bool Poller::give(const Key &key, const c10::intrusive_ptr<Work> &work)
+bool Poller::give(const c10::intrusive_ptr<Work> &work)
 {
+    const Key key = key_of(*work);
     std::lock_guard<std::mutex> lock(mutex_);
     const bool is_new = !tellers_.count(key);
     Teller &teller = tellers_[key];
@@ -168,7 +204,7 @@ bool Poller::give(const Key &key, const c10::intrusive_ptr<Work> &work)
             lacks_thread_ = false;
         }
     } catch (const std::system_error &error) {
-        if (!std::exchange(lacks_thread_, true))
+        if (!lacks_thread_.exchange(true))
             TORCH_WARN("dscomm: no thread for what waits for a future, which "
                        "waits until there is one: ",
                        error.what());
@@ -190,6 +226,8 @@ void Poller::tell(const Key &key)
                                  [&] { return !teller.works.empty(); })) {
         auto work = std::move(teller.works.front());
         teller.works.pop_front();
+        teller.told = work.get();
+        teller.since = std::chrono::steady_clock::now();
         lock.unlock();
         try {
             work->tell();
@@ -199,6 +237,7 @@ void Poller::tell(const Key &key)
         }
         work.reset();
         lock.lock();
+        teller.told = nullptr;
     }
     tellers_.erase(key);
 }

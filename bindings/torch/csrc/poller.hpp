@@ -10,6 +10,8 @@
 
 #include "work.hpp"
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -23,42 +25,50 @@ class Poller
 {
   public:
     static Poller &the();
-    // Whether this thread is a teller.
-    static bool tells();
+    // How deep what this thread runs is nested: 0 for the program's threads,
+    // and one more than the depth of its works for a teller.
+    static int depth();
+    // Waits, for a while, until the group's futures are complete: what they run
+    // cannot have Python's lock once the program ends. Returns at once in what
+    // a future runs.
+    static void finish(const Group &group);
     // Completes the work's future when the work is complete.
     void add(c10::intrusive_ptr<Work> work);
     // Has it look at its works.
     void wake();
+    // Whether the future of a complete work must wait for what another one has
+    // been running for a while, or for a thread.
+    bool is_stuck(const Work &work);
 
   private:
-    struct Entry {
-        c10::intrusive_ptr<Work> work;
-        int depth; // how deep its future was asked for; the program: 0
-    };
-    using Entries = std::vector<Entry>;
+    using Works = std::vector<c10::intrusive_ptr<Work>>;
     // A group, the depth, and whether collectives or messages.
     using Key = std::tuple<const Group *, int, bool>;
     struct Teller {
         std::deque<c10::intrusive_ptr<Work>> works;
         std::condition_variable added;
+        const Work *told = nullptr; // the one that it tells
+        std::chrono::steady_clock::time_point since;
     };
+
+    static Key key_of(const Work &work);
 
     Poller();
     void run();
-    void sleep(const Entries &entries);
+    void sleep(const Works &works);
     // Removes the works that are complete, and gives those with a future to
     // tellers.
-    void look(Entries &entries);
+    void look(Works &works);
     // Gives a work to its teller; false: there is no thread for one now.
-    bool give(const Key &key, const c10::intrusive_ptr<Work> &work);
+    bool give(const c10::intrusive_ptr<Work> &work);
     // The thread of a teller, which ends when there has been nothing to do.
     void tell(const Key &key);
 
     int wake_; // eventfd: there are new works
-    bool lacks_thread_ = false; // the poller's
-    std::mutex mutex_;
+    std::atomic<bool> lacks_thread_{false};
+    std::mutex mutex_; // locked after a work's
     // By mutex_.
-    Entries added_;
+    Works added_;
     std::map<Key, Teller> tellers_;
 };
 

@@ -18,6 +18,10 @@ namespace
 // another thread to take it.
 constexpr int SHORT_TURN = 1, LONG_TURN = 100;
 constexpr auto PAUSE = std::chrono::microseconds(50);
+// How long a thread waits before it looks again whether other threads have
+// completed a work; and, if they have, whether its future may wait for it.
+constexpr auto LONG_GLANCE = std::chrono::milliseconds(1000),
+               GLANCE = std::chrono::milliseconds(1);
 // Longer waits have no limit: the clock could not show their end.
 constexpr auto LONGEST = std::chrono::hours(24 * 365 * 100);
 
@@ -120,6 +124,7 @@ void Work::tell()
     } catch (...) {
         future->setErrorIfNeeded(std::current_exception());
     }
+    group_->futures--;
 }
 
 void Work::fail(std::exception_ptr failure)
@@ -191,7 +196,9 @@ bool Work::isCompleted()
     std::optional<Turn> turn(std::in_place, *group_,
                              std::chrono::milliseconds(0));
 
-    return poll(turn);
+    poll(turn);
+    std::lock_guard<std::mutex> lock(mutex_);
+    return waited_ = waited_ || is_over();
 }
 
 bool Work::isSuccess() const
@@ -248,30 +255,39 @@ bool Work::wait_here(std::chrono::milliseconds timeout)
         if (group_->shared)
             std::this_thread::sleep_for(PAUSE);
     }
-    return true;
+    // Another thread may have asked for the future meanwhile.
+    return wait_other(timeout);
 }
 
 bool Work::is_over() const
 {
-    return completed_ && (!future_ || future_over_ || Poller::tells());
+    return completed_ &&
+           (!future_ || future_over_ || depth_ < Poller::depth() ||
+            Poller::the().is_stuck(*this));
 }
 
 bool Work::wait_other(std::chrono::milliseconds timeout)
 {
+    using clock = std::chrono::steady_clock;
+    const auto end = clock::now() + timeout;
     std::unique_lock<std::mutex> lock(mutex_);
-    const auto done = [this] { return is_over(); };
 
-    if (timeout == kNoTimeout)
-        cv_.wait(lock, done);
-    else
-        return cv_.wait_for(lock, timeout, done);
+    while (!is_over()) {
+        clock::duration time = completed_ ? GLANCE : LONG_GLANCE;
+        if (timeout != kNoTimeout)
+            time = std::min(time, end - clock::now());
+        if (time <= clock::duration::zero())
+            return completed_;
+        cv_.wait_for(lock, time);
+    }
     return true;
 }
 
 bool Work::wait(std::chrono::milliseconds timeout)
 {
-    TORCH_CHECK(timeout.count() >= 0 || isCompleted(), "dscomm: wait() for ",
-                timeout.count(), " ms, which is negative");
+    TORCH_CHECK(timeout.count() >= 0 || isCompleted() || is_ended(),
+                "dscomm: wait() for ", timeout.count(),
+                " ms, which is negative");
     if (timeout > LONGEST)
         timeout = kNoTimeout;
     std::unique_lock<std::mutex> lock(mutex_);
@@ -329,6 +345,8 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture()
                 cv_.notify_all();
             },
             /*uses_future=*/false);
+        depth_ = Poller::depth();
+        group_->futures++;
         known = waited_;
     }
     if (known)

@@ -58,6 +58,11 @@ class Work final : public c10d::Work
     {
         return group_.get();
     }
+    // How deep its future was asked for: see Poller::depth().
+    int depth() const
+    {
+        return depth_;
+    }
     // Completes the work with an exception, which look() has thrown.
     void fail(std::exception_ptr failure);
     // Completes the future, if there is one, of a complete work: runs what
@@ -76,8 +81,8 @@ class Work final : public c10d::Work
     std::vector<c10::Device> devices() const;
     bool is_ended() const;
     bool wait_here(std::chrono::milliseconds timeout);
-    // Whether the work is complete, and its future, unless this thread is the
-    // one that may have to complete that; call with mutex_ held.
+    // Whether the work is complete, and its future, unless that may wait for
+    // this thread; call with mutex_ held.
     bool is_over() const;
     // Waits until other threads have completed the work and its future.
     bool wait_other(std::chrono::milliseconds timeout);
@@ -94,6 +99,7 @@ class Work final : public c10d::Work
     uint64_t sequence_;
     int source_ = -1;
     int descriptor_ = -1; // the poller's
+    int depth_ = 0; // written before the poller has the work
     // By mutex_.
     c10::intrusive_ptr<c10::ivalue::Future> future_; // NULL: nobody asked
     bool told_ = false; // the future is complete, or about to be

@@ -96,10 +96,14 @@ class CompressionState:
                 f"the state is of codec {state['codec']}, the hook's is {self.codec}"
             )
         step, errors = state["step"], state["errors"]
-        if type(step) is not int or step < 0 or not isinstance(errors, Mapping):
+        right = isinstance(errors, Mapping) and all(
+            type(bucket) is int and bucket >= 0 and isinstance(error, torch.Tensor)
+            for bucket, error in errors.items()
+        )
+        if type(step) is not int or step < 0 or not right:
             raise ValueError(
                 "the state is not what state_dict() returns: step must be a number of "
-                "steps, and errors a dictionary"
+                "steps, and errors a dictionary of tensors by the numbers of buckets"
             )
         self.step = step
         self._compressors.clear()
