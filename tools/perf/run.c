@@ -20,6 +20,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #define GRACE_US (5 * G_USEC_PER_SEC)
@@ -272,8 +273,11 @@ static int run_reporting(perf_run_t *run)
         status = perf_fail("start");
     else if (first < run->ranks)
         status = TOOL_FAILED;
-    if (run->rank == 0)
+    if (run->rank == 0) {
         run->report = &report;
+        /* A pipe gets rows as they are measured, and all before a failure. */
+        setvbuf(stdout, NULL, _IOLBF, 0);
+    }
     if (status == TOOL_OK)
         status = run_measured(run);
     if (run->rank == 0)
