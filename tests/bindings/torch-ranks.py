@@ -349,16 +349,20 @@ def waited_futures(rank, size):
         lock.release()
     torch.futures.wait_all([late, future])
 
-    # A group that is destroyed waits for what its futures run.
+    # A group that is destroyed waits for what futures run, which may use it.
     def sleepy(_):
         time.sleep(0.2)
-        seen.append("sleepy")
+        tensor = torch.ones(1)
+        dist.all_reduce(tensor, group=other)
+        seen.append(tensor.item())
 
+    other = dist.new_group()
     works = [dist.all_reduce(torch.ones(1), group=own, async_op=True) for _ in range(2)]
     for work in works:
         work.get_future().then(sleepy)
+    dist.destroy_process_group(other)
+    assert seen == [True, "slow", size, size]
     dist.destroy_process_group(own)
-    assert seen == [True, "slow", "sleepy", "sleepy"]
 
 
 @check
@@ -590,5 +594,26 @@ def train(rank, size):
         assert torch.allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
+class Slow:
+    """What takes a while to go, with Python's lock."""
+
+    def __del__(self):
+        time.sleep(0.1)
+
+
+def abandon():
+    """End the process while threads of the backend have what needs Python's lock."""
+    dist.init_process_group("dscomm")
+    for keep in (True, False):
+        tensor = torch.ones(1)
+        tensor.slow = Slow()
+        work = dist.all_reduce(tensor, async_op=True)
+        if keep:
+            work.get_future().then(lambda _: time.sleep(0.1))
+    del tensor, work
+    dist.destroy_process_group()
+
+
 if __name__ == "__main__":
     main("dscomm", timeout=datetime.timedelta(seconds=60))
+    abandon()

@@ -780,12 +780,14 @@ c10d::ErrorType Backend::getError()
 void Backend::abort()
 {
     group_->abort("torch.distributed aborts the process group");
+    Poller::finish(*group_);
 }
 
 void Backend::shutdown()
 {
     const auto finish = c10::make_scope_exit([&] { Poller::finish(*group_); });
 
+    Poller::settle(*group_);
     group_->leave();
 }
 

@@ -87,8 +87,8 @@ class Group
     std::recursive_timed_mutex mutex;
     // Several threads have wanted the lock at once.
     std::atomic<bool> shared{false};
-    // Futures that the program has asked for and that are not complete.
-    std::atomic<int> futures{0};
+    // Works that the poller has.
+    std::atomic<int> polled{0};
 
   private:
     friend class Turn;

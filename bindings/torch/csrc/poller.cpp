@@ -2,6 +2,7 @@
 #include "poller.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <poll.h>
@@ -17,6 +18,8 @@ namespace dscomm_torch
 namespace
 {
 
+using clock = std::chrono::steady_clock;
+
 // Milliseconds between looks at works whose group has no descriptor, and at all
 // works, in case of a failure that no descriptor tells.
 constexpr int BUSY_MS = 1, IDLE_MS = 200;
@@ -27,8 +30,10 @@ constexpr auto LOCK_TIME = std::chrono::milliseconds(3);
 // How long a teller waits for more before its thread ends.
 constexpr auto LINGER = std::chrono::milliseconds(2);
 // What runs for longer may wait for the thread that waits for a later future.
-constexpr auto STUCK = std::chrono::milliseconds(5);
-// How long a group that was left waits for its futures, and between looks.
+constexpr auto STUCK = std::chrono::seconds(1);
+// How long a group is left only when all works are complete; how long it waits
+// for what futures run, and between looks.
+constexpr auto SETTLE_TIME = std::chrono::milliseconds(100);
 constexpr auto FINISH_TIME = std::chrono::seconds(10);
 constexpr auto FINISH_PAUSE = std::chrono::milliseconds(1);
 
@@ -52,6 +57,22 @@ void drain(int descriptor)
         ;
 }
 
+// Waits, for a time at most, until done() is true. Returns at once in what a
+// future runs, and in a child of fork(2).
+template <typename Predicate>
+void wait_until(const Group &group, clock::duration time, Predicate done)
+{
+    const auto end = clock::now() + time;
+    std::optional<pybind11::gil_scoped_release> unlocked;
+
+    if (the_depth || group.is_forked())
+        return;
+    if (PyGILState_Check())
+        unlocked.emplace();
+    while (!done() && clock::now() < end)
+        std::this_thread::sleep_for(FINISH_PAUSE);
+}
+
 } // namespace
 
 Poller &Poller::the()
@@ -73,22 +94,35 @@ int Poller::depth()
     return the_depth;
 }
 
+void Poller::settle(const Group &group)
+{
+    std::unique_lock<std::mutex> lock(the_mutex);
+    Poller *const poller = the_poller;
+
+    lock.unlock();
+    if (!poller)
+        return;
+    wait_until(group, SETTLE_TIME, [&] { return poller->count_ == 0; });
+    wait_until(group, FINISH_TIME, [&] { return poller->is_idle(); });
+}
+
 void Poller::finish(const Group &group)
 {
-    const auto end = std::chrono::steady_clock::now() + FINISH_TIME;
-    std::optional<pybind11::gil_scoped_release> unlocked;
+    wait_until(group, FINISH_TIME, [&] { return group.polled == 0; });
+}
 
-    if (the_depth || group.is_forked())
-        return;
-    if (PyGILState_Check())
-        unlocked.emplace();
-    while (group.futures > 0 && std::chrono::steady_clock::now() < end)
-        std::this_thread::sleep_for(FINISH_PAUSE);
+bool Poller::is_idle()
+{
+    std::lock_guard<std::mutex> lock(mutex_);
+
+    return std::all_of(tellers_.begin(), tellers_.end(), [](const auto &one) {
+        return !one.second.told && one.second.works.empty();
+    });
 }
 
 Poller::Key Poller::key_of(const Work &work)
 {
-    return {work.group(), work.depth(), work.is_collective()};
+    return {work.group().get(), work.depth(), work.is_collective()};
 }
 
 bool Poller::is_stuck(const Work &work)
@@ -100,7 +134,7 @@ bool Poller::is_stuck(const Work &work)
         return lacks_thread_;
     const Teller &teller = found->second;
     return teller.told && teller.told != &work &&
-           std::chrono::steady_clock::now() - teller.since > STUCK;
+           clock::now() - teller.since > STUCK;
 }
 
 Poller::Poller() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
@@ -120,7 +154,10 @@ void Poller::add(c10::intrusive_ptr<Work> work)
 {
     {
         std::lock_guard<std::mutex> lock(mutex_);
+        const std::shared_ptr<Group> group = work->group();
         added_.push_back(std::move(work));
+        group->polled++;
+        count_++;
     }
     wake();
 }
@@ -155,7 +192,7 @@ void Poller::run()
         sleep(works);
         {
             std::lock_guard<std::mutex> lock(mutex_);
-            works.insert(works.end(), added_.begin(), added_.end());
+            std::move(added_.begin(), added_.end(), std::back_inserter(works));
             added_.clear();
         }
         look(works);
@@ -167,31 +204,33 @@ void Poller::look(Works &works)
     const Group *locked = nullptr; // waited for once, not for each work
     std::set<Key> before; // of which an earlier collective is not told yet
 
-    const auto is_over = [&](const c10::intrusive_ptr<Work> &work) {
+    for (auto &work : works) {
         bool complete = true;
 
         try {
-            complete = work->look(work->group() == locked
+            complete = work->look(work->group().get() == locked
                                       ? std::chrono::milliseconds(0)
                                       : LOCK_TIME);
             if (!complete && work->descriptor() < 0)
-                locked = work->group();
+                locked = work->group().get();
         } catch (const std::exception &) {
             work->fail(std::current_exception());
         }
-        if (!work->has_future())
-            return complete;
-        if (complete && !before.count(key_of(*work)) && give(work))
-            return true;
-        if (work->is_collective())
-            before.insert(key_of(*work));
-        return false;
-    };
-    works.erase(std::remove_if(works.begin(), works.end(), is_over),
-                works.end());
+        if (!work->has_future()) {
+            if (complete)
+                drop(work);
+            continue;
+        }
+        const Key key = key_of(*work);
+        if (complete && !before.count(key))
+            give(work);
+        if (work && work->is_collective())
+            before.insert(key);
+    }
+    works.erase(std::remove(works.begin(), works.end(), nullptr), works.end());
 }
 
-bool Poller::give(const c10::intrusive_ptr<Work> &work)
+void Poller::give(c10::intrusive_ptr<Work> &work)
 {
     const Key key = key_of(*work);
     std::lock_guard<std::mutex> lock(mutex_);
@@ -209,11 +248,19 @@ bool Poller::give(const c10::intrusive_ptr<Work> &work)
                        "waits until there is one: ",
                        error.what());
         tellers_.erase(key);
-        return false;
+        return;
     }
-    teller.works.push_back(work);
+    teller.works.push_back(std::move(work));
     teller.added.notify_one();
-    return true;
+}
+
+void Poller::drop(c10::intrusive_ptr<Work> &work)
+{
+    const std::shared_ptr<Group> group = work->group();
+
+    work.reset();
+    group->polled--;
+    count_--;
 }
 
 void Poller::tell(const Key &key)
@@ -227,7 +274,7 @@ void Poller::tell(const Key &key)
         auto work = std::move(teller.works.front());
         teller.works.pop_front();
         teller.told = work.get();
-        teller.since = std::chrono::steady_clock::now();
+        teller.since = clock::now();
         lock.unlock();
         try {
             work->tell();
@@ -235,7 +282,7 @@ void Poller::tell(const Key &key)
             TORCH_WARN("dscomm: what waits for a future failed: ",
                        error.what());
         }
-        work.reset();
+        drop(work);
         lock.lock();
         teller.told = nullptr;
     }

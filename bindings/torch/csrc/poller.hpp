@@ -28,9 +28,12 @@ class Poller
     // How deep what this thread runs is nested: 0 for the program's threads,
     // and one more than the depth of its works for a teller.
     static int depth();
-    // Waits, for a while, until the group's futures are complete: what they run
-    // cannot have Python's lock once the program ends. Returns at once in what
-    // a future runs.
+    // Before the group is left: waits, for a while, for what futures run, which
+    // may use it.
+    static void settle(const Group &group);
+    // After the group has ended: waits, for a while, until no thread of this
+    // class has a work of it. Once the program ends, they cannot have Python's
+    // lock.
     static void finish(const Group &group);
     // Completes the work's future when the work is complete.
     void add(c10::intrusive_ptr<Work> work);
@@ -54,18 +57,23 @@ class Poller
     static Key key_of(const Work &work);
 
     Poller();
+    // Whether no future waits for its teller, and none runs anything.
+    bool is_idle();
     void run();
     void sleep(const Works &works);
     // Removes the works that are complete, and gives those with a future to
     // tellers.
     void look(Works &works);
-    // Gives a work to its teller; false: there is no thread for one now.
-    bool give(const c10::intrusive_ptr<Work> &work);
+    // Lets go of a work, whose group then counts one less.
+    void drop(c10::intrusive_ptr<Work> &work);
+    // Gives a work to its teller, unless there is no thread for one now.
+    void give(c10::intrusive_ptr<Work> &work);
     // The thread of a teller, which ends when there has been nothing to do.
     void tell(const Key &key);
 
     int wake_; // eventfd: there are new works
     std::atomic<bool> lacks_thread_{false};
+    std::atomic<int> count_{0}; // of works
     std::mutex mutex_; // locked after a work's
     // By mutex_.
     Works added_;

@@ -124,7 +124,6 @@ void Work::tell()
     } catch (...) {
         future->setErrorIfNeeded(std::current_exception());
     }
-    group_->futures--;
 }
 
 void Work::fail(std::exception_ptr failure)
@@ -230,33 +229,28 @@ void Work::synchronize()
 bool Work::wait_here(std::chrono::milliseconds timeout)
 {
     using clock = std::chrono::steady_clock;
-    const bool limited = timeout != kNoTimeout;
     const auto end = clock::now() + timeout;
+    const auto left = [&] {
+        return std::chrono::ceil<std::chrono::milliseconds>(end - clock::now());
+    };
     bool taken = false;
 
-    while (!poll()) {
-        int turn = group_->shared ? SHORT_TURN : LONG_TURN;
-        auto left = timeout;
-        if (limited) {
-            left = std::chrono::duration_cast<std::chrono::milliseconds>(
-                end - clock::now());
-            if (left.count() <= 0)
-                return false;
-            turn = std::min(turn, milliseconds(left));
-        }
+    while (!taken && !poll()) {
+        const int turn = group_->shared ? SHORT_TURN : LONG_TURN;
+        const auto rest = left();
+        if (rest.count() <= 0)
+            return false;
         {
             Turn mine(*group_);
             taken = !work_;
             if (work_ && group_->is_joined())
-                dscomm_work_wait(work_, turn);
+                dscomm_work_wait(work_, std::min(turn, milliseconds(rest)));
         }
-        if (taken)
-            return wait_other(left);
         if (group_->shared)
             std::this_thread::sleep_for(PAUSE);
     }
-    // Another thread may have asked for the future meanwhile.
-    return wait_other(timeout);
+    // Another thread has completed it, or asked for the future meanwhile.
+    return wait_other(left());
 }
 
 bool Work::is_over() const
@@ -273,9 +267,8 @@ bool Work::wait_other(std::chrono::milliseconds timeout)
     std::unique_lock<std::mutex> lock(mutex_);
 
     while (!is_over()) {
-        clock::duration time = completed_ ? GLANCE : LONG_GLANCE;
-        if (timeout != kNoTimeout)
-            time = std::min(time, end - clock::now());
+        const clock::duration glance = completed_ ? GLANCE : LONG_GLANCE;
+        const auto time = std::min(glance, end - clock::now());
         if (time <= clock::duration::zero())
             return completed_;
         cv_.wait_for(lock, time);
@@ -288,8 +281,8 @@ bool Work::wait(std::chrono::milliseconds timeout)
     TORCH_CHECK(timeout.count() >= 0 || isCompleted() || is_ended(),
                 "dscomm: wait() for ", timeout.count(),
                 " ms, which is negative");
-    if (timeout > LONGEST)
-        timeout = kNoTimeout;
+    if (timeout == kNoTimeout || timeout > LONGEST)
+        timeout = LONGEST;
     std::unique_lock<std::mutex> lock(mutex_);
     const bool others = completed_ || future_; // the poller completes a future
     if (others && !is_over())
@@ -346,7 +339,6 @@ c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture()
             },
             /*uses_future=*/false);
         depth_ = Poller::depth();
-        group_->futures++;
         known = waited_;
     }
     if (known)

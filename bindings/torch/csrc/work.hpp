@@ -54,9 +54,9 @@ class Work final : public c10d::Work
     {
         return descriptor_;
     }
-    const Group *group() const
+    const std::shared_ptr<Group> &group() const
     {
-        return group_.get();
+        return group_;
     }
     // How deep its future was asked for: see Poller::depth().
     int depth() const
