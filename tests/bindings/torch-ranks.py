@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 
 from checks import check, main
+from torch.distributed.distributed_c10d import _abort_process_group
 
 REDUCED = [
     torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
@@ -603,15 +604,23 @@ class Slow:
 
 def abandon():
     """End the process while threads of the backend have what needs Python's lock."""
-    dist.init_process_group("dscomm")
-    for keep in (True, False):
-        tensor = torch.ones(1)
-        tensor.slow = Slow()
-        work = dist.all_reduce(tensor, async_op=True)
-        if keep:
-            work.get_future().then(lambda _: time.sleep(0.1))
-    del tensor, work
-    dist.destroy_process_group()
+    works = []
+    for end in (dist.destroy_process_group, _abort_process_group):
+        dist.init_process_group("dscomm")
+        for kind in ("kept", "dropped", "with a future"):
+            tensor = torch.ones(1)
+            tensor.slow = Slow()
+            work = dist.all_reduce(tensor, async_op=True)
+            if kind == "kept":
+                works.append(work)
+            elif kind == "with a future":
+                work.get_future().then(lambda _: time.sleep(0.3))
+        del tensor, work
+        try:
+            dist.barrier()  # All have made their calls when one aborts.
+        except dist.DistBackendError as error:
+            assert "aborts the process group" in str(error)
+        end()
 
 
 if __name__ == "__main__":

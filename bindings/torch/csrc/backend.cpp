@@ -7,7 +7,6 @@
 #include "tensors.hpp"
 
 #include <algorithm>
-#include <c10/util/ScopeExit.h>
 
 namespace dscomm_torch
 {
@@ -780,14 +779,11 @@ c10d::ErrorType Backend::getError()
 void Backend::abort()
 {
     group_->abort("torch.distributed aborts the process group");
-    Poller::finish(*group_);
 }
 
 void Backend::shutdown()
 {
-    const auto finish = c10::make_scope_exit([&] { Poller::finish(*group_); });
-
-    Poller::settle(*group_);
+    Poller::settle(/*for_ever=*/false);
     group_->leave();
 }
 

@@ -87,8 +87,6 @@ class Group
     std::recursive_timed_mutex mutex;
     // Several threads have wanted the lock at once.
     std::atomic<bool> shared{false};
-    // Works that the poller has.
-    std::atomic<int> polled{0};
 
   private:
     friend class Turn;

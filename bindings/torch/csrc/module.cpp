@@ -4,6 +4,7 @@
 
 #include "compression.hpp"
 #include "error.hpp"
+#include "poller.hpp"
 
 #include <dscomm/env.h>
 #include <map>
@@ -109,5 +110,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module)
     module.def("launcher", &launcher);
     module.def("tensor_future", &tensor_future,
                py::call_guard<py::gil_scoped_release>());
+    module.def(
+        "finish", [] { dscomm_torch::Poller::settle(/*for_ever=*/true); },
+        py::call_guard<py::gil_scoped_release>());
     define_compressor(module);
 }

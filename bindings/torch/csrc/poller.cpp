@@ -31,8 +31,8 @@ constexpr auto LOCK_TIME = std::chrono::milliseconds(3);
 constexpr auto LINGER = std::chrono::milliseconds(2);
 // What runs for longer may wait for the thread that waits for a later future.
 constexpr auto STUCK = std::chrono::seconds(1);
-// How long a group is left only when all works are complete; how long it waits
-// for what futures run, and between looks.
+// How long a group is not left for works that are incomplete, and for what
+// futures run; and the time between looks.
 constexpr auto SETTLE_TIME = std::chrono::milliseconds(100);
 constexpr auto FINISH_TIME = std::chrono::seconds(10);
 constexpr auto FINISH_PAUSE = std::chrono::milliseconds(1);
@@ -58,14 +58,14 @@ void drain(int descriptor)
 }
 
 // Waits, for a time at most, until done() is true. Returns at once in what a
-// future runs, and in a child of fork(2).
+// future runs.
 template <typename Predicate>
-void wait_until(const Group &group, clock::duration time, Predicate done)
+void wait_until(clock::duration time, Predicate done)
 {
     const auto end = clock::now() + time;
     std::optional<pybind11::gil_scoped_release> unlocked;
 
-    if (the_depth || group.is_forked())
+    if (the_depth)
         return;
     if (PyGILState_Check())
         unlocked.emplace();
@@ -94,35 +94,47 @@ int Poller::depth()
     return the_depth;
 }
 
-void Poller::settle(const Group &group)
+// NULL: this process has none yet.
+Poller *Poller::known()
 {
-    std::unique_lock<std::mutex> lock(the_mutex);
-    Poller *const poller = the_poller;
+    std::lock_guard<std::mutex> lock(the_mutex);
 
-    lock.unlock();
+    return the_poller;
+}
+
+void Poller::settle(bool for_ever)
+{
+    Poller *const poller = known();
+
     if (!poller)
         return;
-    wait_until(group, SETTLE_TIME, [&] { return poller->count_ == 0; });
-    wait_until(group, FINISH_TIME, [&] { return poller->is_idle(); });
+    wait_until(SETTLE_TIME, [&] { return poller->collectives_ == 0; });
+    if (for_ever) {
+        poller->ends_ = true;
+        poller->wake();
+        wait_until(FINISH_TIME, [&] { return poller->ended_.load(); });
+    }
+    std::unique_lock<std::mutex> lock(poller->mutex_);
+    const uint64_t given = poller->given_;
+    lock.unlock();
+    wait_until(FINISH_TIME, [&] { return poller->has_told(given); });
 }
 
-void Poller::finish(const Group &group)
-{
-    wait_until(group, FINISH_TIME, [&] { return group.polled == 0; });
-}
-
-bool Poller::is_idle()
+bool Poller::has_told(uint64_t numbers)
 {
     std::lock_guard<std::mutex> lock(mutex_);
+    const auto long_ago = clock::now() - FINISH_TIME;
 
-    return std::all_of(tellers_.begin(), tellers_.end(), [](const auto &one) {
-        return !one.second.told && one.second.works.empty();
+    return std::all_of(tellers_.begin(), tellers_.end(), [&](const auto &one) {
+        const Teller &teller = one.second;
+        return teller.works.empty() || teller.works.front().number > numbers ||
+               teller.since < long_ago;
     });
 }
 
 Poller::Key Poller::key_of(const Work &work)
 {
-    return {work.group().get(), work.depth(), work.is_collective()};
+    return {work.group(), work.depth(), work.is_collective()};
 }
 
 bool Poller::is_stuck(const Work &work)
@@ -133,8 +145,7 @@ bool Poller::is_stuck(const Work &work)
     if (found == tellers_.end())
         return lacks_thread_;
     const Teller &teller = found->second;
-    return teller.told && teller.told != &work &&
-           clock::now() - teller.since > STUCK;
+    return !teller.works.empty() && clock::now() - teller.since > STUCK;
 }
 
 Poller::Poller() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
@@ -154,10 +165,8 @@ void Poller::add(c10::intrusive_ptr<Work> work)
 {
     {
         std::lock_guard<std::mutex> lock(mutex_);
-        const std::shared_ptr<Group> group = work->group();
+        collectives_ += work->is_collective();
         added_.push_back(std::move(work));
-        group->polled++;
-        count_++;
     }
     wake();
 }
@@ -186,9 +195,9 @@ void Poller::sleep(const Works &works)
 
 void Poller::run()
 {
-    Works works;
+    Works &works = *new Works; // never freed: see settle()
 
-    for (;;) {
+    while (!ends_) {
         sleep(works);
         {
             std::lock_guard<std::mutex> lock(mutex_);
@@ -197,6 +206,7 @@ void Poller::run()
         }
         look(works);
     }
+    ended_ = true;
 }
 
 void Poller::look(Works &works)
@@ -208,11 +218,11 @@ void Poller::look(Works &works)
         bool complete = true;
 
         try {
-            complete = work->look(work->group().get() == locked
+            complete = work->look(work->group() == locked
                                       ? std::chrono::milliseconds(0)
                                       : LOCK_TIME);
             if (!complete && work->descriptor() < 0)
-                locked = work->group().get();
+                locked = work->group();
         } catch (const std::exception &) {
             work->fail(std::current_exception());
         }
@@ -250,17 +260,18 @@ void Poller::give(c10::intrusive_ptr<Work> &work)
         tellers_.erase(key);
         return;
     }
-    teller.works.push_back(std::move(work));
+    if (teller.works.empty())
+        teller.since = clock::now();
+    teller.works.push_back({++given_, std::move(work)});
     teller.added.notify_one();
 }
 
 void Poller::drop(c10::intrusive_ptr<Work> &work)
 {
-    const std::shared_ptr<Group> group = work->group();
+    const bool is_collective = work->is_collective();
 
     work.reset();
-    group->polled--;
-    count_--;
+    collectives_ -= is_collective;
 }
 
 void Poller::tell(const Key &key)
@@ -271,9 +282,7 @@ void Poller::tell(const Key &key)
     the_depth = std::get<int>(key) + 1;
     while (teller.added.wait_for(lock, LINGER,
                                  [&] { return !teller.works.empty(); })) {
-        auto work = std::move(teller.works.front());
-        teller.works.pop_front();
-        teller.told = work.get();
+        auto work = std::move(teller.works.front().work);
         teller.since = clock::now();
         lock.unlock();
         try {
@@ -284,7 +293,7 @@ void Poller::tell(const Key &key)
         }
         drop(work);
         lock.lock();
-        teller.told = nullptr;
+        teller.works.pop_front();
     }
     tellers_.erase(key);
 }

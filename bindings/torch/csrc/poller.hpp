@@ -28,13 +28,10 @@ class Poller
     // How deep what this thread runs is nested: 0 for the program's threads,
     // and one more than the depth of its works for a teller.
     static int depth();
-    // Before the group is left: waits, for a while, for what futures run, which
-    // may use it.
-    static void settle(const Group &group);
-    // After the group has ended: waits, for a while, until no thread of this
-    // class has a work of it. Once the program ends, they cannot have Python's
-    // lock.
-    static void finish(const Group &group);
+    // Waits, for a while, for what futures run: before a group is left, which
+    // that may use; and for ever, when Python ends, after which its lock cannot
+    // be had. Then the poller looks at no work any more.
+    static void settle(bool for_ever);
     // Completes the work's future when the work is complete.
     void add(c10::intrusive_ptr<Work> work);
     // Has it look at its works.
@@ -47,24 +44,31 @@ class Poller
     using Works = std::vector<c10::intrusive_ptr<Work>>;
     // A group, the depth, and whether collectives or messages.
     using Key = std::tuple<const Group *, int, bool>;
+    struct Given {
+        uint64_t number; // of all that were given
+        c10::intrusive_ptr<Work> work; // NULL: it is being told
+    };
     struct Teller {
-        std::deque<c10::intrusive_ptr<Work>> works;
+        std::deque<Given> works;
         std::condition_variable added;
-        const Work *told = nullptr; // the one that it tells
+        // When it began to tell the first of them.
         std::chrono::steady_clock::time_point since;
     };
 
     static Key key_of(const Work &work);
 
     Poller();
-    // Whether no future waits for its teller, and none runs anything.
-    bool is_idle();
+    static Poller *known();
+
+    // Whether the works of the first numbers are told, but for those that wait
+    // for what another one has been running for long.
+    bool has_told(uint64_t numbers);
     void run();
     void sleep(const Works &works);
     // Removes the works that are complete, and gives those with a future to
     // tellers.
     void look(Works &works);
-    // Lets go of a work, whose group then counts one less.
+    // Lets go of a work.
     void drop(c10::intrusive_ptr<Work> &work);
     // Gives a work to its teller, unless there is no thread for one now.
     void give(c10::intrusive_ptr<Work> &work);
@@ -73,11 +77,13 @@ class Poller
 
     int wake_; // eventfd: there are new works
     std::atomic<bool> lacks_thread_{false};
-    std::atomic<int> count_{0}; // of works
+    std::atomic<int> collectives_{0}; // of its works
+    std::atomic<bool> ends_{false}, ended_{false};
     std::mutex mutex_; // locked after a work's
     // By mutex_.
     Works added_;
     std::map<Key, Teller> tellers_;
+    uint64_t given_ = 0;
 };
 
 } // namespace dscomm_torch

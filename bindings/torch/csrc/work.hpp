@@ -54,9 +54,9 @@ class Work final : public c10d::Work
     {
         return descriptor_;
     }
-    const std::shared_ptr<Group> &group() const
+    const Group *group() const
     {
-        return group_;
+        return group_.get();
     }
     // How deep its future was asked for: see Poller::depth().
     int depth() const

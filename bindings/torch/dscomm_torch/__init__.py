@@ -6,8 +6,10 @@ Installed beside torch, it is registered when torch is imported:
     torch.distributed.init_process_group("dscomm")
 """
 
+import atexit
 import os
 import socket
+import sys
 import warnings
 
 
@@ -29,6 +31,17 @@ if dist.is_available():
     from .hooks import int8_hook as int8_hook
     from .hooks import onebit_hook as onebit_hook
     from .hooks import topk_hook as topk_hook
+
+
+@atexit.register
+def _finish():
+    """End the extension's threads: what they need of Python goes with it.
+
+    Called last, as it is registered before what the program registers.
+    """
+    extension = sys.modules.get(f"{__name__}._C")
+    if extension:
+        extension.finish()
 
 
 def _create(options, _more=None):
