@@ -230,11 +230,15 @@ dscomm_status_t dscomm_mem_register(dscomm_group_t *group, void *address,
 dscomm_status_t dscomm_mem_key(const dscomm_mem_t *mem, void *key)
 {
     const char *name = "dscomm_mem_key";
+    dscomm_status_t status;
     packed_t packed;
 
     if (!mem || !key)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", name,
                            mem ? "key" : "mem");
+    status = dscomm_priv_group_alive(mem->group, name);
+    if (status < 0)
+        return status;
     packed = (packed_t){
         .magic = MAGIC,
         .rank = GUINT32_TO_LE((uint32_t)mem->group->rank),
@@ -392,7 +396,13 @@ static void registered_end(dscomm_group_t *group)
     }
 }
 
-static void registered_free(dscomm_group_t *group)
+static void puts_free(dscomm_group_t *group)
+{
+    g_clear_pointer(&group->memory.puts, g_free);
+}
+
+/* The handles last as long as that of their group. */
+static void registered_forget(dscomm_group_t *group)
 {
     dscomm_mem_t *mem;
 
@@ -400,10 +410,10 @@ static void registered_free(dscomm_group_t *group)
         SLIST_REMOVE_HEAD(&group->memory.registered, link);
         g_free(mem);
     }
-    g_clear_pointer(&group->memory.puts, g_free);
 }
 
 const dscomm_group_part_t dscomm_priv_registered_part = {
     .on[PART_END] = registered_end,
-    .on[PART_FREE] = registered_free,
+    .on[PART_FREE] = puts_free,
+    .on[PART_FORGET] = registered_forget,
 };

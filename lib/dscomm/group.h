@@ -7,9 +7,9 @@
  *
  * A handle must not be used after dscomm_group_free(), or dscomm_finalize() of
  * its world. To detect such mistakes, a process remembers its last 256 freed
- * groups: calls on them return ERR_INVALID with a sentence, and queries of
- * rank, size, name, backend, time-out and capabilities still work. Older
- * handles are undefined. */
+ * groups: calls on them, and on their registered memory, return ERR_INVALID
+ * with a sentence, and queries of rank, size, name, backend, time-out and
+ * capabilities still work. Older handles are undefined. */
 #ifndef DSCOMM_GROUP_H
 #define DSCOMM_GROUP_H
 

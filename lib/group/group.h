@@ -237,6 +237,7 @@ typedef enum {
     PART_END, /* the user has freed the handle; the impl is still open */
     PART_CLOSE, /* the impl is about to be closed */
     PART_FREE, /* before the group's memory is freed; also if open failed */
+    PART_FORGET, /* before its structure is, which may be long after */
     PART_EVENTS
 } dscomm_part_event_t;
 

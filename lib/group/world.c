@@ -65,6 +65,8 @@ void dscomm_priv_world_defer_free(dscomm_group_t *group)
         freed_count--;
     }
     pthread_mutex_unlock(&live_lock);
+    if (oldest)
+        dscomm_priv_group_parts_call(oldest, PART_FORGET);
     g_free(oldest);
 }
 

@@ -499,8 +499,10 @@ static void test_arguments(void)
                     DSCOMM_ERR_INVALID);
         check_sentence("another group", "a key");
         CHECK_OK(dscomm_mem_register(group, bytes, sizeof bytes, &other));
-        /* freed with the group */
         CHECK_OK(dscomm_group_free(group));
+        CHECK_FAILS(dscomm_mem_key(other, key), DSCOMM_ERR_INVALID);
+        CHECK_FAILS(dscomm_mem_deregister(other), DSCOMM_ERR_INVALID);
+        check_sentence("was finalized or freed before", "its memory");
     }
     for (size_t i = 0; i < 8; i++) {
         unsigned char damaged[DSCOMM_MEM_KEY_BYTES];

@@ -366,6 +366,8 @@ void memory(const Group &world)
     buffer[0] = rank;
     dscomm::Operator sum(add);
     dscomm::Operator op = std::move(sum);
+    result(world, fails([&] { sum.get(); }, "moved from") == DSCOMM_ERR_INVALID,
+           "an operator that was moved from");
     world.all_reduce(buffer, op);
     result(world, buffer.size() == 3 && buffer[0] == triangle(p),
            "memory, and an operator");
@@ -554,6 +556,8 @@ void run_all()
         part(world);
     if (world.rank() == 0)
         std::printf("1..%d\n", count);
+    std::vector<char> late(100); // registered for longer than there is a world
+    const auto registered = world.register_memory(late);
     world.close();
 }
 

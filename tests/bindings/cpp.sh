@@ -39,7 +39,7 @@ esac
 
 for header in "$headers"/*.hpp; do
     echo "#include <dscomm/${header##*/}>" >"$scratch/alone.cpp"
-    compile -fsyntax-only "$scratch/alone.cpp"
+    compile -Wshadow -Wconversion -fsyntax-only "$scratch/alone.cpp"
     result $? "${header##*/} compiles alone"
 done
 

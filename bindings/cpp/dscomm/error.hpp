@@ -3,7 +3,12 @@
 #ifndef DSCOMM_ERROR_HPP
 #define DSCOMM_ERROR_HPP
 
+// In C++ a function hides a structure of its name.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 #include <dscomm/dscomm.h>
+#pragma GCC diagnostic pop
+
 #include <memory>
 #include <stdexcept>
 #include <string>

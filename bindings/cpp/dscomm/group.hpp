@@ -4,6 +4,7 @@
 #ifndef DSCOMM_GROUP_HPP
 #define DSCOMM_GROUP_HPP
 
+#include <algorithm>
 #include <dscomm/calls.hpp>
 #include <exception>
 #include <optional>
@@ -334,7 +335,8 @@ class Group : public detail::Calls<Group, detail::Blocking>
     std::vector<std::string> all_gather_blob(std::string_view blob) const
     {
         void *result = nullptr;
-        std::vector<std::size_t> sizes(size() > 0 ? size() : 0);
+        std::vector<std::size_t> sizes(
+            static_cast<std::size_t>(std::max(size(), 0)));
         std::vector<std::string> blobs;
         std::size_t begin = 0;
 
@@ -484,7 +486,9 @@ class Operator
     }
     dscomm_op_t get() const
     {
-        return op_.value();
+        if (!op_)
+            throw Error(DSCOMM_ERR_INVALID, "the operator was moved from");
+        return *op_;
     }
     operator dscomm_op_t() const
     {
