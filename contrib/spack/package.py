@@ -26,6 +26,7 @@ class Dscomm(AutotoolsPackage):
     )
 
     depends_on("c", type="build")
+    depends_on("cxx", type="build", when="+cuda")
     depends_on("pkgconfig", type="build")
     depends_on("glib@2.66:")
     depends_on("hwloc@2.2:")

@@ -62,7 +62,7 @@ $CC $SANITIZER_FLAGS -o "$scratch/codecs" "$scratch/codecs.c" \
 result $? 'and one with compression'
 is "$("$scratch/codecs")" onebit 'and runs'
 
-for file in README.md NEWS COPYING; do
+for file in README.md NEWS COPYING HACKING.md SECURITY.md doc/performance.md; do
     cmp "$root$docdir/$file" "$abs_top_srcdir/$file" 1>&2
     result $? "$file is among the documents"
 done
