@@ -109,15 +109,22 @@ void Poller::settle(bool for_ever)
     if (!poller)
         return;
     wait_until(SETTLE_TIME, [&] { return poller->collectives_ == 0; });
-    if (for_ever) {
-        poller->ends_ = true;
-        poller->wake();
-        wait_until(FINISH_TIME, [&] { return poller->ended_.load(); });
-    }
-    std::unique_lock<std::mutex> lock(poller->mutex_);
-    const uint64_t given = poller->given_;
+    poller->await_told();
+    if (!for_ever)
+        return;
+    poller->ends_ = true;
+    poller->wake();
+    wait_until(FINISH_TIME, [&] { return poller->ended_.load(); });
+    poller->await_told(); // which it gave at last
+}
+
+void Poller::await_told()
+{
+    std::unique_lock<std::mutex> lock(mutex_);
+    const uint64_t given = given_;
+
     lock.unlock();
-    wait_until(FINISH_TIME, [&] { return poller->has_told(given); });
+    wait_until(FINISH_TIME, [&] { return has_told(given); });
 }
 
 bool Poller::has_told(uint64_t numbers)

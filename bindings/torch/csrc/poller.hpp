@@ -63,6 +63,8 @@ class Poller
     // Whether the works of the first numbers are told, but for those that wait
     // for what another one has been running for long.
     bool has_told(uint64_t numbers);
+    // Waits, for a while, for those that were given by now.
+    void await_told();
     void run();
     void sleep(const Works &works);
     // Removes the works that are complete, and gives those with a future to
