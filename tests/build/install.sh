@@ -107,9 +107,13 @@ if [ -x "$abs_top_builddir/examples/digits/digits" ]; then
     "$MAKE" -C "$scratch/examples" CC="$CC $SANITIZER_FLAGS" \
         PKG_CONFIG="$PKG_CONFIG" 1>&2
     result $? 'the examples are built by their own Makefile'
+    for name in messages mesh store; do
+        "$root$bindir/dscomm" run -n 2 "$scratch/examples/$name/$name" >"$scratch/log" 2>&1
+        result $? "the example $name runs"
+    done
     "$scratch/examples/digits/digits" -e 1 --compress onebit --warmup 20 \
         "$scratch/examples/digits/digits.csv.gz" | grep -q '^test accuracy: '
-    result $? 'and learns'
+    result $? 'and digits learns'
 else
     skip 'the example digits' 'no zlib'
 fi
