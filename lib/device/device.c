@@ -211,14 +211,15 @@ static int driver_look(void)
     unsigned long long now = 0;
 
     dl_iterate_phdr(see_loads, &now);
-    if (now == atomic_load_explicit(&loads, memory_order_relaxed))
-        return 0;
-    pthread_mutex_lock(&lock);
-    if (!driver && driver_find())
-        atomic_store_explicit(&driver, &functions, memory_order_release);
-    atomic_store_explicit(&loads, now, memory_order_relaxed);
-    pthread_mutex_unlock(&lock);
-    return driver != NULL;
+    if (now != atomic_load_explicit(&loads, memory_order_acquire)) {
+        pthread_mutex_lock(&lock);
+        if (!driver && driver_find())
+            atomic_store_explicit(&driver, &functions, memory_order_release);
+        atomic_store_explicit(&loads, now, memory_order_release);
+        pthread_mutex_unlock(&lock);
+    }
+    /* Another thread may have found it since. */
+    return atomic_load_explicit(&driver, memory_order_acquire) != NULL;
 }
 
 int dscomm_priv_device_look(void)

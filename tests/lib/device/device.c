@@ -7,6 +7,10 @@
 
 #include <dlfcn.h>
 #include <dscomm/dscomm.h>
+#include <link.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +55,49 @@ static char *device_alloc(void *driver)
     *(void **)&alloc = symbol(driver, "cuMemAlloc_v2");
     alloc(&pointer, BYTES);
     return (char *)(uintptr_t)pointer;
+}
+
+static _Thread_local int is_slow;
+static atomic_int inside, go_on;
+
+/* The library's: a slow thread goes on when another one has found the driver.
+ */
+__attribute__((visibility("default"))) int
+dl_iterate_phdr(int (*see)(struct dl_phdr_info *, size_t, void *), void *data)
+{
+    int (*next)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+    int result;
+
+    *(void **)&next = dlsym(RTLD_NEXT, "dl_iterate_phdr");
+    result = next(see, data);
+    if (is_slow) {
+        atomic_store(&inside, 1);
+        while (!atomic_load(&go_on))
+            sched_yield();
+    }
+    return result;
+}
+
+static void *look_slowly(void *device)
+{
+    is_slow = 1;
+    return dscomm_device_owns(device) ? device : NULL;
+}
+
+static void check_first_looks(char *device)
+{
+    pthread_t slow;
+    void *seen;
+
+    if (pthread_create(&slow, NULL, look_slowly, device))
+        bail("no thread");
+    for (int i = 0; i < 10000 && !atomic_load(&inside); i++)
+        usleep(1000);
+    ok(atomic_load(&inside) && dscomm_device_owns(device),
+       "a thread finds the driver");
+    atomic_store(&go_on, 1);
+    pthread_join(slow, &seen);
+    ok(seen == device, "one that has begun to look before, too");
 }
 
 static void check_context(void *driver)
@@ -125,6 +172,7 @@ int main(void)
         return tap_done();
     }
     device = device_alloc(driver);
+    check_first_looks(device);
     ok(dscomm_device_owns(device) && dscomm_device_owns(device + BYTES - 1),
        "the device's memory");
     ok(!dscomm_device_owns(bytes) && !dscomm_device_owns(NULL),
