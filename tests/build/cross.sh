@@ -9,8 +9,8 @@
 #
 # CROSS_ROOT is a folder into which Debian's packages of that architecture were unpacked
 # (dpkg -x): libc6, libgcc-s1, libglib2.0-0 (libglib2.0-0t64 from Debian 13 on),
-# libglib2.0-dev, libpcre2-8-0 and libpcre2-dev. If it is not set, they must be installed (libglib2.0-dev:arm64). What is
-# missing skips the test, or fails it if CROSS_ROOT is set.
+# libglib2.0-dev, libpcre2-8-0 and libpcre2-dev. If it is not set, they must be installed
+# (libglib2.0-dev:arm64). What is missing skips the test, or fails it if CROSS_ROOT is set.
 
 . "$abs_top_srcdir/tests/backends/conform.sh"
 

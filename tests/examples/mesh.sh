@@ -2,21 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The example mesh on 1 to 4 ranks, which have each coordinate once.
 
-. "$abs_top_srcdir/tests/tap.sh"
+. "$abs_top_srcdir/tests/tools/fixture.sh"
 
 mesh=$abs_top_builddir/examples/mesh/mesh
 DSCOMM_TIMEOUT=60
 export DSCOMM_TIMEOUT
-
-# lay RANKS ARGUMENT...: its status in $status
-lay()
-{
-    ranks=$1
-    shift
-    "$abs_top_builddir/tools/dscomm" run -n "$ranks" --timeout 100 "$mesh" "$@" \
-        >"$scratch/out" 2>"$scratch/err"
-    status=$?
-}
 
 # right RANKS PARTS ARGUMENT...: rank is replica * PARTS + part
 right()
@@ -29,8 +19,8 @@ right()
             "$((rank / parts)) of $((n / parts)), and has 0 wrong results"
         rank=$((rank + 1))
     done >"$scratch/want"
-    lay "$n" "$@"
-    sort "$scratch/out" >"$scratch/got"
+    dscomm run -n "$n" --timeout 100 "$mesh" "$@"
+    echo "$out" | sort >"$scratch/got"
     is $status 0 "$n ranks $*: status"
     same "$scratch/got" "$scratch/want" "$n ranks $*: coordinates and results"
 }
@@ -44,9 +34,9 @@ right 3 3 3
 right 4 1 1
 right 4 4 4
 
-lay 4 3
+dscomm run -n 4 --timeout 100 "$mesh" 3
 is $status 1 '3 parts of 4 ranks: status'
-like "$(cat "$scratch/err")" '^[^ ]*mesh\.c:.* dims ' '3 parts of 4 ranks: the sentence'
+like "$err" '^[^ ]*mesh\.c:.* dims ' '3 parts of 4 ranks: the sentence'
 
 for wrong in 0 -1 x 2x 99999999999 '' '2 2'; do
     # Arguments are words on purpose.

@@ -3,7 +3,7 @@
 # The example store under dscomm run, and by address: each task is done once, and one
 # process is the leader.
 
-. "$abs_top_srcdir/tests/tap.sh"
+. "$abs_top_srcdir/tests/tools/fixture.sh"
 
 store=$abs_top_builddir/examples/store/store
 unset MASTER_ADDR MASTER_PORT DSCOMM_JOB_SECRET DSCOMM_JOB_SECRET_FILE
@@ -12,17 +12,16 @@ unset MASTER_ADDR MASTER_PORT DSCOMM_JOB_SECRET DSCOMM_JOB_SECRET_FILE
 # 100 * 101 * 201 / 6
 done_once()
 {
-    is "$(sed -n 's/^process [0-9]*: \([0-9]*\) tasks$/\1/p' "$scratch/out" |
+    is "$(echo "$out" | sed -n 's/^process [0-9]*: \([0-9]*\) tasks$/\1/p' |
         awk '{ tasks += $1 } END { print NR, tasks }')" "$1 100" "$2: each task once" ||
-        sed 's/^/# /' "$scratch/out"
-    is "$(grep -cE '^process [0-9]+ leads: the sum is 338350$' "$scratch/out")" 1 \
+        echo "$out" | sed 's/^/# /'
+    is "$(echo "$out" | grep -cE '^process [0-9]+ leads: the sum is 338350$')" 1 \
         "$2: a leader"
 }
 
 for n in 1 2 3 4; do
-    "$abs_top_builddir/tools/dscomm" run -n $n --timeout 100 "$store" \
-        >"$scratch/out" 2>"$scratch/err"
-    is $? 0 "$n ranks: status"
+    dscomm run -n $n --timeout 100 "$store"
+    is $status 0 "$n ranks: status"
     done_once $n "$n ranks"
 done
 
@@ -39,10 +38,10 @@ for process in 1 2 3; do
     statuses="$statuses $?"
 done
 is "$statuses" '0 0 0 0' 'by address: statuses'
-cat "$scratch"/out.[1-4] >"$scratch/out"
+out=$(cat "$scratch"/out.[1-4])
 done_once 4 'by address'
 
-timeout -k 5 100 "$store" "$url" 1 >"$scratch/out" 2>"$scratch/err"
+out=$(timeout -k 5 100 "$store" "$url" 1 2>"$scratch/err")
 is $? 0 'alone: status'
 done_once 1 'alone'
 
