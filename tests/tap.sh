@@ -7,7 +7,7 @@ scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 : "${abs_top_srcdir:?run me with make check}" "${abs_top_builddir:?}"
 
-# result STATUS TEXT: ok where STATUS is 0. Otherwise what the last command wrote to
+# result STATUS TEXT: ok where STATUS is 0. Otherwise what was last written to
 # $scratch/err is shown.
 result()
 {

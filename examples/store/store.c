@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The store as a queue of tasks, for processes that need no group:
+/* The store as a queue of tasks, for processes that need no group.
+ *
  *     dscomm run -n 4 store      in the store that dscomm run serves
- *     store URL PROCESSES        by address, such as tcp://127.0.0.1:29500: one
- *     store URL                  serves the store for so many, the others join
+ *     store URL PROCESSES        serves a store for so many processes
+ *     store URL                  each of the others, at the same address
+ *
+ * such as tcp://127.0.0.1:29500.
  *
  * A task is to square a number, from 1 to TASKS. The first process that finds
  * no task left is the leader: it adds up the squares and publishes the sum. */

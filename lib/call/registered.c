@@ -360,7 +360,7 @@ static dscomm_status_t mem_close(dscomm_mem_t *mem, bool *ret_ended)
     status = mem_release(mem);
     *ret_ended = status == DSCOMM_OK && !mem->served;
     if (status == DSCOMM_OK && mem->served) {
-        /* It is freed with the group. */
+        /* It is freed with the group's handle. */
         mem->id = 0;
         SLIST_INSERT_HEAD(&group->memory.registered, mem, link);
     }

@@ -276,6 +276,11 @@ def refusals(rank, size):
     refuses(TypeError, "group must be", lambda: dscomm_torch.Int8State("x"))
     for fraction in (0, 2, -0.1, math.nan, "x"):
         refuses(ValueError, "at most 1", lambda: dscomm_torch.TopkState(fraction=fraction))
+    for make in (
+        lambda: dscomm_torch.OnebitState(deepspeed="no"),
+        lambda: dscomm_torch.Int8State(feedback=3),
+    ):
+        refuses(TypeError, "must be True or False", make)
     state = dscomm_torch.Int8State()
     refuses(ValueError, "codec, step and errors", lambda: state.load_state_dict({"step": 1}))
     one = torch.ones(1)

@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <iterator>
 #include <mutex>
-#include <optional>
 #include <poll.h>
 #include <pthread.h>
-#include <pybind11/pybind11.h>
 #include <set>
 #include <sys/eventfd.h>
 #include <system_error>
@@ -29,8 +27,6 @@ constexpr auto LOCK_TIME = std::chrono::milliseconds(3);
 
 // How long a teller waits for more before its thread ends.
 constexpr auto LINGER = std::chrono::milliseconds(2);
-// What runs for longer may wait for the thread that waits for a later future.
-constexpr auto STUCK = std::chrono::seconds(1);
 // How long a group is not left for works that are incomplete, and for what
 // futures run; and the time between looks.
 constexpr auto SETTLE_TIME = std::chrono::milliseconds(100);
@@ -63,12 +59,9 @@ template <typename Predicate>
 void wait_until(clock::duration time, Predicate done)
 {
     const auto end = clock::now() + time;
-    std::optional<pybind11::gil_scoped_release> unlocked;
 
     if (the_depth)
         return;
-    if (PyGILState_Check())
-        unlocked.emplace();
     while (!done() && clock::now() < end)
         std::this_thread::sleep_for(FINISH_PAUSE);
 }
@@ -108,7 +101,7 @@ void Poller::settle(bool for_ever)
 
     if (!poller)
         return;
-    wait_until(SETTLE_TIME, [&] { return poller->collectives_ == 0; });
+    wait_until(SETTLE_TIME, [&] { return poller->works_ == 0; });
     poller->await_told();
     if (!for_ever)
         return;
@@ -144,17 +137,6 @@ Poller::Key Poller::key_of(const Work &work)
     return {work.group(), work.depth(), work.is_collective()};
 }
 
-bool Poller::is_stuck(const Work &work)
-{
-    std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = tellers_.find(key_of(work));
-
-    if (found == tellers_.end())
-        return lacks_thread_;
-    const Teller &teller = found->second;
-    return !teller.works.empty() && clock::now() - teller.since > STUCK;
-}
-
 Poller::Poller() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
 {
     TORCH_CHECK_WITH(DistBackendError, wake_ >= 0, "dscomm: eventfd failed");
@@ -172,7 +154,7 @@ void Poller::add(c10::intrusive_ptr<Work> work)
 {
     {
         std::lock_guard<std::mutex> lock(mutex_);
-        collectives_ += work->is_collective();
+        works_++;
         added_.push_back(std::move(work));
     }
     wake();
@@ -275,10 +257,8 @@ void Poller::give(c10::intrusive_ptr<Work> &work)
 
 void Poller::drop(c10::intrusive_ptr<Work> &work)
 {
-    const bool is_collective = work->is_collective();
-
     work.reset();
-    collectives_ -= is_collective;
+    works_--;
 }
 
 void Poller::tell(const Key &key)

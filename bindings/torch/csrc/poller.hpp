@@ -36,9 +36,11 @@ class Poller
     void add(c10::intrusive_ptr<Work> work);
     // Has it look at its works.
     void wake();
-    // Whether the future of a complete work must wait for what another one has
-    // been running for a while, or for a thread.
-    bool is_stuck(const Work &work);
+    // Whether it completes no work any more.
+    bool has_ended() const
+    {
+        return ends_;
+    }
 
   private:
     using Works = std::vector<c10::intrusive_ptr<Work>>;
@@ -79,7 +81,7 @@ class Poller
 
     int wake_; // eventfd: there are new works
     std::atomic<bool> lacks_thread_{false};
-    std::atomic<int> collectives_{0}; // of its works
+    std::atomic<int> works_{0}; // that are not dropped
     std::atomic<bool> ends_{false}, ended_{false};
     std::mutex mutex_; // locked after a work's
     // By mutex_.

@@ -18,10 +18,9 @@ namespace
 // another thread to take it.
 constexpr int SHORT_TURN = 1, LONG_TURN = 100;
 constexpr auto PAUSE = std::chrono::microseconds(50);
-// How long a thread waits before it looks again whether other threads have
-// completed a work; and, if they have, whether its future may wait for it.
-constexpr auto LONG_GLANCE = std::chrono::milliseconds(1000),
-               GLANCE = std::chrono::milliseconds(1);
+// How long wait() waits for the future of a work that is complete. Longer, and
+// what runs before the future, or an earlier call, may wait for this thread.
+constexpr auto FUTURE_TIME = std::chrono::seconds(5);
 // Longer waits have no limit: the clock could not show their end.
 constexpr auto LONGEST = std::chrono::hours(24 * 365 * 100);
 
@@ -98,7 +97,7 @@ void Work::end(std::exception_ptr failure)
     call_.after = nullptr;
     call_.buffers = {};
     call_.counts.clear();
-    finish(failure);
+    complete(failure);
     if (has_future())
         Poller::the().wake();
 }
@@ -129,7 +128,13 @@ void Work::tell()
 void Work::fail(std::exception_ptr failure)
 {
     if (!is_ended())
-        finish(failure);
+        complete(failure);
+}
+
+void Work::complete(std::exception_ptr failure)
+{
+    completed_at_ = std::chrono::steady_clock::now();
+    finish(failure);
 }
 
 bool Work::poll(std::optional<Turn> &turn)
@@ -257,7 +262,7 @@ bool Work::is_over() const
 {
     return completed_ &&
            (!future_ || future_over_ || depth_ < Poller::depth() ||
-            Poller::the().is_stuck(*this));
+            std::chrono::steady_clock::now() - completed_at_ > FUTURE_TIME);
 }
 
 bool Work::wait_other(std::chrono::milliseconds timeout)
@@ -267,11 +272,10 @@ bool Work::wait_other(std::chrono::milliseconds timeout)
     std::unique_lock<std::mutex> lock(mutex_);
 
     while (!is_over()) {
-        const clock::duration glance = completed_ ? GLANCE : LONG_GLANCE;
-        const auto time = std::min(glance, end - clock::now());
-        if (time <= clock::duration::zero())
+        const auto most = completed_ ? completed_at_ + FUTURE_TIME : end;
+        if (clock::now() >= std::min(end, most))
             return completed_;
-        cv_.wait_for(lock, time);
+        cv_.wait_until(lock, std::min(end, most));
     }
     return true;
 }
@@ -284,7 +288,8 @@ bool Work::wait(std::chrono::milliseconds timeout)
     if (timeout == kNoTimeout || timeout > LONGEST)
         timeout = LONGEST;
     std::unique_lock<std::mutex> lock(mutex_);
-    const bool others = completed_ || future_; // the poller completes a future
+    // The poller completes a work with a future.
+    const bool others = completed_ || (future_ && !Poller::the().has_ended());
     if (others && !is_over())
         group_->check_process();
     lock.unlock();

@@ -81,6 +81,7 @@ class Work final : public c10d::Work
     std::vector<c10::Device> devices() const;
     bool is_ended() const;
     bool wait_here(std::chrono::milliseconds timeout);
+    void complete(std::exception_ptr failure);
     // Whether the work is complete, and its future, unless that may wait for
     // this thread; call with mutex_ held.
     bool is_over() const;
@@ -100,6 +101,7 @@ class Work final : public c10d::Work
     int source_ = -1;
     int descriptor_ = -1; // the poller's
     int depth_ = 0; // written before the poller has the work
+    std::chrono::steady_clock::time_point completed_at_;
     // By mutex_.
     c10::intrusive_ptr<c10::ivalue::Future> future_; // NULL: nobody asked
     bool told_ = false; // the future is complete, or about to be

@@ -37,7 +37,7 @@ if dist.is_available():
 def _finish():
     """End the extension's threads: what they need of Python goes with it.
 
-    Called last, as it is registered before what the program registers.
+    Called after all that is registered once torch has been imported.
     """
     extension = sys.modules.get(f"{__name__}._C")
     if extension:

@@ -39,6 +39,9 @@ class CompressionState:
     ) -> None:
         if not isinstance(freeze_step, numbers.Integral):
             raise TypeError(f"freeze_step must be an integer, not {freeze_step!r}")
+        for name, value in (("feedback", feedback), ("deepspeed", deepspeed)):
+            if type(value) is not bool:
+                raise TypeError(f"{name} must be True or False, not {value!r}")
         if not isinstance(group, dist.ProcessGroup | None):
             raise TypeError(
                 "group must be a process group with this rank in it, or None for the "
